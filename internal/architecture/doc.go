@@ -1,0 +1,2 @@
+// Package architecture holds the rules about which package may import which, as tests.
+package architecture

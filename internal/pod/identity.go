@@ -1,0 +1,162 @@
+package pod
+
+import (
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotations that say where a pod came from. Their names are part of the wire format:
+// the API server, kubectl and the scheduler read them.
+const (
+	AnnotationSource = "kubernetes.io/config.source"
+	AnnotationMirror = "kubernetes.io/config.mirror"
+	AnnotationSeen   = "kubernetes.io/config.seen"
+	AnnotationHash   = "kubernetes.io/config.hash"
+)
+
+// Source names one of the places pods come from.
+type Source string
+
+const (
+	SourceFile Source = "file"
+	SourceHTTP Source = "http"
+	SourceAPI  Source = "api"
+)
+
+// SourceOf reads the source from the pod's annotation; a pod without one came from the API.
+func SourceOf(p *v1.Pod) Source {
+	if s, ok := p.Annotations[AnnotationSource]; ok {
+		return Source(s)
+	}
+	return SourceAPI
+}
+
+// IsMirror reports whether p is the API server's image of a static pod.
+func IsMirror(p *v1.Pod) bool {
+	_, ok := p.Annotations[AnnotationMirror]
+	return ok
+}
+
+// IsStatic reports whether p comes from a file or URL rather than from the API server.
+func IsStatic(p *v1.Pod) bool {
+	return !IsMirror(p) && SourceOf(p) != SourceAPI
+}
+
+// criticalPriority is the lowest priority of the two built-in system classes.
+const criticalPriority = 2_000_000_000
+
+// IsCritical reports whether p may displace others and is spared by eviction.
+func IsCritical(p *v1.Pod) bool {
+	return IsStatic(p) || IsMirror(p) || (p.Spec.Priority != nil && *p.Spec.Priority >= criticalPriority)
+}
+
+// Ref identifies a pod in logs, file names and events. Unlike *v1.Pod it can be had from
+// the runtime alone, for pods nobody wants any more.
+type Ref struct {
+	Namespace string
+	Name      string
+	UID       types.UID
+}
+
+// RefOf is p's Ref.
+func RefOf(p *v1.Pod) Ref { return Ref{Namespace: p.Namespace, Name: p.Name, UID: p.UID} }
+
+// FullName is unique among the pods running at one time; a static pod and its mirror share it.
+func (r Ref) FullName() string { return r.Name + "_" + r.Namespace }
+
+// String is the form that events and the reference kubelet's messages use.
+func (r Ref) String() string { return r.Name + "_" + r.Namespace + "(" + string(r.UID) + ")" }
+
+// FullName is RefOf(p).FullName().
+func FullName(p *v1.Pod) string { return RefOf(p).FullName() }
+
+// LogDirName is the pod's folder below the pod log directory.
+func (r Ref) LogDirName() string {
+	return strings.Join([]string{r.Namespace, r.Name, string(r.UID)}, "_")
+}
+
+// ContainerKind says which list of the spec a container stands in.
+type ContainerKind int
+
+const (
+	Init ContainerKind = iota
+	Main
+	Ephemeral
+)
+
+// FieldPath is the part of an event's involved object that names a container.
+func FieldPath(p *v1.Pod, container string) string {
+	kind, ok := KindOf(p, container)
+	if !ok {
+		return ""
+	}
+	list := map[ContainerKind]string{Init: "initContainers", Main: "containers", Ephemeral: "ephemeralContainers"}[kind]
+	return "spec." + list + "{" + container + "}"
+}
+
+// KindOf finds which list of the spec holds the named container.
+func KindOf(p *v1.Pod, container string) (kind ContainerKind, found bool) {
+	for c, k := range Containers(p) {
+		if c.Name == container {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// FindContainer returns the named container of the spec, whichever list it stands in.
+func FindContainer(p *v1.Pod, name string) *v1.Container {
+	for c := range Containers(p) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// Containers yields every container of the spec: init, then main, then ephemeral.
+// Init and main containers alias the spec; an ephemeral one is a copy.
+func Containers(p *v1.Pod) func(yield func(*v1.Container, ContainerKind) bool) {
+	return func(yield func(*v1.Container, ContainerKind) bool) {
+		for i := range p.Spec.InitContainers {
+			if !yield(&p.Spec.InitContainers[i], Init) {
+				return
+			}
+		}
+		for i := range p.Spec.Containers {
+			if !yield(&p.Spec.Containers[i], Main) {
+				return
+			}
+		}
+		for i := range p.Spec.EphemeralContainers {
+			c := v1.Container(p.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+			if !yield(&c, Ephemeral) {
+				return
+			}
+		}
+	}
+}
+
+// IsSidecar reports whether an init container keeps running beside the main ones.
+func IsSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// EventRef is the object an event about the pod, or one of its containers, is attached to.
+// An empty container name means the pod itself.
+func EventRef(p *v1.Pod, container string) *v1.ObjectReference {
+	ref := &v1.ObjectReference{
+		Kind:            "Pod",
+		APIVersion:      "v1",
+		Namespace:       p.Namespace,
+		Name:            p.Name,
+		UID:             p.UID,
+		ResourceVersion: p.ResourceVersion,
+	}
+	if container != "" {
+		ref.FieldPath = FieldPath(p, container)
+	}
+	return ref
+}
