@@ -1,0 +1,77 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// epoch stands for every time in an image: what is built twice must be equal.
+var epoch = time.Unix(0, 0).UTC()
+
+// assemble makes an image of one layer: the binary, and a writable /tmp.
+func (p picture) assemble(binary string) (v1.Image, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("read the binary: %w", err)
+	}
+	files, err := layerTar(p.binary, content)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files)), nil
+	}, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("make the layer: %w", err)
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
+		Created: v1.Time{Time: epoch}, CreatedBy: "swiftlet images",
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("append the layer: %w", err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read the image's configuration: %w", err)
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Created = "linux", runtime.GOARCH, v1.Time{Time: epoch}
+	file.Config = v1.Config{Entrypoint: []string{p.binary}, User: p.user, WorkingDir: "/"}
+	return mutate.ConfigFile(image, file)
+}
+
+func layerTar(name string, content []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	entries := []tar.Header{
+		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
+		{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(path.Clean(name), "/"), Mode: 0o755, Size: int64(len(content))},
+	}
+	for _, h := range entries {
+		h.ModTime = epoch
+		if err := w.WriteHeader(&h); err != nil {
+			return nil, fmt.Errorf("write the layer: %w", err)
+		}
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, fmt.Errorf("write the layer: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("write the layer: %w", err)
+	}
+	return buffer.Bytes(), nil
+}
