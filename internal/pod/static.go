@@ -1,0 +1,52 @@
+package pod
+
+import (
+	"maps"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Origin is where a static pod was read.
+type Origin struct {
+	Source   Source // SourceFile or SourceHTTP
+	Location string // path or URL, as configured
+	NodeName string
+}
+
+// MakeStatic turns a pod as someone wrote it into the static pod that runs on this node:
+// defaulted, named after the node, with a UID that follows from its content and origin.
+// It changes p and does not validate it.
+func MakeStatic(p *v1.Pod, origin Origin) {
+	p.TypeMeta.Kind, p.TypeMeta.APIVersion = "", ""
+	Default(p)
+	if p.UID == "" {
+		p.UID = staticUID(p, origin)
+	}
+	p.Name = p.Name + "-" + strings.ToLower(origin.NodeName)
+	setDefault(&p.Namespace, v1.NamespaceDefault)
+	p.Spec.NodeName = origin.NodeName
+
+	p.Annotations = maps.Clone(p.Annotations)
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[AnnotationHash] = string(p.UID)
+	p.Annotations[AnnotationSource] = string(origin.Source)
+	if origin.Source == SourceFile {
+		tolerateNoExecute(&p.Spec)
+	}
+	p.Status.Phase = v1.PodPending
+}
+
+// tolerateNoExecute keeps the pod on a node with problems: nothing could put a static pod
+// elsewhere.
+func tolerateNoExecute(spec *v1.PodSpec) {
+	everything := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
+	for _, t := range spec.Tolerations {
+		if t.MatchToleration(&everything) {
+			return
+		}
+	}
+	spec.Tolerations = append(spec.Tolerations, everything)
+}

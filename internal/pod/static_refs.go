@@ -1,0 +1,110 @@
+package pod
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// APIReference names the kind of API object that p depends on, "" where there is none.
+// A static pod must start while there is no API server, so under a control plane it may
+// not depend on one.
+func APIReference(p *v1.Pod) string {
+	if p.Spec.ServiceAccountName != "" {
+		return "serviceaccounts"
+	}
+	if len(p.Spec.ImagePullSecrets) > 0 {
+		return "secrets"
+	}
+	for c := range Containers(p) {
+		if ref := envReference(c); ref != "" {
+			return ref
+		}
+	}
+	if len(p.Spec.ResourceClaims) > 0 {
+		return "resourceclaims"
+	}
+	for i := range p.Spec.Volumes {
+		if ref := volumeReference(&p.Spec.Volumes[i]); ref != "" {
+			return ref
+		}
+	}
+	return ""
+}
+
+// RefuseAPIReference is APIReference as an error, nil where p stands on its own.
+func RefuseAPIReference(p *v1.Pod) error {
+	if ref := APIReference(p); ref != "" {
+		return fmt.Errorf("static pods may not reference %s", ref)
+	}
+	return nil
+}
+
+func envReference(c *v1.Container) string {
+	for _, from := range c.EnvFrom {
+		switch {
+		case from.SecretRef != nil:
+			return "secrets"
+		case from.ConfigMapRef != nil:
+			return "configmaps"
+		}
+	}
+	for _, env := range c.Env {
+		switch {
+		case env.ValueFrom == nil:
+		case env.ValueFrom.SecretKeyRef != nil:
+			return "secrets"
+		case env.ValueFrom.ConfigMapKeyRef != nil:
+			return "configmaps"
+		}
+	}
+	return ""
+}
+
+func volumeReference(v *v1.Volume) string {
+	switch {
+	case v.ConfigMap != nil:
+		return "configmaps (via configmap volumes)"
+	case v.Secret != nil:
+		return "secrets (via secret volumes)"
+	case v.CSI != nil:
+		return "csidrivers (via CSI volumes)"
+	case v.Glusterfs != nil:
+		return "endpoints (via glusterFS volumes)"
+	case v.PersistentVolumeClaim != nil:
+		return "persistentvolumeclaims"
+	case v.Ephemeral != nil:
+		return "persistentvolumeclaims (via ephemeral volumes)"
+	case v.AzureFile != nil:
+		return "secrets (via azureFile volumes)"
+	case v.CephFS != nil && v.CephFS.SecretRef != nil,
+		v.Cinder != nil && v.Cinder.SecretRef != nil,
+		v.FlexVolume != nil && v.FlexVolume.SecretRef != nil,
+		v.RBD != nil && v.RBD.SecretRef != nil,
+		v.ScaleIO != nil && v.ScaleIO.SecretRef != nil,
+		v.ISCSI != nil && v.ISCSI.SecretRef != nil,
+		v.StorageOS != nil && v.StorageOS.SecretRef != nil:
+		return "secrets"
+	case v.Projected != nil:
+		return projectedReference(v.Projected)
+	}
+	return ""
+}
+
+func projectedReference(p *v1.ProjectedVolumeSource) string {
+	for _, s := range p.Sources {
+		switch {
+		case s.ConfigMap != nil:
+			return "configmaps (via projected volumes)"
+		case s.Secret != nil:
+			return "secrets (via projected volumes)"
+		case s.ServiceAccountToken != nil:
+			return "serviceaccounts (via projected volumes)"
+		case s.ClusterTrustBundle != nil:
+			return "clustertrustbundles"
+		case s.PodCertificate != nil:
+			return "podcertificates"
+		}
+	}
+	return ""
+}
