@@ -1,0 +1,99 @@
+package dns
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// maxResolvConf bounds what is read of a resolv.conf: it is an operator's file, but a
+// wrong path must not make the agent swallow a disk.
+const maxResolvConf = 10 << 20
+
+// Resolv is what a resolv.conf says.
+type Resolv struct {
+	Servers  []string
+	Searches []string
+	Options  []string
+}
+
+// ParseResolvConf reads a resolv.conf. Servers accumulate, the last search line wins, and
+// options accumulate by name with the last value winning. What the resolver library does
+// not know is ignored, as it would ignore it.
+func ParseResolvConf(r io.Reader) (Resolv, error) {
+	var conf Resolv
+	var errs []error
+	lines := bufio.NewScanner(io.LimitReader(r, maxResolvConf))
+	lines.Buffer(nil, maxResolvConf+1)
+	for n := 1; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		switch fields[0] {
+		case "nameserver":
+			if len(fields) < 2 {
+				errs = append(errs, fmt.Errorf("line %d: nameserver list is empty", n))
+				continue
+			}
+			conf.Servers = append(conf.Servers, fields[1])
+		case "search":
+			conf.Searches = searchDomains(fields[1:])
+		case "options":
+			for _, o := range fields[1:] {
+				conf.Options = setOption(conf.Options, o)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		errs = append(errs, err)
+	}
+	return conf, errors.Join(errs...)
+}
+
+// searchDomains drops the root domain and trailing dots, so that one domain written in two
+// ways does not count twice against the limits.
+func searchDomains(fields []string) []string {
+	var domains []string
+	for _, f := range fields {
+		if f != "." {
+			domains = append(domains, strings.TrimSuffix(f, "."))
+		}
+	}
+	return domains
+}
+
+// setOption adds an option, or replaces the one of the same name where it stands.
+func setOption(options []string, option string) []string {
+	name, _, _ := strings.Cut(option, ":")
+	i := slices.IndexFunc(options, func(o string) bool {
+		n, _, _ := strings.Cut(o, ":")
+		return n == name
+	})
+	if i < 0 {
+		return append(options, option)
+	}
+	options[i] = option
+	return options
+}
+
+// readResolvConf reads the node's file; no path means no settings.
+func readResolvConf(path string) (Resolv, error) {
+	if path == "" {
+		return Resolv{}, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Resolv{}, fmt.Errorf("read resolv.conf: %w", err)
+	}
+	defer f.Close()
+	conf, err := ParseResolvConf(f)
+	if err != nil {
+		return Resolv{}, fmt.Errorf("parse %s: %w", path, err)
+	}
+	return conf, nil
+}
