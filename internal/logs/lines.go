@@ -1,0 +1,77 @@
+package logs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// maxLine bounds the memory one line may take. Runtimes cut lines at 16 KiB unless told
+// otherwise; what is longer than this is skipped.
+const maxLine = 16 << 20
+
+// lineReader yields the lines of a file, forwards.
+type lineReader struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+func newLineReader(r io.Reader) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 32<<10)}
+}
+
+// next returns the next line with its newline; the last line of a file may lack one. The
+// slice is valid until the following call.
+func (l *lineReader) next() ([]byte, error) {
+	l.buf = l.buf[:0]
+	skipped := false
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(l.buf)+len(part) > maxLine {
+			skipped = true
+			l.buf = l.buf[:0]
+		}
+		if err == nil && len(l.buf) == 0 && !skipped {
+			return part, nil // the common case: no copy
+		}
+		if !skipped {
+			l.buf = append(l.buf, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case skipped && err == nil:
+			skipped, l.buf = false, l.buf[:0]
+			continue
+		case err == nil || errors.Is(err, io.EOF) && len(l.buf) > 0:
+			return l.buf, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// tailOffset finds where the last n lines of a file of the given size begin, reading it
+// backwards. An unfinished last line is not counted, as it is still being written.
+func tailOffset(f io.ReaderAt, size int64, n int) (int64, error) {
+	const block = 16 << 10
+	buf := make([]byte, block)
+	newlines := 0
+	for end := size; end > 0; end -= block {
+		start := max(end-block, 0)
+		part := buf[:end-start]
+		if _, err := f.ReadAt(part, start); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		for i := len(part); ; {
+			if i = bytes.LastIndexByte(part[:i], '\n'); i < 0 {
+				break
+			}
+			if newlines++; newlines > n {
+				return start + int64(i) + 1, nil
+			}
+		}
+	}
+	return 0, nil
+}

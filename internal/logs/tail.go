@@ -1,0 +1,70 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Tail returns the end of what a container wrote to both its streams: at most the last
+// lines entries of its log file, and of those at most the last size bytes. Entries that
+// cannot be parsed are left out: the end of a log that is half unreadable is worth more
+// than an error.
+func Tail(path string, lines, size int) ([]byte, error) {
+	f, length, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the end of log: %w", err)
+	}
+	defer f.Close()
+	start, err := tailOffset(f, length, lines)
+	if err != nil {
+		return nil, fmt.Errorf("read the end of log: %w", err)
+	}
+	tail, err := lastBytes(io.NewSectionReader(f, start, length-start), size)
+	if err != nil {
+		return nil, fmt.Errorf("read the end of log: %w", err)
+	}
+	return tail, nil
+}
+
+// lastBytes concatenates the entries' content, keeping the last size bytes.
+func lastBytes(r io.Reader, size int) ([]byte, error) {
+	var tail []byte
+	for l := newLineReader(r); ; {
+		line, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return tail, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		entry, err := ParseEntry(line)
+		if err != nil {
+			continue
+		}
+		tail = append(tail, entry.Content...)
+		if extra := len(tail) - size; extra > 0 {
+			tail = append(tail[:0], tail[extra:]...)
+		}
+	}
+}
+
+// open opens a log file for reading. The path may lead through symlinks that others made,
+// so what is there is not trusted to be a file: opening must not block, nor reading it.
+func open(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
