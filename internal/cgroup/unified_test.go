@@ -1,0 +1,93 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/cgroups"
+	v1 "k8s.io/api/core/v1"
+)
+
+// fakeUnified is a directory that looks like a v2 tree holding the given groups. The
+// kernel would fill new directories with files; here they must be there before.
+func fakeUnified(t *testing.T, groups ...string) string {
+	t.Helper()
+	cgroups.TestMode = true // lets the library write outside a real cgroup mount
+	t.Cleanup(func() { cgroups.TestMode = false })
+	root := t.TempDir()
+	for _, g := range append(groups, "/") {
+		dir := filepath.Join(root, g)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, content := range map[string]string{
+			"cgroup.controllers": "cpuset cpu io memory pids\n", "cgroup.subtree_control": "cpu\n", "cgroup.procs": "",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return root
+}
+
+func contents(t *testing.T, dir string, files ...string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, f := range files {
+		if text, err := os.ReadFile(filepath.Join(dir, f)); err == nil {
+			got[f] = strings.TrimSpace(string(text))
+		}
+	}
+	return got
+}
+
+func TestUnifiedPod(t *testing.T) {
+	root := fakeUnified(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort", "/kubepods/burstable/podu-1")
+	limits := defaults
+	limits.PodPIDs = 100
+	tree := testTree(t, Config{Driver: Cgroupfs, Limits: limits}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
+	if err := tree.EnsureNode(amounts("cpu", "2", "memory", "1Gi", "pid", "500")); err != nil {
+		t.Fatal(err)
+	}
+	p := newPod("u-1", container(amounts("cpu", "1"), amounts("cpu", "2", "memory", "64Mi")))
+	if err := tree.EnsurePod(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.UpdateQOS([]*v1.Pod{p}); err != nil {
+		t.Fatal(err)
+	}
+	bounds := []string{"cpu.weight", "cpu.max", "memory.max", "pids.max"}
+	for group, want := range map[string]map[string]string{
+		"kubepods":                  {"cpu.weight": "79", "memory.max": "1073741824", "pids.max": "500"},
+		"kubepods/burstable":        {"cpu.weight": "39"},
+		"kubepods/besteffort":       {"cpu.weight": "1"},
+		"kubepods/burstable/podu-1": {"cpu.weight": "39", "cpu.max": "200000 100000", "memory.max": "67108864", "pids.max": "100"},
+	} {
+		if diff := cmp.Diff(want, contents(t, filepath.Join(root, group), bounds...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", group, diff)
+		}
+	}
+}
+
+func TestPassDownAsksForWhatIsMissing(t *testing.T) {
+	root := fakeUnified(t)
+	if err := passDown(root, []string{"cpuset", "cpu", "memory"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, root, "cgroup.subtree_control")["cgroup.subtree_control"]; got != "+cpuset +memory" {
+		t.Errorf("asked for %q", got)
+	}
+}
+
+func TestUnifiedPods(t *testing.T) {
+	root := fakeUnified(t, "/kubepods/podg", "/kubepods/burstable/podb-1", "/kubepods/besteffort/pode", "/kubepods/other")
+	tree := testTree(t, Config{Driver: Cgroupfs}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
+	got, err := tree.Pods()
+	if err != nil || len(got) != 3 || got[0] != "b-1" || got[1] != "e" || got[2] != "g" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
