@@ -1,0 +1,19 @@
+package pod
+
+import v1 "k8s.io/api/core/v1"
+
+// Failure is a verdict from outside the containers (admission, eviction, a deadline) that
+// ends the pod whatever its containers say.
+type Failure struct {
+	Reason  string
+	Message string
+	// Condition, where set, is added to the pod's status (DisruptionTarget, for one).
+	Condition *v1.PodCondition
+}
+
+// Waiting says why a container is not running yet: an image that cannot be pulled, a
+// crash loop, a configuration that cannot be resolved.
+type Waiting struct {
+	Reason  string
+	Message string
+}

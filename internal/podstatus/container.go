@@ -1,0 +1,256 @@
+package podstatus
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/pod"
+)
+
+const (
+	reasonCreating     = "ContainerCreating"
+	reasonInitializing = "PodInitializing"
+	reasonUnknown      = "ContainerStatusUnknown"
+	exitUnknown        = 137
+)
+
+// containers fills in the status of every container of the spec: init containers in the
+// order of the spec, the others by name, as the API has always shown them.
+func containers(in Input, s *v1.PodStatus) {
+	for c, kind := range pod.Containers(in.Pod) {
+		one := container(in, c, kind)
+		switch kind {
+		case pod.Init:
+			s.InitContainerStatuses = append(s.InitContainerStatuses, one)
+		case pod.Main:
+			s.ContainerStatuses = append(s.ContainerStatuses, one)
+		case pod.Ephemeral:
+			s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, one)
+		}
+	}
+	byName := func(a, b v1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(s.ContainerStatuses, byName)
+	slices.SortFunc(s.EphemeralContainerStatuses, byName)
+	if in.Stopped {
+		settle(s)
+	}
+}
+
+// container derives the status of one container.
+func container(in Input, c *v1.Container, kind pod.ContainerKind) v1.ContainerStatus {
+	one := v1.ContainerStatus{Name: c.Name, Image: c.Image, VolumeMounts: mounts(c)}
+	instances := in.Observed.Instances(c.Name)
+	if len(instances) == 0 {
+		unseen(in, &one, c)
+	} else {
+		seen(in, &one, c, kind, instances)
+	}
+	if kind != pod.Ephemeral {
+		started := isStarted(in, c, instances)
+		one.Started = &started
+		one.Ready = isReady(in, c, kind, &one, instances, started)
+	}
+	return one
+}
+
+// seen describes a container of which the runtime knows at least one instance.
+func seen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind, instances []pod.Container) {
+	latest := &instances[0]
+	one.ContainerID = in.containerID(latest.ID)
+	one.ImageID = latest.ImageID
+	if latest.Image != "" {
+		one.Image = latest.Image
+	}
+	one.RestartCount = int32(latest.RestartCount)
+	one.User = latest.User
+	one.StopSignal = latest.StopSignal
+	one.Resources = c.Resources.DeepCopy()
+	one.Resources.Claims = nil
+	one.AllocatedResources = allocated(c)
+
+	switch latest.State {
+	case pod.Running:
+		one.State.Running = &v1.ContainerStateRunning{StartedAt: metav1.NewTime(latest.StartedAt)}
+	case pod.Exited:
+		one.State.Terminated = terminated(in, latest)
+	default:
+		one.State.Waiting = &v1.ContainerStateWaiting{Reason: reasonCreating}
+	}
+	for i := range instances[1:] {
+		if older := &instances[i+1]; older.State == pod.Exited {
+			one.LastTerminationState.Terminated = terminated(in, older)
+			break
+		}
+	}
+	if one.LastTerminationState.Terminated == nil {
+		one.LastTerminationState = carriedOver(in, one)
+	}
+	// What keeps it from running matters more than how it ended.
+	if why, waits := in.Waiting[c.Name]; waits && latest.State != pod.Running && !in.Stopped && willRun(in, c, kind, latest) {
+		if one.State.Terminated != nil {
+			one.LastTerminationState = one.State
+		}
+		one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
+	}
+}
+
+// willRun reports whether another instance of the container is due.
+func willRun(in Input, c *v1.Container, kind pod.ContainerKind, latest *pod.Container) bool {
+	return latest.State != pod.Exited || pod.ShouldRestart(in.Pod, c, kind, latest.ExitCode)
+}
+
+// carriedOver is the last termination written down before, when the runtime has since
+// removed that instance.
+func carriedOver(in Input, one *v1.ContainerStatus) v1.ContainerState {
+	previous := find(in.Previous, one.Name)
+	if previous == nil || one.RestartCount == 0 {
+		return v1.ContainerState{}
+	}
+	if previous.RestartCount == one.RestartCount {
+		return previous.LastTerminationState
+	}
+	if previous.State.Terminated != nil {
+		return previous.State
+	}
+	return previous.LastTerminationState
+}
+
+// unseen describes a container of which the runtime knows nothing: not started yet, or
+// removed since.
+func unseen(in Input, one *v1.ContainerStatus, c *v1.Container) {
+	previous := find(in.Previous, c.Name)
+	if previous != nil && previous.ContainerID != "" {
+		if previous.State.Terminated != nil {
+			*one = *previous.DeepCopy()
+			one.VolumeMounts = mounts(c)
+			return
+		}
+		one.ContainerID, one.ImageID, one.RestartCount = previous.ContainerID, previous.ImageID, previous.RestartCount
+		one.LastTerminationState = previous.LastTerminationState
+		if previous.State.Running != nil {
+			one.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+				ExitCode:    exitUnknown,
+				Reason:      reasonUnknown,
+				Message:     "The container could not be located when the pod was deleted.  The container used to be Running",
+				ContainerID: previous.ContainerID,
+			}}
+		}
+	}
+	waiting := v1.ContainerStateWaiting{Reason: reasonCreating}
+	if len(in.Pod.Spec.InitContainers) > 0 {
+		waiting.Reason = reasonInitializing
+	}
+	if why, ok := in.Waiting[c.Name]; ok {
+		waiting = v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}
+	}
+	one.State.Waiting = &waiting
+}
+
+func terminated(in Input, c *pod.Container) *v1.ContainerStateTerminated {
+	reason := c.Reason
+	if reason == "" {
+		reason = "Error"
+		if c.ExitCode == 0 {
+			reason = "Completed"
+		}
+	}
+	return &v1.ContainerStateTerminated{
+		ExitCode:    c.ExitCode,
+		Reason:      reason,
+		Message:     c.Message,
+		StartedAt:   metav1.NewTime(c.StartedAt),
+		FinishedAt:  metav1.NewTime(c.FinishedAt),
+		ContainerID: in.containerID(c.ID),
+	}
+}
+
+func (in Input) containerID(id string) string { return in.Runtime + "://" + id }
+
+// isStarted: running, and past its startup probe if it has one.
+func isStarted(in Input, c *v1.Container, instances []pod.Container) bool {
+	if len(instances) == 0 || instances[0].State != pod.Running {
+		return false
+	}
+	return c.StartupProbe == nil || in.Health(instances[0].ID).Startup == pod.Passed
+}
+
+// isReady: an ordinary init container is ready once it succeeded; the others while they
+// run and their readiness probe, if they have one, passes.
+func isReady(in Input, c *v1.Container, kind pod.ContainerKind, one *v1.ContainerStatus, instances []pod.Container, started bool) bool {
+	if kind == pod.Init && !pod.IsSidecar(c) {
+		return one.State.Terminated != nil && one.State.Terminated.ExitCode == 0
+	}
+	if !started {
+		return false
+	}
+	return c.ReadinessProbe == nil || in.Health(instances[0].ID).Readiness == pod.Passed
+}
+
+// settle turns every state that is not final into one that is, for a pod that is over.
+func settle(s *v1.PodStatus) {
+	initialized := true
+	for i := range s.InitContainerStatuses {
+		one := &s.InitContainerStatuses[i]
+		if one.State.Terminated == nil || one.State.Terminated.ExitCode != 0 {
+			initialized = false
+		}
+		if one.State.Running != nil {
+			settleOne(one)
+		}
+	}
+	for i := range s.ContainerStatuses {
+		one := &s.ContainerStatuses[i]
+		if one.State.Running != nil || (one.State.Waiting != nil && initialized) {
+			settleOne(one)
+		}
+	}
+}
+
+func settleOne(one *v1.ContainerStatus) {
+	if one.State.Terminated != nil {
+		return
+	}
+	if one.State.Waiting != nil && one.LastTerminationState.Terminated != nil {
+		one.State, one.LastTerminationState = one.LastTerminationState, v1.ContainerState{}
+		return
+	}
+	one.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+		ExitCode:    exitUnknown,
+		Reason:      reasonUnknown,
+		Message:     "The container could not be located when the pod was terminated",
+		ContainerID: one.ContainerID,
+	}}
+	one.Ready = false
+}
+
+// find returns the named container's status, whichever list it stands in.
+func find(s v1.PodStatus, name string) *v1.ContainerStatus {
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// mounts reports how each volume is mounted.
+func mounts(c *v1.Container) []v1.VolumeMountStatus {
+	var all []v1.VolumeMountStatus
+	for _, m := range c.VolumeMounts {
+		one := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			mode := v1.RecursiveReadOnlyDisabled
+			if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != v1.RecursiveReadOnlyDisabled {
+				mode = v1.RecursiveReadOnlyEnabled
+			}
+			one.RecursiveReadOnly = &mode
+		}
+		all = append(all, one)
+	}
+	return all
+}

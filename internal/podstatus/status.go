@@ -1,0 +1,100 @@
+package podstatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// Input is all that a pod's status depends on.
+type Input struct {
+	Pod      *v1.Pod
+	Observed *pod.Observed
+	// Previous is the status last derived (or, after a restart of the agent, the one the API
+	// server holds). States that the runtime has forgotten are carried over from it.
+	Previous v1.PodStatus
+	Health   pod.HealthOf
+	// Waiting says, by container name, why a container could not be started.
+	Waiting map[string]pod.Waiting
+	// Failure, where set, ends the pod whatever its containers say.
+	Failure *pod.Failure
+	HostIPs []string
+	// Runtime is the scheme of container ids, such as "containerd".
+	Runtime string
+	Now     time.Time
+	// Stopped: the pod's containers were all stopped for good; none will start again.
+	Stopped bool
+}
+
+// Compute derives the status. Condition transition times are the publisher's to set.
+func Compute(in Input) v1.PodStatus {
+	if in.Health == nil {
+		in.Health = func(string) pod.Health { return pod.Health{} }
+	}
+	if in.Observed == nil {
+		in.Observed = &pod.Observed{}
+	}
+	s := v1.PodStatus{
+		ObservedGeneration: in.Pod.Generation,
+		QOSClass:           pod.QOS(in.Pod),
+		StartTime:          in.Previous.StartTime,
+		// Others write these; they are kept as they are.
+		NominatedNodeName:           in.Pod.Status.NominatedNodeName,
+		ResourceClaimStatuses:       in.Pod.Status.ResourceClaimStatuses,
+		ExtendedResourceClaimStatus: in.Pod.Status.ExtendedResourceClaimStatus,
+	}
+	if s.StartTime == nil {
+		now := metav1.NewTime(in.Now)
+		s.StartTime = &now
+	}
+	addresses(in, &s)
+	containers(in, &s)
+	capMessages(&s)
+	resources(in, &s)
+
+	s.Phase = phase(in, &s)
+	s.Reason, s.Message = in.Previous.Reason, in.Previous.Message
+	if in.Failure != nil {
+		s.Phase, s.Reason, s.Message = v1.PodFailed, in.Failure.Reason, in.Failure.Message
+	}
+	// A pod that ended stays as it ended.
+	if done(in.Previous.Phase) {
+		s.Phase = in.Previous.Phase
+	}
+	s.Conditions = conditions(in, &s)
+	return s
+}
+
+// Ended reports whether the status is one a pod never leaves.
+func Ended(s *v1.PodStatus) bool { return done(s.Phase) }
+
+func done(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
+
+// addresses fills in the node's and the pod's addresses. The pod keeps its last known
+// address once its sandbox is gone, so that what was written down stays readable.
+func addresses(in Input, s *v1.PodStatus) {
+	for _, ip := range in.HostIPs {
+		s.HostIPs = append(s.HostIPs, v1.HostIP{IP: ip})
+	}
+	if len(in.HostIPs) > 0 {
+		s.HostIP = in.HostIPs[0]
+	}
+	var ips []string
+	if in.Pod.Spec.HostNetwork {
+		ips = in.HostIPs
+	} else if sandbox := in.Observed.Sandbox(); sandbox != nil {
+		ips = sandbox.IPs
+	}
+	for _, ip := range ips {
+		s.PodIPs = append(s.PodIPs, v1.PodIP{IP: ip})
+	}
+	if len(s.PodIPs) == 0 {
+		s.PodIPs = in.Previous.PodIPs
+	}
+	if len(s.PodIPs) > 0 {
+		s.PodIP = s.PodIPs[0].IP
+	}
+}

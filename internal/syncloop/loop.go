@@ -1,0 +1,177 @@
+package syncloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// Desired knows what the sources want.
+type Desired interface {
+	Apply(pod.Snapshot) []pod.Change
+	// Ready reports whether every source has spoken; until then a pod that nobody wants
+	// may only not have been asked for yet.
+	Ready() bool
+	Get(uid types.UID) (*v1.Pod, bool)
+}
+
+// Workers act on pods.
+type Workers interface {
+	Handle(pod.Change, *pod.Failure)
+	Wake(types.UID)
+	Orphan(pod.Ref)
+	Known(types.UID) bool
+	Active() []*v1.Pod
+}
+
+// Observer knows what the runtime holds.
+type Observer interface {
+	// Synced is closed once the runtime was read for the first time.
+	Synced() <-chan struct{}
+	// Changes yields pods of which something new was seen.
+	Changes() <-chan types.UID
+	Get(types.UID) (pod.Observed, bool)
+	List() []pod.Observed
+}
+
+// Deps is what the loop connects.
+type Deps struct {
+	Snapshots <-chan pod.Snapshot
+	Desired   Desired
+	Observer  Observer
+	Workers   Workers
+	// Probed yields pods of which a probe changed its mind; may be nil.
+	Probed <-chan types.UID
+	// Admit says whether a new pod may run beside the others; nil means yes.
+	Admit func(p *v1.Pod, others []*v1.Pod) *pod.Failure
+	// Housekeep removes what no pod owns (folders, cgroups, mirrors). It is called from the
+	// loop only once every source has spoken, and must not block it.
+	Housekeep func(context.Context)
+	Clock     clock.WithTicker
+	Log       *slog.Logger
+}
+
+// housekeeping is a safety net: what is left behind in the ordinary way is removed at once.
+const housekeeping = 60 * time.Second
+
+// Loop is the select.
+type Loop struct {
+	deps  Deps
+	ready bool         // every source has spoken
+	seen  atomic.Int64 // when the loop last came round, Unix nanoseconds
+}
+
+// New validates and starts nothing.
+func New(deps Deps) (*Loop, error) {
+	if deps.Snapshots == nil || deps.Desired == nil || deps.Observer == nil || deps.Workers == nil {
+		return nil, errors.New("syncloop: snapshots, desired, observer and workers are needed")
+	}
+	if deps.Clock == nil || deps.Log == nil || deps.Housekeep == nil {
+		return nil, errors.New("syncloop: clock, log and housekeep are needed")
+	}
+	return &Loop{deps: deps}, nil
+}
+
+// Run handles events until ctx ends. It waits for the first look at the runtime: to act
+// on a pod without knowing what already runs of it would start it twice.
+func (l *Loop) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.deps.Observer.Synced():
+	}
+	tick := l.deps.Clock.NewTicker(housekeeping)
+	defer tick.Stop()
+	for {
+		l.seen.Store(l.deps.Clock.Now().UnixNano())
+		select {
+		case <-ctx.Done():
+			return nil
+		case snapshot := <-l.deps.Snapshots:
+			l.apply(ctx, snapshot)
+		case uid := <-l.deps.Observer.Changes():
+			l.observed(uid)
+		case uid := <-l.deps.Probed:
+			l.deps.Workers.Wake(uid)
+		case <-tick.C():
+			l.housekeep(ctx)
+		}
+	}
+}
+
+// Healthy reports whether the loop came round lately; healthz asks.
+func (l *Loop) Healthy() error {
+	seen := l.seen.Load()
+	if seen == 0 {
+		return nil // waiting for the runtime: node readiness tells of that
+	}
+	if stalled := l.deps.Clock.Since(time.Unix(0, seen)); stalled > 2*housekeeping {
+		return fmt.Errorf("sync loop stalled for %s", stalled.Round(time.Second))
+	}
+	return nil
+}
+
+// apply hands on what a source now wants.
+func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
+	for _, c := range l.deps.Desired.Apply(s) {
+		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
+		l.deps.Workers.Handle(c, l.admit(c))
+	}
+	if !l.ready && l.deps.Desired.Ready() {
+		l.ready = true
+		l.housekeep(ctx)
+	}
+}
+
+// admit asks whether a new pod may run. One that already ended, or is about to, needs no leave.
+func (l *Loop) admit(c pod.Change) *pod.Failure {
+	p := c.Pod
+	if l.deps.Admit == nil || c.Op != pod.Add || p.DeletionTimestamp != nil || l.deps.Workers.Known(p.UID) {
+		return nil
+	}
+	if p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
+		return nil
+	}
+	return l.deps.Admit(p, l.deps.Workers.Active())
+}
+
+// observed wakes the pod's worker, or finds that nobody wants the pod.
+func (l *Loop) observed(uid types.UID) {
+	if l.deps.Workers.Known(uid) {
+		l.deps.Workers.Wake(uid)
+		return
+	}
+	if o, ok := l.deps.Observer.Get(uid); ok {
+		l.orphan(o)
+	}
+}
+
+// orphan hands over a pod that the runtime has and nobody wants.
+func (l *Loop) orphan(o pod.Observed) {
+	if !l.ready || l.deps.Workers.Known(o.UID) || len(o.Sandboxes)+len(o.Containers) == 0 {
+		return
+	}
+	if _, wanted := l.deps.Desired.Get(o.UID); !wanted {
+		l.deps.Log.Info("stopping a pod that nobody wants", "pod", o.Ref.String())
+		l.deps.Workers.Orphan(o.Ref)
+	}
+}
+
+func (l *Loop) housekeep(ctx context.Context) {
+	if !l.ready {
+		return
+	}
+	for _, o := range l.deps.Observer.List() {
+		l.orphan(o)
+	}
+	l.deps.Housekeep(ctx)
+}

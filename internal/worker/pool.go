@@ -1,0 +1,257 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// Deps is what a pool works with.
+type Deps struct {
+	Steps Steps
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// Pool holds the workers of all pods on the node.
+type Pool struct {
+	deps Deps
+
+	mu      sync.Mutex
+	ctx     context.Context // of Run; nil before it
+	workers map[types.UID]*worker
+	running sync.WaitGroup
+	left    chan struct{} // closed and renewed when a worker is gone
+}
+
+// New validates and starts nothing.
+func New(deps Deps) (*Pool, error) {
+	if deps.Steps == nil || deps.Clock == nil || deps.Log == nil {
+		return nil, errors.New("worker: steps, clock and log are needed")
+	}
+	return &Pool{deps: deps, workers: map[types.UID]*worker{}, left: make(chan struct{})}, nil
+}
+
+// Run lets workers work until ctx ends, and returns when all have put down their tools.
+// What is handed to the pool before Run waits for it.
+func (p *Pool) Run(ctx context.Context) error {
+	p.mu.Lock()
+	p.ctx = ctx
+	for _, w := range p.workers {
+		p.start(w)
+	}
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.running.Wait()
+	return nil
+}
+
+// start runs a worker in a goroutine of its own. Called under the lock.
+func (p *Pool) start(w *worker) {
+	if p.ctx == nil || p.ctx.Err() != nil {
+		return
+	}
+	ctx := p.ctx
+	p.running.Go(func() {
+		w.run(ctx)
+		if ctx.Err() == nil {
+			p.forget(w)
+		}
+	})
+}
+
+// forget drops a worker whose pod is gone.
+func (p *Pool) forget(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.workers[w.ref.UID] == w {
+		delete(p.workers, w.ref.UID)
+	}
+	close(p.left)
+	p.left = make(chan struct{})
+}
+
+// Handle takes one step in what is wanted. A failure ends the pod before it begins:
+// admission refused it.
+func (p *Pool) Handle(c pod.Change, failure *pod.Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, known := p.workers[c.Pod.UID]
+	if !known {
+		w = p.add(c.Pod)
+		defer p.start(w)
+	}
+	w.set(func() bool {
+		w.work.Pod, w.work.Mirror, w.work.Orphan = c.Pod, c.Mirror, false
+		if failure != nil && w.work.Failure == nil {
+			w.work.Failure = failure
+			return w.stop(nil)
+		}
+		switch {
+		case c.Op == pod.Remove:
+			w.work.Unwanted = true
+			return w.stop(c.Pod.DeletionGracePeriodSeconds)
+		case c.Pod.DeletionTimestamp != nil:
+			return w.stop(c.Pod.DeletionGracePeriodSeconds)
+		}
+		return false
+	})
+}
+
+// stop turns a pod towards its end, or hurries it there. It reports whether the running
+// step has lost its purpose. Called under the worker's lock.
+func (w *worker) stop(grace *int64) (interrupt bool) {
+	switch w.stage {
+	case Syncing:
+		w.stage, w.work.Grace = Stopping, grace
+		return true
+	case Stopping:
+		if grace != nil && (w.work.Grace == nil || *grace < *w.work.Grace) {
+			w.work.Grace = grace
+			return true
+		}
+	case Ended:
+		// Finish again for what has changed: the deletion of its API object, or its removal.
+		w.stage = Finishing
+	}
+	return false
+}
+
+// Evict ends a running pod with the given failure within the given grace.
+func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bool) {
+	p.mu.Lock()
+	w, found := p.workers[uid]
+	p.mu.Unlock()
+	if found {
+		w.set(func() bool {
+			if w.work.Failure == nil && w.stage == Syncing {
+				w.work.Failure = &failure
+			}
+			return w.stop(grace)
+		})
+	}
+	return found
+}
+
+// Orphan takes a pod that the runtime has and no source wants: it is stopped and removed.
+func (p *Pool) Orphan(ref pod.Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.workers[ref.UID]; known {
+		return
+	}
+	w := p.add(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}})
+	w.stage = Stopping
+	w.work.Orphan, w.work.Unwanted = true, true
+	p.start(w)
+}
+
+// add makes the worker of a new pod. A static pod waits for the last one of its name: its
+// ports and host paths are the same. Called under the lock.
+func (p *Pool) add(of *v1.Pod) *worker {
+	w := &worker{
+		ref:   pod.RefOf(of),
+		steps: p.deps.Steps,
+		clock: p.deps.Clock,
+		log:   p.deps.Log,
+		wake:  make(chan struct{}, 1),
+		gone:  make(chan struct{}),
+		work:  Work{Pod: of},
+	}
+	if pod.IsStatic(of) {
+		for _, other := range p.workers {
+			if other.ref.FullName() == w.ref.FullName() {
+				w.hold = other.gone
+			}
+		}
+	}
+	p.workers[of.UID] = w
+	return w
+}
+
+// Wake asks a pod's worker to look again: something was observed of it.
+func (p *Pool) Wake(uid types.UID) {
+	p.mu.Lock()
+	w := p.workers[uid]
+	p.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.set(func() bool {
+		if w.stage == Ended { // a container that came late is stopped like the others
+			w.stage = Stopping
+		}
+		return false
+	})
+}
+
+// Stage tells where a pod stands; found is false for a pod without a worker.
+func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
+	p.mu.Lock()
+	w := p.workers[uid]
+	p.mu.Unlock()
+	if w == nil {
+		return 0, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stage, true
+}
+
+// Active lists the pods that hold, or are about to hold, the node's resources.
+func (p *Pool) Active() []*v1.Pod {
+	p.mu.Lock()
+	workers := slices.Collect(maps.Values(p.workers))
+	p.mu.Unlock()
+	var active []*v1.Pod
+	for _, w := range workers {
+		w.mu.Lock()
+		if w.stage < Finishing && !w.work.Orphan {
+			active = append(active, w.work.Pod)
+		}
+		w.mu.Unlock()
+	}
+	return active
+}
+
+// Drain stops and removes every pod, and returns when none is left or ctx ends.
+func (p *Pool) Drain(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		workers, left := slices.Collect(maps.Values(p.workers)), p.left
+		p.mu.Unlock()
+		if len(workers) == 0 {
+			return nil
+		}
+		for _, w := range workers {
+			w.set(func() bool {
+				if w.work.Unwanted {
+					return false
+				}
+				w.work.Unwanted = true
+				return w.stop(nil)
+			})
+		}
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Known reports whether the pod has a worker.
+func (p *Pool) Known(uid types.UID) bool {
+	_, found := p.Stage(uid)
+	return found
+}

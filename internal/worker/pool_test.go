@@ -1,0 +1,269 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// steps is a Steps whose calls are seen, and can be held up or made to fail.
+type steps struct {
+	mu    sync.Mutex
+	calls []string
+	seen  chan string
+	// on answers a call; nil means success at once.
+	on map[string]func(context.Context, Work) (Outcome, error)
+}
+
+func newSteps() *steps {
+	return &steps{seen: make(chan string, 1000), on: map[string]func(context.Context, Work) (Outcome, error){}}
+}
+
+func (s *steps) call(ctx context.Context, what string, w Work) (Outcome, error) {
+	entry := what + " " + w.Pod.Name
+	if what == "stop" && w.Grace != nil {
+		entry += fmt.Sprintf(" %d", *w.Grace)
+	}
+	s.mu.Lock()
+	s.calls = append(s.calls, entry)
+	on := s.on[what]
+	s.mu.Unlock()
+	s.seen <- entry
+	if on != nil {
+		return on(ctx, w)
+	}
+	return Outcome{}, nil
+}
+
+func (s *steps) Sync(ctx context.Context, w Work) (Outcome, error) { return s.call(ctx, "sync", w) }
+func (s *steps) Stop(ctx context.Context, w Work) error {
+	_, err := s.call(ctx, "stop", w)
+	return err
+}
+func (s *steps) Finish(ctx context.Context, w Work) error {
+	_, err := s.call(ctx, "finish", w)
+	return err
+}
+func (s *steps) Remove(ctx context.Context, w Work) error {
+	_, err := s.call(ctx, "remove", w)
+	return err
+}
+
+// expect waits for exactly these calls, in this order.
+func (s *steps) expect(t *testing.T, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		select {
+		case got := <-s.seen:
+			if got != w {
+				t.Fatalf("got step %q, want %q; all: %q", got, w, s.calls)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("step %q did not come; all: %q", w, s.calls)
+		}
+	}
+}
+
+func run(t *testing.T, s *steps) *Pool {
+	t.Helper()
+	p, err := New(Deps{Steps: s, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = p.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return p
+}
+
+func named(name string) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name)}}
+}
+
+func deleted(name string, grace int64) *v1.Pod {
+	p := named(name)
+	now := metav1.Now()
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+	return p
+}
+
+func (p *Pool) waitGone(t *testing.T, uid types.UID) {
+	t.Helper()
+	for range 500 {
+		p.mu.Lock()
+		_, known := p.workers[uid]
+		left := p.left
+		p.mu.Unlock()
+		if !known {
+			return
+		}
+		select {
+		case <-left:
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Fatalf("pod %s is not gone", uid)
+}
+
+func TestLifeOfAPod(t *testing.T) {
+	s := newSteps()
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	s.expect(t, "sync a")
+	p.Wake("a")
+	s.expect(t, "sync a")
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 7)}, nil)
+	s.expect(t, "stop a 7", "finish a")
+	p.Handle(pod.Change{Op: pod.Remove, Pod: deleted("a", 7)}, nil)
+	s.expect(t, "finish a", "remove a")
+	p.waitGone(t, "a")
+}
+
+func TestAPodThatEndsByItselfStaysUntilRemoved(t *testing.T) {
+	s := newSteps()
+	s.on["sync"] = func(context.Context, Work) (Outcome, error) { return Outcome{Ended: true}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	s.expect(t, "sync a", "stop a", "finish a")
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 0)}, nil)
+	s.expect(t, "finish a")
+	p.Handle(pod.Change{Op: pod.Remove, Pod: deleted("a", 0)}, nil)
+	s.expect(t, "finish a", "remove a")
+}
+
+func TestDeleteInterruptsSync(t *testing.T) {
+	s := newSteps()
+	s.on["sync"] = func(ctx context.Context, _ Work) (Outcome, error) {
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	}
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	s.expect(t, "sync a")
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 30)}, nil)
+	s.expect(t, "stop a 30", "finish a")
+}
+
+func TestAShorterGraceHurriesAStop(t *testing.T) {
+	s := newSteps()
+	s.on["stop"] = func(ctx context.Context, w Work) (Outcome, error) {
+		if *w.Grace == 0 {
+			return Outcome{}, nil
+		}
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	}
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	s.expect(t, "sync a")
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 30)}, nil)
+	s.expect(t, "stop a 30")
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 60)}, nil) // longer: not listened to
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 0)}, nil)
+	s.expect(t, "stop a 0", "finish a")
+}
+
+func TestAFailedStepIsTriedAgain(t *testing.T) {
+	s := newSteps()
+	tries := 0
+	s.on["stop"] = func(context.Context, Work) (Outcome, error) {
+		if tries++; tries < 3 {
+			return Outcome{}, errors.New("busy")
+		}
+		return Outcome{}, nil
+	}
+	p := run(t, s)
+	p.Orphan(pod.Ref{Namespace: "ns", Name: "a", UID: "a"})
+	s.expect(t, "stop a", "stop a", "stop a", "finish a", "remove a")
+	p.waitGone(t, "a")
+}
+
+func TestAdmissionRefusesBeforeAnythingRuns(t *testing.T) {
+	s := newSteps()
+	var failure *pod.Failure
+	s.on["finish"] = func(_ context.Context, w Work) (Outcome, error) { failure = w.Failure; return Outcome{}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, &pod.Failure{Reason: "OutOfcpu"})
+	s.expect(t, "stop a", "finish a")
+	if failure == nil || failure.Reason != "OutOfcpu" {
+		t.Errorf("finish was told %v", failure)
+	}
+}
+
+func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
+	static := func(uid types.UID) *v1.Pod {
+		p := named("web")
+		p.UID = uid
+		p.Annotations = map[string]string{pod.AnnotationSource: string(pod.SourceFile)}
+		return p
+	}
+	s := newSteps()
+	release := make(chan struct{})
+	s.on["stop"] = func(context.Context, Work) (Outcome, error) { <-release; return Outcome{}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: static("old")}, nil)
+	s.expect(t, "sync web")
+	p.Handle(pod.Change{Op: pod.Remove, Pod: static("old")}, nil)
+	p.Handle(pod.Change{Op: pod.Add, Pod: static("new")}, nil)
+	s.expect(t, "stop web")
+	close(release)
+	s.expect(t, "finish web", "remove web", "sync web")
+}
+
+func TestALateContainerIsStopped(t *testing.T) {
+	s := newSteps()
+	s.on["sync"] = func(context.Context, Work) (Outcome, error) { return Outcome{Ended: true}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	s.expect(t, "sync a", "stop a", "finish a")
+	for stage, _ := p.Stage("a"); stage != Ended; stage, _ = p.Stage("a") {
+		time.Sleep(time.Millisecond)
+	}
+	p.Wake("a")
+	s.expect(t, "stop a", "finish a")
+}
+
+func TestDrainRemovesEverything(t *testing.T) {
+	s := newSteps()
+	p := run(t, s)
+	for i := range 20 {
+		p.Handle(pod.Change{Op: pod.Add, Pod: named(fmt.Sprint("pod", i))}, nil)
+	}
+	if err := p.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if !slices.Contains(s.calls, fmt.Sprintf("remove pod%d", i)) {
+			t.Errorf("pod%d was not removed", i)
+		}
+	}
+}
+
+// One hung step holds up its own pod alone.
+func TestAHungStepHarmsOnePod(t *testing.T) {
+	s := newSteps()
+	s.on["sync"] = func(ctx context.Context, w Work) (Outcome, error) {
+		if w.Pod.Name == "hung" {
+			<-ctx.Done()
+		}
+		return Outcome{}, nil
+	}
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("hung")}, nil)
+	s.expect(t, "sync hung")
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("b")}, nil)
+	s.expect(t, "sync b")
+}

@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// worker is one pod's state machine. Its lock guards what is to be done; the steps run
+// outside of it.
+type worker struct {
+	ref   pod.Ref
+	steps Steps
+	clock clock.Clock
+	log   *slog.Logger
+	wake  chan struct{} // holds at most one: "look again"
+
+	mu       sync.Mutex
+	stage    Stage
+	work     Work
+	pending  bool               // something happened since the step began
+	cancel   context.CancelFunc // ends the running step, nil while none runs
+	failures int                // steps that failed in a row
+	// hold, where set, must close before the pod's first Sync: an older pod of the same
+	// name is still ending.
+	hold <-chan struct{}
+	gone chan struct{} // closed when the worker has nothing left to do
+}
+
+// set changes what is wanted under the lock and wakes the worker. Where interrupt is set,
+// the running step is ended because its purpose has changed.
+func (w *worker) set(change func() (interrupt bool)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	interrupt := change()
+	w.pending = true
+	if interrupt && w.cancel != nil {
+		w.cancel()
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run performs steps until the pod is gone or ctx ends. Pods outlive the agent, so the
+// end of ctx leaves everything as it is.
+func (w *worker) run(ctx context.Context) {
+	if w.hold != nil {
+		select {
+		case <-w.hold:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for ctx.Err() == nil {
+		again, done := w.step(ctx)
+		if done {
+			close(w.gone)
+			return
+		}
+		w.wait(ctx, again)
+	}
+}
+
+// wait sleeps until something happens, or until it is time to look again.
+func (w *worker) wait(ctx context.Context, again time.Duration) {
+	var due <-chan time.Time
+	if again > 0 {
+		timer := w.clock.NewTimer(again)
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-w.wake:
+	case <-due:
+	}
+}
+
+// step performs the step that the pod's stage asks for. It returns when to look again;
+// zero means when woken.
+func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
+	w.mu.Lock()
+	if w.stage == Gone {
+		w.mu.Unlock()
+		return 0, true
+	}
+	stage, work := w.stage, w.work
+	w.pending = false
+	select { // what woke it is part of what this step sees
+	case <-w.wake:
+	default:
+	}
+	stepCtx, cancel := context.WithCancel(ctx)
+	w.cancel = cancel
+	w.mu.Unlock()
+	defer cancel()
+
+	began := w.clock.Now()
+	outcome, err := w.perform(stepCtx, stage, work)
+	w.log.Debug("step", "pod", w.ref.String(), "stage", stage.String(), "took", w.clock.Since(began), "err", err)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel = nil
+	if err != nil {
+		return w.failed(stage, err, stepCtx.Err() != nil), false
+	}
+	w.failures = 0
+	return w.advance(stage, outcome), w.stage == Gone
+}
+
+func (w *worker) perform(ctx context.Context, stage Stage, work Work) (Outcome, error) {
+	switch stage {
+	case Syncing:
+		return w.steps.Sync(ctx, work)
+	case Stopping:
+		return Outcome{}, w.steps.Stop(ctx, work)
+	case Finishing:
+		return Outcome{}, w.steps.Finish(ctx, work)
+	case Removing:
+		return Outcome{}, w.steps.Remove(ctx, work)
+	}
+	return Outcome{}, nil
+}
+
+// now is the shortest wait: the next step follows at once.
+const now = time.Nanosecond
+
+// advance moves to the stage that follows a step that succeeded.
+func (w *worker) advance(did Stage, outcome Outcome) (again time.Duration) {
+	if w.stage != did { // the stage was changed while the step ran
+		return now
+	}
+	switch did {
+	case Syncing:
+		if outcome.Failure != nil {
+			w.work.Failure = outcome.Failure
+		}
+		if outcome.Ended || outcome.Failure != nil {
+			w.stage = Stopping
+			return now
+		}
+		return outcome.Again
+	case Stopping:
+		w.stage = Finishing
+		return now
+	case Finishing:
+		if w.pending {
+			return now // the pod changed meanwhile: finish what it is now
+		}
+		w.stage = Ended
+		if w.work.Unwanted {
+			w.stage = Removing
+			return now
+		}
+	case Removing:
+		w.stage = Gone
+	}
+	return 0
+}
+
+// Retries of a failed step: soon at first, because most failures pass at once.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// failed decides when a failed step is tried again. A step that was interrupted on
+// purpose has not failed.
+func (w *worker) failed(stage Stage, err error, interrupted bool) time.Duration {
+	if interrupted {
+		return now
+	}
+	delay := lastRetry
+	if shift := w.failures; shift < 6 {
+		delay = min(firstRetry<<shift, lastRetry)
+	}
+	w.failures++
+	w.log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retry", delay)
+	return delay
+}
