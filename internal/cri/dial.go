@@ -1,0 +1,107 @@
+package cri
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// maxMessage is what one answer may weigh: a list of all containers of a full node.
+	maxMessage = 16 << 20
+	// maxBackoff, with gRPC's jitter of a fifth, keeps reconnecting below one second.
+	maxBackoff = 800 * time.Millisecond
+	// execMargin is what the runtime gets to end a command that overran its timeout.
+	execMargin = 10 * time.Second
+)
+
+// Config says where the runtime listens.
+type Config struct {
+	// RuntimeEndpoint is a unix socket: unix:///path or an absolute path.
+	RuntimeEndpoint string
+	// ImageEndpoint is the image service's socket; empty means the runtime's own.
+	ImageEndpoint string
+	// RequestTimeout bounds an ordinary call (runtimeRequestTimeout).
+	RequestTimeout time.Duration
+}
+
+// Client calls one container runtime.
+type Client struct {
+	runtime runtimeapi.RuntimeServiceClient
+	images  runtimeapi.ImageServiceClient
+	timeout time.Duration
+	conns   []*grpc.ClientConn
+}
+
+// Dial prepares a client. It does not connect: a runtime that is not there yet is found
+// out by the first call, so that the agent may start before it.
+func Dial(cfg Config) (*Client, error) {
+	if cfg.RequestTimeout <= 0 {
+		return nil, errors.New("dial runtime: request timeout must be positive")
+	}
+	conn, err := connect(cfg.RuntimeEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("dial runtime: %w", err)
+	}
+	c := &Client{
+		runtime: runtimeapi.NewRuntimeServiceClient(conn),
+		images:  runtimeapi.NewImageServiceClient(conn),
+		timeout: cfg.RequestTimeout,
+		conns:   []*grpc.ClientConn{conn},
+	}
+	if cfg.ImageEndpoint == "" || cfg.ImageEndpoint == cfg.RuntimeEndpoint {
+		return c, nil
+	}
+	conn, err = connect(cfg.ImageEndpoint)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("dial image service: %w", err), c.Close())
+	}
+	c.images = runtimeapi.NewImageServiceClient(conn)
+	c.conns = append(c.conns, conn)
+	return c, nil
+}
+
+// Close ends the connections; calls in progress fail.
+func (c *Client) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func connect(endpoint string) (*grpc.ClientConn, error) {
+	target, err := target(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		// An idle connection would make the first call after a quiet time pay for dialling.
+		grpc.WithIdleTimeout(0),
+	)
+}
+
+// target turns an endpoint as users write it into gRPC's form.
+func target(endpoint string) (string, error) {
+	path, hasScheme := strings.CutPrefix(endpoint, "unix://")
+	if !hasScheme && strings.Contains(endpoint, "://") {
+		return "", fmt.Errorf("endpoint %q: only unix sockets are supported", endpoint)
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("endpoint %q: must be unix:// and an absolute path", endpoint)
+	}
+	return "unix://" + path, nil
+}

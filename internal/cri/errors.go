@@ -1,0 +1,92 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// callError is a failed call: what was tried, and the runtime's answer.
+type callError struct {
+	op  string
+	err error
+}
+
+func (e *callError) Error() string { return e.op + ": " + e.err.Error() }
+func (e *callError) Unwrap() error { return e.err }
+
+// failed wraps err with the operation, nil stays nil.
+func failed(err error, op string) error {
+	if err == nil {
+		return nil
+	}
+	return &callError{op: op, err: err}
+}
+
+// errEmptyAnswer stands for an answer without the part that was asked for.
+var errEmptyAnswer = errors.New("the runtime's answer is empty")
+
+// IsNotFound reports whether the runtime does not know the object.
+func IsNotFound(err error) bool { return codeOf(err) == codes.NotFound }
+
+// IsUnavailable reports whether the runtime could not be reached.
+func IsUnavailable(err error) bool { return codeOf(err) == codes.Unavailable }
+
+// IsUnimplemented reports whether the runtime lacks the operation.
+func IsUnimplemented(err error) bool { return codeOf(err) == codes.Unimplemented }
+
+// IsTimeout reports whether the call's deadline passed, here or in the runtime.
+func IsTimeout(err error) bool {
+	return codeOf(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Text is the runtime's own error as the reference kubelet shows it in events and
+// statuses: "rpc error: code = … desc = …", without the operation's name.
+func Text(err error) string {
+	if err == nil {
+		return ""
+	}
+	var call *callError
+	if errors.As(err, &call) {
+		return call.err.Error()
+	}
+	return err.Error()
+}
+
+// Description is the runtime's message alone, without gRPC's prefix.
+func Description(err error) string {
+	if err == nil {
+		return ""
+	}
+	var call *callError
+	if errors.As(err, &call) {
+		err = call.err
+	}
+	if s, ok := status.FromError(err); ok {
+		return s.Message()
+	}
+	return err.Error()
+}
+
+func codeOf(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	return status.Code(err)
+}
+
+// goneIsDone makes stop and remove idempotent: what is not there need not go.
+func goneIsDone(err error) error {
+	if IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// within gives a call its deadline.
+func (c *Client) within(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.timeout+extra)
+}

@@ -1,0 +1,34 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// errStreamEnded: the runtime closed its side; it does so when it stops.
+var errStreamEnded = errors.New("the runtime ended the stream")
+
+// Events calls handle for each event of the runtime, one at a time, until ctx is done or
+// the stream breaks; it never returns nil. A runtime may first deliver what it buffered
+// while nobody listened.
+func (c *Client) Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	if err != nil {
+		return failed(err, "subscribe to container events")
+	}
+	for {
+		event, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			err = errStreamEnded
+		}
+		if err != nil {
+			return failed(err, "receive container event")
+		}
+		handle(event)
+	}
+}

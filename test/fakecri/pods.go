@@ -1,0 +1,55 @@
+package fakecri
+
+import (
+	"context"
+	"strconv"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// RunPod makes a pod with one running container per name, as a kubelet would have, and
+// returns their ids. It bypasses faults and the list of calls.
+func (s *Server) RunPod(namespace, name, uid string, containers ...string) (sandbox string, ids []string) {
+	labels := map[string]string{
+		"io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid,
+	}
+	config := &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: namespace, Uid: uid},
+		Labels:   labels,
+	}
+	answer, err := s.RunPodSandbox(context.Background(), &runtimeapi.RunPodSandboxRequest{Config: config})
+	if err != nil {
+		panic(err) // a test that makes the same pod twice
+	}
+	for _, c := range containers {
+		ids = append(ids, s.RunContainer(answer.PodSandboxId, c, 0))
+	}
+	return answer.PodSandboxId, ids
+}
+
+// RunContainer adds a running container to a sandbox. It bypasses faults and the list of
+// calls.
+func (s *Server) RunContainer(sandbox, name string, restartCount int) string {
+	s.mu.Lock()
+	labels := map[string]string{"io.kubernetes.container.name": name}
+	for k, v := range s.sandboxes[sandbox].Labels {
+		labels[k] = v
+	}
+	s.mu.Unlock()
+	answer, err := s.CreateContainer(context.Background(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata:    &runtimeapi.ContainerMetadata{Name: name, Attempt: uint32(restartCount)},
+			Image:       &runtimeapi.ImageSpec{Image: ImageID("image"), UserSpecifiedImage: "image"},
+			Labels:      labels,
+			Annotations: map[string]string{"io.kubernetes.container.restartCount": strconv.Itoa(restartCount)},
+		},
+	})
+	if err == nil {
+		_, err = s.StartContainer(context.Background(), &runtimeapi.StartContainerRequest{ContainerId: answer.ContainerId})
+	}
+	if err != nil {
+		panic(err) // a test that uses a sandbox which is not ready
+	}
+	return answer.ContainerId
+}
