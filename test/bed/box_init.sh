@@ -1,0 +1,53 @@
+#!/bin/sh
+# The first process of a box. It starts in new mount, network, pid, ipc and uts namespaces,
+# arranges what a node expects to find, says so on descriptor 3, and becomes a program that
+# only reaps. When it ends the kernel ends everything else in the box.
+# usage: box_init.sh NAME DIR REAPER CNI_BIN_DIR CONTROLLERS:CGROUP_DIR…
+set -eu
+name=$1 dir=$2 reaper=$3 cni=$4
+shift 4
+
+if [ "${BOX_STAGE:-}" != cgrouped ]; then
+  mount --make-rprivate / # nothing mounted in here reaches the host
+  # A cgroup namespace is rooted where its maker stands: move first, then unshare.
+  for h; do echo 0 > "${h#*:}/cgroup.procs"; done
+  BOX_STAGE=cgrouped exec unshare --cgroup -- sh "$0" "$name" "$dir" "$reaper" "$cni" "$@"
+fi
+
+hostname "$name"
+mount -t proc proc /proc   # of this pid namespace
+mount -t sysfs sysfs /sys  # of this network namespace
+mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
+for h; do
+  controllers=${h%%:*} options=${h%%:*}
+  case $controllers in name=*) controllers=${controllers#name=} options=none,$options ;; esac
+  mkdir "/sys/fs/cgroup/$controllers"
+  mount -t cgroup -o "$options" cgroup "/sys/fs/cgroup/$controllers"
+done
+
+# A node writes below these. What it writes stays in the box.
+for p in /etc /opt /usr/libexec /var; do
+  mkdir -p "$dir/upper$p" "$dir/work$p"
+  mount -t overlay -o "lowerdir=$p,upperdir=$dir/upper$p,workdir=$dir/work$p" overlay "$p"
+done
+# These are plain directories of the host, so that tests can read and write them, and so
+# that the snapshotter's overlays do not stand upon an overlay.
+for p in /etc/kubernetes /etc/containerd /etc/cni /var/lib/kubelet /var/lib/containerd \
+  /var/lib/cni /var/log/pods /var/log/containers; do
+  mkdir -p "$p" "$dir/fs$p"
+  mount --bind "$dir/fs$p" "$p"
+done
+mkdir -p /opt/cni/bin
+mount --bind "$cni" /opt/cni/bin
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/lock
+
+rm -f /etc/hosts /etc/resolv.conf
+printf '127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %s\n' "$name" > /etc/hosts
+printf 'nameserver 127.0.0.1\n' > /etc/resolv.conf
+echo 1 > /proc/sys/net/ipv4/ip_forward
+mount --make-rshared / # mounts propagate into pods, as on a machine with systemd
+
+echo ready >&3
+exec 3>&-
+exec "$reaper"

@@ -1,0 +1,77 @@
+package bed
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+//go:embed containerd.toml
+var containerdConfig []byte
+
+// cniConfig is the pod network of a box: a bridge of its own, with host ports.
+const cniConfig = `{
+  "cniVersion": "1.0.0",
+  "name": "bed",
+  "plugins": [
+    {
+      "type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+      "ipam": {"type": "host-local", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+// StartContainerd returns when the runtime answers.
+func (b *Box) StartContainerd(ctx context.Context) error {
+	if b.containerd.running() {
+		return errors.New("start containerd: it runs already")
+	}
+	if err := b.writeFile("/etc/containerd/config.toml", containerdConfig); err != nil {
+		return err
+	}
+	if err := b.writeFile("/etc/cni/net.d/10-bed.conflist", fmt.Appendf(nil, cniConfig, b.PodCIDR())); err != nil {
+		return err
+	}
+	var err error
+	if b.containerd, err = b.spawn("containerd", "containerd"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return b.containerd.await(ctx, func(ctx context.Context) error {
+		_, err := b.Exec(ctx, "ctr", "version")
+		return err
+	})
+}
+
+// StopContainerd ends the runtime. Its shims are not its children any more, so the
+// containers go on.
+func (b *Box) StopContainerd() error { return b.containerd.stop(10 * time.Second) }
+
+// ImportImages loads the test images into the running containerd.
+func (b *Box) ImportImages(ctx context.Context) error {
+	for ref, archive := range b.bed.images.Archives {
+		if _, err := b.Exec(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
+			return fmt.Errorf("import %s: %w", ref, err)
+		}
+	}
+	return nil
+}
+
+// writeFile puts a file where the node finds it.
+func (b *Box) writeFile(path string, data []byte) error {
+	host := b.Path(path)
+	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+		return fmt.Errorf("write %s of %s: %w", path, b.name, err)
+	}
+	if err := os.WriteFile(host, data, 0o644); err != nil {
+		return fmt.Errorf("write %s of %s: %w", path, b.name, err)
+	}
+	return nil
+}

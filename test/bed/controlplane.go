@@ -1,0 +1,100 @@
+package bed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	serviceCIDR   = "10.96.0.0/16"
+	clusterDNS    = "10.96.0.10"
+	clusterDomain = "cluster.local"
+	// startLimit bounds the start of any one program; a loaded machine needs a tenth of it.
+	startLimit = 60 * time.Second
+)
+
+// ControlPlane is a running etcd, API server, controller manager and scheduler.
+type ControlPlane struct {
+	Kubeconfig string // of an administrator
+	Server     string // the API server's address, as nodes reach it
+	Config     *rest.Config
+	Client     kubernetes.Interface
+
+	site    *site
+	bin     string
+	ca      *authority
+	daemons []*daemon // in the order of their start
+}
+
+// startControlPlane returns when the API server answers and both controllers run.
+func startControlPlane(ctx context.Context, s *site, bin string) (*ControlPlane, error) {
+	ca, err := newAuthority(filepath.Join(s.dir, "pki"))
+	if err != nil {
+		return nil, err
+	}
+	c := &ControlPlane{
+		Kubeconfig: filepath.Join(s.dir, "admin.kubeconfig"),
+		Server:     fmt.Sprintf("https://%s:6443", s.gateway()),
+		site:       s,
+		bin:        bin,
+		ca:         ca,
+	}
+	for _, start := range []func(context.Context) error{c.startEtcd, c.startAPIServer, c.startControllers} {
+		if err := start(ctx); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+	}
+	return c, nil
+}
+
+// Stop ends everything in the reverse order of its start, and waits.
+func (c *ControlPlane) Stop() error {
+	var errs []error
+	for i := len(c.daemons) - 1; i >= 0; i-- {
+		errs = append(errs, c.daemons[i].stop(3*time.Second))
+	}
+	c.daemons = nil
+	return errors.Join(errs...)
+}
+
+// connect writes the administrator's kubeconfig and makes the clients from it.
+func (c *ControlPlane) connect() error {
+	admin, err := c.ca.client("admin", "admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	if err := writeKubeconfig(c.Kubeconfig, c.Server, c.ca, admin); err != nil {
+		return err
+	}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	c.Config.QPS = -1 // tests measure the node, not a client's patience
+	if c.Client, err = kubernetes.NewForConfig(c.Config); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	return nil
+}
+
+// run starts one of the control plane's programs.
+func (c *ControlPlane) run(name string, args ...string) (*daemon, error) {
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd.Dir = c.site.dir
+	d, err := startDaemon(name, filepath.Join(c.site.logDir(), name+".log"), cmd)
+	if err != nil {
+		return nil, err
+	}
+	c.daemons = append(c.daemons, d)
+	return d, nil
+}
+
+// issuer is what tokens of service accounts name.
+const issuer = "https://kubernetes.default.svc." + clusterDomain

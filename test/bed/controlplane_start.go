@@ -1,0 +1,150 @@
+package bed
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+)
+
+// startEtcd does not wait: the API server waits for it.
+func (c *ControlPlane) startEtcd(context.Context) error {
+	_, err := c.run("etcd",
+		"--name=bed",
+		"--data-dir="+filepath.Join(c.site.dir, "etcd"),
+		"--unsafe-no-fsync", // the data is worth nothing after the test
+		"--log-level=warn",
+		"--listen-client-urls="+c.etcdURL(2379),
+		"--advertise-client-urls="+c.etcdURL(2379),
+		"--listen-peer-urls="+c.etcdURL(2380),
+		"--initial-advertise-peer-urls="+c.etcdURL(2380),
+		"--initial-cluster=bed="+c.etcdURL(2380),
+	)
+	return err
+}
+
+func (c *ControlPlane) etcdURL(port int) string {
+	return fmt.Sprintf("http://%s:%d", c.site.loopback(), port)
+}
+
+func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	serving, err := c.ca.serving("apiserver", c.site.gateway(), "10.96.0.1", "127.0.0.1", "localhost",
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+clusterDomain)
+	if err != nil {
+		return err
+	}
+	kubelets, err := c.ca.client("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return err
+	}
+	tokens, err := c.ca.serviceAccountKey()
+	if err != nil {
+		return err
+	}
+	d, err := c.run("kube-apiserver",
+		"--etcd-servers="+c.etcdURL(2379),
+		"--bind-address="+c.site.gateway(),
+		"--advertise-address="+c.site.gateway(),
+		"--secure-port=6443",
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range="+serviceCIDR,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--profiling=false",
+		"--client-ca-file="+c.ca.caFile(),
+		"--tls-cert-file="+serving.cert,
+		"--tls-private-key-file="+serving.key,
+		"--kubelet-certificate-authority="+c.ca.caFile(),
+		"--kubelet-client-certificate="+kubelets.cert,
+		"--kubelet-client-key="+kubelets.key,
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer="+issuer,
+		"--service-account-key-file="+tokens,
+		"--service-account-signing-key-file="+tokens,
+	)
+	if err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return d.await(ctx, func(ctx context.Context) error {
+		return c.Client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// startControllers starts the controller manager and the scheduler, together.
+func (c *ControlPlane) startControllers(ctx context.Context) error {
+	scheduler, err := c.controller("kube-scheduler", 10259)
+	if err != nil {
+		return err
+	}
+	manager, err := c.controller("kube-controller-manager", 10257,
+		"--service-account-private-key-file="+filepath.Join(c.ca.dir, "service-accounts.key"),
+		"--root-ca-file="+c.ca.caFile(),
+		"--use-service-account-credentials=true",
+		"--cluster-signing-cert-file="+c.ca.caFile(),
+		"--cluster-signing-key-file="+filepath.Join(c.ca.dir, "ca.key"),
+	)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := scheduler.await(ctx, c.healthy(10259)); err != nil {
+		return err
+	}
+	return manager.await(ctx, c.healthy(10257))
+}
+
+func (c *ControlPlane) controller(name string, port int, args ...string) (*daemon, error) {
+	user, err := c.ca.client(name, "system:"+name)
+	if err != nil {
+		return nil, err
+	}
+	serving, err := c.ca.serving(name+"-serving", c.site.loopback())
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(c.site.dir, name+".kubeconfig")
+	if err := writeKubeconfig(kubeconfig, c.Server, c.ca, user); err != nil {
+		return nil, err
+	}
+	return c.run(name, append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--bind-address=" + c.site.loopback(),
+		fmt.Sprintf("--secure-port=%d", port),
+		"--tls-cert-file=" + serving.cert,
+		"--tls-private-key-file=" + serving.key,
+		"--leader-elect=false",
+		"--profiling=false",
+	}, args...)...)
+}
+
+// healthy asks a controller whether it runs; it tells that to anybody.
+func (c *ControlPlane) healthy(port int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			fmt.Sprintf("https://%s:%d/healthz", c.site.loopback(), port), nil)
+		if err != nil {
+			return err
+		}
+		client, err := c.ca.httpClient()
+		if err != nil {
+			return err
+		}
+		defer client.CloseIdleConnections()
+		answer, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("health of port %d: %s", port, answer.Status)
+		}
+		return nil
+	}
+}

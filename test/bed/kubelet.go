@@ -1,0 +1,148 @@
+package bed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// KubeletKind says whose kubelet a node runs.
+type KubeletKind string
+
+const (
+	Ours      KubeletKind = "ours"
+	Reference KubeletKind = "reference"
+)
+
+// KubeletOptions is how one start of a kubelet differs from the usual.
+type KubeletOptions struct {
+	Kind   KubeletKind
+	Flags  []string
+	Config string // YAML laid over the configuration file, field by field
+}
+
+// kubeletConfig is what both kinds read, unless a test says otherwise.
+const kubeletConfig = `
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+cgroupDriver: cgroupfs
+clusterDNS: [` + clusterDNS + `]
+clusterDomain: ` + clusterDomain + `
+staticPodPath: /etc/kubernetes/manifests
+tlsCertFile: /etc/kubernetes/pki/node.crt
+tlsPrivateKeyFile: /etc/kubernetes/pki/node.key
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}
+authorization: {mode: Webhook}
+failSwapOn: false
+failCgroupV1: false
+maxPods: 250
+evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
+logging: {verbosity: 2}
+`
+
+// StartKubelet starts it and returns; the Node object tells when it is ready.
+func (b *Box) StartKubelet(ctx context.Context, options KubeletOptions) error {
+	if b.kubelet.running() {
+		return errors.New("start kubelet: it runs already")
+	}
+	argv, err := b.bed.kubeletCommand(ctx, options.Kind)
+	if err != nil {
+		return err
+	}
+	config, err := overlayYAML(kubeletConfig, options.Config)
+	if err != nil {
+		return fmt.Errorf("make kubelet configuration: %w", err)
+	}
+	if err := b.writeFile("/etc/kubernetes/kubelet.yaml", config); err != nil {
+		return err
+	}
+	argv = append(argv,
+		"--kubeconfig=/etc/kubernetes/kubelet.kubeconfig",
+		"--config=/etc/kubernetes/kubelet.yaml",
+		"--hostname-override="+b.name,
+		"--node-ip="+b.Address(),
+	)
+	b.kubelet, err = b.spawn("kubelet", append(argv, options.Flags...)...)
+	return err
+}
+
+// StopKubelet asks it to end and waits; pods go on.
+func (b *Box) StopKubelet() error { return b.kubelet.stop(20 * time.Second) }
+
+// KillKubelet ends it without warning; pods go on.
+func (b *Box) KillKubelet() error { return b.kubelet.kill() }
+
+// writeIdentity gives the node the files by which it and the API server know each other.
+func (b *Box) writeIdentity() error {
+	c := b.bed.ControlPlane
+	client, err := c.ca.client("node-"+b.name, "system:node:"+b.name, "system:nodes")
+	if err != nil {
+		return err
+	}
+	serving, err := c.ca.serving("node-"+b.name+"-serving", b.name, b.Address())
+	if err != nil {
+		return err
+	}
+	for path, source := range map[string]string{
+		"/etc/kubernetes/pki/ca.crt":   c.ca.caFile(),
+		"/etc/kubernetes/pki/node.crt": serving.cert,
+		"/etc/kubernetes/pki/node.key": serving.key,
+	} {
+		data, err := readFile(source)
+		if err != nil {
+			return err
+		}
+		if err := b.writeFile(path, data); err != nil {
+			return err
+		}
+	}
+	if err := b.writeFile("/etc/kubernetes/manifests/.keep", nil); err != nil {
+		return err
+	}
+	return writeKubeconfig(b.Path("/etc/kubernetes/kubelet.kubeconfig"), c.Server, c.ca, client)
+}
+
+// kubeletCommand is the program of a kind, built if it is ours.
+func (b *Bed) kubeletCommand(ctx context.Context, kind KubeletKind) ([]string, error) {
+	switch kind {
+	case Reference:
+		return []string{filepath.Join(b.bin.Reference, "kubelet")}, nil
+	case Ours:
+		program, err := b.swiftlet(ctx)
+		return []string{program, "kubelet"}, err
+	}
+	return nil, fmt.Errorf("start kubelet: unknown kind %q", kind)
+}
+
+// overlayYAML lays the fields of one document over another's.
+func overlayYAML(base, over string) ([]byte, error) {
+	var below, above map[string]any
+	if err := yaml.Unmarshal([]byte(base), &below); err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal([]byte(over), &above); err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(mergeFields(below, above))
+}
+
+func mergeFields(below, above map[string]any) map[string]any {
+	merged := maps.Clone(below)
+	for key, value := range above {
+		inner, isMap := value.(map[string]any)
+		if under, ok := merged[key].(map[string]any); ok && isMap {
+			value = mergeFields(under, inner)
+		}
+		merged[key] = value
+	}
+	return merged
+}

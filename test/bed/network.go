@@ -1,0 +1,102 @@
+package bed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// ip runs iproute2's command.
+func ip(ctx context.Context, args ...string) error {
+	var said lines
+	if _, err := output(ctx, &said, "", "ip", args...); err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return nil
+}
+
+// addBridge makes the wire that the bed's nodes and its API server share.
+func (s *site) addBridge(ctx context.Context) error {
+	steps := [][]string{
+		{"link", "add", s.bridge(), "type", "bridge"},
+		{"addr", "add", s.gateway() + "/24", "dev", s.bridge()},
+		{"link", "set", s.bridge(), "up"},
+	}
+	for _, step := range steps {
+		if err := ip(ctx, step...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach gives the network namespace of process pid an interface eth0 on the bridge. It
+// goes when the namespace does.
+func (s *site) attach(ctx context.Context, pid, host int) error {
+	link := fmt.Sprintf("%s-%d", s.bridge(), host)
+	steps := [][]string{
+		{"link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		{"link", "set", link, "master", s.bridge(), "up"},
+		// The API server reaches pods too: webhooks, and the proxy of services and pods.
+		{"route", "replace", s.podCIDR(host), "via", s.nodeAddress(host), "dev", s.bridge(), "onlink"},
+	}
+	for _, step := range steps {
+		if err := ip(ctx, step...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeLink deletes an interface of the host, if it is there, with what is attached to it.
+func removeLink(name string) error {
+	members, err := os.ReadDir(filepath.Join("/sys/class/net", name, "brif"))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("read bridge %s: %w", name, err)
+	}
+	for _, member := range members {
+		if err := removeLink(member.Name()); err != nil {
+			return err
+		}
+	}
+	if _, err := net.InterfaceByName(name); err != nil {
+		return nil
+	}
+	if err := ip(context.Background(), "link", "del", name); err != nil {
+		// A veth goes by itself with its namespace, maybe just now.
+		if _, gone := net.InterfaceByName(name); gone != nil {
+			return nil
+		}
+		return err
+	}
+	return nil
+}
+
+// lines collects what a program says, for an error message.
+type lines []byte
+
+var _ io.Writer = (*lines)(nil)
+
+func (l *lines) Write(p []byte) (int, error) { *l = append(*l, p...); return len(p), nil }
+func (l lines) String() string               { return string(l) }
+
+// routeTo lets the pods of this node and of others reach each other: without a router in
+// between, each node needs to know which neighbour holds which pods.
+func (b *Box) routeTo(ctx context.Context, others ...*Box) error {
+	for _, other := range others {
+		for _, way := range [][2]*Box{{b, other}, {other, b}} {
+			from, to := way[0], way[1]
+			if !from.init.running() {
+				continue
+			}
+			if _, err := from.Exec(ctx, "ip", "route", "replace", to.PodCIDR(), "via", to.Address()); err != nil {
+				return fmt.Errorf("route pods of %s: %w", to.name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package bed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// WaitReady returns when the node's kubelet, as it runs now, has reported it ready. An old
+// report does not count: the lease must have been renewed since the kubelet's start.
+func (b *Box) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	client := b.bed.ControlPlane.Client
+	return b.kubelet.await(ctx, func(ctx context.Context) error {
+		lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, b.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !renewedSince(lease, b.kubelet.began) {
+			return fmt.Errorf("lease of %s is not renewed", b.name)
+		}
+		node, err := client.CoreV1().Nodes().Get(ctx, b.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("node %s is not ready: %v", b.name, node.Status.Conditions)
+	})
+}
+
+func renewedSince(lease *coordinationv1.Lease, began time.Time) bool {
+	return lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(began)
+}

@@ -1,0 +1,107 @@
+package bed
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Registry serves images to the nodes, over TLS with the bed's authority.
+type Registry struct {
+	Host     string // address and port, the first part of its images' names
+	User     string // empty: it asks for no password
+	Password string
+
+	ca     *authority
+	server *http.Server
+	done   chan error // how serving ended
+}
+
+// StartRegistry starts one on the bed's address. With a user it answers only to the
+// password. The caller closes it.
+func (b *Bed) StartRegistry(user, password string) (*Registry, error) {
+	ca := b.ControlPlane.ca
+	pair, err := ca.serving("registry", b.site.gateway())
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(b.site.gateway(), "0"))
+	if err != nil {
+		return nil, fmt.Errorf("start registry: %w", err)
+	}
+	quiet := log.New(io.Discard, "", 0)
+	r := &Registry{Host: listener.Addr().String(), User: user, Password: password, ca: ca, done: make(chan error, 1)}
+	r.server = &http.Server{
+		Handler:           r.guard(registry.New(registry.Logger(quiet))),
+		ErrorLog:          quiet, // a refused certificate is a case that tests make
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	go func() { r.done <- r.server.ServeTLS(listener, pair.cert, pair.key) }()
+	return r, nil
+}
+
+// guard asks for the password, if there is one.
+func (r *Registry) guard(next http.Handler) http.Handler {
+	if r.User == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		user, password, _ := request.BasicAuth()
+		if user != r.User || subtle.ConstantTimeCompare([]byte(password), []byte(r.Password)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="bed"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, request)
+	})
+}
+
+// Push stores an image under a path such as "team/app:1" and returns its full name.
+func (r *Registry) Push(ctx context.Context, path string, image v1.Image) (string, error) {
+	tag, err := name.NewTag(r.Host + "/" + path)
+	if err != nil {
+		return "", fmt.Errorf("push image: %w", err)
+	}
+	client, err := r.ca.httpClient()
+	if err != nil {
+		return "", err
+	}
+	defer client.CloseIdleConnections()
+	auth := authn.Anonymous
+	if r.User != "" {
+		auth = &authn.Basic{Username: r.User, Password: r.Password}
+	}
+	if err := remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuth(auth), remote.WithTransport(client.Transport)); err != nil {
+		return "", fmt.Errorf("push image: %w", err)
+	}
+	return tag.Name(), nil
+}
+
+// Close stops serving and waits for it.
+func (r *Registry) Close() error {
+	err := r.server.Close()
+	if ended := <-r.done; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
+
+// Trust lets the node's containerd believe the registry's certificate.
+func (b *Box) Trust(r *Registry) error {
+	server := url.URL{Scheme: "https", Host: r.Host}
+	return b.writeFile("/etc/containerd/certs.d/"+r.Host+"/hosts.toml", fmt.Appendf(nil,
+		"server = %q\nca = \"/etc/kubernetes/pki/ca.crt\"\n", server.String()))
+}
