@@ -193,12 +193,12 @@ func TestAFailedStepIsTriedAgain(t *testing.T) {
 
 func TestAdmissionRefusesBeforeAnythingRuns(t *testing.T) {
 	s := newSteps()
-	var failure *pod.Failure
-	s.on["finish"] = func(_ context.Context, w Work) (Outcome, error) { failure = w.Failure; return Outcome{}, nil }
+	told := make(chan *pod.Failure, 1)
+	s.on["finish"] = func(_ context.Context, w Work) (Outcome, error) { told <- w.Failure; return Outcome{}, nil }
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, &pod.Failure{Reason: "OutOfcpu"})
 	s.expect(t, "stop a", "finish a")
-	if failure == nil || failure.Reason != "OutOfcpu" {
+	if failure := <-told; failure == nil || failure.Reason != "OutOfcpu" {
 		t.Errorf("finish was told %v", failure)
 	}
 }
