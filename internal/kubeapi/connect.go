@@ -1,0 +1,127 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Config says how to reach the API server and how hard it may be asked.
+type Config struct {
+	// Kubeconfig is a file; certificate files it names are read again when they change.
+	Kubeconfig string
+	// UserAgent is sent with every request; empty means client-go's default.
+	UserAgent string
+
+	// ContentType is the wire format: application/vnd.kubernetes.protobuf where empty.
+	ContentType string
+	// QPS and Burst limit the general client. A negative QPS means no limit.
+	QPS   float32
+	Burst int
+	// EventQPS and EventBurst limit the events client. Zero QPS means no limit, as the
+	// kubelet configuration has it.
+	EventQPS   float32
+	EventBurst int
+	// HeartbeatTimeout bounds one heartbeat request, so that a dead connection is noticed
+	// before the lease runs out. The smaller of the status frequency and the lease duration.
+	HeartbeatTimeout time.Duration
+}
+
+// Clients are the ways to the API server. They share connections but not rate limits:
+// a burst of events must not delay a heartbeat, nor a heartbeat wait behind pod reads.
+type Clients struct {
+	Kube      kubernetes.Interface
+	Heartbeat kubernetes.Interface
+	Events    corev1.EventsGetter
+
+	// REST is a copy of the connection settings, for code that needs the raw transport.
+	REST *rest.Config
+
+	sets []*kubernetes.Clientset
+}
+
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+// Connect reads the kubeconfig and makes the clients. It opens no connection.
+func Connect(cfg Config) (*Clients, error) {
+	if cfg.Kubeconfig == "" {
+		return nil, errors.New("connect to the API server: no kubeconfig given")
+	}
+	base, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", cfg.Kubeconfig, err)
+	}
+	return NewClients(base, cfg)
+}
+
+// NewClients makes the clients from connection settings that already exist, such as
+// those a bootstrap has just obtained. cfg.Kubeconfig is not read.
+func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
+	base = rest.CopyConfig(base)
+	base.ContentType = cfg.ContentType
+	if base.ContentType == "" {
+		base.ContentType = protobuf
+	}
+	if base.ContentType == protobuf {
+		// Some answers (custom resources, errors of proxies) exist as JSON only.
+		base.AcceptContentTypes = protobuf + ",application/json"
+	}
+	if cfg.UserAgent != "" {
+		base.UserAgent = cfg.UserAgent
+	}
+	kube, err := newClient(limited(base, cfg.QPS, cfg.Burst))
+	if err != nil {
+		return nil, err
+	}
+	eventQPS := cfg.EventQPS
+	if eventQPS == 0 {
+		eventQPS = -1
+	}
+	events, err := newClient(limited(base, eventQPS, cfg.EventBurst))
+	if err != nil {
+		return nil, err
+	}
+	beat := limited(base, -1, 0)
+	beat.Timeout = cfg.HeartbeatTimeout
+	heartbeat, err := newClient(beat)
+	if err != nil {
+		return nil, err
+	}
+	return &Clients{
+		Kube:      kube,
+		Heartbeat: heartbeat,
+		Events:    events.CoreV1(),
+		REST:      base,
+		sets:      []*kubernetes.Clientset{kube, heartbeat, events},
+	}, nil
+}
+
+// CloseIdle drops idle connections. Called when heartbeats fail: the next request then
+// dials anew instead of waiting on a connection whose other end is gone.
+func (c *Clients) CloseIdle() {
+	for _, set := range c.sets {
+		if r, ok := set.CoreV1().RESTClient().(*rest.RESTClient); ok && r.Client != nil {
+			utilnet.CloseIdleConnectionsFor(r.Client.Transport)
+		}
+	}
+}
+
+func limited(base *rest.Config, qps float32, burst int) *rest.Config {
+	c := rest.CopyConfig(base)
+	c.QPS, c.Burst = qps, burst
+	return c
+}
+
+func newClient(c *rest.Config) (*kubernetes.Clientset, error) {
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", c.Host, err)
+	}
+	return client, nil
+}

@@ -1,0 +1,64 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Node knows this node as the API server has it.
+type Node struct {
+	*collection
+	name string
+}
+
+// NewNode starts nothing; Run watches this node alone.
+func NewNode(client kubernetes.Interface, name string) (*Node, error) {
+	if client == nil || name == "" {
+		return nil, errors.New("make node lister: a client and the node's name are needed")
+	}
+	api := client.CoreV1().Nodes()
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = selector
+			return api.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = selector
+			return api.Watch(ctx, opts)
+		},
+	}
+	return &Node{newCollection("node", client, lw, &v1.Node{}, withoutImages), name}, nil
+}
+
+// OnChange sets a function that is called after each change. Call it before Run.
+func (n *Node) OnChange(f func()) { n.changed = f }
+
+// Get returns the node without its image list, or a NotFound error. It must not be changed.
+func (n *Node) Get() (*v1.Node, error) {
+	obj, ok, err := n.GetByKey(n.name)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, apierrors.NewNotFound(v1.Resource("nodes"), n.name)
+	}
+	return obj.(*v1.Node), nil
+}
+
+// withoutImages drops the largest part of a Node; we wrote it there ourselves.
+func withoutImages(obj any) any {
+	if node, ok := obj.(*v1.Node); ok {
+		node.Status.Images = nil
+	}
+	return withoutManagedFields(obj)
+}

@@ -1,0 +1,48 @@
+package kubeapi
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// poll stands in for watches: it reads every object in use again at each interval and
+// tells of those that differ from what was handed out.
+func (o *Objects) poll(ctx context.Context) {
+	ticker := o.deps.Clock.NewTicker(o.cfg.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		for _, item := range o.inUse() {
+			o.refresh(ctx, item)
+		}
+	}
+}
+
+func (o *Objects) inUse() []*object {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	items := make([]*object, 0, len(o.items))
+	for _, item := range o.items {
+		items = append(items, item)
+	}
+	return items
+}
+
+func (o *Objects) refresh(ctx context.Context, item *object) {
+	item.mu.Lock()
+	skip := !item.wasServed || (item.value != nil && immutable(item.value))
+	item.mu.Unlock()
+	if skip {
+		return
+	}
+	got, err := o.fetch(ctx, item.ref)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return // unreachable: the next round asks again
+	}
+	item.polled(got, o.deps.Clock.Now())
+}

@@ -1,0 +1,166 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+)
+
+// Token is a service account token and when to ask for the next one.
+type Token struct {
+	Value     string
+	ExpiresAt time.Time
+	RefreshAt time.Time
+}
+
+const (
+	// maxTokenAge bounds how long a revoked key or a changed claim can live on in a pod.
+	maxTokenAge = 24 * time.Hour
+	// refreshJitter spreads the renewals of pods that started together.
+	refreshJitter = 10 * time.Second
+	// retryAfter is how long a token that could not be renewed, but still holds, is used.
+	retryAfter = 30 * time.Second
+)
+
+// TokensDeps is what Tokens works with. Without a Client every request is refused:
+// there is no API server to issue tokens.
+type TokensDeps struct {
+	Client kubernetes.Interface
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
+	// Jitter returns a number in [0,1). Nil means a random one.
+	Jitter func() float64
+}
+
+// Tokens issues service account tokens bound to pods and keeps them until they are to be
+// renewed, at 80 % of their life or after a day.
+type Tokens struct {
+	deps TokensDeps
+
+	mu      sync.Mutex
+	entries map[tokenKey]*tokenEntry
+}
+
+// tokenKey tells apart all that the API server takes into the token.
+type tokenKey struct {
+	namespace, account string
+	audiences          string
+	seconds            int64
+	bound              authv1.BoundObjectReference
+	accountUID         types.UID
+}
+
+// tokenEntry serialises requests for one token, so that two readers cause one request.
+type tokenEntry struct {
+	mu    sync.Mutex
+	token Token
+}
+
+// NewTokens checks its dependencies and starts nothing.
+func NewTokens(deps TokensDeps) (*Tokens, error) {
+	if deps.Clock == nil || deps.Log == nil {
+		return nil, errors.New("make token store: Clock and Log are needed")
+	}
+	if deps.Jitter == nil {
+		deps.Jitter = rand.Float64
+	}
+	return &Tokens{deps: deps, entries: map[tokenKey]*tokenEntry{}}, nil
+}
+
+// Get returns a token for the service account as request describes it: from memory while
+// that one is fresh, else newly issued. When the API server cannot be asked, a token that
+// still holds is returned with a RefreshAt in the near future.
+func (t *Tokens) Get(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (Token, error) {
+	entry := t.entry(namespace, account, request)
+	entry.mu.Lock()
+	defer entry.mu.Unlock()
+	now := t.deps.Clock.Now()
+	if entry.token.Value != "" && now.Before(entry.token.RefreshAt) {
+		return entry.token, nil
+	}
+	issued, err := t.issue(ctx, namespace, account, request)
+	switch {
+	case err == nil:
+		entry.token = issued
+	case entry.token.Value == "":
+		return Token{}, fmt.Errorf("failed to fetch token: %w", err)
+	case !now.Before(entry.token.ExpiresAt):
+		return Token{}, fmt.Errorf("token of service account %s/%s expired and refresh failed: %w", namespace, account, err)
+	default:
+		t.deps.Log.Warn("token not renewed, the old one still holds", "namespace", namespace, "serviceAccount", account, "expires", entry.token.ExpiresAt, "err", err)
+		entry.token.RefreshAt = now.Add(retryAfter)
+	}
+	return entry.token, nil
+}
+
+// Forget drops all tokens bound to the pod.
+func (t *Tokens) Forget(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.entries {
+		if key.bound.UID == uid {
+			delete(t.entries, key)
+		}
+	}
+}
+
+func (t *Tokens) entry(namespace, account string, request *authv1.TokenRequest) *tokenEntry {
+	key := tokenKey{
+		namespace:  namespace,
+		account:    account,
+		audiences:  fmt.Sprintf("%q", request.Spec.Audiences),
+		accountUID: request.UID,
+	}
+	if request.Spec.ExpirationSeconds != nil {
+		key.seconds = *request.Spec.ExpirationSeconds
+	}
+	if request.Spec.BoundObjectRef != nil {
+		key.bound = *request.Spec.BoundObjectRef
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entry := t.entries[key]
+	if entry == nil {
+		entry = &tokenEntry{}
+		t.entries[key] = entry
+	}
+	return entry
+}
+
+func (t *Tokens) issue(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (Token, error) {
+	if t.deps.Client == nil {
+		return Token{}, errors.New("no API server issues tokens in standalone mode")
+	}
+	got, err := t.deps.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return Token{}, err
+	}
+	expires := got.Status.ExpirationTimestamp.Time
+	life := expires.Sub(t.deps.Clock.Now())
+	// The server may have granted another life than was asked for; its word counts.
+	if got.Spec.ExpirationSeconds != nil {
+		life = time.Duration(*got.Spec.ExpirationSeconds) * time.Second
+	}
+	return t.timed(got.Status.Token, expires.Add(-life), expires), nil
+}
+
+// timed sets when a token is to be renewed. The jitter is drawn once, so that everybody
+// who holds the token agrees on the moment.
+func (t *Tokens) timed(value string, issued, expires time.Time) Token {
+	refresh := issued.Add(expires.Sub(issued) * 8 / 10)
+	if day := issued.Add(maxTokenAge); day.Before(refresh) {
+		refresh = day
+	}
+	jitter := time.Duration(t.deps.Jitter() * float64(refreshJitter))
+	return Token{Value: value, ExpiresAt: expires, RefreshAt: refresh.Add(-jitter)}
+}

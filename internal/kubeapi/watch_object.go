@@ -1,0 +1,96 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watchLocked starts the watch of one object, if watches are in use and running.
+func (o *Objects) watchLocked(item *object) {
+	if o.cfg.Strategy != StrategyWatch || o.running == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(o.running)
+	item.stop = cancel
+	reflector := o.reflector(item)
+	o.watches.Go(func() {
+		defer cancel()
+		reflector.RunWithContext(ctx)
+	})
+}
+
+// reflector follows one object. The field selector is what the node authorizer allows a
+// node: objects by name, not a namespace's worth of Secrets.
+func (o *Objects) reflector(item *object) *cache.Reflector {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, item.ref.Name).String()
+	list, watchFrom, expected := o.source(item.ref)
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = selector
+			got, err := list(ctx, opts)
+			return got, o.note(item, err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = selector
+			w, err := watchFrom(ctx, opts)
+			return w, o.note(item, err)
+		},
+	}
+	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, o.deps.Client), expected, item,
+		cache.ReflectorOptions{
+			Name:            fmt.Sprintf("%s %s/%s", item.ref.Kind, item.ref.Namespace, item.ref.Name),
+			MinWatchTimeout: 30 * time.Minute,
+			// A refusal in a pod's first moments clears within milliseconds, so the first
+			// retries come soon; a server in trouble is still left in peace.
+			Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second},
+		})
+}
+
+// note lets readers who wait for the first word of a watch ask for themselves when the
+// watch could not be opened.
+func (o *Objects) note(item *object, err error) error {
+	if err != nil {
+		item.setFailed()
+		o.deps.Log.Debug("object watch interrupted", "kind", item.ref.Kind, "namespace", item.ref.Namespace, "name", item.ref.Name, "err", err)
+	}
+	return err
+}
+
+type listFunc func(context.Context, metav1.ListOptions) (runtime.Object, error)
+type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+func (o *Objects) source(ref Ref) (listFunc, watchFunc, runtime.Object) {
+	if ref.Kind == KindSecret {
+		api := o.deps.Client.CoreV1().Secrets(ref.Namespace)
+		return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, opts) },
+			api.Watch, &v1.Secret{}
+	}
+	api := o.deps.Client.CoreV1().ConfigMaps(ref.Namespace)
+	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, opts) },
+		api.Watch, &v1.ConfigMap{}
+}
+
+// fetch reads one object straight from the API server.
+func (o *Objects) fetch(ctx context.Context, ref Ref) (metav1.Object, error) {
+	if ref.Kind == KindSecret {
+		got, err := o.deps.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return trim(got), nil
+	}
+	got, err := o.deps.Client.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return trim(got), nil
+}
