@@ -1,0 +1,140 @@
+package standalone
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// cniCache is where the CNI library notes what it set up; its place cannot be chosen.
+const cniCache = "/var/lib/cni"
+
+// pluginTables are the nftables tables of the bridge and portmap plugins.
+var pluginTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
+
+// cleanNetwork takes away the bridge, what hangs on it, and the packet filter's rules.
+func cleanNetwork(pods netip.Prefix, was before) error {
+	return errors.Join(removeLinks(), cleanTables(pods, was), cleanChains(pods, was), restoreForwarding(was), cleanCache(was))
+}
+
+// removeLinks deletes the bridge and every link that a killed pod left on it.
+func removeLinks() error {
+	ports, err := filepath.Glob("/sys/class/net/" + bridgeName + "/brif/*")
+	if err != nil {
+		return fmt.Errorf("list the bridge's ports: %w", err)
+	}
+	var problems []error
+	for _, name := range append(ports, bridgeName) {
+		link, err := net.InterfaceByName(filepath.Base(name))
+		if err != nil {
+			continue // gone already
+		}
+		if err := deleteLink(link.Index); err != nil {
+			problems = append(problems, fmt.Errorf("remove interface %s: %w", link.Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// filterTables lists the nftables tables of the plugins that exist, as "family name".
+func filterTables() []string {
+	out, err := exec.Command("nft", "list", "tables").Output()
+	if err != nil {
+		return nil // no nft: the plugins use none either
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		table := strings.TrimPrefix(strings.TrimSpace(line), "table ")
+		if slices.Contains(pluginTables, table) {
+			found = append(found, table)
+		}
+	}
+	return found
+}
+
+func cleanTables(pods netip.Prefix, was before) error {
+	var script strings.Builder
+	for _, table := range filterTables() {
+		listing, err := exec.Command("nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...).Output()
+		if err != nil {
+			return fmt.Errorf("list table %s: %w", table, err)
+		}
+		script.WriteString(tableCleanup(table, string(listing), pods, slices.Contains(was.Tables, table)))
+	}
+	return feed(script.String(), "nft", "-f", "-")
+}
+
+func natChains() []string {
+	var chains []string
+	for line := range strings.Lines(natListing()) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "-N "); ok && strings.HasPrefix(name, "CNI-") {
+			chains = append(chains, name)
+		}
+	}
+	return chains
+}
+
+// natListing is empty where there is no iptables: then there are no rules of it either.
+// Asking creates the nat table with some versions, so it is asked only where nft shows one.
+func natListing() string {
+	if out, err := exec.Command("nft", "list", "tables").Output(); err == nil && !strings.Contains(string(out), "table ip nat") {
+		if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err != nil || !strings.Contains(string(legacy), "nat") {
+			return ""
+		}
+	}
+	out, err := exec.Command("iptables", "-w", "5", "-t", "nat", "-S").Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+func cleanChains(pods netip.Prefix, was before) error {
+	return feed(chainCleanup(natListing(), pods, was.Chains), "iptables-restore", "-w", "5", "--noflush")
+}
+
+func feed(script, program string, args ...string) error {
+	if script == "" {
+		return nil
+	}
+	command := exec.Command(program, args...)
+	command.Stdin = strings.NewReader(script)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// restoreForwarding undoes what the bridge plugin switches on: a machine that did not
+// route for others must not be left doing so.
+func restoreForwarding(was before) error {
+	if was.Forwarding != "0" {
+		return nil
+	}
+	if err := os.WriteFile(forwardingSwitch, []byte("0"), 0o644); err != nil {
+		return fmt.Errorf("restore ip_forward: %w", err)
+	}
+	return nil
+}
+
+// cleanCache removes the CNI library's folders where we caused them; rmdir spares what
+// others keep there.
+func cleanCache(was before) error {
+	stale, _ := filepath.Glob(filepath.Join(cniCache, "results", networkName+"-*"))
+	for _, file := range stale {
+		if err := os.Remove(file); err != nil {
+			return fmt.Errorf("clean the CNI cache: %w", err)
+		}
+	}
+	if !was.CNICache {
+		_ = os.Remove(filepath.Join(cniCache, "results"))
+		_ = os.Remove(cniCache)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package standalone
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// imageNames are the annotations by which an OCI layout's index names its images.
+var imageNames = []string{"io.containerd.image.name", "org.opencontainers.image.ref.name"}
+
+// importImages brings the images of the tar files in dirs into the runtime, those aside
+// that it has under the same name with the same digest.
+func (s *Supervisor) importImages(ctx context.Context) error {
+	files, err := imageFiles(s.cfg.ImageDirs)
+	if err != nil {
+		return err
+	}
+	have, err := s.imagesByDigest(ctx)
+	if err != nil {
+		return err
+	}
+	var wanted []string
+	for _, file := range files {
+		images, err := imagesIn(file)
+		if err != nil {
+			return fmt.Errorf("read image %s: %w", file, err)
+		}
+		fresh := len(images) == 0 // an archive of another format is left to the importer
+		for name, digest := range images {
+			wanted = append(wanted, name)
+			fresh = fresh || have[name] != digest
+		}
+		if !fresh {
+			continue
+		}
+		s.say("importing %s", filepath.Base(file))
+		if err := s.ctr(ctx, "images", "import", file); err != nil {
+			return fmt.Errorf("import %s: %w", file, err)
+		}
+	}
+	return s.awaitImages(ctx, wanted)
+}
+
+func imageFiles(dirs []string) ([]string, error) {
+	var files []string
+	for _, dir := range dirs {
+		found, err := filepath.Glob(filepath.Join(dir, "*.tar"))
+		if err != nil {
+			return nil, fmt.Errorf("find images in %s: %w", dir, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("find images in %s: no *.tar there; `make build` makes those of the product", dir)
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+// imagesIn reads the names and digests from the index of an OCI layout without reading
+// the layers; the product's own tar files have it as their first entry.
+func imagesIn(file string) (map[string]string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := tar.NewReader(f)
+	for {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if filepath.Clean(header.Name) == "index.json" {
+			return namesInIndex(io.LimitReader(r, 1<<20))
+		}
+	}
+}
+
+func namesInIndex(r io.Reader) (map[string]string, error) {
+	var index struct {
+		Manifests []struct {
+			Digest      string            `json:"digest"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"manifests"`
+	}
+	if err := json.NewDecoder(r).Decode(&index); err != nil {
+		return nil, fmt.Errorf("decode the index: %w", err)
+	}
+	images := map[string]string{}
+	for _, m := range index.Manifests {
+		for _, key := range imageNames {
+			// A bare tag, as other builders write it, names nothing on its own.
+			if name := m.Annotations[key]; strings.Contains(name, "/") {
+				images[name] = m.Digest
+				break
+			}
+		}
+	}
+	return images, nil
+}
+
+// imagesByDigest asks the runtime's own store: CRI tells digests only of pulled images.
+func (s *Supervisor) imagesByDigest(ctx context.Context) (map[string]string, error) {
+	out, err := s.ctrOutput(ctx, "images", "list")
+	if err != nil {
+		return nil, fmt.Errorf("list images: %w", err)
+	}
+	have := map[string]string{}
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) >= 3 && strings.HasPrefix(fields[2], "sha256:") {
+			have[fields[0]] = fields[2]
+		}
+	}
+	return have, nil
+}
+
+// awaitImages returns once CRI knows the images, which is a moment after the import: a
+// pod that started in between would look for a registry.
+func (s *Supervisor) awaitImages(ctx context.Context, names []string) error {
+	return s.poll(ctx, time.Minute, "wait for the imported images", func(ctx context.Context) error {
+		images, err := s.deps.Runtime.ListImages(ctx)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			known := slices.ContainsFunc(images, func(i *image) bool { return slices.Contains(i.RepoTags, name) })
+			if !known {
+				return fmt.Errorf("the runtime does not show %s", name)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Supervisor) ctr(ctx context.Context, args ...string) error {
+	_, err := s.ctrOutput(ctx, args...)
+	return err
+}
+
+// ctrOutput runs the bundled ctr on the images that CRI sees.
+func (s *Supervisor) ctrOutput(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--address", s.cfg.Places.Socket(), "--namespace", "k8s.io"}, args...)
+	out, err := exec.CommandContext(ctx, s.cfg.Places.program("ctr"), args...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return string(out), err
+}

@@ -1,0 +1,115 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is a running program, our child or not: containerd may have been started by an
+// instance of swiftlet that is gone.
+type process struct {
+	pid int
+	fd  *os.File // a pidfd: unlike the number, it never comes to mean another process
+}
+
+func openProcess(pid int) (*process, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	return &process{pid: pid, fd: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}, nil
+}
+
+func (p *process) close() { p.fd.Close() }
+
+// wait blocks until the process has ended (nil) or ctx is done. It reaps a child.
+func (p *process) wait(ctx context.Context) error {
+	conn, err := p.fd.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("wait for process %d: %w", p.pid, err)
+	}
+	if err := p.fd.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("wait for process %d: %w", p.pid, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = p.fd.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err = conn.Read(func(fd uintptr) bool { return readable(int(fd)) })
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("wait for process %d: %w", p.pid, err)
+	}
+	var status unix.WaitStatus
+	_, _ = unix.Wait4(p.pid, &status, unix.WNOHANG, nil) // ECHILD where it was not ours
+	return nil
+}
+
+// readable reports whether the pidfd says that its process has ended.
+func readable(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1
+}
+
+func (p *process) signal(s unix.Signal) error {
+	conn, err := p.fd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) }); err != nil {
+		return err
+	}
+	if errors.Is(sent, unix.ESRCH) {
+		return nil
+	}
+	return sent
+}
+
+// stop ends the process: politely, and after grace by force.
+func (p *process) stop(ctx context.Context, grace time.Duration) error {
+	if err := p.signal(unix.SIGTERM); err != nil {
+		return fmt.Errorf("stop process %d: %w", p.pid, err)
+	}
+	polite, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if p.wait(polite) == nil {
+		return nil
+	}
+	if err := p.signal(unix.SIGKILL); err != nil {
+		return fmt.Errorf("kill process %d: %w", p.pid, err)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return p.wait(last)
+}
+
+// listener finds the process that listens on a unix socket; nil where nobody does.
+func listener(socket string) (*process, error) {
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("find who listens on %s: %w", socket, err)
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("find who listens on %s: %w", socket, err)
+	}
+	var peer *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("find who listens on %s: %w", socket, err)
+	}
+	return openProcess(int(peer.Pid))
+}

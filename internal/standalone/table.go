@@ -1,0 +1,128 @@
+package standalone
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// table is the board's text: one row per pod, with the words kubectl uses.
+func table(pods []*v1.Pod, now time.Time) string {
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATUS\tREADY\tRESTARTS\tAGE\tIP")
+	for _, p := range pods {
+		ready, restarts := counts(p)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, word(p), ready, restarts, age(now.Sub(startOf(p))), orDash(p.Status.PodIP))
+	}
+	_ = w.Flush()
+	return out.String()
+}
+
+// line is one pod without its age: two equal lines mean that nothing happened.
+func line(p *v1.Pod) string {
+	ready, restarts := counts(p)
+	return fmt.Sprintf("%s/%s %s ready %s restarts %d ip %s", p.Namespace, p.Name, word(p), ready, restarts, orDash(p.Status.PodIP))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func startOf(p *v1.Pod) time.Time {
+	if p.Status.StartTime != nil {
+		return p.Status.StartTime.Time
+	}
+	return p.CreationTimestamp.Time
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d < 0 || d > 100*365*24*time.Hour:
+		return "-"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// counts tells ready of wanted main containers and sidecars, and all restarts.
+func counts(p *v1.Pod) (ready string, restarts int32) {
+	up, all := 0, len(p.Spec.Containers)
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Ready {
+			up++
+		}
+		restarts += s.RestartCount
+	}
+	sidecars := map[string]bool{}
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			sidecars[c.Name] = true
+			all++
+		}
+	}
+	for _, s := range p.Status.InitContainerStatuses {
+		if sidecars[s.Name] && s.Ready {
+			up++
+		}
+		restarts += s.RestartCount
+	}
+	return fmt.Sprintf("%d/%d", up, all), restarts
+}
+
+// word says in one word how the pod is: the most telling of its phase and its
+// containers' reasons.
+func word(p *v1.Pod) string {
+	if p.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	if p.Status.Reason != "" {
+		return p.Status.Reason
+	}
+	if p.Status.Phase == v1.PodSucceeded {
+		return "Completed"
+	}
+	for _, s := range append(p.Status.InitContainerStatuses[:len(p.Status.InitContainerStatuses):len(p.Status.InitContainerStatuses)], p.Status.ContainerStatuses...) {
+		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
+			return w.Reason
+		}
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return orElse(t.Reason, "Error")
+		}
+	}
+	return orElse(string(p.Status.Phase), "Pending")
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// redraw is what to send to a terminal that shows old, which ends with a new line, to
+// make it show text instead: up to its first line, then each line over the old one.
+func redraw(old, text string) string {
+	var out strings.Builder
+	if n := strings.Count(old, "\n"); n > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA\r", n)
+	}
+	out.WriteString("\x1b[?7l") // a row too wide is cut, not wrapped: rows are counted
+	for line := range strings.Lines(text) {
+		out.WriteString(strings.TrimSuffix(line, "\n") + "\x1b[K\n")
+	}
+	out.WriteString("\x1b[?7h\x1b[J")
+	return out.String()
+}

@@ -1,0 +1,126 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lastChance is how long the runtime gets to end pods once the user is in a hurry; then
+// their processes are killed behind its back.
+const lastChance = 10 * time.Second
+
+// tearDown leaves nothing behind but what is below the root folder. Each step cleans one
+// kind of thing and does not rely on the steps before: after a crash, or where one of
+// them failed, the later ones sweep up. settle ends the watch over the runtime, so that
+// nobody starts it again.
+func (s *Supervisor) tearDown(settle func() *process) error {
+	p := s.cfg.Places
+	was, err := readBefore(p.before())
+	if err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		run  func() error
+	}{
+		{"stop the pods", s.endPods},
+		{"stop the runtime", func() error {
+			runtime := settle()
+			defer runtime.close()
+			return runtime.stop(context.Background(), runtimeGrace)
+		}},
+		{"end the shims", s.killShims},
+		{"remove the cgroups", s.removeCgroups},
+		{"unmount", func() error { return unmountBelow(p.run, p.root) }},
+		{"clean the network", func() error { return cleanNetwork(s.cfg.PodCIDR, was) }},
+		{"remove the run folder", func() error { return os.RemoveAll(p.run) }},
+	}
+	var problems []error
+	for _, step := range steps {
+		began := s.deps.Clock.Now()
+		if err := step.run(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", step.name, err))
+		}
+		s.deps.Log.Debug("teardown", "step", step.name, "took", s.deps.Clock.Since(began))
+	}
+	if len(problems) == 0 {
+		s.say("stopped; images and logs stay in %s", p.root)
+	}
+	return errors.Join(problems...)
+}
+
+// endPods bounds stopPods once the user is in a hurry.
+func (s *Supervisor) endPods() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	bounded := make(chan struct{})
+	go func() {
+		defer close(bounded)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.deps.Hurry:
+			s.say("not waiting any longer")
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.deps.Clock.After(lastChance):
+			cancel()
+		}
+	}()
+	err := s.stopPods(ctx, s.deps.Hurry)
+	cancel()
+	<-bounded
+	return err
+}
+
+func (s *Supervisor) removeCgroups() error {
+	if s.cfg.SystemdCgroups {
+		return nil // systemd removes its empty slices
+	}
+	return removeCgroups()
+}
+
+// killShims ends the shims that serve our containerd, by their command line: a shim whose
+// pod was removed has gone by itself.
+func (s *Supervisor) killShims() error {
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, file := range commands {
+		content, err := os.ReadFile(file)
+		if err != nil || !isShim(strings.Split(string(content), "\x00"), s.cfg.Places.Socket()) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			continue
+		}
+		s.deps.Log.Warn("killing a shim that was left over", "pid", pid)
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill shim %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func isShim(args []string, socket string) bool {
+	if len(args) == 0 || filepath.Base(args[0]) != "containerd-shim-runc-v2" {
+		return false
+	}
+	i := slices.Index(args, "-address")
+	return i >= 0 && i+1 < len(args) && args[i+1] == socket
+}
+
+// pauseBriefly is for kernel objects that vanish in their own time and tell nobody.
+func pauseBriefly() { time.Sleep(10 * time.Millisecond) }
