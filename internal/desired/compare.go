@@ -1,0 +1,37 @@
+package desired
+
+import (
+	"maps"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"swiftlet/internal/pod"
+)
+
+// compare says what a newer form of the same pod asks for. A change of what the node acts
+// on wins over a change of status, because handling it publishes the status anyway.
+func compare(old, now *v1.Pod) (op pod.Op, changed bool) {
+	if old.ResourceVersion != "" && old.ResourceVersion == now.ResourceVersion {
+		return 0, false
+	}
+	switch {
+	case differs(old, now) && now.DeletionTimestamp != nil:
+		return pod.Delete, true
+	case differs(old, now):
+		return pod.Update, true
+	case !equality.Semantic.DeepEqual(old.Status, now.Status):
+		return pod.Reconcile, true
+	}
+	return 0, false
+}
+
+// differs looks at the fields that the node acts on, or that its pods can see.
+func differs(old, now *v1.Pod) bool {
+	return !old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		!equality.Semantic.DeepEqual(old.DeletionGracePeriodSeconds, now.DeletionGracePeriodSeconds) ||
+		!maps.Equal(old.Labels, now.Labels) ||
+		!maps.Equal(old.Annotations, now.Annotations) ||
+		old.Generation != now.Generation ||
+		!equality.Semantic.DeepEqual(old.Spec, now.Spec)
+}
