@@ -166,7 +166,7 @@ func (p *Pool) add(of *v1.Pod) *worker {
 		log:   p.deps.Log,
 		wake:  make(chan struct{}, 1),
 		gone:  make(chan struct{}),
-		work:  Work{Pod: of},
+		work:  pod.Work{Pod: of},
 	}
 	if pod.IsStatic(of) {
 		for _, other := range p.workers {

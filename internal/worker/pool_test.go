@@ -24,14 +24,14 @@ type steps struct {
 	calls []string
 	seen  chan string
 	// on answers a call; nil means success at once.
-	on map[string]func(context.Context, Work) (Outcome, error)
+	on map[string]func(context.Context, pod.Work) (pod.Outcome, error)
 }
 
 func newSteps() *steps {
-	return &steps{seen: make(chan string, 1000), on: map[string]func(context.Context, Work) (Outcome, error){}}
+	return &steps{seen: make(chan string, 1000), on: map[string]func(context.Context, pod.Work) (pod.Outcome, error){}}
 }
 
-func (s *steps) call(ctx context.Context, what string, w Work) (Outcome, error) {
+func (s *steps) call(ctx context.Context, what string, w pod.Work) (pod.Outcome, error) {
 	entry := what + " " + w.Pod.Name
 	if what == "stop" && w.Grace != nil {
 		entry += fmt.Sprintf(" %d", *w.Grace)
@@ -44,19 +44,21 @@ func (s *steps) call(ctx context.Context, what string, w Work) (Outcome, error) 
 	if on != nil {
 		return on(ctx, w)
 	}
-	return Outcome{}, nil
+	return pod.Outcome{}, nil
 }
 
-func (s *steps) Sync(ctx context.Context, w Work) (Outcome, error) { return s.call(ctx, "sync", w) }
-func (s *steps) Stop(ctx context.Context, w Work) error {
+func (s *steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
+	return s.call(ctx, "sync", w)
+}
+func (s *steps) Stop(ctx context.Context, w pod.Work) error {
 	_, err := s.call(ctx, "stop", w)
 	return err
 }
-func (s *steps) Finish(ctx context.Context, w Work) error {
+func (s *steps) Finish(ctx context.Context, w pod.Work) error {
 	_, err := s.call(ctx, "finish", w)
 	return err
 }
-func (s *steps) Remove(ctx context.Context, w Work) error {
+func (s *steps) Remove(ctx context.Context, w pod.Work) error {
 	_, err := s.call(ctx, "remove", w)
 	return err
 }
@@ -134,7 +136,7 @@ func TestLifeOfAPod(t *testing.T) {
 
 func TestAPodThatEndsByItselfStaysUntilRemoved(t *testing.T) {
 	s := newSteps()
-	s.on["sync"] = func(context.Context, Work) (Outcome, error) { return Outcome{Ended: true}, nil }
+	s.on["sync"] = func(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{Ended: true}, nil }
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
 	s.expect(t, "sync a", "stop a", "finish a")
@@ -146,9 +148,9 @@ func TestAPodThatEndsByItselfStaysUntilRemoved(t *testing.T) {
 
 func TestDeleteInterruptsSync(t *testing.T) {
 	s := newSteps()
-	s.on["sync"] = func(ctx context.Context, _ Work) (Outcome, error) {
+	s.on["sync"] = func(ctx context.Context, _ pod.Work) (pod.Outcome, error) {
 		<-ctx.Done()
-		return Outcome{}, ctx.Err()
+		return pod.Outcome{}, ctx.Err()
 	}
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
@@ -159,12 +161,12 @@ func TestDeleteInterruptsSync(t *testing.T) {
 
 func TestAShorterGraceHurriesAStop(t *testing.T) {
 	s := newSteps()
-	s.on["stop"] = func(ctx context.Context, w Work) (Outcome, error) {
+	s.on["stop"] = func(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 		if *w.Grace == 0 {
-			return Outcome{}, nil
+			return pod.Outcome{}, nil
 		}
 		<-ctx.Done()
-		return Outcome{}, ctx.Err()
+		return pod.Outcome{}, ctx.Err()
 	}
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
@@ -179,11 +181,11 @@ func TestAShorterGraceHurriesAStop(t *testing.T) {
 func TestAFailedStepIsTriedAgain(t *testing.T) {
 	s := newSteps()
 	tries := 0
-	s.on["stop"] = func(context.Context, Work) (Outcome, error) {
+	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) {
 		if tries++; tries < 3 {
-			return Outcome{}, errors.New("busy")
+			return pod.Outcome{}, errors.New("busy")
 		}
-		return Outcome{}, nil
+		return pod.Outcome{}, nil
 	}
 	p := run(t, s)
 	p.Orphan(pod.Ref{Namespace: "ns", Name: "a", UID: "a"})
@@ -194,7 +196,7 @@ func TestAFailedStepIsTriedAgain(t *testing.T) {
 func TestAdmissionRefusesBeforeAnythingRuns(t *testing.T) {
 	s := newSteps()
 	told := make(chan *pod.Failure, 1)
-	s.on["finish"] = func(_ context.Context, w Work) (Outcome, error) { told <- w.Failure; return Outcome{}, nil }
+	s.on["finish"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) { told <- w.Failure; return pod.Outcome{}, nil }
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, &pod.Failure{Reason: "OutOfcpu"})
 	s.expect(t, "stop a", "finish a")
@@ -212,7 +214,7 @@ func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
 	}
 	s := newSteps()
 	release := make(chan struct{})
-	s.on["stop"] = func(context.Context, Work) (Outcome, error) { <-release; return Outcome{}, nil }
+	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: static("old")}, nil)
 	s.expect(t, "sync web")
@@ -225,7 +227,7 @@ func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
 
 func TestALateContainerIsStopped(t *testing.T) {
 	s := newSteps()
-	s.on["sync"] = func(context.Context, Work) (Outcome, error) { return Outcome{Ended: true}, nil }
+	s.on["sync"] = func(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{Ended: true}, nil }
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
 	s.expect(t, "sync a", "stop a", "finish a")
@@ -255,11 +257,11 @@ func TestDrainRemovesEverything(t *testing.T) {
 // One hung step holds up its own pod alone.
 func TestAHungStepHarmsOnePod(t *testing.T) {
 	s := newSteps()
-	s.on["sync"] = func(ctx context.Context, w Work) (Outcome, error) {
+	s.on["sync"] = func(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 		if w.Pod.Name == "hung" {
 			<-ctx.Done()
 		}
-		return Outcome{}, nil
+		return pod.Outcome{}, nil
 	}
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("hung")}, nil)

@@ -22,7 +22,7 @@ type worker struct {
 
 	mu       sync.Mutex
 	stage    Stage
-	work     Work
+	work     pod.Work
 	pending  bool               // something happened since the step began
 	cancel   context.CancelFunc // ends the running step, nil while none runs
 	failures int                // steps that failed in a row
@@ -116,25 +116,25 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	return w.advance(stage, outcome), w.stage == Gone
 }
 
-func (w *worker) perform(ctx context.Context, stage Stage, work Work) (Outcome, error) {
+func (w *worker) perform(ctx context.Context, stage Stage, work pod.Work) (pod.Outcome, error) {
 	switch stage {
 	case Syncing:
 		return w.steps.Sync(ctx, work)
 	case Stopping:
-		return Outcome{}, w.steps.Stop(ctx, work)
+		return pod.Outcome{}, w.steps.Stop(ctx, work)
 	case Finishing:
-		return Outcome{}, w.steps.Finish(ctx, work)
+		return pod.Outcome{}, w.steps.Finish(ctx, work)
 	case Removing:
-		return Outcome{}, w.steps.Remove(ctx, work)
+		return pod.Outcome{}, w.steps.Remove(ctx, work)
 	}
-	return Outcome{}, nil
+	return pod.Outcome{}, nil
 }
 
 // now is the shortest wait: the next step follows at once.
 const now = time.Nanosecond
 
 // advance moves to the stage that follows a step that succeeded.
-func (w *worker) advance(did Stage, outcome Outcome) (again time.Duration) {
+func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 	if w.stage != did { // the stage was changed while the step ran
 		return now
 	}
