@@ -23,7 +23,9 @@ func cgroupRoots() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the mount table: %w", err)
 	}
-	return cgroupMounts(string(mounts)), nil
+	// A mount that another one hides is still in the table.
+	hidden := func(root string) bool { return !exists(filepath.Join(root, "cgroup.procs")) }
+	return slices.DeleteFunc(cgroupMounts(string(mounts)), hidden), nil
 }
 
 func cgroupMounts(mountinfo string) []string {

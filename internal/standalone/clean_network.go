@@ -15,12 +15,16 @@ import (
 // cniCache is where the CNI library notes what it set up; its place cannot be chosen.
 const cniCache = "/var/lib/cni"
 
-// pluginTables are the nftables tables of the bridge and portmap plugins.
-var pluginTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
+// pluginTables are the nftables tables of the bridge and portmap plugins; iptablesTables
+// those that iptables makes as soon as a plugin asks it anything.
+var (
+	pluginTables   = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
+	iptablesTables = []string{"ip nat", "ip6 nat", "ip filter", "ip6 filter", "ip mangle", "ip6 mangle"}
+)
 
 // cleanNetwork takes away the bridge, what hangs on it, and the packet filter's rules.
 func cleanNetwork(pods netip.Prefix, was before) error {
-	return errors.Join(removeLinks(), cleanTables(pods, was), cleanChains(pods, was), restoreForwarding(was), cleanCache(was))
+	return errors.Join(removeLinks(), cleanChains(pods, was), cleanTables(pods, was), restoreForwarding(was), cleanCache(was))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.
@@ -42,7 +46,7 @@ func removeLinks() error {
 	return errors.Join(problems...)
 }
 
-// filterTables lists the nftables tables of the plugins that exist, as "family name".
+// filterTables lists the nftables tables that exist, as "family name".
 func filterTables() []string {
 	out, err := exec.Command("nft", "list", "tables").Output()
 	if err != nil {
@@ -50,10 +54,7 @@ func filterTables() []string {
 	}
 	var found []string
 	for line := range strings.Lines(string(out)) {
-		table := strings.TrimPrefix(strings.TrimSpace(line), "table ")
-		if slices.Contains(pluginTables, table) {
-			found = append(found, table)
-		}
+		found = append(found, strings.TrimPrefix(strings.TrimSpace(line), "table "))
 	}
 	return found
 }
@@ -61,11 +62,19 @@ func filterTables() []string {
 func cleanTables(pods netip.Prefix, was before) error {
 	var script strings.Builder
 	for _, table := range filterTables() {
+		plugin, wasThere := slices.Contains(pluginTables, table), slices.Contains(was.Tables, table)
+		if !plugin && (wasThere || !slices.Contains(iptablesTables, table)) {
+			continue
+		}
 		listing, err := exec.Command("nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...).Output()
 		if err != nil {
 			return fmt.Errorf("list table %s: %w", table, err)
 		}
-		script.WriteString(tableCleanup(table, string(listing), pods, slices.Contains(was.Tables, table)))
+		if plugin {
+			script.WriteString(tableCleanup(table, string(listing), pods, wasThere))
+		} else if tableEmpty(string(listing)) {
+			script.WriteString("delete table " + table + "\n")
+		}
 	}
 	return feed(script.String(), "nft", "-f", "-")
 }
@@ -81,13 +90,7 @@ func natChains() []string {
 }
 
 // natListing is empty where there is no iptables: then there are no rules of it either.
-// Asking creates the nat table with some versions, so it is asked only where nft shows one.
 func natListing() string {
-	if out, err := exec.Command("nft", "list", "tables").Output(); err == nil && !strings.Contains(string(out), "table ip nat") {
-		if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err != nil || !strings.Contains(string(legacy), "nat") {
-			return ""
-		}
-	}
 	out, err := exec.Command("iptables", "-w", "5", "-t", "nat", "-S").Output()
 	if err != nil {
 		return ""

@@ -123,3 +123,17 @@ func jump(rule string) string {
 	}
 	return ""
 }
+
+// tableEmpty reports whether a table as nft lists it holds no rule and no chain of
+// anybody's own: nothing but base chains that let everything pass.
+func tableEmpty(listing string) bool {
+	for line := range strings.Lines(listing) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), " # handle")
+		base := strings.HasPrefix(line, "type ") && strings.HasSuffix(line, "policy accept;")
+		frame := line == "" || line == "}" || strings.HasPrefix(line, "table ") || strings.HasPrefix(line, "chain ") || strings.HasPrefix(line, "#")
+		if !frame && !base {
+			return false
+		}
+	}
+	return strings.Count(listing, "chain ") == strings.Count(listing, "type ")
+}

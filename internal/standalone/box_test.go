@@ -1,0 +1,231 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/cri"
+)
+
+// The tests on the real runtime run in a box: the test binary runs itself again inside
+// namespaces, where it may do what it likes and where "nothing is left" can be seen.
+const inBox = "SWIFTLET_TEST_IN_BOX"
+
+// box makes the test go on inside a box, or skips it on a machine that lacks the means.
+// It returns false outside, once the inside has passed.
+func box(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inBox) != "" {
+		return true
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	if bundle() == "" || images() == "" {
+		t.Skip("needs bin/bundle and bin/images: make build")
+	}
+	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "testdata/box.sh", name, self, "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "3m")
+	command.Env = append(os.Environ(), inBox+"=1")
+	out, err := command.CombinedOutput()
+	removeBoxCgroups(name)
+	if err != nil {
+		t.Fatalf("in the box: %v\n%s", err, out)
+	}
+	if testing.Verbose() {
+		t.Logf("in the box:\n%s", out)
+	}
+	return false
+}
+
+func removeBoxCgroups(name string) {
+	for _, pattern := range []string{"/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+		tops, _ := filepath.Glob(pattern)
+		for _, top := range tops {
+			var dirs []string
+			_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+				if err == nil && d.IsDir() {
+					dirs = append(dirs, path)
+				}
+				return nil
+			})
+			for _, dir := range slices.Backward(dirs) {
+				_ = os.Remove(dir)
+			}
+		}
+	}
+}
+
+func bundle() string { return built("bundle", "containerd") }
+func images() string { return built("images", "pause.tar") }
+
+func built(dir, file string) string {
+	path, err := filepath.Abs(filepath.Join("../../bin", dir))
+	if err != nil {
+		return ""
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil || !exists(filepath.Join(path, file)) {
+		return ""
+	}
+	return path
+}
+
+// machine is the box as the tests use it.
+type machine struct {
+	t   *testing.T
+	cfg Config
+	cri *cri.Client
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	places, err := NewPlaces(t.TempDir(), "/run/swiftlet", bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: places.Socket(), RequestTimeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return &machine{t: t, cri: client, cfg: Config{
+		Places: places, Manifests: t.TempDir(), ImageDirs: []string{images()},
+		PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), NodeName: "box", Port: 10250, HealthzPort: 10248,
+	}}
+}
+
+// up runs a Supervisor with the agent in place of the real one and returns a function that
+// stops it and waits for its end.
+func (m *machine) up(agent func(ctx context.Context, run AgentRun) error) (down func() error) {
+	m.t.Helper()
+	supervisor, err := New(m.cfg, Deps{
+		Log: slog.New(slog.NewTextHandler(m.t.Output(), nil)), Clock: clock.RealClock{}, Runtime: m.cri,
+		Agent: agent, Out: m.t.Output(), Hurry: make(chan struct{}),
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	supervisor.deps.Agent = func(ctx context.Context, run AgentRun) error {
+		close(ready)
+		return agent(ctx, run)
+	}
+	go func() { ended <- supervisor.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		m.t.Fatalf("up: %v\n%s", err, m.runtimeLog())
+	}
+	return func() error { cancel(); return <-ended }
+}
+
+func (m *machine) runtimeLog() string {
+	content, _ := os.ReadFile(m.cfg.Places.containerdLog())
+	return string(content)
+}
+
+// idleAgent does nothing until it is told to end.
+func idleAgent(ctx context.Context, run AgentRun) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-run.Drain:
+		return nil
+	}
+}
+
+// runPod starts a pod with one container of the example image that serves HTTP on a host port.
+func (m *machine) runPod(name string, hostPort int32) (sandbox, container string) {
+	m.t.Helper()
+	logs := filepath.Join(m.cfg.Places.PodLogs(), name)
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	config := &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "default", Uid: name},
+		Labels:       map[string]string{labelPodName: name},
+		LogDirectory: logs,
+		PortMappings: []*runtimeapi.PortMapping{{ContainerPort: 8080, HostPort: hostPort}},
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: "/" + cgroupName + "/" + name},
+	}
+	ctx := m.t.Context()
+	sandbox, err := m.cri.RunPodSandbox(ctx, config, "")
+	if err != nil {
+		m.t.Fatalf("%v\n%s", err, m.runtimeLog())
+	}
+	container, err = m.cri.CreateContainer(ctx, sandbox, &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "server"},
+		Image:    &runtimeapi.ImageSpec{Image: "docker.io/swiftlet/example:1"},
+		Args:     []string{"serve", ":8080", "/tmp"}, LogPath: "server.log",
+		Annotations: map[string]string{annotationGrace: "10"},
+		Linux:       &runtimeapi.LinuxContainerConfig{},
+	}, config)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.cri.StartContainer(ctx, container); err != nil {
+		m.t.Fatal(err)
+	}
+	return sandbox, container
+}
+
+// eventually repeats a check that becomes true in its own time.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); pauseBriefly() {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+// traces lists what a machine shows of pods: everything that must be gone afterwards.
+func traces(t *testing.T) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	for name, command := range map[string]string{
+		"mounts":     "cut -d' ' -f5 /proc/self/mountinfo | sort",
+		"interfaces": "ls /sys/class/net",
+		"tables":     "/usr/sbin/nft list tables",
+		"rules":      "/usr/sbin/nft list ruleset | grep -vE '^\\s*(table|chain|type|})' || true",
+		"iptables":   "iptables-save | grep -E '^(-A|:CNI)' || true",
+		"cgroups":    "find /sys/fs/cgroup -type d | sort",
+		"netns":      "lsns -t net -n -o NS 2>/dev/null | sort -u",
+		"run":        "ls /run",
+		"cni":        "ls /var/lib/cni/results 2>/dev/null || true",
+		"forwarding": "cat /proc/sys/net/ipv4/ip_forward",
+		// The processes that look are not part of what is looked at.
+		"processes": "for p in /proc/[0-9]*; do [ -e $p/exe ] && readlink $p/exe; done | grep -E 'bundle|containerd|pause|example' || true",
+	} {
+		out, err := exec.Command("sh", "-c", command).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+		seen[name] = strings.TrimSpace(string(out))
+	}
+	return seen
+}
+
+var errNotYet = errors.New("not yet")

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Runs a command as if on a machine of its own: namespaces and a cgroup in which nothing
+# else is seen, gone with the command. usage: box.sh NAME COMMAND [ARGUMENT…]
+set -eu
+if [ "$1" != --inside ]; then
+  name=$1
+  if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+    mkdir -p "/sys/fs/cgroup/$name"; echo $$ > "/sys/fs/cgroup/$name/cgroup.procs"
+  else
+    for dir in /sys/fs/cgroup/*/; do
+      [ -e "$dir/cgroup.procs" ] || continue
+      mkdir -p "$dir$name"
+      if [ -e "$dir/cpuset.cpus" ]; then # empty until filled
+        cat "$dir/cpuset.cpus" > "$dir$name/cpuset.cpus"; cat "$dir/cpuset.mems" > "$dir$name/cpuset.mems"
+      fi
+      echo $$ > "$dir$name/cgroup.procs"
+    done
+  fi
+  exec unshare -m -n -p -f -C -i -u --mount-proc --kill-child "$0" --inside "$@"
+fi
+shift 2
+mount --make-rprivate /
+controllers=$(awk '$4 == 1 && NR > 1 {print $1}' /proc/cgroups)
+v2=$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo yes || true)
+umount -l -R /sys # or the mount table would go on naming the hierarchies that are hidden now
+mount -t sysfs sysfs /sys
+if [ "$v2" ]; then
+  mount -t cgroup2 cgroup2 /sys/fs/cgroup
+else
+  mount -t tmpfs -o mode=755 tmpfs /sys/fs/cgroup
+  for c in $controllers; do
+    mkdir "/sys/fs/cgroup/$c"
+    mount -t cgroup -o "$c" cgroup "/sys/fs/cgroup/$c" 2>/dev/null || rmdir "/sys/fs/cgroup/$c"
+  done
+fi
+mount -t tmpfs tmpfs /run
+mkdir -p /var/lib/cni && mount -t tmpfs tmpfs /var/lib/cni && rmdir /var/lib/cni 2>/dev/null || true
+ip link set lo up
+"$@"

@@ -1,0 +1,200 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func TestStopLeavesNothing(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	for _, backend := range []string{"nft", "iptables"} {
+		t.Run(backend, func(t *testing.T) {
+			if backend == "iptables" {
+				hideNft(t)
+			}
+			m.t = t
+			before := traces(t)
+			down := m.up(idleAgent)
+			m.runPod("web", 8080)
+			eventually(t, "ask the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
+			if err := down(); err != nil {
+				t.Fatal(err)
+			}
+			for name, now := range traces(t) {
+				if name == "tables" && backend == "iptables" {
+					continue // only nft can remove the empty tables that iptables makes
+				}
+				if now != before[name] {
+					t.Errorf("%s left behind:\nbefore: %s\nafter:  %s", name, before[name], now)
+				}
+			}
+		})
+	}
+}
+
+func TestRuntimeDeathKeepsPods(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	down := m.up(idleAgent)
+	_, container := m.runPod("web", 8080)
+	first := m.runtimePID()
+	if err := unix.Kill(first, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the runtime is back", func() error {
+		if pid := m.runtimePID(); pid == 0 || pid == first {
+			return errNotYet
+		}
+		return m.running(container)
+	})
+	if err := get("http://127.0.0.1:8080/healthz"); err != nil {
+		t.Errorf("the pod does not answer: %v", err)
+	}
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKeptPodsAreTakenOver(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	m.cfg.Keep = true
+	down := m.up(idleAgent)
+	_, container := m.runPod("web", 8080)
+	first := m.runtimePID()
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.Keep = false
+	down = m.up(idleAgent)
+	if pid := m.runtimePID(); pid != first {
+		t.Errorf("the runtime was replaced: process %d, before %d", pid, first)
+	}
+	if err := m.running(container); err != nil {
+		t.Error(err)
+	}
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+	if exists(m.cfg.Places.run) {
+		t.Errorf("%s is left", m.cfg.Places.run)
+	}
+}
+
+// A changed program or configuration must reach a runtime that is taken over, and the
+// pods must not notice.
+func TestOutdatedRuntimeIsReplacedUnderPods(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	m.cfg.Keep = true
+	down := m.up(idleAgent)
+	_, container := m.runPod("web", 8080)
+	first := m.runtimePID()
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+	config := m.cfg.Places.containerdConfig()
+	if err := os.WriteFile(config, []byte("# of an older release\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.Keep = false
+	down = m.up(idleAgent)
+	if pid := m.runtimePID(); pid == first || pid == 0 {
+		t.Errorf("the runtime is process %d, before %d: it was not replaced", pid, first)
+	}
+	if err := m.running(container); err != nil {
+		t.Error(err)
+	}
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSecondInstanceIsRefused(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	down := m.up(idleAgent)
+	second, err := New(m.cfg, Deps{
+		Log: discard(), Clock: realClock, Runtime: m.cri, Out: t.Output(),
+		Agent: func(context.Context, AgentRun) error { t.Error("the second agent ran"); return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = second.Run(t.Context())
+	if want := fmt.Sprintf("process %d", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want an error that names %q", err, want)
+	}
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *machine) runtimePID() int {
+	p, err := listener(m.cfg.Places.Socket())
+	if err != nil || p == nil {
+		return 0
+	}
+	defer p.close()
+	return p.pid
+}
+
+func (m *machine) running(container string) error {
+	answer, err := m.cri.ContainerStatus(m.t.Context(), container, false)
+	if err != nil {
+		return err
+	}
+	if answer.Status.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return fmt.Errorf("container %s is %s", container, answer.Status.State)
+	}
+	return nil
+}
+
+func get(url string) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return nil
+}
+
+// hideNft gives the test a PATH in which iptables exists and nft does not.
+func hideNft(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	entries, err := filepath.Glob("/usr/*bin/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if filepath.Base(e) != "nft" {
+			_ = os.Symlink(e, filepath.Join(dir, filepath.Base(e)))
+		}
+	}
+	t.Setenv("PATH", dir)
+}
