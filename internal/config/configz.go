@@ -1,0 +1,61 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+// Configz is the answer of the server's /configz.
+func Configz(kc *kubelet.KubeletConfiguration) ([]byte, error) {
+	text, err := json.Marshal(map[string]any{"kubeletconfig": kc})
+	if err != nil {
+		return nil, fmt.Errorf("encode configz: %w", err)
+	}
+	return text, nil
+}
+
+// Print writes the configuration as YAML that could be given to --config again, with the
+// origin of each value that is not a default as a comment.
+func (c *Config) Print(w io.Writer) error {
+	values, err := toValues(&c.Kubelet)
+	if err != nil {
+		return err
+	}
+	// The two lines that every configuration file begins with.
+	fmt.Fprintf(w, "apiVersion: %s\nkind: %s\n", c.Kubelet.APIVersion, c.Kubelet.Kind)
+	delete(values, "apiVersion")
+	delete(values, "kind")
+	return c.printFields(w, "", "", values)
+}
+
+func (c *Config) printFields(w io.Writer, indent, path string, values map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value, field := values[name], join(path, name)
+		if fields, ok := value.(map[string]any); ok && len(fields) > 0 {
+			fmt.Fprintf(w, "%s%s:\n", indent, name)
+			if err := c.printFields(w, indent+"  ", field, fields); err != nil {
+				return err
+			}
+			continue
+		}
+		text, err := yaml.Marshal(map[string]any{name: value})
+		if err != nil {
+			return fmt.Errorf("print %s: %w", field, err)
+		}
+		lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+		if origin, ok := c.Origins[field]; ok {
+			lines[0] += "  # " + origin.String()
+		}
+		for _, line := range lines {
+			fmt.Fprintf(w, "%s%s\n", indent, line)
+		}
+	}
+	return nil
+}

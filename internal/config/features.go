@@ -1,0 +1,73 @@
+package config
+
+import "reflect"
+
+// Features are the gates that change what this agent does. Each field is named for its
+// gate. Consumers take the single booleans they need into their own Config; a gate that
+// graduates is deleted here, and the compiler finds what depended on it.
+type Features struct {
+	AllowDNSOnlyNodeCSR                              bool
+	ChangeContainerStatusOnKubeletRestart            bool
+	ContainerCheckpoint                              bool
+	ContainerRestartRules                            bool
+	ContainerStopSignals                             bool
+	CPUManagerPolicyAlphaOptions                     bool
+	CPUManagerPolicyBetaOptions                      bool
+	CustomCPUCFSQuotaPeriod                          bool
+	DefaultPodSysctls                                bool
+	DRAConsumableCapacity                            bool
+	EmptyDirVolumeMode                               bool
+	EnvFiles                                         bool
+	ExtendWebSocketsToKubelet                        bool
+	GracefulNodeShutdown                             bool
+	GracefulNodeShutdownBasedOnPodPriority           bool
+	GRPCContainerProbeTLS                            bool
+	H2CContainerProbe                                bool
+	HugepageAwareEviction                            bool
+	ImageVolumeWithDigest                            bool
+	InPlacePodLevelResourcesVerticalScaling          bool
+	InPlacePodVerticalScalingExclusiveCPUs           bool
+	InPlacePodVerticalScalingExclusiveMemory         bool
+	KubeletAllocatedPodsEndpoint                     bool
+	KubeletCrashLoopBackOffMax                       bool
+	KubeletEnsureSecretPulledImages                  bool
+	KubeletInUserNamespace                           bool
+	KubeletPodResourcesListUseActivePods             bool
+	KubeletRegistrationGetOnExistsOnly               bool
+	KubeletSeparateDiskGC                            bool
+	KubeletServiceAccountTokenForCredentialProviders bool
+	LocalStorageCapacityIsolationFSQuotaMonitoring   bool
+	LoggingAlphaOptions                              bool
+	LoggingBetaOptions                               bool
+	MemoryQoS                                        bool
+	PodAndContainerStatsFromCRI                      bool
+	PodLevelResourceManagers                         bool
+	PodLevelResources                                bool
+	PodLevelResourcesFixKubeletQOSClass              bool
+	PodLogsQuerySplitStreams                         bool
+	PodsAPI                                          bool
+	QOSReserved                                      bool
+	ReduceDefaultCrashLoopBackOffDecay               bool
+	ReloadKubeletClientCAFile                        bool
+	ReloadKubeletServerCertificateFile               bool
+	ResourceHealthStatus                             bool
+	ResourceHealthStatusMessage                      bool
+	RestartAllContainersOnContainerExits             bool
+	RotateKubeletServerCertificate                   bool
+	RuntimeClassInImageCriApi                        bool
+	SELinuxMount                                     bool
+	TopologyManagerPolicyAlphaOptions                bool
+	TopologyManagerPolicyBetaOptions                 bool
+	UserNamespacesHostNetworkSupport                 bool
+	VolumeBindMountOptions                           bool
+}
+
+// features reads each field's gate; a test holds every name against the table.
+func (g gates) features() Features {
+	var f Features
+	v := reflect.ValueOf(&f).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetBool(g[v.Type().Field(i).Name])
+	}
+	return f
+}

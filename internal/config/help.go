@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Usage is the list of flags for the help, by subject, wrapped at width. Flags that a
+// configuration file replaces come last, each with the name of its field.
+func Usage(width int) string {
+	flags := defaultFlags()
+	kc := defaultsOfFlags(nil)
+	c := bind(&flags, &kc)
+	var out strings.Builder
+	for _, heading := range c.order {
+		c.writeGroup(&out, heading, heading, false, width)
+	}
+	fmt.Fprintf(&out, "\nThe flags below are deprecated; most have a field in the file given by --config, named in brackets.\n")
+	for _, heading := range c.order {
+		c.writeGroup(&out, heading, heading+" (deprecated)", true, width)
+	}
+	return out.String()
+}
+
+func (c *commandLine) writeGroup(out *strings.Builder, heading, title string, deprecated bool, width int) {
+	group := pflag.NewFlagSet(heading, pflag.ContinueOnError)
+	c.set.VisitAll(func(f *pflag.Flag) {
+		if c.groups[f.Name] != heading || (f.Deprecated != "") != deprecated {
+			return
+		}
+		shown := *f
+		shown.Deprecated = "" // pflag would repeat it in every line
+		shown.Usage = c.usage(f)
+		group.AddFlag(&shown)
+	})
+	if group.HasFlags() {
+		fmt.Fprintf(out, "\n%s:\n%s", title, group.FlagUsagesWrapped(width))
+	}
+}
+
+func (c *commandLine) usage(f *pflag.Flag) string {
+	usage := f.Usage
+	if field := c.fields[f.Name]; field != "" && f.Deprecated != "" {
+		usage += " [" + field + "]"
+	} else if f.Deprecated != "" {
+		usage += " [" + f.Deprecated + "]"
+	}
+	if why, ok := withoutEffect[f.Name]; ok {
+		usage += " (no effect here: " + why + ")"
+	}
+	return usage
+}

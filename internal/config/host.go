@@ -1,0 +1,46 @@
+package config
+
+import (
+	"bufio"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is what the configuration has to fit besides itself.
+type Host struct {
+	CgroupV2 bool
+	Swap     bool // some swap is in use
+}
+
+// ReadHost looks at the machine the process runs on.
+func ReadHost() Host {
+	var h Host
+	var fs unix.Statfs_t
+	h.CgroupV2 = unix.Statfs("/sys/fs/cgroup", &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
+	if f, err := os.Open("/proc/swaps"); err == nil {
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		lines.Scan() // the heading
+		h.Swap = lines.Scan() && lines.Text() != ""
+	}
+	return h
+}
+
+// CheckHost reports settings that forbid running on this host, or cannot work on it.
+func (c *Config) CheckHost(h Host) error {
+	var problems []problem
+	if *c.Kubelet.FailCgroupV1 && !h.CgroupV2 {
+		problems = append(problems, problem{"failCgroupV1", "is true and this host has cgroup v1; set it to false to run here"})
+	}
+	if *c.Kubelet.FailSwapOn && h.Swap {
+		problems = append(problems, problem{"failSwapOn", "is true and this host has swap; turn swap off or set it to false to run here"})
+	}
+	if s := c.Kubelet.SingleProcessOOMKill; s != nil && !*s && !h.CgroupV2 {
+		problems = append(problems, problem{"singleProcessOOMKill", "cannot be false on this host, which has cgroup v1"})
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return locate(problems, c.Origins).sorted()
+}

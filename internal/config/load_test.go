@@ -1,0 +1,223 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+// writeFiles makes files in a new directory and the arguments that point to them.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func mustLoad(t *testing.T, args ...string) *Config {
+	t.Helper()
+	c, err := Load(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The answer recorded from the reference kubelet, for a file that sets what is not default.
+func TestConfigzEqualsReference(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"kubelet.yaml": header + `
+staticPodPath: /etc/kubernetes/manifests
+tlsCertFile: /etc/kubernetes/pki/node.crt
+tlsPrivateKeyFile: /etc/kubernetes/pki/node.key
+authentication:
+  x509:
+    clientCAFile: /etc/kubernetes/pki/ca.crt
+clusterDomain: cluster.local
+clusterDNS: [10.96.0.10]
+maxPods: 250
+evictionHard:
+  imagefs.available: 1%
+  memory.available: 100Mi
+  nodefs.available: 1%
+failSwapOn: false
+failCgroupV1: false
+containerRuntimeEndpoint: unix:///run/criproxy.sock
+`})
+	c := mustLoad(t, "--config="+dir+"/kubelet.yaml", "-v=2")
+	text, err := Configz(&c.Kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := os.ReadFile("testdata/configz.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(recorded, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("configz differs from the reference (-reference +ours):\n%s", diff)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"kubelet.yaml": header + "maxPods: 1\npodsPerCore: 1\nclusterDNS: [10.0.0.1, 10.0.0.2]\n" +
+			"systemReserved: {cpu: 100m, memory: 1Gi}\nfeatureGates: {MemoryQoS: false, EnvFiles: false}\n" +
+			"evictionPressureTransitionPeriod: 1m\nstaticPodPath: manifests\n",
+		"d/10-a.conf":     header + "podsPerCore: 2\nport: 1000\nclusterDNS: [10.0.0.3]\nsystemReserved: {memory: 2Gi}\n",
+		"d/20-b.conf":     header + "port: 2000\nevictionPressureTransitionPeriod: null\n",
+		"d/sub/05-c.conf": header + "port: 3000\n", // by path, so after 20-b.conf
+		"d/ignored.yaml":  "not even: [yaml",
+	})
+	file, dropins := dir+"/kubelet.yaml", dir+"/d"
+	c := mustLoad(t, "--config", file, "--config-dir", dropins, "--max-pods=3", "--feature-gates=EnvFiles=true", "--kube-reserved=cpu=1")
+	kc := c.Kubelet
+	type result struct {
+		MaxPods, PodsPerCore, Port  int32
+		DNS                         []string
+		SystemReserved              map[string]string
+		KubeReserved                map[string]string
+		Gates                       map[string]bool
+		Transition                  time.Duration
+		StaticPodPath               string
+		EvictionHard                int
+		ImagePullsSerialised, Token bool
+	}
+	got := result{kc.MaxPods, kc.PodsPerCore, kc.Port, kc.ClusterDNS, kc.SystemReserved, kc.KubeReserved, kc.FeatureGates,
+		kc.EvictionPressureTransitionPeriod.Duration, kc.StaticPodPath, len(kc.EvictionHard), *kc.SerializeImagePulls, *kc.Authentication.Webhook.Enabled}
+	want := result{
+		MaxPods: 3, PodsPerCore: 2, Port: 3000,
+		DNS:            []string{"10.0.0.3"},
+		SystemReserved: map[string]string{"cpu": "100m", "memory": "2Gi"},
+		KubeReserved:   map[string]string{"cpu": "1"},
+		Gates:          map[string]bool{"MemoryQoS": false, "EnvFiles": true},
+		Transition:     5 * time.Minute, StaticPodPath: dir + "/manifests",
+		EvictionHard: 5, ImagePullsSerialised: true, Token: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("merged configuration (-want +got):\n%s", diff)
+	}
+	if c.Features.MemoryQoS || !c.Features.EnvFiles || !c.Features.PodLevelResources {
+		t.Errorf("features = %+v", c.Features)
+	}
+	wantOrigins := Origins{
+		"maxPods":                {Flag: "max-pods"},
+		"podsPerCore":            {File: dropins + "/10-a.conf", Line: 3},
+		"clusterDNS":             {File: dropins + "/10-a.conf", Line: 5},
+		"port":                   {File: dropins + "/sub/05-c.conf", Line: 3},
+		"systemReserved.cpu":     {File: file, Line: 6},
+		"systemReserved.memory":  {File: dropins + "/10-a.conf", Line: 6},
+		"kubeReserved":           {Flag: "kube-reserved"},
+		"featureGates.MemoryQoS": {File: file, Line: 7},
+		"featureGates.EnvFiles":  {Flag: "feature-gates"},
+		"staticPodPath":          {File: file, Line: 9},
+	}
+	if diff := cmp.Diff(wantOrigins, c.Origins); diff != "" {
+		t.Errorf("origins (-want +got):\n%s", diff)
+	}
+}
+
+// Without a file the flags' own defaults count, the ones that open a node excepted.
+func TestFlagsAlone(t *testing.T) {
+	c := mustLoad(t)
+	kc := c.Kubelet
+	if *kc.Authentication.Anonymous.Enabled || kc.Authorization.Mode != "Webhook" || kc.ReadOnlyPort != 0 {
+		t.Errorf("open by default: anonymous %t, authorization %s, read-only port %d",
+			*kc.Authentication.Anonymous.Enabled, kc.Authorization.Mode, kc.ReadOnlyPort)
+	}
+	if *kc.Authentication.Webhook.Enabled || kc.EvictionHard != nil {
+		t.Errorf("token webhook %t, evictionHard %v: want the reference's flag defaults", *kc.Authentication.Webhook.Enabled, kc.EvictionHard)
+	}
+	c = mustLoad(t, "--anonymous_auth", "--authorization-mode=AlwaysAllow", "--read-only-port=10255")
+	kc = c.Kubelet
+	if !*kc.Authentication.Anonymous.Enabled || kc.Authorization.Mode != "AlwaysAllow" || kc.ReadOnlyPort != 10255 {
+		t.Error("what the operator asks for is not followed")
+	}
+	if notices := strings.Join(c.Notices, "\n"); !strings.Contains(notices, "port 10250 may do anything") || !strings.Contains(notices, "port 10255 may read") {
+		t.Errorf("no notice of the opened ports in:\n%s", notices)
+	}
+}
+
+func TestEvictionDefaultsAreMergedOnRequest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		want map[string]string
+	}{
+		"none given":       {"", defaultEvictionHard},
+		"given alone":      {"evictionHard: {memory.available: 1Gi}", map[string]string{"memory.available": "1Gi"}},
+		"given and merged": {"evictionHard: {memory.available: 1Gi, imagefs.available: 1%}\nmergeDefaultEvictionSettings: true", map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "1%", "imagefs.inodesFree": "5%"}},
+		"turned off":       {"evictionHard: {}", map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeFiles(t, map[string]string{"k": header + tc.file})
+			if diff := cmp.Diff(tc.want, mustLoad(t, "--config="+dir+"/k").Kubelet.EvictionHard); diff != "" {
+				t.Errorf("evictionHard (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNotices(t *testing.T) {
+	c := mustLoad(t, "--housekeeping-interval=1s", "--max-pods=5", "--port=1000", "--feature-gates=GitRepoVolumeDriver=false", "--maximum-dead-containers=3")
+	want := []string{
+		"--housekeeping-interval has no effect: usage is read from the kernel when asked for, not collected in advance",
+		"--maximum-dead-containers is deprecated: eviction thresholds replace it",
+		"deprecated flags, better set in the file given by --config: --max-pods --port",
+		"feature gate GitRepoVolumeDriver=false: the gate is DEPRECATED and will be removed in a future release",
+	}
+	if diff := cmp.Diff(want, c.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+}
+
+func TestAsked(t *testing.T) {
+	for arg, want := range map[string]Request{"-h": Help, "--help": Help, "--version": Version, "--version=raw": VersionRaw, "--version=false": Run} {
+		if c := mustLoad(t, arg); c.Asked != want {
+			t.Errorf("%s asks for %d, want %d", arg, c.Asked, want)
+		}
+	}
+}
+
+func TestPrintReadsBack(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"k.yaml": header + "maxPods: 7\nevictionHard:\n  memory.available: 1Gi\nregisterWithTaints: [{key: a, effect: NoSchedule}]\n"})
+	c := mustLoad(t, "--config="+dir+"/k.yaml", "--port=1234")
+	var out strings.Builder
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"maxPods: 7  # " + dir + "/k.yaml:3",
+		"  memory.available: 1Gi  # " + dir + "/k.yaml:5",
+		"registerWithTaints:  # " + dir + "/k.yaml:6",
+		"port: 1234  # --port",
+		"healthzPort: 10248\n",
+	} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("no %q in:\n%s", line, out.String())
+		}
+	}
+	again := writeFiles(t, map[string]string{"k.yaml": out.String()})
+	if diff := cmp.Diff(c.Kubelet, mustLoad(t, "--config="+again+"/k.yaml").Kubelet); diff != "" {
+		t.Errorf("read back (-first +second):\n%s", diff)
+	}
+}

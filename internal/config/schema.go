@@ -1,0 +1,186 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logs "k8s.io/component-base/logs/api/v1"
+)
+
+// checkAgainst compares decoded JSON with the Go type it is meant for and collects all
+// that does not fit, where the decoder would stop at the first. What does not fit is cut
+// out of the value, so that the rest can still be decoded and checked further.
+func checkAgainst(t reflect.Type, path string, value any) (problems []problem) {
+	say := func(format string, args ...any) []problem {
+		return append(problems, problem{path, fmt.Sprintf(format, args...)})
+	}
+	if value == nil { // null means: not given
+		return nil
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		if err := unmarshal(value, reflect.New(t).Interface()); err != nil {
+			return say("%s is not %s", shown(value), described(t))
+		}
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return checkAgainst(t.Elem(), path, value)
+	case reflect.Struct:
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return say("%s is not a set of fields", shown(value))
+		}
+		return checkStruct(t, path, fields)
+	case reflect.Map:
+		entries, ok := value.(map[string]any)
+		if !ok {
+			return say("%s is not a map", shown(value))
+		}
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			problems = append(problems, checkEntry(t.Elem(), path, key, entries)...)
+		}
+		return problems
+	case reflect.Slice:
+		list, ok := value.([]any)
+		if !ok {
+			return say("%s is not a list", shown(value))
+		}
+		for i, item := range list {
+			problems = append(problems, checkAgainst(t.Elem(), fmt.Sprintf("%s[%d]", path, i), item)...)
+		}
+		return problems
+	}
+	if !fitsScalar(t, value) {
+		return say("%s is not %s", shown(value), described(t))
+	}
+	return nil
+}
+
+func checkStruct(t reflect.Type, path string, fields map[string]any) (problems []problem) {
+	known := jsonFields(t)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		field, ok := known[name]
+		if !ok {
+			problems = append(problems, problem{join(path, name), "is not a known field" + didYouMean(name, maps.Keys(known))})
+			delete(fields, name)
+			continue
+		}
+		problems = append(problems, checkEntry(field, path, name, fields)...)
+	}
+	return problems
+}
+
+// checkEntry checks one entry of a map or struct and deletes it when it does not fit. A
+// list with one wrong item goes as a whole; a map loses the wrong entries only.
+func checkEntry(t reflect.Type, path, key string, entries map[string]any) []problem {
+	problems := checkAgainst(t, join(path, key), entries[key])
+	_, isMap := entries[key].(map[string]any)
+	if len(problems) > 0 && (!isMap || problems[0].field == join(path, key)) {
+		delete(entries, key)
+	}
+	return problems
+}
+
+// jsonFields lists the fields of a struct by their name in JSON.
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for field := range structFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case name == "" && field.Anonymous:
+			maps.Copy(fields, jsonFields(field.Type))
+		case name == "":
+			fields[field.Name] = field.Type
+		default:
+			fields[name] = field.Type
+		}
+	}
+	return fields
+}
+
+func structFields(t reflect.Type) iter.Seq[reflect.StructField] {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+func fitsScalar(t reflect.Type, value any) bool {
+	number, isNumber := value.(json.Number)
+	var err error
+	switch t.Kind() {
+	case reflect.String:
+		_, ok := value.(string)
+		return ok
+	case reflect.Bool:
+		_, ok := value.(bool)
+		return ok
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		_, err = strconv.ParseInt(number.String(), 10, t.Bits())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		_, err = strconv.ParseUint(number.String(), 10, t.Bits())
+	case reflect.Float32, reflect.Float64:
+		_, err = number.Float64()
+	}
+	return isNumber && err == nil
+}
+
+// described names a type the way an operator would.
+func described(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[metav1.Duration](), reflect.TypeFor[logs.TimeOrMetaDuration]():
+		return "a duration, such as 10s or 1m30s"
+	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[resource.QuantityValue]():
+		return "a quantity, such as 500m or 2Gi"
+	case reflect.TypeFor[metav1.Time]():
+		return "a time, such as 2026-01-31T12:00:00Z"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string (quote it)"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int32:
+		return "a whole number of 32 bits"
+	case reflect.Uint32:
+		return "a whole number of 32 bits, not negative"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "a " + t.String()
+}
+
+// shown is the value as it would stand in JSON, cut short when long.
+func shown(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "the value"
+	}
+	if len(text) > 60 {
+		return strings.ToValidUTF8(string(text[:57]), "") + "..."
+	}
+	return string(text)
+}
+
+func unmarshal(value, target any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, target)
+}

@@ -1,0 +1,70 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	content "k8s.io/apimachinery/pkg/util/validation"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/kubelet/pkg/apis"
+)
+
+// validateFlags checks the settings that have no field in the configuration file.
+func validateFlags(f *Flags) (problems []problem) {
+	say := func(flag, format string, args ...any) {
+		problems = append(problems, problem{"--" + flag, fmt.Sprintf(format, args...)})
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.NodeLabels)) {
+		value := f.NodeLabels[key]
+		if errs := content.IsQualifiedName(key); len(errs) > 0 {
+			say("node-labels", "key %q: %s", key, strings.Join(errs, "; "))
+		} else if isKubernetesLabel(key) && !apis.IsKubeletLabel(key) {
+			say("node-labels", "%s is not a label that a node may give itself: in the kubernetes.io and k8s.io namespaces these are the ones below %s, and %s",
+				key, strings.Join(apis.KubeletLabelNamespaces(), " and "), strings.Join(apis.KubeletLabels(), ", "))
+		}
+		if errs := content.IsValidLabelValue(value); len(errs) > 0 {
+			say("node-labels", "value %q of %s: %s", value, key, strings.Join(errs, "; "))
+		}
+	}
+	if f.CloudProvider != "" && f.CloudProvider != "external" {
+		say("cloud-provider", "%q must be external or empty", f.CloudProvider)
+	}
+	if f.ExitOnLockContention && f.LockFile == "" {
+		say("exit-on-lock-contention", "needs --lock-file")
+	}
+	if (f.ImageCredentialProviderConfig == "") != (f.ImageCredentialProviderBinDir == "") {
+		say("image-credential-provider-config", "and --image-credential-provider-bin-dir must be given together")
+	}
+	return problems
+}
+
+// isKubernetesLabel reports whether the key belongs to Kubernetes itself.
+func isKubernetesLabel(key string) bool {
+	namespace, _, found := strings.Cut(key, "/")
+	return found && slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(own string) bool {
+		return namespace == own || strings.HasSuffix(namespace, "."+own)
+	})
+}
+
+// openings names the settings by which the operator opens the node to anyone: they are
+// followed, but not silently.
+func openings(kc *kubelet.KubeletConfiguration) (notices []string) {
+	if *kc.Authentication.Anonymous.Enabled && kc.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow {
+		notices = append(notices, fmt.Sprintf("anyone who reaches port %d may do anything, running commands in pods included: anonymous requests are on and authorization is AlwaysAllow", kc.Port))
+	}
+	if kc.ReadOnlyPort != 0 {
+		notices = append(notices, fmt.Sprintf("anyone who reaches port %d may read this node's pods and metrics: readOnlyPort is set", kc.ReadOnlyPort))
+	}
+	if kc.KubeletCgroups != "" && kc.KubeReservedCgroup != "" && !strings.HasPrefix(kc.KubeletCgroups, kc.KubeReservedCgroup) {
+		notices = append(notices, "kubeletCgroups is not within kubeReservedCgroup")
+	}
+	return notices
+}
+
+// SeccompDefault reports whether containers that name no seccomp profile get the runtime's.
+// It is the one setting that is both a flag and a field, and either turns it on.
+func (c *Config) SeccompDefault() bool {
+	return c.Flags.SeccompDefault || *c.Kubelet.SeccompDefault
+}
