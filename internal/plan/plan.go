@@ -127,3 +127,6 @@ func startOf(in Input, c *v1.Container, kind pod.ContainerKind) Start {
 	s.Previous = latest
 	return s
 }
+
+// Idle reports whether there is nothing to do now.
+func (a Actions) Idle() bool { return !a.NewSandbox && len(a.Kill) == 0 && len(a.Start) == 0 }
