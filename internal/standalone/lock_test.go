@@ -1,11 +1,29 @@
 package standalone
 
 import (
-	"log/slog"
-
-	"k8s.io/utils/clock"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
 )
 
-var realClock = clock.RealClock{}
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := lockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockFile(path); err == nil || !strings.Contains(err.Error(), "process "+strings.TrimSpace(string(content))) {
+		t.Errorf("a second lock: got %v, want an error that names process %s", err, content)
+	}
+	first.Close()
+	second, err := lockFile(path)
+	if err != nil {
+		t.Fatalf("after its holder's end: %v", err)
+	}
+	second.Close()
+}

@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 )
 
 func TestStopLeavesNothing(t *testing.T) {
@@ -135,7 +137,7 @@ func TestSecondInstanceIsRefused(t *testing.T) {
 	m := newMachine(t)
 	down := m.up(idleAgent)
 	second, err := New(m.cfg, Deps{
-		Log: discard(), Clock: realClock, Runtime: m.cri, Out: t.Output(),
+		Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Runtime: m.cri, Out: t.Output(),
 		Agent: func(context.Context, AgentRun) error { t.Error("the second agent ran"); return nil },
 	})
 	if err != nil {

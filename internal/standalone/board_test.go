@@ -1,0 +1,134 @@
+package standalone
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var testNow = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func testPod(name string, phase v1.PodPhase, change ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main"}}},
+		Status:     v1.PodStatus{Phase: phase, StartTime: &metav1.Time{Time: testNow.Add(-90 * time.Second)}},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func waiting(reason string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", RestartCount: 3,
+			State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}}}
+	}
+}
+
+func TestTable(t *testing.T) {
+	always := v1.ContainerRestartPolicyAlways
+	sidecar := testPod("sidecar", v1.PodRunning, func(p *v1.Pod) {
+		p.Spec.InitContainers = []v1.Container{{Name: "once"}, {Name: "stays", RestartPolicy: &always}}
+		p.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "once", Ready: true}, {Name: "stays", Ready: true}}
+		p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
+		p.Status.PodIP = "10.88.0.7"
+	})
+	deleted := testPod("deleted", v1.PodRunning, func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: testNow} })
+	got := table([]*v1.Pod{
+		testPod("crash", v1.PodRunning, waiting("CrashLoopBackOff")), deleted,
+		testPod("job", v1.PodSucceeded, waiting("Completed")),
+		testPod("new", "", func(p *v1.Pod) { p.Status.StartTime = nil }), sidecar,
+	}, testNow)
+	want := `NAMESPACE   NAME      STATUS             READY   RESTARTS   AGE   IP
+default     crash     CrashLoopBackOff   0/1     3          1m    -
+default     deleted   Terminating        0/1     0          1m    -
+default     job       Completed          0/1     3          1m    -
+default     new       Pending            0/1     0          -     -
+default     sidecar   Running            2/2     0          1m    10.88.0.7
+`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func newTestBoard(out *bytes.Buffer, terminal bool) *Board {
+	places := Places{root: "/var/lib/swiftlet", run: "/run/swiftlet", bundle: "/b"}
+	return newBoard(out, terminal, clocktesting.NewFakeClock(testNow), Config{Places: places, Manifests: "/m", Port: 10250})
+}
+
+func TestLinesOnlyOnChange(t *testing.T) {
+	var out bytes.Buffer
+	b := newTestBoard(&out, false)
+	steps := []struct {
+		do   func()
+		want string
+	}{
+		{func() { b.Show(testPod("web", v1.PodPending)) }, "12:00:00 default/web Pending ready 0/1 restarts 0 ip -\n"},
+		{func() { b.Show(testPod("web", v1.PodPending)) }, ""},
+		{func() { b.Show(testPod("web", v1.PodSucceeded)) }, "12:00:00 default/web Completed ready 0/1 restarts 0 ip -\n"},
+		{func() { b.Forget("uid-web") }, "12:00:00 gone: default/web Completed ready 0/1 restarts 0 ip -\n"},
+		{func() { b.Forget("uid-web") }, ""},
+	}
+	for i, s := range steps {
+		out.Reset()
+		s.do()
+		b.draw()
+		if out.String() != s.want {
+			t.Errorf("step %d: got %q, want %q", i, out.String(), s.want)
+		}
+	}
+}
+
+func TestRedrawOnlyOnChange(t *testing.T) {
+	var out bytes.Buffer
+	b := newTestBoard(&out, true)
+	b.Show(testPod("web", v1.PodPending))
+	if next := b.draw(); next != time.Minute {
+		t.Errorf("the next age is due in %v, want a minute", next)
+	}
+	out.Reset()
+	b.draw()
+	if out.Len() != 0 {
+		t.Errorf("nothing changed, yet it drew %q", out.String())
+	}
+	b.Show(testPod("young", v1.PodPending, func(p *v1.Pod) { p.Status.StartTime.Time = testNow }))
+	if next := b.draw(); next != time.Second {
+		t.Errorf("the next age is due in %v, want a second", next)
+	}
+	if !strings.HasPrefix(out.String(), "\x1b[2A\r") {
+		t.Errorf("the redraw does not begin two lines up, where the table stood: %q", out.String())
+	}
+}
+
+func TestHints(t *testing.T) {
+	web := testPod("web", v1.PodRunning, func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 8080}} })
+	for name, c := range map[string]struct {
+		pods []*v1.Pod
+		want []string
+	}{
+		"no pod runs":              {[]*v1.Pod{testPod("a", v1.PodPending)}, nil},
+		"more may come":            {[]*v1.Pod{testPod("a", v1.PodPending), testPod("b", v1.PodRunning)}, nil},
+		"a pod with a port":        {[]*v1.Pod{testPod("a", v1.PodPending), web}, []string{"curl http://127.0.0.1:8080/\n", "tail -F /var/lib/swiftlet/log/pods/default_web_uid-web/main/0.log\n", "> /m/more.json\n"}},
+		"no port: the agent's API": {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hints(newTestBoard(nil, true).cfg, c.pods)
+			if (got == "") != (c.want == nil) {
+				t.Fatalf("got %q", got)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("%q is not in:\n%s", w, got)
+				}
+			}
+		})
+	}
+}

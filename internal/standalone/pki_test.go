@@ -1,0 +1,75 @@
+package standalone
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestPKI(t *testing.T) {
+	p := Places{root: t.TempDir(), run: t.TempDir(), bundle: "/bundle"}
+	if err := p.make(); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	ensure := func(node string, at time.Time) map[string]*x509.Certificate {
+		t.Helper()
+		if err := ensurePKI(p, node, at); err != nil {
+			t.Fatal(err)
+		}
+		certificates := map[string]*x509.Certificate{}
+		for _, name := range []string{"ca", "serving", "admin"} {
+			pair, err := tls.LoadX509KeyPair(p.pki(name+".crt"), p.pki(name+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			certificates[name] = pair.Leaf
+		}
+		return certificates
+	}
+	first := ensure("node", now)
+	for file, usage := range map[string]x509.ExtKeyUsage{"serving": x509.ExtKeyUsageServerAuth, "admin": x509.ExtKeyUsageClientAuth} {
+		roots := x509.NewCertPool()
+		roots.AddCert(first["ca"])
+		if _, err := first[file].Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	for _, host := range []string{"node", "localhost", "127.0.0.1"} {
+		if err := first["serving"].VerifyHostname(host); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := os.ReadDir(filepath.Dir(p.pki("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, error %v; only root may read it", f.Name(), info.Mode(), err)
+		}
+	}
+
+	kept := ensure("node", now.Add(24*time.Hour))
+	renamed := ensure("other", now.Add(24*time.Hour))
+	late := ensure("other", now.Add(leafLife))
+	for _, c := range []struct {
+		what  string
+		a, b  *x509.Certificate
+		equal bool
+	}{
+		{"a day later the CA stays", first["ca"], kept["ca"], true},
+		{"a day later the client stays", first["admin"], kept["admin"], true},
+		{"another node name needs another serving certificate", kept["serving"], renamed["serving"], false},
+		{"another node name leaves the client alone", kept["admin"], renamed["admin"], true},
+		{"near its end the client is renewed", renamed["admin"], late["admin"], false},
+		{"the CA outlives its leaves", first["ca"], late["ca"], true},
+	} {
+		if c.a.Equal(c.b) != c.equal {
+			t.Error(c.what)
+		}
+	}
+}
