@@ -177,3 +177,8 @@ func (v *versionValue) Set(s string) error {
 	}
 	return nil
 }
+
+// VModule is the setting in the form that klog's own flag takes.
+func VModule(modules logs.VModuleConfiguration) string {
+	return logs.VModuleConfigurationPflag(&modules).String()
+}

@@ -36,8 +36,7 @@ func (c *commandLine) bindTLS(kc *kubelet.KubeletConfiguration) {
 	s := c.under("Server")
 	s.string("tls-cert-file", "tlsCertFile", &kc.TLSCertFile, "certificate of the HTTPS API, followed by its intermediates; without it one is made in --cert-dir")
 	s.string("tls-private-key-file", "tlsPrivateKeyFile", &kc.TLSPrivateKeyFile, "private key of --tls-cert-file")
-	s.strings("tls-cipher-suites", "tlsCipherSuites", &kc.TLSCipherSuites, "cipher suites of TLS 1.2, by default Go's; known: "+
-		strings.Join(cliflag.PreferredTLSCipherNames(), ", ")+"; insecure: "+strings.Join(cliflag.InsecureTLSCipherNames(), ", "))
+	s.strings("tls-cipher-suites", "tlsCipherSuites", &kc.TLSCipherSuites, "cipher suites of TLS 1.2, as in TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; by default Go's choice")
 	s.string("tls-min-version", "tlsMinVersion", &kc.TLSMinVersion, "oldest TLS version: "+strings.Join(cliflag.TLSPossibleVersions(), ", "))
 	s.bool("rotate-server-certificates", "serverTLSBootstrap", &kc.ServerTLSBootstrap, "request the serving certificate from the API server, and a new one before it expires")
 }
