@@ -1,0 +1,127 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var now = time.Date(2026, 11, 15, 2, 0, 0, 5e8, time.UTC)
+
+func TestMerge(t *testing.T) {
+	for name, tc := range map[string]struct{ old, now, want string }{
+		"first status": {
+			`{}`,
+			`{phase: Pending, conditions: [{type: Ready, status: "False"}]}`,
+			`{phase: Pending, startTime: "2026-11-15T02:00:00Z", observedGeneration: 3, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
+		"transition time moves with the status alone": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: Ready, status: "False", reason: A, lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Initialized, status: "False", lastTransitionTime: "2026-11-15T01:00:00Z"}]}`,
+			`{phase: Running, conditions: [{type: Ready, status: "False", reason: B}, {type: Initialized, status: "True"}]}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: Ready, status: "False", reason: B, lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Initialized, status: "True", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
+		"a pod that has ended stays so, and is not ready": {
+			`{phase: Failed, reason: Evicted, message: why, startTime: "2026-11-15T01:00:00Z"}`,
+			`{phase: Running, conditions: [{type: Ready, status: "True"}]}`,
+			`{phase: Failed, reason: Evicted, message: why, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: Ready, status: "False", reason: PodFailed, lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
+		"the end is announced when the last container has stopped": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z"}`,
+			`{phase: Failed, reason: Evicted, conditions: [{type: DisruptionTarget, status: "True"}], containerStatuses: [{name: c, state: {running: {}}}]}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, containerStatuses: [{name: c, state: {running: {}}}]}`},
+		"others' conditions are kept": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: example.com/gate, status: "True", lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: PodResizePending, status: "True"}]}`,
+			`{phase: Running, conditions: [{type: Ready, status: "True"}]}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: example.com/gate, status: "True", lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Ready, status: "True", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
+		"the generation never goes back": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 4}`,
+			`{phase: Running}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 4}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: parseStatus(t, tc.old)}
+			got := merge(p, p, p.Status, parseStatus(t, tc.now), now)
+			if diff := cmp.Diff(show(t, parseStatus(t, tc.want)), show(t, got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// show makes times comparable that mean the same.
+func show(t *testing.T, s v1.PodStatus) string {
+	t.Helper()
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestNormalize(t *testing.T) {
+	p := &v1.Pod{Spec: v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "z"}, {Name: "y"}},
+		Containers:     []v1.Container{{Name: "b"}, {Name: "a"}},
+	}}
+	long := strings.Repeat("é", 4000)
+	s := v1.PodStatus{
+		StartTime:             &metav1.Time{Time: now},
+		InitContainerStatuses: []v1.ContainerStatus{{Name: "y"}, {Name: "z"}},
+		ContainerStatuses: []v1.ContainerStatus{
+			{Name: "b", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Message: long, FinishedAt: metav1.Time{Time: now}}}},
+			{Name: "a", State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Time{Time: now}}}},
+		},
+	}
+	got := normalize(p, s)
+	whole := now.Truncate(time.Second)
+	if !got.StartTime.Time.Equal(whole) || !got.ContainerStatuses[0].State.Running.StartedAt.Time.Equal(whole) {
+		t.Error("times are not whole seconds")
+	}
+	if got.InitContainerStatuses[0].Name != "z" || got.ContainerStatuses[0].Name != "a" {
+		t.Error("containers out of order: init as in the spec, others by name")
+	}
+	if n := len(got.ContainerStatuses[1].State.Terminated.Message); n != maxMessages/4 {
+		t.Errorf("message of %d bytes, want %d", n, maxMessages/4)
+	}
+	if s.ContainerStatuses[0].Name != "b" || len(s.ContainerStatuses[0].State.Terminated.Message) != len(long) {
+		t.Error("the given status was changed")
+	}
+}
+
+func TestFinalStatus(t *testing.T) {
+	const lost = `{terminated: {exitCode: 137, reason: ContainerStatusUnknown, message: The container could not be located when the pod was terminated}}`
+	for name, tc := range map[string]struct{ spec, last, want string }{
+		"all seen to exit": {
+			`{containers: [{name: c}]}`,
+			`{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}`,
+			`{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}`},
+		"lost container": {
+			`{containers: [{name: c}]}`,
+			`{phase: Running, containerStatuses: [{name: c, ready: true, state: {running: {}}}]}`,
+			`{phase: Failed, containerStatuses: [{name: c, state: ` + lost + `}]}`},
+		"never got past its first init container": {
+			`{initContainers: [{name: i}, {name: j}], containers: [{name: c}]}`,
+			`{phase: Pending, initContainerStatuses: [{name: i, state: {waiting: {}}}, {name: j, state: {waiting: {}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}`,
+			`{phase: Failed, initContainerStatuses: [{name: i, state: ` + lost + `}, {name: j, state: {waiting: {}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}`},
+		"initialised": {
+			`{initContainers: [{name: i}], containers: [{name: c}]}`,
+			`{phase: Pending, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}`,
+			`{phase: Failed, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}], containerStatuses: [{name: c, state: ` + lost + `}]}`},
+		"ephemeral container": {
+			`{containers: []}`,
+			`{phase: Running, ephemeralContainerStatuses: [{name: e, state: {running: {}}}]}`,
+			`{phase: Failed, ephemeralContainerStatuses: [{name: e, state: ` + lost + `}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &v1.Pod{}
+			if err := yaml.UnmarshalStrict([]byte(tc.spec), &p.Spec); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(parseStatus(t, tc.want), finalStatus(p, parseStatus(t, tc.last))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

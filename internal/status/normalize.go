@@ -1,0 +1,76 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxMessages bounds what the termination messages of one pod take up together.
+const maxMessages = 12 * 1024
+
+// normalize returns s the way the API server would give it back, so that the two can be
+// compared: whole seconds, containers in a fixed order, messages of bounded length.
+func normalize(p *v1.Pod, s v1.PodStatus) v1.PodStatus {
+	s = *s.DeepCopy()
+	if s.StartTime != nil {
+		*s.StartTime = s.StartTime.Rfc3339Copy()
+	}
+	for i := range s.Conditions {
+		seconds(&s.Conditions[i].LastProbeTime)
+		seconds(&s.Conditions[i].LastTransitionTime)
+	}
+	limit := maxMessages / max(1, len(p.Spec.InitContainers)+len(p.Spec.Containers)+len(p.Spec.EphemeralContainers))
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			normalizeState(&list[i].State, limit)
+			normalizeState(&list[i].LastTerminationState, limit)
+		}
+	}
+	byName := func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(s.ContainerStatuses, byName)
+	slices.SortStableFunc(s.EphemeralContainerStatuses, byName)
+	slices.SortStableFunc(s.InitContainerStatuses, func(a, b v1.ContainerStatus) int {
+		return initIndex(p, a.Name) - initIndex(p, b.Name)
+	})
+	return s
+}
+
+// initIndex: init containers are shown in the order they run.
+func initIndex(p *v1.Pod, name string) int {
+	return slices.IndexFunc(p.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name })
+}
+
+func normalizeState(s *v1.ContainerState, maxMessage int) {
+	if s.Running != nil {
+		seconds(&s.Running.StartedAt)
+	}
+	if s.Terminated != nil {
+		seconds(&s.Terminated.StartedAt)
+		seconds(&s.Terminated.FinishedAt)
+		if len(s.Terminated.Message) > maxMessage {
+			s.Terminated.Message = strings.ToValidUTF8(s.Terminated.Message[:maxMessage], "")
+		}
+	}
+}
+
+func seconds(t *metav1.Time) { *t = t.Rfc3339Copy() }
+
+// sameStatus compares what the kubelet owns of two normalised statuses.
+func sameStatus(a, b v1.PodStatus) bool {
+	return equality.Semantic.DeepEqual(ownPart(a), ownPart(b))
+}
+
+// ownPart leaves out what other components write, and brings the conditions in order.
+func ownPart(s v1.PodStatus) v1.PodStatus {
+	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c v1.PodCondition) bool { return !isOurs(c.Type) })
+	slices.SortFunc(s.Conditions, func(a, b v1.PodCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
+	s.NominatedNodeName = ""
+	s.ResourceClaimStatuses = nil
+	s.ExtendedResourceClaimStatus = nil
+	s.NodeAllocatableResourceClaimStatuses = nil
+	return s
+}

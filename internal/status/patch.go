@@ -1,0 +1,119 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A patch states everything the kubelet owns, absent fields included, so that it is right
+// whatever the API server holds and nothing need be read first. Strategic merge would
+// otherwise leave behind old addresses, reasons and conditions.
+
+// clearable are the fields that an absent value must clear.
+var clearable = []string{
+	"message", "reason", "hostIP", "hostIPs", "podIP", "podIPs", "initContainerStatuses", "containerStatuses",
+	"ephemeralContainerStatuses", "resize", "allocatedResources", "resources", "volumeHealth",
+}
+
+// passing are owned conditions that are there for a while and then not at all.
+var passing = []v1.PodConditionType{v1.PodResizeInProgress, v1.PodResizePending, v1.AllContainersRestarting}
+
+// patchFor builds the request that gives the pod with this UID, and no other, the status.
+func patchFor(uid types.UID, s *v1.PodStatus) ([]byte, error) {
+	fields, err := toMap(withoutConditions(s))
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	for _, name := range clearable {
+		if _, set := fields[name]; !set {
+			fields[name] = nil
+		}
+	}
+	for _, name := range []string{"hostIPs", "podIPs"} {
+		if list, ok := fields[name].([]any); ok {
+			fields[name] = append([]any{map[string]any{"$patch": "replace"}}, list...)
+		}
+	}
+	clearAmounts(fields, "allocatedResources")
+	if resources, ok := fields["resources"].(map[string]any); ok {
+		clearAmounts(resources, "limits")
+		clearAmounts(resources, "requests")
+	}
+	items, order := conditionPatch(s.Conditions)
+	fields["conditions"] = items
+	if len(order) > 0 {
+		fields["$setElementOrder/conditions"] = order
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid},
+		"status":   fields,
+	})
+}
+
+// clearAmounts: of the amounts of a pod, those that a resize can take away.
+func clearAmounts(object map[string]any, name string) {
+	amounts, ok := object[name].(map[string]any)
+	if !ok {
+		object[name] = nil
+		return
+	}
+	for _, resource := range []string{"cpu", "memory"} {
+		if _, set := amounts[resource]; !set {
+			amounts[resource] = nil
+		}
+	}
+}
+
+// withoutConditions drops what others write; conditions have their own treatment.
+func withoutConditions(s *v1.PodStatus) v1.PodStatus {
+	own := ownPart(*s)
+	own.Conditions = nil
+	return own
+}
+
+// conditionPatch replaces our conditions one by one and leaves those of others as they
+// are; order is that of all of them.
+func conditionPatch(conditions []v1.PodCondition) (items, order []any) {
+	for _, c := range conditions {
+		order = append(order, map[string]any{"type": c.Type})
+		if !isOurs(c.Type) {
+			continue
+		}
+		item := map[string]any{
+			"type":               c.Type,
+			"status":             c.Status,
+			"lastProbeTime":      c.LastProbeTime,
+			"lastTransitionTime": c.LastTransitionTime,
+			"reason":             orNull(c.Reason),
+			"message":            orNull(c.Message),
+			"observedGeneration": orNull(c.ObservedGeneration),
+		}
+		items = append(items, item)
+	}
+	for _, t := range passing {
+		if find(conditions, t) == nil {
+			items = append(items, map[string]any{"type": t, "$patch": "delete"})
+		}
+	}
+	return items, order
+}
+
+func orNull[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
+}
+
+func toMap(v any) (map[string]any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	return fields, json.Unmarshal(data, &fields)
+}

@@ -1,0 +1,194 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+// requestTimeout bounds one write, so that a server that never answers costs a worker only
+// this long.
+const requestTimeout = 10 * time.Second
+
+// Run publishes until ctx is done.
+func (p *Publisher) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, p.queue.wake)
+	defer stop()
+	var workers sync.WaitGroup
+	if p.client != nil {
+		for range p.cfg.Workers {
+			workers.Go(func() { p.work(ctx) })
+		}
+	}
+	<-ctx.Done()
+	workers.Wait()
+	return nil
+}
+
+func (p *Publisher) work(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		uid, ok := p.queue.next(ctx)
+		if !ok {
+			return
+		}
+		p.publish(ctx, uid)
+		p.queue.done(uid)
+	}
+}
+
+// publish brings the API server up to date with one pod. It is called with the lock held
+// and gives it up during requests.
+func (p *Publisher) publish(ctx context.Context, uid types.UID) {
+	e, ok := p.pods[uid]
+	if !ok {
+		return
+	}
+	image := p.imageOf(e.pod)
+	if image == nil {
+		return // a static pod without a mirror: Reconcile comes with the mirror
+	}
+	if e.target != image.UID {
+		e.target, e.resourceVersion, e.gone = image.UID, "", false
+	}
+	if e.gone {
+		return
+	}
+	if e.dirty && !p.write(ctx, e, image) {
+		return
+	}
+	if !e.dirty && e.mayLeave() { // dirty again: the final status comes first
+		p.remove(ctx, e)
+	}
+}
+
+// write sends the latest status. It reports whether the API server has it now.
+func (p *Publisher) write(ctx context.Context, e *entry, image *v1.Pod) bool {
+	patch, err := patchFor(image.UID, &e.status)
+	if err != nil {
+		p.log.Error("pod status cannot be written", "pod", pod.RefOf(e.pod), "err", err)
+		e.dirty = false
+		return false
+	}
+	e.dirty = false // what is set from here on is a further change
+	var version string
+	err = p.unlocked(ctx, func(ctx context.Context) (err error) {
+		version, err = p.client.PatchStatus(ctx, image.Namespace, image.Name, patch)
+		return err
+	})
+	if err != nil {
+		e.dirty = true
+		p.failed(ctx, e, fmt.Errorf("write status: %w", err))
+		return false
+	}
+	e.resourceVersion = version
+	p.succeeded(e)
+	return true
+}
+
+// remove has the API server drop a pod that is finished here.
+func (p *Publisher) remove(ctx context.Context, e *entry) {
+	ref := pod.RefOf(e.pod)
+	err := p.unlocked(ctx, func(ctx context.Context) error {
+		return p.client.DeletePod(ctx, ref.Namespace, ref.Name, ref.UID)
+	})
+	if err != nil && !isGone(err) {
+		p.failed(ctx, e, fmt.Errorf("delete pod: %w", err))
+		return
+	}
+	e.gone = true
+	p.succeeded(e)
+}
+
+func (p *Publisher) unlocked(ctx context.Context, request func(context.Context) error) error {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return request(ctx)
+}
+
+// failed decides whether and when to try again.
+func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
+	ref := pod.RefOf(e.pod)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case isGone(err):
+		e.gone, e.dirty = true, false
+		p.log.Debug("pod is gone from the API server", "pod", ref)
+		return
+	}
+	e.failures++
+	e.outage = isOutage(err)
+	wait := p.backoff(e.failures)
+	if e.failures == 1 {
+		p.log.Warn("pod status not published, trying again", "pod", ref, "err", err)
+	} else {
+		p.log.Debug("pod status not published, trying again", "pod", ref, "failures", e.failures, "wait", wait, "err", err)
+	}
+	e.stopRetry()
+	e.retry = p.clock.AfterFunc(wait, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.pods[ref.UID] == e {
+			p.enqueueIfDue(e)
+		}
+	})
+}
+
+// succeeded also ends the wait of those who failed for the server's sake: it is back.
+func (p *Publisher) succeeded(e *entry) {
+	if e.failures > 0 {
+		p.log.Info("pod status published", "pod", pod.RefOf(e.pod), "failures", e.failures)
+	}
+	wasOutage := e.outage
+	e.failures, e.outage = 0, false
+	if !wasOutage {
+		return
+	}
+	for _, other := range p.pods {
+		if other.outage {
+			p.enqueueIfDue(other)
+		}
+	}
+}
+
+// backoff doubles with each failure, and spreads pods that failed together.
+func (p *Publisher) backoff(failures int) time.Duration {
+	wait := p.cfg.MinBackoff
+	for i := 1; i < failures && wait < p.cfg.MaxBackoff; i++ {
+		wait *= 2
+	}
+	wait = min(wait, p.cfg.MaxBackoff)
+	return wait/2 + time.Duration(p.jitter()*float64(wait/2))
+}
+
+// isGone: there is no pod of this name, or it is another pod by now.
+func isGone(err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	mentionsUID := strings.Contains(strings.ToLower(err.Error()), "uid")
+	return mentionsUID && (apierrors.IsConflict(err) || apierrors.IsInvalid(err))
+}
+
+// isOutage: the failure is the server's or the network's, not the pod's.
+func isOutage(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return true
+	}
+	code := answer.Status().Code
+	return code >= 500 || code == 429
+}
