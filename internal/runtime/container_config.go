@@ -1,0 +1,122 @@
+package runtime
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Input is all that a container's configuration depends on.
+type Input struct {
+	Pod       *v1.Pod
+	Container *v1.Container
+	// RestartCount numbers the instances of the container, from 0.
+	RestartCount int
+	// ImageRef is the runtime's id of the image, ImageUser the user it names.
+	ImageRef  string
+	ImageUser ImageUser
+	// PodIPs are the sandbox's addresses, none on the host's network.
+	PodIPs []string
+	Envs   []EnvVar
+	// Mounts are the container's volumes. The hosts file and the termination log are
+	// added to them.
+	Mounts []*runtimeapi.Mount
+	// Devices, CDIDevices and Annotations come from device allocation and block volumes.
+	Devices     []*runtimeapi.Device
+	CDIDevices  []*runtimeapi.CDIDevice
+	Annotations map[string]string
+	// VolumeGroups are the groups that own the pod's volumes.
+	VolumeGroups []int64
+	// TargetID is the container whose processes an ephemeral container is to see.
+	TargetID string
+}
+
+// ContainerConfig is what the runtime is asked for as a container. It touches no file;
+// CreateContainer makes those that the configuration names. Its errors have the reason
+// CreateContainerConfigError.
+func (r *Runtime) ContainerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
+	if err := VerifyNonRoot(in.Pod, in.Container, in.ImageUser); err != nil {
+		return nil, failed(ReasonContainerConfig, err)
+	}
+	security, err := r.containerSecurity(in)
+	if err != nil {
+		return nil, failed(ReasonContainerConfig, err)
+	}
+	annotations, err := containerAnnotations(in)
+	if err != nil {
+		return nil, failed(ReasonContainerConfig, err)
+	}
+	c := in.Container
+	config := &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(in.RestartCount)},
+		Image:       &runtimeapi.ImageSpec{Image: in.ImageRef, UserSpecifiedImage: c.Image},
+		Command:     expandAll(c.Command, in.Envs),
+		Args:        expandAll(c.Args, in.Envs),
+		WorkingDir:  c.WorkingDir,
+		Mounts:      r.mounts(in),
+		Devices:     in.Devices,
+		CDIDevices:  in.CDIDevices,
+		Labels:      containerLabels(in.Pod, c.Name),
+		Annotations: annotations,
+		LogPath:     logPath(c.Name, in.RestartCount),
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		StopSignal:  r.stopSignal(c),
+		Linux:       &runtimeapi.LinuxContainerConfig{Resources: r.ContainerResources(in.Pod, c), SecurityContext: security},
+	}
+	for _, e := range in.Envs {
+		config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: e.Name, Value: []byte(e.Value)})
+	}
+	if users := security.NamespaceOptions.UsernsOptions; users.Mode == runtimeapi.NamespaceMode_POD {
+		for _, m := range config.Mounts {
+			m.UidMappings, m.GidMappings = users.Uids, users.Gids
+		}
+	}
+	return config, nil
+}
+
+const etcHosts = "/etc/hosts"
+
+// mounts adds our own files to the volumes: the hosts file, unless the container brings
+// one or there is no address to put into it yet, and the termination log.
+func (r *Runtime) mounts(in Input) []*runtimeapi.Mount {
+	all := append([]*runtimeapi.Mount(nil), in.Mounts...)
+	if needsHosts(in) {
+		all = append(all, &runtimeapi.Mount{ContainerPath: etcHosts, HostPath: r.hostsPath(in.Pod)})
+	}
+	if path := in.Container.TerminationMessagePath; path != "" {
+		// Instances of one container share a folder, so each file has a name of its own.
+		file := filepath.Join(r.containerDir(string(in.Pod.UID), in.Container.Name), fmt.Sprintf("%08x", r.deps.Random()))
+		all = append(all, &runtimeapi.Mount{ContainerPath: absolute(path), HostPath: file})
+	}
+	return all
+}
+
+func needsHosts(in Input) bool {
+	for _, m := range in.Container.VolumeMounts {
+		if m.MountPath == etcHosts {
+			return false
+		}
+	}
+	return in.Pod.Spec.HostNetwork || len(in.PodIPs) > 0
+}
+
+func absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return "/" + path
+}
+
+// stopSignal is the signal that ends the container; none leaves it to the image.
+func (r *Runtime) stopSignal(c *v1.Container) runtimeapi.Signal {
+	if !r.cfg.StopSignals || c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
+		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT
+	}
+	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*c.Lifecycle.StopSignal))
+	return runtimeapi.Signal(runtimeapi.Signal_value[name])
+}

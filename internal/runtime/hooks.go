@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+)
+
+// hookCall is one run of a lifecycle hook.
+type hookCall struct {
+	pod       *v1.Pod
+	container *v1.Container
+	id        string
+	podIPs    []string
+	hook      *v1.LifecycleHandler
+}
+
+// runHook runs a hook until it is done or ctx is. Its errors read as the reference
+// kubelet's do, because pod status shows them.
+func (r *Runtime) runHook(ctx context.Context, call hookCall) error {
+	kind, what, said, err := "", "", "", error(nil)
+	switch hook := call.hook; {
+	case hook.Exec != nil:
+		kind, what = "Exec", fmt.Sprint(hook.Exec.Command)
+		said, err = r.execHook(ctx, call)
+	case hook.HTTPGet != nil:
+		kind, what, err = "HTTP", hook.HTTPGet.Path, r.httpHook(ctx, call)
+	case hook.Sleep != nil:
+		kind, what, err = "Sleep", strconv.FormatInt(hook.Sleep.Seconds, 10), r.sleepHook(ctx, hook.Sleep.Seconds)
+	default:
+		err = fmt.Errorf("invalid handler: %v", hook)
+		return &shownError{message: "Cannot run handler: " + err.Error(), err: err}
+	}
+	if err == nil {
+		return nil
+	}
+	message := fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %s%s",
+		kind, what, call.container.Name, pod.RefOf(call.pod), cri.Text(err), said)
+	return &shownError{message: message, err: err}
+}
+
+// execHook leaves the time limit to ctx: the container is stopped when a hook overruns.
+func (r *Runtime) execHook(ctx context.Context, call hookCall) (said string, err error) {
+	command := call.hook.Exec.Command
+	result, err := r.deps.CRI.ExecSync(ctx, call.id, command, 0)
+	if err == nil && result.ExitCode != 0 {
+		err = fmt.Errorf("command '%s' exited with %d: %s", strings.Join(command, " "), result.ExitCode, result.Stderr)
+	}
+	return fmt.Sprintf(", message: %q", append(result.Stdout, result.Stderr...)), err
+}
+
+func (r *Runtime) sleepHook(ctx context.Context, seconds int64) error {
+	timer := r.deps.Clock.NewTimer(time.Duration(seconds) * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return errors.New("container terminated before sleep hook finished")
+	}
+}
+
+// httpHook asks once; that an answer came is enough, whatever it is. A server that turns
+// out not to speak TLS is asked again without.
+func (r *Runtime) httpHook(ctx context.Context, call hookCall) error {
+	request, err := hookRequest(ctx, call)
+	if err != nil {
+		return err
+	}
+	err = r.send(request)
+	if err == nil || !strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return err
+	}
+	request = request.Clone(ctx)
+	request.URL.Scheme = "http"
+	request.Header.Del("Authorization")
+	if r.send(request) != nil {
+		return err
+	}
+	r.deps.Events.Eventf(pod.EventRef(call.pod, ""), v1.EventTypeWarning, "LifecycleHTTPFallback",
+		"request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", request.URL.Host)
+	return nil
+}
+
+func (r *Runtime) send(request *http.Request) error {
+	answer, err := r.deps.HTTP.Do(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+func hookRequest(ctx context.Context, call hookCall) (*http.Request, error) {
+	get := call.hook.HTTPGet
+	host := cmp.Or(get.Host, first(call.podIPs))
+	if host == "" {
+		return nil, errors.New("failed to find networking container: the pod has no address")
+	}
+	port, err := portNumber(get.Port, call.container)
+	if err != nil {
+		return nil, err
+	}
+	target, err := url.Parse(get.Path)
+	if err != nil {
+		target = &url.URL{Path: get.Path} // as it was written
+	}
+	target.Scheme = cmp.Or(strings.ToLower(string(get.Scheme)), "http")
+	target.Host = net.JoinHostPort(host, strconv.Itoa(port))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range get.HTTPHeaders {
+		request.Header.Add(h.Name, h.Value)
+	}
+	if request.Header.Get("User-Agent") == "" {
+		request.Header.Set("User-Agent", "kube-lifecycle/1.37")
+	}
+	if _, given := request.Header["Accept"]; !given {
+		request.Header.Set("Accept", "*/*")
+	}
+	request.Host = request.Header.Get("Host")
+	return request, nil
+}
+
+func portNumber(port intstr.IntOrString, c *v1.Container) (int, error) {
+	n := port.IntValue()
+	if port.Type == intstr.String {
+		n = -1
+		for _, p := range c.Ports {
+			if p.Name == port.StrVal {
+				n = int(p.ContainerPort)
+			}
+		}
+		if n < 0 {
+			return 0, fmt.Errorf("port %q not found", port.StrVal)
+		}
+	}
+	if n < 1 || n > 65535 {
+		return 0, fmt.Errorf("invalid port number: %v", n)
+	}
+	return n, nil
+}
+
+// newHookClient makes the client of lifecycle hooks. It may never be given credentials:
+// pods choose where its requests go. It follows no redirect to another host.
+func newHookClient() *http.Client {
+	return &http.Client{
+		// Hooks are rare: a kept connection would only outlive its pod.
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+		CheckRedirect: func(to *http.Request, via []*http.Request) error {
+			if to.URL.Hostname() != via[0].URL.Hostname() || len(via) >= 10 {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+}

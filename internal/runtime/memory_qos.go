@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	"math"
+	"os"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// apply sets what version 2 adds for containers.
+func (v *V2) apply(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
+	if v.MemoryQOS == nil {
+		// A container made while the feature was on keeps no throttle after a resize.
+		setUnified(b, "memory.high", "max")
+		return
+	}
+	request := c.Resources.Requests.Memory().Value()
+	switch {
+	case request == 0 || !v.MemoryQOS.Reserve:
+		setUnified(b, "memory.min", "0")
+		setUnified(b, "memory.low", "0")
+	case pod.QOS(p) == v1.PodQOSGuaranteed:
+		setUnified(b, "memory.min", strconv.FormatInt(request, 10))
+	default:
+		setUnified(b, "memory.low", strconv.FormatInt(request, 10))
+	}
+	if high := v.MemoryQOS.high(p, c); high > request {
+		setUnified(b, "memory.high", strconv.FormatInt(high, 10))
+	}
+}
+
+// high is where a container begins to be slowed down, 0 for nowhere: a page-aligned point
+// between its request and its limit, or the node's memory where it has none.
+func (m *MemoryQOS) high(p *v1.Pod, c *v1.Container) int64 {
+	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
+	if m.ThrottlingFactor == nil || request == limit && request != 0 {
+		return 0
+	}
+	if limit == 0 {
+		if resourcehelper.IsPodLevelResourcesSet(p) && !p.Spec.Resources.Limits.Memory().IsZero() {
+			return 0 // the pod's own group is throttled instead
+		}
+		if m.Allocatable == nil {
+			return 0
+		}
+		if limit = m.Allocatable(); limit <= 0 {
+			return 0
+		}
+	}
+	page := int64(os.Getpagesize())
+	point := float64(request) + float64(limit-request)**m.ThrottlingFactor
+	return int64(math.Floor(point)/float64(page)) * page
+}

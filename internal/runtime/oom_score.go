@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"swiftlet/internal/pod"
+)
+
+const (
+	oomGuaranteed = -997 // after the system's own daemons, before all other pods
+	oomBestEffort = 1000
+)
+
+// oomScoreAdj ranks a container for the kernel's out-of-memory killer. A burstable one
+// that stays within its request ranks below one that does not: the more of the node's
+// memory it requests, the lower its score.
+func oomScoreAdj(p *v1.Pod, c *v1.Container, capacity int64) int64 {
+	if p.Spec.PriorityClassName == "system-node-critical" && pod.IsCritical(p) {
+		return oomGuaranteed
+	}
+	switch pod.QOS(p) {
+	case v1.PodQOSGuaranteed:
+		return oomGuaranteed
+	case v1.PodQOSBestEffort:
+		return oomBestEffort
+	}
+	spare := spareMemory(p)
+	request := c.Resources.Requests.Memory().Value()
+	// A sidecar serves the main containers, so it is killed no earlier than they are.
+	if kind, _ := pod.KindOf(p, c.Name); kind == pod.Init && pod.IsSidecar(c) {
+		request = max(request, leastMainRequest(p))
+	}
+	score := 1000 - 1000*(request+spare)/capacity
+	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
+}
+
+// spareMemory is each container's part of what the pod requests as a whole beyond the sum
+// of its containers.
+func spareMemory(p *v1.Pod) int64 {
+	if !resourcehelper.IsPodLevelRequestsSet(p) {
+		return 0
+	}
+	sum := resourcehelper.AggregateContainerRequests(p, resourcehelper.PodResourcesOptions{})
+	count := int64(len(p.Spec.Containers) + len(p.Spec.InitContainers))
+	return max(p.Spec.Resources.Requests.Memory().Value()-sum.Memory().Value(), 0) / max(count, 1)
+}
+
+func leastMainRequest(p *v1.Pod) int64 {
+	if len(p.Spec.Containers) == 0 {
+		return 0
+	}
+	least := p.Spec.Containers[0].Resources.Requests.Memory().Value()
+	for _, c := range p.Spec.Containers[1:] {
+		least = min(least, c.Resources.Requests.Memory().Value())
+	}
+	return least
+}

@@ -1,0 +1,86 @@
+package runtime
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/cgroup"
+)
+
+// ContainerResources are the bounds of one container in the kernel's terms.
+func (r *Runtime) ContainerResources(p *v1.Pod, c *v1.Container) *runtimeapi.LinuxContainerResources {
+	limits := effectiveLimits(p, c)
+	cpuLimit := limits[v1.ResourceCPU]
+	cpuRequest, ok := c.Resources.Requests[v1.ResourceCPU]
+	if !ok {
+		cpuRequest = cpuLimit
+	}
+	bounds := r.bounds(cpuRequest, cpuLimit, limits[v1.ResourceMemory])
+	bounds.OomScoreAdj = oomScoreAdj(p, c, r.cfg.MemoryCapacity)
+	bounds.HugepageLimits = r.hugePageLimits(p, c)
+	r.boundSwap(bounds, p, c)
+	if r.cfg.V2 != nil {
+		r.cfg.V2.apply(bounds, p, c)
+	}
+	return bounds
+}
+
+// effectiveLimits are a container's CPU and memory limits: its own, or where it has none
+// those of the pod as a whole.
+func effectiveLimits(p *v1.Pod, c *v1.Container) v1.ResourceList {
+	limits := v1.ResourceList{}
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		limit := c.Resources.Limits[name]
+		if limit.IsZero() && resourcehelper.IsPodLevelResourcesSet(p) {
+			limit = p.Spec.Resources.Limits[name]
+		}
+		limits[name] = limit
+	}
+	return limits
+}
+
+// sandboxResources are the pod's sums, for runtimes whose sandbox is a machine to size.
+func (r *Runtime) sandboxResources(p *v1.Pod) *runtimeapi.LinuxContainerResources {
+	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+	requests, limits := resourcehelper.PodRequests(p, opts), resourcehelper.PodLimits(p, opts)
+	cpuRequest, ok := requests[v1.ResourceCPU]
+	if !ok {
+		cpuRequest = limits[v1.ResourceCPU]
+	}
+	return r.bounds(cpuRequest, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
+}
+
+// overhead is what the sandbox itself uses, a request and a limit at once.
+func (r *Runtime) overhead(p *v1.Pod) *runtimeapi.LinuxContainerResources {
+	if p.Spec.Overhead == nil {
+		return &runtimeapi.LinuxContainerResources{}
+	}
+	cpu := p.Spec.Overhead[v1.ResourceCPU]
+	return r.bounds(cpu, cpu, p.Spec.Overhead[v1.ResourceMemory])
+}
+
+// bounds translates amounts; a zero limit is none.
+func (r *Runtime) bounds(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *runtimeapi.LinuxContainerResources {
+	b := &runtimeapi.LinuxContainerResources{
+		CpuShares:          int64(cgroup.Shares(cpuRequest.MilliValue())),
+		MemoryLimitInBytes: memoryLimit.Value(),
+	}
+	if r.cfg.CPUQuota {
+		b.CpuPeriod = r.cfg.CPUPeriod.Microseconds()
+		b.CpuQuota = cgroup.Quota(cpuLimit.MilliValue(), b.CpuPeriod)
+	}
+	if r.cfg.V2 != nil && !r.cfg.V2.SingleProcessOOMKill {
+		setUnified(b, "memory.oom.group", "1")
+	}
+	return b
+}
+
+// setUnified writes one cgroup v2 file through the runtime.
+func setUnified(b *runtimeapi.LinuxContainerResources, file, value string) {
+	if b.Unified == nil {
+		b.Unified = map[string]string{}
+	}
+	b.Unified[file] = value
+}

@@ -1,0 +1,179 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/cri"
+)
+
+// Config is what holds for all pods of the node.
+type Config struct {
+	// RootDir holds the pods' folders, PodLogsDir their logs.
+	RootDir    string
+	PodLogsDir string
+	// ContainerLogsDir holds links to the logs for collectors that look there.
+	ContainerLogsDir string
+	// SysDir is where the kernel shows itself, /sys if empty.
+	SysDir string
+
+	// SeccompRoot holds the profiles that pods name as Localhost; SeccompDefault confines
+	// containers that name none.
+	SeccompRoot    string
+	SeccompDefault bool
+
+	// CPUQuota enforces CPU limits over each CPUPeriod.
+	CPUQuota  bool
+	CPUPeriod time.Duration
+	// StopSignals lets containers choose the signal that ends them.
+	StopSignals bool
+	// MemoryCapacity is the node's memory in bytes; it scales the OOM score.
+	MemoryCapacity int64
+	Swap           Swap
+	// V2 is nil on cgroup v1.
+	V2 *V2
+}
+
+// Swap says how containers may use the node's swap.
+type Swap struct {
+	// Controller: the kernel can bound swap for each container.
+	Controller bool
+	// Limited gives burstable containers their share, otherwise none gets any.
+	Limited bool
+	// Capacity is the node's swap in bytes.
+	Capacity int64
+}
+
+// V2 is what only cgroup v2 can do.
+type V2 struct {
+	// SingleProcessOOMKill leaves the rest of a container alive when the kernel kills one
+	// of its processes.
+	SingleProcessOOMKill bool
+	// MemoryQOS is nil where the feature is off.
+	MemoryQOS *MemoryQOS
+}
+
+// MemoryQOS protects requested memory and slows down containers near their limit.
+type MemoryQOS struct {
+	// Reserve makes requests a guarantee (memory.min, memory.low).
+	Reserve bool
+	// ThrottlingFactor places memory.high between request and limit; nil sets none.
+	ThrottlingFactor *float64
+	// Allocatable is the node's allocatable memory, asked for containers without a limit.
+	Allocatable func() int64
+}
+
+// Sandboxes is what is asked of the container runtime about sandboxes.
+type Sandboxes interface {
+	RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error)
+	StopPodSandbox(ctx context.Context, id string) error
+	RemovePodSandbox(ctx context.Context, id string) error
+}
+
+// Containers is what is asked of the container runtime about containers. Stopping or
+// removing what is gone is success.
+type Containers interface {
+	CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error)
+	StartContainer(ctx context.Context, id string) error
+	StopContainer(ctx context.Context, id string, grace time.Duration) error
+	RemoveContainer(ctx context.Context, id string) error
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+}
+
+// CRI is the container runtime.
+type CRI interface {
+	Sandboxes
+	Containers
+}
+
+// DNS names pods.
+type DNS interface {
+	// PodDNS is the pod's resolver configuration.
+	PodDNS(p *v1.Pod) (*runtimeapi.DNSConfig, error)
+	// KernelHostname is what the pod's processes are to see as their host.
+	KernelHostname(p *v1.Pod) (string, error)
+	// EnsureHosts brings the pod's hosts file at path up to date.
+	EnsureHosts(path string, p *v1.Pod, ips []string) error
+}
+
+// Events records what the user should see.
+type Events interface {
+	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+// HTTP sends the requests of lifecycle hooks.
+type HTTP interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// Deps are a Runtime's collaborators; those marked optional may be nil.
+type Deps struct {
+	CRI    CRI
+	DNS    DNS
+	Events Events
+	Log    *slog.Logger
+	Clock  clock.Clock
+	// Random names files that must not collide.
+	Random func() uint32
+	// LogTail reads the last lines of a container's log, at most size bytes of them.
+	LogTail func(path string, lines, size int) ([]byte, error)
+	// HTTP is optional; the default verifies no certificate, as it has nothing to verify
+	// one against, and carries no credentials.
+	HTTP HTTP
+	// UserNamespace is optional; it maps the ids of pods that ask not to share the host's.
+	UserNamespace func(p *v1.Pod) (*runtimeapi.UserNamespace, error)
+}
+
+// Runtime acts on the pods of one node.
+type Runtime struct {
+	cfg         Config
+	deps        Deps
+	maskedPaths []string
+	pageSizes   []string
+}
+
+// New validates cfg and reads what the kernel offers. It starts nothing.
+func New(cfg Config, deps Deps) (*Runtime, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("configure runtime: %w", err)
+	}
+	if deps.CRI == nil || deps.DNS == nil || deps.Events == nil || deps.Log == nil || deps.Clock == nil || deps.Random == nil || deps.LogTail == nil {
+		return nil, errors.New("configure runtime: a required collaborator is missing")
+	}
+	if cfg.SysDir == "" {
+		cfg.SysDir = "/sys"
+	}
+	if deps.HTTP == nil {
+		deps.HTTP = newHookClient()
+	}
+	sizes, err := hugePageSizes(cfg.SysDir)
+	if err != nil {
+		return nil, fmt.Errorf("configure runtime: %w", err)
+	}
+	return &Runtime{cfg: cfg, deps: deps, maskedPaths: defaultMaskedPaths(cfg.SysDir), pageSizes: sizes}, nil
+}
+
+func (c Config) validate() error {
+	var errs []error
+	for name, dir := range map[string]string{"root": c.RootDir, "pod logs": c.PodLogsDir, "container logs": c.ContainerLogsDir} {
+		if dir == "" || dir[0] != '/' {
+			errs = append(errs, fmt.Errorf("%s directory %q is not absolute", name, dir))
+		}
+	}
+	if c.MemoryCapacity <= 0 {
+		errs = append(errs, errors.New("the node's memory capacity is unknown"))
+	}
+	if c.CPUQuota && c.CPUPeriod < time.Millisecond {
+		errs = append(errs, fmt.Errorf("CPU period %s is below the kernel's minimum", c.CPUPeriod))
+	}
+	return errors.Join(errs...)
+}

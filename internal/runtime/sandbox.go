@@ -1,0 +1,71 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+)
+
+// CreateSandbox makes the pod's log directory and then its sandbox, network included. The
+// handler names a runtime class's runtime, "" the default one.
+func (r *Runtime) CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error) {
+	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
+		return "", r.sandboxFailed(ctx, p, fmt.Errorf("create pod log directory: %w", err))
+	}
+	id, err = r.deps.CRI.RunPodSandbox(ctx, config, handler)
+	if err != nil {
+		return "", r.sandboxFailed(ctx, p, err)
+	}
+	return id, nil
+}
+
+func (r *Runtime) sandboxFailed(ctx context.Context, p *v1.Pod, err error) error {
+	if ctx.Err() == nil {
+		r.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", cri.Text(err))
+	}
+	message := fmt.Sprintf("Failed to create sandbox for pod %q: %s", pod.RefOf(p), cri.Text(err))
+	return &Error{Reason: ReasonCreateSandbox, Message: message, Err: err}
+}
+
+// StopSandbox ends what still runs in a sandbox and takes down its network.
+func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
+	return r.deps.CRI.StopPodSandbox(ctx, id)
+}
+
+// RemoveSandbox stops a sandbox, in case nobody has, and removes it with all containers
+// in it. The pod's logs stay.
+func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
+	if err := r.deps.CRI.StopPodSandbox(ctx, id); err != nil {
+		return err
+	}
+	return r.deps.CRI.RemovePodSandbox(ctx, id)
+}
+
+// RemoveLogs removes the logs of a pod that is gone for good, with the links to them.
+func (r *Runtime) RemoveLogs(ref pod.Ref) error {
+	if err := os.RemoveAll(r.podLogDir(ref)); err != nil {
+		return fmt.Errorf("remove pod logs: %w", err)
+	}
+	links, err := os.ReadDir(r.cfg.ContainerLogsDir)
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("remove links to pod logs: %w", err)
+	}
+	for _, l := range links {
+		path := filepath.Join(r.cfg.ContainerLogsDir, l.Name())
+		target, err := os.Readlink(path)
+		if err != nil || !isBelow(target, r.podLogDir(ref)) {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("remove link to pod log: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package runtime
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// SandboxConfig is what the runtime is asked for as p's sandbox. attempt tells later
+// sandboxes of the pod from earlier ones; cgroupParent is the pod's control group.
+func (r *Runtime) SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error) {
+	dns, err := r.deps.DNS.PodDNS(p)
+	if err != nil {
+		return nil, fmt.Errorf("configure sandbox: %w", err)
+	}
+	hostname, err := r.deps.DNS.KernelHostname(p)
+	if err != nil {
+		return nil, fmt.Errorf("configure sandbox: %w", err)
+	}
+	security, err := r.sandboxSecurity(p)
+	if err != nil {
+		return nil, fmt.Errorf("configure sandbox: %w", err)
+	}
+	return &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: p.Name, Namespace: p.Namespace, Uid: string(p.UID), Attempt: attempt},
+		Hostname:     hostname,
+		LogDirectory: r.podLogDir(pod.RefOf(p)),
+		DnsConfig:    dns,
+		PortMappings: portMappings(p),
+		Labels:       sandboxLabels(p),
+		Annotations:  p.Annotations,
+		Linux: &runtimeapi.LinuxPodSandboxConfig{
+			CgroupParent:    cgroupParent,
+			SecurityContext: security,
+			Sysctls:         sysctls(p),
+			Overhead:        r.overhead(p),
+			Resources:       r.sandboxResources(p),
+		},
+	}, nil
+}
+
+// portMappings lists the ports of the main containers. The runtime opens those with a
+// host port; the others are told for its information.
+func portMappings(p *v1.Pod) []*runtimeapi.PortMapping {
+	var all []*runtimeapi.PortMapping
+	for _, c := range p.Spec.Containers {
+		seen := map[v1.ContainerPort]bool{}
+		for _, port := range c.Ports {
+			// Of two ports with one name, or two alike without, only the first counts.
+			key := port
+			if port.Name != "" {
+				key = v1.ContainerPort{Name: port.Name}
+			}
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			all = append(all, &runtimeapi.PortMapping{
+				HostIp:        port.HostIP,
+				HostPort:      port.HostPort,
+				ContainerPort: port.ContainerPort,
+				Protocol:      protocol(port.Protocol),
+			})
+		}
+	}
+	return all
+}
+
+func protocol(p v1.Protocol) runtimeapi.Protocol {
+	switch p {
+	case v1.ProtocolUDP:
+		return runtimeapi.Protocol_UDP
+	case v1.ProtocolSCTP:
+		return runtimeapi.Protocol_SCTP
+	}
+	return runtimeapi.Protocol_TCP
+}
+
+func sysctls(p *v1.Pod) map[string]string {
+	if p.Spec.SecurityContext == nil {
+		return nil
+	}
+	all := map[string]string{}
+	for _, s := range p.Spec.SecurityContext.Sysctls {
+		all[s.Name] = s.Value
+	}
+	return all
+}

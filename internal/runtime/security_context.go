@@ -1,0 +1,111 @@
+package runtime
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// effectiveSecurity is a container's security context with the pod's filled in where the
+// container says nothing.
+func effectiveSecurity(p *v1.Pod, c *v1.Container) *v1.SecurityContext {
+	sc := &v1.SecurityContext{}
+	if c.SecurityContext != nil {
+		sc = c.SecurityContext.DeepCopy()
+	}
+	if of := p.Spec.SecurityContext; of != nil {
+		sc.SELinuxOptions = either(sc.SELinuxOptions, of.SELinuxOptions)
+		sc.RunAsUser = either(sc.RunAsUser, of.RunAsUser)
+		sc.RunAsGroup = either(sc.RunAsGroup, of.RunAsGroup)
+		sc.RunAsNonRoot = either(sc.RunAsNonRoot, of.RunAsNonRoot)
+		sc.SeccompProfile = either(sc.SeccompProfile, of.SeccompProfile)
+	}
+	return sc
+}
+
+func either[T any](own, pods *T) *T {
+	if own != nil {
+		return own
+	}
+	return pods
+}
+
+// containerSecurity is what the runtime is told of a container's rights.
+func (r *Runtime) containerSecurity(in Input) (*runtimeapi.LinuxContainerSecurityContext, error) {
+	sc := effectiveSecurity(in.Pod, in.Container)
+	namespaces, err := r.namespaces(in.Pod)
+	if err != nil {
+		return nil, err
+	}
+	if in.TargetID != "" && namespaces.Pid == runtimeapi.NamespaceMode_CONTAINER {
+		namespaces.Pid, namespaces.TargetId = runtimeapi.NamespaceMode_TARGET, in.TargetID
+	}
+	seccomp, err := r.seccomp(sc.SeccompProfile)
+	if err != nil {
+		return nil, err
+	}
+	appArmor, appArmorName, err := appArmor(in.Pod, in.Container)
+	if err != nil {
+		return nil, err
+	}
+	groups, policy, err := supplementalGroups(in.Pod)
+	if err != nil {
+		return nil, err
+	}
+	security := &runtimeapi.LinuxContainerSecurityContext{
+		Capabilities:             capabilities(sc.Capabilities),
+		Privileged:               isTrue(sc.Privileged),
+		NamespaceOptions:         namespaces,
+		SelinuxOptions:           selinux(sc.SELinuxOptions),
+		RunAsUser:                int64Value(sc.RunAsUser),
+		RunAsGroup:               int64Value(sc.RunAsGroup),
+		ReadonlyRootfs:           isTrue(sc.ReadOnlyRootFilesystem),
+		SupplementalGroups:       append(groups, in.VolumeGroups...),
+		SupplementalGroupsPolicy: policy,
+		NoNewPrivs:               sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
+		Seccomp:                  seccomp,
+		Apparmor:                 appArmor,
+		ApparmorProfile:          appArmorName,
+	}
+	if sc.RunAsUser == nil {
+		security.RunAsUser, security.RunAsUsername = in.ImageUser.asUser()
+	}
+	security.MaskedPaths, security.ReadonlyPaths = r.procPaths(sc.ProcMount)
+	return security, nil
+}
+
+// supplementalGroups are the groups that all processes of a pod belong to.
+func supplementalGroups(p *v1.Pod) ([]int64, runtimeapi.SupplementalGroupsPolicy, error) {
+	sc := p.Spec.SecurityContext
+	if sc == nil {
+		return nil, 0, nil
+	}
+	var groups []int64
+	if sc.FSGroup != nil {
+		groups = append(groups, *sc.FSGroup)
+	}
+	groups = append(groups, sc.SupplementalGroups...)
+	if sc.SupplementalGroupsPolicy == nil {
+		return groups, 0, nil
+	}
+	policy, ok := runtimeapi.SupplementalGroupsPolicy_value[string(*sc.SupplementalGroupsPolicy)]
+	if !ok {
+		return nil, 0, fmt.Errorf("unsupported supplementalGroupsPolicy: %s", *sc.SupplementalGroupsPolicy)
+	}
+	return groups, runtimeapi.SupplementalGroupsPolicy(policy), nil
+}
+
+func capabilities(of *v1.Capabilities) *runtimeapi.Capability {
+	if of == nil {
+		return nil
+	}
+	c := &runtimeapi.Capability{}
+	for _, name := range of.Add {
+		c.AddCapabilities = append(c.AddCapabilities, string(name))
+	}
+	for _, name := range of.Drop {
+		c.DropCapabilities = append(c.DropCapabilities, string(name))
+	}
+	return c
+}

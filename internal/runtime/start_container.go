@@ -1,0 +1,55 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// StartContainer starts a created container and runs its postStart hook; it returns when
+// the hook has. A container whose hook fails is stopped again.
+func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error {
+	if err := r.deps.CRI.StartContainer(ctx, id); err != nil {
+		return r.containerFailed(ctx, p, c.Name, id, ReasonRunContainer, err)
+	}
+	r.containerEvent(p, c.Name, id, v1.EventTypeNormal, "Started", "Container started")
+	r.linkLog(pod.RefOf(p), c.Name, id, restartCount)
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
+		return nil
+	}
+	err := r.runHook(ctx, hookCall{pod: p, container: c, id: id, podIPs: podIPs, hook: c.Lifecycle.PostStart})
+	if err == nil {
+		return nil
+	}
+	r.deps.Log.Error("postStart hook failed", "pod", pod.RefOf(p).String(), "container", c.Name, "id", id, "error", err)
+	// The hook's words stay out of the event: they may hold secrets of the pod.
+	r.containerEvent(p, c.Name, id, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
+	stopped := pod.Container{ID: id, Name: c.Name, State: pod.Running}
+	// The pod's end may be what broke the hook off; the container has to go all the same.
+	stop := r.StopContainer(context.WithoutCancel(ctx), p, &stopped, Stop{Message: "FailedPostStartHook", PodIPs: podIPs})
+	return &Error{Reason: ReasonPostStartHook, Message: err.Error(), Err: errors.Join(err, stop)}
+}
+
+// linkLog makes the link by which log collectors find the log. A runtime that logs
+// elsewhere leaves nothing to link to. Failing to is no reason to stop the container.
+func (r *Runtime) linkLog(ref pod.Ref, container, id string, restartCount int) {
+	log := filepath.Join(r.podLogDir(ref), logPath(container, restartCount))
+	if _, err := os.Stat(log); os.IsNotExist(err) {
+		return
+	}
+	link := r.logLink(ref, container, id)
+	err := os.Symlink(log, link)
+	if os.IsNotExist(err) {
+		if err = os.MkdirAll(r.cfg.ContainerLogsDir, 0o755); err == nil {
+			err = os.Symlink(log, link)
+		}
+	}
+	if err != nil && !os.IsExist(err) {
+		r.deps.Log.Error("cannot link container log", "link", link, "log", log, "error", err)
+	}
+}

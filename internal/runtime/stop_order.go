@@ -1,0 +1,92 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// StopContainers stops containers of one pod and returns when all have ended. All preStop
+// hooks run at once; then main containers end together, and sidecars after them, the last
+// declared first, as each may serve those declared after it.
+func (r *Runtime) StopContainers(ctx context.Context, p *v1.Pod, containers []pod.Container, how Stop) error {
+	order := newStopOrder(p, containers)
+	errs := make([]error, len(containers))
+	var all sync.WaitGroup
+	for i := range containers {
+		c := &containers[i]
+		all.Go(func() {
+			mine := how
+			mine.Turn = order.turn(c.Name)
+			errs[i] = r.StopContainer(ctx, p, c, mine)
+			order.ended(c.Name)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// stopOrder lets containers wait for those that must end before them.
+type stopOrder struct {
+	// awaits lists whose end a container waits for.
+	awaits map[string][]string
+	// running has a channel for each container, closed when its last instance ended.
+	running map[string]chan struct{}
+
+	mu        sync.Mutex
+	instances map[string]int
+}
+
+func newStopOrder(p *v1.Pod, containers []pod.Container) *stopOrder {
+	o := &stopOrder{awaits: map[string][]string{}, running: map[string]chan struct{}{}, instances: map[string]int{}}
+	for _, c := range containers {
+		o.instances[c.Name]++
+		if o.running[c.Name] == nil {
+			o.running[c.Name] = make(chan struct{})
+		}
+	}
+	var before []string
+	for _, c := range p.Spec.Containers {
+		before = append(before, c.Name)
+	}
+	for i := len(p.Spec.InitContainers) - 1; i >= 0; i-- {
+		if c := &p.Spec.InitContainers[i]; pod.IsSidecar(c) {
+			o.awaits[c.Name] = before[:len(before):len(before)]
+			before = append(before, c.Name)
+		}
+	}
+	return o
+}
+
+// turn waits for the containers that must end before name; nil where there are none.
+func (o *stopOrder) turn(name string) func(context.Context) {
+	awaits := o.awaits[name]
+	if len(awaits) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) {
+		for _, other := range awaits {
+			ch := o.running[other]
+			if ch == nil {
+				continue
+			}
+			select {
+			case <-ch:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (o *stopOrder) ended(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.instances[name]--; o.instances[name] == 0 {
+		close(o.running[name])
+	}
+}

@@ -1,0 +1,39 @@
+package runtime
+
+import (
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// boundSwap limits a container's swap. Version 1 counts memory and swap together, so that
+// a limit equal to the memory limit leaves no swap; version 2 counts swap alone.
+func (r *Runtime) boundSwap(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
+	switch {
+	case !r.cfg.Swap.Controller:
+	case r.cfg.V2 == nil:
+		b.MemorySwapLimitInBytes = b.MemoryLimitInBytes
+	default:
+		setUnified(b, "memory.swap.max", strconv.FormatInt(r.swapShare(p, c), 10))
+	}
+}
+
+// swapShare gives a burstable container as much of the node's swap as it requests of the
+// node's memory. Those whose memory is guaranteed, and those the node cannot do without,
+// must not depend on swap.
+func (r *Runtime) swapShare(p *v1.Pod, c *v1.Container) int64 {
+	request := c.Resources.Requests.Memory()
+	switch {
+	case !r.cfg.Swap.Limited,
+		pod.IsCritical(p),
+		pod.QOS(p) != v1.PodQOSBurstable,
+		request.IsZero() && c.Resources.Limits.Memory().IsZero(),
+		request.Cmp(*c.Resources.Limits.Memory()) == 0,
+		request.Value() > r.cfg.MemoryCapacity:
+		return 0
+	}
+	return int64(float64(request.Value()) / float64(r.cfg.MemoryCapacity) * float64(r.cfg.Swap.Capacity))
+}

@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// What one container may say at its end.
+const (
+	maxMessage      = 4096
+	maxMessageLog   = 2048
+	maxMessageLines = 80
+)
+
+// TerminationMessage is what an ended container left to say: the runtime's message, then
+// the container's own from its termination log or, if the container asks for that and
+// failed without a word, from the end of its log.
+func (r *Runtime) TerminationMessage(c *pod.Container) string {
+	said := r.ownMessage(c)
+	if c.Message != "" && said != "" {
+		return c.Message + ": " + said
+	}
+	return c.Message + said
+}
+
+func (r *Runtime) ownMessage(c *pod.Container) string {
+	text, err := lastWords(c)
+	if err != nil {
+		return err.Error()
+	}
+	// A container that could not even run has no log.
+	fallback := c.Annotations[annotationTerminationPolicy] == string(v1.TerminationMessageFallbackToLogsOnError) &&
+		c.ExitCode != 0 && c.Reason != "ContainerCannotRun"
+	if text != "" || !fallback {
+		return text
+	}
+	tail, err := r.deps.LogTail(c.LogPath, maxMessageLines, maxMessageLog)
+	if err != nil {
+		return fmt.Sprintf("Error on reading termination message from logs: %v", err)
+	}
+	return string(tail)
+}
+
+// lastWords reads the end of the termination log.
+func lastWords(c *pod.Container) (string, error) {
+	inside := c.Annotations[annotationTerminationPath]
+	if inside == "" {
+		return "", nil
+	}
+	for _, m := range c.Mounts {
+		if m.ContainerPath != absolute(inside) {
+			continue
+		}
+		text, err := readEnd(m.HostPath, maxMessage)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			message := fmt.Sprintf("Error on reading termination log %s: %v", m.HostPath, err)
+			return "", &shownError{message: message, err: err}
+		}
+		return string(text), nil
+	}
+	return "", nil
+}
+
+// readEnd reads at most the last size bytes of a regular file. Containers write it, so it
+// is neither followed as a link nor waited for.
+func readEnd(path string, size int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(info.Size()-size, 0), size))
+}
