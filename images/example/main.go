@@ -20,8 +20,7 @@ const usage = `usage:
   example serve ADDRESS DIR      answer HTTP with the files of DIR; /healthz says ok
   example primes N               count the primes below N and end
   example write FILE TEXT        write one file and end
-  example tick FILE SECONDS      write the time to FILE until told to stop
-`
+  example tick FILE SECONDS      write the time to FILE until told to stop`
 
 func main() {
 	log.SetFlags(0)

@@ -1,0 +1,68 @@
+# `make` alone lists the targets. Everything that is built goes to bin/; what is slow to
+# build (the bundled runtime, the control plane for tests) is kept in ~/.cache/swiftlet.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+GO      ?= go
+say      = @printf '\033[1m%s\033[0m\n' "$(1)"
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e bed test clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+deps: ## install the Debian packages that are missing (needs root then)
+	@hack/install-deps.sh
+
+# A proxy may refuse for a while; a later try goes through.
+modules:
+	@for try in 1 2 3 4 5; do $(GO) mod download && exit 0; echo "fetching modules failed, trying again"; sleep $${try}0; done; exit 1
+
+build: deps swiftlet bundle images ## build bin/swiftlet, bin/bundle and bin/images
+
+swiftlet: modules
+	$(call say,building bin/swiftlet)
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/swiftlet ./cmd/swiftlet
+
+bundle:
+	$(call say,building the runtime: containerd · runc · CNI plugins)
+	@mkdir -p bin && dir=$$(hack/build-tools.sh bundle) && ln -sfn "$$dir" bin/bundle
+
+images: modules
+	$(call say,building images)
+	@$(GO) run ./images bin/images
+
+run: build ## run the example pods on this machine, no cluster needed (needs root)
+	@[ "$$(id -u)" = 0 ] || { echo "pods need root: sudo make run"; exit 1; }
+	@exec bin/swiftlet up --manifests examples/manifests
+
+check: modules ## gofmt, vet, staticcheck, import direction
+	$(call say,checking)
+	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); [ -z "$$bad" ] || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
+	@$(GO) vet ./...
+	@$(GO) tool staticcheck ./...
+	@$(GO) test -count=1 ./internal/architecture
+
+unit: bundle images ## unit tests with the race detector
+	$(call say,unit tests)
+	@$(GO) test -race -short ./...
+
+reference: ## build the control plane and the reference kubelet that the tests use
+	$(call say,building the control plane for tests)
+	@hack/build-tools.sh reference >/dev/null
+
+e2e: deps bundle reference ## tests on the real runtime and the real API server (needs root)
+	$(call say,end-to-end tests)
+	@$(GO) test -count=1 -timeout 30m ./test/bed ./test/e2e
+
+bed: deps bundle reference ## a cluster on this machine to play with, until Ctrl-C (needs root)
+	@$(GO) run ./test/bed/cmd/bed
+
+test: build check unit e2e ## everything that must pass
+	$(call say,all tests passed)
+
+clean: ## remove what was built here; the cache in ~/.cache/swiftlet stays
+	@rm -rf bin
