@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/standalone"
 )
@@ -62,7 +64,7 @@ func newUpCommand() *cobra.Command {
 	flags.IntVar(&f.port, "port", 10250, "port of the agent's HTTPS API, on loopback")
 	flags.IntVar(&f.healthzPort, "healthz-port", 10248, "port of the agent's health check, on loopback; 0 for none")
 	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "who makes cgroups: cgroupfs or systemd")
-	flags.BoolVar(&f.keep, "keep", false, "on exit leave pods and runtime running, for the next `swiftlet up` to take over")
+	flags.BoolVar(&f.keep, "keep", false, "on exit leave pods and runtime running, for the next one to take over")
 	flags.BoolVar(&f.noTable, "no-table", false, "print one line per change, on a terminal too")
 	flags.BoolVar(&f.verbose, "verbose", false, "log every step")
 	return command
@@ -80,6 +82,7 @@ func up(ctx context.Context, f upFlags) error {
 		return err
 	}
 	defer closeLog()
+	klog.SetSlogLogger(log) // the Kubernetes libraries log with klog
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: cfg.Places.Socket(), RequestTimeout: 2 * time.Minute})
 	if err != nil {
 		return err
@@ -191,16 +194,32 @@ func hostname() string {
 	return strings.ToLower(name)
 }
 
-// standaloneAgent stands in for the agent until it can be run from here: it checks the
-// configuration it would get, and starts no pods.
+// standaloneAgent runs the agent as `swiftlet kubelet` would, with the command line that
+// the supervisor made.
 func standaloneAgent(log *slog.Logger) func(context.Context, standalone.AgentRun) error {
 	return func(ctx context.Context, run standalone.AgentRun) error {
-		log.Warn("this build has no agent: no pods are started", "args", run.Args)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-run.Drain:
-			return nil
+		cfg, err := config.Load(run.Args)
+		if err != nil {
+			return err
 		}
+		for _, notice := range cfg.Notices {
+			log.Warn(notice)
+		}
+		// The agent does not drain yet: it returns, and the supervisor stops its pods.
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		drained := make(chan struct{})
+		go func() {
+			defer close(drained)
+			select {
+			case <-run.Drain:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		err = runAgent(ctx, cfg, log)
+		cancel()
+		<-drained
+		return err
 	}
 }
