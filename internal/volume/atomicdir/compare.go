@@ -1,0 +1,100 @@
+package atomicdir
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	maxName = 255
+	maxPath = 4096
+)
+
+// checked returns the payload under cleaned paths, or an error for one that could leave
+// the volume or take a name of ours.
+func checked(payload Payload) (Payload, error) {
+	clean := make(Payload, len(payload))
+	for p, file := range payload {
+		if err := checkPath(p); err != nil {
+			return nil, err
+		}
+		clean[path.Clean(p)] = file
+	}
+	return clean, nil
+}
+
+func checkPath(p string) error {
+	switch {
+	case p == "":
+		return fmt.Errorf("invalid path: must not be empty: %q", p)
+	case path.IsAbs(p):
+		return fmt.Errorf("invalid path: must be relative path: %s", p)
+	case len(p) > maxPath:
+		return fmt.Errorf("invalid path: must be less than or equal to %d characters", maxPath)
+	}
+	parts := strings.Split(p, "/")
+	for _, part := range parts {
+		if part == ".." {
+			return fmt.Errorf("invalid path: must not contain '..': %s", p)
+		}
+		if len(part) > maxName {
+			return fmt.Errorf("invalid path: filenames must be less than or equal to %d characters", maxName)
+		}
+	}
+	if strings.HasPrefix(path.Clean(p), "..") {
+		return fmt.Errorf("invalid path: must not start with '..': %s", p)
+	}
+	return nil
+}
+
+// compare reads the current data folder (old, "" for none). It returns the visible names
+// that the payload no longer has, and whether the folder holds the payload and no more.
+func compare(dir, old string, payload Payload) (stale []string, same bool, err error) {
+	if old == "" {
+		return nil, false, nil
+	}
+	wanted := map[string]bool{} // every wanted file and the folders above it
+	for p := range payload {
+		for ; p != "."; p = path.Dir(p) {
+			wanted[p] = true
+		}
+	}
+	root := filepath.Join(dir, old)
+	extra := false
+	err = filepath.WalkDir(root, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, p)
+		if rel == "." || wanted[rel] {
+			return nil
+		}
+		extra = true
+		if !strings.Contains(rel, "/") {
+			stale = append(stale, rel)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil // the link leads nowhere: write anew
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read current data: %w", err)
+	}
+	if extra {
+		return stale, false, nil
+	}
+	for p, file := range payload {
+		// A folder in the place of a file, or the reverse, differs as well.
+		if got, err := os.ReadFile(filepath.Join(root, p)); err != nil || !bytes.Equal(got, file.Data) {
+			return nil, false, nil
+		}
+	}
+	return nil, true, nil
+}

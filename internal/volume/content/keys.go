@@ -1,0 +1,52 @@
+package content
+
+import (
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/volume/atomicdir"
+)
+
+// ErrNoDefaultMode is the fault of a pod that went past the API server's defaulting.
+var ErrNoDefaultMode = errors.New("no defaultMode used, not even the default value for it")
+
+// Keys is how the keys of an object become files.
+type Keys struct {
+	// Items chooses keys, paths and modes; none means every key under its own name.
+	Items       []v1.KeyToPath
+	DefaultMode *int32
+	// Optional leaves out keys that the object lacks.
+	Optional bool
+	// Missing is the error for a key that the object lacks.
+	Missing func(key string) error
+}
+
+// Select turns an object's data into files.
+func (k Keys) Select(data map[string][]byte) (atomicdir.Payload, error) {
+	if k.DefaultMode == nil {
+		return nil, ErrNoDefaultMode
+	}
+	payload := atomicdir.Payload{}
+	if len(k.Items) == 0 {
+		for key, value := range data {
+			payload[key] = atomicdir.File{Data: value, Mode: *k.DefaultMode}
+		}
+		return payload, nil
+	}
+	for _, item := range k.Items {
+		value, ok := data[item.Key]
+		if !ok {
+			if k.Optional {
+				continue
+			}
+			return nil, k.Missing(item.Key)
+		}
+		mode := *k.DefaultMode
+		if item.Mode != nil {
+			mode = *item.Mode
+		}
+		payload[item.Path] = atomicdir.File{Data: value, Mode: mode}
+	}
+	return payload, nil
+}

@@ -1,0 +1,55 @@
+package content
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/plugin"
+)
+
+// makeNested makes folders in the volume for other volumes that containers mount inside
+// it: the volume is mounted read-only, so the runtime could not make them.
+func makeNested(r plugin.Request, dir string) error {
+	for c := range pod.Containers(r.Pod) {
+		for _, nested := range nestedPaths(c, r.Volume.Name) {
+			if err := os.MkdirAll(filepath.Join(dir, nested), 0o755); err != nil {
+				return fmt.Errorf("unable to create nested volume mountpoints: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// nestedPaths lists mount points directly inside the volume, relative to it; a mount
+// inside another nested one is that one's to hold.
+func nestedPaths(c *v1.Container, volume string) []string {
+	var own, all []string
+	for _, m := range c.VolumeMounts {
+		// Joined to the root, no path can climb above it.
+		path := filepath.Join("/", m.MountPath)
+		all = append(all, path)
+		if m.Name == volume && m.SubPath == "" && m.SubPathExpr == "" {
+			own = append(own, path)
+		}
+	}
+	slices.Sort(all)
+	var nested []string
+	for _, base := range own {
+		var inner []string
+		for _, path := range all {
+			rel, ok := strings.CutPrefix(path, strings.TrimSuffix(base, "/")+"/")
+			if !ok || rel == "" || slices.ContainsFunc(inner, func(p string) bool { return strings.HasPrefix(path, p+"/") }) {
+				continue
+			}
+			inner = append(inner, path)
+			nested = append(nested, rel)
+		}
+	}
+	return nested
+}

@@ -1,0 +1,61 @@
+// Package downwardapi brings up volumes that tell a pod about itself.
+package downwardapi
+
+import (
+	"context"
+	"path"
+
+	v1 "k8s.io/api/core/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"swiftlet/internal/volume/atomicdir"
+	"swiftlet/internal/volume/content"
+	"swiftlet/internal/volume/plugin"
+)
+
+// Name is the kind's qualified name.
+const Name = "kubernetes.io/downward-api"
+
+// New makes the plugin. allocatable stands in for limits that a container does not have.
+func New(allocatable func() v1.ResourceList, deps content.Deps) *content.Plugin {
+	return content.New(content.Kind{
+		Name:    Name,
+		Medium:  v1.StorageMediumMemory,
+		Handles: func(v *v1.Volume) bool { return v.DownwardAPI != nil },
+		Collect: func(_ context.Context, r plugin.Request) (content.Files, error) {
+			src := r.Volume.DownwardAPI
+			payload, err := Collect(r.Pod, src.Items, src.DefaultMode, allocatable())
+			return content.Files{Payload: payload}, err
+		},
+	}, deps)
+}
+
+// Collect makes the files that items describe.
+func Collect(p *v1.Pod, items []v1.DownwardAPIVolumeFile, defaultMode *int32, allocatable v1.ResourceList) (atomicdir.Payload, error) {
+	if defaultMode == nil {
+		return nil, content.ErrNoDefaultMode
+	}
+	payload := atomicdir.Payload{}
+	var failed []error
+	for _, item := range items {
+		file := atomicdir.File{Mode: *defaultMode}
+		if item.Mode != nil {
+			file.Mode = *item.Mode
+		}
+		var text string
+		var err error
+		switch {
+		case item.FieldRef != nil:
+			text, err = field(p, item.FieldRef.FieldPath)
+		case item.ResourceFieldRef != nil:
+			text, err = amount(p, item.ResourceFieldRef, allocatable)
+		}
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		file.Data = []byte(text)
+		payload[path.Clean(item.Path)] = file
+	}
+	return payload, utilerrors.NewAggregate(failed)
+}

@@ -1,0 +1,118 @@
+// Package hostpath shows files and folders of the node to a pod. It makes none but those
+// that the volume's type asks for, and never removes any.
+package hostpath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+// Name is the kind's qualified name.
+const Name = "kubernetes.io/host-path"
+
+// Plugin brings up hostPath volumes.
+type Plugin struct{}
+
+func (Plugin) Name() string { return Name }
+
+func (Plugin) Handles(v *v1.Volume) bool { return v.HostPath != nil }
+
+func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
+	src := r.Volume.HostPath
+	if slices.Contains(strings.Split(src.Path, "/"), "..") {
+		return plugin.Result{}, fmt.Errorf("invalid HostPath `%s`: must not contain '..'", src.Path)
+	}
+	if src.Type != nil && *src.Type != v1.HostPathUnset {
+		if err := check(src.Path, *src.Type); err != nil {
+			return plugin.Result{}, err
+		}
+	}
+	return plugin.Result{HostPath: src.Path}, nil
+}
+
+// wanted maps each type to what must be there and how messages call it.
+var wanted = map[v1.HostPathType]struct {
+	found v1.HostPathType
+	word  string
+	make  func(path string) error
+}{
+	v1.HostPathDirectory:         {v1.HostPathDirectory, "directory", nil},
+	v1.HostPathDirectoryOrCreate: {v1.HostPathDirectory, "directory", makeDir},
+	v1.HostPathFile:              {v1.HostPathFile, "file", nil},
+	v1.HostPathFileOrCreate:      {v1.HostPathFile, "file", makeFile},
+	v1.HostPathSocket:            {v1.HostPathSocket, "socket file", nil},
+	v1.HostPathCharDev:           {v1.HostPathCharDev, "character device", nil},
+	v1.HostPathBlockDev:          {v1.HostPathBlockDev, "block device", nil},
+}
+
+func check(path string, want v1.HostPathType) error {
+	w, ok := wanted[want]
+	if !ok {
+		return fmt.Errorf("%s is an invalid volume type", want)
+	}
+	got, err := typeOf(path)
+	if w.make != nil && errors.Is(err, fs.ErrNotExist) {
+		return w.make(path)
+	}
+	if err != nil {
+		return fmt.Errorf("hostPath type check failed, %s is not a %s, unable to determine its type: %w", path, w.word, err)
+	}
+	if got != w.found {
+		return fmt.Errorf("hostPath type check failed: %s is not a %s, it's a %s", path, w.word, got)
+	}
+	return nil
+}
+
+// missingError is worded as users know it and still is fs.ErrNotExist.
+type missingError struct{ path string }
+
+func (e missingError) Error() string { return fmt.Sprintf("path %q does not exist", e.path) }
+func (missingError) Unwrap() error   { return fs.ErrNotExist }
+
+func typeOf(path string) (v1.HostPathType, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", missingError{path}
+	}
+	if err != nil {
+		return "", err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return v1.HostPathDirectory, nil
+	case mode.IsRegular():
+		return v1.HostPathFile, nil
+	case mode&fs.ModeSocket != 0:
+		return v1.HostPathSocket, nil
+	case mode&fs.ModeCharDevice != 0:
+		return v1.HostPathCharDev, nil
+	case mode&fs.ModeDevice != 0:
+		return v1.HostPathBlockDev, nil
+	}
+	return "", errors.New("only recognise file, directory, socket, block device and character device")
+}
+
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("make hostPath directory: %w", err)
+	}
+	return nil
+}
+
+// makeFile makes an empty file but not the folders above it, as the type promises.
+func makeFile(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("make hostPath file: %w", err)
+	}
+	return f.Close()
+}

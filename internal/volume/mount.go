@@ -1,0 +1,238 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/plugin"
+)
+
+// Mounted is one volume, ready to be mounted into containers.
+type Mounted struct {
+	HostPath       string
+	ReadOnly       bool
+	SELinuxRelabel bool
+}
+
+// MountError says which volumes are missing and why.
+type MountError struct {
+	// Volumes maps the name of each missing volume to what its last try met.
+	Volumes map[string]error
+	// Cause is why no further try was made: the deadline, or the pod's end.
+	Cause error
+}
+
+func (e *MountError) Error() string {
+	names := slices.Sorted(maps.Keys(e.Volumes))
+	reasons := make([]string, 0, len(names))
+	for _, name := range names {
+		reasons = append(reasons, e.Volumes[name].Error())
+	}
+	return fmt.Sprintf("unmounted volumes=[%s]: %s: %v", strings.Join(names, " "), strings.Join(reasons, "; "), e.Cause)
+}
+
+func (e *MountError) Unwrap() []error {
+	return append(slices.Collect(maps.Values(e.Volumes)), e.Cause)
+}
+
+// errNotTried stands for a volume whose first try has not come back.
+var errNotTried = errors.New("still being set up")
+
+// Mount brings up all volumes that p's containers use, each on its own, and returns them
+// by name. A volume that cannot be brought up is tried again when what it lacks appears,
+// and at growing intervals; an event says why the pod waits. Mount ends when all are up,
+// or with a *MountError when ctx, the configured time or the pod ends.
+// Mounting what is mounted already changes nothing.
+func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, error) {
+	pv := v.known(p)
+	mounted, names := v.split(pv, wanted(p))
+	if len(names) == 0 {
+		return mounted, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.cfg.MountTimeout)
+	defer cancel()
+	defer context.AfterFunc(pv.gone, cancel)()
+
+	done := make(chan outcome, len(names))
+	missing := map[string]error{}
+	for _, name := range names {
+		missing[name] = setUpError(name, errNotTried)
+		// Not owned by this call: one hung in the kernel must not hold up the pod's end.
+		v.begin(func() { v.mountUntil(ctx, pv, name, done) })
+	}
+	for len(missing) > 0 {
+		select {
+		case o := <-done:
+			if o.err != nil {
+				missing[o.name] = o.err
+				continue
+			}
+			delete(missing, o.name)
+			mounted[o.name] = v.toMounted(o.result)
+		case <-ctx.Done():
+			return nil, &MountError{Volumes: missing, Cause: ctx.Err()}
+		}
+	}
+	return mounted, nil
+}
+
+// outcome is what became of one try to bring up a volume.
+type outcome struct {
+	name   string
+	result plugin.Result
+	err    error
+}
+
+// mountUntil tries until the volume is up or ctx is done, and reports each try.
+func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, done chan<- outcome) {
+	state := v.stateOf(pv, name)
+	for {
+		select {
+		case <-state.hint: // about what the coming try will see for itself
+		default:
+		}
+		result, err := v.setUp(ctx, pv, name, state)
+		if ctx.Err() != nil && err != nil {
+			return
+		}
+		select {
+		case done <- outcome{name, result, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err == nil {
+			return
+		}
+		v.tellFailure(pv, err)
+		if !v.waitForRetry(ctx, state) {
+			return
+		}
+	}
+}
+
+// waitForRetry returns true when the volume is worth another try.
+func (v *Volumes) waitForRetry(ctx context.Context, state *mountState) bool {
+	v.mu.Lock()
+	wait := backoff(state.failures)
+	v.mu.Unlock()
+	timer := v.deps.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-state.hint:
+		return true
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// setUp makes one try, alone on this volume, and notes the outcome.
+func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state *mountState) (plugin.Result, error) {
+	if err := state.take(ctx); err != nil {
+		return plugin.Result{}, setUpError(name, err)
+	}
+	defer state.release()
+	if pv.gone.Err() != nil {
+		return plugin.Result{}, setUpError(name, pv.gone.Err())
+	}
+	v.mu.Lock()
+	p := pv.pod
+	v.mu.Unlock()
+
+	result, err := v.callPlugin(ctx, p, name)
+
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err != nil {
+		state.failures++
+		return plugin.Result{}, setUpError(name, err)
+	}
+	state.mounted, state.result, state.failures = true, result, 0
+	if !result.RefreshAt.IsZero() && pv.gone.Err() == nil {
+		v.scheduleLocked(volumeKey{p.UID, name}, result.RefreshAt)
+	}
+	return result, nil
+}
+
+func (v *Volumes) callPlugin(ctx context.Context, p *v1.Pod, name string) (plugin.Result, error) {
+	spec := findVolume(p, name)
+	if spec == nil {
+		return plugin.Result{}, errors.New("the pod has no such volume")
+	}
+	for _, kind := range v.plugins {
+		if kind.Handles(spec) {
+			if err := v.makePodDirs(p.UID); err != nil {
+				return plugin.Result{}, err
+			}
+			return kind.SetUp(ctx, plugin.Request{Pod: p, Volume: spec, PodDir: v.podDir(p.UID)})
+		}
+	}
+	return plugin.Result{}, errors.New("no volume plugin matched")
+}
+
+func (v *Volumes) stateOf(pv *podVolumes, name string) *mountState {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	state := pv.volumes[name]
+	if state == nil {
+		state = newMountState()
+		pv.volumes[name] = state
+	}
+	return state
+}
+
+// tellFailure makes the reason visible to the pod's owner.
+func (v *Volumes) tellFailure(pv *podVolumes, err error) {
+	v.mu.Lock()
+	p := pv.pod
+	v.mu.Unlock()
+	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedMount", "%s", err.Error())
+}
+
+// setUpError words a failure as users of the reference kubelet know it.
+func setUpError(name string, err error) error {
+	return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", name, err)
+}
+
+func (v *Volumes) toMounted(r plugin.Result) Mounted {
+	return Mounted{HostPath: r.HostPath, ReadOnly: r.ReadOnly, SELinuxRelabel: r.SELinuxRelabel && v.cfg.SELinux}
+}
+
+// split tells volumes that are up, whose content Run keeps fresh, from those to bring up.
+func (v *Volumes) split(pv *podVolumes, names []string) (mounted map[string]Mounted, missing []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	mounted = make(map[string]Mounted, len(names))
+	for _, name := range names {
+		if state := pv.volumes[name]; state != nil && state.mounted {
+			mounted[name] = v.toMounted(state.result)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	return mounted, missing
+}
+
+// MountedVolumes returns what is mounted of a pod, by volume name.
+func (v *Volumes) MountedVolumes(uid types.UID) map[string]Mounted {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	mounted := map[string]Mounted{}
+	if pv := v.pods[uid]; pv != nil {
+		for name, state := range pv.volumes {
+			if state.mounted {
+				mounted[name] = v.toMounted(state.result)
+			}
+		}
+	}
+	return mounted
+}

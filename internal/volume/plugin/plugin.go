@@ -1,0 +1,72 @@
+// Package plugin is the contract between the volume reconciler and the kinds of volumes.
+package plugin
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Plugin brings up one kind of volume.
+type Plugin interface {
+	// Name is the kind's qualified name, such as kubernetes.io/configmap. With its slash
+	// turned into a tilde it is the folder the volumes live in.
+	Name() string
+	// Handles reports whether the volume is of this kind.
+	Handles(v *v1.Volume) bool
+	// SetUp brings the volume up, or its content up to date, and says where it is.
+	// It may be repeated after success, failure, a crash at any line or a restart of the
+	// agent: what is already as wanted is left alone. Calls for one volume never overlap.
+	// Nothing is left mounted or written outside the request's own folders.
+	SetUp(ctx context.Context, r Request) (Result, error)
+}
+
+// Request names one volume of one pod.
+type Request struct {
+	Pod    *v1.Pod
+	Volume *v1.Volume
+	// PodDir is the pod's own folder, ROOT/pods/UID.
+	PodDir string
+}
+
+// Result says where a volume is and how it is to be mounted.
+type Result struct {
+	HostPath string
+	// ReadOnly volumes are mounted read-only whatever the container says.
+	ReadOnly bool
+	// SELinuxRelabel volumes are ours alone, so their labels may be changed.
+	SELinuxRelabel bool
+	// RefreshAt is when the content must be brought up to date, zero for never: what
+	// follows API objects or the pod is refreshed on their change.
+	RefreshAt time.Time
+}
+
+// VolumesDir is the folder of a pod that holds its volumes, one folder per kind.
+const VolumesDir = "volumes"
+
+// MetaDir is the folder of a pod that holds what plugins note about volumes.
+const MetaDir = "plugins"
+
+// VolumeDir is where the volume lives.
+func (r Request) VolumeDir(pluginName string) string {
+	return filepath.Join(r.PodDir, VolumesDir, FolderName(pluginName), r.Volume.Name)
+}
+
+// MetaDir is where a plugin may note something about the volume.
+func (r Request) MetaDir(pluginName, volumeName string) string {
+	return filepath.Join(r.PodDir, MetaDir, FolderName(pluginName), volumeName)
+}
+
+// FolderName makes a plugin's name usable as a folder.
+func FolderName(pluginName string) string { return strings.ReplaceAll(pluginName, "/", "~") }
+
+// FSGroup is the group that owns the pod's volumes, nil where none was asked for.
+func (r Request) FSGroup() *int64 {
+	if sc := r.Pod.Spec.SecurityContext; sc != nil {
+		return sc.FSGroup
+	}
+	return nil
+}

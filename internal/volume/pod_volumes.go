@@ -1,0 +1,115 @@
+package volume
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/plugin"
+)
+
+// podVolumes is what is known of one pod's volumes. It is forgotten when the pod is
+// unmounted, and built up again by Mount after a restart.
+type podVolumes struct {
+	pod     *v1.Pod // the latest form
+	volumes map[string]*mountState
+	// gone ends when the pod is to be unmounted: nothing new is begun then.
+	gone context.Context
+	end  context.CancelFunc
+}
+
+// mountState is one volume of one pod. All but turn and hint are guarded by Volumes.mu.
+type mountState struct {
+	// turn holds a token while no operation runs on the volume.
+	turn chan struct{}
+	// hint wakes a Mount that waits to try again: what it lacked may be there.
+	hint chan struct{}
+
+	mounted  bool
+	result   plugin.Result
+	failures int
+}
+
+func newMountState() *mountState {
+	s := &mountState{turn: make(chan struct{}, 1), hint: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	return s
+}
+
+// take waits for the volume's turn.
+func (s *mountState) take(ctx context.Context) error {
+	select {
+	case <-s.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *mountState) release() { s.turn <- struct{}{} }
+
+func (s *mountState) wake() {
+	select {
+	case s.hint <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	firstBackoff = 500 * time.Millisecond
+	maxBackoff   = 2*time.Minute + 2*time.Second
+)
+
+// backoff is how long to wait after so many failures in a row.
+func backoff(failures int) time.Duration {
+	wait := firstBackoff
+	for ; failures > 1 && wait < maxBackoff; failures-- {
+		wait *= 2
+	}
+	return min(wait, maxBackoff)
+}
+
+// known returns the state of p's volumes, made if need be, and takes p as the latest form.
+func (v *Volumes) known(p *v1.Pod) *podVolumes {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	pv := v.pods[p.UID]
+	if pv == nil {
+		pv = &podVolumes{volumes: map[string]*mountState{}}
+		pv.gone, pv.end = context.WithCancel(context.Background())
+		v.pods[p.UID] = pv
+	}
+	pv.pod = p
+	return pv
+}
+
+// wanted lists the volumes that containers of p mount; others cost nothing.
+func wanted(p *v1.Pod) []string {
+	used := map[string]bool{}
+	for c := range pod.Containers(p) {
+		for _, m := range c.VolumeMounts {
+			used[m.Name] = true
+		}
+		for _, d := range c.VolumeDevices {
+			used[d.Name] = true
+		}
+	}
+	names := make([]string, 0, len(used))
+	for i := range p.Spec.Volumes {
+		if name := p.Spec.Volumes[i].Name; used[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func findVolume(p *v1.Pod, name string) *v1.Volume {
+	for i := range p.Spec.Volumes {
+		if p.Spec.Volumes[i].Name == name {
+			return &p.Spec.Volumes[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// Package projected brings up volumes that gather several sources into one folder: the
+// service account token and its companions above all.
+package projected
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/volume/atomicdir"
+	"swiftlet/internal/volume/configmap"
+	"swiftlet/internal/volume/content"
+	"swiftlet/internal/volume/downwardapi"
+	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/secret"
+)
+
+// Name is the kind's qualified name.
+const Name = "kubernetes.io/projected"
+
+// Objects reads what sources name; a missing one is an apimachinery NotFound error.
+type Objects interface {
+	configmap.Getter
+	secret.Getter
+}
+
+// Tokens issues service account tokens.
+type Tokens interface {
+	Get(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (kubeapi.Token, error)
+	// Adopt offers a token found in a volume, from before the agent was restarted.
+	Adopt(namespace, account string, request *authv1.TokenRequest, token string)
+}
+
+// Deps is what the plugin works with, beside the frame's.
+type Deps struct {
+	Objects     Objects
+	Tokens      Tokens
+	Allocatable func() v1.ResourceList
+}
+
+// New makes the plugin.
+func New(deps Deps, frame content.Deps) *content.Plugin {
+	return content.New(content.Kind{
+		Name:    Name,
+		Medium:  v1.StorageMediumMemory,
+		Handles: func(v *v1.Volume) bool { return v.Projected != nil },
+		Collect: func(ctx context.Context, r plugin.Request) (content.Files, error) { return collect(ctx, deps, r) },
+	}, frame)
+}
+
+// collect gathers all sources; a later one wins over an earlier one. Every failure is
+// named, not only the first.
+func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, error) {
+	src := r.Volume.Projected
+	if src.DefaultMode == nil {
+		return content.Files{}, content.ErrNoDefaultMode
+	}
+	files := content.Files{Payload: atomicdir.Payload{}}
+	var failed []error
+	for i := range src.Sources {
+		part, refresh, err := one(ctx, deps, r, &src.Sources[i])
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		maps.Copy(files.Payload, part)
+		if !refresh.IsZero() && (files.RefreshAt.IsZero() || refresh.Before(files.RefreshAt)) {
+			files.RefreshAt = refresh
+		}
+	}
+	return files, utilerrors.NewAggregate(failed)
+}
+
+func one(ctx context.Context, deps Deps, r plugin.Request, s *v1.VolumeProjection) (part atomicdir.Payload, refresh time.Time, err error) {
+	mode, namespace := r.Volume.Projected.DefaultMode, r.Pod.Namespace
+	switch {
+	case s.Secret != nil:
+		part, err = secret.Collect(ctx, deps.Objects, namespace, secret.Source{
+			Name: s.Secret.Name, Items: s.Secret.Items, DefaultMode: mode, Optional: s.Secret.Optional})
+	case s.ConfigMap != nil:
+		part, err = configmap.Collect(ctx, deps.Objects, namespace, configmap.Source{
+			Name: s.ConfigMap.Name, Items: s.ConfigMap.Items, DefaultMode: mode, Optional: s.ConfigMap.Optional})
+	case s.DownwardAPI != nil:
+		part, err = downwardapi.Collect(r.Pod, s.DownwardAPI.Items, mode, deps.Allocatable())
+	case s.ServiceAccountToken != nil:
+		return token(ctx, deps, r, s.ServiceAccountToken)
+	default:
+		err = fmt.Errorf("projected volume %s: source is of a kind that is not supported", r.Volume.Name)
+	}
+	return part, time.Time{}, err
+}

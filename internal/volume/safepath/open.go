@@ -1,0 +1,103 @@
+// Package safepath resolves and removes paths that a pod can influence, without ever
+// leaving the folder they belong to. It needs openat2(2), Linux 5.6.
+package safepath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTries bounds how often a resolution is repeated that the kernel could not vouch for
+// because somebody renamed directories meanwhile.
+const openTries = 128
+
+// openat2 opens path, relative to dir, under the given rules of resolution.
+func openat2(dir int, path string, flags int, resolve uint64) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: resolve}
+	for try := 1; ; try++ {
+		fd, err := unix.Openat2(dir, path, &how)
+		if errors.Is(err, unix.EINTR) || (errors.Is(err, unix.EAGAIN) && try < openTries) {
+			continue
+		}
+		return fd, err
+	}
+}
+
+// OpenBeneath opens path as a handle (O_PATH) on what it names below root. Links are
+// followed as long as they stay below root; one that leads out, or is absolute, is an
+// error, and so is a kernel's magic link. The caller closes the file.
+func OpenBeneath(root *os.File, path string) (*os.File, error) {
+	return openBeneath(root, path, unix.O_PATH)
+}
+
+func openBeneath(root *os.File, path string, flags int) (*os.File, error) {
+	fd, err := openat2(int(root.Fd()), path, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+	if err != nil {
+		return nil, &os.PathError{Op: "open beneath " + root.Name(), Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(root.Name(), path)), nil
+}
+
+// OpenRoot opens a folder as the root of further resolution. Links in dir itself are followed.
+func OpenRoot(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open root of resolution: %w", err)
+	}
+	return f, nil
+}
+
+// MkdirAll makes the folders of path that are missing below root, with the given mode
+// whatever the umask. What exists is left as it is. It never makes anything outside root.
+func MkdirAll(root *os.File, path string, mode uint32) error {
+	parts := strings.Split(filepath.Clean(path), "/")
+	for i := range parts {
+		prefix := strings.Join(parts[:i+1], "/")
+		f, err := openBeneath(root, prefix, unix.O_PATH|unix.O_DIRECTORY)
+		if err == nil {
+			f.Close()
+			continue
+		}
+		if !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		if err := mkdirBeneath(root, strings.Join(parts[:i], "/"), parts[i], mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mkdirBeneath makes one folder in an existing one, through a handle on the latter.
+func mkdirBeneath(root *os.File, parent, name string, mode uint32) error {
+	if parent == "" {
+		parent = "."
+	}
+	dir, err := openBeneath(root, parent, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	path := filepath.Join(dir.Name(), name)
+	err = unix.Mkdirat(int(dir.Fd()), name, mode&0o777)
+	if errors.Is(err, unix.EEXIST) {
+		return nil // made by somebody else meanwhile; the next resolution judges it
+	}
+	if err != nil {
+		return &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	fd, err := openat2(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if err := unix.Fchmod(fd, mode); err != nil {
+		return &os.PathError{Op: "chmod", Path: path, Err: err}
+	}
+	return nil
+}

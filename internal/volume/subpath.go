@@ -1,0 +1,131 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/volume/safepath"
+)
+
+// subPathRequest names a part of a volume that one container mounts.
+type subPathRequest struct {
+	pod               types.UID
+	volume, container string
+	index             int // of the volumeMount, which makes the target unique
+	volumePath, path  string
+}
+
+// bindSubPath makes the part exist, binds it to its place in the pod's folder and returns
+// that place. The pod may rewrite the volume at the same time: the path is resolved by the
+// kernel beneath the volume, to a handle, and the handle is what gets mounted.
+// The error names no path: it is shown to users who may not know the node's file system.
+func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
+	root, err := safepath.OpenRoot(r.volumePath)
+	if err != nil {
+		return "", v.subPathError("prepare subPath", r, err)
+	}
+	defer root.Close()
+	source, err := openOrMake(root, r.path)
+	if err != nil {
+		return "", v.subPathError("create subPath directory", r, err)
+	}
+	defer source.Close()
+	target := filepath.Join(v.podDir(r.pod), subPathsDir, r.volume, r.container, strconv.Itoa(r.index))
+	if err := v.bindTo(source, target); err != nil {
+		return "", v.subPathError("prepare subPath", r, err)
+	}
+	return target, nil
+}
+
+func (v *Volumes) subPathError(what string, r subPathRequest, err error) error {
+	v.deps.Log.Error("subPath not mounted", "pod", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "err", err)
+	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container)
+}
+
+// openOrMake opens the part, making missing folders like the volume's own: with its mode,
+// and so, by the set-group bit, its group.
+func openOrMake(root *os.File, path string) (*os.File, error) {
+	f, err := safepath.OpenBeneath(root, path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	info, err := root.Stat()
+	if err != nil {
+		return nil, err
+	}
+	mode := info.Sys().(*syscall.Stat_t).Mode & 0o7777
+	if err := safepath.MkdirAll(root, path, mode); err != nil {
+		return nil, err
+	}
+	return safepath.OpenBeneath(root, path)
+}
+
+// bindTo mounts source at target unless it is what is mounted there already.
+func (v *Volumes) bindTo(source *os.File, target string) error {
+	mounted, err := v.deps.Mounter.Mounted(target)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		same, err := sameFile(source, target)
+		if err != nil || same {
+			return err
+		}
+		// The part was replaced since the container last started.
+		if err := v.deps.Mounter.Unmount(target); err != nil {
+			return err
+		}
+	}
+	if err := makeTarget(source, target); err != nil {
+		return err
+	}
+	return v.deps.Mounter.Bind(int(source.Fd()), target)
+}
+
+func sameFile(source *os.File, target string) (bool, error) {
+	a, err := source.Stat()
+	if err != nil {
+		return false, err
+	}
+	b, err := os.Lstat(target)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(a, b), nil
+}
+
+// makeTarget makes a folder for a folder and a file for everything else: a bind mount
+// gives it the source's type.
+func makeTarget(source *os.File, target string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	// One of the other type is left from an earlier form of the part; it is empty.
+	if old, err := os.Lstat(target); err == nil && old.IsDir() != info.IsDir() {
+		if err := os.Remove(target); err != nil {
+			return err
+		}
+	}
+	if info.IsDir() {
+		if err := os.Mkdir(target, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	}
+	f, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

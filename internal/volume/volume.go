@@ -1,0 +1,225 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/volume/configmap"
+	"swiftlet/internal/volume/content"
+	"swiftlet/internal/volume/downwardapi"
+	"swiftlet/internal/volume/emptydir"
+	"swiftlet/internal/volume/hostpath"
+	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/projected"
+	"swiftlet/internal/volume/secret"
+)
+
+// Config is fixed for the life of the agent.
+type Config struct {
+	// RootDir holds the pods' folders, /var/lib/kubelet.
+	RootDir string
+	// MountTimeout bounds one Mount. Zero means the reference kubelet's 2m3s.
+	MountTimeout time.Duration
+	// SELinux says that the node enforces labels, so volumes of ours need relabelling.
+	SELinux bool
+}
+
+// Deps is what the reconciler works with.
+type Deps struct {
+	Objects Objects
+	// Tokens may be nil: then volumes with a service account token cannot be mounted.
+	Tokens Tokens
+	// Mounter may be nil: then the kernel is called.
+	Mounter Mounter
+	// Allocatable is what pods may use of the node.
+	Allocatable func() v1.ResourceList
+	Events      Events
+	Clock       clock.WithTicker
+	Log         *slog.Logger
+}
+
+// Objects reads ConfigMaps and Secrets and tells of their changes. The pod must have been
+// registered with it before it is mounted.
+type Objects interface {
+	projected.Objects
+	OnChange(func(kind, namespace, name string))
+}
+
+// Tokens issues service account tokens.
+type Tokens interface {
+	projected.Tokens
+	// Forget drops the tokens of a pod that is gone.
+	Forget(uid types.UID)
+}
+
+// Mounter reaches the kernel's mount table.
+type Mounter interface {
+	emptydir.Mounter
+	Bind(fd int, target string) error
+	Unmount(path string) error
+	Beneath(dir string) ([]string, error)
+	UnmountBeneath(dir string) error
+}
+
+// Events tells users why a pod waits.
+type Events interface {
+	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+// Volumes is the reconciler. Its methods may be called from any goroutine; those for one
+// pod are called by that pod's worker, one at a time.
+type Volumes struct {
+	cfg     Config
+	deps    Deps
+	plugins []plugin.Plugin
+
+	mu   sync.Mutex
+	pods map[types.UID]*podVolumes
+	due  timetable
+	// wake tells Run that due has changed.
+	wake chan struct{}
+	// operations are those that may outlive their caller: refreshes, and a set-up that
+	// hangs in the kernel after its Mount has given up. None is begun once ended is set.
+	operations sync.WaitGroup
+	ended      bool
+}
+
+// defaultMountTimeout is how long the reference kubelet waits for volumes.
+const defaultMountTimeout = 2*time.Minute + 3*time.Second
+
+// finishTimeout bounds the wait for operations when the agent ends.
+const finishTimeout = 10 * time.Second
+
+// New checks its arguments and subscribes to object changes; it starts nothing.
+func New(cfg Config, deps Deps) (*Volumes, error) {
+	if !filepath.IsAbs(cfg.RootDir) {
+		return nil, errors.New("make volumes: RootDir must be an absolute path")
+	}
+	if deps.Objects == nil || deps.Allocatable == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
+		return nil, errors.New("make volumes: Objects, Allocatable, Events, Clock and Log are needed")
+	}
+	if cfg.MountTimeout <= 0 {
+		cfg.MountTimeout = defaultMountTimeout
+	}
+	if deps.Mounter == nil {
+		deps.Mounter = &mounts.Kernel{}
+	}
+	v := &Volumes{
+		cfg:     cfg,
+		deps:    deps,
+		plugins: newPlugins(deps),
+		pods:    map[types.UID]*podVolumes{},
+		wake:    make(chan struct{}, 1),
+	}
+	deps.Objects.OnChange(v.objectChanged)
+	return v, nil
+}
+
+func newPlugins(deps Deps) []plugin.Plugin {
+	ground := emptydir.New(emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable})
+	frame := content.Deps{Ground: ground, Clock: deps.Clock}
+	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
+	if deps.Tokens != nil {
+		sources.Tokens = deps.Tokens
+	}
+	return []plugin.Plugin{
+		ground,
+		hostpath.Plugin{},
+		configmap.New(deps.Objects, frame),
+		secret.New(deps.Objects, frame),
+		downwardapi.New(deps.Allocatable, frame),
+		projected.New(sources, frame),
+	}
+}
+
+// Run refreshes mounted content when it is due until ctx is done; it returns when no
+// operation is under way.
+func (v *Volumes) Run(ctx context.Context) error {
+	for {
+		timer, expired := v.nextTimer()
+		select {
+		case <-ctx.Done():
+		case <-v.wake:
+		case <-expired:
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return v.finish()
+		}
+		for _, key := range v.takeDue() {
+			v.begin(func() { v.refresh(ctx, key) })
+		}
+	}
+}
+
+// begin runs an operation beside its caller. After the end it does nothing: whoever waits
+// for the outcome sees its own context end.
+func (v *Volumes) begin(operation func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.ended {
+		v.operations.Go(operation)
+	}
+}
+
+// finish waits for the operations under way, but not for ever: one may hang in the kernel.
+func (v *Volumes) finish() error {
+	v.mu.Lock()
+	v.ended = true
+	for _, pv := range v.pods {
+		pv.end()
+	}
+	v.mu.Unlock()
+	idle := make(chan struct{})
+	go func() { v.operations.Wait(); close(idle) }()
+	select {
+	case <-idle:
+		return nil
+	case <-v.deps.Clock.After(finishTimeout):
+		return fmt.Errorf("end volumes: an operation still hangs after %v", finishTimeout)
+	}
+}
+
+// nextTimer waits for the first entry of the timetable; with none there is nothing to wait for.
+func (v *Volumes) nextTimer() (clock.Timer, <-chan time.Time) {
+	v.mu.Lock()
+	at, ok := v.due.first()
+	v.mu.Unlock()
+	if !ok {
+		return nil, nil
+	}
+	timer := v.deps.Clock.NewTimer(at.Sub(v.deps.Clock.Now()))
+	return timer, timer.C()
+}
+
+func (v *Volumes) takeDue() []volumeKey {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.due.take(v.deps.Clock.Now())
+}
+
+// scheduleLocked sets when a volume is looked at next.
+func (v *Volumes) scheduleLocked(key volumeKey, at time.Time) {
+	v.due.set(key, at)
+	select {
+	case v.wake <- struct{}{}:
+	default: // Run has not seen the last change yet; it will see both
+	}
+}
+
+func (v *Volumes) podDir(uid types.UID) string {
+	return filepath.Join(v.cfg.RootDir, "pods", string(uid))
+}
