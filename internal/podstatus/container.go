@@ -14,7 +14,7 @@ const (
 	reasonCreating     = "ContainerCreating"
 	reasonInitializing = "PodInitializing"
 	reasonUnknown      = "ContainerStatusUnknown"
-	exitUnknown        = 137
+	exitUnknown        = 137 // as if it had been killed
 )
 
 // containers fills in the status of every container of the spec: init containers in the
@@ -34,9 +34,6 @@ func containers(in Input, s *v1.PodStatus) {
 	byName := func(a, b v1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) }
 	slices.SortFunc(s.ContainerStatuses, byName)
 	slices.SortFunc(s.EphemeralContainerStatuses, byName)
-	if in.Stopped {
-		settle(s)
-	}
 }
 
 // container derives the status of one container.
@@ -187,43 +184,6 @@ func isReady(in Input, c *v1.Container, kind pod.ContainerKind, one *v1.Containe
 		return false
 	}
 	return c.ReadinessProbe == nil || in.Health(instances[0].ID).Readiness == pod.Passed
-}
-
-// settle turns every state that is not final into one that is, for a pod that is over.
-func settle(s *v1.PodStatus) {
-	initialized := true
-	for i := range s.InitContainerStatuses {
-		one := &s.InitContainerStatuses[i]
-		if one.State.Terminated == nil || one.State.Terminated.ExitCode != 0 {
-			initialized = false
-		}
-		if one.State.Running != nil {
-			settleOne(one)
-		}
-	}
-	for i := range s.ContainerStatuses {
-		one := &s.ContainerStatuses[i]
-		if one.State.Running != nil || (one.State.Waiting != nil && initialized) {
-			settleOne(one)
-		}
-	}
-}
-
-func settleOne(one *v1.ContainerStatus) {
-	if one.State.Terminated != nil {
-		return
-	}
-	if one.State.Waiting != nil && one.LastTerminationState.Terminated != nil {
-		one.State, one.LastTerminationState = one.LastTerminationState, v1.ContainerState{}
-		return
-	}
-	one.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-		ExitCode:    exitUnknown,
-		Reason:      reasonUnknown,
-		Message:     "The container could not be located when the pod was terminated",
-		ContainerID: one.ContainerID,
-	}}
-	one.Ready = false
 }
 
 // find returns the named container's status, whichever list it stands in.

@@ -1,0 +1,80 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+)
+
+// Execer runs a command in a container.
+type Execer interface {
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+}
+
+// Checks asks containers in the four ways that a spec can name.
+type Checks struct {
+	exec Execer
+	http *http.Client
+}
+
+// NewChecks makes the checks; userAgent is how HTTP probes introduce themselves.
+func NewChecks(exec Execer) *Checks {
+	return &Checks{exec: exec, http: newHTTPClient()}
+}
+
+// Check asks one container once.
+func (c *Checks) Check(ctx context.Context, t Target) Answer {
+	h := t.Probe.ProbeHandler
+	switch {
+	case h.Exec != nil:
+		return c.checkExec(ctx, t)
+	case h.HTTPGet != nil:
+		return c.checkHTTP(ctx, t)
+	case h.TCPSocket != nil:
+		return checkTCP(ctx, t)
+	case h.GRPC != nil:
+		return checkGRPC(ctx, t)
+	}
+	return unsure(fmt.Errorf("missing probe handler for %s:%s", pod.RefOf(t.Pod), t.Container.Name))
+}
+
+func passed(output string) Answer { return Answer{Result: pod.Passed, Output: output} }
+func failed(output string) Answer { return Answer{Result: pod.Failed, Output: output} }
+func unsure(err error) Answer     { return Answer{Result: pod.Unsure, Output: err.Error()} }
+
+// portOf resolves a port that may be given by the name of one of the container's ports.
+func portOf(p intstr.IntOrString, c *v1.Container) (int, error) {
+	port := p.IntValue()
+	if p.Type == intstr.String {
+		named := false
+		for _, have := range c.Ports {
+			if have.Name == p.StrVal {
+				port, named = int(have.ContainerPort), true
+			}
+		}
+		if number, err := strconv.Atoi(p.StrVal); !named && err == nil {
+			port = number
+		}
+	}
+	if port < 1 || port > 65535 {
+		return 0, fmt.Errorf("invalid port number: %s", p.String())
+	}
+	return port, nil
+}
+
+// addressOf is the host that the probe names, or the pod's own.
+func addressOf(host string, port int, t Target) string {
+	if host == "" {
+		host = t.PodIP
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

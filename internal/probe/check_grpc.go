@@ -1,0 +1,46 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// checkGRPC asks the standard health service.
+func checkGRPC(ctx context.Context, t Target) Answer {
+	service := ""
+	if t.Probe.GRPC.Service != nil {
+		service = *t.Probe.GRPC.Service
+	}
+	address := net.JoinHostPort(t.PodIP, strconv.Itoa(int(t.Probe.GRPC.Port)))
+	conn, err := grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
+	if err != nil {
+		return unsure(err)
+	}
+	defer conn.Close()
+
+	ask := metadata.NewOutgoingContext(ctx, metadata.MD{})
+	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ask, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.Unimplemented:
+		return failed(fmt.Sprintf("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): %s", err))
+	case codes.DeadlineExceeded:
+		return failed(fmt.Sprintf("timeout: health rpc did not complete within %ds", max(t.Probe.TimeoutSeconds, 1)))
+	default:
+		return failed(fmt.Sprintf("error: health rpc probe failed: %s", err))
+	}
+	if got := answer.GetStatus(); got != grpc_health_v1.HealthCheckResponse_SERVING {
+		return failed(fmt.Sprintf("service unhealthy (responded with %q)", got.String()))
+	}
+	return passed("service healthy")
+}

@@ -1,0 +1,158 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+)
+
+func check(t *testing.T, target Target) Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if target.Container == nil {
+		target.Container = &v1.Container{Name: "c"}
+	}
+	target.PodIP, target.Pod = "127.0.0.1", &v1.Pod{}
+	return NewChecks(nil).Check(ctx, target)
+}
+
+func portAt(t *testing.T, address string) int {
+	t.Helper()
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Port
+}
+
+func TestHTTP(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ok", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("User-Agent") != "kube-probe/1.37" || r.Header.Get("Accept") != "*/*" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	mux.HandleFunc("/header", func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != "example" || r.Header.Get("X-Key") != "v" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	mux.HandleFunc("/bad", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.Handle("/home", http.RedirectHandler("/bad", http.StatusFound))
+	mux.Handle("/away", http.RedirectHandler("http://elsewhere.invalid/bad", http.StatusFound))
+	plain, secure := httptest.NewServer(mux), httptest.NewTLSServer(mux)
+	defer plain.Close()
+	defer secure.Close()
+
+	for _, c := range []struct {
+		name   string
+		get    v1.HTTPGetAction
+		result pod.Result
+		output string
+	}{
+		{"ok", v1.HTTPGetAction{Path: "/ok"}, pod.Passed, ""},
+		{"https with any certificate", v1.HTTPGetAction{Path: "/ok", Scheme: v1.URISchemeHTTPS}, pod.Passed, ""},
+		{"headers and host", v1.HTTPGetAction{Path: "/header", HTTPHeaders: []v1.HTTPHeader{{Name: "Host", Value: "example"}, {Name: "X-Key", Value: "v"}}}, pod.Passed, ""},
+		{"status 500", v1.HTTPGetAction{Path: "/bad"}, pod.Failed, "HTTP probe failed with statuscode: 500"},
+		{"too slow", v1.HTTPGetAction{Path: "/slow"}, pod.Failed, "context deadline exceeded"},
+		{"redirect at home is followed", v1.HTTPGetAction{Path: "/home"}, pod.Failed, "statuscode: 500"},
+		{"redirect away is not", v1.HTTPGetAction{Path: "/away"}, pod.Passed, ""},
+		{"a port that has no such name", v1.HTTPGetAction{Port: intstr.FromString("nope")}, pod.Unsure, "invalid port number: nope"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := plain
+			if c.get.Scheme == v1.URISchemeHTTPS {
+				server = secure
+			}
+			if c.get.Port.StrVal == "" {
+				c.get.Port = intstr.FromInt32(int32(portAt(t, server.Listener.Addr().String())))
+			}
+			got := check(t, Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: &c.get}}})
+			if got.Result != c.result || !strings.Contains(got.Output, c.output) {
+				t.Errorf("got %v %q, want %v %q", got.Result, got.Output, c.result, c.output)
+			}
+		})
+	}
+}
+
+func TestTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := portAt(t, l.Addr().String())
+	named := &v1.Container{Name: "c", Ports: []v1.ContainerPort{{Name: "http", ContainerPort: int32(port)}}}
+	probe := &v1.Probe{ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("http")}}}
+	if got := check(t, Target{Probe: probe, Container: named}); got.Result != pod.Passed {
+		t.Errorf("open port: %v %q", got.Result, got.Output)
+	}
+	l.Close()
+	if got := check(t, Target{Probe: probe, Container: named}); got.Result != pod.Failed || !strings.Contains(got.Output, "connection refused") {
+		t.Errorf("closed port: %v %q", got.Result, got.Output)
+	}
+}
+
+func TestGRPC(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, service := grpc.NewServer(), health.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, service)
+	service.SetServingStatus("down", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	go func() { _ = server.Serve(l) }()
+	defer server.Stop()
+	ask := func(name *string) Answer {
+		return check(t, Target{Probe: &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(portAt(t, l.Addr().String())), Service: name}}}})
+	}
+	if got := ask(nil); got.Result != pod.Passed {
+		t.Errorf("serving: %v %q", got.Result, got.Output)
+	}
+	if got := ask(ptr.To("down")); got.Result != pod.Failed || got.Output != `service unhealthy (responded with "NOT_SERVING")` {
+		t.Errorf("not serving: %v %q", got.Result, got.Output)
+	}
+}
+
+type execer func() (cri.ExecResult, error)
+
+func (e execer) ExecSync(context.Context, string, []string, time.Duration) (cri.ExecResult, error) {
+	return e()
+}
+
+func TestExec(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		exec   execer
+		result pod.Result
+		output string
+	}{
+		{"exit 0", func() (cri.ExecResult, error) { return cri.ExecResult{Stdout: []byte("hi")}, nil }, pod.Passed, "hi"},
+		{"exit 1", func() (cri.ExecResult, error) { return cri.ExecResult{Stderr: []byte("no"), ExitCode: 1}, nil }, pod.Failed, "no"},
+		{"timeout", func() (cri.ExecResult, error) { return cri.ExecResult{}, context.DeadlineExceeded }, pod.Failed, `command timed out: "sh -c x" timed out after 1s`},
+		{"the runtime cannot", func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("broken") }, pod.Unsure, "broken"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := NewChecks(c.exec).Check(t.Context(), Target{Container: &v1.Container{}, Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"sh", "-c", "x"}}}}})
+			if got.Result != c.result || got.Output != c.output {
+				t.Errorf("got %v %q, want %v %q", got.Result, got.Output, c.result, c.output)
+			}
+		})
+	}
+}

@@ -1,0 +1,195 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// script answers probes by the command they name: "name=+++--?" gives one sign an asking,
+// the last one for ever.
+type script struct {
+	mu    sync.Mutex
+	asked []string
+	began time.Time
+}
+
+func (s *script) Check(_ context.Context, t Target) Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, signs, _ := strings.Cut(t.Probe.Exec.Command[0], "=")
+	n := 0
+	for _, a := range s.asked {
+		if strings.HasPrefix(a, name+"@") {
+			n++
+		}
+	}
+	s.asked = append(s.asked, fmt.Sprintf("%s@%v", name, time.Since(s.began).Truncate(time.Millisecond)))
+	switch signs[min(n, len(signs)-1)] {
+	case '+':
+		return passed("")
+	case '-':
+		return failed("no")
+	}
+	return unsure(context.DeadlineExceeded)
+}
+
+type eventLog struct{ lines []string }
+
+func (e *eventLog) Eventf(_ apiruntime.Object, _, reason, format string, args ...any) {
+	e.lines = append(e.lines, reason+" "+fmt.Sprintf(format, args...))
+}
+
+func command(script string, period, failures int32) *v1.Probe {
+	return &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{script}}},
+		PeriodSeconds: period, TimeoutSeconds: 1, FailureThreshold: failures, SuccessThreshold: 1}
+}
+
+func podWith(c v1.Container) (*v1.Pod, *pod.Observed) {
+	c.Name = "c"
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: v1.PodSpec{Containers: []v1.Container{c}}}
+	return p, &pod.Observed{Containers: []pod.Container{{ID: "id", Name: "c", State: pod.Running, StartedAt: time.Now()}}}
+}
+
+// probing runs a prober in a bubble of fake time and hands it to f.
+func probing(t *testing.T, f func(*Prober, *script, *eventLog)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, e := &script{began: time.Now()}, &eventLog{}
+		p, err := New(Deps{Checker: s, Events: e, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = p.Run(ctx) }()
+		go func() { // somebody listens, as the loop does
+			for {
+				select {
+				case <-p.Changes():
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		f(p, s, e)
+		cancel()
+		<-done
+	})
+}
+
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestReadinessIsAskedAtOnceAndThenEveryPeriod(t *testing.T) {
+	probing(t, func(p *Prober, s *script, _ *eventLog) {
+		of, seen := podWith(v1.Container{ReadinessProbe: command("r=+", 10, 3)})
+		p.Watch(of, seen, "", nil, false)
+		after(time.Millisecond)
+		if got := p.Health("id").Readiness; got != pod.Passed {
+			t.Fatalf("after the first answer: %v", got)
+		}
+		after(25 * time.Second)
+		if got, want := strings.Join(s.asked, " "), "r@0s r@10s r@20s"; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+	})
+}
+
+func TestThresholds(t *testing.T) {
+	probing(t, func(p *Prober, _ *script, e *eventLog) {
+		of, seen := podWith(v1.Container{LivenessProbe: command("l=+-+--+", 1, 2)})
+		p.Watch(of, seen, "", nil, false)
+		for i, want := range []pod.Result{pod.Passed, pod.Passed, pod.Passed, pod.Passed, pod.Failed, pod.Failed} {
+			after(time.Millisecond)
+			if got := p.Health("id").Liveness; got != want {
+				t.Fatalf("after answer %d: %v, want %v", i+1, got, want)
+			}
+			after(time.Second - time.Millisecond)
+		}
+		if len(e.lines) != 3 || e.lines[0] != "Unhealthy Liveness probe failed: no" {
+			t.Errorf("events %q", e.lines)
+		}
+	})
+}
+
+func TestStartupGoesFirst(t *testing.T) {
+	probing(t, func(p *Prober, s *script, _ *eventLog) {
+		of, seen := podWith(v1.Container{StartupProbe: command("s=--+", 2, 5), LivenessProbe: command("l=+", 10, 1), ReadinessProbe: command("r=+", 10, 1)})
+		p.Watch(of, seen, "", nil, false)
+		after(3 * time.Second)
+		if h := p.Health("id"); h.Startup != pod.Unsure || h.Readiness != pod.Failed {
+			t.Fatalf("before it started: %+v", h)
+		}
+		after(1500 * time.Millisecond)
+		if h := p.Health("id"); h.Startup != pod.Passed || h.Readiness != pod.Passed {
+			t.Fatalf("once it started: %+v, asked %v", h, s.asked)
+		}
+		after(30 * time.Second)
+		if n := strings.Count(strings.Join(s.asked, " "), "s@"); n != 3 {
+			t.Errorf("startup probe asked %d times, want 3", n)
+		}
+	})
+}
+
+func TestAnAskingThatFailsCountsForNothing(t *testing.T) {
+	probing(t, func(p *Prober, _ *script, e *eventLog) {
+		of, seen := podWith(v1.Container{LivenessProbe: command("l=-?-", 1, 2)})
+		p.Watch(of, seen, "", nil, false)
+		after(1500 * time.Millisecond)
+		if got := p.Health("id").Liveness; got != pod.Passed {
+			t.Fatalf("after a failure and an error: %v", got)
+		}
+		if !strings.Contains(strings.Join(e.lines, "\n"), "Liveness probe errored and resulted in unknown state") {
+			t.Errorf("events %q", e.lines)
+		}
+	})
+}
+
+func TestAReadyContainerStaysReadyAcrossARestart(t *testing.T) {
+	probing(t, func(p *Prober, _ *script, _ *eventLog) {
+		of, seen := podWith(v1.Container{ReadinessProbe: command("r=?", 10, 3)})
+		shown := &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c", ContainerID: "containerd://id", Ready: true}}}
+		p.Watch(of, seen, "", shown, false)
+		if got := p.Health("id").Readiness; got != pod.Passed {
+			t.Errorf("the same instance: %v", got)
+		}
+		seen.Containers[0].ID = "other"
+		p.Watch(of, seen, "", shown, false)
+		if got := p.Health("other").Readiness; got != pod.Failed {
+			t.Errorf("another instance: %v", got)
+		}
+	})
+}
+
+func TestProbesEndWithTheirContainer(t *testing.T) {
+	probing(t, func(p *Prober, s *script, _ *eventLog) {
+		of, seen := podWith(v1.Container{ReadinessProbe: command("r=+", 1, 3), LivenessProbe: command("l=+", 1, 3)})
+		p.Watch(of, seen, "", nil, false)
+		after(time.Millisecond)
+		p.Watch(of, seen, "", nil, true) // stopping: only readiness is still asked
+		after(2500 * time.Millisecond)
+		p.Forget("u")
+		asked := len(s.asked)
+		after(time.Minute)
+		if len(s.asked) != asked {
+			t.Errorf("asked after the end: %v", s.asked[asked:])
+		}
+		if n := strings.Count(strings.Join(s.asked, " "), "l@"); n != 1 {
+			t.Errorf("liveness asked %d times, want once: %v", n, s.asked)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package probe
+
+import (
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// kind is which question a probe asks.
+type kind int
+
+const (
+	startup kind = iota
+	liveness
+	readiness
+)
+
+func (k kind) String() string { return [...]string{"Startup", "Liveness", "Readiness"}[k] }
+
+// specs are the probes that a container's spec asks for.
+func specs(c *v1.Container) map[kind]*v1.Probe {
+	return map[kind]*v1.Probe{startup: c.StartupProbe, liveness: c.LivenessProbe, readiness: c.ReadinessProbe}
+}
+
+// state is one probe of one container instance.
+type state struct {
+	key
+	target Target
+	result pod.Result
+	// last is the latest answer and run how often in a row it was given.
+	last pod.Result
+	run  int32
+
+	at    time.Time // when it is due
+	index int       // in the heap; -1 while it is being asked
+}
+
+// initial is what holds before the first answer: alive until shown otherwise, not ready
+// until shown so, unless the API server already shows this very instance as ready.
+func initial(k kind, t Target, shown *v1.PodStatus) pod.Result {
+	was := shownAs(t, shown)
+	switch {
+	case k == liveness:
+		return pod.Passed
+	case k == readiness && was != nil && was.Ready, k == startup && was != nil && was.Started != nil && *was.Started:
+		return pod.Passed
+	case k == readiness:
+		return pod.Failed
+	}
+	return pod.Unsure
+}
+
+// shownAs finds the status shown of this very instance.
+func shownAs(t Target, shown *v1.PodStatus) *v1.ContainerStatus {
+	if shown == nil {
+		return nil
+	}
+	for _, list := range [][]v1.ContainerStatus{shown.ContainerStatuses, shown.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == t.Container.Name && strings.HasSuffix(list[i].ContainerID, "://"+t.ContainerID) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// take counts an answer. The result changes once an answer was given often enough in a
+// row; an asking that failed itself counts for nothing.
+func (s *state) take(a Answer) {
+	if a.Result == pod.Unsure {
+		return
+	}
+	if a.Result != s.last {
+		s.last, s.run = a.Result, 0
+	}
+	s.run++
+	needed := s.target.Probe.SuccessThreshold
+	if a.Result == pod.Failed {
+		needed = s.target.Probe.FailureThreshold
+	}
+	if s.run >= max(needed, 1) {
+		s.result = a.Result
+	}
+}
+
+// final reports whether the probe need not be asked again for this instance: it has
+// started, or it is going to be killed.
+func (s *state) final() bool {
+	switch s.kind {
+	case startup:
+		return s.result != pod.Unsure
+	case liveness:
+		return s.result == pod.Failed
+	}
+	return false
+}
+
+func period(p *v1.Probe) time.Duration {
+	if p.PeriodSeconds <= 0 {
+		return 10 * time.Second
+	}
+	return time.Duration(p.PeriodSeconds) * time.Second
+}
+
+// dueHeap orders probes by when they are due.
+type dueHeap []*state
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *dueHeap) Push(x any) {
+	s := x.(*state)
+	s.index = len(*h)
+	*h = append(*h, s)
+}
+
+func (h *dueHeap) Pop() any {
+	old := *h
+	s := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	s.index = -1
+	return s
+}
