@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,10 +91,18 @@ func built(dir, file string) string {
 
 // machine is the box as the tests use it.
 type machine struct {
-	t   *testing.T
-	cfg Config
-	cri *cri.Client
+	t          *testing.T
+	cfg        Config
+	cri        *cri.Client
+	grace      time.Duration // of its pods
+	hurry      chan struct{}
+	supervisor *Supervisor // the last one that was started
 }
+
+type (
+	sandboxFilter = runtimeapi.PodSandboxFilter
+	sandboxItem   = runtimeapi.PodSandbox
+)
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
@@ -106,7 +115,7 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	return &machine{t: t, cri: client, cfg: Config{
+	return &machine{t: t, cri: client, grace: 10 * time.Second, hurry: make(chan struct{}), cfg: Config{
 		Places: places, Manifests: t.TempDir(), ImageDirs: []string{images()},
 		PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), NodeName: "box", Port: 10250, HealthzPort: 10248,
 	}}
@@ -118,11 +127,12 @@ func (m *machine) up(agent func(ctx context.Context, run AgentRun) error) (down 
 	m.t.Helper()
 	supervisor, err := New(m.cfg, Deps{
 		Log: slog.New(slog.NewTextHandler(m.t.Output(), nil)), Clock: clock.RealClock{}, Runtime: m.cri,
-		Agent: agent, Out: m.t.Output(), Hurry: make(chan struct{}),
+		Agent: agent, Out: m.t.Output(), Hurry: m.hurry,
 	})
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	m.supervisor = supervisor
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	supervisor.deps.Agent = func(ctx context.Context, run AgentRun) error {
@@ -177,7 +187,7 @@ func (m *machine) runPod(name string, hostPort int32) (sandbox, container string
 		Metadata: &runtimeapi.ContainerMetadata{Name: "server"},
 		Image:    &runtimeapi.ImageSpec{Image: "docker.io/swiftlet/example:1"},
 		Args:     []string{"serve", ":8080", "/tmp"}, LogPath: "server.log",
-		Annotations: map[string]string{annotationGrace: "10"},
+		Annotations: map[string]string{annotationGrace: strconv.Itoa(int(m.grace.Seconds()))},
 		Linux:       &runtimeapi.LinuxContainerConfig{},
 	}, config)
 	if err != nil {

@@ -23,8 +23,8 @@ var (
 )
 
 // cleanNetwork takes away the bridge, what hangs on it, and the packet filter's rules.
-func cleanNetwork(pods netip.Prefix, was before) error {
-	return errors.Join(removeLinks(), cleanChains(pods, was), cleanTables(pods, was), restoreForwarding(was), cleanCache(was))
+func cleanNetwork(pods netip.Prefix, run string, was before) error {
+	return errors.Join(removeLinks(), cleanChains(pods, was), cleanTables(pods, was), restoreForwarding(was), cleanCache(run, was))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.
@@ -126,11 +126,15 @@ func restoreForwarding(was before) error {
 	return nil
 }
 
-// cleanCache removes the CNI library's folders where we caused them; rmdir spares what
-// others keep there.
-func cleanCache(was before) error {
-	stale, _ := filepath.Glob(filepath.Join(cniCache, "results", networkName+"-*"))
-	for _, file := range stale {
+// cleanCache removes what the CNI library noted of our network namespaces, and its
+// folders where we caused them; rmdir spares what others keep there.
+func cleanCache(run string, was before) error {
+	notes, _ := filepath.Glob(filepath.Join(cniCache, "results", "*"))
+	for _, file := range notes {
+		content, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(content), run+"/") {
+			continue
+		}
 		if err := os.Remove(file); err != nil {
 			return fmt.Errorf("clean the CNI cache: %w", err)
 		}

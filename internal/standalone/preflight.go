@@ -22,6 +22,7 @@ type check struct {
 // at once.
 var checks = []check{
 	{"root", checkRoot},
+	{"manifests", checkManifests},
 	{"programs", checkPrograms},
 	{"kernel", checkKernel},
 	{"cgroups", checkCgroups},
@@ -43,6 +44,17 @@ func preflight(cfg Config) error {
 func checkRoot(Config) error {
 	if os.Geteuid() != 0 {
 		return errors.New("must run as root: it mounts, makes network namespaces and cgroups")
+	}
+	return nil
+}
+
+func checkManifests(cfg Config) error {
+	info, err := os.Stat(cfg.Manifests)
+	if err != nil {
+		return fmt.Errorf("%w; --manifests names the directory of pods", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", cfg.Manifests)
 	}
 	return nil
 }

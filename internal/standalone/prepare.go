@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,13 +17,21 @@ func (s *Supervisor) claim() (*os.File, error) {
 	return lockFile(s.cfg.Places.lock())
 }
 
+// release lets the next instance in. Where nothing came of this one, the folder that was
+// made for the lock goes too.
+func (s *Supervisor) release(lock *os.File) {
+	p := s.cfg.Places
+	if !exists(p.before()) && same(lock, p.lock()) {
+		_ = os.Remove(p.lock())
+		_ = os.Remove(p.run) // fails, as it should, where there is more in it
+	}
+	lock.Close()
+}
+
 // prepare writes every file the runtime and the agent start from. It reports whether the
 // runtime's configuration differs from what a running one was started with.
 func (s *Supervisor) prepare() (runtimeChanged bool, err error) {
 	p := s.cfg.Places
-	if info, err := os.Stat(s.cfg.Manifests); err != nil || !info.IsDir() {
-		return false, errors.Join(fmt.Errorf("read the manifests: %s is not a directory", s.cfg.Manifests), err)
-	}
 	if err := p.make(); err != nil {
 		return false, err
 	}

@@ -95,7 +95,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer s.release(lock)
 	if err := preflight(s.cfg); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (s *Supervisor) tearDown(settle func() *process) error {
 		{"end the shims", s.killShims},
 		{"remove the cgroups", s.removeCgroups},
 		{"unmount", func() error { return unmountBelow(p.run, p.root) }},
-		{"clean the network", func() error { return cleanNetwork(s.cfg.PodCIDR, was) }},
+		{"clean the network", func() error { return cleanNetwork(s.cfg.PodCIDR, p.run, was) }},
 		{"remove the run folder", func() error { return os.RemoveAll(p.run) }},
 	}
 	var problems []error

@@ -1,0 +1,104 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pod that does not end when asked must not hold up a user who asks twice.
+func TestHurryDoesNotWaitForGrace(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	m.grace = 3600 * time.Second
+	down := m.up(idleAgent)
+	m.runPod("web", 8080)
+	before := traces(t)
+	freeze(t, "/example")
+	close(m.hurry)
+	began := time.Now()
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+	if after := traces(t); after["processes"] != "" {
+		t.Errorf("processes left: %s\nbefore: %s", after["processes"], before["processes"])
+	}
+}
+
+// Whatever the runtime could not stop must be gone too.
+func TestLeftoversAreSwept(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	before := traces(t)
+	down := m.up(func(ctx context.Context, run AgentRun) error {
+		idleAgent(ctx, run)
+		return errors.New("the agent broke")
+	})
+	sandbox, _ := m.runPod("web", 8080)
+	// The runtime forgets the pod: its record goes, its processes, mounts and rules stay.
+	killAll(t, "containerd-shim-runc-v2")
+	m.supervisor.deps.Runtime = forgetful{m.cri}
+	err := down()
+	if err == nil || !errors.Is(err, errForgot) {
+		t.Errorf("got %v, want the runtime's error among the results", err)
+	}
+	after := traces(t)
+	for _, name := range []string{"processes", "mounts", "interfaces", "netns", "rules", "cgroups", "cni", "run"} {
+		if after[name] != before[name] {
+			t.Errorf("%s of sandbox %s left behind:\nbefore: %s\nafter:  %s", name, sandbox, before[name], after[name])
+		}
+	}
+}
+
+// forgetful is a runtime that cannot say which pods it has.
+type forgetful struct{ Runtime }
+
+var errForgot = errors.New("forgot")
+
+func (forgetful) ListPodSandboxes(context.Context, *sandboxFilter) ([]*sandboxItem, error) {
+	return nil, errForgot
+}
+
+func freeze(t *testing.T, program string) { signalAll(t, program, unix.SIGSTOP) }
+
+func killAll(t *testing.T, program string) { signalAll(t, program, unix.SIGKILL) }
+
+// signalAll signals every process of the box whose executable has the name.
+func signalAll(t *testing.T, program string, s unix.Signal) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil || filepath.Base(target) != filepath.Base(program) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+		if err := unix.Kill(pid, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found == 0 {
+		t.Fatalf("no process of %s", program)
+	}
+}
