@@ -1,0 +1,88 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+)
+
+// Run registers the node, keeps its status and its lease, until ctx is done. Nothing that
+// happens to the API server or the runtime ends it.
+func (n *Node) Run(ctx context.Context) error {
+	n.tell(event{v1.EventTypeNormal, "Starting", "Starting kubelet."})
+	if n.cfg.CgroupVersion == 1 {
+		n.tell(event{v1.EventTypeWarning, "CgroupV1", cgroupV1Warning})
+	}
+	var group errgroup.Group
+	group.Go(func() error { n.keepStatus(ctx); return nil })
+	group.Go(func() error { n.enforce(ctx); return nil })
+	if n.deps.Client != nil {
+		group.Go(func() error { n.keepLease(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+// keepStatus is the loop that all of the status belongs to.
+func (n *Node) keepStatus(ctx context.Context) {
+	if n.deps.Client != nil {
+		if n.register(ctx) != nil {
+			return
+		}
+	}
+	retry := retryFirst
+	var retryAt time.Time // while the API server fails: not before this
+	for {
+		n.lookAtRuntime(ctx)
+		wait := n.cfg.StatusUpdateFrequency
+		now := n.deps.Clock.Now()
+		if rest := retryAt.Sub(now); rest > 0 {
+			wait = rest
+		} else if err := n.report(ctx); err == nil {
+			retry = retryFirst
+		} else {
+			if ctx.Err() != nil {
+				return
+			}
+			n.log.Error("node status was not reported, will retry", "in", retry, "err", err)
+			wait, retryAt = retry, n.deps.Clock.Now().Add(retry)
+			retry = min(2*retry, retryMax)
+		}
+		if n.runtime.troubled() {
+			wait = min(wait, troubledEvery)
+		}
+		if !n.sleep(ctx, wait, true) {
+			return
+		}
+	}
+}
+
+// lookAtRuntime logs the moments in which the runtime goes and comes, not each failure.
+func (n *Node) lookAtRuntime(ctx context.Context) {
+	was := n.runtime.failingSince
+	err := n.runtime.look(ctx, n.deps.Runtime, n.deps.Clock.Now())
+	switch {
+	case err != nil && was.IsZero():
+		n.log.Error("container runtime does not answer", "err", err)
+	case err == nil && !was.IsZero():
+		n.log.Info("container runtime answers again", "after", n.deps.Clock.Since(was))
+	}
+}
+
+// sleep waits for d, or until poked where that is asked for. It is false when ctx is done.
+func (n *Node) sleep(ctx context.Context, d time.Duration, poked bool) bool {
+	poke := n.poke
+	if !poked {
+		poke = nil
+	}
+	timer := n.deps.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+	case <-poke:
+	}
+	return true
+}
