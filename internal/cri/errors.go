@@ -71,6 +71,15 @@ func Description(err error) string {
 	return err.Error()
 }
 
+// PullText is the runtime's word on a failed pull as the reference kubelet shows it: gRPC's
+// prefix is kept only where its code says something.
+func PullText(err error) string {
+	if codeOf(err) == codes.Unknown {
+		return Description(err)
+	}
+	return Text(err)
+}
+
 func codeOf(err error) codes.Code {
 	if err == nil {
 		return codes.OK

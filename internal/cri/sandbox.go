@@ -72,3 +72,13 @@ func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.Pod
 	}
 	return answer.Stats, nil
 }
+
+// SandboxIPs reads the addresses of a sandbox, the main one first; a pod on the host's
+// network has none of its own.
+func (c *Client) SandboxIPs(ctx context.Context, id string) ([]string, error) {
+	answer, err := c.PodSandboxStatus(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	return ipsOf(answer.Status.Network), nil
+}

@@ -114,6 +114,9 @@ func (s *Server) record(method string, request any) (fault Fault, hit bool) {
 func (f Fault) apply(ctx context.Context) error {
 	if f.See != nil {
 		f.See(ctx)
+		if ctx.Err() != nil { // it waited until the caller gave up
+			return ctx.Err()
+		}
 	}
 	if f.Delay > 0 {
 		select {

@@ -1,0 +1,64 @@
+package image
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	firstDelay = 10 * time.Second
+	lastDelay  = 300 * time.Second
+	// forgiven is how long after a failure it no longer counts.
+	forgiven = 2 * lastDelay
+)
+
+// backoff remembers failed pulls by pod and image.
+type backoff struct {
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
+	failures map[string]failure
+}
+
+type failure struct {
+	at      time.Time
+	delay   time.Duration
+	message string // reason and message of the pull that failed
+}
+
+// left is how long the key must still wait, and what failed.
+func (b *backoff) left(key string) (time.Duration, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok := b.failures[key]
+	if !ok {
+		return 0, ""
+	}
+	return max(0, f.delay-b.clock.Since(f.at)), f.message
+}
+
+// fail notes a failure and returns how long to wait.
+func (b *backoff) fail(key, message string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	for k, f := range b.failures {
+		if now.Sub(f.at) > forgiven {
+			delete(b.failures, k)
+		}
+	}
+	delay := firstDelay
+	if f, ok := b.failures[key]; ok {
+		delay = min(2*f.delay, lastDelay)
+	}
+	b.failures[key] = failure{at: now, delay: delay, message: message}
+	return delay
+}
+
+func (b *backoff) succeed(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.failures, key)
+}

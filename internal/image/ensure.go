@@ -1,0 +1,122 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+)
+
+// request is one container's need of an image.
+type request struct {
+	p          *v1.Pod
+	c          *v1.Container
+	repository string
+	policy     v1.PullPolicy
+	spec       *runtimeapi.ImageSpec
+	sandbox    *runtimeapi.PodSandboxConfig
+}
+
+// Ensure returns the runtime's reference to the container's image, which is pulled first
+// if need be. It blocks for as long as that takes. Every error but that of ctx is an
+// *Error, and the user has been told of it.
+func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
+	ref, err := p.ensure(ctx, of, c, sandbox)
+	if err == nil {
+		return ref, nil
+	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("ensure image %s: %w", c.Image, ctx.Err())
+	}
+	p.warn(of, c, "Failed", "Error: %s", err.Reason)
+	return "", err
+}
+
+func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (string, *Error) {
+	repository, name, tag, err := parseName(c.Image)
+	if err != nil {
+		message := fmt.Sprintf("Failed to apply default image tag %q: %v", c.Image, err)
+		p.warn(of, c, "InspectFailed", "%s", message)
+		return "", &Error{Reason: ReasonInvalidName, Message: message, Err: err}
+	}
+	r := request{
+		p: of, c: c, repository: repository, policy: policyOf(c, tag), sandbox: sandbox,
+		spec: &runtimeapi.ImageSpec{Image: name, Annotations: of.Annotations},
+	}
+	if r.policy != v1.PullAlways {
+		present, err := p.images.ImageStatus(ctx, r.spec, false)
+		if err != nil {
+			message := fmt.Sprintf("Failed to inspect image %q: %s", name, cri.Text(err))
+			p.warn(of, c, "InspectFailed", "%s", message)
+			return "", &Error{Reason: ReasonInspect, Message: message, Err: err}
+		}
+		if present != nil {
+			p.tell(of, c, "Pulled", "Container image %q already present on machine and can be accessed by the pod", c.Image)
+			return present.Id, nil
+		}
+	}
+	if r.policy == v1.PullNever {
+		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image)
+		p.warn(of, c, "ErrImageNeverPull", "%s", message)
+		return "", &Error{Reason: ReasonNeverPull, Message: message}
+	}
+	return p.pull(ctx, r)
+}
+
+// pull fetches the image unless it failed a short while ago.
+func (p *Puller) pull(ctx context.Context, r request) (string, *Error) {
+	key := string(r.p.UID) + "_" + r.c.Image
+	if left, before := p.backoff.left(key); left > 0 {
+		message := fmt.Sprintf("Back-off pulling image %q", r.c.Image)
+		p.tell(r.p, r.c, "BackOff", "%s", message)
+		return "", &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
+	}
+	auths, err := p.credentials(ctx, r.p, r.repository)
+	if err != nil {
+		return "", p.pullFailed(r, key, fmt.Errorf("find credentials: %w", err))
+	}
+	p.tell(r.p, r.c, "Pulling", "Pulling image %q", r.c.Image)
+	asked := p.clock.Now()
+	got, err := p.share(ctx, r, auths)
+	if err != nil {
+		if ctx.Err() != nil { // nobody wants it any more: no failure of the image's
+			return "", &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
+		}
+		return "", p.pullFailed(r, key, err)
+	}
+	p.backoff.succeed(key)
+	p.tell(r.p, r.c, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		r.c.Image, got.took.Truncate(time.Millisecond), p.clock.Since(asked).Truncate(time.Millisecond), got.size)
+	return got.ref, nil
+}
+
+// pullFailed classes a failed pull, tells the user, and holds the next one back.
+func (p *Puller) pullFailed(r request, key string, cause error) *Error {
+	text := cri.PullText(cause)
+	p.warn(r.p, r.c, "Failed", "Failed to pull image %q: %s", r.c.Image, text)
+	failed := &Error{Reason: ReasonPull, Message: text, Err: cause}
+	// Runtimes have no other way to class an error than how its message begins.
+	if rest, ok := strings.CutPrefix(text, ReasonRegistryUnavailable); ok {
+		failed.Reason = ReasonRegistryUnavailable
+		failed.Message = fmt.Sprintf("image pull failed for %s because the registry is unavailable%s", r.c.Image, rest)
+	} else if rest, ok := strings.CutPrefix(text, ReasonSignature); ok {
+		failed.Reason = ReasonSignature
+		failed.Message = fmt.Sprintf("image pull failed for %s because the signature validation failed%s", r.c.Image, rest)
+	}
+	failed.RetryAfter = p.backoff.fail(key, failed.Error())
+	return failed
+}
+
+func (p *Puller) tell(of *v1.Pod, c *v1.Container, reason, format string, args ...any) {
+	p.events.Eventf(pod.EventRef(of, c.Name), v1.EventTypeNormal, reason, format, args...)
+}
+
+func (p *Puller) warn(of *v1.Pod, c *v1.Container, reason, format string, args ...any) {
+	p.events.Eventf(pod.EventRef(of, c.Name), v1.EventTypeWarning, reason, format, args...)
+}

@@ -1,0 +1,211 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"swiftlet/internal/cri"
+	"swiftlet/test/fakecri"
+)
+
+type events struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (e *events) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seen = append(e.seen, fmt.Sprintf("%s %s %s %s", object.(*v1.ObjectReference).FieldPath, kind, reason, fmt.Sprintf(format, args...)))
+}
+
+// bench is a puller on a fake runtime.
+type bench struct {
+	*Puller
+	runtime *fakecri.Server
+	events  events
+	clock   *clocktesting.FakePassiveClock
+}
+
+func newBench(t *testing.T, cfg Config, auths ...*runtimeapi.AuthConfig) *bench {
+	t.Helper()
+	b := &bench{runtime: fakecri.Start(t), clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: b.runtime.Endpoint(), RequestTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	b.Puller, err = New(cfg, Deps{
+		Images: client, Events: &b.events, Clock: b.clock, Log: slog.New(slog.DiscardHandler),
+		Credentials: func(context.Context, *v1.Pod, string) ([]*runtimeapi.AuthConfig, error) { return auths, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// aPod has one container c with the image.
+func aPod(uid, image string, policy v1.PullPolicy) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: types.UID(uid)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: image, ImagePullPolicy: policy}}},
+	}
+}
+
+func (b *bench) ensure(p *v1.Pod) (string, error) {
+	return b.Ensure(context.Background(), p, &p.Spec.Containers[0], nil)
+}
+
+func TestPolicies(t *testing.T) {
+	const name = "registry.example.com/app:1"
+	const at = "spec.containers{c} "
+	present := at + `Normal Pulled Container image "registry.example.com/app:1" already present on machine and can be accessed by the pod`
+	pulled := []string{
+		at + `Normal Pulling Pulling image "registry.example.com/app:1"`,
+		at + `Normal Pulled Successfully pulled image "registry.example.com/app:1" in 0s (0s including waiting). Image size: 42 bytes.`,
+	}
+	for _, test := range []struct {
+		name      string
+		policy    v1.PullPolicy
+		present   bool
+		published bool
+		reason    string
+		events    []string
+		statuses  int
+		pulls     int
+	}{
+		{name: "present", policy: v1.PullIfNotPresent, present: true, events: []string{present}, statuses: 1},
+		{name: "present, never", policy: v1.PullNever, present: true, events: []string{present}, statuses: 1},
+		{name: "present, always", policy: v1.PullAlways, present: true, published: true, events: pulled, statuses: 1, pulls: 1},
+		{name: "absent", policy: v1.PullIfNotPresent, published: true, events: pulled, statuses: 2, pulls: 1},
+		{name: "absent, default policy", published: true, events: pulled, statuses: 2, pulls: 1},
+		{name: "absent, never", policy: v1.PullNever, published: true, reason: ReasonNeverPull, statuses: 1, events: []string{
+			at + `Warning ErrImageNeverPull Container image "registry.example.com/app:1" is not present with pull policy of Never`,
+			at + `Warning Failed Error: ErrImageNeverPull`,
+		}},
+		{name: "nowhere", policy: v1.PullIfNotPresent, reason: ReasonPull, statuses: 1, pulls: 1, events: []string{
+			at + `Normal Pulling Pulling image "registry.example.com/app:1"`,
+			at + `Warning Failed Failed to pull image "registry.example.com/app:1": rpc error: code = NotFound desc = failed to pull and unpack image "registry.example.com/app:1": failed to resolve image: registry.example.com/app:1: not found`,
+			at + `Warning Failed Error: ErrImagePull`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, Config{})
+			if test.present {
+				b.runtime.AddImage(name, 42)
+			}
+			if test.published {
+				b.runtime.Publish(name, 42)
+			}
+			ref, err := b.ensure(aPod("u", name, test.policy))
+			if test.reason == "" && (err != nil || ref != fakecri.ImageID(name)) {
+				t.Errorf("%q, %v", ref, err)
+			}
+			var failed *Error
+			if test.reason != "" && (!errors.As(err, &failed) || failed.Reason != test.reason) {
+				t.Errorf("error %v, want %s", err, test.reason)
+			}
+			if diff := cmp.Diff(test.events, b.events.seen); diff != "" {
+				t.Errorf("events: -want +got\n%s", diff)
+			}
+			if s, p := b.runtime.Count("ImageStatus"), b.runtime.Count("PullImage"); s != test.statuses || p != test.pulls {
+				t.Errorf("%d status calls and %d pulls, want %d and %d", s, p, test.statuses, test.pulls)
+			}
+		})
+	}
+}
+
+func TestReasonsOfFailedPulls(t *testing.T) {
+	for answer, want := range map[string]Error{
+		"connection refused":                 {Reason: "ErrImagePull", Message: "connection refused"},
+		"RegistryUnavailable: no route":      {Reason: "RegistryUnavailable", Message: "image pull failed for app:1 because the registry is unavailable: no route"},
+		"SignatureValidationFailed: bad key": {Reason: "SignatureValidationFailed", Message: "image pull failed for app:1 because the signature validation failed: bad key"},
+	} {
+		b := newBench(t, Config{})
+		b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, answer)})
+		_, err := b.ensure(aPod("u", "app:1", v1.PullAlways))
+		var got *Error
+		if !errors.As(err, &got) || got.Reason != want.Reason || got.Message != want.Message {
+			t.Errorf("%q: %v, want %v", answer, err, &want)
+		}
+	}
+}
+
+func TestOtherFailures(t *testing.T) {
+	b := newBench(t, Config{})
+	var got *Error
+	if _, err := b.ensure(aPod("u", "Not A Name", "")); !errors.As(err, &got) || got.Reason != ReasonInvalidName {
+		t.Errorf("bad name: %v", err)
+	}
+	b.runtime.Inject("ImageStatus", fakecri.Fault{Err: status.Error(codes.Internal, "broken")})
+	if _, err := b.ensure(aPod("u", "app:1", "")); !errors.As(err, &got) || got.Reason != ReasonInspect {
+		t.Errorf("broken runtime: %v", err)
+	}
+}
+
+func TestBackOffGrowsPerPodAndImage(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "refused")})
+	p := aPod("u", "app:1", v1.PullAlways)
+	var failed *Error
+	for _, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+		wait *= time.Second
+		if _, err := b.ensure(p); !errors.As(err, &failed) || failed.Reason != ReasonPull || failed.RetryAfter != wait {
+			t.Fatalf("pull: %+v, want one failure to wait %v for", err, wait)
+		}
+		b.clock.SetTime(b.clock.Now().Add(wait - time.Second))
+		_, err := b.ensure(p)
+		want := Error{Reason: ReasonBackOff, Message: `Back-off pulling image "app:1": ErrImagePull: refused`, RetryAfter: time.Second}
+		if !errors.As(err, &failed) || *failed != want {
+			t.Fatalf("too soon: %v, want %v", err, &want)
+		}
+		b.clock.SetTime(b.clock.Now().Add(time.Second))
+	}
+	before := b.runtime.Count("PullImage")
+	_, _ = b.ensure(aPod("other", "app:1", v1.PullAlways))
+	if b.runtime.Count("PullImage") != before+1 {
+		t.Error("another pod is held back too")
+	}
+	b.runtime.Heal("PullImage")
+	b.runtime.Publish("app:1", 1)
+	if _, err := b.ensure(p); err != nil {
+		t.Errorf("once it can be pulled: %v", err)
+	}
+	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "refused")})
+	if _, err := b.ensure(p); !errors.As(err, &failed) || failed.RetryAfter != firstDelay {
+		t.Errorf("after a success the wait is %v", failed.RetryAfter)
+	}
+}
+
+func TestEachCredentialIsTried(t *testing.T) {
+	b := newBench(t, Config{}, &runtimeapi.AuthConfig{Username: "old"}, &runtimeapi.AuthConfig{Username: "new"})
+	b.runtime.Publish("app:1", 1)
+	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "401"), Match: func(r any) bool {
+		return r.(*runtimeapi.PullImageRequest).Auth.GetUsername() == "old"
+	}})
+	if _, err := b.ensure(aPod("u", "app:1", "")); err != nil {
+		t.Error(err)
+	}
+	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "401")})
+	_, err := b.ensure(aPod("u", "other:1", ""))
+	var failed *Error
+	if !errors.As(err, &failed) || failed.Message != "401" { // equal words are said once
+		t.Errorf("all refused: %v", err)
+	}
+}

@@ -1,0 +1,195 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/test/fakecri"
+)
+
+// gate makes pulls wait until it is opened.
+func gate(b *bench) (open func()) {
+	closed := make(chan struct{})
+	b.runtime.Inject("PullImage", fakecri.Fault{See: func(ctx context.Context) {
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+	}})
+	return sync.OnceFunc(func() { close(closed) })
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// many asks for the image from several pods at once and returns how many pulls that took.
+func many(t *testing.T, b *bench, n int, policy v1.PullPolicy) int {
+	t.Helper()
+	open := gate(b)
+	defer open()
+	var asking sync.WaitGroup
+	for i := range n {
+		asking.Go(func() {
+			if _, err := b.ensure(aPod(fmt.Sprint(i), "app:1", policy)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	await(t, "all pods wait", func() bool {
+		b.events.mu.Lock()
+		defer b.events.mu.Unlock()
+		return len(b.events.seen) == n && b.runtime.Count("PullImage") > 0
+	})
+	open()
+	asking.Wait()
+	return b.runtime.Count("PullImage")
+}
+
+func TestPodsShareAPull(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Publish("app:1", 1)
+	if n := many(t, b, 20, v1.PullIfNotPresent); n != 1 {
+		t.Errorf("%d pulls for 20 pods", n)
+	}
+}
+
+func TestNobodySharesAPullMadeWithOtherCredentials(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Publish("app:1", 1)
+	var mu sync.Mutex
+	n := 0
+	b.credentials = func(context.Context, *v1.Pod, string) ([]*runtimeapi.AuthConfig, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return []*runtimeapi.AuthConfig{{Username: fmt.Sprint(n)}}, nil
+	}
+	if n := many(t, b, 5, v1.PullIfNotPresent); n != 5 {
+		t.Errorf("%d pulls for 5 pods of different users", n)
+	}
+}
+
+// The clock stands still, so no pull begins before any pod asks: for pods that always want
+// the newest the pull underway is new enough.
+func TestPodsThatAlwaysPullShareAFreshPull(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Publish("app:1", 1)
+	if n := many(t, b, 20, v1.PullAlways); n != 1 {
+		t.Errorf("%d pulls", n)
+	}
+}
+
+func TestAnOlderPullIsNotNewEnoughForAlways(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Publish("app:1", 1)
+	open := gate(b)
+	var asking sync.WaitGroup
+	for i := range 2 {
+		asking.Go(func() { _, _ = b.ensure(aPod(fmt.Sprint(i), "app:1", v1.PullAlways)) })
+		await(t, "asked", func() bool {
+			b.events.mu.Lock()
+			defer b.events.mu.Unlock()
+			return len(b.events.seen) == i+1 && b.runtime.Count("PullImage") == 1
+		})
+		b.clock.SetTime(b.clock.Now().Add(time.Second))
+	}
+	open()
+	asking.Wait()
+	if n := b.runtime.Count("PullImage"); n != 2 {
+		t.Errorf("%d pulls, want 2", n)
+	}
+}
+
+func TestWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Publish("app:1", 1)
+	open := gate(b)
+	defer open()
+	ctx, giveUp := context.WithCancel(context.Background())
+	first, second := make(chan error, 1), make(chan error, 1)
+	p := aPod("first", "app:1", "")
+	go func() {
+		_, err := b.Ensure(ctx, p, &p.Spec.Containers[0], nil)
+		first <- err
+	}()
+	await(t, "first pull", func() bool { return b.runtime.Count("PullImage") == 1 })
+	go func() {
+		_, err := b.ensure(aPod("second", "app:1", ""))
+		second <- err
+	}()
+	giveUp()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up: %v", err)
+	}
+	await(t, "second pull", func() bool { return b.runtime.Count("PullImage") == 2 })
+	open()
+	if err := <-second; err != nil {
+		t.Errorf("the other: %v", err)
+	}
+	if left, _ := b.backoff.left("first_app:1"); left != 0 {
+		t.Error("giving up counts as a failure")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		cfg  Config
+		want int // pulls underway at a time, of five images
+	}{
+		{"without", Config{}, 5},
+		{"two", Config{MaxParallel: 2}, 2},
+		{"one by one", Config{Serialize: true}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, test.cfg)
+			open := gate(b)
+			var asking sync.WaitGroup
+			for i := range 5 {
+				name := fmt.Sprintf("app%d:1", i)
+				b.runtime.Publish(name, 1)
+				asking.Go(func() {
+					if _, err := b.ensure(aPod("u", name, "")); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			await(t, "pulls underway", func() bool {
+				b.events.mu.Lock()
+				defer b.events.mu.Unlock()
+				return len(b.events.seen) == 5 && b.runtime.Count("PullImage") == test.want
+			})
+			if n := len(b.slots); b.slots != nil && n != test.want {
+				t.Errorf("%d slots taken", n)
+			}
+			open()
+			asking.Wait()
+		})
+	}
+}
+
+func TestQPS(t *testing.T) {
+	b := newBench(t, Config{QPS: 1, Burst: 2})
+	var failed *Error
+	for i, want := range []string{"", "", "pull QPS exceeded"} {
+		name := fmt.Sprintf("app%d:1", i)
+		b.runtime.Publish(name, 1)
+		_, err := b.ensure(aPod("u", name, ""))
+		if got := errors.As(err, &failed); got != (want != "") || got && failed.Message != want {
+			t.Errorf("pull %d: %v, want %q", i, err, want)
+		}
+	}
+}
