@@ -54,9 +54,9 @@ reference: ## build the control plane and the reference kubelet that the tests u
 	$(call say,building the control plane for tests)
 	@hack/build-tools.sh reference >/dev/null
 
-e2e: deps bundle reference ## tests on the real runtime and the real API server (needs root)
+e2e: build reference ## tests on the real runtime and the real API server (needs root)
 	$(call say,end-to-end tests)
-	@$(GO) test -count=1 -timeout 30m ./test/bed ./test/e2e
+	@$(GO) test -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 
 bed: deps bundle reference ## a cluster on this machine to play with, until Ctrl-C (needs root)
 	@$(GO) run ./test/bed/cmd/bed

@@ -134,8 +134,8 @@ func (f upFlags) logger(places standalone.Places, terminal bool) (log *slog.Logg
 		if err := os.MkdirAll(filepath.Dir(places.AgentLog()), 0o711); err != nil {
 			return nil, nil, fmt.Errorf("open the log: %w", err)
 		}
-		if out, err = os.OpenFile(places.AgentLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-			return nil, nil, fmt.Errorf("open the log: %w", err)
+		if out, err = standalone.OpenLog(places.AgentLog()); err != nil {
+			return nil, nil, err
 		}
 		closeLog = func() { out.Close() }
 	}

@@ -58,7 +58,7 @@ func (c *containerd) begin(ctx context.Context, configChanged bool) error {
 // start runs containerd in a session of its own: a Ctrl-C on our terminal is for us, and
 // nothing in the kernel ties its life, or the shims', to ours.
 func (c *containerd) start() error {
-	output, err := openLog(c.places.containerdLog())
+	output, err := OpenLog(c.places.containerdLog())
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func runtimePath(path string) string {
 	return strings.Trim(strings.Join(dirs, ":"), ":")
 }
 
-// openLog appends, and keeps one file before it once it has grown.
-func openLog(path string) (*os.File, error) {
+// OpenLog opens a log of ours: it appends, and keeps one file before it once it has grown.
+func OpenLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > logKeep {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, fmt.Errorf("rotate %s: %w", path, err)
@@ -149,7 +149,7 @@ func openLog(path string) (*os.File, error) {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the runtime's log: %w", err)
+		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	return f, nil
 }

@@ -1,0 +1,78 @@
+#!/bin/bash
+# What a new user does with `swiftlet up`, on a machine of its own (see up_test.go).
+# usage: up.sh SWIFTLET STATE MANIFESTS
+set -uo pipefail
+swiftlet=$1 state=$2 manifests=$3
+out=$state/out
+
+fail() {
+  echo "FAIL: $*"
+  echo "--- output"; cat "$out"
+  echo "--- log"; tail -n 100 "$state/log" | cut -c1-400
+  exit 1
+}
+await() { # WHAT COMMAND…: becomes true within 30 s
+  local what=$1; shift
+  for _ in $(seq 300); do "$@" >/dev/null 2>&1 && { echo "ok: $what"; return; }; sleep 0.1; done
+  fail "$what"
+}
+shows() { tac "$out" | grep -m1 -E "default/$1-[^ ]+ " | grep -qE "$2"; }
+page() { busybox wget -T 2 -qO- "http://127.0.0.1:$1/$2"; }
+says() { page "$1" "$2" | grep -q "$3"; }
+hint() { sed -n "s/^  $1  *//p" "$out" | head -n 1; }
+traces() {
+  cut -d' ' -f5 /proc/self/mountinfo | sort
+  ls /sys/class/net
+  nft list ruleset
+  find /sys/fs/cgroup -type d | sort
+  lsns -t net -n -o NS | sort -u
+  ls /run /var/lib/cni 2>/dev/null
+  cat /proc/sys/net/ipv4/ip_forward
+  for p in /proc/[0-9]*; do readlink "$p/exe"; done | grep -E 'containerd|/pause|/example|swiftlet'
+  true
+}
+
+before=$(traces)
+"$swiftlet" up --manifests "$manifests" --root "$state/root" >"$out" 2>"$state/log" &
+up=$!
+
+await "the web pod is ready" shows web 'Running ready 1/1 restarts 0'
+await "the job is completed" shows job 'Completed'
+await "the init container and the sidecar did their work" shows init-sidecar 'Running ready 2/2 restarts 0'
+await "a host port leads to the pod" says 8080 "" "Hello from a pod"
+await "containers share a volume" says 8081 "" "prepared by the init container"
+
+await "hints are shown" grep -q 'Try next' "$out"
+request=$(hint 'ask a pod') follow=$(hint 'follow its log') more=$(hint 'add a pod')
+[ "$request" ] && [ "$follow" ] && [ "$more" ] || fail "a hint is missing"
+page "${request##*:}" >/dev/null || fail "the first hint does not work: $request"
+timeout 2 bash -c "$follow" | grep -q . || fail "the second hint does not work: $follow"
+bash -c "$more" || fail "the third hint does not work: $more"
+await "an added manifest is followed" shows more 'Completed'
+
+sed -i 's/Hello from a pod/Hello again/' "$manifests/web.yaml"
+await "a changed ConfigMap reaches the file" says 8080 "" "Hello again"
+rm "$manifests/more.json"
+await "a removed manifest's pod goes" grep -q 'gone: default/more' "$out"
+echo 'kind: Nonsense' >"$manifests/bad.yaml"
+sleep 1
+says 8080 "" "Hello again" || fail "a bad file harms other pods"
+rm "$manifests/bad.yaml"
+
+kill -9 "$(sed -n 's/.*started containerd" pid=//p' "$state/log" | tail -n 1)"
+await "the runtime is back" test -S /run/swiftlet/containerd.sock
+says 8080 "" "Hello again" || fail "the pod did not survive the runtime"
+"$swiftlet" up --manifests "$manifests" --root "$state/root" >"$state/second" 2>&1 && fail "a second instance started"
+grep -q "already up, as process $up" "$state/second" || fail "the second instance says: $(cat "$state/second")"
+
+kill -9 $up; wait $up 2>/dev/null
+says 8080 "" "Hello again" || fail "the pod did not survive the agent"
+"$swiftlet" up --manifests "$manifests" --root "$state/root" >"$out" 2>"$state/log" &
+up=$!
+await "the next one takes over" shows web 'Running ready 1/1 restarts 0'
+
+kill -INT $up
+wait $up || fail "stopping failed"
+after=$(traces)
+[ "$before" = "$after" ] || fail "left behind: $(diff <(echo "$before") <(echo "$after"))"
+echo "ok: nothing is left behind"

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestUp goes through testdata/up.sh with the built program, as a new user would, in
+// namespaces of its own.
+func TestUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs pods")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	swiftlet, err := filepath.Abs("../../bin/swiftlet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(swiftlet); err != nil {
+		t.Skip("needs bin/swiftlet: make build")
+	}
+	// A copy, because the walk changes the manifests.
+	manifests := t.TempDir()
+	if err := os.CopyFS(manifests, os.DirFS("../../examples/manifests")); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
+	t.Cleanup(func() { removeCgroups(name) })
+	walk := exec.CommandContext(t.Context(), "../../internal/standalone/testdata/box.sh", name,
+		"testdata/up.sh", swiftlet, t.TempDir(), manifests)
+	out, err := walk.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// removeCgroups removes the box's own group from every hierarchy, the innermost first:
+// a walk that failed half-way leaves some below it.
+func removeCgroups(name string) {
+	for _, pattern := range []string{"/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+		tops, _ := filepath.Glob(pattern)
+		for _, top := range tops {
+			var dirs []string
+			_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+				if err == nil && d.IsDir() {
+					dirs = append(dirs, path)
+				}
+				return nil
+			})
+			for _, dir := range slices.Backward(dirs) {
+				_ = os.Remove(dir)
+			}
+		}
+	}
+}
