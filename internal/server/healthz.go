@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Check is one named part of the agent's health.
+type Check struct {
+	Name string
+	// Check returns why the part is ill. The reason goes to the log; those who ask see
+	// only that it failed.
+	Check func(*http.Request) error
+}
+
+func alwaysHealthy(*http.Request) error { return nil }
+
+var (
+	ping     = Check{"ping", alwaysHealthy}
+	logCheck = Check{"log", alwaysHealthy} // log lines are not buffered, so nothing can hang
+)
+
+// installHealthz adds /healthz and one path below it for each check.
+func installHealthz(routes *http.ServeMux, log *slog.Logger, checks []Check) {
+	routes.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, r, log, checks) })
+	for _, check := range checks {
+		routes.HandleFunc("/healthz/"+check.Name, func(w http.ResponseWriter, r *http.Request) {
+			if err := check.Check(r); err != nil {
+				http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+				return
+			}
+			fmt.Fprint(w, "ok")
+		})
+	}
+}
+
+// writeHealth asks all checks, but for those that ?exclude= names. It lists them when one
+// failed, or when ?verbose asks for it.
+func writeHealth(w http.ResponseWriter, r *http.Request, log *slog.Logger, checks []Check) {
+	excluded := map[string]bool{}
+	for _, name := range r.URL.Query()["exclude"] {
+		excluded[name] = true
+	}
+	var list strings.Builder
+	failed := false
+	for _, check := range checks {
+		if excluded[check.Name] {
+			delete(excluded, check.Name)
+			fmt.Fprintf(&list, "[+]%s excluded: ok\n", check.Name)
+		} else if err := check.Check(r); err != nil {
+			failed = true
+			log.Warn("health check failed", "check", check.Name, "err", err)
+			fmt.Fprintf(&list, "[-]%s failed: reason withheld\n", check.Name)
+		} else {
+			fmt.Fprintf(&list, "[+]%s ok\n", check.Name)
+		}
+	}
+	if len(excluded) > 0 {
+		fmt.Fprintf(&list, "warn: some health checks cannot be excluded: no matches for %q\n", slices.Sorted(maps.Keys(excluded)))
+	}
+	if failed {
+		http.Error(w, list.String()+"healthz check failed", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.URL.Query().Has("verbose") {
+		fmt.Fprintf(w, "%shealthz check passed\n", list.String())
+		return
+	}
+	fmt.Fprint(w, "ok")
+}
+
+// metricsLog lets the metrics library log through ours.
+type metricsLog struct{ log *slog.Logger }
+
+func (l metricsLog) Println(args ...any) { l.log.Error("gather metrics", "err", fmt.Sprint(args...)) }

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/clock"
+)
+
+// Config says where to serve and whom to trust.
+type Config struct {
+	NodeName string
+	// CertDir keeps the self-signed certificate, kubelet.crt and kubelet.key, of a node
+	// that was given none.
+	CertDir string
+	// Kubelet is the complete configuration, as config.Load returns it.
+	Kubelet *kubelet.KubeletConfiguration
+}
+
+// Pods tells what runs on the node. Both may be called at any time.
+type Pods interface {
+	// Pods are the pods that are wanted here, with their status.
+	Pods() *v1.PodList
+	// RunningPods are the pods that the runtime has, wanted or not.
+	RunningPods(ctx context.Context) (*v1.PodList, error)
+}
+
+// Deps are what the server is made of.
+type Deps struct {
+	Log     *slog.Logger
+	Clock   clock.Clock
+	Pods    Pods
+	Metrics prometheus.Gatherer
+	// Checks are asked by /healthz of the HTTPS API, besides ping and log.
+	Checks []Check
+
+	// TokenReviews and AccessReviews reach the API server; nil when there is none. Then
+	// bearer tokens are worth nothing, and in Webhook mode only certificates of the group
+	// system:masters are served.
+	TokenReviews  TokenReviewer
+	AccessReviews AccessReviewer
+
+	// Certificate is the serving certificate when the API server issues it
+	// (serverTLSBootstrap); nil otherwise.
+	Certificate Certifier
+	// Listen opens the ports; nil means the network.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
+}
+
+// Server is the agent's face to the network.
+type Server struct {
+	cfg   Config
+	deps  Deps
+	guard *guard
+}
+
+// New checks the configuration. Nothing is opened before Run.
+func New(cfg Config, deps Deps) (*Server, error) {
+	switch {
+	case cfg.NodeName == "":
+		return nil, errors.New("make server: no node name")
+	case cfg.Kubelet == nil:
+		return nil, errors.New("make server: no configuration")
+	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil:
+		return nil, errors.New("make server: a dependency is missing")
+	}
+	if deps.Listen == nil {
+		deps.Listen = (&net.ListenConfig{}).Listen
+	}
+	guard, err := newGuard(cfg, deps)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{cfg: cfg, deps: deps, guard: guard}, nil
+}
+
+// Run serves until ctx is done.
+func (s *Server) Run(ctx context.Context) error {
+	kc := s.cfg.Kubelet
+	group, ctx := errgroup.WithContext(ctx)
+	if *kc.EnableServer {
+		group.Go(func() error { return s.serveAPI(ctx) })
+	}
+	if kc.ReadOnlyPort > 0 {
+		group.Go(func() error {
+			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, s.readOnlyRoutes())
+		})
+	}
+	if *kc.HealthzPort > 0 {
+		group.Go(func() error { return s.keepHealthz(ctx) })
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		return nil
+	})
+	return group.Wait()
+}
+
+// keepHealthz serves the health check. It is tried again where it fails, because others
+// decide by this port alone whether the agent lives, and a taken port may come free.
+func (s *Server) keepHealthz(ctx context.Context) error {
+	kc := s.cfg.Kubelet
+	routes := http.NewServeMux()
+	installHealthz(routes, s.deps.Log, []Check{ping})
+	for ctx.Err() == nil {
+		err := s.serve(ctx, "healthz", kc.HealthzBindAddress, *kc.HealthzPort, routes)
+		if err == nil {
+			return nil
+		}
+		s.deps.Log.Error("health check is not served; trying again", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-s.deps.Clock.After(healthzRetry):
+		}
+	}
+	return nil
+}
+
+func address(host string, port int32) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
