@@ -88,11 +88,15 @@ func up(ctx context.Context, f upFlags) error {
 		return err
 	}
 	defer client.Close()
+	var rows func() int
+	if terminal {
+		rows = terminalRows
+	}
 	ctx, hurry, release := stages(ctx)
 	defer release()
 	supervisor, err := standalone.New(cfg, standalone.Deps{
 		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log),
-		Out: os.Stdout, Terminal: terminal, Hurry: hurry,
+		Out: os.Stdout, Rows: rows, Hurry: hurry,
 	})
 	if err != nil {
 		return err
@@ -175,6 +179,15 @@ func stages(parent context.Context) (ctx context.Context, hurry <-chan struct{},
 		<-watched
 		cancel()
 	}
+}
+
+// terminalRows is asked each time: a window may be resized.
+func terminalRows() int {
+	_, rows, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 24
+	}
+	return rows
 }
 
 // programDir is the folder of this program, beside which the build puts what it needs.

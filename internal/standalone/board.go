@@ -21,11 +21,11 @@ const settleTime = 50 * time.Millisecond
 // line per change elsewhere. Its methods never block on the output, so the agent may call
 // them from wherever a status changes.
 type Board struct {
-	out      io.Writer
-	terminal bool
-	clock    clock.Clock
-	cfg      Config
-	dirty    chan struct{}
+	out   io.Writer
+	rows  func() int // nil: not a terminal
+	clock clock.Clock
+	cfg   Config
+	dirty chan struct{}
 
 	mu   sync.Mutex
 	pods map[types.UID]*v1.Pod
@@ -36,9 +36,9 @@ type Board struct {
 	hints bool
 }
 
-func newBoard(out io.Writer, terminal bool, clock clock.Clock, cfg Config) *Board {
+func newBoard(out io.Writer, rows func() int, clock clock.Clock, cfg Config) *Board {
 	return &Board{
-		out: out, terminal: terminal, clock: clock, cfg: cfg,
+		out: out, rows: rows, clock: clock, cfg: cfg,
 		dirty: make(chan struct{}, 1),
 		pods:  map[types.UID]*v1.Pod{}, lines: map[types.UID]string{},
 	}
@@ -73,7 +73,7 @@ func (b *Board) run(ctx context.Context) {
 	for {
 		next := b.draw()
 		var tick <-chan time.Time
-		if b.terminal && next > 0 {
+		if b.rows != nil && next > 0 {
 			tick = b.clock.After(next)
 		}
 		select {
@@ -94,11 +94,11 @@ func (b *Board) run(ctx context.Context) {
 // draw writes what changed and says after which time an age on the screen will be wrong.
 func (b *Board) draw() (next time.Duration) {
 	now, pods := b.clock.Now(), b.sorted()
-	if !b.terminal {
+	if b.rows == nil {
 		b.drawLines(now, pods)
 		return 0
 	}
-	text := table(pods, now)
+	text := cut(table(pods, now), b.rows())
 	if advice := hints(b.cfg, pods); advice != "" && !b.hints {
 		// Said once, above the table: its lines are long, and a terminal that wraps them
 		// would not be where a redraw thinks it is.

@@ -59,14 +59,14 @@ default     sidecar   Running            2/2     0          1m    10.88.0.7
 	}
 }
 
-func newTestBoard(out *bytes.Buffer, terminal bool) *Board {
+func newTestBoard(out *bytes.Buffer, rows func() int) *Board {
 	places := Places{root: "/var/lib/swiftlet", run: "/run/swiftlet", bundle: "/b"}
-	return newBoard(out, terminal, clocktesting.NewFakeClock(testNow), Config{Places: places, Manifests: "/m", Port: 10250})
+	return newBoard(out, rows, clocktesting.NewFakeClock(testNow), Config{Places: places, Manifests: "/m", Port: 10250})
 }
 
 func TestLinesOnlyOnChange(t *testing.T) {
 	var out bytes.Buffer
-	b := newTestBoard(&out, false)
+	b := newTestBoard(&out, nil)
 	steps := []struct {
 		do   func()
 		want string
@@ -89,7 +89,7 @@ func TestLinesOnlyOnChange(t *testing.T) {
 
 func TestRedrawOnlyOnChange(t *testing.T) {
 	var out bytes.Buffer
-	b := newTestBoard(&out, true)
+	b := newTestBoard(&out, func() int { return 24 })
 	b.Show(testPod("web", v1.PodPending))
 	if next := b.draw(); next != time.Minute {
 		t.Errorf("the next age is due in %v, want a minute", next)
@@ -120,7 +120,7 @@ func TestHints(t *testing.T) {
 		"no port: the agent's API": {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hints(newTestBoard(nil, true).cfg, c.pods)
+			got := hints(newTestBoard(nil, nil).cfg, c.pods)
 			if (got == "") != (c.want == nil) {
 				t.Fatalf("got %q", got)
 			}
@@ -130,5 +130,18 @@ func TestHints(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestCut(t *testing.T) {
+	const four = "HEAD\na\nb\nc\n"
+	for rows, want := range map[int]string{
+		0: four, 24: four, 5: four,
+		4: "HEAD\na\n… and 2 more\n",
+		3: "HEAD\n… and 3 more\n",
+	} {
+		if got := cut(four, rows); got != want {
+			t.Errorf("%d rows: got %q, want %q", rows, got, want)
+		}
 	}
 }

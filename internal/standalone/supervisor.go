@@ -58,9 +58,10 @@ type Deps struct {
 	Clock   clock.Clock
 	Runtime Runtime // speaks to Config.Places.Socket()
 	Agent   func(ctx context.Context, run AgentRun) error
-	// Out gets progress and the pods; Terminal says that it can be redrawn.
-	Out      io.Writer
-	Terminal bool
+	// Out gets progress and the pods. Where it is a terminal, Rows tells how many lines it
+	// has now, and the pods are redrawn in place; else Rows is nil.
+	Out  io.Writer
+	Rows func() int
 	// Hurry is closed when the user asks a second time to stop: no more grace.
 	Hurry <-chan struct{}
 }
@@ -132,7 +133,7 @@ func (s *Supervisor) serve(ctx context.Context) error {
 	if err := s.importImages(ctx); err != nil {
 		return withoutCancel(ctx, err)
 	}
-	board := newBoard(s.deps.Out, s.deps.Terminal, s.deps.Clock, s.cfg)
+	board := newBoard(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
 	showing, hide := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	go func() {

@@ -126,3 +126,14 @@ func redraw(old, text string) string {
 	out.WriteString("\x1b[?7h\x1b[J")
 	return out.String()
 }
+
+// cut leaves out the last pods of a table that is higher than the terminal: lines that
+// have scrolled away cannot be drawn again.
+func cut(table string, rows int) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(table, "\n"), "\n")
+	room := rows - 2 // one for the remark, one for the cursor
+	if rows <= 0 || len(lines) < rows || room < 1 {
+		return table
+	}
+	return strings.Join(lines[:room], "") + fmt.Sprintf("… and %d more\n", len(lines)-room)
+}
