@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +37,8 @@ func newObject(ref Ref, notify func(Ref)) *object {
 }
 
 func (b *object) notFound() error {
-	resource := map[string]string{KindConfigMap: "configmaps", KindSecret: "secrets"}[b.ref.Kind]
-	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, b.ref.Name)
+	// Singular, as users know the message: configmap "x" not found.
+	return apierrors.NewNotFound(schema.GroupResource{Resource: strings.ToLower(b.ref.Kind)}, b.ref.Name)
 }
 
 // serve hands out the current form.
@@ -135,17 +136,40 @@ func (b *object) stopWatch() {
 
 // The methods of cache.ReflectorStore.
 
-func (b *object) Add(got any) error    { return b.Update(got) }
-func (b *object) Update(got any) error { b.set(trim(got.(metav1.Object))); return nil }
-func (b *object) Delete(any) error     { b.set(nil); return nil }
-func (b *object) Resync() error        { return nil }
+func (b *object) Add(got any) error { return b.Update(got) }
+
+func (b *object) Update(got any) error {
+	if o, ok := b.mine(got); ok {
+		b.set(trim(o))
+	}
+	return nil
+}
+
+func (b *object) Delete(got any) error {
+	if _, ok := b.mine(got); ok {
+		b.set(nil)
+	}
+	return nil
+}
 
 func (b *object) Replace(list []any, _ string) error {
-	if len(list) == 0 {
-		b.set(nil)
-		return nil
+	for _, got := range list {
+		if o, ok := b.mine(got); ok {
+			b.set(trim(o))
+			return nil
+		}
 	}
-	return b.Update(list[0])
+	b.set(nil)
+	return nil
+}
+
+func (b *object) Resync() error { return nil }
+
+// mine reports whether the watch speaks of this object: a server that overlooks the
+// selector must not pass off another Secret as ours.
+func (b *object) mine(got any) (metav1.Object, bool) {
+	o, ok := got.(metav1.Object)
+	return o, ok && o.GetName() == b.ref.Name && o.GetNamespace() == b.ref.Namespace
 }
 
 // versionOf tells forms apart; a recreated object may start from any version, so the UID counts.

@@ -74,11 +74,10 @@ func (v *Volumes) bindTo(source *os.File, target string) error {
 		return err
 	}
 	if mounted {
-		same, err := sameFile(source, target)
-		if err != nil || same {
-			return err
+		if sameFile(source, target) {
+			return nil
 		}
-		// The part was replaced since the container last started.
+		// The part was replaced since the container last started, or its file system is gone.
 		if err := v.deps.Mounter.Unmount(target); err != nil {
 			return err
 		}
@@ -89,16 +88,13 @@ func (v *Volumes) bindTo(source *os.File, target string) error {
 	return v.deps.Mounter.Bind(int(source.Fd()), target)
 }
 
-func sameFile(source *os.File, target string) (bool, error) {
+func sameFile(source *os.File, target string) bool {
 	a, err := source.Stat()
 	if err != nil {
-		return false, err
+		return false
 	}
 	b, err := os.Lstat(target)
-	if err != nil {
-		return false, err
-	}
-	return os.SameFile(a, b), nil
+	return err == nil && os.SameFile(a, b)
 }
 
 // makeTarget makes a folder for a folder and a file for everything else: a bind mount

@@ -66,6 +66,9 @@ func (k *Kernel) Mounted(path string) (bool, error) {
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
+	if errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ESTALE) {
+		return true, nil // a mount whose server is gone
+	}
 	if err != nil {
 		return false, wrap("look at", path, err)
 	}

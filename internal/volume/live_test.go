@@ -1,0 +1,145 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+)
+
+func (n *node) updateConfigMap(version, value string) {
+	n.t.Helper()
+	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "obj", Namespace: "ns", ResourceVersion: version}, Data: map[string]string{"key": value}}
+	if _, err := n.client.CoreV1().ConfigMaps("ns").Update(context.Background(), cm, metav1.UpdateOptions{}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func configMapSource(name string, optional bool) v1.VolumeSource {
+	return v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named(name), DefaultMode: mode(0o644), Optional: &optional}}
+}
+
+// heldBack makes every wait but that for an event fail the test: time stands still.
+func heldBack(n *node) *testclock.FakeClock {
+	clk := testclock.NewFakeClock(time.Now())
+	n.stop()
+	n.clock = clk
+	n.start()
+	return clk
+}
+
+func TestChangeReachesTheFile(t *testing.T) {
+	n := newNode(t)
+	heldBack(n)
+	dir := n.mount(n.pod(configMapSource("obj", false)))
+	n.updateConfigMap("2", "changed")
+	waitFor(t, "the new content", reads("changed", dir, "key"))
+	if _, err := os.Lstat(filepath.Join(dir, "other")); err == nil {
+		waitFor(t, "the removed key to go", func() bool { _, err := os.Lstat(filepath.Join(dir, "other")); return err != nil })
+	}
+}
+
+func TestLabelReachesTheFile(t *testing.T) {
+	n := newNode(t)
+	heldBack(n)
+	p := n.pod(kinds[4].source)
+	dir := n.mount(p)
+	changed := p.DeepCopy()
+	changed.Labels["app"] = "db"
+	n.Update(changed)
+	waitFor(t, "the new label", reads(`app="db"`, dir, "labels"))
+}
+
+func TestMissingObjectHealsOnCreation(t *testing.T) {
+	n := newNode(t)
+	heldBack(n)
+	done := make(chan error, 1)
+	go func() { _, err := n.Mount(t.Context(), n.pod(configMapSource("late", false))); done <- err }()
+	const said = `FailedMount: MountVolume.SetUp failed for volume "vol" : configmap "late" not found`
+	waitFor(t, "the event", func() bool { return n.events.has(said) })
+	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "ns", ResourceVersion: "5"}}
+	if _, err := n.client.CoreV1().ConfigMaps("ns").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the mount did not follow the creation")
+	}
+}
+
+func TestOptionalObject(t *testing.T) {
+	n := newNode(t)
+	dir := n.mount(n.pod(configMapSource("late", true)))
+	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "ns", ResourceVersion: "5"}, Data: map[string]string{"k": "v"}}
+	if _, err := n.client.CoreV1().ConfigMaps("ns").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the object to appear in the volume", reads("v", dir, "k"))
+}
+
+func TestDeletedObjectLeavesTheFiles(t *testing.T) {
+	n := newNode(t)
+	dir := n.mount(n.pod(configMapSource("obj", false)))
+	if err := n.client.CoreV1().ConfigMaps("ns").Delete(t.Context(), "obj", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the event", func() bool { return n.events.has("not found") })
+	if got := readFile(t, dir, "key"); got != "value" {
+		t.Errorf("the file holds %q", got)
+	}
+}
+
+func TestTokenIsRenewed(t *testing.T) {
+	n := newNode(t)
+	clk := heldBack(n)
+	dir := n.mount(n.pod(kinds[5].source))
+	first := readFile(t, dir, "token")
+	waitFor(t, "the timer", clk.HasWaiters)
+	clk.Step(3000 * time.Second) // 83 % of its life
+	waitFor(t, "a new token", func() bool { return readFile(t, dir, "token") != first })
+}
+
+func TestMountEndsWithItsPod(t *testing.T) {
+	n := newNode(t)
+	done := make(chan error, 1)
+	p := n.pod(configMapSource("never", false))
+	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
+	waitFor(t, "the mount to wait", func() bool { return n.events.has("not found") })
+	if err := n.Unmount(t.Context(), p.UID); err != nil {
+		t.Fatal(err)
+	}
+	var missing *MountError
+	select {
+	case err := <-done:
+		if !errors.As(err, &missing) || !errors.Is(err, context.Canceled) {
+			t.Errorf("the mount ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the mount waits on for a pod that is gone")
+	}
+	if uids, _ := n.MountedPods(); len(uids) != 0 {
+		t.Errorf("left: %v", uids)
+	}
+}
+
+func TestBackoffGrowsToItsLimit(t *testing.T) {
+	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}
+	for i, w := range want {
+		if got := backoff(i + 1); got != w {
+			t.Errorf("after %d failures: %v, want %v", i+1, got, w)
+		}
+	}
+	if got := backoff(1000); got != maxBackoff {
+		t.Errorf("after many failures: %v, want %v", got, maxBackoff)
+	}
+}

@@ -1,0 +1,9 @@
+package volume
+
+import (
+	"testing"
+
+	"swiftlet/internal/volume/privatens"
+)
+
+func TestMain(m *testing.M) { privatens.Main(m) }
