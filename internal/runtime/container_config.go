@@ -118,5 +118,5 @@ func (r *Runtime) stopSignal(c *v1.Container) runtimeapi.Signal {
 		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT
 	}
 	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*c.Lifecycle.StopSignal))
-	return runtimeapi.Signal(runtimeapi.Signal_value[name])
+	return runtimeapi.Signal(runtimeapi.Signal_value["SIGNAL_"+name])
 }

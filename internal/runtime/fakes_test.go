@@ -20,8 +20,9 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// fakeCRI answers every call and keeps them as text.
-type fakeCRI struct {
+// callLog answers every call and keeps them as text; faults of a whole runtime are left to
+// test/fakecri.
+type callLog struct {
 	mu    sync.Mutex
 	calls []string
 	// fail makes the call with this text fail.
@@ -29,7 +30,7 @@ type fakeCRI struct {
 	exec func(ctx context.Context, command []string) (cri.ExecResult, error)
 }
 
-func (f *fakeCRI) did(format string, args ...any) error {
+func (f *callLog) did(format string, args ...any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call := fmt.Sprintf(format, args...)
@@ -37,24 +38,24 @@ func (f *fakeCRI) did(format string, args ...any) error {
 	return f.fail[call]
 }
 
-func (f *fakeCRI) RunPodSandbox(_ context.Context, c *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+func (f *callLog) RunPodSandbox(_ context.Context, c *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	return "sandbox", f.did("run %s %s", c.Metadata.Name, handler)
 }
-func (f *fakeCRI) StopPodSandbox(_ context.Context, id string) error {
+func (f *callLog) StopPodSandbox(_ context.Context, id string) error {
 	return f.did("stop sandbox %s", id)
 }
-func (f *fakeCRI) RemovePodSandbox(_ context.Context, id string) error {
+func (f *callLog) RemovePodSandbox(_ context.Context, id string) error {
 	return f.did("remove sandbox %s", id)
 }
-func (f *fakeCRI) CreateContainer(_ context.Context, sandbox string, c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (f *callLog) CreateContainer(_ context.Context, sandbox string, c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
 	return "id-" + c.Metadata.Name, f.did("create %s in %s", c.Metadata.Name, sandbox)
 }
-func (f *fakeCRI) StartContainer(_ context.Context, id string) error { return f.did("start %s", id) }
-func (f *fakeCRI) StopContainer(_ context.Context, id string, grace time.Duration) error {
+func (f *callLog) StartContainer(_ context.Context, id string) error { return f.did("start %s", id) }
+func (f *callLog) StopContainer(_ context.Context, id string, grace time.Duration) error {
 	return f.did("stop %s %s", id, grace)
 }
-func (f *fakeCRI) RemoveContainer(_ context.Context, id string) error { return f.did("remove %s", id) }
-func (f *fakeCRI) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error) {
+func (f *callLog) RemoveContainer(_ context.Context, id string) error { return f.did("remove %s", id) }
+func (f *callLog) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error) {
 	if err := f.did("exec %s %v %s", id, command, timeout); err != nil {
 		return cri.ExecResult{}, err
 	}
@@ -120,7 +121,7 @@ func (f *fakeSources) ConfigMap(_ context.Context, namespace, name string) (*v1.
 	f.reads++
 	data, ok := f.configMaps[namespace+"/"+name]
 	if f.err != nil || !ok {
-		return nil, fmt.Errorf("read config map: %w", errors.Join(f.err, apierrors.NewNotFound(v1.Resource("configmaps"), name)))
+		return nil, fmt.Errorf("read config map: %w", errors.Join(f.err, apierrors.NewNotFound(v1.Resource("configmap"), name)))
 	}
 	return &v1.ConfigMap{Data: data}, nil
 }
@@ -129,7 +130,7 @@ func (f *fakeSources) Secret(_ context.Context, namespace, name string) (*v1.Sec
 	f.reads++
 	data, ok := f.secrets[namespace+"/"+name]
 	if f.err != nil || !ok {
-		return nil, apierrors.NewNotFound(v1.Resource("secrets"), name)
+		return nil, apierrors.NewNotFound(v1.Resource("secret"), name)
 	}
 	s := &v1.Secret{Data: map[string][]byte{}}
 	for k, v := range data {
@@ -143,7 +144,7 @@ func (f *fakeSources) Services() ([]*v1.Service, bool) { return f.services, f.sy
 // bench is a Runtime on fakes, with directories of its own.
 type bench struct {
 	*Runtime
-	cri    *fakeCRI
+	cri    *callLog
 	events *fakeEvents
 	clock  *clocktesting.FakeClock
 }
@@ -157,7 +158,7 @@ func newBench(t *testing.T, edit func(*Config, *Deps)) *bench {
 			t.Fatal(err)
 		}
 	}
-	b := &bench{cri: &fakeCRI{fail: map[string]error{}}, events: &fakeEvents{}, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	b := &bench{cri: &callLog{fail: map[string]error{}}, events: &fakeEvents{}, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	cfg := Config{
 		RootDir: filepath.Join(dir, "kubelet"), PodLogsDir: filepath.Join(dir, "pods"), ContainerLogsDir: filepath.Join(dir, "containers"),
 		SysDir: sys, SeccompRoot: "/var/lib/kubelet/seccomp", CPUQuota: true, CPUPeriod: 100 * time.Millisecond,

@@ -168,7 +168,7 @@ func nameTerminationLog(config *runtimeapi.ContainerConfig) {
 	}
 }
 
-func goldenSources() Sources {
+func goldenSources() EnvSources {
 	service := func(namespace, name, ip, port string, number int32) *v1.Service {
 		s := &v1.Service{}
 		s.Namespace, s.Name, s.Spec.ClusterIP = namespace, name, ip

@@ -1,0 +1,79 @@
+package runtime
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"swiftlet/internal/pod"
+)
+
+func TestTerminationMessage(t *testing.T) {
+	const file, fallback = "File", "FallbackToLogsOnError"
+	long := strings.Repeat("a", 10) + strings.Repeat("b", 4096)
+	for name, c := range map[string]struct {
+		policy  string
+		words   string // what stands in the termination log
+		log     string // the end of the container's log, "" for none
+		exit    int32
+		reason  string
+		message string // the runtime's
+		want    string
+	}{
+		"its words":                 {policy: file, words: "bye\n", want: "bye\n"},
+		"the runtime's come first":  {policy: file, words: "bye", message: "killed", want: "killed: bye"},
+		"the runtime's alone":       {policy: file, message: "killed", want: "killed"},
+		"the end of many words":     {policy: file, words: long, want: long[10:]},
+		"no fallback unless asked":  {policy: file, log: "dying\n", exit: 7},
+		"fallback":                  {policy: fallback, log: "dying\n", exit: 7, want: "dying\n"},
+		"words before fallback":     {policy: fallback, words: "bye", log: "dying\n", exit: 7, want: "bye"},
+		"success needs no fallback": {policy: fallback, log: "all well\n"},
+		"never ran, has no log":     {policy: fallback, log: "x", exit: 128, reason: "ContainerCannotRun"},
+		"unreadable log":            {policy: fallback, exit: 7, want: "Error on reading termination message from logs: no log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(_ *Config, d *Deps) {
+				d.LogTail = func(path string, lines, size int) ([]byte, error) {
+					if path != "/logs/0.log" || lines != 80 || size != 2048 {
+						t.Errorf("read %s, %d lines, %d bytes", path, lines, size)
+					}
+					if c.log == "" {
+						return nil, errors.New("no log")
+					}
+					return []byte(c.log), nil
+				}
+			})
+			path := filepath.Join(t.TempDir(), "words")
+			if c.words != "" {
+				writeFile(t, path, c.words)
+			}
+			got := b.TerminationMessage(&pod.Container{
+				ExitCode: c.exit, Reason: c.reason, Message: c.message, LogPath: "/logs/0.log",
+				Mounts: []pod.Mount{{ContainerPath: "/etc/hosts", HostPath: "/etc/hosts"}, {ContainerPath: "/dev/termination-log", HostPath: path}},
+				Annotations: map[string]string{
+					"io.kubernetes.container.terminationMessagePath":   "dev/termination-log",
+					"io.kubernetes.container.terminationMessagePolicy": c.policy,
+				},
+			})
+			if got != c.want {
+				t.Errorf("%.60q, want %.60q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTerminationLogIsNotTrusted(t *testing.T) {
+	dir := t.TempDir()
+	secret, link, fifo := filepath.Join(dir, "secret"), filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
+	writeFile(t, secret, "of the host")
+	if err := errors.Join(syscall.Symlink(secret, link), syscall.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, fifo, dir} {
+		if text, err := readEnd(path, 100); err == nil {
+			t.Errorf("%s was read: %q", path, text)
+		}
+	}
+}
