@@ -1,0 +1,179 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	"swiftlet/internal/pod"
+)
+
+func apiPod(name string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "ns", UID: types.UID(name),
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: v1.PodSpec{NodeName: "node-1"},
+	}
+}
+
+// listOnly tells client-go that the fake does not stream its lists, as a server does.
+type listOnly struct{ corev1.PodsGetter }
+
+func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
+
+// runAPI starts a source until the end of the test.
+func runAPI(t *testing.T, client *fake.Clientset, ready func(context.Context) error) <-chan pod.Snapshot {
+	t.Helper()
+	out := make(chan pod.Snapshot)
+	a, err := NewAPI(APIConfig{NodeName: "node-1"}, APIDeps{Out: out, Client: listOnly{client.CoreV1()}, Log: slog.New(slog.DiscardHandler), Ready: ready})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return out
+}
+
+// await takes snapshots until one has these pods.
+func await(t *testing.T, snapshots <-chan pod.Snapshot, want ...string) (taken int) {
+	t.Helper()
+	timeout := time.After(soon)
+	var got []string
+	for {
+		select {
+		case s := <-snapshots:
+			taken++
+			got = nil
+			for _, p := range s.Pods {
+				if p.ManagedFields != nil {
+					t.Error("managed fields are kept")
+				}
+				got = append(got, p.Name)
+			}
+			slices.Sort(got)
+			if slices.Equal(got, want) {
+				return taken
+			}
+		case <-timeout:
+			t.Fatalf("pods %v, want %v", got, want)
+		}
+	}
+}
+
+func TestAPI(t *testing.T) {
+	client := fake.NewClientset(apiPod("a"))
+	snapshots := runAPI(t, client, nil)
+	await(t, snapshots, "a")
+	pods := client.CoreV1().Pods("ns")
+	if _, err := pods.Create(t.Context(), apiPod("b"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, snapshots, "a", "b")
+	if err := pods.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, snapshots, "b")
+	for _, action := range client.Actions() {
+		if list, ok := action.(clienttesting.ListActionImpl); ok {
+			if got := list.ListOptions.FieldSelector; got != "spec.nodeName=node-1" {
+				t.Errorf("listed %q", got)
+			}
+		}
+	}
+}
+
+func TestAPIWithNothingToRun(t *testing.T) {
+	await(t, runAPI(t, fake.NewClientset(), nil))
+}
+
+func TestBurstCostsFewSnapshots(t *testing.T) {
+	client := fake.NewClientset()
+	snapshots := runAPI(t, client, nil)
+	await(t, snapshots)
+	var want []string
+	for i := range 60 { // nobody takes a snapshot meanwhile
+		name := fmt.Sprintf("p%02d", i)
+		want = append(want, name)
+		if _, err := client.CoreV1().Pods("ns").Create(t.Context(), apiPod(name), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if taken := await(t, snapshots, want...); taken > 10 {
+		t.Errorf("%d snapshots for a burst of 60 pods", taken)
+	}
+}
+
+func TestAPIWaitsForTheNode(t *testing.T) {
+	known := make(chan struct{})
+	client := fake.NewClientset(apiPod("a"))
+	snapshots := runAPI(t, client, func(ctx context.Context) error {
+		select {
+		case <-known:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	select {
+	case <-snapshots:
+		t.Fatal("sent before the node was known")
+	default:
+	}
+	if len(client.Actions()) != 0 {
+		t.Errorf("asked before the node was known: %v", client.Actions())
+	}
+	close(known)
+	await(t, snapshots, "a")
+}
+
+func TestAPIDownAtTheStart(t *testing.T) {
+	client := fake.NewClientset(apiPod("a"))
+	var tries atomic.Int32
+	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if tries.Add(1) < 3 {
+			return true, nil, errors.New("connection refused")
+		}
+		return false, nil, nil
+	})
+	snapshots := runAPI(t, client, nil)
+	if taken := await(t, snapshots, "a"); taken != 1 {
+		t.Errorf("%d snapshots, want none before the first list", taken)
+	}
+}
+
+func TestNewWantsItsDeps(t *testing.T) {
+	for name, err := range map[string]error{
+		"file": second(NewFile(FileConfig{}, FileDeps{})),
+		"http": second(NewHTTP(HTTPConfig{}, HTTPDeps{})),
+		"API":  second(NewAPI(APIConfig{}, APIDeps{})),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), name+" source: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

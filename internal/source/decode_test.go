@@ -1,0 +1,60 @@
+package source
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDecode(t *testing.T) {
+	one := "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
+	for name, tc := range map[string]struct {
+		text     string
+		pods     string
+		warnings int
+		err      string
+	}{
+		"one":               {one, "a", 0, ""},
+		"several documents": {"# top\n---\n" + one + "\n---\n\n---\n" + strings.Replace(one, "a}", "b}", 1), "a b", 0, ""},
+		"JSON":              {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "a", 0, ""},
+		"list":              {"{apiVersion: v1, kind: List, items: [" + one + "]}", "a", 0, ""},
+		"pod list":          {"{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}", "a b", 0, ""},
+		"unknown field":     {"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containerz: []}}", "a", 1, ""},
+		"empty":             {"", "", 0, "no object found"},
+		"comments":          {"# nothing\n", "", 0, "no object found"},
+		"syntax":            {"apiVersion: v1\nkind: [", "", 0, "document 1: yaml: line 2: did not find expected node content"},
+		"second is bad":     {one + "\n---\nkind: Pod", "", 0, `document 2: apiVersion "" of kind "Pod" is not known here, want v1`},
+		"unknown kind":      {"{apiVersion: v1, kind: Service}", "", 0, `document 1: kind "Service" is not known here, want Pod`},
+		"unknown group":     {"{apiVersion: apps/v1, kind: Deployment}", "", 0, `document 1: apiVersion "apps/v1" of kind "Deployment" is not known here, want v1`},
+		"wrong type":        {"{apiVersion: v1, kind: Pod, metadata: {name: 3}}", "", 0, "document 1: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"},
+		"bad item":          {"{apiVersion: v1, kind: List, items: [" + one + ", {kind: X, apiVersion: v1}]}", "", 0, `document 1: item 1: kind "X" is not known here, want Pod`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := decode([]byte(tc.text))
+			if (err == nil) != (tc.err == "") || (err != nil && err.Error() != tc.err) {
+				t.Fatalf("error %v, want %s", err, tc.err)
+			}
+			var names []string
+			for _, p := range m.pods {
+				names = append(names, p.Name)
+			}
+			if got := strings.Join(names, " "); got != tc.pods {
+				t.Errorf("pods %q, want %q", got, tc.pods)
+			}
+			if len(m.warnings) != tc.warnings {
+				t.Errorf("warnings %q, want %d", m.warnings, tc.warnings)
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(manifestOf("a", "x")))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Secret"}]}`))
+	f.Add([]byte("--- \n...\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := decode(data)
+		if err == nil && len(m.pods)+len(m.configMaps)+len(m.secrets) == 0 {
+			t.Error("neither an object nor an error")
+		}
+	})
+}

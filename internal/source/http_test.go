@@ -1,0 +1,143 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// page is a URL whose answers a test sets. polls counts the questions.
+type page struct {
+	body   string
+	status int
+	etag   string
+	asked  []http.Header
+}
+
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.asked = append(p.asked, r.Header)
+	if p.etag != "" {
+		w.Header().Set("ETag", p.etag)
+		if r.Header.Get("If-None-Match") == p.etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	if p.status != 0 {
+		w.WriteHeader(p.status)
+	}
+	_, _ = w.Write([]byte(p.body))
+}
+
+func TestHTTP(t *testing.T) {
+	pods := func(names ...string) string {
+		var all []string
+		for _, name := range names {
+			all = append(all, manifestOf(name, "x"))
+		}
+		return strings.Join(all, "---\n")
+	}
+	const none = "no snapshot"
+	for name, polls := range map[string][]struct {
+		page   page
+		want   string // names of the pods of the snapshot that is sent
+		reason string // of a problem
+	}{
+		"a pod, then another": {
+			{page{body: pods("a")}, "a", ""},
+			{page{body: pods("a")}, none, ""},
+			{page{body: pods("a", "b")}, "a b", ""},
+		},
+		"a pod list": {
+			{page{body: `{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}, spec: {containers: [{name: c, image: x}]}}]}`}, "a", ""},
+		},
+		"nothing": {
+			{page{body: ""}, "", ""},
+			{page{body: pods("a")}, "a", ""},
+			{page{body: ""}, "", ""},
+		},
+		"down, up, down": {
+			{page{status: 503}, none, "503 Service Unavailable"},
+			{page{body: pods("a")}, "a", ""},
+			{page{status: 503}, none, "503 Service Unavailable"},
+			{page{body: pods("a")}, none, ""},
+		},
+		"bad keeps being bad though unchanged": {
+			{page{body: "kind: [", etag: "1"}, none, "document 1"},
+			{page{body: "kind: [", etag: "1"}, none, "document 1"},
+		},
+		"the same pod twice": {
+			{page{body: pods("a", "a")}, none, "pod default/a-node-1 is there twice"},
+		},
+		"unchanged by tag": {
+			{page{body: pods("a"), etag: "1"}, "a", ""},
+			{page{body: pods("b"), etag: "1"}, none, ""},
+			{page{body: pods("b"), etag: "2"}, "b", ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var current page
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.ServeHTTP(w, r) }))
+			defer server.Close()
+			out := make(chan pod.Snapshot, 1)
+			h, err := NewHTTP(
+				HTTPConfig{URL: server.URL, NodeName: "node-1", CheckFrequency: time.Minute, Header: http.Header{"X-Key": {"secret"}}},
+				HTTPDeps{Out: out, Client: server.Client(), Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, poll := range polls {
+				current = poll.page
+				err := h.poll(context.Background())
+				if (err == nil) != (poll.reason == "") || (err != nil && !strings.Contains(err.Error(), poll.reason)) {
+					t.Errorf("poll %d: problem %v, want %q", i, err, poll.reason)
+				}
+				if got := current.asked[0].Get("X-Key"); got != "secret" {
+					t.Errorf("poll %d: header %q", i, got)
+				}
+				got := none
+				select {
+				case s := <-out:
+					var names []string
+					for _, p := range s.Pods {
+						names = append(names, strings.TrimSuffix(p.Name, "-node-1"))
+					}
+					got = strings.Join(names, " ")
+				default:
+				}
+				if got != poll.want {
+					t.Errorf("poll %d: sent %q, want %q", i, got, poll.want)
+				}
+			}
+		})
+	}
+}
+
+func TestHTTPPollsRegularly(t *testing.T) {
+	server := httptest.NewServer(&page{body: manifestOf("a", "x")})
+	defer server.Close()
+	out := make(chan pod.Snapshot)
+	h, err := NewHTTP(HTTPConfig{URL: server.URL, NodeName: "node-1", CheckFrequency: time.Millisecond},
+		HTTPDeps{Out: out, Client: server.Client(), Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- h.Run(ctx) }()
+	if s := <-out; len(s.Pods) != 1 || s.Pods[0].Annotations["kubernetes.io/config.source"] != "http" {
+		t.Errorf("pods %v", s.Pods)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
