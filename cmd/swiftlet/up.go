@@ -150,12 +150,16 @@ func (f upFlags) logger(places standalone.Places, terminal bool) (log *slog.Logg
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), closeLog, nil
 }
 
-// stages turns the first signal into the end of the context and the second into haste.
+// stages turns the first signal (a closed terminal is one) into the end of the context and the second into haste.
 func stages(parent context.Context) (ctx context.Context, hurry <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	hurried, released := make(chan struct{}), make(chan struct{})
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A reader of our output that goes away must not end us before we have cleaned up; a
+	// signal that is caught, unlike one that is ignored, is not inherited by containers.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -175,6 +179,7 @@ func stages(parent context.Context) (ctx context.Context, hurry <-chan struct{},
 	}()
 	return ctx, hurried, func() {
 		signal.Stop(signals)
+		signal.Stop(broken)
 		close(released)
 		<-watched
 		cancel()

@@ -239,3 +239,16 @@ func traces(t *testing.T) map[string]string {
 }
 
 var errNotYet = errors.New("not yet")
+
+// fails runs a Supervisor that is expected not to reach its agent.
+func (m *machine) fails() error {
+	m.t.Helper()
+	supervisor, err := New(m.cfg, Deps{
+		Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Runtime: m.cri, Out: m.t.Output(),
+		Agent: func(context.Context, AgentRun) error { m.t.Error("the agent ran"); return nil },
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return supervisor.Run(m.t.Context())
+}

@@ -10,6 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// removeUnmounted removes the folder unless something is mounted in it: what is behind a
+// mount may be anybody's.
+func removeUnmounted(folder string) error {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("read the mount table: %w", err)
+	}
+	if still := mountsBelow(string(table), []string{folder}); len(still) > 0 {
+		return fmt.Errorf("remove %s: %s is still mounted", folder, strings.Join(still, ", "))
+	}
+	return os.RemoveAll(folder)
+}
+
 // unmountBelow unmounts everything below the folders, the innermost first. A mount that
 // is still busy is detached: what keeps it is about to be gone.
 func unmountBelow(folders ...string) error {

@@ -23,8 +23,12 @@ var (
 )
 
 // cleanNetwork takes away the bridge, what hangs on it, and the packet filter's rules.
-func cleanNetwork(pods netip.Prefix, run string, was before) error {
-	return errors.Join(removeLinks(), cleanChains(pods, was), cleanTables(pods, was), restoreForwarding(was), cleanCache(run, was))
+func cleanNetwork(pods netip.Prefix, p Places) error {
+	was, err := readBefore(p.before())
+	if err != nil {
+		return errors.Join(err, removeLinks()) // without it nobody can tell whose rules are whose
+	}
+	return errors.Join(removeLinks(), cleanChains(pods, was), cleanTables(pods, was), restoreForwarding(was), cleanCache(p.run, was))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.

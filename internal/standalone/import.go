@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // imageNames are the annotations by which an OCI layout's index names its images.
@@ -136,7 +138,7 @@ func (s *Supervisor) awaitImages(ctx context.Context, names []string) error {
 			return err
 		}
 		for _, name := range names {
-			known := slices.ContainsFunc(images, func(i *image) bool { return slices.Contains(i.RepoTags, name) })
+			known := slices.ContainsFunc(images, func(i *runtimeapi.Image) bool { return slices.Contains(i.RepoTags, name) })
 			if !known {
 				return fmt.Errorf("the runtime does not show %s", name)
 			}

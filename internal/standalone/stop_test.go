@@ -102,3 +102,77 @@ func signalAll(t *testing.T, program string, s unix.Signal) {
 		t.Fatalf("no process of %s", program)
 	}
 }
+
+// What is mounted in the folder is not ours to delete.
+func TestNothingIsDeletedThroughAMount(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	folder, other := t.TempDir(), t.TempDir()
+	precious := filepath.Join(other, "precious")
+	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	point := filepath.Join(folder, "point")
+	if err := os.Mkdir(point, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(other, point, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeUnmounted(folder); err == nil {
+		t.Error("it was removed")
+	}
+	if !exists(precious) {
+		t.Fatal("a file behind the mount was deleted")
+	}
+	if err := unmountBelow(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeUnmounted(folder); err != nil || exists(folder) || !exists(precious) {
+		t.Errorf("after unmounting: error %v, folder there %v, file there %v", err, exists(folder), exists(precious))
+	}
+}
+
+// A runtime that does not start leaves nothing; one that does not start over running pods
+// leaves them alone.
+func TestRuntimeThatDoesNotStart(t *testing.T) {
+	if !box(t) {
+		return
+	}
+	m := newMachine(t)
+	m.cfg.Keep = true
+	down := m.up(idleAgent)
+	m.runPod("web", 8080)
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.Keep = false
+	killAll(t, "containerd")
+	real := m.cfg.Places.bundle
+	broken := t.TempDir()
+	if err := os.CopyFS(broken, os.DirFS(real)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(broken, "containerd"), []byte("not a program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.Places.bundle = broken
+	if err := m.fails(); err == nil {
+		t.Fatal("it came up with a broken runtime")
+	}
+	if err := get("http://127.0.0.1:8080/healthz"); err != nil {
+		t.Errorf("the pod does not answer any more: %v", err)
+	}
+	m.cfg.Places.bundle = real
+	if err := m.up(idleAgent)(); err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.Places.bundle = broken
+	if err := m.fails(); err == nil {
+		t.Fatal("it came up with a broken runtime")
+	}
+	if exists(m.cfg.Places.run) {
+		t.Errorf("%s is left", m.cfg.Places.run)
+	}
+}

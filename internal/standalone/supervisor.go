@@ -29,8 +29,6 @@ type Config struct {
 	Keep bool
 }
 
-type image = runtimeapi.Image
-
 // Runtime is the part of CRI that bringing up and taking down needs.
 type Runtime interface {
 	Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error)
@@ -106,7 +104,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	runtime := &containerd{places: s.cfg.Places, log: s.deps.Log, clock: s.deps.Clock}
 	if err := runtime.begin(ctx, configChanged); err != nil {
-		return err
+		if len(s.shims()) > 0 {
+			return err // pods of an earlier instance run: they are not to pay for it
+		}
+		return errors.Join(err, s.tearDown(nil))
 	}
 	watching, unwatch := context.WithCancel(context.Background())
 	watched := make(chan struct{})

@@ -14,6 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// step is one kind of thing to take away.
+type step struct {
+	name string
+	run  func() error
+}
+
 // lastChance is how long the runtime gets to end pods once the user is in a hurry; then
 // their processes are killed behind its back.
 const lastChance = 10 * time.Second
@@ -21,29 +27,24 @@ const lastChance = 10 * time.Second
 // tearDown leaves nothing behind but what is below the root folder. Each step cleans one
 // kind of thing and does not rely on the steps before: after a crash, or where one of
 // them failed, the later ones sweep up. settle ends the watch over the runtime, so that
-// nobody starts it again.
+// nobody starts it again; it is nil where the runtime never came up.
 func (s *Supervisor) tearDown(settle func() *process) error {
 	p := s.cfg.Places
-	was, err := readBefore(p.before())
-	if err != nil {
-		return err
-	}
-	steps := []struct {
-		name string
-		run  func() error
-	}{
-		{"stop the pods", s.endPods},
-		{"stop the runtime", func() error {
+	var steps []step
+	if settle != nil {
+		steps = append(steps, step{"stop the pods", s.endPods}, step{"stop the runtime", func() error {
 			runtime := settle()
 			defer runtime.close()
 			return runtime.stop(context.Background(), runtimeGrace)
-		}},
+		}})
+	}
+	steps = append(steps, []step{
 		{"end the shims", s.killShims},
 		{"remove the cgroups", s.removeCgroups},
 		{"unmount", func() error { return unmountBelow(p.run, p.root) }},
-		{"clean the network", func() error { return cleanNetwork(s.cfg.PodCIDR, p.run, was) }},
-		{"remove the run folder", func() error { return os.RemoveAll(p.run) }},
-	}
+		{"clean the network", func() error { return cleanNetwork(s.cfg.PodCIDR, p) }},
+		{"remove the run folder", func() error { return removeUnmounted(p.run) }},
+	}...)
 	var problems []error
 	for _, step := range steps {
 		began := s.deps.Clock.Now()
@@ -90,28 +91,31 @@ func (s *Supervisor) removeCgroups() error {
 	return removeCgroups()
 }
 
-// killShims ends the shims that serve our containerd, by their command line: a shim whose
-// pod was removed has gone by itself.
+// killShims ends the shims that are left: one whose pod was removed has gone by itself.
 func (s *Supervisor) killShims() error {
-	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return err
-	}
-	for _, file := range commands {
-		content, err := os.ReadFile(file)
-		if err != nil || !isShim(strings.Split(string(content), "\x00"), s.cfg.Places.Socket()) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil {
-			continue
-		}
+	for _, pid := range s.shims() {
 		s.deps.Log.Warn("killing a shim that was left over", "pid", pid)
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("kill shim %d: %w", pid, err)
 		}
 	}
 	return nil
+}
+
+// shims finds the shims that serve our containerd, by their command line.
+func (s *Supervisor) shims() []int {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var found []int
+	for _, file := range commands {
+		content, err := os.ReadFile(file)
+		if err != nil || !isShim(strings.Split(string(content), "\x00"), s.cfg.Places.Socket()) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
 }
 
 func isShim(args []string, socket string) bool {

@@ -1,9 +1,7 @@
 package standalone
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/utils/clock"
 )
 
 func TestStopLeavesNothing(t *testing.T) {
@@ -136,14 +133,7 @@ func TestSecondInstanceIsRefused(t *testing.T) {
 	}
 	m := newMachine(t)
 	down := m.up(idleAgent)
-	second, err := New(m.cfg, Deps{
-		Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Runtime: m.cri, Out: t.Output(),
-		Agent: func(context.Context, AgentRun) error { t.Error("the second agent ran"); return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = second.Run(t.Context())
+	err := m.fails()
 	if want := fmt.Sprintf("process %d", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want an error that names %q", err, want)
 	}
