@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures"
-	"k8s.io/component-helpers/nodedeclaredfeatures/features"
 )
 
 // gates adapts Config.Gate.
@@ -26,7 +25,7 @@ func (n *Node) fillDeclared(_ context.Context, node *v1.Node) error {
 		return fmt.Errorf("parse own version: %w", err)
 	}
 	f := n.runtime.status.GetFeatures()
-	node.Status.DeclaredFeatures = nodedeclaredfeatures.New(features.AllFeatures).DiscoverNodeFeatures(
+	node.Status.DeclaredFeatures = nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(
 		&nodedeclaredfeatures.NodeConfiguration{
 			FeatureGates: gates(n.cfg.Gate),
 			Version:      v,

@@ -1,0 +1,65 @@
+package admit
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// AppArmor rejects pods that ask for confinement which this machine cannot give. A pod
+// that ran before is not asked again: its profile was in force then.
+func AppArmor(enabled bool) Check {
+	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+		if p.Status.Phase != "" && p.Status.Phase != v1.PodPending || !confined(p) {
+			return OK
+		}
+		if !enabled {
+			return Reject("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+		}
+		if err := namedProfiles(p); err != nil {
+			return Reject("AppArmor", "Cannot enforce AppArmor: %v", err)
+		}
+		return OK
+	}
+}
+
+// profiles yields the pod's and each container's profile, where there is one.
+func profiles(p *v1.Pod) []*v1.AppArmorProfile {
+	var all []*v1.AppArmorProfile
+	if sc := p.Spec.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
+		all = append(all, sc.AppArmorProfile)
+	}
+	for c := range pod.Containers(p) {
+		if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
+			all = append(all, sc.AppArmorProfile)
+		}
+	}
+	return all
+}
+
+func confined(p *v1.Pod) bool {
+	for _, profile := range profiles(p) {
+		if profile.Type != v1.AppArmorProfileTypeUnconfined {
+			return true
+		}
+	}
+	for key, value := range p.Annotations {
+		if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && value != v1.DeprecatedAppArmorBetaProfileNameUnconfined {
+			return true
+		}
+	}
+	return false
+}
+
+func namedProfiles(p *v1.Pod) error {
+	for _, profile := range profiles(p) {
+		if profile.Type == v1.AppArmorProfileTypeLocalhost &&
+			(profile.LocalhostProfile == nil || strings.TrimSpace(*profile.LocalhostProfile) == "") {
+			return fmt.Errorf("invalid empty AppArmor profile name: %q", profile)
+		}
+	}
+	return nil
+}

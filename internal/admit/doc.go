@@ -1,0 +1,9 @@
+// Package admit answers one question: may this pod run here? An ordered list of checks is
+// asked, each a small function in a file of its own, and the first that objects decides.
+// Reasons and messages are those of the reference kubelet; schedulers, controllers and
+// people look for them.
+//
+// Checks hold no state. What they need to know comes with the pod or through the
+// functions that they are made with, so that others (eviction, shutdown, allocation of
+// devices) add their own without this package knowing of them.
+package admit

@@ -1,0 +1,53 @@
+package admit
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-helpers/nodedeclaredfeatures"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// PodLevelResources rejects pods with resources of their own where that is switched off,
+// because they would run without the bounds they ask for.
+func PodLevelResources(enabled bool) Check {
+	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+		if enabled || !resourcehelper.IsPodLevelResourcesSet(p) {
+			return OK
+		}
+		return Reject("PodLevelResourcesNotSupported", "PodLevelResources feature gate is disabled")
+	}
+}
+
+// DeclaredFeatures rejects pods that need a feature which the node does not declare.
+func DeclaredFeatures(ownVersion string, node func() (*v1.Node, error)) (Check, error) {
+	v, err := version.ParseSemantic(ownVersion)
+	if err != nil {
+		return nil, fmt.Errorf("check declared features: own version: %w", err)
+	}
+	framework := nodedeclaredfeatures.DefaultFramework
+	const reason = "PodFeatureUnsupported"
+	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+		required, err := framework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &p.Spec, Status: &p.Status}, v)
+		if err != nil {
+			return Reject(reason, "Failed to infer pod's feature requirements: %v", err)
+		}
+		if required.IsEmpty() {
+			return OK
+		}
+		here, err := node()
+		if err != nil {
+			return Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
+		}
+		result, err := framework.MatchNode(required, here)
+		if err != nil {
+			return Reject(reason, "Failed to match pod's feature requirements against the node: %v", err)
+		}
+		if !result.IsMatch {
+			return Reject(reason, "Pod requires node features that are not available: %s", strings.Join(result.UnsatisfiedRequirements, ", "))
+		}
+		return OK
+	}, nil
+}

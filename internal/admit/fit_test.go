@@ -1,0 +1,180 @@
+package admit
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+)
+
+func testNode() *v1.Node {
+	node := &v1.Node{}
+	node.Name = "node-1"
+	node.Labels = map[string]string{"disk": "ssd"}
+	node.Status.Allocatable = amounts("cpu", "2", "memory", "1Gi", "ephemeral-storage", "10Gi", "pods", "3", "x.com/gpu", "1", "hugepages-2Mi", "4Mi")
+	return node
+}
+
+func known(node *v1.Node) NodeSource {
+	return NodeSource{Known: func() (*v1.Node, error) { return node, nil }}
+}
+
+func port(hostPort int32, change ...func(*v1.ContainerPort)) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		cp := v1.ContainerPort{ContainerPort: 1, HostPort: hostPort}
+		for _, c := range change {
+			c(&cp)
+		}
+		p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, cp)
+	}
+}
+
+const (
+	wrongAffinity = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+	wrongPorts    = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+)
+
+func TestFit(t *testing.T) {
+	udp := func(p *v1.ContainerPort) { p.Protocol = v1.ProtocolUDP }
+	ip := func(ip string) func(*v1.ContainerPort) { return func(p *v1.ContainerPort) { p.HostIP = ip } }
+	selector := func(key, value string) func(*v1.Pod) {
+		return func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{key: value} }
+	}
+	taint := func(effect v1.TaintEffect) func(*v1.Node) {
+		return func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "k", Effect: effect}} }
+	}
+	none := func(*v1.Node) {}
+	for name, c := range map[string]struct {
+		node            func(*v1.Node)
+		pod             *v1.Pod
+		others          []*v1.Pod
+		reason, message string
+	}{
+		"empty": {none, newPod(), nil, "", ""},
+		"just fits": {none, newPod(requests("cpu", "500m", "memory", "512Mi")),
+			[]*v1.Pod{newPod(requests("cpu", "1500m", "memory", "512Mi"))}, "", ""},
+		"too many pods": {none, newPod(), []*v1.Pod{newPod(), newPod(), newPod()},
+			"OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"},
+		"cpu": {none, newPod(requests("cpu", "600m")), []*v1.Pod{newPod(requests("cpu", "1500m"))},
+			"OutOfcpu", "Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000"},
+		"memory": {none, newPod(requests("cpu", "1", "memory", "2Gi")), nil,
+			"OutOfmemory", "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824"},
+		"disk": {none, newPod(requests("ephemeral-storage", "11Gi")), nil,
+			"OutOfephemeral-storage", "Node didn't have enough resource: ephemeral-storage, requested: 11811160064, used: 0, capacity: 10737418240"},
+		"extended": {none, newPod(requests("x.com/gpu", "1")), []*v1.Pod{newPod(requests("x.com/gpu", "1"))},
+			"OutOfx.com/gpu", "Node didn't have enough resource: x.com/gpu, requested: 1, used: 1, capacity: 1"},
+		"extended of the cluster": {none, newPod(requests("x.com/licence", "1")), nil, "", ""},
+		"extended by claim": {none, newPod(requests("x.com/gpu", "5"), func(p *v1.Pod) {
+			p.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{RequestMappings: []v1.ContainerExtendedResourceRequest{
+				{ContainerName: "c", ResourceName: "x.com/gpu"}}}
+		}), nil, "", ""},
+		"huge pages that are not there": {none, newPod(requests("hugepages-1Gi", "1Gi")), nil,
+			"OutOfhugepages-1Gi", "Node didn't have enough resource: hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0"},
+		"nothing requested on a full node": {none, newPod(), []*v1.Pod{newPod(requests("cpu", "3"))}, "", ""},
+		"cpu is told before affinity": {none, newPod(requests("cpu", "3"), selector("disk", "hdd")), nil,
+			"OutOfcpu", "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000"},
+
+		"selector":       {none, newPod(selector("disk", "ssd")), nil, "", ""},
+		"wrong selector": {none, newPod(selector("disk", "hdd")), nil, "NodeAffinity", wrongAffinity},
+		"wrong name": {none, newPod(func(p *v1.Pod) { p.Spec.NodeName = "node-2" }), nil,
+			"NodeName", "Predicate NodeName failed: node(s) didn't match the requested node name"},
+		"own name": {none, newPod(func(p *v1.Pod) { p.Spec.NodeName = "node-1" }), nil, "", ""},
+
+		"port taken":              {none, newPod(port(80)), []*v1.Pod{newPod(port(80))}, "NodePorts", wrongPorts},
+		"port of other protocol":  {none, newPod(port(80)), []*v1.Pod{newPod(port(80, udp))}, "", ""},
+		"port on other addresses": {none, newPod(port(80, ip("10.0.0.1"))), []*v1.Pod{newPod(port(80, ip("10.0.0.2")))}, "", ""},
+		"port on any address":     {none, newPod(port(80, ip("10.0.0.1"))), []*v1.Pod{newPod(port(80))}, "NodePorts", wrongPorts},
+		"port of a sidecar": {none, newPod(port(80)), []*v1.Pod{newPod(func(p *v1.Pod) {
+			always := v1.ContainerRestartPolicyAlways
+			p.Spec.InitContainers = []v1.Container{{RestartPolicy: &always, Ports: []v1.ContainerPort{{HostPort: 80}}}}
+		})}, "NodePorts", wrongPorts},
+		"port of an init container": {none, newPod(port(80)), []*v1.Pod{newPod(func(p *v1.Pod) {
+			p.Spec.InitContainers = []v1.Container{{Ports: []v1.ContainerPort{{HostPort: 80}}}}
+		})}, "", ""},
+
+		"taint": {taint(v1.TaintEffectNoExecute), newPod(), nil,
+			"TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
+		"taint for the scheduler": {taint(v1.TaintEffectNoSchedule), newPod(), nil, "", ""},
+		"taint and static pod":    {taint(v1.TaintEffectNoExecute), newPod(static), nil, "", ""},
+		"taint tolerated": {taint(v1.TaintEffectNoExecute), newPod(func(p *v1.Pod) {
+			p.Spec.Tolerations = []v1.Toleration{{Key: "k", Operator: v1.TolerationOpExists}}
+		}), nil, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := testNode()
+			c.node(node)
+			before := c.pod.DeepCopy()
+			want := Verdict{Admit: c.reason == "", Reason: c.reason, Message: c.message}
+			if diff := cmp.Diff(want, Fit(known(node), nil)(c.pod, c.others)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(before, c.pod); diff != "" {
+				t.Errorf("the pod was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestFitAsksAgainAboutLabels(t *testing.T) {
+	fresh := testNode()
+	fresh.Labels["zone"] = "a"
+	asked := 0
+	source := known(testNode())
+	source.Fresh = func() (*v1.Node, error) { asked++; return fresh, nil }
+	inZone := newPod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "a"} })
+	if got := Fit(source, nil)(inZone, nil); got != OK || asked != 1 {
+		t.Errorf("%+v after %d questions", got, asked)
+	}
+	elsewhere := newPod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "b"} })
+	if got := Fit(source, nil)(elsewhere, nil); got.Reason != "NodeAffinity" || asked != 2 {
+		t.Errorf("%+v after %d questions", got, asked)
+	}
+	// Where labels cannot help, the API server is left alone.
+	if got := Fit(source, nil)(newPod(requests("cpu", "9")), nil); got.Reason != "OutOfcpu" || asked != 2 {
+		t.Errorf("%+v after %d questions", got, asked)
+	}
+	source.Fresh = func() (*v1.Node, error) { return nil, errors.New("away") }
+	if got := Fit(source, nil)(inZone, nil); got.Reason != "NodeAffinity" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFitWithoutNode(t *testing.T) {
+	check := Fit(NodeSource{Known: func() (*v1.Node, error) { return nil, errors.New("x") }}, nil)
+	want := Verdict{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
+	if diff := cmp.Diff(want, check(newPod(), nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFitPreempts(t *testing.T) {
+	hdd := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "hdd"} }
+	others := []*v1.Pod{newPod(requests("cpu", "1500m"))}
+	for name, c := range map[string]struct {
+		pod    *v1.Pod
+		err    error
+		asked  bool
+		reason string
+	}{
+		"critical":           {newPod(requests("cpu", "1"), static), nil, true, ""},
+		"not critical":       {newPod(requests("cpu", "1")), nil, false, "OutOfcpu"},
+		"nothing to preempt": {newPod(requests("cpu", "1"), static), errors.New("no victims"), true, "UnexpectedAdmissionError"},
+		"would not help":     {newPod(requests("cpu", "1"), static, hdd), nil, false, "NodeAffinity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lacking []Shortage
+			check := Fit(known(testNode()), func(_ *v1.Pod, _ []*v1.Pod, l []Shortage) error {
+				lacking = l
+				return c.err
+			})
+			got := check(c.pod, others)
+			if got.Reason != c.reason || got.Admit != (c.reason == "") || (lacking != nil) != c.asked {
+				t.Errorf("%+v, preempting for %v", got, lacking)
+			}
+			if c.asked && lacking[0].Missing() != 500 {
+				t.Errorf("%d is missing, want 500", lacking[0].Missing())
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package admit
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-helpers/node/util/sysctl"
+)
+
+// safeSysctls are namespaced and harm no other pod, from the given kernel on.
+var safeSysctls = []struct{ name, kernel string }{
+	{"kernel.shm_rmid_forced", ""},
+	{"net.ipv4.ip_local_port_range", ""},
+	{"net.ipv4.tcp_syncookies", ""},
+	{"net.ipv4.ping_group_range", ""},
+	{"net.ipv4.ip_unprivileged_port_start", ""},
+	{"net.ipv4.ip_local_reserved_ports", "3.16"},
+	{"net.ipv4.tcp_keepalive_time", "4.5"},
+	{"net.ipv4.tcp_fin_timeout", "4.6"},
+	{"net.ipv4.tcp_keepalive_intvl", "4.5"},
+	{"net.ipv4.tcp_keepalive_probes", "4.5"},
+	{"net.ipv4.tcp_rmem", "4.15"},
+	{"net.ipv4.tcp_wmem", "4.15"},
+	{"net.ipv4.tcp_slow_start_after_idle", "4.15"},
+	{"net.ipv4.tcp_notsent_lowat", "4.6"},
+}
+
+// sysctlPattern is a name, with dots or slashes between its parts, that may end in "*".
+var sysctlPattern = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]$`)
+
+const sysctlMaxLength = 253
+
+// allowedSysctl is a name, or a prefix, that pods may set if the namespace is their own.
+type allowedSysctl struct {
+	name      string
+	prefix    bool
+	namespace sysctl.Namespace
+}
+
+// Sysctls rejects pods that would set kernel parameters other than the safe ones of this
+// kernel and those that the administrator allows (names, or prefixes ending in "*").
+func Sysctls(kernel string, allowed []string) (Check, error) {
+	var list []allowedSysctl
+	for _, pattern := range append(safeOn(kernel), allowed...) {
+		if len(pattern) > sysctlMaxLength || !sysctlPattern.MatchString(pattern) {
+			return nil, fmt.Errorf("allow sysctls: %q is no sysctl or pattern", pattern)
+		}
+		namespace, name, prefix := sysctl.GetNamespace(pattern)
+		if namespace == sysctl.UnknownNamespace {
+			return nil, fmt.Errorf("allow sysctls: %q is not known to be namespaced", name)
+		}
+		list = append(list, allowedSysctl{name, prefix, namespace})
+	}
+	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+		if p.Spec.SecurityContext == nil {
+			return OK
+		}
+		for _, s := range p.Spec.SecurityContext.Sysctls {
+			if err := checkSysctl(list, sysctl.NormalizeName(s.Name), p); err != nil {
+				return Reject("SysctlForbidden", "forbidden sysctl: %v", err)
+			}
+		}
+		return OK
+	}, nil
+}
+
+// safeOn lists what is safe on the kernel; of one whose version cannot be read, only what
+// always was.
+func safeOn(kernel string) []string {
+	running, _ := version.ParseGeneric(kernel)
+	var names []string
+	for _, s := range safeSysctls {
+		if s.kernel == "" || running != nil && running.AtLeast(version.MustParseGeneric(s.kernel)) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+func checkSysctl(list []allowedSysctl, name string, p *v1.Pod) error {
+	host := map[sysctl.Namespace]bool{
+		sysctl.IPCNamespace:  p.Spec.HostIPC,
+		sysctl.NetNamespace:  p.Spec.HostNetwork,
+		sysctl.UserNamespace: p.Spec.HostUsers == nil || *p.Spec.HostUsers,
+	}
+	for _, a := range list {
+		if a.name == name || a.prefix && strings.HasPrefix(name, a.name) {
+			if host[a.namespace] {
+				return fmt.Errorf("%q not allowed with host %s enabled", name, a.namespace)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%q not allowlisted", name)
+}
