@@ -66,7 +66,8 @@ func (r *Runtime) containerSecurity(in Input) (*runtimeapi.LinuxContainerSecurit
 		NoNewPrivs:               sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		Seccomp:                  seccomp,
 		Apparmor:                 appArmor,
-		ApparmorProfile:          appArmorName,
+		//lint:ignore SA1019 older runtimes read only this form
+		ApparmorProfile: appArmorName,
 	}
 	if sc.RunAsUser == nil {
 		security.RunAsUser, security.RunAsUsername = in.ImageUser.asUser()
