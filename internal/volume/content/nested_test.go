@@ -1,0 +1,34 @@
+package content
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+func TestNestedPaths(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		mounts map[string]string // path → volume
+		want   []string
+	}{
+		{"alone", map[string]string{"/a": "vol"}, nil},
+		{"inside", map[string]string{"/a": "vol", "/a/x": "other"}, []string{"x"}},
+		{"deep inside", map[string]string{"/a": "vol", "/a/x/y": "other"}, []string{"x/y"}},
+		{"inside the inner", map[string]string{"/a": "vol", "/a/x": "other", "/a/x/y": "third"}, []string{"x"}},
+		{"same prefix", map[string]string{"/a": "vol", "/ab": "other", "/a/x": "o2", "/a/x-y": "o3"}, []string{"x", "x-y"}},
+		{"climbing", map[string]string{"/a": "vol", "/a/../../../etc": "other"}, nil},
+		{"above", map[string]string{"/a/b": "vol", "/a": "other"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			container := &v1.Container{}
+			for path, volume := range c.mounts {
+				container.VolumeMounts = append(container.VolumeMounts, v1.VolumeMount{Name: volume, MountPath: path})
+			}
+			if got := nestedPaths(container, "vol"); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
