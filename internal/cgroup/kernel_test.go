@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -46,6 +48,22 @@ func kernelTree(t *testing.T) *Tree {
 		t.Fatal(err)
 	}
 	return tree
+}
+
+// runc and we must mean the same directories by the same group.
+func TestKernelPathsAreRuncs(t *testing.T) {
+	h, err := Detect()
+	if err != nil {
+		t.Skipf("no cgroups: %v", err)
+	}
+	const group = "/kubepods/burstable/podx"
+	m, err := manager.New(&cgroups.Cgroup{Path: group, Resources: &cgroups.Resources{SkipDevices: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m.GetPaths(), h.dirs(group)); diff != "" {
+		t.Errorf("(-runc's +ours):\n%s", diff)
+	}
 }
 
 // file reads a kernel file of a group; v1 and v2 name it "controller/file" and "file".

@@ -149,7 +149,8 @@ func (n *Node) fillMachine(_ context.Context, node *v1.Node) error {
 	info.OperatingSystem = runtime.GOOS
 	info.Architecture = runtime.GOARCH
 	info.KubeletVersion = n.cfg.Version
-	info.KubeProxyVersion = "" //nolint:staticcheck // cleared where an older kubelet set it
+	//lint:ignore SA1019 it is cleared where an older kubelet has set it
+	info.KubeProxyVersion = ""
 	info.RunningInUserNamespace = &m.UserNamespace
 	info.Swap = nil
 	if m.SwapBytes > 0 {

@@ -129,6 +129,8 @@ type Node struct {
 	// current is the Node as the API server is last known to have it, or in standalone
 	// mode as it would be.
 	current *v1.Node
+	// noNetwork is why pods cannot be given addresses, as of the last look at the runtime.
+	noNetwork error
 	// registered is closed when the API server has the Node.
 	registered chan struct{}
 }
@@ -156,6 +158,7 @@ func New(cfg Config, deps Deps) (*Node, error) {
 		poke:       make(chan struct{}, 1),
 		registered: make(chan struct{}),
 	}
+	n.noNetwork = n.runtime.networkNotReady()
 	n.steps = n.fillSteps()
 	disk, err := diskSize(cfg.RootDir)
 	if err != nil {
@@ -217,6 +220,13 @@ func (n *Node) HostIPs() []net.IP {
 		n.log.Warn("host addresses are not known", "err", err)
 	}
 	return hostIPs(addresses)
+}
+
+// NetworkReady says why pods cannot be given addresses yet; nil when they can.
+func (n *Node) NetworkReady() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.noNetwork
 }
 
 // Registered is closed once the API server has the Node.

@@ -62,6 +62,9 @@ func (n *Node) keepStatus(ctx context.Context) {
 func (n *Node) lookAtRuntime(ctx context.Context) {
 	was := n.runtime.failingSince
 	err := n.runtime.look(ctx, n.deps.Runtime, n.deps.Clock.Now())
+	n.mu.Lock()
+	n.noNetwork = n.runtime.networkNotReady()
+	n.mu.Unlock()
 	switch {
 	case err != nil && was.IsZero():
 		n.log.Error("container runtime does not answer", "err", err)
