@@ -13,8 +13,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// EnvSources is where the values of environment variables come from.
-type EnvSources interface {
+// Sources is where the values of environment variables come from.
+type Sources interface {
 	// ConfigMap and Secret fail with the API's NotFound error where there is none.
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
@@ -22,7 +22,7 @@ type EnvSources interface {
 	Services() (services []*v1.Service, synced bool)
 }
 
-// EnvInput is what a container's environment is made from, beside EnvSources.
+// EnvInput is what a container's environment is made from, beside Sources.
 type EnvInput struct {
 	Pod       *v1.Pod
 	Container *v1.Container
@@ -38,7 +38,7 @@ type EnvInput struct {
 // Environment resolves a container's variables: those of whole objects, then its own in
 // the order declared, then those that name the cluster's services. Own variables may refer
 // to earlier ones and to services. Its errors have the reason CreateContainerConfigError.
-func Environment(ctx context.Context, in EnvInput, from EnvSources) ([]EnvVar, error) {
+func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, error) {
 	services, err := serviceEnvs(in.Pod, from)
 	if err != nil {
 		return nil, failed(ReasonContainerConfig, err)
@@ -77,7 +77,7 @@ func Environment(ctx context.Context, in EnvInput, from EnvSources) ([]EnvVar, e
 // environment is one container's environment in the making.
 type environment struct {
 	in         EnvInput
-	from       EnvSources
+	from       Sources
 	order      []string // names as they first appeared
 	values     map[string]string
 	services   map[string]string
@@ -205,7 +205,7 @@ var errServicesUnread = errors.New("services have not yet been read at least onc
 
 // serviceEnvs are the variables that name services: always the API server's, and those of
 // the pod's namespace unless the pod wants none.
-func serviceEnvs(p *v1.Pod, from EnvSources) ([]EnvVar, error) {
+func serviceEnvs(p *v1.Pod, from Sources) ([]EnvVar, error) {
 	if p.Spec.EnableServiceLinks == nil {
 		return nil, errors.New("nil pod.spec.enableServiceLinks encountered, cannot construct envvars")
 	}

@@ -168,7 +168,7 @@ func nameTerminationLog(config *runtimeapi.ContainerConfig) {
 	}
 }
 
-func goldenSources() EnvSources {
+func goldenSources() Sources {
 	service := func(namespace, name, ip, port string, number int32) *v1.Service {
 		s := &v1.Service{}
 		s.Namespace, s.Name, s.Spec.ClusterIP = namespace, name, ip

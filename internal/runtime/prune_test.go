@@ -63,11 +63,11 @@ func TestPrune(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var containers, sandboxes []string
-			cs, ss := Prune(c.o, c.keep)
-			for _, x := range cs {
+			pruned := Prune(c.o, c.keep)
+			for _, x := range pruned.Containers {
 				containers = append(containers, x.ID)
 			}
-			for _, x := range ss {
+			for _, x := range pruned.Sandboxes {
 				sandboxes = append(sandboxes, x.ID)
 			}
 			expect(t, "containers", c.containers, containers)
