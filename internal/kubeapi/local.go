@@ -62,8 +62,8 @@ func (l *Local) OnChange(f func(kind, namespace, name string)) {
 func (l *Local) SetObjects(configMaps []*v1.ConfigMap, secrets []*v1.Secret) {
 	l.mu.Lock()
 	var changed []change
-	l.configMaps, changed = replace("ConfigMap", l.configMaps, configMaps, changed)
-	l.secrets, changed = replace("Secret", l.secrets, secrets, changed)
+	l.configMaps, changed = replace(KindConfigMap, l.configMaps, configMaps, changed)
+	l.secrets, changed = replace(KindSecret, l.secrets, secrets, changed)
 	listeners := l.listeners
 	l.mu.Unlock()
 	for _, c := range changed {

@@ -18,14 +18,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 )
 
 var (
-	pods     = schema.GroupResource{Resource: "pods"}
-	errDown  = errors.New("connection refused")
-	errGone  = apierrors.NewNotFound(pods, "a")
-	errOther = apierrors.NewConflict(pods, "a", errors.New("Precondition failed: UID in precondition: a, UID in object meta: b"))
+	pods    = schema.GroupResource{Resource: "pods"}
+	errDown = errors.New("connection refused")
+	errGone = apierrors.NewNotFound(pods, "a")
+	// As the API server v1.37 words them, for a patch and for a delete.
+	errOther = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a",
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "a", "field is immutable")})
+	errPrecondition = apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (a) does not match the UID in record (b)"))
 )
 
 // server is an API server as far as the publisher can tell. Its log reads
@@ -313,6 +317,16 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 		b.Finish(deleted(aPod("a")))
 		time.Sleep(time.Minute)
 		b.expect("a a Succeeded, delete a a")
+	})
+}
+
+func TestDeleteOfAnotherPodIsNotTriedAgain(t *testing.T) {
+	run(t, func(b *bench) {
+		b.server.fail(nil, errPrecondition)
+		b.Set(aPod("a"), phase(v1.PodSucceeded))
+		b.Finish(deleted(aPod("a")))
+		time.Sleep(time.Minute)
+		b.expect("a a Succeeded")
 	})
 }
 

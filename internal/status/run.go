@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
@@ -174,13 +176,23 @@ func (p *Publisher) backoff(failures int) time.Duration {
 	return wait/2 + time.Duration(p.jitter()*float64(wait/2))
 }
 
-// isGone: there is no pod of this name, or it is another pod by now.
+// isGone: there is no pod of this name, or it is another pod by now. A patch says the
+// latter with "metadata.uid is immutable", a delete with a failed precondition.
 func isGone(err error) bool {
-	if apierrors.IsNotFound(err) {
+	var answer apierrors.APIStatus
+	switch {
+	case apierrors.IsNotFound(err):
 		return true
+	case !errors.As(err, &answer):
+		return false
+	case apierrors.IsConflict(err):
+		return strings.Contains(answer.Status().Message, "UID")
+	case apierrors.IsInvalid(err) && answer.Status().Details != nil:
+		return slices.ContainsFunc(answer.Status().Details.Causes, func(c metav1.StatusCause) bool {
+			return c.Field == "metadata.uid"
+		})
 	}
-	mentionsUID := strings.Contains(strings.ToLower(err.Error()), "uid")
-	return mentionsUID && (apierrors.IsConflict(err) || apierrors.IsInvalid(err))
+	return false
 }
 
 // isOutage: the failure is the server's or the network's, not the pod's.
