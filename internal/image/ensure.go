@@ -23,27 +23,44 @@ type request struct {
 	sandbox    *runtimeapi.PodSandboxConfig
 }
 
-// Ensure returns the runtime's reference to the container's image, which is pulled first
-// if need be. It blocks for as long as that takes. Every error but that of ctx is an
-// *Error, and the user has been told of it.
-func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
-	ref, err := p.ensure(ctx, of, c, sandbox)
-	if err == nil {
-		return ref, nil
-	}
-	if ctx.Err() != nil {
-		return "", fmt.Errorf("ensure image %s: %w", c.Image, ctx.Err())
-	}
-	p.warn(of, c, "Failed", "Error: %s", err.Reason)
-	return "", err
+// Image is an image that is there.
+type Image struct {
+	// Ref is the runtime's own reference to it.
+	Ref string
+	// UID or User is whom it wants to run as, where it says.
+	UID  *int64
+	User string
 }
 
-func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (string, *Error) {
+func imageOf(ref string, i *runtimeapi.Image) Image {
+	found := Image{Ref: ref, User: i.GetUsername()}
+	if i.GetUid() != nil {
+		found.UID = &i.Uid.Value
+	}
+	return found
+}
+
+// Ensure returns the container's image as the runtime has it, which is pulled first if
+// need be. It blocks for as long as that takes. Every error but that of ctx is an
+// *Error, and the user has been told of it.
+func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, error) {
+	found, err := p.ensure(ctx, of, c, sandbox)
+	if err == nil {
+		return found, nil
+	}
+	if ctx.Err() != nil {
+		return Image{}, fmt.Errorf("ensure image %s: %w", c.Image, ctx.Err())
+	}
+	p.warn(of, c, "Failed", "Error: %s", err.Reason)
+	return Image{}, err
+}
+
+func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, *Error) {
 	repository, name, tag, err := parseName(c.Image)
 	if err != nil {
 		message := fmt.Sprintf("Failed to apply default image tag %q: %v", c.Image, err)
 		p.warn(of, c, "InspectFailed", "%s", message)
-		return "", &Error{Reason: ReasonInvalidName, Message: message, Err: err}
+		return Image{}, &Error{Reason: ReasonInvalidName, Message: message, Err: err}
 	}
 	r := request{
 		p: of, c: c, repository: repository, policy: policyOf(c, tag), sandbox: sandbox,
@@ -54,46 +71,46 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		if err != nil {
 			message := fmt.Sprintf("Failed to inspect image %q: %s", name, cri.Text(err))
 			p.warn(of, c, "InspectFailed", "%s", message)
-			return "", &Error{Reason: ReasonInspect, Message: message, Err: err}
+			return Image{}, &Error{Reason: ReasonInspect, Message: message, Err: err}
 		}
 		if present != nil {
 			p.tell(of, c, "Pulled", "Container image %q already present on machine and can be accessed by the pod", c.Image)
-			return present.Id, nil
+			return imageOf(present.Id, present), nil
 		}
 	}
 	if r.policy == v1.PullNever {
 		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image)
 		p.warn(of, c, "ErrImageNeverPull", "%s", message)
-		return "", &Error{Reason: ReasonNeverPull, Message: message}
+		return Image{}, &Error{Reason: ReasonNeverPull, Message: message}
 	}
 	return p.pull(ctx, r)
 }
 
 // pull fetches the image unless it failed a short while ago.
-func (p *Puller) pull(ctx context.Context, r request) (string, *Error) {
+func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 	key := string(r.p.UID) + "_" + r.c.Image
 	if left, before := p.backoff.left(key); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.c.Image)
 		p.tell(r.p, r.c, "BackOff", "%s", message)
-		return "", &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
+		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
 	}
 	auths, err := p.credentials(ctx, r.p, r.repository)
 	if err != nil {
-		return "", p.pullFailed(r, key, fmt.Errorf("find credentials: %w", err))
+		return Image{}, p.pullFailed(r, key, fmt.Errorf("find credentials: %w", err))
 	}
 	p.tell(r.p, r.c, "Pulling", "Pulling image %q", r.c.Image)
 	asked := p.clock.Now()
 	got, err := p.share(ctx, r, auths)
 	if err != nil {
 		if ctx.Err() != nil { // nobody wants it any more: no failure of the image's
-			return "", &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
+			return Image{}, &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
 		}
-		return "", p.pullFailed(r, key, err)
+		return Image{}, p.pullFailed(r, key, err)
 	}
 	p.backoff.succeed(key)
 	p.tell(r.p, r.c, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
 		r.c.Image, got.took.Truncate(time.Millisecond), p.clock.Since(asked).Truncate(time.Millisecond), got.size)
-	return got.ref, nil
+	return got.image, nil
 }
 
 // pullFailed classes a failed pull, tells the user, and holds the next one back.

@@ -69,7 +69,8 @@ func aPod(uid, image string, policy v1.PullPolicy) *v1.Pod {
 }
 
 func (b *bench) ensure(p *v1.Pod) (string, error) {
-	return b.Ensure(context.Background(), p, &p.Spec.Containers[0], nil)
+	found, err := b.Ensure(context.Background(), p, &p.Spec.Containers[0], nil)
+	return found.Ref, err
 }
 
 func TestPolicies(t *testing.T) {

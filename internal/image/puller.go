@@ -95,7 +95,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 
 // result is a pull that went well.
 type result struct {
-	ref  string
-	size uint64
-	took time.Duration
+	image Image
+	size  uint64
+	took  time.Duration
 }

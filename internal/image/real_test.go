@@ -57,11 +57,11 @@ func TestRealRuntime(t *testing.T) {
 	} {
 		seen.seen = nil
 		of := aPod("u", test.image, test.policy)
-		ref, err := p.Ensure(t.Context(), of, &of.Spec.Containers[0], runtime.Pod("p", "u"))
+		found, err := p.Ensure(t.Context(), of, &of.Spec.Containers[0], runtime.Pod("p", "u"))
 		var failed *Error
 		switch {
-		case test.reason == "" && (err != nil || ref == ""):
-			t.Errorf("%s: %q, %v", test.image, ref, err)
+		case test.reason == "" && (err != nil || found.Ref == ""):
+			t.Errorf("%s: %q, %v", test.image, found.Ref, err)
 		case test.reason != "" && (!errors.As(err, &failed) || failed.Reason != test.reason || failed.Message != test.message):
 			t.Errorf("%s: %v", test.image, err)
 		}

@@ -97,10 +97,11 @@ func (p *Puller) fetch(ctx context.Context, r request, auths []*runtimeapi.AuthC
 	if err != nil {
 		return result{}, err
 	}
-	got := result{ref: ref}
-	if image, err := p.images.ImageStatus(ctx, r.spec, false); err == nil && image != nil {
-		got.size = image.Size // only for the user to read: not worth failing for
+	status, err := p.images.ImageStatus(ctx, r.spec, false)
+	if err != nil {
+		return result{}, err
 	}
+	got := result{image: imageOf(ref, status), size: status.GetSize()}
 	got.took = p.clock.Since(began)
 	return got, nil
 }

@@ -225,11 +225,8 @@ func TestEventsFromBeforeTheStartAreDropped(t *testing.T) {
 	}
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
 	runtime.RunPod("ns", "new", "new", "c")
-	for uid := range o.changed {
-		if uid != "new" {
-			t.Fatalf("a pod that was gone before the start changed: %s", uid)
-		}
-		break
+	if uid := <-o.changed; uid != "new" {
+		t.Errorf("a pod that was gone before the start changed: %s", uid)
 	}
 	if _, ok := o.Get("old"); ok {
 		t.Error("a pod that was gone before the start is there")
