@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -58,17 +59,27 @@ func (g Group) walk(path string) error {
 			}
 		}
 	}
-	g.hand(path, info)
+	g.hand(path)
 	return nil
 }
 
-func (g Group) hand(path string, info fs.FileInfo) {
-	_ = os.Lchown(path, -1, int(g.ID))
-	// A link has no mode of its own: chmod would change what it leads to.
-	if info.Mode()&fs.ModeSymlink != 0 {
+// hand changes one file through a handle on it: between two looks at a path a pod that
+// shares the volume could put a link there, and chmod would follow it.
+func (g Group) hand(path string) {
+	f, err := os.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
 		return
 	}
-	_ = os.Chmod(path, info.Mode()|g.mask(info.IsDir()))
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return
+	}
+	_ = unix.Fchownat(int(f.Fd()), "", -1, int(g.ID), unix.AT_EMPTY_PATH)
+	// A link has no mode of its own.
+	if info.Mode()&fs.ModeSymlink == 0 {
+		_ = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), info.Mode()|g.mask(info.IsDir()))
+	}
 }
 
 func (g Group) mask(dir bool) fs.FileMode {

@@ -1,0 +1,82 @@
+package ownership
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// volume makes a small tree of one user's own, with a link to a file outside.
+func volume(t *testing.T) (dir, outside string) {
+	dir, outside = t.TempDir(), filepath.Join(t.TempDir(), "outside")
+	if err := errors.Join(
+		os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "sub"), 0o700),
+		os.WriteFile(filepath.Join(dir, "sub/file"), nil, 0o400),
+		os.WriteFile(outside, nil, 0o600), os.Symlink(outside, filepath.Join(dir, "link")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	return dir, outside
+}
+
+func expect(t *testing.T, path string, gid, mode uint32) {
+	t.Helper()
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil || st.Gid != gid || st.Mode&0o7777 != mode {
+		t.Errorf("%s: group %d, mode %o (%v); want %d, %o", filepath.Base(path), st.Gid, st.Mode&0o7777, err, gid, mode)
+	}
+}
+
+func TestApply(t *testing.T) {
+	dir, outside := volume(t)
+	if err := Apply(dir, Group{ID: 2000}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, dir, 2000, 0o2775)
+	expect(t, filepath.Join(dir, "sub"), 2000, 0o2770)
+	expect(t, filepath.Join(dir, "sub/file"), 2000, 0o660)
+	expect(t, filepath.Join(dir, "link"), 2000, 0o777)
+	expect(t, outside, 0, 0o600)
+}
+
+func TestReadOnlyGetsNoWriteBits(t *testing.T) {
+	dir, _ := volume(t)
+	if err := Apply(dir, Group{ID: 2000, ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, filepath.Join(dir, "sub"), 2000, 0o2750)
+	expect(t, filepath.Join(dir, "sub/file"), 2000, 0o440)
+}
+
+func TestOnRootMismatch(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		gid    int
+		mode   os.FileMode
+		walked bool
+	}{
+		{"right root", 2000, 0o775 | os.ModeSetgid, false},
+		{"another group", 2001, 0o775 | os.ModeSetgid, true},
+		{"no write bit", 2000, 0o755 | os.ModeSetgid, true},
+		{"no set-group bit", 2000, 0o775, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, _ := volume(t)
+			if err := errors.Join(os.Chown(dir, -1, c.gid), os.Chmod(dir, c.mode)); err != nil {
+				t.Fatal(err)
+			}
+			if err := Apply(dir, Group{ID: 2000, Policy: v1.FSGroupChangeOnRootMismatch}); err != nil {
+				t.Fatal(err)
+			}
+			if c.walked {
+				expect(t, filepath.Join(dir, "sub/file"), 2000, 0o660)
+			} else {
+				expect(t, filepath.Join(dir, "sub/file"), 0, 0o400)
+			}
+		})
+	}
+}
