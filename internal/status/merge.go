@@ -24,8 +24,8 @@ func isOurs(t v1.PodConditionType) bool {
 func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
 	keepTerminal(&old, &now)
 	holdTerminal(&old, &now)
+	stampTransitions(image, old.Conditions, now.Conditions, at)
 	now.Conditions = mergeConditions(p, image, &old, now.Conditions)
-	stampTransitions(old.Conditions, now.Conditions, at)
 	switch {
 	case !old.StartTime.IsZero():
 		now.StartTime = old.StartTime.DeepCopy()
@@ -119,13 +119,17 @@ func mergeConditions(p, image *v1.Pod, old *v1.PodStatus, now []v1.PodCondition)
 }
 
 // stampTransitions: the time is that of the last change of status, not of reason or message.
-func stampTransitions(old, now []v1.PodCondition, at time.Time) {
+func stampTransitions(image *v1.Pod, old, now []v1.PodCondition, at time.Time) {
 	for i := range now {
 		c := &now[i]
 		if !isOurs(c.Type) {
 			continue
 		}
-		if before := find(old, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+		before := find(old, c.Type)
+		if before == nil && c.Type == v1.DisruptionTarget && image != nil {
+			before = find(image.Status.Conditions, c.Type) // someone else announced it first
+		}
+		if before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = before.LastTransitionTime
 		} else {
 			c.LastTransitionTime = metav1.Time{Time: at}

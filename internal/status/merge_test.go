@@ -35,6 +35,10 @@ func TestMerge(t *testing.T) {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: example.com/gate, status: "True", lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: PodResizePending, status: "True"}]}`,
 			`{phase: Running, conditions: [{type: Ready, status: "True"}]}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: example.com/gate, status: "True", lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Ready, status: "True", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
+		"a disruption that others announced is left as it is": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, lastTransitionTime: "2026-11-15T01:00:00Z"}]}`,
+			`{phase: Running}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, lastTransitionTime: "2026-11-15T01:00:00Z"}]}`},
 		"the generation never goes back": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 4}`,
 			`{phase: Running}`,

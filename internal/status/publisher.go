@@ -163,7 +163,7 @@ func (p *Publisher) Reconcile(target *v1.Pod) {
 	if e.target == image.UID && !e.dirty && isStale(image.ResourceVersion, e.resourceVersion) {
 		return
 	}
-	if e.target != image.UID || !sameStatus(normalize(target, image.Status), e.status) {
+	if !sameStatus(normalize(target, image.Status), e.status) {
 		e.dirty = true
 	}
 	p.enqueueIfDue(e)
@@ -237,10 +237,7 @@ func (e *entry) mayLeave() bool {
 }
 
 func (p *Publisher) enqueueIfDue(e *entry) {
-	if p.client == nil || e.gone && !pod.IsStatic(e.pod) {
-		return
-	}
-	if e.dirty || e.mayLeave() {
+	if p.client != nil && (e.dirty || e.mayLeave()) {
 		e.stopRetry()
 		p.queue.add(e.pod.UID)
 	}
