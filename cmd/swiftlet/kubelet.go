@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"swiftlet/internal/agent"
 	"swiftlet/internal/config"
 )
 
@@ -49,7 +50,7 @@ func newKubeletCommand() *cobra.Command {
 			for _, notice := range cfg.Notices {
 				log.Warn(notice)
 			}
-			return runAgent(cmd.Context(), cfg, log)
+			return agent.Run(cmd.Context(), cfg, agent.Options{Log: log})
 		},
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printFlags(cmd.OutOrStdout(), kubeletHelp, cmd.UseLine()) })

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/agent"
 	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/standalone"
@@ -223,21 +224,6 @@ func standaloneAgent(log *slog.Logger) func(context.Context, standalone.AgentRun
 		for _, notice := range cfg.Notices {
 			log.Warn(notice)
 		}
-		// The agent does not drain yet: it returns, and the supervisor stops its pods.
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		drained := make(chan struct{})
-		go func() {
-			defer close(drained)
-			select {
-			case <-run.Drain:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		err = runAgent(ctx, cfg, log)
-		cancel()
-		<-drained
-		return err
+		return agent.Run(ctx, cfg, agent.Options{Log: log, Drain: run.Drain, Show: run.Board.Show, Forget: run.Board.Forget})
 	}
 }

@@ -70,3 +70,16 @@ func (h Hierarchy) witness(path string) string {
 	}
 	return h.Mounts["memory"] + path
 }
+
+// BoundsSwap reports whether the kernel can bound a group's swap: not every build can.
+func (h Hierarchy) BoundsSwap() bool {
+	if h.Version == 1 {
+		return unix.Access(h.Mounts["memory"]+"/memory.memsw.limit_in_bytes", unix.F_OK) == nil
+	}
+	// On v2 the root has no such file; any group that has the memory controller does.
+	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup")
+	if err != nil {
+		return false
+	}
+	return unix.Access(h.Mounts[""]+own[""]+"/memory.swap.max", unix.F_OK) == nil
+}

@@ -122,3 +122,6 @@ func (t *Tree) PodDir(p *v1.Pod, controller string) string {
 	}
 	return path.Join(mount, t.podName(p).path(t.driver))
 }
+
+// BoundsSwap reports whether the kernel can bound a group's swap.
+func (t *Tree) BoundsSwap() bool { return t.hierarchy.BoundsSwap() }

@@ -14,17 +14,29 @@ import (
 
 // Configz is the answer of the server's /configz.
 func Configz(kc *kubelet.KubeletConfiguration) ([]byte, error) {
-	text, err := json.Marshal(map[string]any{"kubeletconfig": kc})
+	text, err := json.Marshal(map[string]any{"kubeletconfig": masked(kc)})
 	if err != nil {
 		return nil, fmt.Errorf("encode configz: %w", err)
 	}
 	return text, nil
 }
 
-// Print writes the configuration as YAML that could be given to --config again, with the
-// origin of each value that is not a default as a comment.
+// masked hides the one secret of the configuration: headers that fetch static pods.
+func masked(kc *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
+	if len(kc.StaticPodURLHeader) == 0 {
+		return kc
+	}
+	kc = kc.DeepCopy()
+	for name := range kc.StaticPodURLHeader {
+		kc.StaticPodURLHeader[name] = []string{"<masked>"}
+	}
+	return kc
+}
+
+// Print writes the configuration as YAML that could be given to --config again, but for
+// secrets, with the origin of each value that is not a default as a comment.
 func (c *Config) Print(w io.Writer) error {
-	values, err := toValues(&c.Kubelet)
+	values, err := toValues(masked(&c.Kubelet))
 	if err != nil {
 		return err
 	}

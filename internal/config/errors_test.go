@@ -12,7 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-func join3(m map[string]string) string {
+func pairs(m map[string]string) string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		all = append(all, k+"="+m[k])
@@ -112,7 +112,9 @@ func TestWrongFiles(t *testing.T) {
 		"gate":        {file: "featureGates: {NoSuch: true}", want: `FILE:3: featureGates.NoSuch: is not a feature gate`},
 		"locked gate": {file: "featureGates: {NodeSwap: false}", want: `FILE:3: featureGates.NodeSwap: is locked to true`},
 		"gate's need": {file: "featureGates: {PodLevelResources: false, InPlacePodLevelResourcesVerticalScaling: false, PodLevelResourcesFixDefaulting: false, PodLevelResourcesFixKubeletQOSClass: true}",
-			want: `FILE:3: featureGates.PodLevelResourcesFixKubeletQOSClass: is on, but needs PodLevelResources, which is off`},
+			want: `FILE:3: featureGates.PodLevelResourcesFixKubeletQOSClass: PodLevelResourcesFixKubeletQOSClass is on, but needs PodLevelResources, which is off`},
+		"gate taken from another": {file: "featureGates:\n  EnvFiles: true\n  ContainerRestartRules: false",
+			want: `FILE:5: featureGates.ContainerRestartRules: RestartAllContainersOnContainerExits is on, but needs ContainerRestartRules, which is off`},
 		"user namespaces": {file: "userNamespaces: {idsPerPod: 1000}", want: `FILE:3: userNamespaces.idsPerPod: 1000 must be a multiple of 65536 and at most 4294967295`},
 		"cipher":          {file: "tlsCipherSuites: [X]", want: `FILE:3: tlsCipherSuites: Cipher suite X not supported or doesn't exist`},
 		"run once":        {file: "runOnce: true", want: `FILE:3: runOnce: is no longer possible`},

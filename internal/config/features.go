@@ -71,3 +71,7 @@ func (g gates) features() Features {
 	}
 	return f
 }
+
+// Gate tells whether the named gate is on, for the features that the node declares to the
+// cluster by their gates' names. Logic reads Features.
+func (c *Config) Gate(name string) bool { return c.gates[name] }

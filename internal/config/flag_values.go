@@ -138,24 +138,6 @@ func parseReservation(s string) (kubelet.MemoryReservation, error) {
 	return r, nil
 }
 
-// vmoduleValue replaces what the configuration file said, then adds up over repeated flags.
-type vmoduleValue struct {
-	pflag.Value
-	target *logs.VModuleConfiguration
-	used   bool
-}
-
-func newVModuleValue(target *logs.VModuleConfiguration) *vmoduleValue {
-	return &vmoduleValue{Value: logs.VModuleConfigurationPflag(target), target: target}
-}
-
-func (v *vmoduleValue) Set(s string) error {
-	if !v.used {
-		*v.target, v.used = nil, true
-	}
-	return v.Value.Set(s)
-}
-
 // versionValue is the flag --version: given alone it means "true".
 type versionValue string
 

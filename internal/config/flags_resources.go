@@ -24,7 +24,7 @@ func (c *commandLine) bindReserved(kc *kubelet.KubeletConfiguration) {
 func (c *commandLine) bindAllocation(kc *kubelet.KubeletConfiguration) {
 	s := c.under("CPU, memory and topology")
 	s.string("cpu-manager-policy", "cpuManagerPolicy", &kc.CPUManagerPolicy, "none or static")
-	s.stringMap("cpu-manager-policy-options", "cpuManagerPolicyOptions", &kc.CPUManagerPolicyOptions, "options of the policy, key=value separated by commas")
+	s.value("cpu-manager-policy-options", "cpuManagerPolicyOptions", cliflag.NewMapStringStringNoSplit(&kc.CPUManagerPolicyOptions), "an option of the policy, key=value; may be repeated")
 	s.duration("cpu-manager-reconcile-period", "cpuManagerReconcilePeriod", &kc.CPUManagerReconcilePeriod.Duration, "how often CPU assignments are checked")
 	s.string("memory-manager-policy", "memoryManagerPolicy", &kc.MemoryManagerPolicy, "None or Static")
 	s.value("reserved-memory", "reservedMemory", &reservedMemoryValue{target: &kc.ReservedMemory}, "memory kept on NUMA nodes, as in 0:memory=1Gi,hugepages-1Gi=2Gi; may be repeated")
@@ -52,7 +52,7 @@ func (c *commandLine) bindLogging(kc *kubelet.KubeletConfiguration) {
 	l := &kc.Logging
 	s.set.VarP(logs.VerbosityLevelPflag(&l.Verbosity), "v", "v", "how much is logged; 2 is usual, 4 is for debugging")
 	s.added("v", "logging.verbosity")
-	s.value("vmodule", "logging.vmodule", newVModuleValue(&l.VModule), "levels of single files, pattern=N separated by commas; text format only")
+	s.value("vmodule", "logging.vmodule", logs.VModuleConfigurationPflag(&l.VModule), "levels of single files, pattern=N separated by commas, added to those of the file; text format only")
 	s.string("logging-format", "logging.format", &l.Format, "text or json")
 	s.duration("log-flush-frequency", "logging.flushFrequency", &l.FlushFrequency.Duration.Duration, "longest time a log line is held back")
 	s.bool("log-text-split-stream", "logging.options.text.splitStream", &l.Options.Text.SplitStream, "errors to stderr, the rest to stdout; needs LoggingAlphaOptions")

@@ -93,16 +93,17 @@ func TestFlagValues(t *testing.T) {
 		"--reserved-memory=0:memory=1Gi", "--reserved-memory=1:memory=2Gi,hugepages-2Mi=4Mi",
 		"--eviction-hard=memory.available<1Gi,nodefs.available<5%",
 		"--manifest-url-header=a:1,b:2", "--manifest-url-header=a:3",
-		"--vmodule=x=1", "--v=4", "--cluster-dns=1.1.1.1,2.2.2.2", "--address=::", "--kubeconfig", "/k", "--seccomp-default")
+		"--vmodule=x=1", "--v=4", "--cpu-manager-policy-options=a=b,c=d", "--cluster-dns=1.1.1.1,2.2.2.2", "--address=::", "--kubeconfig", "/k", "--seccomp-default")
 	kc := c.Kubelet
 	checks := map[string][2]string{
-		"labels":   {join3(c.Flags.NodeLabels), "a=b c=d node.kubernetes.io/x=y"},
+		"labels":   {pairs(c.Flags.NodeLabels), "a=b c=d node.kubernetes.io/x=y"},
 		"taints":   {(*taintsValue)(&kc.RegisterWithTaints).String(), "k=v:NoSchedule,k=:NoExecute"},
 		"memory":   {(&reservedMemoryValue{target: &kc.ReservedMemory}).String(), "0:memory=1Gi;1:hugepages-2Mi=4Mi,memory=2Gi"},
-		"eviction": {join3(kc.EvictionHard), "memory.available=1Gi nodefs.available=5%"},
+		"eviction": {pairs(kc.EvictionHard), "memory.available=1Gi nodefs.available=5%"},
 		"headers":  {strings.Join(kc.StaticPodURLHeader["a"], " "), "1 3"},
 		"dns":      {strings.Join(kc.ClusterDNS, " "), "1.1.1.1 2.2.2.2"},
 		"address":  {kc.Address, "::"},
+		"cpu":      {pairs(kc.CPUManagerPolicyOptions), "a=b,c=d"}, // the one list that is not split
 	}
 	for what, pair := range checks {
 		if pair[0] != pair[1] {

@@ -78,18 +78,26 @@ func resolveGates(asked map[string]bool) (g gates, problems []problem, notices [
 		}
 		g[name] = value
 	}
-	return g, append(problems, g.unmetNeeds()...), notices
+	return g, append(problems, g.unmetNeeds(asked)...), notices
 }
 
-func (g gates) unmetNeeds() (problems []problem) {
+// unmetNeeds finds gates that are on without what they stand on. The problem is one of the
+// gate that was asked for, where it was; a default that lost its ground has no such place.
+func (g gates) unmetNeeds(asked map[string]bool) (problems []problem) {
 	known := knownGates()
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		if !g[name] {
 			continue
 		}
 		for _, need := range known[name].needs {
+			field := "featureGates"
+			if _, ok := asked[name]; ok {
+				field += "." + name
+			} else if _, ok := asked[need]; ok {
+				field += "." + need
+			}
 			if !g[need] {
-				problems = append(problems, problem{"featureGates." + name, fmt.Sprintf("is on, but needs %s, which is off", need)})
+				problems = append(problems, problem{field, fmt.Sprintf("%s is on, but needs %s, which is off", name, need)})
 			}
 		}
 	}

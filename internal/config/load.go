@@ -12,6 +12,7 @@ type Config struct {
 	Flags    Flags
 	Kubelet  kubelet.KubeletConfiguration
 	Features Features
+	gates    gates
 	Origins  Origins
 	// Notices are remarks for the log, each to be made once: flags without effect,
 	// deprecated ones, settings that open the node.
@@ -80,7 +81,7 @@ func (c *Config) finish(line *commandLine, wrong Errors) (*Config, error) {
 	if wrong = append(wrong, locate(problems, c.Origins)...); len(wrong) > 0 {
 		return nil, wrong.sorted()
 	}
-	c.Features = g.features()
+	c.Features, c.gates = g.features(), g
 	c.Notices = append(c.Notices, line.notices()...)
 	c.Notices = append(c.Notices, notices...)
 	c.Notices = append(c.Notices, openings(&c.Kubelet)...)

@@ -221,3 +221,23 @@ func TestPrintReadsBack(t *testing.T) {
 		t.Errorf("read back (-first +second):\n%s", diff)
 	}
 }
+
+func TestHeadersAreMasked(t *testing.T) {
+	c := mustLoad(t, "--manifest-url-header=Authorization:secret")
+	text, err := Configz(&c.Kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	if err := c.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	for _, shown := range []string{string(text), printed.String()} {
+		if strings.Contains(shown, "secret") || !strings.Contains(shown, "masked") {
+			t.Errorf("the header is not masked in %s", shown)
+		}
+	}
+	if c.Kubelet.StaticPodURLHeader["Authorization"][0] != "secret" {
+		t.Error("the header in use is masked")
+	}
+}

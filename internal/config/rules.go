@@ -164,8 +164,11 @@ func tlsOptions(v *validation) {
 	if _, err := cliflag.TLSCurvePreferences(v.kc.TLSCurvePreferences); err != nil {
 		v.say("tlsCurvePreferences", "%s", err)
 	}
-	if (v.kc.TLSCertFile == "") != (v.kc.TLSPrivateKeyFile == "") {
-		v.say("tlsCertFile", "and tlsPrivateKeyFile must be given together")
+	switch cert, key := v.kc.TLSCertFile, v.kc.TLSPrivateKeyFile; {
+	case cert != "" && key == "":
+		v.say("tlsCertFile", "needs tlsPrivateKeyFile")
+	case cert == "" && key != "":
+		v.say("tlsPrivateKeyFile", "needs tlsCertFile")
 	}
 }
 

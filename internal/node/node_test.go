@@ -55,7 +55,7 @@ func (r *fakeRuntime) Status(context.Context, bool) (*runtimeapi.StatusResponse,
 }
 
 func (r *fakeRuntime) Version(context.Context) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "2.4.2"}, nil
+	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "v2.4.2"}, nil
 }
 
 func (r *fakeRuntime) ListImages(context.Context) ([]*runtimeapi.Image, error) {

@@ -51,7 +51,8 @@ func (s *runtimeState) look(ctx context.Context, runtime Runtime, now time.Time)
 	if returned || s.version == "" {
 		// It may have come back as another version.
 		if v, err := runtime.Version(ctx); err == nil {
-			s.version = v.RuntimeName + "://" + v.RuntimeVersion
+			// Official builds of containerd say "v2.4.2"; nodes show "2.4.2".
+			s.version = v.RuntimeName + "://" + strings.TrimPrefix(v.RuntimeVersion, "v")
 		}
 	}
 	if s.images == nil || now.Sub(s.imagesAt) >= imagesEvery {

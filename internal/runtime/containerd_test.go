@@ -234,4 +234,4 @@ type noSources struct{}
 
 func (noSources) ConfigMap(context.Context, string, string) (*v1.ConfigMap, error) { panic("unused") }
 func (noSources) Secret(context.Context, string, string) (*v1.Secret, error)       { panic("unused") }
-func (noSources) Services() ([]*v1.Service, bool)                                  { return nil, true }
+func (noSources) Services(string) ([]*v1.Service, bool)                            { return nil, true }

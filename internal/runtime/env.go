@@ -18,8 +18,8 @@ type Sources interface {
 	// ConfigMap and Secret fail with the API's NotFound error where there is none.
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
-	// Services lists the cluster's services; synced is false until they have been read.
-	Services() (services []*v1.Service, synced bool)
+	// Services lists a namespace's services; synced is false until they have been read.
+	Services(namespace string) (services []*v1.Service, synced bool)
 }
 
 // EnvInput is what a container's environment is made from, beside Sources.
@@ -209,7 +209,9 @@ func serviceEnvs(p *v1.Pod, from Sources) ([]EnvVar, error) {
 	if p.Spec.EnableServiceLinks == nil {
 		return nil, errors.New("nil pod.spec.enableServiceLinks encountered, cannot construct envvars")
 	}
-	all, synced := from.Services()
+	own, synced := from.Services(p.Namespace)
+	common, _ := from.Services(v1.NamespaceDefault)
+	all := slices.Concat(own, common)
 	// A pod from the API server would miss services that its author knows to exist. A
 	// static pod may be the API server itself, so it cannot wait.
 	if !synced && !pod.IsStatic(p) {

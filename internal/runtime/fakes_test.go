@@ -139,7 +139,14 @@ func (f *fakeSources) Secret(_ context.Context, namespace, name string) (*v1.Sec
 	return s, nil
 }
 
-func (f *fakeSources) Services() ([]*v1.Service, bool) { return f.services, f.synced }
+func (f *fakeSources) Services(namespace string) (found []*v1.Service, synced bool) {
+	for _, s := range f.services {
+		if s.Namespace == namespace {
+			found = append(found, s)
+		}
+	}
+	return found, f.synced
+}
 
 // bench is a Runtime on fakes, with directories of its own.
 type bench struct {

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/cgroup"
+	"swiftlet/internal/image"
+	"swiftlet/internal/podsync"
+	"swiftlet/internal/runtime"
+)
+
+// qosCgroups keeps the classes' shares in step with the pods in them.
+type qosCgroups struct {
+	*cgroup.Tree
+	active func() []*v1.Pod
+}
+
+func (c qosCgroups) EnsurePod(p *v1.Pod) error {
+	return errors.Join(c.UpdateQOS(c.active()), c.Tree.EnsurePod(p))
+}
+
+func (c qosCgroups) RemovePod(ctx context.Context, uid types.UID) error {
+	if err := c.Tree.RemovePod(ctx, uid); err != nil {
+		return err
+	}
+	return c.UpdateQOS(c.active())
+}
+
+// handler finds the runtime that a pod's class names, and what it can do.
+func (a *Agent) handler(p *v1.Pod) (podsync.Handler, error) {
+	var h podsync.Handler
+	if name := p.Spec.RuntimeClassName; name != nil && *name != "" {
+		if a.api.classes == nil {
+			return h, fmt.Errorf("runtime class %q: there is no API server to know it", *name)
+		}
+		class, err := a.api.classes.Get(*name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return h, fmt.Errorf("RuntimeClass %q not found", *name)
+		case err != nil:
+			return h, err
+		}
+		h.Name = class.Handler
+	}
+	for _, known := range a.machine.node.Object().Status.RuntimeHandlers {
+		if known.Name == h.Name && known.Features != nil && known.Features.RecursiveReadOnlyMounts != nil {
+			h.RecursiveReadOnly = *known.Features.RecursiveReadOnlyMounts
+		}
+	}
+	return h, nil
+}
+
+// network says why pods cannot be given addresses yet.
+func (a *Agent) network() error { return a.machine.node.NetworkReady() }
+
+// credentials finds what opens a repository: a pod's own secrets first, then the node's.
+type credentials struct {
+	agent *Agent
+	node  *image.Keyring
+}
+
+func (a *Agent) newCredentials() (credentials, error) {
+	keyring, err := image.NodeKeyring(a.cfg.Flags.RootDir, "")
+	return credentials{a, keyring}, err
+}
+
+func (c credentials) forPod(ctx context.Context, p *v1.Pod, repository string) ([]*runtimeapi.AuthConfig, error) {
+	var secrets []*v1.Secret
+	for _, ref := range p.Spec.ImagePullSecrets {
+		if ref.Name == "" {
+			continue
+		}
+		secret, err := c.agent.api.objects.Secret(ctx, p.Namespace, ref.Name)
+		if err != nil {
+			c.agent.api.events.Eventf(p, v1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
+				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", ref.Name)
+			continue
+		}
+		secrets = append(secrets, secret)
+	}
+	own, err := image.KeyringOf(secrets)
+	if err != nil {
+		return nil, err
+	}
+	return append(own.Lookup(repository), c.node.Lookup(repository)...), nil
+}
+
+// containerLogsDir holds the links to container logs: beside the pods' logs.
+func containerLogsDir(podLogs string) string {
+	return filepath.Join(filepath.Dir(filepath.Clean(podLogs)), "containers")
+}
+
+// swap and v2 tell the runtime what the kernel can bound.
+func (a *Agent) swap() runtime.Swap {
+	return runtime.Swap{
+		Controller: a.machine.cgroups.BoundsSwap(),
+		Limited:    a.cfg.Kubelet.MemorySwap.SwapBehavior == "LimitedSwap",
+		Capacity:   a.machine.facts.SwapBytes,
+	}
+}
+
+func (a *Agent) v2() *runtime.V2 {
+	if a.machine.cgroups.Version() != 2 {
+		return nil
+	}
+	kc := &a.cfg.Kubelet
+	v2 := &runtime.V2{SingleProcessOOMKill: kc.SingleProcessOOMKill != nil && *kc.SingleProcessOOMKill}
+	if a.cfg.Features.MemoryQoS {
+		v2.MemoryQOS = &runtime.MemoryQOS{
+			ThrottlingFactor: kc.MemoryThrottlingFactor,
+			Allocatable: func() int64 {
+				allocatable := a.machine.node.Allocatable()
+				return allocatable.Memory().Value()
+			},
+		}
+	}
+	return v2
+}

@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/admit"
+	"swiftlet/internal/config"
+	"swiftlet/internal/pod"
+)
+
+// newAdmission puts the checks in the reference kubelet's order, which decides the reason
+// that a pod with two faults is rejected for.
+func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
+	sysctls, err := admit.Sysctls(a.machine.facts.Kernel, a.cfg.Kubelet.AllowedUnsafeSysctls)
+	if err != nil {
+		return nil, err
+	}
+	node := func() (*v1.Node, error) { return a.machine.node.Object(), nil }
+	declared, err := admit.DeclaredFeatures(config.KubernetesVersion, node)
+	if err != nil {
+		return nil, err
+	}
+	nodes := admit.NodeSource{Known: a.knownNode}
+	if a.api.clients != nil {
+		nodes.Fresh = a.freshNode
+	}
+	admitter, err := admit.New(
+		sysctls,
+		admit.PodOS(),
+		admit.SupplementalGroups(a.strictGroups),
+		admit.Fit(nodes, nil),
+		admit.AppArmor(appArmorEnabled()),
+		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
+		declared,
+	)
+	if err != nil {
+		return nil, err
+	}
+	return func(p *v1.Pod, others []*v1.Pod) *pod.Failure {
+		verdict := admitter.Admit(p, others)
+		if verdict.Admit {
+			return nil
+		}
+		a.api.events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, verdict.Reason, "%s", verdict.Message)
+		return &pod.Failure{Reason: verdict.Reason, Message: "Pod was rejected: " + verdict.Message}
+	}, nil
+}
+
+// knownNode is the Node as last seen, with what this machine can give where the API server
+// does not show that yet.
+func (a *Agent) knownNode() (*v1.Node, error) {
+	if a.api.clients == nil {
+		return a.machine.node.Object(), nil
+	}
+	n, err := a.watchedNode()
+	if err != nil || len(n.Status.Allocatable) == 0 {
+		return a.machine.node.Object(), nil
+	}
+	return n, nil
+}
+
+// freshNode asks the API server, for labels that were just changed.
+func (a *Agent) freshNode() (*v1.Node, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return a.api.clients.Kube.CoreV1().Nodes().Get(ctx, a.name, metav1.GetOptions{})
+}
+
+func (a *Agent) strictGroups() bool {
+	f := a.machine.node.Object().Status.Features
+	return f != nil && f.SupplementalGroupsPolicy != nil && *f.SupplementalGroupsPolicy
+}
+
+// appArmorEnabled reports whether the kernel confines by AppArmor profiles.
+func appArmorEnabled() bool {
+	enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
+	return err == nil && strings.HasPrefix(string(enabled), "Y")
+}

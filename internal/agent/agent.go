@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/config"
+	"swiftlet/internal/cri"
+)
+
+// Options is what the caller adds to the configuration.
+type Options struct {
+	Log *slog.Logger
+	// Drain, when closed, has every pod stopped with its grace period and removed; then Run
+	// returns. The end of Run's context leaves pods running.
+	Drain <-chan struct{}
+	// Show and Forget are told of each pod's status, for people to look at; may be nil.
+	Show   func(*v1.Pod)
+	Forget func(types.UID)
+}
+
+// Agent is the node agent, wired.
+type Agent struct {
+	cfg   *config.Config
+	opts  Options
+	log   *slog.Logger
+	clock clock.WithTickerAndDelayedExecution
+
+	name     string // of the node
+	hostname string
+
+	cri     *cri.Client
+	api     api
+	machine machine
+	pods    pods
+	edge    edge
+}
+
+// part is something that runs until its context ends.
+type part struct {
+	name string
+	run  func(context.Context) error
+}
+
+// Run brings the agent up and blocks until ctx ends, a part fails, or all pods are drained.
+func Run(ctx context.Context, cfg *config.Config, opts Options) error {
+	if opts.Log == nil {
+		return errors.New("run agent: a log is needed")
+	}
+	a := &Agent{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
+	unlock, err := a.claim(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, step := range []struct {
+		name string
+		make func(context.Context) error
+	}{
+		{"name the node", a.nameNode},
+		{"reach the container runtime", a.dialRuntime},
+		{"reach the API server", a.connect},
+		{"take stock of the machine", a.makeMachine},
+		{"wire the path of a pod", a.makePods},
+		{"open the node's API", a.makeEdge},
+	} {
+		if err := step.make(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	defer a.cri.Close()
+	return a.run(ctx)
+}
+
+// run lets all parts run side by side. The failure of one ends the others: an agent that
+// lacks a part is better restarted than trusted.
+func (a *Agent) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, list := range [][]part{a.api.parts, a.machine.parts, a.pods.parts, a.edge.parts} {
+		for _, p := range list {
+			group.Go(func() error {
+				if err := p.run(ctx); err != nil && ctx.Err() == nil {
+					return fmt.Errorf("%s: %w", p.name, err)
+				}
+				return nil
+			})
+		}
+	}
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.opts.Drain:
+		}
+		a.log.Info("stopping all pods")
+		err := a.pods.workers.Drain(ctx)
+		stop()
+		return err
+	})
+	a.log.Info("agent is running", "node", a.name)
+	return group.Wait()
+}

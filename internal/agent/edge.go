@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/server"
+)
+
+// edge is what others see of the node.
+type edge struct{ parts []part }
+
+func (a *Agent) makeEdge(context.Context) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	deps := server.Deps{
+		Log:     a.log,
+		Clock:   a.clock,
+		Pods:    podLists{a},
+		Metrics: registry,
+		Checks:  []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return a.pods.loop.Healthy() }}},
+	}
+	if c := a.api.clients; c != nil {
+		deps.TokenReviews = c.Kube.AuthenticationV1().TokenReviews()
+		deps.AccessReviews = c.Kube.AuthorizationV1().SubjectAccessReviews()
+	}
+	s, err := server.New(server.Config{NodeName: a.name, CertDir: a.cfg.Flags.CertDir, Kubelet: &a.cfg.Kubelet}, deps)
+	if err != nil {
+		return err
+	}
+	a.edge.parts = append(a.edge.parts, part{"server", s.Run})
+	return nil
+}
+
+// podLists tells the server what runs here.
+type podLists struct{ *Agent }
+
+// Pods are the wanted pods, with their status as last derived.
+func (l podLists) Pods() *v1.PodList {
+	list := &v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{}}
+	for _, p := range l.pods.desired.List() {
+		list.Items = append(list.Items, *l.withStatus(p))
+	}
+	return list
+}
+
+// withStatus is the pod with its status as last derived; the pod itself is not changed.
+func (a *Agent) withStatus(p *v1.Pod) *v1.Pod {
+	shown := *p
+	if s, ok := a.pods.status.Get(p.UID); ok {
+		shown.Status = s
+	}
+	return &shown
+}
+
+// RunningPods are the pods of which the runtime holds something that runs.
+func (l podLists) RunningPods(context.Context) (*v1.PodList, error) {
+	list := &v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []v1.Pod{}}
+	for _, o := range l.pods.observer.List() {
+		live := o.Live()
+		if len(live) == 0 {
+			continue
+		}
+		p := v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID}}
+		for _, c := range live {
+			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: c.Name, Image: c.Image})
+		}
+		list.Items = append(list.Items, p)
+	}
+	return list, nil
+}

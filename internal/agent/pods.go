@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/desired"
+	"swiftlet/internal/image"
+	"swiftlet/internal/logs"
+	"swiftlet/internal/observe"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/podsync"
+	"swiftlet/internal/probe"
+	"swiftlet/internal/runtime"
+	"swiftlet/internal/status"
+	"swiftlet/internal/syncloop"
+	"swiftlet/internal/volume"
+	"swiftlet/internal/worker"
+)
+
+// pods is the path of a pod, from what is wanted to what is published.
+type pods struct {
+	snapshots chan pod.Snapshot
+	desired   *desired.Pods
+	mirrors   *desired.Mirrors // nil without an API server
+	runtime   *runtime.Runtime
+	observer  *observe.Observer
+	images    *image.Puller
+	volumes   *volume.Volumes
+	probes    *probe.Prober
+	status    *status.Publisher
+	steps     *podsync.Steps
+	keeper    *podsync.Keeper
+	workers   *worker.Pool
+	loop      *syncloop.Loop
+
+	parts []part
+}
+
+// makePods makes the path from its end to its beginning.
+func (a *Agent) makePods(context.Context) error {
+	p := &a.pods
+	p.snapshots = make(chan pod.Snapshot)
+	for _, make := range []func() error{
+		a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeProbes,
+		a.makeDesired, a.makeStatus, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
+	} {
+		if err := make(); err != nil {
+			return err
+		}
+	}
+	p.parts = append(p.parts,
+		part{"observe", p.observer.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
+		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
+		part{"housekeeping", p.keeper.Run}, part{"registration", a.awaitRegistration})
+	if a.opts.Show != nil {
+		p.parts = append(p.parts, part{"board", a.newBoard().run})
+	}
+	return nil
+}
+
+func (a *Agent) makeRuntime() (err error) {
+	kc := &a.cfg.Kubelet
+	a.pods.runtime, err = runtime.New(runtime.Config{
+		RootDir:          a.cfg.Flags.RootDir,
+		PodLogsDir:       kc.PodLogsDir,
+		ContainerLogsDir: containerLogsDir(kc.PodLogsDir),
+		SeccompRoot:      filepath.Join(a.cfg.Flags.RootDir, "seccomp"),
+		SeccompDefault:   a.cfg.SeccompDefault(),
+		CPUQuota:         *kc.CPUCFSQuota,
+		CPUPeriod:        kc.CPUCFSQuotaPeriod.Duration,
+		MemoryCapacity:   a.machine.facts.MemoryBytes,
+		Swap:             a.swap(),
+		V2:               a.v2(),
+	}, runtime.Deps{
+		CRI:     a.cri,
+		DNS:     a.machine.dns,
+		Events:  a.api.events,
+		Log:     a.log,
+		Clock:   a.clock,
+		Random:  rand.Uint32,
+		LogTail: logs.Tail,
+	})
+	return err
+}
+
+func (a *Agent) makeObserver() (err error) {
+	a.pods.observer, err = observe.New(observe.Config{}, observe.Deps{
+		Runtime:     a.cri,
+		ReadMessage: func(_ pod.Ref, c *pod.Container) string { return a.pods.runtime.TerminationMessage(c) },
+		Clock:       a.clock,
+		Log:         a.log,
+	})
+	return err
+}
+
+// observed says why the runtime cannot be observed; the node asks.
+func (a *Agent) observed() error { return a.pods.observer.Healthy() }
+
+func (a *Agent) makeImages() error {
+	kc := &a.cfg.Kubelet
+	creds, err := a.newCredentials()
+	if err != nil {
+		return err
+	}
+	parallel := 0
+	if kc.MaxParallelImagePulls != nil {
+		parallel = int(*kc.MaxParallelImagePulls)
+	}
+	a.pods.images, err = image.New(image.Config{
+		Serialize:   *kc.SerializeImagePulls,
+		MaxParallel: parallel,
+		QPS:         float32(*kc.RegistryPullQPS),
+		Burst:       int(kc.RegistryBurst),
+	}, image.Deps{Images: a.cri, Credentials: creds.forPod, Events: a.api.events, Clock: a.clock, Log: a.log})
+	return err
+}
+
+func (a *Agent) makeVolumes() (err error) {
+	a.pods.volumes, err = volume.New(volume.Config{RootDir: a.cfg.Flags.RootDir}, volume.Deps{
+		Objects:     a.api.objects,
+		Tokens:      a.api.tokens,
+		Allocatable: a.machine.node.Allocatable,
+		Events:      a.api.events,
+		Clock:       a.clock,
+		Log:         a.log,
+	})
+	return err
+}
+
+func (a *Agent) makeProbes() (err error) {
+	a.pods.probes, err = probe.New(probe.Deps{
+		Checker: probe.NewChecks(a.cri), Events: a.api.events, Clock: a.clock, Log: a.log,
+	})
+	return err
+}
+
+func (a *Agent) makeDesired() (err error) {
+	p := &a.pods
+	if p.desired, err = desired.New(desired.Config{Sources: a.sourceNames()}, desired.Deps{Clock: a.clock}); err != nil {
+		return err
+	}
+	if c := a.api.clients; c != nil {
+		p.mirrors, err = desired.NewMirrors(desired.MirrorConfig{NodeName: a.name},
+			desired.MirrorDeps{Client: c.Kube.CoreV1(), NodeUID: a.nodeUID})
+	}
+	return err
+}
+
+func (a *Agent) makeStatus() (err error) {
+	deps := status.Deps{Mirror: a.pods.desired.MirrorOf, Clock: a.clock, Jitter: rand.Float64, Log: a.log}
+	if c := a.api.clients; c != nil {
+		deps.Client = status.NewClient(c.Kube.CoreV1().RESTClient())
+	}
+	a.pods.status, err = status.New(status.Config{}, deps)
+	return err
+}
+
+func (a *Agent) makeSteps() (err error) {
+	p, kc := &a.pods, &a.cfg.Kubelet
+	cgroups := qosCgroups{Tree: a.machine.cgroups, active: func() []*v1.Pod { return p.workers.Active() }}
+	deps := podsync.Deps{
+		Runtime:     p.runtime,
+		Observer:    p.observer,
+		Sandboxes:   a.cri,
+		Images:      p.images,
+		Volumes:     p.volumes,
+		Cgroups:     cgroups,
+		Status:      p.status,
+		Objects:     a.api.objects,
+		Sources:     envSources{a.api.objects, a.api.services},
+		Probes:      p.probes,
+		Handler:     a.handler,
+		Allocatable: a.machine.node.Allocatable,
+		Network:     a.network,
+		HostIPs:     a.hostIPs,
+		Events:      a.api.events,
+		Clock:       a.clock,
+		Log:         a.log,
+	}
+	keeper := podsync.KeeperDeps{
+		Known:   func(uid types.UID) bool { _, wanted := p.desired.Get(uid); return wanted || p.workers.Known(uid) },
+		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held },
+		Folders: p.volumes,
+		Cgroups: cgroups,
+		Log:     a.log,
+	}
+	if p.mirrors != nil {
+		deps.Mirrors, keeper.Mirrors, keeper.OrphanMirrors = p.mirrors, p.mirrors, p.desired.OrphanMirrors
+	}
+	if p.keeper, err = podsync.NewKeeper(keeper); err != nil {
+		return err
+	}
+	p.steps, err = podsync.New(podsync.Config{
+		RuntimeName:    a.machine.runtimeName,
+		LongestBackoff: kc.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
+		KeepDead:       max(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
+	}, deps)
+	return err
+}
+
+func (a *Agent) makeWorkers() (err error) {
+	a.pods.workers, err = worker.New(worker.Deps{Steps: a.pods.steps, Clock: a.clock, Log: a.log})
+	return err
+}
+
+func (a *Agent) makeLoop() (err error) {
+	p := &a.pods
+	admit, err := a.newAdmission()
+	if err != nil {
+		return fmt.Errorf("make admission: %w", err)
+	}
+	p.loop, err = syncloop.New(syncloop.Deps{
+		Snapshots: p.snapshots,
+		Desired:   p.desired,
+		Observer:  p.observer,
+		Workers:   p.workers,
+		Probed:    p.probes.Changes(),
+		Admit:     admit,
+		Housekeep: p.keeper.Poke,
+		Clock:     a.clock,
+		Log:       a.log,
+	})
+	return err
+}

@@ -1,0 +1,75 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/volume"
+)
+
+// attempt is one round of bringing a pod's containers up. Sandbox, volumes and images
+// proceed at the same time; each container joins them when it needs them.
+type attempt struct {
+	*Steps
+	p        *v1.Pod
+	observed *pod.Observed
+
+	handler Handler
+	config  *runtimeapi.PodSandboxConfig
+	sandbox func() (sandbox, error)
+	volumes func() (map[string]volume.Mounted, error)
+}
+
+// sandbox is what containers need to know of theirs.
+type sandbox struct {
+	id  string
+	ips []string
+}
+
+// act carries out a plan. It returns the containers that could not be started; an error
+// without any of them concerns the pod as a whole.
+func (s *Steps) act(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
+	if err := s.kill(ctx, p, actions.Kill, sandboxIPs(observed)); err != nil {
+		return nil, err
+	}
+	if len(actions.Start) == 0 {
+		return nil, nil
+	}
+	if err := s.deps.Network(); err != nil && !p.Spec.HostNetwork {
+		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
+		return nil, fmt.Errorf("network is not ready: %w", err)
+	}
+	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
+		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+		return nil, fmt.Errorf("ensure the pod's cgroup: %w", err)
+	}
+	handler, err := s.deps.Handler(p)
+	if err != nil {
+		return nil, fmt.Errorf("find the pod's runtime: %w", err)
+	}
+	config, err := s.deps.Runtime.SandboxConfig(p, actions.Attempt, s.deps.Cgroups.PodParent(p))
+	if err != nil {
+		return nil, fmt.Errorf("configure the sandbox: %w", err)
+	}
+	a := &attempt{Steps: s, p: p, observed: observed, handler: handler, config: config}
+	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
+	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })
+	defer func() { // whatever is under way belongs to this pod's step
+		_, _ = a.sandbox()
+		_, _ = a.volumes()
+	}()
+	return a.start(ctx, actions.Start)
+}
+
+// inBackground starts f now; what it returns waits for f's result.
+func inBackground[T any](f func() (T, error)) func() (T, error) {
+	wait := sync.OnceValues(f)
+	go func() { _, _ = wait() }()
+	return wait
+}

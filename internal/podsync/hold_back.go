@@ -1,0 +1,70 @@
+package podsync
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+const reasonCrashLoop = "CrashLoopBackOff"
+
+// holdBack takes out of the plan what must not start now: containers that failed in an
+// earlier round, and those that crashed lately. It returns how long the first of the
+// latter has to wait.
+func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held map[string]bool) (again time.Duration) {
+	a.Start = slices.DeleteFunc(a.Start, func(start plan.Start) bool {
+		name := start.Container.Name
+		if held[name] {
+			return true
+		}
+		wait := s.crashed(p, observed, start)
+		again = soonest(again, wait)
+		return wait > 0
+	})
+	if len(a.Start) == 0 {
+		a.NewSandbox = false
+	}
+	return again
+}
+
+// crashed says how long a container must wait for its next start, and tells the user.
+func (s *Steps) crashed(p *v1.Pod, observed *pod.Observed, start plan.Start) time.Duration {
+	last := lastExit(observed, start)
+	if last == nil {
+		return 0
+	}
+	key := crashKey{pod: p.UID, container: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
+	wait, delay := s.crashes.remaining(key, last.FinishedAt, s.deps.Clock.Now())
+	if wait == 0 {
+		return 0
+	}
+	if s.waiting.of(p.UID)[start.Container.Name].Reason != reasonCrashLoop {
+		s.deps.Events.Eventf(pod.EventRef(p, start.Container.Name), v1.EventTypeWarning, "BackOff",
+			"Back-off restarting failed container %s in pod %s", start.Container.Name, pod.RefOf(p))
+	}
+	s.waiting.set(p.UID, start.Container.Name, pod.Waiting{
+		Reason:  reasonCrashLoop,
+		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", delay, start.Container.Name, pod.RefOf(p)),
+	})
+	return wait
+}
+
+// lastExit is the newest exit of the container that is known when it is to start again.
+// An instance that is yet to be killed has none, so its predecessor's counts.
+func lastExit(observed *pod.Observed, start plan.Start) *pod.Container {
+	if start.Adopt != "" {
+		return nil
+	}
+	for _, c := range observed.Instances(start.Container.Name) {
+		if c.State == pod.Exited {
+			return &c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+// KeeperDeps is what a Keeper works with. Mirrors and OrphanMirrors may be nil where there
+// is no API server.
+type KeeperDeps struct {
+	// Known reports whether a pod has an owner that looks after it.
+	Known func(types.UID) bool
+	// Folders and Cgroups list pods of which something is on the disk or in the kernel.
+	Folders interface {
+		PodDirs() ([]types.UID, error)
+		Unmount(context.Context, types.UID) error
+		RemovePodDir(types.UID) error
+	}
+	Cgroups interface {
+		Pods() ([]types.UID, error)
+		RemovePod(context.Context, types.UID) error
+	}
+	Mirrors       Mirrors
+	OrphanMirrors func() []*v1.Pod
+	// Held reports whether the runtime still has something of the pod: then its worker, not
+	// the keeper, is to take it down.
+	Held func(types.UID) bool
+	Log  *slog.Logger
+}
+
+// Keeper removes what no pod owns: the leavings of an agent that died at the wrong moment.
+// It is a safety net; pods take away their own things.
+type Keeper struct {
+	deps KeeperDeps
+	poke chan struct{}
+}
+
+// NewKeeper validates and starts nothing.
+func NewKeeper(deps KeeperDeps) (*Keeper, error) {
+	if deps.Known == nil || deps.Held == nil || deps.Folders == nil || deps.Cgroups == nil || deps.Log == nil {
+		return nil, errors.New("keeper: a collaborator is missing")
+	}
+	return &Keeper{deps: deps, poke: make(chan struct{}, 1)}, nil
+}
+
+// Poke asks for a round. It never blocks. It must not be called before every source has
+// said which pods it wants.
+func (k *Keeper) Poke(context.Context) {
+	select {
+	case k.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Run makes rounds when poked, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.poke:
+			k.round(ctx)
+		}
+	}
+}
+
+func (k *Keeper) round(ctx context.Context) {
+	folders, err := k.deps.Folders.PodDirs()
+	k.log("list pod folders", "", err)
+	for _, uid := range folders {
+		if k.orphaned(uid) {
+			k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
+			if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
+				k.log("unmount an orphaned pod's volumes", uid, err)
+				continue
+			}
+			k.log("remove an orphaned pod's folder", uid, k.deps.Folders.RemovePodDir(uid))
+		}
+	}
+	groups, err := k.deps.Cgroups.Pods()
+	k.log("list pod cgroups", "", err)
+	for _, uid := range groups {
+		if k.orphaned(uid) {
+			k.deps.Log.Info("removing the cgroup of a pod that nobody wants", "pod", uid)
+			k.log("remove an orphaned pod's cgroup", uid, k.deps.Cgroups.RemovePod(ctx, uid))
+		}
+	}
+	k.mirrors(ctx)
+}
+
+// mirrors deletes the images of static pods that are gone.
+func (k *Keeper) mirrors(ctx context.Context) {
+	if k.deps.Mirrors == nil || k.deps.OrphanMirrors == nil {
+		return
+	}
+	for _, m := range k.deps.OrphanMirrors() {
+		_, err := k.deps.Mirrors.Delete(ctx, pod.RefOf(m), m.UID)
+		k.log("delete an orphaned mirror", m.UID, err)
+	}
+}
+
+func (k *Keeper) orphaned(uid types.UID) bool { return !k.deps.Known(uid) && !k.deps.Held(uid) }
+
+func (k *Keeper) log(what string, uid types.UID, err error) {
+	if err != nil {
+		k.deps.Log.Warn("housekeeping: "+what, "pod", uid, "err", err)
+	}
+}

@@ -1,0 +1,112 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/image"
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+	"swiftlet/internal/volume"
+)
+
+// input gathers what a container's configuration is made from.
+func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted) (runtime.Input, error) {
+	envs, err := runtime.Environment(ctx, runtime.EnvInput{
+		Pod:         a.p,
+		Container:   s.Container,
+		PodIPs:      a.podIPs(box),
+		HostIPs:     a.deps.HostIPs(),
+		Allocatable: a.deps.Allocatable(),
+		VolumePath: func(name string) (string, bool) {
+			m, ok := mounted[name]
+			return m.HostPath, ok
+		},
+	}, a.deps.Sources)
+	if err != nil {
+		return runtime.Input{}, err
+	}
+	mounts, err := a.deps.Volumes.ContainerMounts(a.p, s.Container, mounted, volume.MountOptions{
+		Expand:            func(expr string) (string, error) { return expandAllOf(expr, envs) },
+		RecursiveReadOnly: a.handler.RecursiveReadOnly,
+	})
+	if err != nil {
+		return runtime.Input{}, err
+	}
+	return runtime.Input{
+		Pod:          a.p,
+		Container:    s.Container,
+		RestartCount: s.RestartCount(),
+		ImageRef:     from.Ref,
+		ImageUser:    runtime.ImageUser{UID: from.UID, Name: from.User},
+		PodIPs:       box.ips,
+		Envs:         envs,
+		Mounts:       asked(mounts),
+		TargetID:     a.target(s),
+	}, nil
+}
+
+// expandAllOf expands a path; a variable that is not set would silently mount another
+// folder than the one that was meant.
+func expandAllOf(expr string, envs []runtime.EnvVar) (string, error) {
+	var missing []string
+	expanded := runtime.Expand(expr, func(name string) (string, bool) {
+		for _, e := range envs {
+			if e.Name == name && e.Value != "" {
+				return e.Value, true
+			}
+		}
+		missing = append(missing, name)
+		return "", false
+	})
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return "", fmt.Errorf("missing value for %s", strings.Join(missing, ", "))
+	}
+	return expanded, nil
+}
+
+// propagations are the runtime's names for the API's modes.
+var propagations = map[v1.MountPropagationMode]runtimeapi.MountPropagation{
+	v1.MountPropagationNone:            runtimeapi.MountPropagation_PROPAGATION_PRIVATE,
+	v1.MountPropagationHostToContainer: runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,
+	v1.MountPropagationBidirectional:   runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL,
+}
+
+// asked words mounts as the runtime is asked for them.
+func asked(mounts []volume.Mount) []*runtimeapi.Mount {
+	var all []*runtimeapi.Mount
+	for _, m := range mounts {
+		all = append(all, &runtimeapi.Mount{
+			ContainerPath:     m.ContainerPath,
+			HostPath:          m.HostPath,
+			Readonly:          m.ReadOnly,
+			RecursiveReadOnly: m.RecursiveReadOnly,
+			SelinuxRelabel:    m.SELinuxRelabel,
+			Propagation:       propagations[m.Propagation],
+		})
+	}
+	return all
+}
+
+// target is the id of the container whose processes an ephemeral container wants to see.
+func (a *attempt) target(s plan.Start) string {
+	if s.Kind != pod.Ephemeral {
+		return ""
+	}
+	for _, e := range a.p.Spec.EphemeralContainers {
+		if e.Name != s.Container.Name || e.TargetContainerName == "" {
+			continue
+		}
+		if latest := a.observed.Latest(e.TargetContainerName); latest != nil {
+			return latest.ID
+		}
+	}
+	return ""
+}

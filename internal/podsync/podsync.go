@@ -1,0 +1,173 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/image"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+	"swiftlet/internal/volume"
+)
+
+// Runtime acts on sandboxes and containers.
+type Runtime interface {
+	SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error)
+	CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error)
+	StopSandbox(ctx context.Context, id string) error
+	RemoveSandbox(ctx context.Context, id string) error
+
+	ContainerConfig(in runtime.Input) (*runtimeapi.ContainerConfig, error)
+	ConfigFailed(ctx context.Context, p *v1.Pod, container string, err error) error
+	CreateContainer(ctx context.Context, p *v1.Pod, sandboxID string, config *runtimeapi.ContainerConfig, sandbox *runtimeapi.PodSandboxConfig, podIPs []string) (id string, err error)
+	StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error
+	StopContainers(ctx context.Context, p *v1.Pod, containers []pod.Container, how runtime.Stop) error
+	StopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how runtime.Stop) error
+	RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error
+	RemoveLogs(ref pod.Ref) error
+}
+
+// Observer knows what the runtime holds of a pod.
+type Observer interface {
+	Get(types.UID) (pod.Observed, bool)
+	// Refresh reads the runtime now, and remembers what it found.
+	Refresh(context.Context, types.UID) (pod.Observed, error)
+}
+
+// Sandboxes tells a new sandbox's address.
+type Sandboxes interface {
+	SandboxIPs(ctx context.Context, id string) ([]string, error)
+}
+
+// Images fetches images.
+type Images interface {
+	Ensure(ctx context.Context, p *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (image.Image, error)
+}
+
+// Volumes mounts what the pod's containers need and takes away what is left of a pod.
+type Volumes interface {
+	Mount(ctx context.Context, p *v1.Pod) (map[string]volume.Mounted, error)
+	Update(p *v1.Pod)
+	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
+	Unmount(ctx context.Context, uid types.UID) error
+	RemovePodDir(uid types.UID) error
+}
+
+// Handler is the runtime that runs a pod.
+type Handler struct {
+	Name              string
+	RecursiveReadOnly bool
+}
+
+// Cgroups keeps the pod's own cgroup.
+type Cgroups interface {
+	EnsurePod(*v1.Pod) error
+	PodParent(*v1.Pod) string
+	RemovePod(context.Context, types.UID) error
+}
+
+// Status publishes what is derived of a pod.
+type Status interface {
+	Set(*v1.Pod, v1.PodStatus) v1.PodStatus
+	Get(types.UID) (v1.PodStatus, bool)
+	// Finish says that the pod holds nothing any more; where its deletion was asked for, its
+	// API object goes too.
+	Finish(*v1.Pod)
+	// Reconcile corrects what the API server shows of the pod.
+	Reconcile(*v1.Pod)
+	Forget(types.UID)
+}
+
+// Probes asks containers how they are.
+type Probes interface {
+	Watch(p *v1.Pod, observed *pod.Observed, podIP string, shown *v1.PodStatus, stopping bool)
+	Forget(types.UID)
+	Health(containerID string) pod.Health
+}
+
+// Mirrors keeps the API server's image of static pods.
+type Mirrors interface {
+	Ensure(ctx context.Context, static, mirror *v1.Pod) (changed bool, err error)
+	Delete(ctx context.Context, ref pod.Ref, uid types.UID) (deleted bool, err error)
+}
+
+// Objects counts who uses which ConfigMaps and Secrets.
+type Objects interface {
+	Register(*v1.Pod)
+	Unregister(*v1.Pod)
+}
+
+// Events records what the user should see.
+type Events interface {
+	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+// Config is what holds for all pods.
+type Config struct {
+	// RuntimeName is the scheme of container ids, such as "containerd".
+	RuntimeName string
+	// LongestBackoff is how long a crashing container is held back at most.
+	LongestBackoff time.Duration
+	// KeepDead is how many dead instances of each container are kept.
+	KeepDead int
+}
+
+// Deps is what the steps act through. Mirrors may be nil where there is no API server.
+type Deps struct {
+	Runtime   Runtime
+	Observer  Observer
+	Sandboxes Sandboxes
+	Images    Images
+	Volumes   Volumes
+	Cgroups   Cgroups
+	Status    Status
+	Mirrors   Mirrors
+	Objects   Objects
+	Sources   runtime.Sources
+	Probes    Probes
+	// Handler finds the runtime that a pod's runtime class names.
+	Handler func(*v1.Pod) (Handler, error)
+	// Allocatable stands in for limits that a container does not have.
+	Allocatable func() v1.ResourceList
+	// Network says why pods cannot be given addresses yet; nil when they can.
+	Network func() error
+	HostIPs func() []string
+	Events  Events
+	Clock   clock.Clock
+	Log     *slog.Logger
+}
+
+// Steps performs the steps of a pod's life. It is safe for concurrent use by the workers
+// of different pods.
+type Steps struct {
+	cfg     Config
+	deps    Deps
+	crashes *crashBackoff
+	waiting waitings
+}
+
+// New validates and starts nothing.
+func New(cfg Config, deps Deps) (*Steps, error) {
+	if cfg.RuntimeName == "" || cfg.LongestBackoff <= 0 || cfg.KeepDead < 1 {
+		return nil, errors.New("podsync: runtime name, longest back-off and dead containers to keep are needed")
+	}
+	if deps.Runtime == nil || deps.Observer == nil || deps.Sandboxes == nil || deps.Images == nil || deps.Volumes == nil ||
+		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {
+		return nil, errors.New("podsync: a collaborator is missing")
+	}
+	if deps.Handler == nil || deps.Allocatable == nil {
+		return nil, errors.New("podsync: runtime classes and allocatable resources are needed")
+	}
+	if deps.Network == nil || deps.HostIPs == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
+		return nil, errors.New("podsync: network, host addresses, events, clock and log are needed")
+	}
+	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.LongestBackoff)}, nil
+}

@@ -1,0 +1,71 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+// Remove deletes what is left of a pod that nobody wants: dead containers and sandboxes,
+// logs, its folder, its mirror, and what is remembered of it.
+func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
+	ref := pod.RefOf(w.Pod)
+	observed, err := s.deps.Observer.Refresh(ctx, ref.UID)
+	if err != nil {
+		return fmt.Errorf("read what is left of the pod: %w", err)
+	}
+	if err := together(observed.Containers, func(c pod.Container) error { return s.deps.Runtime.RemoveContainer(ctx, ref, &c) }); err != nil {
+		return fmt.Errorf("remove containers: %w", err)
+	}
+	if err := together(observed.Sandboxes, func(b pod.Sandbox) error { return s.deps.Runtime.RemoveSandbox(ctx, b.ID) }); err != nil {
+		return fmt.Errorf("remove sandboxes: %w", err)
+	}
+	err = errors.Join(s.deps.Runtime.RemoveLogs(ref), s.removeFolder(ref), s.removeMirror(ctx, w))
+	if err != nil {
+		return err
+	}
+	s.crashes.forget(ref.UID)
+	s.waiting.forget(ref.UID)
+	s.deps.Status.Forget(ref.UID)
+	// What the runtime has forgotten need not be remembered either.
+	_, err = s.deps.Observer.Refresh(ctx, ref.UID)
+	return err
+}
+
+// removeFolder deletes the pod's own folder. Volumes were unmounted before; whatever is
+// still mounted below makes this fail rather than be deleted through.
+func (s *Steps) removeFolder(ref pod.Ref) error {
+	if err := s.deps.Volumes.RemovePodDir(ref.UID); err != nil {
+		return fmt.Errorf("remove the pod's folder: %w", err)
+	}
+	return nil
+}
+
+func (s *Steps) removeMirror(ctx context.Context, w pod.Work) error {
+	if s.deps.Mirrors == nil || w.Mirror == nil {
+		return nil
+	}
+	_, err := s.deps.Mirrors.Delete(ctx, pod.RefOf(w.Mirror), w.Mirror.UID)
+	return err
+}
+
+// prune removes instances that were replaced, except the newest, whose log is still read.
+func (s *Steps) prune(ctx context.Context, p *v1.Pod, observed *pod.Observed) {
+	old := runtime.Prune(*observed, s.cfg.KeepDead)
+	ref := pod.RefOf(p)
+	for _, c := range old.Containers {
+		if err := s.deps.Runtime.RemoveContainer(ctx, ref, &c); err != nil {
+			s.deps.Log.Warn("removing a dead container failed", "pod", ref.String(), "container", c.ID, "err", err)
+		}
+	}
+	for _, b := range old.Sandboxes {
+		if err := s.deps.Runtime.RemoveSandbox(ctx, b.ID); err != nil {
+			s.deps.Log.Warn("removing a dead sandbox failed", "pod", ref.String(), "sandbox", b.ID, "err", err)
+		}
+	}
+}

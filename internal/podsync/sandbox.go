@@ -1,0 +1,46 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+)
+
+// makeSandbox gives the pod a sandbox, or finds the one it has.
+func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbox, error) {
+	if !actions.NewSandbox {
+		have := a.observed.Sandbox()
+		return sandbox{id: have.ID, ips: have.IPs}, nil
+	}
+	if err := a.stopSandboxes(ctx, a.observed); err != nil {
+		return sandbox{}, err
+	}
+	// A sandbox that is being made is not abandoned when the pod is to end meanwhile: half
+	// of one is harder to find than a whole one. The call has a deadline of its own.
+	detached := context.WithoutCancel(ctx)
+	id, err := a.deps.Runtime.CreateSandbox(detached, a.p, a.config, a.handler.Name)
+	if err != nil {
+		return sandbox{}, fmt.Errorf("create the pod's sandbox: %w", err)
+	}
+	if a.p.Spec.HostNetwork {
+		return sandbox{id: id}, nil
+	}
+	ips, err := a.deps.Sandboxes.SandboxIPs(detached, id)
+	if err != nil {
+		return sandbox{}, fmt.Errorf("read the sandbox's address: %w", err)
+	}
+	return sandbox{id: id, ips: ips}, nil
+}
+
+// stopSandboxes stops all sandboxes of a pod that are not stopped yet.
+func (s *Steps) stopSandboxes(ctx context.Context, observed *pod.Observed) error {
+	var ready []pod.Sandbox
+	for _, b := range observed.Sandboxes {
+		if b.Ready {
+			ready = append(ready, b)
+		}
+	}
+	return together(ready, func(b pod.Sandbox) error { return s.deps.Runtime.StopSandbox(ctx, b.ID) })
+}

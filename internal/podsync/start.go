@@ -1,0 +1,110 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+// podFailure marks an error that concerns the pod as a whole: no container of it can
+// start, and none of them is to blame.
+type podFailure struct{ error }
+
+func (e podFailure) Unwrap() error { return e.error }
+
+// start creates the containers side by side and starts them in order. A container that
+// fails does not hold up the others.
+func (a *attempt) start(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
+	created := make([]func() (string, error), len(starts))
+	for i, s := range starts {
+		created[i] = inBackground(func() (string, error) { return a.create(ctx, s) })
+	}
+	failed = map[string]bool{}
+	var errs []error
+	for i, s := range starts {
+		id, err := created[i]()
+		if err == nil {
+			err = a.startOne(ctx, s, id)
+		}
+		if err == nil {
+			a.waiting.clear(a.p.UID, s.Container.Name)
+			continue
+		}
+		errs = append(errs, fmt.Errorf("container %s: %w", s.Container.Name, err))
+		if whole := (podFailure{}); errors.As(err, &whole) {
+			continue
+		}
+		failed[s.Container.Name] = true
+		if ctx.Err() == nil {
+			a.explain(s.Container.Name, err)
+		}
+	}
+	return failed, errors.Join(errs...)
+}
+
+// explain remembers why a container waits, for its status to show.
+func (a *attempt) explain(container string, err error) {
+	why := pod.Waiting{Reason: runtime.ReasonCreateContainer, Message: err.Error()}
+	var known interface{ Waiting() pod.Waiting }
+	if errors.As(err, &known) {
+		why = known.Waiting()
+	}
+	a.waiting.set(a.p.UID, container, why)
+}
+
+// create makes one container ready to start. Its image is fetched while the sandbox and
+// the volumes are still in the making.
+func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err error) {
+	if s.Adopt != "" {
+		_, err := a.sandbox()
+		return s.Adopt, err
+	}
+	image, err := a.deps.Images.Ensure(ctx, a.p, s.Container, a.config)
+	if err != nil {
+		return "", err
+	}
+	box, err := a.sandbox()
+	if err != nil {
+		return "", podFailure{err}
+	}
+	mounted, err := a.volumes()
+	if err != nil {
+		return "", podFailure{err}
+	}
+	in, err := a.input(ctx, s, box, image, mounted)
+	if err != nil {
+		return "", a.deps.Runtime.ConfigFailed(ctx, a.p, s.Container.Name, err)
+	}
+	config, err := a.deps.Runtime.ContainerConfig(in)
+	if err != nil {
+		return "", a.deps.Runtime.ConfigFailed(ctx, a.p, s.Container.Name, err)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), a.p, box.id, config, a.config, a.podIPs(box))
+}
+
+// startOne starts a created container and waits for its postStart hook.
+func (a *attempt) startOne(ctx context.Context, s plan.Start, id string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	box, err := a.sandbox()
+	if err != nil {
+		return podFailure{err}
+	}
+	return a.deps.Runtime.StartContainer(ctx, a.p, s.Container, id, s.RestartCount(), a.podIPs(box))
+}
+
+// podIPs are the addresses that the pod's containers know it by.
+func (a *attempt) podIPs(box sandbox) []string {
+	if a.p.Spec.HostNetwork {
+		return a.deps.HostIPs()
+	}
+	return box.ips
+}

@@ -1,0 +1,54 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+// Stop ends everything of the pod that runs, containers first, then their sandbox.
+func (s *Steps) Stop(ctx context.Context, w pod.Work) error {
+	// An earlier step may have been interrupted: only the runtime knows what it left.
+	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
+	if err != nil {
+		return fmt.Errorf("read what runs of the pod: %w", err)
+	}
+	p := w.Pod
+	if w.Orphan {
+		p = runtime.Restore(observed)
+	} else {
+		s.publish(w, observed, stopping)
+	}
+	how := runtime.Stop{Grace: w.Grace, PodIPs: sandboxIPs(&observed)}
+	if err := s.deps.Runtime.StopContainers(ctx, p, observed.Live(), how); err != nil {
+		return fmt.Errorf("stop containers: %w", err)
+	}
+	if err := s.stopSandboxes(ctx, &observed); err != nil {
+		return fmt.Errorf("stop the pod's sandbox: %w", err)
+	}
+	return s.settled(ctx, w)
+}
+
+// settled makes sure that nothing runs and publishes how it all ended.
+func (s *Steps) settled(ctx context.Context, w pod.Work) error {
+	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
+	if err != nil {
+		return fmt.Errorf("read how the pod ended: %w", err)
+	}
+	if live := observed.Live(); len(live) > 0 {
+		return fmt.Errorf("container %s still runs", live[0].Name)
+	}
+	if !w.Orphan {
+		s.publish(w, observed, stopped)
+	}
+	return nil
+}
+
+func sandboxIPs(o *pod.Observed) []string {
+	if b := o.Sandbox(); b != nil {
+		return b.IPs
+	}
+	return nil
+}

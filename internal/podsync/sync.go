@@ -1,0 +1,132 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/podstatus"
+	"swiftlet/internal/runtime"
+)
+
+// Sync brings the pod towards its spec: it plans, acts and looks again until nothing is
+// left to do now. What the runtime will report later wakes the pod's worker.
+func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
+	p := w.Pod
+	observed := s.observed(p)
+	status := s.publish(w, observed, running)
+	if podstatus.Ended(&status) {
+		return pod.Outcome{Ended: true}, nil
+	}
+	overdue, left := s.deadline(p, &status)
+	if overdue != nil {
+		return pod.Outcome{Failure: overdue}, nil
+	}
+	s.deps.Status.Reconcile(p)
+	s.deps.Objects.Register(p)
+	s.deps.Volumes.Update(p)
+
+	mirrored := make(chan error, 1)
+	go func() { mirrored <- s.mirror(ctx, w) }()
+	again, err := s.converge(ctx, w, observed)
+	err = errors.Join(err, <-mirrored)
+	return pod.Outcome{Again: soonest(left, again)}, err
+}
+
+// converge repeats plan and act until the plan is empty. A container that could not be
+// started, or must wait, is left out of the following rounds.
+func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed) (again time.Duration, err error) {
+	held := map[string]bool{}
+	var failures []error
+	for ctx.Err() == nil {
+		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash})
+		again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held))
+		if actions.Idle() {
+			s.keepMounted(ctx, w.Pod)
+			break
+		}
+		failed, err := s.act(ctx, w.Pod, &observed, actions)
+		for name := range failed {
+			held[name] = true
+		}
+		if err != nil {
+			failures = append(failures, err)
+		}
+		fresh, refreshErr := s.deps.Observer.Refresh(ctx, w.Pod.UID)
+		if refreshErr != nil {
+			failures = append(failures, refreshErr)
+			break
+		}
+		observed = fresh
+		if err != nil && len(failed) == 0 {
+			break // the pod as a whole could not be acted on
+		}
+	}
+	status := s.publish(w, observed, running)
+	if podstatus.Ended(&status) {
+		again = immediately
+	}
+	s.prune(ctx, w.Pod, &observed)
+	return again, errors.Join(failures...)
+}
+
+// keepMounted has the volumes of a pod that already ran before this agent did looked
+// after. They are there, so this is quick; what is not there must not hold up a pod that
+// runs without it.
+func (s *Steps) keepMounted(ctx context.Context, p *v1.Pod) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := s.deps.Volumes.Mount(ctx, p); err != nil {
+		s.deps.Log.Warn("volumes of a running pod are not all there", "pod", pod.RefOf(p).String(), "err", err)
+	}
+}
+
+// immediately is the shortest time to look again after.
+const immediately = time.Millisecond
+
+// soonest is the shorter of two waits, of which zero means none.
+func soonest(a, b time.Duration) time.Duration {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}
+
+func (s *Steps) observed(p *v1.Pod) pod.Observed {
+	o, ok := s.deps.Observer.Get(p.UID)
+	if !ok {
+		o.Ref = pod.RefOf(p)
+	}
+	return o
+}
+
+// mirror shows a static pod to the API server.
+func (s *Steps) mirror(ctx context.Context, w pod.Work) error {
+	if s.deps.Mirrors == nil || !pod.IsStatic(w.Pod) {
+		return nil
+	}
+	_, err := s.deps.Mirrors.Ensure(ctx, w.Pod, w.Mirror)
+	return err
+}
+
+// deadline says whether the pod has been active for too long, or how long it may still be.
+func (s *Steps) deadline(p *v1.Pod, status *v1.PodStatus) (*pod.Failure, time.Duration) {
+	limit := p.Spec.ActiveDeadlineSeconds
+	if limit == nil || status.StartTime == nil {
+		return nil, 0
+	}
+	left := status.StartTime.Add(time.Duration(*limit) * time.Second).Sub(s.deps.Clock.Now())
+	if left > 0 {
+		return nil, left
+	}
+	const message = "Pod was active on the node longer than the specified deadline"
+	s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "DeadlineExceeded", message)
+	return &pod.Failure{Reason: "DeadlineExceeded", Message: message}, 0
+}
