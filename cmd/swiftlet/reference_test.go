@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// referenceKubelet is the program whose configuration ours is compared with.
+func referenceKubelet(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the reference kubelet")
+	}
+	script := exec.Command("../../hack/build-tools.sh", "reference")
+	script.Stderr = os.Stderr
+	dir, err := script.Output()
+	if err != nil {
+		t.Fatalf("build the reference kubelet: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "kubelet")
+}
+
+var effective = regexp.MustCompile(`(?s)"Effective KubeletConfiguration" config=<\n(.*?)\n >`)
+
+// effectiveReference is the configuration that the reference logs before it checks it.
+// --runonce, which it refuses, keeps it from ever starting.
+func effectiveReference(t *testing.T, kubelet string, args []string) map[string]any {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), kubelet, append(args, "--runonce")...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err == nil {
+		t.Fatal("the reference kubelet ran")
+	}
+	found := effective.FindStringSubmatch(stderr.String())
+	if found == nil {
+		t.Fatalf("the reference kubelet did not log its configuration:\n%s", stderr.String())
+	}
+	config := parsed(t, strings.ReplaceAll("\n"+found[1], "\n\t", "\n"))
+	delete(config, "runOnce")
+	return config
+}
+
+func effectiveOurs(t *testing.T, args []string) map[string]any {
+	t.Helper()
+	var out, errOut strings.Builder
+	if run(t.Context(), append([]string{"swiftlet", "check"}, args...), &out, &errOut) != 0 {
+		t.Fatal(errOut.String())
+	}
+	return parsed(t, out.String())
+}
+
+func parsed(t *testing.T, text string) (values map[string]any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// The same files and flags must mean the same to both.
+func TestConfigurationEqualsReference(t *testing.T) {
+	kubelet := referenceKubelet(t)
+	const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "d", "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"empty.yaml": header,
+		"full.yaml": header + `
+maxPods: 1
+port: 0
+failSwapOn: no
+clusterDNS: [10.0.0.1, 10.0.0.2]
+systemReserved: {cpu: 100m, memory: 1Gi}
+featureGates: {MemoryQoS: false, EnvFiles: false, KubeletCrashLoopBackOffMax: false}
+evictionPressureTransitionPeriod: 1m
+nodeStatusUpdateFrequency: 7s
+mergeDefaultEvictionSettings: true
+evictionHard: {memory.available: 1Gi}
+staticPodPath: manifests
+staticPodURLHeader: {a: [b]}
+maxParallelImagePulls: 4
+podPidsLimit: -7
+logging: {flushFrequency: 10000000000, vmodule: [{filePattern: a, verbosity: 1}]}
+reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]
+`,
+		"d/10.conf": header + `
+port: 1000
+clusterDNS: [10.0.0.3]
+systemReserved: {memory: 2Gi}
+evictionHard: {nodefs.available: 3%}
+authentication: {anonymous: {enabled: true}}
+tracing: {samplingRatePerMillion: 5}
+volumePluginDir: plugins
+`,
+		"d/sub/05.conf": header + `
+port: 3000
+evictionPressureTransitionPeriod: null
+enforceNodeAllocatable: []
+registerWithTaints: [{key: a, value: b, effect: NoSchedule}]
+`,
+		"d/readme.txt": "not a drop-in",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Our own defaults for what would open a node are set, where no file sets them.
+	closed := " --anonymous-auth=false --authorization-mode=Webhook --read-only-port=0"
+	full, dropins := " --config="+dir+"/full.yaml", " --config-dir="+dir+"/d"
+	flags := " --max-pods=3 --feature-gates=EnvFiles=true --kube-reserved=cpu=1 --kube-reserved=memory=2Gi -v 3 --vmodule=x=2" +
+		" --cluster-dns=1.1.1.1 --cluster-dns=2.2.2.2 --register-with-taints=a=b:NoSchedule,c=d:NoExecute --address= --reserved_cpus=0-1" +
+		" --reserved-memory=0:memory=1Gi;1:memory=2Gi --eviction-hard=memory.available<5% --eviction-hard=nodefs.available<1%" +
+		" --cpu-manager-policy-options=a=b,c=d --manifest-url-header=a:b,a:c --log-flush-frequency=3s"
+	for name, args := range map[string]string{
+		"flags' defaults":       closed,
+		"flags":                 closed + flags,
+		"empty file":            " --config=" + dir + "/empty.yaml",
+		"file":                  full,
+		"file, flags":           full + flags,
+		"file, drop-ins":        full + dropins,
+		"file, drop-ins, flags": full + dropins + flags,
+		"drop-ins alone":        dropins + closed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := strings.Fields(args)
+			if diff := cmp.Diff(effectiveReference(t, kubelet, args), effectiveOurs(t, args)); diff != "" {
+				t.Errorf("configuration (-reference +ours):\n%s", diff)
+			}
+		})
+	}
+}
