@@ -4,12 +4,12 @@ import (
 	"context"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
-// collection is a watched list of objects, kept in the shape that keep leaves of them.
+// collection is a watched list of objects, in the shape that keep makes of them: a copy,
+// since what a watch delivers may be shared.
 type collection struct {
 	cache.Indexer
 	keep   func(any) any
@@ -79,12 +79,4 @@ func (s store) tell(err error) error {
 		s.changed()
 	}
 	return err
-}
-
-// withoutManagedFields is the least that every kept object loses.
-func withoutManagedFields(obj any) any {
-	if m, ok := obj.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-	}
-	return obj
 }

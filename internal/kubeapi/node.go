@@ -55,10 +55,14 @@ func (n *Node) Get() (*v1.Node, error) {
 	return obj.(*v1.Node), nil
 }
 
-// withoutImages drops the largest part of a Node; we wrote it there ourselves.
+// withoutImages drops the largest parts of a Node, which nobody here reads: we wrote the
+// images there ourselves.
 func withoutImages(obj any) any {
-	if node, ok := obj.(*v1.Node); ok {
-		node.Status.Images = nil
+	node, ok := obj.(*v1.Node)
+	if !ok {
+		return obj
 	}
-	return withoutManagedFields(obj)
+	kept := *node
+	kept.Status.Images, kept.ManagedFields = nil, nil
+	return &kept
 }

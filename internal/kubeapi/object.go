@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -180,12 +181,25 @@ func versionOf(got metav1.Object) string {
 	return string(got.GetUID()) + "/" + got.GetResourceVersion()
 }
 
-// trim drops what is never read here; the last-applied annotation alone holds a second
-// copy of all the data.
+// trim returns a copy without what is never read here; the last-applied annotation alone
+// holds a second copy of all the data. The original may be shared with other watches.
 func trim(got metav1.Object) metav1.Object {
-	got.SetManagedFields(nil)
-	delete(got.GetAnnotations(), v1.LastAppliedConfigAnnotation)
-	return got
+	var kept metav1.Object
+	switch o := got.(type) {
+	case *v1.ConfigMap:
+		c := *o
+		kept = &c
+	case *v1.Secret:
+		c := *o
+		kept = &c
+	}
+	kept.SetManagedFields(nil)
+	if _, ok := kept.GetAnnotations()[v1.LastAppliedConfigAnnotation]; ok {
+		annotations := maps.Clone(kept.GetAnnotations())
+		delete(annotations, v1.LastAppliedConfigAnnotation)
+		kept.SetAnnotations(annotations)
+	}
+	return kept
 }
 
 func immutable(got metav1.Object) bool {

@@ -41,3 +41,13 @@ func (r *RuntimeClasses) Get(name string) (*nodev1.RuntimeClass, error) {
 	}
 	return obj.(*nodev1.RuntimeClass), nil
 }
+
+func withoutManagedFields(obj any) any {
+	class, ok := obj.(*nodev1.RuntimeClass)
+	if !ok {
+		return obj
+	}
+	kept := *class
+	kept.ManagedFields = nil
+	return &kept
+}

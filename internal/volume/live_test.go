@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
+
+	"swiftlet/internal/volume/plugin"
 )
 
 func (n *node) updateConfigMap(version, value string) {
@@ -142,4 +145,51 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 	if got := backoff(1000); got != maxBackoff {
 		t.Errorf("after many failures: %v, want %v", got, maxBackoff)
 	}
+}
+
+func TestMountAfterTheEndReturnsAtOnce(t *testing.T) {
+	n := newNode(t)
+	p := n.pod(configMapSource("obj", false))
+	n.stop()
+	if _, err := n.Mount(t.Context(), p); !errors.Is(err, context.Canceled) {
+		t.Errorf("mount after the end: %v", err)
+	}
+}
+
+// TestHungSetUpHarmsOneVolume: the pod's end and other pods do not wait for the kernel.
+func TestHungSetUpHarmsOneVolume(t *testing.T) {
+	n := newNode(t)
+	hung := &hangingPlugin{Plugin: n.plugins[0], release: make(chan struct{}), begun: make(chan struct{})}
+	n.plugins = append([]plugin.Plugin{hung}, n.plugins...)
+	ctx, cancel := context.WithCancel(t.Context())
+	stuck := n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	stuck.UID = "uid-stuck"
+	done := make(chan error, 1)
+	go func() { _, err := n.Mount(ctx, stuck); done <- err }()
+	<-hung.begun
+	n.mount(n.pod(configMapSource("obj", false)))
+	cancel()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "still being set up") {
+		t.Errorf("mount that hangs: %v", err)
+	}
+	short, cancelShort := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancelShort()
+	if err := n.Unmount(short, "uid-stuck"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("unmount under a hanging operation: %v, want it to wait", err)
+	}
+	close(hung.release)
+	if err := n.Unmount(t.Context(), "uid-stuck"); err != nil {
+		t.Errorf("unmount afterwards: %v", err)
+	}
+}
+
+type hangingPlugin struct {
+	plugin.Plugin
+	begun, release chan struct{}
+}
+
+func (h *hangingPlugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
+	close(h.begun)
+	<-h.release
+	return h.Plugin.SetUp(ctx, r)
 }

@@ -80,6 +80,9 @@ func (v *Volumes) known(p *v1.Pod) *podVolumes {
 		pv = &podVolumes{volumes: map[string]*mountState{}}
 		pv.gone, pv.end = context.WithCancel(context.Background())
 		v.pods[p.UID] = pv
+		if v.ended {
+			pv.end()
+		}
 	}
 	pv.pod = p
 	return pv

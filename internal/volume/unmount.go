@@ -43,10 +43,8 @@ func (v *Volumes) Unmount(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	dir := v.podDir(uid)
-	for _, own := range ownDirs {
-		if err := v.deps.Mounter.UnmountBeneath(filepath.Join(dir, own)); err != nil {
-			return fmt.Errorf("unmount volumes of pod %s: %w", uid, err)
-		}
+	if err := v.deps.Mounter.UnmountBeneath(dir); err != nil {
+		return fmt.Errorf("unmount volumes of pod %s: %w", uid, err)
 	}
 	for _, own := range ownDirs {
 		if err := safepath.RemoveAll(filepath.Join(dir, own)); err != nil {
