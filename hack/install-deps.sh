@@ -7,6 +7,7 @@ say() { echo "install-deps: $*" >&2; }
 packages=(
   busybox-static # the contents of the test image
   ca-certificates
+  curl # what the examples say to try
   iproute2 # bridges and veth pairs of the test nodes
   iptables # the agent's own chains, and the CNI plugins
   kmod

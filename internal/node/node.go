@@ -158,7 +158,6 @@ func New(cfg Config, deps Deps) (*Node, error) {
 		poke:       make(chan struct{}, 1),
 		registered: make(chan struct{}),
 	}
-	n.noNetwork = n.runtime.networkNotReady()
 	n.steps = n.fillSteps()
 	disk, err := diskSize(cfg.RootDir)
 	if err != nil {
@@ -222,7 +221,8 @@ func (n *Node) HostIPs() []net.IP {
 	return hostIPs(addresses)
 }
 
-// NetworkReady says why pods cannot be given addresses yet; nil when they can.
+// NetworkReady says why pods cannot be given addresses yet; nil when they can, or when
+// nothing speaks against it: a pod that is tried too early says so itself.
 func (n *Node) NetworkReady() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

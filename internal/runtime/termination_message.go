@@ -20,18 +20,10 @@ const (
 	maxMessageLines = 80
 )
 
-// TerminationMessage is what an ended container left to say: the runtime's message, then
-// the container's own from its termination log or, if the container asks for that and
-// failed without a word, from the end of its log.
+// TerminationMessage is what an ended container left to say, beside what the runtime says
+// of it: its termination log or, if the container asks for that and failed without a word,
+// the end of its log.
 func (r *Runtime) TerminationMessage(c *pod.Container) string {
-	said := r.ownMessage(c)
-	if c.Message != "" && said != "" {
-		return c.Message + ": " + said
-	}
-	return c.Message + said
-}
-
-func (r *Runtime) ownMessage(c *pod.Container) string {
 	text, err := lastWords(c)
 	if err != nil {
 		return err.Error()

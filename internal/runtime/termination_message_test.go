@@ -14,17 +14,14 @@ func TestTerminationMessage(t *testing.T) {
 	const file, fallback = "File", "FallbackToLogsOnError"
 	long := strings.Repeat("a", 10) + strings.Repeat("b", 4096)
 	for name, c := range map[string]struct {
-		policy  string
-		words   string // what stands in the termination log
-		log     string // the end of the container's log, "" for none
-		exit    int32
-		reason  string
-		message string // the runtime's
-		want    string
+		policy string
+		words  string // what stands in the termination log
+		log    string // the end of the container's log, "" for none
+		exit   int32
+		reason string
+		want   string
 	}{
 		"its words":                 {policy: file, words: "bye\n", want: "bye\n"},
-		"the runtime's come first":  {policy: file, words: "bye", message: "killed", want: "killed: bye"},
-		"the runtime's alone":       {policy: file, message: "killed", want: "killed"},
 		"the end of many words":     {policy: file, words: long, want: long[10:]},
 		"no fallback unless asked":  {policy: file, log: "dying\n", exit: 7},
 		"fallback":                  {policy: fallback, log: "dying\n", exit: 7, want: "dying\n"},
@@ -50,7 +47,7 @@ func TestTerminationMessage(t *testing.T) {
 				writeFile(t, path, c.words)
 			}
 			got := b.TerminationMessage(&pod.Container{
-				ExitCode: c.exit, Reason: c.reason, Message: c.message, LogPath: "/logs/0.log",
+				ExitCode: c.exit, Reason: c.reason, LogPath: "/logs/0.log",
 				Mounts: []pod.Mount{{ContainerPath: "/etc/hosts", HostPath: "/etc/hosts"}, {ContainerPath: "/dev/termination-log", HostPath: path}},
 				Annotations: map[string]string{
 					"io.kubernetes.container.terminationMessagePath":   "dev/termination-log",

@@ -143,8 +143,8 @@ func cleanCache(run string, was before) error {
 			return fmt.Errorf("clean the CNI cache: %w", err)
 		}
 	}
+	_ = os.Remove(filepath.Join(cniCache, "results")) // goes only if it is empty
 	if !was.CNICache {
-		_ = os.Remove(filepath.Join(cniCache, "results"))
 		_ = os.Remove(cniCache)
 	}
 	return nil

@@ -14,26 +14,16 @@ import (
 // they are made from the pods that run; there are none until a pod can be asked, or no
 // pod is on its way any more.
 func hints(cfg Config, pods []*v1.Pod) string {
-	request, follow, pending := "", "", false
-	for _, p := range pods {
-		pending = pending || p.Status.Phase == v1.PodPending || p.Status.Phase == ""
-		if p.Status.Phase != v1.PodRunning {
-			continue
-		}
-		if port := hostPort(p); port != 0 && request == "" {
-			request = fmt.Sprintf("curl http://127.0.0.1:%d/", port)
-		}
-		if len(p.Spec.Containers) > 0 && follow == "" {
-			follow = "tail -F " + quote(filepath.Join(cfg.Places.PodLogs(), pod.RefOf(p).LogDirName(), p.Spec.Containers[0].Name, "0.log"))
-		}
-	}
-	if follow == "" || (request == "" && pending) {
+	p := worthAsking(pods)
+	if p == nil {
 		return ""
 	}
-	if request == "" {
+	request := fmt.Sprintf("curl http://127.0.0.1:%d/", hostPort(p))
+	if hostPort(p) == 0 {
 		request = fmt.Sprintf("curl --cacert %s --cert %s --key %s https://127.0.0.1:%d/pods",
 			quote(cfg.Places.pki("ca.crt")), quote(cfg.Places.pki("admin.crt")), quote(cfg.Places.pki("admin.key")), cfg.Port)
 	}
+	follow := "tail -F " + quote(filepath.Join(cfg.Places.PodLogs(), pod.RefOf(p).LogDirName(), p.Spec.Containers[0].Name, "0.log"))
 	more := `echo '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"more"},"spec":{"restartPolicy":"Never","containers":[{"name":"primes","image":"docker.io/swiftlet/example:1","args":["primes","1000"]}]}}' > ` +
 		quote(filepath.Join(cfg.Manifests, "more.json"))
 	return "Try next, in another terminal:\n" +
@@ -41,6 +31,27 @@ func hints(cfg Config, pods []*v1.Pod) string {
 		"  follow its log   " + follow + "\n" +
 		"  add a pod        " + more + "\n" +
 		"Change or remove a file in " + cfg.Manifests + " and the pods follow. Ctrl-C stops everything.\n"
+}
+
+// worthAsking is a running pod with a port of the host, or any that runs once no other is
+// on its way.
+func worthAsking(pods []*v1.Pod) *v1.Pod {
+	var any *v1.Pod
+	pending := false
+	for _, p := range pods {
+		pending = pending || p.Status.Phase == v1.PodPending || p.Status.Phase == ""
+		if p.Status.Phase != v1.PodRunning || len(p.Spec.Containers) == 0 {
+			continue
+		}
+		if hostPort(p) != 0 {
+			return p
+		}
+		any = p
+	}
+	if pending {
+		return nil
+	}
+	return any
 }
 
 func hostPort(p *v1.Pod) int32 {

@@ -17,7 +17,7 @@ await() { # WHAT COMMAND…: becomes true within 30 s
   fail "$what"
 }
 shows() { tac "$out" | grep -m1 -E "default/$1-[^ ]+ " | grep -qE "$2"; }
-page() { busybox wget -T 2 -qO- "http://127.0.0.1:$1/$2"; }
+page() { curl -sf -m 2 "http://127.0.0.1:$1/${2:-}"; }
 says() { page "$1" "$2" | grep -q "$3"; }
 hint() { sed -n "s/^  $1  *//p" "$out" | head -n 1; }
 traces() {
@@ -46,7 +46,8 @@ await "hints are shown" grep -q 'Try next' "$out"
 request=$(hint 'ask a pod') follow=$(hint 'follow its log') more=$(hint 'add a pod')
 [ "$request" ] && [ "$follow" ] && [ "$more" ] || fail "a hint is missing"
 page "${request##*:}" >/dev/null || fail "the first hint does not work: $request"
-timeout 2 bash -c "$follow" | grep -q . || fail "the second hint does not work: $follow"
+timeout 1 bash -c "$follow" >"$state/followed"
+grep -q . "$state/followed" || fail "the second hint does not work: $follow"
 bash -c "$more" || fail "the third hint does not work: $more"
 await "an added manifest is followed" shows more 'Completed'
 
