@@ -67,8 +67,9 @@ func NewAPI(cfg APIConfig, deps APIDeps) (*API, error) {
 }
 
 // backoff is shorter than client-go's own, which would leave pods waiting for up to a
-// minute after the API server has come back.
-var backoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 5 * time.Second}
+// minute after the API server has come back. It is one request of one node, and the API
+// server's priority levels keep many nodes from crowding out others.
+var backoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 4, Cap: 2 * time.Second}
 
 // Run sends a snapshot when the pods were first listed and then on every change. Changes
 // that come while a snapshot waits to be taken are joined, so a burst costs few.

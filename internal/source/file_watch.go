@@ -14,7 +14,7 @@ import (
 // An editor's save or a tool's swap of many links is a burst of events: it is read when it
 // has paused for settlePause, and after settleLimit in any case.
 const (
-	settlePause = 20 * time.Millisecond
+	settlePause = 50 * time.Millisecond
 	settleLimit = 100 * time.Millisecond
 )
 

@@ -155,7 +155,7 @@ func (p *Publisher) Reconcile(target *v1.Pod) {
 	if !ok {
 		return
 	}
-	e.pod = target
+	e.see(target)
 	image := p.imageOf(target)
 	if image == nil {
 		return
@@ -211,7 +211,7 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 		}
 		p.pods[target.UID] = e
 	}
-	e.pod = target
+	e.see(target)
 	merged := merge(target, image, e.status, s, p.clock.Now())
 	changed = !sameStatus(normalize(target, e.status), merged)
 	e.status = merged
@@ -228,6 +228,14 @@ func (p *Publisher) imageOf(target *v1.Pod) *v1.Pod {
 		return p.mirror(target)
 	}
 	return target
+}
+
+// see takes the newer form of the pod: a worker may hold one from before its deletion was
+// asked for, which is never taken back.
+func (e *entry) see(target *v1.Pod) {
+	if e.pod.DeletionTimestamp == nil || target.DeletionTimestamp != nil {
+		e.pod = target
+	}
 }
 
 // mayLeave reports whether the API server is to be told to drop the pod. A mirror goes
