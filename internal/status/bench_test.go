@@ -161,4 +161,3 @@ func deleted(p *v1.Pod) *v1.Pod {
 }
 
 func phase(p v1.PodPhase) v1.PodStatus { return v1.PodStatus{Phase: p} }
-

@@ -67,9 +67,11 @@ func TestErrorsAreRecognised(t *testing.T) {
 		"precondition":   {refuse(errPrecondition), true, false},
 		"other conflict": {refuse(apierrors.NewConflict(pods, "a", io.EOF)), false, false},
 		"forbidden":      {refuse(apierrors.NewForbidden(pods, "a", nil)), false, false},
-		"server error":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "etcd is away", http.StatusInternalServerError) }, false, true},
-		"proxy error":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, false, true},
-		"cut off":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, true},
+		"server error": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "etcd is away", http.StatusInternalServerError)
+		}, false, true},
+		"proxy error": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, false, true},
+		"cut off":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := ask(t, tc.handler)
