@@ -26,8 +26,9 @@ type Bed struct {
 
 	mu    sync.Mutex
 	nodes []*Box
-	hosts int   // how many addresses of the wire were given out
-	built error // how the build of our program went, once there is one
+	wired []*Box // those of the nodes that know the way to each other's pods
+	hosts int    // how many addresses of the wire were given out
+	built error  // how the build of our program went, once there is one
 	ours  string
 }
 
@@ -72,14 +73,13 @@ func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	b.hosts++
 	box := &Box{name: name, host: b.hosts, dir: filepath.Join(b.site.dir, name), bed: b}
 	b.nodes = append(b.nodes, box)
-	others := b.nodes[:len(b.nodes)-1]
 	b.mu.Unlock()
 
 	began := time.Now()
 	if err := box.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := box.routeTo(ctx, others...); err != nil {
+	if err := b.wire(ctx, box); err != nil {
 		return nil, err
 	}
 	if err := box.writeIdentity(); err != nil {

@@ -137,7 +137,7 @@ func removeAllSoon(dir string) error {
 		err = os.RemoveAll(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("remove files of box: %w", err)
+		return fmt.Errorf("remove files: %w", err)
 	}
 	return nil
 }

@@ -84,19 +84,22 @@ var _ io.Writer = (*lines)(nil)
 func (l *lines) Write(p []byte) (int, error) { *l = append(*l, p...); return len(p), nil }
 func (l lines) String() string               { return string(l) }
 
-// routeTo lets the pods of this node and of others reach each other: without a router in
+// wire lets the pods of this node and of the others reach each other: without a router in
 // between, each node needs to know which neighbour holds which pods.
-func (b *Box) routeTo(ctx context.Context, others ...*Box) error {
-	for _, other := range others {
-		for _, way := range [][2]*Box{{b, other}, {other, b}} {
+func (b *Bed) wire(ctx context.Context, node *Box) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, other := range b.wired {
+		for _, way := range [][2]*Box{{node, other}, {other, node}} {
 			from, to := way[0], way[1]
 			if !from.init.running() {
 				continue
 			}
-			if _, err := from.Exec(ctx, "ip", "route", "replace", to.PodCIDR(), "via", to.Address()); err != nil {
+			if _, err := from.Exec(ctx, "ip", "route", "replace", to.PodCIDR(), "via", to.Address()); err != nil && from.init.running() {
 				return fmt.Errorf("route pods of %s: %w", to.name, err)
 			}
 		}
 	}
+	b.wired = append(b.wired, node)
 	return nil
 }

@@ -118,10 +118,7 @@ func (s *site) removeFiles() error {
 			return fmt.Errorf("remove %s: %s is still mounted", s.dir, fields[4])
 		}
 	}
-	if err := os.RemoveAll(s.dir); err != nil {
-		return fmt.Errorf("remove files of bed: %w", err)
-	}
-	return nil
+	return removeAllSoon(s.dir)
 }
 
 // release gives the number back.

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// listing is how objects of one kind are read.
+type listing struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// await follows one object until check says that nothing is missing, and fails with the
+// last that it found missing. The object is nil while it does not exist.
+func await[T any](t *testing.T, from listing, name string, limit time.Duration, check func(*T) string) *T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var missing string
+	for ctx.Err() == nil { // a watch may end early; listing again loses nothing that lasts
+		object, stream, err := open[T](ctx, from, name)
+		if err != nil {
+			missing += err.Error()
+			break
+		}
+		for ok := true; ok; object, ok = next[T](ctx, stream) {
+			if missing = check(object); missing == "" {
+				stream.Stop()
+				return object
+			}
+		}
+		stream.Stop()
+	}
+	t.Fatalf("after %v: %s", limit, missing)
+	return nil
+}
+
+// open reads the object as it is now and watches it from there on.
+func open[T any](ctx context.Context, from listing, name string) (*T, watch.Interface, error) {
+	options := byName(name)
+	list, err := from.list(ctx, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	var object *T
+	if len(items) > 0 {
+		object, _ = any(items[0]).(*T)
+	}
+	at, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	options.ResourceVersion = at.GetResourceVersion()
+	stream, err := from.watch(ctx, options)
+	return object, stream, err
+}
+
+// next is the object after its next change; false when the watch or the time is over.
+func next[T any](ctx context.Context, stream watch.Interface) (*T, bool) {
+	select {
+	case event, open := <-stream.ResultChan():
+		object, ok := any(event.Object).(*T)
+		if event.Type == watch.Deleted {
+			object = nil
+		}
+		return object, open && ok
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// record follows an object until the test calls the function it returns, which gives
+// every version seen, in order.
+func record[T any](t *testing.T, from listing, name string) func() []*T {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	object, stream, err := open[T](ctx, from, name)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	versions := []*T{object}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			object, ok := next[T](ctx, stream)
+			if !ok {
+				return
+			}
+			versions = append(versions, object)
+		}
+	}()
+	stop := func() []*T {
+		cancel()
+		stream.Stop()
+		<-done
+		return versions
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// recordedAddress is the node's address in the recordings.
+const recordedAddress = "192.0.2.2"
+
+// facts is an object as plain JSON values, where what differs from run to run (ids, times,
+// addresses) is replaced by a word for what it is. That it is there still counts.
+func facts(t *testing.T, object any, nodeAddress string) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain map[string]any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		t.Fatal(err)
+	}
+	return generalise("", plain, nodeAddress).(map[string]any)
+}
+
+func generalise(key string, value any, nodeAddress string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			v[k] = generalise(k, inner, nodeAddress)
+		}
+		return v
+	case []any:
+		for i, inner := range v {
+			v[i] = generalise(key, inner, nodeAddress)
+		}
+		return v
+	case string:
+		return generaliseText(key, v, nodeAddress)
+	}
+	return value
+}
+
+func generaliseText(key, text, nodeAddress string) string {
+	scheme, _, isURL := strings.Cut(text, "://")
+	algorithm, _, isDigest := strings.Cut(text, ":")
+	switch {
+	case text == nodeAddress:
+		return "<node address>"
+	case net.ParseIP(text) != nil:
+		return "<pod address>"
+	case key == "uid" || key == "resourceVersion":
+		return "<" + key + ">"
+	case key == "containerID" && isURL:
+		return scheme + "://<id>"
+	case key == "imageID" && isDigest:
+		return algorithm + ":<id>"
+	case key == "name" && strings.HasPrefix(text, "kube-api-access-"):
+		return "kube-api-access-<random>"
+	}
+	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return "<time>"
+	}
+	return text
+}
+
+// recorded reads a recording of the reference.
+func recorded(t *testing.T, file string) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.Unmarshal(testdata(t, file), &object); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return facts(t, object, recordedAddress)
+}
+
+func testdata(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// without leaves out fields of the top level, which the reason given makes incomparable.
+func without(object map[string]any, reason string, fields ...string) map[string]any {
+	for _, field := range fields {
+		delete(object, field)
+	}
+	return object
+}
+
+// difference is empty when both are the same, and else shows the recording with -.
+func difference(recording, now any) string { return cmp.Diff(recording, now) }

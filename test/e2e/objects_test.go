@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"swiftlet/test/bed"
+	"swiftlet/test/images"
+)
+
+// usual is how long anything takes that should be quick, on a machine under load.
+const usual = 30 * time.Second
+
+// within is a limit that is wider for the reference where it is known to be slow.
+func within(ours, reference time.Duration) time.Duration {
+	if kubelet == bed.Reference {
+		return reference
+	}
+	return ours
+}
+
+func client() kubernetes.Interface { return cluster.ControlPlane.Client }
+
+// namespace makes one for the test, with the service account that pods need. It ends with
+// the bed.
+func namespace(t *testing.T) string {
+	t.Helper()
+	prefix := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + "-"
+	made, err := client().CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, listing{
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client().CoreV1().ServiceAccounts(made.Name).List(ctx, o)
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client().CoreV1().ServiceAccounts(made.Name).Watch(ctx, o)
+		},
+	}, "default", usual, func(account *corev1.ServiceAccount) string {
+		if account == nil {
+			return "the namespace has no service account"
+		}
+		return ""
+	})
+	return made.Name
+}
+
+// manifest reads a pod and binds it to a node by its name; the scheduler places it.
+func manifest(t *testing.T, text []byte, node string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := yaml.UnmarshalStrict(text, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	return pod
+}
+
+// sleeper is a pod that runs until it is told to end, and does so at once.
+func sleeper(name, node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelHostname: node},
+			Containers: []corev1.Container{{
+				Name:    "c",
+				Image:   images.Busybox,
+				Command: []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"},
+			}},
+		},
+	}
+}
+
+func create(t *testing.T, namespace string, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	made, err := client().CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// awaitPod follows a pod until check finds nothing missing; it sees every version of the
+// pod, and nil while there is none.
+func awaitPod(t *testing.T, namespace, name string, limit time.Duration, check func(*corev1.Pod) string) *corev1.Pod {
+	t.Helper()
+	return await(t, pods(namespace), name, limit, check)
+}
+
+func awaitNode(t *testing.T, name string, limit time.Duration, check func(*corev1.Node) string) *corev1.Node {
+	t.Helper()
+	return await(t, listing{
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client().CoreV1().Nodes().List(ctx, o)
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client().CoreV1().Nodes().Watch(ctx, o)
+		},
+	}, name, limit, check)
+}
+
+func pods(namespace string) listing {
+	return listing{
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client().CoreV1().Pods(namespace).List(ctx, o)
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client().CoreV1().Pods(namespace).Watch(ctx, o)
+		},
+	}
+}
+
+// ready is a check: what keeps the pod from being ready.
+func ready(pod *corev1.Pod) string {
+	if pod == nil {
+		return "the pod is not there"
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+	return "the pod is not ready: " + string(pod.Status.Phase)
+}
+
+// gone is a check.
+func gone(pod *corev1.Pod) string {
+	if pod != nil {
+		return "the pod is still there"
+	}
+	return ""
+}
+
+func byName(name string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+}
