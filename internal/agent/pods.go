@@ -75,6 +75,7 @@ func (a *Agent) makeRuntime() (err error) {
 		CPUQuota:         *kc.CPUCFSQuota,
 		CPUPeriod:        kc.CPUCFSQuotaPeriod.Duration,
 		MemoryCapacity:   a.machine.facts.MemoryBytes,
+		StopSignals:      a.cfg.Features.ContainerStopSignals,
 		Swap:             a.swap(),
 		V2:               a.v2(),
 	}, runtime.Deps{
@@ -200,6 +201,7 @@ func (a *Agent) makeSteps() (err error) {
 		RuntimeName:    a.machine.runtimeName,
 		LongestBackoff: kc.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
 		KeepDead:       max(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
+		StopSignals:    a.cfg.Features.ContainerStopSignals,
 	}, deps)
 	return err
 }

@@ -63,7 +63,9 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Container
 	}
 	one.RestartCount = int32(latest.RestartCount)
 	one.User = latest.User
-	one.StopSignal = latest.StopSignal
+	if in.StopSignals {
+		one.StopSignal = latest.StopSignal
+	}
 	one.Resources = c.Resources.DeepCopy()
 	one.Resources.Claims = nil
 	one.AllocatedResources = allocated(c)

@@ -25,6 +25,8 @@ type Input struct {
 	// Runtime is the scheme of container ids, such as "containerd".
 	Runtime string
 	Now     time.Time
+	// StopSignals shows the signal that each container is ended by.
+	StopSignals bool
 	// Stopped: the pod's containers were all stopped for good; none will start again.
 	Stopped bool
 }

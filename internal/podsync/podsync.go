@@ -118,6 +118,8 @@ type Config struct {
 	LongestBackoff time.Duration
 	// KeepDead is how many dead instances of each container are kept.
 	KeepDead int
+	// StopSignals shows in pod status how containers are ended.
+	StopSignals bool
 }
 
 // Deps is what the steps act through. Mirrors may be nil where there is no API server.

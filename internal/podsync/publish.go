@@ -31,16 +31,17 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &shown, way == stopping)
 	}
 	return s.deps.Status.Set(w.Pod, podstatus.Compute(podstatus.Input{
-		Pod:      w.Pod,
-		Observed: &observed,
-		Previous: shown,
-		Health:   s.deps.Probes.Health,
-		Waiting:  s.waiting.of(w.Pod.UID),
-		Failure:  w.Failure,
-		HostIPs:  s.deps.HostIPs(),
-		Runtime:  s.cfg.RuntimeName,
-		Now:      s.deps.Clock.Now(),
-		Stopped:  way == stopped,
+		Pod:         w.Pod,
+		Observed:    &observed,
+		Previous:    shown,
+		Health:      s.deps.Probes.Health,
+		Waiting:     s.waiting.of(w.Pod.UID),
+		Failure:     w.Failure,
+		HostIPs:     s.deps.HostIPs(),
+		Runtime:     s.cfg.RuntimeName,
+		Now:         s.deps.Clock.Now(),
+		StopSignals: s.cfg.StopSignals,
+		Stopped:     way == stopped,
 	}))
 }
 

@@ -22,7 +22,9 @@ func ip(ctx context.Context, args ...string) error {
 // addBridge makes the wire that the bed's nodes and its API server share.
 func (s *site) addBridge(ctx context.Context) error {
 	steps := [][]string{
-		{"link", "add", s.bridge(), "type", "bridge"},
+		// Left to itself a bridge takes the lowest address of its ports, so that each node
+		// that comes or goes would cut the others off until they ask for it anew.
+		{"link", "add", s.bridge(), "address", s.bridgeMAC(), "type", "bridge"},
 		{"addr", "add", s.gateway() + "/24", "dev", s.bridge()},
 		{"link", "set", s.bridge(), "up"},
 	}

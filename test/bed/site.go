@@ -71,6 +71,9 @@ func tryLock(path string) (*os.File, error) {
 	return file, nil
 }
 
+func (s *site) bridgeMAC() string {
+	return fmt.Sprintf("02:53:77:00:00:%02x", s.number)
+}
 func (s *site) bridge() string   { return fmt.Sprintf("swbed%d", s.number) }
 func (s *site) logDir() string   { return filepath.Join(s.dir, "logs") }
 func (s *site) gateway() string  { return s.nodeAddress(1) }
