@@ -68,6 +68,9 @@ func TestMirror(t *testing.T) {
 			return ""
 		})
 	})
+	if replaced == nil {
+		t.Fatal("no second pod to go on with")
+	}
 	t.Run("goes", func(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
