@@ -23,19 +23,27 @@ type site struct {
 	lock   *os.File
 }
 
+func newSite(number int) *site {
+	return &site{
+		number: number,
+		wire:   fmt.Sprintf("172.30.%d", number),
+		dir:    filepath.Join(os.TempDir(), fmt.Sprintf("swiftlet-bed-%d", number)),
+	}
+}
+
 // claimSite takes the lowest free number. The kernel drops the lock with the process, so
 // a number is free again however its holder ended.
 func claimSite() (*site, error) {
 	for n := range maxSites {
-		dir := filepath.Join(os.TempDir(), fmt.Sprintf("swiftlet-bed-%d", n))
-		lock, err := tryLock(dir + ".lock")
+		s := newSite(n)
+		lock, err := tryLock(s.lockFile())
 		if err != nil {
 			return nil, fmt.Errorf("claim bed: %w", err)
 		}
 		if lock == nil {
 			continue
 		}
-		s := &site{number: n, wire: fmt.Sprintf("172.30.%d", n), dir: dir, lock: lock}
+		s.lock = lock
 		if err := s.sweep(); err != nil {
 			lock.Close()
 			return nil, fmt.Errorf("sweep what a former bed left: %w", err)
@@ -75,6 +83,7 @@ func (s *site) bridgeMAC() string {
 	return fmt.Sprintf("02:53:77:00:00:%02x", s.number)
 }
 func (s *site) bridge() string   { return fmt.Sprintf("swbed%d", s.number) }
+func (s *site) lockFile() string { return s.dir + ".lock" }
 func (s *site) logDir() string   { return filepath.Join(s.dir, "logs") }
 func (s *site) gateway() string  { return s.nodeAddress(1) }
 func (s *site) loopback() string { return fmt.Sprintf("127.30.%d.1", s.number) }
@@ -127,6 +136,6 @@ func (s *site) removeFiles() error {
 // release gives the number back.
 func (s *site) release() error {
 	err := s.removeFiles()
-	os.Remove(s.dir + ".lock")
+	os.Remove(s.lockFile())
 	return errors.Join(err, s.lock.Close())
 }
