@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/image"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/runtime"
 )
@@ -56,6 +58,14 @@ func (a *Agent) handler(p *v1.Pod) (podsync.Handler, error) {
 		}
 	}
 	return h, nil
+}
+
+// orphanMirrors are the images of static pods of which nothing is left. While one is still
+// being stopped, its mirror is how others see that.
+func (a *Agent) orphanMirrors() []*v1.Pod {
+	return slices.DeleteFunc(a.pods.desired.OrphanMirrors(), func(m *v1.Pod) bool {
+		return a.pods.workers.KnownByName(pod.FullName(m))
+	})
 }
 
 // network says why pods cannot be given addresses yet.

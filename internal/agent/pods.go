@@ -192,7 +192,7 @@ func (a *Agent) makeSteps() (err error) {
 		Log:     a.log,
 	}
 	if p.mirrors != nil {
-		deps.Mirrors, keeper.Mirrors, keeper.OrphanMirrors = p.mirrors, p.mirrors, p.desired.OrphanMirrors
+		deps.Mirrors, keeper.Mirrors, keeper.OrphanMirrors = p.mirrors, p.mirrors, a.orphanMirrors
 	}
 	if p.keeper, err = podsync.NewKeeper(keeper); err != nil {
 		return err

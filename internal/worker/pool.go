@@ -169,14 +169,29 @@ func (p *Pool) add(of *v1.Pod) *worker {
 		work:  pod.Work{Pod: of},
 	}
 	if pod.IsStatic(of) {
-		for _, other := range p.workers {
-			if other.ref.FullName() == w.ref.FullName() {
-				w.hold = other.gone
-			}
+		if other := p.named(w.ref.FullName()); other != nil {
+			w.hold = other.gone
 		}
 	}
 	p.workers[of.UID] = w
 	return w
+}
+
+// named finds the worker of a pod by its full name. Called under the lock.
+func (p *Pool) named(fullName string) *worker {
+	for _, w := range p.workers {
+		if w.ref.FullName() == fullName {
+			return w
+		}
+	}
+	return nil
+}
+
+// KnownByName reports whether a pod of this full name has a worker.
+func (p *Pool) KnownByName(fullName string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.named(fullName) != nil
 }
 
 // Wake asks a pod's worker to look again: something was observed of it.
@@ -208,7 +223,8 @@ func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
 	return w.stage, true
 }
 
-// Active lists the pods that hold, or are about to hold, the node's resources.
+// Active lists the pods that hold, or are about to hold, the node's resources. One that no
+// source wants is on its way out: its successor need not wait to be admitted.
 func (p *Pool) Active() []*v1.Pod {
 	p.mu.Lock()
 	workers := slices.Collect(maps.Values(p.workers))
@@ -216,7 +232,7 @@ func (p *Pool) Active() []*v1.Pod {
 	var active []*v1.Pod
 	for _, w := range workers {
 		w.mu.Lock()
-		if w.stage < Finishing && !w.work.Orphan {
+		if w.stage < Finishing && !w.work.Unwanted {
 			active = append(active, w.work.Pod)
 		}
 		w.mu.Unlock()

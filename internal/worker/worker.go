@@ -113,7 +113,8 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 		return w.failed(stage, err, stepCtx.Err() != nil), false
 	}
 	w.failures = 0
-	return w.advance(stage, outcome), w.stage == Gone
+	again = w.advance(stage, outcome)
+	return again, w.stage == Gone
 }
 
 func (w *worker) perform(ctx context.Context, stage Stage, work pod.Work) (pod.Outcome, error) {
