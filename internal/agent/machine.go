@@ -92,7 +92,7 @@ func (a *Agent) makeNode() error {
 		Jitter:  rand.Float64,
 	}
 	if c := a.api.clients; c != nil {
-		deps.Client, deps.Heartbeat, deps.Watched = c.Kube, c.Heartbeat, a.watchedNode
+		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections
 	}
 	a.machine.node, err = node.New(node.Config{
 		NodeName:                a.name,
@@ -135,6 +135,7 @@ func (a *Agent) makeDNS() (err error) {
 	}
 	a.machine.dns, err = dns.New(dns.Config{
 		ClusterDNS:    kc.ClusterDNS,
+		NoCluster:     a.api.clients == nil,
 		ClusterDomain: kc.ClusterDomain,
 		ResolvConf:    resolvConf,
 		NodeIPs:       addrs,

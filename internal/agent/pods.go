@@ -94,6 +94,7 @@ func (a *Agent) makeObserver() (err error) {
 	a.pods.observer, err = observe.New(observe.Config{}, observe.Deps{
 		Runtime:     a.cri,
 		ReadMessage: func(_ pod.Ref, c *pod.Container) string { return a.pods.runtime.TerminationMessage(c) },
+		Disturbed:   a.machine.node.Poke,
 		Clock:       a.clock,
 		Log:         a.log,
 	})

@@ -48,24 +48,34 @@ func (t *Tree) present(n name) []string {
 }
 
 func (t *Tree) remove(ctx context.Context, n name, dirs []string) error {
+	if err := RemoveAll(ctx, dirs); err != nil {
+		return err
+	}
+	return t.writer.forget(n)
+}
+
+// RemoveAll removes the directories of a group, one for each tree, with all below it. What
+// still runs there is killed, frozen or not. It gives up when ctx is done.
+func RemoveAll(ctx context.Context, dirs []string) error {
 	// Nearly always all processes are gone and the directories empty, so try that first.
-	left := dirs[:0:0]
+	var left []string
 	for _, dir := range dirs {
 		if err := removeTree(dir); err != nil {
 			left = append(left, dir)
 		}
 	}
-	if len(left) > 0 {
-		if err := kill(ctx, left); err != nil {
+	if len(left) == 0 {
+		return nil
+	}
+	if err := kill(ctx, left); err != nil {
+		return err
+	}
+	for _, dir := range left {
+		if err := removeBusy(ctx, dir); err != nil {
 			return err
 		}
-		for _, dir := range left {
-			if err := removeBusy(ctx, dir); err != nil {
-				return err
-			}
-		}
 	}
-	return t.writer.forget(n)
+	return nil
 }
 
 // removeTree removes a directory of groups, the deepest first.

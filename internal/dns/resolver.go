@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// ClusterDNS are the cluster's name servers; none means pods use the node's.
 	ClusterDNS []string
+	// NoCluster: there is no cluster whose names pods could miss, so nobody is warned.
+	NoCluster bool
 	// ClusterDomain is the cluster's own domain, "" for none.
 	ClusterDomain string
 	// ResolvConf is the node's file, "" for no settings from the node.
@@ -111,6 +113,9 @@ func (r *Resolver) byPolicy(p *v1.Pod, node Resolv) (Resolv, []Warning) {
 		}
 	}
 	// ClusterFirst, ClusterFirstWithHostNet, and anything newer than this agent.
+	if len(r.cfg.ClusterDNS) == 0 && r.cfg.NoCluster {
+		return r.nodeSettings(node), nil
+	}
 	if len(r.cfg.ClusterDNS) == 0 {
 		message := fmt.Sprintf("pod: %q. %s", pod.RefOf(p), missingClusterDNS)
 		return r.nodeSettings(node), []Warning{{reasonMissing, message}}

@@ -3,13 +3,15 @@ package kubeapi
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // Config says how to reach the API server and how hard it may be asked.
@@ -43,7 +45,7 @@ type Clients struct {
 	// REST is a copy of the connection settings, for code that needs the raw transport.
 	REST *rest.Config
 
-	sets []*kubernetes.Clientset
+	dialer *connrotation.Dialer
 }
 
 const protobuf = "application/vnd.kubernetes.protobuf"
@@ -75,7 +77,15 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	if cfg.UserAgent != "" {
 		base.UserAgent = cfg.UserAgent
 	}
-	kube, err := newClient(limited(base, cfg.QPS, cfg.Burst))
+	// One connection for all three: it costs memory on both ends. It is dialled through
+	// dialer so that it can be cut.
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
+	base.Dial = dialer.DialContext
+	shared, err := rest.HTTPClientFor(base)
+	if err != nil {
+		return nil, fmt.Errorf("make transport to %s: %w", base.Host, err)
+	}
+	kube, err := newClient(limited(base, cfg.QPS, cfg.Burst), shared)
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +93,13 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	if eventQPS == 0 {
 		eventQPS = -1
 	}
-	events, err := newClient(limited(base, eventQPS, cfg.EventBurst))
+	events, err := newClient(limited(base, eventQPS, cfg.EventBurst), shared)
 	if err != nil {
 		return nil, err
 	}
-	beat := limited(base, -1, 0)
-	beat.Timeout = cfg.HeartbeatTimeout
-	heartbeat, err := newClient(beat)
+	hasty := *shared
+	hasty.Timeout = cfg.HeartbeatTimeout
+	heartbeat, err := newClient(limited(base, -1, 0), &hasty)
 	if err != nil {
 		return nil, err
 	}
@@ -98,19 +108,17 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 		Heartbeat: heartbeat,
 		Events:    events.CoreV1(),
 		REST:      base,
-		sets:      []*kubernetes.Clientset{kube, heartbeat, events},
+		dialer:    dialer,
 	}, nil
 }
 
-// CloseIdle drops idle connections. Called when heartbeats fail: the next request then
-// dials anew instead of waiting on a connection whose other end is gone.
-func (c *Clients) CloseIdle() {
-	for _, set := range c.sets {
-		if r, ok := set.CoreV1().RESTClient().(*rest.RESTClient); ok && r.Client != nil {
-			utilnet.CloseIdleConnectionsFor(r.Client.Transport)
-		}
-	}
-}
+// dialTimeout bounds the wait for a connection, and is how often the kernel checks one.
+const dialTimeout = 30 * time.Second
+
+// CloseConnections cuts all connections; the next request dials anew. Called when
+// heartbeats keep failing: a request on a connection whose other end is gone would hang
+// for minutes.
+func (c *Clients) CloseConnections() { c.dialer.CloseAll() }
 
 func limited(base *rest.Config, qps float32, burst int) *rest.Config {
 	c := rest.CopyConfig(base)
@@ -118,8 +126,8 @@ func limited(base *rest.Config, qps float32, burst int) *rest.Config {
 	return c
 }
 
-func newClient(c *rest.Config) (*kubernetes.Clientset, error) {
-	client, err := kubernetes.NewForConfig(c)
+func newClient(c *rest.Config, over *http.Client) (*kubernetes.Clientset, error) {
+	client, err := kubernetes.NewForConfigAndClient(c, over)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", c.Host, err)
 	}

@@ -57,7 +57,7 @@ func TestConnect(t *testing.T) {
 	if got := c.Kube.CoreV1().RESTClient().GetRateLimiter().QPS(); got != 50 {
 		t.Errorf("general client limited to %v a second", got)
 	}
-	c.CloseIdle()
+	c.CloseConnections()
 }
 
 func TestConnectSaysWhatIsWrong(t *testing.T) {

@@ -76,7 +76,7 @@ func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 	}
 	now := n.deps.Clock.Now()
 	if n.addresses == nil || now.Sub(n.addressesAt) >= addressesFor {
-		found, err := n.network.addresses(ctx, n.cfg.NodeName, n.cfg.Hostname, n.cfg.NodeIPs)
+		found, err := n.findAddresses(ctx)
 		if err != nil {
 			return err
 		}

@@ -23,16 +23,20 @@ func (n *Node) keepLease(ctx context.Context) {
 	every := n.cfg.LeaseDuration / 4
 	var lease *coordinationv1.Lease
 	retry := retryFirst
+	failures := 0
 	for {
 		renewed, err := n.renew(ctx, lease, min(callTimeout, every))
 		wait := every
 		if err == nil {
-			lease, retry = renewed, retryFirst
+			lease, retry, failures = renewed, retryFirst, 0
 		} else {
 			if ctx.Err() != nil {
 				return
 			}
 			n.log.Error("node lease was not renewed, will retry", "in", retry, "err", err)
+			if failures++; failures > 1 && n.deps.Hung != nil {
+				n.deps.Hung()
+			}
 			// Whatever went wrong, the next try starts from what the server has.
 			lease, wait, retry = nil, retry, min(2*retry, retryMax, every)
 		}

@@ -102,6 +102,9 @@ type Deps struct {
 	Enforce func(v1.ResourceList) error
 	// PodCIDR is told the node's pod network when the control plane assigns it.
 	PodCIDR func(ctx context.Context, cidr string) error
+	// Hung is called when heartbeats keep failing: the connection may be dead without
+	// either end knowing.
+	Hung func()
 	// Jitter gives numbers in [0,1): reports of many nodes should not coincide.
 	Jitter func() float64
 }
@@ -214,11 +217,21 @@ func (n *Node) HostIPs() []net.IP {
 			return ips
 		}
 	}
-	addresses, err := n.network.addresses(context.Background(), n.cfg.NodeName, n.cfg.Hostname, n.cfg.NodeIPs)
+	addresses, err := n.findAddresses(context.Background())
 	if err != nil {
 		n.log.Warn("host addresses are not known", "err", err)
 	}
 	return hostIPs(addresses)
+}
+
+// findAddresses looks for the node's addresses. A machine without a control plane, and
+// perhaps without any network, still reaches its own pods.
+func (n *Node) findAddresses(ctx context.Context) ([]v1.NodeAddress, error) {
+	found, err := n.network.addresses(ctx, n.cfg.NodeName, n.cfg.Hostname, n.cfg.NodeIPs)
+	if err != nil && n.deps.Client == nil && len(n.cfg.NodeIPs) == 0 {
+		return []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, {Type: v1.NodeHostName, Address: n.cfg.Hostname}}, nil
+	}
+	return found, err
 }
 
 // NetworkReady says why pods cannot be given addresses yet; nil when they can, or when

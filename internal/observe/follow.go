@@ -57,6 +57,7 @@ func (o *Observer) setStreaming(on bool) {
 	o.mu.Lock()
 	o.streaming, o.settling = on, on
 	o.mu.Unlock()
+	o.disturb()
 	o.kick()
 }
 

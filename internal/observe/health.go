@@ -22,16 +22,19 @@ func (h *health) begin(now time.Time) {
 	h.underway = now
 }
 
-func (h *health) end(now time.Time, err error) {
+// end reports whether relisting has begun to fail, or to succeed.
+func (h *health) end(now time.Time, err error) (turned bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	began := h.underway
+	turned = (err == nil) != (h.err == nil) || h.succeeded.IsZero()
 	h.underway, h.err = time.Time{}, err
 	if err == nil {
 		h.succeeded, h.failing = now, time.Time{}
 	} else if h.failing.IsZero() {
 		h.failing = began
 	}
+	return turned
 }
 
 var errNeverListed = errors.New("pleg has yet to be successful")

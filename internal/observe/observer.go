@@ -45,8 +45,11 @@ type Deps struct {
 	// ReadMessage reads an exited container's termination message; it is called once per
 	// container and must not block for long. Nil reads none.
 	ReadMessage func(ref pod.Ref, c *pod.Container) string
-	Clock       clock.Clock
-	Log         *slog.Logger
+	// Disturbed is called when the runtime seems to go or to come back, for those who care
+	// about its health; it must not block. May be nil.
+	Disturbed func()
+	Clock     clock.Clock
+	Log       *slog.Logger
 }
 
 // Observer holds what was seen. Its methods may be called from any goroutine.
@@ -54,6 +57,7 @@ type Observer struct {
 	cfg     Config
 	runtime Runtime
 	read    func(pod.Ref, *pod.Container) string
+	disturb func()
 	clock   clock.Clock
 	log     *slog.Logger
 
@@ -103,8 +107,12 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 	if read == nil {
 		read = func(pod.Ref, *pod.Container) string { return "" }
 	}
+	disturb := deps.Disturbed
+	if disturb == nil {
+		disturb = func() {}
+	}
 	return &Observer{
-		cfg: cfg, runtime: deps.Runtime, read: read, clock: deps.Clock, log: deps.Log,
+		cfg: cfg, runtime: deps.Runtime, read: read, disturb: disturb, clock: deps.Clock, log: deps.Log,
 		changes:    newChanges(),
 		synced:     make(chan struct{}),
 		relistNow:  make(chan struct{}, 1),

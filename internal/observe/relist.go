@@ -28,7 +28,9 @@ func (o *Observer) relistForever(ctx context.Context) {
 		began := o.clock.Now()
 		o.health.begin(began)
 		started, err := o.relist(ctx, began)
-		o.health.end(o.clock.Now(), err)
+		if o.health.end(o.clock.Now(), err) {
+			o.disturb()
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				o.log.Warn("cannot list what the runtime holds", "err", err)

@@ -152,6 +152,7 @@ func (p *Prober) add(id key, t Target, started time.Time, shown *v1.PodStatus) {
 	if now := p.deps.Clock.Now(); s.at.Before(now) {
 		s.at = now
 	}
+	s.began = s.at
 	heap.Push(&p.due, s)
 	p.wake()
 }

@@ -109,6 +109,42 @@ func TestReadinessIsAskedAtOnceAndThenEveryPeriod(t *testing.T) {
 	})
 }
 
+func TestAStartingContainerIsAskedInQuickSuccession(t *testing.T) {
+	probing(t, func(p *Prober, s *script, e *eventLog) {
+		of, seen := podWith(v1.Container{ReadinessProbe: command("r=---+", 10, 3)})
+		p.Watch(of, seen, "", nil, false)
+		after(2 * time.Second)
+		if got, want := strings.Join(s.asked, " "), "r@0s r@250ms r@750ms r@1.75s"; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+		if got := p.Health("id").Readiness; got != pod.Passed {
+			t.Errorf("readiness %v", got)
+		}
+		if len(e.lines) > 0 {
+			t.Errorf("the user was told of a container that was only starting: %q", e.lines)
+		}
+		after(30 * time.Second)
+		if n := len(s.asked); n != 7 {
+			t.Errorf("asked %d times in all, want one more each period: %v", n, s.asked)
+		}
+	})
+}
+
+func TestAFailureOutOfTurnCountsForNothing(t *testing.T) {
+	probing(t, func(p *Prober, s *script, e *eventLog) {
+		of, seen := podWith(v1.Container{StartupProbe: command("s=-", 2, 2)})
+		p.Watch(of, seen, "", nil, false)
+		after(1900 * time.Millisecond)
+		if got := p.Health("id").Startup; got != pod.Unsure || len(e.lines) != 1 || len(s.asked) < 3 {
+			t.Fatalf("within the first period: %v, events %q, asked %v", got, e.lines, s.asked)
+		}
+		after(200 * time.Millisecond)
+		if got := p.Health("id").Startup; got != pod.Failed || len(e.lines) != 2 {
+			t.Fatalf("after the second regular asking: %v, events %q, asked %v", got, e.lines, s.asked)
+		}
+	})
+}
+
 func TestThresholds(t *testing.T) {
 	probing(t, func(p *Prober, _ *script, e *eventLog) {
 		of, seen := podWith(v1.Container{LivenessProbe: command("l=+-+--+", 1, 2)})
@@ -130,11 +166,11 @@ func TestStartupGoesFirst(t *testing.T) {
 	probing(t, func(p *Prober, s *script, _ *eventLog) {
 		of, seen := podWith(v1.Container{StartupProbe: command("s=--+", 2, 5), LivenessProbe: command("l=+", 10, 1), ReadinessProbe: command("r=+", 10, 1)})
 		p.Watch(of, seen, "", nil, false)
-		after(3 * time.Second)
+		after(700 * time.Millisecond)
 		if h := p.Health("id"); h.Startup != pod.Unsure || h.Readiness != pod.Failed {
 			t.Fatalf("before it started: %+v", h)
 		}
-		after(1500 * time.Millisecond)
+		after(100 * time.Millisecond)
 		if h := p.Health("id"); h.Startup != pod.Passed || h.Readiness != pod.Passed {
 			t.Fatalf("once it started: %+v, asked %v", h, s.asked)
 		}

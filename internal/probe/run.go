@@ -55,18 +55,20 @@ func (p *Prober) next() (due []asked, wait time.Duration) {
 		}
 		heap.Pop(&p.due)
 		if p.skips(head) {
-			p.again(head, now)
+			head.at = now.Add(period(head.target.Probe)) // or when its startup probe passes
+			heap.Push(&p.due, head)
 			continue
 		}
-		due = append(due, asked{head, head.target})
+		due = append(due, asked{head, head.target, head.outOfTurn(now)})
 	}
 	return due, 0
 }
 
 // asked is one asking: the state it belongs to and whom it asks, copied under the lock.
 type asked struct {
-	state  *state
-	target Target
+	state     *state
+	target    Target
+	outOfTurn bool
 }
 
 // skips reports whether a probe must not be asked now: liveness and readiness wait for the
@@ -84,8 +86,7 @@ func (p *Prober) again(s *state, now time.Time) {
 	if p.probes[s.key] != s || s.final() {
 		return
 	}
-	s.at = s.at.Add(period(s.target.Probe))
-	if s.at.Before(now) { // an asking took longer than its period, or the machine slept
+	if s.at = s.next(now); s.at.Before(now) { // an asking took longer than its period, or the machine slept
 		s.at = now
 	}
 	heap.Push(&p.due, s)
@@ -110,7 +111,7 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 		return // the container is gone meanwhile
 	}
 	before := a.state.result
-	a.state.take(answer)
+	a.state.take(answer, a.outOfTurn)
 	after := a.state.result
 	p.again(a.state, p.deps.Clock.Now())
 	if a.state.kind == startup && before != after {
@@ -119,7 +120,9 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 	p.mu.Unlock()
 
 	p.wake()
-	p.tell(a, answer)
+	if !a.outOfTurn {
+		p.tell(a, answer)
+	}
 	if before != after {
 		p.changed.add(a.target.Pod.UID)
 	}
@@ -130,6 +133,7 @@ func (p *Prober) hasten(container string) {
 	for _, k := range []kind{liveness, readiness} {
 		if s := p.probes[key{container, k}]; s != nil && s.index >= 0 {
 			s.at = p.deps.Clock.Now()
+			s.began = s.at
 			heap.Fix(&p.due, s.index)
 		}
 	}

@@ -34,6 +34,8 @@ type state struct {
 	last pod.Result
 	run  int32
 
+	began time.Time // when it was first due
+	early int       // askings so far that came before its regular turn
 	at    time.Time // when it is due
 	index int       // in the heap; -1 while it is being asked
 }
@@ -69,9 +71,9 @@ func shownAs(t Target, shown *v1.PodStatus) *v1.ContainerStatus {
 }
 
 // take counts an answer. The result changes once an answer was given often enough in a
-// row; an asking that failed itself counts for nothing.
-func (s *state) take(a Answer) {
-	if a.Result == pod.Unsure {
+// row; an asking that failed itself counts for nothing, nor does a failure out of turn.
+func (s *state) take(a Answer, outOfTurn bool) {
+	if a.Result == pod.Unsure || (outOfTurn && a.Result == pod.Failed) {
 		return
 	}
 	if a.Result != s.last {
@@ -97,6 +99,43 @@ func (s *state) final() bool {
 		return s.result == pod.Failed
 	}
 	return false
+}
+
+// A container is asked in quick succession until it answers for the first time: most are
+// ready soon after they start, and should not wait for a whole period to be believed.
+// Commands cost more than connections, so they are run less often.
+const (
+	earlyConnect = 25 * time.Millisecond
+	earlyCommand = 250 * time.Millisecond
+)
+
+// outOfTurn reports whether an asking at now is one of those: if it fails, that counts for
+// nothing and is not told. A startup probe's first asking is a regular one, because its
+// failures are what a container is killed for.
+func (s *state) outOfTurn(now time.Time) bool {
+	return s.hurries(now) && (s.kind == readiness || s.early > 0)
+}
+
+// hurries reports whether the container may still be starting.
+func (s *state) hurries(now time.Time) bool {
+	return s.kind != liveness && s.result != pod.Passed && now.Before(s.began.Add(period(s.target.Probe)))
+}
+
+// next is when the probe is due after an asking that ended at now.
+func (s *state) next(now time.Time) time.Time {
+	if !s.hurries(now) {
+		return s.at.Add(period(s.target.Probe))
+	}
+	step := earlyConnect
+	if s.target.Probe.Exec != nil {
+		step = earlyCommand
+	}
+	soon, regular := now.Add(step<<min(s.early, 10)), s.began.Add(period(s.target.Probe))
+	s.early++
+	if soon.Before(regular) {
+		return soon
+	}
+	return regular
 }
 
 func period(p *v1.Probe) time.Duration {

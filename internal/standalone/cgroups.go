@@ -1,16 +1,17 @@
 package standalone
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"swiftlet/internal/cgroup"
 )
 
 // cgroupName is the group below which all pods live: beside, not among, those of another
@@ -84,53 +85,19 @@ func inheritCpuset(parent, child, file string) error {
 	return os.WriteFile(filepath.Join(child, file), value, 0o644)
 }
 
-// removeCgroups kills what is still in the group and removes it, the deepest part first.
+// lingering is how long killed processes may take to leave.
+const lingering = 10 * time.Second
+
+// removeCgroups kills what is still in the group and removes it.
 func removeCgroups() error {
 	roots, err := cgroupRoots()
 	if err != nil {
 		return err
 	}
-	var problems []error
-	for _, root := range roots {
-		top := filepath.Join(root, cgroupName)
-		var dirs []string
-		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				dirs = append(dirs, path)
-			}
-			return nil
-		})
-		for _, dir := range slices.Backward(dirs) {
-			if err := removeCgroup(dir); err != nil {
-				problems = append(problems, fmt.Errorf("remove cgroup %s: %w", dir, err))
-				break // its parents cannot go either
-			}
-		}
+	for i, root := range roots {
+		roots[i] = filepath.Join(root, cgroupName)
 	}
-	return errors.Join(problems...)
-}
-
-// removeCgroup retries for as long as killed processes take to leave.
-func removeCgroup(dir string) error {
-	var err error
-	for range 100 {
-		if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		killCgroup(dir)
-		pauseBriefly()
-	}
-	return err
-}
-
-func killCgroup(dir string) {
-	list, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil {
-		return
-	}
-	for _, field := range strings.Fields(string(list)) {
-		if pid, err := strconv.Atoi(field); err == nil && pid > 1 && pid != os.Getpid() {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), lingering)
+	defer cancel()
+	return cgroup.RemoveAll(ctx, roots)
 }

@@ -48,7 +48,9 @@ func TestLeftoversAreSwept(t *testing.T) {
 		return errors.New("the agent broke")
 	})
 	sandbox, _ := m.runPod("web", 8080)
-	// The runtime forgets the pod: its record goes, its processes, mounts and rules stay.
+	// The runtime forgets the pod: its record goes, its processes, mounts and rules stay. It
+	// may have been about to pause a container, whose processes then cannot die.
+	freezeGroups(t)
 	killAll(t, "containerd-shim-runc-v2")
 	m.supervisor.deps.Runtime = forgetful{m.cri}
 	err := down()
@@ -70,6 +72,20 @@ var errForgot = errors.New("forgot")
 
 func (forgetful) ListPodSandboxes(context.Context, *sandboxFilter) ([]*sandboxItem, error) {
 	return nil, errForgot
+}
+
+// freezeGroups freezes the innermost groups of all pods, as runc does before it kills.
+func freezeGroups(t *testing.T) {
+	t.Helper()
+	files, _ := filepath.Glob("/sys/fs/cgroup/freezer/swiftlet/web/*/freezer.state")
+	if len(files) == 0 {
+		t.Fatal("no group to freeze")
+	}
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte("FROZEN"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func freeze(t *testing.T, program string) { signalAll(t, program, unix.SIGSTOP) }
