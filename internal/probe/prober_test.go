@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,10 +47,28 @@ func (s *script) Check(_ context.Context, t Target) Answer {
 	return unsure(context.DeadlineExceeded)
 }
 
-type eventLog struct{ lines []string }
+// seen is what was asked so far.
+func (s *script) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+type eventLog struct {
+	mu  sync.Mutex
+	all []string
+}
 
 func (e *eventLog) Eventf(_ apiruntime.Object, _, reason, format string, args ...any) {
-	e.lines = append(e.lines, reason+" "+fmt.Sprintf(format, args...))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, reason+" "+fmt.Sprintf(format, args...))
+}
+
+func (e *eventLog) lines() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
 }
 
 func command(script string, period, failures int32) *v1.Probe {
@@ -103,7 +122,7 @@ func TestReadinessIsAskedAtOnceAndThenEveryPeriod(t *testing.T) {
 			t.Fatalf("after the first answer: %v", got)
 		}
 		after(25 * time.Second)
-		if got, want := strings.Join(s.asked, " "), "r@0s r@10s r@20s"; got != want {
+		if got, want := strings.Join(s.seen(), " "), "r@0s r@10s r@20s"; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 	})
@@ -114,18 +133,18 @@ func TestAStartingContainerIsAskedInQuickSuccession(t *testing.T) {
 		of, seen := podWith(v1.Container{ReadinessProbe: command("r=---+", 10, 3)})
 		p.Watch(of, seen, "", nil, false)
 		after(2 * time.Second)
-		if got, want := strings.Join(s.asked, " "), "r@0s r@250ms r@750ms r@1.75s"; got != want {
+		if got, want := strings.Join(s.seen(), " "), "r@0s r@250ms r@750ms r@1.75s"; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 		if got := p.Health("id").Readiness; got != pod.Passed {
 			t.Errorf("readiness %v", got)
 		}
-		if len(e.lines) > 0 {
-			t.Errorf("the user was told of a container that was only starting: %q", e.lines)
+		if len(e.lines()) > 0 {
+			t.Errorf("the user was told of a container that was only starting: %q", e.lines())
 		}
 		after(30 * time.Second)
-		if n := len(s.asked); n != 7 {
-			t.Errorf("asked %d times in all, want one more each period: %v", n, s.asked)
+		if n := len(s.seen()); n != 7 {
+			t.Errorf("asked %d times in all, want one more each period: %v", n, s.seen())
 		}
 	})
 }
@@ -135,12 +154,12 @@ func TestAFailureOutOfTurnCountsForNothing(t *testing.T) {
 		of, seen := podWith(v1.Container{StartupProbe: command("s=-", 2, 2)})
 		p.Watch(of, seen, "", nil, false)
 		after(1900 * time.Millisecond)
-		if got := p.Health("id").Startup; got != pod.Unsure || len(e.lines) != 1 || len(s.asked) < 3 {
-			t.Fatalf("within the first period: %v, events %q, asked %v", got, e.lines, s.asked)
+		if got := p.Health("id").Startup; got != pod.Unsure || len(e.lines()) != 1 || len(s.seen()) < 3 {
+			t.Fatalf("within the first period: %v, events %q, asked %v", got, e.lines(), s.seen())
 		}
 		after(200 * time.Millisecond)
-		if got := p.Health("id").Startup; got != pod.Failed || len(e.lines) != 2 {
-			t.Fatalf("after the second regular asking: %v, events %q, asked %v", got, e.lines, s.asked)
+		if got := p.Health("id").Startup; got != pod.Failed || len(e.lines()) != 2 {
+			t.Fatalf("after the second regular asking: %v, events %q, asked %v", got, e.lines(), s.seen())
 		}
 	})
 }
@@ -156,8 +175,8 @@ func TestThresholds(t *testing.T) {
 			}
 			after(time.Second - time.Millisecond)
 		}
-		if len(e.lines) != 3 || e.lines[0] != "Unhealthy Liveness probe failed: no" {
-			t.Errorf("events %q", e.lines)
+		if len(e.lines()) != 3 || e.lines()[0] != "Unhealthy Liveness probe failed: no" {
+			t.Errorf("events %q", e.lines())
 		}
 	})
 }
@@ -172,10 +191,10 @@ func TestStartupGoesFirst(t *testing.T) {
 		}
 		after(100 * time.Millisecond)
 		if h := p.Health("id"); h.Startup != pod.Passed || h.Readiness != pod.Passed {
-			t.Fatalf("once it started: %+v, asked %v", h, s.asked)
+			t.Fatalf("once it started: %+v, asked %v", h, s.seen())
 		}
 		after(30 * time.Second)
-		if n := strings.Count(strings.Join(s.asked, " "), "s@"); n != 3 {
+		if n := strings.Count(strings.Join(s.seen(), " "), "s@"); n != 3 {
 			t.Errorf("startup probe asked %d times, want 3", n)
 		}
 	})
@@ -189,8 +208,8 @@ func TestAnAskingThatFailsCountsForNothing(t *testing.T) {
 		if got := p.Health("id").Liveness; got != pod.Passed {
 			t.Fatalf("after a failure and an error: %v", got)
 		}
-		if !strings.Contains(strings.Join(e.lines, "\n"), "Liveness probe errored and resulted in unknown state") {
-			t.Errorf("events %q", e.lines)
+		if !strings.Contains(strings.Join(e.lines(), "\n"), "Liveness probe errored and resulted in unknown state") {
+			t.Errorf("events %q", e.lines())
 		}
 	})
 }
@@ -219,13 +238,13 @@ func TestProbesEndWithTheirContainer(t *testing.T) {
 		p.Watch(of, seen, "", nil, true) // stopping: only readiness is still asked
 		after(2500 * time.Millisecond)
 		p.Forget("u")
-		asked := len(s.asked)
+		asked := len(s.seen())
 		after(time.Minute)
-		if len(s.asked) != asked {
-			t.Errorf("asked after the end: %v", s.asked[asked:])
+		if len(s.seen()) != asked {
+			t.Errorf("asked after the end: %v", s.seen()[asked:])
 		}
-		if n := strings.Count(strings.Join(s.asked, " "), "l@"); n != 1 {
-			t.Errorf("liveness asked %d times, want once: %v", n, s.asked)
+		if n := strings.Count(strings.Join(s.seen(), " "), "l@"); n != 1 {
+			t.Errorf("liveness asked %d times, want once: %v", n, s.seen())
 		}
 	})
 }
