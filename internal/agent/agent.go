@@ -64,6 +64,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		name string
 		make func(context.Context) error
 	}{
+		{"settle the process", a.settle},
 		{"name the node", a.nameNode},
 		{"reach the container runtime", a.dialRuntime},
 		{"reach the API server", a.connect},
@@ -107,5 +108,8 @@ func (a *Agent) run(ctx context.Context) error {
 		return err
 	})
 	a.log.Info("agent is running", "node", a.name)
+	if err := tellSystemd(); err != nil {
+		a.log.Warn("nobody knows that the agent is up", "err", err)
+	}
 	return group.Wait()
 }

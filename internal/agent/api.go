@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +41,9 @@ func (a *Agent) connect(context.Context) error {
 	if a.cfg.Flags.Kubeconfig == "" {
 		a.log.Info("no kubeconfig: running without a control plane")
 		return a.standAlone()
+	}
+	if _, err := os.Stat(a.cfg.Flags.Kubeconfig); errors.Is(err, fs.ErrNotExist) && a.cfg.Flags.BootstrapKubeconfig != "" {
+		return fmt.Errorf("%w: obtaining a first certificate with --bootstrap-kubeconfig is not supported yet", err)
 	}
 	kc := &a.cfg.Kubelet
 	clients, err := kubeapi.Connect(kubeapi.Config{

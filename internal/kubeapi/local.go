@@ -30,7 +30,7 @@ func (l *Local) ConfigMap(_ context.Context, namespace, name string) (*v1.Config
 	if c, ok := l.configMaps[types.NamespacedName{Namespace: namespace, Name: name}]; ok {
 		return c, nil
 	}
-	return nil, apierrors.NewNotFound(v1.Resource("configmaps"), name)
+	return nil, apierrors.NewNotFound(v1.Resource("configmap"), name)
 }
 
 // Secret returns the object, or an error that apierrors.IsNotFound knows. It must not be
@@ -41,7 +41,7 @@ func (l *Local) Secret(_ context.Context, namespace, name string) (*v1.Secret, e
 	if s, ok := l.secrets[types.NamespacedName{Namespace: namespace, Name: name}]; ok {
 		return s, nil
 	}
-	return nil, apierrors.NewNotFound(v1.Resource("secrets"), name)
+	return nil, apierrors.NewNotFound(v1.Resource("secret"), name)
 }
 
 // Register does nothing: everything is here already.

@@ -21,6 +21,7 @@ type member struct {
 // shown is the container with its own message after the runtime's.
 func (m member) shown() pod.Container {
 	c := m.Container
+	c.SandboxID = m.sandbox
 	if m.message == "" {
 		return c
 	}

@@ -47,6 +47,7 @@ func (s ContainerState) String() string {
 // Container is one container instance; restarts of the same spec container are separate.
 type Container struct {
 	ID           string // as the runtime gives it, without a scheme
+	SandboxID    string // the sandbox it lives in, or lived
 	Name         string
 	RestartCount int
 	State        ContainerState

@@ -2,13 +2,11 @@ package runtime
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
+
+	"swiftlet/internal/pod"
 )
 
 // field is the value of a field of the pod.
@@ -16,25 +14,17 @@ func (in EnvInput) field(of *v1.ObjectFieldSelector) (string, error) {
 	if of.APIVersion != "" && of.APIVersion != "v1" {
 		return "", fmt.Errorf("unsupported pod version: %s", of.APIVersion)
 	}
-	if path, key, ok := subscript(of.FieldPath); ok {
-		return in.keyed(of.FieldPath, path, key)
+	if value, known, err := pod.MetaField(in.Pod, of.FieldPath); known {
+		return value, err
 	}
-	p := in.Pod
+	if _, _, subscripted := pod.Subscript(of.FieldPath); subscripted {
+		return "", fmt.Errorf("field label does not support subscript: %s", of.FieldPath)
+	}
 	switch of.FieldPath {
-	case "metadata.name":
-		return p.Name, nil
-	case "metadata.namespace":
-		return p.Namespace, nil
-	case "metadata.uid":
-		return string(p.UID), nil
-	case "metadata.labels":
-		return listing(p.Labels), nil
-	case "metadata.annotations":
-		return listing(p.Annotations), nil
 	case "spec.nodeName", "spec.host":
-		return p.Spec.NodeName, nil
+		return in.Pod.Spec.NodeName, nil
 	case "spec.serviceAccountName":
-		return p.Spec.ServiceAccountName, nil
+		return in.Pod.Spec.ServiceAccountName, nil
 	case "status.podIP":
 		return first(in.PodIPs), nil
 	case "status.podIPs":
@@ -49,39 +39,15 @@ func (in EnvInput) field(of *v1.ObjectFieldSelector) (string, error) {
 	return "", fmt.Errorf("field label not supported: %s", of.FieldPath)
 }
 
-// keyed is one label or annotation; an absent one is empty.
-func (in EnvInput) keyed(whole, path, key string) (string, error) {
-	var from map[string]string
-	checked := key
-	switch path {
-	case "metadata.labels":
-		from = in.Pod.Labels
-	case "metadata.annotations":
-		from = in.Pod.Annotations
-		checked = strings.ToLower(key)
-	default:
-		return "", fmt.Errorf("field label does not support subscript: %s", whole)
+// resourceField is an amount of a container of the pod, its own unless it names another.
+func (in EnvInput) resourceField(of *v1.ResourceFieldSelector) (string, error) {
+	c := in.Container
+	if of.ContainerName != "" {
+		if c = pod.FindContainer(in.Pod, of.ContainerName); c == nil {
+			return "", fmt.Errorf("container %s not found", of.ContainerName)
+		}
 	}
-	if wrong := validation.IsQualifiedName(checked); len(wrong) != 0 {
-		return "", fmt.Errorf("invalid key subscript in %s: %s", whole, strings.Join(wrong, ";"))
-	}
-	return from[key], nil
-}
-
-// subscript splits metadata.labels['key'].
-func subscript(path string) (before, key string, ok bool) {
-	rest, closed := strings.CutSuffix(path, "']")
-	before, key, opened := strings.Cut(rest, "['")
-	return before, key, closed && opened && before != ""
-}
-
-// listing shows a map as one key="value" a line.
-func listing(m map[string]string) string {
-	var lines []string
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		lines = append(lines, key+"="+strconv.Quote(m[key]))
-	}
-	return strings.Join(lines, "\n")
+	return pod.Amount(in.Pod, c, of, in.Allocatable)
 }
 
 func first(all []string) string {

@@ -3,11 +3,13 @@ package downwardapi
 
 import (
 	"context"
+	"fmt"
 	"path"
 
 	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/atomicdir"
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/plugin"
@@ -28,6 +30,28 @@ func New(allocatable func() v1.ResourceList, deps content.Deps) *content.Plugin 
 			return content.Files{Payload: payload}, err
 		},
 	}, deps)
+}
+
+// field reads a field of the pod that can change while it runs, or that names it.
+// Addresses and the like are not among them: files are written before those are known.
+func field(p *v1.Pod, path string) (string, error) {
+	value, known, err := pod.MetaField(p, path)
+	if _, _, subscripted := pod.Subscript(path); subscripted && !known {
+		return "", fmt.Errorf("fieldPath %q does not support subscript", path)
+	}
+	if !known {
+		return "", fmt.Errorf("unsupported fieldPath: %v", path)
+	}
+	return value, err
+}
+
+// amount reads a request or limit of the container that the selector names.
+func amount(p *v1.Pod, of *v1.ResourceFieldSelector, allocatable v1.ResourceList) (string, error) {
+	c := pod.FindContainer(p, of.ContainerName)
+	if c == nil {
+		return "", fmt.Errorf("container %s not found", of.ContainerName)
+	}
+	return pod.Amount(p, c, of, allocatable)
 }
 
 // Collect makes the files that items describe.
