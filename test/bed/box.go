@@ -28,6 +28,7 @@ type Box struct {
 	init       *daemon // the box's first process: all others die with it
 	containerd *daemon
 	kubelet    *daemon
+	calls      *recording // nil when the kubelet's calls are not recorded
 }
 
 func (b *Box) Name() string    { return b.name }
@@ -120,6 +121,7 @@ func (b *Box) Close() error {
 			}
 		}
 	}
+	errs = append(errs, b.record(""))
 	for _, h := range b.cgroups {
 		errs = append(errs, removeCgroups(h.dir))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -24,13 +25,14 @@ type KubeletOptions struct {
 	Kind   KubeletKind
 	Flags  []string
 	Config string // YAML laid over the configuration file, field by field
+	Calls  string // file that gets its CRI calls as JSON lines; empty: they are not recorded
 }
 
 // kubeletConfig is what both kinds read, unless a test says otherwise.
 const kubeletConfig = `
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+containerRuntimeEndpoint: unix://` + containerdSocket + `
 cgroupDriver: cgroupfs
 clusterDNS: [` + clusterDNS + `]
 clusterDomain: ` + clusterDomain + `
@@ -58,11 +60,10 @@ func (b *Box) StartKubelet(ctx context.Context, options KubeletOptions) error {
 	if err != nil {
 		return err
 	}
-	config, err := overlayYAML(kubeletConfig, options.Config)
-	if err != nil {
-		return fmt.Errorf("make kubelet configuration: %w", err)
+	if err := b.writeKubeletConfig(options); err != nil {
+		return err
 	}
-	if err := b.writeFile("/etc/kubernetes/kubelet.yaml", config); err != nil {
+	if err := b.record(options.Calls); err != nil {
 		return err
 	}
 	argv = append(argv,
@@ -73,6 +74,18 @@ func (b *Box) StartKubelet(ctx context.Context, options KubeletOptions) error {
 	)
 	b.kubelet, err = b.spawn("kubelet", append(argv, options.Flags...)...)
 	return err
+}
+
+func (b *Box) writeKubeletConfig(options KubeletOptions) error {
+	base := kubeletConfig
+	if options.Calls != "" {
+		base = strings.Replace(base, containerdSocket, recordedSocket, 1)
+	}
+	config, err := overlayYAML(base, options.Config)
+	if err != nil {
+		return fmt.Errorf("make kubelet configuration: %w", err)
+	}
+	return b.writeFile("/etc/kubernetes/kubelet.yaml", config)
 }
 
 // StopKubelet asks it to end and waits; pods go on.
