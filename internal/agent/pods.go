@@ -190,6 +190,7 @@ func (a *Agent) makeSteps() (err error) {
 		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held },
 		Folders: p.volumes,
 		Cgroups: cgroups,
+		Logs:    p.runtime,
 		Log:     a.log,
 	}
 	if p.mirrors != nil {

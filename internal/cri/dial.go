@@ -1,8 +1,10 @@
 package cri
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -30,6 +32,8 @@ type Config struct {
 	ImageEndpoint string
 	// RequestTimeout bounds an ordinary call (runtimeRequestTimeout).
 	RequestTimeout time.Duration
+	// Dial, where set, makes the connections instead of the sockets' paths.
+	Dial func(context.Context) (net.Conn, error)
 }
 
 // Client calls one container runtime.
@@ -46,7 +50,7 @@ func Dial(cfg Config) (*Client, error) {
 	if cfg.RequestTimeout <= 0 {
 		return nil, errors.New("dial runtime: request timeout must be positive")
 	}
-	conn, err := connect(cfg.RuntimeEndpoint)
+	conn, err := connect(cfg.RuntimeEndpoint, cfg.Dial)
 	if err != nil {
 		return nil, fmt.Errorf("dial runtime: %w", err)
 	}
@@ -59,7 +63,7 @@ func Dial(cfg Config) (*Client, error) {
 	if cfg.ImageEndpoint == "" || cfg.ImageEndpoint == cfg.RuntimeEndpoint {
 		return c, nil
 	}
-	conn, err = connect(cfg.ImageEndpoint)
+	conn, err = connect(cfg.ImageEndpoint, cfg.Dial)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("dial image service: %w", err), c.Close())
 	}
@@ -77,12 +81,12 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-func connect(endpoint string) (*grpc.ClientConn, error) {
+func connect(endpoint string, dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
 	target, err := target(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient(target,
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -91,7 +95,11 @@ func connect(endpoint string) (*grpc.ClientConn, error) {
 		}),
 		// An idle connection would make the first call after a quiet time pay for dialling.
 		grpc.WithIdleTimeout(0),
-	)
+	}
+	if dial != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	}
+	return grpc.NewClient(target, options...)
 }
 
 // target turns an endpoint as users write it into gRPC's form.

@@ -3,7 +3,6 @@ package podsync
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -69,7 +68,15 @@ func (s *Steps) act(ctx context.Context, p *v1.Pod, observed *pod.Observed, acti
 
 // inBackground starts f now; what it returns waits for f's result.
 func inBackground[T any](f func() (T, error)) func() (T, error) {
-	wait := sync.OnceValues(f)
-	go func() { _, _ = wait() }()
-	return wait
+	var result T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		result, err = f()
+	}()
+	return func() (T, error) {
+		<-done
+		return result, err
+	}
 }

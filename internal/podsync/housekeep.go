@@ -26,6 +26,11 @@ type KeeperDeps struct {
 		Pods() ([]types.UID, error)
 		RemovePod(context.Context, types.UID) error
 	}
+	// Logs lists and removes the log folders of pods.
+	Logs interface {
+		PodLogs() ([]pod.Ref, error)
+		RemoveLogs(pod.Ref) error
+	}
 	Mirrors       Mirrors
 	OrphanMirrors func() []*v1.Pod
 	// Held reports whether the runtime still has something of the pod: then its worker, not
@@ -43,7 +48,7 @@ type Keeper struct {
 
 // NewKeeper validates and starts nothing.
 func NewKeeper(deps KeeperDeps) (*Keeper, error) {
-	if deps.Known == nil || deps.Held == nil || deps.Folders == nil || deps.Cgroups == nil || deps.Log == nil {
+	if deps.Known == nil || deps.Held == nil || deps.Folders == nil || deps.Cgroups == nil || deps.Logs == nil || deps.Log == nil {
 		return nil, errors.New("keeper: a collaborator is missing")
 	}
 	return &Keeper{deps: deps, poke: make(chan struct{}, 1)}, nil
@@ -71,18 +76,29 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 func (k *Keeper) round(ctx context.Context) {
+	k.folders(ctx)
+	k.cgroups(ctx)
+	k.logs()
+	k.mirrors(ctx)
+}
+
+func (k *Keeper) folders(ctx context.Context) {
 	folders, err := k.deps.Folders.PodDirs()
 	k.log("list pod folders", "", err)
 	for _, uid := range folders {
-		if k.orphaned(uid) {
-			k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
-			if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
-				k.log("unmount an orphaned pod's volumes", uid, err)
-				continue
-			}
-			k.log("remove an orphaned pod's folder", uid, k.deps.Folders.RemovePodDir(uid))
+		if !k.orphaned(uid) {
+			continue
 		}
+		k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
+		if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
+			k.log("unmount an orphaned pod's volumes", uid, err)
+			continue
+		}
+		k.log("remove an orphaned pod's folder", uid, k.deps.Folders.RemovePodDir(uid))
 	}
+}
+
+func (k *Keeper) cgroups(ctx context.Context) {
 	groups, err := k.deps.Cgroups.Pods()
 	k.log("list pod cgroups", "", err)
 	for _, uid := range groups {
@@ -91,7 +107,17 @@ func (k *Keeper) round(ctx context.Context) {
 			k.log("remove an orphaned pod's cgroup", uid, k.deps.Cgroups.RemovePod(ctx, uid))
 		}
 	}
-	k.mirrors(ctx)
+}
+
+func (k *Keeper) logs() {
+	refs, err := k.deps.Logs.PodLogs()
+	k.log("list pod logs", "", err)
+	for _, ref := range refs {
+		if k.orphaned(ref.UID) {
+			k.deps.Log.Info("removing the logs of a pod that nobody wants", "pod", ref.String())
+			k.log("remove an orphaned pod's logs", ref.UID, k.deps.Logs.RemoveLogs(ref))
+		}
+	}
 }
 
 // mirrors deletes the images of static pods that are gone.

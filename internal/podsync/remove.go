@@ -22,12 +22,12 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	if err := together(observed.Containers, func(c pod.Container) error { return s.deps.Runtime.RemoveContainer(ctx, ref, &c) }); err != nil {
 		return fmt.Errorf("remove containers: %w", err)
 	}
+	if err := errors.Join(s.deps.Runtime.RemoveLogs(ref), s.removeFolder(ref), s.removeMirror(ctx, w)); err != nil {
+		return err
+	}
+	// The sandboxes go last: they are what a new agent would know the pod by.
 	if err := together(observed.Sandboxes, func(b pod.Sandbox) error { return s.deps.Runtime.RemoveSandbox(ctx, b.ID) }); err != nil {
 		return fmt.Errorf("remove sandboxes: %w", err)
-	}
-	err = errors.Join(s.deps.Runtime.RemoveLogs(ref), s.removeFolder(ref), s.removeMirror(ctx, w))
-	if err != nil {
-		return err
 	}
 	s.crashes.forget(ref.UID)
 	s.waiting.forget(ref.UID)

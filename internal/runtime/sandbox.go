@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/cri"
@@ -46,6 +49,24 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
 		return err
 	}
 	return r.deps.CRI.RemovePodSandbox(ctx, id)
+}
+
+// PodLogs lists the pods that have a log folder, by its name. Folders that are named
+// otherwise are not ours.
+func (r *Runtime) PodLogs() ([]pod.Ref, error) {
+	entries, err := os.ReadDir(r.cfg.PodLogsDir)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("list pod logs: %w", err)
+	}
+	var refs []pod.Ref
+	for _, e := range entries {
+		parts := strings.Split(e.Name(), "_")
+		if !e.IsDir() || len(parts) != 3 || slices.Contains(parts, "") {
+			continue
+		}
+		refs = append(refs, pod.Ref{Namespace: parts[0], Name: parts[1], UID: types.UID(parts[2])})
+	}
+	return refs, nil
 }
 
 // RemoveLogs removes the logs of a pod that is gone for good, with the links to them.

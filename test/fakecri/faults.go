@@ -42,6 +42,18 @@ func (s *Server) Inject(method string, fault Fault) {
 	s.faults[method] = &fault
 }
 
+// Between stands between the wire and the runtime: it is given each call and decides
+// whether and when the runtime acts on it, and what is answered.
+type Between func(ctx context.Context, call Call, act func() (any, error)) (answer any, err error)
+
+// Stand puts something between the wire and the runtime; nil takes it away. Streams are
+// not its business.
+func (s *Server) Stand(between Between) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.between = between
+}
+
 // Heal ends the method's fault. Calls that hang already keep hanging.
 func (s *Server) Heal(method string) {
 	s.mu.Lock()
@@ -75,17 +87,26 @@ func (s *Server) ForgetCalls() {
 }
 
 func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	fault, hit := s.record(path.Base(info.FullMethod), request)
-	if hit {
-		if err := fault.apply(ctx); err != nil {
-			return nil, err
+	call, fault, hit := s.record(path.Base(info.FullMethod), request)
+	act := func() (any, error) {
+		if hit {
+			if err := fault.apply(ctx); err != nil {
+				return nil, err
+			}
 		}
+		return handle(ctx, request)
 	}
-	return handle(ctx, request)
+	s.mu.Lock()
+	between := s.between
+	s.mu.Unlock()
+	if between != nil {
+		return between(ctx, call, act)
+	}
+	return act()
 }
 
 func (s *Server) interceptStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	fault, hit := s.record(path.Base(info.FullMethod), nil)
+	_, fault, hit := s.record(path.Base(info.FullMethod), nil)
 	if hit {
 		if err := fault.apply(stream.Context()); err != nil {
 			return err
@@ -95,20 +116,20 @@ func (s *Server) interceptStream(server any, stream grpc.ServerStream, info *grp
 }
 
 // record notes the call and says which fault, if any, it runs into.
-func (s *Server) record(method string, request any) (fault Fault, hit bool) {
+func (s *Server) record(method string, request any) (call Call, fault Fault, hit bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	call := Call{Method: method, At: s.now()}
+	call = Call{Method: method, At: s.now()}
 	if message, ok := request.(proto.Message); ok {
 		call.Request = proto.Clone(message)
 	}
 	s.calls = append(s.calls, call)
 	f := s.faults[method]
 	if f == nil || f.Times == 0 || (f.Match != nil && !f.Match(request)) {
-		return Fault{}, false
+		return call, Fault{}, false
 	}
 	f.Times--
-	return *f, true
+	return call, *f, true
 }
 
 func (f Fault) apply(ctx context.Context) error {

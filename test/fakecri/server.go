@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -22,6 +23,10 @@ func WithoutEvents() Option { return func(s *Server) { s.noEvents = true } }
 
 // WithNow sets the clock that dates objects and events.
 func WithNow(now func() time.Time) Option { return func(s *Server) { s.now = now } }
+
+// InMemory makes a runtime that is reached by Dial alone: without the kernel in between, a
+// test may run it on synctest's time.
+func InMemory() Option { return func(s *Server) { s.inMemory = true } }
 
 // WithImages puts images on the node, each of 1 MiB.
 func WithImages(names ...string) Option {
@@ -42,9 +47,12 @@ type Server struct {
 
 	socket   string
 	noEvents bool
+	inMemory bool
 	now      func() time.Time
 
 	mu         sync.Mutex
+	memory     *bufconn.Listener // where inMemory
+	between    Between
 	grpc       *grpc.Server
 	served     sync.WaitGroup
 	calls      []Call
@@ -92,6 +100,14 @@ func Start(t testing.TB, options ...Option) *Server {
 // Endpoint is where the runtime listens.
 func (s *Server) Endpoint() string { return "unix://" + s.socket }
 
+// Dial connects to a runtime that is InMemory.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	s.mu.Lock()
+	listener := s.memory
+	s.mu.Unlock()
+	return listener.DialContext(ctx)
+}
+
 // Stop takes the runtime away, as a crash would; what it ran stays. Calls that hang are
 // ended.
 func (s *Server) Stop() {
@@ -108,7 +124,7 @@ func (s *Server) Stop() {
 
 // Restart brings a stopped runtime back.
 func (s *Server) Restart() error {
-	listener, err := net.Listen("unix", s.socket)
+	listener, err := s.listen()
 	if err != nil {
 		return fmt.Errorf("start fake runtime: %w", err)
 	}
@@ -120,6 +136,16 @@ func (s *Server) Restart() error {
 	s.mu.Unlock()
 	s.served.Go(func() { _ = server.Serve(listener) }) // ends with Stop
 	return nil
+}
+
+func (s *Server) listen() (net.Listener, error) {
+	if !s.inMemory {
+		return net.Listen("unix", s.socket)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory = bufconn.Listen(1 << 20)
+	return s.memory, nil
 }
 
 // id makes the next object's name; the caller holds mu.

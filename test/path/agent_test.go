@@ -1,0 +1,173 @@
+package path
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/desired"
+	"swiftlet/internal/dns"
+	"swiftlet/internal/image"
+	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/observe"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/podsync"
+	"swiftlet/internal/probe"
+	"swiftlet/internal/runtime"
+	"swiftlet/internal/status"
+	"swiftlet/internal/syncloop"
+	"swiftlet/internal/volume"
+	"swiftlet/internal/worker"
+)
+
+// agent is one life of the agent. All that it remembers goes with it.
+type agent struct {
+	client   *cri.Client
+	observer *observe.Observer
+	workers  *worker.Pool
+	status   *status.Publisher
+	cancel   context.CancelFunc
+	parts    sync.WaitGroup
+}
+
+// longestBackoff is the reference kubelet's default.
+const longestBackoff = 5 * time.Minute
+
+// newAgent wires an agent as internal/agent does, and lets it run.
+func newAgent(w *world) (*agent, error) {
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: w.runtime.Endpoint(), Dial: w.runtime.Dial, RequestTimeout: 2 * time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{client: client}
+	objects := kubeapi.NewLocal()
+	now := clock.RealClock{} // synctest's
+	log := slog.New(slog.NewTextHandler(w.log(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	allocatable := func() v1.ResourceList { return v1.ResourceList{} }
+
+	resolver, err1 := dns.New(dns.Config{NoCluster: true}, dns.Deps{Events: w.events, Node: &v1.ObjectReference{}, Log: log})
+	rt, err2 := runtime.New(runtime.Config{
+		RootDir: w.root, PodLogsDir: filepath.Join(w.root, "logs"), ContainerLogsDir: filepath.Join(w.root, "links"), MemoryCapacity: 1 << 30,
+	}, runtime.Deps{
+		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: now, Random: func() uint32 { return 7 },
+		LogTail: func(string, int, int) ([]byte, error) { return nil, nil },
+	})
+	observer, err3 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: now, Log: log})
+	images, err4 := image.New(image.Config{}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
+	volumes, err5 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
+	probes, err6 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log})
+	wanted, err7 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}}, desired.Deps{Clock: now})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+		return nil, err
+	}
+	publisher, err := status.New(status.Config{}, status.Deps{Client: w.wishes, Mirror: wanted.MirrorOf, Clock: now, Jitter: func() float64 { return 0 }, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", LongestBackoff: longestBackoff, KeepDead: 1}, podsync.Deps{
+		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
+		Objects: objects, Sources: noServices{objects}, Probes: probes,
+		Handler:     func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
+		Allocatable: allocatable,
+		Network:     func() error { return nil },
+		HostIPs:     func() []string { return []string{"192.0.2.1"} },
+		Events:      w.events, Clock: now, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := worker.New(worker.Deps{Steps: steps, Clock: now, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	keeper, err1 := podsync.NewKeeper(podsync.KeeperDeps{
+		Known:   func(uid types.UID) bool { _, is := wanted.Get(uid); return is || pool.Known(uid) },
+		Held:    func(uid types.UID) bool { _, is := observer.Get(uid); return is },
+		Folders: volumes, Cgroups: w.cgroups, Logs: rt, Log: log,
+	})
+	snapshots := make(chan pod.Snapshot)
+	if err := errors.Join(err1); err != nil {
+		return nil, err
+	}
+	loop, err := syncloop.New(syncloop.Deps{
+		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(),
+		Housekeep: keeper.Poke, Clock: now, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.observer, a.workers, a.status = observer, pool, publisher
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	for _, run := range []func(context.Context) error{
+		observer.Run, volumes.Run, probes.Run, publisher.Run, pool.Run, loop.Run, keeper.Run,
+		func(ctx context.Context) error { w.wishes.feed(ctx, snapshots); return nil },
+	} {
+		a.parts.Go(func() {
+			if err := run(ctx); err != nil {
+				w.t.Errorf("a part of the agent failed: %v", err)
+			}
+		})
+	}
+	return a, nil
+}
+
+// die ends an agent as a crash would: nothing it tries from here on reaches the runtime.
+func (a *agent) die() {
+	_ = a.client.Close()
+	a.cancel()
+}
+
+// noServices: without an API server there are none, and that is known.
+type noServices struct{ *kubeapi.Local }
+
+func (noServices) Services(string) ([]*v1.Service, bool) { return nil, true }
+
+// cgroups stands in for the kernel's.
+type cgroups struct {
+	mu   sync.Mutex
+	pods map[types.UID]bool
+}
+
+func (c *cgroups) EnsurePod(p *v1.Pod) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pods[p.UID] = true
+	return nil
+}
+
+func (c *cgroups) PodParent(p *v1.Pod) string { return "/kubepods/pod" + string(p.UID) }
+
+func (c *cgroups) RemovePod(_ context.Context, uid types.UID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pods, uid)
+	return nil
+}
+
+func (c *cgroups) Pods() ([]types.UID, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []types.UID
+	for uid := range c.pods {
+		all = append(all, uid)
+	}
+	return all, nil
+}
+
+// log is where the agent's own words go: nowhere, unless the test is run with -v.
+func (w *world) log() io.Writer {
+	if testingVerbose() {
+		return w.t.Output()
+	}
+	return io.Discard
+}

@@ -1,0 +1,214 @@
+package path
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+	"swiftlet/test/fakecri"
+)
+
+// showRuntime lists what the runtime holds.
+func (w *world) showRuntime() []string {
+	var lines []string
+	containers := w.runtime.Containers()
+	for _, s := range w.runtime.Sandboxes() {
+		state := "ready"
+		if s.State != runtimeapi.PodSandboxState_SANDBOX_READY {
+			state = "not ready"
+		}
+		lines = append(lines, fmt.Sprintf("sandbox %s attempt=%d %s", s.Metadata.Name, s.Metadata.Attempt, state))
+		var inside []string
+		for _, c := range containers {
+			if c.Labels[cri.LabelPodUID] != s.Metadata.Uid || sandboxOf(w, c) != s.Id {
+				continue
+			}
+			state := strings.ToLower(strings.TrimPrefix(c.State.String(), "CONTAINER_"))
+			if c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+				state += fmt.Sprintf(" %d", c.ExitCode)
+			}
+			inside = append(inside, fmt.Sprintf("  %s %s attempt=%d", c.Metadata.Name, state, c.Metadata.Attempt))
+		}
+		slices.Sort(inside) // containers without an order are made at the same time
+		lines = append(lines, inside...)
+	}
+	return lines
+}
+
+// sandboxOf is the newest sandbox of the container's pod that is not younger than it.
+func sandboxOf(w *world, c *runtimeapi.ContainerStatus) string {
+	id := ""
+	for _, s := range w.runtime.Sandboxes() {
+		if s.Metadata.Uid == c.Labels[cri.LabelPodUID] && s.CreatedAt <= c.CreatedAt {
+			id = s.Id
+		}
+	}
+	return id
+}
+
+// showStatus tells of pods as the API server shows them, or of static ones as the agent
+// knows them.
+func (w *world) showStatus(names ...string) []string {
+	var lines []string
+	for _, p := range append(w.wishes.list(), w.staticPods()...) {
+		if len(names) > 0 && !slices.Contains(names, p.Name) {
+			continue
+		}
+		line := p.Name + " " + string(p.Status.Phase)
+		if isReady(p) {
+			line += " ready"
+		}
+		if p.Status.Reason != "" {
+			line += " " + p.Status.Reason
+		}
+		lines = append(lines, line)
+		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			lines = append(lines, fmt.Sprintf("  %s %s, %d restarts", c.Name, showState(c.State), c.RestartCount))
+		}
+	}
+	return lines
+}
+
+func (w *world) staticPods() []*v1.Pod {
+	var all []*v1.Pod
+	w.wishes.mu.Lock()
+	defer w.wishes.mu.Unlock()
+	for _, p := range w.wishes.static {
+		p = p.DeepCopy()
+		p.Status, _ = w.agent.status.Get(p.UID)
+		all = append(all, p)
+	}
+	return all
+}
+
+func isReady(p *v1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
+}
+
+func showState(s v1.ContainerState) string {
+	switch {
+	case s.Running != nil:
+		return "running"
+	case s.Terminated != nil:
+		return fmt.Sprintf("terminated %d %s", s.Terminated.ExitCode, s.Terminated.Reason)
+	case s.Waiting != nil:
+		return "waiting " + s.Waiting.Reason
+	}
+	return "unknown"
+}
+
+// showActions lists what the runtime was asked to do since it was last asked, in order.
+func (w *world) showActions() []string {
+	var lines []string
+	for _, call := range w.takeCalls(isAction) {
+		lines = append(lines, call.Method+" "+w.subject(call))
+	}
+	return lines
+}
+
+// showCalls counts all that the runtime was asked since it was last asked.
+func (w *world) showCalls() []string {
+	counts := map[string]int{}
+	for _, call := range w.takeCalls(func(fakecri.Call) bool { return true }) {
+		name := call.Method
+		if isRelist(call) {
+			name += " of all pods"
+		}
+		counts[name]++
+	}
+	var lines []string
+	for name, n := range counts {
+		lines = append(lines, fmt.Sprintf("%s %d", name, n))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (w *world) takeCalls(which func(fakecri.Call) bool) []fakecri.Call {
+	calls := w.runtime.Calls()
+	w.runtime.ForgetCalls()
+	return slices.DeleteFunc(calls, func(c fakecri.Call) bool { return !which(c) })
+}
+
+func isAction(c fakecri.Call) bool {
+	for _, verb := range []string{"Run", "Stop", "Remove", "Create", "Start", "Pull"} {
+		if strings.HasPrefix(c.Method, verb) {
+			return true
+		}
+	}
+	return false
+}
+
+func isRelist(c fakecri.Call) bool {
+	switch r := c.Request.(type) {
+	case *runtimeapi.ListPodSandboxRequest:
+		return len(r.GetFilter().GetLabelSelector()) == 0
+	case *runtimeapi.ListContainersRequest:
+		return len(r.GetFilter().GetLabelSelector()) == 0
+	}
+	return false
+}
+
+// subject is whom an action is about.
+func (w *world) subject(c fakecri.Call) string {
+	switch r := c.Request.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		return fmt.Sprintf("%s attempt=%d", r.Config.Metadata.Name, r.Config.Metadata.Attempt)
+	case *runtimeapi.CreateContainerRequest:
+		return fmt.Sprintf("%s attempt=%d", r.Config.Metadata.Name, r.Config.Metadata.Attempt)
+	case *runtimeapi.StartContainerRequest:
+		return w.containerName(r.ContainerId)
+	case *runtimeapi.StopContainerRequest:
+		return fmt.Sprintf("%s grace=%s", w.containerName(r.ContainerId), time.Duration(r.Timeout)*time.Second)
+	case *runtimeapi.RemoveContainerRequest:
+		return w.containerName(r.ContainerId)
+	case *runtimeapi.PullImageRequest:
+		return r.Image.Image
+	case interface{ GetPodSandboxId() string }:
+		return r.GetPodSandboxId()
+	}
+	return ""
+}
+
+// expect compares lines.
+func (w *world) expect(got, want []string) {
+	w.t.Helper()
+	if !slices.Equal(got, want) {
+		w.t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// expectNothingLeft: no trace of any pod, in the API server, the runtime or on the disk.
+func (w *world) expectNothingLeft() {
+	w.t.Helper()
+	w.expect(w.showLeft(), nil)
+}
+
+// showLeft lists the traces that pods have left.
+func (w *world) showLeft() []string {
+	lines := append(w.showStatus(), w.showRuntime()...)
+	groups, _ := w.cgroups.Pods()
+	for _, uid := range groups {
+		lines = append(lines, "cgroup "+string(uid))
+	}
+	for _, dir := range []string{"pods", "logs"} {
+		entries, _ := os.ReadDir(filepath.Join(w.root, dir))
+		for _, e := range entries {
+			lines = append(lines, dir+" "+e.Name())
+		}
+	}
+	for _, p := range w.agent.workers.Active() {
+		lines = append(lines, "worker "+pod.FullName(p))
+	}
+	return lines
+}
