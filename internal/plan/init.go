@@ -9,86 +9,80 @@ import (
 // planInit plans the init containers and reports whether the pod is past them, so that
 // its main containers may run. They start in order: an ordinary one must have succeeded,
 // a sidecar must have started, before the next begins.
+//
+// The last one that is known of tells how far the pod has come. Those before it need not
+// be known any more: dead containers may be removed at any time, and their work is done.
 func planInit(in Input, a *Actions) (initialized bool) {
-	if len(in.Pod.Spec.InitContainers) == 0 {
+	inits := in.Pod.Spec.InitContainers
+	if len(inits) == 0 {
 		return true
 	}
-	if mainSeen(in) {
-		keepSidecars(in, a)
+	if in.Observed.Begun(in.Pod) {
+		keepSidecars(in, inits, a)
 		return true
 	}
-	for i := range in.Pod.Spec.InitContainers {
-		c := &in.Pod.Spec.InitContainers[i]
-		if next := planOneInit(in, c, a); !next {
-			for j := i + 1; j < len(in.Pod.Spec.InitContainers); j++ {
-				a.Upcoming = append(a.Upcoming, &in.Pod.Spec.InitContainers[j])
-			}
+	last := len(inits) - 1
+	for last >= 0 && in.Observed.Current(inits[last].Name) == nil {
+		last--
+	}
+	if last >= 0 {
+		keepSidecars(in, inits[:last], a)
+		if next := planLastInit(in, &inits[last], a); !next {
 			return false
 		}
 	}
-	return true
+	if last+1 == len(inits) {
+		return true
+	}
+	a.Start = append(a.Start, startOf(in, &inits[last+1], pod.Init))
+	return false
 }
 
-// planOneInit plans one init container and reports whether the next may begin.
-func planOneInit(in Input, c *v1.Container, a *Actions) (next bool) {
-	latest, inSandbox := current(in, c.Name)
-	if latest == nil || !inSandbox {
-		a.Start = append(a.Start, startOf(in, c, pod.Init))
-		return false
+// planLastInit plans the init container that the pod has come to and reports whether the
+// next may begin.
+func planLastInit(in Input, c *v1.Container, a *Actions) (next bool) {
+	if pod.IsSidecar(c) {
+		return keepSidecar(in, c, a)
 	}
+	latest := in.Observed.Current(c.Name)
 	switch latest.State {
 	case pod.Running:
-		if replaceIfUnhealthy(in, c, pod.Init, latest, a) || !pod.IsSidecar(c) {
-			return false
-		}
-		return started(in, c, latest)
+		// It runs to its end, even if its image was changed meanwhile.
+		return false
 	case pod.Exited:
-		if !pod.IsSidecar(c) && latest.ExitCode == 0 {
+		if latest.ExitCode == 0 {
 			return true
 		}
-		if pod.ShouldRestart(in.Pod, c, pod.Init, latest.ExitCode) {
-			a.Start = append(a.Start, startOf(in, c, pod.Init))
-		}
-		return false
+		a.Start = append(a.Start, startOf(in, c, pod.Init))
 	case pod.Created:
 		a.Start = append(a.Start, startOf(in, c, pod.Init))
-		return false
-	default: // the runtime does not know: stop it and look again
-		a.Kill = append(a.Kill, Kill{Container: *latest, Reason: NoSandbox})
-		return false
-	}
-}
-
-// keepSidecars restarts sidecars of a pod whose main containers have begun.
-func keepSidecars(in Input, a *Actions) {
-	for i := range in.Pod.Spec.InitContainers {
-		c := &in.Pod.Spec.InitContainers[i]
-		if !pod.IsSidecar(c) {
-			continue
-		}
-		latest, inSandbox := current(in, c.Name)
-		switch {
-		case latest == nil || !inSandbox || latest.State == pod.Exited || latest.State == pod.Created:
-			a.Start = append(a.Start, startOf(in, c, pod.Init))
-		case latest.State == pod.Running:
-			replaceIfUnhealthy(in, c, pod.Init, latest, a)
-		}
-	}
-}
-
-// mainSeen reports whether any main container has been started in the present sandbox.
-func mainSeen(in Input) bool {
-	for i := range in.Pod.Spec.Containers {
-		latest, inSandbox := current(in, in.Pod.Spec.Containers[i].Name)
-		if latest != nil && inSandbox && latest.State != pod.Created {
-			return true
-		}
+	default: // stop it, and see how it ended
+		a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Init, Reason: Lost})
 	}
 	return false
 }
 
-// started reports whether a running container counts as started: its startup probe, where
-// it has one, has passed.
-func started(in Input, c *v1.Container, latest *pod.Container) bool {
-	return c.StartupProbe == nil || in.Health(latest.ID).Startup == pod.Passed
+// keepSidecars has those sidecars running that the pod has come past.
+func keepSidecars(in Input, inits []v1.Container, a *Actions) {
+	for i := range inits {
+		if c := &inits[i]; pod.IsSidecar(c) {
+			keepSidecar(in, c, a)
+		}
+	}
+}
+
+// keepSidecar has one sidecar running and reports whether it has started.
+func keepSidecar(in Input, c *v1.Container, a *Actions) (started bool) {
+	latest := in.Observed.Current(c.Name)
+	if latest == nil || latest.State == pod.Exited || latest.State == pod.Created {
+		a.Start = append(a.Start, startOf(in, c, pod.Init))
+		return false
+	}
+	if latest.State == pod.Unknown {
+		a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Init, Reason: Lost})
+		return false
+	}
+	started = c.StartupProbe == nil || in.Health(latest.ID).Startup == pod.Passed
+	replaceIfUnhealthy(in, c, pod.Init, latest, a)
+	return started
 }

@@ -14,119 +14,117 @@ type Input struct {
 	// Hash is the hash a container would be created with now; a running container whose
 	// recorded hash differs is replaced.
 	Hash func(*v1.Container) string
+	// Shown is the pod's status as last derived. It speaks for containers that the runtime
+	// has forgotten: without it they would be taken for new. May be nil.
+	Shown *v1.PodStatus
 }
 
 // Actions is what to do now. The zero value means: all is as it should be.
 type Actions struct {
-	// NewSandbox asks for a sandbox with this attempt number. All that still runs of the
-	// pod is to be stopped first.
+	// End: the pod's containers have done their part, or cannot. What still runs of it is to
+	// be stopped for good. Nothing else is asked for then.
+	End bool
+	// Reset lists instances to be removed in this order, those that run having been killed,
+	// because a container's exit has all of them run anew. Nothing else is asked for then;
+	// the plan that follows starts them from the first init container on, in the same sandbox.
+	Reset []pod.Container
+	// NewSandbox asks for a sandbox with this attempt number. Nothing of the pod runs then.
 	NewSandbox bool
 	Attempt    uint32
 	// Kill lists running containers that must stop, before anything is started.
 	Kill []Kill
 	// Start lists containers to create and start, in this order.
 	Start []Start
-	// Upcoming lists containers that will start later (behind init containers): their
-	// images can be fetched meanwhile.
-	Upcoming []*v1.Container
 }
 
 // Kill names a container that must stop, and why.
 type Kill struct {
 	Container pod.Container
+	Kind      pod.ContainerKind
 	Reason    KillReason
 	// Restart: a new instance stands in Start.
 	Restart bool
 }
 
-// exitKilled is the exit code of a container that was ended by SIGKILL.
-const exitKilled = 137
-
 // KillReason says why a running container must stop.
 type KillReason int
 
 const (
-	Liveness KillReason = iota
-	Startup
-	Changed
-	NoSandbox
+	Liveness  KillReason = iota
+	Startup              // its startup probe gave up
+	Changed              // its spec did
+	NoSandbox            // it does not belong to the pod's sandbox
+	Lost                 // the runtime cannot say what became of it
 )
 
 // Start names a container to run.
 type Start struct {
 	Container *v1.Container
 	Kind      pod.ContainerKind
-	// Previous is the instance that ran before, nil for the first start.
-	Previous *pod.Container
+	// RestartCount is the count the instance carries.
+	RestartCount int
 	// Adopt is the id of an instance that was created but never started: it only needs
 	// starting. Empty where there is none.
 	Adopt string
 }
 
-// RestartCount is the count the new instance carries.
-func (s Start) RestartCount() int {
-	if s.Previous == nil {
-		return 0
-	}
-	return s.Previous.RestartCount + 1
-}
-
 // Compute decides the next actions for a pod that is meant to run. A pod that is being
-// deleted, or whose containers are all done, is not for Compute: see Finished.
+// deleted is not for Compute.
 func Compute(in Input) Actions {
 	if in.Health == nil {
 		in.Health = func(string) pod.Health { return pod.Health{} }
 	}
-	if renew, attempt := sandboxNeeded(in.Pod, in.Observed); renew {
+	if ended(in) {
+		return Actions{End: true}
+	}
+	if pod.RestartingAll(in.Pod, in.Observed) {
+		return Actions{Reset: reset(in)}
+	}
+	if needed, attempt, _ := pod.SandboxNeeded(in.Pod, in.Observed); needed {
 		return fresh(in, attempt)
 	}
 	var a Actions
+	if strays := in.Observed.Strays(); len(strays) > 0 {
+		killAll(in, strays, &a)
+		return a
+	}
 	startEphemeral(in, &a)
 	if initialized := planInit(in, &a); initialized {
 		planMain(in, &a)
-	} else {
-		for i := range in.Pod.Spec.Containers {
-			a.Upcoming = append(a.Upcoming, &in.Pod.Spec.Containers[i])
+	}
+	return a
+}
+
+// fresh plans a pod that has no usable sandbox. What still runs ends first, so that how it
+// ended can be taken into account. With a new sandbox all init containers run again, in
+// order; main containers that are done stay done.
+func fresh(in Input, attempt uint32) Actions {
+	var a Actions
+	if live := in.Observed.Live(); len(live) > 0 {
+		killAll(in, live, &a)
+		return a
+	}
+	a.NewSandbox, a.Attempt = true, attempt
+	if len(in.Pod.Spec.InitContainers) > 0 {
+		a.Start = []Start{startOf(in, &in.Pod.Spec.InitContainers[0], pod.Init)}
+		return a
+	}
+	for i := range in.Pod.Spec.Containers {
+		if c := &in.Pod.Spec.Containers[i]; due(in, c, pod.Main) {
+			a.Start = append(a.Start, startOf(in, c, pod.Main))
 		}
 	}
 	return a
 }
 
-// current returns the newest instance of a container that lives in the present sandbox:
-// those of an earlier one cannot be adopted, only restarted.
-func current(in Input, name string) (latest *pod.Container, inSandbox bool) {
-	latest = in.Observed.Latest(name)
-	if latest == nil {
-		return nil, false
+func killAll(in Input, containers []pod.Container, a *Actions) {
+	for _, c := range containers {
+		kind, _ := pod.KindOf(in.Pod, c.Name)
+		a.Kill = append(a.Kill, Kill{Container: c, Kind: kind, Reason: NoSandbox})
 	}
-	sandbox := in.Observed.Sandbox()
-	return latest, sandbox != nil && !latest.CreatedAt.Before(sandbox.CreatedAt)
-}
-
-// startOf fills in a Start from what ran before.
-func startOf(in Input, c *v1.Container, kind pod.ContainerKind) Start {
-	s := Start{Container: c, Kind: kind}
-	latest, inSandbox := current(in, c.Name)
-	if latest == nil {
-		return s
-	}
-	if latest.State == pod.Created {
-		if inSandbox && latest.Hash == in.Hash(c) {
-			s.Adopt = latest.ID
-		}
-		// An instance that never started does not count as a run.
-		for _, older := range in.Observed.Instances(c.Name)[1:] {
-			s.Previous = &older
-			break
-		}
-		if s.Adopt == "" {
-			s.Previous = latest
-		}
-		return s
-	}
-	s.Previous = latest
-	return s
 }
 
 // Idle reports whether there is nothing to do now.
-func (a Actions) Idle() bool { return !a.NewSandbox && len(a.Kill) == 0 && len(a.Start) == 0 }
+func (a Actions) Idle() bool {
+	return !a.End && !a.NewSandbox && len(a.Reset) == 0 && len(a.Kill) == 0 && len(a.Start) == 0
+}

@@ -149,3 +149,16 @@ func (o *Observed) Sort() {
 		return b.RestartCount - a.RestartCount
 	})
 }
+
+// FindStatus returns what a pod's status says of the named container, whichever list it
+// stands in; nil where it says nothing.
+func FindStatus(s *v1.PodStatus, name string) *v1.ContainerStatus {
+	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}

@@ -11,6 +11,13 @@ import (
 	"swiftlet/internal/pod"
 )
 
+// owned are the conditions that the kubelet alone writes. They are derived anew each time:
+// one that was true yesterday says nothing about today.
+var owned = []v1.PodConditionType{
+	v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
+	v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting,
+}
+
 // conditions derives the conditions the kubelet owns, in the order the API has always
 // shown them, behind which those of others are kept.
 func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
@@ -28,9 +35,12 @@ func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
 	for i := range all {
 		all[i].ObservedGeneration = in.Pod.Generation
 	}
+	if pod.MayRestartAll(in.Pod) {
+		all = append(all, restarting(in, s))
+	}
 	for _, list := range [][]v1.PodCondition{in.Pod.Status.Conditions, in.Previous.Conditions} {
 		for _, c := range list {
-			if !slices.ContainsFunc(all, func(own v1.PodCondition) bool { return own.Type == c.Type }) {
+			if !slices.Contains(owned, c.Type) && find(all, c.Type) == nil {
 				all = append(all, c)
 			}
 		}
@@ -46,8 +56,8 @@ func keepTransitions(all, previous []v1.PodCondition, now metav1.Time) []v1.PodC
 			continue
 		}
 		c.LastTransitionTime = now
-		if j := slices.IndexFunc(previous, func(p v1.PodCondition) bool { return p.Type == c.Type }); j >= 0 && previous[j].Status == c.Status {
-			c.LastTransitionTime = previous[j].LastTransitionTime
+		if before := find(previous, c.Type); before != nil && before.Status == c.Status {
+			c.LastTransitionTime = before.LastTransitionTime
 		}
 	}
 	return all
@@ -55,9 +65,8 @@ func keepTransitions(all, previous []v1.PodCondition, now metav1.Time) []v1.PodC
 
 func sandboxReady(in Input) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: v1.ConditionTrue}
-	sandbox := in.Observed.Sandbox()
-	if sandbox == nil || !sandbox.Ready || (!in.Pod.Spec.HostNetwork && len(sandbox.IPs) == 0) {
-		c.Status, c.Reason, c.Message = v1.ConditionFalse, "PodSandboxNotReady", "pod sandbox is not ready"
+	if needed, _, why := pod.SandboxNeeded(in.Pod, in.Observed); needed {
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, "PodSandboxNotReady", why
 	}
 	return c
 }
@@ -79,8 +88,10 @@ func initialized(in Input, s *v1.PodStatus) v1.PodCondition {
 		c.Reason = "PodCompleted"
 		return c
 	}
-	// Main containers run only behind the init containers, which may be forgotten by now.
-	if len(incomplete) > 0 && !begun(s) {
+	// Main containers run only behind the init containers, which may be forgotten by now, or
+	// be run anew: once a pod was initialized, it is never said not to be.
+	was := find(in.Previous.Conditions, v1.PodInitialized)
+	if len(incomplete) > 0 && !begun(s) && (was == nil || was.Status != v1.ConditionTrue) {
 		c.Status, c.Reason = v1.ConditionFalse, "ContainersNotInitialized"
 		c.Message = listed("incomplete", incomplete)
 	}
@@ -90,8 +101,23 @@ func initialized(in Input, s *v1.PodStatus) v1.PodCondition {
 // begun reports whether any main container ever ran.
 func begun(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.ContainerStatuses, func(c v1.ContainerStatus) bool {
-		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+		return c.State.Running != nil || pod.LastEnd(&c) != nil
 	})
+}
+
+// restarting is the condition that all containers are being run anew.
+func restarting(in Input, s *v1.PodStatus) v1.PodCondition {
+	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
+	switch {
+	case s.Phase == v1.PodSucceeded:
+		c.Reason = "PodCompleted"
+	case s.Phase == v1.PodFailed:
+		c.Reason = "PodFailed"
+	case pod.RestartingAll(in.Pod, in.Observed):
+		c.Status, c.Reason = v1.ConditionTrue, "RestartAllContainersStarted"
+		c.Message = "container exited with restart policy rule"
+	}
+	return c
 }
 
 // readyToServe is the condition that all containers are ready.
@@ -112,7 +138,7 @@ func readyToServe(in Input, s *v1.PodStatus) v1.PodCondition {
 		}
 	}
 	for i := range in.Pod.Spec.Containers {
-		if name := in.Pod.Spec.Containers[i].Name; !find(*s, name).Ready {
+		if name := in.Pod.Spec.Containers[i].Name; !pod.FindStatus(s, name).Ready {
 			unready = append(unready, name)
 		}
 	}
@@ -132,12 +158,12 @@ func ready(in Input, containersReady v1.PodCondition) v1.PodCondition {
 	}
 	var closed []string
 	for _, gate := range in.Pod.Spec.ReadinessGates {
-		i := slices.IndexFunc(in.Pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == gate.ConditionType })
+		guard := find(in.Pod.Status.Conditions, gate.ConditionType)
 		switch {
-		case i < 0:
+		case guard == nil:
 			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
-		case in.Pod.Status.Conditions[i].Status != v1.ConditionTrue:
-			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, in.Pod.Status.Conditions[i].Status))
+		case guard.Status != v1.ConditionTrue:
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, guard.Status))
 		}
 	}
 	if len(closed) > 0 {
@@ -148,4 +174,12 @@ func ready(in Input, containersReady v1.PodCondition) v1.PodCondition {
 
 func listed(what string, names []string) string {
 	return fmt.Sprintf("containers with %s status: %s", what, names)
+}
+
+func find(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
+	i := slices.IndexFunc(conditions, func(c v1.PodCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
 }

@@ -14,7 +14,6 @@ const (
 	reasonCreating     = "ContainerCreating"
 	reasonInitializing = "PodInitializing"
 	reasonUnknown      = "ContainerStatusUnknown"
-	exitUnknown        = 137 // as if it had been killed
 )
 
 // containers fills in the status of every container of the spec: init containers in the
@@ -40,28 +39,34 @@ func containers(in Input, s *v1.PodStatus) {
 func container(in Input, c *v1.Container, kind pod.ContainerKind) v1.ContainerStatus {
 	one := v1.ContainerStatus{Name: c.Name, Image: c.Image, VolumeMounts: mounts(c)}
 	instances := in.Observed.Instances(c.Name)
-	if len(instances) == 0 {
-		unseen(in, &one, c)
+	var latest *pod.Container
+	if len(instances) > 0 {
+		latest = &instances[0]
+		seen(in, &one, c, instances)
 	} else {
-		seen(in, &one, c, kind, instances)
+		unseen(in, &one, c, kind)
 	}
+	explain(in, &one, c, kind, latest)
 	if kind != pod.Ephemeral {
-		started := isStarted(in, c, instances)
+		started := isStarted(in, c, latest)
 		one.Started = &started
-		one.Ready = isReady(in, c, kind, &one, instances, started)
+		one.Ready = isReady(in, c, kind, &one, latest, started)
 	}
 	return one
 }
 
 // seen describes a container of which the runtime knows at least one instance.
-func seen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind, instances []pod.Container) {
-	latest := &instances[0]
+func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Container) {
+	latest, previous := &instances[0], pod.FindStatus(&in.Previous, c.Name)
 	one.ContainerID = in.containerID(latest.ID)
 	one.ImageID = latest.ImageID
 	if latest.Image != "" {
 		one.Image = latest.Image
 	}
 	one.RestartCount = int32(latest.RestartCount)
+	if previous != nil { // what was counted stays counted
+		one.RestartCount = max(one.RestartCount, previous.RestartCount)
+	}
 	one.User = latest.User
 	if in.StopSignals {
 		one.StopSignal = latest.StopSignal
@@ -70,13 +75,15 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Container
 	one.Resources.Claims = nil
 	one.AllocatedResources = allocated(c)
 
-	switch latest.State {
-	case pod.Running:
+	switch {
+	case latest.State == pod.Running:
 		one.State.Running = &v1.ContainerStateRunning{StartedAt: metav1.NewTime(latest.StartedAt)}
-	case pod.Exited:
+	case latest.State == pod.Exited:
 		one.State.Terminated = terminated(in, latest)
+	case latest.State == pod.Unknown && previous != nil && previous.State.Waiting == nil:
+		one.State.Terminated = lost(reasonUnknown, "The container could not be located when the pod was terminated")
 	default:
-		one.State.Waiting = &v1.ContainerStateWaiting{Reason: reasonCreating}
+		one.State.Waiting = notYet(in)
 	}
 	for i := range instances[1:] {
 		if older := &instances[i+1]; older.State == pod.Exited {
@@ -87,65 +94,35 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Container
 	if one.LastTerminationState.Terminated == nil {
 		one.LastTerminationState = carriedOver(in, one)
 	}
-	// What keeps it from running matters more than how it ended.
-	if why, waits := in.Waiting[c.Name]; waits && latest.State != pod.Running && !in.Stopped && willRun(in, c, kind, latest) {
-		if one.State.Terminated != nil {
-			one.LastTerminationState = one.State
-		}
-		one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
-	}
-}
-
-// willRun reports whether another instance of the container is due.
-func willRun(in Input, c *v1.Container, kind pod.ContainerKind, latest *pod.Container) bool {
-	return latest.State != pod.Exited || pod.ShouldRestart(in.Pod, c, kind, latest.ExitCode)
 }
 
 // carriedOver is the last termination written down before, when the runtime has since
 // removed that instance.
 func carriedOver(in Input, one *v1.ContainerStatus) v1.ContainerState {
-	previous := find(in.Previous, one.Name)
+	previous := pod.FindStatus(&in.Previous, one.Name)
 	if previous == nil || one.RestartCount == 0 {
 		return v1.ContainerState{}
 	}
-	if previous.RestartCount == one.RestartCount {
-		return previous.LastTerminationState
-	}
-	if previous.State.Terminated != nil {
+	if previous.ContainerID != one.ContainerID && previous.State.Terminated != nil {
 		return previous.State
 	}
 	return previous.LastTerminationState
 }
 
-// unseen describes a container of which the runtime knows nothing: not started yet, or
-// removed since.
-func unseen(in Input, one *v1.ContainerStatus, c *v1.Container) {
-	previous := find(in.Previous, c.Name)
-	if previous != nil && previous.ContainerID != "" {
-		if previous.State.Terminated != nil {
-			*one = *previous.DeepCopy()
-			one.VolumeMounts = mounts(c)
-			return
-		}
-		one.ContainerID, one.ImageID, one.RestartCount = previous.ContainerID, previous.ImageID, previous.RestartCount
-		one.LastTerminationState = previous.LastTerminationState
-		if previous.State.Running != nil {
-			one.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-				ExitCode:    exitUnknown,
-				Reason:      reasonUnknown,
-				Message:     "The container could not be located when the pod was deleted.  The container used to be Running",
-				ContainerID: previous.ContainerID,
-			}}
-		}
+// explain says of a container that is due what keeps it from running, which matters more
+// than how it ended.
+func explain(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind, latest *pod.Container) {
+	why, waits := in.Waiting[c.Name]
+	if !waits || in.Stopped || in.Pod.DeletionTimestamp != nil || one.State.Running != nil {
+		return
 	}
-	waiting := v1.ContainerStateWaiting{Reason: reasonCreating}
-	if len(in.Pod.Spec.InitContainers) > 0 {
-		waiting.Reason = reasonInitializing
+	if !pod.Due(in.Pod, c, kind, latest, one) {
+		return
 	}
-	if why, ok := in.Waiting[c.Name]; ok {
-		waiting = v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}
+	if one.State.Terminated != nil {
+		one.LastTerminationState = one.State
 	}
-	one.State.Waiting = &waiting
+	one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
 }
 
 func terminated(in Input, c *pod.Container) *v1.ContainerStateTerminated {
@@ -169,35 +146,23 @@ func terminated(in Input, c *pod.Container) *v1.ContainerStateTerminated {
 func (in Input) containerID(id string) string { return in.Runtime + "://" + id }
 
 // isStarted: running, and past its startup probe if it has one.
-func isStarted(in Input, c *v1.Container, instances []pod.Container) bool {
-	if len(instances) == 0 || instances[0].State != pod.Running {
+func isStarted(in Input, c *v1.Container, latest *pod.Container) bool {
+	if latest == nil || latest.State != pod.Running {
 		return false
 	}
-	return c.StartupProbe == nil || in.Health(instances[0].ID).Startup == pod.Passed
+	return c.StartupProbe == nil || in.Health(latest.ID).Startup == pod.Passed
 }
 
 // isReady: an ordinary init container is ready once it succeeded; the others while they
 // run and their readiness probe, if they have one, passes.
-func isReady(in Input, c *v1.Container, kind pod.ContainerKind, one *v1.ContainerStatus, instances []pod.Container, started bool) bool {
+func isReady(in Input, c *v1.Container, kind pod.ContainerKind, one *v1.ContainerStatus, latest *pod.Container, started bool) bool {
 	if kind == pod.Init && !pod.IsSidecar(c) {
 		return one.State.Terminated != nil && one.State.Terminated.ExitCode == 0
 	}
 	if !started {
 		return false
 	}
-	return c.ReadinessProbe == nil || in.Health(instances[0].ID).Readiness == pod.Passed
-}
-
-// find returns the named container's status, whichever list it stands in.
-func find(s v1.PodStatus, name string) *v1.ContainerStatus {
-	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
+	return c.ReadinessProbe == nil || in.Health(latest.ID).Readiness == pod.Passed
 }
 
 // mounts reports how each volume is mounted.

@@ -8,89 +8,79 @@ import (
 
 // phase sums up the containers' states.
 func phase(in Input, s *v1.PodStatus) v1.PodPhase {
-	initial := tallyInit(in, s)
-	if initial.dead {
-		return v1.PodFailed
-	}
-	main := tallyMain(in, s)
+	t := tally{}
+	t.init(in, s)
+	t.main(in, s)
+	// Static pods have no owner that waits for their end; theirs is told by their exits alone.
+	final := in.Stopped && !pod.IsStatic(in.Pod)
 	switch {
-	case initial.pending && main.begun == 0:
-		if in.Stopped {
+	case t.dead:
+		return v1.PodFailed
+	case t.pending || t.waiting > 0:
+		if final {
 			return v1.PodFailed
 		}
 		return v1.PodPending
-	case main.waiting > 0:
-		if in.Stopped {
-			return v1.PodFailed
-		}
-		return v1.PodPending
-	case main.running > 0:
+	case t.running > 0:
 		return v1.PodRunning
-	case main.stopped == 0:
-		return v1.PodPending
-	case main.again > 0 && !in.Stopped:
+	case t.again > 0 && !final:
 		return v1.PodRunning
-	case main.stopped == main.succeeded:
+	case t.stopped == t.succeeded:
 		return v1.PodSucceeded
 	default:
 		return v1.PodFailed
 	}
 }
 
-type initTally struct {
-	dead    bool // one failed and must not be tried again
-	pending bool // they have not all done their work
-}
-
-func tallyInit(in Input, s *v1.PodStatus) (t initTally) {
-	for i := range in.Pod.Spec.InitContainers {
-		c := &in.Pod.Spec.InitContainers[i]
-		one := &s.InitContainerStatuses[i]
-		switch {
-		case pod.IsSidecar(c):
-			t.pending = t.pending || !*one.Started
-		case one.State.Terminated != nil && one.State.Terminated.ExitCode == 0:
-		case one.State.Terminated != nil:
-			t.pending = true
-			t.dead = t.dead || in.Stopped || !pod.ShouldRestart(in.Pod, c, pod.Init, one.State.Terminated.ExitCode)
-		default:
-			t.pending = true
-		}
-	}
-	return t
-}
-
-type mainTally struct {
+// tally counts main containers, and sidecars as far as they matter to the phase.
+type tally struct {
+	dead    bool // an init container failed for good
+	pending bool // the init containers have not all done their part
+	// running counts sidecars too: a pod has not ended while one of them runs.
 	running, waiting   int
 	stopped, succeeded int
 	again              int // stopped ones that are due to run again
-	begun              int // those that ever ran
 }
 
-func tallyMain(in Input, s *v1.PodStatus) (t mainTally) {
+func (t *tally) init(in Input, s *v1.PodStatus) {
+	begun := in.Observed.Begun(in.Pod)
+	for i := range in.Pod.Spec.InitContainers {
+		c, one := &in.Pod.Spec.InitContainers[i], &s.InitContainerStatuses[i]
+		end := pod.LastEnd(one)
+		switch {
+		case pod.IsSidecar(c) && one.State.Running != nil:
+			t.running++
+			// One that starts again does not set the others back.
+			t.pending = t.pending || (!*one.Started && !begun)
+		case pod.IsSidecar(c) && end == nil:
+			t.waiting++
+		case pod.IsSidecar(c): // it will be back; that it ended says nothing
+		case end == nil:
+			t.pending = true
+		case end.ExitCode != 0:
+			t.dead = t.dead || !pod.DueByStatus(in.Pod, c, pod.Init, one)
+		}
+	}
+}
+
+func (t *tally) main(in Input, s *v1.PodStatus) {
 	for i := range in.Pod.Spec.Containers {
 		c := &in.Pod.Spec.Containers[i]
-		one := find(*s, c.Name)
-		ended := one.State.Terminated
-		if one.State.Waiting != nil {
-			ended = one.LastTerminationState.Terminated // a crash loop
-		}
+		one := pod.FindStatus(s, c.Name)
+		end := pod.LastEnd(one)
 		switch {
 		case one.State.Running != nil:
 			t.running++
-		case ended == nil:
+		case end == nil:
 			t.waiting++
-			continue
 		default:
 			t.stopped++
-			if ended.ExitCode == 0 {
+			if one.State.Terminated != nil && end.ExitCode == 0 {
 				t.succeeded++
 			}
-			if one.State.Waiting != nil || pod.ShouldRestart(in.Pod, c, pod.Main, ended.ExitCode) {
+			if pod.DueByStatus(in.Pod, c, pod.Main, one) {
 				t.again++
 			}
 		}
-		t.begun++
 	}
-	return t
 }

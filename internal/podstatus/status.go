@@ -29,6 +29,8 @@ type Input struct {
 	StopSignals bool
 	// Stopped: the pod's containers were all stopped for good; none will start again.
 	Stopped bool
+
+	restartingAll bool // worked out once by Compute
 }
 
 // Compute derives the status. Condition transition times are the publisher's to set.
@@ -39,6 +41,7 @@ func Compute(in Input) v1.PodStatus {
 	if in.Observed == nil {
 		in.Observed = &pod.Observed{}
 	}
+	in.restartingAll = restartsAll(in)
 	s := v1.PodStatus{
 		ObservedGeneration: in.Pod.Generation,
 		QOSClass:           pod.QOS(in.Pod),
@@ -58,13 +61,19 @@ func Compute(in Input) v1.PodStatus {
 	resources(in, &s)
 
 	s.Phase = phase(in, &s)
-	s.Reason, s.Message = in.Previous.Reason, in.Previous.Message
 	if in.Failure != nil {
-		s.Phase, s.Reason, s.Message = v1.PodFailed, in.Failure.Reason, in.Failure.Message
+		s.Phase = v1.PodFailed
 	}
 	// A pod that ended stays as it ended.
 	if done(in.Previous.Phase) {
 		s.Phase = in.Previous.Phase
+	}
+	// The reason goes with the phase.
+	if s.Phase == in.Previous.Phase {
+		s.Reason, s.Message = in.Previous.Reason, in.Previous.Message
+	}
+	if in.Failure != nil && s.Phase == v1.PodFailed {
+		s.Reason, s.Message = in.Failure.Reason, in.Failure.Message
 	}
 	s.Conditions = conditions(in, &s)
 	return s

@@ -42,7 +42,7 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 	return runtime.Input{
 		Pod:          a.p,
 		Container:    s.Container,
-		RestartCount: s.RestartCount(),
+		RestartCount: s.RestartCount,
 		ImageRef:     from.Ref,
 		ImageUser:    runtime.ImageUser{UID: from.UID, Name: from.User},
 		PodIPs:       box.ips,

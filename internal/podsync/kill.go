@@ -3,36 +3,45 @@ package podsync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
 )
 
-// killed says, for each reason, what the user is told about a container that is stopped.
-var killed = map[plan.KillReason]struct {
-	message string
-	cause   runtime.StopCause
-}{
-	plan.Liveness:  {"Container %s failed liveness probe", runtime.StopLiveness},
-	plan.Startup:   {"Container %s failed startup probe", runtime.StopStartup},
-	plan.Changed:   {"Container %s definition changed", runtime.StopPlain},
-	plan.NoSandbox: {"Stopping container %s", runtime.StopPlain},
-}
+// causes says for which probe a container is stopped; it may give its own time.
+var causes = map[plan.KillReason]runtime.StopCause{plan.Liveness: runtime.StopLiveness, plan.Startup: runtime.StopStartup}
 
 // kill stops the planned containers side by side.
 func (s *Steps) kill(ctx context.Context, p *v1.Pod, kills []plan.Kill, podIPs []string) error {
 	return together(kills, func(k plan.Kill) error {
-		why := killed[k.Reason]
-		message := fmt.Sprintf(why.message, k.Container.Name)
-		if k.Restart {
-			message += ", will be restarted"
-		}
-		return s.deps.Runtime.StopContainer(ctx, p, &k.Container, runtime.Stop{Cause: why.cause, Message: message, PodIPs: podIPs})
+		return s.deps.Runtime.StopContainer(ctx, p, &k.Container, runtime.Stop{Cause: causes[k.Reason], Message: killMessage(k), PodIPs: podIPs})
 	})
+}
+
+// killMessage is what the user is told about a container that is stopped.
+func killMessage(k plan.Kill) string {
+	what, end := "Container", ""
+	if k.Restart {
+		end = ", will be restarted"
+	}
+	if k.Kind == pod.Init { // sidecars always are
+		what, end = "Init container", ""
+	}
+	switch k.Reason {
+	case plan.Liveness:
+		return what + " " + k.Container.Name + " failed liveness probe" + end
+	case plan.Startup:
+		return what + " " + k.Container.Name + " failed startup probe" + end
+	case plan.Changed:
+		return what + " " + k.Container.Name + " definition changed" + end
+	case plan.Lost:
+		return what + ` is in "unknown" state, try killing it before restart`
+	}
+	return "" // the usual words
 }
 
 // together calls f for all items at the same time and waits for all of them.

@@ -32,6 +32,8 @@ type Runtime interface {
 	StopContainers(ctx context.Context, p *v1.Pod, containers []pod.Container, how runtime.Stop) error
 	StopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how runtime.Stop) error
 	RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error
+	// ResetContainer removes a container and keeps its logs.
+	ResetContainer(ctx context.Context, c *pod.Container) error
 	RemoveLogs(ref pod.Ref) error
 }
 

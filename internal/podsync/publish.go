@@ -16,21 +16,17 @@ const (
 	stopped // nothing of it runs any more, nor will
 )
 
-// publish derives the pod's status, hands it on, and has the right containers probed.
+// publish derives the pod's status, hands it on, and has the right containers probed. It
+// returns what was derived: what is shown of it may be held back, as a pod is not said to
+// have ended while anything of it runs.
 func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodStatus {
-	shown, known := s.deps.Status.Get(w.Pod.UID)
-	if !known { // the agent is new to this pod; the API server may not be
-		shown = w.Pod.Status
-		if w.Mirror != nil {
-			shown = w.Mirror.Status
-		}
-	}
+	shown := s.shown(w)
 	if way == stopped {
 		s.deps.Probes.Forget(w.Pod.UID)
 	} else {
 		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &shown, way == stopping)
 	}
-	return s.deps.Status.Set(w.Pod, podstatus.Compute(podstatus.Input{
+	status := podstatus.Compute(podstatus.Input{
 		Pod:         w.Pod,
 		Observed:    &observed,
 		Previous:    shown,
@@ -42,7 +38,22 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		Now:         s.deps.Clock.Now(),
 		StopSignals: s.cfg.StopSignals,
 		Stopped:     way == stopped,
-	}))
+	})
+	s.deps.Status.Set(w.Pod, status)
+	return status
+}
+
+// shown is the status last published. An agent that is new to a pod begins with what the
+// API server shows, of a static pod through its mirror, unless that is still the image of
+// an earlier pod of the same name.
+func (s *Steps) shown(w pod.Work) v1.PodStatus {
+	if shown, known := s.deps.Status.Get(w.Pod.UID); known {
+		return shown
+	}
+	if w.Mirror != nil && w.Mirror.Annotations[pod.AnnotationMirror] == w.Pod.Annotations[pod.AnnotationHash] {
+		return w.Mirror.Status
+	}
+	return w.Pod.Status
 }
 
 // podIP is where the pod's probes and hooks reach it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
+
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 )
@@ -13,6 +15,9 @@ func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbo
 	if !actions.NewSandbox {
 		have := a.observed.Sandbox()
 		return sandbox{id: have.ID, ips: have.IPs}, nil
+	}
+	if a.observed.Sandbox() != nil {
+		a.deps.Events.Eventf(pod.EventRef(a.p, ""), v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}
 	if err := a.stopSandboxes(ctx, a.observed); err != nil {
 		return sandbox{}, err

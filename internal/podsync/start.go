@@ -98,7 +98,7 @@ func (a *attempt) startOne(ctx context.Context, s plan.Start, id string) error {
 	if err != nil {
 		return podFailure{err}
 	}
-	return a.deps.Runtime.StartContainer(ctx, a.p, s.Container, id, s.RestartCount(), a.podIPs(box))
+	return a.deps.Runtime.StartContainer(ctx, a.p, s.Container, id, s.RestartCount, a.podIPs(box))
 }
 
 // podIPs are the addresses that the pod's containers know it by.

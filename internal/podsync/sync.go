@@ -32,24 +32,30 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 
 	mirrored := make(chan error, 1)
 	go func() { mirrored <- s.mirror(ctx, w) }()
-	again, err := s.converge(ctx, w, observed)
+	ended, again, err := s.converge(ctx, w, observed, status)
 	err = errors.Join(err, <-mirrored)
+	if ended { // no failure to bring it up matters any more
+		return pod.Outcome{Ended: true}, nil
+	}
 	return pod.Outcome{Again: soonest(left, again)}, err
 }
 
-// converge repeats plan and act until the plan is empty. A container that could not be
-// started, or must wait, is left out of the following rounds.
-func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed) (again time.Duration, err error) {
+// converge repeats plan and act until the plan is empty, or is to end the pod. A container
+// that could not be started, or must wait, is left out of the following rounds.
+func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, again time.Duration, err error) {
 	held := map[string]bool{}
 	var failures []error
 	for ctx.Err() == nil {
-		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash})
+		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Shown: &status})
+		if actions.End {
+			return true, 0, nil
+		}
 		again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held))
 		if actions.Idle() {
 			s.keepMounted(ctx, w.Pod)
 			break
 		}
-		failed, err := s.act(ctx, w.Pod, &observed, actions)
+		failed, err := s.perform(ctx, w.Pod, &observed, actions)
 		for name := range failed {
 			held[name] = true
 		}
@@ -65,13 +71,21 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed)
 		if err != nil && len(failed) == 0 {
 			break // the pod as a whole could not be acted on
 		}
+		if len(actions.Reset) > 0 { // only the status remembers the containers that were removed
+			status = s.publish(w, observed, running)
+		}
 	}
-	status := s.publish(w, observed, running)
-	if podstatus.Ended(&status) {
-		again = immediately
-	}
+	status = s.publish(w, observed, running)
 	s.prune(ctx, w.Pod, &observed)
-	return again, errors.Join(failures...)
+	return podstatus.Ended(&status), again, errors.Join(failures...)
+}
+
+// perform carries out a plan.
+func (s *Steps) perform(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
+	if len(actions.Reset) > 0 {
+		return nil, s.reset(ctx, p, actions.Reset)
+	}
+	return s.act(ctx, p, observed, actions)
 }
 
 // keepMounted has the volumes of a pod that already ran before this agent did looked
@@ -84,9 +98,6 @@ func (s *Steps) keepMounted(ctx context.Context, p *v1.Pod) {
 		s.deps.Log.Warn("volumes of a running pod are not all there", "pod", pod.RefOf(p).String(), "err", err)
 	}
 }
-
-// immediately is the shortest time to look again after.
-const immediately = time.Millisecond
 
 // soonest is the shorter of two waits, of which zero means none.
 func soonest(a, b time.Duration) time.Duration {

@@ -31,6 +31,12 @@ func (r *Runtime) RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Conta
 	return r.deps.CRI.RemoveContainer(ctx, c.ID)
 }
 
+// ResetContainer removes a container that has ended and will be run anew. Its logs stay
+// until the pod goes: they belong to a run that came to no end of its own.
+func (r *Runtime) ResetContainer(ctx context.Context, c *pod.Container) error {
+	return r.deps.CRI.RemoveContainer(ctx, c.ID)
+}
+
 // removeLogFiles removes a log and what was rotated out of it. Only what lies in the pod
 // log directory is ours to remove.
 func (r *Runtime) removeLogFiles(path string) error {

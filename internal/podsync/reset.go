@@ -1,0 +1,32 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+// reset removes containers so that they can be run anew. Those that run are killed without
+// grace; then all are removed one by one, because their order says how far this got. Their
+// logs stay.
+func (s *Steps) reset(ctx context.Context, p *v1.Pod, containers []pod.Container) error {
+	live := slices.DeleteFunc(slices.Clone(containers), func(c pod.Container) bool { return c.State == pod.Exited || c.State == pod.Created })
+	atOnce := int64(0)
+	err := together(live, func(c pod.Container) error {
+		return s.deps.Runtime.StopContainer(ctx, p, &c, runtime.Stop{Message: "killing", Grace: &atOnce})
+	})
+	if err != nil {
+		return fmt.Errorf("kill containers to run them anew: %w", err)
+	}
+	for _, c := range containers {
+		if err := s.deps.Runtime.ResetContainer(ctx, &c); err != nil {
+			return fmt.Errorf("remove container %s to run it anew: %w", c.Name, err)
+		}
+	}
+	return nil
+}
