@@ -13,8 +13,9 @@ const maxLine = 16 << 20
 
 // lineReader yields the lines of a file, forwards.
 type lineReader struct {
-	r   *bufio.Reader
-	buf []byte
+	r    *bufio.Reader
+	buf  []byte
+	used int64 // bytes of the lines returned or skipped so far
 }
 
 func newLineReader(r io.Reader) *lineReader {
@@ -28,6 +29,7 @@ func (l *lineReader) next() ([]byte, error) {
 	skipped := false
 	for {
 		part, err := l.r.ReadSlice('\n')
+		l.used += int64(len(part))
 		if len(l.buf)+len(part) > maxLine {
 			skipped = true
 			l.buf = l.buf[:0]

@@ -1,0 +1,235 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// lateWrites is how long a file is read on that nobody should write to any more, when
+// nothing was heard of its writer closing it.
+const lateWrites = time.Second
+
+// follower prints a log as it grows, through rotations, until the container has ended. It
+// sleeps until the kernel says that something changed.
+type follower struct {
+	reader *Reader
+	dir    *os.Root
+	name   string
+	out    *printer
+	ended  <-chan struct{}
+
+	file   *os.File
+	offset int64 // of the first line not printed yet
+
+	wake     chan struct{}
+	dirWatch *watch
+	watch    *watch // of file
+	// patience ends with lateWrites; nil while the file may rightly be written to.
+	patience clock.Timer
+}
+
+func (f *follower) run(ctx context.Context) error {
+	if isClosed(f.ended) {
+		// Nothing is coming; there is nothing to wait for.
+		return f.printFile(ctx, true)
+	}
+	if err := f.begin(); err != nil {
+		return err
+	}
+	for {
+		// What makes this look the last at the file must be known before it is taken.
+		ended, next, left := isClosed(f.ended), f.successor(), f.watch.writerLeft()
+		leaving := ended || next != ""
+		if err := f.printFile(ctx, leaving && left); err != nil {
+			return err
+		}
+		switch {
+		case leaving && !left:
+			f.bePatient()
+		case next != "":
+			if err := f.turnTo(next); err != nil {
+				return err
+			}
+			continue
+		case ended:
+			return nil
+		}
+		if err := f.wait(ctx, ended); err != nil {
+			return err
+		}
+	}
+}
+
+// begin watches the file and its folder.
+func (f *follower) begin() (err error) {
+	f.wake = make(chan struct{}, 1)
+	folder, err := f.dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if f.dirWatch, err = f.reader.watcher.add(folder, f.wake); err != nil {
+		return err
+	}
+	f.watch, err = f.reader.watcher.add(f.file, f.wake)
+	return err
+}
+
+// wait sleeps until there may be more to do.
+func (f *follower) wait(ctx context.Context, ended bool) error {
+	var over <-chan time.Time
+	if f.patience != nil {
+		over = f.patience.C()
+	}
+	news := f.ended
+	if ended {
+		news = nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.wake:
+	case <-news:
+	case <-over:
+		f.patience = nil
+		f.watch.left.Store(true)
+	}
+	return nil
+}
+
+// bePatient grants a file, whose writer was told to go, some time for its last lines.
+func (f *follower) bePatient() {
+	if f.patience == nil {
+		f.patience = f.reader.clock.NewTimer(lateWrites)
+	}
+}
+
+// printFile prints what is new in the file. An unfinished line waits until it is finished,
+// unless this is the last look.
+func (f *follower) printFile(ctx context.Context, last bool) error {
+	if info, err := f.file.Stat(); err == nil && info.Size() < f.offset {
+		f.offset = 0 // it was cut short and is written anew
+	}
+	if _, err := f.file.Seek(f.offset, io.SeekStart); err != nil {
+		return err
+	}
+	lines := newLineReader(f.file)
+	for begin := f.offset; ; {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) || err == nil && !last && !bytes.HasSuffix(line, []byte{'\n'}) {
+			return f.out.flush()
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		f.offset = begin + lines.used
+		if entry, err := ParseEntry(line); err == nil {
+			if err := f.out.print(entry); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// successor names the file that the runtime went on to, empty while it has not. Rotated
+// files are named for the log and the time of their rotation, so a reader that is slow to
+// follow finds those between in the order of their names.
+func (f *follower) successor() string {
+	current, err := f.file.Stat()
+	if err != nil {
+		return ""
+	}
+	if newest, err := f.dir.Stat(f.name); err != nil || os.SameFile(current, newest) {
+		return ""
+	}
+	next := f.name
+	for _, name := range slices.Backward(f.rotated()) {
+		info, err := f.dir.Stat(name)
+		if err != nil {
+			continue
+		}
+		if os.SameFile(current, info) {
+			return next
+		}
+		if info.ModTime().Before(current.ModTime()) {
+			break // those before it are older than what has been read
+		}
+		next = name
+	}
+	return f.name
+}
+
+// rotated lists the log's older files that can be read as they are, the oldest first.
+func (f *follower) rotated() []string {
+	folder, err := f.dir.Open(".")
+	if err != nil {
+		return nil
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(name, f.name+".") || strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".tmp")
+	})
+	slices.Sort(names)
+	return names
+}
+
+// turnTo goes on with another file. One that went away meanwhile was rotated in its turn,
+// which the folder's watch tells.
+func (f *follower) turnTo(name string) error {
+	file, _, err := openIn(f.dir, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("go on with the next file: %w", err)
+	}
+	watch, err := f.reader.watcher.add(file, f.wake)
+	if err != nil {
+		file.Close()
+		return err
+	}
+	f.stopPatience()
+	f.watch.stop()
+	f.file.Close()
+	f.file, f.watch, f.offset = file, watch, 0
+	return nil
+}
+
+func (f *follower) stopPatience() {
+	if f.patience != nil {
+		f.patience.Stop()
+		f.patience = nil
+	}
+}
+
+func (f *follower) close() {
+	f.stopPatience()
+	f.watch.stop()
+	f.dirWatch.stop()
+	f.file.Close()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,197 @@
+package logs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// following is a log being followed, with a runtime that writes it.
+type following struct {
+	*bench
+	file  *os.File // that the runtime writes to
+	ended chan struct{}
+	lines *bufio.Scanner
+	done  chan error
+}
+
+func (b *bench) follow(ctx context.Context, o Options) *following {
+	b.t.Helper()
+	f := &following{bench: b, ended: make(chan struct{}), done: make(chan error, 1)}
+	f.reopen()
+	b.t.Cleanup(func() { f.file.Close() })
+	o.Ended = f.ended
+	r, w := io.Pipe()
+	f.lines = bufio.NewScanner(r)
+	go func() {
+		err := b.Read(ctx, b.path, o, w)
+		w.CloseWithError(io.EOF)
+		f.done <- err
+	}()
+	return f
+}
+
+// reopen is what the runtime does after a rotation: it opens the new file before it
+// closes the old one.
+func (f *following) reopen() (old *os.File) {
+	f.t.Helper()
+	old = f.file
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.file = file
+	return old
+}
+
+func (f *following) say(to *os.File, text string) {
+	f.t.Helper()
+	if _, err := to.WriteString(text); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *following) expect(want ...string) {
+	f.t.Helper()
+	for _, line := range want {
+		if !f.lines.Scan() || f.lines.Text() != line {
+			f.t.Fatalf("got %q (%v), want %q", f.lines.Text(), f.lines.Err(), line)
+		}
+	}
+}
+
+func (f *following) rotate(name string) {
+	f.t.Helper()
+	if err := os.Rename(f.path, f.path+name); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// end lets the container end and expects the rest of its log.
+func (f *following) end(rest ...string) {
+	f.t.Helper()
+	f.file.Close()
+	close(f.ended)
+	f.expect(rest...)
+	if f.lines.Scan() {
+		f.t.Errorf("more than the log: %q", f.lines.Text())
+	}
+	if err := <-f.done; err != nil {
+		f.t.Errorf("Read: %v", err)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(1, Stdout, "F", "one"))
+	f.expect("one")
+	f.say(f.file, at(2, Stdout, "F", "two")+"2026-11-15T01:55:03Z stdout F ")
+	f.expect("two")
+	f.say(f.file, "three\n")
+	f.expect("three")
+	f.say(f.file, at(4, Stdout, "F", "four"))
+	f.end("four")
+}
+
+// TestFollowRotations rotates under the reader, with lines that come late to the old file.
+func TestFollowRotations(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(1, Stdout, "F", "one"))
+	f.expect("one")
+	f.rotate(".20261115-015501")
+	f.say(f.file, at(2, Stdout, "F", "two"))
+	f.expect("two")
+	old := f.reopen()
+	f.say(f.file, at(4, Stdout, "F", "four"))
+	f.say(old, at(3, Stdout, "F", "three"))
+	old.Close()
+	f.expect("three", "four")
+	f.say(f.file, at(5, Stdout, "F", "five"))
+	f.end("five")
+}
+
+// TestFollowManyRotations has a reader that stands still while the log is rotated, more
+// than once, and finds all that was written meanwhile.
+func TestFollowManyRotations(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(0, Stdout, "F", "first"))
+	f.expect("first")
+	filler := strings.Repeat(at(1, Stdout, "F", strings.Repeat("x", 4000)), 20) // more than is buffered
+	var want []string
+	for i := range 4 {
+		f.say(f.file, filler+at(2, Stdout, "F", fmt.Sprint("end of ", i)))
+		for range 20 {
+			want = append(want, strings.Repeat("x", 4000))
+		}
+		want = append(want, fmt.Sprint("end of ", i))
+		f.rotate(fmt.Sprintf(".20261115-01550%d", i))
+		f.reopen().Close()
+	}
+	f.say(f.file, at(9, Stdout, "F", "last"))
+	f.expect(want...)
+	f.end("last")
+}
+
+func TestFollowWriterThatNeverCloses(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(1, Stdout, "F", "one"))
+	f.expect("one")
+	f.rotate(".1")
+	old := f.reopen()
+	defer old.Close()
+	f.say(f.file, at(2, Stdout, "F", "two"))
+	f.expect("two")
+	f.end()
+}
+
+func TestFollowTailAndLimit(t *testing.T) {
+	b := newBench(t)
+	b.write(at(1, Stdout, "F", "one") + at(2, Stdout, "F", "two"))
+	f := b.follow(t.Context(), Options{Tail: ptr[int64](1), Limit: ptr[int64](8)})
+	f.expect("two")
+	f.say(f.file, at(3, Stdout, "F", "three"))
+	f.expect("thre")
+	if err := <-f.done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFollowTruncated(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(1, Stdout, "F", "a long line before"))
+	f.expect("a long line before")
+	if err := f.file.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	f.say(f.file, at(2, Stdout, "F", "two"))
+	f.expect("two")
+	f.end()
+}
+
+func TestFollowEndsWithItsReader(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBench(t)
+	f := b.follow(ctx, Options{})
+	f.say(f.file, at(1, Stdout, "F", "one"))
+	f.expect("one")
+	cancel()
+	select {
+	case err := <-f.done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want canceled", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("still following")
+	}
+	b.watcher.mu.Lock()
+	defer b.watcher.mu.Unlock()
+	if n := len(b.watcher.watches); n != 0 {
+		t.Errorf("%d watches are left", n)
+	}
+}

@@ -1,0 +1,195 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// bench is a pod's log folder and a reader of it.
+type bench struct {
+	*Reader
+	t    *testing.T
+	path string // of the log
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	r, err := New(Config{Dir: dir}, Deps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	b := &bench{Reader: r, t: t, path: filepath.Join(dir, "ns_pod_uid", "c", "0.log")}
+	if err := os.MkdirAll(filepath.Dir(b.path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) write(text string) {
+	b.t.Helper()
+	if err := os.WriteFile(b.path, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func at(second int, stream Stream, kind, content string) string {
+	return fmt.Sprintf("2026-11-15T01:55:%02dZ %s %s %s\n", second, stream, kind, content)
+}
+
+func TestRead(t *testing.T) {
+	three := at(1, Stdout, "F", "one") + at(2, Stderr, "F", "two") + at(3, Stdout, "F", "three")
+	split := at(1, Stdout, "P", "a") + at(2, Stdout, "F", "b") + at(3, Stderr, "F", "c")
+	for name, c := range map[string]struct {
+		file string
+		opts Options
+		want string
+	}{
+		"all":                      {three, Options{}, "one\ntwo\nthree\n"},
+		"empty":                    {"", Options{}, ""},
+		"tail":                     {three, Options{Tail: ptr[int64](2)}, "two\nthree\n"},
+		"no tail":                  {three, Options{Tail: ptr[int64](0)}, ""},
+		"more tail than there is":  {three, Options{Tail: ptr[int64](1 << 62)}, "one\ntwo\nthree\n"},
+		"tail leaves out the half": {three + "2026-11-15T01:55:04Z stdout F ha", Options{Tail: ptr[int64](1)}, "three\n"},
+		"half a line":              {three + "2026-11-15T01:55:04Z stdout F ha", Options{}, "one\ntwo\nthree\nha"},
+		"since":                    {three, Options{Since: time.Date(2026, 11, 15, 1, 55, 2, 0, time.UTC)}, "two\nthree\n"},
+		"stdout":                   {three, Options{Stream: Stdout}, "one\nthree\n"},
+		"stderr":                   {three, Options{Stream: Stderr}, "two\n"},
+		"limit":                    {three, Options{Limit: ptr[int64](6)}, "one\ntw"},
+		"limit at a line's end":    {three, Options{Limit: ptr[int64](4)}, "one\n"},
+		"limit above all":          {three, Options{Limit: ptr[int64](400)}, "one\ntwo\nthree\n"},
+		"timestamps": {split, Options{Timestamps: true},
+			"2026-11-15T01:55:01.000000000Z ab\n2026-11-15T01:55:03.000000000Z c\n"},
+		"timestamps count":      {three, Options{Timestamps: true, Limit: ptr[int64](12)}, "2026-11-15T0"},
+		"garbage is left out":   {"garbage\n" + three + "\x00\n", Options{}, "one\ntwo\nthree\n"},
+		"filtered partial line": {split, Options{Stream: Stderr, Timestamps: true}, "2026-11-15T01:55:03.000000000Z c\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.write(c.file)
+			var got bytes.Buffer
+			if err := b.Read(t.Context(), b.path, c.opts, &got); err != nil || got.String() != c.want {
+				t.Errorf("got %q %v, want %q", got.String(), err, c.want)
+			}
+		})
+	}
+}
+
+// TestReadRefusesLinksOut puts links to a secret where a pod that mounts its log folder
+// could put them.
+func TestReadRefusesLinksOut(t *testing.T) {
+	b := newBench(t)
+	secret := filepath.Join(t.TempDir(), "shadow")
+	if err := os.WriteFile(secret, []byte(at(1, Stdout, "F", "secret")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(b.path)
+	other := filepath.Join(b.dir, "ns_other_uid", "c")
+	if err := os.MkdirAll(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "0.log"), []byte(at(1, Stdout, "F", "secret")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.write(at(1, Stdout, "F", "fine"))
+	for name, target := range map[string]string{
+		"absolute.log": secret,
+		"relative.log": "../../../" + filepath.Base(filepath.Dir(secret)) + "/shadow",
+		"other.log":    "../../ns_other_uid/c/0.log",
+		"inside.log":   "0.log",
+	} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		err := b.Read(t.Context(), filepath.Join(folder, name), Options{}, &got)
+		if name == "inside.log" {
+			if err != nil || got.String() != "fine\n" {
+				t.Errorf("%s: %q %v", name, got.String(), err)
+			}
+		} else if err == nil || got.Len() > 0 {
+			t.Errorf("%s: was followed: %q", name, got.String())
+		}
+	}
+	for _, path := range []string{secret, b.dir + "/../" + filepath.Base(secret), b.dir, filepath.Join(b.dir, "ns_pod_uid"), ""} {
+		if err := b.Read(t.Context(), path, Options{}, io.Discard); err == nil {
+			t.Errorf("%q was read", path)
+		}
+	}
+}
+
+// TestReadLargeTail reads the end of a large file, of which no block holds anything.
+func TestReadLargeTail(t *testing.T) {
+	b := newBench(t)
+	f, err := os.Create(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("\n"+at(1, Stdout, "F", "end")), 1<<40); err != nil {
+		t.Skipf("no sparse files here: %v", err)
+	}
+	var got bytes.Buffer
+	if err := b.Read(t.Context(), b.path, Options{Tail: ptr[int64](1)}, &got); err != nil || got.String() != "end\n" {
+		t.Errorf("got %q %v", got.String(), err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(at(1, Stdout, "P", "a")+at(2, Stderr, "F", "b")), int64(1), int64(3), true)
+	f.Add([]byte("x\n\n{}"), int64(-1), int64(1), false)
+	f.Fuzz(func(t *testing.T, file []byte, tail, limit int64, timestamps bool) {
+		dir := t.TempDir()
+		r, err := New(Config{Dir: dir}, Deps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "pod", "0.log")
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		read := func(o Options) string {
+			var got bytes.Buffer
+			if err := r.Read(t.Context(), path, o, &got); err != nil {
+				t.Fatal(err)
+			}
+			return got.String()
+		}
+		all := read(Options{Timestamps: timestamps})
+		if limit = limit&0xffff + 1; read(Options{Timestamps: timestamps, Limit: &limit}) != all[:min(int64(len(all)), limit)] {
+			t.Errorf("a limit of %d changed more than the length", limit)
+		}
+		if tail &= 0xff; !strings.Contains(all, read(Options{Tail: &tail})) && !timestamps {
+			t.Errorf("the last %d lines are not part of all", tail)
+		}
+		over := make(chan struct{})
+		close(over)
+		if followed := read(Options{Timestamps: timestamps, Ended: over}); followed != all {
+			t.Errorf("following an ended log gave %q, reading it %q", followed, all)
+		}
+	})
+}
