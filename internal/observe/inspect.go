@@ -142,7 +142,7 @@ func (o *Observer) readListed(ctx context.Context, l *listed, began time.Time) (
 }
 
 // readSandbox reads a sandbox unless it is known with this state and its addresses, which
-// it keeps for life.
+// it has for life and then no more.
 func (o *Observer) readSandbox(ctx context.Context, uid types.UID, item *runtimeapi.PodSandbox) (pod.Sandbox, error) {
 	o.mu.Lock()
 	var known box
@@ -150,7 +150,7 @@ func (o *Observer) readSandbox(ctx context.Context, uid types.UID, item *runtime
 		known = r.sandboxes[item.Id]
 	}
 	o.mu.Unlock()
-	if known.ID != "" && known.Ready == isReady(item) && (!known.Ready || known.HostNetwork || len(known.IPs) > 0) {
+	if known.ID != "" && known.Ready == isReady(item) && (known.HostNetwork || known.Ready == (len(known.IPs) > 0)) {
 		return known.Sandbox, nil
 	}
 	answer, err := o.runtime.PodSandboxStatus(ctx, item.Id, false)

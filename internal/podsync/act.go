@@ -32,7 +32,7 @@ type sandbox struct {
 }
 
 // act carries out a plan. It returns the containers that could not be started; an error
-// without any of them concerns the pod as a whole.
+// concerns the pod as a whole.
 func (s *Steps) act(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
 	if err := s.kill(ctx, p, actions.Kill, sandboxIPs(observed)); err != nil {
 		return nil, err

@@ -31,16 +31,18 @@ type crashKey struct {
 type crashEntry struct {
 	delay time.Duration
 	last  time.Time // when the exit was that the delay counts from
+	start int       // the start that was let through last, by its restart count
 }
 
 func newCrashBackoff(longest time.Duration) *crashBackoff {
 	return &crashBackoff{longest: longest, entries: map[crashKey]*crashEntry{}}
 }
 
-// remaining says how long the container must still wait before it may start again, having
-// exited at the given time. When the wait is over it counts the coming start; asked again
-// about the same exit, because that start failed, it says the same.
-func (b *crashBackoff) remaining(key crashKey, exited, now time.Time) (wait, delay time.Duration) {
+// remaining says how long the container must still wait for a start, having exited at the
+// given time. When the wait is over it counts that start; asked again about the same one,
+// because it failed, it says the same. The same exit may stand before two starts: when a
+// running instance is to be killed and replaced, only its predecessor's exit is known.
+func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time) (wait, delay time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, known := b.entries[key]
@@ -49,16 +51,16 @@ func (b *crashBackoff) remaining(key crashKey, exited, now time.Time) (wait, del
 	}
 	if !known {
 		// The first crash: at once, and from now on with a delay.
-		b.entries[key] = &crashEntry{delay: min(firstBackoff, b.longest), last: exited}
+		b.entries[key] = &crashEntry{delay: min(firstBackoff, b.longest), last: exited, start: start}
 		return 0, 0
 	}
-	if e.last.Equal(exited) {
+	if e.start == start {
 		return 0, 0
 	}
 	if due := exited.Add(e.delay); now.Before(due) {
 		return due.Sub(now), e.delay
 	}
-	e.delay, e.last = min(2*e.delay, b.longest), exited
+	e.delay, e.last, e.start = min(2*e.delay, b.longest), exited, start
 	return 0, 0
 }
 

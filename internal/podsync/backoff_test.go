@@ -13,32 +13,56 @@ func TestCrashBackoff(t *testing.T) {
 	for i, want := range []time.Duration{0, 10, 20, 40, 80, 160, 300, 300} {
 		now = now.Add(time.Second)
 		exited := now
-		wait, _ := b.remaining(key, exited, now)
+		wait, _ := b.remaining(key, i+1, exited, now)
 		if wait != want*time.Second {
 			t.Fatalf("crash %d: waits %s, want %ds", i+1, wait, want)
 		}
 		now = now.Add(wait)
 		if wait > 0 {
-			if again, _ := b.remaining(key, exited, now); again != 0 {
+			if again, _ := b.remaining(key, i+1, exited, now); again != 0 {
 				t.Fatalf("crash %d: still %s after the wait", i+1, again)
 			}
 		}
-		if again, _ := b.remaining(key, exited, now); again != 0 {
+		if again, _ := b.remaining(key, i+1, exited, now); again != 0 {
 			t.Fatalf("crash %d: a start that failed waits %s", i+1, again)
 		}
 	}
 	// Ten minutes of running well are forgiven.
 	now = now.Add(10*time.Minute + 2*time.Second)
-	if wait, _ := b.remaining(key, now, now); wait != 0 {
+	if wait, _ := b.remaining(key, 9, now, now); wait != 0 {
 		t.Errorf("after a long run: waits %s", wait)
 	}
 	// A changed container starts with a clean slate.
 	other := crashKey{pod: "p", container: "c", hash: "i"}
-	if wait, _ := b.remaining(other, now, now); wait != 0 {
+	if wait, _ := b.remaining(other, 9, now, now); wait != 0 {
 		t.Errorf("changed container: waits %s", wait)
 	}
 	b.forget("p")
 	if len(b.entries) != 0 {
 		t.Errorf("forget left %d entries", len(b.entries))
+	}
+}
+
+// A failed liveness probe replaces a container that still runs, so that the exit before is
+// the last that is known. The reference was recorded with such a pod, which runs for five
+// seconds at a time: it starts anew after 0, 0, 10, 20 and 40 s.
+func TestCrashBackoffOfTheKilled(t *testing.T) {
+	b := newCrashBackoff(5 * time.Minute)
+	key := crashKey{pod: "p", container: "c", hash: "h"}
+	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		now, start, exited int // seconds
+		wait               time.Duration
+	}{
+		{10, 2, 5, 0},
+		{15, 3, 10, 5}, {15, 3, 15, 10}, {25, 3, 15, 0},
+		{30, 4, 15, 5}, {30, 4, 30, 20}, {50, 4, 30, 0},
+		{55, 5, 30, 15}, {55, 5, 55, 40}, {95, 5, 55, 0},
+	} {
+		at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
+		wait, _ := b.remaining(key, c.start, at(c.exited), at(c.now))
+		if wait != c.wait*time.Second {
+			t.Errorf("at %d s, start %d after the exit at %d s: waits %s, want %ds", c.now, c.start, c.exited, wait, c.wait)
+		}
 	}
 }

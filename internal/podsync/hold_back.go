@@ -14,16 +14,18 @@ import (
 
 const reasonCrashLoop = "CrashLoopBackOff"
 
-// holdBack takes out of the plan what must not start now: containers that failed in an
-// earlier round, and those that crashed lately. It returns how long the first of the
-// latter has to wait.
+// holdBack takes out of the plan what must not start now: containers that could not be
+// started a moment ago, and those that crashed lately. It returns how long the first of
+// them has to wait.
 func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held map[string]bool) (again time.Duration) {
 	a.Start = slices.DeleteFunc(a.Start, func(start plan.Start) bool {
-		name := start.Container.Name
-		if held[name] {
-			return true
+		wait := s.retries.remaining(keyOf(p, start), s.deps.Clock.Now())
+		if held[start.Container.Name] {
+			wait = max(wait, 1) // its time may have come, but its turn is in the next step
 		}
-		wait := s.crashed(p, observed, start)
+		if wait == 0 {
+			wait = s.crashed(p, observed, start)
+		}
 		again = soonest(again, wait)
 		return wait > 0
 	})
@@ -39,8 +41,7 @@ func (s *Steps) crashed(p *v1.Pod, observed *pod.Observed, start plan.Start) tim
 	if last == nil {
 		return 0
 	}
-	key := crashKey{pod: p.UID, container: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
-	wait, delay := s.crashes.remaining(key, last.FinishedAt, s.deps.Clock.Now())
+	wait, delay := s.crashes.remaining(keyOf(p, start), start.RestartCount, last.FinishedAt, s.deps.Clock.Now())
 	if wait == 0 {
 		return 0
 	}
@@ -53,6 +54,10 @@ func (s *Steps) crashed(p *v1.Pod, observed *pod.Observed, start plan.Start) tim
 		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", delay, start.Container.Name, pod.RefOf(p)),
 	})
 	return wait
+}
+
+func keyOf(p *v1.Pod, start plan.Start) crashKey {
+	return crashKey{pod: p.UID, container: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
 }
 
 // lastExit is the newest exit of the container that is known when it is to start again.

@@ -155,6 +155,7 @@ type Steps struct {
 	cfg     Config
 	deps    Deps
 	crashes *crashBackoff
+	retries *retries
 	waiting waitings
 }
 
@@ -173,5 +174,5 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	if deps.Network == nil || deps.HostIPs == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
 		return nil, errors.New("podsync: network, host addresses, events, clock and log are needed")
 	}
-	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.LongestBackoff)}, nil
+	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.LongestBackoff), retries: newRetries()}, nil
 }

@@ -30,6 +30,7 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 		return fmt.Errorf("remove sandboxes: %w", err)
 	}
 	s.crashes.forget(ref.UID)
+	s.retries.forget(ref.UID)
 	s.waiting.forget(ref.UID)
 	s.deps.Status.Forget(ref.UID)
 	// What the runtime has forgotten need not be remembered either.

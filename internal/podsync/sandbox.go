@@ -39,13 +39,14 @@ func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbo
 	return sandbox{id: id, ips: ips}, nil
 }
 
-// stopSandboxes stops all sandboxes of a pod that are not stopped yet.
+// stopSandboxes stops all sandboxes of a pod that are not stopped yet. One that died keeps
+// its address until it is stopped.
 func (s *Steps) stopSandboxes(ctx context.Context, observed *pod.Observed) error {
-	var ready []pod.Sandbox
+	var left []pod.Sandbox
 	for _, b := range observed.Sandboxes {
-		if b.Ready {
-			ready = append(ready, b)
+		if b.Ready || len(b.IPs) > 0 {
+			left = append(left, b)
 		}
 	}
-	return together(ready, func(b pod.Sandbox) error { return s.deps.Runtime.StopSandbox(ctx, b.ID) })
+	return together(left, func(b pod.Sandbox) error { return s.deps.Runtime.StopSandbox(ctx, b.ID) })
 }

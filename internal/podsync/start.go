@@ -3,7 +3,6 @@ package podsync
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
@@ -17,33 +16,39 @@ type podFailure struct{ error }
 func (e podFailure) Unwrap() error { return e.error }
 
 // start creates the containers side by side and starts them in order. A container that
-// fails does not hold up the others.
+// fails does not hold up the others; it is tried again later.
 func (a *attempt) start(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
 	created := make([]func() (string, error), len(starts))
 	for i, s := range starts {
 		created[i] = inBackground(func() (string, error) { return a.create(ctx, s) })
 	}
 	failed = map[string]bool{}
-	var errs []error
+	var whole podFailure
 	for i, s := range starts {
 		id, err := created[i]()
 		if err == nil {
 			err = a.startOne(ctx, s, id)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			a.waiting.clear(a.p.UID, s.Container.Name)
-			continue
-		}
-		errs = append(errs, fmt.Errorf("container %s: %w", s.Container.Name, err))
-		if whole := (podFailure{}); errors.As(err, &whole) {
-			continue
-		}
-		failed[s.Container.Name] = true
-		if ctx.Err() == nil {
-			a.explain(s.Container.Name, err)
+			a.retries.succeeded(keyOf(a.p, s))
+		case errors.As(err, &whole): // the others will find the same
+		default:
+			failed[s.Container.Name] = true
+			if ctx.Err() == nil {
+				a.putOff(s, err)
+			}
 		}
 	}
-	return failed, errors.Join(errs...)
+	return failed, whole.error
+}
+
+// putOff has a container that could not be started tried again later.
+func (a *attempt) putOff(s plan.Start, err error) {
+	wait := a.retries.failed(keyOf(a.p, s), err, a.deps.Clock.Now())
+	a.deps.Log.Warn("container not started", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err, "retry", wait)
+	a.explain(s.Container.Name, err)
 }
 
 // explain remembers why a container waits, for its status to show.

@@ -68,8 +68,8 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 			break
 		}
 		observed = fresh
-		if err != nil && len(failed) == 0 {
-			break // the pod as a whole could not be acted on
+		if err != nil {
+			break // it concerns the pod as a whole
 		}
 		if len(actions.Reset) > 0 { // only the status remembers the containers that were removed
 			status = s.publish(w, observed, running)

@@ -14,7 +14,9 @@ import (
 // StartContainer starts a created container and runs its postStart hook; it returns when
 // the hook has. A container whose hook fails is stopped again.
 func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error {
-	if err := r.deps.CRI.StartContainer(ctx, id); err != nil {
+	// A start is not abandoned when the pod is to end meanwhile: what was started has to be
+	// known, to be stopped properly. The call has a deadline of its own.
+	if err := r.deps.CRI.StartContainer(context.WithoutCancel(ctx), id); err != nil {
 		return r.containerFailed(ctx, p, c.Name, id, ReasonRunContainer, err)
 	}
 	r.containerEvent(p, c.Name, id, v1.EventTypeNormal, "Started", "Container started")

@@ -124,7 +124,9 @@ func (l *Loop) Healthy() error {
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	for _, c := range l.deps.Desired.Apply(s) {
 		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
-		l.deps.Workers.Handle(c, l.admit(c))
+		failure := l.admit(c)
+		l.displace(c)
+		l.deps.Workers.Handle(c, failure)
 	}
 	if !l.ready && l.deps.Desired.Ready() {
 		l.ready = true
@@ -155,9 +157,28 @@ func (l *Loop) observed(uid types.UID) {
 	}
 }
 
-// orphan hands over a pod that the runtime has and nobody wants.
+// displace ends an earlier form of a static pod whose change no agent saw: the new one is
+// to wait for it. That needs no other source to have spoken, for the name is the file's.
+func (l *Loop) displace(c pod.Change) {
+	if c.Op != pod.Add || !pod.IsStatic(c.Pod) {
+		return
+	}
+	for _, o := range l.deps.Observer.List() {
+		if o.FullName() == pod.FullName(c.Pod) {
+			l.abandon(o)
+		}
+	}
+}
+
+// orphan hands over a pod that the runtime has and nobody wants, once that is certain.
 func (l *Loop) orphan(o pod.Observed) {
-	if !l.ready || l.deps.Workers.Known(o.UID) || len(o.Sandboxes)+len(o.Containers) == 0 {
+	if l.ready {
+		l.abandon(o)
+	}
+}
+
+func (l *Loop) abandon(o pod.Observed) {
+	if l.deps.Workers.Known(o.UID) || len(o.Sandboxes)+len(o.Containers) == 0 {
 		return
 	}
 	if _, wanted := l.deps.Desired.Get(o.UID); !wanted {

@@ -32,6 +32,7 @@ type Pool struct {
 	workers map[types.UID]*worker
 	running sync.WaitGroup
 	left    chan struct{} // closed and renewed when a worker is gone
+	drained bool          // no pod is to follow another
 }
 
 // New validates and starts nothing.
@@ -70,12 +71,16 @@ func (p *Pool) start(w *worker) {
 	})
 }
 
-// forget drops a worker whose pod is gone.
+// forget drops a worker whose pod is gone, and begins with the one that waited for that.
 func (p *Pool) forget(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.workers[w.ref.UID] == w {
-		delete(p.workers, w.ref.UID)
+	delete(p.workers, w.ref.UID)
+	w.mu.Lock()
+	next := w.next
+	w.mu.Unlock()
+	if next != nil && !p.drained {
+		p.handle(next.change, next.failure)
 	}
 	close(p.left)
 	p.left = make(chan struct{})
@@ -86,7 +91,14 @@ func (p *Pool) forget(w *worker) {
 func (p *Pool) Handle(c pod.Change, failure *pod.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.handle(c, failure)
+}
+
+func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 	w, known := p.workers[c.Pod.UID]
+	if known && w.postpone(c, failure) {
+		return
+	}
 	if !known {
 		w = p.add(c.Pod)
 		defer p.start(w)
@@ -106,6 +118,22 @@ func (p *Pool) Handle(c pod.Change, failure *pod.Failure) {
 		}
 		return false
 	})
+}
+
+// postpone keeps a change for later where the pod was already given up: what was told to
+// stop stops, and starts anew after that. A static pod whose file is taken away and put
+// back comes here, for its UID follows from its content.
+func (w *worker) postpone(c pod.Change, failure *pod.Failure) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.work.Unwanted {
+		return false
+	}
+	w.next = &wish{c, failure}
+	if c.Op == pod.Remove {
+		w.next = nil
+	}
+	return true
 }
 
 // stop turns a pod towards its end, or hurries it there. It reports whether the running
@@ -244,6 +272,7 @@ func (p *Pool) Active() []*v1.Pod {
 func (p *Pool) Drain(ctx context.Context) error {
 	for {
 		p.mu.Lock()
+		p.drained = true
 		workers, left := slices.Collect(maps.Values(p.workers)), p.left
 		p.mu.Unlock()
 		if len(workers) == 0 {

@@ -30,6 +30,14 @@ type worker struct {
 	// name is still ending.
 	hold <-chan struct{}
 	gone chan struct{} // closed when the worker has nothing left to do
+	// next is the pod that follows when this one is gone: it is wanted again.
+	next *wish
+}
+
+// wish is a change that waits for its turn.
+type wish struct {
+	change  pod.Change
+	failure *pod.Failure
 }
 
 // set changes what is wanted under the lock and wakes the worker. Where interrupt is set,
@@ -110,7 +118,7 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	defer w.mu.Unlock()
 	w.cancel = nil
 	if err != nil {
-		return w.failed(stage, err, stepCtx.Err() != nil), false
+		return soonest(w.failed(stage, err, stepCtx.Err() != nil), outcome.Again), false
 	}
 	w.failures = 0
 	again = w.advance(stage, outcome)
@@ -129,6 +137,14 @@ func (w *worker) perform(ctx context.Context, stage Stage, work pod.Work) (pod.O
 		return pod.Outcome{}, w.steps.Remove(ctx, work)
 	}
 	return pod.Outcome{}, nil
+}
+
+// soonest is the shorter of two waits, of which the second may be none.
+func soonest(retry, again time.Duration) time.Duration {
+	if again > 0 {
+		return min(retry, again)
+	}
+	return retry
 }
 
 // now is the shortest wait: the next step follows at once.

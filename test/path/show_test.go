@@ -1,6 +1,7 @@
 package path
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,10 +108,15 @@ func showState(s v1.ContainerState) string {
 	return "unknown"
 }
 
-// showActions lists what the runtime was asked to do since it was last asked, in order.
+// showActions lists what the runtime was asked to do since it was last asked, in order;
+// what it was asked at the same moment stands in the order of the alphabet.
 func (w *world) showActions() []string {
+	calls := w.takeCalls(isAction)
+	slices.SortFunc(calls, func(a, b fakecri.Call) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Method, b.Method), strings.Compare(w.subject(a), w.subject(b)))
+	})
 	var lines []string
-	for _, call := range w.takeCalls(isAction) {
+	for _, call := range calls {
 		lines = append(lines, call.Method+" "+w.subject(call))
 	}
 	return lines

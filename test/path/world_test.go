@@ -62,7 +62,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 		w.runtime.OnExec(w.onExec)
 		w.start()
 		t.Cleanup(w.stop)
-		w.pass(time.Minute) // the first relists are over
+		w.pass(90 * time.Second) // the first relists are over, and the next is half a minute away
 		w.runtime.ForgetCalls()
 		test(w)
 	})

@@ -1,0 +1,283 @@
+package path
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
+	"swiftlet/test/fakecri"
+)
+
+var update = flag.Bool("update", false, "write what the scripts show into them")
+
+// TestScripts runs testdata/*.txtar. A script is the part before the files: a command per
+// line, each followed by what it shows, in lines that begin with ">". Lines that begin
+// with "#" say why. After a command, all that needs no waiting happens before the next.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inWorld(t, func(w *world) { runScript(w, file, archive) })
+		})
+	}
+}
+
+func runScript(w *world, file string, archive *txtar.Archive) {
+	s := &script{world: w, files: map[string][]byte{}}
+	for _, f := range archive.Files {
+		s.files[f.Name] = f.Data
+	}
+	var said []string
+	lines := strings.Split(strings.TrimRight(string(archive.Comment), "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		said = append(said, lines[i])
+		words := strings.Fields(lines[i])
+		if len(words) == 0 || words[0] == "#" {
+			continue
+		}
+		shown, err := s.run(words)
+		if err != nil {
+			w.t.Fatalf("%s:%d: %s: %v", file, i+1, lines[i], err)
+		}
+		at := i + 1
+		var want []string
+		for i+1 < len(lines) && strings.HasPrefix(lines[i+1], ">") {
+			i++
+			want = append(want, strings.TrimPrefix(strings.TrimPrefix(lines[i], ">"), " "))
+		}
+		for _, line := range shown {
+			said = append(said, "> "+line)
+		}
+		if !*update && strings.Join(shown, "\n") != strings.Join(want, "\n") {
+			w.t.Fatalf("%s:%d: %s\ngot:\n%s\nwant:\n%s", file, at, words, strings.Join(shown, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	if *update {
+		archive.Comment = []byte(strings.Join(said, "\n") + "\n")
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+type script struct {
+	*world
+	files map[string][]byte
+}
+
+// commands are what a script can say.
+var commands = map[string]func(s *script, args []string) ([]string, error){
+	// What is wanted.
+	"apply":  func(s *script, a []string) ([]string, error) { return nil, s.wishes.apply(s.files[a[0]]) },
+	"static": (*script).static, // FILE…: the manifests that are there from now on
+	"delete": (*script).delete, // POD [GRACE]
+	"evict":  (*script).evict,  // POD REASON
+	"forget": func(s *script, a []string) ([]string, error) {
+		return nil, s.wishes.DeletePod(s.t.Context(), "", a[0], "")
+	}, // at once, by force
+
+	// What happens.
+	"pass":  (*script).passTime, // DURATION
+	"exit":  (*script).exit,     // CONTAINER CODE: its process ends
+	"exits": (*script).exits,    // CONTAINER CODE: it ends as soon as it starts
+	"stays": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { delete(s.world.exits, a[0]) })
+	},
+	"sick": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { s.world.sick[a[0]] = true })
+	},
+	"well": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { delete(s.world.sick, a[0]) })
+	},
+	"stubborn": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { s.world.stubborn[a[0]] = true })
+	},
+	"publish": func(s *script, a []string) ([]string, error) { s.runtime.Publish(a[0], 1); return nil, nil },
+	"lose":    (*script).lose,   // POD: its sandbox dies
+	"events":  (*script).stream, // hold|release|repeat|break|drop: what becomes of the runtime's events
+	"fault":   (*script).fault,  // METHOD [for=NAME] hang|delay=D|TEXT [times=N]
+	"heal":    func(s *script, a []string) ([]string, error) { s.runtime.Heal(a[0]); return nil, nil },
+	"restart": func(s *script, a []string) ([]string, error) { s.stop(); s.start(); return nil, nil },
+	"dies":    func(s *script, a []string) ([]string, error) { s.stop(); return nil, nil }, // and so does nothing until restart
+	"lives":   func(s *script, a []string) ([]string, error) { s.start(); return nil, nil },
+	"stray":   (*script).stray, // POD CONTAINER: a running pod that nobody wants
+
+	// What is to be seen.
+	"status":  func(s *script, a []string) ([]string, error) { return s.showStatus(a...), nil },
+	"runtime": func(s *script, a []string) ([]string, error) { return s.showRuntime(), nil },
+	"actions": func(s *script, a []string) ([]string, error) { return s.showActions(), nil },
+	"calls":   func(s *script, a []string) ([]string, error) { return s.showCalls(), nil },
+	"told":    func(s *script, a []string) ([]string, error) { return s.world.events.take(a...), nil }, // [REASON…]
+	"left":    func(s *script, a []string) ([]string, error) { return s.showLeft(), nil },
+}
+
+// needed is how many arguments a command has at least.
+var needed = map[string]int{
+	"apply": 1, "delete": 1, "evict": 2, "forget": 1, "pass": 1, "exit": 2, "exits": 2, "stays": 1, "sick": 1, "well": 1,
+	"stubborn": 1, "publish": 1, "lose": 1, "events": 1, "fault": 2, "heal": 1, "stray": 2,
+}
+
+func (s *script) run(words []string) ([]string, error) {
+	do, ok := commands[words[0]]
+	if !ok || len(words)-1 < needed[words[0]] {
+		return nil, errors.New("not a command")
+	}
+	shown, err := do(s, words[1:])
+	s.settle()
+	return shown, err
+}
+
+// with changes how containers behave.
+func (s *script) with(change func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	return nil
+}
+
+func (s *script) static(names []string) ([]string, error) {
+	var texts [][]byte
+	for _, name := range names {
+		texts = append(texts, s.files[name])
+	}
+	return nil, s.wishes.setStatic(texts...)
+}
+
+func (s *script) delete(args []string) ([]string, error) {
+	grace := int64(-1)
+	if len(args) > 1 {
+		var err error
+		if grace, err = strconv.ParseInt(args[1], 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.wishes.delete(args[0], grace)
+}
+
+func (s *script) evict(args []string) ([]string, error) {
+	uid := types.UID(args[0] + "-uid")
+	if !s.agent.workers.Evict(uid, pod.Failure{Reason: args[1], Message: "no room"}, nil) {
+		return nil, errors.New("no such pod")
+	}
+	return nil, nil
+}
+
+func (s *script) passTime(args []string) ([]string, error) {
+	d, err := time.ParseDuration(args[0])
+	s.pass(d)
+	return nil, err
+}
+
+func (s *script) exit(args []string) ([]string, error) {
+	code, err := strconv.Atoi(args[1])
+	c := s.container(args[0])
+	if c == nil {
+		return nil, errors.New("no such container")
+	}
+	s.runtime.Exit(c.Id, int32(code))
+	return nil, err
+}
+
+func (s *script) exits(args []string) ([]string, error) {
+	code, err := strconv.Atoi(args[1])
+	return nil, errors.Join(err, s.with(func() { s.world.exits[args[0]] = int32(code) }))
+}
+
+func (s *script) lose(args []string) ([]string, error) {
+	for _, b := range s.runtime.Sandboxes() {
+		if b.Metadata.Name == args[0] && b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+			s.runtime.LoseSandbox(b.Id)
+			return nil, nil
+		}
+	}
+	return nil, errors.New("no such sandbox")
+}
+
+func (s *script) stream(args []string) ([]string, error) {
+	stream := s.runtime.Events
+	switch args[0] {
+	case "hold":
+		stream.Hold()
+	case "release":
+		stream.Release()
+	case "repeat":
+		stream.Repeat()
+	case "break":
+		stream.Break()
+	case "drop":
+		stream.Drop(1000)
+	default:
+		return nil, errors.New("not known")
+	}
+	return nil, nil
+}
+
+func (s *script) stray(args []string) ([]string, error) {
+	s.runtime.RunPod("default", args[0], args[0]+"-uid", args[1])
+	return nil, nil
+}
+
+// fault reads "METHOD [for=NAME] what… [times=N]"; NAME is a pod, a container or an image.
+func (s *script) fault(args []string) ([]string, error) {
+	fault := fakecri.Fault{}
+	method, rest := args[0], args[1:]
+	if last := rest[len(rest)-1]; strings.HasPrefix(last, "times=") {
+		if _, err := fmt.Sscanf(last, "times=%d", &fault.Times); err != nil {
+			return nil, err
+		}
+		rest = rest[:len(rest)-1]
+	}
+	if name, limited := strings.CutPrefix(rest[0], "for="); limited {
+		fault.Match = func(request any) bool { return about(request, name) }
+		rest = rest[1:]
+	}
+	what := strings.Join(rest, " ")
+	delay, isDelay := strings.CutPrefix(what, "delay=")
+	switch {
+	case what == "hang":
+		fault.Hang = true
+	case isDelay:
+		d, err := time.ParseDuration(delay)
+		if err != nil {
+			return nil, err
+		}
+		fault.Delay = d
+	default:
+		fault.Err = status.Error(codes.Unknown, what)
+	}
+	s.runtime.Inject(method, fault)
+	return nil, nil
+}
+
+// about reports whether a request names the pod, container or image.
+func about(request any, name string) bool {
+	switch r := request.(type) {
+	case *runtimeapi.RunPodSandboxRequest:
+		return r.Config.Metadata.Name == name
+	case *runtimeapi.CreateContainerRequest:
+		return r.Config.Metadata.Name == name
+	case *runtimeapi.PullImageRequest:
+		return r.Image.Image == name
+	}
+	return false
+}
