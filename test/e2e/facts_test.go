@@ -91,13 +91,5 @@ func testdata(t *testing.T, file string) []byte {
 	return data
 }
 
-// without leaves out fields of the top level, which the reason given makes incomparable.
-func without(object map[string]any, reason string, fields ...string) map[string]any {
-	for _, field := range fields {
-		delete(object, field)
-	}
-	return object
-}
-
 // difference is empty when both are the same, and else shows the recording with -.
 func difference(recording, now any) string { return cmp.Diff(recording, now) }

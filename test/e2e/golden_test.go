@@ -1,78 +1,166 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"swiftlet/test/bed"
+	"swiftlet/test/images"
 )
 
-// TestGolden runs pods that the reference was recorded with, and wants their status to be
-// the same, at one time, as it was in the recording.
+// goldenLimit is how long the slowest of the pods takes to get where it was recorded: four
+// restarts, with 10 s and 20 s of back-off before the last two.
+const goldenLimit = 95 * time.Second
+
+// TestGolden runs the pods that the reference was recorded with, all at once. Each must at
+// one time have the status that it had in the recording; its events, the requests made of
+// the runtime for it, and what it sees from inside must be those of the recording.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	cases := []struct {
-		name  string
-		limit time.Duration
-	}{
-		{"ok", usual},
-		{"hostnet", usual},
-		{"crash", 90 * time.Second}, // three restarts, 10 s and 20 s of back-off between them
-	}
-	for _, c := range cases {
-		create(t, space, manifest(t, testdata(t, c.name+".yaml"), node.Name()))
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			want := comparable(recorded(t, c.name+"-status.yaml"))
-			var nearest string // a pod passes through many states: the shortest difference tells most
-			awaitPod(t, space, c.name, c.limit, func(pod *corev1.Pod) string {
-				if pod == nil {
-					return "the pod is not there"
-				}
-				diff := difference(want, comparable(facts(t, pod.Status, node.Address())))
-				if nearest == "" || len(diff) < len(nearest) {
-					nearest = diff
-				}
-				return nearest
-			})
+	awaitNode(t, node.Name(), usual, schedulable)
+	pods := follow(t, space)
+	service, names := createGolden(t, node, space)
+	now := viewOf(t, node, space, "golden", service.Spec.ClusterIP, "<service address>")
+	deadline := time.Now().Add(goldenLimit)
+
+	statuses := map[string]*corev1.Pod{}
+	t.Run("debug", func(t *testing.T) {
+		debug(t, pods.await(t, "full", deadline, ready))
+	})
+	for _, name := range names {
+		t.Run("status/"+name, func(t *testing.T) {
+			statuses[name] = awaitRecorded(t, pods, name, deadline, now)
 		})
 	}
-	t.Run("crash waits", func(t *testing.T) {
-		t.Parallel()
-		awaitPod(t, space, "crash", 90*time.Second, func(pod *corev1.Pod) string {
-			if pod == nil || len(pod.Status.ContainerStatuses) != 1 || pod.Status.ContainerStatuses[0].State.Waiting == nil {
-				return "the container is not waiting"
-			}
-			want := corev1.ContainerStateWaiting{
-				Reason:  "CrashLoopBackOff",
-				Message: fmt.Sprintf("back-off 20s restarting failed container=c pod=crash_%s(%s)", space, pod.UID),
-			}
-			return difference(want, *pod.Status.ContainerStatuses[0].State.Waiting)
+	t.Run("status/crash waits", func(t *testing.T) {
+		pods.await(t, "crash", deadline, func(pod *corev1.Pod) string {
+			return difference(crashWaits(pod), waiting(pod))
 		})
 	})
+	for _, name := range names {
+		t.Run("events/"+name, func(t *testing.T) { awaitEvents(t, now, space, name, "") })
+		t.Run("calls/"+name, func(t *testing.T) { compareCalls(t, now, space, name) })
+	}
+	for _, name := range []string{"full", "secure"} {
+		t.Run("inside/"+name, func(t *testing.T) { compareInside(t, now, node, statuses[name]) })
+	}
 }
 
-// comparable takes out of a status what two kubelets need not agree on.
-func comparable(status map[string]any) map[string]any {
-	containers, _ := status["containerStatuses"].([]any)
-	for _, container := range containers {
-		endOfBackOff(container.(map[string]any))
+// createGolden creates everything of the manifests, in their order.
+func createGolden(t *testing.T, node *bed.Box, space string) (service *corev1.Service, pods []string) {
+	t.Helper()
+	core, ctx := client().CoreV1(), t.Context()
+	for _, document := range bytes.Split(testdata(t, "golden/manifests.yaml"), []byte("\n---\n")) {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch object := object.(type) {
+		case *corev1.ConfigMap:
+			_, err = core.ConfigMaps(space).Create(ctx, object, metav1.CreateOptions{})
+		case *corev1.Secret:
+			_, err = core.Secrets(space).Create(ctx, object, metav1.CreateOptions{})
+		case *corev1.Service:
+			service, err = core.Services(space).Create(ctx, object, metav1.CreateOptions{})
+		case *corev1.Pod:
+			object.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Name()}
+			pods = append(pods, object.Name)
+			_, err = core.Pods(space).Create(ctx, object, metav1.CreateOptions{})
+		default:
+			t.Fatalf("a manifest is a %T", object)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	return without(status, "the reference shows cgroup v1's word for no limit", "resources")
+	return service, pods
 }
 
-// endOfBackOff shows a container that waits for its restart as ended, which is what it was
-// a moment before: nobody who watches is promised to see both.
-func endOfBackOff(container map[string]any) {
-	state, _ := container["state"].(map[string]any)
-	waiting, _ := state["waiting"].(map[string]any)
-	last, _ := container["lastState"].(map[string]any)
-	if waiting["reason"] == "CrashLoopBackOff" && last["terminated"] != nil {
-		container["state"] = map[string]any{"terminated": last["terminated"]}
+// debug does what kubectl debug did in the recording.
+func debug(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []corev1.EphemeralContainer{{
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name:    "debugger-bp9b5",
+			Image:   images.Busybox,
+			Command: []string{"sleep", "5"},
+		},
+		TargetContainerName: "main",
+	}}}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, err = client().CoreV1().Pods(pod.Namespace).Patch(t.Context(), pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "ephemeralcontainers")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitRecorded returns the version of the pod whose status is that of the recording.
+func awaitRecorded(t *testing.T, pods *history, name string, deadline time.Time, now view) *corev1.Pod {
+	t.Helper()
+	var statuses map[string]map[string]any
+	if err := yaml.Unmarshal(testdata(t, "golden/statuses.yaml"), &statuses); err != nil {
+		t.Fatal(err)
+	}
+	want := recording.status(t, statuses[name])
+	compare := func(pod *corev1.Pod) []string {
+		return differences(name+" status", want, endOfBackOff(want, now.status(t, pod.Status)))
+	}
+	pod := pods.await(t, name, deadline, func(pod *corev1.Pod) string { return unexplained(compare(pod)) })
+	report(t, compare(pod))
+	return pod
+}
+
+// endOfBackOff shows a container that waits for its restart as ended, if it was recorded as
+// such: it was that a moment before, and nobody who watches is promised to see both.
+func endOfBackOff(want, now any) any {
+	recorded, _ := want.(map[string]any)["containerStatuses"].([]any)
+	containers, _ := now.(map[string]any)["containerStatuses"].([]any)
+	for i, container := range containers {
+		if i >= len(recorded) || state(recorded[i], "terminated") == nil {
+			continue
+		}
+		container := container.(map[string]any)
+		last, _ := container["lastState"].(map[string]any)
+		if state(container, "waiting")["reason"] == "CrashLoopBackOff" && last["terminated"] != nil {
+			container["state"] = map[string]any{"terminated": maps.Clone(last["terminated"].(map[string]any))}
+		}
+	}
+	return now
+}
+
+func state(container any, kind string) map[string]any {
+	states, _ := container.(map[string]any)["state"].(map[string]any)
+	inner, _ := states[kind].(map[string]any)
+	return inner
+}
+
+func crashWaits(pod *corev1.Pod) corev1.ContainerStateWaiting {
+	return corev1.ContainerStateWaiting{
+		Reason:  "CrashLoopBackOff",
+		Message: fmt.Sprintf("back-off 20s restarting failed container=c pod=crash_%s(%s)", pod.Namespace, pod.UID),
+	}
+}
+
+func waiting(pod *corev1.Pod) corev1.ContainerStateWaiting {
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Waiting != nil })
+	if i < 0 {
+		return corev1.ContainerStateWaiting{}
+	}
+	return *pod.Status.ContainerStatuses[i].State.Waiting
 }

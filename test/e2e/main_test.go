@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -50,7 +51,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	if steady, err = addNode(ctx, "node-1"); err != nil {
+	if steady, err = addNode(ctx, "node-1", bed.KubeletOptions{Kind: kubelet, Calls: steadyCalls()}); err != nil {
 		return 1, err
 	}
 	// An interrupt ends the tests at once, but not before the bed is taken down.
@@ -65,12 +66,12 @@ func run(m *testing.M) (code int, err error) {
 }
 
 // addNode makes a node with a running kubelet.
-func addNode(ctx context.Context, name string) (*bed.Box, error) {
+func addNode(ctx context.Context, name string, options bed.KubeletOptions) (*bed.Box, error) {
 	node, err := cluster.AddNode(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := node.StartKubelet(ctx, bed.KubeletOptions{Kind: kubelet}); err != nil {
+	if err := node.StartKubelet(ctx, options); err != nil {
 		return nil, err
 	}
 	return node, node.WaitReady(ctx)
@@ -79,7 +80,7 @@ func addNode(ctx context.Context, name string) (*bed.Box, error) {
 // ownNode is a node that the test may break.
 func ownNode(t *testing.T, name string) *bed.Box {
 	t.Helper()
-	node, err := addNode(t.Context(), name)
+	node, err := addNode(t.Context(), name, bed.KubeletOptions{Kind: kubelet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +92,9 @@ func ownNode(t *testing.T, name string) *bed.Box {
 	cluster.ShowLogs(t)
 	return node
 }
+
+// steadyCalls is the file with what the steady node's kubelet asked of its runtime.
+func steadyCalls() string { return filepath.Join(cluster.Logs(), "node-1.calls.jsonl") }
 
 // steadyNode is the node that tests share.
 func steadyNode(t *testing.T) *bed.Box {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -39,8 +40,14 @@ func TestMirror(t *testing.T) {
 	if first == nil {
 		t.Fatal("no mirror pod to go on with")
 	}
+	now := viewOf(t, node)
+	t.Run("has its events", func(t *testing.T) {
+		uid := types.UID(first.Annotations["kubernetes.io/config.hash"]) // the static pod's own
+		awaitEvents(t, now, staticNamespace, mirrorName, uid)
+	})
+	t.Run("is asked for", func(t *testing.T) { compareCalls(t, now, staticNamespace, mirrorName) })
 	t.Run("comes back", func(t *testing.T) {
-		err := client().CoreV1().Pods(staticNamespace).Delete(t.Context(), mirrorName, now)
+		err := client().CoreV1().Pods(staticNamespace).Delete(t.Context(), mirrorName, atOnce)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +94,8 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// now deletes without a period of grace, as kubelets do with mirror pods.
-var now = metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+// atOnce deletes without a period of grace, as kubelets do with mirror pods.
+var atOnce = metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 
 // write replaces a file in one step: a kubelet may read it at any time.
 func write(t *testing.T, file string, data []byte) {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"swiftlet/test/bed"
 	"swiftlet/test/images"
@@ -55,17 +54,6 @@ func namespace(t *testing.T) string {
 		return ""
 	})
 	return made.Name
-}
-
-// manifest reads a pod and binds it to a node by its name; the scheduler places it.
-func manifest(t *testing.T, text []byte, node string) *corev1.Pod {
-	t.Helper()
-	pod := &corev1.Pod{}
-	if err := yaml.UnmarshalStrict(text, pod); err != nil {
-		t.Fatal(err)
-	}
-	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
-	return pod
 }
 
 // sleeper is a pod that runs until it is told to end, and does so at once.
