@@ -68,10 +68,7 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err erro
 		_, err := a.sandbox()
 		return s.Adopt, err
 	}
-	image, err := a.deps.Images.Ensure(ctx, a.p, s.Container, a.config)
-	if err != nil {
-		return "", err
-	}
+	image, imageErr := a.deps.Images.Ensure(ctx, a.p, s.Container, a.config)
 	box, err := a.sandbox()
 	if err != nil {
 		return "", podFailure{err}
@@ -79,6 +76,9 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err erro
 	mounted, err := a.volumes()
 	if err != nil {
 		return "", podFailure{err}
+	}
+	if imageErr != nil { // it counts only where there is a place to run it
+		return "", imageErr
 	}
 	in, err := a.input(ctx, s, box, image, mounted)
 	if err != nil {

@@ -224,6 +224,20 @@ func TestPostStart(t *testing.T) {
 			"spec.containers{c} Normal Killing FailedPostStartHook",
 		}, b.events.all)
 	})
+	t.Run("leaves the container alone when the pod is to end", func(t *testing.T) {
+		b := newBench(t, nil)
+		ctx, cancel := context.WithCancel(context.Background())
+		b.cri.exec = func(ctx context.Context, _ []string) (cri.ExecResult, error) {
+			cancel()
+			return cri.ExecResult{}, ctx.Err()
+		}
+		p := testPod(t, spec)
+		if err := b.StartContainer(ctx, p, &p.Spec.Containers[0], "id", 0, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		expect(t, "calls", []string{"start id", "exec id [sh x] 0s"}, b.cri.calls)
+		expect(t, "events", []string{"spec.containers{c} Normal Started Container started"}, b.events.all)
+	})
 }
 
 func TestRemoveSandboxStopsItFirst(t *testing.T) {

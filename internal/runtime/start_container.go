@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -25,15 +26,19 @@ func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container
 		return nil
 	}
 	err := r.runHook(ctx, hookCall{pod: p, container: c, id: id, podIPs: podIPs, hook: c.Lifecycle.PostStart})
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		// The pod is to end, and whoever ends it knows how long it may take. Or the agent
+		// does, which is none of the container's business.
+		return fmt.Errorf("run postStart hook: %w", ctx.Err())
 	}
 	r.deps.Log.Error("postStart hook failed", "pod", pod.RefOf(p).String(), "container", c.Name, "id", id, "error", err)
 	// The hook's words stay out of the event: they may hold secrets of the pod.
 	r.containerEvent(p, c.Name, id, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	stopped := pod.Container{ID: id, Name: c.Name, State: pod.Running}
-	// The pod's end may be what broke the hook off; the container has to go all the same.
-	stop := r.StopContainer(context.WithoutCancel(ctx), p, &stopped, Stop{Message: "FailedPostStartHook", PodIPs: podIPs})
+	stop := r.StopContainer(ctx, p, &stopped, Stop{Message: "FailedPostStartHook", PodIPs: podIPs})
 	return &Error{Reason: ReasonPostStartHook, Message: err.Error(), Err: errors.Join(err, stop)}
 }
 

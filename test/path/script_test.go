@@ -120,6 +120,8 @@ var commands = map[string]func(s *script, args []string) ([]string, error){
 	"restart": func(s *script, a []string) ([]string, error) { s.stop(); s.start(); return nil, nil },
 	"dies":    func(s *script, a []string) ([]string, error) { s.stop(); return nil, nil }, // and so does nothing until restart
 	"lives":   func(s *script, a []string) ([]string, error) { s.start(); return nil, nil },
+	"away":    func(s *script, a []string) ([]string, error) { s.runtime.Stop(); return nil, nil }, // the runtime
+	"back":    func(s *script, a []string) ([]string, error) { return nil, s.runtime.Restart() },
 	"stray":   (*script).stray, // POD CONTAINER: a running pod that nobody wants
 
 	// What is to be seen.
