@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"swiftlet/internal/logs"
 	"swiftlet/internal/server"
 )
 
@@ -18,22 +19,35 @@ type edge struct{ parts []part }
 func (a *Agent) makeEdge(context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reader, err := logs.New(logs.Config{Dir: a.cfg.Kubelet.PodLogsDir}, logs.Deps{Clock: a.clock, Log: a.log})
+	if err != nil {
+		return err
+	}
 	deps := server.Deps{
-		Log:     a.log,
-		Clock:   a.clock,
-		Pods:    podLists{a},
-		Metrics: registry,
-		Checks:  []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return a.pods.loop.Healthy() }}},
+		Log:        a.log,
+		Clock:      a.clock,
+		Pods:       podLists{a},
+		Metrics:    registry,
+		Checks:     []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return a.pods.loop.Healthy() }}},
+		Containers: a.newContainers(),
+		Logs:       reader,
+		Runtime:    a.cri,
 	}
 	if c := a.api.clients; c != nil {
 		deps.TokenReviews = c.Kube.AuthenticationV1().TokenReviews()
 		deps.AccessReviews = c.Kube.AuthorizationV1().SubjectAccessReviews()
 	}
-	s, err := server.New(server.Config{NodeName: a.name, CertDir: a.cfg.Flags.CertDir, Kubelet: &a.cfg.Kubelet}, deps)
+	s, err := server.New(server.Config{
+		NodeName:        a.name,
+		CertDir:         a.cfg.Flags.CertDir,
+		Kubelet:         &a.cfg.Kubelet,
+		SplitLogStreams: a.cfg.Features.PodLogsQuerySplitStreams,
+		WebSockets:      a.cfg.Features.ExtendWebSocketsToKubelet,
+	}, deps)
 	if err != nil {
 		return err
 	}
-	a.edge.parts = append(a.edge.parts, part{"server", s.Run})
+	a.edge.parts = append(a.edge.parts, part{"log reader", reader.Run}, part{"server", s.Run})
 	return nil
 }
 

@@ -61,7 +61,8 @@ type Options struct {
 }
 
 // Read writes the log at path, as the runtime named it, to w. It writes in large pieces,
-// and whenever it has caught up with the container.
+// and whenever it has caught up with the container. A first write of nothing says that
+// there is a log.
 func (r *Reader) Read(ctx context.Context, path string, o Options, w io.Writer) error {
 	dir, name, err := r.openDir(path)
 	if err != nil {
@@ -79,6 +80,9 @@ func (r *Reader) Read(ctx context.Context, path string, o Options, w io.Writer) 
 			file.Close()
 			return fmt.Errorf("read log: %w", err)
 		}
+	}
+	if _, err := w.Write(nil); err != nil {
+		return fmt.Errorf("read log: %w", err)
 	}
 	out := &printer{opts: o, w: bufio.NewWriterSize(w, 32<<10), lineStart: true}
 	if o.Ended == nil {

@@ -16,6 +16,8 @@ func (s *Server) apiRoutes() *http.ServeMux {
 	if *s.cfg.Kubelet.EnableDebuggingHandlers {
 		routes.HandleFunc("GET /runningpods/{$}", s.runningPods)
 		routes.HandleFunc("GET /configz", s.configz)
+		s.installStreams(routes)
+		s.installDebug(routes)
 	} else {
 		installDisabled(routes)
 	}
@@ -35,14 +37,30 @@ func (s *Server) readOnlyRoutes() *http.ServeMux {
 	return routes
 }
 
+// installStreams adds the ways into containers.
+func (s *Server) installStreams(routes *http.ServeMux) {
+	routes.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	for path, handler := range map[string]http.HandlerFunc{
+		"/exec/{namespace}/{pod}/{container}":         s.exec,
+		"/exec/{namespace}/{pod}/{uid}/{container}":   s.exec,
+		"/attach/{namespace}/{pod}/{container}":       s.attach,
+		"/attach/{namespace}/{pod}/{uid}/{container}": s.attach,
+		"/portForward/{namespace}/{pod}":              s.portForward,
+		"/portForward/{namespace}/{pod}/{uid}":        s.portForward,
+	} {
+		routes.HandleFunc("GET "+path, handler)
+		routes.HandleFunc("POST "+path, handler)
+	}
+	routes.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
+	routes.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
+}
+
 // debugPaths let one see into pods and act in them; enableDebuggingHandlers is their switch.
 var debugPaths = []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/debug/pprof/", "/logs/"}
 
 func installDisabled(routes *http.ServeMux) {
 	for _, path := range debugPaths {
-		routes.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed)
-		})
+		routes.HandleFunc(path, disabled("Debug endpoints are disabled."))
 	}
 }
 

@@ -52,6 +52,8 @@ func (s *Server) serveOn(ctx context.Context, what string, listener net.Listener
 		WriteTimeout:      longestRequest,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    1 << 20,
+		// Logs that are followed and streams last until they are told to end.
+		BaseContext: func(net.Listener) context.Context { return ctx },
 		// Mostly handshakes that somebody broke off.
 		ErrorLog: slog.NewLogLogger(s.deps.Log.Handler(), slog.LevelDebug),
 	}
@@ -67,6 +69,7 @@ func (s *Server) serveOn(ctx context.Context, what string, listener net.Listener
 	if err := server.Shutdown(grace); err != nil {
 		_ = server.Close() // what has not finished is cut off
 	}
+	s.streams.Wait()
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", what, err)
 	}

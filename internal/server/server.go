@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -21,8 +22,15 @@ type Config struct {
 	// CertDir keeps the self-signed certificate, kubelet.crt and kubelet.key, of a node
 	// that was given none.
 	CertDir string
+	// SystemLogDir is served below /logs/. Default /var/log.
+	SystemLogDir string
 	// Kubelet is the complete configuration, as config.Load returns it.
 	Kubelet *kubelet.KubeletConfiguration
+	// SplitLogStreams lets clients ask for one stream of a log (PodLogsQuerySplitStreams).
+	SplitLogStreams bool
+	// WebSockets has WebSocket clients served here rather than by the API server
+	// (ExtendWebSocketsToKubelet).
+	WebSockets bool
 }
 
 // Pods tells what runs on the node. Both may be called at any time.
@@ -39,6 +47,14 @@ type Deps struct {
 	Clock   clock.Clock
 	Pods    Pods
 	Metrics prometheus.Gatherer
+
+	// Containers, Logs and Runtime are the ways into pods.
+	Containers Containers
+	Logs       Logs
+	Runtime    Runtime
+	// SetVerbosity changes how much is logged; nil where that cannot be changed.
+	SetVerbosity func(level string) error
+
 	// Checks are asked by /healthz of the HTTPS API, besides ping and log.
 	Checks []Check
 
@@ -60,6 +76,8 @@ type Server struct {
 	cfg   Config
 	deps  Deps
 	guard *guard
+	// streams are the connections that were taken over from the HTTP server.
+	streams sync.WaitGroup
 }
 
 // New checks the configuration. Nothing is opened before Run.
@@ -69,8 +87,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, errors.New("make server: no node name")
 	case cfg.Kubelet == nil:
 		return nil, errors.New("make server: no configuration")
-	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil:
+	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil,
+		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil:
 		return nil, errors.New("make server: a dependency is missing")
+	}
+	if cfg.SystemLogDir == "" {
+		cfg.SystemLogDir = "/var/log"
 	}
 	if deps.Listen == nil {
 		deps.Listen = (&net.ListenConfig{}).Listen

@@ -16,7 +16,7 @@ func TestWhoMayReachWhat(t *testing.T) {
 	paths := []string{"GET /pods", "GET /runningpods/", "GET /configz", "GET /healthz", "GET /healthz/ping", "GET /metrics", "GET /nothing", "POST /pods", "HEAD /pods", "GET /exec/ns/pod/c"}
 	matrix := map[string][]int{ // one code for each path
 		"nobody":                   {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 200, 404},
+		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 200, 400},
 		"probe cert":               {403, 403, 403, 200, 200, 403, 403, 403, 403, 403},
 		"unknown cert":             {403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
 		"expired cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
@@ -24,7 +24,7 @@ func TestWhoMayReachWhat(t *testing.T) {
 		"foreign cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
 		"pods token":               {200, 200, 403, 403, 403, 403, 403, 405, 200, 403},
 		"metrics token":            {403, 403, 403, 403, 403, 200, 403, 403, 403, 403},
-		"proxy token":              {200, 200, 200, 200, 200, 403, 404, 405, 200, 404},
+		"proxy token":              {200, 200, 200, 200, 200, 403, 404, 405, 200, 400},
 		"bad token":                {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
 		"foreign cert, pods token": {200, 200, 403, 403, 403, 403, 403, 405, 200, 403},
 	}
