@@ -32,7 +32,7 @@ var departures = []departure{
 	},
 	{
 		regexp.MustCompile(`^unready events: not recorded: Warning \| BackOff \| Back-off restarting failed container c `),
-		"the reference says so too, but of one pod no more than 25 events at a time are let through, and it had more failed probes before",
+		"the reference says so too, but after more failed probes: of one pod, no more than 25 warnings at a time are let through",
 	},
 }
 
