@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/cri"
+	"swiftlet/test/bed"
+)
+
+func TestKubectlLogs(t *testing.T) {
+	t.Parallel()
+	node := steadyNode(t)
+	space := namespace(t)
+	startPod(t, space, scripted("talker", node.Name(), "for i in 1 2 3; do echo line $i; done; echo oops >&2; "+untilTold))
+	all := "line 1\nline 2\nline 3\noops\n"
+	await(t, pods(space), "talker", usual, func(*corev1.Pod) string {
+		if got := kubectl(t, "-n", space, "logs", "talker"); len(got) < len(all) {
+			return "the log is " + got
+		}
+		return ""
+	})
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"all":        {nil, all},
+		"container":  {[]string{"-c", "c"}, all},
+		"tail":       {[]string{"--tail=2"}, "line 3\noops\n"},
+		"no tail":    {[]string{"--tail=0"}, ""},
+		"limit":      {[]string{"--limit-bytes=8"}, "line 1\nl"},
+		"since":      {[]string{"--since=1h"}, all},
+		"since time": {[]string{"--since-time=2999-01-01T00:00:00Z"}, ""},
+		"prefix":     {[]string{"--prefix", "--tail=1"}, "[pod/talker/c] oops\n"},
+	} {
+		if got := kubectl(t, append([]string{"-n", space, "logs", "talker"}, c.args...)...); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	stamped := kubectl(t, "-n", space, "logs", "talker", "--timestamps", "--tail=1")
+	stamp, rest, _ := strings.Cut(stamped, " ")
+	if _, err := time.Parse("2006-01-02T15:04:05.000000000Z07:00", stamp); err != nil || rest != "oops\n" {
+		t.Errorf("with timestamps: %q", stamped)
+	}
+}
+
+// TestKubectlLogsOfWhatIsNotThere expects the errors that the reference was seen to give.
+func TestKubectlLogsOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	node := steadyNode(t)
+	space := namespace(t)
+	pod := scripted("odd", node.Name(), untilTold)
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "stuck", Image: "docker.io/library/none:1", ImagePullPolicy: corev1.PullNever})
+	create(t, space, pod)
+	awaitPod(t, space, "odd", usual, func(p *corev1.Pod) string {
+		for _, s := range p.Status.ContainerStatuses {
+			if s.Name == "stuck" && s.State.Waiting != nil && s.State.Waiting.Reason == "ErrImageNeverPull" {
+				return ""
+			}
+		}
+		return "the image is not missed yet"
+	})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"odd", "-c", "stuck"}, `container "stuck" in pod "odd" is waiting to start: ErrImageNeverPull`},
+		{[]string{"odd", "-c", "nobody"}, `container nobody is not valid for pod odd`},
+		{[]string{"odd", "-c", "c", "--previous"}, `previous terminated container "c" in pod "odd" not found`},
+	} {
+		out, err := tryKubectl(t, append([]string{"-n", space, "logs"}, c.args...)...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %q %v, want error %s", c.args, out, err, c.want)
+		}
+	}
+}
+
+// TestKubectlLogsAcrossRotation follows a log that is rotated every few hundred lines, as
+// the kubelet does it: by renaming the file and having the runtime open a new one.
+func TestKubectlLogsAcrossRotation(t *testing.T) {
+	t.Parallel()
+	node := steadyNode(t)
+	space := namespace(t)
+	const lines = 20000
+	create(t, space, func() *corev1.Pod {
+		// It counts once it finds the file that says that it is being listened to.
+		pod := scripted("counter", node.Name(), fmt.Sprintf(
+			"echo ready; until [ -e /go ]; do sleep 0.05; done; i=0; while [ $i -lt %d ]; do echo line $i; i=$((i+1)); done", lines))
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		return pod
+	}())
+	pod := awaitPod(t, space, "counter", usual, ready)
+	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
+	runtime := runtimeOf(t, node)
+	path := node.Path(fmt.Sprintf("/var/log/pods/%s_%s_%s/c/0.log", space, pod.Name, pod.UID))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 4*usual)
+	defer cancel()
+	cmd, said := kubectlCommand(ctx, t, "-n", space, "logs", "-f", "counter")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "-n", space, "exec", "counter", "--", "touch", "/go")
+	rotations := 0
+	for awaiting := true; awaiting && rotations < 10; rotations++ {
+		if err := os.Rename(path, fmt.Sprintf("%s.20261115-0000%02d", path, rotations)); err != nil {
+			t.Fatal(err)
+		}
+		if err := runtime.ReopenContainerLog(t.Context(), id); err != nil {
+			awaiting = false // it has ended
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(got) != lines+1 {
+		t.Errorf("%d lines after %d rotations, want %d", len(got), rotations, lines+1)
+	}
+	for i, line := range got[1:] {
+		if want := fmt.Sprint("line ", i); line != want {
+			t.Fatalf("after %d rotations line %d is %q, want %q", rotations, i, line, want)
+		}
+	}
+}
+
+// runtimeOf reaches a node's container runtime as its kubelet does.
+func runtimeOf(t *testing.T, node *bed.Box) *cri.Client {
+	t.Helper()
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Path("/run/containerd/containerd.sock"), RequestTimeout: usual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
