@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -37,6 +38,7 @@ func TestEveryPodConverges(t *testing.T) {
 			if w.stopped {
 				ended++
 			}
+			w.bury()
 		}
 	}
 	t.Logf("%d specs, %d events, %d pods ended", len(specs()), steps, ended)
@@ -76,9 +78,47 @@ func (w *world) stop() {
 		w.failf("the pod was ended and is %s, %s once that is known", lone.Phase, w.status.Phase)
 	}
 	w.checkProgress(&before)
-	if a := w.plan(); len(a.Start) > 0 || a.NewSandbox || len(a.Reset) > 0 {
-		w.failf("a pod that has ended is acted on: %+v", a)
+	w.checkCause()
+	w.check(&w.status, w.plan())
+}
+
+// checkCause: a pod ends because an init container failed for good, or because all main
+// containers ended for good.
+func (w *world) checkCause() {
+	w.t.Helper()
+	for i := range w.pod.Spec.InitContainers {
+		c := &w.pod.Spec.InitContainers[i]
+		if one, _ := again(w.pod, c, pod.Init, w.exits[c.Name]); !one && w.exits[c.Name] != 0 {
+			return
+		}
 	}
+	for i := range w.pod.Spec.Containers {
+		c := &w.pod.Spec.Containers[i]
+		code, exited := w.exits[c.Name]
+		if one, _ := again(w.pod, c, pod.Main, code); !exited || one {
+			w.failf("the pod is ended, but %s is not done", c.Name)
+		}
+	}
+}
+
+// bury deletes the pod and then has everything of it forgotten but its status.
+func (w *world) bury() {
+	w.t.Helper()
+	before := w.status
+	for _, c := range w.seen.Live() {
+		w.exit(c.ID, 0)
+	}
+	w.stopped = true
+	w.status = w.compute()
+	w.checkProgress(&before)
+	if !podstatus.Ended(&w.status) {
+		w.failf("the pod was deleted")
+	}
+	before = w.status
+	w.stopped, w.seen.Containers, w.seen.Sandboxes = false, nil, nil
+	w.status = w.compute()
+	w.checkProgress(&before)
+	w.check(&w.status, w.plan())
 }
 
 // checkProgress: an end is final, and runs that were counted stay counted.
@@ -140,7 +180,7 @@ func (w *world) happen(rng *rand.Rand) {
 		w.exit(c.ID, code)
 		return
 	case 3:
-		w.lose(c.ID)
+		w.lose(c, rng.IntN(2) == 0)
 		return
 	case 4:
 		if health.Startup == pod.Unsure {
@@ -157,14 +197,16 @@ func (w *world) happen(rng *rand.Rand) {
 	}
 }
 
-// lose makes the runtime forget what became of a container.
-func (w *world) lose(id string) {
-	w.history = append(w.history, id+" is lost")
-	for i := range w.seen.Containers {
-		if w.seen.Containers[i].ID == id {
-			w.seen.Containers[i].State = pod.Unknown
-		}
+// lose makes the runtime forget what became of a container, or that there was one.
+func (w *world) lose(c pod.Container, altogether bool) {
+	w.history = append(w.history, fmt.Sprintf("%s is lost, altogether=%t", c.ID, altogether))
+	if altogether {
+		w.remove(c.ID)
+		w.exits[c.Name] = 137
+		return
 	}
+	i := slices.IndexFunc(w.seen.Containers, func(o pod.Container) bool { return o.ID == c.ID })
+	w.seen.Containers[i].State = pod.Unknown
 }
 
 // calmDown lets nothing bad happen any more: init containers succeed and probes pass. The

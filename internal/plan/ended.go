@@ -8,8 +8,11 @@ import (
 
 // ended reports whether the pod's containers have done their part: an init container failed
 // for good, or no main container is to run any more. Sidecars and ephemeral containers do
-// not keep a pod.
+// not keep a pod. One that was once said to have ended, for whatever reason, has.
 func ended(in Input) bool {
+	if in.Shown != nil && (in.Shown.Phase == v1.PodSucceeded || in.Shown.Phase == v1.PodFailed) {
+		return true
+	}
 	for i := range in.Pod.Spec.InitContainers {
 		if c := &in.Pod.Spec.InitContainers[i]; !pod.IsSidecar(c) && failedForGood(in, c) {
 			return true

@@ -111,13 +111,13 @@ func (w *world) passed(c *v1.Container) bool {
 // checkEnd: plan and status agree on when a pod is done. Sidecars outlive main containers.
 func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 	w.t.Helper()
-	if podstatus.Ended(s) && (a.NewSandbox || len(a.Start) > 0 || len(a.Reset) > 0) {
+	if podstatus.Ended(s) && !a.End {
 		w.failf("a pod that is done (%s) is acted on: %+v", s.Phase, a)
 	}
 	runs, initRuns, initDead := false, false, false
 	for c, kind := range pod.Containers(w.pod) {
 		latest := w.seen.Latest(c.Name)
-		live := latest != nil && (latest.State == pod.Running || latest.State == pod.Unknown)
+		live := latest != nil && latest.State == pod.Running
 		runs = runs || (kind == pod.Main && live)
 		initRuns = initRuns || (kind == pod.Init && live)
 		if one, _ := w.again(c, kind); kind == pod.Init && latest != nil && latest.State == pod.Exited && latest.ExitCode != 0 && !one {
@@ -126,6 +126,12 @@ func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 	}
 	if a.End && runs && !initDead {
 		w.failf("the pod ends while a main container runs")
+	}
+	for i := range w.pod.Spec.InitContainers {
+		c := &w.pod.Spec.InitContainers[i]
+		if latest := w.seen.Current(c.Name); a.Idle() && pod.IsSidecar(c) && latest != nil && latest.State != pod.Running {
+			w.failf("%s does not run and nothing is done about it", c.Name)
+		}
 	}
 	if a.Idle() && !runs && !initRuns {
 		w.failf("nothing runs and nothing is done about it")

@@ -8,23 +8,22 @@ import (
 
 // startOf asks for a container, or for an instance of it that was only created.
 func startOf(in Input, c *v1.Container, kind pod.ContainerKind) Start {
-	s := Start{Container: c, Kind: kind}
+	s := Start{Container: c, Kind: kind, RestartCount: nextShown(shownOf(in, c.Name))}
 	latest := in.Observed.Latest(c.Name)
 	switch {
 	case latest == nil:
-		s.RestartCount = forgottenRuns(shownOf(in, c.Name))
 	case latest.State == pod.Created && in.Observed.Current(c.Name) != nil && latest.Hash == in.Hash(c):
 		s.Adopt, s.RestartCount = latest.ID, latest.RestartCount
 	default:
-		s.RestartCount = latest.RestartCount + 1
+		s.RestartCount = max(s.RestartCount, latest.RestartCount+1)
 	}
 	return s
 }
 
-// forgottenRuns is how often a container ran of which the runtime knows no instance. The
-// count belongs to its log files, which outlive instances, so it must not be used twice.
-// A status without an id counts for the instance to come.
-func forgottenRuns(shown *v1.ContainerStatus) int {
+// nextShown is the count that follows from a container's status. The runtime may have
+// forgotten instances, but the count belongs to their log files too, which outlive them, so
+// it must not be used twice. A status without an id counts for the instance to come.
+func nextShown(shown *v1.ContainerStatus) int {
 	switch {
 	case shown == nil:
 		return 0

@@ -26,10 +26,13 @@ type world struct {
 	stopped bool
 	ticks   int
 	history []string
+
+	exits map[string]int32 // how each container ended last, since all were last run anew
+	runs  map[string]bool  // the runs of each container: their logs must not be mixed up
 }
 
 func newWorld(t *testing.T, name string, p *v1.Pod) *world {
-	return &world{t: t, name: name, pod: p, health: map[string]pod.Health{}}
+	return &world{t: t, name: name, pod: p, health: map[string]pod.Health{}, exits: map[string]int32{}, runs: map[string]bool{}}
 }
 
 func (w *world) failf(format string, args ...any) {
@@ -93,10 +96,20 @@ func (w *world) add(name string, count int, state pod.ContainerState, code int32
 	return &w.seen.Containers[0]
 }
 
+func (w *world) create(name string, count int) (id string) {
+	run := fmt.Sprintf("%s#%d", name, count)
+	if w.runs[run] {
+		w.failf("%s is created for the second time", run)
+	}
+	w.runs[run] = true
+	return w.add(name, count, pod.Created, 0).ID
+}
+
 func (w *world) exit(id string, code int32) {
 	for i := range w.seen.Containers {
 		if c := &w.seen.Containers[i]; c.ID == id {
 			c.State, c.ExitCode, c.FinishedAt = pod.Exited, code, w.now()
+			w.exits[c.Name] = code
 		}
 	}
 }
@@ -114,7 +127,10 @@ func (w *world) act(a plan.Actions, deeds int) {
 		deeds--
 	}
 	for _, c := range a.Reset {
-		do(func() { w.remove(c.ID) })
+		do(func() {
+			w.remove(c.ID)
+			delete(w.exits, c.Name)
+		})
 	}
 	for _, k := range a.Kill {
 		do(func() { w.exit(k.Container.ID, 137) })
@@ -131,7 +147,7 @@ func (w *world) act(a plan.Actions, deeds int) {
 	for _, s := range a.Start {
 		id := s.Adopt
 		if id == "" {
-			do(func() { id = w.add(s.Container.Name, s.RestartCount, pod.Created, 0).ID })
+			do(func() { id = w.create(s.Container.Name, s.RestartCount) })
 		}
 		do(func() {
 			i := slices.IndexFunc(w.seen.Containers, func(c pod.Container) bool { return c.ID == id })
