@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lateWrites is how long a file is read on that nobody should write to any more, when
-// nothing was heard of its writer closing it.
+// lateWrites is how long a file is read on that nobody should write to any more, where it
+// cannot be known whether somebody does.
 const lateWrites = time.Second
 
 // follower prints a log as it grows, through rotations, until the container has ended. It
@@ -35,25 +35,23 @@ type follower struct {
 	watch    *watch // of file
 	// patience ends with lateWrites; nil while the file may rightly be written to.
 	patience clock.Timer
+	late     bool // patience has ended
 }
 
 func (f *follower) run(ctx context.Context) error {
-	if isClosed(f.ended) {
-		// Nothing is coming; there is nothing to wait for.
-		return f.printFile(ctx, true)
-	}
 	if err := f.begin(); err != nil {
 		return err
 	}
 	for {
 		// What makes this look the last at the file must be known before it is taken.
-		ended, next, left := isClosed(f.ended), f.successor(), f.watch.writerLeft()
+		ended, next := isClosed(f.ended), f.successor()
 		leaving := ended || next != ""
-		if err := f.printFile(ctx, leaving && left); err != nil {
+		last := leaving && (f.late || abandoned(f.file))
+		if err := f.printFile(ctx, last); err != nil {
 			return err
 		}
 		switch {
-		case leaving && !left:
+		case leaving && !last:
 			f.bePatient()
 		case next != "":
 			if err := f.turnTo(next); err != nil {
@@ -100,8 +98,7 @@ func (f *follower) wait(ctx context.Context, ended bool) error {
 	case <-f.wake:
 	case <-news:
 	case <-over:
-		f.patience = nil
-		f.watch.left.Store(true)
+		f.late = true
 	}
 	return nil
 }
@@ -214,8 +211,8 @@ func (f *follower) turnTo(name string) error {
 func (f *follower) stopPatience() {
 	if f.patience != nil {
 		f.patience.Stop()
-		f.patience = nil
 	}
+	f.patience, f.late = nil, false
 }
 
 func (f *follower) close() {

@@ -159,16 +159,16 @@ func TestReadLargeTail(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(at(1, Stdout, "P", "a")+at(2, Stderr, "F", "b")), int64(1), int64(3), true)
 	f.Add([]byte("x\n\n{}"), int64(-1), int64(1), false)
+	dir := f.TempDir()
+	r, err := New(Config{Dir: dir}, Deps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	path := filepath.Join(dir, "pod", "0.log")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, file []byte, tail, limit int64, timestamps bool) {
-		dir := t.TempDir()
-		r, err := New(Config{Dir: dir}, Deps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, "pod", "0.log")
-		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
 // watcher tells followers that files change. All share one inotify instance, because the
-// kernel grants a user few of them (128) but many watches. That a writer closed a file is
-// the only sure sign that no more comes, and the reason to speak to the kernel directly.
+// kernel grants a user few of them (128) but many watches. That a writer closed a file
+// matters here, and is the reason to speak to the kernel directly.
 type watcher struct {
 	opened chan struct{} // closed when there is an instance
 
@@ -27,7 +26,6 @@ type watch struct {
 	watcher *watcher
 	id      int32
 	wake    chan<- struct{}
-	left    atomic.Bool
 }
 
 func newWatcher() *watcher {
@@ -97,9 +95,6 @@ func (a *watch) stop() {
 	})
 }
 
-// writerLeft reports whether the file was closed by the last who wrote to it.
-func (a *watch) writerLeft() bool { return a.left.Load() }
-
 // run passes events on until ctx is done.
 func (w *watcher) run(ctx context.Context) error {
 	select {
@@ -130,30 +125,39 @@ func (w *watcher) dispatch(events []byte) {
 		id := int32(binary.NativeEndian.Uint32(events))
 		mask := binary.NativeEndian.Uint32(events[4:])
 		events = events[min(len(events), eventSize+int(binary.NativeEndian.Uint32(events[12:]))):]
-		if mask&unix.IN_Q_OVERFLOW != 0 {
-			for id := range w.watches {
-				w.tell(id, 0)
-			}
+		if mask&unix.IN_Q_OVERFLOW == 0 {
+			wakeAll(w.watches[id])
 			continue
 		}
-		w.tell(id, mask)
+		for _, watches := range w.watches {
+			wakeAll(watches)
+		}
 	}
 }
 
-// tell wakes the watches of one file; the caller holds mu.
-func (w *watcher) tell(id int32, mask uint32) {
-	for a := range w.watches[id] {
-		switch {
-		case mask&unix.IN_CLOSE_WRITE != 0:
-			a.left.Store(true)
-		case mask&unix.IN_MODIFY != 0:
-			a.left.Store(false) // the runtime came back to it
-		}
+func wakeAll(watches map[*watch]bool) {
+	for a := range watches {
 		select {
 		case a.wake <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// abandoned reports whether it is certain that nobody can write to the file. The kernel
+// grants a lease for reading only then; where it grants none at all nothing is certain. It
+// is given back at once: who wants to write again waits no longer than that.
+func abandoned(f *os.File) bool {
+	free := false
+	_ = control(f, func(fd int) error {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+			return err
+		}
+		free = true
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+		return err
+	})
+	return free
 }
 
 // control lends out a file's descriptor.
