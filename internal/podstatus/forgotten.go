@@ -18,7 +18,8 @@ func unseen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Contain
 	if previous := pod.FindStatus(&in.Previous, c.Name); previous != nil {
 		recall(in, one, c, previous)
 	}
-	if kind == pod.Init && !pod.IsSidecar(c) && one.State.Waiting != nil && in.Observed.Begun(in.Pod) {
+	past := kind == pod.Init && !pod.IsSidecar(c) && in.Observed.Begun(in.Pod) && !in.restartingAll
+	if past && one.State.Waiting != nil {
 		one.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
 			Reason:  "Completed",
 			Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",

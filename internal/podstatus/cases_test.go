@@ -1,0 +1,233 @@
+package podstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/pod"
+)
+
+var (
+	always = v1.ContainerRestartPolicyAlways
+	never  = v1.ContainerRestartPolicyNever
+	now    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// newPod is a pod with an init container i, a sidecar s and a main container a, as far as
+// they are named.
+func newPod(policy v1.RestartPolicy, names string, change ...func(*v1.Pod)) *v1.Pod {
+	p := &v1.Pod{}
+	p.Spec.RestartPolicy = policy
+	for _, name := range names {
+		c := v1.Container{Name: string(name), Image: "image"}
+		switch name {
+		case 's':
+			c.RestartPolicy = &always
+			p.Spec.InitContainers = append(p.Spec.InitContainers, c)
+		case 'i':
+			p.Spec.InitContainers = append(p.Spec.InitContainers, c)
+		default:
+			p.Spec.Containers = append(p.Spec.Containers, c)
+		}
+	}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+func deleted(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+
+// restartAll has all containers restarted when a exits with 7.
+func restartAll(p *v1.Pod) {
+	c := &p.Spec.Containers[0]
+	c.RestartPolicy = &never
+	c.RestartPolicyRules = []v1.ContainerRestartRule{{
+		Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{7}},
+	}}
+}
+
+// observe reads a line such as "ready a:run b:7,1": the sandbox, and each container's
+// instances from the newest on; made is one that never started, gone one that is lost.
+func observe(line string) *pod.Observed {
+	o := &pod.Observed{}
+	words := strings.Fields(line)
+	if words[0] != "none" {
+		o.Sandboxes = []pod.Sandbox{{Ready: words[0] == "ready", IPs: []string{"10.0.0.1"}, CreatedAt: now}}
+	}
+	states := map[string]pod.ContainerState{"run": pod.Running, "made": pod.Created, "gone": pod.Unknown}
+	for _, word := range words[1:] {
+		name, all, _ := strings.Cut(word, ":")
+		instances := strings.Split(all, ",")
+		for i, state := range instances {
+			c := pod.Container{Name: name, RestartCount: len(instances) - 1 - i, CreatedAt: now.Add(-time.Duration(i)), State: pod.Exited}
+			c.ID = fmt.Sprintf("%s%d", name, c.RestartCount)
+			if known, ok := states[state]; ok {
+				c.State = known
+			} else {
+				fmt.Sscan(state, &c.ExitCode)
+			}
+			o.Containers = append(o.Containers, c)
+		}
+	}
+	return o
+}
+
+// show puts a status in a line: the phase, and of each container its state, how it ended
+// before, its restarts, and whether it is started and ready.
+func show(s v1.PodStatus) string {
+	state := func(s v1.ContainerState) string {
+		switch {
+		case s.Running != nil:
+			return "run"
+		case s.Waiting != nil:
+			return s.Waiting.Reason
+		case s.Terminated != nil:
+			return fmt.Sprintf("%s(%d)", s.Terminated.Reason, s.Terminated.ExitCode)
+		}
+		return ""
+	}
+	line := string(s.Phase)
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses) {
+		line += " " + c.Name + ":" + state(c.State)
+		if last := state(c.LastTerminationState); last != "" {
+			line += "<" + last
+		}
+		if c.RestartCount > 0 {
+			line += fmt.Sprintf("#%d", c.RestartCount)
+		}
+		if c.Ready {
+			line += "!"
+		}
+	}
+	return line
+}
+
+// Each case is a history: every line of seen is observed after the one before.
+func TestHistories(t *testing.T) {
+	crashLoop := map[string]pod.Waiting{"a": {Reason: "CrashLoopBackOff"}}
+	cases := []struct {
+		name    string
+		pod     *v1.Pod
+		seen    []string
+		waiting map[string]pod.Waiting
+		stopped bool
+		want    string
+	}{
+		{"a new pod", newPod("Always", "a"), []string{"none"}, nil, false, "Pending a:ContainerCreating"},
+		{"a new pod with init containers", newPod("Always", "ia"), []string{"none"}, nil, false, "Pending i:PodInitializing a:PodInitializing"},
+		{"created is not yet running", newPod("Always", "ia"), []string{"ready i:0 a:made"}, nil, false, "Pending i:Completed(0)! a:PodInitializing"},
+		{"a crash is not the end", newPod("Always", "a"), []string{"ready a:1"}, nil, false, "Running a:Error(1)"},
+		{"a crash loop waits", newPod("Always", "a"), []string{"ready a:1,2"}, crashLoop, false, "Running a:CrashLoopBackOff<Error(1)#1"},
+		{"but not in a pod that goes", newPod("Always", "a", deleted), []string{"ready a:1,2"}, crashLoop, false, "Running a:Error(1)<Error(2)#1"},
+		{"nor in one that has gone", newPod("Always", "a"), []string{"notready a:1,2"}, crashLoop, true, "Failed a:Error(1)<Error(2)#1"},
+		{"what is done does not wait", newPod("OnFailure", "ab"), []string{"ready a:0 b:run"}, crashLoop, false, "Running a:Completed(0) b:run!"},
+
+		{"a pod whose sidecar still runs has not ended", newPod("Never", "sa"), []string{"ready s:run a:0"}, nil, false, "Running s:run! a:Completed(0)"},
+		{"it ends with it, however that went", newPod("Never", "sa"), []string{"ready s:run a:0", "ready s:137 a:0"}, nil, false, "Succeeded s:Error(137) a:Completed(0)"},
+		{"a sidecar that restarts sets nothing back", newPod("Never", "sa"), []string{"ready s:1 a:run"}, nil, false, "Running s:Error(1) a:run!"},
+		{"an init container that failed for good", newPod("Never", "isa"), []string{"ready i:1"}, nil, false, "Failed i:Error(1) s:PodInitializing a:PodInitializing"},
+		{"one that will be tried again", newPod("OnFailure", "ia"), []string{"ready i:1"}, nil, false, "Pending i:Error(1) a:PodInitializing"},
+		{"init containers that nobody knows of any more", newPod("Always", "ia"), []string{"ready a:run"}, nil, false, "Running i:Completed(0)! a:run!"},
+
+		{"a container that vanished", newPod("Always", "a"), []string{"ready a:run", "ready"}, nil, false, "Running a:ContainerCreating<ContainerStatusUnknown(137)#1"},
+		{"is counted once", newPod("Always", "a"), []string{"ready a:run", "ready", "ready"}, nil, false, "Running a:ContainerCreating<ContainerStatusUnknown(137)#1"},
+		{"under Never it is the end", newPod("Never", "a"), []string{"ready a:run", "ready"}, nil, false, "Failed a:ContainerCreating<ContainerStatusUnknown(137)#1"},
+		{"one that vanished after its end has ended", newPod("OnFailure", "ab"), []string{"ready a:0 b:run", "ready b:run"}, nil, false, "Running a:Completed(0) b:run!"},
+		{"and waits like others to run again", newPod("Always", "a"), []string{"ready a:1", "ready"}, crashLoop, false, "Running a:CrashLoopBackOff<Error(1)#1"},
+		{"one that the runtime lost", newPod("Always", "a"), []string{"ready a:run", "ready a:gone"}, nil, false, "Running a:ContainerStatusUnknown(137)"},
+		{"its predecessor was removed", newPod("Always", "a"), []string{"ready a:1", "ready a:run,1", "ready a:run"}, nil, false, "Running a:run<Error(1)#1!"},
+
+		{"deleted before it ran", newPod("Always", "a"), []string{"none"}, nil, true, "Failed a:ContainerCreating"},
+		{"a static pod has no final say", newPod("Always", "a", func(p *v1.Pod) { p.Annotations = map[string]string{pod.AnnotationSource: "file"} }),
+			[]string{"notready a:0"}, nil, true, "Running a:Completed(0)"},
+		{"the end is final", newPod("Never", "a"), []string{"ready a:0", "ready a:run"}, nil, false, "Succeeded a:run!"},
+
+		{"an exit that restarts all", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run"}, nil, false, "Running i:Completed(0)! a:Error(7) b:run!"},
+		{"which are removed", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7"}, nil, false,
+			"Running i:RestartingAllContainers<RestartingAllContainers(137)#1 a:Error(7) b:RestartingAllContainers<RestartingAllContainers(137)#1"},
+		{"the cause last", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7", "ready"}, nil, false,
+			"Running i:PodInitializing<RestartingAllContainers(137)#1 a:RestartingAllContainers<RestartingAllContainers(137)#1 b:PodInitializing<RestartingAllContainers(137)#1"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var status v1.PodStatus
+			for _, line := range c.seen {
+				status = Compute(Input{Pod: c.pod, Observed: observe(line), Previous: status, Waiting: c.waiting, Runtime: "model", Now: now, Stopped: c.stopped})
+			}
+			if got := show(status); got != c.want {
+				t.Errorf("seen %s\n got %s\nwant %s", strings.Join(c.seen, ", then "), got, c.want)
+			}
+		})
+	}
+}
+
+func TestConditions(t *testing.T) {
+	was := func(types ...v1.PodConditionType) (all []v1.PodCondition) {
+		for _, t := range types {
+			all = append(all, v1.PodCondition{Type: t, Status: v1.ConditionTrue})
+		}
+		return all
+	}
+	gated := func(p *v1.Pod) { p.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}} }
+	cases := []struct {
+		name     string
+		pod      *v1.Pod
+		previous []v1.PodCondition
+		seen     string
+		which    v1.PodConditionType
+		want     string
+	}{
+		{"no sandbox yet", newPod("Always", "a"), nil, "none", v1.PodReadyToStartContainers, "False PodSandboxNotReady: no pod sandbox exists"},
+		{"a dead one", newPod("Always", "a"), nil, "notready", v1.PodReadyToStartContainers, "False PodSandboxNotReady: pod sandbox is not ready"},
+		{"a good one", newPod("Always", "a"), nil, "ready", v1.PodReadyToStartContainers, "True"},
+		{"init containers to come", newPod("Always", "ia"), nil, "ready", v1.PodInitialized, "False ContainersNotInitialized: containers with incomplete status: [i]"},
+		{"run anew", newPod("Always", "ia"), was(v1.PodInitialized), "ready", v1.PodInitialized, "True"},
+		{"behind its gate", newPod("Always", "a", gated), nil, "ready a:run", v1.PodReady,
+			`False ReadinessGatesNotReady: corresponding condition of pod readiness gate "example.com/gate" does not exist.`},
+		{"the gate is its own", newPod("Always", "a", gated), nil, "ready a:run", v1.ContainersReady, "True"},
+		{"a sidecar counts", newPod("Always", "sa"), nil, "ready s:1 a:run", v1.PodReady, "False ContainersNotReady: containers with unready status: [s]"},
+		{"a resize is over when nobody speaks of it", newPod("Always", "a"), was(v1.PodResizeInProgress), "ready a:run", v1.PodResizeInProgress, ""},
+		{"or waits for it", newPod("Always", "a"), was(v1.PodResizePending), "ready a:run", v1.PodResizePending, ""},
+		{"a disruption stays announced", newPod("Always", "a"), was(v1.DisruptionTarget), "ready a:run", v1.DisruptionTarget, "True"},
+		{"no restart of all is possible", newPod("Always", "a"), was(v1.AllContainersRestarting), "ready a:run", v1.AllContainersRestarting, ""},
+		{"none is under way", newPod("Always", "a", restartAll), nil, "ready a:run", v1.AllContainersRestarting, "False"},
+		{"one is", newPod("Always", "a", restartAll), nil, "ready a:7", v1.AllContainersRestarting, "True RestartAllContainersStarted: container exited with restart policy rule"},
+		{"one is over", newPod("Always", "a", restartAll), was(v1.AllContainersRestarting), "ready", v1.AllContainersRestarting, "False"},
+		{"the pod failed", newPod("Never", "a", restartAll), nil, "ready a:1", v1.AllContainersRestarting, "False PodFailed"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			// Both the API server and the agent itself may still show the earlier conditions.
+			c.pod.Status.Conditions = c.previous
+			s := Compute(Input{Pod: c.pod, Observed: observe(c.seen), Previous: v1.PodStatus{Conditions: c.previous}, Now: now})
+			got := ""
+			if found := find(s.Conditions, c.which); found != nil {
+				got = strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message)), ":")
+				got = strings.TrimSpace(got)
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestReasonGoesWithThePhase(t *testing.T) {
+	p := newPod("Never", "a")
+	waiting := v1.PodStatus{Phase: v1.PodPending, Reason: "Slow", Message: "very"}
+	if s := Compute(Input{Pod: p, Observed: observe("ready a:run"), Previous: waiting, Now: now}); s.Reason != "" || s.Message != "" {
+		t.Errorf("a running pod has the reason of a pending one: %s %s", s.Reason, s.Message)
+	}
+	evicted := v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "memory"}
+	if s := Compute(Input{Pod: p, Observed: observe("notready a:137"), Previous: evicted, Now: now}); s.Reason != "Evicted" || s.Message != "memory" {
+		t.Errorf("an evicted pod has lost its reason: %q %q", s.Reason, s.Message)
+	}
+}

@@ -1,0 +1,84 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+// killer is a runtime that only stops and removes.
+type killer struct {
+	Runtime
+	mu    sync.Mutex
+	calls []string
+	fail  string
+}
+
+func (k *killer) did(call string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calls = append(k.calls, call)
+	if call == k.fail {
+		return errors.New("refused")
+	}
+	return nil
+}
+
+func (k *killer) StopContainer(_ context.Context, _ *v1.Pod, c *pod.Container, how runtime.Stop) error {
+	if how.Grace == nil || *how.Grace != 0 {
+		return errors.New("with grace")
+	}
+	return k.did("stop " + c.ID)
+}
+
+func (k *killer) ResetContainer(_ context.Context, c *pod.Container) error {
+	return k.did("remove " + c.ID)
+}
+
+func TestReset(t *testing.T) {
+	containers := []pod.Container{{ID: "b", State: pod.Running}, {ID: "i", State: pod.Exited}, {ID: "m", State: pod.Created}, {ID: "a", State: pod.Exited}}
+	cases := []struct {
+		name, fail string
+		want       []string
+	}{
+		{"what runs is killed, then all are removed in order", "", []string{"stop b", "remove b", "remove i", "remove m", "remove a"}},
+		{"nothing is removed while something runs", "stop b", []string{"stop b"}},
+		{"nothing is removed out of order", "remove i", []string{"stop b", "remove b", "remove i"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			k := &killer{fail: c.fail}
+			s := &Steps{deps: Deps{Runtime: k}}
+			err := s.reset(context.Background(), &v1.Pod{}, containers)
+			if (err != nil) != (c.fail != "") || !slices.Equal(k.calls, c.want) {
+				t.Errorf("did %q (%v), want %q", k.calls, err, c.want)
+			}
+		})
+	}
+}
+
+func TestKillMessage(t *testing.T) {
+	c := pod.Container{Name: "a"}
+	for want, k := range map[string]plan.Kill{
+		"Container a failed liveness probe":                                   {Reason: plan.Liveness, Kind: pod.Main},
+		"Container a failed liveness probe, will be restarted":                {Reason: plan.Liveness, Kind: pod.Main, Restart: true},
+		"Container a definition changed, will be restarted":                   {Reason: plan.Changed, Kind: pod.Main, Restart: true},
+		"Init container a failed startup probe":                               {Reason: plan.Startup, Kind: pod.Init, Restart: true},
+		`Container is in "unknown" state, try killing it before restart`:      {Reason: plan.Lost, Kind: pod.Main},
+		`Init container is in "unknown" state, try killing it before restart`: {Reason: plan.Lost, Kind: pod.Init},
+		"": {Reason: plan.NoSandbox, Kind: pod.Main},
+	} {
+		k.Container = c
+		if got := killMessage(k); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
