@@ -187,7 +187,7 @@ func (a *Agent) makeSteps() (err error) {
 	}
 	keeper := podsync.KeeperDeps{
 		Known:   func(uid types.UID) bool { _, wanted := p.desired.Get(uid); return wanted || p.workers.Known(uid) },
-		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held },
+		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held || p.observer.Unread(uid) },
 		Folders: p.volumes,
 		Cgroups: cgroups,
 		Logs:    p.runtime,

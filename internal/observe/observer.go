@@ -80,8 +80,10 @@ type Observer struct {
 	messages map[string]func() string
 	// inspecting are the pods being read; true asks for another reading afterwards.
 	inspecting map[types.UID]bool
-	streaming  bool
-	settling   bool
+	// unread are the pods that were listed and not read yet.
+	unread    map[types.UID]bool
+	streaming bool
+	settling  bool
 }
 
 // New makes an observer; Run starts it.
@@ -120,6 +122,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 		gone:       map[string]time.Time{},
 		messages:   map[string]func() string{},
 		inspecting: map[types.UID]bool{},
+		unread:     map[types.UID]bool{},
 	}, nil
 }
 
@@ -149,6 +152,14 @@ func (o *Observer) Get(uid types.UID) (pod.Observed, bool) {
 	return r.view, true
 }
 
+// Unread reports whether the runtime holds something of the pod that it did not tell yet:
+// then there is more of it than Get knows, and whoever acts on it must Refresh first.
+func (o *Observer) Unread(uid types.UID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unread[uid]
+}
+
 // List is what was last seen of all pods, in no order.
 func (o *Observer) List() []pod.Observed {
 	o.mu.Lock()
@@ -165,5 +176,5 @@ func (o *Observer) List() []pod.Observed {
 func (o *Observer) Changes() <-chan types.UID { return o.changes.out }
 
 // Synced is closed when the first relist is done: only then does Get's false mean that
-// the runtime holds nothing.
+// the runtime holds nothing, unless the pod is Unread.
 func (o *Observer) Synced() <-chan struct{} { return o.synced }

@@ -85,6 +85,7 @@ func (o *Observer) relist(ctx context.Context, began time.Time) (started *sync.W
 	if err != nil {
 		return nil, fmt.Errorf("relist: %w", err)
 	}
+	o.noteUnread(all)
 	started = &sync.WaitGroup{}
 	for uid, l := range all {
 		if o.matches(l) {
@@ -100,6 +101,18 @@ func (o *Observer) relist(ctx context.Context, began time.Time) (started *sync.W
 	o.floor = began
 	o.mu.Unlock()
 	return started, nil
+}
+
+// noteUnread remembers the pods of which only the lists are known.
+func (o *Observer) noteUnread(all map[types.UID]*listed) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.unread)
+	for uid := range all {
+		if _, known := o.pods[uid]; !known {
+			o.unread[uid] = true
+		}
+	}
 }
 
 // list asks for the sandboxes and containers of one pod, or of all, grouped by pod.

@@ -21,6 +21,9 @@ func (o *Observer) store(s sighting) (doubtful bool) {
 	if !known {
 		r = newRecord(s.ref)
 	}
+	if s.complete {
+		delete(o.unread, s.ref.UID)
+	}
 	changed, doubtful := r.merge(s, now, o.gone)
 	o.keep(r, changed)
 	return doubtful

@@ -42,6 +42,8 @@ type Observer interface {
 	Get(types.UID) (pod.Observed, bool)
 	// Refresh reads the runtime now, and remembers what it found.
 	Refresh(context.Context, types.UID) (pod.Observed, error)
+	// Unread reports whether the runtime holds something of the pod that Get does not know.
+	Unread(types.UID) bool
 }
 
 // Sandboxes tells a new sandbox's address.
@@ -157,6 +159,7 @@ type Steps struct {
 	crashes *crashBackoff
 	retries *retries
 	waiting waitings
+	unsure  podSet // pods that could not be read since they were acted on
 }
 
 // New validates and starts nothing.

@@ -32,6 +32,7 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	s.crashes.forget(ref.UID)
 	s.retries.forget(ref.UID)
 	s.waiting.forget(ref.UID)
+	s.unsure.set(ref.UID, false)
 	s.deps.Status.Forget(ref.UID)
 	// What the runtime has forgotten need not be remembered either.
 	_, err = s.deps.Observer.Refresh(ctx, ref.UID)

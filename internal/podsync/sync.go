@@ -17,7 +17,10 @@ import (
 // left to do now. What the runtime will report later wakes the pod's worker.
 func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	p := w.Pod
-	observed := s.observed(p)
+	observed, err := s.look(ctx, p)
+	if err != nil {
+		return pod.Outcome{}, err
+	}
 	status := s.publish(w, observed, running)
 	if podstatus.Ended(&status) {
 		return pod.Outcome{Ended: true}, nil
@@ -62,7 +65,7 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 		if err != nil {
 			failures = append(failures, err)
 		}
-		fresh, refreshErr := s.deps.Observer.Refresh(ctx, w.Pod.UID)
+		fresh, refreshErr := s.lookAnew(ctx, w.Pod.UID)
 		if refreshErr != nil {
 			failures = append(failures, refreshErr)
 			break
@@ -108,14 +111,6 @@ func soonest(a, b time.Duration) time.Duration {
 		return a
 	}
 	return min(a, b)
-}
-
-func (s *Steps) observed(p *v1.Pod) pod.Observed {
-	o, ok := s.deps.Observer.Get(p.UID)
-	if !ok {
-		o.Ref = pod.RefOf(p)
-	}
-	return o
 }
 
 // mirror shows a static pod to the API server.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,6 +33,8 @@ import (
 // agent is one life of the agent. All that it remembers goes with it.
 type agent struct {
 	client   *cri.Client
+	wishes   *wishes
+	dead     atomic.Bool
 	observer *observe.Observer
 	workers  *worker.Pool
 	status   *status.Publisher
@@ -48,7 +51,7 @@ func newAgent(w *world) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{client: client}
+	a := &agent{client: client, wishes: w.wishes}
 	objects := kubeapi.NewLocal()
 	now := clock.RealClock{} // synctest's
 	log := slog.New(slog.NewTextHandler(w.log(), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -69,7 +72,7 @@ func newAgent(w *world) (*agent, error) {
 	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return nil, err
 	}
-	publisher, err := status.New(status.Config{}, status.Deps{Client: w.wishes, Mirror: wanted.MirrorOf, Clock: now, Jitter: func() float64 { return 0 }, Log: log})
+	publisher, err := status.New(status.Config{}, status.Deps{Client: a, Mirror: wanted.MirrorOf, Clock: now, Jitter: func() float64 { return 0 }, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +94,7 @@ func newAgent(w *world) (*agent, error) {
 	}
 	keeper, err1 := podsync.NewKeeper(podsync.KeeperDeps{
 		Known:   func(uid types.UID) bool { _, is := wanted.Get(uid); return is || pool.Known(uid) },
-		Held:    func(uid types.UID) bool { _, is := observer.Get(uid); return is },
+		Held:    func(uid types.UID) bool { _, is := observer.Get(uid); return is || observer.Unread(uid) },
 		Folders: volumes, Cgroups: w.cgroups, Logs: rt, Log: log,
 	})
 	snapshots := make(chan pod.Snapshot)
@@ -121,8 +124,24 @@ func newAgent(w *world) (*agent, error) {
 	return a, nil
 }
 
-// die ends an agent as a crash would: nothing it tries from here on reaches the runtime.
+// PatchStatus and DeletePod reach the API server as long as the agent lives.
+func (a *agent) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (string, error) {
+	if a.dead.Load() {
+		return "", errors.New("dead")
+	}
+	return a.wishes.PatchStatus(ctx, namespace, name, patch)
+}
+
+func (a *agent) DeletePod(ctx context.Context, namespace, name string, uid types.UID) error {
+	if a.dead.Load() {
+		return errors.New("dead")
+	}
+	return a.wishes.DeletePod(ctx, namespace, name, uid)
+}
+
+// die ends an agent as a crash would: nothing it tries from here on reaches anybody.
 func (a *agent) die() {
+	a.dead.Store(true)
 	_ = a.client.Close()
 	a.cancel()
 }

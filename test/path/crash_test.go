@@ -54,58 +54,83 @@ func (w *world) dieAt(n int, acted bool, within time.Duration) (died bool) {
 	w.mu.Unlock()
 	if died {
 		w.start()
-		w.pass(30 * time.Second)
 	}
 	return died
 }
 
-const plainPod = `
+const initPod = `
 metadata: {name: web}
 spec:
   initContainers:
   - {name: init, image: app:1}
+  - {name: sidecar, image: app:1, restartPolicy: Always}
   containers:
   - {name: main, image: app:1}
 `
 
-// A pod starts once, wherever in its start the agent dies.
-func TestCrashWhileStarting(t *testing.T) {
-	want := []string{
-		"sandbox web attempt=0 ready",
-		"  init exited 0 attempt=0",
-		"  main running attempt=0",
-	}
-	eachCrash(t, func(w *world, die func() bool) bool {
-		w.exits["init"] = 0
-		if err := w.wishes.apply([]byte(plainPod)); err != nil {
-			w.t.Fatal(err)
-		}
-		died := die()
-		w.expect(w.showRuntime(), want)
-		w.expect(w.showStatus("web"), []string{
-			"web Running ready",
-			"  init terminated 0 Completed, 0 restarts",
-			"  main running, 0 restarts",
-		})
-		return died
-	})
+// crashes are turns in a pod's life. Wherever in them the agent dies, once or twice, they
+// end as if it had lived.
+var crashes = map[string]struct {
+	before, turn func(w *world) error
+	runtime      []string
+	status       []string
+}{
+	"start": {
+		turn:    func(w *world) error { return w.wishes.apply([]byte(initPod)) },
+		runtime: []string{"sandbox web attempt=0 ready", "  init exited 0 attempt=0", "  main running attempt=0", "  sidecar running attempt=0"},
+		status:  []string{"web Running ready", "  init terminated 0 Completed, 0 restarts", "  sidecar running, 0 restarts", "  main running, 0 restarts"},
+	},
+	"end": {
+		before: func(w *world) error { return w.wishes.apply([]byte(initPod)) },
+		turn:   func(w *world) error { return w.wishes.delete("web", 30) },
+	},
+	"end of a static pod": {
+		before: func(w *world) error { return w.wishes.setStatic([]byte(initPod)) },
+		turn:   func(w *world) error { return w.wishes.setStatic() },
+	},
+	"restart of a container": {
+		before:  func(w *world) error { return w.wishes.apply([]byte(initPod)) },
+		turn:    func(w *world) error { w.runtime.Exit(w.container("main").Id, 1); return nil },
+		runtime: []string{"sandbox web attempt=0 ready", "  init exited 0 attempt=0", "  main exited 1 attempt=0", "  main running attempt=1", "  sidecar running attempt=0"},
+		status:  []string{"web Running ready", "  init terminated 0 Completed, 0 restarts", "  sidecar running, 0 restarts", "  main running, 1 restarts"},
+	},
+	"new sandbox": {
+		before: func(w *world) error { return w.wishes.apply([]byte(initPod)) },
+		turn:   func(w *world) error { w.runtime.LoseSandbox(w.runtime.Sandboxes()[0].Id); return nil },
+		runtime: []string{
+			"sandbox web attempt=0 not ready", "  main exited 137 attempt=0", "  sidecar exited 137 attempt=0",
+			"sandbox web attempt=1 ready", "  init exited 0 attempt=1", "  main running attempt=1", "  sidecar running attempt=1",
+		},
+		status: []string{"web Running ready", "  init terminated 0 Completed, 1 restarts", "  sidecar running, 1 restarts", "  main running, 1 restarts"},
+	},
 }
 
-// A pod ends, and leaves nothing, wherever in its end the agent dies.
-func TestCrashWhileEnding(t *testing.T) {
-	eachCrash(t, func(w *world, die func() bool) bool {
-		w.exits["init"] = 0
-		if err := w.wishes.apply([]byte(plainPod)); err != nil {
-			w.t.Fatal(err)
-		}
-		w.pass(time.Minute)
-		if err := w.wishes.delete("web", 30); err != nil {
-			w.t.Fatal(err)
-		}
-		died := die()
-		w.expectNothingLeft()
-		return died
-	})
+func TestCrashes(t *testing.T) {
+	for name, c := range crashes {
+		t.Run(name, func(t *testing.T) {
+			eachCrash(t, func(w *world, die func() bool) bool {
+				w.exits["init"] = 0
+				if c.before != nil {
+					if err := c.before(w); err != nil {
+						w.t.Fatal(err)
+					}
+					w.pass(90 * time.Second)
+				}
+				if err := c.turn(w); err != nil {
+					w.t.Fatal(err)
+				}
+				died := die()
+				w.pass(time.Minute)
+				if c.runtime == nil {
+					w.expect(w.showLeft(), nil)
+					return died
+				}
+				w.expect(w.showRuntime(), c.runtime)
+				w.expect(w.showStatus("web"), c.status)
+				return died
+			})
+		})
+	}
 }
 
 // eachCrash repeats a test with the agent dying at the first call, at the second and so on,
@@ -116,13 +141,18 @@ func eachCrash(t *testing.T, test func(w *world, die func() bool) (died bool)) {
 			died := false
 			t.Run(fmt.Sprintf("at call %d acted on %v", n, acted), func(t *testing.T) {
 				inWorld(t, func(w *world) {
-					died = test(w, func() bool { return w.dieAt(n, acted, 30*time.Second) })
+					died = test(w, func() bool {
+						died := w.dieAt(n, acted, 30*time.Second)
+						// Once more, early in the next life, where there may be less to do.
+						_ = died && n%2 == 0 && w.dieAt(n/2, !acted, 30*time.Second)
+						return died
+					})
 				})
 			})
 			if died {
 				continue
 			}
-			if n <= 5 && !t.Failed() {
+			if n <= 3 && !t.Failed() {
 				t.Fatalf("only %d calls were made", n-1)
 			}
 			break

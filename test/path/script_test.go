@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 }
 
 func runScript(w *world, file string, archive *txtar.Archive) {
-	s := &script{world: w, files: map[string][]byte{}}
+	s := &script{world: w, files: map[string][]byte{}, ids: map[string]string{}}
 	for _, f := range archive.Files {
 		s.files[f.Name] = f.Data
 	}
@@ -83,6 +83,7 @@ func runScript(w *world, file string, archive *txtar.Archive) {
 type script struct {
 	*world
 	files map[string][]byte
+	ids   map[string]string // of the containers that were there when a fault was made for them
 }
 
 // commands are what a script can say.
@@ -250,7 +251,10 @@ func (s *script) fault(args []string) ([]string, error) {
 		rest = rest[:len(rest)-1]
 	}
 	if name, limited := strings.CutPrefix(rest[0], "for="); limited {
-		fault.Match = func(request any) bool { return about(request, name) }
+		if c := s.container(name); c != nil { // the runtime is not to be asked from within its own calls
+			s.ids[name] = c.Id
+		}
+		fault.Match = func(request any) bool { return s.about(request, name) }
 		rest = rest[1:]
 	}
 	what := strings.Join(rest, " ")
@@ -272,7 +276,7 @@ func (s *script) fault(args []string) ([]string, error) {
 }
 
 // about reports whether a request names the pod, container or image.
-func about(request any, name string) bool {
+func (s *script) about(request any, name string) bool {
 	switch r := request.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
 		return r.Config.Metadata.Name == name
@@ -280,6 +284,8 @@ func about(request any, name string) bool {
 		return r.Config.Metadata.Name == name
 	case *runtimeapi.PullImageRequest:
 		return r.Image.Image == name
+	case *runtimeapi.ContainerStatusRequest:
+		return r.ContainerId == s.ids[name]
 	}
 	return false
 }

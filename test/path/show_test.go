@@ -194,12 +194,6 @@ func (w *world) expect(got, want []string) {
 	}
 }
 
-// expectNothingLeft: no trace of any pod, in the API server, the runtime or on the disk.
-func (w *world) expectNothingLeft() {
-	w.t.Helper()
-	w.expect(w.showLeft(), nil)
-}
-
 // showLeft lists the traces that pods have left.
 func (w *world) showLeft() []string {
 	lines := append(w.showStatus(), w.showRuntime()...)
