@@ -37,6 +37,12 @@ func (b *Box) PodCIDR() string { return b.bed.site.podCIDR(b.host) }
 
 func (b *Box) Path(path string) string { return filepath.Join(b.dir, "fs", path) }
 
+// Inside leads to a path as the node itself sees it, also where it is not kept in a
+// directory of this machine: sockets below /run.
+func (b *Box) Inside(path string) string {
+	return filepath.Join(fmt.Sprintf("/proc/%d/root", b.init.cmd.Process.Pid), path)
+}
+
 // start brings the box up as far as its network; nothing runs in it yet.
 func (b *Box) start(ctx context.Context) error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {

@@ -63,7 +63,8 @@ func TestKubectlExecInput(t *testing.T) {
 	}
 }
 
-// TestKubectlExecTerminal gives kubectl a terminal of its own, made by script(1).
+// TestKubectlExecTerminal gives kubectl a terminal of its own, made by script(1). Its size
+// comes after the command has started.
 func TestKubectlExecTerminal(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("script")
@@ -75,7 +76,7 @@ func TestKubectlExecTerminal(t *testing.T) {
 	startPod(t, space, sleeper("target", node.Name()))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
 	defer cancel()
-	inner, _ := kubectlCommand(ctx, t, "-n", space, "exec", "-it", "target", "--", "sh", "-c", `test -t 0 && stty size; read x; echo "got $x"; exit 3`)
+	inner, _ := kubectlCommand(ctx, t, "-n", space, "exec", "-it", "target", "--", "sh", "-c", `test -t 0 && until stty size 2>/dev/null; do sleep 0.05; done; read x; echo "got $x"; exit 3`)
 	cmd := exec.CommandContext(ctx, program, "-qec", "stty rows 33 cols 77; "+strings.Join(quote(inner.Args), " "), "/dev/null")
 	cmd.Env = inner.Env
 	in, err := cmd.StdinPipe()

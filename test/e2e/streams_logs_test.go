@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -92,7 +92,7 @@ func TestKubectlLogsAcrossRotation(t *testing.T) {
 	create(t, space, func() *corev1.Pod {
 		// It counts once it finds the file that says that it is being listened to.
 		pod := scripted("counter", node.Name(), fmt.Sprintf(
-			"echo ready; until [ -e /go ]; do sleep 0.05; done; i=0; while [ $i -lt %d ]; do echo line $i; i=$((i+1)); done", lines))
+			"echo ready; until [ -e /go ]; do sleep 0.05; done; i=0; while [ $i -lt %d ]; do echo line $i; i=$((i+1)); [ $((i%%100)) -gt 0 ] || sleep 0.01; done", lines))
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		return pod
 	}())
@@ -104,39 +104,48 @@ func TestKubectlLogsAcrossRotation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*usual)
 	defer cancel()
 	cmd, said := kubectlCommand(ctx, t, "-n", space, "logs", "-f", "counter")
-	var out bytes.Buffer
-	cmd.Stdout = &out
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	got := bufio.NewScanner(out)
+	if !got.Scan() || got.Text() != "ready" {
+		t.Fatalf("the log begins with %q: %v %s", got.Text(), got.Err(), said)
+	}
 	kubectl(t, "-n", space, "exec", "counter", "--", "touch", "/go")
 	rotations := 0
-	for awaiting := true; awaiting && rotations < 10; rotations++ {
+	var over error
+	for ; rotations < 60; rotations++ {
 		if err := os.Rename(path, fmt.Sprintf("%s.20261115-0000%02d", path, rotations)); err != nil {
 			t.Fatal(err)
 		}
-		if err := runtime.ReopenContainerLog(t.Context(), id); err != nil {
-			awaiting = false // it has ended
+		if over = runtime.ReopenContainerLog(t.Context(), id); over != nil {
+			break // it has ended
 		}
+	}
+	if rotations < 5 {
+		t.Fatalf("rotated only %d times before the end: %v", rotations, over)
+	}
+	for i := range lines {
+		if want := fmt.Sprint("line ", i); !got.Scan() || got.Text() != want {
+			t.Fatalf("after %d rotations line %d is %q, want %q: %v", rotations, i, got.Text(), want, got.Err())
+		}
+	}
+	if got.Scan() {
+		t.Errorf("after the last line %q", got.Text())
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, said)
-	}
-	got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if len(got) != lines+1 {
-		t.Errorf("%d lines after %d rotations, want %d", len(got), rotations, lines+1)
-	}
-	for i, line := range got[1:] {
-		if want := fmt.Sprint("line ", i); line != want {
-			t.Fatalf("after %d rotations line %d is %q, want %q", rotations, i, line, want)
-		}
 	}
 }
 
 // runtimeOf reaches a node's container runtime as its kubelet does.
 func runtimeOf(t *testing.T, node *bed.Box) *cri.Client {
 	t.Helper()
-	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Path("/run/containerd/containerd.sock"), RequestTimeout: usual})
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Inside("/run/containerd/containerd.sock"), RequestTimeout: usual})
 	if err != nil {
 		t.Fatal(err)
 	}
