@@ -33,6 +33,7 @@ type Pool struct {
 	running sync.WaitGroup
 	left    chan struct{} // closed and renewed when a worker is gone
 	drained bool          // no pod is to follow another
+	ended   bool          // no worker is to begin
 }
 
 // New validates and starts nothing.
@@ -53,13 +54,16 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
 	p.running.Wait()
 	return nil
 }
 
 // start runs a worker in a goroutine of its own. Called under the lock.
 func (p *Pool) start(w *worker) {
-	if p.ctx == nil || p.ctx.Err() != nil {
+	if p.ctx == nil || p.ended {
 		return
 	}
 	ctx := p.ctx
