@@ -43,14 +43,14 @@ func newKubeletCommand() *cobra.Command {
 			if err := cfg.CheckHost(config.ReadHost()); err != nil {
 				return err
 			}
-			log, err := newLogger(cfg, cmd.ErrOrStderr())
+			log, setVerbosity, err := newLogger(cfg, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			for _, notice := range cfg.Notices {
 				log.Warn(notice)
 			}
-			return agent.Run(cmd.Context(), cfg, agent.Options{Log: log})
+			return agent.Run(cmd.Context(), cfg, agent.Options{Log: log, SetVerbosity: setVerbosity})
 		},
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printFlags(cmd.OutOrStdout(), kubeletHelp, cmd.UseLine()) })

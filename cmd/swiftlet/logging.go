@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 
 	"k8s.io/klog/v2"
 
@@ -12,12 +13,14 @@ import (
 )
 
 // newLogger makes the process's logger as the configuration wants it, and makes the
-// Kubernetes libraries, which log with klog, use it too.
-func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, error) {
+// Kubernetes libraries, which log with klog, use it too. The function it returns changes
+// how verbose both are.
+func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, func(level string) error, error) {
 	logging := cfg.Kubelet.Logging
 	// klog's V(n) becomes the slog level -n, so one number rules both; slog's own Debug
 	// is V(4).
-	options := &slog.HandlerOptions{Level: slog.Level(-int(logging.Verbosity))}
+	var level slog.LevelVar
+	options := &slog.HandlerOptions{Level: &level}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if logging.Format == "json" {
 		handler = slog.NewJSONHandler(w, options)
@@ -26,12 +29,23 @@ func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, error) {
 
 	var flags flag.FlagSet
 	klog.InitFlags(&flags)
-	if err := flags.Set("v", fmt.Sprint(uint32(logging.Verbosity))); err != nil {
-		return nil, fmt.Errorf("set klog's verbosity: %w", err)
+	set := func(verbosity string) error {
+		n, err := strconv.ParseInt(verbosity, 10, 32)
+		if err == nil {
+			err = flags.Set("v", verbosity)
+		}
+		if err != nil {
+			return fmt.Errorf("failed set klog.logging.verbosity %s: %w", verbosity, err)
+		}
+		level.Set(slog.Level(-n))
+		return nil
+	}
+	if err := set(strconv.Itoa(int(logging.Verbosity))); err != nil {
+		return nil, nil, err
 	}
 	if err := flags.Set("vmodule", config.VModule(logging.VModule)); err != nil {
-		return nil, fmt.Errorf("set klog's vmodule: %w", err)
+		return nil, nil, fmt.Errorf("set klog's vmodule: %w", err)
 	}
 	klog.SetSlogLogger(log)
-	return log, nil
+	return log, set, nil
 }

@@ -18,6 +18,8 @@ import (
 // Options is what the caller adds to the configuration.
 type Options struct {
 	Log *slog.Logger
+	// SetVerbosity changes how much Log lets through; may be nil.
+	SetVerbosity func(level string) error
 	// Drain, when closed, has every pod stopped with its grace period and removed; then Run
 	// returns. The end of Run's context leaves pods running.
 	Drain <-chan struct{}

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"swiftlet/internal/logs"
 	"swiftlet/internal/server"
 )
 
@@ -19,10 +18,6 @@ type edge struct{ parts []part }
 func (a *Agent) makeEdge(context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reader, err := logs.New(logs.Config{Dir: a.cfg.Kubelet.PodLogsDir}, logs.Deps{Clock: a.clock, Log: a.log})
-	if err != nil {
-		return err
-	}
 	deps := server.Deps{
 		Log:        a.log,
 		Clock:      a.clock,
@@ -30,8 +25,10 @@ func (a *Agent) makeEdge(context.Context) error {
 		Metrics:    registry,
 		Checks:     []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return a.pods.loop.Healthy() }}},
 		Containers: a.newContainers(),
-		Logs:       reader,
+		Logs:       a.pods.logs,
 		Runtime:    a.cri,
+
+		SetVerbosity: a.opts.SetVerbosity,
 	}
 	if c := a.api.clients; c != nil {
 		deps.TokenReviews = c.Kube.AuthenticationV1().TokenReviews()
@@ -47,7 +44,7 @@ func (a *Agent) makeEdge(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.edge.parts = append(a.edge.parts, part{"log reader", reader.Run}, part{"server", s.Run})
+	a.edge.parts = append(a.edge.parts, part{"server", s.Run})
 	return nil
 }
 

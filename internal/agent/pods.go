@@ -28,6 +28,7 @@ type pods struct {
 	snapshots chan pod.Snapshot
 	desired   *desired.Pods
 	mirrors   *desired.Mirrors // nil without an API server
+	logs      *logs.Reader
 	runtime   *runtime.Runtime
 	observer  *observe.Observer
 	images    *image.Puller
@@ -55,7 +56,7 @@ func (a *Agent) makePods(context.Context) error {
 		}
 	}
 	p.parts = append(p.parts,
-		part{"observe", p.observer.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
+		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
 		part{"housekeeping", p.keeper.Run}, part{"registration", a.awaitRegistration})
 	if a.opts.Show != nil {
@@ -66,6 +67,9 @@ func (a *Agent) makePods(context.Context) error {
 
 func (a *Agent) makeRuntime() (err error) {
 	kc := &a.cfg.Kubelet
+	if a.pods.logs, err = logs.New(logs.Config{Dir: kc.PodLogsDir}, logs.Deps{Clock: a.clock, Log: a.log}); err != nil {
+		return err
+	}
 	a.pods.runtime, err = runtime.New(runtime.Config{
 		RootDir:          a.cfg.Flags.RootDir,
 		PodLogsDir:       kc.PodLogsDir,
@@ -85,7 +89,7 @@ func (a *Agent) makeRuntime() (err error) {
 		Log:     a.log,
 		Clock:   a.clock,
 		Random:  rand.Uint32,
-		LogTail: logs.Tail,
+		LogTail: a.pods.logs.Tail,
 	})
 	return err
 }

@@ -84,11 +84,9 @@ func TestTail(t *testing.T) {
 		"unfinished stamp":   {entries("F", "a") + "2026-11-15T01", 80, 2048, "a\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "0.log")
-			if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Tail(path, c.lines, c.size)
+			b := newBench(t)
+			b.write(c.file)
+			got, err := b.Tail(b.path, c.lines, c.size)
 			if err != nil || string(got) != c.want {
 				t.Errorf("got %.80q %v, want %.80q", got, err, c.want)
 			}
@@ -97,14 +95,15 @@ func TestTail(t *testing.T) {
 }
 
 func TestTailRefusesWhatIsNoFile(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "fifo")
+	b := newBench(t)
+	fifo := filepath.Join(filepath.Dir(b.path), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Tail(fifo, 80, 2048); err == nil {
+	if _, err := b.Tail(fifo, 80, 2048); err == nil {
 		t.Error("a fifo was read")
 	}
-	if _, err := Tail(filepath.Join(t.TempDir(), "none"), 80, 2048); !errors.Is(err, os.ErrNotExist) {
+	if _, err := b.Tail(b.path, 80, 2048); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v, want not exist", err)
 	}
 }

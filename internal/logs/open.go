@@ -34,18 +34,13 @@ func (r *Reader) openDir(path string) (dir *os.Root, name string, err error) {
 	return dir, filepath.Base(below), err
 }
 
-// openIn opens a log file for reading. What is there is not trusted to be a file: opening
+// openIn opens a log file for reading, and tells its size. What is there is not trusted to be a file: opening
 // must not block, nor reading it.
 func openIn(dir *os.Root, name string) (*os.File, int64, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}
-	return regular(f)
-}
-
-// regular passes a regular file through with its size, and closes anything else.
-func regular(f *os.File) (*os.File, int64, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file", f.Name())

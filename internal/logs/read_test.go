@@ -130,6 +130,8 @@ func TestReadRefusesLinksOut(t *testing.T) {
 			}
 		} else if err == nil || got.Len() > 0 {
 			t.Errorf("%s: was followed: %q", name, got.String())
+		} else if tail, err := b.Tail(filepath.Join(folder, name), 80, 2048); err == nil {
+			t.Errorf("%s: its end was read: %q", name, tail)
 		}
 	}
 	for _, path := range []string{secret, b.dir + "/../" + filepath.Base(secret), b.dir, filepath.Join(b.dir, "ns_pod_uid"), ""} {

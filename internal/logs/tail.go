@@ -4,16 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
 )
 
 // Tail returns the end of what a container wrote to both its streams: at most the last
 // lines entries of its log file, and of those at most the last size bytes. Entries that
 // cannot be parsed are left out: the end of a log that is half unreadable is worth more
 // than an error.
-func Tail(path string, lines, size int) ([]byte, error) {
-	f, length, err := open(path)
+func (r *Reader) Tail(path string, lines, size int) ([]byte, error) {
+	dir, name, err := r.openDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the end of log: %w", err)
+	}
+	defer dir.Close()
+	f, length, err := openIn(dir, name)
 	if err != nil {
 		return nil, fmt.Errorf("read the end of log: %w", err)
 	}
@@ -49,14 +52,4 @@ func lastBytes(r io.Reader, size int) ([]byte, error) {
 			tail = append(tail[:0], tail[extra:]...)
 		}
 	}
-}
-
-// open opens a log file for reading. The path may lead through symlinks that others made,
-// so what is there is not trusted to be a file: opening must not block, nor reading it.
-func open(path string) (*os.File, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	return regular(f)
 }

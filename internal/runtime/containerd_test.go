@@ -59,6 +59,7 @@ spec:
 type node struct {
 	*runtime.Runtime
 	cri    *cri.Client
+	logs   *logs.Reader
 	cfg    runtime.Config
 	events eventLog
 }
@@ -93,7 +94,10 @@ func newNode(t *testing.T, real *realcri.Runtime) *node {
 		t.Fatal(err)
 	}
 	n.cri = client
-	n.Runtime, err = runtime.New(n.cfg, runtime.Deps{CRI: client, DNS: names, Events: &n.events, Log: log, Clock: clock.RealClock{}, Random: rand.Uint32, LogTail: logs.Tail})
+	if n.logs, err = logs.New(logs.Config{Dir: n.cfg.PodLogsDir}, logs.Deps{Clock: clock.RealClock{}, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	n.Runtime, err = runtime.New(n.cfg, runtime.Deps{CRI: client, DNS: names, Events: &n.events, Log: log, Clock: clock.RealClock{}, Random: rand.Uint32, LogTail: n.logs.Tail})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +131,7 @@ func TestOnContainerd(t *testing.T) {
 	}
 
 	main := n.container(t, p, "main")
-	said, err := logs.Tail(main.LogPath, 80, 2048)
+	said, err := n.logs.Tail(main.LogPath, 80, 2048)
 	want := ips[0] + "\talpha\nnameserver 10.96.0.10\n1000\n0 2000 4000\nalpha\nSeccomp:\t2\nhello web\n"
 	if err != nil || string(said) != want {
 		t.Errorf("said %q %v\nwant %q", said, err, want)

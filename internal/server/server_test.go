@@ -13,20 +13,21 @@ import (
 
 func TestWhoMayReachWhat(t *testing.T) {
 	n := start(t, true, nil)
-	paths := []string{"GET /pods", "GET /runningpods/", "GET /configz", "GET /healthz", "GET /healthz/ping", "GET /metrics", "GET /nothing", "POST /pods", "HEAD /pods", "GET /exec/ns/pod/c"}
+	paths := []string{"GET /pods", "GET /runningpods/", "GET /configz", "GET /healthz", "GET /healthz/ping", "GET /metrics", "GET /nothing", "POST /pods", "HEAD /pods", "GET /exec/ns/pod/c",
+		"GET /containerLogs/ns/web/main", "POST /run/ns/web/main", "GET /logs/none", "GET /debug/pprof/cmdline", "GET /pods/../exec/ns/web/main"}
 	matrix := map[string][]int{ // one code for each path
-		"nobody":                   {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 200, 400},
-		"probe cert":               {403, 403, 403, 200, 200, 403, 403, 403, 403, 403},
-		"unknown cert":             {403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
-		"expired cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"serving cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"foreign cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"pods token":               {200, 200, 403, 403, 403, 403, 403, 405, 200, 403},
-		"metrics token":            {403, 403, 403, 403, 403, 200, 403, 403, 403, 403},
-		"proxy token":              {200, 200, 200, 200, 200, 403, 404, 405, 200, 400},
-		"bad token":                {401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"foreign cert, pods token": {200, 200, 403, 403, 403, 403, 403, 405, 200, 403},
+		"nobody":                   {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
+		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 200, 400, 200, 200, 404, 200, 400},
+		"probe cert":               {403, 403, 403, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
+		"unknown cert":             {403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
+		"expired cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
+		"serving cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
+		"foreign cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
+		"pods token":               {200, 200, 403, 403, 403, 403, 403, 405, 200, 403, 403, 403, 403, 403, 403},
+		"metrics token":            {403, 403, 403, 403, 403, 200, 403, 403, 403, 403, 403, 403, 403, 403, 403},
+		"proxy token":              {200, 200, 200, 200, 200, 403, 404, 405, 200, 400, 200, 200, 403, 200, 400},
+		"bad token":                {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
+		"foreign cert, pods token": {200, 200, 403, 403, 403, 403, 403, 405, 200, 403, 403, 403, 403, 403, 403},
 	}
 	for name, who := range n.credentials() {
 		for i, request := range paths {

@@ -77,7 +77,7 @@ func TestKubectlDebug(t *testing.T) {
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))
 	kubectl(t, "-n", space, "debug", "target", "--image="+images.Busybox, "--image-pull-policy=IfNotPresent",
-		"-c", "debugger", "--profile=general", "--", "sh", "-c", "echo looking; "+untilTold)
+		"-c", "debugger", "--profile=general", "--", "sh", "-c", "echo looking >&2; "+untilTold)
 	awaitPod(t, space, "target", usual, func(p *corev1.Pod) string {
 		for _, s := range p.Status.EphemeralContainerStatuses {
 			if s.State.Running != nil {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -47,19 +48,32 @@ func TestKubectlExecInput(t *testing.T) {
 	node := steadyNode(t)
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))
+	for name, env := range protocols {
+		t.Run(name, func(t *testing.T) { execInput(t, space, env) })
+	}
+}
+
+func execInput(t *testing.T, space string, env []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
 	defer cancel()
-	text := strings.Repeat("all work and no play\n", 50000)
-	cmd, said := kubectlCommand(ctx, t, "-n", space, "exec", "-i", "target", "--", "wc", "-c")
-	cmd.Stdin = strings.NewReader(text)
-	// wc ends when its input does: the end must arrive, without the output being cut off.
-	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != fmt.Sprint(len(text)) {
-		t.Errorf("wc counted %q of %d bytes: %v %s", out, len(text), err, said)
+	run := func(input string, command ...string) (string, error) {
+		cmd, said := kubectlCommand(ctx, t, append([]string{"-n", space, "exec", "-i", "target", "--"}, command...)...)
+		cmd.Env = append(cmd.Env, env...)
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.Output()
+		return string(out) + said.String(), err
 	}
-	cmd, said = kubectlCommand(ctx, t, "-n", space, "exec", "-i", "target", "--", "sh", "-c", "test -t 0 && echo yes || echo no")
-	cmd.Stdin = strings.NewReader("")
-	if out, err := cmd.Output(); err != nil || string(out) != "no\n" {
-		t.Errorf("terminal without being asked for: %q %v %s", out, err, said)
+	text := strings.Repeat("all work and no play\n", 50000)
+	// wc ends when its input does: the end must arrive, without the output being cut off.
+	if out, err := run(text, "wc", "-c"); err != nil || strings.TrimSpace(out) != fmt.Sprint(len(text)) {
+		t.Errorf("wc counted %q of %d bytes: %v", out, len(text), err)
+	}
+	if out, err := run("", "sh", "-c", "test -t 0 && echo yes || echo no"); err != nil || out != "no\n" {
+		t.Errorf("terminal without being asked for: %q %v", out, err)
+	}
+	var exit *exec.ExitError
+	if out, err := run("", "sh", "-c", "exit 42"); !errors.As(err, &exit) || exit.ExitCode() != 42 {
+		t.Errorf("exit code: %q %v, want 42", out, err)
 	}
 }
 

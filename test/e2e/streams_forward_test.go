@@ -15,10 +15,11 @@ import (
 )
 
 // forwarding runs kubectl port-forward until the test ends and returns its local address.
-func forwarding(t *testing.T, space, pod string, port int) string {
+func forwarding(t *testing.T, env []string, space, pod string, port int) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd, said := kubectlCommand(ctx, t, "-n", space, "port-forward", pod, fmt.Sprintf(":%d", port))
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,13 @@ func TestKubectlPortForward(t *testing.T) {
 		PeriodSeconds: 1,
 	}
 	startPod(t, space, pod)
-	address := forwarding(t, space, "server", 8000)
+	for name, env := range protocols {
+		t.Run(name, func(t *testing.T) { talkMuch(t, forwarding(t, env, space, "server", 8000)) })
+	}
+}
+
+// talkMuch has twenty conversations at once.
+func talkMuch(t *testing.T, address string) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {

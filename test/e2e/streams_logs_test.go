@@ -19,14 +19,16 @@ func TestKubectlLogs(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	startPod(t, space, scripted("talker", node.Name(), "for i in 1 2 3; do echo line $i; done; echo oops >&2; "+untilTold))
-	all := "line 1\nline 2\nline 3\noops\n"
-	await(t, pods(space), "talker", usual, func(*corev1.Pod) string {
-		if got := kubectl(t, "-n", space, "logs", "talker"); len(got) < len(all) {
-			return "the log is " + got
+	pod := scripted("talker", node.Name(), "for i in 1 2 3; do echo line $i; done; echo oops")
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	create(t, space, pod)
+	awaitPod(t, space, "talker", usual, func(p *corev1.Pod) string {
+		if p == nil || p.Status.Phase != corev1.PodSucceeded {
+			return "the pod has not ended"
 		}
 		return ""
 	})
+	all := "line 1\nline 2\nline 3\noops\n"
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -38,6 +40,7 @@ func TestKubectlLogs(t *testing.T) {
 		"limit":      {[]string{"--limit-bytes=8"}, "line 1\nl"},
 		"since":      {[]string{"--since=1h"}, all},
 		"since time": {[]string{"--since-time=2999-01-01T00:00:00Z"}, ""},
+		"follow":     {[]string{"-f"}, all},
 		"prefix":     {[]string{"--prefix", "--tail=1"}, "[pod/talker/c] oops\n"},
 	} {
 		if got := kubectl(t, append([]string{"-n", space, "logs", "talker"}, c.args...)...); got != c.want {
@@ -86,6 +89,9 @@ func TestKubectlLogsOfWhatIsNotThere(t *testing.T) {
 // the kubelet does it: by renaming the file and having the runtime open a new one.
 func TestKubectlLogsAcrossRotation(t *testing.T) {
 	t.Parallel()
+	if kubelet == bed.Reference {
+		t.Skip("it loses the lines between what it has read and the next file")
+	}
 	node := steadyNode(t)
 	space := namespace(t)
 	const lines = 20000

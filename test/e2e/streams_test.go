@@ -25,6 +25,12 @@ func tryKubectl(t *testing.T, args ...string) (string, error) {
 	return string(out), nil
 }
 
+// older makes kubectl speak SPDY instead of WebSockets.
+var older = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"}
+
+// protocols are those that kubectl may speak, as additions to its environment.
+var protocols = map[string][]string{"WebSocket": nil, "SPDY": older}
+
 // kubectlCommand is one that was not started; what it says on standard error is kept.
 func kubectlCommand(ctx context.Context, t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
