@@ -269,3 +269,58 @@ func TestAHungStepHarmsOnePod(t *testing.T) {
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("b")}, nil)
 	s.expect(t, "sync b")
 }
+
+// A pod that is wanted again while it ends, as a static pod whose file is put back, ends
+// and starts anew.
+func TestWantedAgain(t *testing.T) {
+	s := newSteps()
+	release := make(chan struct{})
+	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	s.expect(t, "sync a")
+	p.Handle(pod.Change{Op: pod.Remove, Pod: named("a")}, nil)
+	s.expect(t, "stop a")
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+	close(release)
+	s.expect(t, "finish a", "remove a", "sync a")
+}
+
+// A change of mind about that counts too, and so does the end of all pods.
+func TestWantedAgainButNotFor(t *testing.T) {
+	for name, end := range map[string]func(p *Pool){
+		"removed": func(p *Pool) { p.Handle(pod.Change{Op: pod.Remove, Pod: named("a")}, nil) },
+		"drained": func(p *Pool) { go func() { _ = p.Drain(context.Background()) }() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSteps()
+			release := make(chan struct{})
+			s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+			p := run(t, s)
+			p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+			s.expect(t, "sync a")
+			p.Handle(pod.Change{Op: pod.Remove, Pod: named("a")}, nil)
+			s.expect(t, "stop a")
+			p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+			end(p)
+			if name == "drained" {
+				waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.drained })
+			}
+			close(release)
+			s.expect(t, "finish a", "remove a")
+			p.waitGone(t, "a")
+		})
+	}
+}
+
+// waitFor waits for what must come true by itself.
+func waitFor(t *testing.T, is func() bool) {
+	t.Helper()
+	for range 5000 {
+		if is() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("never")
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -52,24 +53,15 @@ func newAgent(w *world) (*agent, error) {
 		return nil, err
 	}
 	a := &agent{client: client, wishes: w.wishes}
-	objects := kubeapi.NewLocal()
-	now := clock.RealClock{} // synctest's
 	log := slog.New(slog.NewTextHandler(w.log(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	allocatable := func() v1.ResourceList { return v1.ResourceList{} }
-
-	resolver, err1 := dns.New(dns.Config{NoCluster: true}, dns.Deps{Events: w.events, Node: &v1.ObjectReference{}, Log: log})
-	rt, err2 := runtime.New(runtime.Config{
-		RootDir: w.root, PodLogsDir: filepath.Join(w.root, "logs"), ContainerLogsDir: filepath.Join(w.root, "links"), MemoryCapacity: 1 << 30,
-	}, runtime.Deps{
-		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: now, Random: func() uint32 { return 7 },
-		LogTail: func(string, int, int) ([]byte, error) { return nil, nil },
-	})
-	observer, err3 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: now, Log: log})
-	images, err4 := image.New(image.Config{}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
-	volumes, err5 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
-	probes, err6 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log})
-	wanted, err7 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}}, desired.Deps{Clock: now})
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	objects := kubeapi.NewLocal()
+	rt, err1 := newRuntime(w, client, log)
+	observer, err2 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: now, Log: log})
+	images, err3 := image.New(image.Config{}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
+	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
+	probes, err5 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log})
+	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}}, desired.Deps{Clock: now})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
 	publisher, err := status.New(status.Config{}, status.Deps{Client: a, Mirror: wanted.MirrorOf, Clock: now, Jitter: func() float64 { return 0 }, Log: log})
@@ -78,12 +70,11 @@ func newAgent(w *world) (*agent, error) {
 	}
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", LongestBackoff: longestBackoff, KeepDead: 1}, podsync.Deps{
 		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
-		Objects: objects, Sources: noServices{objects}, Probes: probes,
-		Handler:     func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
-		Allocatable: allocatable,
-		Network:     func() error { return nil },
-		HostIPs:     func() []string { return []string{"192.0.2.1"} },
-		Events:      w.events, Clock: now, Log: log,
+		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
+		Handler: func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
+		Network: func() error { return nil },
+		HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Events:  w.events, Clock: now, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -98,30 +89,47 @@ func newAgent(w *world) (*agent, error) {
 		Folders: volumes, Cgroups: w.cgroups, Logs: rt, Log: log,
 	})
 	snapshots := make(chan pod.Snapshot)
-	if err := errors.Join(err1); err != nil {
-		return nil, err
-	}
-	loop, err := syncloop.New(syncloop.Deps{
+	loop, err2 := syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(),
-		Housekeep: keeper.Poke, Clock: now, Log: log,
+		Housekeep: func(ctx context.Context) { keeper.Poke(ctx) }, Clock: now, Log: log,
 	})
-	if err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	a.observer, a.workers, a.status = observer, pool, publisher
+	a.run(w, observer.Run, volumes.Run, probes.Run, publisher.Run, pool.Run, loop.Run, keeper.Run,
+		func(ctx context.Context) error { w.wishes.feed(ctx, snapshots); return nil })
+	return a, nil
+}
+
+var now = clock.RealClock{} // synctest's
+
+func allocatable() v1.ResourceList { return v1.ResourceList{} }
+
+func newRuntime(w *world, client *cri.Client, log *slog.Logger) (*runtime.Runtime, error) {
+	resolver, err := dns.New(dns.Config{NoCluster: true}, dns.Deps{Events: w.events, Node: &v1.ObjectReference{}, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return runtime.New(runtime.Config{
+		RootDir: w.root, PodLogsDir: filepath.Join(w.root, "logs"), ContainerLogsDir: filepath.Join(w.root, "links"), MemoryCapacity: 1 << 30,
+	}, runtime.Deps{
+		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: now, Random: func() uint32 { return 7 },
+		LogTail: func(string, int, int) ([]byte, error) { return nil, nil },
+	})
+}
+
+// run lets the parts run until the agent dies.
+func (a *agent) run(w *world, parts ...func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
-	for _, run := range []func(context.Context) error{
-		observer.Run, volumes.Run, probes.Run, publisher.Run, pool.Run, loop.Run, keeper.Run,
-		func(ctx context.Context) error { w.wishes.feed(ctx, snapshots); return nil },
-	} {
+	for _, part := range parts {
 		a.parts.Go(func() {
-			if err := run(ctx); err != nil {
+			if err := part(ctx); err != nil {
 				w.t.Errorf("a part of the agent failed: %v", err)
 			}
 		})
 	}
-	return a, nil
 }
 
 // PatchStatus and DeletePod reach the API server as long as the agent lives.
@@ -185,7 +193,7 @@ func (c *cgroups) Pods() ([]types.UID, error) {
 
 // log is where the agent's own words go: nowhere, unless the test is run with -v.
 func (w *world) log() io.Writer {
-	if testingVerbose() {
+	if testing.Verbose() {
 		return w.t.Output()
 	}
 	return io.Discard

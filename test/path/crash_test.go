@@ -136,8 +136,12 @@ func TestCrashes(t *testing.T) {
 // eachCrash repeats a test with the agent dying at the first call, at the second and so on,
 // until there are no more, once before and once after the runtime acted.
 func eachCrash(t *testing.T, test func(w *world, die func() bool) (died bool)) {
+	step := 1
+	if testing.Short() {
+		step = 3
+	}
 	for _, acted := range []bool{false, true} {
-		for n := 1; ; n++ {
+		for n := 1; ; n += step {
 			died := false
 			t.Run(fmt.Sprintf("at call %d acted on %v", n, acted), func(t *testing.T) {
 				inWorld(t, func(w *world) {

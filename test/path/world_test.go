@@ -24,9 +24,6 @@ const (
 	soon = 150 * time.Millisecond
 )
 
-// testingVerbose is testing.Verbose.
-var testingVerbose = testing.Verbose
-
 // world is a node: its runtime, what is wanted of it, and the agent of the day.
 type world struct {
 	t       *testing.T

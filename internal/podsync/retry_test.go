@@ -1,0 +1,40 @@
+package podsync
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"swiftlet/internal/image"
+)
+
+func TestRetries(t *testing.T) {
+	r := newRetries()
+	key := crashKey{pod: "p", container: "c", hash: "h"}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, want := range []time.Duration{200, 400, 800, 1600, 3200, 6400, 10000, 10000} {
+		if wait := r.failed(key, errors.New("no"), now); wait != want*time.Millisecond || r.remaining(key, now) != wait {
+			t.Errorf("failure %d: waits %s, want %dms", i+1, wait, want)
+		}
+	}
+	if left := r.remaining(key, now.Add(11*time.Second)); left != 0 {
+		t.Errorf("after its time: %s", left)
+	}
+	// What an image says of itself counts, and the next failure is a first one again.
+	held := &image.Error{Reason: image.ReasonBackOff, RetryAfter: 77 * time.Second}
+	if wait := r.failed(key, held, now); wait != held.RetryAfter {
+		t.Errorf("held back image: waits %s", wait)
+	}
+	if wait := r.failed(key, errors.New("no"), now); wait != firstRetry {
+		t.Errorf("after that: waits %s", wait)
+	}
+	r.succeeded(key)
+	if left := r.remaining(key, now); left != 0 {
+		t.Errorf("after success: %s", left)
+	}
+	_ = r.failed(key, held, now)
+	r.forget("p")
+	if len(r.entries) != 0 {
+		t.Errorf("forget left %d entries", len(r.entries))
+	}
+}
