@@ -44,8 +44,9 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	for {
 		// What makes this look the last at the file must be known before it is taken.
-		ended, next := isClosed(f.ended), f.successor()
-		leaving := ended || next != ""
+		ended := isClosed(f.ended)
+		name, next := f.successor()
+		leaving := ended || next != nil
 		last := leaving && (f.late || abandoned(f.file))
 		if err := f.printFile(ctx, last); err != nil {
 			return err
@@ -53,8 +54,8 @@ func (f *follower) run(ctx context.Context) error {
 		switch {
 		case leaving && !last:
 			f.bePatient()
-		case next != "":
-			if err := f.turnTo(next); err != nil {
+		case next != nil:
+			if err := f.turnTo(name, next); err != nil {
 				return err
 			}
 			continue
@@ -140,32 +141,42 @@ func (f *follower) printFile(ctx context.Context, last bool) error {
 	}
 }
 
-// successor names the file that the runtime went on to, empty while it has not. Rotated
-// files are named for the log and the time of their rotation, so a reader that is slow to
-// follow finds those between in the order of their names.
-func (f *follower) successor() string {
+// successor is the file that the runtime went on to, nil while it has not. A reader that
+// is slow to follow may find several, and takes one after the other.
+func (f *follower) successor() (name string, file os.FileInfo) {
 	current, err := f.file.Stat()
 	if err != nil {
-		return ""
+		return "", nil
 	}
 	if newest, err := f.dir.Stat(f.name); err != nil || os.SameFile(current, newest) {
-		return ""
+		return "", nil
 	}
-	next := f.name
-	for _, name := range slices.Backward(f.rotated()) {
+	names := f.rotated()
+	name = f.after(current, names)
+	file, err = f.dir.Stat(name)
+	if err != nil || !slices.Equal(names, f.rotated()) {
+		return "", nil // it is being rotated just now, of which the folder's watch tells
+	}
+	return name, file
+}
+
+// after finds which file follows another. Rotated files are named for the log and the time
+// of their rotation, so their names are in order.
+func (f *follower) after(current os.FileInfo, names []string) string {
+	later := f.name // where the file itself is gone, the oldest that was written later
+	for i, name := range slices.Backward(names) {
 		info, err := f.dir.Stat(name)
-		if err != nil {
-			continue
+		switch {
+		case err != nil:
+		case os.SameFile(current, info) && i+1 < len(names):
+			return names[i+1]
+		case os.SameFile(current, info):
+			return f.name
+		case info.ModTime().After(current.ModTime()):
+			later = name
 		}
-		if os.SameFile(current, info) {
-			return next
-		}
-		if info.ModTime().Before(current.ModTime()) {
-			break // those before it are older than what has been read
-		}
-		next = name
 	}
-	return f.name
+	return later
 }
 
 // rotated lists the log's older files that can be read as they are, the oldest first.
@@ -186,15 +197,19 @@ func (f *follower) rotated() []string {
 	return names
 }
 
-// turnTo goes on with another file. One that went away meanwhile was rotated in its turn,
-// which the folder's watch tells.
-func (f *follower) turnTo(name string) error {
+// turnTo goes on with another file. One that is not behind its name any more was rotated
+// in its turn, and is found again by its new name.
+func (f *follower) turnTo(name string, want os.FileInfo) error {
 	file, _, err := openIn(f.dir, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("go on with the next file: %w", err)
+	}
+	if got, err := file.Stat(); err != nil || !os.SameFile(got, want) {
+		file.Close()
+		return err
 	}
 	watch, err := f.reader.watcher.add(file, f.wake)
 	if err != nil {

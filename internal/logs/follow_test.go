@@ -195,3 +195,50 @@ func TestFollowEndsWithItsReader(t *testing.T) {
 		t.Errorf("%d watches are left", n)
 	}
 }
+
+// TestFollowLateWrites has an old file written to after the one that follows it.
+func TestFollowLateWrites(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(1, Stdout, "F", "one"))
+	f.expect("one")
+	f.rotate(".1")
+	first := f.reopen()
+	f.say(f.file, at(3, Stdout, "F", "three"))
+	f.rotate(".2")
+	second := f.reopen()
+	f.say(f.file, at(4, Stdout, "F", "four"))
+	second.Close()
+	// The clock by which files are stamped is coarse.
+	later := time.Now().Add(time.Second)
+	f.say(first, at(2, Stdout, "F", "two"))
+	if err := os.Chtimes(f.path+".1", later, later); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	f.expect("two", "three", "four")
+	f.end()
+}
+
+// TestFollowWhileRotating rotates as fast as it can, with the reader at any point.
+func TestFollowWhileRotating(t *testing.T) {
+	f := newBench(t).follow(t.Context(), Options{})
+	f.say(f.file, at(0, Stdout, "F", "first"))
+	f.expect("first")
+	const lines = 2000
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := range lines {
+			f.say(f.file, at(1, Stdout, "F", fmt.Sprint("line ", i)))
+			if i%5 == 4 {
+				f.rotate(fmt.Sprintf(".%04d", i))
+				f.reopen().Close()
+			}
+		}
+	}()
+	for i := range lines {
+		f.expect(fmt.Sprint("line ", i))
+	}
+	<-written
+	f.end()
+}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/pprof"
@@ -58,17 +59,17 @@ func profile(w http.ResponseWriter, r *http.Request) {
 // verbosity changes how much is logged.
 func (s *Server) verbosity(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPut || s.deps.SetVerbosity == nil {
-		fail(w, http.StatusNotAcceptable, "unsupported http method")
+		http.Error(w, "unsupported http method", http.StatusNotAcceptable)
 		return
 	}
 	level, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxVerbosity))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "error reading request body: "+err.Error())
+		http.Error(w, "error reading request body: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	if err := s.deps.SetVerbosity(string(level)); err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	fail(w, http.StatusOK, "successfully set klog.logging.verbosity to "+string(level))
+	fmt.Fprintf(w, "successfully set klog.logging.verbosity to %s\n", level)
 }

@@ -208,8 +208,8 @@ func TestDebugSwitches(t *testing.T) {
 		t.Errorf("cmdline: %d %q", code, body)
 	}
 	n.expect(map[string]string{
-		"GET /debug/flags/v": "406 unsupported http method",
-		"PUT /debug/flags/v": "200 successfully set klog.logging.verbosity to ",
+		"GET /debug/flags/v": "406 unsupported http method\n",
+		"PUT /debug/flags/v": "200 successfully set klog.logging.verbosity to \n",
 	})
 	if level != "" {
 		t.Errorf("level set to %q", level)

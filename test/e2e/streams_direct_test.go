@@ -76,7 +76,7 @@ func TestNodeAPI(t *testing.T) {
 		"POST /run" + in + "?cmd=echo+hello":           {200, "hello\n"},
 		"POST /run" + in + "x?cmd=true":                {500, `container not found ("cx")`},
 		"POST /run" + in + "?cmd=false":                {500, "command 'false' exited with 1: "},
-		"GET /debug/flags/v":                           {406, "unsupported http method"},
+		"GET /debug/flags/v":                           {406, "unsupported http method\n"},
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if code, body := askNode(t, node, method, path); code != want.code || body != want.body {

@@ -90,7 +90,7 @@ func TestKubectlExecTerminal(t *testing.T) {
 	startPod(t, space, sleeper("target", node.Name()))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
 	defer cancel()
-	inner, _ := kubectlCommand(ctx, t, "-n", space, "exec", "-it", "target", "--", "sh", "-c", `test -t 0 && until stty size 2>/dev/null; do sleep 0.05; done; read x; echo "got $x"; exit 3`)
+	inner, _ := kubectlCommand(ctx, t, "-n", space, "exec", "-it", "target", "--", "sh", "-c", `test -t 0 && until s=$(stty size 2>/dev/null); [ "$s" ]; do sleep 0.05; done; echo "size $s"; read x; echo "got $x"; exit 3`)
 	cmd := exec.CommandContext(ctx, program, "-qec", "stty rows 33 cols 77; "+strings.Join(quote(inner.Args), " "), "/dev/null")
 	cmd.Env = inner.Env
 	in, err := cmd.StdinPipe()
@@ -101,7 +101,7 @@ func TestKubectlExecTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := cmd.Output()
-	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "33 77") || !strings.Contains(string(out), "got word") {
+	if cmd.ProcessState.ExitCode() != 3 || !strings.Contains(string(out), "size 33 77") || !strings.Contains(string(out), "got word") {
 		t.Errorf("in a terminal: %q, %v", out, err)
 	}
 }
