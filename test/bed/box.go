@@ -78,7 +78,7 @@ func (b *Box) startInit() error {
 	cmd.ExtraFiles = []*os.File{signal}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
 		syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS}
-	b.init, err = startDaemon(b.name, b.log("init"), cmd)
+	b.init, err = startDaemon(b.name, b.Log("init"), cmd)
 	signal.Close()
 	if err != nil {
 		return err
@@ -110,8 +110,8 @@ func (b *Box) startNetwork(ctx context.Context) error {
 	return nil
 }
 
-// log names the file that a program of the box logs to.
-func (b *Box) log(program string) string {
+// Log names the file that a program of the box logs to.
+func (b *Box) Log(program string) string {
 	return filepath.Join(b.bed.site.logDir(), b.name+"."+program+".log")
 }
 

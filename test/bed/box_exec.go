@@ -47,7 +47,7 @@ func (b *Box) Exec(ctx context.Context, argv ...string) (string, error) {
 func (b *Box) spawn(program string, argv ...string) (*daemon, error) {
 	cmd := b.Command(context.Background(), append([]string{"sh", "-c", join, "sh"}, argv...)...)
 	cmd.Dir = "/"
-	d, err := startDaemon(b.name+" "+program, b.log(program), cmd)
+	d, err := startDaemon(b.name+" "+program, b.Log(program), cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,33 @@ func TestChurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 3*time.Minute, func() string { return stillThere(t, in) })
-	eventually(t, 2*time.Minute, func() string { return added(before, leavings(t, node)) })
+	left := func() string { return added(before, leavings(t, node)) }
+	if what := waitFor(2*time.Minute, left); what != "" {
+		forgetLostTasks(t, node, what)
+		eventually(t, 2*time.Minute, left)
+	}
+}
+
+// forgetLostTasks restarts a runtime that cannot remove a container. containerd 2.4.2 loses
+// a task when its client dies while it is being made: the container counts as exited, its
+// task lives on, and nothing that CRI offers removes either until containerd looks anew.
+// Anything else that is left is ours.
+func forgetLostTasks(t *testing.T, node *bed.Box, what string) {
+	t.Helper()
+	log, err := os.ReadFile(node.Log("containerd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), "cannot delete running task") {
+		t.Fatalf("left behind:\n%s", what)
+	}
+	t.Logf("containerd has lost a task to the agent's death; restarting it. Left:\n%s", what)
+	if err := node.StopContainerd(); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.StartContainerd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // keepKilling ends the agent without warning, again and again, and leaves it running.
@@ -206,15 +232,16 @@ func stillThere(t *testing.T, in string) string {
 // eventually asks now and then until nothing is missing.
 func eventually(t *testing.T, limit time.Duration, missing func() string) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		what := missing()
-		if what == "" {
-			return
+	if what := waitFor(limit, missing); what != "" {
+		t.Fatalf("after %v:\n%s", limit, what)
+	}
+}
+
+// waitFor asks now and then, and returns what is still missing when the time is over.
+func waitFor(limit time.Duration, missing func() string) string {
+	for deadline := time.Now().Add(limit); ; time.Sleep(250 * time.Millisecond) {
+		if what := missing(); what == "" || time.Now().After(deadline) {
+			return what
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v:\n%s", limit, what)
-		}
-		time.Sleep(250 * time.Millisecond)
 	}
 }
