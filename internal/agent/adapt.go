@@ -14,6 +14,7 @@ import (
 
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/image"
+	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/runtime"
@@ -58,6 +59,20 @@ func (a *Agent) handler(p *v1.Pod) (podsync.Handler, error) {
 		}
 	}
 	return h, nil
+}
+
+// objectChanged wakes the pods that wait for a ConfigMap or Secret to name their variables.
+// Volumes look after themselves.
+func (a *Agent) objectChanged(kind, namespace, name string) {
+	changed := kubeapi.Ref{Kind: kind, Namespace: namespace, Name: name}
+	for _, p := range a.pods.desired.List() {
+		if p.Namespace != namespace || !a.pods.steps.Hasten(p.UID) {
+			continue
+		}
+		if _, uses := kubeapi.References(p)[changed]; uses {
+			a.pods.workers.Wake(p.UID)
+		}
+	}
 }
 
 // orphanMirrors are the images of static pods of which nothing is left. While one is still

@@ -16,6 +16,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/probe"
+	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
@@ -29,6 +30,7 @@ type pods struct {
 	desired   *desired.Pods
 	mirrors   *desired.Mirrors // nil without an API server
 	logs      *logs.Reader
+	users     *userns.Ranges
 	runtime   *runtime.Runtime
 	observer  *observe.Observer
 	images    *image.Puller
@@ -48,7 +50,7 @@ func (a *Agent) makePods(context.Context) error {
 	p := &a.pods
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
-		a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeProbes,
+		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeProbes,
 		a.makeDesired, a.makeStatus, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
 	} {
 		if err := make(); err != nil {
@@ -63,6 +65,20 @@ func (a *Agent) makePods(context.Context) error {
 		p.parts = append(p.parts, part{"board", a.newBoard().run})
 	}
 	return nil
+}
+
+// makeUsers reads which ids may be given to pods that do not share the host's users.
+func (a *Agent) makeUsers() error {
+	perPod := int64(userns.Size)
+	if u := a.cfg.Kubelet.UserNamespaces; u != nil && u.IDsPerPod != nil {
+		perPod = *u.IDsPerPod
+	}
+	first, count, err := userns.Subordinate(int64(a.cfg.Kubelet.MaxPods) * perPod)
+	if err != nil {
+		return err
+	}
+	a.pods.users, err = userns.New(userns.Config{RootDir: a.cfg.Flags.RootDir, First: first, Count: count, PerPod: perPod}, a.log)
+	return err
 }
 
 func (a *Agent) makeRuntime() (err error) {
@@ -83,13 +99,14 @@ func (a *Agent) makeRuntime() (err error) {
 		Swap:             a.swap(),
 		V2:               a.v2(),
 	}, runtime.Deps{
-		CRI:     a.cri,
-		DNS:     a.machine.dns,
-		Events:  a.api.events,
-		Log:     a.log,
-		Clock:   a.clock,
-		Random:  rand.Uint32,
-		LogTail: a.pods.logs.Tail,
+		CRI:           a.cri,
+		DNS:           a.machine.dns,
+		Events:        a.api.events,
+		Log:           a.log,
+		Clock:         a.clock,
+		Random:        rand.Uint32,
+		LogTail:       a.pods.logs.Tail,
+		UserNamespace: a.pods.users.Of,
 	})
 	return err
 }
@@ -181,6 +198,7 @@ func (a *Agent) makeSteps() (err error) {
 		Objects:     a.api.objects,
 		Sources:     envSources{a.api.objects, a.api.services},
 		Probes:      p.probes,
+		Removed:     p.users.Release,
 		Handler:     a.handler,
 		Allocatable: a.machine.node.Allocatable,
 		Network:     a.network,
@@ -203,6 +221,7 @@ func (a *Agent) makeSteps() (err error) {
 	if p.keeper, err = podsync.NewKeeper(keeper); err != nil {
 		return err
 	}
+	a.api.objects.OnChange(a.objectChanged)
 	p.steps, err = podsync.New(podsync.Config{
 		RuntimeName:    a.machine.runtimeName,
 		LongestBackoff: kc.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,

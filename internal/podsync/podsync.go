@@ -139,6 +139,8 @@ type Deps struct {
 	Objects   Objects
 	Sources   runtime.Sources
 	Probes    Probes
+	// Removed is told of each pod of which nothing is left; may be nil.
+	Removed func(types.UID)
 	// Handler finds the runtime that a pod's runtime class names.
 	Handler func(*v1.Pod) (Handler, error)
 	// Allocatable stands in for limits that a container does not have.

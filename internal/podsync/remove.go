@@ -34,6 +34,9 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	s.waiting.forget(ref.UID)
 	s.unsure.set(ref.UID, false)
 	s.deps.Status.Forget(ref.UID)
+	if s.deps.Removed != nil {
+		s.deps.Removed(ref.UID)
+	}
 	// What the runtime has forgotten need not be remembered either.
 	_, err = s.deps.Observer.Refresh(ctx, ref.UID)
 	return err

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/image"
+	"swiftlet/internal/runtime"
 )
 
 // A container that could not be started is tried again soon at first, because most
@@ -67,6 +68,30 @@ func (r *retries) succeeded(key crashKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.entries, key)
+}
+
+// Hasten lets the containers of a pod be tried again at once whose configuration could not
+// be made out, because something that they refer to has changed. It reports whether there
+// are any, so that the pod is worth waking.
+func (s *Steps) Hasten(uid types.UID) bool {
+	found := false
+	for container, why := range s.waiting.of(uid) {
+		if why.Reason == runtime.ReasonContainerConfig {
+			s.retries.hasten(uid, container)
+			found = true
+		}
+	}
+	return found
+}
+
+func (r *retries) hasten(uid types.UID, container string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, e := range r.entries {
+		if key.pod == uid && key.container == container {
+			e.at = time.Time{}
+		}
+	}
 }
 
 // forget drops all that is known of a pod's containers.

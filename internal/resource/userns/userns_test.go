@@ -1,0 +1,110 @@
+package userns
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func ranges(t *testing.T, root string, count int64) *Ranges {
+	t.Helper()
+	r, err := New(Config{RootDir: root, First: Size, Count: count * Size, PerPod: Size}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func hostID(t *testing.T, r *Ranges, uid types.UID) uint32 {
+	t.Helper()
+	ns, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ns.Uids) != 1 || ns.Uids[0].Length != Size || ns.Gids[0].HostId != ns.Uids[0].HostId {
+		t.Fatalf("mapping %v", ns)
+	}
+	return ns.Uids[0].HostId
+}
+
+func TestRangesAreGivenOnce(t *testing.T) {
+	root := t.TempDir()
+	r := ranges(t, root, 2)
+	a, b := hostID(t, r, "a"), hostID(t, r, "b")
+	if a == b || a < Size || b < Size {
+		t.Fatalf("a has %d, b has %d", a, b)
+	}
+	if again := hostID(t, r, "a"); again != a {
+		t.Errorf("a had %d and now has %d", a, again)
+	}
+	if _, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "c"}}); err == nil || !strings.Contains(err.Error(), "all 2 ranges") {
+		t.Errorf("a third pod: %v", err)
+	}
+	next := ranges(t, root, 2) // an agent that comes after
+	if got := hostID(t, next, "b"); got != b {
+		t.Errorf("b had %d and after a restart has %d", b, got)
+	}
+	next.Release("a")
+	if err := os.RemoveAll(filepath.Join(root, "pods", "a")); err != nil {
+		t.Fatal(err)
+	}
+	if got := hostID(t, next, "c"); got != a {
+		t.Errorf("c has %d, want the freed %d", got, a)
+	}
+}
+
+func TestTheFileIsTheReferences(t *testing.T) {
+	root := t.TempDir()
+	hostID(t, ranges(t, root, 1), "a")
+	data, err := os.ReadFile(filepath.Join(root, "pods", "a", "userns"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"uidMappings":[{"hostId":65536,"containerId":0,"length":65536}],"gidMappings":[{"hostId":65536,"containerId":0,"length":65536}]}`
+	if string(data) != want {
+		t.Errorf("got  %s\nwant %s", data, want)
+	}
+}
+
+func TestABrokenFileIsNotPaintedOver(t *testing.T) {
+	for name, content := range map[string]string{
+		"torn":       `{"uidMappings":[{"hos`,
+		"empty":      ``,
+		"other size": `{"uidMappings":[{"hostId":65536,"containerId":0,"length":10}],"gidMappings":[{"hostId":65536,"containerId":0,"length":10}]}`,
+		"no uids":    `{"gidMappings":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			dir := filepath.Join(root, "pods", "a")
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "userns"), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r := ranges(t, root, 3)
+			if _, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a"}}); err == nil {
+				t.Error("its pod was given a range")
+			}
+			hostID(t, r, "b")
+		})
+	}
+}
+
+func TestSubordinateIDs(t *testing.T) {
+	first, count, err := parseSubordinate(strings.NewReader("0: kubelet 65536 7208960\n"))
+	if err != nil || first != 65536 || count != 7208960 {
+		t.Errorf("got %d, %d, %v", first, count, err)
+	}
+	for _, text := range []string{"nonsense\n", "0: kubelet 65536 65536\n1: kubelet 131072 65536\n"} {
+		if _, _, err := parseSubordinate(strings.NewReader(text)); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/test/bed"
+)
+
+// A pod that was made before the ConfigMap that it names its variables by starts as soon as
+// there is one.
+func TestAConfigMapThatComesLate(t *testing.T) {
+	t.Parallel()
+	in := namespace(t)
+	p := sleeper("waits", steady.Name())
+	p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "late"}}}}
+	create(t, in, p)
+	awaitPod(t, in, "waits", usual, func(p *corev1.Pod) string {
+		if p == nil || len(p.Status.ContainerStatuses) == 0 {
+			return "the pod has no status"
+		}
+		w := p.Status.ContainerStatuses[0].State.Waiting
+		if w == nil || w.Reason != "CreateContainerConfigError" || w.Message != `configmap "late" not found` {
+			return "it does not say what it waits for: " + p.Status.ContainerStatuses[0].State.String()
+		}
+		return ""
+	})
+	// Long enough for the pauses between tries to have grown.
+	time.Sleep(5 * time.Second)
+	made := time.Now()
+	late := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Data: map[string]string{"KEY": "value"}}
+	if _, err := client().CoreV1().ConfigMaps(in).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitPod(t, in, "waits", within(usual, 4*usual), ready)
+	if took := time.Since(made); kubelet == bed.Ours && took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
