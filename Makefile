@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e bed test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e churn bed test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,8 +58,12 @@ e2e: build reference ## tests on the real runtime and the real API server (needs
 	$(call say,end-to-end tests)
 	@$(GO) test -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 
-bed: deps bundle reference ## a cluster on this machine to play with, until Ctrl-C (needs root)
-	@$(GO) run ./test/bed/cmd/bed
+churn: build reference ## 200 pods made and unmade for 5 minutes while the agent is killed (needs root)
+	$(call say,churn)
+	@SWIFTLET_CHURN=5m $(GO) test -count=1 -v -timeout 30m -run TestChurn ./test/e2e
+
+bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)
+	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
 test: build check unit e2e ## everything that must pass
 	$(call say,all tests passed)
