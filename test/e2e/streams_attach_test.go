@@ -12,8 +12,7 @@ import (
 	"swiftlet/test/images"
 )
 
-func TestKubectlCopy(t *testing.T) {
-	t.Parallel()
+func TestKubectlCopy(t *testing.T) { // not parallel: see streams_test.go
 	node := steadyNode(t)
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))

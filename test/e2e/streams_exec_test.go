@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-func TestKubectlExec(t *testing.T) {
-	t.Parallel()
+func TestKubectlExec(t *testing.T) { // not parallel: see streams_test.go
 	node := steadyNode(t)
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))
@@ -115,8 +114,7 @@ func quote(args []string) []string {
 }
 
 // TestManyExecs runs a hundred at once.
-func TestManyExecs(t *testing.T) {
-	t.Parallel()
+func TestManyExecs(t *testing.T) { // not parallel: see streams_test.go
 	node := steadyNode(t)
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))

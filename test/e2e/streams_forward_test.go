@@ -66,8 +66,7 @@ func talk(address, line string, done bool) (string, error) {
 	return string(answer), err
 }
 
-func TestKubectlPortForward(t *testing.T) {
-	t.Parallel()
+func TestKubectlPortForward(t *testing.T) { // not parallel: see streams_test.go
 	node := steadyNode(t)
 	space := namespace(t)
 	pod := scripted("server", node.Name(), `nc -ll -p 8000 -e sh -c 'read line; echo "heard ${#line}"; echo bye'`)

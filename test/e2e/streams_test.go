@@ -12,6 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// Tests of streams that keep the machine busy do not run beside others, because some of
+// those look at the time that the node takes.
+
 // tryKubectl runs the real one against the cluster; a failure is the caller's to judge.
 func tryKubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
