@@ -42,7 +42,8 @@ mount --bind "$cni" /opt/cni/bin
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/lock
 
-rm -f /etc/hosts /etc/resolv.conf
+rm -f /etc/hosts /etc/resolv.conf /etc/machine-id
+tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id # a machine like no other
 printf '127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %s\n' "$name" > /etc/hosts
 printf 'nameserver 127.0.0.1\n' > /etc/resolv.conf
 echo 1 > /proc/sys/net/ipv4/ip_forward

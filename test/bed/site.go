@@ -27,7 +27,9 @@ func newSite(number int) *site {
 	return &site{
 		number: number,
 		wire:   fmt.Sprintf("172.30.%d", number),
-		dir:    filepath.Join(os.TempDir(), fmt.Sprintf("swiftlet-bed-%d", number)),
+		// Not below the directory for temporary files, which may be in memory: nodes should
+		// see the file systems that nodes have.
+		dir: filepath.Join(cacheDir(), fmt.Sprintf("bed-%d", number)),
 	}
 }
 
@@ -82,8 +84,10 @@ func tryLock(path string) (*os.File, error) {
 func (s *site) bridgeMAC() string {
 	return fmt.Sprintf("02:53:77:00:00:%02x", s.number)
 }
-func (s *site) bridge() string   { return fmt.Sprintf("swbed%d", s.number) }
-func (s *site) lockFile() string { return s.dir + ".lock" }
+func (s *site) bridge() string { return fmt.Sprintf("swbed%d", s.number) }
+func (s *site) lockFile() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("swiftlet-bed-%d.lock", s.number))
+}
 func (s *site) logDir() string   { return filepath.Join(s.dir, "logs") }
 func (s *site) gateway() string  { return s.nodeAddress(1) }
 func (s *site) loopback() string { return fmt.Sprintf("127.30.%d.1", s.number) }
