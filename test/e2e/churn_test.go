@@ -71,16 +71,16 @@ func TestChurn(t *testing.T) {
 	}
 	eventually(t, 3*time.Minute, func() string { return stillThere(t, in) })
 	left := func() string { return added(before, leavings(t, node)) }
-	if what := waitFor(2*time.Minute, left); what != "" {
+	if what := waitFor(45*time.Second, left); what != "" {
 		forgetLostTasks(t, node, what)
 		eventually(t, 2*time.Minute, left)
 	}
 }
 
-// forgetLostTasks restarts a runtime that cannot remove a container. containerd 2.4.2 loses
-// a task when its client dies while it is being made: the container counts as exited, its
-// task lives on, and nothing that CRI offers removes either until containerd looks anew.
-// Anything else that is left is ours.
+// forgetLostTasks restarts a runtime that has lost sight of a container. containerd 2.4.2
+// does when its client dies while it makes a sandbox or starts a container: the task lives
+// on, and CRI shows no such thing or cannot remove it, until containerd looks anew. The
+// agent must then take it away. Anything else that is left is ours.
 func forgetLostTasks(t *testing.T, node *bed.Box, what string) {
 	t.Helper()
 	log, err := os.ReadFile(node.Log("containerd"))
