@@ -24,7 +24,7 @@ func TestUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(swiftlet); err != nil {
-		t.Skip("needs bin/swiftlet: make build")
+		t.Fatal("bin/swiftlet is missing: make build")
 	}
 	// A copy, because the walk changes the manifests.
 	manifests := t.TempDir()

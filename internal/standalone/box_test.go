@@ -37,7 +37,7 @@ func box(t *testing.T) bool {
 		t.Skip("needs root")
 	}
 	if bundle() == "" || images() == "" {
-		t.Skip("needs bin/bundle and bin/images: make build")
+		t.Fatal("bin/bundle or bin/images is missing: make build")
 	}
 	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
 	self, err := os.Executable()
