@@ -14,6 +14,10 @@ import (
 
 const reasonCrashLoop = "CrashLoopBackOff"
 
+// exitShown is how long an exit is shown as such before the wait for the next start takes
+// its place: whoever watches the pod sees both.
+const exitShown = 2 * time.Second
+
 // holdBack takes out of the plan what must not start now: containers that could not be
 // started a moment ago, and those that crashed lately. It returns how long the first of
 // them has to wait.
@@ -44,6 +48,9 @@ func (s *Steps) crashed(p *v1.Pod, observed *pod.Observed, start plan.Start) tim
 	wait, delay := s.crashes.remaining(keyOf(p, start), start.RestartCount, last.FinishedAt, s.deps.Clock.Now())
 	if wait == 0 {
 		return 0
+	}
+	if fresh := exitShown - s.deps.Clock.Since(last.FinishedAt); fresh > 0 {
+		return min(wait, fresh)
 	}
 	if s.waiting.of(p.UID)[start.Container.Name].Reason != reasonCrashLoop {
 		s.deps.Events.Eventf(pod.EventRef(p, start.Container.Name), v1.EventTypeWarning, "BackOff",

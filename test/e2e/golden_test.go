@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -119,35 +118,11 @@ func awaitRecorded(t *testing.T, pods *history, name string, deadline time.Time,
 	}
 	want := recording.status(t, statuses[name])
 	compare := func(pod *corev1.Pod) []string {
-		return differences(name+" status", want, endOfBackOff(want, now.status(t, pod.Status)))
+		return differences(name+" status", want, now.status(t, pod.Status))
 	}
 	pod := pods.await(t, name, deadline, func(pod *corev1.Pod) string { return unexplained(compare(pod)) })
 	report(t, compare(pod))
 	return pod
-}
-
-// endOfBackOff shows a container that waits for its restart as ended, if it was recorded as
-// such: it was that a moment before, and nobody who watches is promised to see both.
-func endOfBackOff(want, now any) any {
-	recorded, _ := want.(map[string]any)["containerStatuses"].([]any)
-	containers, _ := now.(map[string]any)["containerStatuses"].([]any)
-	for i, container := range containers {
-		if i >= len(recorded) || state(recorded[i], "terminated") == nil {
-			continue
-		}
-		container := container.(map[string]any)
-		last, _ := container["lastState"].(map[string]any)
-		if state(container, "waiting")["reason"] == "CrashLoopBackOff" && last["terminated"] != nil {
-			container["state"] = map[string]any{"terminated": maps.Clone(last["terminated"].(map[string]any))}
-		}
-	}
-	return now
-}
-
-func state(container any, kind string) map[string]any {
-	states, _ := container.(map[string]any)["state"].(map[string]any)
-	inner, _ := states[kind].(map[string]any)
-	return inner
 }
 
 func crashWaits(pod *corev1.Pod) corev1.ContainerStateWaiting {
