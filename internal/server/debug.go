@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/pprof"
-	"runtime"
 	"strings"
 )
 
@@ -14,27 +13,22 @@ const pprofPath = "/debug/pprof/"
 // maxVerbosity is more than any verbosity is long.
 const maxVerbosity = 64
 
-// installDebug adds the paths that look into the agent itself, each with its own switch.
-func (s *Server) installDebug(routes *http.ServeMux) {
+// debugRoutes look into the agent and its machine, each with its own switch.
+func (s *Server) debugRoutes() []route {
 	kc := s.cfg.Kubelet
+	logs := route{"/logs/", nil, disabled("logs endpoint is disabled.")}
 	if *kc.EnableSystemLogHandler {
-		routes.Handle("GET /logs/", s.systemLogs())
-	} else {
-		routes.HandleFunc("/logs/", disabled("logs endpoint is disabled."))
+		logs = route{"/logs/", get, s.systemLogs().ServeHTTP}
 	}
+	profiles := route{pprofPath, nil, disabled("profiling endpoint is disabled.")}
 	if *kc.EnableProfilingHandler {
-		routes.HandleFunc("GET "+pprofPath, profile)
-		if kc.EnableContentionProfiling {
-			runtime.SetBlockProfileRate(1)
-		}
-	} else {
-		routes.HandleFunc(pprofPath, disabled("profiling endpoint is disabled."))
+		profiles = route{pprofPath, get, profile}
 	}
+	flags := route{"/debug/flags/v", nil, disabled("flags endpoint is disabled.")}
 	if *kc.EnableDebugFlagsHandler {
-		routes.HandleFunc("/debug/flags/v", s.verbosity)
-	} else {
-		routes.HandleFunc("/debug/flags/v", disabled("flags endpoint is disabled."))
+		flags.handler = s.verbosity
 	}
+	return []route{logs, profiles, flags}
 }
 
 func disabled(text string) http.HandlerFunc {

@@ -24,18 +24,19 @@ var (
 	logCheck = Check{"log", alwaysHealthy} // log lines are not buffered, so nothing can hang
 )
 
-// installHealthz adds /healthz and one path below it for each check.
-func installHealthz(routes *http.ServeMux, log *slog.Logger, checks []Check) {
-	routes.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) { writeHealth(w, r, log, checks) })
+// healthRoutes are /healthz and one path below it for each check.
+func healthRoutes(log *slog.Logger, checks []Check) []route {
+	routes := []route{{"/healthz", nil, func(w http.ResponseWriter, r *http.Request) { writeHealth(w, r, log, checks) }}}
 	for _, check := range checks {
-		routes.HandleFunc("/healthz/"+check.Name, func(w http.ResponseWriter, r *http.Request) {
+		routes = append(routes, route{"/healthz/" + check.Name, nil, func(w http.ResponseWriter, r *http.Request) {
 			if err := check.Check(r); err != nil {
 				http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 				return
 			}
 			fmt.Fprint(w, "ok")
-		})
+		}})
 	}
+	return routes
 }
 
 // writeHealth asks all checks, but for those that ?exclude= names. It lists them when one

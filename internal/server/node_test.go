@@ -113,6 +113,7 @@ type node struct {
 	t       *testing.T
 	ca      *authority
 	api     *fakeAPI
+	server  *Server
 	certDir string
 	ports   map[string]string // configured port → address
 }
@@ -168,6 +169,7 @@ func (n *node) run(cfg Config, deps Deps) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	n.server = server
 	ctx, cancel := context.WithCancel(n.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()

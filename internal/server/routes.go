@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	v1 "k8s.io/api/core/v1"
@@ -11,57 +12,62 @@ import (
 )
 
 // apiRoutes are the paths of the HTTPS API. All of them stand behind the guard.
-func (s *Server) apiRoutes() *http.ServeMux {
-	routes := s.readOnlyRoutes()
-	if *s.cfg.Kubelet.EnableDebuggingHandlers {
-		routes.HandleFunc("GET /runningpods/{$}", s.runningPods)
-		routes.HandleFunc("GET /configz", s.configz)
-		s.installStreams(routes)
-		s.installDebug(routes)
-	} else {
-		installDisabled(routes)
+func (s *Server) apiRoutes() []route {
+	if !*s.cfg.Kubelet.EnableDebuggingHandlers {
+		return slices.Concat(s.openRoutes(), disabledRoutes())
 	}
-	return routes
+	return slices.Concat(s.openRoutes(), s.podRoutes(), s.streamRoutes(), s.debugRoutes())
 }
 
-// readOnlyRoutes are the paths that the read-only port has too.
-func (s *Server) readOnlyRoutes() *http.ServeMux {
-	routes := http.NewServeMux()
-	installHealthz(routes, s.deps.Log, append([]Check{ping, logCheck}, s.deps.Checks...))
-	routes.HandleFunc("GET /pods", s.pods)
-	routes.HandleFunc("GET /pods/{$}", s.pods)
-	routes.Handle("GET /metrics", promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{
+// readOnlyRoutes are the paths of the read-only port, before which there is no guard.
+func (s *Server) readOnlyRoutes() []route { return slices.Concat(s.openRoutes(), disabledRoutes()) }
+
+// openRoutes are the paths that every port but the health check's has.
+func (s *Server) openRoutes() []route {
+	metrics := promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, // one bad collector must not hide the others
 		ErrorLog:      metricsLog{s.deps.Log},
-	}))
+	})
+	return append(healthRoutes(s.deps.Log, append([]Check{ping, logCheck}, s.deps.Checks...)),
+		route{"/pods", get, s.pods},
+		route{"/pods/{$}", get, s.pods},
+		route{"/metrics", nil, metrics.ServeHTTP},
+	)
+}
+
+// podRoutes show what the node holds beyond /pods.
+func (s *Server) podRoutes() []route {
+	return []route{
+		{"/runningpods/{$}", get, s.runningPods},
+		{"/configz", nil, s.configz},
+	}
+}
+
+// streamRoutes are the ways into containers.
+func (s *Server) streamRoutes() []route {
+	return []route{
+		{"/containerLogs/{namespace}/{pod}/{container}", get, s.containerLogs},
+		{"/exec/{namespace}/{pod}/{container}", getOrPost, s.exec},
+		{"/exec/{namespace}/{pod}/{uid}/{container}", getOrPost, s.exec},
+		{"/attach/{namespace}/{pod}/{container}", getOrPost, s.attach},
+		{"/attach/{namespace}/{pod}/{uid}/{container}", getOrPost, s.attach},
+		{"/portForward/{namespace}/{pod}", getOrPost, s.portForward},
+		{"/portForward/{namespace}/{pod}/{uid}", getOrPost, s.portForward},
+		{"/run/{namespace}/{pod}/{container}", post, s.run},
+		{"/run/{namespace}/{pod}/{uid}/{container}", post, s.run},
+	}
+}
+
+// disabledPaths let one see into pods and act in them; enableDebuggingHandlers is their
+// switch. They say so where they are off; other paths are just not there.
+var disabledPaths = []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/debug/pprof/", "/logs/"}
+
+func disabledRoutes() []route {
+	var routes []route
+	for _, path := range disabledPaths {
+		routes = append(routes, route{path, nil, disabled("Debug endpoints are disabled.")})
+	}
 	return routes
-}
-
-// installStreams adds the ways into containers.
-func (s *Server) installStreams(routes *http.ServeMux) {
-	routes.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
-	for path, handler := range map[string]http.HandlerFunc{
-		"/exec/{namespace}/{pod}/{container}":         s.exec,
-		"/exec/{namespace}/{pod}/{uid}/{container}":   s.exec,
-		"/attach/{namespace}/{pod}/{container}":       s.attach,
-		"/attach/{namespace}/{pod}/{uid}/{container}": s.attach,
-		"/portForward/{namespace}/{pod}":              s.portForward,
-		"/portForward/{namespace}/{pod}/{uid}":        s.portForward,
-	} {
-		routes.HandleFunc("GET "+path, handler)
-		routes.HandleFunc("POST "+path, handler)
-	}
-	routes.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
-	routes.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
-}
-
-// debugPaths let one see into pods and act in them; enableDebuggingHandlers is their switch.
-var debugPaths = []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/debug/pprof/", "/logs/"}
-
-func installDisabled(routes *http.ServeMux) {
-	for _, path := range debugPaths {
-		routes.HandleFunc(path, disabled("Debug endpoints are disabled."))
-	}
 }
 
 func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -107,13 +107,16 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Run serves until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
 	kc := s.cfg.Kubelet
+	if *kc.EnableDebuggingHandlers && *kc.EnableProfilingHandler && kc.EnableContentionProfiling {
+		runtime.SetBlockProfileRate(1)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	if *kc.EnableServer {
 		group.Go(func() error { return s.serveAPI(ctx) })
 	}
 	if kc.ReadOnlyPort > 0 {
 		group.Go(func() error {
-			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, s.readOnlyRoutes())
+			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, newMux(s.readOnlyRoutes()))
 		})
 	}
 	if *kc.HealthzPort > 0 {
@@ -130,8 +133,7 @@ func (s *Server) Run(ctx context.Context) error {
 // decide by this port alone whether the agent lives, and a taken port may come free.
 func (s *Server) keepHealthz(ctx context.Context) error {
 	kc := s.cfg.Kubelet
-	routes := http.NewServeMux()
-	installHealthz(routes, s.deps.Log, []Check{ping})
+	routes := newMux(healthRoutes(s.deps.Log, append([]Check{ping}, s.deps.Checks...)))
 	for ctx.Err() == nil {
 		err := s.serve(ctx, "healthz", kc.HealthzBindAddress, *kc.HealthzPort, routes)
 		if err == nil {

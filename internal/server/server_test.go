@@ -17,17 +17,17 @@ func TestWhoMayReachWhat(t *testing.T) {
 		"GET /containerLogs/ns/web/main", "POST /run/ns/web/main", "GET /logs/none", "GET /debug/pprof/cmdline", "GET /pods/../exec/ns/web/main"}
 	matrix := map[string][]int{ // one code for each path
 		"nobody":                   {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 200, 400, 200, 200, 404, 200, 400},
+		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 405, 400, 200, 200, 404, 200, 400},
 		"probe cert":               {403, 403, 403, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
 		"unknown cert":             {403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
 		"expired cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
 		"serving cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
 		"foreign cert":             {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"pods token":               {200, 200, 403, 403, 403, 403, 403, 405, 200, 403, 403, 403, 403, 403, 403},
+		"pods token":               {200, 200, 403, 403, 403, 403, 403, 405, 405, 403, 403, 403, 403, 403, 403},
 		"metrics token":            {403, 403, 403, 403, 403, 200, 403, 403, 403, 403, 403, 403, 403, 403, 403},
-		"proxy token":              {200, 200, 200, 200, 200, 403, 404, 405, 200, 400, 200, 200, 403, 200, 400},
+		"proxy token":              {200, 200, 200, 200, 200, 403, 404, 405, 405, 400, 200, 200, 403, 200, 400},
 		"bad token":                {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
-		"foreign cert, pods token": {200, 200, 403, 403, 403, 403, 403, 405, 200, 403, 403, 403, 403, 403, 403},
+		"foreign cert, pods token": {200, 200, 403, 403, 403, 403, 403, 405, 405, 403, 403, 403, 403, 403, 403},
 	}
 	for name, who := range n.credentials() {
 		for i, request := range paths {
@@ -124,8 +124,11 @@ func TestAnswers(t *testing.T) {
 	if code, body, _ := n.get("GET", "/healthz?exclude=syncloop&verbose", admin); code != 200 || body != "[+]ping ok\n[+]log ok\n[+]syncloop excluded: ok\nhealthz check passed\n" {
 		t.Errorf("healthz without syncloop = %d %s", code, body)
 	}
-	if code, body, _ := n.send("http", "10248", "GET", "/healthz", credential{}); code != 200 || body != "ok" {
+	if code, body, _ := n.send("http", "10248", "GET", "/healthz", credential{}); code != 500 || body != "[+]ping ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n" {
 		t.Errorf("health port = %d %s", code, body)
+	}
+	if code, body, _ := n.send("http", "10248", "GET", "/healthz/ping", credential{}); code != 200 || body != "ok" {
+		t.Errorf("ping on the health port = %d %s", code, body)
 	}
 	if code, _, _ := n.send("http", "10248", "GET", "/pods", credential{}); code != 404 {
 		t.Errorf("pods on the health port = %d, want 404", code)
@@ -143,7 +146,7 @@ func TestDebuggingDisabledAndReadOnlyPort(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}
-	for path, want := range map[string]int{"/pods": 200, "/metrics": 200, "/healthz": 200, "/runningpods/": 404, "/configz": 404} {
+	for path, want := range map[string]int{"/pods": 200, "/metrics": 200, "/healthz": 200, "/runningpods/": 405, "/logs/": 405, "/exec/a/b/c": 405, "/configz": 404, "/debug/flags/v": 404} {
 		if got, _, _ := n.send("http", "10255", "GET", path, credential{}); got != want {
 			t.Errorf("read-only %s: %d, want %d", path, got, want)
 		}

@@ -66,7 +66,7 @@ func TestContainerLogs(t *testing.T) {
 		"GET /containerLogs/ns/web/main?sinceSeconds=1&sinceTime=2026-11-15T00:00:00Z": `422 {"message": "Invalid request."}`,
 		"GET /containerLogs/ns/web/main?stream=Stdout": `400 unable to return the given log stream: "Stdout". ` +
 			`Please enable PodLogsQuerySplitStreams feature gate in kubelet`,
-		"POST /containerLogs/ns/web/main": "405 Method Not Allowed\n",
+		"POST /containerLogs/ns/web/main": "405 405: Method Not Allowed",
 	})
 	split := start(t, true, func(c *Config, _ *Deps) { c.SplitLogStreams = true })
 	split.expect(map[string]string{
@@ -86,7 +86,7 @@ func TestStreamsThatCannotBe(t *testing.T) {
 		"POST /exec/ns/web/init?output=1":            `500 container not found ("init")`,
 		"POST /exec/ns/web/main?output=1&command=ls": "500 Upgrade request required\n",
 		"GET /exec/ns/web/uid-1/main?output=1":       "500 Upgrade request required\n",
-		"PUT /exec/ns/web/main?output=1":             "405 Method Not Allowed\n",
+		"PUT /exec/ns/web/main?output=1":             "405 405: Method Not Allowed",
 		"POST /attach/ns/web/main":                   none,
 		"POST /attach/ns/web/none?output=1":          "500 container none not found in pod web_ns",
 		"POST /attach/ns/web/uid-2/main?output=1":    "500 pod web_ns not found",
@@ -97,7 +97,7 @@ func TestStreamsThatCannotBe(t *testing.T) {
 		"POST /run/ns/web/none":                      `500 container not found ("none")`,
 		"POST /run/ns/web/main?cmd=ls+-l":            "200 main-1 out err",
 		"POST /run/ns/web/uid-1/main?cmd=false+x":    "500 command 'false x' exited with 1: no",
-		"GET /run/ns/web/main":                       "405 Method Not Allowed\n",
+		"GET /run/ns/web/main":                       "405 405: Method Not Allowed",
 	})
 	for code, want := range map[codes.Code]string{
 		codes.NotFound:          "404 rpc error: code = NotFound desc = no",
