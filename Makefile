@@ -4,7 +4,7 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
-GO      ?= go
+export GO ?= go
 say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
@@ -48,7 +48,7 @@ check: modules ## gofmt, vet, staticcheck, import direction
 
 unit: bundle images ## unit tests with the race detector
 	$(call say,unit tests)
-	@$(GO) test -race -short ./...
+	@hack/gotest.sh -race -short ./...
 
 reference: ## build the control plane and the reference kubelet that the tests use
 	$(call say,building the control plane for tests)
@@ -56,7 +56,7 @@ reference: ## build the control plane and the reference kubelet that the tests u
 
 e2e: build reference ## tests on the real runtime and the real API server (needs root)
 	$(call say,end-to-end tests)
-	@$(GO) test -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
+	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 
 churn: build reference ## 200 pods made and unmade for 5 minutes while the agent is killed (needs root)
 	$(call say,churn)
