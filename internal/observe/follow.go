@@ -78,7 +78,9 @@ func (o *Observer) handle(ctx context.Context, event *runtimeapi.ContainerEventR
 	}
 	if event.ContainerEventType == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
 		// True whenever it comes, and all that is to be learned: it carries no containers.
-		o.forget(ref.UID, event.ContainerId)
+		if o.forget(ref.UID, event.ContainerId) {
+			o.inspect(ctx, ref)
+		}
 		return
 	}
 	if o.isOld(ref, stamp) {

@@ -181,6 +181,19 @@ func TestARemovedContainerLeavesTheOthers(t *testing.T) {
 	o.await("u", "d", "running")
 }
 
+// A sandbox may be removed while a container is being made in it: what is left of it then
+// is not overlooked, and what went with it is not kept.
+func TestAContainerThatComesAfterItsSandboxIsSeen(t *testing.T) {
+	runtime := fakecri.Start(t)
+	sandbox, _ := runtime.RunPod("ns", "a", "u", "c")
+	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
+	_, _ = runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox})
+	_, _ = runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox})
+	runtime.AppearContainer("ns", "a", "u", sandbox, "late")
+	o.await("u", "late", "created")
+	o.await("u", "c", "no container")
+}
+
 func TestLostEventsAreMadeUpForByTheRelist(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, ids := runtime.RunPod("ns", "a", "u", "c", "d")

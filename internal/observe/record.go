@@ -158,20 +158,19 @@ func (r *record) lacks(s sighting, seen map[string]bool) bool {
 	return false
 }
 
-// remove forgets a container, or a sandbox with its containers.
-func (r *record) remove(id string, now time.Time, gone map[string]time.Time) (changed bool) {
+// remove forgets a container or a sandbox. It reports whether the view changed, and whether
+// the sandbox leaves containers, so that the pod must be read: most went with it, but one
+// that was in the making may have come too late for that.
+func (r *record) remove(id string, now time.Time, gone map[string]time.Time) (changed, doubtful bool) {
 	gone[id] = now
 	delete(r.containers, id)
 	if _, ok := r.sandboxes[id]; ok {
 		delete(r.sandboxes, id)
-		for cid, c := range r.containers {
-			if c.sandbox == id {
-				delete(r.containers, cid)
-				gone[cid] = now
-			}
+		for _, c := range r.containers {
+			doubtful = doubtful || c.sandbox == id
 		}
 	}
-	return r.rebuild(r.view.At)
+	return r.rebuild(r.view.At), doubtful
 }
 
 // rebuild makes the view anew: views are handed out and must not change under a reader.

@@ -132,19 +132,24 @@ func TestMergeOfSandboxes(t *testing.T) {
 	}
 }
 
-func TestASandboxTakesItsContainersAlong(t *testing.T) {
+func TestARemovedSandboxLeavesItsContainersInDoubt(t *testing.T) {
 	r, gone := newRecord(pod.Ref{}), map[string]time.Time{}
 	r.merge(sighting{
-		at: at(1), complete: true, sandboxes: []pod.Sandbox{sb("sb", false), sb("other", true)},
+		at: at(1), complete: true, sandboxes: []pod.Sandbox{sb("sb", false), sb("other", true), sb("empty", false)},
 		containers: []member{ctr("a", pod.Exited), {Container: pod.Container{ID: "b"}, sandbox: "other"}},
 	}, at(1), gone)
-	if !r.remove("sb", at(2), gone) {
-		t.Error("a removal is a change")
+	for _, test := range []struct {
+		id       string
+		doubtful bool
+	}{{"sb", true}, {"empty", false}, {"b", false}, {"other", false}} {
+		if changed, doubtful := r.remove(test.id, at(2), gone); !changed || doubtful != test.doubtful {
+			t.Errorf("%s removed: changed %t, doubtful %t", test.id, changed, doubtful)
+		}
 	}
-	if len(r.view.Sandboxes) != 1 || len(r.view.Containers) != 1 || r.view.Containers[0].ID != "b" {
+	if len(r.view.Sandboxes) != 0 || len(r.view.Containers) != 1 || r.view.Containers[0].ID != "a" {
 		t.Errorf("left: %+v", r.view)
 	}
-	if _, ok := gone["a"]; !ok {
-		t.Error("the container may come back")
+	if _, ok := gone["a"]; ok {
+		t.Error("the container is taken for gone, which nobody said")
 	}
 }

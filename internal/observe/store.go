@@ -29,15 +29,19 @@ func (o *Observer) store(s sighting) (doubtful bool) {
 	return doubtful
 }
 
-// forget takes an object out of a pod, because the runtime said that it removed it.
-func (o *Observer) forget(uid types.UID, id string) {
+// forget takes an object out of a pod, because the runtime said that it removed it. It
+// reports whether the pod must be read to be sure of the rest.
+func (o *Observer) forget(uid types.UID, id string) (doubtful bool) {
 	now := o.clock.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.gone[id] = now
 	if r, known := o.pods[uid]; known {
-		o.keep(r, r.remove(id, now, o.gone))
+		var changed bool
+		changed, doubtful = r.remove(id, now, o.gone)
+		o.keep(r, changed)
 	}
+	return doubtful
 }
 
 // keep puts a record back after a change; the caller holds mu. A record with nothing in

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
@@ -29,6 +30,9 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	if err := together(observed.Sandboxes, func(b pod.Sandbox) error { return s.deps.Runtime.RemoveSandbox(ctx, b.ID) }); err != nil {
 		return fmt.Errorf("remove sandboxes: %w", err)
 	}
+	if err := s.allGone(ctx, ref.UID); err != nil {
+		return err
+	}
 	s.crashes.forget(ref.UID)
 	s.retries.forget(ref.UID)
 	s.waiting.forget(ref.UID)
@@ -37,9 +41,22 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	if s.deps.Removed != nil {
 		s.deps.Removed(ref.UID)
 	}
-	// What the runtime has forgotten need not be remembered either.
-	_, err = s.deps.Observer.Refresh(ctx, ref.UID)
-	return err
+	return nil
+}
+
+// allGone makes sure that the runtime has nothing of the pod any more. An agent that died
+// may have left a request behind that it answers late, with a container that nobody knows.
+func (s *Steps) allGone(ctx context.Context, uid types.UID) error {
+	left, err := s.deps.Observer.Refresh(ctx, uid)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read whether all of the pod is gone: %w", err)
+	case len(left.Containers) > 0:
+		return fmt.Errorf("container %s of the pod has appeared", left.Containers[0].ID)
+	case len(left.Sandboxes) > 0:
+		return fmt.Errorf("sandbox %s of the pod has appeared", left.Sandboxes[0].ID)
+	}
+	return nil
 }
 
 // removeFolder deletes the pod's own folder. Volumes were unmounted before; whatever is

@@ -53,3 +53,25 @@ func (s *Server) RunContainer(sandbox, name string, restartCount int) string {
 	}
 	return answer.ContainerId
 }
+
+// AppearContainer adds a container that was never started to a pod, in a sandbox that need
+// not be there any more: what becomes of a request whose client died when the runtime is
+// done with it only after the sandbox was removed.
+func (s *Server) AppearContainer(namespace, name, uid, sandbox, called string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.id("container")
+	s.containers[id] = &container{sandbox: sandbox, order: s.nextID, status: &runtimeapi.ContainerStatus{
+		Id:        id,
+		Metadata:  &runtimeapi.ContainerMetadata{Name: called},
+		State:     runtimeapi.ContainerState_CONTAINER_CREATED,
+		CreatedAt: s.now().UnixNano(),
+		Image:     &runtimeapi.ImageSpec{Image: "image"},
+		Labels: map[string]string{
+			"io.kubernetes.container.name": called, "io.kubernetes.pod.name": name,
+			"io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid,
+		},
+		Annotations: map[string]string{"io.kubernetes.container.restartCount": "0"},
+	}}
+	s.emit(created, id, sandbox)
+}

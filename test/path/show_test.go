@@ -32,16 +32,25 @@ func (w *world) showRuntime() []string {
 			if c.Labels[cri.LabelPodUID] != s.Metadata.Uid || sandboxOf(w, c) != s.Id {
 				continue
 			}
-			state := strings.ToLower(strings.TrimPrefix(c.State.String(), "CONTAINER_"))
-			if c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
-				state += fmt.Sprintf(" %d", c.ExitCode)
-			}
-			inside = append(inside, fmt.Sprintf("  %s %s attempt=%d", c.Metadata.Name, state, c.Metadata.Attempt))
+			inside = append(inside, "  "+showContainer(c))
 		}
 		slices.Sort(inside) // containers without an order are made at the same time
 		lines = append(lines, inside...)
 	}
+	for _, c := range containers {
+		if sandboxOf(w, c) == "" {
+			lines = append(lines, showContainer(c)+" without a sandbox")
+		}
+	}
 	return lines
+}
+
+func showContainer(c *runtimeapi.ContainerStatus) string {
+	state := strings.ToLower(strings.TrimPrefix(c.State.String(), "CONTAINER_"))
+	if c.State == runtimeapi.ContainerState_CONTAINER_EXITED {
+		state += fmt.Sprintf(" %d", c.ExitCode)
+	}
+	return fmt.Sprintf("%s %s attempt=%d", c.Metadata.Name, state, c.Metadata.Attempt)
 }
 
 // sandboxOf is the newest sandbox of the container's pod that is not younger than it.
