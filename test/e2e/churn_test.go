@@ -70,32 +70,10 @@ func TestChurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 3*time.Minute, func() string { return stillThere(t, in) })
-	left := func() string { return added(before, leavings(t, node)) }
-	if what := waitFor(45*time.Second, left); what != "" {
-		forgetLostTasks(t, node, what)
+	left := func() string { return itemised(added(before, leavings(t, node))) }
+	if waitFor(45*time.Second, left) != "" {
+		forgetLost(t, node, added(before, leavings(t, node)))
 		eventually(t, 2*time.Minute, left)
-	}
-}
-
-// forgetLostTasks restarts a runtime that has lost sight of a container. containerd 2.4.2
-// does when its client dies while it makes a sandbox or starts a container: the task lives
-// on, and CRI shows no such thing or cannot remove it, until containerd looks anew. The
-// agent must then take it away. Anything else that is left is ours.
-func forgetLostTasks(t *testing.T, node *bed.Box, what string) {
-	t.Helper()
-	log, err := os.ReadFile(node.Log("containerd"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(log), "cannot delete running task") {
-		t.Fatalf("left behind:\n%s", what)
-	}
-	t.Logf("containerd has lost a task to the agent's death; restarting it. Left:\n%s", what)
-	if err := node.StopContainerd(); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.StartContainerd(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -200,19 +178,30 @@ func leavings(t *testing.T, node *bed.Box) map[string][]string {
 	return found
 }
 
-// added says what is there that was not there before; "" for nothing. The bridge of the
-// pod network stays once it was made.
-func added(before, after map[string][]string) string {
-	var all []string
-	for kind, found := range after {
-		for _, name := range found {
+// leaving is one thing that is left on a node.
+type leaving struct{ kind, name string }
+
+// added says what is there that was not there before. The bridge of the pod network stays
+// once it was made.
+func added(before, after map[string][]string) []leaving {
+	var all []leaving
+	for _, kind := range slices.Sorted(maps.Keys(after)) {
+		for _, name := range after[kind] {
 			if !slices.Contains(before[kind], name) && name != "cni0" {
-				all = append(all, kind+": "+name)
+				all = append(all, leaving{kind, name})
 			}
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
+	return all
+}
+
+// itemised shows them one by one; "" for none.
+func itemised(all []leaving) string {
+	var text []string
+	for _, l := range all {
+		text = append(text, l.kind+": "+l.name)
+	}
+	return strings.Join(text, "\n")
 }
 
 // stillThere names the pods that the API server has.
