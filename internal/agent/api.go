@@ -2,15 +2,12 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"swiftlet/internal/config"
+	"swiftlet/internal/certificate"
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/volume"
 )
@@ -33,6 +30,9 @@ type api struct {
 	node     *kubeapi.Node
 	events   *kubeapi.Recorder
 
+	certificate *certificate.Rotator // of the client; nil where the node does not keep it
+	serving     *certificate.Rotator // nil where the API server does not issue it
+
 	parts []part
 }
 
@@ -42,13 +42,14 @@ func (a *Agent) connect(context.Context) error {
 		a.log.Info("no kubeconfig: running without a control plane")
 		return a.standAlone()
 	}
-	if _, err := os.Stat(a.cfg.Flags.Kubeconfig); errors.Is(err, fs.ErrNotExist) && a.cfg.Flags.BootstrapKubeconfig != "" {
-		return fmt.Errorf("%w: obtaining a first certificate with --bootstrap-kubeconfig is not supported yet", err)
+	base, shown, err := a.makeClientCertificate()
+	if err != nil {
+		return err
 	}
 	kc := &a.cfg.Kubelet
-	clients, err := kubeapi.Connect(kubeapi.Config{
-		Kubeconfig:       a.cfg.Flags.Kubeconfig,
-		UserAgent:        "swiftlet/" + config.KubernetesVersion,
+	clients, err := kubeapi.NewClients(base, kubeapi.Config{
+		Certificate:      shown,
+		UserAgent:        userAgent,
 		ContentType:      kc.ContentType,
 		QPS:              float32(*kc.KubeAPIQPS),
 		Burst:            int(kc.KubeAPIBurst),
@@ -60,6 +61,9 @@ func (a *Agent) connect(context.Context) error {
 		return err
 	}
 	a.api.clients = clients
+	if err := a.makeServingCertificate(); err != nil {
+		return err
+	}
 	watched, err := kubeapi.NewObjects(
 		kubeapi.ObjectsConfig{Strategy: kubeapi.Strategy(kc.ConfigMapAndSecretChangeDetectionStrategy)},
 		kubeapi.ObjectsDeps{Client: clients.Kube, Clock: a.clock, Log: a.log})

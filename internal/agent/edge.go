@@ -34,6 +34,9 @@ func (a *Agent) makeEdge(context.Context) error {
 		deps.TokenReviews = c.Kube.AuthenticationV1().TokenReviews()
 		deps.AccessReviews = c.Kube.AuthorizationV1().SubjectAccessReviews()
 	}
+	if a.api.serving != nil {
+		deps.Certificate = a.api.serving
+	}
 	s, err := server.New(server.Config{
 		NodeName:        a.name,
 		CertDir:         a.cfg.Flags.CertDir,

@@ -90,6 +90,8 @@ func (a *Agent) makeNode() error {
 		Enforce: a.machine.cgroups.EnsureNode,
 		PodCIDR: a.cri.UpdateRuntimeConfig,
 		Jitter:  rand.Float64,
+
+		Addressed: a.addressed,
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections

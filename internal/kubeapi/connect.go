@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,14 +9,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 )
 
 // Config says how to reach the API server and how hard it may be asked.
 type Config struct {
-	// Kubeconfig is a file; certificate files it names are read again when they change.
-	Kubeconfig string
+	// Certificate is shown instead of the one in the connection settings; nil where those
+	// have none, or none that changes.
+	Certificate Certificate
 	// UserAgent is sent with every request; empty means client-go's default.
 	UserAgent string
 
@@ -50,20 +49,8 @@ type Clients struct {
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// Connect reads the kubeconfig and makes the clients. It opens no connection.
-func Connect(cfg Config) (*Clients, error) {
-	if cfg.Kubeconfig == "" {
-		return nil, errors.New("connect to the API server: no kubeconfig given")
-	}
-	base, err := clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", cfg.Kubeconfig, err)
-	}
-	return NewClients(base, cfg)
-}
-
-// NewClients makes the clients from connection settings that already exist, such as
-// those a bootstrap has just obtained. cfg.Kubeconfig is not read.
+// NewClients makes the clients from connection settings, as a kubeconfig has them. It opens
+// no connection.
 func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	base = rest.CopyConfig(base)
 	base.ContentType = cfg.ContentType
@@ -80,7 +67,11 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	// One connection for all three: it costs memory on both ends. It is dialled through
 	// dialer so that it can be cut.
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
-	base.Dial = dialer.DialContext
+	if cfg.Certificate == nil {
+		base.Dial = dialer.DialContext
+	} else if err := present(base, cfg.Certificate, dialer); err != nil {
+		return nil, err
+	}
 	shared, err := rest.HTTPClientFor(base)
 	if err != nil {
 		return nil, fmt.Errorf("make transport to %s: %w", base.Host, err)
@@ -115,9 +106,9 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 // dialTimeout bounds the wait for a connection, and is how often the kernel checks one.
 const dialTimeout = 30 * time.Second
 
-// CloseConnections cuts all connections; the next request dials anew. Called when
-// heartbeats keep failing: a request on a connection whose other end is gone would hang
-// for minutes.
+// CloseConnections cuts all connections; the next request dials anew. Called when the
+// client certificate is another one, and when heartbeats keep failing: a request on a
+// connection whose other end is gone would hang for minutes.
 func (c *Clients) CloseConnections() { c.dialer.CloseAll() }
 
 func limited(base *rest.Config, qps float32, burst int) *rest.Config {

@@ -4,32 +4,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
-func kubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := `apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "` + server + `"}}]
-users: [{name: u, user: {token: t}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func TestConnect(t *testing.T) {
+func TestClients(t *testing.T) {
 	var mu sync.Mutex
 	var accept, agent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +23,7 @@ func TestConnect(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(metav1.Status{Reason: metav1.StatusReasonNotFound})
 	}))
 	defer server.Close()
-	c, err := Connect(Config{Kubeconfig: kubeconfig(t, server.URL), UserAgent: "swiftlet/test", QPS: 50, Burst: 100, HeartbeatTimeout: time.Second})
+	c, err := NewClients(&rest.Config{Host: server.URL}, Config{UserAgent: "swiftlet/test", QPS: 50, Burst: 100, HeartbeatTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +41,4 @@ func TestConnect(t *testing.T) {
 		t.Errorf("general client limited to %v a second", got)
 	}
 	c.CloseConnections()
-}
-
-func TestConnectSaysWhatIsWrong(t *testing.T) {
-	for name, path := range map[string]string{"no file": "", "a missing file": "/none/at/all"} {
-		if _, err := Connect(Config{Kubeconfig: path}); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
 }

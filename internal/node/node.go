@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,6 +101,8 @@ type Deps struct {
 	VolumesReported func([]v1.UniqueVolumeName)
 	// Enforce bounds all pods together to the given amounts.
 	Enforce func(v1.ResourceList) error
+	// Addressed is told the node's addresses when they are known and when they change.
+	Addressed func([]v1.NodeAddress)
 	// PodCIDR is told the node's pod network when the control plane assigns it.
 	PodCIDR func(ctx context.Context, cidr string) error
 	// Hung is called when heartbeats keep failing: the connection may be dead without
@@ -124,6 +127,7 @@ type Node struct {
 	runtime     runtimeState
 	addresses   []v1.NodeAddress
 	addressesAt time.Time
+	addressed   []v1.NodeAddress // as last told to deps.Addressed
 	reportDue   time.Time
 	podCIDR     string
 	cordoned    bool
@@ -249,4 +253,12 @@ func (n *Node) setCurrent(node *v1.Node) {
 	n.mu.Lock()
 	n.current = node
 	n.mu.Unlock()
+	n.tellAddresses(node)
+}
+
+func (n *Node) tellAddresses(node *v1.Node) {
+	if found := node.Status.Addresses; n.deps.Addressed != nil && !slices.Equal(found, n.addressed) {
+		n.addressed = slices.Clone(found)
+		n.deps.Addressed(found)
+	}
 }

@@ -12,6 +12,8 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	cliflag "k8s.io/component-base/cli/flag"
+
+	"swiftlet/internal/certificate"
 )
 
 // Certifier has the certificate of the moment; nil while there is none yet.
@@ -72,14 +74,14 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 			return nil, err
 		}
 	}
-	pair := &reloaded[tls.Certificate]{log: s.deps.Log, files: []string{certFile, keyFile}, load: func() (*tls.Certificate, error) {
+	pair, err := certificate.Load(s.deps.Log, func() (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 		return &pair, err
-	}}
-	if err := pair.first(); err != nil {
-		return nil, fmt.Errorf("load serving certificate: %w", err)
+	}, certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("load serving certificate %s with key %s: %w", certFile, keyFile, err)
 	}
-	return pair.current, nil
+	return pair.Current, nil
 }
 
 // ensureSelfSigned makes a certificate for host unless the files hold one that is valid.
@@ -101,11 +103,9 @@ func ensureSelfSigned(host, certFile, keyFile string, now time.Time) error {
 }
 
 // newClientCA reads the authorities that sign client certificates, anew when they change.
-func newClientCA(file string, log *slog.Logger) (*reloaded[x509.CertPool], error) {
-	ca := &reloaded[x509.CertPool]{log: log, files: []string{file}, load: func() (*x509.CertPool, error) {
-		return certutil.NewPool(file)
-	}}
-	if err := ca.first(); err != nil {
+func newClientCA(file string, log *slog.Logger) (*certificate.Reloaded[x509.CertPool], error) {
+	ca, err := certificate.Load(log, func() (*x509.CertPool, error) { return certutil.NewPool(file) }, file)
+	if err != nil {
 		return nil, fmt.Errorf("load client CA: %w", err)
 	}
 	return ca, nil

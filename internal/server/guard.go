@@ -10,6 +10,8 @@ import (
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/certificate"
 )
 
 // guard stands before every path of the HTTPS API: first who is it, then may they. When
@@ -18,8 +20,8 @@ type guard struct {
 	log       *slog.Logger
 	clock     clock.PassiveClock
 	node      string
-	ca        *reloaded[x509.CertPool] // nil: client certificates are worth nothing
-	tokens    *tokenReviews            // nil: bearer tokens are worth nothing
+	ca        *certificate.Reloaded[x509.CertPool] // nil: client certificates are worth nothing
+	tokens    *tokenReviews                        // nil: bearer tokens are worth nothing
 	anonymous bool
 	rights    rights
 }

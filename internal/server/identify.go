@@ -73,7 +73,7 @@ func (g *guard) byCertificate(r *http.Request) (identity, error) {
 		intermediates.AddCert(cert)
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{
-		Roots:         g.ca.current(),
+		Roots:         g.ca.Current(),
 		Intermediates: intermediates,
 		CurrentTime:   g.clock.Now(),
 		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},

@@ -41,6 +41,10 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	policy, err := c.writeAuditPolicy()
+	if err != nil {
+		return err
+	}
 	d, err := c.run("kube-apiserver",
 		"--etcd-servers="+c.etcdURL(2379),
 		"--bind-address="+c.site.gateway(),
@@ -50,6 +54,9 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+c.AuditLog(),
 		"--allow-privileged=true",
 		"--profiling=false",
 		"--client-ca-file="+c.ca.caFile(),
@@ -88,6 +95,7 @@ func (c *ControlPlane) startControllers(ctx context.Context) error {
 		"--use-service-account-credentials=true",
 		"--cluster-signing-cert-file="+c.ca.caFile(),
 		"--cluster-signing-key-file="+filepath.Join(c.ca.dir, "ca.key"),
+		"--cluster-signing-duration="+SignedFor.String(),
 	)
 	if err != nil {
 		return err

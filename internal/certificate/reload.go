@@ -1,4 +1,4 @@
-package server
+package certificate
 
 import (
 	"log/slog"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// reloaded is a value made from files, made again when they have changed. It looks when it
+// Reloaded is a value made from files, made again when they have changed. It looks when it
 // is asked, which costs a stat and, unlike a watch, nothing while nobody connects. A
 // change that cannot be loaded leaves the old value in use.
-type reloaded[T any] struct {
+type Reloaded[T any] struct {
 	log   *slog.Logger
 	files []string
 	load  func() (*T, error)
@@ -42,14 +42,14 @@ func stampOf(file string) stamp {
 	return s
 }
 
-// first loads the value and returns the error that current would only log.
-func (r *reloaded[T]) first() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.refresh(r.look())
+// Load makes the value for the first time; later failures are only logged.
+func Load[T any](log *slog.Logger, load func() (*T, error), files ...string) (*Reloaded[T], error) {
+	r := &Reloaded[T]{log: log, files: files, load: load}
+	return r, r.refresh(r.look())
 }
 
-func (r *reloaded[T]) current() *T {
+// Current is the value that the files made when they last could.
+func (r *Reloaded[T]) Current() *T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stamps := r.look()
@@ -63,7 +63,7 @@ func (r *reloaded[T]) current() *T {
 	return r.value
 }
 
-func (r *reloaded[T]) look() []stamp {
+func (r *Reloaded[T]) look() []stamp {
 	stamps := make([]stamp, len(r.files))
 	for i, file := range r.files {
 		stamps[i] = stampOf(file)
@@ -71,7 +71,7 @@ func (r *reloaded[T]) look() []stamp {
 	return stamps
 }
 
-func (r *reloaded[T]) refresh(stamps []stamp) error {
+func (r *Reloaded[T]) refresh(stamps []stamp) error {
 	value, err := r.load()
 	if err != nil {
 		return err

@@ -1,0 +1,109 @@
+package certificate
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+func readKubeconfig(path string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	return config, nil
+}
+
+var errNoCertificate = errors.New("it has no client certificate")
+
+// pairOf is the client certificate that a kubeconfig holds or names.
+func pairOf(config *rest.Config) (pair *tls.Certificate, err error) {
+	var made tls.Certificate
+	switch {
+	case len(config.CertData) > 0:
+		made, err = tls.X509KeyPair(config.CertData, config.KeyData)
+		err = wrap("read the certificate inside", err)
+	case config.CertFile != "":
+		made, err = tls.LoadX509KeyPair(config.CertFile, config.KeyFile)
+		err = wrap(fmt.Sprintf("read certificate %s with key %s", config.CertFile, config.KeyFile), err)
+	default:
+		err = errNoCertificate
+	}
+	return &made, err
+}
+
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// usable says why the API server would not take the kubeconfig's certificate.
+func usable(config *rest.Config, now time.Time) error {
+	pair, err := pairOf(config)
+	if err != nil {
+		return err
+	}
+	return unexpired(pair, now)
+}
+
+// unexpired looks at the authorities between the certificate and its root, too.
+func unexpired(pair *tls.Certificate, now time.Time) error {
+	for _, der := range pair.Certificate {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return fmt.Errorf("parse certificate: %w", err)
+		}
+		if now.After(cert.NotAfter) {
+			return fmt.Errorf("certificate of %q expired at %s", cert.Subject.CommonName, cert.NotAfter.Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// writeKubeconfig makes the file that names the store's certificate, which comes later,
+// and returns the settings that it stands for.
+func (cfg ClientConfig) writeKubeconfig(boot *rest.Config) (*rest.Config, error) {
+	config := rest.AnonymousClientConfig(boot)
+	config.CertFile = filepath.Join(cfg.Dir, "kubelet-client-current.pem")
+	config.KeyFile = config.CertFile
+	cluster := &clientcmdapi.Cluster{
+		Server:                   config.Host,
+		TLSServerName:            config.ServerName,
+		InsecureSkipTLSVerify:    config.Insecure,
+		CertificateAuthority:     config.CAFile,
+		CertificateAuthorityData: config.CAData,
+	}
+	if config.CAFile != "" {
+		cluster.CertificateAuthorityData = nil // one of them is allowed
+	}
+	file := clientcmdapi.NewConfig()
+	file.Clusters["default-cluster"] = cluster
+	file.AuthInfos["default-auth"] = &clientcmdapi.AuthInfo{ClientCertificate: config.CertFile, ClientKey: config.KeyFile}
+	file.Contexts["default-context"] = &clientcmdapi.Context{Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}
+	file.CurrentContext = "default-context"
+	text, err := clientcmd.Write(*file)
+	if err != nil {
+		return nil, fmt.Errorf("encode kubeconfig: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(cfg.Kubeconfig), 0o755); err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	half := cfg.Kubeconfig + ".new" // renamed when whole: others wait for this file
+	if err := os.WriteFile(half, text, 0o600); err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if err := os.Rename(half, cfg.Kubeconfig); err != nil {
+		return nil, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,249 @@
+package certificate
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	certificates "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate"
+	"k8s.io/utils/clock"
+)
+
+// Config says what kind of certificate is kept.
+type Config struct {
+	Name   string // for the log
+	Signer string
+	Usages func(key any) []certificates.KeyUsage
+	// Renew asks for the next certificate before the current one expires. Without it there
+	// is a request only while no certificate is valid.
+	Renew bool
+}
+
+// Store holds the certificate on disk. certificate.FileStore of client-go is one.
+type Store interface {
+	Current() (*tls.Certificate, error)
+	Update(cert, key []byte) (*tls.Certificate, error)
+}
+
+// Deps are what a Rotator works with. All but those that may be nil are required.
+type Deps struct {
+	Store Store
+	// Client reaches the API server on behalf of the certificate there is, which is valid,
+	// or without one when that is nil. done lets go of the connection.
+	Client func(current *tls.Certificate) (client kubernetes.Interface, done func(), err error)
+	Clock  clock.Clock
+	Log    *slog.Logger
+	Jitter func() float64 // in [0,1): nodes that came together should not renew together
+
+	// Changed is called when another certificate is in use; may be nil.
+	Changed func()
+	// Renewed is told how old the certificate was that has been replaced, and Failed is
+	// called when an attempt was in vain; both may be nil.
+	Renewed func(lived time.Duration)
+	Failed  func()
+}
+
+// Rotator keeps one certificate valid. All methods may be called at any time.
+type Rotator struct {
+	cfg   Config
+	deps  Deps
+	log   *slog.Logger
+	ready chan struct{}
+	poke  chan struct{}
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	renewAt time.Time // of current
+	wanted  *x509.CertificateRequest
+	giveUp  context.CancelFunc // of the request that is under way; nil when there is none
+}
+
+const (
+	retryFirst = 2 * time.Second
+	// retryMax is for an API server that cannot be reached, refusedMax for one that does
+	// not give us the certificate: each attempt leaves a request behind there.
+	retryMax   = 32 * time.Second
+	refusedMax = 5 * time.Minute
+	// approvalLimit is how long one request may wait for somebody to approve it.
+	approvalLimit = 15 * time.Minute
+)
+
+// New takes the certificate that the store has. Nothing is requested before Run, nor
+// before Want.
+func New(cfg Config, deps Deps) (*Rotator, error) {
+	switch {
+	case cfg.Name == "" || cfg.Signer == "" || cfg.Usages == nil:
+		return nil, errors.New("keep certificate: name, signer and usages are required")
+	case deps.Store == nil || deps.Client == nil || deps.Clock == nil || deps.Log == nil || deps.Jitter == nil:
+		return nil, errors.New("keep certificate: a dependency is missing")
+	}
+	r := &Rotator{
+		cfg: cfg, deps: deps, log: deps.Log.With("certificate", cfg.Name),
+		ready: make(chan struct{}),
+		poke:  make(chan struct{}, 1),
+	}
+	stored, err := deps.Store.Current()
+	var none *certificate.NoCertKeyError
+	switch {
+	case err == nil:
+		r.use(stored, r.renewalOf(stored))
+	case !errors.As(err, &none):
+		// A new one can still be had, and replaces it.
+		r.log.Warn("the stored certificate cannot be used", "err", err)
+	}
+	return r, nil
+}
+
+// Current is the certificate in use, though it may have expired: who shows it is told what
+// is wrong with it. It is nil while there has never been one.
+func (r *Rotator) Current() *tls.Certificate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// Ready is closed once there is a certificate.
+func (r *Rotator) Ready() <-chan struct{} { return r.ready }
+
+// Want says what the certificate is to be made out for, at first and when that changes. A
+// certificate that covers more is left alone.
+func (r *Rotator) Want(request *x509.CertificateRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reflect.DeepEqual(r.wanted, request) {
+		return
+	}
+	r.wanted = request
+	if r.giveUp != nil {
+		r.giveUp() // nobody needs that one any more
+	}
+	select {
+	case r.poke <- struct{}{}:
+	default: // one is waiting already, and will see what this one is about
+	}
+}
+
+// Run keeps the certificate until ctx is done. No failure ends it.
+func (r *Rotator) Run(ctx context.Context) error {
+	retry := retryFirst
+	for r.awaitDue(ctx) {
+		err := r.renew(ctx)
+		if err == nil {
+			retry = retryFirst
+			continue
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if r.deps.Failed != nil {
+			r.deps.Failed()
+		}
+		pause := retry + time.Duration(r.deps.Jitter()*float64(retry)/10)
+		r.log.Error("no new certificate, will try again", "in", pause, "current", r.describe(), "err", err)
+		if r.sleep(ctx, pause) {
+			retry = retryFirst
+			continue
+		}
+		limit := retryMax
+		if errors.As(err, new(*refusedError)) {
+			limit = refusedMax
+		}
+		retry = min(2*retry, limit)
+	}
+	return nil
+}
+
+// awaitDue returns when a certificate must be had; false when ctx is done.
+func (r *Rotator) awaitDue(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		at, known := r.due()
+		wait := at.Sub(r.deps.Clock.Now())
+		switch {
+		case !known:
+			select {
+			case <-ctx.Done():
+			case <-r.poke:
+			}
+		case wait <= 0:
+			return true
+		default:
+			r.sleep(ctx, wait)
+		}
+	}
+	return false
+}
+
+// due is when the next certificate must be had; false while nothing is wanted.
+func (r *Rotator) due() (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.wanted == nil:
+		return time.Time{}, false
+	case r.current == nil:
+		return time.Time{}, true
+	case !r.cfg.Renew:
+		return r.current.Leaf.NotAfter, true
+	case covers(r.current.Leaf, r.wanted) != nil:
+		return time.Time{}, true
+	}
+	return r.renewAt, true
+}
+
+// sleep is true when it was ended early because something else is wanted now.
+func (r *Rotator) sleep(ctx context.Context, d time.Duration) bool {
+	timer := r.deps.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	case <-r.poke:
+		return true
+	}
+	return false
+}
+
+// use makes the certificate the current one.
+func (r *Rotator) use(cert *tls.Certificate, renewAt time.Time) (old *tls.Certificate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, r.current, r.renewAt = r.current, cert, renewAt
+	if old == nil {
+		close(r.ready)
+	}
+	return old
+}
+
+// renewalOf is a moment when 70 to 90 % of the certificate's time are over.
+func (r *Rotator) renewalOf(cert *tls.Certificate) time.Time {
+	life := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore)
+	part := 0.7 + 0.2*r.deps.Jitter()
+	return cert.Leaf.NotBefore.Add(time.Duration(part * float64(life)))
+}
+
+// valid is the current certificate unless it has expired.
+func (r *Rotator) valid() *tls.Certificate {
+	if c := r.Current(); c != nil && r.deps.Clock.Now().Before(c.Leaf.NotAfter) {
+		return c
+	}
+	return nil
+}
+
+func (r *Rotator) describe() string {
+	c := r.Current()
+	switch {
+	case c == nil:
+		return "none"
+	case r.valid() == nil:
+		return fmt.Sprintf("expired at %s", c.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("valid until %s", c.Leaf.NotAfter.Format(time.RFC3339))
+}
