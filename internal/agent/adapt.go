@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/image"
@@ -97,7 +96,7 @@ func (a *Agent) newCredentials() (credentials, error) {
 	return credentials{a, keyring}, err
 }
 
-func (c credentials) forPod(ctx context.Context, p *v1.Pod, repository string) ([]*runtimeapi.AuthConfig, error) {
+func (c credentials) forPod(ctx context.Context, p *v1.Pod, repository string) ([]image.Credential, error) {
 	var secrets []*v1.Secret
 	for _, ref := range p.Spec.ImagePullSecrets {
 		if ref.Name == "" {

@@ -140,8 +140,21 @@ func (a *Agent) makeImages() error {
 		MaxParallel: parallel,
 		QPS:         float32(*kc.RegistryPullQPS),
 		Burst:       int(kc.RegistryBurst),
+		Verify:      a.imageVerification(),
 	}, image.Deps{Images: a.cri, Credentials: creds.forPod, Events: a.api.events, Clock: a.clock, Log: a.log})
 	return err
+}
+
+// imageVerification keeps its records where the reference kubelet does.
+func (a *Agent) imageVerification() image.Verification {
+	if !a.cfg.Features.KubeletEnsureSecretPulledImages {
+		return image.Verification{}
+	}
+	return image.Verification{
+		Dir:     filepath.Join(a.cfg.Flags.RootDir, "image_manager"),
+		Policy:  a.cfg.Kubelet.ImagePullCredentialsVerificationPolicy,
+		Allowed: a.cfg.Kubelet.PreloadedImagesVerificationAllowlist,
+	}
 }
 
 func (a *Agent) makeVolumes() (err error) {

@@ -27,7 +27,7 @@ func Write(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode checkpoint %s: %w", path, err)
 	}
-	if err := replace(path, content); err != nil {
+	if err := Replace(path, content); err != nil {
 		return fmt.Errorf("write checkpoint %s: %w", path, err)
 	}
 	return nil
@@ -41,7 +41,8 @@ func Remove(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-func replace(path string, content []byte) error {
+// Replace is Write for a file whose format is not ours to choose: it has no checksum.
+func Replace(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	// The name begins with a dot so that code listing the directory passes over a file
 	// that a crash left behind.

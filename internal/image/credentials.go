@@ -12,7 +12,8 @@ import (
 
 // login is one entry of a docker configuration.
 type login struct {
-	username, password string
+	username, password, email string
+	secret                    *v1.Secret // that it stands in; nil where every pod of the node may use it
 }
 
 // UnmarshalJSON reads an entry. Its "auth" field holds both parts and wins over them.
@@ -20,12 +21,13 @@ func (l *login) UnmarshalJSON(data []byte) error {
 	var entry struct {
 		Username string `json:"username"`
 		Password string `json:"password"`
+		Email    string `json:"email"`
 		Auth     string `json:"auth"`
 	}
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return err
 	}
-	l.username, l.password = entry.Username, entry.Password
+	l.username, l.password, l.email = entry.Username, entry.Password, entry.Email
 	if entry.Auth == "" {
 		return nil
 	}
@@ -86,6 +88,10 @@ func KeyringOf(secrets []*v1.Secret) (*Keyring, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read image pull secret %s/%s: %w", s.Namespace, s.Name, err)
+		}
+		for where, l := range logins {
+			l.secret = s
+			logins[where] = l
 		}
 		k.add(logins)
 	}

@@ -14,7 +14,7 @@ import (
 func names(k *Keyring, repository string) []string {
 	var all []string
 	for _, auth := range k.Lookup(repository) {
-		all = append(all, auth.Username)
+		all = append(all, auth.Auth.Username)
 	}
 	return all
 }
@@ -88,7 +88,7 @@ func TestKeyringOf(t *testing.T) {
 			continue
 		}
 		found := k.Lookup("r.io/app")
-		if test.user == "" != (len(found) == 0) || len(found) > 0 && (found[0].Username != test.user || found[0].Password != test.pw) {
+		if test.user == "" != (len(found) == 0) || len(found) > 0 && (found[0].Auth.Username != test.user || found[0].Auth.Password != test.pw) {
 			t.Errorf("%s: %v", test.name, found)
 		}
 	}

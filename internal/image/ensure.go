@@ -74,11 +74,17 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 			return Image{}, &Error{Reason: ReasonInspect, Message: message, Err: err}
 		}
 		if present != nil {
-			p.tell(of, c, "Pulled", "Container image %q already present on machine and can be accessed by the pod", c.Image)
-			return imageOf(present.Id, present), nil
+			usable, err := p.mayUse(ctx, r, present)
+			if err != nil {
+				return Image{}, p.pullFailed(r, r.key(), fmt.Errorf("find credentials: %w", err))
+			}
+			if usable {
+				p.tell(of, c, "Pulled", p.presentText, c.Image)
+				return imageOf(present.Id, present), nil
+			}
 		}
 	}
-	if r.policy == v1.PullNever {
+	if r.policy == v1.PullNever { // nor is a pod told of an image that it may not use
 		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image)
 		p.warn(of, c, "ErrImageNeverPull", "%s", message)
 		return Image{}, &Error{Reason: ReasonNeverPull, Message: message}
@@ -86,21 +92,26 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 	return p.pull(ctx, r)
 }
 
+// key is what a failure to pull counts for.
+func (r request) key() string { return string(r.p.UID) + "_" + r.c.Image }
+
 // pull fetches the image unless it failed a short while ago.
 func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
-	key := string(r.p.UID) + "_" + r.c.Image
+	key := r.key()
 	if left, before := p.backoff.left(key); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.c.Image)
 		p.tell(r.p, r.c, "BackOff", "%s", message)
 		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
 	}
-	auths, err := p.credentials(ctx, r.p, r.repository)
+	credentials, err := p.credentials(ctx, r.p, r.repository)
 	if err != nil {
 		return Image{}, p.pullFailed(r, key, fmt.Errorf("find credentials: %w", err))
 	}
-	p.tell(r.p, r.c, "Pulling", "Pulling image %q", r.c.Image)
 	asked := p.clock.Now()
-	got, err := p.share(ctx, r, auths)
+	got, err := p.recorded(r, credentials, func() (result, error) {
+		p.tell(r.p, r.c, "Pulling", "Pulling image %q", r.c.Image)
+		return p.share(ctx, r, credentials)
+	})
 	if err != nil {
 		if ctx.Err() != nil { // nobody wants it any more: no failure of the image's
 			return Image{}, &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
@@ -111,6 +122,28 @@ func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 	p.tell(r.p, r.c, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
 		r.c.Image, got.took.Truncate(time.Millisecond), p.clock.Since(asked).Truncate(time.Millisecond), got.size)
 	return got.image, nil
+}
+
+// recorded pulls an image and notes with what, for those who ask for it later.
+func (p *Puller) recorded(r request, credentials []Credential, pull func() (result, error)) (result, error) {
+	if p.records == nil {
+		return pull()
+	}
+	if err := p.records.begin(r.c.Image); err != nil {
+		return result{}, err
+	}
+	got, err := pull()
+	if err == nil {
+		var with *Credential // none
+		if got.opened < len(credentials) {
+			with = &credentials[got.opened]
+		}
+		p.learn(r, got.image.Ref, with)
+	}
+	if err := p.records.end(r.c.Image); err != nil {
+		p.log.Warn("the record of a pull underway stays", "image", r.c.Image, "err", err)
+	}
+	return got, err
 }
 
 // pullFailed classes a failed pull, tells the user, and holds the next one back.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/cri"
@@ -42,8 +43,11 @@ type bench struct {
 	clock   *clocktesting.FakePassiveClock
 }
 
-func newBench(t *testing.T, cfg Config, auths ...*runtimeapi.AuthConfig) *bench {
+func newBench(t *testing.T, cfg Config, credentials ...Credential) *bench {
 	t.Helper()
+	if cfg.Verify.Policy == "" {
+		cfg.Verify = Verification{Dir: t.TempDir(), Policy: kubelet.NeverVerifyPreloadedImages}
+	}
 	b := &bench{runtime: fakecri.Start(t), clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: b.runtime.Endpoint(), RequestTimeout: 5 * time.Second})
 	if err != nil {
@@ -52,7 +56,7 @@ func newBench(t *testing.T, cfg Config, auths ...*runtimeapi.AuthConfig) *bench 
 	t.Cleanup(func() { _ = client.Close() })
 	b.Puller, err = New(cfg, Deps{
 		Images: client, Events: &b.events, Clock: b.clock, Log: slog.New(slog.DiscardHandler),
-		Credentials: func(context.Context, *v1.Pod, string) ([]*runtimeapi.AuthConfig, error) { return auths, nil },
+		Credentials: func(context.Context, *v1.Pod, string) ([]Credential, error) { return credentials, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +199,7 @@ func TestBackOffGrowsPerPodAndImage(t *testing.T) {
 }
 
 func TestEachCredentialIsTried(t *testing.T) {
-	b := newBench(t, Config{}, &runtimeapi.AuthConfig{Username: "old"}, &runtimeapi.AuthConfig{Username: "new"})
+	b := newBench(t, Config{}, login{username: "old"}.credential(), login{username: "new"}.credential())
 	b.runtime.Publish("app:1", 1)
 	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "401"), Match: func(r any) bool {
 		return r.(*runtimeapi.PullImageRequest).Auth.GetUsername() == "old"

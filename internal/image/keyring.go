@@ -7,8 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // defaultHost is how docker configurations name the registry of names without a host.
@@ -54,7 +52,7 @@ func keyOf(where string) (key string, ok bool) {
 
 // Lookup returns what may open the repository ("registry.example.com/team/app"), the most
 // specific first. Several may fit, as while a password is being changed.
-func (k *Keyring) Lookup(repository string) []*runtimeapi.AuthConfig {
+func (k *Keyring) Lookup(repository string) []Credential {
 	var found []login
 	keys := slices.Sorted(maps.Keys(k.logins))
 	slices.Reverse(keys)
@@ -66,11 +64,11 @@ func (k *Keyring) Lookup(repository string) []*runtimeapi.AuthConfig {
 	if len(found) == 0 && onDefaultHost(repository) {
 		found = k.logins[defaultHost]
 	}
-	var auths []*runtimeapi.AuthConfig
+	var all []Credential
 	for _, l := range found {
-		auths = append(auths, &runtimeapi.AuthConfig{Username: l.username, Password: l.password})
+		all = append(all, l.credential())
 	}
-	return auths
+	return all
 }
 
 // fits reports whether a key opens the repository: same port, each part of the host by

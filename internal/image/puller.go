@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -34,6 +35,8 @@ type Config struct {
 	// QPS and Burst limit how often pulls may start; a QPS of zero does not.
 	QPS   float32
 	Burst int
+	// Verify says when a pod must show that it could have pulled an image that is there.
+	Verify Verification
 }
 
 // Deps are the puller's surroundings. All are needed but Credentials.
@@ -41,7 +44,7 @@ type Deps struct {
 	Images Service
 	// Credentials finds what may open the image's repository ("docker.io/library/busybox")
 	// for the pod; it is asked only when a pull is due. Nil finds none.
-	Credentials func(ctx context.Context, p *v1.Pod, repository string) ([]*runtimeapi.AuthConfig, error)
+	Credentials func(ctx context.Context, p *v1.Pod, repository string) ([]Credential, error)
 	Events      Events
 	Clock       clock.PassiveClock
 	Log         *slog.Logger
@@ -50,7 +53,7 @@ type Deps struct {
 // Puller brings images onto the node. It may be used from any goroutine.
 type Puller struct {
 	images      Service
-	credentials func(context.Context, *v1.Pod, string) ([]*runtimeapi.AuthConfig, error)
+	credentials func(context.Context, *v1.Pod, string) ([]Credential, error)
 	events      Events
 	clock       clock.PassiveClock
 	log         *slog.Logger
@@ -60,9 +63,14 @@ type Puller struct {
 	// slots holds a token per pull underway; nil is without a limit.
 	slots chan struct{}
 	rate  flowcontrol.PassiveRateLimiter
+
+	verify  Verification
+	records *records // nil where nothing is verified
+	// presentText is what is told of an image that is there.
+	presentText string
 }
 
-// New makes a puller; it needs no running.
+// New makes a puller, and the directories for its records; it needs no running.
 func New(cfg Config, deps Deps) (*Puller, error) {
 	switch {
 	case deps.Images == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil:
@@ -78,8 +86,11 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 		flights: flights{current: map[string]*flight{}},
 		rate:    flowcontrol.NewFakeAlwaysRateLimiter(),
 	}
+	if err := p.openRecords(cfg.Verify); err != nil {
+		return nil, fmt.Errorf("new image puller: %w", err)
+	}
 	if p.credentials == nil {
-		p.credentials = func(context.Context, *v1.Pod, string) ([]*runtimeapi.AuthConfig, error) { return nil, nil }
+		p.credentials = func(context.Context, *v1.Pod, string) ([]Credential, error) { return nil, nil }
 	}
 	if cfg.Serialize {
 		cfg.MaxParallel = 1
@@ -93,9 +104,24 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 	return p, nil
 }
 
+func (p *Puller) openRecords(v Verification) (err error) {
+	if err := v.validate(); err != nil {
+		return err
+	}
+	p.verify, p.presentText = v, "Container image %q already present on machine"
+	if v.Dir == "" {
+		return nil
+	}
+	p.presentText += " and can be accessed by the pod"
+	p.records, err = openRecords(v.Dir, p.clock)
+	return err
+}
+
 // result is a pull that went well.
 type result struct {
 	image Image
 	size  uint64
 	took  time.Duration
+	// opened is which of the credentials was the right one.
+	opened int
 }

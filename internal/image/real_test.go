@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cri"
@@ -28,7 +29,7 @@ func TestRealRuntime(t *testing.T) {
 		`failed to do request: Head "https://127.0.0.1:1/v2/none/manifests/1": dial tcp 127.0.0.1:1: connect: connection refused`
 	const at = "spec.containers{c} "
 	var seen events
-	p, err := New(Config{}, Deps{Images: client, Events: &seen, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	p, err := New(Config{Verify: Verification{Dir: t.TempDir(), Policy: kubelet.NeverVerifyPreloadedImages}}, Deps{Images: client, Events: &seen, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/cri"
 )
@@ -36,12 +35,12 @@ type flight struct {
 // share pulls an image, or takes part in somebody else's pull of it. Another's pull will
 // do if it is made with the same credentials (an image must not reach a pod that could not
 // have pulled it) and, for a pod that always wants the newest, began after it asked.
-func (p *Puller) share(ctx context.Context, r request, auths []*runtimeapi.AuthConfig) (result, error) {
-	asked, opener := p.clock.Now(), fingerprint(auths)
+func (p *Puller) share(ctx context.Context, r request, credentials []Credential) (result, error) {
+	asked, opener := p.clock.Now(), fingerprint(credentials)
 	for {
 		mine, other := p.flights.join(r.spec.Image, opener, p.clock.Now())
 		if mine != nil {
-			mine.result, mine.err = p.fetch(ctx, r, auths)
+			mine.result, mine.err = p.fetch(ctx, r, credentials)
 			mine.quit = mine.err != nil && ctx.Err() != nil
 			p.flights.land(r.spec.Image, mine)
 			return mine.result, mine.err
@@ -80,7 +79,7 @@ func (f *flights) land(image string, mine *flight) {
 var errTooFast = errors.New("pull QPS exceeded")
 
 // fetch pulls within the limits, trying one credential after the other.
-func (p *Puller) fetch(ctx context.Context, r request, auths []*runtimeapi.AuthConfig) (result, error) {
+func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential) (result, error) {
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:
@@ -93,7 +92,7 @@ func (p *Puller) fetch(ctx context.Context, r request, auths []*runtimeapi.AuthC
 		return result{}, errTooFast
 	}
 	began := p.clock.Now()
-	ref, err := p.tryEach(ctx, r, auths)
+	ref, opened, err := p.tryEach(ctx, r, credentials)
 	if err != nil {
 		return result{}, err
 	}
@@ -101,27 +100,29 @@ func (p *Puller) fetch(ctx context.Context, r request, auths []*runtimeapi.AuthC
 	if err != nil {
 		return result{}, err
 	}
-	got := result{image: imageOf(ref, status), size: status.GetSize()}
+	got := result{image: imageOf(ref, status), size: status.GetSize(), opened: opened}
 	got.took = p.clock.Since(began)
 	return got, nil
 }
 
-func (p *Puller) tryEach(ctx context.Context, r request, auths []*runtimeapi.AuthConfig) (string, error) {
-	if len(auths) == 0 {
-		return p.images.PullImage(ctx, r.spec, nil, r.sandbox)
+// tryEach returns the image's reference, and which of the credentials opened it.
+func (p *Puller) tryEach(ctx context.Context, r request, credentials []Credential) (ref string, opened int, err error) {
+	if len(credentials) == 0 {
+		ref, err = p.images.PullImage(ctx, r.spec, nil, r.sandbox)
+		return ref, 0, err
 	}
 	var failures []error
-	for _, auth := range auths {
-		ref, err := p.images.PullImage(ctx, r.spec, auth, r.sandbox)
+	for i, c := range credentials {
+		ref, err := p.images.PullImage(ctx, r.spec, c.Auth, r.sandbox)
 		if err == nil {
-			return ref, nil
+			return ref, i, nil
 		}
 		failures = append(failures, err)
 	}
 	if len(failures) == 1 {
-		return "", failures[0]
+		return "", 0, failures[0]
 	}
-	return "", utilerrors.NewAggregate(plain(failures))
+	return "", 0, utilerrors.NewAggregate(plain(failures))
 }
 
 // plain keeps of each failed pull only what is shown of it.
@@ -134,9 +135,10 @@ func plain(failures []error) []error {
 }
 
 // fingerprint tells credentials apart without keeping them.
-func fingerprint(auths []*runtimeapi.AuthConfig) string {
+func fingerprint(credentials []Credential) string {
 	h := sha256.New()
-	for _, a := range auths {
+	for _, c := range credentials {
+		a := c.Auth
 		fmt.Fprintf(h, "%q %q %q %q %q %q\n", a.Username, a.Password, a.Auth, a.ServerAddress, a.IdentityToken, a.RegistryToken)
 	}
 	return string(h.Sum(nil))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/test/fakecri"
 )
@@ -71,11 +70,11 @@ func TestNobodySharesAPullMadeWithOtherCredentials(t *testing.T) {
 	b.runtime.Publish("app:1", 1)
 	var mu sync.Mutex
 	n := 0
-	b.credentials = func(context.Context, *v1.Pod, string) ([]*runtimeapi.AuthConfig, error) {
+	b.credentials = func(context.Context, *v1.Pod, string) ([]Credential, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
-		return []*runtimeapi.AuthConfig{{Username: fmt.Sprint(n)}}, nil
+		return []Credential{login{username: fmt.Sprint(n)}.credential()}, nil
 	}
 	if n := many(t, b, 5, v1.PullIfNotPresent); n != 5 {
 		t.Errorf("%d pulls for 5 pods of different users", n)

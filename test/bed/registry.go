@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // Registry serves images to the nodes, over TLS with the bed's authority.
@@ -104,4 +105,17 @@ func (b *Box) Trust(r *Registry) error {
 	server := url.URL{Scheme: "https", Host: r.Host}
 	return b.writeFile("/etc/containerd/certs.d/"+r.Host+"/hosts.toml", fmt.Appendf(nil,
 		"server = %q\nca = \"/etc/kubernetes/pki/ca.crt\"\n", server.String()))
+}
+
+// Image is one of the test images, by its name, for pushing it elsewhere.
+func (b *Bed) Image(name string) (v1.Image, error) {
+	archive, ok := b.images.Archives[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no test image %s", name)
+	}
+	image, err := tarball.ImageFromPath(archive, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read image %s: %w", name, err)
+	}
+	return image, nil
 }

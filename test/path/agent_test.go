@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cri"
@@ -57,7 +58,7 @@ func newAgent(w *world) (*agent, error) {
 	objects := kubeapi.NewLocal()
 	rt, err1 := newRuntime(w, client, log)
 	observer, err2 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: now, Log: log})
-	images, err3 := image.New(image.Config{}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
+	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
 	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
 	probes, err5 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log})
 	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}}, desired.Deps{Clock: now})
@@ -103,6 +104,11 @@ func newAgent(w *world) (*agent, error) {
 }
 
 var now = clock.RealClock{} // synctest's
+
+// verification is what the agent does about pull credentials by default.
+func verification(root string) image.Verification {
+	return image.Verification{Dir: filepath.Join(root, "image_manager"), Policy: kubelet.NeverVerifyPreloadedImages}
+}
 
 func allocatable() v1.ResourceList { return v1.ResourceList{} }
 

@@ -1,0 +1,124 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// Verification says when a pod that finds its image on the node must show that it could
+// have pulled it.
+type Verification struct {
+	// Dir holds the records of earlier pulls; empty means that nobody is ever asked, and
+	// nothing recorded.
+	Dir string
+	// Policy is one of the API's (imagePullCredentialsVerificationPolicy).
+	Policy kubelet.ImagePullCredentialsVerificationPolicy
+	// Allowed are the images that the policy NeverVerifyAllowlistedImages trusts: names
+	// without tags, or beginnings of them that end in "/*".
+	Allowed []string
+}
+
+func (v Verification) validate() error {
+	if v.Dir == "" {
+		return nil
+	}
+	known := []kubelet.ImagePullCredentialsVerificationPolicy{
+		kubelet.NeverVerify, kubelet.NeverVerifyPreloadedImages, kubelet.NeverVerifyAllowlistedImages, kubelet.AlwaysVerify}
+	if !slices.Contains(known, v.Policy) {
+		return fmt.Errorf("unknown policy %q for the verification of pull credentials", v.Policy)
+	}
+	return nil
+}
+
+// required reports whether the image, which a kubelet pulled or somebody else brought
+// onto the node, is subject to the check.
+func (v Verification) required(name string, pulledByUs bool) bool {
+	switch v.Policy {
+	case kubelet.NeverVerify:
+		return false
+	case kubelet.NeverVerifyPreloadedImages:
+		return pulledByUs
+	case kubelet.NeverVerifyAllowlistedImages:
+		return !slices.ContainsFunc(v.Allowed, func(pattern string) bool {
+			prefix, wildcard := strings.CutSuffix(pattern, "*")
+			return pattern == name || wildcard && strings.HasPrefix(name, prefix)
+		})
+	}
+	return true
+}
+
+// mayUse reports whether the pod may use an image that is on the node as it is; otherwise
+// it has to pull it, which shows whether it can. Where the records cannot be read it has to.
+func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Image) (bool, error) {
+	if p.records == nil {
+		return true, nil
+	}
+	record, pulledByUs, err := p.known(r, present)
+	if err != nil {
+		p.log.Warn("records of image pulls cannot be read, so the image is pulled anew", "image", r.c.Image, "err", err)
+		return false, nil
+	}
+	name := untagged(r.c.Image)
+	if !p.verify.required(name, pulledByUs) {
+		return true, nil
+	}
+	if record == nil {
+		return false, nil
+	}
+	granted := record.CredentialMapping[name]
+	if granted.NodePodsAccessible {
+		return true, nil
+	}
+	if len(granted.KubernetesSecrets) == 0 {
+		return false, nil
+	}
+	credentials, err := p.credentials(ctx, r.p, r.repository)
+	if err != nil {
+		return false, err
+	}
+	with, ok := admits(granted, credentials)
+	if ok && len(granted.KubernetesSecrets) < mostLearned {
+		p.learn(r, present.Id, with)
+	}
+	return ok, nil
+}
+
+// known is what the records say of an image. A pull that was broken off may have brought it
+// under any of its names.
+func (p *Puller) known(r request, present *runtimeapi.Image) (record *kubelet.ImagePulledRecord, pulledByUs bool, err error) {
+	record, err = p.records.find(present.Id)
+	if err != nil || record != nil {
+		return record, record != nil, err
+	}
+	names := slices.Concat([]string{r.c.Image}, present.RepoTags, present.RepoDigests)
+	pulledByUs, err = p.records.intended(names...)
+	return nil, pulledByUs, err
+}
+
+// learn records that a credential opens the image. A failure to do so costs a pull later.
+func (p *Puller) learn(r request, ref string, with *Credential) {
+	if err := p.records.add(untagged(r.c.Image), ref, with.grant()); err != nil {
+		p.log.Warn("who may use an image is not recorded", "image", r.c.Image, "err", err)
+	}
+}
+
+// untagged is an image's name as the user wrote it, without tag and digest.
+func untagged(image string) string {
+	parsed, err := reference.Parse(image)
+	if err != nil {
+		return image
+	}
+	if digested, ok := parsed.(reference.Digested); ok {
+		image = strings.TrimSuffix(image, "@"+digested.Digest().String())
+	}
+	if tagged, ok := parsed.(reference.Tagged); ok {
+		image = strings.TrimSuffix(image, ":"+tagged.Tag())
+	}
+	return image
+}

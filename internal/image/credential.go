@@ -1,0 +1,52 @@
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// Credential is something that may open a repository, and where it comes from.
+type Credential struct {
+	Auth *runtimeapi.AuthConfig
+	// Secret is the pull secret that it stands in, with a hash of its content; nil where
+	// every pod of the node may use it.
+	Secret *kubelet.ImagePullSecret
+}
+
+func (l login) credential() Credential {
+	c := Credential{Auth: &runtimeapi.AuthConfig{Username: l.username, Password: l.password}}
+	if l.secret != nil {
+		c.Secret = &kubelet.ImagePullSecret{
+			UID: string(l.secret.UID), Namespace: l.secret.Namespace, Name: l.secret.Name, CredentialHash: l.hash(),
+		}
+	}
+	return c
+}
+
+// hash stands for a login in records that outlive it, and that the reference kubelet reads
+// too: it is made of what that makes it of.
+func (l login) hash() string {
+	content, err := json.Marshal(struct {
+		Username string `json:"username,omitempty"`
+		Password string `json:"password,omitempty"`
+		Email    string `json:"email,omitempty"`
+	}{l.username, l.password, l.email})
+	if err != nil {
+		return "" // strings are never refused
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// grant is what a pull with this credential says about who may use the image. A pull
+// without any stands for every pod of the node.
+func (c *Credential) grant() kubelet.ImagePullCredentials {
+	if c == nil || c.Secret == nil {
+		return kubelet.ImagePullCredentials{NodePodsAccessible: true}
+	}
+	return kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*c.Secret}}
+}

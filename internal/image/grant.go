@@ -1,0 +1,59 @@
+package image
+
+import (
+	"cmp"
+	"slices"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// merge adds to those who may use an image. Once every pod of the node may, no one needs
+// to be named any more.
+func merge(have, more kubelet.ImagePullCredentials) (merged kubelet.ImagePullCredentials, changed bool) {
+	switch {
+	case have.NodePodsAccessible:
+		return have, false
+	case more.NodePodsAccessible:
+		return kubelet.ImagePullCredentials{NodePodsAccessible: true}, true
+	}
+	merged = have
+	merged.KubernetesSecrets = slices.Clone(have.KubernetesSecrets)
+	for _, s := range more.KubernetesSecrets {
+		i := slices.IndexFunc(merged.KubernetesSecrets, func(o kubelet.ImagePullSecret) bool { return sameSecret(o, s) })
+		switch {
+		case i < 0:
+			merged.KubernetesSecrets = append(merged.KubernetesSecrets, s)
+			changed = true
+		case merged.KubernetesSecrets[i].CredentialHash != s.CredentialHash:
+			merged.KubernetesSecrets[i] = s
+			changed = true
+		}
+	}
+	slices.SortFunc(merged.KubernetesSecrets, func(a, b kubelet.ImagePullSecret) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return merged, changed
+}
+
+func sameSecret(a, b kubelet.ImagePullSecret) bool {
+	return a.UID == b.UID && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// admits reports whether one of the credentials is among those that the image was pulled
+// with before: the same content, whatever secret it stands in now, or the same secret,
+// whose content may have been renewed.
+func admits(granted kubelet.ImagePullCredentials, credentials []Credential) (with *Credential, ok bool) {
+	for i := range credentials {
+		c := &credentials[i]
+		if c.Secret == nil {
+			continue // the node's own: they had opened it for every pod
+		}
+		for _, s := range granted.KubernetesSecrets {
+			sameContent := s.CredentialHash != "" && s.CredentialHash == c.Secret.CredentialHash
+			if sameContent || sameSecret(s, *c.Secret) && len(granted.KubernetesSecrets) < mostLearned {
+				return c, true
+			}
+		}
+	}
+	return nil, false
+}

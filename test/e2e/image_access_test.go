@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/test/images"
+)
+
+// An image that one pod pulled with its secret is not there for a pod that has none: the
+// node does not lend out what it was given.
+func TestAnImageIsNotLentToPodsWithoutItsSecret(t *testing.T) {
+	t.Parallel()
+	in, node := namespace(t), steadyNode(t)
+	image := privateImage(t)
+	secret := image.secret(t, in, "key")
+	same := image.secret(t, in, "copy")
+
+	holder := asks("holder", node.Name(), image.name, corev1.PullIfNotPresent, secret)
+	create(t, in, holder)
+	awaitPod(t, in, "holder", usual, ready)
+
+	create(t, in, asks("beggar", node.Name(), image.name, corev1.PullIfNotPresent))
+	awaitPod(t, in, "beggar", usual, waitsWith("ErrImagePull", "ImagePullBackOff"))
+	create(t, in, asks("thief", node.Name(), image.name, corev1.PullNever))
+	awaitPod(t, in, "thief", usual, waitsWith("ErrImageNeverPull"))
+	// A secret of the same content will do, without a pull.
+	create(t, in, asks("friend", node.Name(), image.name, corev1.PullNever, same))
+	awaitPod(t, in, "friend", usual, ready)
+}
+
+// private is an image in a registry that asks for a password.
+type private struct{ name, host, user, password string }
+
+func privateImage(t *testing.T) private {
+	t.Helper()
+	registry, err := cluster.StartRegistry("ann", "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := registry.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := steady.Trust(registry); err != nil {
+		t.Fatal(err)
+	}
+	image, err := cluster.Image(images.Busybox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One of its own: records are kept by the image, and others use the public one.
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.Config.Labels = map[string]string{"test": t.Name()}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		t.Fatal(err)
+	}
+	name, err := registry.Push(t.Context(), "team/app:1", image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return private{name, registry.Host, registry.User, registry.Password}
+}
+
+// secret makes a pull secret that opens the registry.
+func (i private) secret(t *testing.T, in, name string) string {
+	t.Helper()
+	type entry struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+	}
+	content, err := json.Marshal(map[string]any{"auths": map[string]entry{i.host: {i.user, i.password}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: content},
+	}
+	if _, err := client().CoreV1().Secrets(in).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// asks is a pod that wants the image and shows these secrets.
+func asks(name, node, image string, policy corev1.PullPolicy, secrets ...string) *corev1.Pod {
+	p := sleeper(name, node)
+	p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = image, policy
+	for _, s := range secrets {
+		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
+	}
+	return p
+}
+
+// waitsWith: the pod's container waits for one of these reasons.
+func waitsWith(reasons ...string) func(*corev1.Pod) string {
+	return func(p *corev1.Pod) string {
+		if p == nil || len(p.Status.ContainerStatuses) == 0 {
+			return "the pod has no status"
+		}
+		state := p.Status.ContainerStatuses[0].State
+		for _, reason := range reasons {
+			if state.Waiting != nil && state.Waiting.Reason == reason {
+				return ""
+			}
+		}
+		return fmt.Sprintf("it does not wait with %v: %s", reasons, state.String())
+	}
+}
