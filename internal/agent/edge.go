@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -43,6 +44,12 @@ func (a *Agent) makeEdge(context.Context) error {
 		Kubelet:         &a.cfg.Kubelet,
 		SplitLogStreams: a.cfg.Features.PodLogsQuerySplitStreams,
 		WebSockets:      a.cfg.Features.ExtendWebSocketsToKubelet,
+		AllocatedPods:   a.cfg.Features.KubeletAllocatedPodsEndpoint,
+		Checkpoints:     a.cfg.Features.ContainerCheckpoint,
+		CheckpointDir:   filepath.Join(a.cfg.Flags.RootDir, "checkpoints"),
+		Statusz:         a.cfg.Features.ComponentStatusz,
+		Flagz:           a.cfg.Features.ComponentFlagz,
+		Flags:           a.cfg.FlagValues,
 	}, deps)
 	if err != nil {
 		return err

@@ -133,6 +133,21 @@ func (c *commandLine) given() []*pflag.Flag {
 	return flags
 }
 
+// secretFlags may hold credentials: headers that fetch static pods.
+var secretFlags = map[string]bool{"manifest-url-header": true}
+
+// values are all flags, given or not, as text.
+func (c *commandLine) values() map[string]string {
+	values := map[string]string{}
+	c.set.VisitAll(func(f *pflag.Flag) {
+		values[f.Name] = f.Value.String()
+		if secretFlags[f.Name] && f.Changed {
+			values[f.Name] = "CLASSIFIED"
+		}
+	})
+	return values
+}
+
 // record notes the fields that the command line has set.
 func (c *commandLine) record(origins Origins, gatesOfFlags map[string]bool) {
 	for _, f := range c.given() {

@@ -8,6 +8,8 @@ import "reflect"
 type Features struct {
 	AllowDNSOnlyNodeCSR                              bool
 	ChangeContainerStatusOnKubeletRestart            bool
+	ComponentFlagz                                   bool
+	ComponentStatusz                                 bool
 	ContainerCheckpoint                              bool
 	ContainerRestartRules                            bool
 	ContainerStopSignals                             bool

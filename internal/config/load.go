@@ -14,6 +14,8 @@ type Config struct {
 	Features Features
 	gates    gates
 	Origins  Origins
+	// FlagValues are all flags as the command line leaves them, whatever files say.
+	FlagValues map[string]string
 	// Notices are remarks for the log, each to be made once: flags without effect,
 	// deprecated ones, settings that open the node.
 	Notices []string
@@ -50,7 +52,8 @@ func Load(args []string) (*Config, error) {
 	// A first reading finds the files and the gates, which decide some defaults.
 	flags := defaultFlags()
 	scratch := defaultsOfFlags(nil)
-	if err := bind(&flags, &scratch).parse(args); err != nil {
+	first := bind(&flags, &scratch)
+	if err := first.parse(args); err != nil {
 		return nil, err
 	}
 	if asked := flags.request(); asked != Run {
@@ -58,7 +61,7 @@ func Load(args []string) (*Config, error) {
 	}
 	named := scratch.FeatureGates
 
-	c := &Config{Flags: defaultFlags(), Origins: Origins{}}
+	c := &Config{Flags: defaultFlags(), Origins: Origins{}, FlagValues: first.values()}
 	wrong, err := c.readFiles(&flags, named)
 	if err != nil {
 		return nil, err

@@ -88,3 +88,14 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	_, err := c.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: id})
 	return failed(err, "reopen log of container "+id)
 }
+
+// Checkpoint writes a running container to an archive at path. The timeout is the runtime's
+// to keep; without one it takes its own.
+func (c *Client) Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error {
+	ctx, cancel := c.within(ctx, timeout)
+	defer cancel()
+	_, err := c.runtime.CheckpointContainer(ctx, &runtimeapi.CheckpointContainerRequest{
+		ContainerId: id, Location: path, Timeout: wholeSeconds(timeout),
+	})
+	return failed(err, "checkpoint container "+id)
+}

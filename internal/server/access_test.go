@@ -47,6 +47,8 @@ var rightsOfNodes = []string{"stats", "metrics", "log", "healthz", "pods", "conf
 
 // everything switches all paths on.
 func everything(c *Config, d *Deps) {
+	c.AllocatedPods, c.Checkpoints, c.Statusz, c.Flagz, c.CheckpointDir = true, true, true, true, "/none"
+	*c.Kubelet.EnableSystemLogQuery = true
 	d.Checks = []Check{{"syncloop", alwaysHealthy}}
 	d.SetVerbosity = func(string) error { return nil }
 }
@@ -58,6 +60,7 @@ func TestAccess(t *testing.T) {
 	for _, right := range rightsOfNodes {
 		n.api.tokens["with "+right], n.api.may["with "+right] = "with "+right, []string{right}
 	}
+	clients := map[string]*http.Client{} // each keeps its connection
 	for _, row := range accessTable(t) {
 		want := map[string]int{"nobody": 401, "foreign cert": 401, "expired cert": 401, "bad token": 401, "unknown cert": 403, "admin cert": row.code}
 		for _, right := range rightsOfNodes {
@@ -68,7 +71,11 @@ func TestAccess(t *testing.T) {
 			}
 		}
 		for name, code := range want {
-			if got, body, _ := n.get(row.method, row.path, who[name]); got != code {
+			if clients[name] == nil {
+				clients[name] = n.client(who[name])
+				defer clients[name].CloseIdleConnections()
+			}
+			if got, body, _ := n.ask(clients[name], "https", "10250", row.method, row.path, who[name]); got != code {
 				t.Errorf("%s %s by %s: %d, want %d: %.200s", row.method, row.path, name, got, code, body)
 			}
 		}

@@ -31,13 +31,14 @@ type Logs interface {
 	Read(ctx context.Context, path string, o logs.Options, w io.Writer) error
 }
 
-// Runtime opens ways into containers; cri.Client is one. But for ExecSync, each returns
-// the URL where the runtime itself serves the stream.
+// Runtime opens ways into containers; cri.Client is one. Exec, Attach and PortForward
+// return the URL where the runtime itself serves the stream.
 type Runtime interface {
 	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
 	Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error)
 	PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (string, error)
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+	Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error
 }
 
 // podOf finds the pod that the path names.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -120,4 +121,12 @@ func (f *fakeRuntime) ExecSync(_ context.Context, id string, command []string, _
 		return cri.ExecResult{ExitCode: 1, Stderr: []byte("no")}, err
 	}
 	return cri.ExecResult{Stdout: []byte(id + " out "), Stderr: []byte("err")}, err
+}
+
+func (f *fakeRuntime) Checkpoint(_ context.Context, id, path string, timeout time.Duration) error {
+	if id == "plain-0" {
+		return errors.New("criu is missing")
+	}
+	_, err := f.answer(fmt.Sprintf("checkpoint %s to %s in %s", id, path, timeout))
+	return err
 }

@@ -206,11 +206,22 @@ func (n *node) get(method, path string, who credential) (code int, body string, 
 
 func (n *node) send(scheme, port, method, path string, who credential) (code int, body string, proto string) {
 	n.t.Helper()
+	client := n.client(who)
+	defer client.CloseIdleConnections()
+	return n.ask(client, scheme, port, method, path, who)
+}
+
+// client shows the certificate of a credential, if that has one.
+func (n *node) client(who credential) *http.Client {
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	defer transport.CloseIdleConnections()
 	if who.cert != nil {
 		transport.TLSClientConfig.Certificates = []tls.Certificate{*who.cert}
 	}
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}
+
+func (n *node) ask(client *http.Client, scheme, port, method, path string, who credential) (code int, body string, proto string) {
+	n.t.Helper()
 	request, err := http.NewRequest(method, fmt.Sprintf("%s://%s%s", scheme, n.ports[port], path), nil)
 	if err != nil {
 		n.t.Fatal(err)
@@ -218,7 +229,7 @@ func (n *node) send(scheme, port, method, path string, who credential) (code int
 	if who.token != "" {
 		request.Header.Set("Authorization", "Bearer "+who.token)
 	}
-	response, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ func (s *Server) apiRoutes() []route {
 	if !*s.cfg.Kubelet.EnableDebuggingHandlers {
 		return slices.Concat(s.openRoutes(), disabledRoutes())
 	}
-	return slices.Concat(s.openRoutes(), s.podRoutes(), s.streamRoutes(), s.debugRoutes())
+	routes := slices.Concat(s.openRoutes(), s.podRoutes(), s.streamRoutes(), s.debugRoutes())
+	return append(routes, s.zPageRoutes(routes)...)
 }
 
 // readOnlyRoutes are the paths of the read-only port, before which there is no guard.
@@ -37,10 +38,21 @@ func (s *Server) openRoutes() []route {
 
 // podRoutes show what the node holds beyond /pods.
 func (s *Server) podRoutes() []route {
-	return []route{
+	routes := []route{
 		{"/runningpods/{$}", get, s.runningPods},
 		{"/configz", nil, s.configz},
 	}
+	if s.cfg.AllocatedPods {
+		routes = append(routes,
+			route{"/allocatedPods", get, s.allocatedPods},
+			route{"/allocatedPods/{$}", get, s.allocatedPods},
+			route{"/allocatedPods/{namespace}/{pod}", get, s.allocatedPod},
+			route{"/allocatedPods/{namespace}/{pod}/{uid}", get, s.allocatedPod})
+	}
+	if s.cfg.Checkpoints {
+		routes = append(routes, route{"/checkpoint/{namespace}/{pod}/{container}", post, s.checkpoint})
+	}
+	return routes
 }
 
 // streamRoutes are the ways into containers.

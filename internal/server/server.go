@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -31,6 +32,15 @@ type Config struct {
 	// WebSockets has WebSocket clients served here rather than by the API server
 	// (ExtendWebSocketsToKubelet).
 	WebSockets bool
+	// AllocatedPods opens /allocatedPods (KubeletAllocatedPodsEndpoint).
+	AllocatedPods bool
+	// Checkpoints opens /checkpoint (ContainerCheckpoint); CheckpointDir gets what is written.
+	Checkpoints   bool
+	CheckpointDir string
+	// Statusz opens /statusz, and Flagz /flagz, which shows Flags (ComponentStatusz and
+	// ComponentFlagz).
+	Statusz, Flagz bool
+	Flags          map[string]string
 }
 
 // Pods tells what runs on the node. Both may be called at any time.
@@ -76,6 +86,8 @@ type Server struct {
 	cfg   Config
 	deps  Deps
 	guard *guard
+	// started is when the program came up, more or less.
+	started time.Time
 	// streams are the connections that were taken over from the HTTP server.
 	streams sync.WaitGroup
 }
@@ -90,6 +102,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil,
 		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil:
 		return nil, errors.New("make server: a dependency is missing")
+	case cfg.Checkpoints && cfg.CheckpointDir == "":
+		return nil, errors.New("make server: no folder for checkpoints")
 	}
 	if cfg.SystemLogDir == "" {
 		cfg.SystemLogDir = "/var/log"
@@ -101,7 +115,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, deps: deps, guard: guard}, nil
+	return &Server{cfg: cfg, deps: deps, guard: guard, started: deps.Clock.Now()}, nil
 }
 
 // Run serves until ctx is done.
