@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authn "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"swiftlet/test/bed"
+)
+
+// accessTable is the server's own list of who may reach what; see its head.
+const accessTable = "../../internal/server/testdata/access.tsv"
+
+type accessRow struct {
+	method, path string
+	rights       []string
+	code         int
+	unserved     bool
+}
+
+func readAccessTable(t *testing.T) []accessRow {
+	t.Helper()
+	text, err := os.ReadFile(accessTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []accessRow
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), "\t")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		code, err := strconv.Atoi(cells[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		method, path, _ := strings.Cut(cells[0], " ")
+		rows = append(rows, accessRow{method, path, strings.Fields(cells[1]), code, slices.Contains(cells, "unserved")})
+	}
+	return rows
+}
+
+// rightsOfNodes are the subresources of nodes that may be given, and one that opens nothing.
+var rightsOfNodes = []string{"stats", "metrics", "log", "healthz", "pods", "configz", "checkpoint", "statusz", "proxy", "status"}
+
+// openNode is a node of the test's own with everything switched on that a node can serve.
+func openNode(t *testing.T, name string) *bed.Box {
+	t.Helper()
+	node, err := addNode(t.Context(), name, bed.KubeletOptions{Kind: kubelet,
+		Config: `{readOnlyPort: 10255, enableSystemLogQuery: true, featureGates: {KubeletAllocatedPodsEndpoint: true}}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.ShowLogs(t)
+	return node
+}
+
+// TestAccess asks a node for everything, as everybody, and then through its read-only port.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	node := openNode(t, "access")
+	space, rows := namespace(t), readAccessTable(t)
+	var all sync.WaitGroup
+	ask := func(name string, client *http.Client, want func(accessRow) int) {
+		all.Go(func() {
+			defer client.CloseIdleConnections()
+			for _, row := range rows {
+				wanted := want(row)
+				if row.unserved && kubelet == bed.Reference {
+					wanted = row.code // that one looks for the path before it looks at the client
+				}
+				if code, body := request(t, client, row.method, "https://"+node.Address()+":10250"+row.path); code != wanted {
+					t.Errorf("%s %s by %s: %d, want %d: %.200s", row.method, row.path, name, code, wanted, body)
+				}
+			}
+		})
+	}
+	always := func(code int) func(accessRow) int { return func(accessRow) int { return code } }
+	ask("nobody", clientWith(t, node, func(*rest.Config) {}), always(http.StatusUnauthorized))
+	ask("a stranger's certificate", strangeClient(t), always(http.StatusUnauthorized))
+	ask("a wrong token", clientWith(t, node, func(c *rest.Config) { c.BearerToken = "wrong" }), always(http.StatusUnauthorized))
+	ask("an administrator", clientWith(t, node, func(c *rest.Config) {
+		c.TLSClientConfig = nodeConfig(node).TLSClientConfig
+		c.Insecure, c.CAData = true, nil
+	}),
+		func(row accessRow) int { return row.code })
+	none := account(t, space, "none", "")
+	ask("a token without rights", clientWith(t, node, func(c *rest.Config) { c.BearerToken = none }), always(http.StatusForbidden))
+	for _, right := range rightsOfNodes {
+		token := account(t, space, right, "nodes/"+right)
+		ask("a token with nodes/"+right, clientWith(t, node, func(c *rest.Config) { c.BearerToken = token }), func(row accessRow) int {
+			if slices.Contains(row.rights, right) {
+				return row.code
+			}
+			return http.StatusForbidden
+		})
+	}
+	all.Wait()
+	readOnlyPort(t, node)
+}
+
+// readOnlyPort asks for one path of each kind without any credential.
+func readOnlyPort(t *testing.T, node *bed.Box) {
+	t.Helper()
+	for path, want := range map[string]int{
+		"/healthz": 200, "/healthz/syncloop": 200, "/pods": 200, "/metrics": 200,
+		"/runningpods/": 405, "/containerLogs/none/none/none": 405, "/exec/none/none/none": 405, "/attach/": 405, "/run/": 405, "/portForward/": 405,
+		"/logs/": 405, "/logs/?query=none": 405, "/debug/pprof/cmdline": 405,
+		"/configz": 404, "/statusz": 404, "/flagz": 404, "/allocatedPods": 404, "/debug/flags/v": 404, "/checkpoint/none/none/none": 404, "/none": 404,
+	} {
+		if code, body := request(t, http.DefaultClient, http.MethodGet, "http://"+node.Address()+":10255"+path); code != want {
+			t.Errorf("read-only port, %s: %d, want %d: %.200s", path, code, want, body)
+		}
+	}
+}
+
+func request(t *testing.T, client *http.Client, method, url string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Errorf("%s %s: %v", method, url, err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// clientWith speaks to the node with the credential that edit adds.
+func clientWith(t *testing.T, node *bed.Box, edit func(*rest.Config)) *http.Client {
+	t.Helper()
+	config := &rest.Config{Host: node.Address(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	edit(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// strangeClient shows a certificate of an administrator that nobody knows has signed.
+func strangeClient(t *testing.T) *http.Client {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+	}}}
+}
+
+// account makes a service account that may do all to one resource, and returns its token.
+func account(t *testing.T, space, name, resource string) string {
+	t.Helper()
+	core, roles := client().CoreV1().ServiceAccounts(space), client().RbacV1()
+	if _, err := core.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if resource != "" {
+		meta := metav1.ObjectMeta{Name: space + "-" + name}
+		if _, err := roles.ClusterRoles().Create(t.Context(), &rbac.ClusterRole{ObjectMeta: meta,
+			Rules: []rbac.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"*"}}}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := roles.ClusterRoleBindings().Create(t.Context(), &rbac.ClusterRoleBinding{ObjectMeta: meta,
+			RoleRef:  rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbac.Subject{{Kind: rbac.ServiceAccountKind, Namespace: space, Name: name}}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = roles.ClusterRoleBindings().Delete(context.Background(), meta.Name, metav1.DeleteOptions{})
+			_ = roles.ClusterRoles().Delete(context.Background(), meta.Name, metav1.DeleteOptions{})
+		})
+	}
+	token, err := core.CreateToken(t.Context(), name, &authn.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Status.Token
+}
