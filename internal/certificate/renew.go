@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -18,11 +19,14 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// refusedError is an answer of the API server that another attempt will not soon change.
-type refusedError struct{ err error }
+// spentError is the end of an attempt that has left a request behind at the API server.
+type spentError struct{ err error }
 
-func (e *refusedError) Error() string { return e.err.Error() }
-func (e *refusedError) Unwrap() error { return e.err }
+func (e *spentError) Error() string { return e.err.Error() }
+func (e *spentError) Unwrap() error { return e.err }
+
+// errOutdated ends a request when something else is wanted.
+var errOutdated = errors.New("something else is wanted")
 
 // renew comes by the next certificate: somebody may have put one into the store, else the
 // API server is asked.
@@ -40,22 +44,27 @@ func (r *Rotator) renew(ctx context.Context) error {
 			limit = min(limit, left)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	r.giveUp = cancel
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	r.giveUp = giveUp
 	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
 	certPEM, keyPEM, err := r.request(ctx, wanted)
+	if errors.Is(context.Cause(ctx), errOutdated) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	cert, err := r.deps.Store.Update(certPEM, keyPEM)
 	if err != nil {
-		return fmt.Errorf("keep the new certificate: %w", err)
+		return &spentError{fmt.Errorf("keep the new certificate: %w", err)}
 	}
 	r.replace(cert)
 	if err := covers(cert.Leaf, wanted); err != nil {
-		return &refusedError{fmt.Errorf("the certificate that was issued is not what was asked for: %w", err)}
+		return &spentError{fmt.Errorf("the certificate that was issued is not what was asked for: %w", err)}
 	}
 	return nil
 }
@@ -83,8 +92,12 @@ func (r *Rotator) request(ctx context.Context, wanted *x509.CertificateRequest) 
 		return nil, nil, fmt.Errorf("request certificate: %w", err)
 	}
 	r.log.Info("a certificate is requested and waits for approval", "request", name)
+	began := r.deps.Clock.Now()
 	if certPEM, err = csr.WaitForCertificate(ctx, client, name, uid); err != nil {
-		return nil, nil, &refusedError{fmt.Errorf("certificate request %s: %w", name, err)}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("neither approved nor denied in %s", r.deps.Clock.Since(began).Round(time.Second))
+		}
+		return nil, nil, &spentError{fmt.Errorf("certificate request %s: %w", name, err)}
 	}
 	return certPEM, keyPEM, nil
 }

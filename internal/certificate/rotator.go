@@ -63,15 +63,15 @@ type Rotator struct {
 	current *tls.Certificate
 	renewAt time.Time // of current
 	wanted  *x509.CertificateRequest
-	giveUp  context.CancelFunc // of the request that is under way; nil when there is none
+	giveUp  context.CancelCauseFunc // of the request that was made last; nil before the first
 }
 
 const (
 	retryFirst = 2 * time.Second
-	// retryMax is for an API server that cannot be reached, refusedMax for one that does
-	// not give us the certificate: each attempt leaves a request behind there.
-	retryMax   = 32 * time.Second
-	refusedMax = 5 * time.Minute
+	// retryMax is for an API server that cannot be reached, spentMax for one that was: each
+	// attempt leaves a request behind there.
+	retryMax = 32 * time.Second
+	spentMax = 5 * time.Minute
 	// approvalLimit is how long one request may wait for somebody to approve it.
 	approvalLimit = 15 * time.Minute
 )
@@ -123,7 +123,7 @@ func (r *Rotator) Want(request *x509.CertificateRequest) {
 	}
 	r.wanted = request
 	if r.giveUp != nil {
-		r.giveUp() // nobody needs that one any more
+		r.giveUp(errOutdated)
 	}
 	select {
 	case r.poke <- struct{}{}:
@@ -153,8 +153,8 @@ func (r *Rotator) Run(ctx context.Context) error {
 			continue
 		}
 		limit := retryMax
-		if errors.As(err, new(*refusedError)) {
-			limit = refusedMax
+		if errors.As(err, new(*spentError)) {
+			limit = spentMax
 		}
 		retry = min(2*retry, limit)
 	}

@@ -1,0 +1,206 @@
+package certificate
+
+import (
+	"crypto/x509"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// after lets that much time pass, and everything come to rest.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestRenewsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		k := keep(t, s, Config{Renew: true})
+		after(time.Hour)
+		if n := len(s.requests()); n != 0 {
+			t.Fatalf("%d requests before anything was wanted", n)
+		}
+		k.Want(nodeRequest("n"))
+		after(10 * time.Second)
+		first := k.Current()
+		if first == nil {
+			t.Fatal("no certificate:", k.said())
+		}
+		<-k.Ready()
+		after(47 * time.Minute)
+		if k.Current() != first {
+			t.Error("renewed before 80 % of its time")
+		}
+		after(2 * time.Minute)
+		second := k.Current()
+		if second == first {
+			t.Fatal("not renewed after 80 % of its time")
+		}
+		stored, err := k.store.Current()
+		if err != nil || !stored.Leaf.Equal(second.Leaf) {
+			t.Errorf("stored is another: %v", err)
+		}
+		if k.changed != 2 || len(k.lived) != 1 || k.lived[0].Round(time.Minute) != 48*time.Minute || k.failed != 0 {
+			t.Errorf("told of %d changes, %v lived, %d failures", k.changed, k.lived, k.failed)
+		}
+		if len(k.clients) != 2 || k.clients[0] != nil || k.clients[1] != first {
+			t.Errorf("asked on behalf of %v", k.clients)
+		}
+	})
+}
+
+func TestNotRenewedUnlessAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		k := keep(t, s, Config{})
+		k.Want(nodeRequest("n"))
+		after(59 * time.Minute)
+		if n := len(s.requests()); n != 1 {
+			t.Errorf("%d requests while it was valid", n)
+		}
+		after(2 * time.Minute)
+		if n := len(s.requests()); n != 2 || k.valid() == nil {
+			t.Errorf("%d requests when it had expired: %s", n, k.describe())
+		}
+		if k.clients[1] != nil {
+			t.Error("asked with the expired certificate")
+		}
+	})
+}
+
+// The counts are those of one hour: 2, 4, 8 … seconds apart, then at the longest pause.
+func TestFailuresAreNotHot(t *testing.T) {
+	for decision, c := range map[string]struct {
+		min, max int
+		says     string
+		within   time.Duration // that it recovers
+	}{
+		"fail": {100, 115, "connection refused", 34 * time.Second},
+		"deny": {15, 20, "denied, reason: Stranger, message: who is that", 6 * time.Minute},
+		"wait": {4, 5, "certificate request csr-1", 21 * time.Minute},
+	} {
+		t.Run(decision, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSigner(t)
+				s.set(decision)
+				k := keep(t, s, Config{Renew: true})
+				k.Want(nodeRequest("n"))
+				after(time.Hour)
+				if n := len(s.requests()); n < c.min || n > c.max {
+					t.Errorf("%d requests in an hour, want %d to %d", n, c.min, c.max)
+				}
+				if said := k.said(); !strings.Contains(said, c.says) || !strings.Contains(said, "current=none") {
+					t.Errorf("log: %s", said)
+				}
+				s.set("approve")
+				after(c.within)
+				if k.Current() == nil {
+					t.Error("not recovered")
+				}
+			})
+		})
+	}
+}
+
+// A signer may date certificates back by more than they live.
+func TestShortLivedIsNotHot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		s.life, s.backdate = 30*time.Second, 5*time.Minute
+		k := keep(t, s, Config{Renew: true})
+		k.Want(nodeRequest("n"))
+		for range 20 {
+			after(15 * time.Second)
+			if k.valid() == nil {
+				t.Fatal("it expired")
+			}
+		}
+		if n := len(s.requests()); n < 10 || n > 21 {
+			t.Errorf("%d requests in 5 minutes", n)
+		}
+	})
+}
+
+func TestIssuedIsNotWhatWasWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		s.edit = func(c *x509.Certificate) { c.IPAddresses = nil }
+		k := keep(t, s, Config{Renew: true})
+		request := nodeRequest("n")
+		request.IPAddresses = []net.IP{net.ParseIP("10.0.0.1")}
+		k.Want(request)
+		after(time.Hour)
+		if n := len(s.requests()); n < 10 || n > 20 {
+			t.Errorf("%d requests in an hour", n)
+		}
+		if k.Current() == nil || !strings.Contains(k.said(), "it lacks the address 10.0.0.1") {
+			t.Error(k.said())
+		}
+	})
+}
+
+func TestWantChangesWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		s.set("wait")
+		k := keep(t, s, Config{Renew: true})
+		k.Want(nodeRequest("old"))
+		after(10 * time.Second)
+		s.set("approve")
+		k.Want(nodeRequest("new"))
+		after(10 * time.Second)
+		if c := k.Current(); c == nil || c.Leaf.Subject.CommonName != "system:node:new" {
+			t.Errorf("certificate %v: %s", c, k.said())
+		}
+		k.Want(nodeRequest("new"))
+		after(10 * time.Second)
+		if n := len(s.requests()); n != 2 || k.failed != 0 {
+			t.Errorf("%d requests, %d failures", n, k.failed)
+		}
+	})
+}
+
+// A request that was made with a certificate cannot be followed when that has expired.
+func TestExpiresWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		k := keep(t, s, Config{Renew: true})
+		k.Want(nodeRequest("n"))
+		after(10 * time.Second)
+		s.set("wait")
+		after(59 * time.Minute)
+		s.set("approve")
+		after(2 * time.Minute)
+		if !strings.Contains(k.said(), "certificate request csr-2: neither approved nor denied in 12m0s") {
+			t.Error(k.said())
+		}
+		if k.valid() == nil {
+			t.Fatal("not recovered: ", k.said())
+		}
+		if last := k.clients[len(k.clients)-1]; last != nil {
+			t.Error("asked with the expired certificate")
+		}
+	})
+}
+
+func TestReplacedFileIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		k := keep(t, s, Config{Renew: true})
+		k.Want(nodeRequest("n"))
+		after(10 * time.Second)
+		s.set("fail")
+		after(2 * time.Hour)
+		cert, key := s.pair("n", time.Hour)
+		if _, err := k.store.Update(cert, key); err != nil {
+			t.Fatal(err)
+		}
+		after(retryMax + retryMax/10)
+		if k.valid() == nil || k.changed != 2 {
+			t.Errorf("%s, %d changes", k.describe(), k.changed)
+		}
+	})
+}

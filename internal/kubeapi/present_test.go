@@ -1,0 +1,123 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// shown is a certificate that the test replaces.
+type shown struct {
+	cert  atomic.Pointer[tls.Certificate]
+	ready chan struct{}
+}
+
+func (s *shown) Current() *tls.Certificate { return s.cert.Load() }
+func (s *shown) Ready() <-chan struct{}    { return s.ready }
+
+func (s *shown) show(t *testing.T, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cert.Store(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+}
+
+// serve answers whom it takes the client for, and refuses those who are called "expired".
+func serve(t *testing.T) *rest.Config {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := r.TLS.PeerCertificates[0].Subject.CommonName
+		if name == "expired" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		fmt.Fprintf(w, "%s over HTTP/%d", name, r.ProtoMajor)
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+}
+
+func TestReplacedCertificateIsShown(t *testing.T) {
+	source := &shown{ready: make(chan struct{})}
+	c, err := NewClients(serve(t), Config{Certificate: source, HeartbeatTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(want string, wantErr bool) {
+		t.Helper()
+		body, err := c.Kube.CoreV1().RESTClient().Get().AbsPath("/").Do(t.Context()).Raw()
+		if (err != nil) != wantErr || !strings.Contains(string(body), want) {
+			t.Errorf("answer %q, %v; want %q", body, err, want)
+		}
+	}
+	go func() { // a request waits for the first certificate
+		source.show(t, "first")
+		close(source.ready)
+	}()
+	ask("first over HTTP/2", false)
+	source.show(t, "second")
+	ask("first", false) // as long as the connection lasts
+	c.CloseConnections()
+	ask("second", false)
+
+	// Somebody replaces the certificate after it has expired: one refusal is enough.
+	source.show(t, "expired")
+	c.CloseConnections()
+	ask("", true)
+	source.show(t, "third")
+	ask("", true)
+	ask("third", false)
+}
+
+func TestNoCertificateYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClients(&rest.Config{Host: "https://192.0.2.1"}, Config{Certificate: &shown{ready: make(chan struct{})}, HeartbeatTimeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := c.Kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err, errNoCertificate) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != certificateLimit {
+			t.Errorf("waited for %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if _, err := c.Kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); err == nil {
+			t.Error("no error")
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("waited for %v beyond its context", took)
+		}
+	})
+}
