@@ -91,6 +91,9 @@ func (a *Agent) connect(context.Context) error {
 
 // standAlone makes what a node without an API server has instead.
 func (a *Agent) standAlone() error {
+	if a.cfg.Kubelet.ServerTLSBootstrap {
+		a.log.Warn("serverTLSBootstrap has no effect: there is no API server to issue a certificate")
+	}
 	a.api.local = kubeapi.NewLocal()
 	a.api.objects = a.api.local
 	return a.makeCommon()

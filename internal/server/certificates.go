@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
@@ -32,6 +33,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up TLS: %w", err)
 	}
+	s.judgeSuites(minVersion, suites)
 	curves, err := cliflag.TLSCurvePreferences(kc.TLSCurvePreferences)
 	if err != nil {
 		return nil, fmt.Errorf("set up TLS: %w", err)
@@ -59,6 +61,18 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 		config.ClientAuth = tls.RequestClientCert
 	}
 	return config, nil
+}
+
+// judgeSuites says where the choice of cipher suites is a bad one or has no effect.
+func (s *Server) judgeSuites(minVersion uint16, suites []uint16) {
+	for name, id := range cliflag.InsecureTLSCiphers() {
+		if slices.Contains(suites, id) {
+			s.deps.Log.Warn("tlsCipherSuites allows an insecure cipher", "suite", name)
+		}
+	}
+	if minVersion == tls.VersionTLS13 && len(suites) > 0 {
+		s.deps.Log.Warn("tlsCipherSuites has no effect: those of TLS 1.3 cannot be chosen")
+	}
 }
 
 // certificate finds where the serving certificate comes from.

@@ -186,7 +186,7 @@ func TestExpiredClientCertificate(t *testing.T) {
 		t.Skip("the reference ends itself, to be started again")
 	}
 	t.Parallel()
-	const life = 25 * time.Second // enough to get ready on a loaded machine
+	const life = 40 * time.Second // enough to get ready on a loaded machine
 	for name, c := range map[string]struct {
 		flags []string
 		help  func(t *testing.T, node *bed.Box)
