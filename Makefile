@@ -9,10 +9,10 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e churn bed test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e churn bed conformance test clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 deps: ## install the Debian packages that are missing (needs root then)
 	@hack/install-deps.sh
@@ -64,6 +64,11 @@ churn: build reference ## 200 pods made and unmade for 5 minutes while the agent
 
 bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
+
+conformance: deps bundle reference ## upstream's end-to-end tests (KUBELET=reference, FOCUS=, PROCS=, RECORD=1) (needs root)
+	$(call say,conformance)
+	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
+		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') $(if $(RECORD),-record)
 
 test: build check unit e2e ## everything that must pass
 	$(call say,all tests passed)

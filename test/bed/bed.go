@@ -112,6 +112,9 @@ func (b *Bed) Kubectl(ctx context.Context, args ...string) (string, error) {
 // ToolDir is the directory that holds kubectl, for a person's PATH.
 func (b *Bed) ToolDir() string { return b.bin.Reference }
 
+// PauseProgram is a small program that waits and reaps, for images.
+func (b *Bed) PauseProgram() string { return b.images.PauseBin }
+
 // Logs is the directory with a file of each program.
 func (b *Bed) Logs() string { return b.site.logDir() }
 

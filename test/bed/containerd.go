@@ -56,12 +56,27 @@ func (b *Box) StopContainerd() error { return b.containerd.stop(10 * time.Second
 
 // ImportImages loads the test images into the running containerd.
 func (b *Box) ImportImages(ctx context.Context) error {
-	for ref, archive := range b.bed.images.Archives {
-		if _, err := b.Exec(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
-			return fmt.Errorf("import %s: %w", ref, err)
+	for _, archive := range b.bed.images.Archives {
+		if err := b.ImportImage(ctx, archive); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// ImportImage loads a docker archive of this machine into the running containerd.
+func (b *Box) ImportImage(ctx context.Context, archive string) error {
+	if _, err := b.Exec(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
+		return fmt.Errorf("import %s: %w", archive, err)
+	}
+	return nil
+}
+
+// AddRuntime lets RuntimeClasses name a handler, which is runc like the usual one. It
+// takes effect with the next start of containerd.
+func (b *Box) AddRuntime(handler string) error {
+	return b.writeFile("/etc/containerd/conf.d/"+handler+".toml", fmt.Appendf(nil,
+		"version = 4\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.%q]\n  runtime_type = 'io.containerd.runc.v2'\n", handler))
 }
 
 // writeFile puts a file where the node finds it.

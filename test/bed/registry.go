@@ -101,9 +101,13 @@ func (r *Registry) Close() error {
 }
 
 // Trust lets the node's containerd believe the registry's certificate.
-func (b *Box) Trust(r *Registry) error {
+func (b *Box) Trust(r *Registry) error { return b.Mirror(r.Host, r) }
+
+// Mirror lets the node's containerd ask r in place of the registry of that name, and
+// nobody else.
+func (b *Box) Mirror(name string, r *Registry) error {
 	server := url.URL{Scheme: "https", Host: r.Host}
-	return b.writeFile("/etc/containerd/certs.d/"+r.Host+"/hosts.toml", fmt.Appendf(nil,
+	return b.writeFile("/etc/containerd/certs.d/"+name+"/hosts.toml", fmt.Appendf(nil,
 		"server = %q\nca = \"/etc/kubernetes/pki/ca.crt\"\n", server.String()))
 }
 

@@ -83,10 +83,10 @@ func fill(ctx context.Context, dir, busybox string) error {
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(work, "pause.tar"), Pause, pauseImage); err != nil {
+	if err := Write(filepath.Join(work, "pause.tar"), Pause, pauseImage); err != nil {
 		return err
 	}
-	if err := write(filepath.Join(work, "busybox.tar"), Busybox, busyboxImage); err != nil {
+	if err := Write(filepath.Join(work, "busybox.tar"), Busybox, busyboxImage); err != nil {
 		return err
 	}
 	if err := os.Chmod(work, 0o755); err != nil {
@@ -101,7 +101,8 @@ func fill(ctx context.Context, dir, busybox string) error {
 	return nil
 }
 
-func write(path, ref string, image v1.Image) error {
+// Write stores the image as a docker archive under its name.
+func Write(path, ref string, image v1.Image) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
 		return fmt.Errorf("write image %s: %w", ref, err)

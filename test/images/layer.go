@@ -23,11 +23,23 @@ func pauseImage(program string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read pause: %w", err)
 	}
-	return image(v1.Config{User: "65535:65535", Entrypoint: []string{"/pause"}},
-		entry{name: "pause", mode: 0o755, data: data})
+	return single(v1.Config{User: "65535:65535", Entrypoint: []string{"/pause"}},
+		Entry{Name: "pause", Mode: 0o755, Data: data})
 }
 
 func busyboxImage(ctx context.Context, program string) (v1.Image, error) {
+	entries, err := BusyboxEntries(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	return single(v1.Config{Env: []string{SearchPath}, Cmd: []string{"sh"}}, entries...)
+}
+
+// SearchPath is the environment variable that leads to an image's programs.
+const SearchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// BusyboxEntries is a root directory with the program, a link per applet, and users.
+func BusyboxEntries(ctx context.Context, program string) ([]Entry, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
 		return nil, fmt.Errorf("read busybox: %w", err)
@@ -36,57 +48,63 @@ func busyboxImage(ctx context.Context, program string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list applets of busybox: %w", err)
 	}
-	entries := []entry{
-		{name: "bin/", mode: 0o755},
-		{name: "bin/busybox", mode: 0o755, data: data},
-		{name: "etc/", mode: 0o755},
-		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
-		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\nnogroup:x:65534:\n")},
-		{name: "root/", mode: 0o700},
-		{name: "tmp/", mode: 0o1777},
+	entries := []Entry{
+		{Name: "bin/", Mode: 0o755},
+		{Name: "bin/busybox", Mode: 0o755, Data: data},
+		{Name: "etc/", Mode: 0o755},
+		{Name: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
+		{Name: "etc/group", Mode: 0o644, Data: []byte("root:x:0:\nnogroup:x:65534:\n")},
+		{Name: "root/", Mode: 0o700},
+		{Name: "tmp/", Mode: 0o1777},
 	}
 	for applet := range strings.FieldsSeq(string(applets)) {
 		if applet != "busybox" {
-			entries = append(entries, entry{name: "bin/" + applet, mode: 0o777, link: "busybox"})
+			entries = append(entries, Entry{Name: "bin/" + applet, Mode: 0o777, Link: "busybox"})
 		}
 	}
-	return image(v1.Config{
-		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-		Cmd: []string{"sh"},
-	}, entries...)
+	return entries, nil
 }
 
-// entry is one file of a layer: a directory when its name ends in a slash, a symbolic
-// link when link is set.
-type entry struct {
-	name string
-	mode int64
-	data []byte
-	link string
+// Entry is one file of a layer: a directory when its name ends in a slash, a symbolic
+// link when Link is set. Later ones of the same name replace earlier ones.
+type Entry struct {
+	Name string
+	Mode int64
+	Data []byte
+	Link string
 }
 
-func (e entry) header() *tar.Header {
+func (e Entry) header() *tar.Header {
 	// A fixed time keeps the image's digest the same for the same contents.
-	h := &tar.Header{Name: e.name, Mode: e.mode, Typeflag: tar.TypeReg, Size: int64(len(e.data)), ModTime: time.Unix(0, 0)}
+	h := &tar.Header{Name: e.Name, Mode: e.Mode, Typeflag: tar.TypeReg, Size: int64(len(e.Data)), ModTime: time.Unix(0, 0)}
 	switch {
-	case e.link != "":
-		h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
-	case strings.HasSuffix(e.name, "/"):
+	case e.Link != "":
+		h.Typeflag, h.Linkname = tar.TypeSymlink, e.Link
+	case strings.HasSuffix(e.Name, "/"):
 		h.Typeflag = tar.TypeDir
 	}
 	return h
 }
 
-// image puts the entries into the one layer of an image for this machine.
-func image(config v1.Config, entries ...entry) (v1.Image, error) {
+// single is an image of one layer.
+func single(config v1.Config, entries ...Entry) (v1.Image, error) {
+	layer, err := Layer(entries...)
+	if err != nil {
+		return nil, err
+	}
+	return Compose(config, layer)
+}
+
+// Layer packs the entries.
+func Layer(entries ...Entry) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, e := range entries {
 		if err := w.WriteHeader(e.header()); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", e.name, err)
+			return nil, fmt.Errorf("pack %s: %w", e.Name, err)
 		}
-		if _, err := w.Write(e.data); err != nil {
-			return nil, fmt.Errorf("pack %s: %w", e.name, err)
+		if _, err := w.Write(e.Data); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", e.Name, err)
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -98,9 +116,14 @@ func image(config v1.Config, entries ...entry) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make layer: %w", err)
 	}
-	img, err := mutate.AppendLayers(empty.Image, layer)
+	return layer, nil
+}
+
+// Compose makes an image for this machine of the layers, the lowest first.
+func Compose(config v1.Config, layers ...v1.Layer) (v1.Image, error) {
+	img, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
-		return nil, fmt.Errorf("append layer: %w", err)
+		return nil, fmt.Errorf("append layers: %w", err)
 	}
 	return mutate.ConfigFile(img, configFile(img, config))
 }

@@ -1,0 +1,24 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestProgressTellsOfEachTestInALine(t *testing.T) {
+	var said strings.Builder
+	p := &progress{w: &said}
+	const output = "------------------------------\n" +
+		"• [2.126 seconds]\n[sig-node] Pods should run\n/some/file.go:12\n" +
+		"------------------------------\n" +
+		"• [FAILED] [301.5 seconds]\n[sig-node] Pods [It] should stop\nother\n"
+	for _, part := range []string{output[:40], output[40:41], output[41:]} { // writes end anywhere
+		if n, err := p.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatalf("Write = %d, %v; want %d", n, err, len(part))
+		}
+	}
+	const want = "passed   2.126 s [sig-node] Pods should run\nfailed   301.5 s [sig-node] Pods [It] should stop\n"
+	if said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+}

@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"swiftlet/test/bed"
+)
+
+// writeReport makes docs/conformance.md from the recorded results.
+func (p *Programs) writeReport() error {
+	selection, err := Selected()
+	if err != nil {
+		return err
+	}
+	reference, err := readResults(p.results(bed.Reference))
+	if err != nil {
+		return err
+	}
+	ours, err := readResults(p.results(bed.Ours))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.Root, "docs", "conformance.md")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	text := report(p.Release, selection, reference, ours)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// report is Markdown: totals, what differs, what is left out, and every test.
+func report(release string, selection *Selection, reference, ours map[string]result) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, `# Conformance
+
+Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
+`+"`make conformance RECORD=1`"+` (`+"`KUBELET=reference`"+` for the other column); each cell is the last
+recorded run of that test. A test that was not run on a kubelet has an empty cell.
+
+| | reference | ours |
+|---|---|---|
+`, release)
+	for _, word := range []string{passed, failed, skipped} {
+		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, word), count(ours, word))
+	}
+	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
+	writeDifferences(&text, reference, ours)
+	text.WriteString("\n## Left out\n\n| what | why |\n|---|---|\n")
+	for _, out := range selection.LeftOut {
+		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(out.Files+out.Tests, "|", `\|`), out.Why)
+	}
+	text.WriteString("\n## Every test\n\n| test | reference | ours |\n|---|---|---|\n")
+	for _, test := range tests(reference, ours) {
+		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
+	}
+	return text.String()
+}
+
+func writeDifferences(text *strings.Builder, reference, ours map[string]result) {
+	text.WriteString("\n## Failed\n\n")
+	any := false
+	for _, test := range tests(reference, ours) {
+		if reference[test].state != failed && ours[test].state != failed {
+			continue
+		}
+		if !any {
+			text.WriteString("| test | reference | ours |\n|---|---|---|\n")
+		}
+		any = true
+		fmt.Fprintf(text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
+	}
+	if !any {
+		text.WriteString("None of those that were run.\n")
+	}
+}
+
+// tests are the names that either has, in order.
+func tests(reference, ours map[string]result) []string {
+	all := maps.Clone(reference)
+	maps.Copy(all, ours)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func cell(results map[string]result, test string) string {
+	r, ok := results[test]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s, %.0f s", r.state, r.seconds)
+}
+
+func count(results map[string]result, state string) int {
+	n := 0
+	for _, r := range results {
+		if r.state == state {
+			n++
+		}
+	}
+	return n
+}
+
+// days is the first and the last day of the runs.
+func days(results map[string]result) string {
+	var all []string
+	for _, r := range results {
+		all = append(all, r.day)
+	}
+	if len(all) == 0 {
+		return "never"
+	}
+	return slices.Min(all) + " and " + slices.Max(all)
+}

@@ -1,0 +1,65 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"swiftlet/test/bed"
+)
+
+func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
+	p := &Programs{Root: t.TempDir(), Release: "v1.37.1"}
+	first := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	record := func(kubelet bed.KubeletKind, day time.Time, outcomes ...Outcome) {
+		t.Helper()
+		if err := Record(p, kubelet, outcomes, day); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(bed.Reference, first, Outcome{Test: "one|1", State: passed, Seconds: 1}, Outcome{Test: "two", State: passed, Seconds: 2})
+	record(bed.Ours, first, Outcome{Test: "one|1", State: failed, Seconds: 3})
+	record(bed.Ours, first.AddDate(0, 0, 1), Outcome{Test: "one|1", State: passed, Seconds: 1.26})
+
+	results, err := os.ReadFile(p.results(bed.Ours))
+	if want := "passed\t1.3\t2026-01-03\tone|1\n"; err != nil || string(results) != want {
+		t.Errorf("results are %q, %v; want %q", results, err, want)
+	}
+	text, err := os.ReadFile(filepath.Join(p.Root, "docs", "conformance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"tests, v1.37.1, on",
+		"| passed | 2 | 1 |",
+		"| one\\|1 | passed, 1 s | passed, 1 s |",
+		"| two | passed, 2 s |  |",
+		"None of those that were run.",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestReadResultsNamesABadLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ours.tsv")
+	if err := os.WriteFile(path, []byte("passed\t1.0\t2026-01-02\tone\npassed\tsoon\t2026-01-02\ttwo\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readResults(path); err == nil || !strings.Contains(err.Error(), "ours.tsv:2") {
+		t.Errorf("readResults = %v; want an error that names line 2", err)
+	}
+}
+
+func TestSelectionIsWellFormed(t *testing.T) {
+	s, err := Selected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Labels == "" || len(s.Files) == 0 || len(s.LeftOut) == 0 {
+		t.Errorf("selection is %+v; want labels, files and what is left out", s)
+	}
+}

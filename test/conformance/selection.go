@@ -1,0 +1,59 @@
+package conformance
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed selection.yaml
+var selectionFile []byte
+
+// Selection says which of the suite's tests to run.
+type Selection struct {
+	Labels  string    `json:"labels"` // ginkgo's label filter
+	Files   []string  `json:"files"`
+	LeftOut []LeftOut `json:"leftOut"`
+}
+
+// LeftOut is tests of the chosen files that are not run: those of some files, or some names.
+type LeftOut struct {
+	Files string `json:"files,omitempty"`
+	Tests string `json:"tests,omitempty"`
+	Why   string `json:"why"`
+}
+
+// Selected is the selection of selection.yaml.
+func Selected() (*Selection, error) {
+	s := &Selection{}
+	if err := yaml.UnmarshalStrict(selectionFile, s); err != nil {
+		return nil, fmt.Errorf("read selection.yaml: %w", err)
+	}
+	for i, out := range s.LeftOut {
+		if out.Why == "" || (out.Files == "") == (out.Tests == "") {
+			return nil, fmt.Errorf("read selection.yaml: leftOut %d needs files or tests, and why", i)
+		}
+		if _, err := regexp.Compile(out.Files + out.Tests); err != nil {
+			return nil, fmt.Errorf("read selection.yaml: leftOut %d: %w", i, err)
+		}
+	}
+	return s, nil
+}
+
+// flags are ginkgo's.
+func (s *Selection) flags() []string {
+	flags := []string{"--label-filter=" + s.Labels}
+	for _, file := range s.Files {
+		flags = append(flags, "--focus-file="+file)
+	}
+	for _, out := range s.LeftOut {
+		if out.Files != "" {
+			flags = append(flags, "--skip-file="+out.Files)
+		} else {
+			flags = append(flags, "--skip="+out.Tests)
+		}
+	}
+	return flags
+}
