@@ -23,7 +23,8 @@ type objects interface {
 type api struct {
 	clients  *kubeapi.Clients // nil without an API server
 	objects  objects
-	local    *kubeapi.Local // nil with one
+	local    *kubeapi.Local  // nil with one
+	claims   *kubeapi.Claims // nil without an API server
 	tokens   *kubeapi.Tokens
 	services *kubeapi.Services
 	classes  *kubeapi.RuntimeClasses
@@ -71,6 +72,9 @@ func (a *Agent) connect(context.Context) error {
 		return err
 	}
 	a.api.objects = watched
+	if a.api.claims, err = kubeapi.NewClaims(clients.Kube); err != nil {
+		return err
+	}
 	if a.api.services, err = kubeapi.NewServices(clients.Kube); err != nil {
 		return err
 	}

@@ -157,18 +157,6 @@ func (a *Agent) imageVerification() image.Verification {
 	}
 }
 
-func (a *Agent) makeVolumes() (err error) {
-	a.pods.volumes, err = volume.New(volume.Config{RootDir: a.cfg.Flags.RootDir}, volume.Deps{
-		Objects:     a.api.objects,
-		Tokens:      a.api.tokens,
-		Allocatable: a.machine.node.Allocatable,
-		Events:      a.api.events,
-		Clock:       a.clock,
-		Log:         a.log,
-	})
-	return err
-}
-
 func (a *Agent) makeProbes() (err error) {
 	a.pods.probes, err = probe.New(probe.Deps{
 		Checker: probe.NewChecks(a.cri), Events: a.api.events, Clock: a.clock, Log: a.log,

@@ -21,6 +21,8 @@ type KeeperDeps struct {
 		PodDirs() ([]types.UID, error)
 		Unmount(context.Context, types.UID) error
 		RemovePodDir(types.UID) error
+		// UnstageOrphans begins to unstage what is staged for no pod.
+		UnstageOrphans() error
 	}
 	Cgroups interface {
 		Pods() ([]types.UID, error)
@@ -96,6 +98,7 @@ func (k *Keeper) folders(ctx context.Context) {
 		}
 		k.log("remove an orphaned pod's folder", uid, k.deps.Folders.RemovePodDir(uid))
 	}
+	k.log("unstage volumes that no pod uses", "", k.deps.Folders.UnstageOrphans())
 }
 
 func (k *Keeper) cgroups(ctx context.Context) {

@@ -39,6 +39,10 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 	if err != nil {
 		return runtime.Input{}, err
 	}
+	devices, err := a.deps.Volumes.ContainerDevices(s.Container, mounted)
+	if err != nil {
+		return runtime.Input{}, err
+	}
 	return runtime.Input{
 		Pod:          a.p,
 		Container:    s.Container,
@@ -48,6 +52,8 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		PodIPs:       box.ips,
 		Envs:         envs,
 		Mounts:       asked(mounts),
+		Devices:      askedDevices(devices),
+		VolumeGroups: volumeGroups(mounted),
 		TargetID:     a.target(s),
 	}, nil
 }
@@ -93,6 +99,26 @@ func asked(mounts []volume.Mount) []*runtimeapi.Mount {
 		})
 	}
 	return all
+}
+
+func askedDevices(devices []volume.Device) []*runtimeapi.Device {
+	var all []*runtimeapi.Device
+	for _, d := range devices {
+		all = append(all, &runtimeapi.Device{HostPath: d.HostPath, ContainerPath: d.ContainerPath, Permissions: d.Permissions})
+	}
+	return all
+}
+
+// volumeGroups are the groups that the pod's volumes ask for, each once.
+func volumeGroups(mounted map[string]volume.Mounted) []int64 {
+	var groups []int64
+	for _, m := range mounted {
+		if m.Group != nil && !slices.Contains(groups, *m.Group) {
+			groups = append(groups, *m.Group)
+		}
+	}
+	slices.Sort(groups)
+	return groups
 }
 
 // target is the id of the container whose processes an ephemeral container wants to see.

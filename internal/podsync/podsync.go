@@ -61,6 +61,7 @@ type Volumes interface {
 	Mount(ctx context.Context, p *v1.Pod) (map[string]volume.Mounted, error)
 	Update(p *v1.Pod)
 	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
+	ContainerDevices(c *v1.Container, mounted map[string]volume.Mounted) ([]volume.Device, error)
 	Unmount(ctx context.Context, uid types.UID) error
 	RemovePodDir(uid types.UID) error
 }

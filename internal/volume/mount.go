@@ -11,15 +11,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
 // Mounted is one volume, ready to be mounted into containers.
 type Mounted struct {
+	// HostPath is a folder or file, for a raw block volume a link to the device.
 	HostPath       string
 	ReadOnly       bool
 	SELinuxRelabel bool
+	// Block volumes are handed over as devices.
+	Block bool
+	// Group is one that the volume's processes must be in, nil where none is asked for.
+	Group *int64
 }
 
 // MountError says which volumes are missing and why.
@@ -76,7 +80,7 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 				continue
 			}
 			delete(missing, o.name)
-			mounted[o.name] = v.toMounted(o.result)
+			mounted[o.name] = v.toMounted(o.up)
 		case <-ctx.Done():
 			return nil, &MountError{Volumes: missing, Cause: ctx.Err()}
 		}
@@ -86,9 +90,9 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 
 // outcome is what became of one try to bring up a volume.
 type outcome struct {
-	name   string
-	result plugin.Result
-	err    error
+	name string
+	up   up
+	err  error
 }
 
 // mountUntil tries until the volume is up or ctx is done, and reports each try.
@@ -99,12 +103,12 @@ func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, d
 		case <-state.hint: // about what the coming try will see for itself
 		default:
 		}
-		result, err := v.setUp(ctx, pv, name, state)
+		got, err := v.setUp(ctx, pv, name, state)
 		if ctx.Err() != nil && err != nil {
 			return
 		}
 		select {
-		case done <- outcome{name, result, err}:
+		case done <- outcome{name, got, err}:
 		case <-ctx.Done():
 			return
 		}
@@ -112,17 +116,20 @@ func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, d
 			return
 		}
 		v.tellFailure(pv, err)
-		if !v.waitForRetry(ctx, state) {
+		if !v.waitForRetry(ctx, state, err) {
 			return
 		}
 	}
 }
 
 // waitForRetry returns true when the volume is worth another try.
-func (v *Volumes) waitForRetry(ctx context.Context, state *mountState) bool {
+func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error) bool {
 	v.mu.Lock()
 	wait := backoff(state.failures)
 	v.mu.Unlock()
+	if longest, ok := plugin.LongestWait(err); ok {
+		wait = min(wait, longest)
+	}
 	timer := v.deps.Clock.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -136,47 +143,31 @@ func (v *Volumes) waitForRetry(ctx context.Context, state *mountState) bool {
 }
 
 // setUp makes one try, alone on this volume, and notes the outcome.
-func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state *mountState) (plugin.Result, error) {
+func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state *mountState) (up, error) {
 	if err := state.take(ctx); err != nil {
-		return plugin.Result{}, setUpError(name, err)
+		return up{}, setUpError(name, err)
 	}
 	defer state.release()
 	if pv.gone.Err() != nil {
-		return plugin.Result{}, setUpError(name, pv.gone.Err())
+		return up{}, setUpError(name, pv.gone.Err())
 	}
 	v.mu.Lock()
 	p := pv.pod
 	v.mu.Unlock()
 
-	result, err := v.callPlugin(ctx, p, name)
+	got, err := v.bringUp(ctx, p, name)
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err != nil {
 		state.failures++
-		return plugin.Result{}, setUpError(name, err)
+		return up{}, err
 	}
-	state.mounted, state.result, state.failures = true, result, 0
-	if !result.RefreshAt.IsZero() && pv.gone.Err() == nil {
-		v.scheduleLocked(volumeKey{p.UID, name}, result.RefreshAt)
+	state.mounted, state.up, state.failures = true, got, 0
+	if at := got.result.RefreshAt; !at.IsZero() && pv.gone.Err() == nil {
+		v.scheduleLocked(volumeKey{p.UID, name}, at)
 	}
-	return result, nil
-}
-
-func (v *Volumes) callPlugin(ctx context.Context, p *v1.Pod, name string) (plugin.Result, error) {
-	spec := findVolume(p, name)
-	if spec == nil {
-		return plugin.Result{}, errors.New("the pod has no such volume")
-	}
-	for _, kind := range v.plugins {
-		if kind.Handles(spec) {
-			if err := v.makePodDirs(p.UID); err != nil {
-				return plugin.Result{}, err
-			}
-			return kind.SetUp(ctx, plugin.Request{Pod: p, Volume: spec, PodDir: v.podDir(p.UID)})
-		}
-	}
-	return plugin.Result{}, errors.New("no volume plugin matched")
+	return got, nil
 }
 
 func (v *Volumes) stateOf(pv *podVolumes, name string) *mountState {
@@ -190,21 +181,14 @@ func (v *Volumes) stateOf(pv *podVolumes, name string) *mountState {
 	return state
 }
 
-// tellFailure makes the reason visible to the pod's owner.
-func (v *Volumes) tellFailure(pv *podVolumes, err error) {
-	v.mu.Lock()
-	p := pv.pod
-	v.mu.Unlock()
-	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedMount", "%s", err.Error())
-}
-
-// setUpError words a failure as users of the reference kubelet know it.
-func setUpError(name string, err error) error {
-	return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", name, err)
-}
-
-func (v *Volumes) toMounted(r plugin.Result) Mounted {
-	return Mounted{HostPath: r.HostPath, ReadOnly: r.ReadOnly, SELinuxRelabel: r.SELinuxRelabel && v.cfg.SELinux}
+func (v *Volumes) toMounted(u up) Mounted {
+	return Mounted{
+		HostPath:       u.result.HostPath,
+		ReadOnly:       u.result.ReadOnly,
+		SELinuxRelabel: u.result.SELinuxRelabel && v.cfg.SELinux,
+		Block:          u.spec.Block(),
+		Group:          volumeGroup(u.spec.PV),
+	}
 }
 
 // split tells volumes that are up, whose content Run keeps fresh, from those to bring up.
@@ -214,7 +198,7 @@ func (v *Volumes) split(pv *podVolumes, names []string) (mounted map[string]Moun
 	mounted = make(map[string]Mounted, len(names))
 	for _, name := range names {
 		if state := pv.volumes[name]; state != nil && state.mounted {
-			mounted[name] = v.toMounted(state.result)
+			mounted[name] = v.toMounted(state.up)
 		} else {
 			missing = append(missing, name)
 		}
@@ -230,7 +214,7 @@ func (v *Volumes) MountedVolumes(uid types.UID) map[string]Mounted {
 	if pv := v.pods[uid]; pv != nil {
 		for name, state := range pv.volumes {
 			if state.mounted {
-				mounted[name] = v.toMounted(state.result)
+				mounted[name] = v.toMounted(state.up)
 			}
 		}
 	}

@@ -24,6 +24,7 @@ import (
 
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/volume/plugin"
 )
 
 const patience = 10 * time.Second
@@ -39,6 +40,7 @@ type node struct {
 	clock   clock.WithTicker
 	events  *events
 	issued  *int
+	kinds   []plugin.Plugin // beside the built-in ones
 	stop    func()
 }
 
@@ -91,9 +93,17 @@ func (n *node) start() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	claims, err := kubeapi.NewClaims(n.client)
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	n.events = &events{}
 	v, err := New(Config{RootDir: n.root}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
+		Claims: claims, Kinds: n.kinds,
+		Node: func() (*v1.Node, error) {
+			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{v1.LabelHostname: "here"}}}, nil
+		},
 		Allocatable: func() v1.ResourceList {
 			return v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi"), v1.ResourceCPU: resource.MustParse("2")}
 		},

@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
-	"swiftlet/internal/volume/plugin"
 )
 
 // podVolumes is what is known of one pod's volumes. It is forgotten when the pod is
@@ -28,7 +27,7 @@ type mountState struct {
 	hint chan struct{}
 
 	mounted  bool
-	result   plugin.Result
+	up       up
 	failures int
 }
 
@@ -54,6 +53,15 @@ func (s *mountState) wake() {
 	select {
 	case s.hint <- struct{}{}:
 	default:
+	}
+}
+
+// wakeWaiting has every volume that is not up tried again. Volumes.mu is held.
+func (pv *podVolumes) wakeWaiting() {
+	for _, state := range pv.volumes {
+		if !state.mounted {
+			state.wake()
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ const subPathsDir = "volume-subpaths"
 
 // ownDirs are the parts of a pod's folder that this package makes and removes, in the
 // order of removal: what is mounted from a volume goes before the volume.
-var ownDirs = []string{subPathsDir, plugin.VolumesDir, plugin.MetaDir}
+var ownDirs = []string{subPathsDir, plugin.DevicesDir, plugin.VolumesDir, plugin.MetaDir}
 
 func (v *Volumes) makePodDirs(uid types.UID) error {
 	for _, dir := range []string{plugin.VolumesDir, plugin.MetaDir} {
@@ -42,6 +42,10 @@ func (v *Volumes) Unmount(ctx context.Context, uid types.UID) error {
 	if err := v.forget(ctx, uid); err != nil {
 		return err
 	}
+	if err := v.takeDown(ctx, uid); err != nil {
+		return err
+	}
+	v.leave(uid)
 	dir := v.podDir(uid)
 	if err := v.deps.Mounter.UnmountBeneath(dir); err != nil {
 		return fmt.Errorf("unmount volumes of pod %s: %w", uid, err)

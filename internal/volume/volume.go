@@ -40,6 +40,14 @@ type Deps struct {
 	Objects Objects
 	// Tokens may be nil: then volumes with a service account token cannot be mounted.
 	Tokens Tokens
+	// Claims may be nil: then volumes behind claims cannot be mounted.
+	Claims Claims
+	// Attachments may be nil: then nobody attaches volumes but their own kind.
+	Attachments Attachments
+	// Node is this node as the API server has it; may be nil where there is none.
+	Node func() (*v1.Node, error)
+	// Kinds are further kinds of volumes.
+	Kinds []plugin.Plugin
 	// Mounter may be nil: then the kernel is called.
 	Mounter Mounter
 	// Allocatable is what pods may use of the node.
@@ -84,15 +92,19 @@ type Volumes struct {
 	deps    Deps
 	plugins []plugin.Plugin
 
-	mu   sync.Mutex
-	pods map[types.UID]*podVolumes
-	due  timetable
+	mu      sync.Mutex
+	pods    map[types.UID]*podVolumes
+	devices map[string]*device
+	due     timetable
 	// wake tells Run that due has changed.
 	wake chan struct{}
 	// operations are those that may outlive their caller: refreshes, and a set-up that
 	// hangs in the kernel after its Mount has given up. None is begun once ended is set.
 	operations sync.WaitGroup
 	ended      bool
+	// life ends when ended is set.
+	life context.Context
+	end  context.CancelFunc
 }
 
 // defaultMountTimeout is how long the reference kubelet waits for volumes.
@@ -120,8 +132,10 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		deps:    deps,
 		plugins: newPlugins(deps),
 		pods:    map[types.UID]*podVolumes{},
+		devices: map[string]*device{},
 		wake:    make(chan struct{}, 1),
 	}
+	v.life, v.end = context.WithCancel(context.Background())
 	deps.Objects.OnChange(v.objectChanged)
 	return v, nil
 }
@@ -133,14 +147,14 @@ func newPlugins(deps Deps) []plugin.Plugin {
 	if deps.Tokens != nil {
 		sources.Tokens = deps.Tokens
 	}
-	return []plugin.Plugin{
+	return append([]plugin.Plugin{
 		ground,
 		hostpath.Plugin{},
 		configmap.New(deps.Objects, frame),
 		secret.New(deps.Objects, frame),
 		downwardapi.New(deps.Allocatable, frame),
 		projected.New(sources, frame),
-	}
+	}, deps.Kinds...)
 }
 
 // Run refreshes mounted content when it is due until ctx is done; it returns when no
@@ -179,6 +193,7 @@ func (v *Volumes) begin(operation func()) {
 func (v *Volumes) finish() error {
 	v.mu.Lock()
 	v.ended = true
+	v.end()
 	for _, pv := range v.pods {
 		pv.end()
 	}

@@ -47,7 +47,7 @@ func New(kind Kind, deps Deps) *Plugin { return &Plugin{kind, deps} }
 
 func (p *Plugin) Name() string { return p.kind.Name }
 
-func (p *Plugin) Handles(v *v1.Volume) bool { return p.kind.Handles(v) }
+func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && p.kind.Handles(s.Volume) }
 
 // SetUp collects before it makes anything, so that a missing object leaves no trace.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {

@@ -45,7 +45,7 @@ func New(deps Deps) *Plugin { return &Plugin{deps} }
 
 func (p *Plugin) Name() string { return Name }
 
-func (p *Plugin) Handles(v *v1.Volume) bool { return v.EmptyDir != nil }
+func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && s.Volume.EmptyDir != nil }
 
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	dir := r.VolumeDir(Name)

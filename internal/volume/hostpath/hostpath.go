@@ -24,10 +24,10 @@ type Plugin struct{}
 
 func (Plugin) Name() string { return Name }
 
-func (Plugin) Handles(v *v1.Volume) bool { return v.HostPath != nil }
+func (Plugin) Handles(s plugin.Spec) bool { return s.HostPath() != nil }
 
 func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
-	src := r.Volume.HostPath
+	src := r.HostPath()
 	if slices.Contains(strings.Split(src.Path, "/"), "..") {
 		return plugin.Result{}, fmt.Errorf("invalid HostPath `%s`: must not contain '..'", src.Path)
 	}
@@ -36,7 +36,7 @@ func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) 
 			return plugin.Result{}, err
 		}
 	}
-	return plugin.Result{HostPath: src.Path}, nil
+	return plugin.Result{HostPath: src.Path, ReadOnly: r.ClaimReadOnly}, nil
 }
 
 // wanted maps each type to what must be there and how messages call it.

@@ -51,7 +51,7 @@ func TestTypes(t *testing.T) {
 		t.Run(string(c.kind)+" "+filepath.Base(c.path), func(t *testing.T) {
 			kind := c.kind
 			volume := &v1.Volume{VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: c.path, Type: &kind}}}
-			got, err := Plugin{}.SetUp(t.Context(), plugin.Request{Volume: volume})
+			got, err := Plugin{}.SetUp(t.Context(), plugin.Request{Spec: plugin.Spec{Volume: volume}})
 			if want := strings.ReplaceAll(c.err, "DIR", dir); want != "" {
 				if err == nil || err.Error() != want {
 					t.Errorf("error %v\nwant  %s", err, want)

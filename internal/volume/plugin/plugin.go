@@ -1,4 +1,7 @@
 // Package plugin is the contract between the volume reconciler and the kinds of volumes.
+//
+// Every kind is a Plugin. What only some kinds need is asked for by further interfaces:
+// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter.
 package plugin
 
 import (
@@ -16,24 +19,29 @@ type Plugin interface {
 	// turned into a tilde it is the folder the volumes live in.
 	Name() string
 	// Handles reports whether the volume is of this kind.
-	Handles(v *v1.Volume) bool
+	Handles(s Spec) bool
 	// SetUp brings the volume up, or its content up to date, and says where it is.
 	// It may be repeated after success, failure, a crash at any line or a restart of the
-	// agent: what is already as wanted is left alone. Calls for one volume never overlap.
+	// agent: what is already as wanted is left alone. Calls for one volume never overlap,
+	// and neither do those for one PersistentVolume, whichever pods they are for.
 	// Nothing is left mounted or written outside the request's own folders.
 	SetUp(ctx context.Context, r Request) (Result, error)
 }
 
 // Request names one volume of one pod.
 type Request struct {
-	Pod    *v1.Pod
-	Volume *v1.Volume
+	Spec
+	Pod *v1.Pod
 	// PodDir is the pod's own folder, ROOT/pods/UID.
 	PodDir string
+	// DevicePath is where the attach controller says the volume is on this node, "" where
+	// it says nothing or the kind is no Attacher.
+	DevicePath string
 }
 
 // Result says where a volume is and how it is to be mounted.
 type Result struct {
+	// HostPath is the folder or file, for a raw block volume the device.
 	HostPath string
 	// ReadOnly volumes are mounted read-only whatever the container says.
 	ReadOnly bool
@@ -44,15 +52,19 @@ type Result struct {
 	RefreshAt time.Time
 }
 
-// VolumesDir is the folder of a pod that holds its volumes, one folder per kind.
-const VolumesDir = "volumes"
-
-// MetaDir is the folder of a pod that holds what plugins note about volumes.
-const MetaDir = "plugins"
+const (
+	// VolumesDir is the folder of a pod that holds its volumes, one folder per kind.
+	VolumesDir = "volumes"
+	// DevicesDir is the folder of a pod that holds the links to its raw block volumes, one
+	// folder per kind.
+	DevicesDir = "volumeDevices"
+	// MetaDir is the folder of a pod that holds what plugins note about volumes.
+	MetaDir = "plugins"
+)
 
 // VolumeDir is where the volume lives.
 func (r Request) VolumeDir(pluginName string) string {
-	return filepath.Join(r.PodDir, VolumesDir, FolderName(pluginName), r.Volume.Name)
+	return filepath.Join(r.PodDir, VolumesDir, FolderName(pluginName), r.Name())
 }
 
 // MetaDir is where a plugin may note something about the volume.
@@ -69,4 +81,12 @@ func (r Request) FSGroup() *int64 {
 		return sc.FSGroup
 	}
 	return nil
+}
+
+// FSGroupPolicy says whether a volume that already belongs to the group is walked again.
+func (r Request) FSGroupPolicy() v1.PodFSGroupChangePolicy {
+	if sc := r.Pod.Spec.SecurityContext; sc != nil && sc.FSGroupChangePolicy != nil {
+		return *sc.FSGroupChangePolicy
+	}
+	return v1.FSGroupChangeAlways
 }

@@ -1,0 +1,83 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+// Attachments is what the node's status says of volumes that a controller attaches.
+type Attachments interface {
+	// InUse reports whether the API server knows that the node uses the volume: only then
+	// does the controller leave it attached. Where it does not, it is to be told now.
+	InUse(name v1.UniqueVolumeName) bool
+	// Attached tells where the controller attached the volume, and whether it did.
+	Attached(name v1.UniqueVolumeName) (devicePath string, ok bool)
+}
+
+// awaitAttached returns nil once the volume is attached to this node, or need not be.
+func (v *Volumes) awaitAttached(ctx context.Context, kind plugin.Plugin, r *plugin.Request, d *device) error {
+	attacher, ok := kind.(plugin.Attacher)
+	if !ok {
+		return nil
+	}
+	wait := func(err error) error { return failed(reasonMount, stepOf(r.Spec)+".WaitForAttach", r.Name(), err) }
+	name, err := attacher.AttachName(ctx, r.Spec)
+	if err != nil {
+		return wait(err)
+	}
+	if name == "" {
+		return nil
+	}
+	v.markAttachable(d, name)
+	if v.deps.Attachments != nil {
+		if r.DevicePath, err = v.attachment(name); err != nil {
+			return err
+		}
+	}
+	if err := attacher.Attached(ctx, *r); err != nil {
+		return wait(err)
+	}
+	return nil
+}
+
+// attachment looks at the node's status. What is missing there is no failure yet but a
+// wait: a change of the node wakes it, and only the end of all patience is told to users.
+func (v *Volumes) attachment(name v1.UniqueVolumeName) (devicePath string, err error) {
+	if !v.deps.Attachments.InUse(name) {
+		return "", silent(errors.New("volume has not been added to the list of VolumesInUse in the node's volume status"))
+	}
+	devicePath, ok := v.deps.Attachments.Attached(name)
+	if !ok {
+		return "", silent(fmt.Errorf("volume %s is not yet in node's status", name))
+	}
+	return devicePath, nil
+}
+
+func (v *Volumes) markAttachable(d *device, name v1.UniqueVolumeName) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if d != nil {
+		d.attachName = name
+	}
+}
+
+// NodeChanged has the volumes that wait to be attached look at the node's status again.
+func (v *Volumes) NodeChanged() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, d := range v.devices {
+		if d.attachName == "" {
+			continue
+		}
+		for uid, has := range d.users {
+			if pv := v.pods[uid]; pv != nil && !has {
+				pv.wakeWaiting()
+			}
+		}
+	}
+}

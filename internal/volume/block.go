@@ -1,0 +1,66 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/volume/blockdev"
+	"swiftlet/internal/volume/plugin"
+)
+
+// Device is one raw block volume as a container is to see it.
+type Device struct {
+	HostPath      string
+	ContainerPath string
+	// Permissions are the runtime's: m to make a node, r to read, w to write.
+	Permissions string
+}
+
+// mapBlock hands a raw block volume to the pod.
+func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Request) (plugin.Result, error) {
+	mapper, ok := kind.(plugin.BlockMapper)
+	if !ok {
+		return plugin.Result{}, failed(reasonMap, "MapVolume.FindMapperPluginBySpec", r.Name(), errors.New("no volume plugin matched"))
+	}
+	result, err := mapper.MapDevice(ctx, r)
+	if err != nil {
+		return plugin.Result{}, failed(reasonMap, "MapVolume.MapPodDevice", r.Name(), err)
+	}
+	p := plugin.Published{PodUID: r.Pod.UID, PodDir: r.PodDir, Name: r.Name(), Block: true}
+	m := blockMap(kind, mapper, p)
+	if err := m.Make(v.deps.Mounter, result.HostPath); err != nil {
+		return plugin.Result{}, failed(reasonMap, "MapVolume.MapBlockVolume", r.Name(), err)
+	}
+	result.HostPath = m.Link
+	result.ReadOnly = result.ReadOnly || r.ClaimReadOnly
+	return result, nil
+}
+
+// blockMap says where the links to a raw volume are.
+func blockMap(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published) blockdev.Map {
+	return blockdev.Map{Link: p.Dir(kind.Name()), Held: filepath.Join(mapper.MapDir(p.Name), string(p.PodUID))}
+}
+
+// ContainerDevices translates the container's volumeDevices. Volumes come from Mount.
+func (v *Volumes) ContainerDevices(c *v1.Container, mounted map[string]Mounted) ([]Device, error) {
+	var devices []Device
+	for _, want := range c.VolumeDevices {
+		if !filepath.IsAbs(want.DevicePath) {
+			return nil, fmt.Errorf("error DevicePath `%s` must be an absolute path", want.DevicePath)
+		}
+		vol, ok := mounted[want.Name]
+		if !ok || !vol.Block {
+			return nil, fmt.Errorf("cannot find volume %q to pass into container %q", want.Name, c.Name)
+		}
+		d := Device{HostPath: vol.HostPath, ContainerPath: want.DevicePath, Permissions: "mrw"}
+		if vol.ReadOnly {
+			d.Permissions = "r"
+		}
+		devices = append(devices, d)
+	}
+	return devices, nil
+}

@@ -1,0 +1,61 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// Reasons of events, as the reference kubelet gives them.
+const (
+	reasonMount  = "FailedMount"
+	reasonMap    = "FailedMapVolume"
+	reasonExpand = "VolumeResizeFailed"
+)
+
+// failure is a failed step worded as users of the reference kubelet know it.
+type failure struct {
+	reason string
+	err    error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// failed says which step failed on which volume.
+func failed(reason, step, volume string, err error) error {
+	return &failure{reason, fmt.Errorf("%s failed for volume %q : %w", step, volume, err)}
+}
+
+// setUpError is the failure of the one step that every volume has.
+func setUpError(name string, err error) error {
+	return failed(reasonMount, "MountVolume.SetUp", name, err)
+}
+
+// unresolved says that the volume behind a claim could not be found.
+func unresolved(name string, err error) error {
+	const told = "Unable to attach or mount volumes: unmounted volumes=[%[1]s], unattached volumes=[], failed to process volumes=[%[1]s]: %[2]w"
+	return &failure{reasonMount, fmt.Errorf(told, name, err)}
+}
+
+// silent is a wait that is told to nobody until patience ends.
+func silent(err error) error { return &failure{"", err} }
+
+// tellFailure makes the reason visible to the pod's owner.
+func (v *Volumes) tellFailure(pv *podVolumes, err error) {
+	v.mu.Lock()
+	p := pv.pod
+	v.mu.Unlock()
+	reason := reasonMount
+	var f *failure
+	if errors.As(err, &f) {
+		reason = f.reason
+	}
+	if reason == "" {
+		return
+	}
+	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reason, "%s", err.Error())
+}

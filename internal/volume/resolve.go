@@ -1,0 +1,108 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/plugin"
+)
+
+// Claims reads what claims lead to. A node may read only the claims of its pods and the
+// volumes bound to them, one by one; it may not watch them.
+type Claims interface {
+	Claim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)
+	Volume(ctx context.Context, name string) (*v1.PersistentVolume, error)
+}
+
+// claimWait is the longest pause before a claim that was not ready is read again.
+const claimWait = 5 * time.Second
+
+// protectedClaim is the finalizer that keeps a deleted claim for as long as a pod uses it.
+const protectedClaim = "kubernetes.io/pvc-protection"
+
+// resolve finds what the pod's volume is, through its claim where it has one.
+func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugin.Spec, error) {
+	spec := plugin.Spec{Volume: vol}
+	claim := ""
+	switch {
+	case vol.PersistentVolumeClaim != nil:
+		claim, spec.ClaimReadOnly = vol.PersistentVolumeClaim.ClaimName, vol.PersistentVolumeClaim.ReadOnly
+	case vol.Ephemeral != nil:
+		claim = ephemeral.VolumeClaimName(p, vol)
+	default:
+		return spec, nil
+	}
+	if v.deps.Claims == nil {
+		return plugin.Spec{}, fmt.Errorf("error processing PVC %s/%s: there is no API server to ask", p.Namespace, claim)
+	}
+	if err := v.follow(ctx, p, claim, &spec); err != nil {
+		return plugin.Spec{}, plugin.Unwatched(err, claimWait)
+	}
+	return spec, checkMode(p, &spec)
+}
+
+// follow reads the claim and the volume that it is bound to.
+func (v *Volumes) follow(ctx context.Context, p *v1.Pod, claim string, spec *plugin.Spec) (err error) {
+	process := func(err error) error { return fmt.Errorf("error processing PVC %s/%s: %w", p.Namespace, claim, err) }
+	if spec.PVC, err = v.deps.Claims.Claim(ctx, p.Namespace, claim); err != nil {
+		return process(fmt.Errorf("failed to fetch PVC from API server: %w", err))
+	}
+	if err := checkClaim(spec.PVC); err != nil {
+		return process(err)
+	}
+	if spec.Volume.Ephemeral != nil {
+		if err := ephemeral.VolumeIsForPod(p, spec.PVC); err != nil {
+			return err
+		}
+	}
+	name := spec.PVC.Spec.VolumeName
+	if spec.PV, err = v.deps.Claims.Volume(ctx, name); err != nil {
+		return process(fmt.Errorf("failed to fetch PV %s from API server: %w", name, err))
+	}
+	switch ref := spec.PV.Spec.ClaimRef; {
+	case ref == nil:
+		return process(fmt.Errorf("found PV object %s but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim", name))
+	case ref.UID != spec.PVC.UID:
+		return process(fmt.Errorf("found PV object %s but its pv.Spec.ClaimRef.UID %s does not point to claim.UID %s", name, ref.UID, spec.PVC.UID))
+	}
+	return nil
+}
+
+func checkClaim(c *v1.PersistentVolumeClaim) error {
+	switch {
+	// A protected claim outlives its pods; one without protection may be gone any moment.
+	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, protectedClaim):
+		return errors.New("PVC is being deleted")
+	case c.Status.Phase != v1.ClaimBound:
+		return errors.New("PVC is not bound")
+	case c.Spec.VolumeName == "":
+		return errors.New("PVC has empty pvc.Spec.VolumeName")
+	}
+	return nil
+}
+
+// checkMode refuses a raw volume where containers want a folder, and the other way round.
+func checkMode(p *v1.Pod, spec *plugin.Spec) error {
+	mode, field := v1.PersistentVolumeFilesystem, "volumeDevices"
+	if spec.Block() {
+		mode, field = v1.PersistentVolumeBlock, "volumeMounts"
+	}
+	name := spec.Volume.Name
+	for c := range pod.Containers(p) {
+		wrong := slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == name })
+		if spec.Block() {
+			wrong = slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name })
+		}
+		if wrong {
+			return fmt.Errorf("volume %s has volumeMode %s, but is specified in %s", name, mode, field)
+		}
+	}
+	return nil
+}
