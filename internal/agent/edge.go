@@ -11,10 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"swiftlet/internal/server"
+	"swiftlet/internal/server/sockets"
 )
 
 // edge is what others see of the node.
-type edge struct{ parts []part }
+type edge struct {
+	sockets *sockets.Server
+	parts   []part
+}
 
 func (a *Agent) makeEdge(context.Context) error {
 	registry := prometheus.NewRegistry()
@@ -55,7 +59,7 @@ func (a *Agent) makeEdge(context.Context) error {
 		return err
 	}
 	a.edge.parts = append(a.edge.parts, part{"server", s.Run})
-	return nil
+	return a.makeSockets()
 }
 
 // podLists tells the server what runs here.

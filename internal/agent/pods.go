@@ -247,7 +247,7 @@ func (a *Agent) makeLoop() (err error) {
 		Snapshots: p.snapshots,
 		Desired:   p.desired,
 		Observer:  p.observer,
-		Workers:   p.workers,
+		Workers:   shownWorkers{p.workers, a},
 		Probed:    p.probes.Changes(),
 		Admit:     admit,
 		Housekeep: p.keeper.Poke,

@@ -72,10 +72,10 @@ func splitServices(services []string, units map[string]bool) (inJournal, inFiles
 func (q *nodeLogQuery) journalArgs(services []string) []string {
 	const layout = "2006-01-02 15:04:05 UTC"
 	args := []string{"--utc", "--no-pager", "--output=short-precise"}
-	if !q.since.IsZero() {
+	if q.since != nil {
 		args = append(args, "--since="+q.since.UTC().Format(layout))
 	}
-	if !q.until.IsZero() {
+	if q.until != nil {
 		args = append(args, "--until="+q.until.UTC().Format(layout))
 	}
 	if q.tail != nil {

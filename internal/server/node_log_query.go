@@ -33,7 +33,7 @@ type nodeLogQuery struct {
 
 // journalOptions choose a part of a journal; files have no such parts.
 type journalOptions struct {
-	since, until time.Time // zero: no bound
+	since, until *time.Time
 	tail, boot   *int
 	pattern      string
 }
@@ -53,15 +53,16 @@ func parseNodeLogQuery(query url.Values) (*nodeLogQuery, field.ErrorList) {
 	if query.Has("query") && len(q.files)+len(q.services) == 0 {
 		wrong = append(wrong, field.Invalid(field.NewPath("query"), query["query"], "may not be empty"))
 	}
-	var err error
 	for _, bound := range []struct {
 		name  string
-		value *time.Time
+		value **time.Time
 	}{{"sinceTime", &q.since}, {"untilTime", &q.until}} {
 		if text := query.Get(bound.name); text != "" {
-			if *bound.value, err = time.Parse(time.RFC3339, text); err != nil {
+			at, err := time.Parse(time.RFC3339, text)
+			if err != nil {
 				wrong = append(wrong, field.Invalid(field.NewPath(bound.name), text, "invalid time format"))
 			}
+			*bound.value = &at
 		}
 	}
 	for _, number := range []struct {
@@ -101,7 +102,7 @@ func (q *nodeLogQuery) check(tree logTree) field.ErrorList {
 			wrong = append(wrong, field.Invalid(path, q.files, err.Error()))
 		}
 	}
-	if !q.since.IsZero() && !q.until.IsZero() && q.since.After(q.until) {
+	if q.since != nil && q.until != nil && q.since.After(*q.until) {
 		wrong = append(wrong, field.Invalid(field.NewPath("untilTime"), q.until.Format(time.RFC3339), "must be after `sinceTime`"))
 	}
 	if q.boot != nil && *q.boot > 0 {

@@ -135,7 +135,7 @@ func FuzzNodeLogQuery(f *testing.F) {
 				t.Errorf("%q made the argument %q", text, arg)
 			}
 		}
-		if q.tail != nil && (*q.tail < 0 || *q.tail > maxTailLines) || q.boot != nil && *q.boot > 0 || !q.until.IsZero() && q.since.After(q.until) {
+		if q.tail != nil && (*q.tail < 0 || *q.tail > maxTailLines) || q.boot != nil && *q.boot > 0 || q.since != nil && q.until != nil && q.since.After(*q.until) {
 			t.Errorf("%q became %+v", text, q)
 		}
 	})

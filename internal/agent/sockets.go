@@ -1,0 +1,56 @@
+package agent
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/desired"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/server/sockets"
+	"swiftlet/internal/worker"
+)
+
+// makeSockets opens the API for programs on the node. Nobody gives out devices, CPUs,
+// memory or claims yet.
+func (a *Agent) makeSockets() (err error) {
+	f := a.cfg.Features
+	a.edge.sockets, err = sockets.New(sockets.Config{
+		RootDir:    a.cfg.Flags.RootDir,
+		ActivePods: f.KubeletPodResourcesListUseActivePods,
+		PodLevel:   f.PodLevelResourceManagers,
+		PodsAPI:    f.PodsAPI,
+	}, sockets.Deps{
+		Pods:     localPods{a.pods.desired, a.pods.workers},
+		Statuses: a.pods.status,
+		Clock:    a.clock,
+		Log:      a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.edge.parts = append(a.edge.parts, part{"sockets", a.edge.sockets.Run})
+	return nil
+}
+
+// localPods shows programs on the node what runs here.
+type localPods struct {
+	*desired.Pods
+	workers *worker.Pool
+}
+
+func (l localPods) Active() []*v1.Pod { return l.workers.Active() }
+
+func (l localPods) ByName(namespace, name string) (*v1.Pod, bool) {
+	return l.GetByFullName(pod.Ref{Namespace: namespace, Name: name}.FullName())
+}
+
+// shownWorkers have those who watch pods over a socket look again when what is wanted
+// changes, for not every such change is one of a status.
+type shownWorkers struct {
+	*worker.Pool
+	agent *Agent
+}
+
+func (w shownWorkers) Handle(c pod.Change, failure *pod.Failure) {
+	w.Pool.Handle(c, failure)
+	w.agent.edge.sockets.Poke()
+}

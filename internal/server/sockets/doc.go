@@ -1,0 +1,3 @@
+// Package sockets answers programs on the node itself over gRPC on Unix sockets: which
+// resources pods were given (PodResources), and what pods there are (Pods).
+package sockets
