@@ -23,6 +23,12 @@ type edge struct {
 func (a *Agent) makeEdge(context.Context) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	stats, err := a.makeStats()
+	if err != nil {
+		return err
+	}
+	probes := prometheus.NewRegistry()
+	probes.MustRegister(a.pods.probes, startTime())
 	deps := server.Deps{
 		Log:        a.log,
 		Clock:      a.clock,
@@ -32,7 +38,9 @@ func (a *Agent) makeEdge(context.Context) error {
 		Containers: a.newContainers(),
 		Logs:       a.pods.logs,
 		Runtime:    a.cri,
+		Stats:      stats,
 
+		ProbeMetrics: probes,
 		SetVerbosity: a.opts.SetVerbosity,
 	}
 	if c := a.api.clients; c != nil {

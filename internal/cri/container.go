@@ -81,6 +81,17 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, linux 
 	return failed(err, "update resources of container "+id)
 }
 
+// ListContainerStats reads the usage of the containers that match; a nil filter matches all.
+func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	ctx, cancel := c.within(ctx, 0)
+	defer cancel()
+	answer, err := c.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: filter})
+	if err != nil {
+		return nil, failed(err, "list container stats")
+	}
+	return answer.Stats, nil
+}
+
 // ReopenContainerLog makes the runtime write to a fresh file after a rotation.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	ctx, cancel := c.within(ctx, 0)

@@ -54,6 +54,7 @@ type Prober struct {
 	deps    Deps
 	changed changes
 	poke    chan struct{} // the heap's head may have changed
+	metrics metrics
 
 	mu     sync.Mutex
 	probes map[key]*state
@@ -71,7 +72,7 @@ func New(deps Deps) (*Prober, error) {
 	if deps.Checker == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
 		return nil, errors.New("probe: checker, events, clock and log are needed")
 	}
-	return &Prober{deps: deps, changed: newChanges(), poke: make(chan struct{}, 1), probes: map[key]*state{}}, nil
+	return &Prober{deps: deps, changed: newChanges(), poke: make(chan struct{}, 1), metrics: newMetrics(), probes: map[key]*state{}}, nil
 }
 
 // Changes yields pods of which a probe has changed its mind.
@@ -138,6 +139,7 @@ func (p *Prober) Forget(uid types.UID) {
 			p.drop(id, s)
 		}
 	}
+	p.metrics.forget(uid)
 }
 
 // add begins a probe. The first asking follows as soon as its delay allows, not after a

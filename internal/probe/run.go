@@ -100,7 +100,9 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 	}
 	checkCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	began := p.deps.Clock.Now()
 	answer := p.deps.Checker.Check(checkCtx, a.target)
+	took := p.deps.Clock.Since(began)
 	if ctx.Err() != nil {
 		return // the agent ends: the answer means nothing
 	}
@@ -110,6 +112,7 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 		p.mu.Unlock()
 		return // the container is gone meanwhile
 	}
+	p.metrics.count(a, answer, took)
 	before := a.state.result
 	a.state.take(answer, a.outOfTurn)
 	after := a.state.result

@@ -29,11 +29,12 @@ func (s *Server) openRoutes() []route {
 		ErrorHandling: promhttp.ContinueOnError, // one bad collector must not hide the others
 		ErrorLog:      metricsLog{s.deps.Log},
 	})
-	return append(healthRoutes(s.deps.Log, append([]Check{ping, logCheck}, s.deps.Checks...)),
-		route{"/pods", get, s.pods},
-		route{"/pods/{$}", get, s.pods},
-		route{"/metrics", nil, metrics.ServeHTTP},
-	)
+	health := healthRoutes(s.deps.Log, append([]Check{ping, logCheck}, s.deps.Checks...))
+	return slices.Concat(health, s.statsRoutes(), []route{
+		{"/pods", get, s.pods},
+		{"/pods/{$}", get, s.pods},
+		{"/metrics", nil, metrics.ServeHTTP},
+	})
 }
 
 // podRoutes show what the node holds beyond /pods.

@@ -57,6 +57,9 @@ type Deps struct {
 	Clock   clock.Clock
 	Pods    Pods
 	Metrics prometheus.Gatherer
+	// ProbeMetrics tell how probes went.
+	ProbeMetrics prometheus.Gatherer
+	Stats        Stats
 
 	// Containers, Logs and Runtime are the ways into pods.
 	Containers Containers
@@ -100,7 +103,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	case cfg.Kubelet == nil:
 		return nil, errors.New("make server: no configuration")
 	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil,
-		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil:
+		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil || deps.Stats == nil || deps.ProbeMetrics == nil:
 		return nil, errors.New("make server: a dependency is missing")
 	case cfg.Checkpoints && cfg.CheckpointDir == "":
 		return nil, errors.New("make server: no folder for checkpoints")

@@ -1,0 +1,123 @@
+package stats
+
+import "time"
+
+func taskFamilies() []family {
+	of := func(name, help string, value func(*taskUsage) uint64) family {
+		return ofEvery("gauge", name, help, func(s *series) float64 { return float64(value(&s.tasks)) })
+	}
+	return []family{
+		of("container_file_descriptors", "Number of open file descriptors for the container.", func(t *taskUsage) uint64 { return t.files }),
+		of("container_processes", "Number of processes running inside the container.", func(t *taskUsage) uint64 { return t.processes }),
+		of("container_sockets", "Number of open sockets for the container.", func(t *taskUsage) uint64 { return t.sockets }),
+		of("container_threads", "Number of threads running inside the container", func(t *taskUsage) uint64 { return t.threads }),
+		of("container_threads_max", "Maximum number of threads allowed inside the container, infinity if value is zero", func(t *taskUsage) uint64 { return t.maxThreads }),
+		{"container_ulimits_soft", "gauge", "Soft ulimit values for the container root process. Unlimited if -1, except priority and nice", func(put putter, s *series) {
+			if s.hasFirst && s.tasks.first != 0 {
+				put(float64(s.tasks.openFiles), s.at, s.head, s.middle, s.tail, `,ulimit="max_open_files"`)
+			}
+		}},
+		{"container_last_seen", "gauge", "Last time a container was seen by the exporter", func(put putter, s *series) {
+			put(float64(s.now.Unix()), s.now, s.head, s.middle, s.tail)
+		}},
+		// Health checks of images are Docker's; a pod's are its probes.
+		ofEvery("gauge", "container_health_state", "The result of the container's health check", func(*series) float64 { return -1 }),
+	}
+}
+
+// specFamilies are what was ordered rather than used, and carry no time.
+func specFamilies() []family {
+	of := func(name, help string, value func(*series) float64) family {
+		return family{name, "gauge", help, func(put putter, s *series) {
+			put(value(s), time.Time{}, s.head, s.middle, s.tail)
+		}}
+	}
+	limit := func(n uint64) float64 {
+		if !bounded(n) {
+			return 0
+		}
+		return float64(n)
+	}
+	return []family{
+		of("container_creation_time_seconds", "Container creation time since unix epoch in seconds.", func(s *series) float64 { return float64(s.created.Unix()) }),
+		of("container_start_time_seconds", "Start time of the container since unix epoch in seconds.", func(s *series) float64 { return float64(s.start.Unix()) }),
+		of("container_spec_cpu_period", "CPU period of the container.", func(s *series) float64 { return float64(s.cpu.period) }),
+		{"container_spec_cpu_quota", "gauge", "CPU quota of the container.", func(put putter, s *series) {
+			if s.cpu.quota != 0 {
+				put(float64(s.cpu.quota), time.Time{}, s.head, s.middle, s.tail)
+			}
+		}},
+		of("container_spec_cpu_shares", "CPU share of the container.", func(s *series) float64 { return float64(s.cpu.shares) }),
+		of("container_spec_memory_limit_bytes", "Memory limit for the container.", func(s *series) float64 { return limit(s.memory.limit) }),
+		of("container_spec_memory_reservation_limit_bytes", "Memory reservation limit for the container.", func(s *series) float64 { return limit(s.memory.reservation) }),
+		of("container_spec_memory_swap_limit_bytes", "Memory swap limit for the container.", func(s *series) float64 {
+			if bounded(s.memory.memswLimit) {
+				return float64(s.memory.memswLimit)
+			}
+			return limit(s.memory.swapLimit)
+		}),
+	}
+}
+
+// diskFamilies tell of the node's file systems, under the root's labels.
+func diskFamilies() []family {
+	of := func(kind, name, help string, value func(*fileSystem) float64) family {
+		return family{name, kind, help, func(put putter, s *series) {
+			if s.root == nil {
+				return
+			}
+			for i := range *s.root {
+				f := &(*s.root)[i]
+				put(value(f), s.at, s.head, label("device", f.device), ",", s.middle, s.tail)
+			}
+		}}
+	}
+	count := func(name, help string, value func(*fileSystem) uint64) family {
+		return of("counter", name, help, func(f *fileSystem) float64 { return float64(value(f)) })
+	}
+	gauge := func(name, help string, value func(*fileSystem) uint64) family {
+		return of("gauge", name, help, func(f *fileSystem) float64 { return float64(value(f)) })
+	}
+	millis := func(name, help string, value func(*fileSystem) uint64) family {
+		return of("counter", name, help, func(f *fileSystem) float64 { return float64(value(f)) / 1e3 })
+	}
+	return []family{
+		gauge("container_fs_inodes_free", "Number of available Inodes", func(f *fileSystem) uint64 { return f.inodesFree }),
+		gauge("container_fs_inodes_total", "Number of Inodes", func(f *fileSystem) uint64 { return f.inodes }),
+		gauge("container_fs_limit_bytes", "Number of bytes that can be consumed by the container on this filesystem.", func(f *fileSystem) uint64 { return f.capacity }),
+		gauge("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.", func(f *fileSystem) uint64 { return f.used }),
+		gauge("container_fs_io_current", "Number of I/Os currently in progress", func(f *fileSystem) uint64 { return f.disk.running }),
+		millis("container_fs_io_time_seconds_total", "Cumulative count of seconds spent doing I/Os", func(f *fileSystem) uint64 { return f.disk.busyMillis }),
+		millis("container_fs_io_time_weighted_seconds_total", "Cumulative weighted I/O time in seconds", func(f *fileSystem) uint64 { return f.disk.weightedMillis }),
+		millis("container_fs_read_seconds_total", "Cumulative count of seconds spent reading", func(f *fileSystem) uint64 { return f.disk.readMillis }),
+		count("container_fs_reads_merged_total", "Cumulative count of reads merged", func(f *fileSystem) uint64 { return f.disk.readsMerged }),
+		count("container_fs_reads_total", "Cumulative count of reads completed", func(f *fileSystem) uint64 { return f.disk.reads }),
+		count("container_fs_sector_reads_total", "Cumulative count of sector reads completed", func(f *fileSystem) uint64 { return f.disk.sectorsRead }),
+		count("container_fs_sector_writes_total", "Cumulative count of sector writes completed", func(f *fileSystem) uint64 { return f.disk.sectorsWritten }),
+		millis("container_fs_write_seconds_total", "Cumulative count of seconds spent writing", func(f *fileSystem) uint64 { return f.disk.writeMillis }),
+		count("container_fs_writes_merged_total", "Cumulative count of writes merged", func(f *fileSystem) uint64 { return f.disk.writesMerged }),
+		count("container_fs_writes_total", "Cumulative count of writes completed", func(f *fileSystem) uint64 { return f.disk.writes }),
+	}
+}
+
+// networkFamilies tell of the node's interfaces, and of each pod's with its sandbox.
+func networkFamilies() []family {
+	of := func(name, help string, value func(*traffic) uint64) family {
+		return family{name, "counter", help, func(put putter, s *series) {
+			for i := range s.network {
+				t := &s.network[i]
+				put(float64(value(t)), s.at, s.head, s.middle, label("interface", t.name), ",", s.tail)
+			}
+		}}
+	}
+	return []family{
+		of("container_network_receive_bytes_total", "Cumulative count of bytes received", func(t *traffic) uint64 { return t.rxBytes }),
+		of("container_network_receive_errors_total", "Cumulative count of errors encountered while receiving", func(t *traffic) uint64 { return t.rxErrors }),
+		of("container_network_receive_packets_dropped_total", "Cumulative count of packets dropped while receiving", func(t *traffic) uint64 { return t.rxDropped }),
+		of("container_network_receive_packets_total", "Cumulative count of packets received", func(t *traffic) uint64 { return t.rxPackets }),
+		of("container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", func(t *traffic) uint64 { return t.txBytes }),
+		of("container_network_transmit_errors_total", "Cumulative count of errors encountered while transmitting", func(t *traffic) uint64 { return t.txErrors }),
+		of("container_network_transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting", func(t *traffic) uint64 { return t.txDropped }),
+		of("container_network_transmit_packets_total", "Cumulative count of packets transmitted", func(t *traffic) uint64 { return t.txPackets }),
+	}
+}

@@ -1,0 +1,171 @@
+package stats
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Summary is the node in the form of the Summary API. It walks through volumes that were
+// not walked lately, so that it is for people and for decisions about disks; what is asked
+// often is in UsageSummary.
+func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
+	r, err := s.read(ctx, summary)
+	if err != nil {
+		return nil, err
+	}
+	disks, err := s.readDisks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &statsapi.Summary{Node: s.nodeStats(r), Pods: []statsapi.PodStats{}}
+	if err := s.addNodeRest(&out.Node, r, disks); err != nil {
+		return nil, err
+	}
+	volumes := map[string]bool{}
+	for i := range r.pods {
+		p := &r.pods[i]
+		if len(p.containers) == 0 {
+			continue
+		}
+		stats := s.podStats(p)
+		s.addPodRest(&stats, p)
+		s.addPodStorage(ctx, &stats, p, disks, volumes)
+		out.Pods = append(out.Pods, stats)
+	}
+	s.walks.keep(volumes)
+	s.report(r)
+	return out, nil
+}
+
+// UsageSummary is the part of the Summary that tells of CPU, memory and swap.
+func (s *Stats) UsageSummary(ctx context.Context) (*statsapi.Summary, error) {
+	r, err := s.read(ctx, shallow)
+	if err != nil {
+		return nil, err
+	}
+	out := &statsapi.Summary{Node: s.nodeStats(r), Pods: []statsapi.PodStats{}}
+	for i := range r.pods {
+		if len(r.pods[i].containers) > 0 {
+			out.Pods = append(out.Pods, s.podStats(&r.pods[i]))
+		}
+	}
+	s.report(r)
+	return out, nil
+}
+
+// report tells of what could not be read; the rest is told all the same.
+func (s *Stats) report(r *reading) {
+	if r.trouble != nil {
+		s.deps.Log.Warn("statistics are not complete", "err", r.trouble)
+	}
+}
+
+// podStats is what both summaries tell of a pod.
+func (s *Stats) podStats(p *podUsage) statsapi.PodStats {
+	out := statsapi.PodStats{
+		PodRef:    statsapi.PodReference{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID)},
+		StartTime: metav1.NewTime(p.start),
+		CPU:       s.cpuStats(&p.usage),
+		Memory:    s.memoryStats(&p.usage),
+		Swap:      swapStats(&p.usage),
+	}
+	for i := range p.containers {
+		c := &p.containers[i]
+		out.Containers = append(out.Containers, statsapi.ContainerStats{
+			Name:      c.name,
+			StartTime: metav1.NewTime(c.start),
+			CPU:       s.cpuStats(&c.usage),
+			Memory:    s.memoryStats(&c.usage),
+			Swap:      swapStats(&c.usage),
+		})
+	}
+	return out
+}
+
+// addPodRest adds what the kernel tells besides.
+func (s *Stats) addPodRest(out *statsapi.PodStats, p *podUsage) {
+	out.IO = s.ioStats(&p.usage)
+	out.Network = networkStats(p.network, p.at)
+	var processes uint64
+	for i := range p.containers {
+		c := &p.containers[i]
+		out.Containers[i].IO = s.ioStats(&c.usage)
+		processes += c.tasks.processes
+	}
+	out.ProcessStats = &statsapi.ProcessStats{ProcessCount: &processes}
+}
+
+func (s *Stats) cpuStats(u *usage) *statsapi.CPUStats {
+	out := &statsapi.CPUStats{Time: metav1.NewTime(u.at), UsageNanoCores: &u.cores, UsageCoreNanoSeconds: &u.cpu.total}
+	out.PSI = s.psi(u, func(p *pressure) *statsapi.PSIStats { return &p.cpu })
+	return out
+}
+
+func (s *Stats) memoryStats(u *usage) *statsapi.MemoryStats {
+	m := &u.memory
+	out := &statsapi.MemoryStats{
+		Time:            metav1.NewTime(u.at),
+		UsageBytes:      &m.usage,
+		WorkingSetBytes: &m.workingSet,
+		RSSBytes:        &m.rss,
+		PageFaults:      &m.pgfault,
+		MajorPageFaults: &m.pgmajfault,
+	}
+	if bounded(m.limit) {
+		available := m.limit - min(m.limit, m.workingSet)
+		out.AvailableBytes = &available
+	}
+	out.PSI = s.psi(u, func(p *pressure) *statsapi.PSIStats { return &p.memory })
+	return out
+}
+
+func swapStats(u *usage) *statsapi.SwapStats {
+	m := &u.memory
+	out := &statsapi.SwapStats{Time: metav1.NewTime(u.at), SwapUsageBytes: &m.swap}
+	if bounded(m.swapLimit) {
+		available := m.swapLimit - min(m.swapLimit, m.swap)
+		out.SwapAvailableBytes = &available
+	}
+	return out
+}
+
+func (s *Stats) ioStats(u *usage) *statsapi.IOStats {
+	if !s.cfg.Pressure {
+		return nil
+	}
+	return &statsapi.IOStats{
+		Time: metav1.NewTime(u.at),
+		PSI:  s.psi(u, func(p *pressure) *statsapi.PSIStats { return &p.io }),
+	}
+}
+
+// psi is all zeros, not absent, where the kernel does not count stalls: so the reference
+// kubelet has it, too.
+func (s *Stats) psi(u *usage, pick func(*pressure) *statsapi.PSIStats) *statsapi.PSIStats {
+	switch {
+	case !s.cfg.Pressure:
+		return nil
+	case u.pressure == nil:
+		return &statsapi.PSIStats{}
+	}
+	return pick(u.pressure)
+}
+
+func networkStats(interfaces []traffic, at time.Time) *statsapi.NetworkStats {
+	if interfaces == nil {
+		return nil
+	}
+	out := &statsapi.NetworkStats{Time: metav1.NewTime(at)}
+	for i := range interfaces {
+		t := &interfaces[i]
+		one := statsapi.InterfaceStats{Name: t.name, RxBytes: &t.rxBytes, RxErrors: &t.rxErrors, TxBytes: &t.txBytes, TxErrors: &t.txErrors}
+		if t.name == mainInterface {
+			out.InterfaceStats = one
+		}
+		out.Interfaces = append(out.Interfaces, one)
+	}
+	return out
+}

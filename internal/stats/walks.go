@@ -1,0 +1,53 @@
+package stats
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+)
+
+// rest is how many times as long as a walk took the next one is put off at least: a volume
+// with millions of files must not keep the disk busy because somebody scrapes often.
+const rest = 20
+
+// walks remembers what was found in volumes.
+type walks struct {
+	mu    *sync.Mutex
+	known map[string]walk // by directory
+}
+
+type walk struct {
+	at    time.Time
+	until time.Time
+	found taken
+}
+
+func newWalks() walks { return walks{mu: new(sync.Mutex), known: map[string]walk{}} }
+
+// through is what the files below dir occupy, and when that was found.
+func (w *walks) through(ctx context.Context, dir string, now func() time.Time, period time.Duration) (taken, time.Time, error) {
+	w.mu.Lock()
+	last, known := w.known[dir]
+	w.mu.Unlock()
+	began := now()
+	if known && began.Before(last.until) {
+		return last.found, last.at, nil
+	}
+	found, err := takenBelow(ctx, dir)
+	if err != nil {
+		return taken{}, began, err
+	}
+	ended := now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known[dir] = walk{at: ended, until: ended.Add(max(period, rest*ended.Sub(began))), found: found}
+	return found, ended, nil
+}
+
+// keep forgets the volumes that are not among those still there.
+func (w *walks) keep(dirs map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.known, func(dir string, _ walk) bool { return !dirs[dir] })
+}
