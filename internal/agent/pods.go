@@ -96,6 +96,7 @@ func (a *Agent) makeRuntime() (err error) {
 		CPUPeriod:        kc.CPUCFSQuotaPeriod.Duration,
 		MemoryCapacity:   a.machine.facts.MemoryBytes,
 		StopSignals:      a.cfg.Features.ContainerStopSignals,
+		DefaultSysctls:   kc.DefaultPodSysctls, // none unless its gate is on
 		Swap:             a.swap(),
 		V2:               a.v2(),
 	}, runtime.Deps{

@@ -35,7 +35,7 @@ func (r *Runtime) SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) 
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    cgroupParent,
 			SecurityContext: security,
-			Sysctls:         sysctls(p),
+			Sysctls:         r.sysctls(p),
 			Overhead:        r.overhead(p),
 			Resources:       r.sandboxResources(p),
 		},
@@ -77,15 +77,4 @@ func protocol(p v1.Protocol) runtimeapi.Protocol {
 		return runtimeapi.Protocol_SCTP
 	}
 	return runtimeapi.Protocol_TCP
-}
-
-func sysctls(p *v1.Pod) map[string]string {
-	if p.Spec.SecurityContext == nil {
-		return nil
-	}
-	all := map[string]string{}
-	for _, s := range p.Spec.SecurityContext.Sysctls {
-		all[s.Name] = s.Value
-	}
-	return all
 }

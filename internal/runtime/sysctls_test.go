@@ -1,0 +1,41 @@
+package runtime
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The node's defaults reach the namespaces that are the pod's own; its own word wins.
+func TestDefaultSysctls(t *testing.T) {
+	r := &Runtime{cfg: Config{DefaultSysctls: map[string]string{
+		"net/ipv4/ip_local_port_range": "1 2", "net.core.somaxconn": "3", "kernel.shmmax": "4", "fs.mqueue.msg_max": "5",
+		"user.max_inotify_watches": "6", "kernel.domainname": "7", "kernel.shm": "8",
+	}}}
+	net := map[string]string{"net.ipv4.ip_local_port_range": "1 2", "net.core.somaxconn": "3", "kernel.domainname": "7"}
+	ipc := map[string]string{"kernel.shmmax": "4", "fs.mqueue.msg_max": "5"}
+	for _, test := range []struct {
+		name string
+		spec v1.PodSpec
+		want []map[string]string
+	}{
+		{"an ordinary pod", v1.PodSpec{}, []map[string]string{net, ipc}},
+		{"on the host's network", v1.PodSpec{HostNetwork: true}, []map[string]string{ipc}},
+		{"in the host's IPC", v1.PodSpec{HostIPC: true}, []map[string]string{net}},
+		{"with users of its own", v1.PodSpec{HostUsers: ptr.To(false)}, []map[string]string{net, ipc, {"user.max_inotify_watches": "6"}}},
+		{"with a word of its own", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "kernel.shmmax", Value: "9"}}}},
+			[]map[string]string{net, ipc, {"kernel.shmmax": "9"}}},
+	} {
+		want := map[string]string{}
+		for _, part := range test.want {
+			for k, v := range part {
+				want[k] = v
+			}
+		}
+		if diff := cmp.Diff(want, r.sysctls(&v1.Pod{Spec: test.spec})); diff != "" {
+			t.Errorf("%s: -want +got\n%s", test.name, diff)
+		}
+	}
+}
