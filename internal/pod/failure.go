@@ -9,6 +9,9 @@ type Failure struct {
 	Message string
 	// Condition, where set, is added to the pod's status (DisruptionTarget, for one).
 	Condition *v1.PodCondition
+	// Evicted: nothing is wrong with the pod itself. It stays ready for as long as its
+	// containers are, which are given time to end.
+	Evicted bool
 }
 
 // Waiting says why a container is not running yet: an image that cannot be pulled, a

@@ -123,11 +123,12 @@ func restarting(in Input, s *v1.PodStatus) v1.PodCondition {
 // readyToServe is the condition that all containers are ready.
 func readyToServe(in Input, s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionTrue}
-	switch s.Phase {
-	case v1.PodSucceeded:
+	serving := in.Failure != nil && in.Failure.Evicted && !in.Stopped
+	switch {
+	case s.Phase == v1.PodSucceeded:
 		c.Status, c.Reason = v1.ConditionFalse, "PodCompleted"
 		return c
-	case v1.PodFailed:
+	case s.Phase == v1.PodFailed && !serving:
 		c.Status, c.Reason = v1.ConditionFalse, "PodFailed"
 		return c
 	}

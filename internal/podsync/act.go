@@ -31,12 +31,9 @@ type sandbox struct {
 	ips []string
 }
 
-// act carries out a plan. It returns the containers that could not be started; an error
-// concerns the pod as a whole.
-func (s *Steps) act(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
-	if err := s.kill(ctx, p, actions.Kill, sandboxIPs(observed)); err != nil {
-		return nil, err
-	}
+// start starts what a plan wants started. It returns the containers that could not be; an
+// error concerns the pod as a whole.
+func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
 	if len(actions.Start) == 0 {
 		return nil, nil
 	}
@@ -63,7 +60,7 @@ func (s *Steps) act(ctx context.Context, p *v1.Pod, observed *pod.Observed, acti
 		_, _ = a.sandbox()
 		_, _ = a.volumes()
 	}()
-	return a.start(ctx, actions.Start)
+	return a.startAll(ctx, actions.Start)
 }
 
 // inBackground starts f now; what it returns waits for f's result.

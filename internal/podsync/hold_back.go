@@ -20,15 +20,15 @@ const exitShown = 2 * time.Second
 
 // holdBack takes out of the plan what must not start now: containers that could not be
 // started a moment ago, and those that crashed lately. It returns how long the first of
-// them has to wait.
-func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held map[string]bool) (again time.Duration) {
+// them has to wait. Instances that this step has killed did not crash.
+func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held, killed map[string]bool) (again time.Duration) {
 	a.Start = slices.DeleteFunc(a.Start, func(start plan.Start) bool {
 		wait := s.retries.remaining(keyOf(p, start), s.deps.Clock.Now())
 		if held[start.Container.Name] {
 			wait = max(wait, 1) // its time may have come, but its turn is in the next step
 		}
 		if wait == 0 {
-			wait = s.crashed(p, observed, start)
+			wait = s.crashed(p, lastExit(observed, start, killed), start)
 		}
 		again = soonest(again, wait)
 		return wait > 0
@@ -40,8 +40,7 @@ func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, hel
 }
 
 // crashed says how long a container must wait for its next start, and tells the user.
-func (s *Steps) crashed(p *v1.Pod, observed *pod.Observed, start plan.Start) time.Duration {
-	last := lastExit(observed, start)
+func (s *Steps) crashed(p *v1.Pod, last *pod.Container, start plan.Start) time.Duration {
 	if last == nil {
 		return 0
 	}
@@ -67,14 +66,15 @@ func keyOf(p *v1.Pod, start plan.Start) crashKey {
 	return crashKey{pod: p.UID, container: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
 }
 
-// lastExit is the newest exit of the container that is known when it is to start again.
-// An instance that is yet to be killed has none, so its predecessor's counts.
-func lastExit(observed *pod.Observed, start plan.Start) *pod.Container {
+// lastExit is the newest exit of the container that counts when it is to start again. That
+// of an instance which was killed to be replaced counts from the next step on: then it is
+// part of the pod's past, as it is for an agent that starts anew.
+func lastExit(observed *pod.Observed, start plan.Start, killed map[string]bool) *pod.Container {
 	if start.Adopt != "" {
 		return nil
 	}
 	for _, c := range observed.Instances(start.Container.Name) {
-		if c.State == pod.Exited {
+		if c.State == pod.Exited && !killed[c.ID] {
 			return &c
 		}
 	}

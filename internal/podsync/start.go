@@ -15,9 +15,9 @@ type podFailure struct{ error }
 
 func (e podFailure) Unwrap() error { return e.error }
 
-// start creates the containers side by side and starts them in order. A container that
+// startAll creates the containers side by side and starts them in order. A container that
 // fails does not hold up the others; it is tried again later.
-func (a *attempt) start(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
+func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
 	created := make([]func() (string, error), len(starts))
 	for i, s := range starts {
 		created[i] = inBackground(func() (string, error) { return a.create(ctx, s) })

@@ -3,6 +3,7 @@ package podsync
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,21 +47,25 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 // converge repeats plan and act until the plan is empty, or is to end the pod. A container
 // that could not be started, or must wait, is left out of the following rounds.
 func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, again time.Duration, err error) {
-	held := map[string]bool{}
+	held, killed := map[string]bool{}, map[string]bool{}
 	var failures []error
 	for ctx.Err() == nil {
 		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Shown: &status})
 		if actions.End {
 			return true, 0, nil
 		}
-		again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held))
-		if actions.Idle() {
-			s.keepMounted(ctx, w.Pod)
-			break
-		}
-		failed, err := s.perform(ctx, w.Pod, &observed, actions)
-		for name := range failed {
-			held[name] = true
+		err := s.clear(ctx, w.Pod, &observed, actions, killed)
+		if err == nil {
+			var failed map[string]bool
+			// Only now: what ended must first be gone, which may take its grace, and that time
+			// counts for what starts.
+			again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held, killed))
+			if actions.Idle() {
+				s.keepMounted(ctx, w.Pod)
+				break
+			}
+			failed, err = s.start(ctx, w.Pod, &observed, actions)
+			maps.Copy(held, failed)
 		}
 		if err != nil {
 			failures = append(failures, err)
@@ -83,12 +88,15 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 	return podstatus.Ended(&status), again, errors.Join(failures...)
 }
 
-// perform carries out a plan.
-func (s *Steps) perform(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
+// clear takes away what a plan wants gone before anything starts, and notes whom it killed.
+func (s *Steps) clear(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions, killed map[string]bool) error {
 	if len(actions.Reset) > 0 {
-		return nil, s.reset(ctx, p, actions.Reset)
+		return s.reset(ctx, p, actions.Reset)
 	}
-	return s.act(ctx, p, observed, actions)
+	for _, k := range actions.Kill {
+		killed[k.Container.ID] = true
+	}
+	return s.kill(ctx, p, actions.Kill, sandboxIPs(observed))
 }
 
 // keepMounted has the volumes of a pod that already ran before this agent did looked

@@ -22,8 +22,8 @@ func isOurs(t v1.PodConditionType) bool {
 // merge completes a newly computed status from what was last known: others' conditions,
 // transition times, the start time. image is the API server's object, nil for none.
 func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
-	keepTerminal(&old, &now)
 	holdTerminal(&old, &now)
+	keepTerminal(&old, &now)
 	stampTransitions(image, old.Conditions, now.Conditions, at)
 	now.Conditions = mergeConditions(p, image, &old, now.Conditions)
 	switch {

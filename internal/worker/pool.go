@@ -164,6 +164,7 @@ func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bo
 	p.mu.Lock()
 	w, found := p.workers[uid]
 	p.mu.Unlock()
+	failure.Evicted = true
 	if found {
 		w.set(func() bool {
 			if w.work.Failure == nil && w.stage == Syncing {
