@@ -30,6 +30,9 @@ type ClientConfig struct {
 	UserAgent string
 }
 
+// clientPair begins the names of the store's files, as the reference has them.
+const clientPair = "kubelet-client"
+
 // NewClient keeps the certificate that the node shows to the API server, and says how that
 // is reached. deps.Client serves while the certificate is valid; without one the node uses
 // the files. deps.Store is not used.
@@ -39,7 +42,7 @@ func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := certificate.NewFileStoreWithLogger(klog.Background().V(4), "kubelet-client", cfg.Dir, cfg.Dir, base.CertFile, base.KeyFile)
+	store, err := certificate.NewFileStoreWithLogger(klog.Background().V(4), clientPair, cfg.Dir, cfg.Dir, base.CertFile, base.KeyFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open certificates in %s: %w", cfg.Dir, err)
 	}
@@ -114,7 +117,9 @@ func (cfg ClientConfig) prepare(now time.Time, log *slog.Logger) (*rest.Config, 
 		return nil, fmt.Errorf("a client certificate must be requested (%w), but the bootstrap kubeconfig cannot be used: %w", unusable, err)
 	}
 	log.Info("a client certificate is requested with the bootstrap kubeconfig", "bootstrap", cfg.Bootstrap, "why", unusable)
-	return cfg.writeKubeconfig(boot)
+	boot = rest.AnonymousClientConfig(boot)
+	boot.CertFile, boot.KeyFile = cfg.pairFile(), cfg.pairFile()
+	return boot, cfg.writeKubeconfig()
 }
 
 // dial reaches the API server while the node has no valid certificate in use. The files
@@ -152,6 +157,5 @@ func (cfg ClientConfig) credential(now time.Time) (*rest.Config, error) {
 		return nil, fmt.Errorf("%w; and %w", unusable, err)
 	}
 	// From now on the kubeconfig is about the certificate that this one gets us.
-	_, err = cfg.writeKubeconfig(boot)
-	return boot, err
+	return boot, cfg.writeKubeconfig()
 }

@@ -34,7 +34,7 @@ func newPlace(t *testing.T) *place {
 func (p *place) write(path string, user *clientcmdapi.AuthInfo) {
 	p.t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://api.example:6443", TLSServerName: "api"}
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://api.example:6443", TLSServerName: "api", ProxyURL: "http://proxy.example"}
 	config.AuthInfos["u"] = user
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
@@ -94,7 +94,7 @@ func TestBootstrapWritesTheKubeconfig(t *testing.T) {
 			if user := written.AuthInfos["default-auth"]; user.ClientCertificate != pair || user.ClientKey != pair || user.Token != "" {
 				t.Errorf("user %+v", user)
 			}
-			if c := written.Clusters["default-cluster"]; c.Server != "https://api.example:6443" || c.TLSServerName != "api" {
+			if c := written.Clusters["default-cluster"]; c.Server != "https://api.example:6443" || c.TLSServerName != "api" || c.ProxyURL != "http://proxy.example" {
 				t.Errorf("cluster %+v", c)
 			}
 			if info, err := os.Stat(p.Kubeconfig); err != nil || info.Mode().Perm() != 0o600 {

@@ -46,3 +46,6 @@ func NewFiles(kubeconfig string, log *slog.Logger) (*Files, *rest.Config, error)
 
 // Ready is closed: there is a certificate from the beginning.
 func (f *Files) Ready() <-chan struct{} { return f.ready }
+
+// Refused needs nothing: Current looks at the files each time.
+func (f *Files) Refused() {}

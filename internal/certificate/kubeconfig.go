@@ -71,39 +71,37 @@ func unexpired(pair *tls.Certificate, now time.Time) error {
 }
 
 // writeKubeconfig makes the file that names the store's certificate, which comes later,
-// and returns the settings that it stands for.
-func (cfg ClientConfig) writeKubeconfig(boot *rest.Config) (*rest.Config, error) {
-	config := rest.AnonymousClientConfig(boot)
-	config.CertFile = filepath.Join(cfg.Dir, "kubelet-client-current.pem")
-	config.KeyFile = config.CertFile
-	cluster := &clientcmdapi.Cluster{
-		Server:                   config.Host,
-		TLSServerName:            config.ServerName,
-		InsecureSkipTLSVerify:    config.Insecure,
-		CertificateAuthority:     config.CAFile,
-		CertificateAuthorityData: config.CAData,
+// and the cluster of the bootstrap kubeconfig with all that is said of it there.
+func (cfg ClientConfig) writeKubeconfig() error {
+	boot, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: cfg.Bootstrap}).Load()
+	if err != nil {
+		return fmt.Errorf("read kubeconfig %s: %w", cfg.Bootstrap, err)
 	}
-	if config.CAFile != "" {
-		cluster.CertificateAuthorityData = nil // one of them is allowed
+	now := boot.Contexts[boot.CurrentContext]
+	if now == nil || boot.Clusters[now.Cluster] == nil {
+		return fmt.Errorf("read kubeconfig %s: the current context %q names no cluster", cfg.Bootstrap, boot.CurrentContext)
 	}
 	file := clientcmdapi.NewConfig()
-	file.Clusters["default-cluster"] = cluster
-	file.AuthInfos["default-auth"] = &clientcmdapi.AuthInfo{ClientCertificate: config.CertFile, ClientKey: config.KeyFile}
+	file.Clusters["default-cluster"] = boot.Clusters[now.Cluster]
+	file.AuthInfos["default-auth"] = &clientcmdapi.AuthInfo{ClientCertificate: cfg.pairFile(), ClientKey: cfg.pairFile()}
 	file.Contexts["default-context"] = &clientcmdapi.Context{Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}
 	file.CurrentContext = "default-context"
 	text, err := clientcmd.Write(*file)
 	if err != nil {
-		return nil, fmt.Errorf("encode kubeconfig: %w", err)
+		return fmt.Errorf("encode kubeconfig: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(cfg.Kubeconfig), 0o755); err != nil {
-		return nil, fmt.Errorf("write kubeconfig: %w", err)
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	half := cfg.Kubeconfig + ".new" // renamed when whole: others wait for this file
 	if err := os.WriteFile(half, text, 0o600); err != nil {
-		return nil, fmt.Errorf("write kubeconfig: %w", err)
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	if err := os.Rename(half, cfg.Kubeconfig); err != nil {
-		return nil, fmt.Errorf("write kubeconfig: %w", err)
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	return config, nil
+	return nil
 }
+
+// pairFile is where the store has the certificate in use.
+func (cfg ClientConfig) pairFile() string { return filepath.Join(cfg.Dir, clientPair+"-current.pem") }

@@ -57,7 +57,8 @@ type Rotator struct {
 	deps  Deps
 	log   *slog.Logger
 	ready chan struct{}
-	poke  chan struct{}
+	poke  chan struct{} // something else is wanted
+	doubt chan struct{} // the certificate was refused
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -89,6 +90,7 @@ func New(cfg Config, deps Deps) (*Rotator, error) {
 		cfg: cfg, deps: deps, log: deps.Log.With("certificate", cfg.Name),
 		ready: make(chan struct{}),
 		poke:  make(chan struct{}, 1),
+		doubt: make(chan struct{}, 1),
 	}
 	stored, err := deps.Store.Current()
 	var none *certificate.NoCertKeyError
@@ -125,9 +127,19 @@ func (r *Rotator) Want(request *x509.CertificateRequest) {
 	if r.giveUp != nil {
 		r.giveUp(errOutdated)
 	}
+	signal(r.poke)
+}
+
+// Refused says that somebody did not take the certificate: it is looked at again. It may
+// have been replaced in the store; or have expired while the machine slept, which stops
+// timers but not the calendar.
+func (r *Rotator) Refused() { signal(r.doubt) }
+
+// signal never blocks: one that is waiting already tells the same.
+func signal(c chan<- struct{}) {
 	select {
-	case r.poke <- struct{}{}:
-	default: // one is waiting already, and will see what this one is about
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -148,7 +160,7 @@ func (r *Rotator) Run(ctx context.Context) error {
 		}
 		pause := retry + time.Duration(r.deps.Jitter()*float64(retry)/10)
 		r.log.Error("no new certificate, will try again", "in", pause, "current", r.describe(), "err", err)
-		if r.sleep(ctx, pause) {
+		if r.sleep(ctx, pause, nil) {
 			retry = retryFirst
 			continue
 		}
@@ -175,7 +187,7 @@ func (r *Rotator) awaitDue(ctx context.Context) bool {
 		case wait <= 0:
 			return true
 		default:
-			r.sleep(ctx, wait)
+			r.sleep(ctx, wait, func() { r.adopt() })
 		}
 	}
 	return false
@@ -198,13 +210,21 @@ func (r *Rotator) due() (time.Time, bool) {
 	return r.renewAt, true
 }
 
-// sleep is true when it was ended early because something else is wanted now.
-func (r *Rotator) sleep(ctx context.Context, d time.Duration) bool {
+// sleep is true when it was ended early because something else is wanted now. Doubts end it
+// too where there is something to do about them, but not while an attempt is put off:
+// refusals are what one then gets.
+func (r *Rotator) sleep(ctx context.Context, d time.Duration, doubted func()) bool {
 	timer := r.deps.Clock.NewTimer(d)
 	defer timer.Stop()
+	doubt := r.doubt
+	if doubted == nil {
+		doubt = nil
+	}
 	select {
 	case <-ctx.Done():
 	case <-timer.C():
+	case <-doubt:
+		doubted()
 	case <-r.poke:
 		return true
 	}

@@ -4,9 +4,12 @@ import (
 	"crypto/x509"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // after lets that much time pass, and everything come to rest.
@@ -201,6 +204,49 @@ func TestReplacedFileIsTaken(t *testing.T) {
 		after(retryMax + retryMax/10)
 		if k.valid() == nil || k.changed != 2 {
 			t.Errorf("%s, %d changes", k.describe(), k.changed)
+		}
+	})
+}
+
+// asleep is the clock of a machine that was asleep: the calendar went on, timers did not.
+type asleep struct {
+	clock.RealClock
+	missed atomic.Int64
+}
+
+func (a *asleep) Now() time.Time { return time.Now().Add(time.Duration(a.missed.Load())) }
+
+func TestRefusedHasItLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		k := keep(t, s, Config{Renew: true})
+		k.Want(nodeRequest("n"))
+		after(time.Second)
+		k.Refused()
+		after(time.Second)
+		if n := len(s.requests()); n != 1 {
+			t.Errorf("%d requests: a refusal alone is no reason for another", n)
+		}
+
+		cert, key := s.pair("n", time.Hour)
+		if _, err := k.store.Update(cert, key); err != nil {
+			t.Fatal(err)
+		}
+		k.Refused()
+		after(time.Second)
+		if k.changed != 2 || len(s.requests()) != 1 {
+			t.Errorf("the replaced certificate is not in use: %d changes, %d requests", k.changed, len(s.requests()))
+		}
+
+		s.set("fail")
+		k.clock.missed.Store(int64(2 * time.Hour))
+		after(time.Second)
+		for range 60 {
+			k.Refused()
+			after(time.Second)
+		}
+		if n := len(s.requests()); n < 5 || n > 7 {
+			t.Errorf("%d requests in a minute of refusals", n)
 		}
 	})
 }

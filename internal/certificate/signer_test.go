@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // signer is an API server that decides on each request at once.
@@ -140,6 +139,7 @@ func (s *signer) requests() []*x509.CertificateRequest {
 type kept struct {
 	*Rotator
 	store certificate.FileStore
+	clock asleep
 
 	mu      sync.Mutex
 	log     bytes.Buffer
@@ -167,7 +167,7 @@ func (k *kept) deps(s *signer) Deps {
 			k.clients = append(k.clients, current)
 			return s, func() {}, nil
 		},
-		Clock:   clock.RealClock{},
+		Clock:   &k.clock,
 		Log:     slog.New(slog.NewTextHandler(k, nil)),
 		Jitter:  func() float64 { return 0.5 },
 		Changed: func() { k.changed++ },

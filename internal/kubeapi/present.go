@@ -17,6 +17,7 @@ import (
 type Certificate interface {
 	Current() *tls.Certificate // nil while there is none
 	Ready() <-chan struct{}    // closed once there is one
+	Refused()                  // says that the API server did not take it; must not block
 }
 
 // certificateLimit is how long a request waits for the first certificate. It is approved by
@@ -86,8 +87,11 @@ func (p *presenter) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response, err := p.next.RoundTrip(request)
-	if err == nil && response.StatusCode == http.StatusUnauthorized && p.source.Current() != p.shown.Load() {
-		p.cut()
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		p.source.Refused()
+		if p.source.Current() != p.shown.Load() {
+			p.cut()
+		}
 	}
 	return response, err
 }

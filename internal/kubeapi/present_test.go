@@ -26,12 +26,14 @@ import (
 
 // shown is a certificate that the test replaces.
 type shown struct {
-	cert  atomic.Pointer[tls.Certificate]
-	ready chan struct{}
+	cert    atomic.Pointer[tls.Certificate]
+	ready   chan struct{}
+	refused atomic.Int32
 }
 
 func (s *shown) Current() *tls.Certificate { return s.cert.Load() }
 func (s *shown) Ready() <-chan struct{}    { return s.ready }
+func (s *shown) Refused()                  { s.refused.Add(1) }
 
 func (s *shown) show(t *testing.T, name string) {
 	t.Helper()
@@ -95,6 +97,9 @@ func TestReplacedCertificateIsShown(t *testing.T) {
 	source.show(t, "third")
 	ask("", true)
 	ask("third", false)
+	if n := source.refused.Load(); n != 2 {
+		t.Errorf("told of %d refusals, want 2", n)
+	}
 }
 
 func TestNoCertificateYet(t *testing.T) {

@@ -97,7 +97,7 @@ func TestClientCertificate(t *testing.T) {
 	if at := time.Now(); at.After(first.Leaf.NotAfter) {
 		t.Errorf("replaced at %v, but it expired at %v", at, first.Leaf.NotAfter)
 	}
-	eventually(t, 2*usual, func() string { return seenByAPIServer(t, node, second) })
+	eventually(t, usual, func() string { return seenByAPIServer(t, node, second) })
 	startPod(t, space, sleeper("later", node.Name()))
 
 	seen := len(lines())
