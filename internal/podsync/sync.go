@@ -54,6 +54,9 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 		if actions.End {
 			return true, 0, nil
 		}
+		if len(actions.Reset) > 0 { // only the status will remember what is removed
+			status = s.publish(w, observed, running)
+		}
 		err := s.clear(ctx, w.Pod, &observed, actions, killed)
 		if err == nil {
 			var failed map[string]bool
@@ -79,7 +82,7 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 		if err != nil {
 			break // it concerns the pod as a whole
 		}
-		if len(actions.Reset) > 0 { // only the status remembers the containers that were removed
+		if len(actions.Reset) > 0 { // the next plan goes by what the status remembers
 			status = s.publish(w, observed, running)
 		}
 	}
