@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
+	"swiftlet/internal/metrics"
 )
 
 // Options is what the caller adds to the configuration.
@@ -38,6 +40,8 @@ type Agent struct {
 	name     string // of the node
 	hostname string
 
+	began   time.Time
+	metrics *metrics.Metrics
 	cri     *cri.Client
 	api     api
 	machine machine
@@ -57,6 +61,11 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		return errors.New("run agent: a log is needed")
 	}
 	a := &Agent{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
+	a.began = a.clock.Now()
+	var err error
+	if a.metrics, err = metrics.New(a.clock); err != nil {
+		return err
+	}
 	unlock, err := a.claim(ctx)
 	if err != nil {
 		return err

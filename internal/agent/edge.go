@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,8 +20,9 @@ type edge struct {
 }
 
 func (a *Agent) makeEdge(context.Context) error {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := a.readMetrics(); err != nil {
+		return err
+	}
 	stats, err := a.makeStats()
 	if err != nil {
 		return err
@@ -33,7 +33,8 @@ func (a *Agent) makeEdge(context.Context) error {
 		Log:        a.log,
 		Clock:      a.clock,
 		Pods:       podLists{a},
-		Metrics:    registry,
+		Metrics:    a.metrics.Gatherer(),
+		Meters:     a.serverMeters(),
 		Checks:     []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return a.pods.loop.Healthy() }}},
 		Containers: a.newContainers(),
 		Logs:       a.pods.logs,

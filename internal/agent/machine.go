@@ -66,7 +66,7 @@ func (a *Agent) makeCgroups() error {
 			CFSPeriod: kc.CPUCFSQuotaPeriod.Duration,
 			PodPIDs:   *kc.PodPidsLimit,
 		},
-	}, cgroup.Deps{Hierarchy: hierarchy, Log: a.log})
+	}, cgroup.Deps{Hierarchy: hierarchy, Took: a.metrics.Cgroup(hierarchy.Version), Log: a.log})
 	return err
 }
 
@@ -90,6 +90,7 @@ func (a *Agent) makeNode() error {
 		Enforce: a.machine.cgroups.EnsureNode,
 		PodCIDR: a.cri.UpdateRuntimeConfig,
 		Jitter:  rand.Float64,
+		Meters:  a.metrics.Node(a.name, a.began, bootTime(a.began)),
 
 		Addressed: a.addressed,
 	}

@@ -103,6 +103,7 @@ func (a *Agent) makeRuntime() (err error) {
 		CRI:           a.cri,
 		DNS:           a.machine.dns,
 		Events:        a.api.events,
+		Meters:        a.metrics.Runtime(),
 		Log:           a.log,
 		Clock:         a.clock,
 		Random:        rand.Uint32,
@@ -117,6 +118,7 @@ func (a *Agent) makeObserver() (err error) {
 		Runtime:     a.cri,
 		ReadMessage: func(_ pod.Ref, c *pod.Container) string { return a.pods.runtime.TerminationMessage(c) },
 		Disturbed:   a.machine.node.Poke,
+		Meters:      a.metrics.Observe(),
 		Clock:       a.clock,
 		Log:         a.log,
 	})
@@ -142,7 +144,7 @@ func (a *Agent) makeImages() error {
 		QPS:         float32(*kc.RegistryPullQPS),
 		Burst:       int(kc.RegistryBurst),
 		Verify:      a.imageVerification(),
-	}, image.Deps{Images: a.cri, Credentials: creds.forPod, Events: a.api.events, Clock: a.clock, Log: a.log})
+	}, image.Deps{Images: a.cri, Credentials: creds.forPod, Events: a.api.events, Meters: a.metrics.Image(), Clock: a.clock, Log: a.log})
 	return err
 }
 
@@ -178,7 +180,7 @@ func (a *Agent) makeDesired() (err error) {
 }
 
 func (a *Agent) makeStatus() (err error) {
-	deps := status.Deps{Mirror: a.pods.desired.MirrorOf, Clock: a.clock, Jitter: rand.Float64, Log: a.log}
+	deps := status.Deps{Mirror: a.pods.desired.MirrorOf, Clock: a.clock, Jitter: rand.Float64, Meters: a.metrics.Status(), Log: a.log}
 	if c := a.api.clients; c != nil {
 		deps.Client = status.NewClient(c.Kube.CoreV1().RESTClient())
 	}
@@ -205,6 +207,7 @@ func (a *Agent) makeSteps() (err error) {
 		Allocatable: a.machine.node.Allocatable,
 		Network:     a.network,
 		HostIPs:     a.hostIPs,
+		Meters:      a.metrics.Podsync(),
 		Events:      a.api.events,
 		Clock:       a.clock,
 		Log:         a.log,
@@ -215,6 +218,7 @@ func (a *Agent) makeSteps() (err error) {
 		Folders: p.volumes,
 		Cgroups: cgroups,
 		Logs:    p.runtime,
+		Swept:   a.metrics.Swept(),
 		Log:     a.log,
 	}
 	if p.mirrors != nil {
@@ -234,7 +238,7 @@ func (a *Agent) makeSteps() (err error) {
 }
 
 func (a *Agent) makeWorkers() (err error) {
-	a.pods.workers, err = worker.New(worker.Deps{Steps: a.pods.steps, Clock: a.clock, Log: a.log})
+	a.pods.workers, err = worker.New(worker.Deps{Steps: a.pods.steps, Meters: a.metrics.Worker(), Clock: a.clock, Log: a.log})
 	return err
 }
 
@@ -251,6 +255,7 @@ func (a *Agent) makeLoop() (err error) {
 		Workers:   shownWorkers{p.workers, a},
 		Probed:    p.probes.Changes(),
 		Admit:     admit,
+		Seen:      a.metrics.Seen,
 		Housekeep: p.keeper.Poke,
 		Clock:     a.clock,
 		Log:       a.log,

@@ -15,10 +15,13 @@ import (
 // it neither the cgroup driver nor what runs already is known.
 func (a *Agent) dialRuntime(ctx context.Context) error {
 	kc := &a.cfg.Kubelet
+	called, subscribed := a.metrics.CRI()
 	client, err := cri.Dial(cri.Config{
 		RuntimeEndpoint: kc.ContainerRuntimeEndpoint,
 		ImageEndpoint:   kc.ImageServiceEndpoint,
 		RequestTimeout:  kc.RuntimeRequestTimeout.Duration,
+		Called:          called,
+		Subscribed:      subscribed,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ func (a *Agent) makeVolumes() (err error) {
 		Tokens:      a.api.tokens,
 		Allocatable: a.machine.node.Allocatable,
 		Events:      a.api.events,
+		Meters:      a.metrics.Volume(),
 		Clock:       a.clock,
 		Log:         a.log,
 	}

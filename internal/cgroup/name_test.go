@@ -86,9 +86,9 @@ func TestNewRejects(t *testing.T) {
 		config Config
 		deps   Deps
 	}{
-		"unknown driver": {Config{Driver: "", Limits: defaults}, Deps{h, discard}},
-		"no period":      {Config{Driver: Cgroupfs}, Deps{h, discard}},
-		"no hierarchy":   {Config{Driver: Cgroupfs, Limits: defaults}, Deps{Hierarchy{}, discard}},
+		"unknown driver": {Config{Driver: "", Limits: defaults}, Deps{Hierarchy: h, Log: discard}},
+		"no period":      {Config{Driver: Cgroupfs}, Deps{Hierarchy: h, Log: discard}},
+		"no hierarchy":   {Config{Driver: Cgroupfs, Limits: defaults}, Deps{Hierarchy: Hierarchy{}, Log: discard}},
 	} {
 		if _, err := New(c.config, c.deps); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -48,6 +48,8 @@ func (t *Tree) present(n name) []string {
 }
 
 func (t *Tree) remove(ctx context.Context, n name, dirs []string) error {
+	began := time.Now()
+	defer func() { t.took.Took("destroy", time.Since(began)) }()
 	if err := RemoveAll(ctx, dirs); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
@@ -32,7 +33,9 @@ type Config struct {
 type Deps struct {
 	// Hierarchy is Detect's answer.
 	Hierarchy Hierarchy
-	Log       *slog.Logger
+	// Took, where set, takes how long it took to create, update and destroy groups.
+	Took meter.TimingOf
+	Log  *slog.Logger
 }
 
 // Tree is the pods' part of the cgroup tree. Its methods may be called concurrently;
@@ -43,6 +46,7 @@ type Tree struct {
 	hierarchy Hierarchy
 	top       name
 	writer    writer
+	took      meter.TimingOf
 	log       *slog.Logger
 
 	mu sync.Mutex
@@ -68,6 +72,7 @@ func New(c Config, d Deps) (*Tree, error) {
 		driver:    c.Driver,
 		hierarchy: d.Hierarchy,
 		top:       parseRoot(c.Root).child(topGroup),
+		took:      d.Took,
 		log:       d.Log,
 		applied:   map[types.UID]Resources{},
 	}
@@ -78,6 +83,9 @@ func New(c Config, d Deps) (*Tree, error) {
 		t.writer = sliceUnits{d.Hierarchy}
 	default:
 		return nil, fmt.Errorf("new cgroup tree: unknown driver %q", c.Driver)
+	}
+	if d.Took != nil {
+		t.writer = timedWriter{t.writer, d.Took}
 	}
 	return t, nil
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/meter"
 )
 
 const (
@@ -34,6 +36,10 @@ type Config struct {
 	RequestTimeout time.Duration
 	// Dial, where set, makes the connections instead of the sockets' paths.
 	Dial func(context.Context) (net.Conn, error)
+	// Called, where set, is told of every call by its CRI name, such as RunPodSandbox.
+	Called meter.CallsOf
+	// Subscribed, where set, counts the subscriptions to events that the runtime accepted.
+	Subscribed meter.Count
 }
 
 // Client calls one container runtime.
@@ -42,6 +48,9 @@ type Client struct {
 	images  runtimeapi.ImageServiceClient
 	timeout time.Duration
 	conns   []*grpc.ClientConn
+
+	called     meter.CallsOf
+	subscribed meter.Count
 }
 
 // Dial prepares a client. It does not connect: a runtime that is not there yet is found
@@ -50,7 +59,7 @@ func Dial(cfg Config) (*Client, error) {
 	if cfg.RequestTimeout <= 0 {
 		return nil, errors.New("dial runtime: request timeout must be positive")
 	}
-	conn, err := connect(cfg.RuntimeEndpoint, cfg.Dial)
+	conn, err := connect(cfg.RuntimeEndpoint, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("dial runtime: %w", err)
 	}
@@ -59,11 +68,13 @@ func Dial(cfg Config) (*Client, error) {
 		images:  runtimeapi.NewImageServiceClient(conn),
 		timeout: cfg.RequestTimeout,
 		conns:   []*grpc.ClientConn{conn},
+
+		called: cfg.Called, subscribed: cfg.Subscribed,
 	}
 	if cfg.ImageEndpoint == "" || cfg.ImageEndpoint == cfg.RuntimeEndpoint {
 		return c, nil
 	}
-	conn, err = connect(cfg.ImageEndpoint, cfg.Dial)
+	conn, err = connect(cfg.ImageEndpoint, cfg)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("dial image service: %w", err), c.Close())
 	}
@@ -81,7 +92,7 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-func connect(endpoint string, dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
+func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 	target, err := target(endpoint)
 	if err != nil {
 		return nil, err
@@ -96,8 +107,11 @@ func connect(endpoint string, dial func(context.Context) (net.Conn, error)) (*gr
 		// An idle connection would make the first call after a quiet time pay for dialling.
 		grpc.WithIdleTimeout(0),
 	}
-	if dial != nil {
-		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+	if cfg.Called != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(timed(cfg.Called)))
+	}
+	if cfg.Dial != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return cfg.Dial(ctx) }))
 	}
 	return grpc.NewClient(target, options...)
 }

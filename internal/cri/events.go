@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -14,13 +15,16 @@ var errStreamEnded = errors.New("the runtime ended the stream")
 // Events calls handle for each event of the runtime, one at a time, until ctx is done or
 // the stream breaks; it never returns nil. A runtime may first deliver what it buffered
 // while nobody listened.
-func (c *Client) Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) error {
+func (c *Client) Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) (err error) {
+	began := time.Now()
+	defer func() { c.called.Done("GetContainerEvents", time.Since(began), err) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
 		return failed(err, "subscribe to container events")
 	}
+	c.subscribed.Inc()
 	for {
 		event, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

@@ -117,6 +117,13 @@ func (d *Pods) mirrorOf(p *v1.Pod) *v1.Pod {
 	return d.mirrors[pod.FullName(p)]
 }
 
+// Mirrors is how many images of static pods the API server has.
+func (d *Pods) Mirrors() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.mirrors)
+}
+
 // OrphanMirrors lists the mirrors whose static pod nobody wants. There are none before
 // Ready: the file that explains a mirror may not have been read yet.
 func (d *Pods) OrphanMirrors() []*v1.Pod {

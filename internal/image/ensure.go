@@ -57,6 +57,10 @@ func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 
 func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, *Error) {
 	repository, name, tag, err := parseName(c.Image)
+	var present, pulled *bool
+	if p.meters.Ensured != nil {
+		defer func() { p.meters.Ensured(policyOf(c, tag), present, pulled) }()
+	}
 	if err != nil {
 		message := fmt.Sprintf("Failed to apply default image tag %q: %v", c.Image, err)
 		p.warn(of, c, "InspectFailed", "%s", message)
@@ -67,20 +71,22 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		spec: &runtimeapi.ImageSpec{Image: name, Annotations: of.Annotations},
 	}
 	if r.policy != v1.PullAlways {
-		present, err := p.images.ImageStatus(ctx, r.spec, false)
+		found, err := p.images.ImageStatus(ctx, r.spec, false)
 		if err != nil {
 			message := fmt.Sprintf("Failed to inspect image %q: %s", name, cri.Text(err))
 			p.warn(of, c, "InspectFailed", "%s", message)
 			return Image{}, &Error{Reason: ReasonInspect, Message: message, Err: err}
 		}
-		if present != nil {
-			usable, err := p.mayUse(ctx, r, present)
+		present = new(found != nil)
+		if found != nil {
+			usable, err := p.mayUse(ctx, r, found)
 			if err != nil {
 				return Image{}, p.pullFailed(r, r.key(), fmt.Errorf("find credentials: %w", err))
 			}
 			if usable {
+				pulled = new(false)
 				p.tell(of, c, "Pulled", p.presentText, c.Image)
-				return imageOf(present.Id, present), nil
+				return imageOf(found.Id, found), nil
 			}
 		}
 	}
@@ -89,6 +95,7 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		p.warn(of, c, "ErrImageNeverPull", "%s", message)
 		return Image{}, &Error{Reason: ReasonNeverPull, Message: message}
 	}
+	pulled = new(true)
 	return p.pull(ctx, r)
 }
 
@@ -108,6 +115,9 @@ func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 		return Image{}, p.pullFailed(r, key, fmt.Errorf("find credentials: %w", err))
 	}
 	asked := p.clock.Now()
+	if p.meters.Waits != nil {
+		defer p.meters.Waits(r.p.UID)()
+	}
 	got, err := p.recorded(r, credentials, func() (result, error) {
 		p.tell(r.p, r.c, "Pulling", "Pulling image %q", r.c.Image)
 		return p.share(ctx, r, credentials)

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
@@ -46,8 +47,21 @@ type Deps struct {
 	// for the pod; it is asked only when a pull is due. Nil finds none.
 	Credentials func(ctx context.Context, p *v1.Pod, repository string) ([]Credential, error)
 	Events      Events
+	Meters      Meters
 	Clock       clock.PassiveClock
 	Log         *slog.Logger
+}
+
+// Meters measure the puller's work; each may be nil.
+type Meters struct {
+	// Ensured is told of each need of an image: whether it was there, and whether it had to
+	// be pulled. Nil is not known.
+	Ensured func(policy v1.PullPolicy, present, pulled *bool)
+	// Waits is told that a pod begins to wait for a pull; what it returns is called when
+	// that is over.
+	Waits func(pod types.UID) (done func())
+	// Pulled is told of each image that was fetched.
+	Pulled func(size uint64, took time.Duration)
 }
 
 // Puller brings images onto the node. It may be used from any goroutine.
@@ -55,6 +69,7 @@ type Puller struct {
 	images      Service
 	credentials func(context.Context, *v1.Pod, string) ([]Credential, error)
 	events      Events
+	meters      Meters
 	clock       clock.PassiveClock
 	log         *slog.Logger
 
@@ -81,7 +96,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 		return nil, errors.New("new image puller: parallel pulls cannot be serialized")
 	}
 	p := &Puller{
-		images: deps.Images, credentials: deps.Credentials, events: deps.Events, clock: deps.Clock, log: deps.Log,
+		images: deps.Images, credentials: deps.Credentials, events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		backoff: backoff{clock: deps.Clock, failures: map[string]failure{}},
 		flights: flights{current: map[string]*flight{}},
 		rate:    flowcontrol.NewFakeAlwaysRateLimiter(),

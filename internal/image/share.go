@@ -102,6 +102,9 @@ func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential)
 	}
 	got := result{image: imageOf(ref, status), size: status.GetSize(), opened: opened}
 	got.took = p.clock.Since(began)
+	if p.meters.Pulled != nil {
+		p.meters.Pulled(got.size, got.took)
+	}
 	return got, nil
 }
 

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/meter"
 )
 
 // Config is fixed for the life of the agent. Names follow the kubelet's flags and
@@ -110,6 +112,15 @@ type Deps struct {
 	Hung func()
 	// Jitter gives numbers in [0,1): reports of many nodes should not coincide.
 	Jitter func() float64
+	Meters Meters
+}
+
+// Meters are told of the node's steps into its cluster, whenever it takes them; each may
+// be nil.
+type Meters struct {
+	// Registering: the API server is about to be asked to have the Node. Registered: it has
+	// it, and had none before. Ready: it was told that the node is ready.
+	Registering, Registered, Ready meter.Count
 }
 
 // Node is this machine. Its accessors may be called from anywhere, at any time.

@@ -49,8 +49,10 @@ func (n *Node) tryRegister(ctx context.Context) error {
 		n.fill(ctx, node)
 		// The rest of the agent can work with this while the API server is away.
 		n.setCurrent(node)
+		n.deps.Meters.Registering.Inc()
 		created, err := nodes.Create(ctx, node, metav1.CreateOptions{})
 		if err == nil {
+			n.deps.Meters.Registered.Inc()
 			n.accept(n.blank(), created, true)
 			return nil
 		}

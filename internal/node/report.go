@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +43,17 @@ func (n *Node) accept(old, current *v1.Node, changed bool) {
 		spread := float64(n.cfg.StatusReportFrequency) * (n.deps.Jitter() - 0.5)
 		n.reportDue = n.reportDue.Add(time.Duration(spread))
 	}
+	if saysReady(current) {
+		n.deps.Meters.Ready.Inc()
+	}
 	n.tell(changes(n.cfg.NodeName, old, current)...)
 	n.volumesReported(current)
+}
+
+func saysReady(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
 }
 
 func (n *Node) volumesReported(node *v1.Node) {

@@ -29,6 +29,7 @@ func (o *Observer) follow(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		o.meters.Broken.Inc()
 		retry = nextRetry(retry, o.clock.Since(began), err)
 		o.log.Warn("no events from the runtime, polling it", "period", o.cfg.PollPeriod, "retry", retry, "err", err)
 		select {
@@ -86,6 +87,7 @@ func (o *Observer) handle(ctx context.Context, event *runtimeapi.ContainerEventR
 	if o.isOld(ref, stamp) {
 		return
 	}
+	o.meters.EventLag.Took(o.clock.Since(stamp))
 	if event.PodSandboxStatus == nil {
 		o.inspect(ctx, ref)
 		return

@@ -37,6 +37,13 @@ func (h *health) end(now time.Time, err error) (turned bool) {
 	return turned
 }
 
+// LastRelist is when the runtime was last listed in full; zero if it never was.
+func (o *Observer) LastRelist() time.Time {
+	o.health.mu.Lock()
+	defer o.health.mu.Unlock()
+	return o.health.succeeded
+}
+
 var errNeverListed = errors.New("pleg has yet to be successful")
 
 // Healthy is nil while the runtime answers. It looks at the lists of the whole node only:

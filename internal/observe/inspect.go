@@ -33,6 +33,7 @@ func (o *Observer) Refresh(ctx context.Context, uid types.UID) (pod.Observed, er
 
 // readPod lists one pod and reads what may have changed in it.
 func (o *Observer) readPod(ctx context.Context, ref pod.Ref, began time.Time) error {
+	defer func() { o.meters.PodRead.Took(o.clock.Since(began)) }()
 	all, err := o.list(ctx, ref.UID)
 	if err != nil {
 		return err

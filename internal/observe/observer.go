@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
@@ -48,8 +49,21 @@ type Deps struct {
 	// Disturbed is called when the runtime seems to go or to come back, for those who care
 	// about its health; it must not block. May be nil.
 	Disturbed func()
+	Meters    Meters
 	Clock     clock.Clock
 	Log       *slog.Logger
+}
+
+// Meters measure the observing; each may be nil.
+type Meters struct {
+	// Relist takes how long a relist took, Interval the time since the one before it began.
+	Relist, Interval meter.Timing
+	// PodRead takes how long it took to read one pod.
+	PodRead meter.Timing
+	// Broken counts the subscriptions to the runtime's events that failed or ended.
+	Broken meter.Count
+	// EventLag takes the age of an event when it arrives.
+	EventLag meter.Timing
 }
 
 // Observer holds what was seen. Its methods may be called from any goroutine.
@@ -58,6 +72,7 @@ type Observer struct {
 	runtime Runtime
 	read    func(pod.Ref, *pod.Container) string
 	disturb func()
+	meters  Meters
 	clock   clock.Clock
 	log     *slog.Logger
 
@@ -114,7 +129,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 		disturb = func() {}
 	}
 	return &Observer{
-		cfg: cfg, runtime: deps.Runtime, read: read, disturb: disturb, clock: deps.Clock, log: deps.Log,
+		cfg: cfg, runtime: deps.Runtime, read: read, disturb: disturb, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		changes:    newChanges(),
 		synced:     make(chan struct{}),
 		relistNow:  make(chan struct{}, 1),

@@ -27,7 +27,11 @@ func (o *Observer) relistForever(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := o.clock.Now()
 		o.health.begin(began)
+		if !last.IsZero() {
+			o.meters.Interval.Took(began.Sub(last))
+		}
 		started, err := o.relist(ctx, began)
+		o.meters.Relist.Took(o.clock.Since(began))
 		if o.health.end(o.clock.Now(), err) {
 			o.disturb()
 		}

@@ -3,6 +3,7 @@ package podsync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	v1 "k8s.io/api/core/v1"
@@ -38,7 +39,10 @@ type KeeperDeps struct {
 	// Held reports whether the runtime still has something of the pod: then its worker, not
 	// the keeper, is to take it down.
 	Held func(types.UID) bool
-	Log  *slog.Logger
+	// Swept is told after each round how many orphaned pods' folders there were and how
+	// many of them stayed; may be nil.
+	Swept func(found, left int)
+	Log   *slog.Logger
 }
 
 // Keeper removes what no pod owns: the leavings of an agent that died at the wrong moment.
@@ -87,18 +91,29 @@ func (k *Keeper) round(ctx context.Context) {
 func (k *Keeper) folders(ctx context.Context) {
 	folders, err := k.deps.Folders.PodDirs()
 	k.log("list pod folders", "", err)
+	found, left := 0, 0
 	for _, uid := range folders {
 		if !k.orphaned(uid) {
 			continue
 		}
+		found++
 		k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
-		if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
-			k.log("unmount an orphaned pod's volumes", uid, err)
-			continue
+		if err := k.removeFolder(ctx, uid); err != nil {
+			left++
+			k.log("remove an orphaned pod's folder", uid, err)
 		}
-		k.log("remove an orphaned pod's folder", uid, k.deps.Folders.RemovePodDir(uid))
 	}
 	k.log("unstage volumes that no pod uses", "", k.deps.Folders.UnstageOrphans())
+	if k.deps.Swept != nil {
+		k.deps.Swept(found, left)
+	}
+}
+
+func (k *Keeper) removeFolder(ctx context.Context, uid types.UID) error {
+	if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
+		return fmt.Errorf("unmount its volumes: %w", err)
+	}
+	return k.deps.Folders.RemovePodDir(uid)
 }
 
 func (k *Keeper) cgroups(ctx context.Context) {

@@ -127,6 +127,12 @@ type Config struct {
 	StopSignals bool
 }
 
+// Meters measure the starting of containers; each may be nil.
+type Meters struct {
+	// Started is told of each try to start a container, with why it failed where it did.
+	Started func(kind pod.ContainerKind, failure string)
+}
+
 // Deps is what the steps act through. Mirrors may be nil where there is no API server.
 type Deps struct {
 	Runtime   Runtime
@@ -149,6 +155,7 @@ type Deps struct {
 	// Network says why pods cannot be given addresses yet; nil when they can.
 	Network func() error
 	HostIPs func() []string
+	Meters  Meters
 	Events  Events
 	Clock   clock.Clock
 	Log     *slog.Logger

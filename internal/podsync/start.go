@@ -29,6 +29,7 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 		if err == nil {
 			err = a.startOne(ctx, s, id)
 		}
+		a.measure(s, err)
 		switch {
 		case err == nil:
 			a.waiting.clear(a.p.UID, s.Container.Name)
@@ -53,12 +54,29 @@ func (a *attempt) putOff(s plan.Start, err error) {
 
 // explain remembers why a container waits, for its status to show.
 func (a *attempt) explain(container string, err error) {
-	why := pod.Waiting{Reason: runtime.ReasonCreateContainer, Message: err.Error()}
+	a.waiting.set(a.p.UID, container, reasonOf(err))
+}
+
+// reasonOf words a failure to start a container as its status shows it.
+func reasonOf(err error) pod.Waiting {
 	var known interface{ Waiting() pod.Waiting }
 	if errors.As(err, &known) {
-		why = known.Waiting()
+		return known.Waiting()
 	}
-	a.waiting.set(a.p.UID, container, why)
+	return pod.Waiting{Reason: runtime.ReasonCreateContainer, Message: err.Error()}
+}
+
+// measure counts a try to start a container. Where the pod as a whole cannot start, none
+// of its containers was tried.
+func (a *attempt) measure(s plan.Start, err error) {
+	if a.deps.Meters.Started == nil || errors.As(err, &podFailure{}) {
+		return
+	}
+	failure := ""
+	if err != nil {
+		failure = reasonOf(err).Reason
+	}
+	a.deps.Meters.Started(s.Kind, failure)
 }
 
 // create makes one container ready to start. Its image is fetched while the sandbox and

@@ -70,6 +70,7 @@ func (r *Runtime) sleepHook(ctx context.Context, seconds int64) error {
 	case <-timer.C():
 		return nil
 	case <-ctx.Done():
+		r.deps.Meters.SleepCut.Inc()
 		return errors.New("container terminated before sleep hook finished")
 	}
 }
@@ -91,6 +92,7 @@ func (r *Runtime) httpHook(ctx context.Context, call hookCall) error {
 	if r.send(request) != nil {
 		return err
 	}
+	r.deps.Meters.HookFallback.Inc()
 	r.deps.Events.Eventf(pod.EventRef(call.pod, ""), v1.EventTypeWarning, "LifecycleHTTPFallback",
 		"request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", request.URL.Host)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cri"
+	"swiftlet/internal/meter"
 )
 
 // Config is what holds for all pods of the node.
@@ -117,11 +118,23 @@ type HTTP interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
+// Meters measure what is done to pods; each may be nil.
+type Meters struct {
+	// Sandbox takes how long the container runtime took to make a sandbox, by handler.
+	Sandbox meter.CallsOf
+	// Started is told of each try to give a pod a sandbox and of how it ended.
+	Started func(p *v1.Pod, err error)
+	// HookFallback counts the hooks over HTTPS that were answered over HTTP, SleepCut the
+	// hooks that were to sleep for longer than their container lived.
+	HookFallback, SleepCut meter.Count
+}
+
 // Deps are a Runtime's collaborators; those marked optional may be nil.
 type Deps struct {
 	CRI    CRI
 	DNS    DNS
 	Events Events
+	Meters Meters
 	Log    *slog.Logger
 	Clock  clock.Clock
 	// Random names files that must not collide.

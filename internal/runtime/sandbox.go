@@ -19,10 +19,17 @@ import (
 // CreateSandbox makes the pod's log directory and then its sandbox, network included. The
 // handler names a runtime class's runtime, "" the default one.
 func (r *Runtime) CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error) {
+	defer func() {
+		if r.deps.Meters.Started != nil {
+			r.deps.Meters.Started(p, err)
+		}
+	}()
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return "", r.sandboxFailed(ctx, p, fmt.Errorf("create pod log directory: %w", err))
 	}
+	began := r.deps.Clock.Now()
 	id, err = r.deps.CRI.RunPodSandbox(ctx, config, handler)
+	r.deps.Meters.Sandbox.Done(handler, r.deps.Clock.Since(began), err)
 	if err != nil {
 		return "", r.sandboxFailed(ctx, p, err)
 	}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/meter"
 )
 
 // AccessReviewer asks the API server whether somebody may do something.
@@ -23,10 +25,11 @@ type accessReviews struct {
 	ttl     kubelet.KubeletWebhookAuthorization
 	retries retries
 	answers *answers[bool]
+	took    meter.TimingOf
 }
 
-func newAccessReviews(api AccessReviewer, clock clock.Clock, ttl kubelet.KubeletWebhookAuthorization) *accessReviews {
-	return &accessReviews{api: api, ttl: ttl, retries: retries{clock}, answers: newAnswers[bool](clock)}
+func newAccessReviews(api AccessReviewer, clock clock.Clock, ttl kubelet.KubeletWebhookAuthorization, took meter.TimingOf) *accessReviews {
+	return &accessReviews{api: api, ttl: ttl, retries: retries{clock}, answers: newAnswers[bool](clock, CacheMeters{}), took: took}
 }
 
 func (a *accessReviews) allow(ctx context.Context, who identity, what access) (bool, error) {
@@ -37,7 +40,7 @@ func (a *accessReviews) allow(ctx context.Context, who identity, what access) (b
 	}
 	return a.answers.get(ctx, string(key), func(ctx context.Context) (bool, time.Duration, error) {
 		var got *authz.SubjectAccessReview
-		err := a.retries.do(ctx, func() (err error) {
+		err := a.retries.do(ctx, a.took, func() (err error) {
 			got, err = a.api.Create(ctx, review, metav1.CreateOptions{})
 			return err
 		})

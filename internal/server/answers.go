@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/meter"
 )
 
 const (
@@ -23,6 +25,7 @@ const (
 // being asked already are not asked again. Errors are not remembered.
 type answers[T any] struct {
 	clock  clock.PassiveClock
+	meters CacheMeters
 	flight singleflight.Group
 
 	mu    sync.Mutex
@@ -34,8 +37,8 @@ type answer[T any] struct {
 	until time.Time
 }
 
-func newAnswers[T any](clock clock.PassiveClock) *answers[T] {
-	return &answers[T]{clock: clock, known: map[[sha256.Size]byte]answer[T]{}}
+func newAnswers[T any](clock clock.PassiveClock, meters CacheMeters) *answers[T] {
+	return &answers[T]{clock: clock, meters: meters, known: map[[sha256.Size]byte]answer[T]{}}
 }
 
 // get is the remembered answer to the question, or that of ask, which says how long it is
@@ -43,15 +46,23 @@ func newAnswers[T any](clock clock.PassiveClock) *answers[T] {
 // too; it ends after reviewTime in any case.
 func (a *answers[T]) get(ctx context.Context, question string, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	key := sha256.Sum256([]byte(question))
+	asked, how := a.clock.Now(), "miss"
+	defer func() { a.meters.Asked.Took(how, a.clock.Since(asked)) }()
 	if value, ok := a.remembered(key); ok {
+		how = "hit"
 		return value, nil
 	}
+	defer a.meters.waiting("blocked")()
 	got, err, _ := a.flight.Do(string(key[:]), func() (any, error) {
+		defer a.meters.waiting("in_flight")()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTime)
 		defer cancel()
 		value, ttl, err := ask(ctx)
 		if err == nil {
 			a.remember(key, value, ttl)
+			a.meters.Fetched.Inc("ok")
+		} else {
+			a.meters.Fetched.Inc("error")
 		}
 		return value, err
 	})
@@ -102,9 +113,16 @@ type retries struct{ clock clock.Clock }
 
 var retryDelays = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-func (r retries) do(ctx context.Context, ask func() error) error {
-	for _, delay := range retryDelays {
+// do asks until there is an answer; took is told of each try.
+func (r retries) do(ctx context.Context, took meter.TimingOf, ask func() error) error {
+	try := func() error {
+		began := r.clock.Now()
 		err := ask()
+		reviewed(took, began, r.clock.Now(), err)
+		return err
+	}
+	for _, delay := range retryDelays {
+		err := try()
 		if err == nil || !mayPass(err) {
 			return err
 		}
@@ -114,7 +132,7 @@ func (r retries) do(ctx context.Context, ask func() error) error {
 		case <-r.clock.After(delay):
 		}
 	}
-	return ask()
+	return try()
 }
 
 // mayPass tells trouble on the way, or in the API server, from its considered answer.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/certificate"
+	"swiftlet/internal/meter"
 )
 
 // guard stands before every path of the HTTPS API: first who is it, then may they. When
@@ -24,6 +25,8 @@ type guard struct {
 	tokens    *tokenReviews                        // nil: bearer tokens are worth nothing
 	anonymous bool
 	rights    rights
+	// certificate is told how long a client's certificate is still good for.
+	certificate meter.Timing
 }
 
 // rights decide whether somebody may do something.
@@ -33,7 +36,7 @@ type rights interface {
 
 func newGuard(cfg Config, deps Deps) (*guard, error) {
 	authn, authz := cfg.Kubelet.Authentication, cfg.Kubelet.Authorization
-	g := &guard{log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled}
+	g := &guard{log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled, certificate: deps.Meters.Certificate}
 	if file := authn.X509.ClientCAFile; file != "" {
 		ca, err := newClientCA(file, deps.Log)
 		if err != nil {
@@ -42,7 +45,7 @@ func newGuard(cfg Config, deps Deps) (*guard, error) {
 		g.ca = ca
 	}
 	if *authn.Webhook.Enabled && deps.TokenReviews != nil {
-		g.tokens = newTokenReviews(deps.TokenReviews, deps.Clock, authn.Webhook.CacheTTL.Duration)
+		g.tokens = newTokenReviews(deps.TokenReviews, deps.Clock, authn.Webhook.CacheTTL.Duration, deps.Meters)
 	}
 	switch {
 	case authz.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow:
@@ -52,7 +55,7 @@ func newGuard(cfg Config, deps Deps) (*guard, error) {
 	case deps.AccessReviews == nil:
 		g.rights = mastersOnly{}
 	default:
-		g.rights = newAccessReviews(deps.AccessReviews, deps.Clock, authz.Webhook)
+		g.rights = newAccessReviews(deps.AccessReviews, deps.Clock, authz.Webhook, deps.Meters.AccessReview)
 	}
 	return g, nil
 }

@@ -68,6 +68,7 @@ func (g *guard) byCertificate(r *http.Request) (identity, error) {
 		return identity{}, errNoCredential
 	}
 	leaf := r.TLS.PeerCertificates[0]
+	g.certificate.Took(leaf.NotAfter.Sub(g.clock.Now()))
 	intermediates := x509.NewCertPool()
 	for _, cert := range r.TLS.PeerCertificates[1:] {
 		intermediates.AddCert(cert)

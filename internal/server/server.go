@@ -57,6 +57,7 @@ type Deps struct {
 	Clock   clock.Clock
 	Pods    Pods
 	Metrics prometheus.Gatherer
+	Meters  Meters
 	// ProbeMetrics tell how probes went.
 	ProbeMetrics prometheus.Gatherer
 	Stats        Stats
@@ -133,7 +134,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if kc.ReadOnlyPort > 0 {
 		group.Go(func() error {
-			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, newMux(s.readOnlyRoutes()))
+			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, s.measured(true, newMux(s.readOnlyRoutes())))
 		})
 	}
 	if *kc.HealthzPort > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -43,6 +44,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, location string,
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
+	}
+	if wsstream.IsWebSocketRequest(r) {
+		s.deps.Meters.WebSocket.Inc(strings.ToLower(rootOf(r.URL.Path)))
 	}
 	s.streams.Add(1)
 	defer s.streams.Done()

@@ -9,6 +9,8 @@ import (
 	authn "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/meter"
 )
 
 // TokenReviewer asks the API server whose token it is.
@@ -23,6 +25,7 @@ type tokenReviews struct {
 	retries retries
 	answers *answers[tokenAnswer]
 	salt    string // so that memory holds nothing that can be looked up elsewhere
+	took    meter.TimingOf
 }
 
 type tokenAnswer struct {
@@ -30,15 +33,18 @@ type tokenAnswer struct {
 	valid bool
 }
 
-func newTokenReviews(api TokenReviewer, clock clock.Clock, ttl time.Duration) *tokenReviews {
-	return &tokenReviews{api: api, ttl: ttl, retries: retries{clock}, answers: newAnswers[tokenAnswer](clock), salt: rand.Text()}
+func newTokenReviews(api TokenReviewer, clock clock.Clock, ttl time.Duration, meters Meters) *tokenReviews {
+	return &tokenReviews{
+		api: api, ttl: ttl, retries: retries{clock}, salt: rand.Text(), took: meters.TokenReview,
+		answers: newAnswers[tokenAnswer](clock, meters.Tokens),
+	}
 }
 
 func (t *tokenReviews) review(ctx context.Context, token string) (identity, error) {
 	answer, err := t.answers.get(ctx, t.salt+token, func(ctx context.Context) (tokenAnswer, time.Duration, error) {
 		review := &authn.TokenReview{Spec: authn.TokenReviewSpec{Token: token}}
 		var got *authn.TokenReview
-		err := t.retries.do(ctx, func() (err error) {
+		err := t.retries.do(ctx, t.took, func() (err error) {
 			got, err = t.api.Create(ctx, review, metav1.CreateOptions{})
 			return err
 		})

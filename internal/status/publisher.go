@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
@@ -41,7 +42,16 @@ type Deps struct {
 	Clock  clock.WithDelayedExecution
 	// Jitter returns a number in [0, 1); math/rand's Float64 will do.
 	Jitter func() float64
+	Meters Meters
 	Log    *slog.Logger
+}
+
+// Meters measure the publishing; each may be nil.
+type Meters struct {
+	// Changed is told of each change of a pod's status. It must not keep or change either.
+	Changed func(p *v1.Pod, before, after *v1.PodStatus)
+	// Written takes the time from a change to the moment the API server had it.
+	Written meter.Timing
 }
 
 // Publisher remembers the latest status of each pod and writes it to the API server.
@@ -52,6 +62,7 @@ type Publisher struct {
 	mirror func(*v1.Pod) *v1.Pod
 	clock  clock.WithDelayedExecution
 	jitter func() float64
+	meters Meters
 	log    *slog.Logger
 
 	mu          sync.Mutex
@@ -80,6 +91,7 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 		mirror: deps.Mirror,
 		clock:  deps.Clock,
 		jitter: deps.Jitter,
+		meters: deps.Meters,
 		log:    deps.Log,
 		pods:   map[types.UID]*entry{},
 	}
@@ -96,8 +108,9 @@ type entry struct {
 
 	// target is the UID that the status was last written to: the pod's or its mirror's.
 	target types.UID
-	dirty  bool // the API server does not have status, or still has a pod it may lose
-	gone   bool // target does not exist (any more)
+	dirty  bool      // the API server does not have status, or still has a pod it may lose
+	since  time.Time // when it became dirty
+	gone   bool      // target does not exist (any more)
 	// resourceVersion is what our last write made; older news of the pod is stale.
 	resourceVersion string
 
@@ -164,7 +177,7 @@ func (p *Publisher) Reconcile(target *v1.Pod) {
 		return
 	}
 	if !sameStatus(normalize(target, image.Status), e.status) {
-		e.dirty = true
+		e.soil(p.clock.Now())
 	}
 	p.enqueueIfDue(e)
 }
@@ -214,9 +227,12 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 	e.see(target)
 	merged := merge(target, image, e.status, s, p.clock.Now())
 	changed = !sameStatus(normalize(target, e.status), merged)
+	if changed && p.meters.Changed != nil {
+		p.meters.Changed(target, &e.status, &merged)
+	}
 	e.status = merged
 	if changed || (!known && image == nil) {
-		e.dirty = true
+		e.soil(p.clock.Now())
 	}
 	p.enqueueIfDue(e)
 	return e, changed || !known
@@ -235,6 +251,13 @@ func (p *Publisher) imageOf(target *v1.Pod) *v1.Pod {
 func (e *entry) see(target *v1.Pod) {
 	if e.pod.DeletionTimestamp == nil || target.DeletionTimestamp != nil {
 		e.pod = target
+	}
+}
+
+// soil notes that the API server lacks something, from now on if it did not before.
+func (e *entry) soil(now time.Time) {
+	if !e.dirty {
+		e.dirty, e.since = true, now
 	}
 }
 

@@ -82,6 +82,7 @@ func (p *Publisher) write(ctx context.Context, e *entry, image *v1.Pod) bool {
 		e.dirty = false
 		return false
 	}
+	since := e.since
 	e.dirty = false // what is set from here on is a further change
 	var version string
 	err = p.unlocked(ctx, func(ctx context.Context) (err error) {
@@ -89,11 +90,12 @@ func (p *Publisher) write(ctx context.Context, e *entry, image *v1.Pod) bool {
 		return err
 	})
 	if err != nil {
-		e.dirty = true
+		e.dirty, e.since = true, since
 		p.failed(ctx, e, fmt.Errorf("write status: %w", err))
 		return false
 	}
 	e.resourceVersion = version
+	p.meters.Written.Took(p.clock.Since(since))
 	p.succeeded(e)
 	return true
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
@@ -53,6 +54,8 @@ type Deps struct {
 	Probed <-chan types.UID
 	// Admit says whether a new pod may run beside the others; nil means yes.
 	Admit func(p *v1.Pod, others []*v1.Pod) *pod.Failure
+	// Seen is told of each change in what is wanted, before it is acted on; may be nil.
+	Seen func(pod.Change)
 	// Housekeep removes what no pod owns (folders, cgroups, mirrors). It is called from the
 	// loop only once every source has spoken, and must not block it.
 	Housekeep func(context.Context)
@@ -124,6 +127,7 @@ func (l *Loop) Healthy() error {
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	for _, c := range l.deps.Desired.Apply(s) {
 		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
+		meter.With(l.deps.Seen, c)
 		failure := l.admit(c)
 		l.displace(c)
 		l.deps.Workers.Handle(c, failure)

@@ -110,14 +110,17 @@ func (v *Volumes) publish(ctx context.Context, kind plugin.Plugin, r plugin.Requ
 	if err := v.makePodDirs(r.Pod.UID); err != nil {
 		return plugin.Result{}, setUpError(r.Name(), err)
 	}
+	began, operation := v.deps.Clock.Now(), OperationMount
+	var result plugin.Result
+	var err error
 	if r.Block() {
-		return v.mapBlock(ctx, kind, r)
+		operation = OperationMap
+		result, err = v.mapBlock(ctx, kind, r)
+	} else if result, err = kind.SetUp(ctx, r); err != nil {
+		err = setUpError(r.Name(), err)
 	}
-	result, err := kind.SetUp(ctx, r)
-	if err != nil {
-		return plugin.Result{}, setUpError(r.Name(), err)
-	}
-	return result, nil
+	v.measure(qualifiedKind(kind, r.Spec), operation, began, err)
+	return result, err
 }
 
 // Retry has every volume that is not up tried again now: what it waits for, such as its

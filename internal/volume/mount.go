@@ -98,6 +98,7 @@ type outcome struct {
 // mountUntil tries until the volume is up or ctx is done, and reports each try.
 func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, done chan<- outcome) {
 	state := v.stateOf(pv, name)
+	asked := v.deps.Clock.Now()
 	for {
 		select {
 		case <-state.hint: // about what the coming try will see for itself
@@ -113,6 +114,7 @@ func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, d
 			return
 		}
 		if err == nil {
+			v.deps.Meters.Mounted.Took(got.qualifiedKind(), v.deps.Clock.Since(asked))
 			return
 		}
 		v.tellFailure(pv, err)

@@ -39,9 +39,19 @@ func (v *Volumes) Unmount(ctx context.Context, uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
-	if err := v.forget(ctx, uid); err != nil {
-		return err
+	began := v.deps.Clock.Now()
+	kinds, err := v.forget(ctx, uid)
+	if err == nil {
+		err = v.remove(ctx, uid)
 	}
+	for _, kind := range kinds {
+		v.measure(kind, OperationUnmount, began, err)
+	}
+	return err
+}
+
+// remove takes away what the mount table and the disk show of the pod's volumes.
+func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
 	if err := v.takeDown(ctx, uid); err != nil {
 		return err
 	}
@@ -58,8 +68,9 @@ func (v *Volumes) Unmount(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// forget drops what is known of the pod, after the last operation on it has ended.
-func (v *Volumes) forget(ctx context.Context, uid types.UID) error {
+// forget drops what is known of the pod, after the last operation on it has ended. It
+// returns the kinds of the volumes that were mounted.
+func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, err error) {
 	v.mu.Lock()
 	pv := v.pods[uid]
 	var states []*mountState
@@ -68,12 +79,15 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) error {
 		for name, state := range pv.volumes {
 			v.due.remove(volumeKey{uid, name})
 			states = append(states, state)
+			if state.mounted {
+				kinds = append(kinds, state.up.qualifiedKind())
+			}
 		}
 	}
 	v.mu.Unlock()
 	for _, state := range states {
 		if err := state.take(ctx); err != nil {
-			return fmt.Errorf("wait for the last operation on a volume of pod %s: %w", uid, err)
+			return kinds, fmt.Errorf("wait for the last operation on a volume of pod %s: %w", uid, err)
 		}
 		state.release() // with gone done, nobody begins anything
 	}
@@ -85,7 +99,7 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) error {
 	if v.deps.Tokens != nil {
 		v.deps.Tokens.Forget(uid)
 	}
-	return nil
+	return kinds, nil
 }
 
 // RemovePodDir removes the pod's whole folder. It refuses while anything is mounted in it.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/meter"
 	"swiftlet/internal/volume/configmap"
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/downwardapi"
@@ -53,9 +54,28 @@ type Deps struct {
 	// Allocatable is what pods may use of the node.
 	Allocatable func() v1.ResourceList
 	Events      Events
+	Meters      Meters
 	Clock       clock.WithTicker
 	Log         *slog.Logger
 }
+
+// Meters measure the reconciler's work; each may be nil.
+type Meters struct {
+	// Operation takes how long one try took, by kind of volume.
+	Operation func(plugin string, operation Operation, took time.Duration, err error)
+	// Mounted takes the time from the pod's asking for a volume until it had it, by kind.
+	Mounted meter.TimingOf
+}
+
+// Operation is what is done to a volume.
+type Operation string
+
+// Operations, by the names of the reference kubelet.
+const (
+	OperationMount   Operation = "volume_mount"
+	OperationMap     Operation = "map_volume"
+	OperationUnmount Operation = "volume_unmount"
+)
 
 // Objects reads ConfigMaps and Secrets and tells of their changes. The pod must have been
 // registered with it before it is mounted.

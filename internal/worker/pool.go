@@ -13,14 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
 // Deps is what a pool works with.
 type Deps struct {
-	Steps Steps
-	Clock clock.Clock
-	Log   *slog.Logger
+	Steps  Steps
+	Meters Meters
+	Clock  clock.Clock
+	Log    *slog.Logger
+}
+
+// Meters measure the work; each may be nil.
+type Meters struct {
+	// Began is told of each pod before its first Sync.
+	Began func(*v1.Pod)
+	// Step takes the time from what asked for a step to its end, by operation: create,
+	// update, sync, kill, terminated.
+	Step meter.TimingOf
+	// Restarted is told of a pod that follows one of the same identity.
+	Restarted func(*v1.Pod)
+	// Orphaned counts the pods that the runtime had and nobody wanted.
+	Orphaned meter.Count
 }
 
 // Pool holds the workers of all pods on the node.
@@ -84,6 +99,7 @@ func (p *Pool) forget(w *worker) {
 	next := w.next
 	w.mu.Unlock()
 	if next != nil && !p.drained {
+		meter.With(p.deps.Meters.Restarted, next.change.Pod)
 		p.handle(next.change, next.failure)
 	}
 	close(p.left)
@@ -109,6 +125,7 @@ func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 	}
 	w.set(func() bool {
 		w.work.Pod, w.work.Mirror, w.work.Orphan = c.Pod, c.Mirror, false
+		w.changed = w.changed || c.Op == pod.Update
 		if failure != nil && w.work.Failure == nil {
 			w.work.Failure = failure
 			return w.stop(nil)
@@ -186,6 +203,7 @@ func (p *Pool) Orphan(ref pod.Ref) {
 	w := p.add(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}})
 	w.stage = Stopping
 	w.work.Orphan, w.work.Unwanted = true, true
+	p.deps.Meters.Orphaned.Inc()
 	p.start(w)
 }
 
@@ -193,13 +211,14 @@ func (p *Pool) Orphan(ref pod.Ref) {
 // ports and host paths are the same. Called under the lock.
 func (p *Pool) add(of *v1.Pod) *worker {
 	w := &worker{
-		ref:   pod.RefOf(of),
-		steps: p.deps.Steps,
-		clock: p.deps.Clock,
-		log:   p.deps.Log,
-		wake:  make(chan struct{}, 1),
-		gone:  make(chan struct{}),
-		work:  pod.Work{Pod: of},
+		ref:    pod.RefOf(of),
+		steps:  p.deps.Steps,
+		meters: p.deps.Meters,
+		clock:  p.deps.Clock,
+		log:    p.deps.Log,
+		wake:   make(chan struct{}, 1),
+		gone:   make(chan struct{}),
+		work:   pod.Work{Pod: of},
 	}
 	if pod.IsStatic(of) {
 		if other := p.named(w.ref.FullName()); other != nil {
@@ -271,6 +290,27 @@ func (p *Pool) Active() []*v1.Pod {
 		w.mu.Unlock()
 	}
 	return active
+}
+
+// Standing is where one pod stands.
+type Standing struct {
+	Stage            Stage
+	Static           bool
+	Orphan, Unwanted bool // as in pod.Work
+}
+
+// Standings lists where all pods stand, in no order.
+func (p *Pool) Standings() []Standing {
+	p.mu.Lock()
+	workers := slices.Collect(maps.Values(p.workers))
+	p.mu.Unlock()
+	all := make([]Standing, 0, len(workers))
+	for _, w := range workers {
+		w.mu.Lock()
+		all = append(all, Standing{Stage: w.stage, Static: pod.IsStatic(w.work.Pod), Orphan: w.work.Orphan, Unwanted: w.work.Unwanted})
+		w.mu.Unlock()
+	}
+	return all
 }
 
 // Drain stops and removes every pod, and returns when none is left or ctx ends.

@@ -14,16 +14,20 @@ import (
 // worker is one pod's state machine. Its lock guards what is to be done; the steps run
 // outside of it.
 type worker struct {
-	ref   pod.Ref
-	steps Steps
-	clock clock.Clock
-	log   *slog.Logger
-	wake  chan struct{} // holds at most one: "look again"
+	ref    pod.Ref
+	steps  Steps
+	meters Meters
+	clock  clock.Clock
+	log    *slog.Logger
+	wake   chan struct{} // holds at most one: "look again"
 
 	mu       sync.Mutex
 	stage    Stage
 	work     pod.Work
 	pending  bool               // something happened since the step began
+	asked    time.Time          // when the first of that happened
+	changed  bool               // among it a change of what is wanted of the pod
+	begun    bool               // the first Sync was
 	cancel   context.CancelFunc // ends the running step, nil while none runs
 	failures int                // steps that failed in a row
 	// hold, where set, must close before the pod's first Sync: an older pod of the same
@@ -46,7 +50,9 @@ func (w *worker) set(change func() (interrupt bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	interrupt := change()
-	w.pending = true
+	if !w.pending {
+		w.pending, w.asked = true, w.clock.Now()
+	}
 	if interrupt && w.cancel != nil {
 		w.cancel()
 	}
@@ -100,7 +106,8 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 		return 0, true
 	}
 	stage, work := w.stage, w.work
-	w.pending = false
+	measure := w.measure(stage, work.Pod)
+	w.pending, w.changed = false, false
 	select { // what woke it is part of what this step sees
 	case <-w.wake:
 	default:
@@ -112,6 +119,7 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 
 	began := w.clock.Now()
 	outcome, err := w.perform(stepCtx, stage, work)
+	measure()
 	w.log.Debug("step", "pod", w.ref.String(), "stage", stage.String(), "took", w.clock.Since(began), "err", err)
 
 	w.mu.Lock()

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/metrics"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/server"
+)
+
+// readMetrics has what the parts of the agent know shown to those who ask.
+func (a *Agent) readMetrics() error {
+	p := &a.pods
+	return a.metrics.Read(metrics.Sources{
+		Desired:    p.desired.List,
+		Active:     p.workers.Active,
+		Mirrors:    p.desired.Mirrors,
+		Working:    p.workers.Standings,
+		Observed:   p.observer.List,
+		LastRelist: p.observer.LastRelist,
+		Volumes:    p.volumes.Tally,
+		LogBytes:   a.logBytes,
+	})
+}
+
+// serverMeters measure the node's API.
+func (a *Agent) serverMeters() server.Meters {
+	begin := a.metrics.HTTP()
+	meters := server.Meters{
+		Request:     func(r server.Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
+		WebSocket:   a.metrics.WebSockets(),
+		Certificate: a.metrics.Certificates(),
+	}
+	meters.TokenReview, meters.AccessReview = a.metrics.Reviews()
+	meters.Tokens.Asked, meters.Tokens.Fetched, meters.Tokens.Waiting = a.metrics.Tokens()
+	return meters
+}
+
+// logBytes is what the logs of all instances of a container occupy on the disk.
+func (a *Agent) logBytes(ref pod.Ref, container string) (int64, error) {
+	files, err := os.ReadDir(filepath.Join(a.cfg.Kubelet.PodLogsDir, ref.LogDirName(), container))
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			continue // it was rotated away
+		}
+		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+			sum += sys.Blocks * 512
+		}
+	}
+	return sum, nil
+}
+
+// bootTime is when the machine started, zero where that cannot be told.
+func bootTime(now time.Time) time.Time {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(info.Uptime) * time.Second)
+}

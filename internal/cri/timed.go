@@ -1,0 +1,22 @@
+package cri
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"swiftlet/internal/meter"
+)
+
+// timed tells of each call when it is over. A stream has no end that the wire knows of:
+// whoever reads one tells of it.
+func timed(called meter.CallsOf) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		began := time.Now()
+		err := call(ctx, method, request, answer, conn, options...)
+		called(path.Base(method), time.Since(began), err)
+		return err
+	}
+}
