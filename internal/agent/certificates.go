@@ -29,6 +29,7 @@ func (a *Agent) makeClientCertificate() (*rest.Config, kubeapi.Certificate, erro
 	}
 	deps := a.rotation()
 	deps.Changed = func() { a.api.clients.CloseConnections() }
+	deps.Failed = a.metrics.ClientCertificate(func() *tls.Certificate { return a.api.certificate.Current() })
 	rotator, base, err := certificate.NewClient(certificate.ClientConfig{
 		NodeName:   a.name,
 		Kubeconfig: flags.Kubeconfig,
@@ -52,12 +53,14 @@ func (a *Agent) makeServingCertificate() error {
 	if !kc.ServerTLSBootstrap {
 		return nil
 	}
+	deps := a.rotation()
+	deps.Renewed, deps.Failed = a.metrics.ServingCertificate(func() *tls.Certificate { return a.api.serving.Current() })
 	rotator, err := certificate.NewServing(certificate.ServingConfig{
 		NodeName: a.name,
 		Dir:      a.cfg.Flags.CertDir,
 		CertFile: kc.TLSCertFile,
 		KeyFile:  kc.TLSPrivateKeyFile,
-	}, a.rotation())
+	}, deps)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ func (a *Agent) makeEdge(context.Context) error {
 	if err := a.readMetrics(); err != nil {
 		return err
 	}
+	a.cfg.Gates(a.metrics.Gate)
 	stats, err := a.makeStats()
 	if err != nil {
 		return err

@@ -77,3 +77,10 @@ func (g gates) features() Features {
 // Gate tells whether the named gate is on, for the features that the node declares to the
 // cluster by their gates' names. Logic reads Features.
 func (c *Config) Gate(name string) bool { return c.gates[name] }
+
+// Gates calls show for every known gate, with its stage (ALPHA, BETA, GA or DEPRECATED).
+func (c *Config) Gates(show func(name, stage string, on bool)) {
+	for name, g := range knownGates() {
+		show(name, g.stage, c.gates[name])
+	}
+}

@@ -1,0 +1,15 @@
+package metrics
+
+import (
+	"context"
+
+	"k8s.io/component-base/metrics/prometheus/feature"
+)
+
+// Gate shows whether a feature gate is on. Its stage is ALPHA, BETA, DEPRECATED or GA.
+func (m *Metrics) Gate(name, stage string, on bool) {
+	if stage == "GA" {
+		stage = "" // as all components show it
+	}
+	feature.RecordFeatureInfo(context.Background(), name, stage, on)
+}
