@@ -1,0 +1,63 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// CSIDrivers knows what the cluster says of storage drivers.
+type CSIDrivers struct{ *collection }
+
+// NewCSIDrivers starts nothing; Run watches.
+func NewCSIDrivers(client kubernetes.Interface) (*CSIDrivers, error) {
+	if client == nil {
+		return nil, errors.New("make CSI driver lister: no client")
+	}
+	api := client.StorageV1().CSIDrivers()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, opts)
+		},
+		WatchFuncWithContext: api.Watch,
+	}
+	return &CSIDrivers{newCollection("csidrivers", client, lw, &storagev1.CSIDriver{}, withoutDriverFields)}, nil
+}
+
+// Get returns one driver, or a NotFound error. It waits for the first list: until then
+// nobody knows which drivers there are.
+func (d *CSIDrivers) Get(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
+	select {
+	case <-d.Synced():
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the list of CSI drivers: %w", ctx.Err())
+	}
+	obj, ok, err := d.GetByKey(name)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, apierrors.NewNotFound(storagev1.Resource("csidrivers"), name)
+	}
+	return obj.(*storagev1.CSIDriver), nil
+}
+
+// OnChange sets a function that is called after each change. Call it before Run.
+func (d *CSIDrivers) OnChange(f func()) { d.changed = f }
+
+func withoutDriverFields(obj any) any {
+	driver, ok := obj.(*storagev1.CSIDriver)
+	if !ok {
+		return obj
+	}
+	kept := *driver
+	kept.ManagedFields = nil
+	return &kept
+}
