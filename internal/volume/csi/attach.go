@@ -1,0 +1,108 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+// attachWait is the longest pause before an attachment is read again: a node may read it,
+// but not watch it.
+const attachWait = 5 * time.Second
+
+// AttachName is "" for a volume of a driver that needs no attaching.
+func (p *Plugin) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
+	if s.PV == nil {
+		return "", nil
+	}
+	if p.deps.Client == nil {
+		return "", errNoAPI
+	}
+	from := persistent(s)
+	attached, err := p.needsAttach(ctx, from.driver)
+	if err != nil || !attached {
+		return "", err
+	}
+	return v1.UniqueVolumeName(Name + "/" + from.driver + "^" + from.handle), nil
+}
+
+// needsAttach holds for a driver that the cluster does not know, too.
+func (p *Plugin) needsAttach(ctx context.Context, driver string) (bool, error) {
+	known, err := p.described(ctx, driver)
+	if err != nil {
+		return false, err
+	}
+	return known == nil || known.Spec.AttachRequired == nil || *known.Spec.AttachRequired, nil
+}
+
+// described returns what the cluster knows of a driver, nil for nothing.
+func (p *Plugin) described(ctx context.Context, driver string) (*storagev1.CSIDriver, error) {
+	known, err := p.deps.Drivers(ctx, driver)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return known, err
+}
+
+// Attached returns nil once the driver's controller has attached the volume.
+func (p *Plugin) Attached(ctx context.Context, r plugin.Request) error {
+	_, err := p.attachment(ctx, r.Spec)
+	return err
+}
+
+func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.VolumeAttachment, error) {
+	from := persistent(s)
+	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
+	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, plugin.Unwatched(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", from.handle, name, err), attachWait)
+	}
+	switch {
+	case got.DeletionTimestamp != nil:
+		err = errors.New("volume attachment is being deleted")
+	case got.Status.Attached:
+		return got, nil
+	case got.Status.AttachError != nil:
+		err = errors.New(got.Status.AttachError.Message)
+	default:
+		err = fmt.Errorf("volume %s is not attached for volume attachment %s", from.handle, name)
+	}
+	return nil, plugin.Unwatched(err, attachWait)
+}
+
+// publishContext is what the driver's controller has to tell the driver on this node.
+func (p *Plugin) publishContext(ctx context.Context, s plugin.Spec) (map[string]string, error) {
+	needed, err := p.needsAttach(ctx, persistent(s).driver)
+	if err != nil || !needed {
+		return nil, err
+	}
+	got, err := p.attachment(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return got.Status.AttachmentMetadata, nil
+}
+
+// secret reads what a driver needs to reach a volume.
+func (p *Plugin) secret(ctx context.Context, ref *v1.SecretReference) (map[string]string, error) {
+	contents := map[string]string{}
+	if ref == nil {
+		return contents, nil
+	}
+	got, err := p.deps.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, said("failed to find the secret %s in the namespace %s with error: %w", ref.Name, ref.Namespace, err)
+	}
+	for key, value := range got.Data {
+		contents[key] = string(value)
+	}
+	return contents, nil
+}

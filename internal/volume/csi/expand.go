@@ -1,0 +1,55 @@
+package csi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+// Expand has the driver use all of a volume that was made larger.
+func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result, size resource.Quantity) error {
+	if p.deps.Client == nil {
+		return errNoAPI
+	}
+	from := sourceOf(r)
+	c, err := p.connect(from.driver)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	able, err := c.capabilities(ctx)
+	if err != nil {
+		return fmt.Errorf("Expander.NodeExpand failed to check if node supports expansion : %w", err)
+	}
+	if !able[canExpand] {
+		return nil // what its controller did is all there is to do
+	}
+	request := &csi.NodeExpandVolumeRequest{
+		VolumeId: from.handle, VolumePath: at.HostPath,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()},
+	}
+	if r.Block() {
+		request.VolumeCapability = able.raw(accessMode(r.Spec))
+	} else {
+		request.VolumeCapability = able.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), nil)
+	}
+	if able[canStage] {
+		if request.StagingTargetPath, _, err = p.stagingPath(idOf(r.Spec)); err != nil {
+			return err
+		}
+	}
+	ref := r.PV.Spec.CSI.NodeExpandSecretRef
+	if request.Secrets, err = p.secret(ctx, ref); err != nil {
+		return fmt.Errorf("expander.NodeExpand failed to get NodeExpandSecretRef %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	if _, err := c.node.NodeExpandVolume(ctx, request); err != nil {
+		return fmt.Errorf("Expander.NodeExpand failed to expand the volume : %w", err)
+	}
+	return nil
+}

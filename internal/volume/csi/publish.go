@@ -1,0 +1,198 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"swiftlet/internal/volume/ownership"
+	"swiftlet/internal/volume/plugin"
+)
+
+// SetUp has the driver publish the volume in the pod's folder.
+func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
+	if p.deps.Client == nil {
+		return plugin.Result{}, errNoAPI
+	}
+	from := sourceOf(r)
+	c, err := p.connect(from.driver)
+	if err != nil {
+		return plugin.Result{}, said("mounter.SetUpAt failed to get CSI client: %w", err)
+	}
+	defer c.close()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	known, err := p.described(ctx, from.driver)
+	if err != nil {
+		return plugin.Result{}, said("mounter.SetupAt failed to check volume lifecycle mode: %w", err)
+	}
+	if err := supports(known, from); err != nil {
+		return plugin.Result{}, said("mounter.SetupAt failed to check volume lifecycle mode: %w", err)
+	}
+	able, err := c.capabilities(ctx)
+	if err != nil {
+		return plugin.Result{}, err
+	}
+	request, err := p.publication(ctx, able, known, r, from)
+	if err != nil {
+		return plugin.Result{}, err
+	}
+	if err := p.publish(ctx, c, r, from, request); err != nil {
+		return plugin.Result{}, err
+	}
+	if group := r.FSGroup(); group != nil && !able[canMountGroup] && handsOver(known, r, from) {
+		if err := ownership.Apply(request.TargetPath, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
+			return plugin.Result{}, fmt.Errorf("applyFSGroup failed for vol %s: %w", from.handle, err)
+		}
+	}
+	result := plugin.Result{HostPath: request.TargetPath, ReadOnly: from.readOnly, SELinuxRelabel: true}
+	if known != nil && known.Spec.RequiresRepublish != nil && *known.Spec.RequiresRepublish {
+		result.RefreshAt = p.deps.Clock.Now().Add(p.cfg.RepublishPeriod)
+	}
+	return result, nil
+}
+
+// supports refuses a volume that lives in a way its driver is not made for.
+func supports(known *storagev1.CSIDriver, from source) error {
+	if known == nil {
+		if from.ephemeral {
+			return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", from.mode(), from.driver)
+		}
+		return nil
+	}
+	for _, mode := range known.Spec.VolumeLifecycleModes {
+		if mode == from.mode() {
+			return nil
+		}
+	}
+	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", from.mode(), from.driver, known.Spec.VolumeLifecycleModes)
+}
+
+// publication puts together what the driver is asked.
+func (p *Plugin) publication(ctx context.Context, able capabilities, known *storagev1.CSIDriver, r plugin.Request, from source) (*csi.NodePublishVolumeRequest, error) {
+	request := &csi.NodePublishVolumeRequest{
+		VolumeId:         from.handle,
+		TargetPath:       filepath.Join(r.VolumeDir(Name), mountDir),
+		Readonly:         from.readOnly,
+		VolumeCapability: able.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), r.FSGroup()),
+	}
+	var err error
+	if !from.ephemeral {
+		if request.PublishContext, err = p.publishContext(ctx, r.Spec); err != nil {
+			return nil, said("mounter.SetUpAt failed to fetch publishContext: %w", err)
+		}
+		if able[canStage] {
+			if request.StagingTargetPath, _, err = p.stagingPath(idOf(r.Spec)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := p.informPublish(ctx, known, r, from, request); err != nil {
+		return nil, err
+	}
+	return request, nil
+}
+
+// publishSecret is what the volume's description refers to.
+func publishSecret(r plugin.Request) *v1.SecretReference {
+	if r.PV != nil {
+		return r.PV.Spec.CSI.NodePublishSecretRef
+	}
+	if ref := r.Volume.CSI.NodePublishSecretRef; ref != nil {
+		return &v1.SecretReference{Name: ref.Name, Namespace: r.Pod.Namespace}
+	}
+	return nil
+}
+
+// publish calls the driver. The note is on the disk before: whatever happens then, it says
+// how to undo it. A failure takes away what was made for the call, except where the volume
+// was published before and the pod uses it.
+func (p *Plugin) publish(ctx context.Context, c *client, r plugin.Request, from source, request *csi.NodePublishVolumeRequest) error {
+	dir := filepath.Dir(request.TargetPath)
+	before, err := p.deps.Mounts.Mounted(request.TargetPath)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return said("mounter.SetUpAt failed to create dir %q: %w", dir, err)
+	}
+	n := note{
+		Volume: r.Name(), Handle: from.handle, Driver: from.driver, NodeName: p.cfg.NodeName, LifecycleMode: from.mode(),
+		AttachmentID: attachmentName(from.handle, from.driver, p.cfg.NodeName),
+	}
+	if err := n.write(dir); err != nil {
+		return said("mounter.SetUpAt failed to save volume info data: %w", err)
+	}
+	if _, err := c.node.NodePublishVolume(ctx, request); err != nil {
+		if final(err) && !before {
+			err = errors.Join(err, p.removeVolumeDir(request.TargetPath))
+		}
+		return err
+	}
+	return nil
+}
+
+// handsOver reports whether the volume's files are to be given to the pod's group.
+func handsOver(known *storagev1.CSIDriver, r plugin.Request, from source) bool {
+	policy := storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy
+	if known != nil && known.Spec.FSGroupPolicy != nil && *known.Spec.FSGroupPolicy != "" {
+		policy = *known.Spec.FSGroupPolicy
+	}
+	switch {
+	case from.readOnly || policy == storagev1.NoneFSGroupPolicy:
+		return false
+	case policy == storagev1.FileFSGroupPolicy:
+		return true
+	case from.fsType == "":
+		return false
+	case from.ephemeral:
+		return true
+	}
+	for _, mode := range r.PV.Spec.AccessModes {
+		if mode == v1.ReadWriteOnce || mode == v1.ReadWriteOncePod {
+			return true
+		}
+	}
+	return false
+}
+
+// TearDown has the driver undo SetUp or MapDevice, by what the disk shows.
+func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if v.Block {
+		return p.tearDownRaw(ctx, v)
+	}
+	dir := v.Dir(Name)
+	path := filepath.Join(dir, mountDir)
+	n, ok, err := readNote(dir)
+	if err != nil {
+		return err
+	}
+	if ok {
+		if err := p.unpublish(ctx, n, path); err != nil {
+			return said("Unmounter.TearDownAt failed: %w", err)
+		}
+	}
+	// Removing the target is the driver's part; not all do it.
+	if err := p.removeVolumeDir(path); err != nil {
+		return said("Unmounter.TearDownAt failed to clean mount dir [%s]: %w", path, err)
+	}
+	return nil
+}
+
+func (p *Plugin) unpublish(ctx context.Context, n note, path string) error {
+	c, err := p.connect(n.Driver)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	_, err = c.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: n.Handle, TargetPath: path})
+	return err
+}
