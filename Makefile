@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e churn bed conformance test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e sanity churn bed conformance test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ e2e: build reference ## tests on the real runtime and the real API server (needs
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 
+sanity: modules ## hold the CSI driver of the tests to the specification (needs root)
+	$(call say,sanity of the CSI driver for tests)
+	@cd test/csidriver/sanity && $(GO) test -count=1 ./...
+
 churn: build reference ## 200 pods made and unmade for 5 minutes while the agent is killed (needs root)
 	$(call say,churn)
 	@SWIFTLET_CHURN=5m $(GO) test -count=1 -v -timeout 30m -run TestChurn ./test/e2e
@@ -70,7 +74,7 @@ conformance: deps bundle reference ## upstream's end-to-end tests (KUBELET=refer
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
 		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') $(if $(RECORD),-record)
 
-test: build check unit e2e ## everything that must pass
+test: build check unit sanity e2e ## everything that must pass
 	$(call say,all tests passed)
 
 clean: ## remove what was built here; the cache in ~/.cache/swiftlet stays

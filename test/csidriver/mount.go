@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// run runs a program to its end.
+func runTool(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// mounted reports whether something is mounted at path.
+func mounted(path string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &st)
+	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
+// bind shows source at target, once.
+func bind(source, target string, readOnly bool) error {
+	if mounted(target) {
+		return nil
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind %s at %s: %w", source, target, err)
+	}
+	if !readOnly {
+		return nil
+	}
+	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		return errors.Join(fmt.Errorf("make %s read-only: %w", target, err), unix.Unmount(target, 0))
+	}
+	return nil
+}
+
+// unmount takes away all that is mounted at path.
+func unmount(path string) error {
+	for mounted(path) {
+		if err := unix.Unmount(path, 0); err != nil {
+			return fmt.Errorf("unmount %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// makeImage makes the volume's disk as large as it is to be.
+func (v *volume) makeImage() error {
+	f, err := os.OpenFile(v.image(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() >= v.Capacity {
+		return err
+	}
+	return f.Truncate(v.Capacity)
+}
+
+// loopDevice is the device of the volume's disk, "" while there is none.
+func (v *volume) loopDevice() (string, error) {
+	out, err := runTool("losetup", "-n", "-O", "NAME", "-j", v.image())
+	if err != nil {
+		return "", err
+	}
+	name, _, _ := strings.Cut(out, "\n")
+	return strings.TrimSpace(name), nil
+}
+
+// mountImage mounts the disk's file system, made if need be. The loop device goes with the
+// last mount.
+func (v *volume) mountImage(target, fsType string, flags []string) error {
+	if mounted(target) {
+		return nil
+	}
+	if err := v.makeImage(); err != nil {
+		return err
+	}
+	if made, _ := exec.Command("blkid", "-p", "-o", "value", "-s", "TYPE", v.image()).Output(); len(made) == 0 {
+		if _, err := runTool("mkfs."+fsType, "-q", v.image()); err != nil {
+			return err
+		}
+	}
+	_, err := runTool("mount", "-t", fsType, "-o", strings.Join(append([]string{"loop"}, flags...), ","), v.image(), target)
+	return err
+}
+
+// attachImage makes the disk a raw device.
+func (v *volume) attachImage() (string, error) {
+	if err := v.makeImage(); err != nil {
+		return "", err
+	}
+	device, err := v.loopDevice()
+	if err != nil || device != "" {
+		return device, err
+	}
+	return runTool("losetup", "--show", "-f", v.image())
+}
+
+// detachImage undoes attachImage.
+func (v *volume) detachImage() error {
+	device, err := v.loopDevice()
+	if err != nil || device == "" {
+		return err
+	}
+	_, err = runTool("losetup", "-d", device)
+	return err
+}
+
+// publishDevice shows a device at target, a file.
+func publishDevice(device, target string, readOnly bool) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(target, os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return bind(device, target, readOnly)
+}
