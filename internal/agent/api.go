@@ -28,6 +28,7 @@ type api struct {
 	tokens   *kubeapi.Tokens
 	services *kubeapi.Services
 	classes  *kubeapi.RuntimeClasses
+	drivers  *kubeapi.CSIDrivers
 	node     *kubeapi.Node
 	events   *kubeapi.Recorder
 
@@ -81,6 +82,9 @@ func (a *Agent) connect(context.Context) error {
 	if a.api.classes, err = kubeapi.NewRuntimeClasses(clients.Kube); err != nil {
 		return err
 	}
+	if a.api.drivers, err = kubeapi.NewCSIDrivers(clients.Kube); err != nil {
+		return err
+	}
 	if a.api.node, err = kubeapi.NewNode(clients.Kube, a.name); err != nil {
 		return err
 	}
@@ -89,7 +93,8 @@ func (a *Agent) connect(context.Context) error {
 	}
 	a.api.parts = append(a.api.parts,
 		part{"objects", watched.Run}, part{"services", a.api.services.Run},
-		part{"runtime classes", a.api.classes.Run}, part{"node watch", a.api.node.Run})
+		part{"runtime classes", a.api.classes.Run}, part{"node watch", a.api.node.Run},
+		part{"CSI drivers", a.api.drivers.Run})
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
 	"swiftlet/internal/volume"
+	"swiftlet/internal/volume/csi"
 	"swiftlet/internal/worker"
 )
 
@@ -34,6 +35,7 @@ type pods struct {
 	runtime   *runtime.Runtime
 	observer  *observe.Observer
 	images    *image.Puller
+	csi       *csi.Plugin
 	volumes   *volume.Volumes
 	probes    *probe.Prober
 	status    *status.Publisher
@@ -50,7 +52,7 @@ func (a *Agent) makePods(context.Context) error {
 	p := &a.pods
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
-		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeProbes,
+		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makePlugins, a.makeProbes,
 		a.makeDesired, a.makeStatus, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
 	} {
 		if err := make(); err != nil {

@@ -1,12 +1,19 @@
 package agent
 
-import "swiftlet/internal/volume"
+import (
+	"swiftlet/internal/volume"
+	"swiftlet/internal/volume/plugin"
+)
 
 func (a *Agent) makeVolumes() (err error) {
+	if err := a.makeCSI(); err != nil {
+		return err
+	}
 	deps := volume.Deps{
 		Objects:     a.api.objects,
 		Tokens:      a.api.tokens,
 		Allocatable: a.machine.node.Allocatable,
+		Kinds:       []plugin.Plugin{a.pods.csi},
 		Events:      a.api.events,
 		Meters:      a.metrics.Volume(),
 		Clock:       a.clock,
