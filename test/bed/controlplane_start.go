@@ -45,7 +45,11 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.run("kube-apiserver",
+	aggregation, err := c.aggregationFlags()
+	if err != nil {
+		return err
+	}
+	d, err := c.run("kube-apiserver", append(aggregation,
 		"--etcd-servers="+c.etcdURL(2379),
 		"--bind-address="+c.site.gateway(),
 		"--advertise-address="+c.site.gateway(),
@@ -69,7 +73,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-account-issuer="+issuer,
 		"--service-account-key-file="+tokens,
 		"--service-account-signing-key-file="+tokens,
-	)
+	)...)
 	if err != nil {
 		return err
 	}

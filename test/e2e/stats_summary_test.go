@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"swiftlet/test/bed"
+)
+
+// summaryOf asks a node for its Summary.
+func summaryOf(t *testing.T, node *bed.Box, query string) (text string, summary statsapi.Summary) {
+	t.Helper()
+	code, text := askNode(t, node, "GET", "/stats/summary"+query)
+	if code != 200 {
+		t.Fatalf("/stats/summary: %d %s", code, text)
+	}
+	if err := json.Unmarshal([]byte(text), &summary); err != nil {
+		t.Fatal(err)
+	}
+	return text, summary
+}
+
+// awaitStats asks for a pod's statistics until nothing is missing: the reference kubelet
+// looks at pods every ten to fifteen seconds and at volumes every minute.
+func awaitStats(t *testing.T, node *bed.Box, space, name string, check func(*statsapi.PodStats) string) *statsapi.PodStats {
+	t.Helper()
+	missing := ""
+	for deadline := time.Now().Add(within(usual, 3*time.Minute)); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+		_, summary := summaryOf(t, node, "")
+		missing = "the pod is not in the summary"
+		for i := range summary.Pods {
+			p := &summary.Pods[i]
+			if p.PodRef.Namespace != space || p.PodRef.Name != name {
+				continue
+			}
+			if missing = check(p); missing == "" {
+				return p
+			}
+		}
+	}
+	t.Fatal(missing)
+	return nil
+}
+
+// shapeOf adds the names of all fields of a JSON value to fields.
+func shapeOf(value any, at string, fields map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			shapeOf(inner, at+"."+key, fields)
+		}
+	case []any:
+		for _, inner := range v {
+			shapeOf(inner, at+"[]", fields)
+		}
+	default:
+		fields[fmt.Sprintf("%s %T", at, v)] = true
+	}
+}
+
+// TestSummaryShape holds the fields of the Summary against the recording.
+func TestSummaryShape(t *testing.T) {
+	t.Parallel()
+	node := steadyNode(t)
+	space := namespace(t)
+	startPod(t, space, measured("measured", node.Name()))
+	awaitStats(t, node, space, "measured", complete)
+	text, _ := summaryOf(t, node, "")
+	want, got := map[string]bool{}, map[string]bool{}
+	for source, into := range map[string]map[string]bool{string(testdata(t, "stats-summary.json")): want, text: got} {
+		var plain any
+		if err := json.Unmarshal([]byte(source), &plain); err != nil {
+			t.Fatal(err)
+		}
+		shapeOf(plain, "", into)
+	}
+	if diff := difference(want, got); diff != "" {
+		t.Errorf("the summary has other fields (- recorded, + now):\n%s", diff)
+	}
+}
+
+// complete is a check: what is not told of a measured pod yet.
+func complete(p *statsapi.PodStats) string {
+	switch {
+	case p.CPU == nil || p.Memory == nil || p.Network == nil || p.ProcessStats == nil || p.EphemeralStorage == nil || p.Swap == nil:
+		return fmt.Sprintf("a part is missing: %+v", p)
+	case len(p.VolumeStats) != 2:
+		return fmt.Sprintf("%d volumes, want the scratch space and the token, not the host's folder", len(p.VolumeStats))
+	case len(p.Containers) != 1 || p.Containers[0].Rootfs == nil || p.Containers[0].Rootfs.UsedBytes == nil || p.Containers[0].Logs == nil:
+		return fmt.Sprintf("containers: %+v", p.Containers)
+	}
+	return ""
+}
+
+// TestSummaryValues looks whether the figures are true.
+func TestSummaryValues(t *testing.T) {
+	t.Parallel()
+	node := steadyNode(t)
+	space := namespace(t)
+	startPod(t, space, measured("measured", node.Name()))
+	p := awaitStats(t, node, space, "measured", func(p *statsapi.PodStats) string {
+		if missing := complete(p); missing != "" {
+			return missing
+		}
+		c := &p.Containers[0]
+		switch m := c.Memory; {
+		// The file that was written once lies in memory, but nobody works with it.
+		case *m.UsageBytes < 3_000_000 || *m.WorkingSetBytes > *m.UsageBytes-2_000_000:
+			return fmt.Sprintf("memory: %d, of which %d are worked with", *m.UsageBytes, *m.WorkingSetBytes)
+		case m.AvailableBytes == nil || *m.AvailableBytes != 64<<20-*m.WorkingSetBytes:
+			return fmt.Sprintf("memory left: %v of 64 MiB, with %d in use", m.AvailableBytes, *m.WorkingSetBytes)
+		case *c.Logs.UsedBytes == 0 || *c.Logs.InodesUsed != 1:
+			return fmt.Sprintf("logs: %d bytes in %d files", *c.Logs.UsedBytes, *c.Logs.InodesUsed)
+		case *p.ProcessStats.ProcessCount != 2: // the shell and what it waits for
+			return fmt.Sprintf("%d processes, want 2", *p.ProcessStats.ProcessCount)
+		}
+		return ""
+	})
+	for _, v := range p.VolumeStats {
+		if v.Name == "scratch" && (*v.UsedBytes < 3_000_000 || *v.UsedBytes > 3_100_000 || *v.InodesUsed != 2) {
+			t.Errorf("scratch space: %d bytes in %d files, want 3 MB in 2", *v.UsedBytes, *v.InodesUsed)
+		}
+	}
+	if used := *p.EphemeralStorage.UsedBytes; used < 3_000_000 {
+		t.Errorf("ephemeral storage: %d bytes, want more than the volume's", used)
+	}
+	if p.Network.Name != "eth0" || len(p.Network.Interfaces) != 1 {
+		t.Errorf("network: %+v", p.Network)
+	}
+	_, usage := summaryOf(t, node, "?only_cpu_and_memory=true")
+	if n := usage.Node; n.Network != nil || n.Fs != nil || *n.Memory.WorkingSetBytes == 0 || len(usage.Pods) == 0 {
+		t.Errorf("the summary of usage alone: %+v", n)
+	}
+}
+
+// burner is a pod that uses as much CPU time as it is given: a fifth of a CPU.
+func burner(name, node string) *corev1.Pod {
+	pod := scripted(name, node, "while :; do :; done")
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("10m")}
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("200m")}
+	return pod
+}
+
+// TestUsageOfCPU has a pod burn CPU time and sees it told, as a total and as a rate.
+func TestUsageOfCPU(t *testing.T) {
+	t.Parallel()
+	node := steadyNode(t)
+	space := namespace(t)
+	startPod(t, space, burner("burner", node.Name()))
+	awaitStats(t, node, space, "burner", func(p *statsapi.PodStats) string {
+		for what, cpu := range map[string]*statsapi.CPUStats{"pod": p.CPU, "container": p.Containers[0].CPU} {
+			if cpu == nil || cpu.UsageNanoCores == nil || cpu.UsageCoreNanoSeconds == nil {
+				return what + ": no CPU time is told"
+			}
+			rate, total := time.Duration(*cpu.UsageNanoCores), time.Duration(*cpu.UsageCoreNanoSeconds)
+			// A busy machine may give it less than its limit allows, but never more.
+			if total < time.Second || rate < 50*time.Millisecond || rate > 250*time.Millisecond {
+				return fmt.Sprintf("%s: %v of CPU time, %v each second, want about 200ms", what, total, rate)
+			}
+		}
+		return ""
+	})
+}
