@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
 
 const (
@@ -65,6 +67,9 @@ func (c *Checks) checkHTTP(ctx context.Context, t Target) Answer {
 	}
 	if response.StatusCode < 200 || response.StatusCode >= 400 {
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", response.StatusCode))
+	}
+	if response.StatusCode >= 300 { // one that leads elsewhere was not followed
+		return Answer{Result: pod.Passed, Doubt: true, Output: "Probe terminated redirects, Response body: " + string(body)}
 	}
 	return passed(string(body))
 }

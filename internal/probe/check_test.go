@@ -73,7 +73,7 @@ func TestHTTP(t *testing.T) {
 		{"status 500", v1.HTTPGetAction{Path: "/bad"}, pod.Failed, "HTTP probe failed with statuscode: 500"},
 		{"too slow", v1.HTTPGetAction{Path: "/slow"}, pod.Failed, "context deadline exceeded"},
 		{"redirect at home is followed", v1.HTTPGetAction{Path: "/home"}, pod.Failed, "statuscode: 500"},
-		{"redirect away is not", v1.HTTPGetAction{Path: "/away"}, pod.Passed, ""},
+		{"redirect away is not", v1.HTTPGetAction{Path: "/away"}, pod.Passed, "Probe terminated redirects, Response body: <a href"},
 		{"a port that has no such name", v1.HTTPGetAction{Port: intstr.FromString("nope")}, pod.Unsure, "invalid port number: nope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,6 +87,9 @@ func TestHTTP(t *testing.T) {
 			got := check(t, Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: &c.get}}})
 			if got.Result != c.result || !strings.Contains(got.Output, c.output) {
 				t.Errorf("got %v %q, want %v %q", got.Result, got.Output, c.result, c.output)
+			}
+			if away := c.get.Path == "/away"; got.Doubt != away {
+				t.Errorf("doubt is %v, want %v", got.Doubt, away)
 			}
 		})
 	}

@@ -34,6 +34,7 @@ type Target struct {
 type Answer struct {
 	Result pod.Result // Unsure: the asking itself failed
 	Output string
+	Doubt  bool // it passed, but the output says what the user should know
 }
 
 // Events records what the user should see.

@@ -19,7 +19,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// script answers probes by the command they name: "name=+++--?" gives one sign an asking,
+// script answers probes by the command they name: "name=+!+--?" gives one sign an asking,
 // the last one for ever.
 type script struct {
 	mu    sync.Mutex
@@ -41,6 +41,8 @@ func (s *script) Check(_ context.Context, t Target) Answer {
 	switch signs[min(n, len(signs)-1)] {
 	case '+':
 		return passed("")
+	case '!':
+		return Answer{Result: pod.Passed, Doubt: true, Output: "well"}
 	case '-':
 		return failed("no")
 	}
@@ -177,6 +179,20 @@ func TestThresholds(t *testing.T) {
 		}
 		if len(e.lines()) != 3 || e.lines()[0] != "Unhealthy Liveness probe failed: no" {
 			t.Errorf("events %q", e.lines())
+		}
+	})
+}
+
+func TestDoubtIsTold(t *testing.T) {
+	probing(t, func(p *Prober, _ *script, e *eventLog) {
+		of, seen := podWith(v1.Container{LivenessProbe: command("l=!", 10, 1)})
+		p.Watch(of, seen, "", nil, false)
+		after(time.Millisecond)
+		if got := p.Health("id").Liveness; got != pod.Passed {
+			t.Errorf("it is %v, want passed", got)
+		}
+		if want := []string{"ProbeWarning Liveness probe warning: well"}; !slices.Equal(e.lines(), want) {
+			t.Errorf("events %q, want %q", e.lines(), want)
 		}
 	})
 }

@@ -21,6 +21,10 @@ func (p *Prober) tell(a asked, answer Answer) {
 		output = output[:maxOutput]
 	}
 	switch answer.Result {
+	case pod.Passed:
+		if answer.Doubt {
+			p.deps.Events.Eventf(ref, v1.EventTypeWarning, "ProbeWarning", "%s probe warning: %s", a.state.kind, output)
+		}
 	case pod.Failed:
 		p.deps.Events.Eventf(ref, v1.EventTypeWarning, "Unhealthy", "%s probe failed: %s", a.state.kind, output)
 	case pod.Unsure:
