@@ -76,6 +76,7 @@ func (m *maker) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 	}
 	entries := []images.Entry{program,
 		{Name: "agnhost-2", Mode: 0o777, Link: "agnhost"},
+		{Name: "bin/bash", Mode: 0o777, Link: "../usr/bin/bash"},
 		{Name: "uploads/", Mode: 0o755},
 		{Name: "home/user-defined-in-image/", Mode: 0o755},
 		{Name: "etc/os-release", Mode: 0o644, Data: []byte(agnhostRelease)},
@@ -89,7 +90,7 @@ func (m *maker) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 		}
 		entries = append(entries, entry)
 	}
-	tools, err := debian(ctx, "curl", "ss", "ipcs")
+	tools, err := debian(ctx, "bash", "curl", "ss", "ipcs")
 	if err != nil {
 		return nil, err
 	}
