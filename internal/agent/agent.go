@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/metrics"
+	"swiftlet/internal/tracing"
 )
 
 // Options is what the caller adds to the configuration.
@@ -42,6 +43,7 @@ type Agent struct {
 
 	began   time.Time
 	metrics *metrics.Metrics
+	tracing *tracing.Provider // nil where nobody asked for it
 	cri     *cri.Client
 	api     api
 	machine machine
@@ -77,6 +79,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	}{
 		{"settle the process", a.settle},
 		{"name the node", a.nameNode},
+		{"prepare tracing", a.makeTracing},
 		{"reach the container runtime", a.dialRuntime},
 		{"reach the API server", a.connect},
 		{"take stock of the machine", a.makeMachine},

@@ -45,6 +45,9 @@ func (a *Agent) makeEdge(context.Context) error {
 		ProbeMetrics: probes,
 		SetVerbosity: a.opts.SetVerbosity,
 	}
+	if a.tracing != nil {
+		deps.Trace = a.tracing.HTTP
+	}
 	if c := a.api.clients; c != nil {
 		deps.TokenReviews = c.Kube.AuthenticationV1().TokenReviews()
 		deps.AccessReviews = c.Kube.AuthorizationV1().SubjectAccessReviews()

@@ -230,6 +230,9 @@ func (a *Agent) makeSteps() (err error) {
 		return err
 	}
 	a.api.objects.OnChange(a.objectChanged)
+	if a.tracing != nil {
+		a.tracing.Start(&deps)
+	}
 	p.steps, err = podsync.New(podsync.Config{
 		RuntimeName:    a.machine.runtimeName,
 		LongestBackoff: kc.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
@@ -240,7 +243,11 @@ func (a *Agent) makeSteps() (err error) {
 }
 
 func (a *Agent) makeWorkers() (err error) {
-	a.pods.workers, err = worker.New(worker.Deps{Steps: a.pods.steps, Meters: a.metrics.Worker(), Clock: a.clock, Log: a.log})
+	var steps worker.Steps = a.pods.steps
+	if a.tracing != nil {
+		steps = a.tracing.Steps(steps, a.pods.status.Get)
+	}
+	a.pods.workers, err = worker.New(worker.Deps{Steps: steps, Meters: a.metrics.Worker(), Clock: a.clock, Log: a.log})
 	return err
 }
 

@@ -16,13 +16,17 @@ import (
 func (a *Agent) dialRuntime(ctx context.Context) error {
 	kc := &a.cfg.Kubelet
 	called, subscribed := a.metrics.CRI()
-	client, err := cri.Dial(cri.Config{
+	cfg := cri.Config{
 		RuntimeEndpoint: kc.ContainerRuntimeEndpoint,
 		ImageEndpoint:   kc.ImageServiceEndpoint,
 		RequestTimeout:  kc.RuntimeRequestTimeout.Duration,
 		Called:          called,
 		Subscribed:      subscribed,
-	})
+	}
+	if a.tracing != nil {
+		cfg.Follow = a.tracing.CRI()
+	}
+	client, err := cri.Dial(cfg)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ var layers = [][]string{
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown"},
-	{"server", "standalone", "metrics"},
+	{"server", "standalone", "metrics", "tracing"},
 	{"agent"},
 }
 
@@ -23,6 +23,7 @@ var only = []struct {
 	{"k8s.io/kubernetes", nil, "it is the system being rewritten; tests use it from a module of their own"},
 	{"github.com/containerd/containerd", nil, "the runtime is reached over CRI only"},
 	{"github.com/opencontainers/cgroups", []string{"cgroup", "resource", "stats"}, "one package knows the cgroup tree"},
+	{"go.opentelemetry.io", []string{"tracing"}, "parts do not know that they are traced"},
 	{"github.com/spf13/pflag", []string{"config"}, "flags are resolved once"},
 	{"k8s.io/component-base/featuregate", []string{"config"}, "feature gates are resolved once, not looked up in logic"},
 }

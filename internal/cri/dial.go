@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/meter"
@@ -40,6 +41,8 @@ type Config struct {
 	Called meter.CallsOf
 	// Subscribed, where set, counts the subscriptions to events that the runtime accepted.
 	Subscribed meter.Count
+	// Follow, where set, is told of everything that happens on the connections.
+	Follow stats.Handler
 }
 
 // Client calls one container runtime.
@@ -109,6 +112,9 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 	}
 	if cfg.Called != nil {
 		options = append(options, grpc.WithChainUnaryInterceptor(timed(cfg.Called)))
+	}
+	if cfg.Follow != nil {
+		options = append(options, grpc.WithStatsHandler(cfg.Follow))
 	}
 	if cfg.Dial != nil {
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return cfg.Dial(ctx) }))

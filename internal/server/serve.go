@@ -31,7 +31,14 @@ func (s *Server) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve API: %w", err)
 	}
-	return s.serveOn(ctx, "API", tls.NewListener(listener, tlsConfig), s.measured(false, s.guard.protect(newMux(s.apiRoutes()))))
+	return s.serveOn(ctx, "API", tls.NewListener(listener, tlsConfig), s.measured(false, s.guard.protect(s.traced(newMux(s.apiRoutes())))))
+}
+
+func (s *Server) traced(next http.Handler) http.Handler {
+	if s.deps.Trace == nil {
+		return next
+	}
+	return s.deps.Trace(next)
 }
 
 func (s *Server) serve(ctx context.Context, what, host string, port int32, handler http.Handler) error {

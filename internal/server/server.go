@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime"
 	"strconv"
 	"sync"
@@ -58,6 +59,8 @@ type Deps struct {
 	Pods    Pods
 	Metrics prometheus.Gatherer
 	Meters  Meters
+	// Trace stands around what serves the requests that the guard lets through; may be nil.
+	Trace func(http.Handler) http.Handler
 	// ProbeMetrics tell how probes went.
 	ProbeMetrics prometheus.Gatherer
 	Stats        Stats

@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+
+	"swiftlet/test/bed"
+)
+
+// spans is a collector of traces.
+type spans struct {
+	collector.UnimplementedTraceServiceServer
+	mu  sync.Mutex
+	all []*tracepb.Span
+}
+
+func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, from := range r.ResourceSpans {
+		for _, scope := range from.ScopeSpans {
+			s.all = append(s.all, scope.Spans...)
+		}
+	}
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+// snapshot is what has arrived so far.
+func (s *spans) snapshot() []*tracepb.Span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// collect runs a collector and returns the address by which the node reaches it.
+func collect(t *testing.T, node *bed.Box) (*spans, string) {
+	t.Helper()
+	toNode, err := net.Dial("udp", net.JoinHostPort(node.Address(), "9"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := toNode.LocalAddr().(*net.UDPAddr).IP.String()
+	toNode.Close()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, server := &spans{}, grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, got)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		<-done
+	})
+	return got, listener.Addr().String()
+}
+
+// TestTracing has a node send its traces here, and wants the start of a pod to be one of
+// them, with a span for each step and the runtime's calls below the step that made them.
+func TestTracing(t *testing.T) {
+	t.Parallel()
+	node, err := cluster.AddNode(t.Context(), "traced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.ShowLogs(t)
+	got, address := collect(t, node)
+	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{
+		Kind:   kubelet,
+		Config: fmt.Sprintf("tracing: {endpoint: %q, samplingRatePerMillion: 1000000}\n", address),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	space := namespace(t)
+	started := startPod(t, space, eventful("traced", node.Name()))
+	if code, body := askNode(t, node, http.MethodGet, "/pods"); code != http.StatusOK {
+		t.Fatalf("/pods: %d %s", code, body)
+	}
+
+	// Each step, the step it is part of, and how often it comes.
+	want := map[string]int{"syncPod": 1}
+	if kubelet == bed.Ours {
+		want = map[string]int{
+			"podStart":                          1,
+			"syncPod < podStart":                1,
+			"ensureImage < syncPod":             2,
+			"mountVolumes < syncPod":            1,
+			"createSandbox < syncPod":           1,
+			"RunPodSandbox < createSandbox":     1,
+			"createContainer < syncPod":         2,
+			"CreateContainer < createContainer": 2,
+			"startContainer < syncPod":          2,
+			"StartContainer < startContainer":   2,
+		}
+	}
+	deadline := time.Now().Add(usual)
+	for {
+		all := got.snapshot()
+		missing := lacking(want, startOf(all, string(started.UID)))
+		if !slices.ContainsFunc(all, func(s *tracepb.Span) bool {
+			return s.Kind == tracepb.Span_SPAN_KIND_SERVER && strings.HasPrefix(s.Name, "/pods") && len(s.ParentSpanId) == 0
+		}) {
+			missing = append(missing, "the request for /pods")
+		}
+		if len(missing) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the start of the pod lacks, of %d spans:\n%s", len(all), strings.Join(missing, "\n"))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// startOf counts the spans of the trace that the pod's start is, each as "name < parent".
+// Calls to the runtime go by their last name. Of the reference, whose steps are traces of
+// their own, only the steps are counted.
+func startOf(all []*tracepb.Span, uid string) map[string]int {
+	var trace string
+	byID := map[string]*tracepb.Span{}
+	for _, s := range all {
+		byID[hex.EncodeToString(s.SpanId)] = s
+		for _, a := range s.Attributes {
+			about := a.Key == "k8s.pod.uid" && a.Value.GetStringValue() == uid
+			if about && (s.Name == "podStart" || kubelet != bed.Ours && s.Name == "syncPod") {
+				trace = string(s.TraceId)
+			}
+		}
+	}
+	found := map[string]int{}
+	for _, s := range all {
+		if string(s.TraceId) != trace {
+			continue
+		}
+		name := s.Name[strings.LastIndex(s.Name, "/")+1:]
+		if parent := byID[hex.EncodeToString(s.ParentSpanId)]; parent != nil {
+			name += " < " + parent.Name
+		}
+		found[name]++
+	}
+	return found
+}
+
+func lacking(want, found map[string]int) []string {
+	var missing []string
+	for name, least := range want {
+		if found[name] < least {
+			missing = append(missing, fmt.Sprintf("%s: %d, want %d at least; there are %v", name, found[name], least, found))
+		}
+	}
+	return missing
+}
