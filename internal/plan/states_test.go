@@ -73,11 +73,16 @@ func (w *world) find(box int, varied string, given situation, rng *rand.Rand) {
 			any := situations(c)
 			found = any[rng.IntN(len(any))]
 		}
-		if !found.none {
-			w.health[w.add(c.Name, 0, found.state, found.code).ID] = found.health
-		}
+		w.put(c.Name, found)
 	}
 	if box == 2 {
 		w.sandbox(true)
+	}
+}
+
+// put has a container found in a situation.
+func (w *world) put(name string, found situation) {
+	if !found.none {
+		w.health[w.add(name, 0, found.state, found.code).ID] = found.health
 	}
 }
