@@ -49,6 +49,7 @@ check: modules ## gofmt, vet, staticcheck, import direction
 unit: bundle images ## unit tests with the race detector
 	$(call say,unit tests)
 	@hack/gotest.sh -race -short ./...
+	@hack/gotest.sh ./internal/plan # every state: too many for the race detector
 
 reference: ## build the control plane and the reference kubelet that the tests use
 	$(call say,building the control plane for tests)
