@@ -34,7 +34,7 @@ func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
 		sysctls,
 		admit.PodOS(),
 		admit.SupplementalGroups(a.strictGroups),
-		admit.Fit(nodes, nil),
+		admit.Fit(nodes, a.preempt),
 		admit.AppArmor(appArmorEnabled()),
 		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
 		declared,

@@ -45,6 +45,8 @@ type Pool struct {
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil before it
 	workers map[types.UID]*worker
+	// follows are the pods that are about to come, and what they have to wait for.
+	follows map[types.UID][]<-chan struct{}
 	running sync.WaitGroup
 	left    chan struct{} // closed and renewed when a worker is gone
 	drained bool          // no pod is to follow another
@@ -56,7 +58,7 @@ func New(deps Deps) (*Pool, error) {
 	if deps.Steps == nil || deps.Clock == nil || deps.Log == nil {
 		return nil, errors.New("worker: steps, clock and log are needed")
 	}
-	return &Pool{deps: deps, workers: map[types.UID]*worker{}, left: make(chan struct{})}, nil
+	return &Pool{deps: deps, workers: map[types.UID]*worker{}, follows: map[types.UID][]<-chan struct{}{}, left: make(chan struct{})}, nil
 }
 
 // Run lets workers work until ctx ends, and returns when all have put down their tools.
@@ -193,6 +195,21 @@ func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bo
 	return found
 }
 
+// Follow has a pod that is about to be handed to the pool begin only when nothing runs any
+// more of these others, which end to make room for it.
+func (p *Pool) Follow(uid types.UID, others []types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, other := range others {
+		if w, found := p.workers[other]; found {
+			w.mu.Lock()
+			w.yields = true
+			w.mu.Unlock()
+			p.follows[uid] = append(p.follows[uid], w.quiet)
+		}
+	}
+}
+
 // Orphan takes a pod that the runtime has and no source wants: it is stopped and removed.
 func (p *Pool) Orphan(ref pod.Ref) {
 	p.mu.Lock()
@@ -217,12 +234,15 @@ func (p *Pool) add(of *v1.Pod) *worker {
 		clock:  p.deps.Clock,
 		log:    p.deps.Log,
 		wake:   make(chan struct{}, 1),
+		quiet:  make(chan struct{}),
 		gone:   make(chan struct{}),
 		work:   pod.Work{Pod: of},
 	}
+	w.hold = p.follows[of.UID]
+	delete(p.follows, of.UID)
 	if pod.IsStatic(of) {
 		if other := p.named(w.ref.FullName()); other != nil {
-			w.hold = other.gone
+			w.hold = append(w.hold, other.gone)
 		}
 	}
 	p.workers[of.UID] = w
@@ -276,7 +296,8 @@ func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
 }
 
 // Active lists the pods that hold, or are about to hold, the node's resources. One that no
-// source wants is on its way out: its successor need not wait to be admitted.
+// source wants, or that makes room for another, is on its way out: its successor need not
+// wait to be admitted.
 func (p *Pool) Active() []*v1.Pod {
 	p.mu.Lock()
 	workers := slices.Collect(maps.Values(p.workers))
@@ -284,7 +305,7 @@ func (p *Pool) Active() []*v1.Pod {
 	var active []*v1.Pod
 	for _, w := range workers {
 		w.mu.Lock()
-		if w.stage < Finishing && !w.work.Unwanted {
+		if w.stage < Finishing && !w.work.Unwanted && !w.yields {
 			active = append(active, w.work.Pod)
 		}
 		w.mu.Unlock()

@@ -225,6 +225,28 @@ func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
 	s.expect(t, "finish web", "remove web", "sync web")
 }
 
+func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
+	s := newSteps()
+	release := make(chan struct{})
+	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("victim")}, nil)
+	s.expect(t, "sync victim")
+	p.Evict("victim", pod.Failure{Reason: "Preempting"}, nil)
+	p.Follow("critical", []types.UID{"victim", "unknown"})
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("critical")}, nil)
+	s.expect(t, "stop victim")
+	if active := p.Active(); len(active) != 1 || active[0].Name != "critical" {
+		t.Errorf("active: %v", active)
+	}
+	close(release)
+	got := []string{<-s.seen, <-s.seen}
+	slices.Sort(got) // the victim is finished while the other begins
+	if want := []string{"finish victim", "sync critical"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestALateContainerIsStopped(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{Ended: true}, nil }

@@ -30,10 +30,13 @@ type worker struct {
 	begun    bool               // the first Sync was
 	cancel   context.CancelFunc // ends the running step, nil while none runs
 	failures int                // steps that failed in a row
-	// hold, where set, must close before the pod's first Sync: an older pod of the same
-	// name is still ending.
-	hold <-chan struct{}
-	gone chan struct{} // closed when the worker has nothing left to do
+	// hold must close, each of it, before the pod's first step: an older pod of the same
+	// name is still ending, or others that make room for it are.
+	hold []<-chan struct{}
+	// yields: the pod ends to make room for another, which counts in its place.
+	yields bool
+	quiet  chan struct{} // closed when nothing of the pod runs any more
+	gone   chan struct{} // closed when the worker has nothing left to do
 	// next is the pod that follows when this one is gone: it is wanted again.
 	next *wish
 }
@@ -65,9 +68,9 @@ func (w *worker) set(change func() (interrupt bool)) {
 // run performs steps until the pod is gone or ctx ends. Pods outlive the agent, so the
 // end of ctx leaves everything as it is.
 func (w *worker) run(ctx context.Context) {
-	if w.hold != nil {
+	for _, hold := range w.hold {
 		select {
-		case <-w.hold:
+		case <-hold:
 		case <-ctx.Done():
 			return
 		}
@@ -175,6 +178,11 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 		return outcome.Again
 	case Stopping:
 		w.stage = Finishing
+		select {
+		case <-w.quiet: // it came here before
+		default:
+			close(w.quiet)
+		}
 		return now
 	case Finishing:
 		if w.pending {
