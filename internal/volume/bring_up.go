@@ -41,7 +41,7 @@ func (v *Volumes) bringUp(ctx context.Context, p *v1.Pod, name string) (up, erro
 	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}
 	device, err := v.share(ctx, kind, r)
 	if err != nil {
-		return up{}, setUpError(spec.Name(), err)
+		return up{}, err
 	}
 	defer device.release()
 	if err := v.awaitAttached(ctx, kind, &r, device); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,12 +36,23 @@ func named(name string) v1.LocalObjectReference { return v1.LocalObjectReference
 
 // kind is one kind of volume and what every pod may expect of it.
 type kind struct {
-	name     string
-	source   v1.VolumeSource
+	name   string
+	source v1.VolumeSource
+	// pv makes what the volume is behind a claim, in place of source.
+	pv       func(t *testing.T) v1.PersistentVolumeSource
 	folder   string            // below the pod's folder
 	files    map[string]string // content, "" where the test cannot know it
 	inMemory bool
 	readOnly bool
+	keeps    bool // its content outlives the pod
+}
+
+// of is the volume as a pod on n is to write it; called once per node.
+func (k kind) of(t *testing.T, n *node) v1.VolumeSource {
+	if k.pv == nil {
+		return k.source
+	}
+	return n.claimed(k.pv(t))
 }
 
 var kinds = []kind{
@@ -72,9 +84,21 @@ var kinds = []kind{
 
 func seconds(n int64) *int64 { return &n }
 
+// durable are kinds whose volumes are there before the pod and stay after it.
+var durable = []kind{
+	{name: "local folder", folder: "volumes/kubernetes.io~local-volume/pv", inMemory: true, keeps: true,
+		pv: func(t *testing.T) v1.PersistentVolumeSource {
+			return v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: t.TempDir()}}
+		}},
+	{name: "local disk", folder: "volumes/kubernetes.io~local-volume/pv", inMemory: true, keeps: true,
+		pv: func(t *testing.T) v1.PersistentVolumeSource {
+			return v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: disk(t)}}
+		}},
+}
+
 // TestContract is what every kind of volume that lives in the pod's folder must keep.
 func TestContract(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range slices.Concat(kinds, durable) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Run("is mounted where the reference kubelet puts it", func(t *testing.T) { k.mounts(t) })
 			t.Run("is left alone by a new agent", func(t *testing.T) { k.survivesRestart(t) })
@@ -87,7 +111,7 @@ func TestContract(t *testing.T) {
 
 func (k kind) mounts(t *testing.T) {
 	n := newNode(t)
-	p := n.pod(k.source)
+	p := n.pod(k.of(t, n))
 	got, err := n.Mount(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +137,11 @@ func (k kind) mounts(t *testing.T) {
 
 func (k kind) survivesRestart(t *testing.T) {
 	n := newNode(t)
-	dir := n.mount(n.pod(k.source))
+	source := k.of(t, n)
+	dir := n.mount(n.pod(source))
 	before := tree(t, filepath.Join(n.root, "pods"))
 	n.restart()
-	n.mount(n.pod(k.source))
+	n.mount(n.pod(source))
 	if after := tree(t, filepath.Join(n.root, "pods")); after != before {
 		t.Errorf("the volume changed under its pod:\n%s\nbefore:\n%s", after, before)
 	}
@@ -131,7 +156,7 @@ func (k kind) survivesRestart(t *testing.T) {
 
 func (k kind) group(t *testing.T) {
 	n := newNode(t)
-	p := n.pod(k.source)
+	p := n.pod(k.of(t, n))
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: seconds(2000)}
 	dir := n.mount(p)
 	info, err := os.Stat(dir)
@@ -154,7 +179,8 @@ func (k kind) group(t *testing.T) {
 
 func (k kind) unmounts(t *testing.T) {
 	n := newNode(t)
-	dir := n.mount(n.pod(k.source))
+	source := k.of(t, n)
+	dir := n.mount(n.pod(source))
 	if err := os.WriteFile(filepath.Join(dir, "left-by-the-pod"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +197,12 @@ func (k kind) unmounts(t *testing.T) {
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left in the pod's folder: %v, %v", entries, err)
 	}
-	if points, err := (&mounts.Kernel{}).Beneath(n.root); err != nil || len(points) != 0 {
-		t.Errorf("left mounted: %v, %v", points, err)
-	}
+	waitFor(t, "nothing to be mounted", func() bool { points, err := (&mounts.Kernel{}).Beneath(n.root); return err == nil && len(points) == 0 })
 	if uids, err := n.MountedPods(); err != nil || len(uids) != 0 {
 		t.Errorf("pods with volumes afterwards: %v, %v", uids, err)
+	}
+	if _, err := os.Stat(filepath.Join(n.mount(n.pod(source)), "left-by-the-pod")); (err == nil) != k.keeps {
+		t.Errorf("what the pod left: %v; want it kept: %v", err, k.keeps)
 	}
 }
 
@@ -190,9 +217,10 @@ func (k kind) retries(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	p := n.pod(k.source)
+	p := n.pod(k.of(t, n))
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
-	waitFor(t, "an event", func() bool { return n.events.has(`FailedMount: MountVolume.SetUp failed for volume "vol" : `) })
+	said := fmt.Sprintf("FailedMount: MountVolume.SetUp failed for volume %q : ", filepath.Base(k.folder))
+	waitFor(t, "an event", func() bool { return n.events.has(said) })
 	if err := os.Remove(obstacle); err != nil {
 		t.Fatal(err)
 	}

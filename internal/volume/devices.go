@@ -12,6 +12,9 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
+// deviceKey names a device among those of all kinds.
+type deviceKey struct{ kind, id string }
+
 // device is something that several pods of the node may share: what a kind stages, or else
 // a PersistentVolume. All but turn is guarded by Volumes.mu.
 type device struct {
@@ -54,7 +57,7 @@ func deviceOf(ctx context.Context, kind plugin.Plugin, spec plugin.Spec) (id str
 		}
 	}
 	if spec.PV != nil {
-		return kind.Name() + "/" + spec.PV.Name, false, nil
+		return "volume " + spec.PV.Name, false, nil
 	}
 	return "", false, nil
 }
@@ -63,8 +66,11 @@ func deviceOf(ctx context.Context, kind plugin.Plugin, spec plugin.Spec) (id str
 // caller releases it.
 func (v *Volumes) share(ctx context.Context, kind plugin.Plugin, r plugin.Request) (*device, error) {
 	id, stageable, err := deviceOf(ctx, kind, r.Spec)
-	if err != nil || id == "" {
-		return nil, err
+	if err != nil {
+		return nil, unusable(r.Spec, err)
+	}
+	if id == "" {
+		return nil, nil
 	}
 	v.mu.Lock()
 	d := v.deviceLocked(kind, id, stageable)
@@ -73,21 +79,22 @@ func (v *Volumes) share(ctx context.Context, kind plugin.Plugin, r plugin.Reques
 	}
 	v.mu.Unlock()
 	if err := d.take(ctx); err != nil {
-		return nil, err
+		return nil, setUpError(r.Name(), err)
 	}
 	if v.takenByAnother(d, r) {
 		d.release()
-		return nil, errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod")
+		return nil, setUpError(r.Name(), errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod"))
 	}
 	return d, nil
 }
 
 func (v *Volumes) deviceLocked(kind plugin.Plugin, id string, stageable bool) *device {
-	d := v.devices[id]
+	key := deviceKey{kind.Name(), id}
+	d := v.devices[key]
 	if d == nil {
 		d = &device{id: id, kind: kind, stageable: stageable, turn: make(chan struct{}, 1), users: map[types.UID]bool{}}
 		d.turn <- struct{}{}
-		v.devices[id] = d
+		v.devices[key] = d
 	}
 	return d
 }
@@ -133,7 +140,7 @@ func (v *Volumes) markStaged(d *device) {
 func (v *Volumes) leave(uid types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for id, d := range v.devices {
+	for key, d := range v.devices {
 		if _, used := d.users[uid]; !used {
 			continue
 		}
@@ -143,7 +150,7 @@ func (v *Volumes) leave(uid types.UID) {
 		case d.stageable:
 			v.beginUnstageLocked(d)
 		default:
-			delete(v.devices, id)
+			delete(v.devices, key)
 		}
 	}
 }
@@ -207,7 +214,7 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 	defer v.mu.Unlock()
 	d.leaving = false
 	if len(d.users) == 0 {
-		delete(v.devices, d.id)
+		delete(v.devices, deviceKey{d.kind.Name(), d.id})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/plugin"
 )
 
 // Reasons of events, as the reference kubelet gives them.
@@ -33,6 +34,14 @@ func failed(reason, step, volume string, err error) error {
 // setUpError is the failure of the one step that every volume has.
 func setUpError(name string, err error) error {
 	return failed(reasonMount, "MountVolume.SetUp", name, err)
+}
+
+// unusable says that a volume's description leads nowhere.
+func unusable(s plugin.Spec, err error) error {
+	if s.Block() {
+		return failed(reasonMap, "MapVolume.NewBlockVolumeMapper initialization", s.Name(), err)
+	}
+	return failed(reasonMount, "MountVolume.NewMounter initialization", s.Name(), err)
 }
 
 // unresolved says that the volume behind a claim could not be found.

@@ -55,7 +55,6 @@ func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
 	if err := v.takeDown(ctx, uid); err != nil {
 		return err
 	}
-	v.leave(uid)
 	dir := v.podDir(uid)
 	if err := v.deps.Mounter.UnmountBeneath(dir); err != nil {
 		return fmt.Errorf("unmount volumes of pod %s: %w", uid, err)
@@ -65,6 +64,7 @@ func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
 			return fmt.Errorf("remove volumes of pod %s: %w", uid, err)
 		}
 	}
+	v.leave(uid)
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"swiftlet/internal/volume/downwardapi"
 	"swiftlet/internal/volume/emptydir"
 	"swiftlet/internal/volume/hostpath"
+	"swiftlet/internal/volume/local"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/projected"
@@ -114,7 +115,7 @@ type Volumes struct {
 
 	mu      sync.Mutex
 	pods    map[types.UID]*podVolumes
-	devices map[string]*device
+	devices map[deviceKey]*device
 	due     timetable
 	// wake tells Run that due has changed.
 	wake chan struct{}
@@ -150,9 +151,9 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	v := &Volumes{
 		cfg:     cfg,
 		deps:    deps,
-		plugins: newPlugins(deps),
+		plugins: newPlugins(cfg, deps),
 		pods:    map[types.UID]*podVolumes{},
-		devices: map[string]*device{},
+		devices: map[deviceKey]*device{},
 		wake:    make(chan struct{}, 1),
 	}
 	v.life, v.end = context.WithCancel(context.Background())
@@ -160,7 +161,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	return v, nil
 }
 
-func newPlugins(deps Deps) []plugin.Plugin {
+func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	ground := emptydir.New(emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable})
 	frame := content.Deps{Ground: ground, Clock: deps.Clock}
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
@@ -174,6 +175,7 @@ func newPlugins(deps Deps) []plugin.Plugin {
 		secret.New(deps.Objects, frame),
 		downwardapi.New(deps.Allocatable, frame),
 		projected.New(sources, frame),
+		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
 	}, deps.Kinds...)
 }
 
