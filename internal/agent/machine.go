@@ -29,6 +29,8 @@ type machine struct {
 	node    *node.Node
 	dns     *dns.Resolver
 	nodeIPs []net.IP
+	// attachments is nil without an API server.
+	attachments *attachments
 
 	parts []part
 }
@@ -96,6 +98,8 @@ func (a *Agent) makeNode() error {
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections
+		a.machine.attachments = &attachments{agent: a}
+		deps.VolumesInUse, deps.VolumesReported = a.machine.attachments.list, a.machine.attachments.written
 	}
 	a.machine.node, err = node.New(node.Config{
 		NodeName:                a.name,

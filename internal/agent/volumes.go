@@ -21,6 +21,11 @@ func (a *Agent) makeVolumes() (err error) {
 	}
 	if a.api.claims != nil {
 		deps.Claims, deps.Node = a.api.claims, a.watchedNode
+		deps.InUseChanged = a.machine.node.Poke
+		a.api.node.OnChange(func() { a.pods.volumes.NodeChanged() })
+	}
+	if a.api.claims != nil && *a.cfg.Kubelet.EnableControllerAttachDetach {
+		deps.Attachments = a.machine.attachments
 	}
 	a.pods.volumes, err = volume.New(volume.Config{RootDir: a.cfg.Flags.RootDir}, deps)
 	return err

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume/plugin"
 )
@@ -80,4 +82,50 @@ func (v *Volumes) NodeChanged() {
 			}
 		}
 	}
+}
+
+// InUse lists the attachable volumes that pods here use or that are not given back yet.
+// While settled is false, an earlier agent may have left others.
+func (v *Volumes) InUse() (names []v1.UniqueVolumeName, settled bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, d := range v.devices {
+		if d.attachName != "" && !slices.Contains(names, d.attachName) {
+			names = append(names, d.attachName)
+		}
+	}
+	slices.Sort(names)
+	v.settled = v.settled || v.housekept && v.allKnownLocked()
+	return names, v.settled
+}
+
+// allKnownLocked reports whether every attachable volume that the disk shows was looked at.
+func (v *Volumes) allKnownLocked() bool {
+	for _, d := range v.devices {
+		if _, attachable := d.kind.(plugin.Attacher); attachable && d.leaving && d.attachName == "" {
+			return false // left by an earlier agent, under a name that only the API server knows
+		}
+	}
+	uids, err := v.PodDirs()
+	if err != nil {
+		return false
+	}
+	for _, uid := range uids {
+		if v.pods[uid] == nil && v.hasAttachable(uid) {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *Volumes) hasAttachable(uid types.UID) bool {
+	for _, kind := range v.plugins {
+		if _, attachable := kind.(plugin.Attacher); !attachable {
+			continue
+		}
+		if all, err := v.published(uid, kind); err != nil || len(all) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -151,7 +151,15 @@ func (v *Volumes) leave(uid types.UID) {
 			v.beginUnstageLocked(d)
 		default:
 			delete(v.devices, key)
+			v.tellInUse(d)
 		}
+	}
+}
+
+// tellInUse says that a device that was in use is in use no more.
+func (v *Volumes) tellInUse(d *device) {
+	if d.attachName != "" && v.deps.InUseChanged != nil {
+		v.deps.InUseChanged()
 	}
 }
 
@@ -215,6 +223,7 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 	d.leaving = false
 	if len(d.users) == 0 {
 		delete(v.devices, deviceKey{d.kind.Name(), d.id})
+		v.tellInUse(d)
 	}
 	return nil
 }
@@ -263,5 +272,9 @@ func (v *Volumes) UnstageOrphans() error {
 			v.mu.Unlock()
 		}
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.housekept = v.housekept || err == nil
+	return err
 }

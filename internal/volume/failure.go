@@ -1,8 +1,11 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -50,8 +53,28 @@ func unresolved(name string, err error) error {
 	return &failure{reasonMount, fmt.Errorf(told, name, err)}
 }
 
-// silent is a wait that is told to nobody until patience ends.
-func silent(err error) error { return &failure{"", err} }
+// tellMissing says at the end of all patience which volumes the pod still lacks.
+func (v *Volumes) tellMissing(pv *podVolumes, missing map[string]error, cause error) {
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return
+	}
+	names := slices.Sorted(maps.Keys(missing))
+	detached := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !errors.Is(missing[name], errSilent) })
+	v.mu.Lock()
+	p := pv.pod
+	v.mu.Unlock()
+	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reasonMount,
+		"Unable to attach or mount volumes: unmounted volumes=%v, unattached volumes=%v, failed to process volumes=[]: %v", names, detached, cause)
+}
+
+// errSilent marks a wait that is told to nobody until patience ends.
+var errSilent = errors.New("wait")
+
+func silent(err error) error { return &failure{"", silentError{err}} }
+
+type silentError struct{ error }
+
+func (e silentError) Unwrap() []error { return []error{e.error, errSilent} }
 
 // tellFailure makes the reason visible to the pod's owner.
 func (v *Volumes) tellFailure(pv *podVolumes, err error) {

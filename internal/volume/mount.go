@@ -82,6 +82,7 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 			delete(missing, o.name)
 			mounted[o.name] = v.toMounted(o.up)
 		case <-ctx.Done():
+			v.tellMissing(pv, missing, ctx.Err())
 			return nil, &MountError{Volumes: missing, Cause: ctx.Err()}
 		}
 	}

@@ -41,7 +41,9 @@ type node struct {
 	events  *events
 	issued  *int
 	kinds   []plugin.Plugin // beside the built-in ones
-	stop    func()
+	// attachments is nil where nobody attaches volumes.
+	attachments Attachments
+	stop        func()
 }
 
 // events collects what users would be told.
@@ -100,7 +102,7 @@ func (n *node) start() {
 	n.events = &events{}
 	v, err := New(Config{RootDir: n.root}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Kinds: n.kinds,
+		Claims: claims, Kinds: n.kinds, Attachments: n.attachments,
 		Node: func() (*v1.Node, error) {
 			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{v1.LabelHostname: "here"}}}, nil
 		},

@@ -54,10 +54,12 @@ type Deps struct {
 	Mounter Mounter
 	// Allocatable is what pods may use of the node.
 	Allocatable func() v1.ResourceList
-	Events      Events
-	Meters      Meters
-	Clock       clock.WithTicker
-	Log         *slog.Logger
+	// InUseChanged is told when InUse lists something else; may be nil. It must not block.
+	InUseChanged func()
+	Events       Events
+	Meters       Meters
+	Clock        clock.WithTicker
+	Log          *slog.Logger
 }
 
 // Meters measure the reconciler's work; each may be nil.
@@ -117,6 +119,8 @@ type Volumes struct {
 	pods    map[types.UID]*podVolumes
 	devices map[deviceKey]*device
 	due     timetable
+	// housekept says that orphans were looked for, settled that none can be left.
+	housekept, settled bool
 	// wake tells Run that due has changed.
 	wake chan struct{}
 	// operations are those that may outlive their caller: refreshes, and a set-up that
