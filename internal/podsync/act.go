@@ -23,6 +23,8 @@ type attempt struct {
 	config  *runtimeapi.PodSandboxConfig
 	sandbox func() (sandbox, error)
 	volumes func() (map[string]volume.Mounted, error)
+	// imageVolumes are the images that volumes name, by volume.
+	imageVolumes map[string]func() imageVolume
 }
 
 // sandbox is what containers need to know of theirs.
@@ -56,9 +58,13 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 	a := &attempt{Steps: s, p: p, observed: observed, handler: handler, config: config}
 	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
 	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })
+	a.imageVolumes = a.fetchImageVolumes(ctx)
 	defer func() { // whatever is under way belongs to this pod's step
 		_, _ = a.sandbox()
 		_, _ = a.volumes()
+		for _, fetched := range a.imageVolumes {
+			fetched()
+		}
 	}()
 	return a.startAll(ctx, actions.Start)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // input gathers what a container's configuration is made from.
-func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted) (runtime.Input, error) {
+func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtimeapi.ImageSpec) (runtime.Input, error) {
 	envs, err := runtime.Environment(ctx, runtime.EnvInput{
 		Pod:         a.p,
 		Container:   s.Container,
@@ -51,7 +51,7 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		ImageUser:    runtime.ImageUser{UID: from.UID, Name: from.User},
 		PodIPs:       box.ips,
 		Envs:         envs,
-		Mounts:       asked(mounts),
+		Mounts:       asked(mounts, images),
 		Devices:      askedDevices(devices),
 		VolumeGroups: volumeGroups(mounted),
 		TargetID:     a.target(s),
@@ -86,7 +86,7 @@ var propagations = map[v1.MountPropagationMode]runtimeapi.MountPropagation{
 }
 
 // asked words mounts as the runtime is asked for them.
-func asked(mounts []volume.Mount) []*runtimeapi.Mount {
+func asked(mounts []volume.Mount, images map[string]*runtimeapi.ImageSpec) []*runtimeapi.Mount {
 	var all []*runtimeapi.Mount
 	for _, m := range mounts {
 		all = append(all, &runtimeapi.Mount{
@@ -96,6 +96,8 @@ func asked(mounts []volume.Mount) []*runtimeapi.Mount {
 			RecursiveReadOnly: m.RecursiveReadOnly,
 			SelinuxRelabel:    m.SELinuxRelabel,
 			Propagation:       propagations[m.Propagation],
+			Image:             images[m.Name],
+			ImageSubPath:      m.ImageSubPath,
 		})
 	}
 	return all

@@ -98,7 +98,11 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err erro
 	if imageErr != nil { // it counts only where there is a place to run it
 		return "", imageErr
 	}
-	in, err := a.input(ctx, s, box, image, mounted)
+	images, err := a.imageVolumesOf(s.Container)
+	if err != nil {
+		return "", err
+	}
+	in, err := a.input(ctx, s, box, image, mounted, images)
 	if err != nil {
 		return "", a.deps.Runtime.ConfigFailed(ctx, a.p, s.Container.Name, err)
 	}

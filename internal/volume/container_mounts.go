@@ -18,6 +18,8 @@ type Mount struct {
 	ReadOnly          bool
 	RecursiveReadOnly bool
 	SELinuxRelabel    bool
+	// ImageSubPath is the part of an image volume to mount, which the runtime resolves.
+	ImageSubPath string
 	// Propagation is one of the API's modes, None where the container says nothing.
 	Propagation v1.MountPropagationMode
 }
@@ -50,7 +52,9 @@ func (v *Volumes) ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string
 		if err != nil {
 			return nil, err
 		}
-		if subPath != "" {
+		if vol.Image {
+			m.ImageSubPath = subPath
+		} else if subPath != "" {
 			m.HostPath, err = v.bindSubPath(subPathRequest{
 				pod: p.UID, volume: want.Name, container: c.Name, index: i, volumePath: vol.HostPath, path: subPath,
 			})

@@ -150,6 +150,9 @@ func TestSubPathStaysInTheVolume(t *testing.T) {
 	}
 }
 
+// swaps is how often a folder is exchanged for a link while it is being mounted.
+const swaps = 10_000
+
 // TestSubPathRace swaps a folder for a link to the outside while it is being mounted.
 func TestSubPathRace(t *testing.T) {
 	n := newNode(t)
@@ -160,18 +163,23 @@ func TestSubPathRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stop atomic.Bool
+	var done atomic.Int64
 	swapped := make(chan struct{})
 	go func() {
 		defer close(swapped)
 		for !stop.Load() {
-			_ = exchange(place, link)
+			if exchange(place, link) == nil {
+				done.Add(1)
+			}
 		}
 	}()
-	for range 2000 {
+	mounted := 0
+	for mounted < 1000 || done.Load() < swaps {
 		target, err := part("p/sub")
 		if err != nil {
 			continue
 		}
+		mounted++
 		if _, err := os.Lstat(filepath.Join(target, "canary")); err == nil {
 			t.Error("the mount shows the outside")
 			break
@@ -179,6 +187,7 @@ func TestSubPathRace(t *testing.T) {
 	}
 	stop.Store(true)
 	<-swapped
+	t.Logf("%d mounts during %d swaps", mounted, done.Load())
 	if entries, _ := os.ReadDir(outside); len(entries) != 1 {
 		t.Errorf("made outside the volume: %v", entries)
 	}

@@ -22,6 +22,8 @@ type Mounted struct {
 	SELinuxRelabel bool
 	// Block volumes are handed over as devices.
 	Block bool
+	// Image volumes are nowhere on the node: the runtime mounts them.
+	Image bool
 	// Group is one that the volume's processes must be in, nil where none is asked for.
 	Group *int64
 }
@@ -190,6 +192,7 @@ func (v *Volumes) toMounted(u up) Mounted {
 		ReadOnly:       u.result.ReadOnly,
 		SELinuxRelabel: u.result.SELinuxRelabel && v.cfg.SELinux,
 		Block:          u.spec.Block(),
+		Image:          u.spec.PV == nil && u.spec.Volume.Image != nil,
 		Group:          volumeGroup(u.spec.PV),
 	}
 }

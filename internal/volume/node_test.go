@@ -64,8 +64,10 @@ func (e *events) has(text string) bool {
 	return strings.Contains(strings.Join(e.said, "\n"), text)
 }
 
-func newNode(t testing.TB) *node {
-	root := t.TempDir()
+func newNode(t testing.TB) *node { return newNodeAt(t, t.TempDir()) }
+
+// newNodeAt is a node whose folders are in root, which may hold those of an earlier one.
+func newNodeAt(t testing.TB, root string) *node {
 	n := &node{t: t, root: root, client: fake.NewClientset(objects()...), clock: clock.RealClock{}, issued: new(int)}
 	n.client.PrependReactor("create", "serviceaccounts/token", func(a ktesting.Action) (bool, runtime.Object, error) {
 		*n.issued++

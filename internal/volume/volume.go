@@ -20,6 +20,7 @@ import (
 	"swiftlet/internal/volume/downwardapi"
 	"swiftlet/internal/volume/emptydir"
 	"swiftlet/internal/volume/hostpath"
+	"swiftlet/internal/volume/image"
 	"swiftlet/internal/volume/local"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
@@ -175,6 +176,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	return append([]plugin.Plugin{
 		ground,
 		hostpath.Plugin{},
+		image.Plugin{},
 		configmap.New(deps.Objects, frame),
 		secret.New(deps.Objects, frame),
 		downwardapi.New(deps.Allocatable, frame),

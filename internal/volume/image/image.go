@@ -1,0 +1,24 @@
+// Package image stands for volumes that show the content of an image. The runtime mounts
+// them itself when a container is created; there is nothing to do before.
+package image
+
+import (
+	"context"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+// Name is the kind's qualified name.
+const Name = "kubernetes.io/image"
+
+// Plugin accepts image volumes.
+type Plugin struct{}
+
+func (Plugin) Name() string { return Name }
+
+func (Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && s.Volume.Image != nil }
+
+// SetUp does nothing: an image volume is nowhere on the node.
+func (Plugin) SetUp(context.Context, plugin.Request) (plugin.Result, error) {
+	return plugin.Result{ReadOnly: true, SELinuxRelabel: true}, nil
+}
