@@ -85,6 +85,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		{"take stock of the machine", a.makeMachine},
 		{"wire the path of a pod", a.makePods},
 		{"open the node's API", a.makeEdge},
+		{"answer the service manager", a.makeWatchdog},
 	} {
 		if err := step.make(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -122,7 +123,7 @@ func (a *Agent) run(ctx context.Context) error {
 		return err
 	})
 	a.log.Info("agent is running", "node", a.name)
-	if err := tellSystemd(); err != nil {
+	if err := tellSystemd("READY=1"); err != nil {
 		a.log.Warn("nobody knows that the agent is up", "err", err)
 	}
 	return group.Wait()

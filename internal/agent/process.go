@@ -2,9 +2,7 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 
@@ -38,18 +36,4 @@ func raiseFiles(wanted uint64) error {
 		return nil
 	}
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: min(wanted, limit.Max), Max: limit.Max})
-}
-
-// tellSystemd says that the agent is up to a service manager that waits for it.
-func tellSystemd() error {
-	path := os.Getenv("NOTIFY_SOCKET")
-	if path == "" {
-		return nil
-	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		return fmt.Errorf("tell the service manager: %w", err)
-	}
-	_, err = conn.Write([]byte("READY=1"))
-	return errors.Join(err, conn.Close())
 }
