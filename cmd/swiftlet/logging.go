@@ -17,29 +17,13 @@ import (
 // how verbose both are.
 func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, func(level string) error, error) {
 	logging := cfg.Kubelet.Logging
-	// klog's V(n) becomes the slog level -n, so one number rules both; slog's own Debug
-	// is V(4).
-	var level slog.LevelVar
-	options := &slog.HandlerOptions{Level: &level}
+	level, set, flags := newVerbosity()
+	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if logging.Format == "json" {
 		handler = slog.NewJSONHandler(w, options)
 	}
 	log := slog.New(handler)
-
-	var flags flag.FlagSet
-	klog.InitFlags(&flags)
-	set := func(verbosity string) error {
-		n, err := strconv.ParseInt(verbosity, 10, 32)
-		if err == nil {
-			err = flags.Set("v", verbosity)
-		}
-		if err != nil {
-			return fmt.Errorf("failed set klog.logging.verbosity %s: %w", verbosity, err)
-		}
-		level.Set(slog.Level(-n))
-		return nil
-	}
 	if err := set(strconv.Itoa(int(logging.Verbosity))); err != nil {
 		return nil, nil, err
 	}
@@ -48,4 +32,23 @@ func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, func(level string
 	}
 	klog.SetSlogLogger(log)
 	return log, set, nil
+}
+
+// newVerbosity is how much is logged: the level for a handler, and what changes it while
+// the program runs. klog's V(n) becomes the slog level -n, so one number rules both; slog's
+// own Debug is V(4).
+func newVerbosity() (level *slog.LevelVar, set func(verbosity string) error, flags *flag.FlagSet) {
+	level, flags = &slog.LevelVar{}, &flag.FlagSet{}
+	klog.InitFlags(flags)
+	return level, func(verbosity string) error {
+		n, err := strconv.ParseUint(verbosity, 10, 31)
+		if err != nil {
+			return err
+		}
+		if err := flags.Set("v", verbosity); err != nil {
+			return fmt.Errorf("failed set klog.logging.verbosity %s: %w", verbosity, err)
+		}
+		level.Set(-slog.Level(n))
+		return nil
+	}, flags
 }

@@ -78,7 +78,7 @@ func up(ctx context.Context, f upFlags) error {
 		return err
 	}
 	terminal := !f.noTable && term.IsTerminal(int(os.Stdout.Fd()))
-	log, closeLog, err := f.logger(cfg.Places, terminal)
+	log, setVerbosity, closeLog, err := f.logger(cfg.Places, terminal)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func up(ctx context.Context, f upFlags) error {
 	ctx, hurry, release := stages(ctx)
 	defer release()
 	supervisor, err := standalone.New(cfg, standalone.Deps{
-		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log),
+		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log, setVerbosity),
 		Out: os.Stdout, Rows: rows, Hurry: hurry,
 	})
 	if err != nil {
@@ -133,22 +133,22 @@ func (f upFlags) config() (standalone.Config, error) {
 }
 
 // logger writes to a file while a table has the terminal.
-func (f upFlags) logger(places standalone.Places, terminal bool) (log *slog.Logger, closeLog func(), err error) {
+func (f upFlags) logger(places standalone.Places, terminal bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
 	out, closeLog := os.Stderr, func() {}
 	if terminal {
 		if err := os.MkdirAll(filepath.Dir(places.AgentLog()), 0o711); err != nil {
-			return nil, nil, fmt.Errorf("open the log: %w", err)
+			return nil, nil, nil, fmt.Errorf("open the log: %w", err)
 		}
 		if out, err = standalone.OpenLog(places.AgentLog()); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		closeLog = func() { out.Close() }
 	}
-	level := slog.LevelInfo
+	level, setVerbosity, _ := newVerbosity()
 	if f.verbose {
-		level = slog.LevelDebug
+		level.Set(slog.LevelDebug)
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), closeLog, nil
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), setVerbosity, closeLog, nil
 }
 
 // stages turns the first signal (a closed terminal is one) into the end of the context and the second into haste.
@@ -215,7 +215,7 @@ func hostname() string {
 
 // standaloneAgent runs the agent as `swiftlet kubelet` would, with the command line that
 // the supervisor made.
-func standaloneAgent(log *slog.Logger) func(context.Context, standalone.AgentRun) error {
+func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(context.Context, standalone.AgentRun) error {
 	return func(ctx context.Context, run standalone.AgentRun) error {
 		cfg, err := config.Load(run.Args)
 		if err != nil {
@@ -224,6 +224,6 @@ func standaloneAgent(log *slog.Logger) func(context.Context, standalone.AgentRun
 		for _, notice := range cfg.Notices {
 			log.Warn(notice)
 		}
-		return agent.Run(ctx, cfg, agent.Options{Log: log, Drain: run.Drain, Show: run.Board.Show, Forget: run.Board.Forget})
+		return agent.Run(ctx, cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Drain: run.Drain, Show: run.Board.Show, Forget: run.Board.Forget})
 	}
 }
