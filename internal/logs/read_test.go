@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,33 @@ func TestReadLargeTail(t *testing.T) {
 	if err := b.Read(t.Context(), b.path, Options{Tail: ptr[int64](1)}, &got); err != nil || got.String() != "end\n" {
 		t.Errorf("got %q %v", got.String(), err)
 	}
+}
+
+// TestReadLargeFile reads a file of 100 MB from its beginning, with room for a sliver of it.
+func TestReadLargeFile(t *testing.T) {
+	const lines, length = 25_000, 4 << 10
+	b := newBench(t)
+	b.write(strings.Repeat(at(1, Stdout, "F", strings.Repeat("x", length-1)), lines))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	got := &counter{}
+	err := b.Read(t.Context(), b.path, Options{}, got)
+	runtime.ReadMemStats(&after)
+	if err != nil || got.bytes != lines*length {
+		t.Fatalf("read %d bytes, %v, want %d", got.bytes, err, lines*length)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
+		t.Errorf("%d KB of memory were used for it in all, want no more than 4 MB", took>>10)
+	}
+}
+
+// counter counts what is written to it.
+type counter struct{ bytes int }
+
+func (c *counter) Write(data []byte) (int, error) {
+	c.bytes += len(data)
+	return len(data), nil
 }
 
 func FuzzRead(f *testing.F) {
