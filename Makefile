@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e sanity churn bed conformance test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e sanity churn fuzz bed conformance test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,13 @@ unit: bundle images ## unit tests with the race detector
 	$(call say,unit tests)
 	@hack/gotest.sh -race -short ./...
 	@hack/gotest.sh ./internal/plan # every state: too many for the race detector
+
+# Two fuzz at a time would say less about each. FUZZ=Name runs the targets of that name.
+FUZZTIME ?= 10m
+FUZZ     ?= Fuzz
+fuzz: modules ## run every fuzz target for FUZZTIME (10m) each
+	$(call say,fuzzing)
+	@hack/fuzz.sh $(FUZZTIME) $(FUZZ)
 
 reference: ## build the control plane and the reference kubelet that the tests use
 	$(call say,building the control plane for tests)
