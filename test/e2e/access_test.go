@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"io"
 	"math/big"
 	"net/http"
@@ -122,6 +123,8 @@ func TestAccess(t *testing.T) {
 	}
 	all.Wait()
 	readOnlyPort(t, node)
+	nodeLogQueries(t, node)
+	aboutItself(t, node)
 }
 
 // readOnlyPort asks for one path of each kind without any credential.
@@ -135,6 +138,53 @@ func readOnlyPort(t *testing.T, node *bed.Box) {
 	} {
 		if code, body := request(t, http.DefaultClient, http.MethodGet, "http://"+node.Address()+":10255"+path); code != want {
 			t.Errorf("read-only port, %s: %d, want %d: %.200s", path, code, want, body)
+		}
+	}
+}
+
+// nodeLogQueries asks for logs of services that the machine does not have.
+func nodeLogQueries(t *testing.T, node *bed.Box) {
+	t.Helper()
+	for query, want := range map[string]string{
+		"query=":                                  `400 query: Invalid value: [""]: may not be empty`,
+		"query=no-such-service":                   "200 log not found for no-such-service",
+		"query=no-such&query=other-such":          "200 log not found for no-such\n\nlog not found for other-such",
+		"query=no-such&tailLines=5":               "200 options present and query resolved to log files for [no-such]\ntry without specifying options",
+		"query=../etc/passwd":                     `406 query: Invalid value: ["../etc/passwd"]: [a-z]+at ../etc/passwd: path escapes from parent`,
+		"query=a&query=/b":                        `406 query: Invalid value: "[/b], [a]": cannot specify a file and service`,
+		"query=/a&query=/b":                       `406 query: Invalid value: ["/a","/b"]: cannot specify more than one file`,
+		"query=/a&tailLines=1":                    `406 query: Invalid value: ["/a"]: cannot specify file with options`,
+		"query=a&tailLines=x":                     `400 tailLines: Invalid value: "x": strconv.Atoi: parsing "x": invalid syntax`,
+		"query=a&tailLines=100001":                "406 tailLines: Invalid value: 100001: must be between 0 and 100000, inclusive",
+		"query=a&boot=1":                          "406 boot: Invalid value: 1: must be less than 1",
+		"query=a&sinceTime=x":                     `400 sinceTime: Invalid value: "x": invalid time format`,
+		"query=a&pattern=(":                       "406 pattern: Invalid value: \"(\": error parsing regexp: missing closing ): `(`",
+		"query=a%3Bls":                            `406 query: Invalid value: "a;ls": input contains unsupported characters`,
+		"tailLines=5":                             "406 query: Required value: cannot be empty with options",
+		"query=a&query=b&query=c&query=d&query=e": "406 query: Too many: 5: must have at most 4 items",
+		"query=a&sinceTime=2026-01-02T00:00:00Z&untilTime=2026-01-01T00:00:00Z": "406 untilTime: Invalid value: \"2026-01-01T00:00:00Z\": must be after `sinceTime`",
+	} {
+		code, body := askNode(t, node, http.MethodGet, "/logs/?"+query)
+		got := fmt.Sprint(code, " ", strings.TrimSpace(body))
+		got = strings.Replace(got, ": openat ../", ": [a-z]+at ../", 1) // the call by which it was found out
+		if got = strings.Replace(got, ": statat ../", ": [a-z]+at ../", 1); got != want {
+			t.Errorf("/logs/?%s: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// aboutItself reads the pages on which a kubelet tells about itself.
+func aboutItself(t *testing.T, node *bed.Box) {
+	t.Helper()
+	for path, parts := range map[string][]string{
+		"/statusz": {"\nkubelet statusz\nWarning: This endpoint is not meant to be machine parseable", "\nBinary version", "\nEmulation version", "/healthz"},
+		"/flagz":   {"\nkubelet flagz\nWarning: This endpoint is not meant to be machine parseable", "\nhostname-override", node.Name()},
+	} {
+		code, body := askNode(t, node, http.MethodGet, path)
+		for _, part := range parts {
+			if code != http.StatusOK || !strings.Contains(body, part) {
+				t.Errorf("%s: %d %s\nlacks %q", path, code, body, part)
+			}
 		}
 	}
 }

@@ -77,6 +77,12 @@ func TestNodeAPI(t *testing.T) {
 		"POST /run" + in + "x?cmd=true":                {500, `container not found ("cx")`},
 		"POST /run" + in + "?cmd=false":                {500, "command 'false' exited with 1: "},
 		"GET /debug/flags/v":                           {406, "unsupported http method\n"},
+		"PUT /debug/flags/v":                           {400, "strconv.ParseUint: parsing \"\": invalid syntax\n"},
+		"HEAD /containerLogs" + in:                     {405, ""},
+		"PUT /exec" + in:                               {405, "405: Method Not Allowed"},
+		"POST /checkpoint" + in + "x":                  {404, "container cx does not exist"},
+		"POST /checkpoint/none/target/c":               {404, "pod does not exist"},
+		"POST /checkpoint" + in + "?timeout=x":         {404, "cannot parse value of timeout parameter"},
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if code, body := askNode(t, node, method, path); code != want.code || body != want.body {
