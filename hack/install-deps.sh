@@ -8,6 +8,7 @@ packages=(
   busybox-static # the contents of the test image
   ca-certificates
   curl # what the examples say to try
+  e2fsprogs # file systems of the CSI driver for tests
   iproute2 # bridges and veth pairs of the test nodes
   iptables # the agent's own chains, and the CNI plugins
   kmod

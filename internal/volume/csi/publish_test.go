@@ -1,0 +1,304 @@
+package csi
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+func to[T any](v T) *T { return &v }
+
+// inline is a volume that is described in its pod.
+func (f *fixture) inline() plugin.Request {
+	r := f.request()
+	r.PV, r.PVC = nil, nil
+	r.Volume = &v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{
+		Driver: driverName, FSType: to("xfs"), ReadOnly: to(true), VolumeAttributes: map[string]string{"a": "b"}}}}
+	return r
+}
+
+func TestPublish(t *testing.T) {
+	f, d := newFixture(t), newDriver(t)
+	f.register(t, d)
+	f.known.Spec.PodInfoOnMount = to(true)
+	f.known.Spec.TokenRequests = []storagev1.TokenRequest{{Audience: "x"}, {}}
+	r := f.request(func(pv *v1.PersistentVolume, p *v1.Pod) {
+		pv.Spec.CSI.VolumeAttributes = map[string]string{"a": "b"}
+		pv.Spec.MountOptions = []string{"noatime"}
+		p.Spec.ServiceAccountName = "acct"
+	})
+	got, err := f.SetUp(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(f.root, "pods/uid/volumes/kubernetes.io~csi/pv/mount")
+	if got.HostPath != target || got.ReadOnly || !got.RefreshAt.IsZero() {
+		t.Errorf("result is %+v", got)
+	}
+	asked := d.take()[0].(*csi.NodePublishVolumeRequest)
+	const tokens = `{"":{"token":"token of acct","expirationTimestamp":"1970-01-01T00:33:20Z"},"x":{"token":"token of acct","expirationTimestamp":"1970-01-01T00:33:20Z"}}`
+	want := map[string]string{
+		"a": "b", tokensKey: tokens,
+		"csi.storage.k8s.io/pod.name": "p", "csi.storage.k8s.io/pod.namespace": "ns", "csi.storage.k8s.io/pod.uid": "uid",
+		"csi.storage.k8s.io/serviceAccount.name": "acct", "csi.storage.k8s.io/ephemeral": "false",
+	}
+	if !maps.Equal(asked.VolumeContext, want) {
+		t.Errorf("volume context is %v", asked.VolumeContext)
+	}
+	if c := asked.VolumeCapability; c.GetMount().GetFsType() != "ext4" || c.GetMount().GetMountFlags()[0] != "noatime" ||
+		c.GetAccessMode().GetMode() != csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
+		t.Errorf("capability is %v", c)
+	}
+	if len(r.PV.Spec.CSI.VolumeAttributes) != 1 {
+		t.Errorf("the PersistentVolume was changed: %v", r.PV.Spec.CSI.VolumeAttributes)
+	}
+
+	f.known.Spec.ServiceAccountTokenInSecrets = to(true)
+	if _, err := f.SetUp(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	asked = d.take()[0].(*csi.NodePublishVolumeRequest)
+	if asked.Secrets[tokensKey] != tokens || asked.VolumeContext[tokensKey] != "" {
+		t.Errorf("tokens are not in the secrets: %v", asked)
+	}
+}
+
+func TestPublishInline(t *testing.T) {
+	f, d := newFixture(t), newDriver(t)
+	f.register(t, d)
+	_, err := f.SetUp(t.Context(), f.inline())
+	if want := `kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: volume mode "Ephemeral" not supported by driver disk.test (only supports ["Persistent"])`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	known := f.known
+	f.known = nil
+	_, err = f.SetUp(t.Context(), f.inline())
+	if want := `kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: volume mode "Ephemeral" not supported by driver disk.test (no CSIDriver object)`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	f.known = known
+	f.known.Spec.VolumeLifecycleModes = append(f.known.Spec.VolumeLifecycleModes, storagev1.VolumeLifecycleEphemeral)
+	got, err := f.SetUp(t.Context(), f.inline())
+	if err != nil || !got.ReadOnly {
+		t.Fatalf("%+v %v", got, err)
+	}
+	asked := d.take()[0].(*csi.NodePublishVolumeRequest)
+	if asked.VolumeId != inlineHandle("uid", "v") || !asked.Readonly || asked.StagingTargetPath != "" || asked.VolumeCapability.GetMount().FsType != "xfs" {
+		t.Errorf("asked %v", asked)
+	}
+	if id, err := f.DeviceID(t.Context(), f.inline().Spec); id != "" || err != nil {
+		t.Errorf("device is %q %v", id, err)
+	}
+	if name, err := f.AttachName(t.Context(), f.inline().Spec); name != "" || err != nil {
+		t.Errorf("attached as %q %v", name, err)
+	}
+}
+
+// A first publication that fails for good leaves nothing; a repeated one leaves the pod its
+// volume.
+func TestPublishFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    codes.Code
+		mounted bool
+		stays   bool
+	}{
+		"for good":         {code: codes.Internal},
+		"perhaps":          {code: codes.Aborted, stays: true},
+		"though published": {code: codes.Internal, mounted: true, stays: true},
+	} {
+		f, d := newFixture(t), newDriver(t)
+		f.register(t, d)
+		dir := f.published(false).Dir(Name)
+		f.mounted[filepath.Join(dir, mountDir)] = c.mounted
+		d.failWith(status.Error(c.code, "no"))
+		if _, err := f.SetUp(t.Context(), f.request()); status.Code(unwrapFirst(err)) != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, noteFile)); c.stays != (err == nil) {
+			t.Errorf("%s: on the disk is %v", name, f.tree(t))
+		}
+	}
+}
+
+func TestRepublish(t *testing.T) {
+	f, d := newFixture(t), newDriver(t)
+	f.register(t, d)
+	f.known.Spec.RequiresRepublish = to(true)
+	got, err := f.SetUp(t.Context(), f.request())
+	if err != nil || !got.RefreshAt.Equal(f.clock.Now().Add(time.Minute)) {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestTearDown(t *testing.T) {
+	for _, block := range []bool{false, true} {
+		f, d := newFixture(t), newDriver(t)
+		f.register(t, d)
+		r := f.request()
+		if block {
+			r = f.request(asBlock)
+		}
+		if err := f.Stage(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if block {
+			_, err = f.MapDevice(t.Context(), r)
+		} else {
+			_, err = f.SetUp(t.Context(), r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.take()
+		before := strings.Join(f.tree(t), "\n")
+		f.Deregister(d.plugin())
+		if err := f.TearDown(t.Context(), f.published(block)); err == nil || !strings.Contains(err.Error(), "not found in the list of registered CSI drivers") {
+			t.Errorf("without a driver: %v", err)
+		}
+		f.register(t, d)
+		d.failWith(status.Error(codes.Internal, "busy"))
+		if err := f.TearDown(t.Context(), f.published(block)); err == nil || !strings.Contains(err.Error(), "busy") {
+			t.Errorf("busy: %v", err)
+		}
+		if after := strings.Join(f.tree(t), "\n"); after != before {
+			t.Errorf("a failure has changed\n%s\nto\n%s", before, after)
+		}
+		d.failWith(nil)
+		d.take()
+		for range 2 { // the second time nothing is left to do
+			if err := f.TearDown(t.Context(), f.published(block)); err != nil {
+				t.Error(err)
+			}
+		}
+		if asked := d.take(); asked[0].(*csi.NodeUnpublishVolumeRequest).VolumeId != "handle" {
+			t.Errorf("asked %v", asked)
+		}
+		id, err := f.DeviceID(t.Context(), r.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := f.Unstage(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, left := range f.tree(t) {
+			if strings.Contains(left, "pv") || strings.Contains(left, "globalmount") || strings.Contains(left, noteFile) {
+				t.Errorf("block %v: left behind: %s", block, left)
+			}
+		}
+	}
+}
+
+func TestHandsOver(t *testing.T) {
+	rwo, rox := []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}, []v1.PersistentVolumeAccessMode{v1.ReadOnlyMany}
+	for name, c := range map[string]struct {
+		policy storagev1.FSGroupPolicy
+		from   source
+		modes  []v1.PersistentVolumeAccessMode
+		want   bool
+	}{
+		"one writer, file system": {from: source{fsType: "ext4"}, modes: rwo, want: true},
+		"no file system named":    {from: source{}, modes: rwo},
+		"many nodes":              {from: source{fsType: "ext4"}, modes: rox},
+		"in the pod":              {from: source{fsType: "ext4", ephemeral: true}, want: true},
+		"read-only":               {from: source{fsType: "ext4", readOnly: true}, modes: rwo},
+		"driver says never":       {policy: storagev1.NoneFSGroupPolicy, from: source{fsType: "ext4"}, modes: rwo},
+		"driver says always":      {policy: storagev1.FileFSGroupPolicy, modes: rox, want: true},
+		"always, but read-only":   {policy: storagev1.FileFSGroupPolicy, from: source{readOnly: true}, modes: rwo},
+	} {
+		f := newFixture(t)
+		f.known.Spec.FSGroupPolicy = to(c.policy)
+		r := f.request(func(pv *v1.PersistentVolume, _ *v1.Pod) { pv.Spec.AccessModes = c.modes })
+		if got := handsOver(f.known, r, c.from); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// The pod's group is applied by the driver if it can, else by us.
+func TestGroup(t *testing.T) {
+	for _, able := range []bool{false, true} {
+		f, d := newFixture(t), newDriver(t)
+		if able {
+			d.able = append(d.able, canMountGroup)
+		}
+		f.register(t, d)
+		f.known.Spec.FSGroupPolicy = to(storagev1.FileFSGroupPolicy)
+		r := f.request(func(_ *v1.PersistentVolume, p *v1.Pod) {
+			p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: to(int64(os.Getgid()))}
+		})
+		got, err := f.SetUp(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := d.take()[0].(*csi.NodePublishVolumeRequest).VolumeCapability.GetMount().VolumeMountGroup; (told != "") != able {
+			t.Errorf("able %v: the driver is told %q", able, told)
+		}
+		info, err := os.Stat(got.HostPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours := info.Mode()&os.ModeSetgid != 0; ours == able {
+			t.Errorf("able %v: mode is %v", able, info.Mode())
+		}
+	}
+}
+
+func TestAccessModes(t *testing.T) {
+	type m = csi.VolumeCapability_AccessMode_Mode
+	for mode, want := range map[v1.PersistentVolumeAccessMode][2]m{
+		v1.ReadWriteOnce:    {csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
+		v1.ReadWriteOncePod: {csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER},
+		v1.ReadOnlyMany:     {csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY},
+		v1.ReadWriteMany:    {csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER},
+	} {
+		for i, able := range []capabilities{{}, {canShareWrites: true}} {
+			if got := able.access(mode).Mode; got != want[i] {
+				t.Errorf("%s with %v is %v, want %v", mode, able, got, want[i])
+			}
+		}
+	}
+}
+
+func TestExpandAndMeasure(t *testing.T) {
+	f, d := newFixture(t), newDriver(t)
+	f.register(t, d)
+	r := f.request()
+	at := plugin.Result{HostPath: "/target"}
+	if err := f.Expand(t.Context(), r, at, resource.MustParse("2Gi")); err != nil {
+		t.Fatal(err)
+	}
+	asked := d.take()[0].(*csi.NodeExpandVolumeRequest)
+	if asked.VolumePath != "/target" || asked.CapacityRange.RequiredBytes != 2<<30 || !strings.HasSuffix(asked.StagingTargetPath, "/globalmount") {
+		t.Errorf("asked %v", asked)
+	}
+	usage, err := f.Measure(t.Context(), r, at)
+	if want := (plugin.Usage{CapacityBytes: 100, AvailableBytes: 70, UsedBytes: 30, Inodes: -1, InodesFree: -1, InodesUsed: -1}); err != nil || usage != want {
+		t.Errorf("usage is %+v %v", usage, err)
+	}
+	d.take()
+	d.mu.Lock()
+	d.able = nil
+	d.mu.Unlock()
+	if _, err := f.Measure(t.Context(), r, at); !errors.Is(err, ErrNotMeasured) {
+		t.Errorf("measured by a driver that cannot: %v", err)
+	}
+	if err := f.Expand(t.Context(), r, at, resource.MustParse("2Gi")); err != nil || len(d.take()) > 0 {
+		t.Errorf("expanded by a driver that cannot: %v", err)
+	}
+}
