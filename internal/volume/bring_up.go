@@ -140,7 +140,7 @@ func (v *Volumes) Refresh(kind string, chosen func(uid types.UID, s plugin.Spec)
 	for uid, pv := range v.pods {
 		for name, state := range pv.volumes {
 			if state.mounted && state.up.kind.Name() == kind && chosen(uid, state.up.spec) {
-				v.scheduleLocked(volumeKey{uid, name}, v.deps.Clock.Now())
+				v.scheduleLocked(volumeKey{pod: uid, volume: name}, v.deps.Clock.Now())
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -14,6 +15,55 @@ import (
 // Grown is told that a claim's volume now has all of size; the claim's status shows it.
 type Grown interface {
 	Grown(ctx context.Context, c *v1.PersistentVolumeClaim, size resource.Quantity) error
+}
+
+// sizePeriod is how often a claim in use is read to learn that its volume was made larger:
+// a node may not watch it.
+const sizePeriod = time.Minute
+
+// growing reports whether the volume may become larger while it is up.
+func growing(u up) bool {
+	_, ok := u.kind.(plugin.Expander)
+	return ok && u.spec.PVC != nil && !u.spec.ClaimReadOnly
+}
+
+// resize looks whether a volume that is up was made larger, and will look again.
+func (v *Volumes) resize(ctx context.Context, pv *podVolumes, key volumeKey, state *mountState) {
+	err := v.tryResize(ctx, pv, key.volume, state)
+	if err != nil && ctx.Err() == nil {
+		v.tellFailure(pv, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if pv.gone.Err() == nil {
+		v.scheduleLocked(key, v.deps.Clock.Now().Add(sizePeriod))
+	}
+}
+
+// tryResize makes one try, alone on the volume and its device.
+func (v *Volumes) tryResize(ctx context.Context, pv *podVolumes, name string, state *mountState) error {
+	if err := state.take(ctx); err != nil {
+		return err
+	}
+	defer state.release()
+	v.mu.Lock()
+	p, now, mounted := pv.pod, state.up, state.mounted
+	v.mu.Unlock()
+	if !mounted || pv.gone.Err() != nil {
+		return nil
+	}
+	spec, err := v.resolve(ctx, p, now.spec.Volume)
+	if err != nil {
+		v.deps.Log.Warn("the size of a volume is not known", "pod", p.UID, "volume", name, "err", err)
+		return nil
+	}
+	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}
+	device, err := v.share(ctx, now.kind, r)
+	if err != nil {
+		return nil // another volume holds the device; the next look will do
+	}
+	defer device.release()
+	return v.expand(ctx, now.kind, r, now.result)
 }
 
 // expand has a volume that was made larger use all of its size.

@@ -170,7 +170,10 @@ func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state 
 	}
 	state.mounted, state.up, state.failures = true, got, 0
 	if at := got.result.RefreshAt; !at.IsZero() && pv.gone.Err() == nil {
-		v.scheduleLocked(volumeKey{p.UID, name}, at)
+		v.scheduleLocked(volumeKey{pod: p.UID, volume: name}, at)
+	}
+	if growing(got) && pv.gone.Err() == nil {
+		v.scheduleLocked(volumeKey{pod: p.UID, volume: name, size: true}, v.deps.Clock.Now().Add(sizePeriod))
 	}
 	return got, nil
 }

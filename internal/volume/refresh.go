@@ -52,7 +52,7 @@ func (v *Volumes) hintLocked(pv *podVolumes, chosen func(*v1.Volume) bool) {
 		}
 		state.wake()
 		if state.mounted {
-			v.scheduleLocked(volumeKey{pv.pod.UID, name}, v.deps.Clock.Now())
+			v.scheduleLocked(volumeKey{pod: pv.pod.UID, volume: name}, v.deps.Clock.Now())
 		}
 	}
 }
@@ -102,6 +102,10 @@ func (v *Volumes) refresh(ctx context.Context, key volumeKey) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(pv.gone, cancel)()
+	if key.size {
+		v.resize(ctx, pv, key, state)
+		return
+	}
 	if _, err := v.setUp(ctx, pv, key.volume, state); err != nil && ctx.Err() == nil {
 		v.tellFailure(pv, err)
 		v.mu.Lock()

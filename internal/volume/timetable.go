@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// volumeKey names one volume of one pod.
+// volumeKey names one volume of one pod, or its size, which is looked at on its own.
 type volumeKey struct {
 	pod    types.UID
 	volume string
+	size   bool
 }
 
 // timetable holds at most one moment per volume, the earliest first. One heap for all

@@ -10,7 +10,7 @@ func TestTimetable(t *testing.T) {
 	var table timetable
 	base := time.Unix(0, 0)
 	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
-	key := func(name string) volumeKey { return volumeKey{"uid", name} }
+	key := func(name string) volumeKey { return volumeKey{pod: "uid", volume: name} }
 	table.set(key("c"), at(3))
 	table.set(key("a"), at(1))
 	table.set(key("b"), at(2))

@@ -77,7 +77,8 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, er
 	if pv != nil {
 		pv.end()
 		for name, state := range pv.volumes {
-			v.due.remove(volumeKey{uid, name})
+			v.due.remove(volumeKey{pod: uid, volume: name})
+			v.due.remove(volumeKey{pod: uid, volume: name, size: true})
 			states = append(states, state)
 			if state.mounted {
 				kinds = append(kinds, state.up.qualifiedKind())
