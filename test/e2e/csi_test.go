@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
@@ -260,14 +261,32 @@ func testInline(t *testing.T, d *csiDriver, space string) {
 	inPod(t, d.node, space, "inline", `echo hello > /data/file`)
 }
 
-// testRaw hands a device to a container.
+// testRaw hands a device to a container. Its volume has been made larger meanwhile.
 func testRaw(t *testing.T, d *csiDriver, space string) {
+	_, err := client().CoreV1().PersistentVolumes().Patch(t.Context(), space+"-raw", types.StrategicMergePatchType,
+		[]byte(`{"spec":{"capacity":{"storage":"64Mi"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	pod := user("raw", d.node.Name(), fromClaim("raw"))
 	c := &pod.Spec.Containers[0]
 	c.VolumeMounts, c.VolumeDevices = nil, []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/raw"}}
-	create(t, space, pod)
+	made := create(t, space, pod)
 	awaitPod(t, space, "raw", 2*usual, ready)
 	inPod(t, d.node, space, "raw", `test -b /dev/raw && echo written | dd of=/dev/raw bs=512 conv=sync && dd if=/dev/raw bs=7 count=1 | grep -q written`)
+
+	asked := d.calls("NodeExpandVolume")
+	base := "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices"
+	if len(asked) == 0 || asked[0].CapacityRange.RequiredBytes != "67108864" ||
+		asked[0].VolumePath != filepath.Join(base, "publish", space+"-raw", string(made.UID)) ||
+		asked[0].StagingTargetPath != filepath.Join(base, "staging", space+"-raw") {
+		t.Errorf("expanded with %+v", asked)
+	}
+	inPod(t, d.node, space, "raw", `dd if=/dev/raw of=/dev/null bs=1M skip=48 count=1 2>&1 | grep -q "1+0 records in"`)
+	claim, err := client().CoreV1().PersistentVolumeClaims(space).Get(t.Context(), "raw", metav1.GetOptions{})
+	if err != nil || claim.Status.Capacity.Storage().String() != "64Mi" {
+		t.Errorf("the claim shows %v: %v", claim.Status, err)
+	}
 }
 
 // inPod runs a script in the pod's container and wants it to succeed.

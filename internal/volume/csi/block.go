@@ -79,7 +79,7 @@ func (p *Plugin) MapDevice(ctx context.Context, r plugin.Request) (plugin.Result
 	}
 	request := &csi.NodePublishVolumeRequest{
 		VolumeId: from.handle, Readonly: from.readOnly,
-		TargetPath:       filepath.Join(p.rawPublishDir(r.PV.Name), string(r.Pod.UID)),
+		TargetPath:       p.rawPublishPath(r),
 		VolumeCapability: able.raw(accessMode(r.Spec)),
 	}
 	if request.StagingTargetPath, _, err = p.stagingPath(rawID(r.PV.Name)); err != nil {
@@ -95,6 +95,11 @@ func (p *Plugin) MapDevice(ctx context.Context, r plugin.Request) (plugin.Result
 		return plugin.Result{}, err
 	}
 	return plugin.Result{HostPath: request.TargetPath, ReadOnly: from.readOnly}, nil
+}
+
+// rawPublishPath is where the driver makes the pod's device appear.
+func (p *Plugin) rawPublishPath(r plugin.Request) string {
+	return filepath.Join(p.rawPublishDir(r.PV.Name), string(r.Pod.UID))
 }
 
 // informRaw adds what the driver gets for a raw block volume: no tokens.

@@ -35,6 +35,7 @@ func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result,
 		CapacityRange: &csi.CapacityRange{RequiredBytes: size.Value()},
 	}
 	if r.Block() {
+		request.VolumePath = p.rawPublishPath(r)
 		request.VolumeCapability = able.raw(accessMode(r.Spec))
 	} else {
 		request.VolumeCapability = able.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), nil)
