@@ -24,6 +24,7 @@ func (a *Agent) readMetrics() error {
 		Observed:   p.observer.List,
 		LastRelist: p.observer.LastRelist,
 		Volumes:    p.volumes.Tally,
+		Pulls:      p.images.Recorded,
 		LogBytes:   a.logBytes,
 	})
 }

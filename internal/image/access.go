@@ -59,13 +59,17 @@ func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Imag
 	if p.records == nil {
 		return true, nil
 	}
+	verdict := mustAuthenticate
+	defer func() { p.meters.Checked.Inc(verdict) }()
 	record, pulledByUs, err := p.known(r, present)
 	if err != nil {
+		verdict = notKnown
 		p.log.Warn("records of image pulls cannot be read, so the image is pulled anew", "image", r.c.Image, "err", err)
 		return false, nil
 	}
 	name := untagged(r.c.Image)
 	if !p.verify.required(name, pulledByUs) {
+		verdict = policyAllows
 		return true, nil
 	}
 	if record == nil {
@@ -73,6 +77,7 @@ func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Imag
 	}
 	granted := record.CredentialMapping[name]
 	if granted.NodePodsAccessible {
+		verdict = recordFound
 		return true, nil
 	}
 	if len(granted.KubernetesSecrets) == 0 {
@@ -80,9 +85,13 @@ func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Imag
 	}
 	credentials, err := p.credentials(ctx, r.p, r.repository)
 	if err != nil {
+		verdict = notKnown
 		return false, err
 	}
 	with, ok := admits(granted, credentials)
+	if ok {
+		verdict = recordFound
+	}
 	if ok && len(granted.KubernetesSecrets) < mostLearned {
 		p.learn(r, present.Id, with)
 	}
@@ -121,4 +130,20 @@ func untagged(image string) string {
 		image = strings.TrimSuffix(image, ":"+tagged.Tag())
 	}
 	return image
+}
+
+// Verdicts on whether a pod may use an image without a pull, as they are counted.
+const (
+	policyAllows     = "credentialPolicyAllowed"
+	recordFound      = "credentialRecordFound"
+	mustAuthenticate = "mustAuthenticate"
+	notKnown         = "error"
+)
+
+// Recorded is how many pulls are noted on disk as underway and as done.
+func (p *Puller) Recorded() (underway, done int) {
+	if p.records == nil {
+		return 0, 0
+	}
+	return p.records.count()
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/meter"
 )
 
 // Service is what is asked of the runtime's image service; cri.Client is one.
@@ -57,6 +59,8 @@ type Meters struct {
 	// Ensured is told of each need of an image: whether it was there, and whether it had to
 	// be pulled. Nil is not known.
 	Ensured func(policy v1.PullPolicy, present, pulled *bool)
+	// Checked counts the decisions on whether a pod may use an image that is there.
+	Checked meter.CountOf
 	// Waits is told that a pod begins to wait for a pull; what it returns is called when
 	// that is over.
 	Waits func(pod types.UID) (done func())

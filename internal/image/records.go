@@ -123,6 +123,15 @@ func (r *records) add(name, ref string, grant kubelet.ImagePullCredentials) erro
 	return nil
 }
 
+// count is how many intents and records there are.
+func (r *records) count() (intents, records int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	underway, _ := os.ReadDir(r.pulling) // what cannot be read is not counted
+	done, _ := os.ReadDir(r.pulled)
+	return len(underway), len(done)
+}
+
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: kubelet.SchemeGroupVersion.String()}
 }

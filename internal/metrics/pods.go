@@ -114,8 +114,9 @@ func (m *Metrics) Image() image.Meters {
 		Ensured: func(policy v1.PullPolicy, present, pulled *bool) {
 			asked.WithLabelValues(strings.ToLower(string(policy)), known(present), known(pulled)).Inc()
 		},
-		Waits:  m.starts.pulling,
-		Pulled: func(size uint64, took time.Duration) { pulls.WithLabelValues(imageSize(size)).Observe(took.Seconds()) },
+		Checked: count(m.counters(kubelet+"imagemanager_image_mustpull_checks_total", "Decisions on whether a pod may use an image without a pull.", "result")),
+		Waits:   m.starts.pulling,
+		Pulled:  func(size uint64, took time.Duration) { pulls.WithLabelValues(imageSize(size)).Observe(took.Seconds()) },
 	}
 }
 

@@ -24,6 +24,8 @@ type Sources struct {
 	Observed   func() []pod.Observed
 	LastRelist func() time.Time
 	Volumes    func() volume.Tally
+	// Pulls is how many image pulls are noted on disk as underway and as done.
+	Pulls func() (underway, done int)
 	// LogBytes is what a container's logs occupy on the disk.
 	LogBytes func(ref pod.Ref, container string) (int64, error)
 }
@@ -45,13 +47,15 @@ var (
 	runningContainers = describe(kubelet+"running_containers", "Containers that the runtime has, by state.", "container_state")
 	lastRelist        = describe(kubelet+"pleg_last_seen_seconds", "When the runtime was last listed in full, Unix time.")
 	volumes           = describe("volume_manager_total_volumes", "Volumes that pods want and that are mounted.", "plugin_name", "state")
+	pullIntents       = describe(kubelet+"imagemanager_ondisk_pullintents", "Image pulls that are noted on disk as underway.")
+	pulledRecords     = describe(kubelet+"imagemanager_ondisk_pulledrecords", "Pulled images that are noted on disk.")
 	logBytes          = describe(kubelet+"container_log_filesystem_used_bytes", "What containers' logs occupy on the disk.", "uid", "namespace", "pod", "container")
 )
 
 // Read shows what the sources tell, each time somebody asks.
 func (m *Metrics) Read(s Sources) error {
 	if s.Desired == nil || s.Active == nil || s.Mirrors == nil || s.Working == nil || s.Observed == nil ||
-		s.LastRelist == nil || s.Volumes == nil || s.LogBytes == nil {
+		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil {
 		return errors.New("read metrics: a source is missing")
 	}
 	return m.registry.Register(reader{s})
@@ -59,7 +63,7 @@ func (m *Metrics) Read(s Sources) error {
 
 // Describe tells the registry what there is.
 func (reader) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, logBytes} {
+	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, logBytes} {
 		to <- d
 	}
 }
@@ -88,6 +92,9 @@ func (r reader) Collect(to chan<- prometheus.Metric) {
 		show(workingPods, float64(n), labels.lifecycle, labels.config, labels.static)
 	}
 	r.collectObserved(show)
+	underway, done := r.Pulls()
+	show(pullIntents, float64(underway))
+	show(pulledRecords, float64(done))
 	tally := r.Volumes()
 	for state, kinds := range map[string]map[string]int{"desired_state_of_world": tally.Wanted, "actual_state_of_world": tally.Mounted} {
 		for kind, n := range kinds {
