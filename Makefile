@@ -60,7 +60,7 @@ fuzz: modules ## run every fuzz target for FUZZTIME (10m) each
 
 reference: ## build the control plane and the reference kubelet that the tests use
 	$(call say,building the control plane for tests)
-	@hack/build-tools.sh reference >/dev/null
+	@hack/build-tools.sh reference >/dev/null && hack/build-metrics-server.sh >/dev/null
 
 e2e: build reference ## tests on the real runtime and the real API server (needs root)
 	$(call say,end-to-end tests)

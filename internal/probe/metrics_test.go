@@ -1,0 +1,71 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// TestMetrics counts through a restart of the container, and forgets with the pod.
+func TestMetrics(t *testing.T) {
+	probing(t, func(p *Prober, _ *script, _ *eventLog) {
+		of, observed := podWith(v1.Container{
+			LivenessProbe:  command("l=+-?", 10, 5),
+			ReadinessProbe: command("r=--+", 10, 5), // the failures come out of turn: they count for nothing
+		})
+		of.Namespace = "ns"
+		p.Watch(of, observed, "", nil, false)
+		time.Sleep(5 * time.Second)
+		restarted := &pod.Observed{Containers: []pod.Container{{ID: "id2", Name: "c", State: pod.Running, StartedAt: time.Now()}}}
+		p.Watch(of, restarted, "", nil, false)
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		want := []string{
+			"Liveness failed 1", "Liveness successful 1", "Liveness unknown 1", "Readiness successful 3",
+			"Liveness took 3", "Readiness took 3",
+		}
+		if got := counts(t, p); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		p.Forget(of.UID)
+		if left := counts(t, p); len(left) != 0 {
+			t.Errorf("%q are left of a pod that was forgotten", left)
+		}
+	})
+}
+
+// counts lists what a prober has counted of pod p.
+func counts(t *testing.T, p *Prober) []string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(p)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var totals, durations []string
+	for _, f := range families {
+		for _, m := range f.Metric {
+			labels := map[string]string{}
+			for _, l := range m.Label {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["container"] != "c" || labels["pod"] != "p" || labels["namespace"] != "ns" {
+				t.Errorf("%s is told of %v", f.GetName(), labels)
+			}
+			if m.Histogram != nil {
+				durations = append(durations, fmt.Sprintf("%s took %d", labels["probe_type"], m.Histogram.GetSampleCount()))
+			} else {
+				totals = append(totals, fmt.Sprintf("%s %s %v", labels["probe_type"], labels["result"], m.Counter.GetValue()))
+			}
+		}
+	}
+	return append(totals, durations...)
+}
