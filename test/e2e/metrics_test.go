@@ -76,29 +76,32 @@ func TestMetricsCount(t *testing.T) {
 	space := namespace(t)
 	before := scrape(t, node)
 	startPod(t, space, eventful("counted", node.Name()))
-	during := awaitMetrics(t, node, before, map[string]float64{
-		`kubelet_started_pods_total{}`:                                                                          1,
-		`kubelet_started_containers_total{container_type="container"}`:                                          1,
-		`kubelet_started_containers_total{container_type="init_container"}`:                                     1,
-		`kubelet_terminated_containers_total{container_type="init_container",exit_code="0",reason="Completed"}`: 1,
-		`kubelet_runtime_operations_total{operation_type="run_podsandbox"}`:                                     1,
-		`kubelet_runtime_operations_total{operation_type="create_container"}`:                                   2,
-		`kubelet_runtime_operations_total{operation_type="start_container"}`:                                    2,
-		`kubelet_runtime_operations_duration_seconds{operation_type="start_container"}`:                         2,
-		`kubelet_run_podsandbox_duration_seconds{runtime_handler=""}`:                                           1,
-		`kubelet_pod_worker_duration_seconds{operation_type="create"}`:                                          1,
-		`kubelet_pod_worker_start_duration_seconds{}`:                                                           1,
-		`kubelet_containers_per_pod_count{}`:                                                                    1,
-		`kubelet_pod_start_duration_seconds{}`:                                                                  1,
-		`kubelet_pod_start_total_duration_seconds{}`:                                                            1,
-		`kubelet_pod_start_sli_duration_seconds{}`:                                                              1,
-		`kubelet_pod_status_sync_duration_seconds{}`:                                                            2,
-		`kubelet_cgroup_manager_duration_seconds{operation_type="create"}`:                                      1,
+	grown := map[string]float64{
+		`kubelet_started_pods_total{}`:                                                                                                                1,
+		`kubelet_started_containers_total{container_type="container"}`:                                                                                1,
+		`kubelet_started_containers_total{container_type="init_container"}`:                                                                           1,
+		`kubelet_terminated_containers_total{container_type="init_container",exit_code="0",reason="Completed"}`:                                       1,
+		`kubelet_runtime_operations_total{operation_type="run_podsandbox"}`:                                                                           1,
+		`kubelet_runtime_operations_total{operation_type="create_container"}`:                                                                         2,
+		`kubelet_runtime_operations_total{operation_type="start_container"}`:                                                                          2,
+		`kubelet_runtime_operations_duration_seconds{operation_type="start_container"}`:                                                               2,
+		`kubelet_run_podsandbox_duration_seconds{runtime_handler=""}`:                                                                                 1,
+		`kubelet_pod_worker_duration_seconds{operation_type="create"}`:                                                                                1,
+		`kubelet_pod_worker_start_duration_seconds{}`:                                                                                                 1,
+		`kubelet_containers_per_pod_count{}`:                                                                                                          1,
+		`kubelet_pod_start_duration_seconds{}`:                                                                                                        1,
+		`kubelet_pod_status_sync_duration_seconds{}`:                                                                                                  2,
+		`kubelet_cgroup_manager_duration_seconds{operation_type="create"}`:                                                                            1,
 		`storage_operation_duration_seconds{migrated="false",operation_name="volume_mount",status="success",volume_plugin="kubernetes.io/configmap"}`: 1,
 		`volume_operation_total_seconds{operation_name="overall_volume_mount",plugin_name="kubernetes.io/empty-dir"}`:                                 1,
 		`kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`:                                       1,
 		`apiserver_client_certificate_expiration_seconds{}`:                                                                                           1,
-	})
+	}
+	if kubelet == bed.Ours { // the reference misses starts whose last event overtakes its own write
+		grown[`kubelet_pod_start_total_duration_seconds{}`] = 1
+		grown[`kubelet_pod_start_sli_duration_seconds{}`] = 1
+	}
+	during := awaitMetrics(t, node, before, grown)
 	for series, least := range map[string]float64{
 		`kubelet_node_name{node="` + node.Name() + `"}`:                                                     1,
 		`kubelet_running_pods{}`:                                                                            1,
@@ -117,7 +120,7 @@ func TestMetricsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitPod(t, space, "counted", usual, gone)
-	grown := map[string]float64{
+	grown = map[string]float64{
 		`kubelet_cgroup_manager_duration_seconds{operation_type="destroy"}`:                                                                             1,
 		`kubelet_runtime_operations_total{operation_type="stop_podsandbox"}`:                                                                            1,
 		`storage_operation_duration_seconds{migrated="false",operation_name="volume_unmount",status="success",volume_plugin="kubernetes.io/configmap"}`: 1,
