@@ -23,43 +23,71 @@ type Outcome struct {
 	Message string // why it failed, or was skipped
 }
 
-// ginkgoReport is the part of ginkgo's JSON report that is read.
-type ginkgoReport struct {
-	SpecReports []struct {
-		ContainerHierarchyTexts []string
-		LeafNodeType            string
-		LeafNodeText            string
-		State                   string
-		NumAttempts             int
-		RunTime                 time.Duration
-		Failure                 struct{ Message string }
+// specReport is the part of ginkgo's report of a test, or of a preparation of all, that is
+// read.
+type specReport struct {
+	ContainerHierarchyTexts []string
+	LeafNodeType            string
+	LeafNodeText            string
+	State                   string
+	NumAttempts             int
+	RunTime                 time.Duration
+	Failure                 struct{ Message string }
+}
+
+func (s specReport) isTest() bool { return s.LeafNodeType == "It" }
+
+func (s specReport) name() string {
+	if !s.isTest() {
+		return s.LeafNodeType
 	}
+	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
 }
 
 // readReport returns the tests that were begun; those that filters left out have no attempt.
 func readReport(path string) ([]Outcome, error) {
+	specs, err := readSpecs(path)
+	if err != nil {
+		return nil, err
+	}
+	var outcomes []Outcome
+	for _, spec := range specs {
+		if spec.NumAttempts > 0 && (spec.isTest() || spec.State != passed) {
+			outcomes = append(outcomes, Outcome{Test: spec.name(), State: state(spec.State), Seconds: spec.RunTime.Seconds(), Message: spec.Failure.Message})
+		}
+	}
+	return outcomes, nil
+}
+
+// readNames returns the tests that a dry run would have run.
+func readNames(path string) ([]string, error) {
+	specs, err := readSpecs(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, spec := range specs {
+		if spec.isTest() && spec.State == passed {
+			names = append(names, spec.name())
+		}
+	}
+	return names, nil
+}
+
+func readSpecs(path string) ([]specReport, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
-	var reports []ginkgoReport
-	if err := json.Unmarshal(data, &reports); err != nil {
+	var suites []struct{ SpecReports []specReport }
+	if err := json.Unmarshal(data, &suites); err != nil {
 		return nil, fmt.Errorf("read report %s: %w", path, err)
 	}
-	var outcomes []Outcome
-	for _, report := range reports {
-		for _, spec := range report.SpecReports {
-			if spec.NumAttempts == 0 || (spec.LeafNodeType != "It" && spec.State == passed) {
-				continue
-			}
-			name := strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " ")
-			if spec.LeafNodeType != "It" { // a failed preparation of the whole suite
-				name = spec.LeafNodeType
-			}
-			outcomes = append(outcomes, Outcome{Test: name, State: state(spec.State), Seconds: spec.RunTime.Seconds(), Message: spec.Failure.Message})
-		}
+	var all []specReport
+	for _, suite := range suites {
+		all = append(all, suite.SpecReports...)
 	}
-	return outcomes, nil
+	return all, nil
 }
 
 // state counts panics, time-outs and interrupts as failures.

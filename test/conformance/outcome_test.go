@@ -38,6 +38,20 @@ func TestReadReportTakesWhatWasRun(t *testing.T) {
 	}
 }
 
+func TestReadNamesTakesWhatWouldRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.json")
+	const text = `[{"SpecReports": [
+	  {"LeafNodeType": "ReportBeforeSuite", "State": "passed"},
+	  {"ContainerHierarchyTexts": ["Pods"], "LeafNodeType": "It", "LeafNodeText": "should run", "State": "passed"},
+	  {"ContainerHierarchyTexts": ["Jobs"], "LeafNodeType": "It", "LeafNodeText": "should run", "State": "skipped"}]}]`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readNames(path); err != nil || !reflect.DeepEqual(got, []string{"Pods should run"}) {
+		t.Errorf("readNames = %q, %v; want the test that would run", got, err)
+	}
+}
+
 func TestReadReportTellsOfAFailedPreparation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	const text = `[{"SpecReports": [{"LeafNodeType": "SynchronizedBeforeSuite", "State": "failed", "NumAttempts": 1}]}]`

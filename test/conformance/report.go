@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 )
 
 // writeReport makes docs/conformance.md from the recorded results.
-func (p *Programs) writeReport() error {
+func (p *Programs) writeReport(selected []string) error {
 	selection, err := Selected()
 	if err != nil {
 		return err
@@ -29,21 +30,21 @@ func (p *Programs) writeReport() error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	text := report(p.Release, selection, reference, ours)
+	text := report(p.Release, selection, selected, reference, ours)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
 
-// report is Markdown: totals, what differs, what is left out, and every test.
-func report(release string, selection *Selection, reference, ours map[string]result) string {
+// report is Markdown: totals, what failed, what is left out, and every test.
+func report(release string, selection *Selection, selected []string, reference, ours map[string]result) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `# Conformance
 
 Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
 `+"`make conformance RECORD=1`"+` (`+"`KUBELET=reference`"+` for the other column); each cell is the last
-recorded run of that test. A test that was not run on a kubelet has an empty cell.
+recorded run of that test. A test that has not been run on a kubelet has an empty cell.
 
 | | reference | ours |
 |---|---|---|
@@ -51,6 +52,7 @@ recorded run of that test. A test that was not run on a kubelet has an empty cel
 	for _, word := range []string{passed, failed, skipped} {
 		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, word), count(ours, word))
 	}
+	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(selected, reference), missing(selected, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
 	writeDifferences(&text, reference, ours)
 	text.WriteString("\n## Left out\n\n| what | why |\n|---|---|\n")
@@ -58,7 +60,7 @@ recorded run of that test. A test that was not run on a kubelet has an empty cel
 		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(out.Files+out.Tests, "|", `\|`), out.Why)
 	}
 	text.WriteString("\n## Every test\n\n| test | reference | ours |\n|---|---|---|\n")
-	for _, test := range tests(reference, ours) {
+	for _, test := range tests(selected, reference, ours) {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
 	}
 	return text.String()
@@ -67,7 +69,7 @@ recorded run of that test. A test that was not run on a kubelet has an empty cel
 func writeDifferences(text *strings.Builder, reference, ours map[string]result) {
 	text.WriteString("\n## Failed\n\n")
 	any := false
-	for _, test := range tests(reference, ours) {
+	for _, test := range tests(nil, reference, ours) {
 		if reference[test].state != failed && ours[test].state != failed {
 			continue
 		}
@@ -82,11 +84,26 @@ func writeDifferences(text *strings.Builder, reference, ours map[string]result) 
 	}
 }
 
-// tests are the names that either has, in order.
-func tests(reference, ours map[string]result) []string {
-	all := maps.Clone(reference)
-	maps.Copy(all, ours)
+// tests are all names, in order.
+func tests(selected []string, reference, ours map[string]result) []string {
+	all := map[string]bool{}
+	for _, names := range []iter.Seq[string]{slices.Values(selected), maps.Keys(reference), maps.Keys(ours)} {
+		for name := range names {
+			all[name] = true
+		}
+	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// missing counts the selected tests that have no result.
+func missing(selected []string, results map[string]result) int {
+	n := 0
+	for _, test := range selected {
+		if _, run := results[test]; !run {
+			n++
+		}
+	}
+	return n
 }
 
 func cell(results map[string]result, test string) string {

@@ -24,8 +24,9 @@ type result struct {
 }
 
 // Record puts the outcomes of a run in the place of earlier ones of the same tests, in the
-// file that the repository keeps of this kubelet, and makes docs/conformance.md anew.
-func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, now time.Time) error {
+// file that the repository keeps of this kubelet, and makes docs/conformance.md anew. selected
+// are the tests that ought to be run.
+func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, selected []string, now time.Time) error {
 	path := p.results(kubelet)
 	results, err := readResults(path)
 	if err != nil {
@@ -37,7 +38,7 @@ func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, now time.T
 	if err := writeResults(path, results); err != nil {
 		return err
 	}
-	return p.writeReport()
+	return p.writeReport(selected)
 }
 
 func (p *Programs) results(kubelet bed.KubeletKind) string {

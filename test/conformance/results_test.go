@@ -15,7 +15,7 @@ func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
 	first := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	record := func(kubelet bed.KubeletKind, day time.Time, outcomes ...Outcome) {
 		t.Helper()
-		if err := Record(p, kubelet, outcomes, day); err != nil {
+		if err := Record(p, kubelet, outcomes, []string{"one|1", "two", "three"}, day); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,6 +36,8 @@ func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
 		"| passed | 2 | 1 |",
 		"| one\\|1 | passed, 1 s | passed, 1 s |",
 		"| two | passed, 2 s |  |",
+		"| selected and not run yet | 1 | 2 |",
+		"| three |  |  |",
 		"None of those that were run.",
 	} {
 		if !strings.Contains(string(text), want) {

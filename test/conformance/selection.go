@@ -1,8 +1,12 @@
 package conformance
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 
 	"sigs.k8s.io/yaml"
@@ -56,4 +60,19 @@ func (s *Selection) flags() []string {
 		}
 	}
 	return flags
+}
+
+// Names lists the tests that the selection chooses.
+func (s *Selection) Names(ctx context.Context, p *Programs) ([]string, error) {
+	dir, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return nil, fmt.Errorf("list tests: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	args := append([]string{"--dry-run", "--no-color", "--output-dir=" + dir, "--json-report=report.json"}, s.flags()...)
+	said, err := exec.CommandContext(ctx, p.path("ginkgo"), append(args, p.path("e2e.test"))...).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("list tests: %w: %s", err, said)
+	}
+	return readNames(filepath.Join(dir, "report.json"))
 }

@@ -51,11 +51,23 @@ func run(ctx context.Context, options conformance.Options, record bool) error {
 		return err
 	}
 	if record {
-		if err := conformance.Record(programs, options.Kubelet, outcomes, began); err != nil {
+		if err := recordAll(ctx, programs, options.Kubelet, outcomes, began); err != nil {
 			return err
 		}
 	}
 	return summarize(outcomes, options, time.Since(began))
+}
+
+func recordAll(ctx context.Context, programs *conformance.Programs, kubelet bed.KubeletKind, outcomes []conformance.Outcome, began time.Time) error {
+	selection, err := conformance.Selected()
+	if err != nil {
+		return err
+	}
+	selected, err := selection.Names(ctx, programs)
+	if err != nil {
+		return err
+	}
+	return conformance.Record(programs, kubelet, outcomes, selected, began)
 }
 
 func summarize(outcomes []conformance.Outcome, options conformance.Options, took time.Duration) error {
