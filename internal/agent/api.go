@@ -25,6 +25,7 @@ type api struct {
 	objects  objects
 	local    *kubeapi.Local  // nil with one
 	claims   *kubeapi.Claims // nil without an API server
+	trust    *kubeapi.TrustBundles
 	tokens   *kubeapi.Tokens
 	services *kubeapi.Services
 	classes  *kubeapi.RuntimeClasses
@@ -76,6 +77,9 @@ func (a *Agent) connect(context.Context) error {
 	if a.api.claims, err = kubeapi.NewClaims(clients.Kube); err != nil {
 		return err
 	}
+	if a.api.trust, err = kubeapi.NewTrustBundles(clients.Kube); err != nil {
+		return err
+	}
 	if a.api.services, err = kubeapi.NewServices(clients.Kube); err != nil {
 		return err
 	}
@@ -92,7 +96,7 @@ func (a *Agent) connect(context.Context) error {
 		return err
 	}
 	a.api.parts = append(a.api.parts,
-		part{"objects", watched.Run}, part{"services", a.api.services.Run},
+		part{"objects", watched.Run}, part{"trust bundles", a.api.trust.Run}, part{"services", a.api.services.Run},
 		part{"runtime classes", a.api.classes.Run}, part{"node watch", a.api.node.Run},
 		part{"CSI drivers", a.api.drivers.Run})
 	return nil

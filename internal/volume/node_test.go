@@ -101,10 +101,14 @@ func (n *node) start() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	trust, err := kubeapi.NewTrustBundles(n.client)
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	n.events = &events{}
 	v, err := New(Config{RootDir: n.root}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Kinds: n.kinds, Attachments: n.attachments,
+		Claims: claims, Trust: trust, Kinds: n.kinds, Attachments: n.attachments,
 		Node: func() (*v1.Node, error) {
 			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{v1.LabelHostname: "here"}}}, nil
 		},
@@ -119,6 +123,7 @@ func (n *node) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = objects.Run(ctx) })
+	running.Go(func() { _ = trust.Run(ctx) })
 	running.Go(func() { _ = v.Run(ctx) })
 	n.stop = func() { cancel(); running.Wait() }
 }

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -25,6 +26,22 @@ func (v *Volumes) objectChanged(kind, namespace, name string) {
 			return uses
 		})
 	}
+}
+
+// trustChanged is told of every change of a trust bundle.
+func (v *Volumes) trustChanged() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, pv := range v.pods {
+		v.hintLocked(pv, showsTrust)
+	}
+}
+
+// showsTrust reports whether the volume has files made from trust bundles.
+func showsTrust(v *v1.Volume) bool {
+	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool {
+		return s.ClusterTrustBundle != nil
+	})
 }
 
 // Update takes a changed pod; files that show its labels, annotations or resources follow.

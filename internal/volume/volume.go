@@ -43,6 +43,8 @@ type Deps struct {
 	Objects Objects
 	// Tokens may be nil: then volumes with a service account token cannot be mounted.
 	Tokens Tokens
+	// Trust may be nil: then volumes with trust bundles cannot be mounted.
+	Trust Trust
 	// Claims may be nil: then volumes behind claims cannot be mounted.
 	Claims Claims
 	// Attachments may be nil: then nobody attaches volumes but their own kind.
@@ -93,6 +95,12 @@ type Tokens interface {
 	projected.Tokens
 	// Forget drops the tokens of a pod that is gone.
 	Forget(uid types.UID)
+}
+
+// Trust knows the cluster's trust bundles and tells of their changes.
+type Trust interface {
+	projected.Trust
+	OnChange(func())
 }
 
 // Mounter reaches the kernel's mount table.
@@ -163,6 +171,9 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	}
 	v.life, v.end = context.WithCancel(context.Background())
 	deps.Objects.OnChange(v.objectChanged)
+	if deps.Trust != nil {
+		deps.Trust.OnChange(v.trustChanged)
+	}
 	return v, nil
 }
 
@@ -172,6 +183,9 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
 	if deps.Tokens != nil {
 		sources.Tokens = deps.Tokens
+	}
+	if deps.Trust != nil {
+		sources.Trust = deps.Trust
 	}
 	return append([]plugin.Plugin{
 		ground,

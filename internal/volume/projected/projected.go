@@ -41,6 +41,7 @@ type Tokens interface {
 type Deps struct {
 	Objects     Objects
 	Tokens      Tokens
+	Trust       Trust
 	Allocatable func() v1.ResourceList
 }
 
@@ -90,6 +91,8 @@ func one(ctx context.Context, deps Deps, r plugin.Request, s *v1.VolumeProjectio
 		part, err = downwardapi.Collect(r.Pod, s.DownwardAPI.Items, mode, deps.Allocatable())
 	case s.ServiceAccountToken != nil:
 		return token(ctx, deps, r, s.ServiceAccountToken)
+	case s.ClusterTrustBundle != nil:
+		part, err = trustBundle(ctx, deps, r, s.ClusterTrustBundle)
 	default:
 		err = fmt.Errorf("projected volume %s: source is of a kind that is not supported", r.Volume.Name)
 	}

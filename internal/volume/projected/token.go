@@ -35,12 +35,7 @@ func token(ctx context.Context, deps Deps, r plugin.Request, s *v1.ServiceAccoun
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	file := atomicdir.File{Data: []byte(got.Value), Mode: *r.Volume.Projected.DefaultMode, Owner: commonUser(r.Pod)}
-	if file.Owner != nil || r.FSGroup() != nil {
-		// Readable by the one user or, after the files are handed over, the one group.
-		file.Mode = 0o600
-	}
-	return atomicdir.Payload{s.Path: file}, got.RefreshAt, nil
+	return atomicdir.Payload{s.Path: ownFile(r, []byte(got.Value))}, got.RefreshAt, nil
 }
 
 // commonUser is the user all containers run as, nil if they differ or it is not known.
