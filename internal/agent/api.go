@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,17 +22,19 @@ type objects interface {
 
 // api is the way to the API server, or what stands in for it on a node without one.
 type api struct {
-	clients  *kubeapi.Clients // nil without an API server
-	objects  objects
-	local    *kubeapi.Local  // nil with one
-	claims   *kubeapi.Claims // nil without an API server
-	trust    *kubeapi.TrustBundles
-	tokens   *kubeapi.Tokens
-	services *kubeapi.Services
-	classes  *kubeapi.RuntimeClasses
-	drivers  *kubeapi.CSIDrivers
-	node     *kubeapi.Node
-	events   *kubeapi.Recorder
+	clients *kubeapi.Clients // nil without an API server
+	objects objects
+	local   *kubeapi.Local  // nil with one
+	claims  *kubeapi.Claims // nil without an API server
+	trust   *kubeapi.TrustBundles
+	// certificates are those that pods ask for.
+	certificates *kubeapi.PodCertificates
+	tokens       *kubeapi.Tokens
+	services     *kubeapi.Services
+	classes      *kubeapi.RuntimeClasses
+	drivers      *kubeapi.CSIDrivers
+	node         *kubeapi.Node
+	events       *kubeapi.Recorder
 
 	certificate *certificate.Rotator // of the client; nil where the node does not keep it
 	serving     *certificate.Rotator // nil where the API server does not issue it
@@ -95,7 +98,13 @@ func (a *Agent) connect(context.Context) error {
 	if err := a.makeCommon(); err != nil {
 		return err
 	}
-	a.api.parts = append(a.api.parts,
+	a.api.certificates, err = kubeapi.NewPodCertificates(a.name, kubeapi.PodCertificatesDeps{
+		Client: clients.Kube, Node: a.watchedNode, Events: a.api.events, Clock: a.clock, Jitter: rand.Float64,
+	})
+	if err != nil {
+		return err
+	}
+	a.api.parts = append(a.api.parts, part{"pod certificates", a.api.certificates.Run},
 		part{"objects", watched.Run}, part{"trust bundles", a.api.trust.Run}, part{"services", a.api.services.Run},
 		part{"runtime classes", a.api.classes.Run}, part{"node watch", a.api.node.Run},
 		part{"CSI drivers", a.api.drivers.Run})

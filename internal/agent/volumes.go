@@ -20,7 +20,7 @@ func (a *Agent) makeVolumes() (err error) {
 		Log:         a.log,
 	}
 	if a.api.claims != nil {
-		deps.Trust = a.api.trust
+		deps.Trust, deps.Certificates = a.api.trust, a.api.certificates
 		deps.Claims, deps.Node = a.api.claims, a.watchedNode
 		deps.InUseChanged = a.machine.node.Poke
 		a.api.node.OnChange(func() { a.pods.volumes.NodeChanged() })

@@ -106,12 +106,18 @@ func (n *node) start() {
 		n.t.Fatal(err)
 	}
 	n.events = &events{}
+	here := func() (*v1.Node, error) {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", UID: "node-uid", Labels: map[string]string{v1.LabelHostname: "here"}}}, nil
+	}
+	certificates, err := kubeapi.NewPodCertificates("here", kubeapi.PodCertificatesDeps{
+		Client: n.client, Node: here, Events: n.events, Clock: n.clock, Jitter: func() float64 { return 0 },
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	v, err := New(Config{RootDir: n.root}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Trust: trust, Kinds: n.kinds, Attachments: n.attachments,
-		Node: func() (*v1.Node, error) {
-			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{v1.LabelHostname: "here"}}}, nil
-		},
+		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments,
 		Allocatable: func() v1.ResourceList {
 			return v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi"), v1.ResourceCPU: resource.MustParse("2")}
 		},
@@ -124,6 +130,7 @@ func (n *node) start() {
 	var running sync.WaitGroup
 	running.Go(func() { _ = objects.Run(ctx) })
 	running.Go(func() { _ = trust.Run(ctx) })
+	running.Go(func() { _ = certificates.Run(ctx) })
 	running.Go(func() { _ = v.Run(ctx) })
 	n.stop = func() { cancel(); running.Wait() }
 }

@@ -28,21 +28,19 @@ func (v *Volumes) objectChanged(kind, namespace, name string) {
 	}
 }
 
-// trustChanged is told of every change of a trust bundle.
-func (v *Volumes) trustChanged() {
+// sourceChanged has the volumes looked at that show a source of the kind.
+func (v *Volumes) sourceChanged(shows func(v1.VolumeProjection) bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, pv := range v.pods {
-		v.hintLocked(pv, showsTrust)
+		v.hintLocked(pv, func(vol *v1.Volume) bool {
+			return vol.Projected != nil && slices.ContainsFunc(vol.Projected.Sources, shows)
+		})
 	}
 }
 
-// showsTrust reports whether the volume has files made from trust bundles.
-func showsTrust(v *v1.Volume) bool {
-	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool {
-		return s.ClusterTrustBundle != nil
-	})
-}
+func showsTrust(s v1.VolumeProjection) bool       { return s.ClusterTrustBundle != nil }
+func showsCertificate(s v1.VolumeProjection) bool { return s.PodCertificate != nil }
 
 // Update takes a changed pod; files that show its labels, annotations or resources follow.
 // A pod that was never mounted is none of our business.

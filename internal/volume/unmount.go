@@ -100,6 +100,9 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, er
 	if v.deps.Tokens != nil {
 		v.deps.Tokens.Forget(uid)
 	}
+	if v.deps.Certificates != nil {
+		v.deps.Certificates.Forget(uid)
+	}
 	return kinds, nil
 }
 

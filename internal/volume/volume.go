@@ -45,6 +45,8 @@ type Deps struct {
 	Tokens Tokens
 	// Trust may be nil: then volumes with trust bundles cannot be mounted.
 	Trust Trust
+	// Certificates may be nil: then volumes with pod certificates cannot be mounted.
+	Certificates Certificates
 	// Claims may be nil: then volumes behind claims cannot be mounted.
 	Claims Claims
 	// Attachments may be nil: then nobody attaches volumes but their own kind.
@@ -101,6 +103,14 @@ type Tokens interface {
 type Trust interface {
 	projected.Trust
 	OnChange(func())
+}
+
+// Certificates has certificates issued for pods, and tells when requests were answered.
+type Certificates interface {
+	projected.Certificates
+	OnChange(func())
+	// Forget drops the keys of a pod that is gone.
+	Forget(uid types.UID)
 }
 
 // Mounter reaches the kernel's mount table.
@@ -172,7 +182,10 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	v.life, v.end = context.WithCancel(context.Background())
 	deps.Objects.OnChange(v.objectChanged)
 	if deps.Trust != nil {
-		deps.Trust.OnChange(v.trustChanged)
+		deps.Trust.OnChange(func() { v.sourceChanged(showsTrust) })
+	}
+	if deps.Certificates != nil {
+		deps.Certificates.OnChange(func() { v.sourceChanged(showsCertificate) })
 	}
 	return v, nil
 }
@@ -186,6 +199,9 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	}
 	if deps.Trust != nil {
 		sources.Trust = deps.Trust
+	}
+	if deps.Certificates != nil {
+		sources.Certificates = deps.Certificates
 	}
 	return append([]plugin.Plugin{
 		ground,

@@ -39,10 +39,12 @@ type Tokens interface {
 
 // Deps is what the plugin works with, beside the frame's.
 type Deps struct {
-	Objects     Objects
-	Tokens      Tokens
-	Trust       Trust
-	Allocatable func() v1.ResourceList
+	Objects Objects
+	Tokens  Tokens
+	Trust   Trust
+	// Certificates may be nil, and so may Tokens and Trust: then such sources fail.
+	Certificates Certificates
+	Allocatable  func() v1.ResourceList
 }
 
 // New makes the plugin.
@@ -65,7 +67,7 @@ func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, e
 	files := content.Files{Payload: atomicdir.Payload{}}
 	var failed []error
 	for i := range src.Sources {
-		part, refresh, err := one(ctx, deps, r, &src.Sources[i])
+		part, refresh, err := one(ctx, deps, r, i)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -78,8 +80,9 @@ func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, e
 	return files, utilerrors.NewAggregate(failed)
 }
 
-func one(ctx context.Context, deps Deps, r plugin.Request, s *v1.VolumeProjection) (part atomicdir.Payload, refresh time.Time, err error) {
+func one(ctx context.Context, deps Deps, r plugin.Request, index int) (part atomicdir.Payload, refresh time.Time, err error) {
 	mode, namespace := r.Volume.Projected.DefaultMode, r.Pod.Namespace
+	s := &r.Volume.Projected.Sources[index]
 	switch {
 	case s.Secret != nil:
 		part, err = secret.Collect(ctx, deps.Objects, namespace, secret.Source{
@@ -93,6 +96,8 @@ func one(ctx context.Context, deps Deps, r plugin.Request, s *v1.VolumeProjectio
 		return token(ctx, deps, r, s.ServiceAccountToken)
 	case s.ClusterTrustBundle != nil:
 		part, err = trustBundle(ctx, deps, r, s.ClusterTrustBundle)
+	case s.PodCertificate != nil:
+		return podCertificate(ctx, deps, r, index)
 	default:
 		err = fmt.Errorf("projected volume %s: source is of a kind that is not supported", r.Volume.Name)
 	}

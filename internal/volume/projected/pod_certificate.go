@@ -1,0 +1,68 @@
+package projected
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/volume/atomicdir"
+	"swiftlet/internal/volume/plugin"
+)
+
+// Certificates has certificates issued for pods.
+type Certificates interface {
+	Get(ctx context.Context, of *v1.Pod, volume string, index int, s *v1.PodCertificateProjection) (kubeapi.PodCertificate, error)
+	// Adopt offers what was found in a volume, from before the agent was restarted.
+	Adopt(of *v1.Pod, volume string, index int, key, chain []byte)
+}
+
+// podCertificate makes the files of a key and its certificates.
+func podCertificate(ctx context.Context, deps Deps, r plugin.Request, index int) (atomicdir.Payload, time.Time, error) {
+	s := r.Volume.Projected.Sources[index].PodCertificate
+	if deps.Certificates == nil {
+		return nil, time.Time{}, errors.New("PodCertificate projection: nobody issues certificates in standalone mode")
+	}
+	if key, chain, ok := written(r.VolumeDir(Name), s); ok {
+		deps.Certificates.Adopt(r.Pod, r.Volume.Name, index, key, chain)
+	}
+	got, err := deps.Certificates.Get(ctx, r.Pod, r.Volume.Name, index, s)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	files := atomicdir.Payload{}
+	for path, data := range map[string][]byte{
+		s.CredentialBundlePath: bytes.Join([][]byte{got.Key, got.Chain}, nil),
+		s.KeyPath:              got.Key,
+		s.CertificateChainPath: got.Chain,
+	} {
+		if path != "" {
+			files[path] = ownFile(r, data)
+		}
+	}
+	return files, got.RefreshAt, nil
+}
+
+// written reads what an earlier agent wrote: the key comes first in a bundle.
+func written(dir string, s *v1.PodCertificateProjection) (key, chain []byte, ok bool) {
+	if s.CredentialBundlePath != "" {
+		bundle, err := os.ReadFile(filepath.Join(dir, s.CredentialBundlePath))
+		block, rest := pem.Decode(bundle)
+		if err != nil || block == nil {
+			return nil, nil, false
+		}
+		return pem.EncodeToMemory(block), rest, true
+	}
+	key, err := os.ReadFile(filepath.Join(dir, s.KeyPath))
+	if err != nil {
+		return nil, nil, false
+	}
+	chain, err = os.ReadFile(filepath.Join(dir, s.CertificateChainPath))
+	return key, chain, err == nil
+}
