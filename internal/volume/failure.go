@@ -49,6 +49,7 @@ func unusable(s plugin.Spec, err error) error {
 
 // unresolved says that the volume behind a claim could not be found.
 func unresolved(name string, err error) error {
+	//lint:ignore ST1005 users know it so from the reference kubelet
 	const told = "Unable to attach or mount volumes: unmounted volumes=[%[1]s], unattached volumes=[], failed to process volumes=[%[1]s]: %[2]w"
 	return &failure{reasonMount, fmt.Errorf(told, name, err)}
 }

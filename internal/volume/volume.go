@@ -23,6 +23,7 @@ import (
 	"swiftlet/internal/volume/image"
 	"swiftlet/internal/volume/local"
 	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/volume/nfs"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/projected"
 	"swiftlet/internal/volume/secret"
@@ -118,6 +119,7 @@ type Mounter interface {
 	emptydir.Mounter
 	Bind(fd int, target string) error
 	Unmount(path string) error
+	ForceUnmount(path string) error
 	Beneath(dir string) ([]string, error)
 	UnmountBeneath(dir string) error
 }
@@ -211,6 +213,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		secret.New(deps.Objects, frame),
 		downwardapi.New(deps.Allocatable, frame),
 		projected.New(sources, frame),
+		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
 		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
 	}, deps.Kinds...)
 }

@@ -58,6 +58,15 @@ func (k *Kernel) Unmount(path string) error {
 	return wrap("unmount", path, err)
 }
 
+// ForceUnmount takes away a mount whose server does not answer: what waits for it fails.
+func (k *Kernel) ForceUnmount(path string) error {
+	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_FORCE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return wrap("force unmount of", path, err)
+}
+
 // Mounted reports whether something is mounted at path, which may not exist. It asks the
 // kernel about this one path; a bind mount within one file system is seen, too.
 func (k *Kernel) Mounted(path string) (bool, error) {

@@ -13,9 +13,9 @@ import (
 type Tools struct{}
 
 // FormatAndMount mounts a disk, after making a file system on an empty one.
-func (Tools) FormatAndMount(device, target, fileSystem string, options []string) error {
+func (t Tools) FormatAndMount(device, target, fileSystem string, options []string) error {
 	for _, tool := range []string{"blkid", "fsck", "mkfs." + fileSystem, "mount"} {
-		if err := Need(tool); err != nil {
+		if err := t.Need(tool); err != nil {
 			return err
 		}
 	}
@@ -23,8 +23,8 @@ func (Tools) FormatAndMount(device, target, fileSystem string, options []string)
 }
 
 // Mount runs mount(8).
-func (Tools) Mount(source, target, fileSystem string, options []string) error {
-	if err := Need("mount"); err != nil {
+func (t Tools) Mount(source, target, fileSystem string, options []string) error {
+	if err := t.Need("mount"); err != nil {
 		return err
 	}
 	return mount.NewWithoutSystemd("").Mount(source, target, fileSystem, options)
@@ -42,7 +42,7 @@ func (Tools) Resize(device, mountedAt string) error {
 }
 
 // Need returns an error that names a program the node lacks.
-func Need(tool string) error {
+func (Tools) Need(tool string) error {
 	if _, err := exec.LookPath(tool); err != nil {
 		return fmt.Errorf("the node has no program %q, which this volume needs: %w", tool, err)
 	}

@@ -1,0 +1,128 @@
+// Package nfs mounts volumes of an NFS server with the node's own mount.nfs.
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/safepath"
+)
+
+// Name is the kind's qualified name.
+const Name = "kubernetes.io/nfs"
+
+// helper is the program that mount(8) calls to speak with the server.
+const helper = "mount.nfs"
+
+// unmountPatience is how long a server may take to let go before the mount is forced away.
+const unmountPatience = time.Minute
+
+// Mounter is what the plugin needs of the kernel.
+type Mounter interface {
+	Mounted(path string) (bool, error)
+	Unmount(path string) error
+	// ForceUnmount lets go of a mount whose server does not answer.
+	ForceUnmount(path string) error
+	Beneath(dir string) ([]string, error)
+}
+
+// Tools runs the node's programs.
+type Tools interface {
+	Need(tool string) error
+	Mount(source, target, fileSystem string, options []string) error
+}
+
+// Deps is what the plugin works with.
+type Deps struct {
+	Mounter Mounter
+	Tools   Tools
+	Clock   clock.Clock
+}
+
+// Plugin brings up NFS volumes.
+type Plugin struct{ deps Deps }
+
+// New makes the plugin.
+func New(deps Deps) *Plugin { return &Plugin{deps} }
+
+func (p *Plugin) Name() string { return Name }
+
+func (p *Plugin) Handles(s plugin.Spec) bool { return s.NFS() != nil }
+
+// SetUp mounts the server's folder into the pod's. Whose it is, the server decides.
+func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
+	src, dir := r.NFS(), r.VolumeDir(Name)
+	result := plugin.Result{HostPath: dir, ReadOnly: src.ReadOnly || r.ClaimReadOnly}
+	mounted, err := p.deps.Mounter.Mounted(dir)
+	if err != nil || mounted {
+		return result, err
+	}
+	if err := p.deps.Tools.Need(helper); err != nil {
+		return plugin.Result{}, err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return plugin.Result{}, fmt.Errorf("make volume: %w", err)
+	}
+	options := slices.Clone(r.MountOptions())
+	if result.ReadOnly && !slices.Contains(options, "ro") {
+		options = append(options, "ro")
+	}
+	if err := p.deps.Tools.Mount(host(src.Server)+":"+src.Path, dir, "nfs", options); err != nil {
+		// An empty folder must not be taken for the volume.
+		return plugin.Result{}, errors.Join(err, p.deps.Mounter.Unmount(dir), safepath.RemoveAll(dir))
+	}
+	return result, nil
+}
+
+// host is a server's name as mount(8) reads it.
+func host(server string) string {
+	if a, err := netip.ParseAddr(server); err == nil && a.Is6() {
+		return "[" + server + "]"
+	}
+	return server
+}
+
+// TearDown unmounts the volume, by force if its server does not answer. It looks at the
+// mount table and never at the folder itself: that is the server's to answer for.
+func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
+	dir := v.Dir(Name)
+	points, err := p.deps.Mounter.Beneath(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	for _, point := range points {
+		if name := filepath.Base(dir); !strings.HasSuffix(point, "/"+filepath.Join(plugin.FolderName(Name), name)) {
+			continue
+		}
+		if err := p.unmount(ctx, point); err != nil {
+			return err
+		}
+	}
+	return safepath.RemoveAll(dir)
+}
+
+func (p *Plugin) unmount(ctx context.Context, point string) error {
+	done := make(chan error, 1)
+	// It may hang in the kernel past our patience; forcing the mount ends it.
+	go func() { done <- p.deps.Mounter.Unmount(point) }()
+	timer := p.deps.Clock.NewTimer(unmountPatience)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("unmount %s: %w", point, ctx.Err())
+	case <-timer.C():
+		return p.deps.Mounter.ForceUnmount(point)
+	}
+}
