@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"swiftlet/test/bed"
-	"swiftlet/test/images"
 )
 
 // mounting gives a pod one more volume, at /NAME.
@@ -152,21 +151,5 @@ func claimed(t *testing.T, in, name string, spec corev1.PersistentVolumeSpec) {
 	}}
 	if _, err := client().CoreV1().PersistentVolumeClaims(in).Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestImageVolume(t *testing.T) {
-	t.Parallel()
-	node, in := steadyNode(t), namespace(t)
-	source := corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: images.Busybox, PullPolicy: corev1.PullIfNotPresent}}
-	p := mounting(mounting(sleeper("shows", node.Name()), "image", source, ""), "part", source, "etc")
-	startPod(t, in, p)
-	for script, want := range map[string]string{
-		"cmp /image/etc/passwd /part/passwd && echo same": "same\n",
-		"touch /image/new 2>/dev/null || echo refused":    "refused\n",
-	} {
-		if out, err := execInPod(t.Context(), in, "shows", "sh", "-c", script); err != nil || out != want {
-			t.Errorf("%s: %q, %v", script, out, err)
-		}
 	}
 }
