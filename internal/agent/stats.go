@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,7 +51,17 @@ func (a *Agent) makeStats() (*stats.Stats, error) {
 func (a *Agent) ownVolumes(uid types.UID) []stats.Volume {
 	var list []stats.Volume
 	for _, v := range a.pods.volumes.OwnedVolumes(uid) {
-		list = append(list, stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim})
+		one := stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim}
+		if v.Measure != nil {
+			one.Measure = func(ctx context.Context) (stats.VolumeUsage, error) {
+				u, err := v.Measure(ctx)
+				return stats.VolumeUsage{
+					CapacityBytes: u.CapacityBytes, AvailableBytes: u.AvailableBytes, UsedBytes: u.UsedBytes,
+					Inodes: u.Inodes, InodesFree: u.InodesFree, InodesUsed: u.InodesUsed,
+				}, err
+			}
+		}
+		list = append(list, one)
 	}
 	return list
 }

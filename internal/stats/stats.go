@@ -77,6 +77,9 @@ type Volume struct {
 	Local bool
 	// Claim names the PersistentVolumeClaim behind it, if one is.
 	Claim string
+	// Measure asks the volume's driver, which knows better than the file system; nil for a
+	// volume without one.
+	Measure func(context.Context) (VolumeUsage, error)
 }
 
 // Deps are what statistics are made from.
@@ -99,11 +102,12 @@ type Stats struct {
 	boot   time.Time
 	cpus   topology
 
-	flight singleflight.Group
-	rates  rates
-	walks  walks
-	images images
-	table  []family
+	flight  singleflight.Group
+	rates   rates
+	walks   walks
+	drivers answers
+	images  images
+	table   []family
 }
 
 // New checks its arguments and reads what never changes.
@@ -121,14 +125,15 @@ func New(cfg Config, deps Deps) (*Stats, error) {
 		return nil, err
 	}
 	return &Stats{
-		cfg:    cfg,
-		deps:   deps,
-		groups: newGroupReader(deps.Cgroups.Hierarchy(), cfg.Machine),
-		boot:   boot,
-		cpus:   readTopology(),
-		rates:  newRates(),
-		walks:  newWalks(),
-		images: newImages(),
-		table:  cadvisorFamilies(),
+		cfg:     cfg,
+		deps:    deps,
+		groups:  newGroupReader(deps.Cgroups.Hierarchy(), cfg.Machine),
+		boot:    boot,
+		cpus:    readTopology(),
+		rates:   newRates(),
+		walks:   newWalks(),
+		drivers: newAnswers(),
+		images:  newImages(),
+		table:   cadvisorFamilies(),
 	}, nil
 }

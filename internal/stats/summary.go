@@ -24,6 +24,7 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	if err := s.addNodeRest(&out.Node, r, disks); err != nil {
 		return nil, err
 	}
+	s.askDrivers(ctx, r)
 	volumes := map[string]bool{}
 	for i := range r.pods {
 		p := &r.pods[i]
@@ -36,6 +37,7 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 		out.Pods = append(out.Pods, stats)
 	}
 	s.walks.keep(volumes)
+	s.drivers.keep(volumes)
 	s.report(r)
 	return out, nil
 }

@@ -134,12 +134,17 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 	out.EphemeralStorage = d.node.with(now, sum)
 }
 
-// volumeStats measures one volume: by its file system where it has one of its own, else by
-// a walk through its files.
+// volumeStats measures one volume: by its driver's word, by its file system where it has one
+// of its own, else by a walk through its files.
 func (s *Stats) volumeStats(ctx context.Context, p *podUsage, v Volume) (statsapi.VolumeStats, taken, error) {
 	out := statsapi.VolumeStats{Name: v.Name}
 	if v.Claim != "" {
 		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: p.Namespace}
+	}
+	if v.Measure != nil {
+		stats, err := s.drivers.answer(v.Dir)
+		out.FsStats = stats
+		return out, taken{}, err
 	}
 	on, err := spaceOf(v.Dir)
 	if err != nil {

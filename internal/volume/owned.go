@@ -1,11 +1,14 @@
 package volume
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/volume/plugin"
 )
 
 // Owned is a mounted volume whose content is the pod's: how much there is of it says
@@ -17,10 +20,12 @@ type Owned struct {
 	Local bool
 	// Claim is the PersistentVolumeClaim behind it, if there is one.
 	Claim string
+	// Measure asks whoever knows better than the file system; nil where nobody does.
+	Measure func(context.Context) (plugin.Usage, error)
 }
 
 // OwnedVolumes lists a pod's own volumes by name. A folder of the host is not among them:
-// what is in it is the host's. Nor is a device, which does not say how full it is.
+// what is in it is the host's. Nor is a device of which nobody can say how full it is.
 func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -31,10 +36,18 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	var owned []Owned
 	for name, state := range pv.volumes {
 		spec := findVolume(pv.pod, name)
-		if !state.mounted || state.up.spec.Block() || spec == nil || spec.HostPath != nil {
+		if !state.mounted || spec == nil || spec.HostPath != nil {
 			continue
 		}
-		owned = append(owned, Owned{Name: name, HostPath: state.up.result.HostPath, Local: isLocal(spec), Claim: claimOf(pv.pod, spec)})
+		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: isLocal(spec), Claim: claimOf(pv.pod, spec)}
+		if meter, ok := state.up.kind.(plugin.Meter); ok {
+			r := plugin.Request{Spec: state.up.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
+			at := state.up.result
+			o.Measure = func(ctx context.Context) (plugin.Usage, error) { return meter.Measure(ctx, r, at) }
+		} else if state.up.spec.Block() {
+			continue
+		}
+		owned = append(owned, o)
 	}
 	slices.SortFunc(owned, func(a, b Owned) int { return strings.Compare(a.Name, b.Name) })
 	return owned
