@@ -3,19 +3,23 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/ptr"
 
 	"swiftlet/test/bed"
@@ -129,6 +133,7 @@ func TestCSI(t *testing.T) {
 	testAgentKilled(t, d, space)
 	testInline(t, d, space)
 	testRaw(t, d, space)
+	testMeasured(t, d, space)
 
 	for _, name := range []string{"one", "two", "inline", "raw"} {
 		if err := client().CoreV1().Pods(space).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -287,6 +292,85 @@ func testRaw(t *testing.T, d *csiDriver, space string) {
 	if err != nil || claim.Status.Capacity.Storage().String() != "64Mi" {
 		t.Errorf("the claim shows %v: %v", claim.Status, err)
 	}
+}
+
+// testMeasured wants the Summary to show what the driver says.
+func testMeasured(t *testing.T, d *csiDriver, space string) {
+	awaitStats(t, d.node, space, "one", func(p *statsapi.PodStats) string {
+		for _, v := range p.VolumeStats {
+			if v.PVCRef == nil || v.PVCRef.Name != "disk" {
+				continue
+			}
+			if c := *v.CapacityBytes; c < 20<<20 || c > 32<<20 || *v.UsedBytes == 0 || *v.Inodes == 0 {
+				return fmt.Sprintf("the volume's figures are %+v", v)
+			}
+			return ""
+		}
+		return "the Summary does not show the volume"
+	})
+	if len(d.calls("NodeGetVolumeStats")) == 0 {
+		t.Error("the driver was not asked")
+	}
+}
+
+// TestCSIAttach has a volume attached first; the test is the driver's controller.
+func TestCSIAttach(t *testing.T) {
+	t.Parallel()
+	node := ownNode(t, "attach")
+	space := namespace(t)
+	d := startDriver(t, node, "attach.csi.test")
+	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
+	awaitDriver(t, d)
+	claim(t, space, "disk", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("disk", 1<<20)}, corev1.PersistentVolumeFilesystem)
+	create(t, space, user("one", node.Name(), fromClaim("disk")))
+
+	var attachment *storagev1.VolumeAttachment
+	eventually(t, 2*usual, func() string {
+		list, err := client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for i := range list.Items {
+			if list.Items[i].Spec.NodeName == node.Name() {
+				attachment = &list.Items[i]
+				return ""
+			}
+		}
+		return "nobody wants the volume attached"
+	})
+	if pod := awaitPod(t, space, "one", usual, func(p *corev1.Pod) string { return "" }); pod.Status.Phase != corev1.PodPending || len(d.calls("NodeStageVolume")) > 0 {
+		t.Errorf("the pod did not wait: %s", pod.Status.Phase)
+	}
+	attachment.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"slot": "7"}}
+	if _, err := client().StorageV1().VolumeAttachments().UpdateStatus(t.Context(), attachment, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitPod(t, space, "one", 2*usual, ready)
+	for _, method := range []string{"NodeStageVolume", "NodePublishVolume"} {
+		if asked := d.calls(method); len(asked) == 0 || asked[0].PublishContext["slot"] != "7" {
+			t.Errorf("%s with %+v", method, asked)
+		}
+	}
+	name := corev1.UniqueVolumeName("kubernetes.io/csi/" + d.name + "^" + d.calls("NodeStageVolume")[0].VolumeID)
+	awaitNode(t, node.Name(), usual, func(n *corev1.Node) string {
+		if !slices.Contains(n.Status.VolumesInUse, name) {
+			return fmt.Sprintf("volumes in use are %v, not %s", n.Status.VolumesInUse, name)
+		}
+		return ""
+	})
+
+	if err := client().CoreV1().Pods(space).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitPod(t, space, "one", 2*usual, gone)
+	eventually(t, 2*usual, d.traces)
+	eventually(t, 2*usual, func() string {
+		_, err := client().StorageV1().VolumeAttachments().Get(t.Context(), attachment.Name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the volume is still attached: %v", err)
+		}
+		return ""
+	})
 }
 
 // inPod runs a script in the pod's container and wants it to succeed.
