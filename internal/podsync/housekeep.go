@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,7 +51,19 @@ type KeeperDeps struct {
 type Keeper struct {
 	deps KeeperDeps
 	poke chan struct{}
+	// told is what the last round met, by what was tried: trouble that lasts is told once.
+	// met is what this round has met so far. Both belong to Run.
+	told, met map[trouble]string
 }
+
+// trouble is something that could not be done for a pod.
+type trouble struct {
+	what string
+	uid  types.UID
+}
+
+// folderPatience bounds the work on one orphan: one that hangs must not keep the others.
+const folderPatience = time.Minute
 
 // NewKeeper validates and starts nothing.
 func NewKeeper(deps KeeperDeps) (*Keeper, error) {
@@ -82,6 +95,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 func (k *Keeper) round(ctx context.Context) {
+	k.met = map[trouble]string{}
+	defer func() { k.told = k.met }()
 	k.folders(ctx)
 	k.cgroups(ctx)
 	k.logs()
@@ -97,10 +112,12 @@ func (k *Keeper) folders(ctx context.Context) {
 			continue
 		}
 		found++
-		k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
+		if _, stuck := k.told[trouble{removingFolder, uid}]; !stuck {
+			k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
+		}
 		if err := k.removeFolder(ctx, uid); err != nil {
 			left++
-			k.log("remove an orphaned pod's folder", uid, err)
+			k.log(removingFolder, uid, err)
 		}
 	}
 	k.log("unstage volumes that no pod uses", "", k.deps.Folders.UnstageOrphans())
@@ -109,7 +126,11 @@ func (k *Keeper) folders(ctx context.Context) {
 	}
 }
 
+const removingFolder = "remove an orphaned pod's folder"
+
 func (k *Keeper) removeFolder(ctx context.Context, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, folderPatience)
+	defer cancel()
 	if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
 		return fmt.Errorf("unmount its volumes: %w", err)
 	}
@@ -151,8 +172,14 @@ func (k *Keeper) mirrors(ctx context.Context) {
 
 func (k *Keeper) orphaned(uid types.UID) bool { return !k.deps.Known(uid) && !k.deps.Held(uid) }
 
+// log tells of trouble, unless the last round met the same.
 func (k *Keeper) log(what string, uid types.UID, err error) {
-	if err != nil {
+	if err == nil {
+		return
+	}
+	of := trouble{what, uid}
+	k.met[of] = err.Error()
+	if k.told[of] != k.met[of] {
 		k.deps.Log.Warn("housekeeping: "+what, "pod", uid, "err", err)
 	}
 }

@@ -49,9 +49,19 @@ func unusable(s plugin.Spec, err error) error {
 
 // unresolved says that the volume behind a claim could not be found.
 func unresolved(name string, err error) error {
-	//lint:ignore ST1005 users know it so from the reference kubelet
-	const told = "Unable to attach or mount volumes: unmounted volumes=[%[1]s], unattached volumes=[], failed to process volumes=[%[1]s]: %[2]w"
-	return &failure{reasonMount, fmt.Errorf(told, name, err)}
+	return &failure{reasonMount, unresolvedError{name, err}}
+}
+
+// unresolvedError is worded as users know it.
+type unresolvedError struct {
+	volume string
+	error
+}
+
+func (e unresolvedError) Unwrap() error { return e.error }
+
+func (e unresolvedError) Error() string {
+	return fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%[1]s], unattached volumes=[], failed to process volumes=[%[1]s]: %[2]v", e.volume, e.error)
 }
 
 // tellMissing says at the end of all patience which volumes the pod still lacks.

@@ -1,0 +1,75 @@
+package podsync
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+// remains is what a node holds of pods that nobody wants.
+type remains struct {
+	folders []types.UID
+	stuck   map[types.UID]error
+}
+
+func (r *remains) PodDirs() ([]types.UID, error) { return slices.Clone(r.folders), nil }
+func (r *remains) UnstageOrphans() error         { return nil }
+
+func (r *remains) Unmount(ctx context.Context, uid types.UID) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return errors.New("it may take for ever")
+	}
+	return r.stuck[uid]
+}
+
+func (r *remains) RemovePodDir(uid types.UID) error {
+	r.folders = slices.DeleteFunc(r.folders, func(u types.UID) bool { return u == uid })
+	return nil
+}
+
+func (r *remains) Pods() ([]types.UID, error)                 { return nil, nil }
+func (r *remains) RemovePod(context.Context, types.UID) error { return nil }
+func (r *remains) PodLogs() ([]pod.Ref, error)                { return nil, nil }
+func (r *remains) RemoveLogs(pod.Ref) error                   { return nil }
+
+// TestStuckOrphanIsToldOnce: a folder that cannot be removed keeps no other, and is told of
+// again only when the reason changes.
+func TestStuckOrphanIsToldOnce(t *testing.T) {
+	var log bytes.Buffer
+	r := &remains{folders: []types.UID{"stuck", "free"}, stuck: map[types.UID]error{"stuck": errors.New("device is busy")}}
+	no := func(types.UID) bool { return false }
+	k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		k.round(t.Context())
+	}
+	if !slices.Equal(r.folders, []types.UID{"stuck"}) {
+		t.Errorf("left: %v", r.folders)
+	}
+	if n := strings.Count(log.String(), "device is busy"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+	if n := strings.Count(log.String(), "nobody wants"); n != 2 {
+		t.Errorf("%d pods were begun with, want 2:\n%s", n, log.String())
+	}
+	r.stuck["stuck"] = errors.New("no driver")
+	k.round(t.Context())
+	if !strings.Contains(log.String(), "no driver") {
+		t.Error("a new reason was not told")
+	}
+	r.stuck = nil
+	k.round(t.Context())
+	if len(r.folders) != 0 {
+		t.Errorf("left: %v", r.folders)
+	}
+}
