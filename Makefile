@@ -72,6 +72,7 @@ sanity: modules ## hold the CSI driver of the tests to the specification (needs 
 
 churn: build reference ## 200 pods made and unmade for 5 minutes while the agent is killed (needs root)
 	$(call say,churn)
+	@$(GO) test -count=1 -v -timeout 30m -run 'TestKilledAtAnyLine|TestSubPathRace' ./internal/volume
 	@SWIFTLET_CHURN=5m $(GO) test -count=1 -v -timeout 30m -run TestChurn ./test/e2e
 
 bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)

@@ -49,7 +49,7 @@ func TestChurn(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "churned")
 	in := namespace(t)
-	before := leavings(t, node)
+	before, alive := leavings(t, node), canaries(t, node)
 	how := ofChurn(t)
 	// A seed of its own makes a failure worth repeating.
 	seed := uint64(time.Now().UnixNano())
@@ -74,6 +74,29 @@ func TestChurn(t *testing.T) {
 	if waitFor(45*time.Second, left) != "" {
 		forgetLost(t, node, added(before, leavings(t, node)))
 		eventually(t, 2*time.Minute, left)
+	}
+	if missing := alive(); missing != "" {
+		t.Error(missing)
+	}
+}
+
+// precious is a folder of the node that pods mount; below it, one from elsewhere is mounted.
+const precious = "/var/lib/precious"
+
+// canaries puts a file into each of the two and says later whether both are as they were.
+func canaries(t *testing.T, node *bed.Box) (alive func() string) {
+	t.Helper()
+	const look = "cat " + precious + "/canary " + precious + "/mounted/canary"
+	script := "mkdir -p " + precious + "/mounted /var/lib/elsewhere && mount --bind /var/lib/elsewhere " + precious + "/mounted && " +
+		"echo a > " + precious + "/canary && echo b > " + precious + "/mounted/canary"
+	if out, err := node.Exec(t.Context(), "sh", "-c", script); err != nil {
+		t.Fatalf("put canaries: %v: %s", err, out)
+	}
+	return func() string {
+		if out, err := node.Exec(t.Context(), "sh", "-c", look); err != nil || out != "a\nb\n" {
+			return fmt.Sprintf("the canaries say %q, %v", out, err)
+		}
+		return ""
 	}
 }
 
@@ -149,8 +172,10 @@ func anyPod(name, node string, random *rand.Rand) *corev1.Pod {
 		p.Spec.Volumes = []corev1.Volume{
 			{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 			{Name: "disk", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "precious", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: precious}}},
 		}
-		c.VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}, {Name: "disk", MountPath: "/disk", SubPath: "part"}}
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}, {Name: "disk", MountPath: "/disk", SubPath: "part"},
+			{Name: "precious", MountPath: "/precious"}, {Name: "precious", MountPath: "/part", SubPath: "mounted"}}
 	}
 	return p
 }

@@ -28,6 +28,9 @@ func (Plugin) Handles(s plugin.Spec) bool { return s.HostPath() != nil }
 
 func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	src := r.HostPath()
+	if len(r.MountOptions()) > 0 {
+		return plugin.Result{}, errors.New("mount options are not supported for this volume type")
+	}
 	if slices.Contains(strings.Split(src.Path, "/"), "..") {
 		return plugin.Result{}, fmt.Errorf("invalid HostPath `%s`: must not contain '..'", src.Path)
 	}
