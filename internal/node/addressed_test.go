@@ -1,7 +1,9 @@
 package node
 
 import (
+	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,23 +14,30 @@ import (
 
 func TestAddressesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told [][]v1.NodeAddress
-		f := start(t, fake.NewClientset(), func(_ *Config, deps *Deps) {
-			deps.Addressed = func(a []v1.NodeAddress) { told = append(told, a) }
+		told := make(chan []v1.NodeAddress, 8)
+		var at atomic.Value
+		at.Store("192.0.2.2")
+		f := newFixture(t, fake.NewClientset(), func(_ *Config, deps *Deps) {
+			deps.Addressed = func(a []v1.NodeAddress) { told <- a }
 		})
+		f.network.own = func() ([]net.Addr, error) {
+			return []net.Addr{&net.IPNet{IP: net.ParseIP(at.Load().(string))}}, nil
+		}
+		f.network.byRoute = func(net.IP) (net.IP, error) { return net.ParseIP(at.Load().(string)), nil }
+		f.run(t)
 		of := func(ip string) []v1.NodeAddress {
 			return []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}, {Type: v1.NodeHostName, Address: "node-1"}}
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if len(told) != 1 || !slices.Equal(told[0], of("192.0.2.2")) {
-			t.Fatalf("told %v", told)
+		if n, first := len(told), <-told; n != 1 || !slices.Equal(first, of("192.0.2.2")) {
+			t.Fatalf("told %d times, first %v", n, first)
 		}
-		f.network = fakeNetwork([]string{"192.0.2.3"}, nil, "192.0.2.3")
+		at.Store("192.0.2.3")
 		time.Sleep(2 * addressesFor)
 		synctest.Wait()
-		if len(told) != 2 || !slices.Equal(told[1], of("192.0.2.3")) {
-			t.Errorf("told %v", told)
+		if n, next := len(told), <-told; n != 1 || !slices.Equal(next, of("192.0.2.3")) {
+			t.Errorf("told %d times, first %v", n, next)
 		}
 	})
 }

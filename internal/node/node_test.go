@@ -96,6 +96,12 @@ type fixture struct {
 func start(t *testing.T, client *fake.Clientset, change func(*Config, *Deps)) *fixture {
 	t.Helper()
 	f := newFixture(t, client, change)
+	f.run(t)
+	return f
+}
+
+func (f *fixture) run(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -106,7 +112,6 @@ func start(t *testing.T, client *fake.Clientset, change func(*Config, *Deps)) *f
 		}
 	})
 	synctest.Wait()
-	return f
 }
 
 func newFixture(t *testing.T, client *fake.Clientset, change func(*Config, *Deps)) *fixture {
