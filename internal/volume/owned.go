@@ -36,8 +36,8 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	var owned []Owned
 	for name, state := range pv.volumes {
 		spec := findVolume(pv.pod, name)
-		if !state.mounted || spec == nil || spec.HostPath != nil {
-			continue
+		if !state.mounted || spec == nil || state.up.spec.HostPath() != nil || state.up.result.HostPath == "" {
+			continue // not up, the host's own, or an image, which is nowhere
 		}
 		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: isLocal(spec), Claim: claimOf(pv.pod, spec)}
 		if meter, ok := state.up.kind.(plugin.Meter); ok {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/ownership"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/safepath"
@@ -287,4 +288,13 @@ func (p *Plugin) Expand(_ context.Context, r plugin.Request, at plugin.Result, _
 		return err
 	}
 	return p.deps.Disks.Resize(r.PV.Spec.Local.Path, at.HostPath)
+}
+
+// Measure is how full the volume's file system is, which others may share, or how large its
+// disk is.
+func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
+	if r.Block() {
+		return mounts.DeviceSize(at.HostPath)
+	}
+	return mounts.Space(at.HostPath)
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/safepath"
 )
@@ -125,4 +126,9 @@ func (p *Plugin) unmount(ctx context.Context, point string) error {
 	case <-timer.C():
 		return p.deps.Mounter.ForceUnmount(point)
 	}
+}
+
+// Measure is how full the server's file system is.
+func (p *Plugin) Measure(_ context.Context, _ plugin.Request, at plugin.Result) (plugin.Usage, error) {
+	return mounts.Space(at.HostPath)
 }
