@@ -144,12 +144,25 @@ func (p *Plugin) tearDownRaw(ctx context.Context, v plugin.Published) error {
 	return nil
 }
 
-// unstageRaw undoes stageRaw.
+// unstageRaw undoes stageRaw. A publication that was cut short before the pod's folder told
+// of it is undone, too: no pod uses the volume any more.
 func (p *Plugin) unstageRaw(ctx context.Context, path string) error {
 	volume := filepath.Base(path)
 	n, ok, err := readNote(filepath.Join(p.rawDir(volume), "data"))
 	if err != nil {
 		return err
+	}
+	left, err := names(p.rawPublishDir(volume))
+	if err != nil {
+		return err
+	}
+	for _, uid := range left {
+		if !ok {
+			return said("unmapper failed to load volume data file of volume %s, which is published for pod %s", volume, uid)
+		}
+		if err := p.unpublish(ctx, n, filepath.Join(p.rawPublishDir(volume), uid)); err != nil {
+			return said("blockMapper.unpublishVolumeForBlock failed: %w", err)
+		}
 	}
 	if _, err := os.Lstat(path); err == nil {
 		if !ok {

@@ -96,12 +96,17 @@ func (d *fakeDriver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolu
 		if err := os.MkdirAll(r.GetTargetPath(), 0o750); err != nil {
 			return nil, err
 		}
+	} else if err := os.WriteFile(r.GetTargetPath(), nil, 0o600); err != nil {
+		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, d.fail
 }
 
 func (d *fakeDriver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	d.asked = append(d.asked, r)
+	if d.fail == nil {
+		os.Remove(r.GetTargetPath())
+	}
 	return &csi.NodeUnpublishVolumeResponse{}, d.fail
 }
 

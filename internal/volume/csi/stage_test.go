@@ -143,6 +143,32 @@ func TestUnstageLeftovers(t *testing.T) {
 	}
 }
 
+// A device that was published when the agent was killed, before the pod's folder told of it,
+// goes with the volume.
+func TestUnstageAfterPublicationCutShort(t *testing.T) {
+	f, d := newFixture(t), newDriver(t)
+	f.register(t, d)
+	r := f.request(asBlock)
+	if err := f.Stage(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.MapDevice(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.take()
+	if err := f.Unstage(t.Context(), rawID("pv")); err != nil {
+		t.Fatal(err)
+	}
+	asked := d.take()
+	if len(asked) != 2 || asked[0].(*csi.NodeUnpublishVolumeRequest).TargetPath != got.HostPath || asked[1].(*csi.NodeUnstageVolumeRequest).VolumeId != "handle" {
+		t.Errorf("the driver was asked %v", asked)
+	}
+	if staged, err := f.Staged(); err != nil || len(staged) > 0 {
+		t.Errorf("left: %v %v", f.tree(t), err)
+	}
+}
+
 // Nothing is removed where something is mounted, or that is not ours.
 func TestUnstageRemovesNothingOfOthers(t *testing.T) {
 	f := newFixture(t)
