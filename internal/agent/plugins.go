@@ -21,8 +21,13 @@ func (a *Agent) makeCSI() (err error) {
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.api.drivers.Get, a.api.tokens
 	}
-	a.pods.csi, err = csi.New(csi.Config{RootDir: a.cfg.Flags.RootDir, NodeName: a.name}, deps)
-	return err
+	if a.pods.csi, err = csi.New(csi.Config{RootDir: a.cfg.Flags.RootDir, NodeName: a.name}, deps); err != nil {
+		return err
+	}
+	if a.api.drivers != nil {
+		a.api.drivers.OnChange(a.pods.csi.Look)
+	}
+	return nil
 }
 
 // makePlugins makes the registry of programs that extend the node.
@@ -33,7 +38,7 @@ func (a *Agent) makePlugins() error {
 	if err != nil {
 		return err
 	}
-	a.pods.parts = append(a.pods.parts, part{"plugins", registry.Run})
+	a.pods.parts = append(a.pods.parts, part{"plugins", registry.Run}, part{"CSI volumes", a.pods.csi.Run})
 	if a.api.clients != nil {
 		a.pods.parts = append(a.pods.parts, part{"CSI node", a.announceCSI})
 	}

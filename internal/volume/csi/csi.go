@@ -46,7 +46,7 @@ type Deps struct {
 	Drivers func(ctx context.Context, name string) (*storagev1.CSIDriver, error)
 	Tokens  Tokens
 	Mounts  Mounts
-	Clock   clock.PassiveClock
+	Clock   clock.WithTicker
 	Log     *slog.Logger
 	// Registered is called after a driver has come; may be nil.
 	Registered func(driver string)
@@ -69,6 +69,8 @@ type Plugin struct {
 
 	mu      sync.Mutex
 	drivers map[string]driver
+	// look tells Run that drivers have changed.
+	look chan struct{}
 
 	// node serialises changes of the Node and CSINode objects, which are read, changed and
 	// written back.
@@ -100,7 +102,7 @@ func New(cfg Config, deps Deps) (*Plugin, error) {
 	if cfg.RepublishPeriod <= 0 {
 		cfg.RepublishPeriod = time.Minute
 	}
-	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}}, nil
+	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}, look: make(chan struct{}, 1)}, nil
 }
 
 // Name is the folder of CSI volumes.

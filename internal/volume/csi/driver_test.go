@@ -147,7 +147,7 @@ type fixture struct {
 	*Plugin
 	root   string
 	client *fake.Clientset
-	clock  *clocktesting.FakePassiveClock
+	clock  *clocktesting.FakeClock
 	// known is what the cluster says of the driver, nil for nothing.
 	known *storagev1.CSIDriver
 	// mounted are paths at which something is mounted.
@@ -173,7 +173,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	f := &fixture{
 		root:    t.TempDir(),
 		client:  fake.NewClientset(append(objects, node)...),
-		clock:   clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
+		clock:   clocktesting.NewFakeClock(time.Unix(1000, 0)),
 		known:   &storagev1.CSIDriver{},
 		mounted: map[string]bool{},
 	}

@@ -62,6 +62,7 @@ func (p *Plugin) Register(ctx context.Context, d pluginreg.Plugin) error {
 	p.mu.Lock()
 	p.drivers[d.Name] = driver{endpoint: d.Endpoint, version: highest}
 	p.mu.Unlock()
+	p.Look()
 	if p.deps.Registered != nil {
 		p.deps.Registered(d.Name)
 	}
@@ -87,6 +88,7 @@ func (p *Plugin) Deregister(d pluginreg.Plugin) {
 	}
 	delete(p.drivers, d.Name)
 	p.mu.Unlock()
+	p.Look()
 	if p.deps.Client == nil {
 		return
 	}

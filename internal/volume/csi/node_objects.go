@@ -62,12 +62,18 @@ func (p *Plugin) install(ctx context.Context, name string, info *csi.NodeGetInfo
 	if err != nil {
 		return fmt.Errorf("error updating Node object with CSI driver node info: %w", err)
 	}
+	return p.enlist(ctx, name, info)
+}
+
+// enlist writes what the driver says of itself to the CSINode.
+func (p *Plugin) enlist(ctx context.Context, name string, info *csi.NodeGetInfoResponse) error {
+	segments := info.GetAccessibleTopology().GetSegments()
 	d := storagev1.CSINodeDriver{Name: name, NodeID: info.GetNodeId(), TopologyKeys: slices.Sorted(maps.Keys(segments))}
 	if most := info.GetMaxVolumesPerNode(); most > 0 {
 		count := int32(min(most, math.MaxInt32))
 		d.Allocatable = &storagev1.VolumeNodeResources{Count: &count}
 	}
-	err = p.retried(ctx, func(ctx context.Context) error {
+	err := p.retried(ctx, func(ctx context.Context) error {
 		return p.changeCSINode(ctx, func(drivers []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
 			if i := slices.IndexFunc(drivers, func(known storagev1.CSINodeDriver) bool { return known.Name == name }); i >= 0 && equality.Semantic.DeepEqual(drivers[i], d) {
 				return drivers
