@@ -60,6 +60,8 @@ type Images interface {
 type Volumes interface {
 	Mount(ctx context.Context, p *v1.Pod) (map[string]volume.Mounted, error)
 	Update(p *v1.Pod)
+	// Keep has the volumes of a pod that runs already looked after.
+	Keep(p *v1.Pod)
 	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
 	ContainerDevices(c *v1.Container, mounted map[string]volume.Mounted) ([]volume.Device, error)
 	Unmount(ctx context.Context, uid types.UID) error

@@ -64,7 +64,7 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 			// counts for what starts.
 			again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held, killed))
 			if actions.Idle() {
-				s.keepMounted(ctx, w.Pod)
+				s.deps.Volumes.Keep(w.Pod)
 				break
 			}
 			failed, err = s.start(ctx, w.Pod, &observed, actions)
@@ -100,17 +100,6 @@ func (s *Steps) clear(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 		killed[k.Container.ID] = true
 	}
 	return s.kill(ctx, p, actions.Kill, sandboxIPs(observed))
-}
-
-// keepMounted has the volumes of a pod that already ran before this agent did looked
-// after. They are there, so this is quick; what is not there must not hold up a pod that
-// runs without it.
-func (s *Steps) keepMounted(ctx context.Context, p *v1.Pod) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if _, err := s.deps.Volumes.Mount(ctx, p); err != nil {
-		s.deps.Log.Warn("volumes of a running pod are not all there", "pod", pod.RefOf(p).String(), "err", err)
-	}
 }
 
 // soonest is the shorter of two waits, of which zero means none.

@@ -63,6 +63,7 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 	if len(names) == 0 {
 		return mounted, nil
 	}
+	callers := ctx
 	ctx, cancel := context.WithTimeout(ctx, v.cfg.MountTimeout)
 	defer cancel()
 	defer context.AfterFunc(pv.gone, cancel)()
@@ -84,7 +85,9 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 			delete(missing, o.name)
 			mounted[o.name] = v.toMounted(o.up)
 		case <-ctx.Done():
-			v.tellMissing(pv, missing, ctx.Err())
+			if callers.Err() == nil { // our patience, not the caller's
+				v.tellMissing(pv, missing, ctx.Err())
+			}
 			return nil, &MountError{Volumes: missing, Cause: ctx.Err()}
 		}
 	}

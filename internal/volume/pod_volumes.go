@@ -27,6 +27,7 @@ type mountState struct {
 	hint chan struct{}
 
 	mounted  bool
+	kept     bool // by a Keep that is under way
 	up       up
 	failures int
 }

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,13 +119,12 @@ func hungMount(t *testing.T) (dir string, letGo func()) {
 // TestFileSystemThatHangs: whoever asks it waits in the kernel, and nobody else does.
 func TestFileSystemThatHangs(t *testing.T) {
 	n := newNode(t)
+	n.cfg.MountTimeout = 2 * time.Second
 	dir, letGo := hungMount(t)
 	stuck := n.podNamed("stuck", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{
 		Path: filepath.Join(dir, "inside"), Type: ptr.To(v1.HostPathDirectory)}})
 	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	go func() { _, err := n.Mount(ctx, stuck); done <- err }()
+	go func() { _, err := n.Mount(t.Context(), stuck); done <- err }()
 	n.mount(n.podNamed("other", configMapSource("obj", false)))
 	n.unmount("other")
 	select {
