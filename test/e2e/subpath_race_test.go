@@ -40,7 +40,7 @@ func TestSubPathRace(t *testing.T) {
 	p.Spec.Containers[0].Command = []string{"cat", "/v/n"}
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 	create(t, in, p)
-	awaitPod(t, in, "racing", 4*time.Minute, func(p *corev1.Pod) string {
+	awaitPod(t, in, "racing", within(4*time.Minute, 10*time.Minute), func(p *corev1.Pod) string {
 		switch {
 		case p == nil:
 			return "it is not there"
