@@ -17,6 +17,7 @@ func (a *Agent) makeCSI() (err error) {
 		Clock:      a.clock,
 		Log:        a.log,
 		Registered: func(string) { a.pods.volumes.Retry() },
+		Called:     a.metrics.CSI(),
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.api.drivers.Get, a.api.tokens

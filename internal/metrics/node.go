@@ -63,6 +63,14 @@ func (m *Metrics) Cgroup(version int) meter.TimingOf {
 	return secondsOf(m.histograms(kubelet+"cgroup_manager_duration_seconds", "How long operations on cgroups took.", usual, "operation_type"))
 }
 
+// CSI measures the calls of CSI drivers.
+func (m *Metrics) CSI() func(driver, method, code string, took time.Duration) {
+	calls := m.histograms("csi_operations_seconds", "How long calls of CSI drivers took.", volumeOperations, "driver_name", "method_name", "grpc_status_code", "migrated")
+	return func(driver, method, code string, took time.Duration) {
+		calls.WithLabelValues(driver, method, code, "false").Observe(took.Seconds())
+	}
+}
+
 // Volume measures the mounting of volumes.
 func (m *Metrics) Volume() volume.Meters {
 	tries := m.histograms("storage_operation_duration_seconds", "How long operations on volumes took.", volumeOperations, "volume_plugin", "operation_name", "status", "migrated")

@@ -32,11 +32,7 @@ type csiDriver struct {
 
 // buildDriver builds it once for all tests.
 var buildDriver = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "csidriver")
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "csidriver")
+	program := filepath.Join(filepath.Dir(cluster.Logs()), "csidriver") // goes with the bed
 	out, err := exec.Command("go", "build", "-o", program, "../csidriver").CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
@@ -65,7 +61,13 @@ func (d *csiDriver) start() {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := d.node.Command(ctx, d.args...)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	log, err := os.OpenFile(d.node.Log("csidriver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		cancel()
+		d.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		cancel()
 		d.t.Fatal(err)

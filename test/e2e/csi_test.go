@@ -135,11 +135,17 @@ func TestCSI(t *testing.T) {
 	testRaw(t, d, space)
 	testMeasured(t, d, space)
 
+	release := d.hold("after-NodeUnpublishVolume")
 	for _, name := range []string{"one", "two", "inline", "raw"} {
 		if err := client().CoreV1().Pods(space).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	d.awaitHeld("after-NodeUnpublishVolume")
+	d.kill()
+	<-d.done
+	release()
+	d.start()
 	for _, name := range []string{"one", "two", "inline", "raw"} {
 		awaitPod(t, space, name, 2*usual, gone)
 	}

@@ -88,7 +88,7 @@ func (p *Plugin) update(ctx context.Context, name string) {
 	if !ok {
 		return
 	}
-	info, err := nodeInfo(ctx, d.endpoint)
+	info, err := p.nodeInfo(ctx, name, d.endpoint)
 	if err == nil {
 		err = p.enlist(ctx, name, info)
 	}

@@ -21,12 +21,21 @@ type client struct {
 	conn *grpc.ClientConn
 }
 
-func dial(endpoint string) (*client, error) {
+// dial reaches a driver; each call is measured under its name.
+func (p *Plugin) dial(name, endpoint string) (*client, error) {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint,
 		grpc.WithAuthority("localhost"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", endpoint)
+		}),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			began := p.deps.Clock.Now()
+			err := call(ctx, method, request, reply, conn, opts...)
+			if p.deps.Called != nil {
+				p.deps.Called(name, method, status.Code(err).String(), p.deps.Clock.Since(began))
+			}
+			return err
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("dial CSI driver: %w", err)

@@ -50,6 +50,8 @@ type Deps struct {
 	Log     *slog.Logger
 	// Registered is called after a driver has come; may be nil.
 	Registered func(driver string)
+	// Called is told of every call of a driver, with its gRPC method and code; may be nil.
+	Called func(driver, method, code string, took time.Duration)
 }
 
 // Tokens issues service account tokens.

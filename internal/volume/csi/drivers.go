@@ -50,7 +50,7 @@ func (p *Plugin) Register(ctx context.Context, d pluginreg.Plugin) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	info, err := nodeInfo(ctx, d.Endpoint)
+	info, err := p.nodeInfo(ctx, d.Name, d.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (p *Plugin) Register(ctx context.Context, d pluginreg.Plugin) error {
 	return nil
 }
 
-func nodeInfo(ctx context.Context, endpoint string) (*csi.NodeGetInfoResponse, error) {
-	c, err := dial(endpoint)
+func (p *Plugin) nodeInfo(ctx context.Context, name, endpoint string) (*csi.NodeGetInfoResponse, error) {
+	c, err := p.dial(name, endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -107,5 +107,5 @@ func (p *Plugin) connect(name string) (*client, error) {
 	if !ok {
 		return nil, fmt.Errorf("driver name %s not found in the list of registered CSI drivers", name)
 	}
-	return dial(d.endpoint)
+	return p.dial(name, d.endpoint)
 }

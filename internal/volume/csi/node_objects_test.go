@@ -1,10 +1,14 @@
 package csi
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,5 +157,26 @@ func TestDeregisterTheReplaced(t *testing.T) {
 	}
 	if _, csinode := f.objects(t); len(csinode.Spec.Drivers) != 1 {
 		t.Errorf("CSINode has %v", csinode.Spec.Drivers)
+	}
+}
+
+func TestCallsAreMeasured(t *testing.T) {
+	f, d := newFixture(t), newDriver(t)
+	var calls []string
+	f.deps.Called = func(driver, method, code string, _ time.Duration) {
+		calls = append(calls, driver+" "+method+" "+code)
+	}
+	f.register(t, d)
+	d.failWith(status.Error(codes.Aborted, "no"))
+	if err := f.Stage(t.Context(), f.request()); err == nil {
+		t.Fatal("staged")
+	}
+	want := []string{
+		"disk.test /csi.v1.Node/NodeGetInfo OK",
+		"disk.test /csi.v1.Node/NodeGetCapabilities OK",
+		"disk.test /csi.v1.Node/NodeStageVolume Aborted",
+	}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls are %q, want %q", calls, want)
 	}
 }
