@@ -16,12 +16,13 @@ import (
 const metricsServerPort = 4443
 
 // metricsServerService leads the API server to the program, which runs beside it rather
-// than in a pod.
+// than in a pod. It has no address of its own, so that no pod finds it in its environment.
 const metricsServerService = `
 apiVersion: v1
 kind: Service
 metadata: {name: metrics-server, namespace: kube-system}
 spec:
+  clusterIP: None
   ports: [{name: https, port: 443, targetPort: %[2]d}]
 ---
 apiVersion: discovery.k8s.io/v1
