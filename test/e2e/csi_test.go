@@ -25,7 +25,7 @@ import (
 	"swiftlet/test/bed"
 )
 
-// describeDriver makes the CSIDriver object.
+// describeDriver makes the CSIDriver object, for as long as the test takes.
 func describeDriver(t *testing.T, name string, spec storagev1.CSIDriverSpec) {
 	t.Helper()
 	spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
@@ -34,6 +34,11 @@ func describeDriver(t *testing.T, name string, spec storagev1.CSIDriverSpec) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := client().StorageV1().CSIDrivers().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // claim makes a PersistentVolume of the driver and a claim that is bound to it.
