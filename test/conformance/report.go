@@ -54,7 +54,7 @@ recorded run of that test. A test that has not been run on a kubelet has an empt
 	}
 	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(selected, reference), missing(selected, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
-	writeDifferences(&text, reference, ours)
+	writeFailures(&text, selection, reference, ours)
 	text.WriteString("\n## Left out\n\n| what | why |\n|---|---|\n")
 	for _, out := range selection.LeftOut {
 		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(out.Files+out.Tests, "|", `\|`), out.Why)
@@ -66,7 +66,7 @@ recorded run of that test. A test that has not been run on a kubelet has an empt
 	return text.String()
 }
 
-func writeDifferences(text *strings.Builder, reference, ours map[string]result) {
+func writeFailures(text *strings.Builder, selection *Selection, reference, ours map[string]result) {
 	text.WriteString("\n## Failed\n\n")
 	any := false
 	for _, test := range tests(nil, reference, ours) {
@@ -74,10 +74,10 @@ func writeDifferences(text *strings.Builder, reference, ours map[string]result) 
 			continue
 		}
 		if !any {
-			text.WriteString("| test | reference | ours |\n|---|---|---|\n")
+			text.WriteString("| test | reference | ours | why |\n|---|---|---|---|\n")
 		}
 		any = true
-		fmt.Fprintf(text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
+		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test), selection.cause(test))
 	}
 	if !any {
 		text.WriteString("None of those that were run.\n")

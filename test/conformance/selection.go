@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -20,13 +21,26 @@ type Selection struct {
 	Labels  string    `json:"labels"` // ginkgo's label filter
 	Files   []string  `json:"files"`
 	LeftOut []LeftOut `json:"leftOut"`
+	// Failures say why tests that are run fail.
+	Failures []LeftOut `json:"failures"`
 }
 
-// LeftOut is tests of the chosen files that are not run: those of some files, or some names.
+// LeftOut is tests of the chosen files that are an exception, those of some files or some
+// names, with the reason.
 type LeftOut struct {
 	Files string `json:"files,omitempty"`
 	Tests string `json:"tests,omitempty"`
 	Why   string `json:"why"`
+}
+
+// cause says why a test fails, "" where that is not known.
+func (s *Selection) cause(test string) string {
+	for _, f := range s.Failures {
+		if f.Tests != "" && regexp.MustCompile(f.Tests).MatchString(test) {
+			return f.Why
+		}
+	}
+	return ""
 }
 
 // Selected is the selection of selection.yaml.
@@ -35,12 +49,12 @@ func Selected() (*Selection, error) {
 	if err := yaml.UnmarshalStrict(selectionFile, s); err != nil {
 		return nil, fmt.Errorf("read selection.yaml: %w", err)
 	}
-	for i, out := range s.LeftOut {
+	for i, out := range slices.Concat(s.LeftOut, s.Failures) {
 		if out.Why == "" || (out.Files == "") == (out.Tests == "") {
-			return nil, fmt.Errorf("read selection.yaml: leftOut %d needs files or tests, and why", i)
+			return nil, fmt.Errorf("read selection.yaml: exception %d needs files or tests, and why", i)
 		}
 		if _, err := regexp.Compile(out.Files + out.Tests); err != nil {
-			return nil, fmt.Errorf("read selection.yaml: leftOut %d: %w", i, err)
+			return nil, fmt.Errorf("read selection.yaml: exception %d: %w", i, err)
 		}
 	}
 	return s, nil
