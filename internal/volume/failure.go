@@ -78,6 +78,20 @@ func (v *Volumes) tellMissing(pv *podVolumes, missing map[string]error, cause er
 		"Unable to attach or mount volumes: unmounted volumes=%v, unattached volumes=%v, failed to process volumes=[]: %v", names, detached, cause)
 }
 
+// tellHanging says which volumes have not come back from their first try. Each may hang in
+// the kernel, where nothing ends it and no error ever tells.
+func (v *Volumes) tellHanging(pv *podVolumes, missing map[string]error) {
+	v.mu.Lock()
+	p := pv.pod
+	v.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		if errors.Is(missing[name], errNotTried) {
+			v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reasonMount,
+				"MountVolume.SetUp for volume %q has not come back after %v: its file system, server or driver does not answer", name, v.cfg.HangPatience)
+		}
+	}
+}
+
 // errSilent marks a wait that is told to nobody until patience ends.
 var errSilent = errors.New("wait")
 

@@ -75,8 +75,12 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 		// Not owned by this call: one hung in the kernel must not hold up the pod's end.
 		v.begin(func() { v.mountUntil(ctx, pv, name, done) })
 	}
+	hangs := v.deps.Clock.NewTimer(v.cfg.HangPatience)
+	defer hangs.Stop()
 	for len(missing) > 0 {
 		select {
+		case <-hangs.C():
+			v.tellHanging(pv, missing)
 		case o := <-done:
 			if o.err != nil {
 				missing[o.name] = o.err

@@ -119,12 +119,15 @@ func hungMount(t *testing.T) (dir string, letGo func()) {
 // TestFileSystemThatHangs: whoever asks it waits in the kernel, and nobody else does.
 func TestFileSystemThatHangs(t *testing.T) {
 	n := newNode(t)
-	n.cfg.MountTimeout = 2 * time.Second
+	n.cfg.MountTimeout, n.cfg.HangPatience = 2*time.Second, 100*time.Millisecond
 	dir, letGo := hungMount(t)
 	stuck := n.podNamed("stuck", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{
 		Path: filepath.Join(dir, "inside"), Type: ptr.To(v1.HostPathDirectory)}})
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), stuck); done <- err }()
+	waitFor(t, "the word that it hangs", func() bool {
+		return n.events.has(`FailedMount: MountVolume.SetUp for volume "vol" has not come back after 100ms`)
+	})
 	n.mount(n.podNamed("other", configMapSource("obj", false)))
 	n.unmount("other")
 	select {

@@ -35,6 +35,9 @@ type Config struct {
 	RootDir string
 	// MountTimeout bounds one Mount. Zero means the reference kubelet's 2m3s.
 	MountTimeout time.Duration
+	// HangPatience is how long one try may take before the pod's owner is told. Zero means
+	// ten seconds.
+	HangPatience time.Duration
 	// SELinux says that the node enforces labels, so volumes of ours need relabelling.
 	SELinux bool
 }
@@ -156,6 +159,8 @@ type Volumes struct {
 // defaultMountTimeout is how long the reference kubelet waits for volumes.
 const defaultMountTimeout = 2*time.Minute + 3*time.Second
 
+const defaultHangPatience = 10 * time.Second
+
 // finishTimeout bounds the wait for operations when the agent ends.
 const finishTimeout = 10 * time.Second
 
@@ -169,6 +174,9 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	}
 	if cfg.MountTimeout <= 0 {
 		cfg.MountTimeout = defaultMountTimeout
+	}
+	if cfg.HangPatience <= 0 {
+		cfg.HangPatience = defaultHangPatience
 	}
 	if deps.Mounter == nil {
 		deps.Mounter = &mounts.Kernel{}

@@ -188,7 +188,7 @@ func leavings(t *testing.T, node *bed.Box) map[string][]string {
 		"containers": "ctr -n k8s.io containers ls -q",
 		"tasks":      "ctr -n k8s.io tasks ls -q",
 		"cgroups":    "find /sys/fs/cgroup -type d -name 'pod*'",
-		"mounts":     "cut -d' ' -f5 /proc/self/mountinfo | grep -E '/pods/|/run/containerd/|/run/netns/' || true",
+		"mounts":     "cut -d' ' -f5 /proc/self/mountinfo | grep -E '/var/lib/kubelet/|/run/containerd/|/run/netns/' || true",
 		"folders":    "ls /var/lib/kubelet/pods 2>/dev/null || true",
 		"logs":       "ls /var/log/pods /var/log/containers",
 		"netns":      "ls /run/netns 2>/dev/null || true",
