@@ -18,8 +18,10 @@ deps: ## install the Debian packages that are missing (needs root then)
 	@hack/install-deps.sh
 
 # A proxy may refuse for a while; a later try goes through.
+fetch = for try in 1 2 3 4 5; do $(GO) -C $(1) mod download && exit 0; echo "fetching modules failed, trying again"; sleep $${try}0; done; exit 1
+
 modules:
-	@for try in 1 2 3 4 5; do $(GO) mod download && exit 0; echo "fetching modules failed, trying again"; sleep $${try}0; done; exit 1
+	@$(call fetch,.)
 
 build: deps swiftlet bundle images ## build bin/swiftlet, bin/bundle and bin/images
 
@@ -68,7 +70,8 @@ e2e: build reference ## tests on the real runtime and the real API server (needs
 
 sanity: modules ## hold the CSI driver of the tests to the specification (needs root)
 	$(call say,sanity of the CSI driver for tests)
-	@cd test/csidriver/sanity && $(GO) test -count=1 ./...
+	@$(call fetch,test/csidriver/sanity)
+	@$(GO) -C test/csidriver/sanity test -count=1 ./...
 
 churn: build reference ## 200 pods made and unmade for 5 minutes while the agent is killed (needs root)
 	$(call say,churn)
