@@ -53,7 +53,7 @@ func (a *Agent) connect(context.Context) error {
 		return err
 	}
 	kc := &a.cfg.Kubelet
-	clients, err := kubeapi.NewClients(base, kubeapi.Config{
+	cfg := kubeapi.Config{
 		Certificate:      shown,
 		UserAgent:        userAgent,
 		ContentType:      kc.ContentType,
@@ -62,7 +62,11 @@ func (a *Agent) connect(context.Context) error {
 		EventQPS:         float32(*kc.EventRecordQPS),
 		EventBurst:       int(kc.EventBurst),
 		HeartbeatTimeout: min(kc.NodeStatusUpdateFrequency.Duration, seconds(kc.NodeLeaseDurationSeconds)),
-	})
+	}
+	if a.tracing != nil {
+		cfg.Follow = a.tracing.Transport
+	}
+	clients, err := kubeapi.NewClients(base, cfg)
 	if err != nil {
 		return err
 	}

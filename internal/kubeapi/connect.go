@@ -17,6 +17,8 @@ type Config struct {
 	// Certificate is shown instead of the one in the connection settings; nil where those
 	// have none, or none that changes.
 	Certificate Certificate
+	// Follow stands around the transport, to show the requests; may be nil.
+	Follow func(http.RoundTripper) http.RoundTripper
 	// UserAgent is sent with every request; empty means client-go's default.
 	UserAgent string
 
@@ -71,6 +73,9 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 		base.Dial = dialer.DialContext
 	} else if err := present(base, cfg.Certificate, dialer); err != nil {
 		return nil, err
+	}
+	if cfg.Follow != nil {
+		base.Wrap(cfg.Follow)
 	}
 	shared, err := rest.HTTPClientFor(base)
 	if err != nil {

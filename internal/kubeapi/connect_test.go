@@ -23,13 +23,21 @@ func TestClients(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(metav1.Status{Reason: metav1.StatusReasonNotFound})
 	}))
 	defer server.Close()
-	c, err := NewClients(&rest.Config{Host: server.URL}, Config{UserAgent: "swiftlet/test", QPS: 50, Burst: 100, HeartbeatTimeout: time.Second})
+	followed := 0
+	c, err := NewClients(&rest.Config{Host: server.URL}, Config{UserAgent: "swiftlet/test", QPS: 50, Burst: 100, HeartbeatTimeout: time.Second,
+		Follow: func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) { followed++; return next.RoundTrip(r) })
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = c.Kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
 	if want := "application/vnd.kubernetes.protobuf,application/json"; accept != want {
 		t.Errorf("accepts %q, want %q", accept, want)
+	}
+	_, _ = c.Heartbeat.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	if followed != 2 {
+		t.Errorf("%d of 2 requests are followed", followed)
 	}
 	if agent != "swiftlet/test" {
 		t.Errorf("user agent %q", agent)
@@ -42,3 +50,7 @@ func TestClients(t *testing.T) {
 	}
 	c.CloseConnections()
 }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,6 +1,6 @@
 // Package tracing shows what the agent does as OpenTelemetry traces: one for each start of
-// a pod, with a span for each step and each call to the container runtime, and one for each
-// request to the node's API. It stands around the parts that it shows, which know nothing
+// a pod, with a span for each step and each call to the container runtime or the API server,
+// and one for each request to the node's API. It stands around the parts that it shows, which know nothing
 // of it; where the configuration does not ask for tracing, it is not there at all.
 package tracing
 
