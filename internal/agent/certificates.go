@@ -78,6 +78,10 @@ func (a *Agent) rotation() certificate.Deps {
 		Clock:  a.clock,
 		Log:    a.log,
 		Jitter: rand.Float64,
+		// Without a certificate the event waits for one, and then tells why the node came late.
+		Trouble: func(err error) {
+			a.api.events.Eventf(a.nodeRef(), v1.EventTypeWarning, "CertificateNotIssued", "%v", err)
+		},
 	}
 }
 

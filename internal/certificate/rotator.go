@@ -49,6 +49,9 @@ type Deps struct {
 	// called when an attempt was in vain; both may be nil.
 	Renewed func(lived time.Duration)
 	Failed  func()
+	// Trouble is told, now and then, why there is no new certificate: when the API server
+	// did not issue what was asked for, and when it could not be asked for long. May be nil.
+	Trouble func(err error)
 }
 
 // Rotator keeps one certificate valid. All methods may be called at any time.
@@ -75,6 +78,9 @@ const (
 	spentMax = 5 * time.Minute
 	// approvalLimit is how long one request may wait for somebody to approve it.
 	approvalLimit = 15 * time.Minute
+	// troubleAfter is how long it may be in vain before people are told, and how long they
+	// are then left alone.
+	troubleAfter = 5 * time.Minute
 )
 
 // New takes the certificate that the store has. Nothing is requested before Run, nor
@@ -146,10 +152,12 @@ func signal(c chan<- struct{}) {
 // Run keeps the certificate until ctx is done. No failure ends it.
 func (r *Rotator) Run(ctx context.Context) error {
 	retry := retryFirst
+	var trouble trouble
 	for r.awaitDue(ctx) {
 		err := r.renew(ctx)
 		if err == nil {
 			retry = retryFirst
+			trouble.over()
 			continue
 		}
 		if ctx.Err() != nil {
@@ -157,6 +165,9 @@ func (r *Rotator) Run(ctx context.Context) error {
 		}
 		if r.deps.Failed != nil {
 			r.deps.Failed()
+		}
+		if r.deps.Trouble != nil && trouble.tell(r.deps.Clock.Now(), err) {
+			r.deps.Trouble(fmt.Errorf("%s certificate: %w", r.cfg.Name, err))
 		}
 		pause := retry + time.Duration(r.deps.Jitter()*float64(retry)/10)
 		r.log.Error("no new certificate, will try again", "in", pause, "current", r.describe(), "err", err)

@@ -80,10 +80,12 @@ func TestFailuresAreNotHot(t *testing.T) {
 		min, max int
 		says     string
 		within   time.Duration // that it recovers
+		// People are told for the first time between these.
+		quiet, told time.Duration
 	}{
-		"fail": {100, 115, "connection refused", 34 * time.Second},
-		"deny": {15, 20, "denied, reason: Stranger, message: who is that", 6 * time.Minute},
-		"wait": {4, 5, "certificate request csr-1", 21 * time.Minute},
+		"fail": {100, 115, "connection refused", 34 * time.Second, troubleAfter - time.Second, troubleAfter + 36*time.Second},
+		"deny": {15, 20, "denied, reason: Stranger, message: who is that", 6 * time.Minute, 0, time.Second},
+		"wait": {4, 5, "certificate request csr-1", 21 * time.Minute, approvalLimit - time.Second, approvalLimit + time.Second},
 	} {
 		t.Run(decision, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +93,18 @@ func TestFailuresAreNotHot(t *testing.T) {
 				s.set(decision)
 				k := keep(t, s, Config{Renew: true})
 				k.Want(nodeRequest("n"))
-				after(time.Hour)
+				after(c.quiet)
+				if c.quiet > 0 && len(k.troubles) != 0 {
+					t.Errorf("people are told at once: %q", k.troubles)
+				}
+				after(c.told - c.quiet)
+				if len(k.troubles) != 1 || !strings.HasPrefix(k.troubles[0], "test certificate: ") || !strings.Contains(k.troubles[0], c.says) {
+					t.Errorf("people are told %q after %s", k.troubles, c.told)
+				}
+				after(time.Hour - c.told)
+				if n := len(k.troubles); n < 3 || n > 12 {
+					t.Errorf("people are told %d times in an hour", n)
+				}
 				if n := len(s.requests()); n < c.min || n > c.max {
 					t.Errorf("%d requests in an hour, want %d to %d", n, c.min, c.max)
 				}

@@ -149,7 +149,9 @@ type kept struct {
 	changed int
 	failed  int
 	lived   []time.Duration
-	clients []*tls.Certificate // on whose behalf the API server was reached
+	// troubles are what people were told.
+	troubles []string
+	clients  []*tls.Certificate // on whose behalf the API server was reached
 }
 
 func (k *kept) Write(p []byte) (int, error) {
@@ -176,6 +178,7 @@ func (k *kept) deps(s *signer) Deps {
 		Changed: func() { k.changed++ },
 		Renewed: func(lived time.Duration) { k.lived = append(k.lived, lived) },
 		Failed:  func() { k.failed++ },
+		Trouble: func(err error) { k.troubles = append(k.troubles, err.Error()) },
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ func TestServingCertificate(t *testing.T) {
 		t.Errorf("logs without a certificate: %q, %v", out, err)
 	}
 	decide(t, denied, certificatesv1.CertificateDenied)
+	if kubelet == bed.Ours { // the reference tells its log alone
+		eventually(t, usual, func() string { return toldOfDenial(t, node, denied.Name) })
+	}
 	approved := servingRequest(t, node)
 	for _, request := range []*certificatesv1.CertificateSigningRequest{denied, approved} {
 		checkServingRequest(t, node, request)
@@ -54,6 +58,22 @@ func TestServingCertificate(t *testing.T) {
 	if _, err := node.Exec(t.Context(), "cat", "/var/lib/kubelet/pki/kubelet-server-current.pem"); err != nil {
 		t.Error(err)
 	}
+}
+
+// toldOfDenial looks for the event that tells the node's owner.
+func toldOfDenial(t *testing.T, node *bed.Box, request string) string {
+	t.Helper()
+	all, err := client().CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=Node,reason=CertificateNotIssued,involvedObject.name=" + node.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all.Items {
+		if strings.HasPrefix(e.Message, "serving certificate: certificate request "+request+": ") && strings.Contains(e.Message, "it was decided by a test") {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no event tells that %s was denied, of %d", request, len(all.Items))
 }
 
 // servingRequest waits for a request of the node that nobody has decided on.
