@@ -80,8 +80,9 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		{"settle the process", a.settle},
 		{"name the node", a.nameNode},
 		{"prepare tracing", a.makeTracing},
-		{"reach the container runtime", a.dialRuntime},
+		// A bad kubeconfig is said at once, not when the runtime is up.
 		{"reach the API server", a.connect},
+		{"reach the container runtime", a.dialRuntime},
 		{"take stock of the machine", a.makeMachine},
 		{"wire the path of a pod", a.makePods},
 		{"open the node's API", a.makeEdge},
