@@ -21,6 +21,7 @@ func (a *Agent) makeSockets() (err error) {
 	}, sockets.Deps{
 		Pods:     localPods{a.pods.desired, a.pods.workers},
 		Statuses: a.pods.status,
+		Called:   a.metrics.Sockets(),
 		Clock:    a.clock,
 		Log:      a.log,
 	})

@@ -61,6 +61,7 @@ func TestPodResources(t *testing.T) {
 	startPod(t, space, pod)
 
 	conn := socket(t, node, "pod-resources/kubelet.sock")
+	before := scrape(t, node)
 	client := resourcesv1.NewPodResourcesListerClient(conn)
 	want := fmt.Sprintf(`name:"target" namespace:%q containers:{name:"side"} containers:{name:"c"}`, space)
 	one, err := patiently(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "target"})
@@ -91,6 +92,14 @@ func TestPodResources(t *testing.T) {
 	if err != nil || !strings.Contains(oneSpaced(old), fmt.Sprintf(`pod_resources:{name:"target" namespace:%q containers:{name:"c"}}`, space)) {
 		t.Errorf("v1alpha1 = %s, %v", old, err)
 	}
+	awaitMetrics(t, node, before, map[string]float64{
+		`kubelet_pod_resources_endpoint_requests_total{server_api_version="v1"}`:           4,
+		`kubelet_pod_resources_endpoint_requests_total{server_api_version="v1alpha1"}`:     1,
+		`kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"}`:            1,
+		`kubelet_pod_resources_endpoint_requests_get{server_api_version="v1"}`:             2,
+		`kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"}`:               1,
+		`kubelet_pod_resources_endpoint_requests_get_allocatable{server_api_version="v1"}`: 1,
+	})
 	tooMany(t, client)
 }
 
