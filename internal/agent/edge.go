@@ -8,7 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"swiftlet/internal/metrics"
 	"swiftlet/internal/server"
 	"swiftlet/internal/server/sockets"
 )
@@ -19,15 +21,15 @@ type edge struct {
 	parts   []part
 }
 
-func (a *Agent) makeEdge(context.Context) error {
-	if err := a.readMetrics(); err != nil {
-		return err
-	}
-	a.cfg.Gates(a.metrics.Gate)
+func (a *Agent) makeEdge(ctx context.Context) error {
 	stats, err := a.makeStats()
 	if err != nil {
 		return err
 	}
+	if err := a.readMetrics(func() []statsapi.VolumeStats { return stats.Claims(ctx) }); err != nil {
+		return err
+	}
+	a.cfg.Gates(a.metrics.Gate)
 	probes := prometheus.NewRegistry()
 	probes.MustRegister(a.pods.probes, startTime())
 	deps := server.Deps{
@@ -43,6 +45,7 @@ func (a *Agent) makeEdge(context.Context) error {
 		Stats:      stats,
 
 		ProbeMetrics: probes,
+		SLIs:         metrics.NewSLIs(startTime()),
 		SetVerbosity: a.opts.SetVerbosity,
 	}
 	if a.tracing != nil {

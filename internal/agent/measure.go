@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/pod"
@@ -14,7 +15,7 @@ import (
 )
 
 // readMetrics has what the parts of the agent know shown to those who ask.
-func (a *Agent) readMetrics() error {
+func (a *Agent) readMetrics(claims func() []statsapi.VolumeStats) error {
 	p := &a.pods
 	return a.metrics.Read(metrics.Sources{
 		Desired:    p.desired.List,
@@ -26,6 +27,8 @@ func (a *Agent) readMetrics() error {
 		Volumes:    p.volumes.Tally,
 		Pulls:      p.images.Recorded,
 		LogBytes:   a.logBytes,
+		Plugins:    p.plugins.Sockets,
+		Claims:     claims,
 	})
 }
 

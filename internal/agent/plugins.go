@@ -33,13 +33,14 @@ func (a *Agent) makeCSI() (err error) {
 
 // makePlugins makes the registry of programs that extend the node.
 func (a *Agent) makePlugins() error {
-	registry, err := pluginreg.New(
+	var err error
+	a.pods.plugins, err = pluginreg.New(
 		pluginreg.Config{Dir: filepath.Join(a.cfg.Flags.RootDir, "plugins_registry")},
 		pluginreg.Deps{Handlers: map[string]pluginreg.Handler{"CSIPlugin": a.pods.csi}, Clock: a.clock, Log: a.log})
 	if err != nil {
 		return err
 	}
-	a.pods.parts = append(a.pods.parts, part{"plugins", registry.Run}, part{"CSI volumes", a.pods.csi.Run})
+	a.pods.parts = append(a.pods.parts, part{"plugins", a.pods.plugins.Run}, part{"CSI volumes", a.pods.csi.Run})
 	if a.api.clients != nil {
 		a.pods.parts = append(a.pods.parts, part{"CSI node", a.announceCSI})
 	}

@@ -13,6 +13,7 @@ import (
 	"swiftlet/internal/image"
 	"swiftlet/internal/logs"
 	"swiftlet/internal/observe"
+	"swiftlet/internal/pluginreg"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/probe"
@@ -36,6 +37,7 @@ type pods struct {
 	observer  *observe.Observer
 	images    *image.Puller
 	csi       *csi.Plugin
+	plugins   *pluginreg.Registry
 	volumes   *volume.Volumes
 	probes    *probe.Prober
 	status    *status.Publisher

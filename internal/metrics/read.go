@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume"
@@ -28,6 +29,10 @@ type Sources struct {
 	Pulls func() (underway, done int)
 	// LogBytes is what a container's logs occupy on the disk.
 	LogBytes func(ref pod.Ref, container string) (int64, error)
+	// Plugins are the sockets of plugins, and whether those are registered.
+	Plugins func() map[string]bool
+	// Claims tells how full the volumes of claims are, each claim once.
+	Claims func() []statsapi.VolumeStats
 }
 
 // reader is the collector of all that is read.
@@ -49,13 +54,14 @@ var (
 	volumes           = describe("volume_manager_total_volumes", "Volumes that pods want and that are mounted.", "plugin_name", "state")
 	pullIntents       = describe(kubelet+"imagemanager_ondisk_pullintents", "Image pulls that are noted on disk as underway.")
 	pulledRecords     = describe(kubelet+"imagemanager_ondisk_pulledrecords", "Pulled images that are noted on disk.")
+	plugins           = describe("plugin_manager_total_plugins", "Plugins that are there and that are registered, by socket.", "socket_path", "state")
 	logBytes          = describe(kubelet+"container_log_filesystem_used_bytes", "What containers' logs occupy on the disk.", "uid", "namespace", "pod", "container")
 )
 
 // Read shows what the sources tell, each time somebody asks.
 func (m *Metrics) Read(s Sources) error {
 	if s.Desired == nil || s.Active == nil || s.Mirrors == nil || s.Working == nil || s.Observed == nil ||
-		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil {
+		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil || s.Plugins == nil || s.Claims == nil {
 		return errors.New("read metrics: a source is missing")
 	}
 	return m.registry.Register(reader{s})
@@ -63,7 +69,10 @@ func (m *Metrics) Read(s Sources) error {
 
 // Describe tells the registry what there is.
 func (reader) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, logBytes} {
+	for _, f := range claimFigures {
+		to <- f.desc
+	}
+	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, plugins, logBytes} {
 		to <- d
 	}
 }
@@ -96,12 +105,25 @@ func (r reader) Collect(to chan<- prometheus.Metric) {
 	show(pullIntents, float64(underway))
 	show(pulledRecords, float64(done))
 	tally := r.Volumes()
-	for state, kinds := range map[string]map[string]int{"desired_state_of_world": tally.Wanted, "actual_state_of_world": tally.Mounted} {
+	for state, kinds := range map[string]map[string]int{wantedState: tally.Wanted, actualState: tally.Mounted} {
 		for kind, n := range kinds {
 			show(volumes, float64(n), kind, state)
 		}
 	}
+	for path, registered := range r.Plugins() {
+		show(plugins, 1, path, wantedState)
+		if registered {
+			show(plugins, 1, path, actualState)
+		}
+	}
+	collectClaims(r.Claims(), show)
 }
+
+// What should be and what is, in the reference kubelet's words.
+const (
+	wantedState = "desired_state_of_world"
+	actualState = "actual_state_of_world"
+)
 
 // states are the words for the runtime's states.
 var states = map[pod.ContainerState]string{pod.Created: "created", pod.Running: "running", pod.Exited: "exited", pod.Unknown: "unknown"}

@@ -3,6 +3,7 @@ package pluginreg
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type keeper struct {
 	id       identity
 	dismiss  context.CancelFunc
 	done     chan struct{}
+	// registered is for those who count.
+	registered atomic.Bool
 }
 
 // keep registers the plugin, waits for its socket to go and deregisters it. gone ends with
@@ -31,6 +34,7 @@ func (k *keeper) keep(ctx, gone context.Context) {
 		departure := k.registry.departure()
 		p, h, err := k.register(ctx, gone)
 		if err == nil {
+			k.registered.Store(true)
 			log.Info("plugin registered", "type", p.Type, "plugin", p.Name, "endpoint", p.Endpoint)
 			<-gone.Done()
 			if ctx.Err() == nil {

@@ -125,6 +125,12 @@ func newDir(t *testing.T) string {
 // start runs a registry over dir; the function it returns ends it.
 func start(t *testing.T, dir string, h Handler, c clock.WithTicker) (stop func()) {
 	t.Helper()
+	_, stop = startRegistry(t, dir, h, c)
+	return stop
+}
+
+func startRegistry(t *testing.T, dir string, h Handler, c clock.WithTicker) (r *Registry, stop func()) {
+	t.Helper()
 	r, err := New(Config{Dir: dir}, Deps{
 		Handlers: map[string]Handler{"CSIPlugin": h}, Clock: c, Log: slog.New(slog.DiscardHandler),
 	})
@@ -143,7 +149,7 @@ func start(t *testing.T, dir string, h Handler, c clock.WithTicker) (stop func()
 		}
 	}
 	t.Cleanup(stop)
-	return stop
+	return r, stop
 }
 
 // advance moves the clock on once somebody waits for it.

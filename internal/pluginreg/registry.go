@@ -53,11 +53,11 @@ type Registry struct {
 	cfg  Config
 	deps Deps
 
-	// sockets is used by Run alone.
-	sockets map[string]*keeper
 	keepers sync.WaitGroup
 
 	mu sync.Mutex
+	// sockets are changed by Run alone.
+	sockets map[string]*keeper
 	// left is closed, and made anew, when a plugin has been deregistered: its name is free
 	// for one that was refused because of it.
 	left chan struct{}
@@ -97,7 +97,9 @@ func (r *Registry) found(ctx context.Context, path string, id identity) {
 	k := &keeper{registry: r, path: path, id: id, done: make(chan struct{})}
 	var gone context.Context
 	gone, k.dismiss = context.WithCancel(ctx)
+	r.mu.Lock()
 	r.sockets[path] = k
+	r.mu.Unlock()
 	if old != nil {
 		old.dismiss()
 	}
@@ -113,12 +115,25 @@ func (r *Registry) found(ctx context.Context, path string, id identity) {
 
 // lost gives up the socket, and in case it was a folder those that were in it.
 func (r *Registry) lost(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for known, k := range r.sockets {
 		if within(known, path) {
 			k.dismiss()
 			delete(r.sockets, known)
 		}
 	}
+}
+
+// Sockets are the plugins' sockets that are there, and whether their plugins are registered.
+func (r *Registry) Sockets() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]bool{}
+	for path, k := range r.sockets {
+		all[path] = k.registered.Load()
+	}
+	return all
 }
 
 // departed tells those that wait to try again that a plugin has left.

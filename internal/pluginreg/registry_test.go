@@ -3,6 +3,7 @@ package pluginreg
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -68,6 +69,30 @@ func TestSocketsComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect(t, "deregister deep")
+}
+
+// TestSockets: one plugin is registered, the other is of a type that nobody works with.
+func TestSockets(t *testing.T) {
+	dir := newDir(t)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	good, bad := filepath.Join(dir, "good.sock"), filepath.Join(dir, "bad.sock")
+	p := serve(t, good, &fakePlugin{info: &registration.PluginInfo{Name: "good"}})
+	serve(t, bad, &fakePlugin{info: &registration.PluginInfo{Name: "bad", Type: "Strange"}})
+	h := newHandler()
+	r, _ := startRegistry(t, dir, h, clock.RealClock{})
+	await := func(want map[string]bool) {
+		t.Helper()
+		for end := time.Now().Add(patience); !maps.Equal(r.Sockets(), want); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("sockets are %v, want %v", r.Sockets(), want)
+			}
+		}
+	}
+	await(map[string]bool{good: true, bad: false})
+	p.server.Stop()
+	await(map[string]bool{bad: false})
 }
 
 func TestSocketReplacedAtOnce(t *testing.T) {

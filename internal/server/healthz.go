@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -25,8 +24,8 @@ var (
 )
 
 // healthRoutes are /healthz and one path below it for each check.
-func healthRoutes(log *slog.Logger, checks []Check) []route {
-	routes := []route{{"/healthz", nil, func(w http.ResponseWriter, r *http.Request) { writeHealth(w, r, log, checks) }}}
+func (s *Server) healthRoutes(checks []Check) []route {
+	routes := []route{{"/healthz", nil, func(w http.ResponseWriter, r *http.Request) { s.writeHealth(w, r, checks) }}}
 	for _, check := range checks {
 		routes = append(routes, route{"/healthz/" + check.Name, nil, func(w http.ResponseWriter, r *http.Request) {
 			if err := check.Check(r); err != nil {
@@ -41,7 +40,7 @@ func healthRoutes(log *slog.Logger, checks []Check) []route {
 
 // writeHealth asks all checks, but for those that ?exclude= names. It lists them when one
 // failed, or when ?verbose asks for it.
-func writeHealth(w http.ResponseWriter, r *http.Request, log *slog.Logger, checks []Check) {
+func (s *Server) writeHealth(w http.ResponseWriter, r *http.Request, checks []Check) {
 	excluded := map[string]bool{}
 	for _, name := range r.URL.Query()["exclude"] {
 		excluded[name] = true
@@ -52,9 +51,13 @@ func writeHealth(w http.ResponseWriter, r *http.Request, log *slog.Logger, check
 		if excluded[check.Name] {
 			delete(excluded, check.Name)
 			fmt.Fprintf(&list, "[+]%s excluded: ok\n", check.Name)
-		} else if err := check.Check(r); err != nil {
+			continue
+		}
+		err := check.Check(r)
+		s.deps.SLIs.Checked(check.Name, "healthz", err)
+		if err != nil {
 			failed = true
-			log.Warn("health check failed", "check", check.Name, "err", err)
+			s.deps.Log.Warn("health check failed", "check", check.Name, "err", err)
 			fmt.Fprintf(&list, "[-]%s failed: reason withheld\n", check.Name)
 		} else {
 			fmt.Fprintf(&list, "[+]%s ok\n", check.Name)
@@ -75,8 +78,3 @@ func writeHealth(w http.ResponseWriter, r *http.Request, log *slog.Logger, check
 	}
 	fmt.Fprint(w, "ok")
 }
-
-// metricsLog lets the metrics library log through ours.
-type metricsLog struct{ log *slog.Logger }
-
-func (l metricsLog) Println(args ...any) { l.log.Error("gather metrics", "err", fmt.Sprint(args...)) }

@@ -136,7 +136,7 @@ func start(t *testing.T, withAPI bool, edit func(*Config, *Deps)) *node {
 	cfg := Config{NodeName: "node-1", CertDir: n.certDir, Kubelet: &loaded.Kubelet}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_running_pods"}))
-	deps := Deps{Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Pods: fakePods{}, Metrics: registry, ProbeMetrics: registry, Stats: fakeStats{},
+	deps := Deps{Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Pods: fakePods{}, Metrics: registry, ProbeMetrics: registry, Stats: fakeStats{}, SLIs: &fakeSLIs{Registry: registry},
 		Containers: newFakeContainers(), Logs: fakeLogs{}, Runtime: &fakeRuntime{}}
 	if withAPI {
 		n.api = newFakeAPI(t)

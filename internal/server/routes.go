@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/config"
@@ -25,15 +24,12 @@ func (s *Server) readOnlyRoutes() []route { return slices.Concat(s.openRoutes(),
 
 // openRoutes are the paths that every port but the health check's has.
 func (s *Server) openRoutes() []route {
-	metrics := promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, // one bad collector must not hide the others
-		ErrorLog:      metricsLog{s.deps.Log},
-	})
-	health := healthRoutes(s.deps.Log, append([]Check{ping, logCheck}, s.deps.Checks...))
+	health := s.healthRoutes(append([]Check{ping, logCheck}, s.deps.Checks...))
 	return slices.Concat(health, s.statsRoutes(), []route{
 		{"/pods", get, s.pods},
 		{"/pods/{$}", get, s.pods},
-		{"/metrics", nil, metrics.ServeHTTP},
+		{"/metrics", nil, s.gathered(s.deps.Metrics)},
+		{"/metrics/slis", nil, s.slis},
 	})
 }
 

@@ -61,8 +61,9 @@ type Deps struct {
 	Meters  Meters
 	// Trace stands around what serves the requests that the guard lets through; may be nil.
 	Trace func(http.Handler) http.Handler
-	// ProbeMetrics tell how probes went.
+	// ProbeMetrics tell how probes went, SLIs how health checks did.
 	ProbeMetrics prometheus.Gatherer
+	SLIs         SLIs
 	Stats        Stats
 
 	// Containers, Logs and Runtime are the ways into pods.
@@ -107,7 +108,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	case cfg.Kubelet == nil:
 		return nil, errors.New("make server: no configuration")
 	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil,
-		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil || deps.Stats == nil || deps.ProbeMetrics == nil:
+		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil || deps.Stats == nil || deps.ProbeMetrics == nil || deps.SLIs == nil:
 		return nil, errors.New("make server: a dependency is missing")
 	case cfg.Checkpoints && cfg.CheckpointDir == "":
 		return nil, errors.New("make server: no folder for checkpoints")
@@ -154,7 +155,7 @@ func (s *Server) Run(ctx context.Context) error {
 // decide by this port alone whether the agent lives, and a taken port may come free.
 func (s *Server) keepHealthz(ctx context.Context) error {
 	kc := s.cfg.Kubelet
-	routes := newMux(healthRoutes(s.deps.Log, append([]Check{ping}, s.deps.Checks...)))
+	routes := newMux(s.healthRoutes(append([]Check{ping}, s.deps.Checks...)))
 	for ctx.Err() == nil {
 		err := s.serve(ctx, "healthz", kc.HealthzBindAddress, *kc.HealthzPort, routes)
 		if err == nil {

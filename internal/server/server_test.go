@@ -3,12 +3,16 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestWhoMayReachWhat(t *testing.T) {
@@ -104,8 +108,10 @@ func TestFailsClosedAndRemembers(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
+	slis := &fakeSLIs{Registry: prometheus.NewRegistry()}
 	n := start(t, true, func(_ *Config, d *Deps) {
 		d.Checks = []Check{{"syncloop", func(*http.Request) error { return errors.New("stuck since noon") }}}
+		d.SLIs = slis
 	})
 	admin := n.credentials()["admin cert"]
 	_, pods, proto := n.get("GET", "/pods", admin)
@@ -133,6 +139,39 @@ func TestAnswers(t *testing.T) {
 	if code, _, _ := n.send("http", "10248", "GET", "/pods", credential{}); code != 404 {
 		t.Errorf("pods on the health port = %d, want 404", code)
 	}
+	// Both ports, without what was excluded and what was asked for by itself.
+	want := "ping healthz true, log healthz true, syncloop healthz false, ping healthz true, log healthz true, ping healthz true, syncloop healthz false"
+	if got := slis.list(); got != want {
+		t.Errorf("checked: %s, want %s", got, want)
+	}
+	if code, body, _ := n.get("DELETE", "/metrics/slis", admin); code != 200 || body != "metrics reset\n" || slis.list() != "" {
+		t.Errorf("reset of SLIs = %d %s, left: %s", code, body, slis.list())
+	}
+}
+
+// fakeSLIs note what they are told.
+type fakeSLIs struct {
+	*prometheus.Registry
+	mu      sync.Mutex
+	checked []string
+}
+
+func (f *fakeSLIs) Checked(name, endpoint string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checked = append(f.checked, fmt.Sprint(name, " ", endpoint, " ", err == nil))
+}
+
+func (f *fakeSLIs) Reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checked = nil
+}
+
+func (f *fakeSLIs) list() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.checked, ", ")
 }
 
 func TestDebuggingDisabledAndReadOnlyPort(t *testing.T) {

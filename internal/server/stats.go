@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
@@ -25,16 +24,12 @@ type Stats interface {
 }
 
 func (s *Server) statsRoutes() []route {
-	probes := promhttp.HandlerFor(s.deps.ProbeMetrics, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError,
-		ErrorLog:      metricsLog{s.deps.Log},
-	})
 	return []route{
 		{"/stats/summary", getOrPost, s.summary},
 		{"/stats/summary/{$}", getOrPost, s.summary},
 		{"/metrics/cadvisor", nil, s.metricsText(s.deps.Stats.WriteCadvisor)},
 		{"/metrics/resource", nil, s.metricsText(s.deps.Stats.WriteResource)},
-		{"/metrics/probes", nil, probes.ServeHTTP},
+		{"/metrics/probes", nil, s.gathered(s.deps.ProbeMetrics)},
 	}
 }
 

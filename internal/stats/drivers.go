@@ -34,26 +34,24 @@ type answer struct {
 
 func newAnswers() answers { return answers{mu: new(sync.Mutex), known: map[string]answer{}} }
 
-// askDrivers has the drivers tell of the volumes that they did not tell of lately: all at
+// askDrivers has the drivers tell of those volumes that they did not tell of lately: all at
 // once, so that one that hangs costs no more than its time.
-func (s *Stats) askDrivers(ctx context.Context, r *reading) {
+func (s *Stats) askDrivers(ctx context.Context, volumes []Volume) {
 	if s.cfg.VolumePeriod < 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, driverTimeout)
 	defer cancel()
 	var asking sync.WaitGroup
-	for i := range r.pods {
-		for _, v := range s.deps.Volumes(r.pods[i].UID) {
-			if v.Measure == nil || !s.drivers.due(v.Dir, s.deps.Clock.Now()) {
-				continue
-			}
-			asking.Go(func() {
-				usage, err := v.Measure(ctx)
-				now := s.deps.Clock.Now()
-				s.drivers.note(v.Dir, answer{until: now.Add(s.cfg.VolumePeriod), stats: usage.stats(now), err: err})
-			})
+	for _, v := range volumes {
+		if v.Measure == nil || !s.drivers.due(v.Dir, s.deps.Clock.Now()) {
+			continue
 		}
+		asking.Go(func() {
+			usage, err := v.Measure(ctx)
+			now := s.deps.Clock.Now()
+			s.drivers.note(v.Dir, answer{until: now.Add(s.cfg.VolumePeriod), stats: usage.stats(now), err: err})
+		})
 	}
 	asking.Wait()
 }

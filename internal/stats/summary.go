@@ -24,7 +24,11 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	if err := s.addNodeRest(&out.Node, r, disks); err != nil {
 		return nil, err
 	}
-	s.askDrivers(ctx, r)
+	var mounted []Volume
+	for i := range r.pods {
+		mounted = append(mounted, s.deps.Volumes(r.pods[i].UID)...)
+	}
+	s.askDrivers(ctx, mounted)
 	volumes := map[string]bool{}
 	for i := range r.pods {
 		p := &r.pods[i]

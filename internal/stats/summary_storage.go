@@ -119,7 +119,7 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 	}
 	for _, v := range s.deps.Volumes(p.UID) {
 		seen[v.Dir] = true
-		stats, part, err := s.volumeStats(ctx, p, v)
+		stats, part, err := s.volumeStats(ctx, p.Namespace, v)
 		if err != nil {
 			s.deps.Log.Debug("usage of a volume is not known", "pod", p.Ref, "volume", v.Name, "err", err)
 			continue
@@ -136,10 +136,10 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 
 // volumeStats measures one volume: by its driver's word, by its file system where it has one
 // of its own, else by a walk through its files.
-func (s *Stats) volumeStats(ctx context.Context, p *podUsage, v Volume) (statsapi.VolumeStats, taken, error) {
+func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume) (statsapi.VolumeStats, taken, error) {
 	out := statsapi.VolumeStats{Name: v.Name}
 	if v.Claim != "" {
-		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: p.Namespace}
+		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: namespace}
 	}
 	if v.Measure != nil {
 		stats, err := s.drivers.answer(v.Dir)

@@ -123,6 +123,7 @@ func TestAccess(t *testing.T) {
 	}
 	all.Wait()
 	readOnlyPort(t, node)
+	healthChecks(t, node)
 	nodeLogQueries(t, node)
 	aboutItself(t, node)
 }
@@ -131,13 +132,47 @@ func TestAccess(t *testing.T) {
 func readOnlyPort(t *testing.T, node *bed.Box) {
 	t.Helper()
 	for path, want := range map[string]int{
-		"/healthz": 200, "/healthz/syncloop": 200, "/pods": 200, "/metrics": 200,
+		"/healthz": 200, "/healthz/syncloop": 200, "/pods": 200, "/metrics": 200, "/metrics/slis": 200,
 		"/runningpods/": 405, "/containerLogs/none/none/none": 405, "/exec/none/none/none": 405, "/attach/": 405, "/run/": 405, "/portForward/": 405,
 		"/logs/": 405, "/logs/?query=none": 405, "/debug/pprof/cmdline": 405,
 		"/configz": 404, "/statusz": 404, "/flagz": 404, "/allocatedPods": 404, "/debug/flags/v": 404, "/checkpoint/none/none/none": 404, "/none": 404,
 	} {
 		if code, body := request(t, http.DefaultClient, http.MethodGet, "http://"+node.Address()+":10255"+path); code != want {
 			t.Errorf("read-only port, %s: %d, want %d: %.200s", path, code, want, body)
+		}
+	}
+}
+
+// healthChecks wants each check that somebody asked for to show in the SLIs, until they are
+// told to begin anew.
+func healthChecks(t *testing.T, node *bed.Box) {
+	t.Helper()
+	slis := func(method string) string {
+		t.Helper()
+		code, body := askNode(t, node, method, "/metrics/slis")
+		if code != http.StatusOK {
+			t.Fatalf("/metrics/slis: %d %s", code, body)
+		}
+		return body
+	}
+	if told := slis(http.MethodDelete); told != "metrics reset\n" {
+		t.Errorf("reset of SLIs: %q", told)
+	}
+	if left := slis(http.MethodGet); strings.Contains(left, `name="syncloop"`) {
+		t.Errorf("SLIs after a reset: %s", left)
+	}
+	for range 2 {
+		askNode(t, node, http.MethodGet, "/healthz")
+	}
+	shown := slis(http.MethodGet)
+	for _, series := range []string{
+		`kubernetes_healthcheck{name="syncloop",type="healthz"} 1`,
+		`kubernetes_healthchecks_total{name="syncloop",status="success",type="healthz"} 2`,
+		`kubernetes_healthchecks_total{name="log",status="success",type="healthz"} 2`,
+		"process_start_time_seconds ",
+	} {
+		if !strings.Contains(shown, series) {
+			t.Errorf("SLIs lack %s:\n%s", series, shown)
 		}
 	}
 }

@@ -305,7 +305,7 @@ func testRaw(t *testing.T, d *csiDriver, space string) {
 	}
 }
 
-// testMeasured wants the Summary to show what the driver says.
+// testMeasured wants the Summary and the metrics to show what the driver says.
 func testMeasured(t *testing.T, d *csiDriver, space string) {
 	awaitStats(t, d.node, space, "one", func(p *statsapi.PodStats) string {
 		for _, v := range p.VolumeStats {
@@ -322,6 +322,18 @@ func testMeasured(t *testing.T, d *csiDriver, space string) {
 	if len(d.calls("NodeGetVolumeStats")) == 0 {
 		t.Error("the driver was not asked")
 	}
+	of := fmt.Sprintf(`{namespace=%q,persistentvolumeclaim="disk"}`, space)
+	plugin := fmt.Sprintf(`plugin_manager_total_plugins{socket_path="/var/lib/kubelet/plugins_registry/%s-reg.sock",state=`, d.name)
+	awaitMetrics(t, d.node, families{}, map[string]float64{
+		"kubelet_volume_stats_capacity_bytes" + of:  20 << 20,
+		"kubelet_volume_stats_available_bytes" + of: 1,
+		"kubelet_volume_stats_used_bytes" + of:      1,
+		"kubelet_volume_stats_inodes" + of:          1,
+		"kubelet_volume_stats_inodes_free" + of:     1,
+		"kubelet_volume_stats_inodes_used" + of:     1,
+		plugin + `"desired_state_of_world"}`:        1,
+		plugin + `"actual_state_of_world"}`:         1,
+	})
 }
 
 // TestCSIAttach has a volume attached first; the test is the driver's controller.

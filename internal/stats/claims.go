@@ -1,0 +1,45 @@
+package stats
+
+import (
+	"context"
+
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Claims tells how full the volumes behind claims are, each once though several pods may use
+// it. Those that cannot be measured are left out.
+func (s *Stats) Claims(ctx context.Context) []statsapi.VolumeStats {
+	type claimed struct {
+		namespace string
+		Volume
+	}
+	var claims []claimed
+	var asked []Volume
+	present := map[string]bool{}
+	for _, o := range s.deps.Pods() {
+		for _, v := range s.deps.Volumes(o.UID) {
+			present[v.Dir] = true
+			if v.Claim != "" {
+				claims, asked = append(claims, claimed{o.Namespace, v}), append(asked, v)
+			}
+		}
+	}
+	s.askDrivers(ctx, asked)
+	var out []statsapi.VolumeStats
+	known := map[statsapi.PVCReference]bool{}
+	for _, c := range claims {
+		if known[statsapi.PVCReference{Name: c.Claim, Namespace: c.namespace}] {
+			continue
+		}
+		stats, _, err := s.volumeStats(ctx, c.namespace, c.Volume)
+		if err != nil {
+			s.deps.Log.Debug("usage of a claim is not known", "namespace", c.namespace, "claim", c.Claim, "err", err)
+			continue
+		}
+		known[*stats.PVCRef] = true
+		out = append(out, stats)
+	}
+	s.walks.keep(present)
+	s.drivers.keep(present)
+	return out
+}

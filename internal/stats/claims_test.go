@@ -1,0 +1,50 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// TestClaims: each claim is told of once, by the first volume that can be measured; other
+// volumes are not looked at.
+func TestClaims(t *testing.T) {
+	w := newWorld(t, 2)
+	says := func(used int64, err error) func(context.Context) (VolumeUsage, error) {
+		return func(context.Context) (VolumeUsage, error) {
+			return VolumeUsage{CapacityBytes: 100, AvailableBytes: 100 - used, UsedBytes: used}, err
+		}
+	}
+	never := func(context.Context) (VolumeUsage, error) {
+		t.Error("a volume without a claim is measured")
+		return VolumeUsage{}, nil
+	}
+	first, second := w.addPod("first"), w.addPod("second")
+	w.volumes[first.UID] = []Volume{
+		{Name: "scratch", Dir: "/nowhere/scratch", Measure: never},
+		{Name: "data", Dir: "/nowhere/data", Claim: "failing", Measure: says(1, errors.New("no"))},
+		{Name: "both", Dir: "/nowhere/both", Claim: "shared", Measure: says(2, nil)},
+	}
+	w.volumes[second.UID] = []Volume{
+		{Name: "data", Dir: "/nowhere/data2", Claim: "failing", Measure: says(3, nil)},
+		{Name: "both", Dir: "/nowhere/both2", Claim: "shared", Measure: says(4, nil)},
+		{Name: "walked", Dir: t.TempDir(), Claim: "local"},
+	}
+	s := w.stats(nil)
+	got := map[string]string{}
+	for _, v := range s.Claims(t.Context()) {
+		got[v.PVCRef.Namespace+"/"+v.PVCRef.Name] += fmt.Sprint(*v.UsedBytes, " ")
+	}
+	if _, known := got[first.Namespace+"/local"]; !known || len(got) != 3 {
+		t.Errorf("claims: %v, want local and two others", got)
+	}
+	if got[first.Namespace+"/failing"] != "3 " || got[first.Namespace+"/shared"] != "2 " {
+		t.Errorf("claims: %v", got)
+	}
+	delete(w.volumes, second.UID)
+	s.Claims(t.Context())
+	if len(s.drivers.known) != 2 || len(s.walks.known) != 0 {
+		t.Errorf("%d answers and %d walks are kept of what is gone", len(s.drivers.known), len(s.walks.known))
+	}
+}
