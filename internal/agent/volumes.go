@@ -2,6 +2,7 @@ package agent
 
 import (
 	"swiftlet/internal/volume"
+	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -28,6 +29,10 @@ func (a *Agent) makeVolumes() (err error) {
 	if a.api.claims != nil && *a.cfg.Kubelet.EnableControllerAttachDetach {
 		deps.Attachments = a.machine.attachments
 	}
-	a.pods.volumes, err = volume.New(volume.Config{RootDir: a.cfg.Flags.RootDir}, deps)
+	labels, err := mounts.SELinux()
+	if err != nil {
+		return err
+	}
+	a.pods.volumes, err = volume.New(volume.Config{RootDir: a.cfg.Flags.RootDir, SELinux: labels}, deps)
 	return err
 }

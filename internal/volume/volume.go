@@ -38,7 +38,7 @@ type Config struct {
 	// HangPatience is how long one try may take before the pod's owner is told. Zero means
 	// ten seconds.
 	HangPatience time.Duration
-	// SELinux says that the node enforces labels, so volumes of ours need relabelling.
+	// SELinux says that the node labels files, so volumes of ours need relabelling.
 	SELinux bool
 }
 
