@@ -42,10 +42,9 @@ func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	judged := a.metrics.Admitted()
 	return func(p *v1.Pod, others []*v1.Pod) *pod.Failure {
 		verdict := admitter.Admit(p, others)
-		judged(p, verdict.Reason)
+		a.pods.judged(p, verdict.Reason)
 		if verdict.Admit {
 			return nil
 		}

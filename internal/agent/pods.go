@@ -45,6 +45,8 @@ type pods struct {
 	keeper    *podsync.Keeper
 	workers   *worker.Pool
 	loop      *syncloop.Loop
+	// judged counts who was let in and who was sent away.
+	judged func(p *v1.Pod, rejection string)
 
 	parts []part
 }
@@ -195,6 +197,9 @@ func (a *Agent) makeStatus() (err error) {
 func (a *Agent) makeSteps() (err error) {
 	p, kc := &a.pods, &a.cfg.Kubelet
 	cgroups := qosCgroups{Tree: a.machine.cgroups, active: func() []*v1.Pod { return p.workers.Active() }}
+	p.judged = a.metrics.Admitted()
+	meters := a.metrics.Podsync()
+	meters.Rejected = p.judged
 	deps := podsync.Deps{
 		Runtime:     p.runtime,
 		Observer:    p.observer,
@@ -211,7 +216,7 @@ func (a *Agent) makeSteps() (err error) {
 		Allocatable: a.machine.node.Allocatable,
 		Network:     a.network,
 		HostIPs:     a.hostIPs,
-		Meters:      a.metrics.Podsync(),
+		Meters:      meters,
 		Events:      a.api.events,
 		Clock:       a.clock,
 		Log:         a.log,

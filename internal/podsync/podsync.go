@@ -129,10 +129,12 @@ type Config struct {
 	StopSignals bool
 }
 
-// Meters measure the starting of containers; each may be nil.
+// Meters measure the starting of pods and containers; each may be nil.
 type Meters struct {
 	// Started is told of each try to start a container, with why it failed where it did.
 	Started func(kind pod.ContainerKind, failure string)
+	// Rejected is told why a pod that was let in is sent away before it ran.
+	Rejected func(p *v1.Pod, reason string)
 }
 
 // Deps is what the steps act through. Mirrors may be nil where there is no API server.

@@ -41,6 +41,9 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	if ended { // no failure to bring it up matters any more
 		return pod.Outcome{Ended: true}, nil
 	}
+	if rejection := s.reject(p, err); rejection != nil {
+		return pod.Outcome{Failure: rejection}, nil
+	}
 	return pod.Outcome{Again: soonest(left, again)}, err
 }
 

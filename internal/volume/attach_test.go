@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -95,6 +96,36 @@ func TestUnattachedVolumeIsToldInTheEnd(t *testing.T) {
 	}
 	if want := "FailedMount: Unable to attach or mount volumes: unmounted volumes=[vol], unattached volumes=[vol], failed to process volumes=[]: context deadline exceeded"; !n.events.has(want) {
 		t.Errorf("events %q, want %s", n.events.said, want)
+	}
+}
+
+// fullDriver is one whose node can take no more volumes.
+type fullDriver struct {
+	attachedDriver
+	noRoom bool
+}
+
+func (d fullDriver) NoRoom(context.Context, plugin.Spec) bool { return d.noRoom }
+
+// TestNodeWithoutRoom: a pod that waited in vain for its volume is sent away where the node
+// can take no more.
+func TestNodeWithoutRoom(t *testing.T) {
+	for _, noRoom := range []bool{true, false} {
+		n, d, source := newDriver(t)
+		n.kinds, n.attachments = []plugin.Plugin{fullDriver{attachedDriver{d}, noRoom}}, &nodeStatus{inUse: true}
+		n.restart()
+		n.cfg.MountTimeout = 50 * time.Millisecond
+		_, err := n.Mount(t.Context(), n.podNamed("a", source))
+		var full *AttachLimitError
+		if errors.As(err, &full) != noRoom {
+			t.Fatalf("without room %v: %v", noRoom, err)
+		}
+		if noRoom && (!slices.Equal(full.Unattached, []string{"vol"}) || !slices.Equal(full.Unmounted, []string{"vol"})) {
+			t.Errorf("%+v", full)
+		}
+		if n.events.has("Unable to attach") == noRoom {
+			t.Errorf("without room %v: events %q", noRoom, n.events.said)
+		}
 	}
 }
 

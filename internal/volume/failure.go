@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -66,16 +65,18 @@ func (e unresolvedError) Error() string {
 
 // tellMissing says at the end of all patience which volumes the pod still lacks.
 func (v *Volumes) tellMissing(pv *podVolumes, missing map[string]error, cause error) {
-	if !errors.Is(cause, context.DeadlineExceeded) {
-		return
-	}
 	names := slices.Sorted(maps.Keys(missing))
-	detached := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !errors.Is(missing[name], errSilent) })
 	v.mu.Lock()
 	p := pv.pod
 	v.mu.Unlock()
 	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reasonMount,
-		"Unable to attach or mount volumes: unmounted volumes=%v, unattached volumes=%v, failed to process volumes=[]: %v", names, detached, cause)
+		"Unable to attach or mount volumes: unmounted volumes=%v, unattached volumes=%v, failed to process volumes=[]: %v", names, unattached(missing), cause)
+}
+
+// unattached are those of the missing volumes that nobody has attached.
+func unattached(missing map[string]error) []string {
+	names := slices.Sorted(maps.Keys(missing))
+	return slices.DeleteFunc(names, func(name string) bool { return !errors.Is(missing[name], errSilent) })
 }
 
 // tellHanging says which volumes have not come back from their first try. Each may hang in

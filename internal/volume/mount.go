@@ -55,7 +55,8 @@ var errNotTried = errors.New("still being set up")
 // Mount brings up all volumes that p's containers use, each on its own, and returns them
 // by name. A volume that cannot be brought up is tried again when what it lacks appears,
 // and at growing intervals; an event says why the pod waits. Mount ends when all are up,
-// or with a *MountError when ctx, the configured time or the pod ends.
+// or with a *MountError when ctx, the configured time or the pod ends, an *AttachLimitError
+// where the time has shown that the node can take no more volumes.
 // Mounting what is mounted already changes nothing.
 func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, error) {
 	pv := v.known(p)
@@ -89,7 +90,10 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 			delete(missing, o.name)
 			mounted[o.name] = v.toMounted(o.up)
 		case <-ctx.Done():
-			if callers.Err() == nil { // our patience, not the caller's
+			if callers.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // our patience, not the caller's
+				if err := v.attachLimit(callers, pv, missing); err != nil {
+					return nil, err
+				}
 				v.tellMissing(pv, missing, ctx.Err())
 			}
 			return nil, &MountError{Volumes: missing, Cause: ctx.Err()}

@@ -34,7 +34,7 @@ func TestFullVolume(t *testing.T) {
 	if _, err := client().CoreV1().ConfigMaps(in).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitTrouble(t, in, usual, `MountVolume.SetUp failed for volume "cm" : `, "no space left on device")
+	awaitTrouble(t, in, `MountVolume.SetUp failed for volume "cm" : `, "no space left on device")
 	unharmed(t, in, node)
 	inNode(t, node, "mount -o remount,size=1m "+disk)
 	recovers(t, in)
@@ -49,7 +49,7 @@ func TestReadOnlyVolume(t *testing.T) {
 	t.Cleanup(func() { inNode(t, node, "umount -l "+disk) })
 	source := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: disk + "/new", Type: ptr.To(corev1.HostPathDirectoryOrCreate)}}
 	create(t, in, mounting(sleeper("troubled", node.Name()), "data", source, ""))
-	awaitTrouble(t, in, usual, `MountVolume.SetUp failed for volume "data" : `, "read-only file system")
+	awaitTrouble(t, in, `MountVolume.SetUp failed for volume "data" : `, "read-only file system")
 	unharmed(t, in, node)
 	inNode(t, node, "mount -o remount,rw "+disk)
 	recovers(t, in)
@@ -64,10 +64,8 @@ func TestHangingVolume(t *testing.T) {
 	letGo := hang(t, node, disk)
 	source := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: disk + "/inside", Type: ptr.To(corev1.HostPathDirectory)}}
 	create(t, in, mounting(sleeper("troubled", node.Name()), "data", source, ""))
-	if kubelet == bed.Ours {
-		awaitTrouble(t, in, usual, `MountVolume.SetUp for volume "data" has not come back after 10s`)
-	} else {
-		awaitTrouble(t, in, 4*time.Minute, "unmounted volumes=[data]", "context deadline exceeded")
+	if kubelet == bed.Ours { // the reference says nothing, ever
+		awaitTrouble(t, in, `MountVolume.SetUp for volume "data" has not come back after 10s`)
 	}
 	unharmed(t, in, node)
 	letGo()
@@ -96,9 +94,9 @@ func hang(t *testing.T, node *bed.Box, dir string) (letGo func()) {
 }
 
 // awaitTrouble waits for one event about the troubled pod that says all of it.
-func awaitTrouble(t *testing.T, in string, limit time.Duration, said ...string) {
+func awaitTrouble(t *testing.T, in string, said ...string) {
 	t.Helper()
-	eventually(t, limit, func() string {
+	eventually(t, usual, func() string {
 		list, err := client().CoreV1().Events(in).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=troubled,reason=FailedMount"})
 		if err != nil {
 			return err.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,6 +77,31 @@ func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.Volu
 		err = fmt.Errorf("volume %s is not attached for volume attachment %s", from.handle, name)
 	}
 	return nil, plugin.Unwatched(err, attachWait)
+}
+
+// NoRoom holds where the driver's controller found that the node has all the volumes it can
+// take. Only a driver that keeps the CSINode in step is believed: the scheduler then knows
+// better than to choose this node for the pod's successor, so it is told first.
+func (p *Plugin) NoRoom(ctx context.Context, s plugin.Spec) bool {
+	if s.PV == nil || p.deps.Client == nil {
+		return false
+	}
+	from := persistent(s)
+	if p.updatePeriod(ctx, from.driver) == 0 {
+		return false
+	}
+	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
+	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		p.deps.Log.Warn("why a volume is not attached is not known", "driver", from.driver, "volume", from.handle, "err", err)
+		return false
+	}
+	failed := got.Status.AttachError
+	if failed == nil || failed.ErrorCode == nil || codes.Code(*failed.ErrorCode) != codes.ResourceExhausted {
+		return false
+	}
+	p.update(ctx, from.driver)
+	return true
 }
 
 // publishContext is what the driver's controller has to tell the driver on this node.

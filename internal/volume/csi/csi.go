@@ -80,14 +80,15 @@ type Plugin struct {
 }
 
 var (
-	_ plugin.Plugin      = (*Plugin)(nil)
-	_ plugin.Unpublisher = (*Plugin)(nil)
-	_ plugin.Stager      = (*Plugin)(nil)
-	_ plugin.BlockMapper = (*Plugin)(nil)
-	_ plugin.Attacher    = (*Plugin)(nil)
-	_ plugin.Expander    = (*Plugin)(nil)
-	_ plugin.Meter       = (*Plugin)(nil)
-	_ pluginreg.Handler  = (*Plugin)(nil)
+	_ plugin.Plugin        = (*Plugin)(nil)
+	_ plugin.AttachLimiter = (*Plugin)(nil)
+	_ plugin.Unpublisher   = (*Plugin)(nil)
+	_ plugin.Stager        = (*Plugin)(nil)
+	_ plugin.BlockMapper   = (*Plugin)(nil)
+	_ plugin.Attacher      = (*Plugin)(nil)
+	_ plugin.Expander      = (*Plugin)(nil)
+	_ plugin.Meter         = (*Plugin)(nil)
+	_ pluginreg.Handler    = (*Plugin)(nil)
 )
 
 // New checks its arguments; it starts nothing.

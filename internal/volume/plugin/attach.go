@@ -16,3 +16,10 @@ type Attacher interface {
 	// for long itself: an error is told to the pod's owner, and it is asked again.
 	Attached(ctx context.Context, r Request) error
 }
+
+// AttachLimiter is an Attacher that knows when a node can take no more volumes.
+type AttachLimiter interface {
+	// NoRoom reports whether the volume could not be attached because the node has as many
+	// as it can take. It is asked when a pod has waited for the volume in vain.
+	NoRoom(ctx context.Context, s Spec) bool
+}

@@ -1,0 +1,46 @@
+package csi
+
+import (
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestNoRoom(t *testing.T) {
+	exhausted := &storagev1.VolumeError{Message: "full", ErrorCode: to(int32(codes.ResourceExhausted))}
+	for name, c := range map[string]struct {
+		err    *storagev1.VolumeError
+		period int64
+		want   bool
+	}{
+		"full":                        {err: exhausted, period: 10, want: true},
+		"another error":               {err: &storagev1.VolumeError{Message: "no such disk", ErrorCode: to(int32(codes.NotFound))}, period: 10},
+		"an error without a code":     {err: &storagev1.VolumeError{Message: "full"}, period: 10},
+		"not tried yet":               {period: 10},
+		"a driver that never updates": {err: exhausted},
+	} {
+		f, d := newFixture(t), newDriver(t)
+		f.register(t, d)
+		if c.period > 0 {
+			f.known.Spec.NodeAllocatableUpdatePeriodSeconds = &c.period
+		}
+		d.mu.Lock()
+		d.info = &csi.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 3}
+		d.mu.Unlock()
+		attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachmentName("handle", driverName, "n")},
+			Status: storagev1.VolumeAttachmentStatus{AttachError: c.err}}
+		if err := f.client.Tracker().Add(attachment); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.NoRoom(t.Context(), f.request().Spec); got != c.want {
+			t.Errorf("%s: no room is %v", name, got)
+		}
+		_, node := f.objects(t)
+		if told := node.Spec.Drivers[0].Allocatable != nil; told != c.want {
+			t.Errorf("%s: the scheduler learned what the node can take: %v", name, told)
+		}
+	}
+}
