@@ -94,15 +94,15 @@ func TestFailuresAreNotHot(t *testing.T) {
 				k := keep(t, s, Config{Renew: true})
 				k.Want(nodeRequest("n"))
 				after(c.quiet)
-				if c.quiet > 0 && len(k.troubles) != 0 {
-					t.Errorf("people are told at once: %q", k.troubles)
+				if told := k.told(); c.quiet > 0 && len(told) != 0 {
+					t.Errorf("people are told at once: %q", told)
 				}
 				after(c.told - c.quiet)
-				if len(k.troubles) != 1 || !strings.HasPrefix(k.troubles[0], "test certificate: ") || !strings.Contains(k.troubles[0], c.says) {
-					t.Errorf("people are told %q after %s", k.troubles, c.told)
+				if told := k.told(); len(told) != 1 || !strings.HasPrefix(told[0], "test certificate: ") || !strings.Contains(told[0], c.says) {
+					t.Errorf("people are told %q after %s", told, c.told)
 				}
 				after(time.Hour - c.told)
-				if n := len(k.troubles); n < 3 || n > 12 {
+				if n := len(k.told()); n < 3 || n > 12 {
 					t.Errorf("people are told %d times in an hour", n)
 				}
 				if n := len(s.requests()); n < c.min || n > c.max {

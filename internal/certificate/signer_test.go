@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -144,12 +145,11 @@ type kept struct {
 	store certificate.FileStore
 	clock asleep
 
-	mu      sync.Mutex
-	log     bytes.Buffer
-	changed int
-	failed  int
-	lived   []time.Duration
-	// troubles are what people were told.
+	mu       sync.Mutex
+	log      bytes.Buffer
+	changed  int
+	failed   int
+	lived    []time.Duration
 	troubles []string
 	clients  []*tls.Certificate // on whose behalf the API server was reached
 }
@@ -166,6 +166,13 @@ func (k *kept) said() string {
 	return k.log.String()
 }
 
+// told is what people were told.
+func (k *kept) told() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.troubles)
+}
+
 func (k *kept) deps(s *signer) Deps {
 	return Deps{
 		Client: func(current *tls.Certificate) (kubernetes.Interface, func(), error) {
@@ -178,7 +185,11 @@ func (k *kept) deps(s *signer) Deps {
 		Changed: func() { k.changed++ },
 		Renewed: func(lived time.Duration) { k.lived = append(k.lived, lived) },
 		Failed:  func() { k.failed++ },
-		Trouble: func(err error) { k.troubles = append(k.troubles, err.Error()) },
+		Trouble: func(err error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.troubles = append(k.troubles, err.Error())
+		},
 	}
 }
 
