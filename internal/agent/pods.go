@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -243,7 +244,9 @@ func (a *Agent) makeSteps() (err error) {
 	p.steps, err = podsync.New(podsync.Config{
 		RuntimeName:    a.machine.runtimeName,
 		LongestBackoff: kc.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
-		KeepDead:       max(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
+		KeepDead:       cmp.Or(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
+		KeepFor:        a.cfg.Flags.MinimumContainerTTL,
+		KeepOnNode:     int(a.cfg.Flags.MaximumDeadContainers),
 		StopSignals:    a.cfg.Features.ContainerStopSignals,
 	}, deps)
 	return err

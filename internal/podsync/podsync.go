@@ -42,6 +42,8 @@ type Observer interface {
 	Get(types.UID) (pod.Observed, bool)
 	// Refresh reads the runtime now, and remembers what it found.
 	Refresh(context.Context, types.UID) (pod.Observed, error)
+	// List is what was last seen of all pods.
+	List() []pod.Observed
 	// Unread reports whether the runtime holds something of the pod that Get does not know.
 	Unread(types.UID) bool
 }
@@ -123,8 +125,14 @@ type Config struct {
 	RuntimeName string
 	// LongestBackoff is how long a crashing container is held back at most.
 	LongestBackoff time.Duration
-	// KeepDead is how many dead instances of each container are kept.
+	// KeepDead is how many dead instances of each container are kept; all where it is
+	// negative.
 	KeepDead int
+	// KeepFor is the age below which a dead container is kept.
+	KeepFor time.Duration
+	// KeepOnNode is how many dead containers the node keeps in all, if it is not negative.
+	// It does not cost a container its last instance, whose log is still read.
+	KeepOnNode int
 	// StopSignals shows in pod status how containers are ended.
 	StopSignals bool
 }
@@ -178,7 +186,7 @@ type Steps struct {
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Steps, error) {
-	if cfg.RuntimeName == "" || cfg.LongestBackoff <= 0 || cfg.KeepDead < 1 {
+	if cfg.RuntimeName == "" || cfg.LongestBackoff <= 0 || cfg.KeepDead == 0 {
 		return nil, errors.New("podsync: runtime name, longest back-off and dead containers to keep are needed")
 	}
 	if deps.Runtime == nil || deps.Observer == nil || deps.Sandboxes == nil || deps.Images == nil || deps.Volumes == nil ||

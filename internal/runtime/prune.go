@@ -1,6 +1,18 @@
 package runtime
 
-import "swiftlet/internal/pod"
+import (
+	"time"
+
+	"swiftlet/internal/pod"
+)
+
+// Keep says what stays of a pod's remains.
+type Keep struct {
+	// Dead is how many ended instances of each container stay; all where it is negative.
+	Dead int
+	// Since is when a container that is too young to go was created at the earliest.
+	Since time.Time
+}
 
 // Pruned are a pod's remains that nobody needs any more.
 type Pruned struct {
@@ -9,9 +21,9 @@ type Pruned struct {
 }
 
 // Prune picks what to remove of a pod that goes on living: of each container's ended
-// instances all but the newest keep, and sandboxes that are neither the newest nor ready
+// instances all but the newest and the young, and sandboxes that are neither the newest nor ready
 // and in which nothing is kept. o must be sorted.
-func Prune(o pod.Observed, keep int) Pruned {
+func Prune(o pod.Observed, keep Keep) Pruned {
 	var pruned Pruned
 	ended, seen := map[string]int{}, map[string]bool{}
 	kept := map[string]bool{} // sandboxes with containers that stay
@@ -23,7 +35,8 @@ func Prune(o pod.Observed, keep int) Pruned {
 		// One that was created and then overtaken by a newer instance will never start.
 		overtaken := c.State == pod.Created && seen[c.Name]
 		seen[c.Name] = true
-		if dead && ended[c.Name] > keep || overtaken {
+		surplus := dead && keep.Dead >= 0 && ended[c.Name] > keep.Dead && c.CreatedAt.Before(keep.Since)
+		if surplus || overtaken {
 			pruned.Containers = append(pruned.Containers, c)
 		} else {
 			kept[sandboxOf(o, c)] = true

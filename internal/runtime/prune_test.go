@@ -30,6 +30,14 @@ func TestPrune(t *testing.T) {
 			o:    pod.Observed{Containers: []pod.Container{in(exited("3", "c", 3), pod.Running), exited("2", "c", 2), exited("1", "c", 1)}},
 			keep: 1, containers: []string{"1"},
 		},
+		"a young one stays": {
+			o:    pod.Observed{Containers: []pod.Container{exited("3", "c", 10), exited("2", "c", 8), exited("1", "c", 7)}},
+			keep: 1, containers: []string{"1"},
+		},
+		"all may stay": {
+			o:    pod.Observed{Containers: []pod.Container{exited("3", "c", 3), exited("2", "c", 2), exited("1", "c", 1)}},
+			keep: -1,
+		},
 		"each name for itself": {
 			o:    pod.Observed{Containers: []pod.Container{exited("2", "c", 2), exited("1", "d", 1)}},
 			keep: 1,
@@ -63,7 +71,7 @@ func TestPrune(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var containers, sandboxes []string
-			pruned := Prune(c.o, c.keep)
+			pruned := Prune(c.o, Keep{Dead: c.keep, Since: at(8)})
 			for _, x := range pruned.Containers {
 				containers = append(containers, x.ID)
 			}

@@ -69,7 +69,7 @@ func newAgent(w *world) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", LongestBackoff: longestBackoff, KeepDead: 1}, podsync.Deps{
+	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", LongestBackoff: longestBackoff, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
 		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
 		Handler: func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
