@@ -2,8 +2,10 @@ package pluginreg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,9 +16,12 @@ import (
 const (
 	infoTimeout   = 10 * time.Second
 	notifyTimeout = 5 * time.Second
+	// listenPatience is how long nobody may listen on a new socket.
+	listenPatience = time.Second
 )
 
 // register asks the plugin what it is, hands it to its handler, and tells it the outcome.
+// With an error, a handler means that the plugin was in use until it could not be told.
 // gone ends with the socket, ctx with the agent.
 func (k *keeper) register(ctx, gone context.Context) (Plugin, Handler, error) {
 	conn, err := dial(k.path)
@@ -39,7 +44,7 @@ func (k *keeper) register(ctx, gone context.Context) (Plugin, Handler, error) {
 		if ctx.Err() == nil {
 			h.Deregister(p)
 		}
-		return Plugin{}, nil, err
+		return p, h, err
 	}
 	return p, h, nil
 }
@@ -47,13 +52,26 @@ func (k *keeper) register(ctx, gone context.Context) (Plugin, Handler, error) {
 func dial(path string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+path,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		}))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return connect(ctx, path) }))
 	if err != nil {
 		return nil, fmt.Errorf("dial plugin: %w", err)
 	}
 	return conn, nil
+}
+
+// connect has patience with a socket that is there a moment before anybody listens on it.
+func connect(ctx context.Context, path string) (net.Conn, error) {
+	for began := time.Now(); ; {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(began) > listenPatience {
+			return conn, err
+		}
+		select {
+		case <-time.After(listenPatience / 100):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 func getInfo(ctx context.Context, client registration.RegistrationClient, path string) (Plugin, error) {

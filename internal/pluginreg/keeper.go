@@ -44,6 +44,10 @@ func (k *keeper) keep(ctx, gone context.Context) {
 			}
 			return
 		}
+		if h != nil { // its name is free again
+			k.registry.departed()
+			departure = k.registry.departure()
+		}
 		if gone.Err() != nil {
 			return
 		}
