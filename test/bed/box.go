@@ -118,6 +118,7 @@ func (b *Box) Log(program string) string {
 // Close ends the box. The kubelet and the runtime are killed with it: the kernel takes
 // their mounts and interfaces down with the namespaces.
 func (b *Box) Close() error {
+	b.bed.unwire(b)
 	var errs []error
 	if b.init != nil {
 		errs = append(errs, b.init.kill())

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -104,4 +105,11 @@ func (b *Bed) wire(ctx context.Context, node *Box) error {
 	}
 	b.wired = append(b.wired, node)
 	return nil
+}
+
+// unwire has no more routes laid on a node that is about to end.
+func (b *Bed) unwire(node *Box) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wired = slices.DeleteFunc(b.wired, func(other *Box) bool { return other == node })
 }
