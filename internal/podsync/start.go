@@ -113,9 +113,6 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err erro
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if err := a.beginWith(a.p, s.Container); err != nil {
-		return "", podFailure{err}
-	}
 	return a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), a.p, box.id, config, a.config, a.podIPs(box))
 }
 
