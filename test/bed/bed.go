@@ -24,12 +24,13 @@ type Bed struct {
 	progress io.Writer
 	kernel   kernelSettings
 
-	mu    sync.Mutex
-	nodes []*Box
-	wired []*Box // those of the nodes that know the way to each other's pods
-	hosts int    // how many addresses of the wire were given out
-	built error  // how the build of our program went, once there is one
-	ours  string
+	mu     sync.Mutex
+	nodes  []*Box
+	wiring sync.Mutex // guards wired
+	wired  []*Box     // those of the nodes that know the way to each other's pods
+	hosts  int        // how many addresses of the wire were given out
+	built  error      // how the build of our program went, once there is one
+	ours   string
 }
 
 // Start makes a bed without nodes, in a few seconds once the programs are built. What it

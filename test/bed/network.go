@@ -90,8 +90,8 @@ func (l lines) String() string               { return string(l) }
 // wire lets the pods of this node and of the others reach each other: without a router in
 // between, each node needs to know which neighbour holds which pods.
 func (b *Bed) wire(ctx context.Context, node *Box) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.wiring.Lock()
+	defer b.wiring.Unlock()
 	for _, other := range b.wired {
 		for _, way := range [][2]*Box{{node, other}, {other, node}} {
 			from, to := way[0], way[1]
@@ -109,7 +109,7 @@ func (b *Bed) wire(ctx context.Context, node *Box) error {
 
 // unwire has no more routes laid on a node that is about to end.
 func (b *Bed) unwire(node *Box) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.wiring.Lock()
+	defer b.wiring.Unlock()
 	b.wired = slices.DeleteFunc(b.wired, func(other *Box) bool { return other == node })
 }
