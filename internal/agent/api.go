@@ -48,6 +48,14 @@ func (a *Agent) connect(context.Context) error {
 		a.log.Info("no kubeconfig: running without a control plane")
 		return a.standAlone()
 	}
+	if err := a.makeClients(); err != nil {
+		return err
+	}
+	return a.makeCaches()
+}
+
+// makeClients makes the way to the API server, and the certificates that go through it.
+func (a *Agent) makeClients() error {
 	base, shown, err := a.makeClientCertificate()
 	if err != nil {
 		return err
@@ -71,11 +79,14 @@ func (a *Agent) connect(context.Context) error {
 		return err
 	}
 	a.api.clients = clients
-	if err := a.makeServingCertificate(); err != nil {
-		return err
-	}
+	return a.makeServingCertificate()
+}
+
+// makeCaches makes what remembers the API server's objects.
+func (a *Agent) makeCaches() error {
+	clients := a.api.clients
 	watched, err := kubeapi.NewObjects(
-		kubeapi.ObjectsConfig{Strategy: kubeapi.Strategy(kc.ConfigMapAndSecretChangeDetectionStrategy)},
+		kubeapi.ObjectsConfig{Strategy: kubeapi.Strategy(a.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy)},
 		kubeapi.ObjectsDeps{Client: clients.Kube, Clock: a.clock, Log: a.log})
 	if err != nil {
 		return err
