@@ -9,10 +9,10 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e sanity churn fuzz bed conformance test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 sanity churn fuzz bed conformance test clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 deps: ## install the Debian packages that are missing (needs root then)
 	@hack/install-deps.sh
@@ -68,6 +68,13 @@ e2e: build reference ## tests on the real runtime and the real API server (needs
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 
+# More tests join by being named here: each package is compiled here and runs there.
+test-cgroup2: build ## tests of limits on cgroup v2, in a user-mode Linux (needs root)
+	$(call say,cgroup v2)
+	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
+	@hack/gotest.sh -count=1 ./test/uml
+	@hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup
+
 sanity: modules ## hold the CSI driver of the tests to the specification (needs root)
 	$(call say,sanity of the CSI driver for tests)
 	@$(call fetch,test/csidriver/sanity)
@@ -86,7 +93,7 @@ conformance: deps bundle reference ## upstream's end-to-end tests (KUBELET=refer
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
 		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') $(if $(RECORD),-record)
 
-test: build check unit sanity e2e ## everything that must pass
+test: build check unit sanity test-cgroup2 e2e ## everything that must pass
 	$(call say,all tests passed)
 
 clean: ## remove what was built here; the cache in ~/.cache/swiftlet stays

@@ -18,6 +18,7 @@ packages=(
   nftables
   pkg-config
   procps
+  user-mode-linux # the machine with cgroup v2
   util-linux # unshare, nsenter, flock
 )
 

@@ -1,0 +1,46 @@
+#!/bin/sh
+# The first process of the machine: arranges what programs expect to find, runs the job,
+# leaves its exit code in the job's folder, and turns the machine off.
+# usage: JOB=FOLDER init.sh, where FOLDER is the host's and holds the script run.sh
+modules=/usr/lib/uml/modules
+
+if [ "${STAGE:-}" != rooted ]; then
+  # The host's files are the lower layer: all is writable, and nothing reaches the host.
+  insmod "$modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
+  mount -t tmpfs -o mode=755 tmpfs /mnt
+  mkdir /mnt/upper /mnt/work /mnt/root
+  mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root
+  cd /mnt/root
+  pivot_root . mnt
+  umount -l /mnt
+  STAGE=rooted exec "$0"
+fi
+
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/pts /dev/shm /dev/mqueue
+mount -t devpts -o ptmxmode=666 devpts /dev/pts
+mount -t mqueue mqueue /dev/mqueue
+# What is no overlay itself: containers' files may be one's upper layer.
+for dir in /dev/shm /run /var/lib /var/log /etc/cni /etc/kubernetes; do
+  mkdir -p "$dir"
+  mount -t tmpfs -o mode=755 tmpfs "$dir"
+done
+mount -t hostfs -o "$JOB" none "$JOB"
+rm -rf /lib/modules
+ln -s "$modules" /lib/modules
+modprobe -a bridge veth
+mount --make-rshared / # as on a machine with systemd
+hostname uml
+ip link set lo up
+[ ! -e /dev/ubda ] || { mkswap /dev/ubda && swapon /dev/ubda; }
+
+export TMPDIR=/run/tmp
+mkdir -m 1777 "$TMPDIR"
+stty -F /dev/ttyS0 raw -echo
+sh "$JOB/run.sh" </dev/null >/dev/ttyS0 2>&1
+echo $? > "$JOB/code"
+sync
+exec busybox poweroff -f # what still runs is not asked

@@ -1,0 +1,62 @@
+package uml
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func shell(t *testing.T, script string) Machine {
+	t.Helper()
+	if testing.Short() || os.Geteuid() != 0 {
+		t.Skip("boots a machine, which needs root")
+	}
+	return Machine{
+		Command: []string{"sh", "-c", script}, Dir: t.TempDir(), Env: append(os.Environ(), "WORD=it's"),
+		MemoryMiB: 256, SwapMiB: 64,
+	}
+}
+
+func TestRun(t *testing.T) {
+	precious := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(precious, []byte("ours\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := shell(t, `echo "$WORD"; stat -fc %T /sys/fs/cgroup; awk '/SwapTotal/ {print ($2 > 60000)}' /proc/meminfo
+		cat `+precious+`; echo theirs > `+precious+` && exit 3`)
+	var out bytes.Buffer
+	m.Out = &out
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	code, err := Run(ctx, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "it's\ncgroup2fs\n1\nours\n"; code != 3 || out.String() != want {
+		t.Errorf("code %d and %q, want 3 and %q", code, out.String(), want)
+	}
+	if text, _ := os.ReadFile(precious); string(text) != "ours\n" {
+		t.Errorf("the machine wrote %q to this one's disk", text)
+	}
+}
+
+func TestHungMachineIsEnded(t *testing.T) {
+	m := shell(t, "echo last words > /dev/console; echo up; sleep 1000 & sleep 1000")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	enough := errors.New("enough")
+	m.Out = writerFunc(func([]byte) { cancel(enough) }) // it is up, and hangs now
+	_, err := Run(ctx, m)
+	if !errors.Is(err, enough) || !strings.Contains(err.Error(), "last words") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
