@@ -176,7 +176,7 @@ func (a *Agent) makeProbes() (err error) {
 
 func (a *Agent) makeDesired() (err error) {
 	p := &a.pods
-	if p.desired, err = desired.New(desired.Config{Sources: a.sourceNames()}, desired.Deps{Clock: a.clock}); err != nil {
+	if p.desired, err = desired.New(desired.Config{Sources: a.sourceNames(), Dialect: a.dialect()}, desired.Deps{Clock: a.clock}); err != nil {
 		return err
 	}
 	if c := a.api.clients; c != nil {
@@ -196,7 +196,7 @@ func (a *Agent) makeStatus() (err error) {
 }
 
 func (a *Agent) makeSteps() (err error) {
-	p, kc := &a.pods, &a.cfg.Kubelet
+	p := &a.pods
 	cgroups := qosCgroups{Tree: a.machine.cgroups, active: func() []*v1.Pod { return p.workers.Active() }}
 	p.judged = a.metrics.Admitted()
 	meters := a.metrics.Podsync()
@@ -241,13 +241,15 @@ func (a *Agent) makeSteps() (err error) {
 	if a.tracing != nil {
 		a.tracing.Start(&deps)
 	}
+	var backoff podsync.Backoff
+	backoff.First, backoff.Longest = a.cfg.CrashBackoff()
 	p.steps, err = podsync.New(podsync.Config{
-		RuntimeName:    a.machine.runtimeName,
-		LongestBackoff: kc.CrashLoopBackOff.MaxContainerRestartPeriod.Duration,
-		KeepDead:       cmp.Or(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
-		KeepFor:        a.cfg.Flags.MinimumContainerTTL,
-		KeepOnNode:     int(a.cfg.Flags.MaximumDeadContainers),
-		StopSignals:    a.cfg.Features.ContainerStopSignals,
+		RuntimeName: a.machine.runtimeName,
+		Backoff:     backoff,
+		KeepDead:    cmp.Or(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
+		KeepFor:     a.cfg.Flags.MinimumContainerTTL,
+		KeepOnNode:  int(a.cfg.Flags.MaximumDeadContainers),
+		StopSignals: a.cfg.Features.ContainerStopSignals,
 	}, deps)
 	return err
 }

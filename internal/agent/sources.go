@@ -30,6 +30,19 @@ func (a *Agent) sourceNames() []pod.Source {
 	return names
 }
 
+// dialect is how this node reads a pod.
+func (a *Agent) dialect() pod.Dialect {
+	f := a.cfg.Features
+	return pod.Dialect{
+		RestartRules: f.ContainerRestartRules,
+		RestartAll:   f.RestartAllContainersOnContainerExits,
+		EnvFiles:     f.EnvFiles,
+		EmptyDirMode: f.EmptyDirVolumeMode,
+		HTTP2Probes:  f.H2CContainerProbe,
+		GRPCTLS:      f.GRPCContainerProbeTLS,
+	}
+}
+
 func (a *Agent) makeSources() error {
 	kc := &a.cfg.Kubelet
 	if kc.StaticPodPath != "" {

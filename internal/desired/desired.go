@@ -15,6 +15,8 @@ import (
 type Config struct {
 	// Sources must each have sent a snapshot before Ready.
 	Sources []pod.Source
+	// Dialect is how this node reads a pod.
+	Dialect pod.Dialect
 }
 
 // Deps are what Pods needs from outside.
@@ -27,6 +29,7 @@ type Deps struct {
 type Pods struct {
 	clock    clock.PassiveClock
 	expected []pod.Source
+	dialect  pod.Dialect
 
 	mu       sync.RWMutex
 	bySource map[pod.Source]map[types.UID]wanted // a key per source that has been seen
@@ -38,7 +41,7 @@ type Pods struct {
 // wanted is one pod as its source gave it and as the agent sees it.
 type wanted struct {
 	given *v1.Pod
-	pod   *v1.Pod // given, with the annotations that say where and when it was seen
+	pod   *v1.Pod // given, as the node reads it, with where and when it was seen as annotations
 }
 
 // New makes an empty set.
@@ -52,6 +55,7 @@ func New(cfg Config, deps Deps) (*Pods, error) {
 	return &Pods{
 		clock:    deps.Clock,
 		expected: cfg.Sources,
+		dialect:  cfg.Dialect,
 		bySource: map[pod.Source]map[types.UID]wanted{},
 		byUID:    map[types.UID]*v1.Pod{},
 		byName:   map[string]*v1.Pod{},

@@ -7,16 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The curve of the reference kubelet: the first restart is at once, then 10 s, doubling.
-// A container that ran long enough since is forgiven.
-const (
-	firstBackoff = 10 * time.Second
-	forgiveAfter = 2 // times the longest delay
-)
+// forgiveAfter is how long a container must have run well since, in longest delays.
+const forgiveAfter = 2
+
+// Backoff is the curve by which a crashing container is held back: the first restart is at
+// once, the next after First, then twice as long each time up to Longest.
+type Backoff struct {
+	First, Longest time.Duration
+}
 
 // crashBackoff remembers how long each crashing container is held back.
 type crashBackoff struct {
-	longest time.Duration
+	curve Backoff
 
 	mu      sync.Mutex
 	entries map[crashKey]*crashEntry
@@ -34,8 +36,8 @@ type crashEntry struct {
 	start int       // the start that was let through last, by its restart count
 }
 
-func newCrashBackoff(longest time.Duration) *crashBackoff {
-	return &crashBackoff{longest: longest, entries: map[crashKey]*crashEntry{}}
+func newCrashBackoff(curve Backoff) *crashBackoff {
+	return &crashBackoff{curve: curve, entries: map[crashKey]*crashEntry{}}
 }
 
 // remaining says how long the container must still wait for a start, having exited at the
@@ -46,12 +48,12 @@ func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, known := b.entries[key]
-	if known && exited.Sub(e.last) > forgiveAfter*b.longest {
+	if known && exited.Sub(e.last) > forgiveAfter*b.curve.Longest {
 		known = false
 	}
 	if !known {
 		// The first crash: at once, and from now on with a delay.
-		b.entries[key] = &crashEntry{delay: min(firstBackoff, b.longest), last: exited, start: start}
+		b.entries[key] = &crashEntry{delay: min(b.curve.First, b.curve.Longest), last: exited, start: start}
 		return 0, 0
 	}
 	if e.start == start {
@@ -60,7 +62,7 @@ func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time)
 	if due := exited.Add(e.delay); now.Before(due) {
 		return due.Sub(now), e.delay
 	}
-	e.delay, e.last, e.start = min(2*e.delay, b.longest), exited, start
+	e.delay, e.last, e.start = min(2*e.delay, b.curve.Longest), exited, start
 	return 0, 0
 }
 

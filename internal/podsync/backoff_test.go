@@ -6,7 +6,7 @@ import (
 )
 
 func TestCrashBackoff(t *testing.T) {
-	b := newCrashBackoff(5 * time.Minute)
+	b := newCrashBackoff(Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
 	key := crashKey{pod: "p", container: "c", hash: "h"}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	// Each run lasts a second; the next start follows as soon as it may.
@@ -47,7 +47,7 @@ func TestCrashBackoff(t *testing.T) {
 // the last that is known. The reference was recorded with such a pod, which runs for five
 // seconds at a time: it starts anew after 0, 0, 10, 20 and 40 s.
 func TestCrashBackoffOfTheKilled(t *testing.T) {
-	b := newCrashBackoff(5 * time.Minute)
+	b := newCrashBackoff(Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
 	key := crashKey{pod: "p", container: "c", hash: "h"}
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -123,8 +123,8 @@ type Events interface {
 type Config struct {
 	// RuntimeName is the scheme of container ids, such as "containerd".
 	RuntimeName string
-	// LongestBackoff is how long a crashing container is held back at most.
-	LongestBackoff time.Duration
+	// Backoff is the curve by which a crashing container is held back.
+	Backoff Backoff
 	// KeepDead is how many dead instances of each container are kept; all where it is
 	// negative.
 	KeepDead int
@@ -186,8 +186,8 @@ type Steps struct {
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Steps, error) {
-	if cfg.RuntimeName == "" || cfg.LongestBackoff <= 0 || cfg.KeepDead == 0 {
-		return nil, errors.New("podsync: runtime name, longest back-off and dead containers to keep are needed")
+	if cfg.RuntimeName == "" || cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First || cfg.KeepDead == 0 {
+		return nil, errors.New("podsync: runtime name, a rising back-off and dead containers to keep are needed")
 	}
 	if deps.Runtime == nil || deps.Observer == nil || deps.Sandboxes == nil || deps.Images == nil || deps.Volumes == nil ||
 		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {
@@ -199,5 +199,5 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	if deps.Network == nil || deps.HostIPs == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
 		return nil, errors.New("podsync: network, host addresses, events, clock and log are needed")
 	}
-	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.LongestBackoff), retries: newRetries()}, nil
+	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.Backoff), retries: newRetries()}, nil
 }
