@@ -22,13 +22,14 @@ type Execer interface {
 
 // Checks asks containers in the four ways that a spec can name.
 type Checks struct {
-	exec Execer
-	http *http.Client
+	exec  Execer
+	http  *http.Client
+	http2 *http.Client // speaks HTTP/2 without TLS
 }
 
 // NewChecks makes the checks; userAgent is how HTTP probes introduce themselves.
 func NewChecks(exec Execer) *Checks {
-	return &Checks{exec: exec, http: newHTTPClient()}
+	return &Checks{exec: exec, http: newHTTPClient(nil), http2: newHTTPClient(unencryptedHTTP2())}
 }
 
 // Check asks one container once.

@@ -23,16 +23,23 @@ const (
 
 // newHTTPClient makes a client that trusts every server (a pod's certificate is its own
 // affair), keeps no connection and goes through no proxy.
-func newHTTPClient() *http.Client {
+func newHTTPClient(protocols *http.Protocols) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 			DisableKeepAlives:  true,
 			DisableCompression: true,
 			Proxy:              nil,
+			Protocols:          protocols,
 		},
 		CheckRedirect: followAtHome,
 	}
+}
+
+func unencryptedHTTP2() *http.Protocols {
+	var only http.Protocols
+	only.SetUnencryptedHTTP2(true)
+	return &only
 }
 
 // followAtHome follows redirects within the same host only: a probe must not be used to
@@ -52,7 +59,11 @@ func (c *Checks) checkHTTP(ctx context.Context, t Target) Answer {
 	if err != nil {
 		return unsure(err)
 	}
-	response, err := c.http.Do(request)
+	client := c.http
+	if wanted := t.Probe.HTTPGet.Protocol; wanted != nil && *wanted == v1.HTTPProtocolHTTP2 {
+		client = c.http2
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		var wrong *url.Error
 		if errors.As(err, &wrong) && ctx.Err() != nil {

@@ -117,11 +117,8 @@ func TestGRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, service := grpc.NewServer(), health.NewServer()
-	grpc_health_v1.RegisterHealthServer(server, service)
+	service := serveHealth(t, l)
 	service.SetServingStatus("down", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
-	go func() { _ = server.Serve(l) }()
-	defer server.Stop()
 	ask := func(name *string) Answer {
 		return check(t, Target{Probe: &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(portAt(t, l.Addr().String())), Service: name}}}})
 	}
@@ -131,6 +128,15 @@ func TestGRPC(t *testing.T) {
 	if got := ask(ptr.To("down")); got.Result != pod.Failed || got.Output != `service unhealthy (responded with "NOT_SERVING")` {
 		t.Errorf("not serving: %v %q", got.Result, got.Output)
 	}
+}
+
+// serveHealth serves the standard health service at l until the test ends.
+func serveHealth(t *testing.T, l net.Listener, how ...grpc.ServerOption) *health.Server {
+	server, service := grpc.NewServer(how...), health.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, service)
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	return service
 }
 
 type execer func() (cri.ExecResult, error)
