@@ -49,7 +49,8 @@ func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && s.Volume.Em
 
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	dir := r.VolumeDir(Name)
-	ground := Ground{Medium: r.Volume.EmptyDir.Medium, SizeLimit: r.Volume.EmptyDir.SizeLimit, Note: r.Volume.Name}
+	of := r.Volume.EmptyDir
+	ground := Ground{Medium: of.Medium, SizeLimit: of.SizeLimit, Mode: of.Mode, Note: r.Volume.Name}
 	if err := p.Prepare(r, dir, ground); err != nil {
 		return plugin.Result{}, err
 	}
@@ -60,11 +61,13 @@ func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, erro
 type Ground struct {
 	Medium    v1.StorageMedium
 	SizeLimit *resource.Quantity
+	// Mode is the folder's, in the kernel's own bits; nil opens it to everybody.
+	Mode *int32
 	// Note is the folder under which readiness is noted, distinct per volume.
 	Note string
 }
 
-// Prepare makes the space at dir, open to everybody, and notes that it is ready. Space
+// Prepare makes the space at dir and notes that it is ready. Space
 // that was noted as ready is not touched again: its modes are the pod's to change.
 func (p *Plugin) Prepare(r plugin.Request, dir string, g Ground) error {
 	ready := filepath.Join(r.MetaDir(Name, g.Note), "ready")
@@ -93,7 +96,7 @@ func (p *Plugin) Prepare(r plugin.Request, dir string, g Ground) error {
 }
 
 func (p *Plugin) makeSpace(r plugin.Request, dir string, g Ground) error {
-	if err := makeDir(dir); err != nil {
+	if err := makeDir(dir, g.fileMode()); err != nil {
 		return err
 	}
 	switch {
@@ -131,18 +134,29 @@ func (p *Plugin) mountedMemory(dir string, medium v1.StorageMedium) (bool, error
 	return true, nil
 }
 
-// makeDir makes the folder open to all: the pod may run as any user.
-func makeDir(dir string) error {
+// fileMode is open to all unless the pod says otherwise: it may run as any user.
+func (g Ground) fileMode() fs.FileMode {
+	if g.Mode == nil {
+		return 0o777
+	}
+	mode := fs.FileMode(*g.Mode) & fs.ModePerm
+	if *g.Mode&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
+}
+
+func makeDir(dir string, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make volume folder: %w", err)
 	}
-	err := os.Mkdir(dir, 0o777)
+	err := os.Mkdir(dir, mode)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make volume: %w", err)
 	}
 	// The umask took bits away.
-	if err := os.Chmod(dir, 0o777); err != nil {
-		return fmt.Errorf("open volume to its pod: %w", err)
+	if err := os.Chmod(dir, mode); err != nil {
+		return fmt.Errorf("set mode of volume: %w", err)
 	}
 	return nil
 }
