@@ -64,27 +64,13 @@ func readAccessTable(t *testing.T) []accessRow {
 // rightsOfNodes are the subresources of nodes that may be given, and one that opens nothing.
 var rightsOfNodes = []string{"stats", "metrics", "log", "healthz", "pods", "configz", "checkpoint", "statusz", "proxy", "status"}
 
-// openNode is a node of the test's own with everything switched on that a node can serve.
-func openNode(t *testing.T, name string) *bed.Box {
-	t.Helper()
-	node, err := addNode(t.Context(), name, bed.KubeletOptions{Kind: kubelet,
-		Config: `{readOnlyPort: 10255, enableSystemLogQuery: true, featureGates: {KubeletAllocatedPodsEndpoint: true}}`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
-	return node
-}
+// everythingOn switches on all that a node can serve.
+const everythingOn = `{readOnlyPort: 10255, enableSystemLogQuery: true, featureGates: {KubeletAllocatedPodsEndpoint: true}}`
 
 // TestAccess asks a node for everything, as everybody, and then through its read-only port.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	node := openNode(t, "access")
+	node := configuredNode(t, "access", everythingOn)
 	space, rows := namespace(t), readAccessTable(t)
 	var all sync.WaitGroup
 	ask := func(name string, client *http.Client, want func(accessRow) int) {

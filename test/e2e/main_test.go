@@ -78,9 +78,12 @@ func addNode(ctx context.Context, name string, options bed.KubeletOptions) (*bed
 }
 
 // ownNode is a node that the test may break.
-func ownNode(t *testing.T, name string) *bed.Box {
+func ownNode(t *testing.T, name string) *bed.Box { return configuredNode(t, name, "") }
+
+// configuredNode is one whose kubelet has this on top of its usual configuration.
+func configuredNode(t *testing.T, name, config string) *bed.Box {
 	t.Helper()
-	node, err := addNode(t.Context(), name, bed.KubeletOptions{Kind: kubelet})
+	node, err := addNode(t.Context(), name, bed.KubeletOptions{Kind: kubelet, Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
