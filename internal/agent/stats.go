@@ -39,19 +39,20 @@ func (a *Agent) makeStats() (*stats.Stats, error) {
 		System:          a.systemGroups(),
 		Machine:         machine,
 	}, stats.Deps{
-		Cgroups: a.machine.cgroups,
-		Runtime: a.cri,
-		Pods:    a.pods.observer.List,
-		Volumes: a.ownVolumes,
-		Clock:   a.clock,
-		Log:     a.log,
+		Cgroups:  a.machine.cgroups,
+		Runtime:  a.cri,
+		Pods:     a.pods.observer.List,
+		Volumes:  a.ownVolumes,
+		Measured: a.metrics.VolumesMeasured(),
+		Clock:    a.clock,
+		Log:      a.log,
 	})
 }
 
 func (a *Agent) ownVolumes(uid types.UID) []stats.Volume {
 	var list []stats.Volume
 	for _, v := range a.pods.volumes.OwnedVolumes(uid) {
-		one := stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim}
+		one := stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim, Driver: v.Driver}
 		if v.Measure != nil {
 			one.Measure = func(ctx context.Context) (stats.VolumeUsage, error) {
 				u, err := v.Measure(ctx)

@@ -63,6 +63,11 @@ func (m *Metrics) Cgroup(version int) meter.TimingOf {
 	return secondsOf(m.histograms(kubelet+"cgroup_manager_duration_seconds", "How long operations on cgroups took.", usual, "operation_type"))
 }
 
+// VolumesMeasured takes how long the measuring of volumes took, by who did it.
+func (m *Metrics) VolumesMeasured() meter.TimingOf {
+	return secondsOf(m.histograms(kubelet+"volume_metric_collection_duration_seconds", "How long it took to find out what a volume holds.", usual, "metric_source"))
+}
+
 // CSI measures the calls of CSI drivers.
 func (m *Metrics) CSI() func(driver, method, code string, took time.Duration) {
 	calls := m.histograms("csi_operations_seconds", "How long calls of CSI drivers took.", volumeOperations, "driver_name", "method_name", "grpc_status_code", "migrated")

@@ -100,12 +100,27 @@ var containerTypes = map[pod.ContainerKind]string{pod.Init: "init_container", po
 func (m *Metrics) Podsync() podsync.Meters {
 	total := m.counters(kubelet+"started_containers_total", "Tries to start a container.", "container_type")
 	failed := m.counters(kubelet+"started_containers_errors_total", "Tries to start a container that failed, by the reason that its status shows.", "container_type", "code")
-	return podsync.Meters{Started: func(kind pod.ContainerKind, failure string) {
+	started := func(kind pod.ContainerKind, failure string) {
 		total.WithLabelValues(containerTypes[kind]).Inc()
 		if failure != "" {
 			failed.WithLabelValues(containerTypes[kind], failure).Inc()
 		}
-	}}
+	}
+	return podsync.Meters{Started: started, ImageVolumes: m.imageVolumes()}
+}
+
+func (m *Metrics) imageVolumes() func(images int, mounted bool) {
+	requested := m.counter(kubelet+"image_volume_requested_total", "Volumes of images that containers were to mount.")
+	succeeded := m.counter(kubelet+"image_volume_mounted_succeed_total", "Those of them that were mounted.")
+	failed := m.counter(kubelet+"image_volume_mounted_errors_total", "Those of them that the runtime could not mount.")
+	return func(images int, mounted bool) {
+		requested.Add(float64(images))
+		if mounted {
+			succeeded.Add(float64(images))
+		} else {
+			failed.Add(float64(images))
+		}
+	}
 }
 
 // Swept takes how many orphaned pods' folders the last round of housekeeping found, and

@@ -3,9 +3,11 @@ package podsync
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"swiftlet/internal/image"
 )
@@ -55,4 +57,13 @@ func (a *attempt) imageVolumesOf(c *v1.Container) (map[string]*runtimeapi.ImageS
 		}
 	}
 	return specs, nil
+}
+
+// measureImageVolumes counts a try to create a container that mounts images.
+func (a *attempt) measureImageVolumes(images int, err error) {
+	if a.deps.Meters.ImageVolumes == nil || images == 0 {
+		return
+	}
+	refused := err != nil && strings.HasPrefix(reasonOf(err).Message, crierrors.ErrImageVolumeMountFailed.Error())
+	a.deps.Meters.ImageVolumes(images, !refused)
 }

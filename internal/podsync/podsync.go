@@ -143,6 +143,9 @@ type Meters struct {
 	Started func(kind pod.ContainerKind, failure string)
 	// Rejected is told why a pod that was let in is sent away before it ran.
 	Rejected func(p *v1.Pod, reason string)
+	// ImageVolumes is told of each try to create a container that mounts images: of how
+	// many, and whether the runtime could mount them.
+	ImageVolumes func(images int, mounted bool)
 }
 
 // Deps is what the steps act through. Mirrors may be nil where there is no API server.

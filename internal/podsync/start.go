@@ -113,7 +113,9 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err erro
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	return a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), a.p, box.id, config, a.config, a.podIPs(box))
+	id, err = a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), a.p, box.id, config, a.config, a.podIPs(box))
+	a.measureImageVolumes(len(images), err)
+	return id, err
 }
 
 // startOne starts a created container and waits for its postStart hook.

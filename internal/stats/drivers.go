@@ -48,8 +48,10 @@ func (s *Stats) askDrivers(ctx context.Context, volumes []Volume) {
 			continue
 		}
 		asking.Go(func() {
+			began := s.deps.Clock.Now()
 			usage, err := v.Measure(ctx)
 			now := s.deps.Clock.Now()
+			s.deps.Measured.Took(v.Driver, now.Sub(began))
 			s.drivers.note(v.Dir, answer{until: now.Add(s.cfg.VolumePeriod), stats: usage.stats(now), err: err})
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cgroup"
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
@@ -77,8 +78,10 @@ type Volume struct {
 	Local bool
 	// Claim names the PersistentVolumeClaim behind it, if one is.
 	Claim string
-	// Measure asks the volume's driver, which knows better than the file system; nil for a
-	// volume without one.
+	// Driver names the volume's driver, where it has one.
+	Driver string
+	// Measure asks that driver, which knows better than the file system; nil for a volume
+	// without one.
 	Measure func(context.Context) (VolumeUsage, error)
 }
 
@@ -90,8 +93,11 @@ type Deps struct {
 	Pods func() []pod.Observed
 	// Volumes lists the mounted volumes of a pod whose usage means something.
 	Volumes func(types.UID) []Volume
-	Clock   clock.PassiveClock
-	Log     *slog.Logger
+	// Measured takes how long the measuring of a volume took, by who did it: the driver, or
+	// WalkedBy.
+	Measured meter.TimingOf
+	Clock    clock.PassiveClock
+	Log      *slog.Logger
 }
 
 // Stats reads usage. Its methods may be called at any time by anybody.
@@ -131,7 +137,7 @@ func New(cfg Config, deps Deps) (*Stats, error) {
 		boot:    boot,
 		cpus:    readTopology(),
 		rates:   newRates(),
-		walks:   newWalks(),
+		walks:   newWalks(deps.Measured),
 		drivers: newAnswers(),
 		images:  newImages(),
 		table:   cadvisorFamilies(),

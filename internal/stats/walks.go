@@ -5,14 +5,20 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"swiftlet/internal/meter"
 )
 
 // rest is how many times as long as a walk took the next one is put off at least: a volume
 // with millions of files must not keep the disk busy because somebody scrapes often.
 const rest = 20
 
+// WalkedBy is what the reference kubelet calls a walk through the files.
+const WalkedBy = "du"
+
 // walks remembers what was found in volumes.
 type walks struct {
+	took  meter.TimingOf
 	mu    *sync.Mutex
 	known map[string]walk // by directory
 }
@@ -23,7 +29,9 @@ type walk struct {
 	found taken
 }
 
-func newWalks() walks { return walks{mu: new(sync.Mutex), known: map[string]walk{}} }
+func newWalks(took meter.TimingOf) walks {
+	return walks{took: took, mu: new(sync.Mutex), known: map[string]walk{}}
+}
 
 // through is what the files below dir occupy, and when that was found.
 func (w *walks) through(ctx context.Context, dir string, now func() time.Time, period time.Duration) (taken, time.Time, error) {
@@ -35,10 +43,11 @@ func (w *walks) through(ctx context.Context, dir string, now func() time.Time, p
 		return last.found, last.at, nil
 	}
 	found, err := takenBelow(ctx, dir)
+	ended := now()
+	w.took.Took(WalkedBy, ended.Sub(began))
 	if err != nil {
 		return taken{}, began, err
 	}
-	ended := now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known[dir] = walk{at: ended, until: ended.Add(max(period, rest*ended.Sub(began))), found: found}

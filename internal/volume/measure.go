@@ -11,15 +11,24 @@ const unknownKind = "N/A"
 
 // qualifiedKind is the kind of a volume, with its driver where a kind has several.
 func qualifiedKind(kind plugin.Plugin, spec plugin.Spec) string {
-	switch {
-	case kind == nil:
+	if kind == nil {
 		return unknownKind
-	case spec.PV != nil && spec.PV.Spec.CSI != nil:
-		return kind.Name() + ":" + spec.PV.Spec.CSI.Driver
-	case spec.Volume != nil && spec.Volume.CSI != nil:
-		return kind.Name() + ":" + spec.Volume.CSI.Driver
+	}
+	if driver := driverOf(spec); driver != "" {
+		return kind.Name() + ":" + driver
 	}
 	return kind.Name()
+}
+
+// driverOf is the CSI driver that the volume names, "" where it names none.
+func driverOf(spec plugin.Spec) string {
+	switch {
+	case spec.PV != nil && spec.PV.Spec.CSI != nil:
+		return spec.PV.Spec.CSI.Driver
+	case spec.Volume != nil && spec.Volume.CSI != nil:
+		return spec.Volume.CSI.Driver
+	}
+	return ""
 }
 
 func (u up) qualifiedKind() string { return qualifiedKind(u.kind, u.spec) }

@@ -20,6 +20,8 @@ type Owned struct {
 	Local bool
 	// Claim is the PersistentVolumeClaim behind it, if there is one.
 	Claim string
+	// Driver is the CSI driver that serves it, if one does.
+	Driver string
 	// Measure asks whoever knows better than the file system; nil where nobody does.
 	Measure func(context.Context) (plugin.Usage, error)
 }
@@ -39,7 +41,7 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 		if !state.mounted || spec == nil || state.up.spec.HostPath() != nil || state.up.result.HostPath == "" {
 			continue // not up, the host's own, or an image, which is nowhere
 		}
-		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: isLocal(spec), Claim: claimOf(pv.pod, spec)}
+		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: isLocal(spec), Claim: claimOf(pv.pod, spec), Driver: driverOf(state.up.spec)}
 		if meter, ok := state.up.kind.(plugin.Meter); ok {
 			r := plugin.Request{Spec: state.up.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
 			at := state.up.result
