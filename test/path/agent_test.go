@@ -61,7 +61,7 @@ func newAgent(w *world) (*agent, error) {
 	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
 	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
 	probes, err5 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log})
-	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}}, desired.Deps{Clock: now})
+	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Dialect: pod.Dialect{RestartRules: true, RestartAll: true}}, desired.Deps{Clock: now})
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func newAgent(w *world) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", LongestBackoff: longestBackoff, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
+	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
 		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
 		Handler: func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
