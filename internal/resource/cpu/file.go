@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/cpuset"
+
+	"swiftlet/internal/resource/statefile"
+	"swiftlet/internal/resource/topology"
+)
+
+// content is the state in the file.
+type content struct {
+	PolicyName    string                       `json:"policyName"`
+	DefaultCPUSet string                       `json:"defaultCpuSet"`
+	Entries       map[string]map[string]string `json:"entries,omitempty"`
+	PodEntries    map[string]podEntry          `json:"podEntries,omitempty"`
+}
+
+type podEntry struct {
+	CPUSet string `json:"cpuSet,omitempty"`
+}
+
+// old is the state as releases before 1.37 know it.
+type old struct {
+	PolicyName    string                       `json:"policyName"`
+	DefaultCPUSet string                       `json:"defaultCpuSet"`
+	Entries       map[string]map[string]string `json:"entries,omitempty"`
+	Checksum      statefile.Sum                `json:"checksum"`
+}
+
+// file is the whole file: both forms. Data is content as a string.
+type file struct {
+	old
+	Data         string        `json:"data"`
+	DataChecksum statefile.Sum `json:"dataChecksum"`
+}
+
+func (o old) sum() statefile.Sum {
+	o.Checksum = 0
+	return statefile.Checksum(&o, "cpu.old", "state.CPUManagerCheckpoint")
+}
+
+// encode writes the state down.
+func encode(policy string, s State) ([]byte, error) {
+	c := content{PolicyName: policy, DefaultCPUSet: s.Shared.String(), Entries: map[string]map[string]string{}, PodEntries: map[string]podEntry{}}
+	for uid, containers := range s.Given {
+		entry := map[string]string{}
+		for name, cpus := range containers {
+			entry[name] = cpus.String()
+		}
+		c.Entries[string(uid)] = entry
+	}
+	for uid, cpus := range s.Pods {
+		c.PodEntries[string(uid)] = podEntry{cpus.String()}
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode the CPU state: %w", err)
+	}
+	f := file{old: old{PolicyName: policy, DefaultCPUSet: c.DefaultCPUSet, Entries: c.Entries}, Data: string(data)}
+	f.Checksum = f.sum()
+	f.DataChecksum = statefile.Checksum(f.Data)
+	return json.Marshal(f)
+}
+
+// decode reads what encode, or the reference kubelet of this or an older release, wrote.
+// Every error is a statefile.ErrBad.
+func decode(raw []byte) (policy string, s State, err error) {
+	f := file{old: old{Entries: map[string]map[string]string{}}}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return "", s, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+	}
+	var c content
+	switch {
+	case f.Data != "" || f.DataChecksum != 0:
+		if sum := statefile.Checksum(f.Data); sum != f.DataChecksum {
+			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrBad, f.DataChecksum, sum)
+		}
+		if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
+			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrBad, err)
+		}
+	default:
+		if sum := f.sum(); f.Checksum != 0 && f.Checksum != sum { // the oldest had none
+			return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrBad, f.Checksum, sum)
+		}
+		c = content{PolicyName: f.PolicyName, DefaultCPUSet: f.DefaultCPUSet, Entries: f.Entries}
+	}
+	if c.PolicyName == "" {
+		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
+	}
+	if s, err = c.state(); err != nil {
+		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+	}
+	return c.PolicyName, s, nil
+}
+
+func (c content) state() (State, error) {
+	shared, err := topology.ParseList(c.DefaultCPUSet)
+	if err != nil {
+		return State{}, fmt.Errorf("defaultCpuSet: %w", err)
+	}
+	s := State{Shared: shared, Given: map[types.UID]map[string]cpuset.CPUSet{}, Pods: map[types.UID]cpuset.CPUSet{}}
+	for _, uid := range slices.Sorted(maps.Keys(c.Entries)) {
+		given := map[string]cpuset.CPUSet{}
+		for name, list := range c.Entries[uid] {
+			if given[name], err = topology.ParseList(list); err != nil {
+				return State{}, fmt.Errorf("entries: pod %s, container %s: %w", uid, name, err)
+			}
+		}
+		s.Given[types.UID(uid)] = given
+	}
+	for uid, entry := range c.PodEntries {
+		if s.Pods[types.UID(uid)], err = topology.ParseList(entry.CPUSet); err != nil {
+			return State{}, fmt.Errorf("podEntries: pod %s: %w", uid, err)
+		}
+	}
+	return s, s.check()
+}
