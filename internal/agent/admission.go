@@ -16,7 +16,7 @@ import (
 
 // newAdmission puts the checks in the reference kubelet's order, which decides the reason
 // that a pod with two faults is rejected for.
-func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
+func (a *Agent) newAdmission() (*admit.Admitter, error) {
 	sysctls, err := admit.Sysctls(a.machine.facts.Kernel, a.cfg.Kubelet.AllowedUnsafeSysctls)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
 	if a.api.clients != nil {
 		nodes.Fresh = a.freshNode
 	}
-	admitter, err := admit.New(
+	return admit.New(
 		sysctls,
 		admit.PodOS(),
 		admit.SupplementalGroups(a.strictGroups),
@@ -39,9 +39,10 @@ func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
 		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
 		declared,
 	)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// rejecting words an admitter's objection as the end of the pod.
+func (a *Agent) rejecting(admitter *admit.Admitter) func(*v1.Pod, []*v1.Pod) *pod.Failure {
 	return func(p *v1.Pod, others []*v1.Pod) *pod.Failure {
 		verdict := admitter.Admit(p, others)
 		a.pods.judged(p, verdict.Reason)
@@ -50,7 +51,7 @@ func (a *Agent) newAdmission() (func(*v1.Pod, []*v1.Pod) *pod.Failure, error) {
 		}
 		a.api.events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, verdict.Reason, "%s", verdict.Message)
 		return &pod.Failure{Reason: verdict.Reason, Message: "Pod was rejected: " + verdict.Message}
-	}, nil
+	}
 }
 
 // knownNode is the Node as last seen, with what this machine can give where the API server

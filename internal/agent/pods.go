@@ -18,6 +18,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/probe"
+	"swiftlet/internal/resource/allocation"
 	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/status"
@@ -45,6 +46,9 @@ type pods struct {
 	steps     *podsync.Steps
 	keeper    *podsync.Keeper
 	workers   *worker.Pool
+	allocated *allocation.State
+	actuated  *allocation.State
+	allocator *allocation.Allocator
 	loop      *syncloop.Loop
 	// judged counts who was let in and who was sent away.
 	judged func(p *v1.Pod, rejection string)
@@ -58,7 +62,7 @@ func (a *Agent) makePods(context.Context) error {
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
 		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makePlugins, a.makeProbes,
-		a.makeDesired, a.makeStatus, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
+		a.makeDesired, a.makeStatus, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
 	} {
 		if err := make(); err != nil {
 			return err
@@ -68,6 +72,9 @@ func (a *Agent) makePods(context.Context) error {
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
 		part{"housekeeping", p.keeper.Run}, part{"registration", a.awaitRegistration})
+	for _, s := range []*allocation.State{p.allocated, p.actuated} {
+		p.parts = append(p.parts, part{"pods' resources", func(ctx context.Context) error { return s.Run(ctx, a.clock, a.log) }})
+	}
 	if a.opts.Show != nil {
 		p.parts = append(p.parts, part{"board", a.newBoard().run})
 	}
@@ -212,7 +219,9 @@ func (a *Agent) makeSteps() (err error) {
 		Objects:     a.api.objects,
 		Sources:     envSources{a.api.objects, a.api.services},
 		Probes:      p.probes,
-		Removed:     p.users.Release,
+		Actual:      p.actuated,
+		Usage:       memoryUsage{a},
+		Removed:     a.removed,
 		Handler:     a.handler,
 		Allocatable: a.machine.node.Allocatable,
 		Network:     a.network,
@@ -223,7 +232,7 @@ func (a *Agent) makeSteps() (err error) {
 		Log:         a.log,
 	}
 	keeper := podsync.KeeperDeps{
-		Known:   func(uid types.UID) bool { _, wanted := p.desired.Get(uid); return wanted || p.workers.Known(uid) },
+		Known:   a.known,
 		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held || p.observer.Unread(uid) },
 		Folders: p.volumes,
 		Cgroups: cgroups,
@@ -265,9 +274,12 @@ func (a *Agent) makeWorkers() (err error) {
 
 func (a *Agent) makeLoop() (err error) {
 	p := &a.pods
-	admit, err := a.newAdmission()
+	admitter, err := a.newAdmission()
 	if err != nil {
 		return fmt.Errorf("make admission: %w", err)
+	}
+	if err := a.makeAllocator(admitter); err != nil {
+		return err
 	}
 	p.loop, err = syncloop.New(syncloop.Deps{
 		Snapshots: p.snapshots,
@@ -275,9 +287,10 @@ func (a *Agent) makeLoop() (err error) {
 		Observer:  p.observer,
 		Workers:   shownWorkers{p.workers, a},
 		Probed:    p.probes.Changes(),
-		Admit:     admit,
+		Admit:     a.rejecting(admitter),
+		Allocator: p.allocator,
 		Seen:      a.metrics.Seen,
-		Housekeep: p.keeper.Poke,
+		Housekeep: a.housekeep,
 		Clock:     a.clock,
 		Log:       a.log,
 	})

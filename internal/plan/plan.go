@@ -17,6 +17,8 @@ type Input struct {
 	// Shown is the pod's status as last derived. It speaks for containers that the runtime
 	// has forgotten: without it they would be taken for new. May be nil.
 	Shown *v1.PodStatus
+	// Actual are the resources that the pod has; nil where it is never resized.
+	Actual *pod.Resources
 }
 
 // Actions is what to do now. The zero value means: all is as it should be.
@@ -33,8 +35,20 @@ type Actions struct {
 	Attempt    uint32
 	// Kill lists running containers that must stop, before anything is started.
 	Kill []Kill
+	// Resize: the pod has other resources than it was given. Update lists the containers that
+	// take theirs as they run, before anything is started.
+	Resize bool
+	Update []Update
 	// Start lists containers to create and start, in this order.
 	Start []Start
+}
+
+// Update names a running container whose resources change.
+type Update struct {
+	Container *v1.Container
+	ID        string
+	// Have is what it has now.
+	Have pod.Amounts
 }
 
 // Kill names a container that must stop, and why.
@@ -55,6 +69,7 @@ const (
 	Changed              // its spec did
 	NoSandbox            // it does not belong to the pod's sandbox
 	Lost                 // the runtime cannot say what became of it
+	Resized              // its resources change, and it is to start with the new ones
 )
 
 // Start names a container to run.
@@ -92,6 +107,7 @@ func Compute(in Input) Actions {
 	if initialized := planInit(in, &a); initialized {
 		planMain(in, &a)
 	}
+	planResize(in, &a)
 	return a
 }
 
@@ -126,5 +142,5 @@ func killAll(in Input, containers []pod.Container, a *Actions) {
 
 // Idle reports whether there is nothing to do now.
 func (a Actions) Idle() bool {
-	return !a.End && !a.NewSandbox && len(a.Reset) == 0 && len(a.Kill) == 0 && len(a.Start) == 0
+	return !a.End && !a.NewSandbox && len(a.Reset) == 0 && len(a.Kill) == 0 && len(a.Start) == 0 && !a.Resize
 }

@@ -37,4 +37,6 @@ type Change struct {
 	Pod *v1.Pod
 	// Mirror is the API server's image of a static pod, nil where there is none (yet).
 	Mirror *v1.Pod
+	// Resize is how far a change of its resources has come. Pod has those that it was given.
+	Resize Resize
 }

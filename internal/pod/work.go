@@ -12,6 +12,7 @@ type Work struct {
 	// wants) only its metadata is known.
 	Pod    *v1.Pod
 	Mirror *v1.Pod
+	Resize Resize // as in Change
 	// Grace overrides the time containers get to stop, in seconds; nil means the spec's.
 	Grace *int64
 	// Failure ends the pod whatever its containers say.

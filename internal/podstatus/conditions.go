@@ -38,6 +38,9 @@ func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
 	if pod.MayRestartAll(in.Pod) {
 		all = append(all, restarting(in, s))
 	}
+	if !done(s.Phase) {
+		all = append(all, resizing(in)...)
+	}
 	for _, list := range [][]v1.PodCondition{in.Pod.Status.Conditions, in.Previous.Conditions} {
 		for _, c := range list {
 			if !slices.Contains(owned, c.Type) && find(all, c.Type) == nil {
@@ -118,6 +121,32 @@ func restarting(in Input, s *v1.PodStatus) v1.PodCondition {
 		c.Message = "container exited with restart policy rule"
 	}
 	return c
+}
+
+// resizing are the conditions of a resize that is not complete, each with the generation
+// of the spec that it is about.
+func resizing(in Input) []v1.PodCondition {
+	var all []v1.PodCondition
+	if pending := in.Resize.Pending; pending != nil {
+		all = append(all, v1.PodCondition{
+			Type: v1.PodResizePending, Status: v1.ConditionTrue,
+			Reason: pending.Reason, Message: pending.Message, ObservedGeneration: pending.Generation,
+		})
+	}
+	if in.Actual != nil && in.Actual.Behind(in.Pod, in.Observed) {
+		c := v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionTrue, ObservedGeneration: in.Resize.Granted}
+		if in.Resize.Granted == 0 { // another agent granted it
+			c.ObservedGeneration = in.Pod.Generation
+			if before := find(in.Previous.Conditions, c.Type); before != nil {
+				c.ObservedGeneration = before.ObservedGeneration
+			}
+		}
+		if in.ResizeError != "" {
+			c.Reason, c.Message = v1.PodReasonError, in.ResizeError
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // readyToServe is the condition that all containers are ready.

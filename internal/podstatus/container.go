@@ -71,8 +71,7 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Co
 	if in.StopSignals {
 		one.StopSignal = latest.StopSignal
 	}
-	one.Resources = c.Resources.DeepCopy()
-	one.Resources.Claims = nil
+	one.Resources = inForce(in, c, latest)
 	one.AllocatedResources = allocated(c)
 
 	switch {

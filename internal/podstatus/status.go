@@ -27,6 +27,11 @@ type Input struct {
 	Now     time.Time
 	// StopSignals shows the signal that each container is ended by.
 	StopSignals bool
+	// Actual are the resources that the pod has; nil where those are what it was given.
+	Actual *pod.Resources
+	Resize pod.Resize
+	// ResizeError says why what was given is not in force yet.
+	ResizeError string
 	// Stopped: the pod's containers were all stopped for good; none will start again.
 	Stopped bool
 

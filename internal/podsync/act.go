@@ -47,6 +47,11 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return nil, fmt.Errorf("ensure the pod's cgroup: %w", err)
 	}
+	if actions.NewSandbox {
+		if err := s.beginAnew(p); err != nil {
+			return nil, err
+		}
+	}
 	handler, err := s.deps.Handler(p)
 	if err != nil {
 		return nil, fmt.Errorf("find the pod's runtime: %w", err)

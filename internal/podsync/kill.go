@@ -38,6 +38,8 @@ func killMessage(k plan.Kill) string {
 		return what + " " + k.Container.Name + " failed startup probe" + end
 	case plan.Changed:
 		return what + " " + k.Container.Name + " definition changed" + end
+	case plan.Resized:
+		return "Container " + k.Container.Name + " resize requires restart"
 	case plan.Lost:
 		return what + ` is in "unknown" state, try killing it before restart`
 	}

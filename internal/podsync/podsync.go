@@ -34,6 +34,8 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error
 	// ResetContainer removes a container and keeps its logs.
 	ResetContainer(ctx context.Context, c *pod.Container) error
+	// UpdateContainer has a running container take the resources of its spec.
+	UpdateContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error
 	RemoveLogs(ref pod.Ref) error
 }
 
@@ -148,6 +150,22 @@ type Meters struct {
 	ImageVolumes func(images int, mounted bool)
 }
 
+// Actual remembers which resources pods have, across restarts of the agent.
+type Actual interface {
+	Get(types.UID) (pod.Resources, bool)
+	// Note remembers what a pod has without waiting until that would survive a crash, Set
+	// and Change wait.
+	Note(types.UID, pod.Resources)
+	Set(types.UID, pod.Resources) error
+	Change(types.UID, func(*pod.Resources)) error
+	Forget(types.UID)
+}
+
+// Usage tells how much memory a pod and its containers, by name, use now.
+type Usage interface {
+	Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error)
+}
+
 // Deps is what the steps act through. Mirrors may be nil where there is no API server.
 type Deps struct {
 	Runtime   Runtime
@@ -161,6 +179,9 @@ type Deps struct {
 	Objects   Objects
 	Sources   runtime.Sources
 	Probes    Probes
+	// Actual and Usage may be nil: then pods keep the resources that they begin with.
+	Actual Actual
+	Usage  Usage
 	// Removed is told of each pod of which nothing is left; may be nil.
 	Removed func(types.UID)
 	// Handler finds the runtime that a pod's runtime class names.
@@ -185,6 +206,7 @@ type Steps struct {
 	retries *retries
 	waiting waitings
 	unsure  podSet // pods that could not be read since they were acted on
+	resizes resizeErrors
 }
 
 // New validates and starts nothing.
@@ -195,6 +217,9 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	if deps.Runtime == nil || deps.Observer == nil || deps.Sandboxes == nil || deps.Images == nil || deps.Volumes == nil ||
 		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {
 		return nil, errors.New("podsync: a collaborator is missing")
+	}
+	if (deps.Actual == nil) != (deps.Usage == nil) {
+		return nil, errors.New("podsync: to resize pods, what they have and what they use is needed")
 	}
 	if deps.Handler == nil || deps.Allocatable == nil {
 		return nil, errors.New("podsync: runtime classes and allocatable resources are needed")

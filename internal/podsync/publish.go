@@ -37,9 +37,15 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		Runtime:     s.cfg.RuntimeName,
 		Now:         s.deps.Clock.Now(),
 		StopSignals: s.cfg.StopSignals,
+		Actual:      s.actual(w.Pod.UID),
+		Resize:      w.Resize,
+		ResizeError: s.resizes.of(w.Pod.UID),
 		Stopped:     way == stopped,
 	})
 	s.deps.Status.Set(w.Pod, status)
+	if way == running {
+		s.tellResized(w.Pod, &shown, &status)
+	}
 	return status
 }
 

@@ -37,6 +37,10 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	s.retries.forget(ref.UID)
 	s.waiting.forget(ref.UID)
 	s.unsure.set(ref.UID, false)
+	s.resizes.set(ref.UID, "")
+	if s.deps.Actual != nil {
+		s.deps.Actual.Forget(ref.UID)
+	}
 	s.deps.Status.Forget(ref.UID)
 	if s.deps.Removed != nil {
 		s.deps.Removed(ref.UID)

@@ -22,6 +22,7 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	if err != nil {
 		return pod.Outcome{}, err
 	}
+	s.begin(p)
 	status := s.publish(w, observed, running)
 	if podstatus.Ended(&status) {
 		return pod.Outcome{Ended: true}, nil
@@ -52,15 +53,24 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, again time.Duration, err error) {
 	held, killed := map[string]bool{}, map[string]bool{}
 	var failures []error
+	unresized := false
 	for ctx.Err() == nil {
-		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Shown: &status})
+		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Shown: &status, Actual: s.actual(w.Pod.UID)})
 		if actions.End {
 			return true, 0, nil
 		}
 		if len(actions.Reset) > 0 { // only the status will remember what is removed
 			status = s.publish(w, observed, running)
 		}
+		if unresized {
+			actions.Resize = false // it was tried; the rest of the pod need not wait for it
+		}
 		err := s.clear(ctx, w.Pod, &observed, actions, killed)
+		if err == nil && actions.Resize {
+			if err := s.resize(ctx, w, &observed, actions.Update); err != nil {
+				unresized, failures = true, append(failures, err)
+			}
+		}
 		if err == nil {
 			var failed map[string]bool
 			// Only now: what ended must first be gone, which may take its grace, and that time

@@ -21,6 +21,11 @@ func (r *Runtime) boundSwap(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c 
 	}
 }
 
+// Swaps reports whether the container may use swap.
+func (r *Runtime) Swaps(p *v1.Pod, c *v1.Container) bool {
+	return r.cfg.Swap.Controller && r.cfg.V2 != nil && r.swapShare(p, c) > 0
+}
+
 // swapShare gives a burstable container as much of the node's swap as it requests of the
 // node's memory. Those whose memory is guaranteed, and those the node cannot do without,
 // must not depend on swap.

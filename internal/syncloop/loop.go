@@ -44,6 +44,19 @@ type Observer interface {
 	List() []pod.Observed
 }
 
+// Allocator gives pods their resources.
+type Allocator interface {
+	// Given is the pod with what it was given, and whether its spec asks for something else.
+	Given(p *v1.Pod) (given *v1.Pod, differ bool)
+	// Admit gives a new pod what it asks for.
+	Admit(p *v1.Pod)
+	// Resize gives a pod what it asks for now, if it can have that beside the others.
+	Resize(p *v1.Pod, others []*v1.Pod) (given *v1.Pod, resize pod.Resize, changed bool)
+	// Deferred lists the pods whose resize waits for room; Turn sorts them.
+	Deferred() []types.UID
+	Turn(p, q *v1.Pod) int
+}
+
 // Deps is what the loop connects.
 type Deps struct {
 	Snapshots <-chan pod.Snapshot
@@ -54,6 +67,8 @@ type Deps struct {
 	Probed <-chan types.UID
 	// Admit says whether a new pod may run beside the others; nil means yes.
 	Admit func(p *v1.Pod, others []*v1.Pod) *pod.Failure
+	// Allocator gives pods their resources; nil gives them what they ask for.
+	Allocator Allocator
 	// Seen is told of each change in what is wanted, before it is acted on; may be nil.
 	Seen func(pod.Change)
 	// Housekeep removes what no pod owns (folders, cgroups, mirrors). It is called from the
@@ -125,13 +140,23 @@ func (l *Loop) Healthy() error {
 
 // apply hands on what a source now wants.
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
+	var resized []pod.Change
 	for _, c := range l.deps.Desired.Apply(s) {
 		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
 		meter.With(l.deps.Seen, c)
+		if l.allocate(&c) {
+			resized = append(resized, c)
+			continue
+		}
 		failure := l.admit(c)
+		if failure == nil {
+			l.give(c)
+		}
 		l.displace(c)
 		l.deps.Workers.Handle(c, failure)
 	}
+	l.readmit(resized)
+	l.retryResizes()
 	if !l.ready && l.deps.Desired.Ready() {
 		l.ready = true
 		l.housekeep(ctx)
@@ -144,7 +169,7 @@ func (l *Loop) admit(c pod.Change) *pod.Failure {
 	if l.deps.Admit == nil || c.Op != pod.Add || p.DeletionTimestamp != nil || l.deps.Workers.Known(p.UID) {
 		return nil
 	}
-	if p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed {
+	if ended(p) {
 		return nil
 	}
 	return l.deps.Admit(p, l.deps.Workers.Active())
@@ -198,5 +223,6 @@ func (l *Loop) housekeep(ctx context.Context) {
 	for _, o := range l.deps.Observer.List() {
 		l.orphan(o)
 	}
+	l.retryResizes()
 	l.deps.Housekeep(ctx)
 }

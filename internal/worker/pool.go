@@ -126,7 +126,7 @@ func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 		defer p.start(w)
 	}
 	w.set(func() bool {
-		w.work.Pod, w.work.Mirror, w.work.Orphan = c.Pod, c.Mirror, false
+		w.work.Pod, w.work.Mirror, w.work.Resize, w.work.Orphan = c.Pod, c.Mirror, c.Resize, false
 		w.changed = w.changed || c.Op == pod.Update
 		if failure != nil && w.work.Failure == nil {
 			w.work.Failure = failure

@@ -1,0 +1,80 @@
+package admit
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"swiftlet/internal/pod"
+)
+
+// ResizeRules say which running pods cannot be resized on this node at all.
+type ResizeRules struct {
+	// FixedCPU and FixedMemory name the policy, where there is one, by which guaranteed pods
+	// have CPUs or memory of their own.
+	FixedCPU, FixedMemory string
+	// PodLevel lets the resources of the pod as a whole change.
+	PodLevel bool
+	// Swaps reports whether a container may use swap, which depends on its memory.
+	Swaps func(*v1.Pod, *v1.Container) bool
+}
+
+// Infeasible says why the pod, which was given the resources of given, can never have those
+// of its spec; "" where it can.
+func (r ResizeRules) Infeasible(p, given *v1.Pod) string {
+	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, given.Spec.Resources) {
+		return "InPlacePodLevelResourcesVerticalScaling is disabled"
+	}
+	if r.swapChanges(p, given) {
+		return "In-place resize of containers with swap is not supported."
+	}
+	if pod.QOS(p) != v1.PodQOSGuaranteed {
+		return ""
+	}
+	const fixed = "Resize is infeasible for Guaranteed Pods alongside %s Manager policy %q"
+	switch {
+	case r.FixedCPU != "" && requestsDiffer(p, given, v1.ResourceCPU):
+		return fmt.Sprintf(fixed, "CPU", r.FixedCPU)
+	case r.FixedMemory != "" && requestsDiffer(p, given, v1.ResourceMemory):
+		return fmt.Sprintf(fixed, "Memory", r.FixedMemory)
+	}
+	return ""
+}
+
+// swapChanges: a running container keeps the swap it began with, so what depends on its
+// memory request may only change with a restart.
+func (r ResizeRules) swapChanges(p, given *v1.Pod) bool {
+	for c, kind := range pod.Containers(p) {
+		has := pod.FindContainer(given, c.Name)
+		if kind == pod.Ephemeral || has == nil || c.Resources.Requests.Memory().Equal(*has.Resources.Requests.Memory()) || restartsForMemory(has) {
+			continue
+		}
+		if r.Swaps(p, c) || r.Swaps(given, has) {
+			return true
+		}
+	}
+	return false
+}
+
+func restartsForMemory(c *v1.Container) bool {
+	for _, policy := range c.ResizePolicy {
+		if policy.ResourceName == v1.ResourceMemory {
+			return policy.RestartPolicy == v1.RestartContainer
+		}
+	}
+	return false
+}
+
+func requestsDiffer(p, given *v1.Pod, name v1.ResourceName) bool {
+	for c, kind := range pod.Containers(p) {
+		has := pod.FindContainer(given, c.Name)
+		if kind == pod.Ephemeral || has == nil {
+			continue
+		}
+		if want := c.Resources.Requests[name]; !want.Equal(has.Resources.Requests[name]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"swiftlet/internal/admit"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/resource/allocation"
+)
+
+// makeResources reads what pods were given, and have, from where the reference kubelet
+// keeps it.
+func (a *Agent) makeResources() (err error) {
+	root := a.cfg.Flags.RootDir
+	if a.pods.allocated, err = allocation.Open(filepath.Join(root, allocation.Allocated)); err != nil {
+		return err
+	}
+	a.pods.actuated, err = allocation.Open(filepath.Join(root, allocation.Actuated))
+	return err
+}
+
+// makeAllocator has resizes pass the same checks as new pods.
+func (a *Agent) makeAllocator(admitter *admit.Admitter) (err error) {
+	kc, features := &a.cfg.Kubelet, &a.cfg.Features
+	rules := admit.ResizeRules{PodLevel: features.InPlacePodLevelResourcesVerticalScaling, Swaps: a.pods.runtime.Swaps}
+	if kc.CPUManagerPolicy == "static" && !features.InPlacePodVerticalScalingExclusiveCPUs {
+		rules.FixedCPU = kc.CPUManagerPolicy
+	}
+	if kc.MemoryManagerPolicy == kubelet.StaticMemoryManagerPolicy && !features.InPlacePodVerticalScalingExclusiveMemory {
+		rules.FixedMemory = kc.MemoryManagerPolicy
+	}
+	a.pods.allocator, err = allocation.New(allocation.Deps{
+		Allocated: a.pods.allocated,
+		Judge: func(p, given *v1.Pod, others []*v1.Pod) *allocation.Objection {
+			if why := rules.Infeasible(p, given); why != "" {
+				return &allocation.Objection{Infeasible: true, Message: why}
+			}
+			if verdict := admitter.Admit(p, others); !verdict.Admit {
+				return &allocation.Objection{Message: verdict.Message}
+			}
+			return nil
+		},
+		Events: a.api.events,
+		Log:    a.log,
+	})
+	return err
+}
+
+// known reports whether anybody wants the pod, or has still to do with it.
+func (a *Agent) known(uid types.UID) bool {
+	_, wanted := a.pods.desired.Get(uid)
+	return wanted || a.pods.workers.Known(uid)
+}
+
+// housekeep drops what is written down of pods that went while no agent ran, too.
+func (a *Agent) housekeep(ctx context.Context) {
+	a.pods.allocated.Retain(a.known)
+	a.pods.actuated.Retain(a.known)
+	a.pods.keeper.Poke(ctx)
+}
+
+// removed takes back what was given to a pod of which nothing is left.
+func (a *Agent) removed(uid types.UID) {
+	a.pods.users.Release(uid)
+	a.pods.allocator.Forget(uid)
+}
+
+// memoryUsage reads the kernel's count of a pod, and the runtime's of its containers.
+type memoryUsage struct{ agent *Agent }
+
+func (m memoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error) {
+	file := "memory.usage_in_bytes"
+	if m.agent.machine.cgroups.Version() == 2 {
+		file = "memory.current"
+	}
+	text, err := os.ReadFile(filepath.Join(m.agent.machine.cgroups.PodDir(p, "memory"), file))
+	if err != nil {
+		return 0, nil, err
+	}
+	if whole, err = strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64); err != nil {
+		return 0, nil, err
+	}
+	sandbox := observed.Sandbox()
+	if sandbox == nil {
+		return whole, nil, nil
+	}
+	stats, err := m.agent.cri.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox.ID})
+	if err != nil {
+		return 0, nil, err
+	}
+	each = map[string]uint64{}
+	for _, s := range stats {
+		if used := s.GetMemory().GetUsageBytes(); used != nil {
+			each[s.GetAttributes().GetMetadata().GetName()] = used.Value
+		}
+	}
+	return whole, each, nil
+}

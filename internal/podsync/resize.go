@@ -1,0 +1,171 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/plan"
+	"swiftlet/internal/pod"
+)
+
+// resize brings what the pod has in line with what it was given. The pod's cgroup is as
+// large as either asks for while its containers change, so that no moment of it is
+// narrower than what they have, or get.
+func (s *Steps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, updates []plan.Update) error {
+	err := s.tryResize(ctx, w.Pod, observed, updates)
+	if err == nil {
+		s.resizes.set(w.Pod.UID, "")
+		return nil
+	}
+	if s.resizes.set(w.Pod.UID, err.Error()) {
+		s.deps.Events.Eventf(pod.EventRef(w.Pod, ""), v1.EventTypeWarning, "ResizeError", "%s",
+			pod.ResizeMessage("Pod resize error", w.Pod, w.Resize.Granted, err.Error()))
+	}
+	return fmt.Errorf("resize the pod: %w", err)
+}
+
+func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed, updates []plan.Update) error {
+	have := s.actual(p.UID)
+	if err := s.guardMemory(ctx, p, observed, *have, updates); err != nil {
+		return err
+	}
+	if err := s.deps.Cgroups.EnsurePod(largest(p, *have)); err != nil {
+		return err
+	}
+	// What shrinks makes room for what grows.
+	slices.SortStableFunc(updates, func(a, b plan.Update) int { return grows(p, a) - grows(p, b) })
+	for _, u := range updates {
+		if err := s.deps.Runtime.UpdateContainer(ctx, p, u.Container, u.ID); err != nil {
+			return err
+		}
+		err := s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
+		return err
+	}
+	return s.deps.Actual.Set(p.UID, carried(pod.InForce(p), *have))
+}
+
+// carried keeps what is not ours to change.
+func carried(now, before pod.Resources) pod.Resources {
+	now.Volumes = before.Volumes
+	return now
+}
+
+// grows is 1 where the container gets more memory, or else more CPU, than it has.
+func grows(p *v1.Pod, u plan.Update) int {
+	want := pod.Bounded(p, u.Container)
+	to := pod.AmountsOf(&want)
+	more := to.CPULimit > u.Have.CPULimit || to.CPULimit == u.Have.CPULimit && to.CPURequest > u.Have.CPURequest
+	if to.MemoryLimit != u.Have.MemoryLimit {
+		more = to.MemoryLimit > u.Have.MemoryLimit
+	}
+	if more {
+		return 1
+	}
+	return 0
+}
+
+// actual is what the pod has, nil where pods are never resized.
+func (s *Steps) actual(uid types.UID) *pod.Resources {
+	if s.deps.Actual == nil {
+		return nil
+	}
+	r, known := s.deps.Actual.Get(uid)
+	if !known {
+		return nil
+	}
+	return &r
+}
+
+// begin notes what a pod begins with. Nothing has happened to it that would be lost with
+// the note.
+func (s *Steps) begin(p *v1.Pod) {
+	if s.deps.Actual != nil && s.actual(p.UID) == nil {
+		s.deps.Actual.Note(p.UID, pod.InForce(p))
+	}
+}
+
+// beginAnew notes that all of the pod starts with what it was given.
+func (s *Steps) beginAnew(p *v1.Pod) error {
+	have := s.actual(p.UID)
+	if have == nil || !have.Differ(p) {
+		return nil
+	}
+	return s.deps.Actual.Set(p.UID, carried(pod.InForce(p), *have))
+}
+
+// beginWith notes what a container is about to start with. Should it not start, it will
+// with the same.
+func (s *Steps) beginWith(p *v1.Pod, c *v1.Container) error {
+	have := s.actual(p.UID)
+	if have == nil {
+		return nil
+	}
+	if _, known := have.Containers[c.Name]; !known { // an ephemeral one
+		return nil
+	}
+	want := pod.Bounded(p, c)
+	if have.Have(c.Name) == pod.AmountsOf(&want) {
+		return nil
+	}
+	return s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
+}
+
+// tellResized tells the user of a resize that is complete.
+func (s *Steps) tellResized(p *v1.Pod, before, now *v1.PodStatus) {
+	under := condition(before, v1.PodResizeInProgress)
+	if under == nil || condition(now, v1.PodResizeInProgress) != nil {
+		return
+	}
+	s.resizes.set(p.UID, "")
+	if actual := s.actual(p.UID); actual == nil || actual.Differ(p) {
+		return // it ended on the way
+	}
+	s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeCompleted", "%s",
+		pod.ResizeMessage("Pod resize completed", p, under.ObservedGeneration, ""))
+}
+
+func condition(s *v1.PodStatus, kind v1.PodConditionType) *v1.PodCondition {
+	i := slices.IndexFunc(s.Conditions, func(c v1.PodCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &s.Conditions[i]
+}
+
+// resizeErrors are what keeps pods from having what they were given.
+type resizeErrors struct {
+	mu   sync.Mutex
+	pods map[types.UID]string
+}
+
+func (e *resizeErrors) of(uid types.UID) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pods[uid]
+}
+
+// set remembers the error, "" that there is none any more, and whether that is new.
+func (e *resizeErrors) set(uid types.UID, text string) (changed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	changed = e.pods[uid] != text
+	switch {
+	case text == "":
+		delete(e.pods, uid)
+	case e.pods == nil:
+		e.pods = map[types.UID]string{uid: text}
+	default:
+		e.pods[uid] = text
+	}
+	return changed
+}

@@ -1,0 +1,177 @@
+package allocation
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"swiftlet/internal/pod"
+)
+
+// asking is a pod with one container that requests this much CPU.
+func asking(cpu string, generation int64) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Generation: generation},
+		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}}}}},
+	}
+}
+
+// The file is the reference kubelet's to the byte: each takes over from the other.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), Allocated)
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Set("u", pod.ResourcesOf(asking("100m", 1))); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"data":"{\"entries\":{\"u\":{\"ContainerResources\":{\"c\":{\"requests\":{\"cpu\":\"100m\"}}},\"PodLevelResources\":null,\"EmptyDirVolumeLimits\":null}}}","checksum":` +
+		fmt.Sprint(checksum(`{"entries":{"u":{"ContainerResources":{"c":{"requests":{"cpu":"100m"}}},"PodLevelResources":null,"EmptyDirVolumeLimits":null}}}`)) + `}`
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Error(diff)
+	}
+	again, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, known := again.Get("u"); !known || held(r) != "100m" {
+		t.Errorf("read back %v", r)
+	}
+	for name, bad := range map[string]string{"torn": string(text[:len(text)/2]), "changed": strings.Replace(string(text), "100m", "900m", 1)} {
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
+
+// A value that the reference kubelet's own function gave for this text.
+func TestChecksum(t *testing.T) {
+	if got := checksum("{\"a\":\"b\\n\"}"); got != 2372237088 {
+		t.Errorf("checksum is %d", got)
+	}
+}
+
+func held(r pod.Resources) string {
+	requests := r.Containers["c"].Requests
+	return requests.Cpu().String()
+}
+
+type told struct{ events []string }
+
+func (t *told) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) {
+	t.events = append(t.events, reason)
+}
+
+// node is an allocator whose objection a test sets.
+type node struct {
+	*Allocator
+	told
+	state  *State
+	object *Objection
+	beside int
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	state, err := Open(filepath.Join(t.TempDir(), Allocated))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{state: state}
+	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told, Log: slog.New(slog.DiscardHandler),
+		Judge: func(_, _ *v1.Pod, others []*v1.Pod) *Objection { n.beside = len(others); return n.object }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func cpu(p *v1.Pod) string { return p.Spec.Containers[0].Resources.Requests.Cpu().String() }
+
+func TestResize(t *testing.T) {
+	n := newNode(t)
+	n.Admit(asking("1", 1))
+	others := []*v1.Pod{asking("1", 1), {ObjectMeta: metav1.ObjectMeta{UID: "other"}}}
+	type answer struct {
+		CPU      string
+		Resize   pod.Resize
+		Changed  bool
+		Deferred int
+	}
+	pending := func(reason string, generation int64) pod.Resize {
+		return pod.Resize{Pending: &pod.PendingResize{Reason: reason, Message: "full", Generation: generation}}
+	}
+	full, never := &Objection{Message: "full"}, &Objection{Message: "full", Infeasible: true}
+	for i, step := range []struct {
+		cpu        string
+		generation int64
+		object     *Objection
+		want       answer
+	}{
+		{"1", 1, nil, answer{CPU: "1"}},
+		{"2", 2, full, answer{"1", pending("Deferred", 2), true, 1}},
+		{"2", 2, full, answer{"1", pending("Deferred", 2), false, 1}},
+		{"3", 3, never, answer{"1", pending("Infeasible", 3), true, 0}},
+		{"1", 4, never, answer{CPU: "1", Changed: true}},
+		{"2", 5, nil, answer{"2", pod.Resize{Granted: 5}, true, 0}},
+		{"2", 5, full, answer{"2", pod.Resize{Granted: 5}, false, 0}},
+	} {
+		n.object = step.object
+		given, resize, changed := n.Resize(asking(step.cpu, step.generation), others)
+		if diff := cmp.Diff(step.want, answer{cpu(given), resize, changed, len(n.Deferred())}); diff != "" {
+			t.Errorf("step %d: %s", i, diff)
+		}
+	}
+	if n.beside != 1 {
+		t.Errorf("the pod was judged beside %d others", n.beside)
+	}
+	if diff := cmp.Diff([]string{"ResizeDeferred", "ResizeInfeasible", "ResizeStarted"}, n.events); diff != "" {
+		t.Error(diff)
+	}
+	again, err := Open(n.state.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := again.Get("u"); held(r) != "2" {
+		t.Errorf("after a crash it has %v", r)
+	}
+	n.Forget("u")
+	if given, differ := n.Given(asking("9", 6)); differ || cpu(given) != "9" {
+		t.Error("a forgotten pod is still given something")
+	}
+}
+
+func TestTurn(t *testing.T) {
+	n := newNode(t)
+	n.Admit(asking("2", 1))
+	shrinks, grows := asking("1", 1), asking("3", 1)
+	important := asking("3", 1)
+	important.Spec.Priority = new(int32)
+	*important.Spec.Priority = 7
+	waited := asking("3", 1)
+	waited.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, LastTransitionTime: metav1.Unix(1, 0)}}
+	order := []*v1.Pod{shrinks, important, waited, grows}
+	for i := range order[1:] {
+		if n.Turn(order[i], order[i+1]) >= 0 || n.Turn(order[i+1], order[i]) <= 0 {
+			t.Errorf("%d does not come before %d", i, i+1)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/test/bed"
+)
+
+// amounts of one container: cpu in thousandths, memory in MiB.
+type amounts struct{ request, limit, memory int64 }
+
+func (a amounts) requirements() corev1.ResourceRequirements {
+	cpu := func(milli int64) resource.Quantity { return *resource.NewMilliQuantity(milli, resource.DecimalSI) }
+	memory := *resource.NewQuantity(a.memory<<20, resource.BinarySI)
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: cpu(a.request), corev1.ResourceMemory: memory},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: cpu(a.limit), corev1.ResourceMemory: memory},
+	}
+}
+
+// resizable is a pod whose container takes changes as it runs.
+func resizable(name, node string, a amounts) *corev1.Pod {
+	pod := sleeper(name, node)
+	pod.Spec.Containers[0].Resources = a.requirements()
+	return pod
+}
+
+// resize asks for other resources of the pod's container.
+func resize(t *testing.T, space, name string, a amounts) *corev1.Pod {
+	t.Helper()
+	r := a.requirements()
+	patch := fmt.Sprintf(`{"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": %q, "memory": %q}, "limits": {"cpu": %q, "memory": %q}}}]}}`,
+		r.Requests.Cpu(), r.Requests.Memory(), r.Limits.Cpu(), r.Limits.Memory())
+	pod, err := client().CoreV1().Pods(space).Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "resize")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// resized says what of a resize is not complete.
+func resized(asked *corev1.Pod) func(*corev1.Pod) string {
+	return func(p *corev1.Pod) string {
+		switch c := resizeCondition(p); {
+		case p.Status.ObservedGeneration < asked.Generation:
+			return fmt.Sprintf("generation %d is not seen, only %d", asked.Generation, p.Status.ObservedGeneration)
+		case c != nil:
+			return fmt.Sprintf("%s %s: %s", c.Type, c.Reason, c.Message)
+		}
+		want, status := asked.Spec.Containers[0].Resources, p.Status.ContainerStatuses[0]
+		for _, r := range []struct {
+			what      string
+			have, exp corev1.ResourceList
+		}{
+			{"requests", status.Resources.Requests, want.Requests}, {"limits", status.Resources.Limits, want.Limits},
+			{"allocated", status.AllocatedResources, want.Requests},
+		} {
+			for name, amount := range r.exp {
+				if have := r.have[name]; have.Cmp(amount) != 0 {
+					return fmt.Sprintf("%s of %s are %s, not %s", r.what, name, have.String(), amount.String())
+				}
+			}
+		}
+		return ready(p)
+	}
+}
+
+func resizeCondition(p *corev1.Pod) *corev1.PodCondition {
+	for i, c := range p.Status.Conditions {
+		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// TestResize changes a running pod's resources twenty times, up and down: the kernel has
+// the new ones each time, of the container and of the pod, and nothing restarts.
+func TestResize(t *testing.T) {
+	t.Parallel()
+	node, space := steadyNode(t), namespace(t)
+	create(t, space, resizable("resized", node.Name(), amounts{100, 200, 64}))
+	before := awaitPod(t, space, "resized", usual, ready)
+	groups := cgroupsOf(t, node, before)
+
+	steps := []amounts{
+		{200, 300, 64}, {100, 200, 96}, {150, 400, 128}, {50, 100, 48}, {100, 150, 64},
+	}
+	for i := range 20 {
+		to := steps[i%len(steps)]
+		after := awaitPod(t, space, "resized", usual, resized(resize(t, space, "resized", to)))
+		same(t, before, after)
+		kernel := fmt.Sprintf("%d %d %d", to.request*1024/1000, to.limit*100, to.memory<<20)
+		for of, dir := range groups {
+			if now := readBounds(t, node, dir); now != kernel {
+				t.Fatalf("resize %d: the %s has shares, quota and memory of %s, not %s", i, of, now, kernel)
+			}
+		}
+	}
+}
+
+// cgroupsOf finds a pod's and its container's cgroup, below the root of each controller.
+func cgroupsOf(t *testing.T, node *bed.Box, p *corev1.Pod) map[string]string {
+	t.Helper()
+	const root = "/sys/fs/cgroup/memory"
+	found, err := node.Exec(t.Context(), "find", root, "-type", "d", "-name", "pod"+string(p.UID))
+	if err != nil || strings.TrimSpace(found) == "" {
+		t.Fatalf("the pod's cgroup is not found: %v", err)
+	}
+	dir := strings.TrimPrefix(strings.TrimSpace(found), root)
+	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
+	return map[string]string{"pod": dir, "container": path.Join(dir, id)}
+}
+
+// readBounds reads a cgroup's CPU shares, CPU quota and memory limit.
+func readBounds(t *testing.T, node *bed.Box, dir string) string {
+	t.Helper()
+	text, err := node.Exec(t.Context(), "cat", "/sys/fs/cgroup/cpu"+dir+"/cpu.shares", "/sys/fs/cgroup/cpu"+dir+"/cpu.cfs_quota_us",
+		"/sys/fs/cgroup/memory"+dir+"/memory.limit_in_bytes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// A resize that the node has no room for waits, across a restart of the agent, until there
+// is; memory that is in use is not taken away.
+func TestResizeWaits(t *testing.T) {
+	t.Parallel()
+	node, space := ownNode(t, "resizing"), namespace(t)
+	pod := resizable("waiting", node.Name(), amounts{100, 200, 64})
+	pod.Spec.Containers[0].Command[2] = "dd if=/dev/zero of=/dev/shm/held bs=1M count=20 && touch /dev/shm/done; " + pod.Spec.Containers[0].Command[2]
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"cat", "/dev/shm/done"}}},
+		PeriodSeconds: 1,
+	}
+	create(t, space, pod)
+	before := awaitPod(t, space, "waiting", usual, ready)
+
+	waits := func(kind corev1.PodConditionType, reason, message string) func(*corev1.Pod) string {
+		return func(p *corev1.Pod) string {
+			c := resizeCondition(p)
+			if c == nil || c.Type != kind || c.Reason != reason || !strings.HasPrefix(c.Message, message) || c.ObservedGeneration != p.Generation {
+				return fmt.Sprintf("of generation %d it says %v", p.Generation, c)
+			}
+			return ready(p)
+		}
+	}
+	machine, err := client().CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := machine.Status.Allocatable.Cpu().MilliValue()
+	create(t, space, resizable("neighbour", node.Name(), amounts{all / 2, all, 32}))
+	awaitPod(t, space, "neighbour", usual, ready)
+	asked := resize(t, space, "waiting", amounts{all * 3 / 4, all, 65})
+	deferred := waits(corev1.PodResizePending, corev1.PodReasonDeferred,
+		fmt.Sprintf("Node didn't have enough resource: cpu, requested: %d, used: %d, capacity: %d", all*3/4, all/2, all))
+	same(t, before, awaitPod(t, space, "waiting", usual, deferred))
+	if err := node.KillKubelet(); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, space, sleeper("later", node.Name()))
+	awaitPod(t, space, "later", usual, ready)
+	same(t, before, awaitPod(t, space, "waiting", usual, deferred))
+	remove(t, space, "neighbour")
+	same(t, before, awaitPod(t, space, "waiting", usual, resized(asked)))
+
+	resize(t, space, "waiting", amounts{100, 200, 8})
+	same(t, before, awaitPod(t, space, "waiting", usual,
+		waits(corev1.PodResizeInProgress, corev1.PodReasonError, "cannot decrease memory limits: ")))
+	same(t, before, awaitPod(t, space, "waiting", usual, resized(resize(t, space, "waiting", amounts{150, 250, 72}))))
+}
