@@ -72,9 +72,6 @@ func (a *Agent) makePods(context.Context) error {
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
 		part{"housekeeping", p.keeper.Run}, part{"registration", a.awaitRegistration})
-	for _, s := range []*allocation.State{p.allocated, p.actuated} {
-		p.parts = append(p.parts, part{"pods' resources", func(ctx context.Context) error { return s.Run(ctx, a.clock, a.log) }})
-	}
 	if a.opts.Show != nil {
 		p.parts = append(p.parts, part{"board", a.newBoard().run})
 	}
@@ -219,6 +216,7 @@ func (a *Agent) makeSteps() (err error) {
 		Objects:     a.api.objects,
 		Sources:     envSources{a.api.objects, a.api.services},
 		Probes:      p.probes,
+		Given:       p.allocated,
 		Actual:      p.actuated,
 		Usage:       memoryUsage{a},
 		Removed:     a.removed,

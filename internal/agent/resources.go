@@ -50,7 +50,6 @@ func (a *Agent) makeAllocator(admitter *admit.Admitter) (err error) {
 			return nil
 		},
 		Events: a.api.events,
-		Log:    a.log,
 	})
 	return err
 }

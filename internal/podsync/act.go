@@ -23,6 +23,7 @@ type attempt struct {
 	config  *runtimeapi.PodSandboxConfig
 	sandbox func() (sandbox, error)
 	volumes func() (map[string]volume.Mounted, error)
+	kept    func() (struct{}, error) // the pod's resources are written down
 	// imageVolumes are the images that volumes name, by volume.
 	imageVolumes map[string]func() imageVolume
 }
@@ -48,9 +49,7 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 		return nil, fmt.Errorf("ensure the pod's cgroup: %w", err)
 	}
 	if actions.NewSandbox {
-		if err := s.beginAnew(p); err != nil {
-			return nil, err
-		}
+		s.beginAnew(p)
 	}
 	handler, err := s.deps.Handler(p)
 	if err != nil {
@@ -61,12 +60,14 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 		return nil, fmt.Errorf("configure the sandbox: %w", err)
 	}
 	a := &attempt{Steps: s, p: p, observed: observed, handler: handler, config: config}
+	a.kept = inBackground(func() (struct{}, error) { return struct{}{}, s.keep(ctx, p) })
 	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
 	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })
 	a.imageVolumes = a.fetchImageVolumes(ctx)
 	defer func() { // whatever is under way belongs to this pod's step
 		_, _ = a.sandbox()
 		_, _ = a.volumes()
+		_, _ = a.kept()
 		for _, fetched := range a.imageVolumes {
 			fetched()
 		}

@@ -150,14 +150,19 @@ type Meters struct {
 	ImageVolumes func(images int, mounted bool)
 }
 
+// Notes survive a crash once they are written.
+type Notes interface {
+	// Written waits until all that was noted so far is.
+	Written(context.Context) error
+}
+
 // Actual remembers which resources pods have, across restarts of the agent.
 type Actual interface {
+	Notes
 	Get(types.UID) (pod.Resources, bool)
-	// Note remembers what a pod has without waiting until that would survive a crash, Set
-	// and Change wait.
 	Note(types.UID, pod.Resources)
-	Set(types.UID, pod.Resources) error
-	Change(types.UID, func(*pod.Resources)) error
+	// Change notes what it makes of what was noted last.
+	Change(types.UID, func(*pod.Resources))
 	Forget(types.UID)
 }
 
@@ -179,7 +184,9 @@ type Deps struct {
 	Objects   Objects
 	Sources   runtime.Sources
 	Probes    Probes
-	// Actual and Usage may be nil: then pods keep the resources that they begin with.
+	// Given, what pods were given, Actual and Usage may be nil: then pods keep the resources
+	// that they begin with.
+	Given  Notes
 	Actual Actual
 	Usage  Usage
 	// Removed is told of each pod of which nothing is left; may be nil.
@@ -218,8 +225,8 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {
 		return nil, errors.New("podsync: a collaborator is missing")
 	}
-	if (deps.Actual == nil) != (deps.Usage == nil) {
-		return nil, errors.New("podsync: to resize pods, what they have and what they use is needed")
+	if (deps.Actual == nil) != (deps.Usage == nil) || (deps.Actual == nil) != (deps.Given == nil) {
+		return nil, errors.New("podsync: to resize pods, what they are given, have and use is needed")
 	}
 	if deps.Handler == nil || deps.Allocatable == nil {
 		return nil, errors.New("podsync: runtime classes and allocatable resources are needed")

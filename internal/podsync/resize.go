@@ -30,6 +30,11 @@ func (s *Steps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, 
 }
 
 func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed, updates []plan.Update) error {
+	// What the pod was given is written down before it has any of it: an agent that dies on
+	// the way goes on with it.
+	if err := s.keep(ctx, p); err != nil {
+		return err
+	}
 	have := s.actual(p.UID)
 	if err := s.guardMemory(ctx, p, observed, *have, updates); err != nil {
 		return err
@@ -43,15 +48,23 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 		if err := s.deps.Runtime.UpdateContainer(ctx, p, u.Container, u.ID); err != nil {
 			return err
 		}
-		err := s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
-		if err != nil {
-			return err
-		}
+		s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
 	}
 	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
 		return err
 	}
-	return s.deps.Actual.Set(p.UID, carried(pod.InForce(p), *have))
+	s.deps.Actual.Note(p.UID, carried(pod.InForce(p), *have))
+	return nil
+}
+
+// keep has what is known of the pod's resources survive a crash. It is called before the
+// pod has them: they cannot be read back from anywhere, and the spec may ask for others by
+// then. A pod that asks for nothing never will.
+func (s *Steps) keep(ctx context.Context, p *v1.Pod) error {
+	if s.deps.Actual == nil || pod.QOS(p) == v1.PodQOSBestEffort {
+		return nil
+	}
+	return together([]Notes{s.deps.Given, s.deps.Actual}, func(n Notes) error { return n.Written(ctx) })
 }
 
 // carried keeps what is not ours to change.
@@ -86,8 +99,7 @@ func (s *Steps) actual(uid types.UID) *pod.Resources {
 	return &r
 }
 
-// begin notes what a pod begins with. Nothing has happened to it that would be lost with
-// the note.
+// begin notes what a pod begins with.
 func (s *Steps) begin(p *v1.Pod) {
 	if s.deps.Actual != nil && s.actual(p.UID) == nil {
 		s.deps.Actual.Note(p.UID, pod.InForce(p))
@@ -95,17 +107,15 @@ func (s *Steps) begin(p *v1.Pod) {
 }
 
 // beginAnew notes that all of the pod starts with what it was given.
-func (s *Steps) beginAnew(p *v1.Pod) error {
-	have := s.actual(p.UID)
-	if have == nil || !have.Differ(p) {
-		return nil
+func (s *Steps) beginAnew(p *v1.Pod) {
+	if have := s.actual(p.UID); have != nil && have.Differ(p) {
+		s.deps.Actual.Note(p.UID, carried(pod.InForce(p), *have))
 	}
-	return s.deps.Actual.Set(p.UID, carried(pod.InForce(p), *have))
 }
 
-// beginWith notes what a container is about to start with. Should it not start, it will
-// with the same.
-func (s *Steps) beginWith(p *v1.Pod, c *v1.Container) error {
+// beginWith writes down what a container is about to start with. Should it not start, it
+// will with the same.
+func (s *Steps) beginWith(ctx context.Context, p *v1.Pod, c *v1.Container) error {
 	have := s.actual(p.UID)
 	if have == nil {
 		return nil
@@ -117,7 +127,8 @@ func (s *Steps) beginWith(p *v1.Pod, c *v1.Container) error {
 	if have.Have(c.Name) == pod.AmountsOf(&want) {
 		return nil
 	}
-	return s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
+	s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
+	return s.keep(ctx, p)
 }
 
 // tellResized tells the user of a resize that is complete.

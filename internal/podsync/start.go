@@ -113,7 +113,10 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err erro
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if err := a.beginWith(a.p, s.Container); err != nil {
+	if _, err := a.kept(); err != nil {
+		return "", podFailure{err}
+	}
+	if err := a.beginWith(ctx, a.p, s.Container); err != nil {
 		return "", podFailure{err}
 	}
 	id, err = a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), a.p, box.id, config, a.config, a.podIPs(box))

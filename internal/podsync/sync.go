@@ -78,6 +78,9 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 			again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held, killed))
 			if actions.Idle() {
 				s.deps.Volumes.Keep(w.Pod)
+				if err := s.keep(ctx, w.Pod); err != nil {
+					failures = append(failures, err)
+				}
 				break
 			}
 			failed, err = s.start(ctx, w.Pod, &observed, actions)

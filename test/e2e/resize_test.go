@@ -89,7 +89,6 @@ func TestResize(t *testing.T) {
 	node, space := steadyNode(t), namespace(t)
 	create(t, space, resizable("resized", node.Name(), amounts{100, 200, 64}))
 	before := awaitPod(t, space, "resized", usual, ready)
-	groups := cgroupsOf(t, node, before)
 
 	steps := []amounts{
 		{200, 300, 64}, {100, 200, 96}, {150, 400, 128}, {50, 100, 48}, {100, 150, 64},
@@ -98,11 +97,20 @@ func TestResize(t *testing.T) {
 		to := steps[i%len(steps)]
 		after := awaitPod(t, space, "resized", usual, resized(resize(t, space, "resized", to)))
 		same(t, before, after)
-		kernel := fmt.Sprintf("%d %d %d", to.request*1024/1000, to.limit*100, to.memory<<20)
-		for of, dir := range groups {
-			if now := readBounds(t, node, dir); now != kernel {
-				t.Fatalf("resize %d: the %s has shares, quota and memory of %s, not %s", i, of, now, kernel)
-			}
+		inKernel(t, node, before, to)
+		if t.Failed() {
+			t.Fatalf("resize %d", i)
+		}
+	}
+}
+
+// inKernel wants the bounds of a pod and its one container to be these.
+func inKernel(t *testing.T, node *bed.Box, p *corev1.Pod, want amounts) {
+	t.Helper()
+	kernel := fmt.Sprintf("%d %d %d", want.request*1024/1000, want.limit*100, want.memory<<20)
+	for of, dir := range cgroupsOf(t, node, p) {
+		if now := readBounds(t, node, dir); now != kernel {
+			t.Errorf("the %s has shares, quota and memory of %s, not %s", of, now, kernel)
 		}
 	}
 }
@@ -165,15 +173,8 @@ func TestResizeWaits(t *testing.T) {
 	deferred := waits(corev1.PodResizePending, corev1.PodReasonDeferred,
 		fmt.Sprintf("Node didn't have enough resource: cpu, requested: %d, used: %d, capacity: %d", all*3/4, all/2, all))
 	same(t, before, awaitPod(t, space, "waiting", usual, deferred))
-	if err := node.KillKubelet(); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kill(t, node)
+	start(t, node, kubelet)
 	create(t, space, sleeper("later", node.Name()))
 	awaitPod(t, space, "later", usual, ready)
 	same(t, before, awaitPod(t, space, "waiting", usual, deferred))

@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,9 +32,7 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Set("u", pod.ResourcesOf(asking("100m", 1))); err != nil {
-		t.Fatal(err)
-	}
+	note(t, s, "100m")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +66,15 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
+// note has the file say that the pod has this much CPU.
+func note(t *testing.T, s *State, cpu string) {
+	t.Helper()
+	s.Note("u", pod.ResourcesOf(asking(cpu, 1)))
+	if err := s.Written(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func held(r pod.Resources) string {
 	requests := r.Containers["c"].Requests
 	return requests.Cpu().String()
@@ -96,7 +102,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n := &node{state: state}
-	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told, Log: slog.New(slog.DiscardHandler),
+	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told,
 		Judge: func(_, _ *v1.Pod, others []*v1.Pod) *Objection { n.beside = len(others); return n.object }})
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +151,9 @@ func TestResize(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ResizeDeferred", "ResizeInfeasible", "ResizeStarted"}, n.events); diff != "" {
 		t.Error(diff)
+	}
+	if err := n.state.Written(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	again, err := Open(n.state.path)
 	if err != nil {

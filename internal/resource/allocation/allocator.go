@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -33,7 +32,6 @@ type Deps struct {
 	// its own spec beside the others; nil is nothing.
 	Judge  func(p, given *v1.Pod, others []*v1.Pod) *Objection
 	Events Events
-	Log    *slog.Logger
 }
 
 // Allocator gives pods their resources. It is safe for concurrent use, but what pods are
@@ -47,8 +45,8 @@ type Allocator struct {
 
 // New validates and starts nothing.
 func New(deps Deps) (*Allocator, error) {
-	if deps.Allocated == nil || deps.Judge == nil || deps.Events == nil || deps.Log == nil {
-		return nil, errors.New("allocation: state, judge, events and log are needed")
+	if deps.Allocated == nil || deps.Judge == nil || deps.Events == nil {
+		return nil, errors.New("allocation: state, judge and events are needed")
 	}
 	return &Allocator{deps: deps, resizes: map[types.UID]pod.Resize{}}, nil
 }
@@ -63,7 +61,8 @@ func (a *Allocator) Given(p *v1.Pod) (given *v1.Pod, differ bool) {
 	return r.Apply(p)
 }
 
-// Admit gives an admitted pod what it asks for.
+// Admit gives an admitted pod what it asks for. Who starts the pod waits until that is
+// written down.
 func (a *Allocator) Admit(p *v1.Pod) {
 	if _, known := a.deps.Allocated.Get(p.UID); !known {
 		a.deps.Allocated.Note(p.UID, pod.ResourcesOf(p))
@@ -78,11 +77,12 @@ func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod) (given *v1.Pod, resize p
 	resize = pod.Resize{Granted: before.Granted}
 	if differ {
 		others = slices.DeleteFunc(slices.Clone(others), func(o *v1.Pod) bool { return o.UID == p.UID })
-		if objection := a.grant(p, given, others); objection != nil {
+		if objection := a.deps.Judge(p, given, others); objection != nil {
 			resize.Pending = pendingOf(p, objection)
 			a.tellPending(p, before.Pending, resize.Pending)
 		} else {
 			given, resize.Granted = p, p.Generation
+			a.grant(p)
 			a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeStarted", "%s",
 				pod.ResizeMessage("Pod resize started", p, p.Generation, ""))
 		}
@@ -97,17 +97,11 @@ func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod) (given *v1.Pod, resize p
 	return given, resize, resize.Granted != before.Granted || !same(resize.Pending, before.Pending)
 }
 
-// grant writes down that the pod has what it asks for, unless something stands against it.
-func (a *Allocator) grant(p, given *v1.Pod, others []*v1.Pod) *Objection {
-	if objection := a.deps.Judge(p, given, others); objection != nil {
-		return objection
-	}
-	// Before anything of it is done: an agent that dies here goes on with it.
-	if err := a.deps.Allocated.Set(p.UID, pod.ResourcesOf(p)); err != nil {
-		a.deps.Log.Error("resize not written down", "pod", pod.RefOf(p).String(), "err", err)
-		return &Objection{Message: err.Error()}
-	}
-	return nil
+// grant notes that the pod has what it asks for. Who changes the pod waits until that is
+// written down.
+func (a *Allocator) grant(p *v1.Pod) {
+	asked := pod.ResourcesOf(p)
+	a.deps.Allocated.Change(p.UID, func(r *pod.Resources) { r.Containers, r.Pod = asked.Containers, asked.Pod })
 }
 
 func pendingOf(p *v1.Pod, o *Objection) *pod.PendingResize {

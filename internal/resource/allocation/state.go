@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/pod"
@@ -28,14 +25,20 @@ const (
 	Actuated = "actuated_pods_state"
 )
 
-// State is one of the files. It is safe for concurrent use.
+// State is one of the files. Notes of pods are kept in memory until somebody needs them to
+// survive a crash and calls Written: one write serves all who wait for it, so that a crowd
+// of pods costs little more than one. It is safe for concurrent use.
 type State struct {
 	path string
+	save func(path string, text []byte) error // checkpoint.Replace
+	// turn holds one token: who has it writes.
+	turn chan struct{}
 
-	mu    sync.Mutex
-	pods  map[types.UID]pod.Resources
-	last  uint32        // checksum of what the file holds
-	noted chan struct{} // holds at most one: "the file is behind"
+	mu      sync.Mutex
+	pods    map[types.UID]pod.Resources
+	notes   uint64 // made so far
+	written uint64 // of them, how many the file has
+	last    uint32 // checksum of what the file holds
 }
 
 // file is the reference kubelet's form: the content is a text within the text.
@@ -51,7 +54,8 @@ type content struct {
 // Open reads the file at path; there need not be one. A file that cannot be understood is
 // an error: to forget what pods were given would change them.
 func Open(path string) (*State, error) {
-	s := &State{path: path, pods: map[types.UID]pod.Resources{}, noted: make(chan struct{}, 1)}
+	s := &State{path: path, save: checkpoint.Replace, turn: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
+	s.turn <- struct{}{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -89,7 +93,7 @@ func checksum(data string) uint32 {
 	return h.Sum32()
 }
 
-// Get is what is written down of a pod. The result must not be changed.
+// Get is what was last noted of a pod. The result must not be changed.
 func (s *State) Get(uid types.UID) (pod.Resources, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,69 +101,80 @@ func (s *State) Get(uid types.UID) (pod.Resources, bool) {
 	return r, ok
 }
 
-// Set writes down what a pod has. When it returns nil that survives a crash.
-func (s *State) Set(uid types.UID, r pod.Resources) error {
-	return s.Change(uid, func(now *pod.Resources) { *now = r })
-}
-
-// Change is Set of what change makes of what is written down now.
-func (s *State) Change(uid types.UID, change func(*pod.Resources)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, known := s.pods[uid]
-	now := before.Clone()
-	change(&now)
-	s.pods[uid] = now
-	err := s.save()
-	if err != nil {
-		s.pods[uid] = before
-		if !known {
-			delete(s.pods, uid)
-		}
-	}
-	return err
-}
-
-// Note is Set without the wait for the disk: Run writes it down soon. It is for what a lost
-// note does not harm, as that of a pod whose spec says the same.
+// Note remembers what a pod has. It does not survive a crash before Written says so.
 func (s *State) Note(uid types.UID, r pod.Resources) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.pods[uid] = r
-	s.mu.Unlock()
-	select {
-	case s.noted <- struct{}{}:
-	default:
-	}
+	s.notes++
 }
 
-// lag is how long notes are collected: pods come in crowds.
-const lag = time.Second
+// Change is Note of what change makes of what was last noted.
+func (s *State) Change(uid types.UID, change func(*pod.Resources)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.pods[uid].Clone()
+	change(&now)
+	s.pods[uid] = now
+	s.notes++
+}
 
-// Run writes notes down until ctx ends, and then once more.
-func (s *State) Run(ctx context.Context, clock clock.Clock, log *slog.Logger) error {
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-s.noted:
-			timer := clock.NewTimer(lag)
-			select {
-			case <-ctx.Done():
-			case <-timer.C():
-			}
-			timer.Stop()
-		}
-		s.mu.Lock()
-		err := s.save()
+// Written waits until every note made so far survives a crash. It writes them itself, with
+// those that others wait for, unless somebody has done so meanwhile.
+func (s *State) Written(ctx context.Context) error {
+	s.mu.Lock()
+	mine, done := s.notes, s.written >= s.notes
+	s.mu.Unlock()
+	if done {
+		return nil
+	}
+	select {
+	case <-s.turn:
+		defer func() { s.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.write(mine)
+}
+
+// write brings the file up to date where it lacks one of the first notes. Called in turn.
+func (s *State) write(notes uint64) error {
+	s.mu.Lock()
+	if s.written >= notes {
 		s.mu.Unlock()
-		if err != nil { // the next note, or change, tries again
-			log.Warn("pods' resources not written down", "file", s.path, "err", err)
+		return nil
+	}
+	all, last := s.notes, s.last
+	data, err := json.Marshal(content{s.pods})
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("encode pods' resources: %w", err)
+	}
+	sum := checksum(string(data))
+	if sum != last { // the lock is not held meanwhile: nobody waits for the disk to read
+		if err := s.replace(string(data), sum); err != nil {
+			return err
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written, s.last = all, sum
+	return nil
+}
+
+func (s *State) replace(data string, sum uint32) error {
+	text, err := json.Marshal(file{Data: data, Checksum: uint64(sum)})
+	if err != nil {
+		return fmt.Errorf("encode pods' resources: %w", err)
+	}
+	if err := s.save(s.path, text); err != nil {
+		return fmt.Errorf("write pods' resources: %w", err)
 	}
 	return nil
 }
 
 // Forget drops a pod. The file follows when it is next written: a pod too much in it does
-// no harm, its UID never comes again.
+// no harm. Only a static pod's UID comes again, and that only with the same spec.
 func (s *State) Forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,25 +186,4 @@ func (s *State) Retain(keep func(types.UID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.pods, func(uid types.UID, _ pod.Resources) bool { return !keep(uid) })
-}
-
-// save replaces the file where its content would change. Called under the lock.
-func (s *State) save() error {
-	data, err := json.Marshal(content{s.pods})
-	if err != nil {
-		return fmt.Errorf("encode pods' resources: %w", err)
-	}
-	sum := checksum(string(data))
-	if sum == s.last {
-		return nil
-	}
-	text, err := json.Marshal(file{Data: string(data), Checksum: uint64(sum)})
-	if err != nil {
-		return fmt.Errorf("encode pods' resources: %w", err)
-	}
-	if err := checkpoint.Replace(s.path, text); err != nil {
-		return fmt.Errorf("write pods' resources: %w", err)
-	}
-	s.last = sum
-	return nil
 }
