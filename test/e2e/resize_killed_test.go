@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,8 @@ import (
 // just after a resize was asked for.
 func TestResizeKilled(t *testing.T) {
 	t.Parallel()
-	node, space := ownNode(t, "resize-killed"), namespace(t)
+	space := namespace(t)
+	node := ownNode(t, freshName("resize-killed", space))
 	machine, err := client().CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +68,12 @@ func TestResizeKilled(t *testing.T) {
 			t.Fatalf("resize %d", i)
 		}
 	}
+}
+
+// freshName is a name for a node that no other run of the test gives one: the pods of a
+// namespace that is being deleted would count on the new node.
+func freshName(node, space string) string {
+	return node + space[strings.LastIndex(space, "-"):]
 }
 
 func kill(t *testing.T, node *bed.Box) {

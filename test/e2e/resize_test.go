@@ -143,7 +143,8 @@ func readBounds(t *testing.T, node *bed.Box, dir string) string {
 // is; memory that is in use is not taken away.
 func TestResizeWaits(t *testing.T) {
 	t.Parallel()
-	node, space := ownNode(t, "resizing"), namespace(t)
+	space := namespace(t)
+	node := ownNode(t, freshName("resizing", space))
 	pod := resizable("waiting", node.Name(), amounts{100, 200, 64})
 	pod.Spec.Containers[0].Command[2] = "dd if=/dev/zero of=/dev/shm/held bs=1M count=20 && touch /dev/shm/done; " + pod.Spec.Containers[0].Command[2]
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
