@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/cgroup"
-	"swiftlet/internal/image"
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
@@ -84,38 +83,6 @@ func (a *Agent) orphanMirrors() []*v1.Pod {
 
 // network says why pods cannot be given addresses yet.
 func (a *Agent) network() error { return a.machine.node.NetworkReady() }
-
-// credentials finds what opens a repository: a pod's own secrets first, then the node's.
-type credentials struct {
-	agent *Agent
-	node  *image.Keyring
-}
-
-func (a *Agent) newCredentials() (credentials, error) {
-	keyring, err := image.NodeKeyring(a.cfg.Flags.RootDir, "")
-	return credentials{a, keyring}, err
-}
-
-func (c credentials) forPod(ctx context.Context, p *v1.Pod, repository string) ([]image.Credential, error) {
-	var secrets []*v1.Secret
-	for _, ref := range p.Spec.ImagePullSecrets {
-		if ref.Name == "" {
-			continue
-		}
-		secret, err := c.agent.api.objects.Secret(ctx, p.Namespace, ref.Name)
-		if err != nil {
-			c.agent.api.events.Eventf(p, v1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
-				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", ref.Name)
-			continue
-		}
-		secrets = append(secrets, secret)
-	}
-	own, err := image.KeyringOf(secrets)
-	if err != nil {
-		return nil, err
-	}
-	return append(own.Lookup(repository), c.node.Lookup(repository)...), nil
-}
 
 // containerLogsDir holds the links to container logs: beside the pods' logs.
 func containerLogsDir(podLogs string) string {

@@ -38,6 +38,7 @@ type pods struct {
 	runtime   *runtime.Runtime
 	observer  *observe.Observer
 	images    *image.Puller
+	collector *image.Collector
 	csi       *csi.Plugin
 	plugins   *pluginreg.Registry
 	volumes   *volume.Volumes
@@ -71,7 +72,7 @@ func (a *Agent) makePods(context.Context) error {
 	p.parts = append(p.parts,
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
-		part{"housekeeping", p.keeper.Run}, part{"registration", a.awaitRegistration})
+		part{"housekeeping", p.keeper.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
 	if a.opts.Show != nil {
 		p.parts = append(p.parts, part{"board", a.newBoard().run})
 	}
@@ -138,38 +139,6 @@ func (a *Agent) makeObserver() (err error) {
 
 // observed says why the runtime cannot be observed; the node asks.
 func (a *Agent) observed() error { return a.pods.observer.Healthy() }
-
-func (a *Agent) makeImages() error {
-	kc := &a.cfg.Kubelet
-	creds, err := a.newCredentials()
-	if err != nil {
-		return err
-	}
-	parallel := 0
-	if kc.MaxParallelImagePulls != nil {
-		parallel = int(*kc.MaxParallelImagePulls)
-	}
-	a.pods.images, err = image.New(image.Config{
-		Serialize:   *kc.SerializeImagePulls,
-		MaxParallel: parallel,
-		QPS:         float32(*kc.RegistryPullQPS),
-		Burst:       int(kc.RegistryBurst),
-		Verify:      a.imageVerification(),
-	}, image.Deps{Images: a.cri, Credentials: creds.forPod, Events: a.api.events, Meters: a.metrics.Image(), Clock: a.clock, Log: a.log})
-	return err
-}
-
-// imageVerification keeps its records where the reference kubelet does.
-func (a *Agent) imageVerification() image.Verification {
-	if !a.cfg.Features.KubeletEnsureSecretPulledImages {
-		return image.Verification{}
-	}
-	return image.Verification{
-		Dir:     filepath.Join(a.cfg.Flags.RootDir, "image_manager"),
-		Policy:  a.cfg.Kubelet.ImagePullCredentialsVerificationPolicy,
-		Allowed: a.cfg.Kubelet.PreloadedImagesVerificationAllowlist,
-	}
-}
 
 func (a *Agent) makeProbes() (err error) {
 	a.pods.probes, err = probe.New(probe.Deps{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/distribution/reference"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -146,4 +147,14 @@ func (p *Puller) Recorded() (underway, done int) {
 		return 0, 0
 	}
 	return p.records.count()
+}
+
+// Forget drops the records of all images but those that are left, as of a time.
+func (p *Puller) Forget(left []string, began time.Time) {
+	if p.records == nil {
+		return
+	}
+	if err := p.records.prune(left, began); err != nil {
+		p.log.Warn("records of removed images stay", "err", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/cri"
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
 
@@ -46,6 +47,7 @@ func imageOf(ref string, i *runtimeapi.Image) Image {
 func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, error) {
 	found, err := p.ensure(ctx, of, c, sandbox)
 	if err == nil {
+		meter.With(p.handed, found.Ref)
 		return found, nil
 	}
 	if ctx.Err() != nil {

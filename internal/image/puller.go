@@ -42,16 +42,20 @@ type Config struct {
 	Verify Verification
 }
 
-// Deps are the puller's surroundings. All are needed but Credentials.
+// Deps are the puller's surroundings. Images, Events, Clock and Log are needed.
 type Deps struct {
 	Images Service
 	// Credentials finds what may open the image's repository ("docker.io/library/busybox")
 	// for the pod; it is asked only when a pull is due. Nil finds none.
 	Credentials func(ctx context.Context, p *v1.Pod, repository string) ([]Credential, error)
-	Events      Events
-	Meters      Meters
-	Clock       clock.PassiveClock
-	Log         *slog.Logger
+	// Handed is told of each image that a container was given, Fetched that one came onto
+	// the node; both may be nil.
+	Handed  func(ref string)
+	Fetched func()
+	Events  Events
+	Meters  Meters
+	Clock   clock.PassiveClock
+	Log     *slog.Logger
 }
 
 // Meters measure the puller's work; each may be nil.
@@ -72,6 +76,8 @@ type Meters struct {
 type Puller struct {
 	images      Service
 	credentials func(context.Context, *v1.Pod, string) ([]Credential, error)
+	handed      func(ref string)
+	fetched     func()
 	events      Events
 	meters      Meters
 	clock       clock.PassiveClock
@@ -100,7 +106,8 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 		return nil, errors.New("new image puller: parallel pulls cannot be serialized")
 	}
 	p := &Puller{
-		images: deps.Images, credentials: deps.Credentials, events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
+		images: deps.Images, credentials: deps.Credentials, handed: deps.Handed, fetched: deps.Fetched,
+		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		backoff: backoff{clock: deps.Clock, failures: map[string]failure{}},
 		flights: flights{current: map[string]*flight{}},
 		rate:    flowcontrol.NewFakeAlwaysRateLimiter(),

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -121,6 +122,32 @@ func (r *records) add(name, ref string, grant kubelet.ImagePullCredentials) erro
 		return fmt.Errorf("record that an image was pulled: %w", err)
 	}
 	return nil
+}
+
+// prune drops the records of images that are gone: of all but the given ones, those that
+// were last written before the given time. What cannot be read is of no use to anybody.
+func (r *records) prune(keep []string, before time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := map[string]bool{}
+	for _, ref := range keep {
+		kept[fileOf(ref)] = true
+	}
+	files, err := os.ReadDir(r.pulled)
+	if err != nil {
+		return fmt.Errorf("prune records of images: %w", err)
+	}
+	var failures []error
+	for _, f := range files {
+		path := filepath.Join(r.pulled, f.Name())
+		var record kubelet.ImagePulledRecord
+		data, err := os.ReadFile(path)
+		fresh := err == nil && json.Unmarshal(data, &record) == nil && !record.LastUpdatedTime.Time.Before(before)
+		if !kept[f.Name()] && !fresh {
+			failures = append(failures, checkpoint.Remove(path))
+		}
+	}
+	return errors.Join(failures...)
 }
 
 // count is how many intents and records there are.

@@ -105,6 +105,9 @@ func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential)
 	if p.meters.Pulled != nil {
 		p.meters.Pulled(got.size, got.took)
 	}
+	if p.fetched != nil {
+		p.fetched()
+	}
 	return got, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"swiftlet/internal/image"
+	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/status"
 	"swiftlet/internal/worker"
@@ -118,6 +119,11 @@ func (m *Metrics) Image() image.Meters {
 		Waits:   m.starts.pulling,
 		Pulled:  func(size uint64, took time.Duration) { pulls.WithLabelValues(imageSize(size)).Observe(took.Seconds()) },
 	}
+}
+
+// ImagesCollected counts images that were removed, by the reason.
+func (m *Metrics) ImagesCollected() meter.CountOf {
+	return count(m.counters(kubelet+"image_garbage_collected_total", "Images that were removed, for room or for their age.", "reason"))
 }
 
 func known(is *bool) string {

@@ -55,9 +55,15 @@ func Start(t testing.TB) *Runtime {
 	r.enter(set.PauseBin)
 	r.Restart()
 	for _, archive := range set.Archives {
-		r.run("ctr", "--address", r.socket(), "--namespace", "k8s.io", "images", "import", archive)
+		r.Import(archive)
 	}
 	return r
+}
+
+// Import loads a docker archive.
+func (r *Runtime) Import(archive string) {
+	r.t.Helper()
+	r.run("ctr", "--address", r.socket(), "--namespace", "k8s.io", "images", "import", archive)
 }
 
 // Endpoint is where containerd serves CRI.

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/image"
+)
+
+func (a *Agent) makeImages() error {
+	kc := &a.cfg.Kubelet
+	creds, err := a.newCredentials()
+	if err != nil {
+		return err
+	}
+	parallel := 0
+	if kc.MaxParallelImagePulls != nil {
+		parallel = int(*kc.MaxParallelImagePulls)
+	}
+	if err := a.makeCollector(); err != nil {
+		return err
+	}
+	a.pods.images, err = image.New(image.Config{
+		Serialize:   *kc.SerializeImagePulls,
+		MaxParallel: parallel,
+		QPS:         float32(*kc.RegistryPullQPS),
+		Burst:       int(kc.RegistryBurst),
+		Verify:      a.imageVerification(),
+	}, image.Deps{
+		Images: a.cri, Credentials: creds.forPod, Handed: a.pods.collector.Handed, Fetched: a.pods.collector.Pulled,
+		Events: a.api.events, Meters: a.metrics.Image(), Clock: a.clock, Log: a.log,
+	})
+	return err
+}
+
+// imageVerification keeps its records where the reference kubelet does.
+func (a *Agent) imageVerification() image.Verification {
+	if !a.cfg.Features.KubeletEnsureSecretPulledImages {
+		return image.Verification{}
+	}
+	return image.Verification{
+		Dir:     filepath.Join(a.cfg.Flags.RootDir, "image_manager"),
+		Policy:  a.cfg.Kubelet.ImagePullCredentialsVerificationPolicy,
+		Allowed: a.cfg.Kubelet.PreloadedImagesVerificationAllowlist,
+	}
+}
+
+// makeCollector makes what removes images.
+func (a *Agent) makeCollector() (err error) {
+	kc := &a.cfg.Kubelet
+	a.pods.collector, err = image.NewCollector(image.CollectorConfig{
+		High:   int(*kc.ImageGCHighThresholdPercent),
+		Low:    int(*kc.ImageGCLowThresholdPercent),
+		MinAge: kc.ImageMinimumGCAge.Duration,
+		MaxAge: kc.ImageMaximumGCAge.Duration,
+	}, image.CollectorDeps{
+		Images:    a.cri,
+		InUse:     a.imagesInUse,
+		Left:      func(ids []string, began time.Time) { a.pods.images.Forget(ids, began) },
+		Events:    a.api.events,
+		Node:      a.nodeRef(),
+		Collected: a.metrics.ImagesCollected(),
+		Clock:     a.clock,
+		Log:       a.log,
+	})
+	return err
+}
+
+// imagesInUse are those of all containers, whoever made them, and those that pods mount.
+func (a *Agent) imagesInUse(ctx context.Context) ([]string, error) {
+	containers, err := a.cri.ListContainers(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var refs []string
+	for _, c := range containers {
+		// Runtimes older than CRI 1.30 have only the reference.
+		refs = append(refs, cmp.Or(c.GetImageId(), c.GetImageRef()))
+	}
+	for _, o := range a.pods.observer.List() {
+		for _, c := range o.Containers {
+			for _, m := range c.Mounts {
+				refs = append(refs, m.Image)
+			}
+		}
+	}
+	return refs, nil
+}
+
+// credentials finds what opens a repository: a pod's own secrets first, then the node's.
+type credentials struct {
+	agent *Agent
+	node  *image.Keyring
+}
+
+func (a *Agent) newCredentials() (credentials, error) {
+	keyring, err := image.NodeKeyring(a.cfg.Flags.RootDir, "")
+	return credentials{a, keyring}, err
+}
+
+func (c credentials) forPod(ctx context.Context, p *v1.Pod, repository string) ([]image.Credential, error) {
+	var secrets []*v1.Secret
+	for _, ref := range p.Spec.ImagePullSecrets {
+		if ref.Name == "" {
+			continue
+		}
+		secret, err := c.agent.api.objects.Secret(ctx, p.Namespace, ref.Name)
+		if err != nil {
+			c.agent.api.events.Eventf(p, v1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
+				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", ref.Name)
+			continue
+		}
+		secrets = append(secrets, secret)
+	}
+	own, err := image.KeyringOf(secrets)
+	if err != nil {
+		return nil, err
+	}
+	return append(own.Lookup(repository), c.node.Lookup(repository)...), nil
+}
