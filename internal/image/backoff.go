@@ -14,7 +14,8 @@ const (
 	forgiven = 2 * lastDelay
 )
 
-// backoff remembers failed pulls by pod and image.
+// backoff remembers failed pulls by pod and image. A failure counts for those who would try
+// the same again: with other credentials, the next pull may be a different matter.
 type backoff struct {
 	clock clock.PassiveClock
 
@@ -26,21 +27,22 @@ type failure struct {
 	at      time.Time
 	delay   time.Duration
 	message string // reason and message of the pull that failed
+	opener  string // stands for the credentials that it was tried with
 }
 
 // left is how long the key must still wait, and what failed.
-func (b *backoff) left(key string) (time.Duration, string) {
+func (b *backoff) left(key, opener string) (time.Duration, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f, ok := b.failures[key]
-	if !ok {
+	if !ok || f.opener != opener {
 		return 0, ""
 	}
 	return max(0, f.delay-b.clock.Since(f.at)), f.message
 }
 
 // fail notes a failure and returns how long to wait.
-func (b *backoff) fail(key, message string) time.Duration {
+func (b *backoff) fail(key, opener, message string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
@@ -50,10 +52,10 @@ func (b *backoff) fail(key, message string) time.Duration {
 		}
 	}
 	delay := firstDelay
-	if f, ok := b.failures[key]; ok {
+	if f, ok := b.failures[key]; ok && f.opener == opener {
 		delay = min(2*f.delay, lastDelay)
 	}
-	b.failures[key] = failure{at: now, delay: delay, message: message}
+	b.failures[key] = failure{at: now, delay: delay, message: message, opener: opener}
 	return delay
 }
 

@@ -31,7 +31,7 @@ import (
 // those that were not used for longest go, until the disk is below the low threshold and
 // no further.
 func TestThirtyImagesOnASmallDisk(t *testing.T) {
-	disk := smallDisk(t, 256<<20)
+	disk := smallDisk(t, 96<<20)
 	t.Setenv("TMPDIR", disk)
 	runtime := realcri.Start(t)
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: runtime.Endpoint(), RequestTimeout: time.Minute})
@@ -39,7 +39,7 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ids := importImages(t, runtime, client, 30, 3<<20)
+	ids := importImages(t, runtime, client, 30, 1<<20)
 
 	const low, high = 50, 70
 	clock := clocktesting.NewFakeClock(time.Unix(1e6, 0))

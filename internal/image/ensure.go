@@ -83,7 +83,7 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		if found != nil {
 			usable, err := p.mayUse(ctx, r, found)
 			if err != nil {
-				return Image{}, p.pullFailed(r, r.key(), fmt.Errorf("find credentials: %w", err))
+				return Image{}, p.pullFailed(r, fingerprint(nil), fmt.Errorf("find credentials: %w", err))
 			}
 			if usable {
 				pulled = new(false)
@@ -107,14 +107,15 @@ func (r request) key() string { return string(r.p.UID) + "_" + r.c.Image }
 // pull fetches the image unless it failed a short while ago.
 func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 	key := r.key()
-	if left, before := p.backoff.left(key); left > 0 {
+	credentials, unknown := p.credentials(ctx, r.p, r.repository)
+	opener := fingerprint(credentials)
+	if left, before := p.backoff.left(key, opener); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.c.Image)
 		p.tell(r.p, r.c, "BackOff", "%s", message)
 		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
 	}
-	credentials, err := p.credentials(ctx, r.p, r.repository)
-	if err != nil {
-		return Image{}, p.pullFailed(r, key, fmt.Errorf("find credentials: %w", err))
+	if unknown != nil {
+		return Image{}, p.pullFailed(r, opener, fmt.Errorf("find credentials: %w", unknown))
 	}
 	asked := p.clock.Now()
 	if p.meters.Waits != nil {
@@ -128,7 +129,7 @@ func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 		if ctx.Err() != nil { // nobody wants it any more: no failure of the image's
 			return Image{}, &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
 		}
-		return Image{}, p.pullFailed(r, key, err)
+		return Image{}, p.pullFailed(r, opener, err)
 	}
 	p.backoff.succeed(key)
 	p.tell(r.p, r.c, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
@@ -159,7 +160,7 @@ func (p *Puller) recorded(r request, credentials []Credential, pull func() (resu
 }
 
 // pullFailed classes a failed pull, tells the user, and holds the next one back.
-func (p *Puller) pullFailed(r request, key string, cause error) *Error {
+func (p *Puller) pullFailed(r request, opener string, cause error) *Error {
 	text := cri.PullText(cause)
 	p.warn(r.p, r.c, "Failed", "Failed to pull image %q: %s", r.c.Image, text)
 	failed := &Error{Reason: ReasonPull, Message: text, Err: cause}
@@ -171,7 +172,7 @@ func (p *Puller) pullFailed(r request, key string, cause error) *Error {
 		failed.Reason = ReasonSignature
 		failed.Message = fmt.Sprintf("image pull failed for %s because the signature validation failed%s", r.c.Image, rest)
 	}
-	failed.RetryAfter = p.backoff.fail(key, failed.Error())
+	failed.RetryAfter = p.backoff.fail(r.key(), opener, failed.Error())
 	return failed
 }
 

@@ -198,6 +198,33 @@ func TestBackOffGrowsPerPodAndImage(t *testing.T) {
 	}
 }
 
+// A pull that failed is tried again at once with credentials that were not tried yet.
+func TestBackOffEndsWithOtherCredentials(t *testing.T) {
+	b := newBench(t, Config{})
+	b.runtime.Publish("app:1", 1)
+	password := "wrong"
+	b.Puller.credentials = func(context.Context, *v1.Pod, string) ([]Credential, error) {
+		return []Credential{login{username: "ann", password: password}.credential()}, nil
+	}
+	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "401"), Match: func(r any) bool {
+		return r.(*runtimeapi.PullImageRequest).Auth.GetPassword() != "right"
+	}})
+	p := aPod("u", "app:1", v1.PullAlways)
+	var failed *Error
+	for _, try := range []struct{ password, reason string }{
+		{"wrong", ReasonPull}, {"wrong", ReasonBackOff}, {"as wrong", ReasonPull}, {"as wrong", ReasonBackOff}, {"right", ""},
+	} {
+		password = try.password
+		_, err := b.ensure(p)
+		if got := errors.As(err, &failed); got != (try.reason != "") || got && failed.Reason != try.reason {
+			t.Errorf("%s: %v, want %q", try.password, err, try.reason)
+		}
+		if try.reason == ReasonPull && failed.RetryAfter != firstDelay {
+			t.Errorf("%s: next try after %v", try.password, failed.RetryAfter)
+		}
+	}
+}
+
 func TestEachCredentialIsTried(t *testing.T) {
 	b := newBench(t, Config{}, login{username: "old"}.credential(), login{username: "new"}.credential())
 	b.runtime.Publish("app:1", 1)

@@ -138,7 +138,7 @@ func TestWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
 	if err := <-second; err != nil {
 		t.Errorf("the other: %v", err)
 	}
-	if left, _ := b.backoff.left("first_app:1"); left != 0 {
+	if left, _ := b.backoff.left("first_app:1", fingerprint(nil)); left != 0 {
 		t.Error("giving up counts as a failure")
 	}
 }

@@ -71,12 +71,13 @@ func (r *retries) succeeded(key crashKey) {
 }
 
 // Hasten lets the containers of a pod be tried again at once whose configuration could not
-// be made out, because something that they refer to has changed. It reports whether there
-// are any, so that the pod is worth waking.
+// be made out, or whose image could not be pulled, because something that they refer to has
+// changed. It reports whether there are any, so that the pod is worth waking.
 func (s *Steps) Hasten(uid types.UID) bool {
 	found := false
 	for container, why := range s.waiting.of(uid) {
-		if why.Reason == runtime.ReasonContainerConfig {
+		switch why.Reason {
+		case runtime.ReasonContainerConfig, image.ReasonPull, image.ReasonBackOff, image.ReasonRegistryUnavailable, image.ReasonSignature:
 			s.retries.hasten(uid, container)
 			found = true
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"swiftlet/internal/image"
+	"swiftlet/internal/pod"
 )
 
 func TestRetries(t *testing.T) {
@@ -36,5 +37,22 @@ func TestRetries(t *testing.T) {
 	r.forget("p")
 	if len(r.entries) != 0 {
 		t.Errorf("forget left %d entries", len(r.entries))
+	}
+}
+
+// What may come of a changed Secret or ConfigMap: a configuration that can be made out, or
+// an image that can be pulled.
+func TestHasten(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"CreateContainerConfigError": true, "ErrImagePull": true, "ImagePullBackOff": true,
+		"CreateContainerError": false, "ErrImageNeverPull": false, "CrashLoopBackOff": false,
+	} {
+		s := &Steps{retries: newRetries()}
+		key, now := crashKey{pod: "p", container: "c", hash: "h"}, time.Now()
+		s.waiting.set("p", "c", pod.Waiting{Reason: reason})
+		_ = s.retries.failed(key, errors.New("no"), now)
+		if got := s.Hasten("p"); got != want || (s.retries.remaining(key, now) == 0) != want {
+			t.Errorf("%s: %t, waits for %v", reason, got, s.retries.remaining(key, now))
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -26,6 +27,8 @@ type Registry struct {
 	User     string // empty: it asks for no password
 	Password string
 
+	between atomic.Pointer[func(http.Handler) http.Handler]
+
 	ca     *authority
 	server *http.Server
 	done   chan error // how serving ended
@@ -35,23 +38,37 @@ type Registry struct {
 // password. The caller closes it.
 func (b *Bed) StartRegistry(user, password string) (*Registry, error) {
 	ca := b.ControlPlane.ca
-	pair, err := ca.serving("registry", b.site.gateway())
-	if err != nil {
-		return nil, err
-	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(b.site.gateway(), "0"))
 	if err != nil {
 		return nil, fmt.Errorf("start registry: %w", err)
 	}
+	// Files of its own: two may start at the same time.
+	pair, err := ca.serving(fmt.Sprintf("registry-%d", listener.Addr().(*net.TCPAddr).Port), b.site.gateway())
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	quiet := log.New(io.Discard, "", 0)
 	r := &Registry{Host: listener.Addr().String(), User: user, Password: password, ca: ca, done: make(chan error, 1)}
 	r.server = &http.Server{
-		Handler:           r.guard(registry.New(registry.Logger(quiet))),
+		Handler:           r.disturbed(r.guard(registry.New(registry.Logger(quiet)))),
 		ErrorLog:          quiet, // a refused certificate is a case that tests make
 		ReadHeaderTimeout: 10 * time.Second,
 	}
 	go func() { r.done <- r.server.ServeTLS(listener, pair.cert, pair.key) }()
 	return r, nil
+}
+
+// Disturb puts something between the registry and those who ask it; nil takes it away.
+func (r *Registry) Disturb(between func(http.Handler) http.Handler) { r.between.Store(&between) }
+
+func (r *Registry) disturbed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		handler := next
+		if between := r.between.Load(); between != nil && *between != nil {
+			handler = (*between)(next)
+		}
+		handler.ServeHTTP(w, request)
+	})
 }
 
 // guard asks for the password, if there is one.

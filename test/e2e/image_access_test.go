@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"swiftlet/test/bed"
 	"swiftlet/test/images"
 )
 
@@ -35,7 +36,10 @@ func TestAnImageIsNotLentToPodsWithoutItsSecret(t *testing.T) {
 }
 
 // private is an image in a registry that asks for a password.
-type private struct{ name, host, user, password string }
+type private struct {
+	name, host, user, password string
+	registry                   *bed.Registry
+}
 
 func privateImage(t *testing.T) private {
 	t.Helper()
@@ -69,11 +73,25 @@ func privateImage(t *testing.T) private {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return private{name, registry.Host, registry.User, registry.Password}
+	return private{name, registry.Host, registry.User, registry.Password, registry}
 }
 
 // secret makes a pull secret that opens the registry.
 func (i private) secret(t *testing.T, in, name string) string {
+	t.Helper()
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       i.login(t),
+	}
+	if _, err := client().CoreV1().Secrets(in).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// login is the content of a pull secret.
+func (i private) login(t *testing.T) map[string][]byte {
 	t.Helper()
 	type entry struct {
 		Username string `json:"username"`
@@ -83,15 +101,7 @@ func (i private) secret(t *testing.T, in, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Type:       corev1.SecretTypeDockerConfigJson,
-		Data:       map[string][]byte{corev1.DockerConfigJsonKey: content},
-	}
-	if _, err := client().CoreV1().Secrets(in).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return map[string][]byte{corev1.DockerConfigJsonKey: content}
 }
 
 // asks is a pod that wants the image and shows these secrets.
