@@ -36,6 +36,11 @@ func (c *Claims) Volume(ctx context.Context, name string) (*v1.PersistentVolume,
 	return c.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 }
 
+// Secret reads a Secret that a volume refers to, which need not be in its pod's namespace.
+func (c *Claims) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+	return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
 // Grown shows in the claim's status that its volume now has all of size, and that no work
 // on its size is left.
 func (c *Claims) Grown(ctx context.Context, claim *v1.PersistentVolumeClaim, size resource.Quantity) error {

@@ -19,6 +19,8 @@ import (
 type Claims interface {
 	Claim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)
 	Volume(ctx context.Context, name string) (*v1.PersistentVolume, error)
+	// Secret reads what is needed to reach a volume.
+	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
 // claimWait is the longest pause before a claim that was not ready is read again.
@@ -37,13 +39,17 @@ func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugi
 	case vol.Ephemeral != nil:
 		claim = ephemeral.VolumeClaimName(p, vol)
 	default:
-		return spec, nil
+		return migrate(spec, p.Namespace)
 	}
 	if v.deps.Claims == nil {
 		return plugin.Spec{}, fmt.Errorf("error processing PVC %s/%s: there is no API server to ask", p.Namespace, claim)
 	}
 	if err := v.follow(ctx, p, claim, &spec); err != nil {
 		return plugin.Spec{}, plugin.Unwatched(err, claimWait)
+	}
+	spec, err := migrate(spec, p.Namespace)
+	if err != nil {
+		return plugin.Spec{}, err
 	}
 	return spec, checkMode(p, &spec)
 }

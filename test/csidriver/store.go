@@ -36,8 +36,11 @@ type store struct{ dir string }
 
 var errUnknown = errors.New("no such volume")
 
+// get finds a volume by its ID. Drivers of clouds know theirs by longer handles too, such as
+// projects/P/zones/Z/disks/ID.
 func (s store) get(id string) (*volume, error) {
-	if id == "" || strings.ContainsAny(id, "/") || id == ".." || id == "." {
+	id = id[strings.LastIndex(id, "/")+1:]
+	if id == "" || id == ".." || id == "." {
 		return nil, errUnknown
 	}
 	dir := filepath.Join(s.dir, id)
