@@ -33,6 +33,8 @@ func (a *Agent) makeVolumes() (err error) {
 	if err != nil {
 		return err
 	}
-	a.pods.volumes, err = volume.New(volume.Config{RootDir: a.cfg.Flags.RootDir, SELinux: labels}, deps)
+	a.pods.volumes, err = volume.New(volume.Config{
+		RootDir: a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir, SELinux: labels,
+	}, deps)
 	return err
 }

@@ -44,7 +44,36 @@ func (v *Volumes) awaitAttached(ctx context.Context, kind plugin.Plugin, r *plug
 	if err := attacher.Attached(ctx, *r); err != nil {
 		return wait(err)
 	}
+	if connector, ok := kind.(plugin.Connector); ok {
+		if r.DevicePath, err = v.connect(ctx, connector, *r, d); err != nil {
+			return wait(err)
+		}
+	}
 	return nil
+}
+
+// connect reaches a volume that is attached, unless that is done.
+func (v *Volumes) connect(ctx context.Context, connector plugin.Connector, r plugin.Request, d *device) (string, error) {
+	if d != nil && v.isStaged(d) {
+		return v.devicePath(d), nil
+	}
+	path, err := connector.Connect(ctx, r)
+	if err == nil && d != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		d.path = path
+	}
+	return path, err
+}
+
+// devicePath is where a device is that was connected, "" for others.
+func (v *Volumes) devicePath(d *device) string {
+	if d == nil {
+		return ""
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return d.path
 }
 
 // attachment looks at the node's status. What is missing there is no failure yet but a
@@ -119,7 +148,7 @@ func (v *Volumes) allKnownLocked() bool {
 }
 
 func (v *Volumes) hasAttachable(uid types.UID) bool {
-	for _, kind := range v.plugins {
+	for _, kind := range v.kinds() {
 		if _, attachable := kind.(plugin.Attacher); !attachable {
 			continue
 		}

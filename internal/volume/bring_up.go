@@ -3,8 +3,10 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +35,7 @@ func (v *Volumes) bringUp(ctx context.Context, p *v1.Pod, name string) (up, erro
 	}
 	kind := v.kindFor(spec)
 	if kind == nil {
-		return up{}, setUpError(spec.Name(), errors.New("no volume plugin matched"))
+		return up{}, setUpError(spec.Name(), v.noKind(spec))
 	}
 	if err := v.checkAffinity(spec); err != nil {
 		return up{}, failed(reasonMount, stepOf(spec)+".NodeAffinity check", spec.Name(), err)
@@ -66,13 +68,35 @@ func stepOf(s plugin.Spec) string {
 	return "MountVolume"
 }
 
-func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
-	i := slices.IndexFunc(v.plugins, func(k plugin.Plugin) bool { return k.Handles(spec) })
-	if i < 0 {
-		return nil
-	}
-	return v.plugins[i]
+// kinds are all kinds of volumes, with those of the drivers that the node has now.
+func (v *Volumes) kinds() []plugin.Plugin {
+	return slices.Concat(v.plugins, v.drivers.Kinds())
 }
+
+func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
+	handles := func(k plugin.Plugin) bool { return k.Handles(spec) }
+	if i := slices.IndexFunc(v.plugins, handles); i >= 0 {
+		return v.plugins[i]
+	}
+	drivers := v.drivers.Kinds()
+	if i := slices.IndexFunc(drivers, handles); i >= 0 {
+		return drivers[i]
+	}
+	return nil
+}
+
+// noKind says why a volume is of no kind that the node knows.
+func (v *Volumes) noKind(spec plugin.Spec) error {
+	err := errors.New("no volume plugin matched")
+	if name := spec.FlexDriver(); name != "" {
+		// Nobody tells when a driver is put there.
+		return plugin.Unwatched(fmt.Errorf("%w: %w", err, v.drivers.Missing(name)), driverWait)
+	}
+	return err
+}
+
+// driverWait is the longest pause before a driver is looked for again.
+const driverWait = 10 * time.Second
 
 // checkAffinity refuses a volume that can be reached from other nodes only.
 func (v *Volumes) checkAffinity(spec plugin.Spec) error {

@@ -39,7 +39,9 @@ type kind struct {
 	name   string
 	source v1.VolumeSource
 	// pv makes what the volume is behind a claim, in place of source.
-	pv       func(t *testing.T) v1.PersistentVolumeSource
+	pv func(t *testing.T) v1.PersistentVolumeSource
+	// install puts in place what the kind needs on a node, if anything.
+	install  func(n *node)
 	folder   string            // below the pod's folder
 	files    map[string]string // content, "" where the test cannot know it
 	inMemory bool
@@ -49,6 +51,9 @@ type kind struct {
 
 // of is the volume as a pod on n is to write it; called once per node.
 func (k kind) of(t *testing.T, n *node) v1.VolumeSource {
+	if k.install != nil {
+		k.install(n)
+	}
 	if k.pv == nil {
 		return k.source
 	}
@@ -98,7 +103,7 @@ var durable = []kind{
 
 // TestContract is what every kind of volume that lives in the pod's folder must keep.
 func TestContract(t *testing.T) {
-	for _, k := range slices.Concat(kinds, durable) {
+	for _, k := range slices.Concat(kinds, durable, flexKinds) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Run("is mounted where the reference kubelet puts it", func(t *testing.T) { k.mounts(t) })
 			t.Run("is left alone by a new agent", func(t *testing.T) { k.survivesRestart(t) })

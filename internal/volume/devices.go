@@ -24,6 +24,8 @@ type device struct {
 	// attachName is the volume's name in the node's status, "" for one that is not attached
 	// or not looked at yet.
 	attachName v1.UniqueVolumeName
+	// path is where a Connector found it.
+	path string
 	// turn holds a token while no operation runs on the device or a volume made from it.
 	turn chan struct{}
 	// users are the pods that want the device, and whether each has it.
@@ -253,7 +255,7 @@ func (v *Volumes) usedOnDisk(kind plugin.Plugin, stager plugin.Stager, id string
 // when it is known which pods are wanted.
 func (v *Volumes) UnstageOrphans() error {
 	var errs []error
-	for _, kind := range v.plugins {
+	for _, kind := range v.kinds() {
 		stager, ok := kind.(plugin.Stager)
 		if !ok {
 			continue

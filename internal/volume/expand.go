@@ -63,6 +63,7 @@ func (v *Volumes) tryResize(ctx context.Context, pv *podVolumes, name string, st
 		return nil // another volume holds the device; the next look will do
 	}
 	defer device.release()
+	r.DevicePath = v.devicePath(device)
 	return v.expand(ctx, now.kind, r, now.result)
 }
 

@@ -48,7 +48,7 @@ func (v *Volumes) takeDown(ctx context.Context, uid types.UID) error {
 		defer mu.Unlock()
 		errs = append(errs, err)
 	}
-	for _, kind := range v.plugins {
+	for _, kind := range v.kinds() {
 		_, unpublisher := kind.(plugin.Unpublisher)
 		_, mapper := kind.(plugin.BlockMapper)
 		if !unpublisher && !mapper {

@@ -19,6 +19,7 @@ import (
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/downwardapi"
 	"swiftlet/internal/volume/emptydir"
+	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/hostpath"
 	"swiftlet/internal/volume/image"
 	"swiftlet/internal/volume/local"
@@ -38,6 +39,9 @@ type Config struct {
 	// HangPatience is how long one try may take before the pod's owner is told. Zero means
 	// ten seconds.
 	HangPatience time.Duration
+	// NodeName is the node's, DriverDir the folder of FlexVolume drivers.
+	NodeName  string
+	DriverDir string
 	// SELinux says that the node labels files, so volumes of ours need relabelling.
 	SELinux bool
 }
@@ -138,6 +142,7 @@ type Volumes struct {
 	cfg     Config
 	deps    Deps
 	plugins []plugin.Plugin
+	drivers *flexvolume.Drivers
 
 	mu      sync.Mutex
 	pods    map[types.UID]*podVolumes
@@ -185,6 +190,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		cfg:     cfg,
 		deps:    deps,
 		plugins: newPlugins(cfg, deps),
+		drivers: newDrivers(cfg, deps),
 		pods:    map[types.UID]*podVolumes{},
 		devices: map[deviceKey]*device{},
 		wake:    make(chan struct{}, 1),
@@ -226,9 +232,28 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	}, deps.Kinds...)
 }
 
+func newDrivers(cfg Config, deps Deps) *flexvolume.Drivers {
+	return flexvolume.New(
+		flexvolume.Config{Dir: cfg.DriverDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, Attaches: deps.Attachments == nil},
+		flexvolume.Deps{Mounter: deps.Mounter, Disks: mounts.Tools{}, Secret: deps.secret},
+	)
+}
+
+// secret reads what a volume refers to. Without an API server, what the pod itself may use
+// is all there is.
+func (d Deps) secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+	if d.Claims == nil {
+		return d.Objects.Secret(ctx, namespace, name)
+	}
+	return d.Claims.Secret(ctx, namespace, name)
+}
+
 // Run refreshes mounted content when it is due until ctx is done; it returns when no
 // operation is under way.
 func (v *Volumes) Run(ctx context.Context) error {
+	if err := v.drivers.MakeDir(); err != nil {
+		v.deps.Log.Warn("FlexVolume drivers cannot be installed", "err", err)
+	}
 	for {
 		timer, expired := v.nextTimer()
 		select {

@@ -17,6 +17,16 @@ type Attacher interface {
 	Attached(ctx context.Context, r Request) error
 }
 
+// Connector is an Attacher whose volumes the node itself has to reach, such as by a login to
+// their server.
+type Connector interface {
+	// Connect returns the device of a volume that is attached. It is called before Stage,
+	// for the first pod and after every restart of the agent, also where the volume is
+	// staged already. Calls for one device never overlap. Unstage undoes it, by what the
+	// disk shows; so that is written before anything is done.
+	Connect(ctx context.Context, r Request) (devicePath string, err error)
+}
+
 // AttachLimiter is an Attacher that knows when a node can take no more volumes.
 type AttachLimiter interface {
 	// NoRoom reports whether the volume could not be attached because the node has as many

@@ -34,8 +34,8 @@ type Request struct {
 	Pod *v1.Pod
 	// PodDir is the pod's own folder, ROOT/pods/UID.
 	PodDir string
-	// DevicePath is where the attach controller says the volume is on this node, "" where
-	// it says nothing or the kind is no Attacher.
+	// DevicePath is where the volume is on this node: by the word of the attach controller,
+	// or of the kind itself if it is a Connector. It is "" where nobody says.
 	DevicePath string
 }
 

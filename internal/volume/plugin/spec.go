@@ -9,7 +9,8 @@ type Spec struct {
 	// the claim's name.
 	Volume *v1.Volume
 	// PV is the volume behind the claim and PVC the claim, both nil for a volume that is
-	// described in the pod. They are bound to each other.
+	// described in the pod. They are bound to each other. A disk that the pod describes in
+	// the words of a kind that CSI drivers took over has a PV made for it, and no PVC.
 	PV  *v1.PersistentVolume
 	PVC *v1.PersistentVolumeClaim
 	// ClaimReadOnly is the readOnly of the pod's reference to the claim.
@@ -60,4 +61,15 @@ func (s Spec) FC() *v1.FCVolumeSource {
 		return s.PV.Spec.FC
 	}
 	return s.Volume.FC
+}
+
+// FlexDriver is the driver of a FlexVolume, "" for all others.
+func (s Spec) FlexDriver() string {
+	switch {
+	case s.PV != nil && s.PV.Spec.FlexVolume != nil:
+		return s.PV.Spec.FlexVolume.Driver
+	case s.PV == nil && s.Volume.FlexVolume != nil:
+		return s.Volume.FlexVolume.Driver
+	}
+	return ""
 }

@@ -1,0 +1,172 @@
+package flexvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"swiftlet/internal/volume/plugin"
+)
+
+// defaultFileSystem is what an empty disk gets where neither volume nor driver says.
+const defaultFileSystem = "ext4"
+
+// mountsDir holds what the driver staged.
+func (d *driver) mountsDir() string {
+	return filepath.Join(d.cfg.RootDir, "plugins", dirName, d.name, "mounts")
+}
+
+func (d *driver) stagedAt(id string) string { return filepath.Join(d.mountsDir(), id) }
+
+// DeviceID is the volume's name where the driver attaches volumes; others stage nothing.
+func (d *driver) DeviceID(ctx context.Context, s plugin.Spec) (string, error) {
+	able, err := d.ready(ctx)
+	if err != nil || !able.Attach {
+		return "", err
+	}
+	return s.Name(), nil
+}
+
+// AttachName is the volume's name in the node's status.
+func (d *driver) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
+	able, err := d.ready(ctx)
+	if err != nil || !able.Attach {
+		return "", err
+	}
+	return v1.UniqueVolumeName(d.name + "/" + s.Name()), nil
+}
+
+// Attached trusts the node's status.
+func (d *driver) Attached(context.Context, plugin.Request) error { return nil }
+
+// Connect attaches the volume where nobody else does, and waits for its device.
+func (d *driver) Connect(ctx context.Context, r plugin.Request) (string, error) {
+	device := r.DevicePath
+	if d.cfg.Attaches {
+		// The folder says that there is something to detach.
+		if err := os.MkdirAll(d.stagedAt(r.Name()), 0o750); err != nil {
+			return "", fmt.Errorf("make mount point of device: %w", err)
+		}
+		said, err := d.call(ctx, "attach", options(r.Spec, nil), d.cfg.NodeName)
+		if err != nil && !errors.Is(err, errNotSupported) {
+			return "", err
+		}
+		device = said.Device
+	}
+	said, err := d.call(ctx, "waitforattach", device, options(r.Spec, nil))
+	if errors.Is(err, errNotSupported) {
+		return device, nil
+	}
+	return said.Device, err
+}
+
+// Stage has the driver mount the device for all pods of the node.
+func (d *driver) Stage(ctx context.Context, r plugin.Request) error {
+	dir := d.stagedAt(r.Name())
+	mounted, err := d.deps.Mounter.Mounted(dir)
+	if err != nil || mounted {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("make mount point of device: %w", err)
+	}
+	_, err = d.call(ctx, "mountdevice", dir, r.DevicePath, options(r.Spec, nil))
+	if !errors.Is(err, errNotSupported) {
+		return err
+	}
+	if r.DevicePath == "" {
+		return nil // the driver's mount does it all
+	}
+	from, mode := sourceOf(r.Spec), "rw"
+	if from.readOnly {
+		mode = "ro"
+	}
+	if from.fsType == "" {
+		from.fsType = defaultFileSystem
+	}
+	return d.deps.Disks.FormatAndMount(r.DevicePath, dir, from.fsType, []string{mode})
+}
+
+// DeviceOf is the volume's name where the driver staged one of that name.
+func (d *driver) DeviceOf(p plugin.Published) (string, error) {
+	if p.Block || gone(d.stagedAt(p.Name)) {
+		return "", nil
+	}
+	return p.Name, nil
+}
+
+// Staged lists what the driver staged.
+func (d *driver) Staged() ([]string, error) {
+	entries, err := os.ReadDir(d.mountsDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list what FlexVolume driver %s staged: %w", d.name, err)
+	}
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.Name())
+	}
+	return ids, nil
+}
+
+// Unstage has the driver undo Stage and, where nobody else does, Connect.
+func (d *driver) Unstage(ctx context.Context, id string) error {
+	dir := d.stagedAt(id)
+	if gone(dir) {
+		return nil
+	}
+	mounted, err := d.deps.Mounter.Mounted(dir)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		_, err := d.call(ctx, "unmountdevice", dir)
+		if errors.Is(err, errNotSupported) {
+			err = d.deps.Mounter.Unmount(dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if d.cfg.Attaches {
+		if _, err := d.call(ctx, "detach", id, d.cfg.NodeName); err != nil && !errors.Is(err, errNotSupported) {
+			return err
+		}
+	}
+	// Last, so that a detach that failed is tried again.
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove mount point of device: %w", err)
+	}
+	return nil
+}
+
+// Expand has the driver, or the node's tools, use all of a disk that grew.
+func (d *driver) Expand(ctx context.Context, r plugin.Request, _ plugin.Result, size resource.Quantity) error {
+	able, err := d.ready(ctx)
+	if err != nil || !able.RequiresFSResize {
+		return err
+	}
+	dir := d.stagedAt(r.Name())
+	if gone(dir) {
+		dir = ""
+	}
+	old := r.PVC.Status.Capacity.Storage().Value()
+	_, err = d.call(ctx, "expandfs", options(r.Spec, nil), r.DevicePath, dir,
+		strconv.FormatInt(size.Value(), 10), strconv.FormatInt(old, 10))
+	if !errors.Is(err, errNotSupported) {
+		return err
+	}
+	if r.DevicePath == "" || dir == "" {
+		return fmt.Errorf("FlexVolume driver %s does not support expandfs, and there is no device to resize", d.name)
+	}
+	return d.deps.Disks.Resize(r.DevicePath, dir)
+}
