@@ -26,12 +26,15 @@ func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Req
 	if !ok {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.FindMapperPluginBySpec", r.Name(), errors.New("no volume plugin matched"))
 	}
+	p := plugin.Published{PodUID: r.Pod.UID, PodDir: r.PodDir, Name: r.Name(), Block: true}
+	m := blockMap(kind, mapper, p)
+	if err := m.Announce(); err != nil {
+		return plugin.Result{}, failed(reasonMap, "MapVolume.MapBlockVolume", r.Name(), err)
+	}
 	result, err := mapper.MapDevice(ctx, r)
 	if err != nil {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.MapPodDevice", r.Name(), err)
 	}
-	p := plugin.Published{PodUID: r.Pod.UID, PodDir: r.PodDir, Name: r.Name(), Block: true}
-	m := blockMap(kind, mapper, p)
 	if err := m.Make(v.deps.Mounter, result.HostPath); err != nil {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.MapBlockVolume", r.Name(), err)
 	}

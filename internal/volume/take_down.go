@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/volume/blockdev"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -75,15 +76,30 @@ func (v *Volumes) takeDownOne(ctx context.Context, kind plugin.Plugin, p plugin.
 		return fmt.Errorf("%s failed for volume %q of pod %s: %w", step, p.Name, p.PodUID, err)
 	}
 	defer device.release()
-	if mapper, ok := kind.(plugin.BlockMapper); ok && p.Block {
-		if err := blockMap(kind, mapper, p).Remove(v.deps.Mounter); err != nil {
-			return fmt.Errorf("%s failed for volume %q of pod %s: %w", step, p.Name, p.PodUID, err)
+	if err := v.undo(ctx, kind, p); err != nil {
+		return fmt.Errorf("%s failed for volume %q of pod %s: %w", step, p.Name, p.PodUID, err)
+	}
+	return nil
+}
+
+// undo removes last what tells others of the volume: killed at any line, it is repeated.
+func (v *Volumes) undo(ctx context.Context, kind plugin.Plugin, p plugin.Published) error {
+	var links blockdev.Map
+	mapper, ok := kind.(plugin.BlockMapper)
+	mapped := ok && p.Block
+	if mapped {
+		links = blockMap(kind, mapper, p)
+		if err := links.Release(v.deps.Mounter); err != nil {
+			return err
 		}
 	}
 	if unpublisher, ok := kind.(plugin.Unpublisher); ok {
 		if err := unpublisher.TearDown(ctx, p); err != nil {
-			return fmt.Errorf("%s failed for volume %q of pod %s: %w", step, p.Name, p.PodUID, err)
+			return err
 		}
+	}
+	if mapped {
+		return links.Unlink()
 	}
 	return nil
 }

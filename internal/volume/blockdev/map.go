@@ -28,29 +28,50 @@ type Map struct {
 	Held string
 }
 
+// Announce makes a link before there is a device. The pod's folder is where others learn
+// what a pod has: whatever happens from here on, the link tells them to undo it.
+func (m Map) Announce() error {
+	if _, err := os.Readlink(m.Link); err == nil {
+		return nil
+	}
+	return m.link(m.Held)
+}
+
 // Make makes both ways to the device. What is there already is left alone.
 func (m Map) Make(mounter Mounter, device string) error {
 	device, err := filepath.EvalSymlinks(device)
 	if err != nil {
 		return fmt.Errorf("resolve device: %w", err)
 	}
+	// A link from before a reboot may lead to another device.
+	if to, err := os.Readlink(m.Link); err != nil || to != device {
+		if err := m.link(device); err != nil {
+			return err
+		}
+	}
 	if err := m.hold(mounter, device); err != nil {
 		return err
 	}
+	return m.lock()
+}
+
+// link leads to a device, in place of another; there is no moment without a link.
+func (m Map) link(device string) error {
 	if err := os.MkdirAll(filepath.Dir(m.Link), 0o750); err != nil {
 		return fmt.Errorf("make folder of device links: %w", err)
 	}
-	if to, err := os.Readlink(m.Link); err == nil && to == device {
-		return m.lock()
+	// Beside the folder, in which every link is taken for a volume.
+	draft := filepath.Join(filepath.Dir(filepath.Dir(m.Link)), "."+filepath.Base(m.Link)+".new")
+	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove half a device link: %w", err)
 	}
-	// A link from before a reboot may lead to another device.
-	if err := os.Remove(m.Link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove old device link: %w", err)
-	}
-	if err := os.Symlink(device, m.Link); err != nil {
+	if err := os.Symlink(device, draft); err != nil {
 		return fmt.Errorf("link device: %w", err)
 	}
-	return m.lock()
+	if err := os.Rename(draft, m.Link); err != nil {
+		return fmt.Errorf("link device: %w", err)
+	}
+	return nil
 }
 
 func (m Map) hold(mounter Mounter, device string) error {
@@ -89,13 +110,11 @@ func (m Map) lock() error {
 	return attachLoop(m.Held)
 }
 
-// Remove takes both ways away again, and the folder of held devices with the last.
-func (m Map) Remove(mounter Mounter) error {
+// Release lets go of the device, and removes the folder of held devices with the last. The
+// link stays: Unlink comes when nothing is left to undo.
+func (m Map) Release(mounter Mounter) error {
 	if err := detachLoop(m.Held); err != nil {
 		return err
-	}
-	if err := os.Remove(m.Link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove device link: %w", err)
 	}
 	if err := mounter.Unmount(m.Held); err != nil {
 		return err
@@ -104,6 +123,14 @@ func (m Map) Remove(mounter Mounter) error {
 		return fmt.Errorf("remove mount point of device: %w", err)
 	}
 	_ = os.Remove(filepath.Dir(m.Held)) // stays while other pods hold the device
+	return nil
+}
+
+// Unlink removes the link.
+func (m Map) Unlink() error {
+	if err := os.Remove(m.Link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove device link: %w", err)
+	}
 	return nil
 }
 

@@ -24,8 +24,8 @@ type Stager interface {
 // BlockMapper is a kind whose volumes can be handed over as raw devices.
 type BlockMapper interface {
 	// MapDevice takes the place of SetUp for a raw block volume. Its result names a device
-	// that opens until TearDown; the links to it in the pod's folder and below MapDir are
-	// made, and before TearDown removed, by the caller.
+	// that opens until TearDown. The links to it in the pod's folder and below MapDir are the
+	// caller's: one in the pod's folder is there before, and until TearDown has succeeded.
 	MapDevice(ctx context.Context, r Request) (Result, error)
 	// MapDir is the folder outside of pods that holds one entry per pod that uses the raw
 	// volume, such as ROOT/plugins/kubernetes.io/local-volume/volumeDevices/PV.
