@@ -16,7 +16,7 @@ func (a *Agent) makeCSI() (err error) {
 		Mounts:     &mounts.Kernel{},
 		Clock:      a.clock,
 		Log:        a.log,
-		Registered: func(string) { a.pods.volumes.Retry() },
+		Registered: func(string) { a.pods.volumes.Retry(); a.pods.keeper.Retry() },
 		Called:     a.metrics.CSI(),
 	}
 	if c := a.api.clients; c != nil {

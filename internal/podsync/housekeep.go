@@ -51,6 +51,8 @@ type KeeperDeps struct {
 type Keeper struct {
 	deps KeeperDeps
 	poke chan struct{}
+	// again asks for a round if the last one met trouble.
+	again chan struct{}
 	// told is what the last round met, by what was tried: trouble that lasts is told once.
 	// met is what this round has met so far. Both belong to Run.
 	told, met map[trouble]string
@@ -70,7 +72,7 @@ func NewKeeper(deps KeeperDeps) (*Keeper, error) {
 	if deps.Known == nil || deps.Held == nil || deps.Folders == nil || deps.Cgroups == nil || deps.Logs == nil || deps.Log == nil {
 		return nil, errors.New("keeper: a collaborator is missing")
 	}
-	return &Keeper{deps: deps, poke: make(chan struct{}, 1)}, nil
+	return &Keeper{deps: deps, poke: make(chan struct{}, 1), again: make(chan struct{}, 1)}, nil
 }
 
 // Poke asks for a round. It never blocks. It must not be called before every source has
@@ -78,6 +80,15 @@ func NewKeeper(deps KeeperDeps) (*Keeper, error) {
 func (k *Keeper) Poke(context.Context) {
 	select {
 	case k.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Retry asks for another round if the last one could not do all: what it lacked, such as a
+// volume's driver, may be there. It never blocks, and may be called at any time.
+func (k *Keeper) Retry() {
+	select {
+	case k.again <- struct{}{}:
 	default:
 	}
 }
@@ -90,6 +101,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 			return nil
 		case <-k.poke:
 			k.round(ctx)
+		case <-k.again:
+			if len(k.told) > 0 {
+				k.round(ctx)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,4 +73,34 @@ func TestStuckOrphanIsToldOnce(t *testing.T) {
 	if len(r.folders) != 0 {
 		t.Errorf("left: %v", r.folders)
 	}
+}
+
+// TestKeeperRetries: a round that could not do all is made again when something has changed,
+// and one that was never asked for is not.
+func TestKeeperRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &remains{folders: []types.UID{"stuck"}, stuck: map[types.UID]error{"stuck": errors.New("no driver")}}
+		no := func(types.UID) bool { return false }
+		k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = k.Run(ctx) }()
+		k.Poke(ctx)
+		synctest.Wait()
+		r.stuck = nil
+		k.Retry()
+		synctest.Wait()
+		if len(r.folders) != 0 {
+			t.Errorf("left: %v", r.folders)
+		}
+		r.folders = []types.UID{"new"} // of a pod that is wanted for all the keeper knows
+		k.Retry()
+		synctest.Wait()
+		if len(r.folders) != 1 {
+			t.Error("a round was made without being asked for")
+		}
+	})
 }

@@ -147,11 +147,13 @@ func (v *Volumes) publish(ctx context.Context, kind plugin.Plugin, r plugin.Requ
 	return result, err
 }
 
-// Retry has every volume that is not up tried again now: what it waits for, such as its
-// driver, may be there.
+// Retry has every volume that is not up, or is still staged for nobody, tried again now:
+// what it waits for, such as its driver, may be there.
 func (v *Volumes) Retry() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	close(v.retried)
+	v.retried = make(chan struct{})
 	for _, pv := range v.pods {
 		pv.wakeWaiting()
 	}

@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/volume/plugin"
 )
@@ -184,6 +185,20 @@ func TestOrphanedDeviceIsUnstaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
+}
+
+// TestUnstageIsRetried: a driver that is back is asked at once, whatever the clock says.
+func TestUnstageIsRetried(t *testing.T) {
+	n, d, source := newDriver(t)
+	n.clock = testclock.NewFakeClock(time.Now())
+	n.restart()
+	n.mount(n.podNamed("a", source))
+	d.fail("unstage", errors.New("no driver"))
+	n.unmount("a")
+	waitFor(t, "the failure", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
+	d.fail("", nil)
+	n.Retry()
+	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk, unstage disk") })
 }
 
 func TestFailedTearDownKeepsTheVolume(t *testing.T) {

@@ -173,19 +173,30 @@ func (v *Volumes) beginUnstageLocked(d *device) {
 	v.operations.Go(func() { v.unstageUntil(v.life, d) })
 }
 
-// unstageUntil tries until the device is unstaged, is used again or the agent ends.
+// unstageUntil tries until the device is unstaged, is used again or the agent ends. What
+// keeps it is told once.
 func (v *Volumes) unstageUntil(ctx context.Context, d *device) {
+	told := ""
 	for failures := 1; ; failures++ {
+		v.mu.Lock()
+		retried := v.retried // by what comes while the try is under way, too
+		v.mu.Unlock()
 		err := v.unstage(ctx, d)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		v.deps.Log.Warn("a volume that no pod uses is still staged", "device", d.id, "err", err)
+		if told != err.Error() {
+			told = err.Error()
+			v.deps.Log.Warn("a volume that no pod uses is still staged", "device", d.id, "err", err)
+		}
 		timer := v.deps.Clock.NewTimer(min(backoff(failures), longestUnstageWait))
 		select {
 		case <-timer.C():
+		case <-retried:
 		case <-ctx.Done():
-			timer.Stop()
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
 			return
 		}
 	}

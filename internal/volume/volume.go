@@ -152,6 +152,8 @@ type Volumes struct {
 	housekept, settled bool
 	// wake tells Run that due has changed.
 	wake chan struct{}
+	// retried is closed, and made anew, by every Retry.
+	retried chan struct{}
 	// operations are those that may outlive their caller: refreshes, and a set-up that
 	// hangs in the kernel after its Mount has given up. None is begun once ended is set.
 	operations sync.WaitGroup
@@ -194,6 +196,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		pods:    map[types.UID]*podVolumes{},
 		devices: map[deviceKey]*device{},
 		wake:    make(chan struct{}, 1),
+		retried: make(chan struct{}),
 	}
 	v.life, v.end = context.WithCancel(context.Background())
 	deps.Objects.OnChange(v.objectChanged)
