@@ -69,12 +69,17 @@ func (v *volume) makeImage() error {
 
 // loopDevice is the device of the volume's disk, "" while there is none.
 func (v *volume) loopDevice() (string, error) {
-	out, err := runTool("losetup", "-n", "-O", "NAME", "-j", v.image())
-	if err != nil {
+	all, err := v.loopDevices()
+	if err != nil || len(all) == 0 {
 		return "", err
 	}
-	name, _, _ := strings.Cut(out, "\n")
-	return strings.TrimSpace(name), nil
+	return all[0], nil
+}
+
+// loopDevices may be several: a killed driver's losetup goes on beside the next driver's.
+func (v *volume) loopDevices() ([]string, error) {
+	out, err := runTool("losetup", "-n", "-O", "NAME", "-j", v.image())
+	return strings.Fields(out), err
 }
 
 // mountImage mounts the disk's file system, made if need be. The loop device goes with the
@@ -109,12 +114,16 @@ func (v *volume) attachImage() (string, error) {
 
 // detachImage undoes attachImage.
 func (v *volume) detachImage() error {
-	device, err := v.loopDevice()
-	if err != nil || device == "" {
+	all, err := v.loopDevices()
+	if err != nil {
 		return err
 	}
-	_, err = runTool("losetup", "-d", device)
-	return err
+	for _, device := range all {
+		if _, err := runTool("losetup", "-d", device); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publishDevice shows a device at target, a file.

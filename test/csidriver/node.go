@@ -50,15 +50,33 @@ func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return &csi.NodeGetCapabilitiesResponse{Capabilities: all}, nil
 }
 
-func (d *driver) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+// begin waits for the turn of a call. One whose caller has gone meanwhile is not begun: who
+// comes next believes that it is over.
+func (d *driver) begin(ctx context.Context) (done func(), err error) {
+	d.work.Lock()
+	if ctx.Err() != nil {
+		d.work.Unlock()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return d.work.Unlock, nil
+}
+
+func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" || r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume id, staging target path and volume capability are needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	done, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	v, err := d.find(r.GetVolumeId())
 	if err != nil {
 		return nil, err
+	}
+	v.Staged = r.GetStagingTargetPath()
+	if err := d.store.put(v); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
 	}
 	if r.GetVolumeCapability().GetBlock() != nil {
 		_, err = v.attachImage()
@@ -82,12 +100,15 @@ func (v *volume) show(target string, how *csi.VolumeCapability_MountVolume) erro
 	return bind(v.folder(), target, false)
 }
 
-func (d *driver) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (d *driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id and staging target path are needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	done, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	v, err := d.find(r.GetVolumeId())
 	if err != nil {
 		return nil, err
@@ -98,15 +119,22 @@ func (d *driver) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRe
 	if err := v.detachImage(); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
+	v.Staged = ""
+	if err := d.store.put(v); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" || r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume id, target path and volume capability are needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	done, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	ephemeral := r.GetVolumeContext()["csi.storage.k8s.io/ephemeral"] == "true"
 	if _, err := d.store.get(r.GetVolumeId()); ephemeral && errors.Is(err, errUnknown) {
 		if err := d.store.put(&volume{ID: r.GetVolumeId(), Capacity: defaultCapacity}); err != nil {
@@ -118,8 +146,13 @@ func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRe
 		return nil, err
 	}
 	staged := r.GetStagingTargetPath() != "" && !ephemeral
-	if !staged && !ephemeral && !d.denies("STAGE_UNSTAGE_VOLUME") {
-		return nil, status.Error(codes.InvalidArgument, "staging target path is needed")
+	if !ephemeral && !d.denies("STAGE_UNSTAGE_VOLUME") {
+		if !staged {
+			return nil, status.Error(codes.InvalidArgument, "staging target path is needed")
+		}
+		if v.Staged == "" {
+			return nil, status.Error(codes.FailedPrecondition, "the volume is not staged")
+		}
 	}
 	alone := r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
 	if alone && v.elsewhere(r.GetTargetPath()) {
@@ -164,12 +197,15 @@ func publish(v *volume, r *csi.NodePublishVolumeRequest, staged bool) error {
 	return nil
 }
 
-func (d *driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (d *driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id and target path are needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	done, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if _, err := d.store.get(r.GetVolumeId()); errors.Is(err, errUnknown) && strings.HasPrefix(r.GetVolumeId(), "csi-") {
 		return &csi.NodeUnpublishVolumeResponse{}, nil // of a pod, and gone already
 	}

@@ -17,6 +17,7 @@ import (
 
 // call is one line of calls.jsonl.
 type call struct {
+	At      time.Time       `json:"at"`
 	Method  string          `json:"method"`
 	Request json.RawMessage `json:"request"`
 	Error   string          `json:"error,omitempty"`
@@ -28,7 +29,7 @@ func (d *driver) record(ctx context.Context, request any, info *grpc.UnaryServer
 	d.hold(ctx, "before-"+method)
 	answer, err := handle(ctx, request)
 	d.hold(ctx, "after-"+method)
-	line := call{Method: method}
+	line := call{At: time.Now(), Method: method}
 	if message, ok := request.(proto.Message); ok {
 		line.Request, _ = protojson.Marshal(message)
 	}

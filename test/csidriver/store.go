@@ -15,8 +15,10 @@ type volume struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Capacity int64  `json:"capacity"`
-	// Targets are where it was published, perhaps not any more.
+	// Targets are where it is published, Staged where it is staged; each is noted before it
+	// is done and forgotten after it is undone.
 	Targets []string `json:"targets,omitempty"`
+	Staged  string   `json:"staged,omitempty"`
 	dir     string
 }
 
@@ -65,7 +67,12 @@ func (s store) put(v *volume) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(v.dir, "volume.json"), text, 0o600)
+	// Killed at any moment, the driver finds the old or the new.
+	draft := filepath.Join(v.dir, "volume.json.new")
+	if err := os.WriteFile(draft, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, filepath.Join(v.dir, "volume.json"))
 }
 
 func (s store) delete(id string) error {

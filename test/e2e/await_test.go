@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,7 +22,16 @@ type listing struct {
 // last that it found missing. The object is nil while it does not exist.
 func await[T any](t *testing.T, from listing, name string, limit time.Duration, check func(*T) string) *T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	object, err := seek(t.Context(), from, name, limit, check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// seek is await for those who may not end the test.
+func seek[T any](ctx context.Context, from listing, name string, limit time.Duration, check func(*T) string) (*T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var missing string
 	for ctx.Err() == nil { // a watch may end early; listing again loses nothing that lasts
@@ -33,13 +43,12 @@ func await[T any](t *testing.T, from listing, name string, limit time.Duration, 
 		for ok := true; ok; object, ok = next[T](ctx, stream) {
 			if missing = check(object); missing == "" {
 				stream.Stop()
-				return object
+				return object, nil
 			}
 		}
 		stream.Stop()
 	}
-	t.Fatalf("after %v: %s", limit, missing)
-	return nil
+	return nil, fmt.Errorf("after %v: %s", limit, missing)
 }
 
 // open reads the object as it is now and watches it from there on.

@@ -69,32 +69,50 @@ func TestChurn(t *testing.T) {
 	if err := client().CoreV1().Pods(in).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	nothingLeft(t, in, node, before)
+	if missing := alive(); missing != "" {
+		t.Error(missing)
+	}
+}
+
+// nothingLeft waits until neither the API server nor the node has anything of the pods.
+func nothingLeft(t *testing.T, in string, node *bed.Box, before map[string][]string) {
+	t.Helper()
 	eventually(t, 3*time.Minute, func() string { return stillThere(t, in) })
 	left := func() string { return itemised(added(before, leavings(t, node))) }
 	if waitFor(45*time.Second, left) != "" {
 		forgetLost(t, node, added(before, leavings(t, node)))
 		eventually(t, 2*time.Minute, left)
 	}
-	if missing := alive(); missing != "" {
-		t.Error(missing)
-	}
 }
 
 // precious is a folder of the node that pods mount; below it, one from elsewhere is mounted.
 const precious = "/var/lib/precious"
 
-// canaries puts a file into each of the two and says later whether both are as they were.
+// canaries puts a file into each of the two and says later whether both are as they were:
+// the same files, never written to, moved or handed over, and nothing beside them.
 func canaries(t *testing.T, node *bed.Box) (alive func() string) {
 	t.Helper()
-	const look = "cat " + precious + "/canary " + precious + "/mounted/canary"
 	script := "mkdir -p " + precious + "/mounted /var/lib/elsewhere && mount --bind /var/lib/elsewhere " + precious + "/mounted && " +
 		"echo a > " + precious + "/canary && echo b > " + precious + "/mounted/canary"
 	if out, err := node.Exec(t.Context(), "sh", "-c", script); err != nil {
 		t.Fatalf("put canaries: %v: %s", err, out)
 	}
+	look := func() string {
+		const script = `cd ` + precious + ` && find . -printf '%p inode %i mode %m owner %U:%G written %T@ changed %C@\n' | sort && cat canary mounted/canary`
+		out, err := node.Exec(t.Context(), "sh", "-c", script)
+		if err != nil {
+			return fmt.Sprintf("%s%v", out, err)
+		}
+		return out
+	}
+	before := look()
+	if !strings.HasSuffix(before, "\na\nb\n") {
+		t.Fatalf("the canaries are not well: %s", before)
+	}
 	return func() string {
-		if out, err := node.Exec(t.Context(), "sh", "-c", look); err != nil || out != "a\nb\n" {
-			return fmt.Sprintf("the canaries say %q, %v", out, err)
+		if now := look(); now != before {
+			return fmt.Sprintf("the canaries were\n%sand are\n%s", before, now)
 		}
 		return ""
 	}

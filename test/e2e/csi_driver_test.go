@@ -52,28 +52,35 @@ func startDriver(t *testing.T, node *bed.Box, name string, args ...string) *csiD
 		"-name", name, "-node", "id-of-" + node.Name(), "-endpoint", home + "/csi.sock", "-state", home + "/state",
 		"-register", "/var/lib/kubelet/plugins_registry/" + name + "-reg.sock"}, args...)}
 	d.start()
-	t.Cleanup(func() { d.kill(); <-d.done })
+	t.Cleanup(func() { d.kill(); <-d.done; d.keepCalls() })
 	return d
 }
 
 // start runs the program; one that was killed is started again the same way.
 func (d *csiDriver) start() {
 	d.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := d.node.Command(ctx, d.args...)
-	log, err := os.OpenFile(d.node.Log("csidriver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		cancel()
+	if err := d.launch(); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// launch is start for those who may not end the test.
+func (d *csiDriver) launch() error {
+	log, err := os.OpenFile(d.node.Log("csidriver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
 	defer log.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := d.node.Command(ctx, d.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		cancel()
-		d.t.Fatal(err)
+		return err
 	}
 	d.kill, d.done = cancel, make(chan struct{})
 	go func() { defer close(d.done); _ = cmd.Wait() }()
+	return nil
 }
 
 // state is a file of the driver as this machine sees it.
@@ -162,6 +169,20 @@ func (d *csiDriver) calls(method string) []asked {
 	}
 }
 
+// keepCalls puts what the driver was asked beside the logs that a failed test shows.
+func (d *csiDriver) keepCalls() {
+	if !d.t.Failed() {
+		return
+	}
+	calls, err := os.ReadFile(d.state("calls.jsonl"))
+	if err == nil {
+		err = os.WriteFile(d.node.Log("csidriver-calls"), calls, 0o644)
+	}
+	if err != nil {
+		d.t.Log("keep the driver's calls:", err)
+	}
+}
+
 // traces lists what is left of the driver's volumes on the node.
 func (d *csiDriver) traces() string {
 	d.t.Helper()
@@ -192,4 +213,31 @@ func (d *csiDriver) traces() string {
 		}
 	}
 	return strings.Join(left, "\n")
+}
+
+// holds lists what the driver itself has staged or published, by its own books.
+func (d *csiDriver) holds() string {
+	d.t.Helper()
+	books, err := filepath.Glob(d.state("volumes/*/volume.json"))
+	if err != nil {
+		return err.Error()
+	}
+	var held []string
+	for _, book := range books {
+		text, err := os.ReadFile(book)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // of a pod that is just going
+		}
+		var v struct {
+			ID, Name, Staged string
+			Targets          []string
+		}
+		if err := errors.Join(err, json.Unmarshal(text, &v)); err != nil {
+			return err.Error()
+		}
+		if v.Staged != "" || len(v.Targets) > 0 || v.Name == "" { // without a name it is a pod's own
+			held = append(held, string(text))
+		}
+	}
+	return strings.Join(held, "\n")
 }

@@ -41,15 +41,16 @@ func forgetLost(t *testing.T, node *bed.Box, left []leaving) {
 // lostContainer is a container or sandbox that containerd holds and CRI cannot take away.
 type lostContainer struct {
 	id, why string
-	// What belongs to it: its pod, its network and the link that leads there.
-	uid, netns, link string
+	// What belongs to it: its pod, its sandbox, which must outlive it, its network and the
+	// link that leads there.
+	uid, sandbox, netns, link string
 }
 
 func (c lostContainer) String() string { return c.id + ": " + c.why }
 
 // has reports whether something on the node is the container's, or its pod's.
 func (c lostContainer) has(l leaving) bool {
-	for _, mark := range []string{c.id, c.uid, c.netns} {
+	for _, mark := range []string{c.id, c.uid, c.sandbox, c.netns} {
 		if mark != "" && strings.Contains(l.name, mark) {
 			return true
 		}
@@ -124,7 +125,8 @@ func (c *lostContainer) belongings(t *testing.T, node *bed.Box) {
 	var info struct {
 		Labels map[string]string
 		Spec   struct {
-			Linux struct {
+			Annotations map[string]string `json:"annotations"`
+			Linux       struct {
 				Namespaces []struct{ Type, Path string }
 			} `json:"linux"`
 		}
@@ -132,7 +134,7 @@ func (c *lostContainer) belongings(t *testing.T, node *bed.Box) {
 	if err := json.Unmarshal([]byte(text), &info); err != nil {
 		t.Fatalf("containerd's word on %s: %v", c.id, err)
 	}
-	c.uid = info.Labels["io.kubernetes.pod.uid"]
+	c.uid, c.sandbox = info.Labels["io.kubernetes.pod.uid"], info.Spec.Annotations["io.kubernetes.cri.sandbox-id"]
 	for _, n := range info.Spec.Linux.Namespaces {
 		if n.Type == "network" && strings.Contains(n.Path, "/netns/") {
 			c.netns = n.Path[strings.LastIndex(n.Path, "/")+1:]
