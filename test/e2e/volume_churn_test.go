@@ -23,22 +23,22 @@ import (
 // volumeChurn is how much is made and unmade: SWIFTLET_VOLUME_CHURN=1000 is the whole of
 // it, an ordinary run takes a taste.
 type volumeChurn struct {
-	pods   int           // in all
-	atOnce int           // at most
-	kills  time.Duration // between two deaths, on average
+	pods   int // in all
+	atOnce int // at most
+	lives  int // that end between two kills, on average
 }
 
 func ofVolumeChurn(t *testing.T) volumeChurn {
 	t.Helper()
 	text := os.Getenv("SWIFTLET_VOLUME_CHURN")
 	if text == "" {
-		return volumeChurn{pods: 40, atOnce: 12, kills: 3 * time.Second}
+		return volumeChurn{pods: 40, atOnce: 12, lives: 6}
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return volumeChurn{pods: n, atOnce: 40, kills: 8 * time.Second}
+	return volumeChurn{pods: n, atOnce: 40, lives: 12}
 }
 
 // Pods with volumes of every kind come and go while the agent and the CSI driver are killed
@@ -62,13 +62,14 @@ func TestVolumeChurn(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	killed := make(chan struct{})
+	killed, ends := make(chan struct{}), make(chan struct{}, how.pods)
 	go func() {
 		defer close(killed)
-		killAtRandom(t, ctx, d, how.kills, rand.New(rand.NewPCG(seed, 1)))
+		killAtRandom(t, ctx, d, ends, how.lives, rand.New(rand.NewPCG(seed, 1)))
 	}()
 	began := time.Now()
-	liveAndDie(t, in, how, func(i int) error {
+	liveAndDie(t, how, func(i int) error {
+		defer func() { ends <- struct{}{} }()
 		random := rand.New(rand.NewPCG(seed, uint64(i)+2))
 		return lifeOf(t.Context(), in, shelf.pod(fmt.Sprintf("v%d", i), node.Name(), random), random)
 	})
@@ -85,7 +86,7 @@ func TestVolumeChurn(t *testing.T) {
 }
 
 // liveAndDie leads all pods through their lives, some at a time.
-func liveAndDie(t *testing.T, in string, how volumeChurn, life func(i int) error) {
+func liveAndDie(t *testing.T, how volumeChurn, life func(i int) error) {
 	numbers := make(chan int)
 	var lives sync.WaitGroup
 	for range how.atOnce {
@@ -133,15 +134,23 @@ func lifeOf(ctx context.Context, in string, pod *corev1.Pod, random *rand.Rand) 
 }
 
 // killAtRandom ends the agent, and now and then the driver or both, without warning, and
-// leaves them running.
-func killAtRandom(t *testing.T, ctx context.Context, d *csiDriver, mean time.Duration, random *rand.Rand) {
+// leaves them running. It goes by how many pods have ended, not by the clock alone: a busy
+// machine would see more deaths than lives.
+func killAtRandom(t *testing.T, ctx context.Context, d *csiDriver, ends <-chan struct{}, mean int, random *rand.Rand) {
 	agents, drivers := 0, 0
 	defer func() { t.Logf("killed the agent %d times, the driver %d times", agents, drivers) }()
 	for {
+		for range random.IntN(2 * mean) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ends:
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(random.Int64N(int64(2 * mean)))):
+		case <-time.After(time.Duration(random.IntN(2000)) * time.Millisecond):
 		}
 		var errs []error
 		chance := random.IntN(4)
