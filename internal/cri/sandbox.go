@@ -2,7 +2,9 @@ package cri
 
 import (
 	"context"
+	"strings"
 
+	"google.golang.org/grpc/codes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -19,6 +21,19 @@ func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandbo
 		return "", failed(err, "run pod sandbox")
 	}
 	return answer.PodSandboxId, nil
+}
+
+// UpdatePodSandboxResources tells the runtime which resources the pod as a whole will have.
+// A runtime that does not want to know is told nothing.
+func (c *Client) UpdatePodSandboxResources(ctx context.Context, id string, overhead, resources *runtimeapi.LinuxContainerResources) error {
+	ctx, cancel := c.within(ctx, 0)
+	defer cancel()
+	_, err := c.runtime.UpdatePodSandboxResources(ctx, &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: id, Overhead: overhead, Resources: resources})
+	// containerd says so in words before 2.3.
+	if IsUnimplemented(err) || codeOf(err) == codes.Unknown && strings.Contains(err.Error(), "not implemented") {
+		return nil
+	}
+	return failed(err, "update resources of pod sandbox "+id)
 }
 
 // StopPodSandbox stops what still runs in the sandbox and takes its network down.

@@ -23,9 +23,7 @@ func planResize(in Input, a *Actions) {
 		}
 		latest := in.Observed.Latest(c.Name)
 		switch running := latest != nil && latest.State == pod.Running; {
-		case running && !pod.Resizable(c, kind):
-			continue
-		case running && !killed(a, latest.ID) && restarts(c, have, pod.AmountsOf(&want)):
+		case running && !killed(a, latest.ID) && pod.Restartable(c, kind) && restarts(c, have, pod.AmountsOf(&want)):
 			a.Kill = append(a.Kill, Kill{Container: *latest, Kind: kind, Reason: Resized, Restart: true})
 			a.Start = append(a.Start, startOf(in, c, kind))
 		case running && !killed(a, latest.ID):

@@ -112,7 +112,7 @@ func (r Resources) Behind(p *v1.Pod, o *Observed) bool {
 		return true
 	}
 	for c, kind := range Containers(p) {
-		if latest := o.Latest(c.Name); latest == nil || latest.State != Running || !Resizable(c, kind) {
+		if latest := o.Latest(c.Name); latest == nil || latest.State != Running || !Restartable(c, kind) {
 			continue
 		}
 		if want := Bounded(p, c); r.Have(c.Name) != AmountsOf(&want) {
@@ -132,9 +132,9 @@ func (r Resources) Differ(p *v1.Pod) bool {
 	return differ
 }
 
-// Resizable reports whether a container's resources are changed while it runs: an init
-// container runs to its end with those that it has.
-func Resizable(c *v1.Container, kind ContainerKind) bool {
+// Restartable reports whether a container may be run anew for a change of its resources. An
+// init container that runs to its end takes it as it runs.
+func Restartable(c *v1.Container, kind ContainerKind) bool {
 	return kind == Main || kind == Init && IsSidecar(c)
 }
 

@@ -34,6 +34,8 @@ type Runtime interface {
 	RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error
 	// ResetContainer removes a container and keeps its logs.
 	ResetContainer(ctx context.Context, c *pod.Container) error
+	// UpdateSandbox tells the runtime which resources the pod as a whole will have.
+	UpdateSandbox(ctx context.Context, p *v1.Pod, id string) error
 	// UpdateContainer has a running container take the resources of its spec.
 	UpdateContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error
 	RemoveLogs(ref pod.Ref) error

@@ -7,7 +7,9 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
@@ -39,7 +41,9 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 	if err := s.guardMemory(ctx, p, observed, *have, updates); err != nil {
 		return err
 	}
-	if err := s.deps.Cgroups.EnsurePod(largest(p, *have)); err != nil {
+	had, _ := have.Apply(p)
+	widest := largest(p, *have)
+	if err := s.bound(ctx, widest, had, observed); err != nil {
 		return err
 	}
 	// What shrinks makes room for what grows.
@@ -50,11 +54,28 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 		}
 		s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
 	}
-	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
+	if err := s.bound(ctx, p, widest, observed); err != nil {
 		return err
 	}
 	s.deps.Actual.Note(p.UID, carried(pod.InForce(p), *have))
 	return nil
+}
+
+// bound gives the pod as a whole the bounds of to in place of those of from. The runtime is
+// told first: it may refuse.
+func (s *Steps) bound(ctx context.Context, to, from *v1.Pod, observed *pod.Observed) error {
+	if box := observed.Sandbox(); box != nil && !sameSums(to, from) {
+		if err := s.deps.Runtime.UpdateSandbox(ctx, to, box.ID); err != nil {
+			return fmt.Errorf("the runtime refused the resize: %w", err)
+		}
+	}
+	return s.deps.Cgroups.EnsurePod(to)
+}
+
+func sameSums(a, b *v1.Pod) bool {
+	opts := resourcehelper.PodResourcesOptions{}
+	return equality.Semantic.DeepEqual(resourcehelper.PodRequests(a, opts), resourcehelper.PodRequests(b, opts)) &&
+		equality.Semantic.DeepEqual(resourcehelper.PodLimits(a, opts), resourcehelper.PodLimits(b, opts))
 }
 
 // keep has what is known of the pod's resources survive a crash. It is called before the

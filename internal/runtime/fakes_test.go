@@ -55,6 +55,9 @@ func (f *callLog) StopContainer(_ context.Context, id string, grace time.Duratio
 	return f.did("stop %s %s", id, grace)
 }
 func (f *callLog) RemoveContainer(_ context.Context, id string) error { return f.did("remove %s", id) }
+func (f *callLog) UpdatePodSandboxResources(_ context.Context, id string, _, r *runtimeapi.LinuxContainerResources) error {
+	return f.did("update sandbox %s shares %d quota %d memory %d", id, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
+}
 func (f *callLog) UpdateContainerResources(_ context.Context, id string, r *runtimeapi.LinuxContainerResources) error {
 	return f.did("update %s shares %d quota %d memory %d", id, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
 }

@@ -196,7 +196,8 @@ func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bo
 }
 
 // Follow has a pod that is about to be handed to the pool begin only when nothing runs any
-// more of these others, which end to make room for it.
+// more of these others, which end to make room for it. One that runs already is to grow,
+// which need not wait: its bounds are wider then, and filled when there is room.
 func (p *Pool) Follow(uid types.UID, others []types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +206,9 @@ func (p *Pool) Follow(uid types.UID, others []types.UID) {
 			w.mu.Lock()
 			w.yields = true
 			w.mu.Unlock()
-			p.follows[uid] = append(p.follows[uid], w.quiet)
+			if _, runs := p.workers[uid]; !runs {
+				p.follows[uid] = append(p.follows[uid], w.quiet)
+			}
 		}
 	}
 }

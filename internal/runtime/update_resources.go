@@ -10,3 +10,9 @@ import (
 func (r *Runtime) UpdateContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error {
 	return r.deps.CRI.UpdateContainerResources(ctx, id, r.ContainerResources(p, c))
 }
+
+// UpdateSandbox tells the runtime which resources the pod as a whole will have. A sandbox
+// that is a machine is sized by them.
+func (r *Runtime) UpdateSandbox(ctx context.Context, p *v1.Pod, id string) error {
+	return r.deps.CRI.UpdatePodSandboxResources(ctx, id, r.overhead(p), r.sandboxResources(p))
+}
