@@ -151,3 +151,13 @@ func has(labels, selector map[string]string) bool {
 	}
 	return true
 }
+
+// UpdatePodSandboxResources takes note of nothing but the call.
+func (s *Server) UpdatePodSandboxResources(_ context.Context, r *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.sandboxes[r.PodSandboxId]; !ok {
+		return nil, status.Errorf(codes.NotFound, "sandbox %q not found", r.PodSandboxId)
+	}
+	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
+}

@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
@@ -25,6 +26,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/probe"
+	"swiftlet/internal/resource/allocation"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
@@ -65,6 +67,15 @@ func newAgent(w *world) (*agent, error) {
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
+	given, err1 := allocation.Open(filepath.Join(w.root, allocation.Allocated))
+	actual, err2 := allocation.Open(filepath.Join(w.root, allocation.Actuated))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	allocator, err := allocation.New(allocation.Deps{Allocated: given, Judge: judge, Events: w.events})
+	if err != nil {
+		return nil, err
+	}
 	publisher, err := status.New(status.Config{}, status.Deps{Client: a, Mirror: wanted.MirrorOf, Clock: now, Jitter: func() float64 { return 0 }, Log: log})
 	if err != nil {
 		return nil, err
@@ -72,6 +83,7 @@ func newAgent(w *world) (*agent, error) {
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
 		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
+		Given: given, Actual: actual, Usage: noUsage{}, Removed: allocator.Forget,
 		Handler: func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
 		Network: func() error { return nil },
 		HostIPs: func() []string { return []string{"192.0.2.1"} },
@@ -91,7 +103,7 @@ func newAgent(w *world) (*agent, error) {
 	})
 	snapshots := make(chan pod.Snapshot)
 	loop, err2 := syncloop.New(syncloop.Deps{
-		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(),
+		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(), Allocator: allocator,
 		Housekeep: func(ctx context.Context) { keeper.Poke(ctx) }, Clock: now, Log: log,
 	})
 	if err := errors.Join(err1, err2); err != nil {
@@ -165,16 +177,23 @@ type noServices struct{ *kubeapi.Local }
 
 func (noServices) Services(string) ([]*v1.Service, bool) { return nil, true }
 
-// cgroups stands in for the kernel's.
+// cgroups stands in for the kernel's: each pod's CPU request, in thousandths.
 type cgroups struct {
 	mu   sync.Mutex
-	pods map[types.UID]bool
+	pods map[types.UID]int64
+}
+
+func (c *cgroups) of(uid types.UID) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pods[uid]
 }
 
 func (c *cgroups) EnsurePod(p *v1.Pod) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pods[p.UID] = true
+	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+	c.pods[p.UID] = requests.Cpu().MilliValue()
 	return nil
 }
 

@@ -50,7 +50,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, root: t.TempDir(), wishes: newWishes(), events: &events{},
-			cgroups:  &cgroups{pods: map[types.UID]bool{}},
+			cgroups:  &cgroups{pods: map[types.UID]int64{}},
 			stubborn: map[string]bool{}, exits: map[string]int32{}, sick: map[string]bool{},
 			runtime: fakecri.Start(t, fakecri.InMemory(), fakecri.WithImages("app:1")),
 		}
