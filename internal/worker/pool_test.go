@@ -247,6 +247,32 @@ func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
 	}
 }
 
+// A critical pod that runs is not held up by those that make room for it to grow, nor is
+// anything of that remembered.
+func TestACriticalPodGrows(t *testing.T) {
+	s := newSteps()
+	release := make(chan struct{})
+	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+	p := run(t, s)
+	for _, name := range []string{"critical", "victim"} {
+		p.Handle(pod.Change{Op: pod.Add, Pod: named(name)}, nil)
+		s.expect(t, "sync "+name)
+	}
+	p.Evict("victim", pod.Failure{Reason: "Preempting"}, nil)
+	p.Follow("critical", []types.UID{"victim"})
+	s.expect(t, "stop victim")
+	p.Handle(pod.Change{Op: pod.Update, Pod: named("critical")}, nil)
+	s.expect(t, "sync critical")
+	if active := p.Active(); len(active) != 1 || active[0].Name != "critical" {
+		t.Errorf("active: %v", active)
+	}
+	if len(p.follows) != 0 {
+		t.Errorf("remembered: %v", p.follows)
+	}
+	close(release)
+	s.expect(t, "finish victim")
+}
+
 func TestALateContainerIsStopped(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{Ended: true}, nil }
