@@ -28,7 +28,8 @@ type KubeletOptions struct {
 	Calls  string // file that gets its CRI calls as JSON lines; empty: they are not recorded
 }
 
-// kubeletConfig is what both kinds read, unless a test says otherwise.
+// kubeletConfig is what both kinds read, unless a test says otherwise. Images cannot be
+// pulled again, and how full this machine's disk is must not matter.
 const kubeletConfig = `
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -48,6 +49,7 @@ failSwapOn: false
 failCgroupV1: false
 maxPods: 250
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
+imageGCHighThresholdPercent: 100
 logging: {verbosity: 2}
 `
 
