@@ -1,0 +1,93 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestReferenceFile: what the reference kubelet has written is read, and written again it
+// is the same to the byte, checksum and all.
+func TestReferenceFile(t *testing.T) {
+	const path = "testdata/reference.json"
+	entries, registered, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 2 || entries[0].DeviceIDs[WithoutNUMA][0] != "a" || len(registered) != 3 {
+		t.Errorf("read %+v and %v", entries, registered)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	if err := Write(again, entries, registered); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := os.ReadFile(path)
+	if got, _ := os.ReadFile(again); !bytes.Equal(got, bytes.TrimSpace(want)) {
+		t.Errorf("wrote %s\nread  %s", got, want)
+	}
+}
+
+func TestEmptyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c")
+	if err := Write(path, nil, map[string][]string{}); err != nil {
+		t.Fatal(err)
+	}
+	// As the reference kubelet writes it.
+	const want = `{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":3467439661}`
+	if got, _ := os.ReadFile(path); string(got) != want {
+		t.Errorf("wrote %s, want %s", got, want)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	whole, err := os.ReadFile("testdata/reference.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		want    error
+	}{
+		"missing": {nil, ErrMissing},
+		"empty":   {[]byte{}, ErrTorn},
+		"torn":    {whole[:len(whole)/2], ErrTorn},
+		"changed": {bytes.Replace(whole, []byte(`"c"`), []byte(`"d"`), 1), ErrChecksum},
+		"foreign": {[]byte(`{"v1":1}`), ErrChecksum},
+	} {
+		path := filepath.Join(t.TempDir(), "c")
+		if c.content != nil {
+			if err := os.WriteFile(path, c.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := Read(path); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	whole, err := os.ReadFile("testdata/reference.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "c")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		entries, registered, err := Read(path)
+		if err != nil {
+			return
+		}
+		if err := Write(path, entries, registered); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Read(path); err != nil {
+			t.Errorf("what was read and written again is not read: %v", err)
+		}
+	})
+}
