@@ -32,6 +32,7 @@ func (a *Agent) newAdmission() (*admit.Admitter, error) {
 	}
 	return admit.New(
 		sysctls,
+		a.allocate,
 		admit.PodOS(),
 		admit.SupplementalGroups(a.strictGroups),
 		admit.Fit(nodes, a.preempt),
@@ -58,20 +59,24 @@ func (a *Agent) rejecting(admitter *admit.Admitter) func(*v1.Pod, []*v1.Pod) *po
 // does not show that yet.
 func (a *Agent) knownNode() (*v1.Node, error) {
 	if a.api.clients == nil {
-		return a.machine.node.Object(), nil
+		return a.withoutDevices(a.machine.node.Object()), nil
 	}
 	n, err := a.watchedNode()
 	if err != nil || len(n.Status.Allocatable) == 0 {
-		return a.machine.node.Object(), nil
+		n = a.machine.node.Object()
 	}
-	return n, nil
+	return a.withoutDevices(n), nil
 }
 
 // freshNode asks the API server, for labels that were just changed.
 func (a *Agent) freshNode() (*v1.Node, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return a.api.clients.Kube.CoreV1().Nodes().Get(ctx, a.name, metav1.GetOptions{})
+	n, err := a.api.clients.Kube.CoreV1().Nodes().Get(ctx, a.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return a.withoutDevices(n), nil
 }
 
 func (a *Agent) strictGroups() bool {

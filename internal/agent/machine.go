@@ -95,6 +95,7 @@ func (a *Agent) makeNode() error {
 		Meters:  a.metrics.Node(a.name, a.began, bootTime(a.began)),
 
 		Addressed: a.addressed,
+		Devices:   a.deviceAmounts,
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections

@@ -19,6 +19,8 @@ import (
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/probe"
 	"swiftlet/internal/resource/allocation"
+	"swiftlet/internal/resource/device"
+	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/status"
@@ -43,6 +45,8 @@ type pods struct {
 	plugins   *pluginreg.Registry
 	volumes   *volume.Volumes
 	probes    *probe.Prober
+	devices   *device.Manager
+	aligner   *numa.Aligner
 	status    *status.Publisher
 	steps     *podsync.Steps
 	keeper    *podsync.Keeper
@@ -62,7 +66,7 @@ func (a *Agent) makePods(context.Context) error {
 	p := &a.pods
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
-		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makePlugins, a.makeProbes,
+		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makePlugins, a.makeProbes,
 		a.makeDesired, a.makeStatus, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
 	} {
 		if err := make(); err != nil {
@@ -185,6 +189,7 @@ func (a *Agent) makeSteps() (err error) {
 		Objects:     a.api.objects,
 		Sources:     envSources{a.api.objects, a.api.services},
 		Probes:      p.probes,
+		Resources:   podResources{a},
 		Given:       p.allocated,
 		Actual:      p.actuated,
 		Usage:       memoryUsage{a},
@@ -204,6 +209,7 @@ func (a *Agent) makeSteps() (err error) {
 		Folders: p.volumes,
 		Cgroups: cgroups,
 		Logs:    p.runtime,
+		Retain:  p.devices.Retain,
 		Swept:   a.metrics.Swept(),
 		Log:     a.log,
 	}

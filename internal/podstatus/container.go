@@ -25,6 +25,7 @@ func containers(in Input, s *v1.PodStatus) {
 		case pod.Init:
 			s.InitContainerStatuses = append(s.InitContainerStatuses, one)
 		case pod.Main:
+			one.AllocatedResourcesStatus = in.given(c.Name)
 			s.ContainerStatuses = append(s.ContainerStatuses, one)
 		case pod.Ephemeral:
 			s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, one)

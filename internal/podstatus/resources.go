@@ -72,6 +72,19 @@ func overlay(list v1.ResourceList, name v1.ResourceName, told *resource.Quantity
 	}
 }
 
+// given says how the devices and claims of a container are doing. One that ended is shown
+// with what it had.
+func (in Input) given(container string) []v1.ResourceStatus {
+	var now []v1.ResourceStatus
+	if in.Resources != nil {
+		now = in.Resources(container)
+	}
+	if before := pod.FindStatus(&in.Previous, container); len(now) == 0 && in.Stopped && before != nil {
+		return before.AllocatedResourcesStatus
+	}
+	return now
+}
+
 // resources sums up what the pod as a whole was given.
 func resources(in Input, s *v1.PodStatus) {
 	opts := helpers.PodResourcesOptions{ExcludeOverhead: true}

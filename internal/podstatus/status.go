@@ -32,6 +32,9 @@ type Input struct {
 	Resize pod.Resize
 	// ResizeError says why what was given is not in force yet.
 	ResizeError string
+	// Resources says how what a container was given besides CPU and memory is doing; may be
+	// nil.
+	Resources func(container string) []v1.ResourceStatus
 	// Stopped: the pod's containers were all stopped for good; none will start again.
 	Stopped bool
 

@@ -44,6 +44,9 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return nil, fmt.Errorf("network is not ready: %w", err)
 	}
+	if err := s.deps.Resources.Prepare(ctx, p, observed); err != nil {
+		return nil, fmt.Errorf("prepare the pod's resources: %w", err)
+	}
 	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return nil, fmt.Errorf("ensure the pod's cgroup: %w", err)

@@ -40,6 +40,8 @@ type KeeperDeps struct {
 	// Held reports whether the runtime still has something of the pod: then its worker, not
 	// the keeper, is to take it down.
 	Held func(types.UID) bool
+	// Retain takes back what was given to pods that are not known; may be nil.
+	Retain func(known func(types.UID) bool)
 	// Swept is told after each round how many orphaned pods' folders there were and how
 	// many of them stayed; may be nil.
 	Swept func(found, left int)
@@ -116,6 +118,9 @@ func (k *Keeper) round(ctx context.Context) {
 	k.cgroups(ctx)
 	k.logs()
 	k.mirrors(ctx)
+	if k.deps.Retain != nil {
+		k.deps.Retain(func(uid types.UID) bool { return !k.orphaned(uid) })
+	}
 }
 
 func (k *Keeper) folders(ctx context.Context) {

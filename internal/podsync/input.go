@@ -18,6 +18,10 @@ import (
 
 // input gathers what a container's configuration is made from.
 func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtimeapi.ImageSpec) (runtime.Input, error) {
+	extras, err := a.deps.Resources.Extras(ctx, a.p, s.Container)
+	if err != nil {
+		return runtime.Input{}, err
+	}
 	envs, err := runtime.Environment(ctx, runtime.EnvInput{
 		Pod:         a.p,
 		Container:   s.Container,
@@ -50,9 +54,11 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		ImageRef:     from.Ref,
 		ImageUser:    runtime.ImageUser{UID: from.UID, Name: from.User},
 		PodIPs:       box.ips,
-		Envs:         envs,
-		Mounts:       asked(mounts, images),
-		Devices:      askedDevices(devices),
+		Envs:         append(extras.Envs, envs...),
+		Mounts:       append(extras.Mounts, asked(mounts, images)...),
+		Devices:      append(extras.Devices, askedDevices(devices)...),
+		CDIDevices:   extras.CDIDevices,
+		Annotations:  extras.Annotations,
 		VolumeGroups: volumeGroups(mounted),
 		TargetID:     a.target(s),
 	}, nil

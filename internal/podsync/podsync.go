@@ -173,7 +173,8 @@ type Usage interface {
 	Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error)
 }
 
-// Deps is what the steps act through. Mirrors may be nil where there is no API server.
+// Deps is what the steps act through. Mirrors may be nil where there is no API server, and
+// Resources where nobody gives out any.
 type Deps struct {
 	Runtime   Runtime
 	Observer  Observer
@@ -186,6 +187,7 @@ type Deps struct {
 	Objects   Objects
 	Sources   runtime.Sources
 	Probes    Probes
+	Resources Resources
 	// Given, what pods were given, Actual and Usage may be nil: then pods keep the resources
 	// that they begin with.
 	Given  Notes
@@ -235,6 +237,9 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	}
 	if deps.Network == nil || deps.HostIPs == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
 		return nil, errors.New("podsync: network, host addresses, events, clock and log are needed")
+	}
+	if deps.Resources == nil {
+		deps.Resources = nothing{}
 	}
 	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.Backoff), retries: newRetries()}, nil
 }

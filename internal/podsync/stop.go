@@ -40,6 +40,10 @@ func (s *Steps) settled(ctx context.Context, w pod.Work) error {
 	if live := observed.Live(); len(live) > 0 {
 		return fmt.Errorf("container %s still runs", live[0].Name)
 	}
+	// Before it is said that the pod has ended: others may then want what it had.
+	if err := s.deps.Resources.Release(ctx, pod.RefOf(w.Pod)); err != nil {
+		return fmt.Errorf("release the pod's resources: %w", err)
+	}
 	if !w.Orphan {
 		s.publish(w, observed, stopped)
 	}

@@ -327,10 +327,8 @@ func TestPreferred(t *testing.T) {
 	f.preferred = []string{"b"}
 	f.onPrefer = func() {
 		f.onPrefer = nil
-		for range 1 {
-			if err := n.admit(podOf("quick", asking("c", 1))); err != nil {
-				t.Error(err)
-			}
+		if err := n.admit(podOf("quick", asking("c", 1))); err != nil {
+			t.Error(err)
 		}
 	}
 	n.bring(podOf("two", asking("c", 1)))

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/admit"
+	"swiftlet/internal/node"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/podsync"
+	"swiftlet/internal/resource/device"
+	"swiftlet/internal/resource/numa"
+	"swiftlet/internal/runtime"
+)
+
+// makeDevices makes those who give out more than a share of CPU and memory.
+func (a *Agent) makeDevices() (err error) {
+	p := &a.pods
+	p.devices, err = device.New(device.Config{Dir: filepath.Join(a.cfg.Flags.RootDir, "device-plugins")}, device.Deps{
+		Running: a.runs,
+		Wake:    func(uid types.UID) { p.workers.Wake(uid) },
+		Changed: a.machine.node.Poke,
+		Events:  a.api.events,
+		Meters:  a.metrics.Devices(),
+		Clock:   a.clock,
+		Log:     a.log,
+	})
+	if err != nil {
+		return err
+	}
+	p.aligner, err = numa.New(numa.Config{Policy: numa.None},
+		numa.Deps{Providers: []numa.Provider{p.devices}, Clock: a.clock, Log: a.log})
+	return err
+}
+
+// runs reports whether a container was last seen running.
+func (a *Agent) runs(uid types.UID, container string) bool {
+	o, ok := a.pods.observer.Get(uid)
+	return ok && slices.ContainsFunc(o.Live(), func(c pod.Container) bool { return c.Name == container })
+}
+
+// allocate is the check that sets aside what a pod asks for.
+func (a *Agent) allocate(p *v1.Pod, _ []*v1.Pod) admit.Verdict {
+	err := a.pods.aligner.Admit(context.Background(), p)
+	var refusal *numa.Refusal
+	switch {
+	case err == nil:
+		return admit.OK
+	case errors.As(err, &refusal):
+		return admit.Reject(refusal.Reason, "%s", refusal.Message)
+	}
+	return admit.Reject("UnexpectedAdmissionError", "%v", err)
+}
+
+// withoutDevices leaves out of what the node can give what the device manager gives: it
+// knows better than the Node object, which may be older, which devices are free.
+func (a *Agent) withoutDevices(n *v1.Node) *v1.Node {
+	var ours []v1.ResourceName
+	for name := range n.Status.Allocatable {
+		if a.pods.devices.Gives(name) {
+			ours = append(ours, name)
+		}
+	}
+	if len(ours) == 0 {
+		return n
+	}
+	n = n.DeepCopy()
+	for _, name := range ours {
+		delete(n.Status.Allocatable, name)
+	}
+	return n
+}
+
+// deviceAmounts tells the node which devices it has.
+func (a *Agent) deviceAmounts() node.Devices {
+	all := a.pods.devices.Amounts()
+	return node.Devices{Capacity: all.Capacity, Allocatable: all.Allocatable, Removed: all.Removed}
+}
+
+// podResources connects a pod's steps to those who give out resources.
+type podResources struct{ *Agent }
+
+func (r podResources) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
+	return r.pods.devices.Prepare(ctx, p, observed)
+}
+
+func (r podResources) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (podsync.Extras, error) {
+	options, err := r.pods.devices.Options(ctx, p, c)
+	extras := podsync.Extras{
+		Mounts: options.Mounts, Devices: options.Devices, CDIDevices: options.CDIDevices, Annotations: options.Annotations,
+	}
+	for _, e := range options.Envs {
+		extras.Envs = append(extras.Envs, runtime.EnvVar{Name: e.Key, Value: string(e.Value)})
+	}
+	return extras, err
+}
+
+func (r podResources) Release(_ context.Context, ref pod.Ref) error {
+	r.pods.aligner.Release(ref.UID)
+	return nil
+}
+
+func (r podResources) Health(uid types.UID, container string) []v1.ResourceStatus {
+	if !r.cfg.Features.ResourceHealthStatus {
+		return nil
+	}
+	return r.pods.devices.Health(uid, container)
+}
