@@ -403,10 +403,10 @@ func TestCleanKeepsFiles(t *testing.T) {
 	}
 	defer listener.Close()
 	n.start()
-	left, err := os.ReadDir(n.dir)
-	if err != nil || len(left) != 2 || left[0].Name() != "kubelet.sock" || left[1].Name() != "note" {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	n.await("nothing but the note and the new socket", func() bool {
+		left, err := os.ReadDir(n.dir)
+		return err == nil && len(left) == 2 && left[0].Name() == "kubelet.sock" && left[1].Name() == "note"
+	})
 }
 
 func TestHints(t *testing.T) {

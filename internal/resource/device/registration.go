@@ -31,10 +31,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.clean(); err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", filepath.Join(m.cfg.Dir, socket))
+	path := filepath.Join(m.cfg.Dir, socket)
+	listener, err := listen(path)
 	if err != nil {
 		return fmt.Errorf("listen for device plugins: %w", err)
 	}
+	defer os.Remove(path)
 	server := grpc.NewServer()
 	pluginapi.RegisterRegistrationServer(server, &registrar{manager: m})
 	served := make(chan error, 1)
@@ -47,6 +49,22 @@ func (m *Manager) Run(ctx context.Context) error {
 	case err := <-served:
 		return fmt.Errorf("serve the registration of device plugins: %w", err)
 	}
+}
+
+// listen makes a socket that appears with somebody listening on it: plugins wait for it to
+// appear, and not all of them try twice.
+func listen(path string) (net.Listener, error) {
+	early := path + ".new"
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: early, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Link(early, path), os.Remove(early)); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return listener, nil
 }
 
 // clean removes the sockets of an earlier agent's time. That, and the new registration

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+	"google.golang.org/grpc"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// plugin serves the devices.
+type plugin struct {
+	pluginapi.UnimplementedDevicePluginServer
+	options
+	mu sync.Mutex // of the notes
+}
+
+func (o options) wishes() *pluginapi.DevicePluginOptions {
+	return &pluginapi.DevicePluginOptions{PreStartRequired: o.preStart, GetPreferredAllocationAvailable: o.prefers != ""}
+}
+
+func (p *plugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
+	return p.wishes(), nil
+}
+
+// ListAndWatch tells the devices, and again at each change of the folder.
+func (p *plugin) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	if err := watcher.Add(filepath.Join(p.state, "devices")); err != nil {
+		return err
+	}
+	for {
+		devices, err := p.devices()
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&pluginapi.ListAndWatchResponse{Devices: devices}); err != nil {
+			return err
+		}
+		select {
+		case <-watcher.Events:
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+func (p *plugin) devices() ([]*pluginapi.Device, error) {
+	dir := filepath.Join(p.state, "devices")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []*pluginapi.Device
+	for _, e := range entries {
+		health, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil || len(health) == 0 { // it is being written
+			continue
+		}
+		all = append(all, &pluginapi.Device{ID: e.Name(), Health: strings.TrimSpace(string(health))})
+	}
+	return all, nil
+}
+
+func (p *plugin) GetPreferredAllocation(_ context.Context, q *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
+	answer := &pluginapi.PreferredAllocationResponse{}
+	for _, c := range q.ContainerRequests {
+		ids := c.MustIncludeDeviceIDs
+		if slices.Contains(c.AvailableDeviceIDs, p.prefers) && !slices.Contains(ids, p.prefers) {
+			ids = append(ids, p.prefers)
+		}
+		answer.ContainerResponses = append(answer.ContainerResponses, &pluginapi.ContainerPreferredAllocationResponse{DeviceIDs: ids})
+	}
+	return answer, nil
+}
+
+func (p *plugin) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
+	answer := &pluginapi.AllocateResponse{}
+	for _, c := range q.ContainerRequests {
+		one, err := p.allocate(c.DevicesIds)
+		if err != nil {
+			return nil, err
+		}
+		answer.ContainerResponses = append(answer.ContainerResponses, one)
+	}
+	return answer, nil
+}
+
+func (p *plugin) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
+	ids = slices.Sorted(slices.Values(ids))
+	one := &pluginapi.ContainerAllocateResponse{
+		Envs:        map[string]string{"SAMPLE_DEVICES": strings.Join(ids, ",")},
+		Annotations: map[string]string{"sample/devices": strings.Join(ids, ",")},
+	}
+	for _, id := range ids {
+		file := filepath.Join(p.state, "file-"+id)
+		if err := os.WriteFile(file, []byte(id), 0o644); err != nil {
+			return nil, err
+		}
+		one.Mounts = append(one.Mounts, &pluginapi.Mount{HostPath: file, ContainerPath: "/run/sample/" + id, ReadOnly: true})
+		one.Devices = append(one.Devices, &pluginapi.DeviceSpec{HostPath: "/dev/zero", ContainerPath: "/dev/sample-" + id, Permissions: "r"})
+		if p.cdi != "" {
+			if err := p.describe(id); err != nil {
+				return nil, err
+			}
+			one.CdiDevices = append(one.CdiDevices, &pluginapi.CDIDevice{Name: "sample.swiftlet.dev/device=" + id})
+		}
+	}
+	return one, p.note("Allocate", ids)
+}
+
+// describe writes what the container runtime is to do about a device.
+func (p *plugin) describe(id string) error {
+	if err := os.MkdirAll(p.cdi, 0o755); err != nil {
+		return err
+	}
+	text := fmt.Sprintf(`{"cdiVersion":"0.6.0","kind":"sample.swiftlet.dev/device","devices":[{"name":%q,"containerEdits":{"env":["SAMPLE_CDI_NAME=%s"]}}]}`, id, id)
+	return os.WriteFile(filepath.Join(p.cdi, "sample-"+id+".json"), []byte(text), 0o644)
+}
+
+func (p *plugin) PreStartContainer(_ context.Context, q *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
+	return &pluginapi.PreStartContainerResponse{}, p.note("PreStartContainer", slices.Sorted(slices.Values(q.DevicesIds)))
+}
+
+// note writes down a call.
+func (p *plugin) note(method string, ids []string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, err := os.OpenFile(filepath.Join(p.state, "calls.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return json.NewEncoder(f).Encode(map[string]any{"method": method, "devices": ids})
+}
