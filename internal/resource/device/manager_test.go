@@ -191,7 +191,7 @@ func TestTwoPlugins(t *testing.T) {
 	n.leave(newer)
 	n.await("the old one's list", func() bool { c, a := n.amounts(); return c == 1 && a == 0 })
 	n.join("old.sock", nil, device("x"), device("y"), device("z")) // the same socket anew
-	n.wantAmounts(3, 3)
+	n.await("the new list", func() bool { c, a := n.amounts(); return c == 3 && a == 3 })
 }
 
 // TestRestart: the agent is restarted, with its plugin and without.
