@@ -1,8 +1,6 @@
 package admit
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -21,25 +19,25 @@ type ResizeRules struct {
 }
 
 // Infeasible says why the pod, which was given the resources of given, can never have those
-// of its spec; "" where it can.
-func (r ResizeRules) Infeasible(p, given *v1.Pod) string {
-	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, given.Spec.Resources) {
-		return "InPlacePodLevelResourcesVerticalScaling is disabled"
-	}
+// of its spec, with a word for those who count; OK where it can.
+func (r ResizeRules) Infeasible(p, given *v1.Pod) Verdict {
 	if r.swapChanges(p, given) {
-		return "In-place resize of containers with swap is not supported."
+		return Reject("swap_limitation", "In-place resize of containers with swap is not supported.")
+	}
+	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, given.Spec.Resources) {
+		return Reject("plr_feature_gate_off", "InPlacePodLevelResourcesVerticalScaling is disabled")
 	}
 	if pod.QOS(p) != v1.PodQOSGuaranteed {
-		return ""
+		return OK
 	}
 	const fixed = "Resize is infeasible for Guaranteed Pods alongside %s Manager policy %q"
 	switch {
 	case r.FixedCPU != "" && requestsDiffer(p, given, v1.ResourceCPU):
-		return fmt.Sprintf(fixed, "CPU", r.FixedCPU)
+		return Reject("guaranteed_pod_cpu_manager_static_policy", fixed, "CPU", r.FixedCPU)
 	case r.FixedMemory != "" && requestsDiffer(p, given, v1.ResourceMemory):
-		return fmt.Sprintf(fixed, "Memory", r.FixedMemory)
+		return Reject("guaranteed_pod_memory_manager_static_policy", fixed, "Memory", r.FixedMemory)
 	}
-	return ""
+	return OK
 }
 
 // swapChanges: a running container keeps the swap it began with, so what depends on its

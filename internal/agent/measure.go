@@ -29,6 +29,8 @@ func (a *Agent) readMetrics(claims func() []statsapi.VolumeStats) error {
 		LogBytes:   a.logBytes,
 		Plugins:    p.plugins.Sockets,
 		Claims:     claims,
+		Pending:    p.allocator.Pending,
+		Resizing:   a.resizing,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -41,8 +42,8 @@ func (a *Agent) makeAllocator(admitter *admit.Admitter) (err error) {
 	a.pods.allocator, err = allocation.New(allocation.Deps{
 		Allocated: a.pods.allocated,
 		Judge: func(p, given *v1.Pod, others []*v1.Pod) *allocation.Objection {
-			if why := rules.Infeasible(p, given); why != "" {
-				return &allocation.Objection{Infeasible: true, Message: why}
+			if verdict := rules.Infeasible(p, given); !verdict.Admit {
+				return &allocation.Objection{Infeasible: verdict.Reason, Message: verdict.Message}
 			}
 			if verdict := admitter.Admit(p, others); !verdict.Admit {
 				return &allocation.Objection{Message: verdict.Message}
@@ -50,6 +51,8 @@ func (a *Agent) makeAllocator(admitter *admit.Admitter) (err error) {
 			return nil
 		},
 		Events: a.api.events,
+		Meters: a.metrics.Allocation(),
+		Clock:  a.clock,
 	})
 	return err
 }
@@ -103,4 +106,15 @@ func (m memoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observ
 		}
 	}
 	return whole, each, nil
+}
+
+// resizing is how many pods do not have yet what they were given.
+func (a *Agent) resizing() (n int) {
+	for _, p := range a.pods.desired.List() {
+		shown, _ := a.pods.status.Get(p.UID)
+		if slices.ContainsFunc(shown.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodResizeInProgress }) {
+			n++
+		}
+	}
+	return n
 }

@@ -33,6 +33,10 @@ type Sources struct {
 	Plugins func() map[string]bool
 	// Claims tells how full the volumes of claims are, each claim once.
 	Claims func() []statsapi.VolumeStats
+	// Pending lists the pods whose resize is not granted, by why; Resizing is how many do not
+	// have yet what they were given.
+	Pending  func() map[string][]*v1.Pod
+	Resizing func() int
 }
 
 // reader is the collector of all that is read.
@@ -61,7 +65,8 @@ var (
 // Read shows what the sources tell, each time somebody asks.
 func (m *Metrics) Read(s Sources) error {
 	if s.Desired == nil || s.Active == nil || s.Mirrors == nil || s.Working == nil || s.Observed == nil ||
-		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil || s.Plugins == nil || s.Claims == nil {
+		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil || s.Plugins == nil || s.Claims == nil ||
+		s.Pending == nil || s.Resizing == nil {
 		return errors.New("read metrics: a source is missing")
 	}
 	return m.registry.Register(reader{s})
@@ -72,7 +77,7 @@ func (reader) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range claimFigures {
 		to <- f.desc
 	}
-	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, plugins, logBytes} {
+	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, plugins, logBytes, pendingResizes, resizing} {
 		to <- d
 	}
 }
@@ -117,6 +122,7 @@ func (r reader) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	collectClaims(r.Claims(), show)
+	collectResizes(r.Pending(), r.Resizing(), show)
 }
 
 // What should be and what is, in the reference kubelet's words.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -106,7 +107,10 @@ func (m *Metrics) Podsync() podsync.Meters {
 			failed.WithLabelValues(containerTypes[kind], failure).Inc()
 		}
 	}
-	return podsync.Meters{Started: started, ImageVolumes: m.imageVolumes()}
+	resized := m.histograms(kubelet+"pod_resize_duration_milliseconds", "How long it took to change a pod's resources.", resizes, "success")
+	return podsync.Meters{Started: started, ImageVolumes: m.imageVolumes(), Resized: func(took time.Duration, success bool) {
+		resized.WithLabelValues(strconv.FormatBool(success)).Observe(float64(took.Milliseconds()))
+	}}
 }
 
 func (m *Metrics) imageVolumes() func(images int, mounted bool) {

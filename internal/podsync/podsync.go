@@ -145,6 +145,8 @@ type Config struct {
 type Meters struct {
 	// Started is told of each try to start a container, with why it failed where it did.
 	Started func(kind pod.ContainerKind, failure string)
+	// Resized takes how long a try to change a pod's resources took.
+	Resized func(took time.Duration, success bool)
 	// Rejected is told why a pod that was let in is sent away before it ran.
 	Rejected func(p *v1.Pod, reason string)
 	// ImageVolumes is told of each try to create a container that mounts images: of how

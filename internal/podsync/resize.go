@@ -19,7 +19,11 @@ import (
 // large as either asks for while its containers change, so that no moment of it is
 // narrower than what they have, or get.
 func (s *Steps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, updates []plan.Update) error {
+	began := s.deps.Clock.Now()
 	err := s.tryResize(ctx, w.Pod, observed, updates)
+	if s.deps.Meters.Resized != nil {
+		s.deps.Meters.Resized(s.deps.Clock.Since(began), err == nil)
+	}
 	if err == nil {
 		s.resizes.set(w.Pod.UID, "")
 		return nil

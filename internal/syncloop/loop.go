@@ -51,7 +51,8 @@ type Allocator interface {
 	// Admit gives a new pod what it asks for.
 	Admit(p *v1.Pod)
 	// Resize gives a pod what it asks for now, if it can have that beside the others.
-	Resize(p *v1.Pod, others []*v1.Pod) (given *v1.Pod, resize pod.Resize, changed bool)
+	// trigger is what made it worth asking, for those who count.
+	Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *v1.Pod, resize pod.Resize, changed bool)
 	// Deferred lists the pods whose resize waits for room; Turn sorts them.
 	Deferred() []types.UID
 	Turn(p, q *v1.Pod) int
@@ -141,7 +142,8 @@ func (l *Loop) Healthy() error {
 // apply hands on what a source now wants.
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	var resized []pod.Change
-	for _, c := range l.deps.Desired.Apply(s) {
+	changes := l.deps.Desired.Apply(s)
+	for _, c := range changes {
 		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
 		meter.With(l.deps.Seen, c)
 		if l.allocate(&c) {
@@ -156,7 +158,7 @@ func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 		l.deps.Workers.Handle(c, failure)
 	}
 	l.readmit(resized)
-	l.retryResizes()
+	l.retryResizes(roomBy(changes))
 	if !l.ready && l.deps.Desired.Ready() {
 		l.ready = true
 		l.housekeep(ctx)
@@ -223,6 +225,6 @@ func (l *Loop) housekeep(ctx context.Context) {
 	for _, o := range l.deps.Observer.List() {
 		l.orphan(o)
 	}
-	l.retryResizes()
+	l.retryResizes("periodic_retry")
 	l.deps.Housekeep(ctx)
 }

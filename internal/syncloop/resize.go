@@ -17,7 +17,7 @@ func (l *Loop) allocate(c *pod.Change) (later bool) {
 	}
 	switch {
 	case c.Pod.DeletionTimestamp == nil && (c.Op == pod.Update || c.Op == pod.Reconcile):
-		c.Pod, c.Resize, _ = l.deps.Allocator.Resize(c.Pod, l.deps.Workers.Active())
+		c.Pod, c.Resize, _ = l.deps.Allocator.Resize(c.Pod, l.deps.Workers.Active(), "pod_updated")
 		return false
 	case c.Op == pod.Add && c.Pod.DeletionTimestamp == nil:
 		_, differ := l.deps.Allocator.Given(c.Pod)
@@ -44,7 +44,7 @@ func (l *Loop) readmit(changes []pod.Change) {
 		admitted, beside = append(admitted, c), append(beside, given)
 	}
 	for i, c := range admitted {
-		c.Pod, c.Resize, _ = l.deps.Allocator.Resize(c.Pod, append(l.deps.Workers.Active(), beside[i:]...))
+		c.Pod, c.Resize, _ = l.deps.Allocator.Resize(c.Pod, append(l.deps.Workers.Active(), beside[i:]...), "pods_added")
 		l.deps.Workers.Handle(c, nil)
 	}
 }
@@ -56,8 +56,24 @@ func (l *Loop) give(c pod.Change) {
 	}
 }
 
+// roomBy is what may have made room, in the reference kubelet's words.
+func roomBy(changes []pod.Change) string {
+	has := func(is func(pod.Change) bool) bool { return slices.ContainsFunc(changes, is) }
+	switch {
+	case has(func(c pod.Change) bool { return c.Op == pod.Remove }):
+		return "pods_removed"
+	case has(func(c pod.Change) bool { return ended(c.Pod) }):
+		return "pod_terminated"
+	case has(func(c pod.Change) bool { return c.Op == pod.Update }):
+		return "pod_updated"
+	case has(func(c pod.Change) bool { return c.Op == pod.Add }):
+		return "pods_added"
+	}
+	return "pod_resized"
+}
+
 // retryResizes asks again about the pods whose resize waits for room.
-func (l *Loop) retryResizes() {
+func (l *Loop) retryResizes(trigger string) {
 	if l.deps.Allocator == nil || !l.ready {
 		return
 	}
@@ -69,7 +85,7 @@ func (l *Loop) retryResizes() {
 	}
 	slices.SortFunc(waiting, l.deps.Allocator.Turn)
 	for _, p := range waiting {
-		given, resize, changed := l.deps.Allocator.Resize(p, l.deps.Workers.Active())
+		given, resize, changed := l.deps.Allocator.Resize(p, l.deps.Workers.Active(), trigger)
 		if changed {
 			l.deps.Workers.Handle(pod.Change{Op: pod.Update, Pod: given, Resize: resize}, nil)
 		}

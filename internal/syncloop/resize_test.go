@@ -71,7 +71,7 @@ func (n *node) Admit(p *v1.Pod) {
 	}
 }
 
-func (n *node) Resize(p *v1.Pod, others []*v1.Pod) (*v1.Pod, pod.Resize, bool) {
+func (n *node) Resize(p *v1.Pod, others []*v1.Pod, _ string) (*v1.Pod, pod.Resize, bool) {
 	given, differ := n.Given(p)
 	waited := n.waits[p.UID]
 	n.waits[p.UID] = differ && !n.fits(p, others)

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/pod"
 )
@@ -93,6 +95,19 @@ type node struct {
 	state  *State
 	object *Objection
 	beside int
+	clock  *clocktesting.FakePassiveClock
+	counts []string
+}
+
+// meters writes down what is measured.
+func (n *node) meters() Meters {
+	count := func(format string, args ...any) { n.counts = append(n.counts, fmt.Sprintf(format, args...)) }
+	return Meters{
+		Asked:      func(resource, requirement, operation string) { count("%s %s %s", operation, resource, requirement) },
+		Infeasible: func(why string) { count("infeasible %s", why) },
+		Accepted:   func(trigger string) { count("accepted %s", trigger) },
+		Waited:     func(_ *v1.Pod, resolution string, took time.Duration) { count("%s after %s", resolution, took) },
+	}
 }
 
 func newNode(t *testing.T) *node {
@@ -101,8 +116,8 @@ func newNode(t *testing.T) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{state: state}
-	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told,
+	n := &node{state: state, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told, Clock: n.clock, Meters: n.meters(),
 		Judge: func(_, _ *v1.Pod, others []*v1.Pod) *Objection { n.beside = len(others); return n.object }})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +140,7 @@ func TestResize(t *testing.T) {
 	pending := func(reason string, generation int64) pod.Resize {
 		return pod.Resize{Pending: &pod.PendingResize{Reason: reason, Message: "full", Generation: generation}}
 	}
-	full, never := &Objection{Message: "full"}, &Objection{Message: "full", Infeasible: true}
+	full, never := &Objection{Message: "full"}, &Objection{Message: "full", Infeasible: "why"}
 	for i, step := range []struct {
 		cpu        string
 		generation int64
@@ -141,10 +156,17 @@ func TestResize(t *testing.T) {
 		{"2", 5, full, answer{"2", pod.Resize{Granted: 5}, false, 0}},
 	} {
 		n.object = step.object
-		given, resize, changed := n.Resize(asking(step.cpu, step.generation), others)
+		n.clock.SetTime(n.clock.Now().Add(time.Second))
+		given, resize, changed := n.Resize(asking(step.cpu, step.generation), others, "room")
 		if diff := cmp.Diff(step.want, answer{cpu(given), resize, changed, len(n.Deferred())}); diff != "" {
 			t.Errorf("step %d: %s", i, diff)
 		}
+	}
+	if diff := cmp.Diff([]string{
+		"increase cpu requests", "increase cpu requests", "infeasible why", "decrease cpu requests",
+		"increase cpu requests",
+	}, n.counts); diff != "" {
+		t.Error(diff)
 	}
 	if n.beside != 1 {
 		t.Errorf("the pod was judged beside %d others", n.beside)
@@ -165,6 +187,37 @@ func TestResize(t *testing.T) {
 	n.Forget("u")
 	if given, differ := n.Given(asking("9", 6)); differ || cpu(given) != "9" {
 		t.Error("a forgotten pod is still given something")
+	}
+}
+
+// A wait for room ends one way or the other.
+func TestWaits(t *testing.T) {
+	for end, c := range map[string]struct {
+		end  func(n *node)
+		want []string
+	}{
+		"room":     {func(n *node) { n.object = nil; n.Resize(asking("2", 2), nil, "room") }, []string{"accepted room", "accepted after 7s"}},
+		"reverted": {func(n *node) { n.Resize(asking("1", 3), nil, "") }, []string{"decrease cpu requests", "reverted after 7s"}},
+		"gone":     {func(n *node) { n.Forget("u") }, []string{"terminated after 7s"}},
+	} {
+		t.Run(end, func(t *testing.T) {
+			n := newNode(t)
+			n.Admit(asking("1", 1))
+			n.object = &Objection{Message: "full"}
+			n.Resize(asking("2", 2), nil, "")
+			if pending := n.Pending()[v1.PodReasonDeferred]; len(pending) != 1 {
+				t.Errorf("%d pods wait", len(pending))
+			}
+			n.clock.SetTime(n.clock.Now().Add(7 * time.Second))
+			n.counts = nil
+			c.end(n)
+			if diff := cmp.Diff(c.want, n.counts); diff != "" {
+				t.Error(diff)
+			}
+			if pending := n.Pending(); len(pending) != 0 {
+				t.Errorf("still pending: %v", pending)
+			}
+		})
 	}
 }
 

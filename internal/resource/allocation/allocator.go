@@ -5,18 +5,20 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
 )
 
-// Objection is what stands against a resize. One that is infeasible is not asked for again
-// before the pod changes.
+// Objection is what stands against a resize. One that is infeasible, for the reason named
+// there, is not asked for again before the pod changes.
 type Objection struct {
-	Infeasible bool
+	Infeasible string
 	Message    string
 }
 
@@ -32,6 +34,8 @@ type Deps struct {
 	// its own spec beside the others; nil is nothing.
 	Judge  func(p, given *v1.Pod, others []*v1.Pod) *Objection
 	Events Events
+	Meters Meters
+	Clock  clock.PassiveClock
 }
 
 // Allocator gives pods their resources. It is safe for concurrent use, but what pods are
@@ -39,16 +43,23 @@ type Deps struct {
 type Allocator struct {
 	deps Deps
 
-	mu      sync.Mutex
-	resizes map[types.UID]pod.Resize
+	mu     sync.Mutex
+	wishes map[types.UID]wish
+}
+
+// wish is what a pod last asked for that was not what it began with, and what came of it.
+type wish struct {
+	pod.Resize
+	pod   *v1.Pod   // nil once it is granted
+	since time.Time // it waits, or is refused
 }
 
 // New validates and starts nothing.
 func New(deps Deps) (*Allocator, error) {
-	if deps.Allocated == nil || deps.Judge == nil || deps.Events == nil {
-		return nil, errors.New("allocation: state, judge and events are needed")
+	if deps.Allocated == nil || deps.Judge == nil || deps.Events == nil || deps.Clock == nil {
+		return nil, errors.New("allocation: state, judge, events and clock are needed")
 	}
-	return &Allocator{deps: deps, resizes: map[types.UID]pod.Resize{}}, nil
+	return &Allocator{deps: deps, wishes: map[types.UID]wish{}}, nil
 }
 
 // Given is the pod with the resources that it was given, and whether its spec asks for
@@ -70,31 +81,65 @@ func (a *Allocator) Admit(p *v1.Pod) {
 }
 
 // Resize gives a pod what its spec asks for now, if it can have that beside the others.
-// changed tells that the answer is not what it was.
-func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod) (given *v1.Pod, resize pod.Resize, changed bool) {
+// changed tells that the answer is not what it was. trigger is what made it worth asking.
+func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *v1.Pod, resize pod.Resize, changed bool) {
 	given, differ := a.Given(p)
-	before := a.of(p.UID)
-	resize = pod.Resize{Granted: before.Granted}
-	if differ {
-		others = slices.DeleteFunc(slices.Clone(others), func(o *v1.Pod) bool { return o.UID == p.UID })
-		if objection := a.deps.Judge(p, given, others); objection != nil {
-			resize.Pending = pendingOf(p, objection)
-			a.tellPending(p, before.Pending, resize.Pending)
-		} else {
-			given, resize.Granted = p, p.Generation
-			a.grant(p)
-			a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeStarted", "%s",
-				pod.ResizeMessage("Pod resize started", p, p.Generation, ""))
-		}
+	before, waited := a.wish(p.UID)
+	now := wish{Resize: pod.Resize{Granted: before.Granted}, pod: p, since: before.since}
+	a.measureWish(before, waited, p, differ)
+	others = slices.DeleteFunc(slices.Clone(others), func(o *v1.Pod) bool { return o.UID == p.UID })
+	if !differ {
+		a.measureEnd(before, reverted, trigger)
+	} else if objection := a.deps.Judge(p, given, others); objection != nil {
+		a.refuse(&now, before, objection)
+	} else {
+		given, now.Granted, now.pod = p, p.Generation, nil
+		a.grant(p)
+		a.measureEnd(before, accepted, trigger)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if resize == (pod.Resize{}) {
-		delete(a.resizes, p.UID)
+	if now.Resize == (pod.Resize{}) {
+		delete(a.wishes, p.UID)
 	} else {
-		a.resizes[p.UID] = resize
+		a.wishes[p.UID] = now
 	}
-	return given, resize, resize.Granted != before.Granted || !same(resize.Pending, before.Pending)
+	return given, now.Resize, now.Granted != before.Granted || !same(now.Pending, before.Pending)
+}
+
+// measureWish counts what the pod asks for, where it is news: against what it asked for
+// last, or where that is as it was given, against that.
+func (a *Allocator) measureWish(before wish, waited bool, p *v1.Pod, differ bool) {
+	last, _ := a.deps.Allocated.Get(p.UID)
+	if waited && before.Pending != nil {
+		if before.pod.Generation == p.Generation {
+			return
+		}
+		last = pod.ResourcesOf(before.pod)
+	} else if !differ {
+		return
+	}
+	a.deps.Meters.measureAsked(last, p)
+}
+
+// refuse notes what stands against a resize, and tells the user once of each kind.
+func (a *Allocator) refuse(now *wish, before wish, o *Objection) {
+	p := now.pod
+	now.Pending = &pod.PendingResize{Reason: v1.PodReasonDeferred, Message: o.Message, Generation: p.Generation}
+	if o.Infeasible != "" {
+		now.Pending.Reason = v1.PodReasonInfeasible
+	}
+	if before.Pending == nil || before.Pending.Reason != now.Pending.Reason {
+		now.since = a.deps.Clock.Now()
+	}
+	if before.Pending != nil && before.Pending.Reason == now.Pending.Reason && before.Pending.Generation == p.Generation {
+		return
+	}
+	if o.Infeasible != "" {
+		a.deps.Meters.Infeasible.Inc(o.Infeasible)
+	}
+	a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "Resize"+now.Pending.Reason, "%s",
+		pod.ResizeMessage("Pod resize "+now.Pending.Reason, p, p.Generation, o.Message))
 }
 
 // grant notes that the pod has what it asks for. Who changes the pod waits until that is
@@ -102,41 +147,40 @@ func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod) (given *v1.Pod, resize p
 func (a *Allocator) grant(p *v1.Pod) {
 	asked := pod.ResourcesOf(p)
 	a.deps.Allocated.Change(p.UID, func(r *pod.Resources) { r.Containers, r.Pod = asked.Containers, asked.Pod })
-}
-
-func pendingOf(p *v1.Pod, o *Objection) *pod.PendingResize {
-	pending := &pod.PendingResize{Reason: v1.PodReasonDeferred, Message: o.Message, Generation: p.Generation}
-	if o.Infeasible {
-		pending.Reason = v1.PodReasonInfeasible
-	}
-	return pending
-}
-
-// tellPending tells the user once of each kind of refusal.
-func (a *Allocator) tellPending(p *v1.Pod, before, now *pod.PendingResize) {
-	if before != nil && before.Reason == now.Reason && before.Generation == now.Generation {
-		return
-	}
-	a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "Resize"+now.Reason, "%s",
-		pod.ResizeMessage("Pod resize "+now.Reason, p, p.Generation, now.Message))
+	a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeStarted", "%s",
+		pod.ResizeMessage("Pod resize started", p, p.Generation, ""))
 }
 
 func same(a, b *pod.PendingResize) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-func (a *Allocator) of(uid types.UID) pod.Resize {
+func (a *Allocator) wish(uid types.UID) (wish, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.resizes[uid]
+	w, known := a.wishes[uid]
+	return w, known
+}
+
+// Pending lists the pods whose resize is not granted, by why, in the API's words.
+func (a *Allocator) Pending() map[string][]*v1.Pod {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := map[string][]*v1.Pod{}
+	for _, w := range a.wishes {
+		if w.Pending != nil {
+			all[w.Pending.Reason] = append(all[w.Pending.Reason], w.pod)
+		}
+	}
+	return all
 }
 
 // Deferred lists the pods whose resize waits for room, in no order.
 func (a *Allocator) Deferred() []types.UID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.DeleteFunc(slices.Collect(maps.Keys(a.resizes)), func(uid types.UID) bool {
-		pending := a.resizes[uid].Pending
+	return slices.DeleteFunc(slices.Collect(maps.Keys(a.wishes)), func(uid types.UID) bool {
+		pending := a.wishes[uid].Pending
 		return pending == nil || pending.Reason != v1.PodReasonDeferred
 	})
 }
@@ -144,7 +188,9 @@ func (a *Allocator) Deferred() []types.UID {
 // Forget takes back what a pod was given, when nothing is left of it.
 func (a *Allocator) Forget(uid types.UID) {
 	a.deps.Allocated.Forget(uid)
+	last, _ := a.wish(uid)
+	a.measureEnd(last, terminated, "")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.resizes, uid)
+	delete(a.wishes, uid)
 }
