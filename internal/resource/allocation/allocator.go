@@ -50,8 +50,9 @@ type Allocator struct {
 // wish is what a pod last asked for that was not what it began with, and what came of it.
 type wish struct {
 	pod.Resize
-	pod   *v1.Pod   // nil once it is granted
-	since time.Time // it waits, or is refused
+	// pod asks, and has waited or been refused since; of one that asks for nothing nil.
+	pod   *v1.Pod
+	since time.Time
 }
 
 // New validates and starts nothing.
@@ -84,16 +85,16 @@ func (a *Allocator) Admit(p *v1.Pod) {
 // changed tells that the answer is not what it was. trigger is what made it worth asking.
 func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *v1.Pod, resize pod.Resize, changed bool) {
 	given, differ := a.Given(p)
-	before, waited := a.wish(p.UID)
-	now := wish{Resize: pod.Resize{Granted: before.Granted}, pod: p, since: before.since}
-	a.measureWish(before, waited, p, differ)
-	others = slices.DeleteFunc(slices.Clone(others), func(o *v1.Pod) bool { return o.UID == p.UID })
+	before := a.wish(p.UID)
+	now := wish{Resize: pod.Resize{Granted: before.Granted}}
+	a.measureWish(before, p, differ)
 	if !differ {
 		a.measureEnd(before, reverted, trigger)
-	} else if objection := a.deps.Judge(p, given, others); objection != nil {
+	} else if objection := a.deps.Judge(p, given, except(others, p.UID)); objection != nil {
+		now.pod, now.since = p, before.since
 		a.refuse(&now, before, objection)
 	} else {
-		given, now.Granted, now.pod = p, p.Generation, nil
+		given, now.Granted = p, p.Generation
 		a.grant(p)
 		a.measureEnd(before, accepted, trigger)
 	}
@@ -109,9 +110,9 @@ func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *
 
 // measureWish counts what the pod asks for, where it is news: against what it asked for
 // last, or where that is as it was given, against that.
-func (a *Allocator) measureWish(before wish, waited bool, p *v1.Pod, differ bool) {
+func (a *Allocator) measureWish(before wish, p *v1.Pod, differ bool) {
 	last, _ := a.deps.Allocated.Get(p.UID)
-	if waited && before.Pending != nil {
+	if before.Pending != nil {
 		if before.pod.Generation == p.Generation {
 			return
 		}
@@ -155,11 +156,14 @@ func same(a, b *pod.PendingResize) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-func (a *Allocator) wish(uid types.UID) (wish, bool) {
+func except(pods []*v1.Pod, uid types.UID) []*v1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *v1.Pod) bool { return p.UID == uid })
+}
+
+func (a *Allocator) wish(uid types.UID) wish {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w, known := a.wishes[uid]
-	return w, known
+	return a.wishes[uid]
 }
 
 // Pending lists the pods whose resize is not granted, by why, in the API's words.
@@ -188,8 +192,7 @@ func (a *Allocator) Deferred() []types.UID {
 // Forget takes back what a pod was given, when nothing is left of it.
 func (a *Allocator) Forget(uid types.UID) {
 	a.deps.Allocated.Forget(uid)
-	last, _ := a.wish(uid)
-	a.measureEnd(last, terminated, "")
+	a.measureEnd(a.wish(uid), terminated, "")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.wishes, uid)
