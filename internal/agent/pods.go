@@ -67,7 +67,7 @@ func (a *Agent) makePods(context.Context) error {
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
 		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makePlugins, a.makeProbes,
-		a.makeDesired, a.makeStatus, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
+		a.makeDesired, a.makeStatus, a.makeLogRotation, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
 	} {
 		if err := make(); err != nil {
 			return err

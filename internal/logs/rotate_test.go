@@ -1,0 +1,200 @@
+package logs
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// writer stands for the runtime: it writes logs, and goes on in a new file when told.
+type writer struct {
+	t      *testing.T
+	mu     sync.Mutex
+	path   string
+	file   *os.File
+	refuse error
+	opened int
+}
+
+func newWriter(t *testing.T) *writer {
+	t.Helper()
+	w := &writer{t: t, path: filepath.Join(t.TempDir(), "0.log")}
+	if err := w.reopen(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.file.Close() })
+	return w
+}
+
+func (w *writer) reopen(context.Context, string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse != nil {
+		return w.refuse
+	}
+	if w.file != nil {
+		_ = w.file.Close()
+	}
+	var err error
+	w.file, err = os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	w.opened++
+	return err
+}
+
+func (w *writer) write(text string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.file.WriteString(text); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *writer) rotator(cfg RotateConfig, clock clock.WithDelayedExecution) *Rotator {
+	w.t.Helper()
+	r, err := NewRotator(cfg, RotateDeps{
+		Containers: func() []Container { return []Container{{"c", w.path}} },
+		Reopen:     w.reopen, Clock: clock, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// contents reads the log's folder, with compressed files unpacked.
+func (w *writer) contents() map[string]string {
+	w.t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(w.path))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		f, err := os.Open(filepath.Join(filepath.Dir(w.path), e.Name()))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var from io.Reader = f
+		if strings.HasSuffix(e.Name(), ".gz") {
+			if from, err = gzip.NewReader(f); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		text, err := io.ReadAll(from)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all[e.Name()] = string(text)
+		f.Close()
+	}
+	return all
+}
+
+func TestRotate(t *testing.T) {
+	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
+	r := w.rotator(RotateConfig{MaxFiles: 4, Workers: 1, Interval: time.Second}, clock)
+	f := &logFile{Container: Container{"c", w.path}}
+	for i, step := range []struct {
+		pass time.Duration
+		want map[string]string
+	}{
+		{0, map[string]string{"0.log": "", "0.log.20260102-030405": "a"}},
+		{0, map[string]string{"0.log": "", "0.log.20260102-030405.gz": "a", "0.log.20260102-030405.000000678": "b"}},
+		{time.Minute, map[string]string{"0.log": "", "0.log.20260102-030405.gz": "a", "0.log.20260102-030405.000000678.gz": "b", "0.log.20260102-030505": "c"}},
+		{time.Minute, map[string]string{"0.log": "", "0.log.20260102-030405.000000678.gz": "b", "0.log.20260102-030505.gz": "c", "0.log.20260102-030605": "d"}},
+	} {
+		clock.Step(step.pass)
+		w.write(string(rune('a' + i)))
+		// A crash has left these.
+		leave := filepath.Join(filepath.Dir(w.path), "0.log.20250101-000000.tmp")
+		if err := os.WriteFile(leave, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.rotate(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		r.compress(t.Context(), f)
+		if diff := cmp.Diff(step.want, w.contents()); diff != "" {
+			t.Errorf("rotation %d: -want +got\n%s", i, diff)
+		}
+	}
+	w.write("e")
+	w.refuse = errors.New("no")
+	before := w.contents()
+	if err := r.rotate(t.Context(), f); !errors.Is(err, w.refuse) {
+		t.Errorf("refused: %v", err)
+	}
+	delete(before, "0.log.20260102-030405.000000678.gz")
+	if diff := cmp.Diff(before, w.contents()); diff != "" {
+		t.Errorf("refused: -want +got\n%s", diff)
+	}
+}
+
+func TestPauses(t *testing.T) {
+	w := newWriter(t)
+	r := w.rotator(RotateConfig{MaxFiles: 2, Workers: 1, Interval: 10 * time.Second}, clock.RealClock{})
+	for _, test := range []struct {
+		room, grown  int64
+		passed, want time.Duration
+	}{
+		{10 << 20, 100 << 20, time.Second, soonest},        // full in 100 ms
+		{10 << 20, 10 << 20, time.Second, time.Second / 2}, // full in a second
+		{10 << 20, 1, time.Second, latest},
+		{10 << 20, 0, time.Second, latest},
+		{1, 100 << 20, time.Second, soonest},
+	} {
+		if got := r.pause(test.room, test.grown, test.passed); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// A log that nobody writes to waits for the kernel's word; one that is written to is
+// rotated however seldom logs are to be looked at.
+func TestGrowthIsNoticed(t *testing.T) {
+	w := newWriter(t)
+	r := w.rotator(RotateConfig{MaxSize: 10, MaxFiles: 2, Workers: 1, Interval: time.Hour}, clock.RealClock{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	watched := func() bool {
+		r.growth.mu.Lock()
+		defer r.growth.mu.Unlock()
+		return len(r.growth.watches) == 1
+	}
+	await(t, "the log to be watched", watched)
+	w.write("small")
+	await(t, "the log to be watched again", watched)
+	w.write("a lot more")
+	await(t, "the log to be rotated", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.opened == 2 })
+	await(t, "the new log to be watched", watched)
+	r.deps.Containers = func() []Container { return nil }
+	r.Poke()
+	await(t, "the watch to end", func() bool { return !watched() })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
