@@ -31,6 +31,7 @@ func (a *Agent) newAdmission() (*admit.Admitter, error) {
 		nodes.Fresh = a.freshNode
 	}
 	return admit.New(
+		admit.Pressure(a.pods.evictor.Conditions),
 		sysctls,
 		a.allocate,
 		admit.PodOS(),
