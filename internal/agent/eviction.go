@@ -37,6 +37,7 @@ func (a *Agent) makeEvictor() error {
 		Node:             a.nodeRef(),
 		Alarm:            a.machine.cgroups.NewAlarm(),
 		RemoveContainers: a.removeDead,
+		RemoveImages:     a.pods.collector.RemoveUnused,
 		Changed:          a.machine.node.Poke,
 		Meters:           a.metrics.Eviction(),
 		Clock:            a.clock,
