@@ -86,7 +86,7 @@ func machineMemory(t *testing.T) int64 {
 func hog(name, node string, megabytes int) *corev1.Pod {
 	p := sleeper(name, node)
 	p.Spec.Containers[0].Image = images.Busybox
-	p.Spec.Containers[0].Command = []string{"sh", "-c", fmt.Sprintf("(head -c %dm /dev/zero; sleep 3600) | tail", megabytes)}
+	p.Spec.Containers[0].Command = []string{"sh", "-c", fmt.Sprintf("dd if=/dev/zero bs=%dM count=1 | sleep 3600", megabytes)}
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return p
 }
