@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/kubeapi"
@@ -98,20 +99,22 @@ func (a *Agent) swap() runtime.Swap {
 	}
 }
 
-func (a *Agent) v2() *runtime.V2 {
+func (a *Agent) v2() (*runtime.V2, error) {
 	if a.machine.cgroups.Version() != 2 {
-		return nil
+		return nil, nil
+	}
+	memory, err := a.podMemory()
+	if err != nil {
+		return nil, err
 	}
 	kc := &a.cfg.Kubelet
 	v2 := &runtime.V2{SingleProcessOOMKill: kc.SingleProcessOOMKill != nil && *kc.SingleProcessOOMKill}
 	if a.cfg.Features.MemoryQoS {
 		v2.MemoryQOS = &runtime.MemoryQOS{
+			Reserve:          kc.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy,
 			ThrottlingFactor: kc.MemoryThrottlingFactor,
-			Allocatable: func() int64 {
-				allocatable := a.machine.node.Allocatable()
-				return allocatable.Memory().Value()
-			},
+			Allocatable:      memory,
 		}
 	}
-	return v2
+	return v2, nil
 }

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/cgroup"
@@ -38,6 +38,10 @@ type machine struct {
 // makeMachine reads the machine and makes its cgroup tree, its Node and its name service.
 func (a *Agent) makeMachine(context.Context) (err error) {
 	m := &a.machine
+	// A new machine has none yet; those that come after measure it and write into it.
+	if err := os.MkdirAll(a.cfg.Flags.RootDir, 0o750); err != nil {
+		return fmt.Errorf("make the agent's folder: %w", err)
+	}
 	if m.facts, err = node.ReadMachine("/"); err != nil {
 		return err
 	}
@@ -54,45 +58,24 @@ func (a *Agent) makeMachine(context.Context) (err error) {
 	return a.makeDNS()
 }
 
-func (a *Agent) makeCgroups() error {
-	kc := &a.cfg.Kubelet
-	hierarchy, err := cgroup.Detect()
-	if err != nil {
-		return err
-	}
-	a.machine.cgroups, err = cgroup.New(cgroup.Config{
-		Driver: cgroup.Driver(a.machine.cgroupDriver),
-		Root:   kc.CgroupRoot,
-		Limits: cgroup.Limits{
-			CFSQuota:  *kc.CPUCFSQuota,
-			CFSPeriod: kc.CPUCFSQuotaPeriod.Duration,
-			PodPIDs:   *kc.PodPidsLimit,
-		},
-	}, cgroup.Deps{Hierarchy: hierarchy, Took: a.metrics.Cgroup(hierarchy.Version), Log: a.log})
-	return err
-}
-
 func (a *Agent) makeNode() error {
 	kc, flags := &a.cfg.Kubelet, &a.cfg.Flags
 	reserved, err := reservedOf(a.cfg)
 	if err != nil {
 		return err
 	}
-	enforcePods := false
-	for _, e := range kc.EnforceNodeAllocatable {
-		enforcePods = enforcePods || e == "pods"
-	}
 	deps := node.Deps{
-		Machine: a.machine.facts,
-		Runtime: a.cri,
-		Clock:   a.clock,
-		Log:     a.log,
-		Events:  a.api.events,
-		Health:  a.observed,
-		Enforce: a.machine.cgroups.EnsureNode,
-		PodCIDR: a.cri.UpdateRuntimeConfig,
-		Jitter:  rand.Float64,
-		Meters:  a.metrics.Node(a.name, a.began, bootTime(a.began)),
+		Machine:         a.machine.facts,
+		Runtime:         a.cri,
+		Clock:           a.clock,
+		Log:             a.log,
+		Events:          a.api.events,
+		Health:          a.observed,
+		Enforce:         a.machine.cgroups.EnsureNode,
+		EnforceReserved: a.machine.cgroups.BoundReserved,
+		PodCIDR:         a.cri.UpdateRuntimeConfig,
+		Jitter:          rand.Float64,
+		Meters:          a.metrics.Node(a.name, a.began, bootTime(a.began)),
 
 		Addressed: a.addressed,
 		Devices:   a.deviceAmounts,
@@ -116,7 +99,8 @@ func (a *Agent) makeNode() error {
 		MaxPods:                 int(kc.MaxPods),
 		PodsPerCore:             int(kc.PodsPerCore),
 		Reserved:                reserved,
-		EnforceAllocatable:      enforcePods,
+		EnforceAllocatable:      slices.Contains(kc.EnforceNodeAllocatable, "pods"),
+		Reservations:            reservationsOf(kc, reserved),
 		StatusUpdateFrequency:   kc.NodeStatusUpdateFrequency.Duration,
 		StatusReportFrequency:   kc.NodeStatusReportFrequency.Duration,
 		LeaseDuration:           seconds(kc.NodeLeaseDurationSeconds),
@@ -168,35 +152,6 @@ func (a *Agent) hostIPs() []string {
 		ips = append(ips, ip.String())
 	}
 	return ips
-}
-
-// reservedOf reads what is kept from pods.
-func reservedOf(cfg *config.Config) (node.Reserved, error) {
-	kube, err := quantities("kubeReserved", cfg.Kubelet.KubeReserved)
-	if err != nil {
-		return node.Reserved{}, err
-	}
-	system, err := quantities("systemReserved", cfg.Kubelet.SystemReserved)
-	if err != nil {
-		return node.Reserved{}, err
-	}
-	reserved := node.Reserved{Kube: kube, System: system, EvictionHard: cfg.Kubelet.EvictionHard}
-	if cfg.Flags.AllocatableIgnoreEviction {
-		reserved.EvictionHard = nil
-	}
-	return reserved, nil
-}
-
-func quantities(field string, amounts map[string]string) (v1.ResourceList, error) {
-	list := v1.ResourceList{}
-	for name, amount := range amounts {
-		q, err := resource.ParseQuantity(amount)
-		if err != nil {
-			return nil, fmt.Errorf("%s.%s: %q: %w", field, name, amount, err)
-		}
-		list[v1.ResourceName(name)] = q
-	}
-	return list, nil
 }
 
 func parseIPs(list string) ([]net.IP, error) {

@@ -107,6 +107,10 @@ func (a *Agent) makeRuntime() (err error) {
 	if a.pods.logs, err = logs.New(logs.Config{Dir: kc.PodLogsDir}, logs.Deps{Clock: a.clock, Log: a.log}); err != nil {
 		return err
 	}
+	v2, err := a.v2()
+	if err != nil {
+		return err
+	}
 	a.pods.runtime, err = runtime.New(runtime.Config{
 		RootDir:          a.cfg.Flags.RootDir,
 		PodLogsDir:       kc.PodLogsDir,
@@ -119,7 +123,7 @@ func (a *Agent) makeRuntime() (err error) {
 		StopSignals:      a.cfg.Features.ContainerStopSignals,
 		DefaultSysctls:   kc.DefaultPodSysctls, // none unless its gate is on
 		Swap:             a.swap(),
-		V2:               a.v2(),
+		V2:               v2,
 	}, runtime.Deps{
 		CRI:           a.cri,
 		DNS:           a.machine.dns,

@@ -17,9 +17,12 @@ type Resources struct {
 	// CPUQuota is in microseconds for each CPUPeriod; -1 is "explicitly unlimited".
 	CPUQuota  int64
 	CPUPeriod uint64
-	// Memory is in bytes.
+	// Memory is in bytes; -1 is "explicitly unlimited", as for PIDs.
 	Memory int64
 	PIDs   int64
+	// MemoryMin and MemoryLow are protected from being reclaimed, at MemoryHigh the group is
+	// slowed down: cgroup v2 alone has these. -1 takes them back.
+	MemoryMin, MemoryLow, MemoryHigh int64
 	// Hugepages are bytes for each page size in bytes. Sizes that are left out are
 	// bounded to nothing.
 	Hugepages map[int64]int64
@@ -64,6 +67,8 @@ type Limits struct {
 	CFSPeriod time.Duration
 	// PodPIDs bounds the processes of each pod where it is positive.
 	PodPIDs int64
+	// MemoryQOS is nil where the feature is off, and on cgroup v1.
+	MemoryQOS *MemoryQOS
 }
 
 func (l Limits) period() int64 { return l.CFSPeriod.Microseconds() }
@@ -94,6 +99,9 @@ func (l Limits) PodResources(p *v1.Pod) Resources {
 	}
 	if class == v1.PodQOSGuaranteed || allLimited(p, v1.ResourceMemory) {
 		r.Memory = limits.Memory().Value()
+	}
+	if l.MemoryQOS != nil {
+		l.MemoryQOS.bound(&r, p, requests, limits)
 	}
 	return r
 }

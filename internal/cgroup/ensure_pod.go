@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"swiftlet/internal/pod"
 )
@@ -39,19 +38,18 @@ func (t *Tree) writePod(p *v1.Pod, n name, want Resources, present bool) error {
 		return t.writer.create(n, want)
 	}
 	// An existing group may hold bounds that are no longer wanted. Zero would leave them.
-	if want.CPUQuota == 0 {
-		want.CPUQuota = -1
-	}
-	if want.Memory == 0 {
-		want.Memory = -1
-	}
-	if want.PIDs == 0 {
-		want.PIDs = -1
+	for _, bound := range []*int64{
+		&want.CPUQuota, &want.Memory, &want.PIDs, &want.MemoryMin, &want.MemoryLow, &want.MemoryHigh,
+	} {
+		*bound = orNone(*bound)
 	}
 	return t.writer.set(n, want)
 }
 
-func cpuRequest(p *v1.Pod) int64 {
-	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-	return requests.Cpu().MilliValue()
+// orNone says that a bound is to be taken back where there is none.
+func orNone(bound int64) int64 {
+	if bound == 0 {
+		return -1
+	}
+	return bound
 }

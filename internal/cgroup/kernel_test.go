@@ -18,7 +18,7 @@ import (
 )
 
 // kernelTree is a tree of its own in the running kernel, removed after the test.
-func kernelTree(t *testing.T) *Tree {
+func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -30,7 +30,11 @@ func kernelTree(t *testing.T) *Tree {
 	root := fmt.Sprintf("/swiftlet-test-%d-%d", os.Getpid(), time.Now().UnixNano())
 	limits := defaults
 	limits.PodPIDs = 64
-	tree := testTree(t, Config{Driver: Cgroupfs, Root: root, Limits: limits}, h)
+	config := Config{Driver: Cgroupfs, Root: root, Limits: limits}
+	for _, change := range changes {
+		change(&config)
+	}
+	tree := testTree(t, config, h)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

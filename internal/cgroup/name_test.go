@@ -80,6 +80,22 @@ func TestPodUIDIsReadBack(t *testing.T) {
 	}
 }
 
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		driver      Driver
+		group, want string
+	}{
+		{Cgroupfs, "/system/kube-reserved", "/system/kube-reserved"},
+		{Systemd, "/system.slice", "/system.slice"},
+		{Systemd, "podruntime-kube_let.slice", "/podruntime.slice/podruntime-kube_let.slice"},
+	} {
+		tree := testTree(t, Config{Driver: c.driver}, Hierarchy{Version: 2, Mounts: map[string]string{"": "/c"}})
+		if got := tree.parse(c.group).path(c.driver); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.driver, c.group, got, c.want)
+		}
+	}
+}
+
 func TestNewRejects(t *testing.T) {
 	h := Hierarchy{Version: 2, Mounts: map[string]string{"": "/c"}}
 	for name, c := range map[string]struct {

@@ -26,6 +26,8 @@ type Config struct {
 	Driver Driver
 	// Root is the group below which kubepods lies: "/", or a path.
 	Root string
+	// QOSReserve is nil where nothing is kept from lower QoS classes.
+	QOSReserve *QOSReserve
 	Limits
 }
 
@@ -45,6 +47,7 @@ type Tree struct {
 	driver    Driver
 	hierarchy Hierarchy
 	top       name
+	reserve   *QOSReserve
 	writer    writer
 	took      meter.TimingOf
 	log       *slog.Logger
@@ -52,8 +55,8 @@ type Tree struct {
 	mu sync.Mutex
 	// node is what EnsureNode was last told, to restore a tree that someone removed.
 	node v1.ResourceList
-	// burstableShares is what the burstable class has now; 0 is "not known".
-	burstableShares uint64
+	// qos is what the classes' bounds were last made from.
+	qos qosRequests
 	// applied holds each pod's bounds as last written, to leave the kernel alone where
 	// nothing changed.
 	applied map[types.UID]Resources
@@ -72,6 +75,7 @@ func New(c Config, d Deps) (*Tree, error) {
 		driver:    c.Driver,
 		hierarchy: d.Hierarchy,
 		top:       parseRoot(c.Root).child(topGroup),
+		reserve:   c.QOSReserve,
 		took:      d.Took,
 		log:       d.Log,
 		applied:   map[types.UID]Resources{},

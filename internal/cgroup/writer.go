@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opencontainers/cgroups"
@@ -129,6 +130,7 @@ func (h Hierarchy) resources(r Resources) *cgroups.Resources {
 	}
 	if h.Version == 2 {
 		to.CpuWeight = weight(r.CPUShares)
+		to.Unified = unified(r)
 	} else {
 		to.CpuShares = r.CPUShares
 	}
@@ -148,6 +150,23 @@ func (h Hierarchy) resources(r Resources) *cgroups.Resources {
 		}
 	}
 	return to
+}
+
+// unified are the files of v2 that the library has no field for.
+func unified(r Resources) map[string]string {
+	files := map[string]string{}
+	for file, bound := range map[string]struct {
+		amount int64
+		none   string
+	}{"memory.min": {r.MemoryMin, "0"}, "memory.low": {r.MemoryLow, "0"}, "memory.high": {r.MemoryHigh, "max"}} {
+		switch {
+		case bound.amount > 0:
+			files[file] = strconv.FormatInt(bound.amount, 10)
+		case bound.amount < 0:
+			files[file] = bound.none
+		}
+	}
+	return files
 }
 
 func (h Hierarchy) hasHugetlb() bool {

@@ -38,6 +38,8 @@ type Config struct {
 	Reserved             Reserved
 	// EnforceAllocatable is "pods" in enforceNodeAllocatable.
 	EnforceAllocatable bool
+	// Reservations are the other entries of enforceNodeAllocatable.
+	Reservations []Reservation
 
 	StatusUpdateFrequency time.Duration // how often status is looked at
 	StatusReportFrequency time.Duration // how often it is sent though nothing changed
@@ -103,6 +105,8 @@ type Deps struct {
 	VolumesReported func([]v1.UniqueVolumeName)
 	// Enforce bounds all pods together to the given amounts.
 	Enforce func(v1.ResourceList) error
+	// EnforceReserved bounds a group of the system; needed where there are Reservations.
+	EnforceReserved func(group string, amounts v1.ResourceList) error
 	// Addressed is told the node's addresses when they are known and when they change.
 	Addressed func([]v1.NodeAddress)
 	// PodCIDR is told the node's pod network when the control plane assigns it.
@@ -160,6 +164,9 @@ func New(cfg Config, deps Deps) (*Node, error) {
 	}
 	if deps.Runtime == nil || deps.Log == nil || deps.Events == nil || deps.Machine.CPUs == 0 {
 		return nil, errors.New("new node: runtime, log, events and machine are required")
+	}
+	if len(cfg.Reservations) > 0 && deps.EnforceReserved == nil {
+		return nil, errors.New("new node: reservations need someone to enforce them")
 	}
 	if cfg.StatusUpdateFrequency <= 0 || cfg.StatusReportFrequency <= 0 || cfg.LeaseDuration <= 0 {
 		return nil, errors.New("new node: status and lease times must be positive")

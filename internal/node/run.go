@@ -9,11 +9,15 @@ import (
 )
 
 // Run registers the node, keeps its status and its lease, until ctx is done. Nothing that
-// happens to the API server or the runtime ends it.
+// happens to the API server or the runtime ends it; that the groups of the system cannot be
+// bounded does.
 func (n *Node) Run(ctx context.Context) error {
 	n.tell(event{v1.EventTypeNormal, "Starting", "Starting kubelet."})
 	if n.cfg.CgroupVersion == 1 {
 		n.tell(event{v1.EventTypeWarning, "CgroupV1", cgroupV1Warning})
+	}
+	if err := n.enforceReserved(); err != nil {
+		return err
 	}
 	var group errgroup.Group
 	group.Go(func() error { n.keepStatus(ctx); return nil })

@@ -1,14 +1,13 @@
 package runtime
 
 import (
-	"math"
-	"os"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/cgroup"
 	"swiftlet/internal/pod"
 )
 
@@ -29,7 +28,7 @@ func (v *V2) apply(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Conta
 	default:
 		setUnified(b, "memory.low", strconv.FormatInt(request, 10))
 	}
-	if high := v.MemoryQOS.high(p, c); high > request {
+	if high := v.MemoryQOS.high(p, c); high != 0 {
 		setUnified(b, "memory.high", strconv.FormatInt(high, 10))
 	}
 }
@@ -45,14 +44,7 @@ func (m *MemoryQOS) high(p *v1.Pod, c *v1.Container) int64 {
 		if resourcehelper.IsPodLevelResourcesSet(p) && !p.Spec.Resources.Limits.Memory().IsZero() {
 			return 0 // the pod's own group is throttled instead
 		}
-		if m.Allocatable == nil {
-			return 0
-		}
-		if limit = m.Allocatable(); limit <= 0 {
-			return 0
-		}
+		limit = m.Allocatable
 	}
-	page := int64(os.Getpagesize())
-	point := float64(request) + float64(limit-request)**m.ThrottlingFactor
-	return int64(math.Floor(point)/float64(page)) * page
+	return cgroup.MemoryHigh(request, limit, *m.ThrottlingFactor)
 }

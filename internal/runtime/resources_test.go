@@ -55,7 +55,7 @@ func TestContainerResources(t *testing.T) {
 		"v2, throttled by the node": {spec: `{containers: [{name: c}]}`,
 			cfg: v2(func(v *V2) {
 				v.MemoryQOS.ThrottlingFactor = &half
-				v.MemoryQOS.Allocatable = func() int64 { return 1 << 20 }
+				v.MemoryQOS.Allocatable = 1 << 20
 			}),
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "oomScoreAdj": 1000,
 				"unified": {"memory.oom.group": "1", "memory.swap.max": "0", "memory.min": "0", "memory.low": "0", "memory.high": "524288"}}`},

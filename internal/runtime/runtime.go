@@ -71,8 +71,8 @@ type MemoryQOS struct {
 	Reserve bool
 	// ThrottlingFactor places memory.high between request and limit; nil sets none.
 	ThrottlingFactor *float64
-	// Allocatable is the node's allocatable memory, asked for containers without a limit.
-	Allocatable func() int64
+	// Allocatable is what there is for pods: the limit of containers without one.
+	Allocatable int64
 }
 
 // Sandboxes is what is asked of the container runtime about sandboxes.
