@@ -67,13 +67,15 @@ reference: ## build the control plane and the reference kubelet that the tests u
 e2e: build reference ## tests on the real runtime and the real API server (needs root)
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
+	@hack/gotest.sh -count=1 -run TestCgroup1 ./test/limits
 
-# More tests join by being named here: each package is compiled here and runs there.
+# More tests join by being named here: what is compiled on this machine runs on that one.
 test-cgroup2: build ## tests of limits on cgroup v2, in a user-mode Linux (needs root)
 	$(call say,cgroup v2)
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@hack/gotest.sh -count=1 ./test/uml
 	@hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup
+	@hack/gotest.sh -count=1 -run TestCgroup2 ./test/limits
 
 sanity: modules ## hold the CSI driver of the tests to the specification (needs root)
 	$(call say,sanity of the CSI driver for tests)

@@ -125,7 +125,7 @@ func (b *Bed) swiftlet(ctx context.Context) (string, error) {
 	defer b.mu.Unlock()
 	if b.ours == "" {
 		b.ours = filepath.Join(b.site.dir, "swiftlet")
-		b.built = b.bin.buildSwiftlet(ctx, b.progress, b.ours)
+		b.built = b.bin.BuildSwiftlet(ctx, b.progress, b.ours)
 	}
 	return b.ours, b.built
 }

@@ -21,25 +21,30 @@ type Binaries struct {
 // FindBinaries builds what the cache does not hold yet, which takes minutes the first time
 // on a machine; progress goes to w. It must be called from within the checkout.
 func FindBinaries(ctx context.Context, w io.Writer) (*Binaries, error) {
+	b, err := FindBundle(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	b.Reference, err = output(ctx, w, b.Root, b.script(), "reference")
+	return b, err
+}
+
+// FindBundle is FindBinaries for those who need nothing of the reference.
+func FindBundle(ctx context.Context, w io.Writer) (*Binaries, error) {
 	gomod, err := output(ctx, w, "", "go", "env", "GOMOD")
 	if err != nil {
 		return nil, err
 	}
-	root := filepath.Dir(gomod)
-	b := &Binaries{Root: root, Cache: cacheDir()}
-	script := filepath.Join(root, "hack", "build-tools.sh")
-	if b.Bundle, err = output(ctx, w, root, script, "bundle"); err != nil {
-		return nil, err
-	}
-	if b.Reference, err = output(ctx, w, root, script, "reference"); err != nil {
-		return nil, err
-	}
-	return b, nil
+	b := &Binaries{Root: filepath.Dir(gomod), Cache: cacheDir()}
+	b.Bundle, err = output(ctx, w, b.Root, b.script(), "bundle")
+	return b, err
 }
 
-// buildSwiftlet builds our program from the checkout as it stands. Go's build cache makes
+func (b *Binaries) script() string { return filepath.Join(b.Root, "hack", "build-tools.sh") }
+
+// BuildSwiftlet builds our program from the checkout as it stands. Go's build cache makes
 // that quick; a copy of its own keeps a running node apart from the next build.
-func (b *Binaries) buildSwiftlet(ctx context.Context, w io.Writer, out string) error {
+func (b *Binaries) BuildSwiftlet(ctx context.Context, w io.Writer, out string) error {
 	_, err := output(ctx, w, b.Root, "go", "build", "-o", out, "./cmd/swiftlet")
 	return err
 }

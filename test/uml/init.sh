@@ -1,7 +1,7 @@
 #!/bin/sh
 # The first process of the machine: arranges what programs expect to find, runs the job,
 # leaves its exit code in the job's folder, and turns the machine off.
-# usage: JOB=FOLDER init.sh, where FOLDER is the host's and holds the script run.sh
+# usage: JOB=FOLDER [SHARED=FOLDER] init.sh, with folders of the host; JOB holds run.sh
 modules=/usr/lib/uml/modules
 
 if [ "${STAGE:-}" != rooted ]; then
@@ -28,7 +28,9 @@ for dir in /dev/shm /run /var/lib /var/log /etc/cni /etc/kubernetes; do
   mkdir -p "$dir"
   mount -t tmpfs -o mode=755 tmpfs "$dir"
 done
-mount -t hostfs -o "$JOB" none "$JOB"
+for dir in "$JOB" ${SHARED:+"$SHARED"}; do
+  mount -t hostfs -o "$dir" none "$dir"
+done
 rm -rf /lib/modules
 ln -s "$modules" /lib/modules
 modprobe -a bridge veth
@@ -36,6 +38,9 @@ mount --make-rshared / # as on a machine with systemd
 hostname uml
 ip link set lo up
 [ ! -e /dev/ubda ] || { mkswap /dev/ubda && swapon /dev/ubda; }
+# The kernel does not say how fast it is, and programs ask.
+{ cat /proc/cpuinfo; printf 'cpu MHz\t\t: 1000.000\n'; } > /run/cpuinfo
+mount --bind /run/cpuinfo /proc/cpuinfo
 
 export TMPDIR=/run/tmp
 mkdir -m 1777 "$TMPDIR"

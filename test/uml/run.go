@@ -27,7 +27,9 @@ type Machine struct {
 	// MemoryMiB and SwapMiB are the machine's; no swap is the default.
 	MemoryMiB int
 	SwapMiB   int
-	Out       io.Writer // takes what the command writes
+	// Shared is a folder of the host that the machine may write to; "" for none.
+	Shared string
+	Out    io.Writer // takes what the command writes
 }
 
 // Run boots the machine, runs the command on it and returns its exit code. The machine ends
@@ -92,6 +94,9 @@ func (m Machine) boot(ctx context.Context, kernel, job string) (console []byte, 
 		"root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "init=" + filepath.Join(job, "init.sh"),
 		"mem=" + strconv.Itoa(m.MemoryMiB) + "M", "uml_dir=" + job + "/", "umid=machine", "JOB=" + job,
 		"con=null", "con0=null,fd:1", "ssl=null", "ssl0=null,fd:3", // standard output is the console
+	}
+	if m.Shared != "" {
+		args = append(args, "SHARED="+m.Shared)
 	}
 	if m.SwapMiB > 0 {
 		args = append(args, "ubda="+filepath.Join(job, "swap"))

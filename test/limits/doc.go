@@ -1,0 +1,8 @@
+// Package limits tests what the kernel is told of pods, and that it holds them to it: in a
+// box on this machine, which has cgroup v1, and on cgroup v2 in a user-mode Linux. The same
+// tests run on both. What they expect was recorded from the reference kubelet, in testdata:
+//
+//	go test ./test/limits                                            our kubelet on both
+//	SWIFTLET_BED_KUBELET=reference go test ./test/limits             must pass too
+//	SWIFTLET_BED_KUBELET=reference go test ./test/limits -args -record
+package limits

@@ -1,0 +1,163 @@
+package limits
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// kubeletConfig is what the nodes have in common.
+const kubeletConfig = `
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+containerRuntimeEndpoint: unix://` + home + `/containerd.sock
+cgroupDriver: cgroupfs
+staticPodPath: ` + home + `/manifests
+podLogsDir: ` + home + `/logs
+volumePluginDir: ` + home + `/volume-plugins
+address: 127.0.0.1
+readOnlyPort: 10255
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: false}
+authorization: {mode: AlwaysAllow}
+failSwapOn: false
+failCgroupV1: false
+makeIPTablesUtilChains: false
+evictionHard: {memory.available: 10Mi, nodefs.available: 1%, imagefs.available: 1%}
+`
+
+// node is a kubelet without an API server.
+type node struct {
+	t       *testing.T
+	kubelet *program
+}
+
+// startNode starts a kubelet; config is added to what all have. It ends with the test, and
+// so do its pods.
+func startNode(t *testing.T, config string) *node {
+	t.Helper()
+	onMachine(t)
+	manifests := home + "/manifests"
+	if err := os.MkdirAll(manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(home+"/kubelet.yaml", []byte(kubeletConfig+config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubelet, err := start("kubelet", os.Getenv(envKubelet), "--config="+home+"/kubelet.yaml",
+		"--root-dir=/var/lib/kubelet", "--cert-dir="+home+"/pki", "--hostname-override=node", "--v=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, kubelet: kubelet}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the kubelet's last words:\n%s", kubelet.said())
+		}
+		files, _ := filepath.Glob(manifests + "/*")
+		for _, file := range files {
+			_ = os.Remove(file)
+		}
+		if err := kubelet.await(noPods); err != nil {
+			t.Error(err)
+		}
+		if err := kubelet.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	n.await(0, running) // it is up
+	return n
+}
+
+// run makes pods of manifests and returns them as soon as all are as they should be.
+func (n *node) run(manifests map[string]string, are func(*v1.Pod) error) []v1.Pod {
+	n.t.Helper()
+	for name, manifest := range manifests {
+		// Written beside and renamed: half a manifest would be a bad one.
+		temporary := filepath.Join(home, name)
+		if err := os.WriteFile(temporary, []byte(manifest), 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+		if err := os.Rename(temporary, filepath.Join(home, "manifests", name+".yaml")); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	return n.await(len(manifests), are)
+}
+
+// await waits until there are so many pods and all are as they should be.
+func (n *node) await(count int, are func(*v1.Pod) error) (pods []v1.Pod) {
+	n.t.Helper()
+	err := n.kubelet.await(func() (err error) {
+		if pods, err = readPods(); err != nil {
+			return err
+		}
+		if len(pods) != count {
+			return fmt.Errorf("there are %d pods, want %d", len(pods), count)
+		}
+		for i := range pods {
+			if err := are(&pods[i]); err != nil {
+				return fmt.Errorf("pod %s: %w", pods[i].Name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return pods
+}
+
+func readPods() ([]v1.Pod, error) {
+	answer, err := http.Get("http://127.0.0.1:10255/pods")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	var list v1.PodList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, body)
+	}
+	for i := range list.Items {
+		list.Items[i].Name = strings.TrimSuffix(list.Items[i].Name, "-node")
+	}
+	return list.Items, nil
+}
+
+// running is a pod whose containers all run.
+func running(p *v1.Pod) error {
+	if len(p.Status.ContainerStatuses) == 0 {
+		return fmt.Errorf("has no status yet")
+	}
+	for _, s := range append(p.Status.ContainerStatuses, p.Status.InitContainerStatuses...) {
+		if s.State.Running == nil {
+			return fmt.Errorf("container %s: %v", s.Name, s.State)
+		}
+	}
+	return nil
+}
+
+// noPods is true once the groups of all pods are gone.
+func noPods() error {
+	left, err := filepath.Glob(filepath.Join(hierarchy.Dir("memory", "/kubepods"), "pod*"))
+	for _, class := range []string{"burstable", "besteffort"} {
+		more, _ := filepath.Glob(filepath.Join(hierarchy.Dir("memory", "/kubepods"), class, "pod*"))
+		left = append(left, more...)
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("pods are left: %v", left)
+	}
+	return err
+}
