@@ -15,8 +15,9 @@ import (
 )
 
 // newAdmission puts the checks in the reference kubelet's order, which decides the reason
-// that a pod with two faults is rejected for.
-func (a *Agent) newAdmission() (*admit.Admitter, error) {
+// that a pod with two faults is rejected for. preempt, which may be nil, makes room for
+// critical pods.
+func (a *Agent) newAdmission(preempt admit.Preempt) (*admit.Admitter, error) {
 	sysctls, err := admit.Sysctls(a.machine.facts.Kernel, a.cfg.Kubelet.AllowedUnsafeSysctls)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func (a *Agent) newAdmission() (*admit.Admitter, error) {
 		a.allocate,
 		admit.PodOS(),
 		admit.SupplementalGroups(a.strictGroups),
-		admit.Fit(nodes, a.preempt),
+		admit.Fit(nodes, preempt),
 		admit.AppArmor(appArmorEnabled()),
 		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
 		declared,

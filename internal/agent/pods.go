@@ -256,11 +256,11 @@ func (a *Agent) makeWorkers() (err error) {
 
 func (a *Agent) makeLoop() (err error) {
 	p := &a.pods
-	admitter, err := a.newAdmission()
+	admitter, err := a.newAdmission(a.preempt)
 	if err != nil {
 		return fmt.Errorf("make admission: %w", err)
 	}
-	if err := a.makeAllocator(admitter); err != nil {
+	if err := a.makeAllocator(); err != nil {
 		return err
 	}
 	p.loop, err = syncloop.New(syncloop.Deps{

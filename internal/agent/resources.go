@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,8 +31,16 @@ func (a *Agent) makeResources() (err error) {
 }
 
 // makeAllocator has resizes pass the same checks as new pods.
-func (a *Agent) makeAllocator(admitter *admit.Admitter) (err error) {
+func (a *Agent) makeAllocator() error {
 	kc, features := &a.cfg.Kubelet, &a.cfg.Features
+	preempt := a.preempt
+	if features.InPlacePodVerticalScalingSchedulerPreemption {
+		preempt = nil // the scheduler makes room
+	}
+	admitter, err := a.newAdmission(preempt)
+	if err != nil {
+		return fmt.Errorf("make admission of resizes: %w", err)
+	}
 	rules := admit.ResizeRules{PodLevel: features.InPlacePodLevelResourcesVerticalScaling, Swaps: a.pods.runtime.Swaps}
 	if kc.CPUManagerPolicy == "static" && !features.InPlacePodVerticalScalingExclusiveCPUs {
 		rules.FixedCPU = kc.CPUManagerPolicy

@@ -30,6 +30,7 @@ type Features struct {
 	InPlacePodLevelResourcesVerticalScaling          bool
 	InPlacePodVerticalScalingExclusiveCPUs           bool
 	InPlacePodVerticalScalingExclusiveMemory         bool
+	InPlacePodVerticalScalingSchedulerPreemption     bool
 	KubeletAllocatedPodsEndpoint                     bool
 	KubeletCrashLoopBackOffMax                       bool
 	KubeletEnsureSecretPulledImages                  bool
