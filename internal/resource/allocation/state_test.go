@@ -111,3 +111,30 @@ func TestWrittenAbandoned(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a crowd of pods waits for the disk, beside what else their starts take.
+func BenchmarkWritten(b *testing.B) {
+	for _, crowd := range []int{1, 60} {
+		b.Run(fmt.Sprint(crowd, " pods"), func(b *testing.B) {
+			s, err := Open(filepath.Join(b.TempDir(), Allocated))
+			if err != nil {
+				b.Fatal(err)
+			}
+			writes := 0
+			s.save = func(path string, text []byte) error { writes++; return checkpoint.Replace(path, text) }
+			for i := 0; b.Loop(); i++ {
+				var all sync.WaitGroup
+				for k := range crowd {
+					all.Go(func() {
+						s.Note(types.UID(fmt.Sprint(k)), pod.ResourcesOf(asking(fmt.Sprint(i+1), 1)))
+						if err := s.Written(context.Background()); err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				all.Wait()
+			}
+			b.ReportMetric(float64(writes)/float64(b.N), "writes/op")
+		})
+	}
+}
