@@ -103,7 +103,7 @@ var durable = []kind{
 
 // TestContract is what every kind of volume that lives in the pod's folder must keep.
 func TestContract(t *testing.T) {
-	for _, k := range slices.Concat(kinds, durable, flexKinds) {
+	for _, k := range slices.Concat(kinds, durable, flexKinds, iscsiKinds) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Run("is mounted where the reference kubelet puts it", func(t *testing.T) { k.mounts(t) })
 			t.Run("is left alone by a new agent", func(t *testing.T) { k.survivesRestart(t) })

@@ -22,11 +22,13 @@ import (
 	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/hostpath"
 	"swiftlet/internal/volume/image"
+	"swiftlet/internal/volume/iscsi"
 	"swiftlet/internal/volume/local"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/nfs"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/projected"
+	"swiftlet/internal/volume/scsi"
 	"swiftlet/internal/volume/secret"
 )
 
@@ -42,6 +44,8 @@ type Config struct {
 	// NodeName is the node's, DriverDir the folder of FlexVolume drivers.
 	NodeName  string
 	DriverDir string
+	// SysDir is /sys, but for tests.
+	SysDir string
 	// SELinux says that the node labels files, so volumes of ours need relabelling.
 	SELinux bool
 }
@@ -128,6 +132,7 @@ type Mounter interface {
 	Unmount(path string) error
 	ForceUnmount(path string) error
 	Beneath(dir string) ([]string, error)
+	Twin(path, dir string) (string, error)
 	UnmountBeneath(dir string) error
 }
 
@@ -182,6 +187,9 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	if cfg.MountTimeout <= 0 {
 		cfg.MountTimeout = defaultMountTimeout
 	}
+	if cfg.SysDir == "" {
+		cfg.SysDir = "/sys"
+	}
 	if cfg.HangPatience <= 0 {
 		cfg.HangPatience = defaultHangPatience
 	}
@@ -222,6 +230,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	if deps.Certificates != nil {
 		sources.Certificates = deps.Certificates
 	}
+	host := scsi.Host{Sys: cfg.SysDir, Dev: "/dev", Runner: mounts.Tools{}}
 	return append([]plugin.Plugin{
 		ground,
 		hostpath.Plugin{},
@@ -232,6 +241,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		projected.New(sources, frame),
 		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
 		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
+		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock}),
 	}, deps.Kinds...)
 }
 

@@ -59,3 +59,43 @@ func (k *Kernel) UnmountBeneath(dir string) error {
 	}
 	return nil
 }
+
+// Twin finds, at or below dir, the mount of the file system that is also mounted at path; ""
+// where there is none. It asks the mount table alone: the file system may not answer.
+func (k *Kernel) Twin(path, dir string) (string, error) {
+	table, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return "", fmt.Errorf("read mount table: %w", err)
+	}
+	if path, err = realParent(path); err != nil {
+		return "", err
+	}
+	if dir, err = realParent(dir); err != nil {
+		return "", err
+	}
+	last := slices.Backward(table) // the topmost of several comes last
+	for _, m := range last {
+		if m.Mountpoint != path {
+			continue
+		}
+		for _, other := range last {
+			if other.Major == m.Major && other.Minor == m.Minor && strings.HasPrefix(other.Mountpoint, dir+"/") {
+				return other.Mountpoint, nil
+			}
+		}
+		return "", nil
+	}
+	return "", nil
+}
+
+// realParent resolves links on the way to path, but asks nothing of what is mounted there.
+func realParent(path string) (string, error) {
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil // then nothing is mounted there, either
+	}
+	if err != nil {
+		return "", fmt.Errorf("resolve %s: %w", path, err)
+	}
+	return filepath.Join(parent, filepath.Base(path)), nil
+}

@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 
@@ -47,4 +48,13 @@ func (Tools) Need(tool string) error {
 		return fmt.Errorf("the node has no program %q, which this volume needs: %w", tool, err)
 	}
 	return nil
+}
+
+// Run runs a program and returns all that it wrote.
+func (t Tools) Run(ctx context.Context, program string, args ...string) (string, error) {
+	if err := t.Need(program); err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	return string(out), err
 }

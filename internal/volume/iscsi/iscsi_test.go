@@ -1,0 +1,356 @@
+package iscsi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/scsi"
+)
+
+const target = "iqn.2026-01.test:store"
+
+// san stands for iscsiadm and the kernel: it keeps in a folder what /sys would show.
+type san struct {
+	*Plugin
+	t      *testing.T
+	root   string
+	calls  []string
+	down   map[string]bool // portals that do not answer
+	fails  map[string]int  // exit codes, by the end of the command line
+	luns   map[string]string
+	secret *v1.Secret
+}
+
+func newSAN(t *testing.T, clk clock.Clock) *san {
+	s := &san{t: t, root: t.TempDir(), down: map[string]bool{}, fails: map[string]int{}, luns: map[string]string{}}
+	if clk == nil {
+		clk = clock.RealClock{}
+	}
+	s.Plugin = New(Deps{
+		RootDir: s.root, Mounter: s, Clock: clk,
+		Host: scsi.Host{Sys: filepath.Join(s.root, "sys"), Dev: filepath.Join(s.root, "dev"), Runner: s},
+		Secret: func(_ context.Context, namespace, name string) (*v1.Secret, error) {
+			if s.secret == nil || namespace != s.secret.Namespace || name != s.secret.Name {
+				return nil, errors.New("no such secret")
+			}
+			return s.secret, nil
+		},
+	})
+	return s
+}
+
+func (s *san) Bind(int, string) error              { return errors.New("not here") }
+func (s *san) Mounted(string) (bool, error)        { return false, nil }
+func (s *san) Unmount(string) error                { return nil }
+func (s *san) Twin(string, string) (string, error) { return "", nil }
+
+// file makes a file of the kernel's.
+func (s *san) file(content string, path ...string) {
+	s.t.Helper()
+	name := filepath.Join(append([]string{s.root}, path...)...)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *san) Run(_ context.Context, program string, args ...string) (string, error) {
+	line := strings.Join(append([]string{program}, args...), " ")
+	s.calls = append(s.calls, line)
+	for end, code := range s.fails {
+		if strings.HasSuffix(line, end) {
+			return "refused", exec.Command("sh", "-c", fmt.Sprint("exit ", code)).Run()
+		}
+	}
+	portal := ""
+	if i := slices.Index(args, "-p"); i >= 0 {
+		portal = args[i+1]
+	}
+	switch {
+	case strings.HasSuffix(line, "-o show"):
+		return "# BEGIN RECORD 2.1\niface.iscsi_ifacename = default\niface.transport_name = tcp\niface.ipaddress = <empty>\niface.mtu = 0\n", nil
+	case slices.Contains(args, "--login"):
+		s.login(portal)
+	case slices.Contains(args, "--discover") && s.down[portal]:
+		return "connect: no route to host", exec.Command("sh", "-c", "exit 4").Run()
+	}
+	return "", nil
+}
+
+// login shows a session, and the target's disks.
+func (s *san) login(portal string) {
+	host, port, err := net.SplitHostPort(portal)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	number := host[len(host)-1:]
+	session := filepath.Join("sys/class/iscsi_host/host"+number, "device/session"+number)
+	s.file(target+"\n", session, "iscsi_session/session"+number+"/targetname")
+	connection := filepath.Join(session, "connection"+number+":0/iscsi_connection/connection"+number+":0")
+	for _, prefix := range []string{"", "persistent_"} {
+		s.file(host+"\n", connection, prefix+"address")
+		s.file(port+"\n", connection, prefix+"port")
+	}
+	s.file("", "sys/class/scsi_host/host"+number, "scan")
+	for lun, disk := range s.luns {
+		name := disk + number
+		s.file("", session, fmt.Sprintf("target%s:0:0/%s:0:0:%s/block/%s/size", number, number, lun, name))
+		s.file("", "dev", name)
+		s.file("", "sys/block", name, "device/delete")
+	}
+}
+
+func (s *san) want(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.calls, want) {
+		s.t.Errorf("called\n%s\nwant\n%s", strings.Join(s.calls, "\n"), strings.Join(want, "\n"))
+	}
+	s.calls = nil
+}
+
+func request(change func(*v1.ISCSIPersistentVolumeSource)) plugin.Request {
+	source := &v1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.1", IQN: target, Lun: 7, ISCSIInterface: "default"}
+	if change != nil {
+		change(source)
+	}
+	return plugin.Request{
+		Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}},
+		Spec: plugin.Spec{Volume: &v1.Volume{}, PV: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+			Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{ISCSI: source}}}},
+	}
+}
+
+// TestLogin speaks to iscsiadm as the reference kubelet does.
+func TestLogin(t *testing.T) {
+	s := newSAN(t, nil)
+	s.luns = map[string]string{"7": "sdx", "8": "sdy"}
+	r := request(nil)
+	device, err := s.Connect(t.Context(), r)
+	if err != nil || device != filepath.Join(s.root, "dev/sdx1") {
+		t.Fatalf("%s, %v", device, err)
+	}
+	s.want(
+		"iscsiadm -m iface -I default -o show",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default -o new",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default --discover",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I default -o update -n node.session.scan -v manual",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I default --login",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o update -n node.startup -v manual",
+	)
+	if scanned, err := os.ReadFile(filepath.Join(s.root, "sys/class/scsi_host/host1/scan")); string(scanned) != "0 0 7" {
+		t.Errorf("looked for %q, %v; want that one disk", scanned, err)
+	}
+	if name, err := s.AttachName(t.Context(), r.Spec); name != "kubernetes.io/iscsi/10.0.0.1:"+target+":7" || err != nil {
+		t.Errorf("attached as %s, %v", name, err)
+	}
+
+	// Another disk of the target needs no login, and keeps the session.
+	other := request(func(in *v1.ISCSIPersistentVolumeSource) { in.Lun = 8 })
+	if device, err := s.Connect(t.Context(), other); err != nil || device != filepath.Join(s.root, "dev/sdy1") {
+		t.Fatalf("%s, %v", device, err)
+	}
+	s.want("iscsiadm -m iface -I default -o show")
+	for range 2 {
+		if err := s.Unstage(t.Context(), "iface-default/10.0.0.1:3260-"+target+"-lun-7"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.want()
+	s.deleted("sdx1", "1")
+	s.deleted("sdy1", "")
+	s.fails = map[string]int{"--logout -I default": codeNoObjects} // somebody was faster
+	if err := s.Unstage(t.Context(), "iface-default/10.0.0.1:3260-"+target+"-lun-8"); err != nil {
+		t.Fatal(err)
+	}
+	s.want(
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" --logout -I default",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o delete -I default",
+	)
+	if ids, err := s.Staged(); len(ids) != 0 || err != nil {
+		t.Errorf("left %v, %v", ids, err)
+	}
+}
+
+func (s *san) deleted(disk, want string) {
+	s.t.Helper()
+	if got, err := os.ReadFile(filepath.Join(s.root, "sys/block", disk, "device/delete")); string(got) != want {
+		s.t.Errorf("delete of %s holds %q, %v; want %q", disk, got, err, want)
+	}
+}
+
+// TestSecretsAndOwnInitiator: names and passwords go to discovery and session, and an
+// interface of the volume's own has its initiator's name.
+func TestSecretsAndOwnInitiator(t *testing.T) {
+	s := newSAN(t, nil)
+	s.luns = map[string]string{"7": "sdx"}
+	s.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chap"}, Data: map[string][]byte{
+		"discovery.sendtargets.auth.password": []byte("d"), "node.session.auth.username": []byte("u"), "node.session.auth.password_in": []byte("p"),
+	}}
+	r := request(func(in *v1.ISCSIPersistentVolumeSource) {
+		in.DiscoveryCHAPAuth, in.SessionCHAPAuth, in.SecretRef = true, true, &v1.SecretReference{Name: "chap"}
+		in.InitiatorName = ptr.To("iqn.2026-01.test:node")
+	})
+	if _, err := s.Connect(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	const own = "10.0.0.1:3260:pv"
+	s.want(
+		"iscsiadm -m iface -I default -o show",
+		"iscsiadm -m iface -I "+own+" -o new",
+		"iscsiadm -m iface -I "+own+" -o update -n iface.initiatorname -v iqn.2026-01.test:node",
+		"iscsiadm -m iface -I "+own+" -o update -n iface.mtu -v 0",
+		"iscsiadm -m iface -I "+own+" -o update -n iface.transport_name -v tcp",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" -o new",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" -o update -n discovery.sendtargets.auth.authmethod -v CHAP",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" -o update -n discovery.sendtargets.auth.password -v d",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" --discover",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.scan -v manual",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.auth.authmethod -v CHAP",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.auth.username -v u",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.auth.password_in -v p",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" --login",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o update -n node.startup -v manual",
+	)
+	id, err := s.DeviceID(t.Context(), r.Spec)
+	if err != nil || id != "iface-"+own+"/10.0.0.1:3260-"+target+"-lun-7" {
+		t.Fatalf("%s, %v", id, err)
+	}
+	if err := s.Unstage(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	s.want(
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" --logout -I "+own,
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o delete -I "+own,
+		"iscsiadm -m iface -I "+own+" -o delete",
+	)
+}
+
+// TestMultipath: two portals lead to one disk, which the node joins.
+func TestMultipath(t *testing.T) {
+	s := newSAN(t, nil)
+	s.luns = map[string]string{"7": "sdx"}
+	s.file("", "dev/dm-0")
+	s.file("", "sys/block/dm-0/slaves/sdx1")
+	s.file("", "sys/block/dm-0/slaves/sdx2")
+	r := request(func(in *v1.ISCSIPersistentVolumeSource) { in.Portals = []string{"10.0.0.2:3261"} })
+	device, err := s.Connect(t.Context(), r)
+	if err != nil || device != filepath.Join(s.root, "dev/dm-0") {
+		t.Fatalf("%s, %v", device, err)
+	}
+	s.calls = nil
+	if err := s.Unstage(t.Context(), "iface-default/10.0.0.1:3260-"+target+"-lun-7"); err != nil {
+		t.Fatal(err)
+	}
+	s.want(
+		"multipath -f "+filepath.Join(s.root, "dev/dm-0"),
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" --logout -I default",
+		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o delete -I default",
+		"iscsiadm -m node -p 10.0.0.2:3261 -T "+target+" --logout -I default",
+		"iscsiadm -m node -p 10.0.0.2:3261 -T "+target+" -o delete -I default",
+	)
+	s.deleted("sdx1", "1")
+	s.deleted("sdx2", "1")
+}
+
+// TestPortalThatIsDown: one path will do, after every portal has had its chances. Nobody
+// joins the paths here, which is waited for in vain.
+func TestPortalThatIsDown(t *testing.T) {
+	clk := testclock.NewFakeClock(time.Now())
+	s := newSAN(t, clk)
+	s.luns, s.down = map[string]string{"7": "sdx"}, map[string]bool{"10.0.0.1:3260": true}
+	r := request(func(in *v1.ISCSIPersistentVolumeSource) { in.Portals = []string{"10.0.0.2"} })
+	type outcome struct {
+		device string
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() { device, err := s.Connect(t.Context(), r); done <- outcome{device, err} }()
+	for {
+		select {
+		case got := <-done:
+			if got.err != nil || got.device != filepath.Join(s.root, "dev/sdx2") {
+				t.Errorf("%+v", got)
+			}
+			tries := 0
+			for _, call := range s.calls {
+				if strings.HasSuffix(call, "-p 10.0.0.1:3260 -I default --discover") {
+					tries++
+				}
+			}
+			if tries != manyRounds {
+				t.Errorf("%d tries, want %d", tries, manyRounds)
+			}
+			return
+		case <-time.After(time.Millisecond):
+			if clk.HasWaiters() {
+				clk.Step(lookAgain)
+			}
+		}
+	}
+}
+
+func TestNoPath(t *testing.T) {
+	s := newSAN(t, nil)
+	s.down["10.0.0.1:3260"] = true
+	_, err := s.Connect(t.Context(), request(nil))
+	if want := "failed to get any path for iscsi disk, last err seen:\niscsi: failed to sendtargets to portal 10.0.0.1:3260, err exit status 4: connect: no route to host"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	s.want(
+		"iscsiadm -m iface -I default -o show",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default -o new",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default --discover",
+		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default -o delete",
+	)
+}
+
+// TestPasswordsAreNotTold, whatever iscsiadm refuses.
+func TestPasswordsAreNotTold(t *testing.T) {
+	s := newSAN(t, nil)
+	s.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chap"}, Data: map[string][]byte{"node.session.auth.password": []byte("hidden")}}
+	s.fails["hidden"] = 6
+	_, err := s.Connect(t.Context(), request(func(in *v1.ISCSIPersistentVolumeSource) {
+		in.SessionCHAPAuth, in.SecretRef = true, &v1.SecretReference{Name: "chap"}
+	}))
+	if err == nil || strings.Contains(err.Error(), "hidden") || !strings.Contains(err.Error(), "set node.session.auth.password: exit status 6") {
+		t.Error(err)
+	}
+}
+
+func TestFolderNames(t *testing.T) {
+	for name, want := range map[string]note{
+		"iface-default/[fd00::1]:3260-iqn.2026-01.test:a-lun-1-lun-12": {Portals: []string{"[fd00::1]:3260"}, Iqn: "iqn.2026-01.test:a-lun-1", Lun: "12", Iface: "default"},
+		"iface-x/my-store:3260-eui.02004567A425678D-lun-0":             {Portals: []string{"my-store:3260"}, Iqn: "eui.02004567A425678D", Lun: "0", Iface: "x"},
+	} {
+		got, err := byName(name)
+		if err != nil || got.Portals[0] != want.Portals[0] || got.Iqn != want.Iqn || got.Lun != want.Lun || got.Iface != want.Iface {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"iface-default/disk", "default/1-iqn.x-lun-0", "iface-default/1-lun-0-iqn.x"} {
+		if got, err := byName(name); err == nil {
+			t.Errorf("%s was read as %+v", name, got)
+		}
+	}
+	for _, iqn := range []string{"iqn.x/../../..", "iqn.x/y"} {
+		r := request(func(in *v1.ISCSIPersistentVolumeSource) { in.IQN = iqn })
+		if id, err := New(Deps{}).DeviceID(t.Context(), r.Spec); err == nil {
+			t.Errorf("%s is kept at %s", iqn, id)
+		}
+	}
+}
