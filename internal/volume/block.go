@@ -48,6 +48,23 @@ func blockMap(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published)
 	return blockdev.Map{Link: p.Dir(kind.Name()), Held: filepath.Join(mapper.MapDir(p.Name), string(p.PodUID))}
 }
 
+// blockMapOnDisk is blockMap for a volume of which only the disk tells.
+func blockMapOnDisk(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published) (blockdev.Map, error) {
+	finder, ok := kind.(plugin.HeldFinder)
+	if !ok {
+		return blockMap(kind, mapper, p), nil
+	}
+	dir, err := finder.HeldFor(p)
+	if err != nil {
+		return blockdev.Map{}, err
+	}
+	m := blockdev.Map{Link: p.Dir(kind.Name())}
+	if dir != "" {
+		m.Held = filepath.Join(dir, string(p.PodUID))
+	}
+	return m, nil
+}
+
 // ContainerDevices translates the container's volumeDevices. Volumes come from Mount.
 func (v *Volumes) ContainerDevices(c *v1.Container, mounted map[string]Mounted) ([]Device, error) {
 	var devices []Device

@@ -39,7 +39,8 @@ type kind struct {
 	name   string
 	source v1.VolumeSource
 	// pv makes what the volume is behind a claim, in place of source.
-	pv func(t *testing.T) v1.PersistentVolumeSource
+	pv   func(t *testing.T) v1.PersistentVolumeSource
+	pvOn func(t *testing.T, n *node) v1.PersistentVolumeSource
 	// install puts in place what the kind needs on a node, if anything.
 	install  func(n *node)
 	folder   string            // below the pod's folder
@@ -54,10 +55,13 @@ func (k kind) of(t *testing.T, n *node) v1.VolumeSource {
 	if k.install != nil {
 		k.install(n)
 	}
-	if k.pv == nil {
-		return k.source
+	switch {
+	case k.pvOn != nil:
+		return n.claimed(k.pvOn(t, n))
+	case k.pv != nil:
+		return n.claimed(k.pv(t))
 	}
-	return n.claimed(k.pv(t))
+	return k.source
 }
 
 var kinds = []kind{
@@ -103,7 +107,7 @@ var durable = []kind{
 
 // TestContract is what every kind of volume that lives in the pod's folder must keep.
 func TestContract(t *testing.T) {
-	for _, k := range slices.Concat(kinds, durable, flexKinds, iscsiKinds) {
+	for _, k := range slices.Concat(kinds, durable, flexKinds, iscsiKinds, fcKinds) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Run("is mounted where the reference kubelet puts it", func(t *testing.T) { k.mounts(t) })
 			t.Run("is left alone by a new agent", func(t *testing.T) { k.survivesRestart(t) })

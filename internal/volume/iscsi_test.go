@@ -40,6 +40,7 @@ node-login)
 	echo "$address" | tee "$connection/address" > "$connection/persistent_address"
 	echo "${portal##*:}" | tee "$connection/port" > "$connection/persistent_port"
 	: > "$STANDIN/sys/class/scsi_host/host$number/scan"
+	mkdir -p "$STANDIN/dev" && ln -sf "$STANDIN_DISK" "$STANDIN/dev/"
 	mkdir -p "$STANDIN/sys/block/${STANDIN_DISK##*/}/device" && : > "$STANDIN/sys/block/${STANDIN_DISK##*/}/device/delete" ;;
 node-logout)
 	[ -d "$session" ] || exit 21

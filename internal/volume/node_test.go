@@ -115,7 +115,8 @@ func (n *node) start() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	v, err := New(Config{RootDir: n.root, NodeName: "here", DriverDir: filepath.Join(n.root, "drivers"), SysDir: filepath.Join(n.root, "sys")}, Deps{
+	v, err := New(Config{RootDir: n.root, NodeName: "here", DriverDir: filepath.Join(n.root, "drivers"),
+		SysDir: filepath.Join(n.root, "sys"), DevDir: filepath.Join(n.root, "dev")}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
 		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments,
 		Allocatable: func() v1.ResourceList {

@@ -88,7 +88,10 @@ func (v *Volumes) undo(ctx context.Context, kind plugin.Plugin, p plugin.Publish
 	mapper, ok := kind.(plugin.BlockMapper)
 	mapped := ok && p.Block
 	if mapped {
-		links = blockMap(kind, mapper, p)
+		var err error
+		if links, err = blockMapOnDisk(kind, mapper, p); err != nil {
+			return err
+		}
 		if err := links.Release(v.deps.Mounter); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/downwardapi"
 	"swiftlet/internal/volume/emptydir"
+	"swiftlet/internal/volume/fc"
 	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/hostpath"
 	"swiftlet/internal/volume/image"
@@ -44,8 +45,8 @@ type Config struct {
 	// NodeName is the node's, DriverDir the folder of FlexVolume drivers.
 	NodeName  string
 	DriverDir string
-	// SysDir is /sys, but for tests.
-	SysDir string
+	// SysDir and DevDir are /sys and /dev, but for tests.
+	SysDir, DevDir string
 	// SELinux says that the node labels files, so volumes of ours need relabelling.
 	SELinux bool
 }
@@ -190,6 +191,9 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	if cfg.SysDir == "" {
 		cfg.SysDir = "/sys"
 	}
+	if cfg.DevDir == "" {
+		cfg.DevDir = "/dev"
+	}
 	if cfg.HangPatience <= 0 {
 		cfg.HangPatience = defaultHangPatience
 	}
@@ -230,7 +234,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	if deps.Certificates != nil {
 		sources.Certificates = deps.Certificates
 	}
-	host := scsi.Host{Sys: cfg.SysDir, Dev: "/dev", Runner: mounts.Tools{}}
+	host := scsi.Host{Sys: cfg.SysDir, Dev: cfg.DevDir, Runner: mounts.Tools{}}
 	return append([]plugin.Plugin{
 		ground,
 		hostpath.Plugin{},
@@ -241,6 +245,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		projected.New(sources, frame),
 		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
 		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
+		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host}),
 		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock}),
 	}, deps.Kinds...)
 }

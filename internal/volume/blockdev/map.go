@@ -111,8 +111,11 @@ func (m Map) lock() error {
 }
 
 // Release lets go of the device, and removes the folder of held devices with the last. The
-// link stays: Unlink comes when nothing is left to undo.
+// link stays: Unlink comes when nothing is left to undo. Held may be "": nothing is held.
 func (m Map) Release(mounter Mounter) error {
+	if m.Held == "" {
+		return nil
+	}
 	if err := detachLoop(m.Held); err != nil {
 		return err
 	}

@@ -127,3 +127,31 @@ func TestBusyMountIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTwin(t *testing.T) {
+	k, dir := &Kernel{}, t.TempDir()
+	staged, shown, other := filepath.Join(dir, "plugins/staged"), filepath.Join(dir, "pods/shown"), filepath.Join(dir, "pods/other")
+	for _, path := range []string{staged, shown, other} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(k.Tmpfs(staged, 0), k.Tmpfs(other, 0)); err != nil {
+		t.Fatal(err)
+	}
+	defer k.UnmountBeneath(dir)
+	f, err := os.Open(staged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := k.Bind(int(f.Fd()), shown); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for path, want := range map[string]string{shown: staged, other: "", filepath.Join(dir, "pods/none"): "", filepath.Join(dir, "none/none"): ""} {
+		if got, err := k.Twin(path, filepath.Join(dir, "plugins")); got != want || err != nil {
+			t.Errorf("twin of %s: %q, %v; want %q", path, got, err, want)
+		}
+	}
+}

@@ -31,3 +31,10 @@ type BlockMapper interface {
 	// volume, such as ROOT/plugins/kubernetes.io/local-volume/volumeDevices/PV.
 	MapDir(volumeName string) string
 }
+
+// HeldFinder is a BlockMapper whose folders are not named for volumes.
+type HeldFinder interface {
+	// HeldFor finds by the disk what MapDir named when the volume was mapped; "" for
+	// nothing.
+	HeldFor(p Published) (dir string, err error)
+}

@@ -1,0 +1,148 @@
+// Package fc brings up volumes on disks that the node reaches over Fibre Channel. The fabric
+// has attached them; they are found by their names, formatted if they are empty, and mounted
+// once for all pods.
+package fc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/volume/disk"
+	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/scsi"
+)
+
+// Name is the kind's qualified name.
+const Name = "kubernetes.io/fc"
+
+// Mounter is what the plugin needs of the kernel.
+type Mounter interface {
+	disk.Mounter
+	// Twin finds below dir the mount of what is also mounted at path.
+	Twin(path, dir string) (string, error)
+}
+
+// Deps is what the plugin works with.
+type Deps struct {
+	RootDir string
+	Mounter Mounter
+	Tools   disk.Tools
+	Host    scsi.Host
+}
+
+// Plugin brings up Fibre Channel volumes.
+type Plugin struct {
+	deps  Deps
+	disks disk.Disks
+
+	mu sync.Mutex
+	// raw are the disks of raw volumes, by the volumes' names.
+	raw map[string]string
+}
+
+var (
+	_ plugin.Plugin      = (*Plugin)(nil)
+	_ plugin.Stager      = (*Plugin)(nil)
+	_ plugin.Attacher    = (*Plugin)(nil)
+	_ plugin.Connector   = (*Plugin)(nil)
+	_ plugin.BlockMapper = (*Plugin)(nil)
+	_ plugin.HeldFinder  = (*Plugin)(nil)
+	_ plugin.Meter       = (*Plugin)(nil)
+)
+
+// New makes the plugin.
+func New(deps Deps) *Plugin {
+	return &Plugin{deps: deps, disks: disk.Disks{Mounter: deps.Mounter, Tools: deps.Tools}, raw: map[string]string{}}
+}
+
+func (p *Plugin) Name() string { return Name }
+
+func (p *Plugin) Handles(s plugin.Spec) bool { return s.FC() != nil }
+
+func readOnly(s plugin.Spec) bool {
+	if s.PV != nil {
+		return s.ClaimReadOnly
+	}
+	return s.Volume.FC.ReadOnly
+}
+
+// SetUp shows the disk's file system in the pod's folder.
+func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
+	id, err := p.DeviceID(ctx, r.Spec)
+	if err != nil {
+		return plugin.Result{}, err
+	}
+	dir := r.VolumeDir(Name)
+	if err := p.disks.Publish(r, p.path(id), dir, readOnly(r.Spec)); err != nil {
+		return plugin.Result{}, err
+	}
+	return plugin.Result{HostPath: dir, ReadOnly: readOnly(r.Spec), SELinuxRelabel: true}, nil
+}
+
+// MapDevice names the disk.
+func (p *Plugin) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, error) {
+	return plugin.Result{HostPath: r.DevicePath, ReadOnly: r.ClaimReadOnly}, nil
+}
+
+// AttachName is the volume's name in the node's status.
+func (p *Plugin) AttachName(_ context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
+	in := s.FC()
+	if len(in.TargetWWNs) != 0 && in.Lun != nil {
+		return v1.UniqueVolumeName(fmt.Sprintf("%s/%v:%v", Name, in.TargetWWNs, *in.Lun)), nil
+	}
+	return v1.UniqueVolumeName(fmt.Sprintf("%s/%v", Name, in.WWIDs)), nil
+}
+
+// Attached trusts the node's status.
+func (p *Plugin) Attached(context.Context, plugin.Request) error { return nil }
+
+// Stage mounts the disk that Connect found. A raw volume is ready as it is.
+func (p *Plugin) Stage(ctx context.Context, r plugin.Request) error {
+	if r.Block() {
+		return nil
+	}
+	id, err := p.DeviceID(ctx, r.Spec)
+	if err != nil {
+		return err
+	}
+	return p.disks.Stage(r, p.path(id), r.FC().FSType, readOnly(r.Spec))
+}
+
+// Measure is how full the volume's file system is, or how large its disk.
+func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
+	if r.Block() {
+		return mounts.DeviceSize(at.HostPath)
+	}
+	return mounts.Space(at.HostPath)
+}
+
+// DeviceID names a disk by where it is mounted or held.
+func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
+	name, err := nameOf(s.FC())
+	if err != nil {
+		return "", err
+	}
+	id := name.folder()
+	if strings.Contains(id, "/") || !filepath.IsLocal(id) || id == plugin.DevicesDir {
+		return "", errors.New("fc: names of disks must not contain a slash")
+	}
+	if !s.Block() {
+		return id, nil
+	}
+	id = filepath.Join(plugin.DevicesDir, id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.raw[s.Name()] = id // for MapDir, which is told no more than the volume's name
+	return id, nil
+}
+
+func (p *Plugin) dir() string { return filepath.Join(p.deps.RootDir, "plugins", Name) }
+
+func (p *Plugin) path(id string) string { return filepath.Join(p.dir(), id) }
