@@ -47,6 +47,7 @@ type Agent struct {
 	cri     *cri.Client
 	api     api
 	machine machine
+	given   given
 	pods    pods
 	edge    edge
 }

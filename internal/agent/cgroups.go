@@ -14,6 +14,7 @@ import (
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/config"
 	"swiftlet/internal/node"
+	"swiftlet/internal/resource/topology"
 )
 
 func (a *Agent) makeCgroups() error {
@@ -40,7 +41,12 @@ func (a *Agent) makeCgroups() error {
 	if c.QOSReserve, err = a.qosReserve(); err != nil {
 		return err
 	}
-	a.machine.cgroups, err = cgroup.New(c, cgroup.Deps{Hierarchy: hierarchy, Took: a.metrics.Cgroup(hierarchy.Version), Log: a.log})
+	a.machine.cgroups, err = cgroup.New(c, cgroup.Deps{
+		Hierarchy: hierarchy,
+		Alone:     func(p *v1.Pod) bool { return a.given.cpus.PodAlone(p) },
+		Took:      a.metrics.Cgroup(hierarchy.Version),
+		Log:       a.log,
+	})
 	if err != nil {
 		return err
 	}
@@ -114,6 +120,14 @@ func reservedOf(cfg *config.Config) (node.Reserved, error) {
 	system, err := quantities("systemReserved", cfg.Kubelet.SystemReserved)
 	if err != nil {
 		return node.Reserved{}, err
+	}
+	if list := cfg.Kubelet.ReservedSystemCPUs; list != "" {
+		cpus, err := topology.ParseList(list)
+		if err != nil {
+			return node.Reserved{}, fmt.Errorf("reservedSystemCPUs: %w", err)
+		}
+		delete(kube, v1.ResourceCPU)
+		system[v1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
 	}
 	reserved := node.Reserved{Kube: kube, System: system, EvictionHard: cfg.Kubelet.EvictionHard}
 	if cfg.Flags.AllocatableIgnoreEviction {

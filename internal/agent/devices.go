@@ -30,11 +30,6 @@ func (a *Agent) makeDevices() (err error) {
 		Clock:   a.clock,
 		Log:     a.log,
 	})
-	if err != nil {
-		return err
-	}
-	p.aligner, err = numa.New(numa.Config{Policy: numa.None},
-		numa.Deps{Providers: []numa.Provider{p.devices}, Clock: a.clock, Log: a.log})
 	return err
 }
 

@@ -22,7 +22,11 @@ type edge struct {
 }
 
 func (a *Agent) makeEdge(ctx context.Context) error {
-	if err := a.readMetrics(func() []statsapi.VolumeStats { return a.pods.stats.Claims(ctx) }); err != nil {
+	stats, err := a.makeStats()
+	if err != nil {
+		return err
+	}
+	if err := a.readMetrics(func() []statsapi.VolumeStats { return stats.Claims(ctx) }); err != nil {
 		return err
 	}
 	a.cfg.Gates(a.metrics.Gate)
@@ -38,7 +42,7 @@ func (a *Agent) makeEdge(ctx context.Context) error {
 		Containers: a.newContainers(),
 		Logs:       a.pods.logs,
 		Runtime:    a.cri,
-		Stats:      a.pods.stats,
+		Stats:      stats,
 
 		ProbeMetrics: probes,
 		SLIs:         metrics.NewSLIs(startTime()),

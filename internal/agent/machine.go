@@ -79,7 +79,6 @@ func (a *Agent) makeNode() error {
 
 		Addressed: a.addressed,
 		Devices:   a.deviceAmounts,
-		Pressure:  a.pressure,
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections

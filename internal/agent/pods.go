@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/desired"
-	"swiftlet/internal/eviction"
 	"swiftlet/internal/image"
 	"swiftlet/internal/logs"
 	"swiftlet/internal/observe"
@@ -24,7 +23,6 @@ import (
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
-	"swiftlet/internal/stats"
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
 	"swiftlet/internal/volume"
@@ -56,8 +54,6 @@ type pods struct {
 	allocated *allocation.State
 	actuated  *allocation.State
 	allocator *allocation.Allocator
-	stats     *stats.Stats
-	evictor   *eviction.Evictor
 	loop      *syncloop.Loop
 	// judged counts who was let in and who was sent away.
 	judged func(p *v1.Pod, rejection string)
@@ -70,9 +66,8 @@ func (a *Agent) makePods(context.Context) error {
 	p := &a.pods
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
-		a.makeUsers, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makePlugins, a.makeProbes,
-		a.makeDesired, a.makeStatus, a.makeLogRotation, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources,
-		a.makeStats, a.makeEvictor, a.makeLoop,
+		a.makeUsers, a.makeGiven, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makeAligner, a.makePlugins, a.makeProbes,
+		a.makeDesired, a.makeStatus, a.makeLogRotation, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
 	} {
 		if err := make(); err != nil {
 			return err
@@ -81,7 +76,7 @@ func (a *Agent) makePods(context.Context) error {
 	p.parts = append(p.parts,
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
-		part{"housekeeping", p.keeper.Run}, part{"eviction", p.evictor.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
+		part{"housekeeping", p.keeper.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
 	if a.opts.Show != nil {
 		p.parts = append(p.parts, part{"board", a.newBoard().run})
 	}
@@ -134,6 +129,8 @@ func (a *Agent) makeRuntime() (err error) {
 		Random:        rand.Uint32,
 		LogTail:       a.pods.logs.Tail,
 		UserNamespace: a.pods.users.Of,
+		Place:         a.given.place,
+		Alone:         a.given.cpus.PodAlone,
 	})
 	return err
 }
@@ -202,6 +199,7 @@ func (a *Agent) makeSteps() (err error) {
 		Given:       p.allocated,
 		Actual:      p.actuated,
 		Usage:       memoryUsage{a},
+		Bind:        a.bind,
 		Removed:     a.removed,
 		Handler:     a.handler,
 		Allocatable: a.machine.node.Allocatable,
@@ -218,9 +216,12 @@ func (a *Agent) makeSteps() (err error) {
 		Folders: p.volumes,
 		Cgroups: cgroups,
 		Logs:    p.runtime,
-		Retain:  p.devices.Retain,
+		Retain:  a.retain,
 		Swept:   a.metrics.Swept(),
 		Log:     a.log,
+	}
+	if a.given.cpus.Binds() {
+		deps.CPUs = a.given.cpusOf
 	}
 	if p.mirrors != nil {
 		deps.Mirrors, keeper.Mirrors, keeper.OrphanMirrors = p.mirrors, p.mirrors, a.orphanMirrors

@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// makeSockets opens the API for programs on the node. Nobody gives out CPUs, memory or
+// makeSockets opens the API for programs on the node. Nobody gives out memory or
 // claims yet.
 func (a *Agent) makeSockets() (err error) {
 	f := a.cfg.Features
@@ -20,6 +20,7 @@ func (a *Agent) makeSockets() (err error) {
 		PodsAPI:    f.PodsAPI,
 	}, sockets.Deps{
 		Pods:     localPods{a.pods.desired, a.pods.workers},
+		CPUs:     a.given.cpus,
 		Statuses: a.pods.status,
 		Devices:  a.pods.devices,
 		Called:   a.metrics.Sockets(),

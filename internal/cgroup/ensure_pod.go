@@ -14,6 +14,9 @@ import (
 func (t *Tree) EnsurePod(p *v1.Pod) error {
 	n := t.podName(p)
 	want := t.PodResources(p)
+	if want.CPUQuota > 0 && t.alone != nil && t.alone(p) {
+		want.CPUQuota = -1
+	}
 	t.mu.Lock()
 	have, known := t.applied[p.UID]
 	t.mu.Unlock()

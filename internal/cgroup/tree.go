@@ -35,6 +35,8 @@ type Config struct {
 type Deps struct {
 	// Hierarchy is Detect's answer.
 	Hierarchy Hierarchy
+	// Alone, where set, reports whether a pod has CPUs of its own, which need no quota.
+	Alone func(*v1.Pod) bool
 	// Took, where set, takes how long it took to create, update and destroy groups.
 	Took meter.TimingOf
 	Log  *slog.Logger
@@ -49,6 +51,7 @@ type Tree struct {
 	top       name
 	reserve   *QOSReserve
 	writer    writer
+	alone     func(*v1.Pod) bool
 	took      meter.TimingOf
 	log       *slog.Logger
 
@@ -76,6 +79,7 @@ func New(c Config, d Deps) (*Tree, error) {
 		hierarchy: d.Hierarchy,
 		top:       parseRoot(c.Root).child(topGroup),
 		reserve:   c.QOSReserve,
+		alone:     d.Alone,
 		took:      d.Took,
 		log:       d.Log,
 		applied:   map[types.UID]Resources{},

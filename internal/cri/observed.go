@@ -173,7 +173,7 @@ func resourcesFrom(r *runtimeapi.LinuxContainerResources) *pod.ContainerResource
 	if r == nil {
 		return nil
 	}
-	var out pod.ContainerResources
+	out := pod.ContainerResources{CPUs: r.CpusetCpus}
 	if r.CpuPeriod > 0 && r.CpuQuota > 0 {
 		out.CPULimit = resource.NewMilliQuantity(r.CpuQuota*milliPerCPU/r.CpuPeriod, resource.DecimalSI)
 	}

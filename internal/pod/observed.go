@@ -74,6 +74,8 @@ type Container struct {
 // ContainerResources are the limits the runtime says are in force.
 type ContainerResources struct {
 	CPURequest, CPULimit, MemoryRequest, MemoryLimit *resource.Quantity
+	// CPUs lists those that the container is bound to; empty if it is to none.
+	CPUs string
 }
 
 // Mount is one mount of a running container, as the runtime reports it.

@@ -195,6 +195,10 @@ type Deps struct {
 	Given  Notes
 	Actual Actual
 	Usage  Usage
+	// CPUs lists those that a container is to run on now, empty if it is to be left alone;
+	// Bind moves a running container there. Both may be nil.
+	CPUs func(uid types.UID, container string) string
+	Bind func(ctx context.Context, containerID, cpus string) error
 	// Removed is told of each pod of which nothing is left; may be nil.
 	Removed func(types.UID)
 	// Handler finds the runtime that a pod's runtime class names.
@@ -218,6 +222,7 @@ type Steps struct {
 	crashes *crashBackoff
 	retries *retries
 	waiting waitings
+	moved   bindings
 	unsure  podSet // pods that could not be read since they were acted on
 	resizes resizeErrors
 }

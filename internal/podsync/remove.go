@@ -36,6 +36,7 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	s.crashes.forget(ref.UID)
 	s.retries.forget(ref.UID)
 	s.waiting.forget(ref.UID)
+	s.moved.forget(ref.UID)
 	s.unsure.set(ref.UID, false)
 	s.resizes.set(ref.UID, "")
 	if s.deps.Actual != nil {

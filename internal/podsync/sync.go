@@ -37,8 +37,9 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 
 	mirrored := make(chan error, 1)
 	go func() { mirrored <- s.mirror(ctx, w) }()
+	bound := s.bind(ctx, p, &observed)
 	ended, again, err := s.converge(ctx, w, observed, status)
-	err = errors.Join(err, <-mirrored)
+	err = errors.Join(err, bound, <-mirrored)
 	if ended { // no failure to bring it up matters any more
 		return pod.Outcome{Ended: true}, nil
 	}

@@ -24,7 +24,19 @@ func (r *Runtime) ContainerResources(p *v1.Pod, c *v1.Container) *runtimeapi.Lin
 	if r.cfg.V2 != nil {
 		r.cfg.V2.apply(bounds, p, c)
 	}
+	if r.deps.Place != nil {
+		place := r.deps.Place(p, c)
+		bounds.CpusetCpus, bounds.CpusetMems = place.CPUs, place.Memory
+		r.lift(bounds, place.Alone)
+	}
 	return bounds
+}
+
+// lift takes the quota away from who needs none.
+func (r *Runtime) lift(bounds *runtimeapi.LinuxContainerResources, alone bool) {
+	if alone && r.cfg.CPUQuota {
+		bounds.CpuQuota = -1
+	}
 }
 
 // effectiveLimits are a container's CPU and memory limits: its own, or where it has none
@@ -49,7 +61,9 @@ func (r *Runtime) sandboxResources(p *v1.Pod) *runtimeapi.LinuxContainerResource
 	if !ok {
 		cpuRequest = limits[v1.ResourceCPU]
 	}
-	return r.bounds(cpuRequest, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
+	bounds := r.bounds(cpuRequest, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
+	r.lift(bounds, r.deps.Alone != nil && r.deps.Alone(p))
+	return bounds
 }
 
 // overhead is what the sandbox itself uses, a request and a limit at once.

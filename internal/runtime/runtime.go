@@ -46,6 +46,14 @@ type Config struct {
 	V2 *V2
 }
 
+// Place is the part of the machine that a container runs on.
+type Place struct {
+	// CPUs and Memory list CPUs and NUMA nodes; empty means all.
+	CPUs, Memory string
+	// Alone: no other container runs on these CPUs, so no quota is needed.
+	Alone bool
+}
+
 // Swap says how containers may use the node's swap.
 type Swap struct {
 	// Controller: the kernel can bound swap for each container.
@@ -146,6 +154,10 @@ type Deps struct {
 	// HTTP is optional; the default verifies no certificate, as it has nothing to verify
 	// one against, and carries no credentials.
 	HTTP HTTP
+	// Place is optional; it says which part of the machine a container runs on.
+	Place func(p *v1.Pod, c *v1.Container) Place
+	// Alone is optional; it reports whether the pod has CPUs of its own, which need no quota.
+	Alone func(p *v1.Pod) bool
 	// UserNamespace is optional; it maps the ids of pods that ask not to share the host's.
 	UserNamespace func(p *v1.Pod) (*runtimeapi.UserNamespace, error)
 }

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -14,5 +16,34 @@ func TestSumOfOldFile(t *testing.T) {
 	}
 	if _, _, err := decode([]byte(strings.Replace(known, "690", "691", 1))); err == nil {
 		t.Error("a wrong checksum was accepted")
+	}
+}
+
+// The file that the reference kubelet v1.37.1 wrote with one container given CPU 1 of two.
+// What is read of it is written again to the byte, both checksums included.
+func TestFileOfReference(t *testing.T) {
+	raw, err := os.ReadFile("testdata/cpu_manager_state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, s, err := decode(raw)
+	if err != nil || policy != Static || s.Shared.String() != "0" || s.Given["69f88446-1ee8-4153-bb86-623018c5d969"]["c"].String() != "1" {
+		t.Fatalf("%q, %+v, %v", policy, s, err)
+	}
+	ours, err := encode(policy, s)
+	if err != nil || string(ours) != string(raw) {
+		t.Errorf("ours\n%s\nreference's\n%s\n%v", ours, raw, err)
+	}
+	// An older release reads only the first half, by its own checksum.
+	var f file
+	if err := json.Unmarshal(ours, &f); err != nil {
+		t.Fatal(err)
+	}
+	old, err := json.Marshal(f.old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, again, err := decode(old); err != nil || again.Shared.String() != "0" {
+		t.Errorf("%s: %+v, %v", old, again, err)
 	}
 }

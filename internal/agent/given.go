@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/cpuset"
+
+	"swiftlet/internal/cri"
+	"swiftlet/internal/metrics"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/resource/cpu"
+	"swiftlet/internal/resource/numa"
+	"swiftlet/internal/resource/topology"
+	"swiftlet/internal/runtime"
+)
+
+// given is what containers are given of the machine that others do not share.
+type given struct {
+	machine *topology.Machine
+	meters  metrics.Resources
+	cpus    *cpu.CPUs
+}
+
+// makeGiven reads how the machine is made and what was given out before.
+func (a *Agent) makeGiven() error {
+	kc := &a.cfg.Kubelet
+	machine, err := topology.Read("/sys", uint64(a.machine.facts.MemoryBytes))
+	if err != nil {
+		if kc.CPUManagerPolicy != cpu.None || kc.TopologyManagerPolicy != numa.None {
+			return err
+		}
+		a.log.Warn("the machine's topology is not known, which nobody asked for", "err", err)
+		machine = &topology.Machine{}
+	}
+	a.given.machine, a.given.meters = machine, a.metrics.Resources()
+	return a.makeCPUs()
+}
+
+func (a *Agent) makeCPUs() error {
+	kc, f := &a.cfg.Kubelet, a.cfg.Features
+	options, err := cpu.ParseOptions(kc.CPUManagerPolicyOptions, cpu.Unfinished{Alpha: f.CPUManagerPolicyAlphaOptions, Beta: f.CPUManagerPolicyBetaOptions})
+	if err != nil {
+		return err
+	}
+	if options.BySocket && kc.TopologyManagerPolicy == numa.SingleNode {
+		return fmt.Errorf("cpuManagerPolicyOptions: align-by-socket excludes topologyManagerPolicy %s", numa.SingleNode)
+	}
+	named, err := topology.ParseList(kc.ReservedSystemCPUs)
+	if err != nil {
+		return fmt.Errorf("reservedSystemCPUs: %w", err)
+	}
+	reserved, err := reservedOf(a.cfg)
+	if err != nil {
+		return err
+	}
+	share := reserved.Kube.Cpu().DeepCopy()
+	share.Add(*reserved.System.Cpu())
+	a.given.cpus, err = cpu.New(cpu.Config{
+		Policy:        kc.CPUManagerPolicy,
+		Options:       options,
+		Machine:       a.given.machine,
+		Reserved:      named,
+		ReservedCount: int(share.Value()), // rounded up
+		PodLevel:      f.PodLevelResourceManagers,
+		Path:          filepath.Join(a.cfg.Flags.RootDir, "cpu_manager_state"),
+	}, cpu.Deps{
+		Running: a.runningCPUs,
+		Tell:    a.warnNode,
+		Changed: a.wakeAll,
+		Meters:  a.given.meters.CPUs,
+		Log:     a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.metrics.CPUs(a.given.cpus.Tally)
+	return nil
+}
+
+// makeAligner has all that is given to a container lie together.
+func (a *Agent) makeAligner() error {
+	kc := &a.cfg.Kubelet
+	options, err := numa.ParseOptions(kc.TopologyManagerPolicyOptions)
+	if err != nil {
+		return err
+	}
+	layout := numa.Layout{Distances: map[int][]uint64{}}
+	for _, n := range a.given.machine.Nodes {
+		node, err := numa.Of(n.ID)
+		if err != nil {
+			return err
+		}
+		layout.All |= node
+		layout.Distances[n.ID] = n.Distances
+	}
+	a.pods.aligner, err = numa.New(numa.Config{
+		Policy:   kc.TopologyManagerPolicy,
+		Scope:    kc.TopologyManagerScope,
+		Options:  options,
+		Layout:   layout,
+		PodLevel: a.cfg.Features.PodLevelResourceManagers,
+	}, numa.Deps{
+		Providers: []numa.Provider{a.pods.devices, a.given.cpus},
+		Meters:    a.given.meters.Align,
+		Clock:     a.clock,
+		Log:       a.log,
+	})
+	return err
+}
+
+// place says which part of the machine a container runs on.
+func (g *given) place(p *v1.Pod, c *v1.Container) runtime.Place {
+	return runtime.Place{CPUs: g.cpus.Of(p.UID, c.Name).String(), Alone: g.cpus.Alone(p, c)}
+}
+
+// retain takes back what was given to pods that are gone.
+func (a *Agent) retain(known func(types.UID) bool) {
+	a.pods.devices.Retain(known)
+	for _, uid := range a.given.cpus.Pods() {
+		if !known(uid) {
+			a.log.Info("giving back what a pod had that nobody wants", "pod", uid)
+			a.pods.aligner.Release(uid)
+		}
+	}
+}
+
+// cpusOf lists the CPUs that a running container is to be on; empty where it may stay.
+func (g *given) cpusOf(uid types.UID, container string) string {
+	return g.cpus.Of(uid, container).String()
+}
+
+// bind moves a running container to other CPUs. All else stays as it is.
+func (a *Agent) bind(ctx context.Context, id, cpus string) error {
+	return a.cri.UpdateContainerResources(ctx, id, &runtimeapi.LinuxContainerResources{CpusetCpus: cpus})
+}
+
+// wakeAll has every pod look at where its containers run.
+func (a *Agent) wakeAll() {
+	for _, p := range a.pods.workers.Active() {
+		a.pods.workers.Wake(p.UID)
+	}
+}
+
+// warnNode has the administrator see what the log says too.
+func (a *Agent) warnNode(reason, message string) {
+	a.api.events.Eventf(a.nodeRef(), v1.EventTypeWarning, reason, "%s", message)
+}
+
+// runningCPUs asks the runtime where containers run.
+func (a *Agent) runningCPUs() ([]cpu.Running, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	containers, err := a.cri.ListContainers(ctx, &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var running []cpu.Running
+	for _, c := range containers {
+		ref, ours := cri.RefFrom(c.Labels)
+		if !ours {
+			continue
+		}
+		status, err := a.cri.ContainerStatus(ctx, c.Id, false)
+		if err != nil {
+			return nil, err
+		}
+		at := cri.ContainerFrom(status.Status)
+		cpus, err := cpusetOf(&at)
+		if err != nil {
+			return nil, fmt.Errorf("container %s: %w", c.Id, err)
+		}
+		running = append(running, cpu.Running{UID: ref.UID, Container: at.Name, CPUs: cpus})
+	}
+	return running, nil
+}
+
+func cpusetOf(c *pod.Container) (cpuset.CPUSet, error) {
+	if c.Resources == nil {
+		return cpuset.New(), nil
+	}
+	return topology.ParseList(c.Resources.CPUs)
+}

@@ -1,0 +1,63 @@
+package podsync
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+func TestBind(t *testing.T) {
+	p := &v1.Pod{}
+	p.UID = "u"
+	on := func(id, name, cpus string, state pod.ContainerState) pod.Container {
+		return pod.Container{ID: id, Name: name, State: state, Resources: &pod.ContainerResources{CPUs: cpus}}
+	}
+	observed := &pod.Observed{Containers: []pod.Container{
+		on("1", "moves", "0-3", pod.Running), on("2", "stays", "0-1", pod.Running), on("3", "ended", "0-3", pod.Exited),
+		{ID: "4", Name: "unknown", State: pod.Running}, {ID: "5", Name: "free", State: pod.Running}, on("6", "fails", "", pod.Running),
+	}}
+	shared := "0-1"
+	var moved []string
+	s := &Steps{deps: Deps{
+		CPUs: func(_ types.UID, container string) string {
+			if container == "free" {
+				return ""
+			}
+			return shared
+		},
+		Bind: func(_ context.Context, id, cpus string) error {
+			moved = append(moved, id+":"+cpus)
+			if id == "6" {
+				return errors.New("gone")
+			}
+			return nil
+		},
+	}}
+	for _, c := range []struct {
+		shared string
+		want   []string
+	}{
+		{"0-1", []string{"1:0-1", "4:0-1", "6:0-1"}},
+		{"0-1", []string{"6:0-1"}}, // what failed is tried again, what was done is not
+		{"0-2", []string{"1:0-2", "2:0-2", "4:0-2", "6:0-2"}},
+		{"0-1", []string{"1:0-1", "2:0-1", "4:0-1", "6:0-1"}}, // the observation is older than the move
+	} {
+		shared, moved = c.shared, nil
+		if err := s.bind(context.Background(), p, observed); err == nil {
+			t.Error("a failure was not told")
+		}
+		if !slices.Equal(moved, c.want) {
+			t.Errorf("to %s: moved %v, want %v", c.shared, moved, c.want)
+		}
+	}
+	s.moved.forget("u")
+	if len(s.moved.cpus) != 0 {
+		t.Error("a pod that is gone is remembered")
+	}
+}
