@@ -50,6 +50,7 @@ func (a *Agent) makeAllocator() error {
 	}
 	a.pods.allocator, err = allocation.New(allocation.Deps{
 		Allocated: a.pods.allocated,
+		PodLevel:  features.InPlacePodLevelResourcesVerticalScaling,
 		Judge: func(p, given *v1.Pod, others []*v1.Pod) *allocation.Objection {
 			if verdict := rules.Infeasible(p, given); !verdict.Admit {
 				return &allocation.Objection{Infeasible: verdict.Reason, Message: verdict.Message}

@@ -221,6 +221,22 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// Where the pod as a whole is not resized, the reference kubelet writes down nothing of it,
+// which is not to say that the pod has nothing.
+func TestPodLevel(t *testing.T) {
+	p := asking("1", 1)
+	p.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}}
+	for _, on := range []bool{false, true} {
+		n := newNode(t)
+		n.deps.PodLevel = on
+		n.state.Note("u", pod.ResourcesOf(asking("1", 1)))
+		given, differ := n.Given(p)
+		if differ != on || (given.Spec.Resources == nil) != on {
+			t.Errorf("resized as a whole %v: differ %v, given %v", on, differ, given.Spec.Resources)
+		}
+	}
+}
+
 func TestTurn(t *testing.T) {
 	n := newNode(t)
 	n.Admit(asking("2", 1))

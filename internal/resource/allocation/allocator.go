@@ -30,6 +30,8 @@ type Events interface {
 // Deps is what an Allocator works with.
 type Deps struct {
 	Allocated *State
+	// PodLevel: what the pod as a whole has may change.
+	PodLevel bool
 	// Judge says what stands against p, which has the resources of given, having those of
 	// its own spec beside the others; nil is nothing.
 	Judge  func(p, given *v1.Pod, others []*v1.Pod) *Objection
@@ -69,6 +71,9 @@ func (a *Allocator) Given(p *v1.Pod) (given *v1.Pod, differ bool) {
 	r, known := a.deps.Allocated.Get(p.UID)
 	if !known {
 		return p, false
+	}
+	if !a.deps.PodLevel { // the reference kubelet does not write them down then
+		r.Pod = p.Spec.Resources
 	}
 	return r.Apply(p)
 }
