@@ -6,6 +6,7 @@ say() { echo "install-deps: $*" >&2; }
 
 packages=(
   busybox-static # the contents of the test image
+  dbus-daemon # the bus of the tests of graceful shutdown
   bzip2 # busybox's sources, for the images of the conformance run
   ca-certificates
   curl # what the examples say to try

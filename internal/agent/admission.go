@@ -40,6 +40,7 @@ func (a *Agent) newAdmission(preempt admit.Preempt) (*admit.Admitter, error) {
 		admit.AppArmor(appArmorEnabled()),
 		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
 		declared,
+		admit.Shutdown(a.machine.shutdown.Down),
 	)
 }
 

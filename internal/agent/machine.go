@@ -17,6 +17,7 @@ import (
 	"swiftlet/internal/config"
 	"swiftlet/internal/dns"
 	"swiftlet/internal/node"
+	"swiftlet/internal/shutdown"
 )
 
 // machine is what the node is made of.
@@ -28,7 +29,9 @@ type machine struct {
 	cgroups *cgroup.Tree
 	node    *node.Node
 	dns     *dns.Resolver
-	nodeIPs []net.IP
+	// shutdown ends the pods before the machine goes down.
+	shutdown *shutdown.Manager
+	nodeIPs  []net.IP
 	// attachments is nil without an API server.
 	attachments *attachments
 
@@ -49,6 +52,9 @@ func (a *Agent) makeMachine(context.Context) (err error) {
 		return err
 	}
 	if err := a.makeCgroups(); err != nil {
+		return err
+	}
+	if err := a.makeShutdown(); err != nil {
 		return err
 	}
 	if err := a.makeNode(); err != nil {
@@ -78,6 +84,7 @@ func (a *Agent) makeNode() error {
 		Meters:          a.metrics.Node(a.name, a.began, bootTime(a.began)),
 
 		Addressed: a.addressed,
+		Unready:   []func() error{func() error { return a.machine.shutdown.Err() }},
 		Devices:   a.deviceAmounts,
 	}
 	if c := a.api.clients; c != nil {

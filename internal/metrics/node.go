@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"swiftlet/internal/meter"
 	"swiftlet/internal/node"
 	"swiftlet/internal/volume"
@@ -91,5 +93,20 @@ func (m *Metrics) Volume() volume.Meters {
 		Mounted: func(plugin string, took time.Duration) {
 			waits.WithLabelValues(plugin, "overall_volume_mount").Observe(took.Seconds())
 		},
+	}
+}
+
+// Shutdown takes when the last graceful shutdown of the node began and ended.
+func (m *Metrics) Shutdown() func(began, ended time.Time) {
+	from := m.gauge(kubelet+"graceful_shutdown_start_time_seconds", "When the last graceful shutdown of the node began, as Unix time.")
+	to := m.gauge(kubelet+"graceful_shutdown_end_time_seconds", "When the last graceful shutdown of the node ended, as Unix time.")
+	return func(began, ended time.Time) {
+		set := func(g prometheus.Gauge, at time.Time) {
+			if !at.IsZero() {
+				g.Set(float64(at.Unix()))
+			}
+		}
+		set(from, began)
+		set(to, ended)
 	}
 }

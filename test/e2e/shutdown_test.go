@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/test/bed"
+	"swiftlet/test/logind"
+)
+
+// TestGracefulShutdown: when the machine is about to go down, usual pods end before critical
+// ones, their last status is written before the machine is let go, and no pod is let in.
+func TestGracefulShutdown(t *testing.T) {
+	t.Parallel()
+	node, login := shutdownNode(t)
+	in := namespace(t)
+	usualPod, critical := sleeper("usual", node.Name()), sleeper("critical", node.Name())
+	critical.Spec.PriorityClassName = "system-node-critical"
+	create(t, in, usualPod)
+	create(t, in, critical)
+	awaitPod(t, in, "usual", usual, ready)
+	awaitPod(t, in, "critical", usual, ready)
+	eventually(t, usual, func() string {
+		if login.Held() == 0 {
+			return "nobody holds the shutdown up"
+		}
+		return ""
+	})
+
+	if err := login.Announce(true); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-login.Released():
+	case <-time.After(usual):
+		t.Fatal("the machine is never let go")
+	}
+	var ended []time.Time
+	for _, name := range []string{"usual", "critical"} {
+		p, err := client().CoreV1().Pods(in).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const message = "Pod was terminated in response to imminent node shutdown."
+		if p.Status.Phase != corev1.PodFailed || p.Status.Reason != "Terminated" || p.Status.Message != message {
+			t.Fatalf("%s: %s, %s: %s", name, p.Status.Phase, p.Status.Reason, p.Status.Message)
+		}
+		if c := conditionOf(p, corev1.DisruptionTarget); c == nil || c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonTerminationByKubelet {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if state := p.Status.ContainerStatuses[0].State.Terminated; state == nil {
+			t.Errorf("%s: %+v", name, p.Status.ContainerStatuses[0].State)
+		} else {
+			ended = append(ended, state.FinishedAt.Time)
+		}
+	}
+	if len(ended) == 2 && ended[1].Before(ended[0]) {
+		t.Errorf("the critical pod ended at %v, the usual one at %v", ended[1], ended[0])
+	}
+	awaitReadyIs(t, node.Name(), corev1.ConditionFalse, "node is shutting down")
+	late := sleeper("late", node.Name())
+	late.Spec.NodeName = node.Name() // the scheduler would not send it here any more
+	create(t, in, late)
+	awaitPod(t, in, "late", usual, func(p *corev1.Pod) string {
+		if p == nil || p.Status.Reason != "NodeShutdown" || p.Status.Message != "Pod was rejected: Pod was rejected as the node is shutting down." {
+			return fmt.Sprintf("it is not rejected: %+v", p)
+		}
+		return ""
+	})
+	if err := login.Announce(false); err != nil {
+		t.Fatal(err)
+	}
+	awaitReadyIs(t, node.Name(), corev1.ConditionTrue, "")
+}
+
+// shutdownNode is a node with a bus, on which the test stands in for logind.
+func shutdownNode(t *testing.T) (*bed.Box, *logind.Logind) {
+	t.Helper()
+	node, err := cluster.AddNode(t.Context(), "shutdown")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.ShowLogs(t)
+	const socket, config = "/run/dbus/system_bus_socket", "/etc/kubernetes/bus.conf"
+	if err := os.WriteFile(node.Path(config), []byte(logind.BusConfig(socket)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"mkdir", "-p", "/run/dbus"}, {"dbus-daemon", "--fork", "--config-file=" + config}} {
+		if _, err := node.Exec(t.Context(), command...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login, err := logind.Start("unix:path="+node.Inside(socket), 30e6, 30e6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = login.Close() })
+	err = node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet,
+		Config: "shutdownGracePeriod: 25s\nshutdownGracePeriodCriticalPods: 12s\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return node, login
+}
+
+func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// awaitReadyIs waits until the node says this of its readiness.
+func awaitReadyIs(t *testing.T, name string, status corev1.ConditionStatus, why string) {
+	t.Helper()
+	eventually(t, usual, func() string {
+		node, err := client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == status && strings.Contains(c.Message, why) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("conditions: %+v", node.Status.Conditions)
+	})
+}
