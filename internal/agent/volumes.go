@@ -33,8 +33,12 @@ func (a *Agent) makeVolumes() (err error) {
 	if err != nil {
 		return err
 	}
+	if labels {
+		deps.Labels = mounts.Policy{}
+	}
 	a.pods.volumes, err = volume.New(volume.Config{
-		RootDir: a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir, SELinux: labels,
+		RootDir: a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir,
+		SELinux: labels, SELinuxOnePodOnly: !a.cfg.Features.SELinuxMount,
 	}, deps)
 	return err
 }

@@ -41,6 +41,9 @@ func (v *Volumes) bringUp(ctx context.Context, p *v1.Pod, name string) (up, erro
 		return up{}, failed(reasonMount, stepOf(spec)+".NodeAffinity check", spec.Name(), err)
 	}
 	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}
+	if r.Label, err = v.mountLabel(ctx, kind, p, spec); err != nil {
+		return up{}, unresolved(name, err)
+	}
 	device, err := v.share(ctx, kind, r)
 	if err != nil {
 		return up{}, err

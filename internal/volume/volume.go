@@ -49,6 +49,9 @@ type Config struct {
 	SysDir, DevDir string
 	// SELinux says that the node labels files, so volumes of ours need relabelling.
 	SELinux bool
+	// SELinuxOnePodOnly keeps the mounting of volumes with a label to those that one pod has
+	// alone.
+	SELinuxOnePodOnly bool
 }
 
 // Deps is what the reconciler works with.
@@ -66,6 +69,8 @@ type Deps struct {
 	Attachments Attachments
 	// Node is this node as the API server has it; may be nil where there is none.
 	Node func() (*v1.Node, error)
+	// Labels may be nil: then volumes are not mounted with a label.
+	Labels Labels
 	// Kinds are further kinds of volumes.
 	Kinds []plugin.Plugin
 	// Mounter may be nil: then the kernel is called.

@@ -88,6 +88,7 @@ var (
 	_ plugin.Attacher      = (*Plugin)(nil)
 	_ plugin.Expander      = (*Plugin)(nil)
 	_ plugin.Meter         = (*Plugin)(nil)
+	_ plugin.Labelled      = (*Plugin)(nil)
 	_ pluginreg.Handler    = (*Plugin)(nil)
 )
 

@@ -51,7 +51,7 @@ func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 			return plugin.Result{}, fmt.Errorf("applyFSGroup failed for vol %s: %w", from.handle, err)
 		}
 	}
-	result := plugin.Result{HostPath: request.TargetPath, ReadOnly: from.readOnly, SELinuxRelabel: true}
+	result := plugin.Result{HostPath: request.TargetPath, ReadOnly: from.readOnly, SELinuxRelabel: r.Label == ""}
 	if known != nil && known.Spec.RequiresRepublish != nil && *known.Spec.RequiresRepublish {
 		result.RefreshAt = p.deps.Clock.Now().Add(p.cfg.RepublishPeriod)
 	}
@@ -80,7 +80,7 @@ func (p *Plugin) publication(ctx context.Context, able capabilities, known *stor
 		VolumeId:         from.handle,
 		TargetPath:       filepath.Join(r.VolumeDir(Name), mountDir),
 		Readonly:         from.readOnly,
-		VolumeCapability: able.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), r.FSGroup()),
+		VolumeCapability: able.mountable(accessMode(r.Spec), from.fsType, mountFlags(r), r.FSGroup()),
 	}
 	var err error
 	if !from.ephemeral {
@@ -89,6 +89,9 @@ func (p *Plugin) publication(ctx context.Context, able capabilities, known *stor
 		}
 		if able[canStage] {
 			if request.StagingTargetPath, _, err = p.stagingPath(idOf(r.Spec)); err != nil {
+				return nil, err
+			}
+			if err := p.checkLabel(r, request.StagingTargetPath); err != nil {
 				return nil, err
 			}
 		}
@@ -124,7 +127,7 @@ func (p *Plugin) publish(ctx context.Context, c *client, r plugin.Request, from 
 	}
 	n := note{
 		Volume: r.Name(), Handle: from.handle, Driver: from.driver, NodeName: p.cfg.NodeName, LifecycleMode: from.mode(),
-		AttachmentID: attachmentName(from.handle, from.driver, p.cfg.NodeName),
+		AttachmentID: attachmentName(from.handle, from.driver, p.cfg.NodeName), SELinux: r.Label,
 	}
 	if err := n.write(dir); err != nil {
 		return said("mounter.SetUpAt failed to save volume info data: %w", err)

@@ -57,9 +57,12 @@ func (p *Plugin) stageMounted(ctx context.Context, c *client, able capabilities,
 	from := persistent(r.Spec)
 	request := &csi.NodeStageVolumeRequest{
 		VolumeId: from.handle, StagingTargetPath: path, VolumeContext: from.attributes,
-		VolumeCapability: able.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), r.FSGroup()),
+		VolumeCapability: able.mountable(accessMode(r.Spec), from.fsType, mountFlags(r), r.FSGroup()),
 	}
 	if err := p.equip(ctx, able, r, request); err != nil {
+		return err
+	}
+	if err := p.checkLabel(r, path); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(path, 0o750); err != nil {
@@ -68,7 +71,7 @@ func (p *Plugin) stageMounted(ctx context.Context, c *client, able capabilities,
 	if !able[canStage] {
 		return nil
 	}
-	if err := (note{Driver: from.driver, Handle: from.handle}).write(filepath.Dir(path)); err != nil {
+	if err := (note{Driver: from.driver, Handle: from.handle, SELinux: r.Label}).write(filepath.Dir(path)); err != nil {
 		return said("failed to save volume info data: %w", err)
 	}
 	if _, err := c.node.NodeStageVolume(ctx, request); err != nil {

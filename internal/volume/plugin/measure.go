@@ -22,8 +22,4 @@ type Meter interface {
 type Usage struct {
 	CapacityBytes, AvailableBytes, UsedBytes int64
 	Inodes, InodesFree, InodesUsed           int64
-	// Abnormal says whether the driver finds the volume in trouble, nil where it does not
-	// say; Message is its word for it.
-	Abnormal *bool
-	Message  string
 }

@@ -1,7 +1,7 @@
 // Package plugin is the contract between the volume reconciler and the kinds of volumes.
 //
 // Every kind is a Plugin. What only some kinds need is asked for by further interfaces:
-// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter.
+// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter, Labelled.
 package plugin
 
 import (
@@ -37,6 +37,8 @@ type Request struct {
 	// DevicePath is where the volume is on this node: by the word of the attach controller,
 	// or of the kind itself if it is a Connector. It is "" where nobody says.
 	DevicePath string
+	// Label is the SELinux label to mount the volume with, "" for none.
+	Label string
 }
 
 // Result says where a volume is and how it is to be mounted.
