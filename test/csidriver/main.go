@@ -30,6 +30,7 @@ type options struct {
 	most     int64  // volumes per node, 0 for any number
 	without  string // capabilities it denies, separated by commas
 	mountGID bool   // it hands volumes to the pod's group by itself
+	versions string // of the interface it speaks, separated by commas
 }
 
 func main() {
@@ -43,6 +44,7 @@ func main() {
 	flag.Int64Var(&o.most, "max-volumes", 0, "volumes per node")
 	flag.StringVar(&o.without, "without", "", "node capabilities to deny")
 	flag.BoolVar(&o.mountGID, "mount-group", false, "apply the pod's group")
+	flag.StringVar(&o.versions, "versions", "1.0.0", "versions of the interface that it speaks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -104,7 +106,7 @@ type registrant struct {
 }
 
 func (r *registrant) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
-	return &registration.PluginInfo{Type: "CSIPlugin", Name: r.name, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"}}, nil
+	return &registration.PluginInfo{Type: "CSIPlugin", Name: r.name, Endpoint: r.endpoint, SupportedVersions: strings.Split(r.versions, ",")}, nil
 }
 
 func (r *registrant) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {

@@ -139,6 +139,10 @@ type asked struct {
 	PublishContext    map[string]string
 	Secrets           map[string]string
 	CapacityRange     struct{ RequiredBytes string }
+	VolumeCapability  struct {
+		Mount      struct{ VolumeMountGroup string }
+		AccessMode struct{ Mode string }
+	}
 }
 
 // calls returns the requests of one method that were answered without error, in order.

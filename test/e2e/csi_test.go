@@ -7,13 +7,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,8 +42,14 @@ func describeDriver(t *testing.T, name string, spec storagev1.CSIDriverSpec) {
 // claim makes a PersistentVolume of the driver and a claim that is bound to it.
 func claim(t *testing.T, space, name string, source corev1.CSIPersistentVolumeSource, mode corev1.PersistentVolumeMode) {
 	t.Helper()
+	claimAs(t, space, name, source, mode, corev1.ReadWriteOnce)
+}
+
+// claimAs is claim with an access mode of one's own.
+func claimAs(t *testing.T, space, name string, source corev1.CSIPersistentVolumeSource, mode corev1.PersistentVolumeMode, access corev1.PersistentVolumeAccessMode) {
+	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("32Mi")}
-	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	modes := []corev1.PersistentVolumeAccessMode{access}
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: space + "-" + name},
 		Spec: corev1.PersistentVolumeSpec{
@@ -333,66 +337,6 @@ func testMeasured(t *testing.T, d *csiDriver, space string) {
 		"kubelet_volume_stats_inodes_used" + of:     1,
 		plugin + `"desired_state_of_world"}`:        1,
 		plugin + `"actual_state_of_world"}`:         1,
-	})
-}
-
-// TestCSIAttach has a volume attached first; the test is the driver's controller.
-func TestCSIAttach(t *testing.T) {
-	t.Parallel()
-	node := ownNode(t, "attach")
-	space := namespace(t)
-	d := startDriver(t, node, "attach.csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
-	awaitDriver(t, d)
-	claim(t, space, "disk", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("disk", 1<<20)}, corev1.PersistentVolumeFilesystem)
-	create(t, space, user("one", node.Name(), fromClaim("disk")))
-
-	var attachment *storagev1.VolumeAttachment
-	eventually(t, 2*usual, func() string {
-		list, err := client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		for i := range list.Items {
-			if list.Items[i].Spec.NodeName == node.Name() {
-				attachment = &list.Items[i]
-				return ""
-			}
-		}
-		return "nobody wants the volume attached"
-	})
-	if pod := awaitPod(t, space, "one", usual, func(p *corev1.Pod) string { return "" }); pod.Status.Phase != corev1.PodPending || len(d.calls("NodeStageVolume")) > 0 {
-		t.Errorf("the pod did not wait: %s", pod.Status.Phase)
-	}
-	attachment.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"slot": "7"}}
-	if _, err := client().StorageV1().VolumeAttachments().UpdateStatus(t.Context(), attachment, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitPod(t, space, "one", 2*usual, ready)
-	for _, method := range []string{"NodeStageVolume", "NodePublishVolume"} {
-		if asked := d.calls(method); len(asked) == 0 || asked[0].PublishContext["slot"] != "7" {
-			t.Errorf("%s with %+v", method, asked)
-		}
-	}
-	name := corev1.UniqueVolumeName("kubernetes.io/csi/" + d.name + "^" + d.calls("NodeStageVolume")[0].VolumeID)
-	awaitNode(t, node.Name(), usual, func(n *corev1.Node) string {
-		if !slices.Contains(n.Status.VolumesInUse, name) {
-			return fmt.Sprintf("volumes in use are %v, not %s", n.Status.VolumesInUse, name)
-		}
-		return ""
-	})
-
-	if err := client().CoreV1().Pods(space).Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitPod(t, space, "one", 2*usual, gone)
-	eventually(t, 2*usual, d.traces)
-	eventually(t, 2*usual, func() string {
-		_, err := client().StorageV1().VolumeAttachments().Get(t.Context(), attachment.Name, metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("the volume is still attached: %v", err)
-		}
-		return ""
 	})
 }
 

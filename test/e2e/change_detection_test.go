@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"swiftlet/test/bed"
+)
+
+// TestChangeDetection has files follow their objects on nodes that may not watch them. One
+// of the nodes also has to do without a controller that attaches volumes.
+func TestChangeDetection(t *testing.T) {
+	t.Parallel()
+	for strategy, attaching := range map[string]bool{"Cache": true, "Get": false} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			node := configuredNode(t, "by-"+map[bool]string{true: "cache", false: "get"}[attaching],
+				fmt.Sprintf("{configMapAndSecretChangeDetectionStrategy: %s, enableControllerAttachDetach: %v}", strategy, attaching))
+			in := namespace(t)
+			change := startReader(t, in, node)
+			testAttaching(t, in, node, attaching)
+			change()
+		})
+	}
+}
+
+// startReader starts a pod that shows a Secret. What it returns changes the Secret and waits
+// until the pod's file shows it.
+func startReader(t *testing.T, in string, node *bed.Box) (change func()) {
+	t.Helper()
+	api := client().CoreV1().Secrets(in)
+	secret, err := api.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "changing"}, StringData: map[string]string{"key": "old"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startPod(t, in, mounting(sleeper("reader", node.Name()), "secret", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "changing"}}, ""))
+	file := node.Inside(filepath.Join("/var/lib/kubelet/pods", string(p.UID), "volumes/kubernetes.io~secret/secret/key"))
+	holds := func(want string) string {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			return fmt.Sprintf("the file holds %q (%v), want %s", got, err, want)
+		}
+		return ""
+	}
+	if missing := holds("old"); missing != "" {
+		t.Error(missing)
+	}
+	return func() {
+		secret.StringData = map[string]string{"key": "new"}
+		if _, err := api.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 6*usual, func() string { return holds("new") })
+	}
+}
+
+// testAttaching looks whether the node says who attaches its volumes, and whether one that
+// needs no attaching comes up either way.
+func testAttaching(t *testing.T, in string, node *bed.Box, attaching bool) {
+	t.Helper()
+	got, err := client().CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value := got.Annotations["volumes.kubernetes.io/controller-managed-attach-detach"]; (value == "true") != attaching {
+		t.Errorf("the node says that its volumes are attached by a controller: %q, want %v", value, attaching)
+	}
+	d := startDriver(t, node, node.Name()+".csi.test")
+	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
+	awaitDriver(t, d)
+	claim(t, in, "disk", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("disk", 16<<20)}, corev1.PersistentVolumeFilesystem)
+	create(t, in, user("pod", node.Name(), fromClaim("disk")))
+	awaitPod(t, in, "pod", within(2*usual, 5*usual), ready)
+	remove(t, in, "pod")
+	eventually(t, 2*usual, d.traces)
+	testUnattachable(t, in, node, attaching)
+}
+
+// testUnattachable wants a volume that a driver's controller must attach, on a node that
+// has no controller to ask for it: a node may not ask itself, and says so.
+func testUnattachable(t *testing.T, in string, node *bed.Box, attaching bool) {
+	t.Helper()
+	if attaching {
+		return // TestCSIAttach
+	}
+	d := startDriver(t, node, "attach."+node.Name()+".csi.test")
+	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
+	awaitDriver(t, d)
+	claim(t, in, "far", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("far", 16<<20)}, corev1.PersistentVolumeFilesystem)
+	create(t, in, user("waits", node.Name(), fromClaim("far")))
+	awaitEvent(t, in, "waits", map[bed.KubeletKind]string{
+		bed.Ours:      `MountVolume.WaitForAttach failed for volume "` + in + `-far" : `,
+		bed.Reference: `AttachVolume.Attach failed for volume "` + in + `-far" : `,
+	}[kubelet])
+	if len(d.calls("NodeStageVolume")) > 0 {
+		t.Error("it was staged all the same")
+	}
+	if err := client().CoreV1().Pods(in).Delete(context.WithoutCancel(t.Context()), "waits", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitPod(t, in, "waits", 2*usual, gone)
+	eventually(t, 2*usual, d.traces)
+}
