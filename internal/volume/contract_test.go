@@ -305,7 +305,7 @@ func TestUnmountRefusesStrangeNames(t *testing.T) {
 
 func TestNoPlugin(t *testing.T) {
 	n := newNode(t)
-	n.cfg.MountTimeout = 100 * time.Millisecond
+	n.cfg.MountTimeout = time.Second
 	_, err := n.Mount(t.Context(), n.pod(v1.VolumeSource{Glusterfs: &v1.GlusterfsVolumeSource{}}))
 	var missing *MountError
 	if !errors.As(err, &missing) || missing.Volumes["vol"] == nil || !strings.Contains(err.Error(), "no volume plugin matched") {

@@ -222,7 +222,7 @@ func TestFailedTearDownKeepsTheVolume(t *testing.T) {
 
 func TestStageFailureIsNamed(t *testing.T) {
 	n, d, source := newDriver(t)
-	n.cfg.MountTimeout = 100 * time.Millisecond
+	n.cfg.MountTimeout = time.Second
 	d.fail("stage", errors.New("no such disk"))
 	if _, err := n.Mount(t.Context(), n.podNamed("a", source)); err == nil {
 		t.Fatal("mounted")
