@@ -66,12 +66,15 @@ func testGroups(t *testing.T, node *bed.Box) {
 			t.Errorf("%s: published with %+v", c.name, calls)
 		}
 		remove(t, space, c.name)
-		eventually(t, 2*usual, d.traces)
+		eventually(t, 2*usual, d.holds)
 	}
 }
 
 // testReplaced puts a newer driver in the place of one whose volume is in use.
 func testReplaced(t *testing.T, node *bed.Box) {
+	if kubelet != bed.Ours {
+		t.Skip("the reference forgets the newer one, too, when the older one's socket goes")
+	}
 	space := namespace(t)
 	old := startDriver(t, node, "replaced.csi.test", "-max-volumes", "5")
 	describeDriver(t, old.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
@@ -98,8 +101,7 @@ func testReplaced(t *testing.T, node *bed.Box) {
 	awaitPod(t, space, "two", within(2*usual, 5*usual), ready)
 	remove(t, space, "one")
 	remove(t, space, "two")
-	eventually(t, 2*usual, newer.traces)
-	eventually(t, usual, newer.holds)
+	eventually(t, 2*usual, newer.holds)
 	awaitDriver(t, newer)
 }
 
@@ -127,7 +129,7 @@ func testEphemeralClaim(t *testing.T, node *bed.Box) {
 	awaitPod(t, space, "pod", within(2*usual, 5*usual), ready)
 	inPod(t, node, space, "pod", "echo hello > /data/file")
 	remove(t, space, "pod")
-	eventually(t, 2*usual, d.traces)
+	eventually(t, 2*usual, d.holds)
 	eventually(t, 2*usual, func() string {
 		claims, err := client().CoreV1().PersistentVolumeClaims(space).List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(claims.Items) > 0 {
@@ -158,7 +160,7 @@ func testOnePod(t *testing.T, node *bed.Box) {
 	remove(t, space, "one")
 	awaitPod(t, space, "two", within(2*usual, 8*usual), ready)
 	remove(t, space, "two")
-	eventually(t, 2*usual, d.traces)
+	eventually(t, 2*usual, d.holds)
 }
 
 // testRepublish has a volume published again and again, each time with tokens for those that
@@ -167,7 +169,7 @@ func testRepublish(t *testing.T, node *bed.Box) {
 	space := namespace(t)
 	d := startDriver(t, node, "republish.csi.test")
 	describeDriver(t, d.name, storagev1.CSIDriverSpec{
-		AttachRequired: ptr.To(false), RequiresRepublish: ptr.To(true),
+		AttachRequired: ptr.To(false), PodInfoOnMount: ptr.To(true), RequiresRepublish: ptr.To(true),
 		TokenRequests: []storagev1.TokenRequest{{Audience: "first", ExpirationSeconds: ptr.To[int64](600)}},
 	})
 	awaitDriver(t, d)
@@ -191,8 +193,7 @@ func testRepublish(t *testing.T, node *bed.Box) {
 	same(t, was, awaitPod(t, space, "pod", usual, ready))
 	inPod(t, node, space, "pod", `test "$(cat /data/file)" = kept`)
 	remove(t, space, "pod")
-	eventually(t, 2*usual, d.traces)
-	eventually(t, usual, d.holds)
+	eventually(t, 2*usual, d.holds)
 }
 
 // audiences are those of the tokens that the driver was last given; all must be valid.
