@@ -66,3 +66,22 @@ enforceNodeAllocatable: [pods, kube-reserved, system-reserved-compressible]
 	}
 	compare(t, "reserved", append(podsGroups, kube, system))
 }
+
+// What cgroup v2 alone can do: requested memory is protected, its use slowed down. Limits of
+// CPU are not enforced here. These pods get no swap, as they are static: the node is taken
+// not to do without them.
+func TestTiered(t *testing.T) {
+	onMachine(t)
+	if hierarchy.Version == 1 {
+		t.Skip("needs cgroup v2")
+	}
+	n := startNode(t, `
+memoryReservationPolicy: TieredReservation
+memoryThrottlingFactor: 0.8
+memorySwap: {swapBehavior: LimitedSwap}
+singleProcessOOMKill: true
+cpuCFSQuota: false
+`)
+	some := map[string]string{"burstable": kinds["burstable"], "guaranteed": kinds["guaranteed"], "podlevel": kinds["podlevel"]}
+	compare(t, "tiered", append(podsGroups, groupsOf(n.run(some, running))...))
+}

@@ -81,16 +81,21 @@ func startNode(t *testing.T, config string) *node {
 func (n *node) run(manifests map[string]string, are func(*v1.Pod) error) []v1.Pod {
 	n.t.Helper()
 	for name, manifest := range manifests {
-		// Written beside and renamed: half a manifest would be a bad one.
-		temporary := filepath.Join(home, name)
-		if err := os.WriteFile(temporary, []byte(manifest), 0o600); err != nil {
-			n.t.Fatal(err)
-		}
-		if err := os.Rename(temporary, filepath.Join(home, "manifests", name+".yaml")); err != nil {
-			n.t.Fatal(err)
-		}
+		n.add(name, manifest)
 	}
 	return n.await(len(manifests), are)
+}
+
+// add makes a pod. Its manifest is written elsewhere and renamed: half of one would be a bad one.
+func (n *node) add(name, manifest string) {
+	n.t.Helper()
+	temporary := filepath.Join(home, name)
+	if err := os.WriteFile(temporary, []byte(manifest), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := os.Rename(temporary, filepath.Join(home, "manifests", name+".yaml")); err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // await waits until there are so many pods and all are as they should be.

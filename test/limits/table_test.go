@@ -94,39 +94,54 @@ func read(t *testing.T, g group, file string) string {
 		return "?"
 	}
 	value := strings.ReplaceAll(strings.TrimSpace(string(text)), " ", "/")
-	if want, word := machineAmount(t, base); g.name == "kubepods" && value == want {
+	if word := machineWord(t, g, base, value); word != "" {
 		return word
 	}
 	return value
 }
 
-// machineAmount is what all pods together are given of the machine, and the word for it.
-func machineAmount(t *testing.T, file string) (amount, word string) {
+// machineWord is the word for an amount that is the machine's, or a share of it.
+func machineWord(t *testing.T, g group, file, value string) string {
 	t.Helper()
-	switch file {
-	case "cpu.shares":
-		return strconv.Itoa((runtime.NumCPU()*1000 - 150) * 1024 / 1000), "cpus-150m"
-	case "cpu.weight":
-		return strconv.Itoa(1 + ((runtime.NumCPU()*1000-150)*1024/1000-2)*9999/262142), "cpus-150m"
-	case "memory.limit_in_bytes", "memory.max":
-		var info unix.Sysinfo_t
-		if err := unix.Sysinfo(&info); err != nil {
-			t.Fatal(err)
-		}
-		return strconv.FormatUint(info.Totalram*uint64(info.Unit)-80<<20, 10), "memory-80Mi"
-	case "pids.max":
-		return strconv.Itoa(min(number(t, "/proc/sys/kernel/pid_max"), number(t, "/proc/sys/kernel/threads-max")) - 800), "pids-800"
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		t.Fatal(err)
 	}
-	return "", ""
+	memory := int64(info.Totalram) * int64(info.Unit)
+	words := map[string]string{}
+	say := func(amount int64, word string) { words[strconv.FormatInt(amount, 10)] = word }
+	switch {
+	case file == "memory.high":
+		const request = 16 << 20
+		say(int64(request+float64(memory-request)*0.8)/4096*4096, "80%-of-memory")
+	case g.name != "kubepods":
+	case file == "cpu.shares":
+		say(shares(0), "cpus")
+		say(shares(150), "cpus-150m")
+	case file == "cpu.weight":
+		say(1+(shares(0)-2)*9999/262142, "cpus")
+		say(1+(shares(150)-2)*9999/262142, "cpus-150m")
+	case file == "memory.limit_in_bytes" || file == "memory.max":
+		say(memory/4096*4096, "memory")
+		say((memory-80<<20)/4096*4096, "memory-80Mi")
+	case file == "pids.max":
+		pids := min(number(t, "/proc/sys/kernel/pid_max"), number(t, "/proc/sys/kernel/threads-max"))
+		say(pids, "pids")
+		say(pids-800, "pids-800")
+	}
+	return words[value]
 }
 
-func number(t *testing.T, file string) int {
+// shares is the weight of all CPUs but what is reserved, in thousandths.
+func shares(reserved int64) int64 { return (int64(runtime.NumCPU())*1000 - reserved) * 1024 / 1000 }
+
+func number(t *testing.T, file string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ fi
 shift 2
 mount --make-rprivate /
 controllers=$(awk '$4 == 1 && NR > 1 {print $1}' /proc/cgroups)
+named=$(sed -n 's/^[0-9]*:name=\([^:]*\):.*/\1/p' /proc/self/cgroup) # systemd's, without a controller
 v2=$([ -e /sys/fs/cgroup/cgroup.controllers ] && echo yes || true)
 umount -l -R /sys # or the mount table would go on naming the hierarchies that are hidden now
 mount -t sysfs sysfs /sys
@@ -31,6 +32,10 @@ else
   for c in $controllers; do
     mkdir "/sys/fs/cgroup/$c"
     mount -t cgroup -o "$c" cgroup "/sys/fs/cgroup/$c" 2>/dev/null || rmdir "/sys/fs/cgroup/$c"
+  done
+  for n in $named; do # a runtime looks for all trees that a process is in
+    mkdir "/sys/fs/cgroup/$n"
+    mount -t cgroup -o "none,name=$n" cgroup "/sys/fs/cgroup/$n"
   done
 fi
 mount -t tmpfs tmpfs /run
