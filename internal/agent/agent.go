@@ -79,6 +79,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		make func(context.Context) error
 	}{
 		{"settle the process", a.settle},
+		{"check the kernel's settings", a.settleKernel},
 		{"name the node", a.nameNode},
 		{"prepare tracing", a.makeTracing},
 		// A bad kubeconfig is said at once, not when the runtime is up.

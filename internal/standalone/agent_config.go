@@ -52,7 +52,9 @@ func agentConfig(cfg Config) ([]byte, error) {
 		"failSwapOn":             false,
 		"makeIPTablesUtilChains": false, // nothing of ours outlives us
 		"serializeImagePulls":    false,
-		"volumePluginDir":        filepath.Join(p.root, "volume-plugins"),
+		// Images that were imported cannot be pulled again.
+		"imageGCHighThresholdPercent": 100,
+		"volumePluginDir":             filepath.Join(p.root, "volume-plugins"),
 	}
 	out, err := yaml.Marshal(config)
 	if err != nil {
