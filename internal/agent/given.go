@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/cpu"
+	"swiftlet/internal/resource/memory"
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/topology"
 	"swiftlet/internal/runtime"
@@ -25,6 +26,7 @@ type given struct {
 	machine *topology.Machine
 	meters  metrics.Resources
 	cpus    *cpu.CPUs
+	memory  *memory.Memory
 }
 
 // makeGiven reads how the machine is made and what was given out before.
@@ -32,14 +34,46 @@ func (a *Agent) makeGiven() error {
 	kc := &a.cfg.Kubelet
 	machine, err := topology.Read("/sys", uint64(a.machine.facts.MemoryBytes))
 	if err != nil {
-		if kc.CPUManagerPolicy != cpu.None || kc.TopologyManagerPolicy != numa.None {
+		if kc.CPUManagerPolicy != cpu.None || kc.MemoryManagerPolicy != memory.None || kc.TopologyManagerPolicy != numa.None {
 			return err
 		}
 		a.log.Warn("the machine's topology is not known, which nobody asked for", "err", err)
 		machine = &topology.Machine{}
 	}
 	a.given.machine, a.given.meters = machine, a.metrics.Resources()
-	return a.makeCPUs()
+	if err := a.makeCPUs(); err != nil {
+		return err
+	}
+	return a.makeMemory()
+}
+
+func (a *Agent) makeMemory() error {
+	kc := &a.cfg.Kubelet
+	reserved, err := reservedOf(a.cfg)
+	if err != nil {
+		return err
+	}
+	sum, err := reserved.Sum(a.machine.facts.MemoryBytes)
+	if err != nil {
+		return err
+	}
+	byNode := map[int]v1.ResourceList{}
+	for _, r := range kc.ReservedMemory {
+		byNode[int(r.NumaNode)] = r.Limits
+	}
+	a.given.memory, err = memory.New(memory.Config{
+		Policy:      kc.MemoryManagerPolicy,
+		Machine:     a.given.machine,
+		Reserved:    byNode,
+		Reservation: sum,
+		Path:        filepath.Join(a.cfg.Flags.RootDir, "memory_manager_state"),
+	}, memory.Deps{
+		Tell:     a.warnNode,
+		Requests: a.given.meters.MemoryRequests,
+		Errors:   a.given.meters.MemoryErrors,
+		Log:      a.log,
+	})
+	return err
 }
 
 func (a *Agent) makeCPUs() error {
@@ -106,7 +140,7 @@ func (a *Agent) makeAligner() error {
 		Layout:   layout,
 		PodLevel: a.cfg.Features.PodLevelResourceManagers,
 	}, numa.Deps{
-		Providers: []numa.Provider{a.pods.devices, a.given.cpus},
+		Providers: []numa.Provider{a.pods.devices, a.given.cpus, a.given.memory},
 		Meters:    a.given.meters.Align,
 		Clock:     a.clock,
 		Log:       a.log,
@@ -116,13 +150,13 @@ func (a *Agent) makeAligner() error {
 
 // place says which part of the machine a container runs on.
 func (g *given) place(p *v1.Pod, c *v1.Container) runtime.Place {
-	return runtime.Place{CPUs: g.cpus.Of(p.UID, c.Name).String(), Alone: g.cpus.Alone(p, c)}
+	return runtime.Place{CPUs: g.cpus.Of(p.UID, c.Name).String(), Memory: g.memory.Of(p.UID, c.Name), Alone: g.cpus.Alone(p, c)}
 }
 
 // retain takes back what was given to pods that are gone.
 func (a *Agent) retain(known func(types.UID) bool) {
 	a.pods.devices.Retain(known)
-	for _, uid := range a.given.cpus.Pods() {
+	for _, uid := range append(a.given.cpus.Pods(), a.given.memory.Pods()...) {
 		if !known(uid) {
 			a.log.Info("giving back what a pod had that nobody wants", "pod", uid)
 			a.pods.aligner.Release(uid)

@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// makeSockets opens the API for programs on the node. Nobody gives out memory or
-// claims yet.
+// makeSockets opens the API for programs on the node. Nobody gives out claims
+// yet.
 func (a *Agent) makeSockets() (err error) {
 	f := a.cfg.Features
 	a.edge.sockets, err = sockets.New(sockets.Config{
@@ -21,6 +21,7 @@ func (a *Agent) makeSockets() (err error) {
 	}, sockets.Deps{
 		Pods:     localPods{a.pods.desired, a.pods.workers},
 		CPUs:     a.given.cpus,
+		Memory:   a.given.memory,
 		Statuses: a.pods.status,
 		Devices:  a.pods.devices,
 		Called:   a.metrics.Sockets(),

@@ -41,6 +41,24 @@ func capacityOf(m Machine, maxPods, podsPerCore int, diskBytes int64) v1.Resourc
 	return capacity
 }
 
+// Sum is all that is kept from pods on a machine with this memory, in bytes.
+func (r Reserved) Sum(memory int64) (v1.ResourceList, error) {
+	capacity := v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}
+	eviction, err := evictionReserve(r.EvictionHard, capacity)
+	if err != nil {
+		return nil, err
+	}
+	sum := v1.ResourceList{}
+	for _, list := range []v1.ResourceList{r.Kube, r.System, eviction} {
+		for name, amount := range list {
+			total := sum[name]
+			total.Add(amount)
+			sum[name] = total
+		}
+	}
+	return sum, nil
+}
+
 // allocatableOf is what of the capacity pods may be given.
 func allocatableOf(capacity v1.ResourceList, reserved Reserved) (v1.ResourceList, error) {
 	eviction, err := evictionReserve(reserved.EvictionHard, capacity)

@@ -15,12 +15,15 @@ import (
 	"swiftlet/test/bed"
 )
 
-// exclusive has CPUs given to containers alone. The bed's machines have two, of which one
-// is reserved: CPU 0.
+// exclusive has CPUs and memory given to containers alone. The bed's machines have two CPUs,
+// of which one is reserved: CPU 0. Beside the 100Mi of memory that is reserved, as much is
+// kept by the threshold of eviction.
 const exclusive = `
 cpuManagerPolicy: static
 cpuManagerReconcilePeriod: 1s
-systemReserved: {cpu: 500m}
+systemReserved: {cpu: 500m, memory: 100Mi}
+memoryManagerPolicy: Static
+reservedMemory: [{numaNode: 0, limits: {memory: 200Mi}}]
 `
 
 // bounded is a pod that is held to what it asks for.
@@ -138,16 +141,23 @@ func showsCPUs(t *testing.T, node *bed.Box, space string) {
 	if err != nil || !slices.Equal(all.GetCpuIds(), []int64{1}) {
 		t.Errorf("allocatable: %v, %v", all, err)
 	}
+	if memory := all.GetMemory(); len(memory) != 1 || memory[0].MemoryType != "memory" || memory[0].Topology.Nodes[0].ID != 0 {
+		t.Errorf("allocatable memory: %v", memory)
+	}
 	for name, want := range map[string][]int64{"alone": {1}, "shares": nil} {
 		one, err := patiently(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: name})
 		if err != nil || !slices.Equal(one.GetPodResources().GetContainers()[0].GetCpuIds(), want) {
 			t.Errorf("%s: %v, %v, want %v", name, one, err, want)
+		}
+		if memory := one.GetPodResources().GetContainers()[0].GetMemory(); (name == "alone") != (len(memory) == 1 && memory[0].Size == 32<<20) {
+			t.Errorf("%s has memory %v", name, memory)
 		}
 	}
 	shown := scrape(t, node)
 	for name, want := range map[string]float64{
 		"kubelet_cpu_manager_exclusive_cpu_allocation_count": 1, "kubelet_cpu_manager_shared_pool_size_millicores": 0,
 		"kubelet_cpu_manager_pinning_requests_total": 1, "kubelet_cpu_manager_pinning_errors_total": 0,
+		"kubelet_memory_manager_pinning_requests_total": 1, "kubelet_memory_manager_pinning_errors_total": 0,
 	} {
 		metric := shown[name].GetMetric()
 		if len(metric) != 1 || metric[0].GetGauge().GetValue()+metric[0].GetCounter().GetValue() != want {

@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/resource/numa"
+	"swiftlet/internal/resource/statefile"
+)
+
+type (
+	nodeMap     map[int]*NodeState
+	assignments map[string]map[string][]Block
+)
+
+// content is the state in the file.
+type content struct {
+	PolicyName   string      `json:"policyName"`
+	MachineState nodeMap     `json:"machineState"`
+	Entries      assignments `json:"entries,omitempty"`
+}
+
+// old is the state as releases before 1.37 know it.
+type old struct {
+	PolicyName   string        `json:"policyName"`
+	MachineState nodeMap       `json:"machineState"`
+	Entries      assignments   `json:"entries,omitempty"`
+	Checksum     statefile.Sum `json:"checksum"`
+}
+
+// file is the whole file: both forms. Data is content as a string.
+type file struct {
+	old
+	Data         string        `json:"data"`
+	DataChecksum statefile.Sum `json:"dataChecksum"`
+}
+
+func (o old) sum() statefile.Sum {
+	o.Checksum = 0
+	return statefile.Checksum(&o, "memory.old", "state.MemoryManagerCheckpoint", "memory.nodeMap", "state.NUMANodeMap",
+		"memory.NodeState", "state.NUMANodeState", "memory.Table", "state.MemoryTable",
+		"memory.assignments", "state.ContainerMemoryAssignments", "memory.Block", "state.Block")
+}
+
+// encode writes the state down.
+func encode(s State) ([]byte, error) {
+	c := content{PolicyName: Static, MachineState: s.Nodes, Entries: assignments{}}
+	if c.MachineState == nil {
+		c.MachineState = nodeMap{}
+	}
+	for uid, containers := range s.Given {
+		c.Entries[string(uid)] = containers
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode the memory state: %w", err)
+	}
+	f := file{old: old{PolicyName: c.PolicyName, MachineState: c.MachineState, Entries: c.Entries}, Data: string(data)}
+	f.Checksum = f.sum()
+	f.DataChecksum = statefile.Checksum(f.Data)
+	return json.Marshal(f)
+}
+
+// decode reads what encode, or the reference kubelet of this or an older release, wrote.
+// Every error is a statefile.ErrBad.
+func decode(raw []byte) (policy string, s State, err error) {
+	f := file{old: old{MachineState: nodeMap{}, Entries: assignments{}}}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return "", s, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+	}
+	c := content{PolicyName: f.PolicyName, MachineState: f.MachineState, Entries: f.Entries}
+	switch {
+	case f.Data != "" || f.DataChecksum != 0:
+		if sum := statefile.Checksum(f.Data); sum != f.DataChecksum {
+			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrBad, f.DataChecksum, sum)
+		}
+		c = content{}
+		if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
+			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrBad, err)
+		}
+	case f.Checksum != 0 && f.Checksum != f.sum():
+		return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrBad, f.Checksum, f.sum())
+	}
+	if c.PolicyName == "" {
+		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
+	}
+	s = State{Nodes: c.MachineState, Given: map[types.UID]map[string][]Block{}}
+	for uid, containers := range c.Entries {
+		s.Given[types.UID(uid)] = containers
+	}
+	if err := s.check(); err != nil {
+		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+	}
+	return c.PolicyName, s, nil
+}
+
+// check finds what cannot be.
+func (s State) check() error {
+	for id, n := range s.Nodes {
+		if n == nil {
+			return fmt.Errorf("node %d has no state", id)
+		}
+		for kind, t := range n.MemoryMap {
+			if t == nil {
+				return fmt.Errorf("node %d has no %s", id, kind)
+			}
+		}
+	}
+	for uid, containers := range s.Given {
+		for name, blocks := range containers {
+			for _, b := range blocks {
+				if _, err := numa.Of(b.NUMAAffinity...); err != nil || len(b.NUMAAffinity) == 0 {
+					return fmt.Errorf("pod %s, container %s: %w", uid, name, errors.Join(errors.New("bad nodes"), err))
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	resourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// Memory shows what the container was given.
+func (m *Memory) Memory(p *v1.Pod, c *v1.Container) []*resourcesv1.ContainerMemory {
+	return shown(m.now().Given[p.UID][c.Name])
+}
+
+// PodMemory shows what the pod was given as a whole, which none is.
+func (m *Memory) PodMemory(types.UID) []*resourcesv1.ContainerMemory { return nil }
+
+// AllocatableMemory shows what can be given of each NUMA node, given or not.
+func (m *Memory) AllocatableMemory() []*resourcesv1.ContainerMemory {
+	var all []Block
+	s := m.now()
+	for _, id := range slices.Sorted(maps.Keys(s.Nodes)) {
+		tables := s.Nodes[id].MemoryMap
+		for _, kind := range slices.Sorted(maps.Keys(tables)) {
+			if size := tables[kind].Allocatable; size > 0 {
+				all = append(all, Block{NUMAAffinity: []int{id}, Type: kind, Size: size})
+			}
+		}
+	}
+	return shown(all)
+}
+
+func shown(blocks []Block) []*resourcesv1.ContainerMemory {
+	var all []*resourcesv1.ContainerMemory
+	for _, b := range blocks {
+		if b.Size == 0 {
+			continue
+		}
+		one := &resourcesv1.ContainerMemory{MemoryType: string(b.Type), Size: b.Size, Topology: &resourcesv1.TopologyInfo{}}
+		for _, id := range b.NUMAAffinity {
+			one.Topology.Nodes = append(one.Topology.Nodes, &resourcesv1.NUMANode{ID: int64(id)})
+		}
+		all = append(all, one)
+	}
+	return all
+}
