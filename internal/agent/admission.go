@@ -32,6 +32,7 @@ func (a *Agent) newAdmission(preempt admit.Preempt) (*admit.Admitter, error) {
 		nodes.Fresh = a.freshNode
 	}
 	return admit.New(
+		admit.Pressure(a.pods.evictor.Conditions),
 		sysctls,
 		a.allocate,
 		admit.PodOS(),

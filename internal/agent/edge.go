@@ -22,11 +22,7 @@ type edge struct {
 }
 
 func (a *Agent) makeEdge(ctx context.Context) error {
-	stats, err := a.makeStats()
-	if err != nil {
-		return err
-	}
-	if err := a.readMetrics(func() []statsapi.VolumeStats { return stats.Claims(ctx) }); err != nil {
+	if err := a.readMetrics(func() []statsapi.VolumeStats { return a.pods.stats.Claims(ctx) }); err != nil {
 		return err
 	}
 	a.cfg.Gates(a.metrics.Gate)
@@ -42,7 +38,7 @@ func (a *Agent) makeEdge(ctx context.Context) error {
 		Containers: a.newContainers(),
 		Logs:       a.pods.logs,
 		Runtime:    a.cri,
-		Stats:      stats,
+		Stats:      a.pods.stats,
 
 		ProbeMetrics: probes,
 		SLIs:         metrics.NewSLIs(startTime()),

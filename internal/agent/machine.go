@@ -86,6 +86,7 @@ func (a *Agent) makeNode() error {
 		Addressed: a.addressed,
 		Unready:   []func() error{func() error { return a.machine.shutdown.Err() }},
 		Devices:   a.deviceAmounts,
+		Pressure:  a.pressure,
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections

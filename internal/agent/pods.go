@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/desired"
+	"swiftlet/internal/eviction"
 	"swiftlet/internal/image"
 	"swiftlet/internal/logs"
 	"swiftlet/internal/observe"
@@ -23,6 +24,7 @@ import (
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/stats"
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
 	"swiftlet/internal/volume"
@@ -54,6 +56,8 @@ type pods struct {
 	allocated *allocation.State
 	actuated  *allocation.State
 	allocator *allocation.Allocator
+	stats     *stats.Stats
+	evictor   *eviction.Evictor
 	loop      *syncloop.Loop
 	// judged counts who was let in and who was sent away.
 	judged func(p *v1.Pod, rejection string)
@@ -67,7 +71,8 @@ func (a *Agent) makePods(context.Context) error {
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
 		a.makeUsers, a.makeGiven, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makeAligner, a.makePlugins, a.makeProbes,
-		a.makeDesired, a.makeStatus, a.makeLogRotation, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources, a.makeLoop,
+		a.makeDesired, a.makeStatus, a.makeLogRotation, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources,
+		a.makeStats, a.makeEvictor, a.makeLoop,
 	} {
 		if err := make(); err != nil {
 			return err
@@ -76,7 +81,7 @@ func (a *Agent) makePods(context.Context) error {
 	p.parts = append(p.parts,
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
-		part{"housekeeping", p.keeper.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
+		part{"housekeeping", p.keeper.Run}, part{"eviction", p.evictor.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
 	if a.opts.Show != nil {
 		p.parts = append(p.parts, part{"board", a.newBoard().run})
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // makeStats makes what tells how much is used.
-func (a *Agent) makeStats() (*stats.Stats, error) {
+func (a *Agent) makeStats() (err error) {
 	facts, kc := &a.machine.facts, &a.cfg.Kubelet
 	machine := stats.Machine{
 		CPUs:       facts.CPUs,
@@ -29,13 +29,14 @@ func (a *Agent) makeStats() (*stats.Stats, error) {
 	for _, bytes := range facts.Hugepages {
 		machine.HugePages += uint64(bytes)
 	}
-	return stats.New(stats.Config{
+	a.pods.stats, err = stats.New(stats.Config{
 		NodeName:        a.name,
 		RootDir:         a.cfg.Flags.RootDir,
 		PodLogsDir:      kc.PodLogsDir,
 		VolumePeriod:    kc.VolumeStatsAggPeriod.Duration,
 		Pressure:        a.cfg.Gate("KubeletPSI"),
 		SparesHugePages: a.cfg.Features.HugepageAwareEviction,
+		PodsGroup:       a.machine.cgroups.Top(),
 		System:          a.systemGroups(),
 		Machine:         machine,
 	}, stats.Deps{
@@ -47,6 +48,7 @@ func (a *Agent) makeStats() (*stats.Stats, error) {
 		Clock:    a.clock,
 		Log:      a.log,
 	})
+	return err
 }
 
 func (a *Agent) ownVolumes(uid types.UID) []stats.Volume {

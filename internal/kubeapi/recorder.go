@@ -71,12 +71,18 @@ func NewRecorder(cfg RecorderConfig, deps RecorderDeps) (*Recorder, error) {
 // Eventf records one event about object. It never blocks: with a full queue the event is
 // logged and lost.
 func (r *Recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+	r.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
+}
+
+// AnnotatedEventf is Eventf with annotations, for programs that read the event.
+func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
 	ref, err := reference.GetReference(scheme.Scheme, object)
 	if err != nil {
 		r.deps.Log.Error("event about an unknown object", "reason", reason, "err", err)
 		return
 	}
 	event := r.event(ref, eventtype, reason, fmt.Sprintf(messageFmt, args...))
+	event.Annotations = annotations
 	r.deps.Log.Log(context.Background(), level(eventtype), event.Message, "reason", reason,
 		"kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "fieldPath", ref.FieldPath)
 	if r.recent != nil {

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"swiftlet/internal/eviction"
 	"swiftlet/internal/image"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
@@ -33,6 +34,14 @@ func (m *Metrics) Worker() worker.Meters {
 		Step:      secondsOf(m.histograms(kubelet+"pod_worker_duration_seconds", "How long it took to handle one change or event of a pod.", usual, "operation_type")),
 		Restarted: func(p *v1.Pod) { restarted.WithLabelValues(static(pod.IsStatic(p))).Inc() },
 		Orphaned:  m.counter(kubelet+"orphaned_runtime_pods_total", "Pods that the runtime had and nobody wanted.").Inc,
+	}
+}
+
+// Eviction counts the pods that had to go.
+func (m *Metrics) Eviction() eviction.Meters {
+	return eviction.Meters{
+		Evicted:  count(m.counters(kubelet+"evictions", "Pods that were evicted, by what there was too little of.", "eviction_signal")),
+		StatsAge: secondsOf(m.histograms(kubelet+"eviction_stats_age_seconds", "How old the figures were that a pod was evicted for.", usual, "eviction_signal")),
 	}
 }
 

@@ -21,7 +21,11 @@ func (s *Steps) Finish(ctx context.Context, w pod.Work) error {
 	if w.Orphan {
 		return nil
 	}
-	s.publish(w, s.observed(w.Pod), stopped)
+	observed := s.observed(w.Pod)
+	s.publish(w, observed, stopped)
 	s.deps.Status.Finish(w.Pod)
+	if w.Failure != nil && w.Failure.Reason == evicted {
+		return s.discard(ctx, observed) // what it has written is what the node needs back
+	}
 	return nil
 }

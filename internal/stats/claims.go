@@ -31,7 +31,7 @@ func (s *Stats) Claims(ctx context.Context) []statsapi.VolumeStats {
 		if known[statsapi.PVCReference{Name: c.Claim, Namespace: c.namespace}] {
 			continue
 		}
-		stats, _, err := s.volumeStats(ctx, c.namespace, c.Volume)
+		stats, _, err := s.volumeStats(ctx, c.namespace, c.Volume, s.cfg.VolumePeriod)
 		if err != nil {
 			s.deps.Log.Debug("usage of a claim is not known", "namespace", c.namespace, "claim", c.Claim, "err", err)
 			continue

@@ -39,6 +39,13 @@ func (r legacyReader) read(s *scratch, path string, d depth) (usage, error) {
 	return u, nil
 }
 
+func (r legacyReader) memory(s *scratch, path string) (memoryUsage, error) {
+	u := usage{path: path}
+	err := r.readMemory(s, &u, shallow)
+	u.settle(r.machine)
+	return u.memory, err
+}
+
 func (r legacyReader) readCPU(s *scratch, u *usage, d depth) error {
 	dir := r.hierarchy.Dir("cpuacct", u.path)
 	text, err := s.read(dir + "/cpuacct.usage")

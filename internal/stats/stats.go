@@ -31,6 +31,8 @@ type Config struct {
 	// SparesHugePages takes huge pages out of the memory that is available
 	// (HugepageAwareEviction): they serve nobody else.
 	SparesHugePages bool
+	// PodsGroup is the group of all pods; may be empty.
+	PodsGroup string
 	// System are the groups of the node's own programs.
 	System  []SystemGroup
 	Machine Machine
@@ -113,6 +115,7 @@ type Stats struct {
 	walks   walks
 	drivers answers
 	images  images
+	places  places
 	table   []family
 }
 
@@ -140,6 +143,7 @@ func New(cfg Config, deps Deps) (*Stats, error) {
 		walks:   newWalks(deps.Measured),
 		drivers: newAnswers(),
 		images:  newImages(),
+		places:  newPlaces(),
 		table:   cadvisorFamilies(),
 	}, nil
 }

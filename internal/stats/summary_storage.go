@@ -18,11 +18,12 @@ type disks struct {
 	containers *statsapi.FsStats
 	layers     map[string]*runtimeapi.FilesystemUsage // writable layers, by container id
 	spaces     map[string]*space                      // by mount point; nil where it is not known here
+	fresh      time.Duration                          // how long a walk through a volume is good for
 }
 
 // readDisks measures the node's file system and asks the runtime for its own.
 func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
-	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, spaces: map[string]*space{}}
+	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, spaces: map[string]*space{}, fresh: s.cfg.VolumePeriod}
 	var err error
 	if d.node, err = spaceOf(s.cfg.RootDir); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 	}
 	for _, v := range s.deps.Volumes(p.UID) {
 		seen[v.Dir] = true
-		stats, part, err := s.volumeStats(ctx, p.Namespace, v)
+		stats, part, err := s.volumeStats(ctx, p.Namespace, v, d.fresh)
 		if err != nil {
 			s.deps.Log.Debug("usage of a volume is not known", "pod", p.Ref, "volume", v.Name, "err", err)
 			continue
@@ -136,7 +137,7 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 
 // volumeStats measures one volume: by its driver's word, by its file system where it has one
 // of its own, else by a walk through its files.
-func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume) (statsapi.VolumeStats, taken, error) {
+func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume, fresh time.Duration) (statsapi.VolumeStats, taken, error) {
 	out := statsapi.VolumeStats{Name: v.Name}
 	if v.Claim != "" {
 		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: namespace}
@@ -159,7 +160,7 @@ func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume) (st
 		if s.cfg.VolumePeriod < 0 {
 			return out, taken{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
 		}
-		if part, at, err = s.walks.through(ctx, v.Dir, s.deps.Clock.Now, s.cfg.VolumePeriod); err != nil {
+		if part, at, err = s.walks.through(ctx, v.Dir, s.deps.Clock.Now, fresh); err != nil {
 			return out, taken{}, err
 		}
 	}

@@ -42,6 +42,13 @@ func (r unifiedReader) read(s *scratch, path string, d depth) (usage, error) {
 	return u, nil
 }
 
+func (r unifiedReader) memory(s *scratch, path string) (memoryUsage, error) {
+	u := usage{path: path}
+	err := r.readMemory(s, r.dir(path), &u, shallow)
+	u.settle(r.machine)
+	return u.memory, err
+}
+
 func (r unifiedReader) readCPU(s *scratch, dir string, u *usage, d depth) error {
 	const micro = uint64(time.Microsecond)
 	text, err := s.read(dir + "/cpu.stat")

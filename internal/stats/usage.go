@@ -70,6 +70,8 @@ type pressure struct{ cpu, memory, io statsapi.PSIStats }
 type groupReader interface {
 	// read reads the group with this path; one that is gone is an error.
 	read(s *scratch, path string, d depth) (usage, error)
+	// memory reads the memory of the group with this path, and nothing else.
+	memory(s *scratch, path string) (memoryUsage, error)
 	// dir is a directory of the group: the one that lists its processes.
 	dir(path string) string
 }

@@ -25,21 +25,25 @@ type walks struct {
 
 type walk struct {
 	at    time.Time
-	until time.Time
+	took  time.Duration
 	found taken
 }
+
+// stale is when a volume that nobody asks about any more is forgotten.
+const stale = time.Hour
 
 func newWalks(took meter.TimingOf) walks {
 	return walks{took: took, mu: new(sync.Mutex), known: map[string]walk{}}
 }
 
-// through is what the files below dir occupy, and when that was found.
+// through is what the files below dir occupy, and when that was found: no longer than a
+// period ago, unless the walk is a long one.
 func (w *walks) through(ctx context.Context, dir string, now func() time.Time, period time.Duration) (taken, time.Time, error) {
 	w.mu.Lock()
 	last, known := w.known[dir]
 	w.mu.Unlock()
 	began := now()
-	if known && began.Before(last.until) {
+	if known && began.Before(last.at.Add(max(period, rest*last.took))) {
 		return last.found, last.at, nil
 	}
 	found, err := takenBelow(ctx, dir)
@@ -50,7 +54,8 @@ func (w *walks) through(ctx context.Context, dir string, now func() time.Time, p
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.known[dir] = walk{at: ended, until: ended.Add(max(period, rest*ended.Sub(began))), found: found}
+	maps.DeleteFunc(w.known, func(_ string, old walk) bool { return ended.Sub(old.at) > stale+rest*old.took })
+	w.known[dir] = walk{at: ended, took: ended.Sub(began), found: found}
 	return found, ended, nil
 }
 

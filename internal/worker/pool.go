@@ -195,6 +195,18 @@ func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bo
 	return found
 }
 
+// Finished is closed when the pod has given back what it held: nothing of it runs, and its
+// volumes and its cgroup are gone. found is false for a pod without a worker.
+func (p *Pool) Finished(uid types.UID) (finished <-chan struct{}, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, found := p.workers[uid]
+	if !found {
+		return nil, false
+	}
+	return w.finished, true
+}
+
 // Follow has a pod that is about to be handed to the pool begin only when nothing runs any
 // more of these others, which end to make room for it. One that runs already is to grow,
 // which need not wait: its bounds are wider then, and filled when there is room.
@@ -239,7 +251,9 @@ func (p *Pool) add(of *v1.Pod) *worker {
 		wake:   make(chan struct{}, 1),
 		quiet:  make(chan struct{}),
 		gone:   make(chan struct{}),
-		work:   pod.Work{Pod: of},
+
+		finished: make(chan struct{}),
+		work:     pod.Work{Pod: of},
 	}
 	w.hold = p.follows[of.UID]
 	delete(p.follows, of.UID)

@@ -225,6 +225,32 @@ func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
 	s.expect(t, "finish web", "remove web", "sync web")
 }
 
+func TestAnEvictedPodIsFinishedWhenItHasGivenAllBack(t *testing.T) {
+	s := newSteps()
+	release := make(chan struct{})
+	s.on["finish"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("victim")}, nil)
+	s.expect(t, "sync victim")
+	finished, found := p.Finished("victim")
+	if !found {
+		t.Fatal("it is not known")
+	}
+	grace := int64(1)
+	p.Evict("victim", pod.Failure{Reason: "Evicted"}, &grace)
+	s.expect(t, "stop victim 1", "finish victim")
+	select {
+	case <-finished:
+		t.Error("it is finished before it has given anything back")
+	default:
+	}
+	close(release)
+	<-finished
+	if _, found := p.Finished("unknown"); found {
+		t.Error("a pod is known that never was")
+	}
+}
+
 func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})

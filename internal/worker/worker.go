@@ -36,7 +36,9 @@ type worker struct {
 	// yields: the pod ends to make room for another, which counts in its place.
 	yields bool
 	quiet  chan struct{} // closed when nothing of the pod runs any more
-	gone   chan struct{} // closed when the worker has nothing left to do
+	// finished is closed when the pod has given back what it held.
+	finished chan struct{}
+	gone     chan struct{} // closed when the worker has nothing left to do
 	// next is the pod that follows when this one is gone: it is wanted again.
 	next *wish
 }
@@ -178,13 +180,10 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 		return outcome.Again
 	case Stopping:
 		w.stage = Finishing
-		select {
-		case <-w.quiet: // it came here before
-		default:
-			close(w.quiet)
-		}
+		closeOnce(w.quiet)
 		return now
 	case Finishing:
+		closeOnce(w.finished)
 		if w.pending {
 			return now // the pod changed meanwhile: finish what it is now
 		}
@@ -197,6 +196,15 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 		w.stage = Gone
 	}
 	return 0
+}
+
+// closeOnce closes a channel of the worker's own, which may have come this way before.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
 }
 
 // Retries of a failed step: soon at first, because most failures pass at once.

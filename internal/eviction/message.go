@@ -1,0 +1,87 @@
+package eviction
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"swiftlet/internal/pod"
+)
+
+// reason is the word that people and controllers know an evicted pod by.
+const reason = "Evicted"
+
+// blame is why a pod is evicted, in words and as the annotations of its event.
+type blame struct {
+	message     string
+	annotations map[string]string
+}
+
+// blameFor tells why the pod goes: which threshold was met, by how much, and which of its
+// containers use more of the resource than they asked for.
+func blameFor(p *v1.Pod, used *statsapi.PodStats, t Threshold, at Level) blame {
+	starved := traits[t.Signal].resource
+	b := blame{
+		message: fmt.Sprintf("The node was low on resource: %v. Threshold quantity: %v, available: %v. ",
+			starved, t.Least.text(at.Capacity), at.text(t.Signal)),
+		annotations: map[string]string{},
+	}
+	if used == nil {
+		return b
+	}
+	b.addPod(p, used, starved)
+	var names, amounts []string
+	for i := range used.Containers {
+		c := &used.Containers[i]
+		spec := pod.FindContainer(p, c.Name)
+		amount := containerUsage(c, starved)
+		if kind, ok := pod.KindOf(p, c.Name); !ok || kind == pod.Ephemeral || amount == nil {
+			continue
+		}
+		asked := spec.Resources.Requests[starved]
+		if amount.Cmp(asked) <= 0 {
+			continue
+		}
+		b.message += fmt.Sprintf("Container %s was using %s, request is %s, has larger consumption of %v. ",
+			c.Name, amount, asked.String(), starved)
+		names, amounts = append(names, c.Name), append(amounts, amount.String())
+	}
+	b.annotations["offending_containers"] = strings.Join(names, ",")
+	b.annotations["offending_containers_usage"] = strings.Join(amounts, ",")
+	b.annotations["starved_resource"] = string(starved)
+	return b
+}
+
+// addPod tells of a pod that asked for memory as a whole.
+func (b *blame) addPod(p *v1.Pod, used *statsapi.PodStats, starved v1.ResourceName) {
+	if starved != v1.ResourceMemory || !resourcehelper.IsPodLevelResourcesSet(p) || used.Memory == nil {
+		return
+	}
+	asked, ok := p.Spec.Resources.Requests[starved]
+	if !ok {
+		return
+	}
+	amount := resource.NewQuantity(workingSet(used.Memory), resource.BinarySI).String()
+	b.message += fmt.Sprintf("Pod %s was using %s, request is %s, has larger consumption of %v. ", p.Name, amount, asked.String(), starved)
+	b.annotations["offending_pod"], b.annotations["offending_pod_usage"] = p.Name, amount
+}
+
+// containerUsage is how much of a resource the container uses, nil where that is not known.
+func containerUsage(c *statsapi.ContainerStats, of v1.ResourceName) *resource.Quantity {
+	switch {
+	case of == v1.ResourceMemory && c.Memory != nil && c.Memory.WorkingSetBytes != nil:
+		return resource.NewQuantity(workingSet(c.Memory), resource.BinarySI)
+	case of == v1.ResourceEphemeralStorage && c.Rootfs != nil && c.Rootfs.UsedBytes != nil && c.Logs != nil && c.Logs.UsedBytes != nil:
+		return resource.NewQuantity(value(c.Rootfs.UsedBytes)+value(c.Logs.UsedBytes), resource.BinarySI)
+	}
+	return nil
+}
+
+// disruption is the condition that tells controllers that the pod is not to blame itself.
+func (b blame) disruption() *v1.PodCondition {
+	return &v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: b.message}
+}

@@ -1,0 +1,135 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func TestSignals(t *testing.T) {
+	versions(t, func(t *testing.T, w *world) {
+		if w.hierarchy.Version == 1 {
+			w.set("/kubepods", "memory", "memory.limit_in_bytes", "4000000")
+		} else {
+			w.set("/kubepods", "", "memory.max", "4000000")
+		}
+		s := w.stats(func(c *Config, _ *Deps) {
+			c.PodsGroup, c.SparesHugePages, c.Machine.HugePages = "/kubepods", true, 1<<20
+		})
+		got, err := s.Signals(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := w.clock.Now()
+		if want := (Memory{Room{3_300_000, 4_000_000, now}, 300_000}); got.PodMemory == nil || *got.PodMemory != want {
+			t.Errorf("memory of pods: %+v, want %+v", got.PodMemory, want)
+		}
+		if m := got.Memory; w.hierarchy.Version == 1 && (m.Available != 1<<40-700_000-1<<20 || m.Capacity != 1<<40-1<<20) {
+			t.Errorf("memory: %+v", m)
+		}
+		if d := got.Node; d == nil || d.Space.Capacity == 0 || d.Space.Available > d.Space.Capacity || d.Inodes.At != now {
+			t.Errorf("the node's disk: %+v", d)
+		}
+		if got.PIDs == nil || got.PIDs.Capacity != 1000 || got.PIDs.Available >= 1000 {
+			t.Errorf("process ids: %+v", got.PIDs)
+		}
+		if got.Images != nil || got.Containers != nil {
+			t.Error("file systems are told of that are not there")
+		}
+	})
+}
+
+// A group without a limit, or that is not there, says nothing about how much is left.
+func TestSignalsWithoutLimit(t *testing.T) {
+	versions(t, func(t *testing.T, w *world) {
+		for _, group := range []string{"/kubepods", "/none", ""} {
+			got, err := w.stats(func(c *Config, _ *Deps) { c.PodsGroup = group }).Signals(t.Context())
+			if err != nil || got.PodMemory != nil {
+				t.Errorf("group %q: %+v, %v", group, got.PodMemory, err)
+			}
+		}
+	})
+}
+
+func TestPlaces(t *testing.T) {
+	at := func(dir string) *runtimeapi.FilesystemUsage {
+		return &runtimeapi.FilesystemUsage{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}
+	}
+	here, proc, sys := t.TempDir(), "/proc", "/sys" // three file systems
+	cases := []struct {
+		name               string
+		images, containers string
+		ownImages, own     bool
+	}{
+		{"one disk", here, "", false, false},
+		{"one disk, said twice", here, here, false, false},
+		{"a disk for images", proc, "", true, false},
+		{"a disk for images, where containers write, too", proc, proc, true, false},
+		{"a disk for images alone", proc, here, true, true},
+		{"a disk for containers alone", here, proc, true, true},
+		{"a disk for each", proc, sys, true, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			info := &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{at(c.images)}}
+			if c.containers != "" {
+				info.ContainerFilesystems = []*runtimeapi.FilesystemUsage{at(c.containers)}
+			}
+			got, err := placesOf(info, here)
+			if err != nil || got.ownImages != c.ownImages || got.ownContainers != c.own {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	if _, err := placesOf(&runtimeapi.ImageFsInfoResponse{}, here); err == nil {
+		t.Error("a runtime without images is one")
+	}
+}
+
+// Storage tells of the pods that were asked for, and as fresh as it was asked for.
+func TestStorageOf(t *testing.T) {
+	w := newWorld(t, 2)
+	a, b := w.addPod("a"), w.addPod("b")
+	w.runtime.layers["container-a"] = 1 << 20
+	volume := t.TempDir()
+	w.volumes[a.UID] = []Volume{{Name: "v", Dir: volume, Local: true}}
+	s := w.stats(nil)
+	files := func() uint64 {
+		t.Helper()
+		got, err := s.Storage(t.Context(), []types.UID{a.UID, "other"}, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != 1 || got[0].PodRef.UID != string(a.UID) || *got[0].Containers[0].Rootfs.UsedBytes != 1<<20 ||
+			*got[0].EphemeralStorage.UsedBytes < 1<<20 {
+			t.Fatalf("%+v, without %s", got, b.UID)
+		}
+		return *got[0].VolumeStats[0].InodesUsed
+	}
+	if n := files(); n != 1 {
+		t.Errorf("%d files, want the folder", n)
+	}
+	if _, err := s.Summary(t.Context()); err != nil { // its walks are good for a minute, for itself
+		t.Fatal(err)
+	}
+	w.write(volume, "new", "x")
+	if n := files(); n != 1 {
+		t.Errorf("the volume was walked again at once: %d files", n)
+	}
+	w.clock.SetTime(w.clock.Now().Add(10 * time.Second))
+	if n := files(); n != 2 {
+		t.Errorf("the volume was not walked again: %d files", n)
+	}
+}
+
+// BenchmarkSignals is what a look at the node costs; it is made every few seconds.
+func BenchmarkSignals(b *testing.B) {
+	s := newWorld(b, 1).stats(func(c *Config, _ *Deps) { c.PodsGroup = "/kubepods" })
+	for b.Loop() {
+		if _, err := s.Signals(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"swiftlet/test/bed"
+)
+
+// smallDisk has the node keep its pods on a file system of 200 MB and 2000 files.
+const smallDisk = `
+truncate -s 200M /var/small.img
+mkfs.ext4 -q -m 0 -N 2000 /var/small.img
+mount -o loop /var/small.img /var/lib/kubelet`
+
+// A pod that fills up the node's disk is evicted, by bytes or by files, and nobody else. The
+// space is there again when it is gone.
+func TestEvictionForDisk(t *testing.T) {
+	t.Parallel()
+	in := namespace(t)
+	node, err := cluster.AddNode(t.Context(), "narrow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.ShowLogs(t)
+	if _, err := node.Exec(t.Context(), "sh", "-ec", smallDisk); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: `
+evictionHard: {nodefs.available: 80Mi, nodefs.inodesFree: "600"}
+evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
+volumeStatsAggPeriod: 1s
+`}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, in, sleeper("bystander", node.Name()))
+	awaitPod(t, in, "bystander", usual, ready)
+
+	for _, c := range []struct{ name, write, message string }{
+		{"writer", "dd if=/dev/zero of=/v/file bs=1M count=130", "The node was low on resource: ephemeral-storage. Threshold quantity: 80Mi, available: "},
+		{"maker", "i=0; while [ $i -lt 1600 ]; do : > /v/$i; i=$((i+1)); done", "The node was low on resource: inodes. Threshold quantity: 600, available: "},
+	} {
+		create(t, in, filler(c.name, node.Name(), c.write))
+		checkEvicted(t, awaitPod(t, in, c.name, time.Minute, failed), c.message)
+		awaitNode(t, node.Name(), usual, pressed(corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+		awaitNode(t, node.Name(), time.Minute, pressed(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"))
+		awaitNode(t, node.Name(), usual, schedulable)
+	}
+	awaitPod(t, in, "bystander", usual, ready)
+}
+
+// filler is a pod that writes to its volume at /v and then waits.
+func filler(name, node, write string) *corev1.Pod {
+	p := sleeper(name, node)
+	p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	c := &p.Spec.Containers[0]
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
+	c.Command = []string{"sh", "-c", write + "; exec sleep 3600"}
+	return p
+}
+
+// A pod that writes more than it may to the node's disk is evicted, however much is left.
+func TestEvictionForLimits(t *testing.T) {
+	t.Parallel()
+	in := namespace(t)
+	node := steadyNode(t)
+	limit := resource.MustParse("4Mi")
+
+	volume := filler("volume", node.Name(), "dd if=/dev/zero of=/v/file bs=1M count=8")
+	volume.Spec.Volumes[0].EmptyDir.SizeLimit = &limit
+	layer := filler("layer", node.Name(), "dd if=/dev/zero of=/file bs=1M count=8")
+	layer.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}
+	frugal := filler("frugal", node.Name(), "dd if=/dev/zero of=/v/file bs=1M count=2")
+	frugal.Spec.Volumes[0].EmptyDir.SizeLimit = &limit
+	frugal.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: limit}
+	for _, p := range []*corev1.Pod{volume, layer, frugal} {
+		create(t, in, p)
+	}
+	for name, message := range map[string]string{
+		"volume": `Usage of EmptyDir volume "v" exceeds the limit "4Mi". `,
+		"layer":  "Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. ",
+	} {
+		ended := awaitPod(t, in, name, within(time.Minute, 3*time.Minute), failed)
+		if s := ended.Status; s.Reason != "Evicted" || s.Message != message {
+			t.Errorf("%s: it says %s: %s", name, s.Reason, s.Message)
+		}
+		if e := awaitEvicted(t, in, name, nil); e.Message != message {
+			t.Errorf("%s: the event says %s", name, e.Message)
+		}
+	}
+	awaitPod(t, in, "frugal", usual, ready)
+}

@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/test/images"
+)
+
+// allowed is how much memory a node of its own may use in that test, the agent and the
+// runtime included.
+const allowed = 700 << 20
+
+// A pod that eats up the memory is evicted, and nobody else. The node says that it is short
+// of memory while it is, and takes no more pods that would make that worse.
+//
+// A box counts its own memory alone, against the size of the whole machine.
+func TestEvictionForMemory(t *testing.T) {
+	t.Parallel()
+	in := namespace(t)
+	node := configuredNode(t, "hungry", fmt.Sprintf(`
+evictionHard: {memory.available: %dKi}
+evictionPressureTransitionPeriod: 8s
+`, (machineMemory(t)-allowed)>>10))
+
+	modest := sleeper("modest", node.Name())
+	modest.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: quantities("cpu", "10m", "memory", "64Mi")}
+	critical := sleeper("critical", node.Name())
+	critical.Spec.PriorityClassName = "system-node-critical"
+	for _, p := range []*corev1.Pod{modest, critical} {
+		create(t, in, p)
+	}
+	for _, name := range []string{"modest", "critical"} {
+		awaitPod(t, in, name, usual, ready)
+	}
+	create(t, in, hog("hog", node.Name(), 900))
+
+	ended := awaitPod(t, in, "hog", usual, failed)
+	checkEvicted(t, ended, "The node was low on resource: memory. Threshold quantity: ")
+	if text := ended.Status.Message; !strings.Contains(text, "Container c was using ") ||
+		!strings.HasSuffix(text, ", request is 0, has larger consumption of memory. ") {
+		t.Errorf("it does not say what was used: %s", text)
+	}
+	awaitEvicted(t, in, "hog", map[string]string{"offending_containers": "c", "starved_resource": "memory"})
+	awaitNode(t, node.Name(), usual, pressed(corev1.NodeMemoryPressure, corev1.ConditionTrue, "KubeletHasInsufficientMemory"))
+
+	late := sleeper("late", node.Name())
+	late.Spec.NodeName = node.Name() // the scheduler would see the taint
+	create(t, in, late)
+	refused := awaitPod(t, in, "late", usual, failed)
+	if s := refused.Status; s.Reason != "Evicted" || s.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
+		t.Errorf("under pressure a pod is refused with %s: %s", s.Reason, s.Message)
+	}
+	awaitNode(t, node.Name(), time.Minute, pressed(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"))
+	for _, name := range []string{"modest", "critical"} {
+		p := awaitPod(t, in, name, usual, ready)
+		if n := p.Status.ContainerStatuses[0].RestartCount; n != 0 {
+			t.Errorf("%s was restarted %d times", name, n)
+		}
+	}
+}
+
+// machineMemory is the size of the machine in bytes.
+func machineMemory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kilobytes, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kilobytes << 10
+}
+
+// hog is a pod that takes so many megabytes and holds them.
+func hog(name, node string, megabytes int) *corev1.Pod {
+	p := sleeper(name, node)
+	p.Spec.Containers[0].Image = images.Busybox
+	p.Spec.Containers[0].Command = []string{"sh", "-c", fmt.Sprintf("dd if=/dev/zero bs=%dM count=1 | sleep 3600", megabytes)}
+	p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return p
+}
+
+func quantities(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return list
+}
+
+// failed is a check.
+func failed(p *corev1.Pod) string {
+	if p == nil || p.Status.Phase != corev1.PodFailed {
+		return "the pod goes on"
+	}
+	return ""
+}
+
+// pressed is a check: the node must say this of itself.
+func pressed(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Node) string {
+	return func(n *corev1.Node) string {
+		for _, c := range n.Status.Conditions {
+			if c.Type == kind && c.Status == status && c.Reason == reason {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the node does not say %s=%s", kind, status)
+	}
+}
+
+// checkEvicted looks at what an evicted pod says of its end.
+func checkEvicted(t *testing.T, p *corev1.Pod, message string) {
+	t.Helper()
+	if p.Status.Reason != "Evicted" || !strings.HasPrefix(p.Status.Message, message) {
+		t.Errorf("it says %s: %q, not %q", p.Status.Reason, p.Status.Message, message)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			if c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonTerminationByKubelet || c.Message != p.Status.Message {
+				t.Errorf("its disruption is told as %v", c)
+			}
+			return
+		}
+	}
+	t.Error("its disruption is not told")
+}
+
+// awaitEvicted waits for the event of a pod's eviction, and looks at its annotations.
+func awaitEvicted(t *testing.T, namespace, pod string, annotations map[string]string) corev1.Event {
+	t.Helper()
+	for deadline := time.Now().Add(usual); ; time.Sleep(100 * time.Millisecond) {
+		list, err := client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Evicted,involvedObject.name=" + pod})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) > 0 {
+			for name, want := range annotations {
+				if got := list.Items[0].Annotations[name]; got != want {
+					t.Errorf("annotation %s is %q, not %q", name, got, want)
+				}
+			}
+			return list.Items[0]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no event of the eviction of %s", pod)
+		}
+	}
+}
