@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,11 @@ func TestFlexVolume(t *testing.T) {
 	if _, err := node.Exec(t.Context(), "sh", "-c", "mkdir -p /var/lib/flex && truncate -s 16M /var/lib/flex/disk"); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // loop devices outlive their node
+		if _, err := node.Exec(context.Background(), "sh", "-c", "losetup -n -O NAME -j /var/lib/flex/disk | xargs -r losetup -d"); err != nil {
+			t.Error(err)
+		}
+	})
 	install(t, node, "test/disk", flexDisk)
 	install(t, node, "test/folder", flexFolder)
 	space := namespace(t)
