@@ -1,0 +1,112 @@
+package dra
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/meter"
+)
+
+// callTimeout bounds one call of a driver.
+const callTimeout = 45 * time.Second
+
+// Config is fixed for the life of the agent.
+type Config struct {
+	// RootDir holds the record of claims.
+	RootDir string
+}
+
+// API is what is asked of the API server.
+type API interface {
+	Claim(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error)
+	// Drivers are those that offer devices of this node.
+	Drivers(ctx context.Context) ([]string, error)
+	// Withdraw deletes what a driver offers of this node.
+	Withdraw(ctx context.Context, driver string) error
+}
+
+// Events records what the user should see.
+type Events interface {
+	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+// Meters measure; each may be nil.
+type Meters struct {
+	// Operation takes how long PrepareResources and UnprepareResources took for a pod.
+	Operation meter.CallsOf
+	// Call takes how long a driver took, by driver, method and status.
+	Call func(driver, method, code string, took time.Duration)
+}
+
+// Deps are what the manager works with. API may be nil where there is none: then no claim
+// can be prepared. Wake must not block.
+type Deps struct {
+	API API
+	// Wake has a pod looked at again: a driver that it waits for is there.
+	Wake   func(types.UID)
+	Events Events
+	Meters Meters
+	Clock  clock.WithTicker
+	Log    *slog.Logger
+}
+
+// Manager knows the drivers and what they have prepared. It is safe for concurrent use.
+type Manager struct {
+	cfg  Config
+	deps Deps
+
+	poke chan struct{} // holds at most one: "drivers have come or gone"
+
+	mu      sync.Mutex
+	drivers map[string][]*driver // the one in use last
+	// left is when drivers were last seen, of those that offer devices and are not there.
+	left   map[string]time.Time
+	claims map[key]*claim
+	// waiting are pods that could not be prepared.
+	waiting map[types.UID]bool
+
+	saving sync.Mutex // orders writes of the record
+}
+
+// New reads what an earlier agent had prepared. It starts nothing.
+func New(cfg Config, deps Deps) (*Manager, error) {
+	if !filepath.IsAbs(cfg.RootDir) {
+		return nil, errors.New("make claim manager: RootDir must be an absolute path")
+	}
+	if deps.Wake == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
+		return nil, errors.New("make claim manager: a dependency is missing")
+	}
+	m := &Manager{
+		cfg: cfg, deps: deps,
+		poke:    make(chan struct{}, 1),
+		drivers: map[string][]*driver{},
+		left:    map[string]time.Time{},
+		claims:  map[key]*claim{},
+		waiting: map[types.UID]bool{},
+	}
+	return m, m.restore()
+}
+
+// InUse counts the claims that pods use, by driver, and all of them under anyDriver.
+func (m *Manager) InUse() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	count := map[string]int{anyDriver: len(m.claims)}
+	for _, c := range m.claims {
+		for name := range c.DriverState {
+			count[name]++
+		}
+	}
+	return count
+}
+
+const anyDriver = "<any>"
