@@ -81,13 +81,20 @@ func (a *Agent) deviceAmounts() node.Devices {
 type podResources struct{ *Agent }
 
 func (r podResources) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
-	return r.pods.devices.Prepare(ctx, p, observed)
+	if err := r.pods.devices.Prepare(ctx, p, observed); err != nil {
+		return err
+	}
+	return r.pods.claims.Prepare(ctx, p, observed)
 }
 
 func (r podResources) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (podsync.Extras, error) {
 	options, err := r.pods.devices.Options(ctx, p, c)
+	if err != nil {
+		return podsync.Extras{}, err
+	}
+	claimed, err := r.pods.claims.CDIDevices(p, c)
 	extras := podsync.Extras{
-		Mounts: options.Mounts, Devices: options.Devices, CDIDevices: options.CDIDevices, Annotations: options.Annotations,
+		Mounts: options.Mounts, Devices: options.Devices, CDIDevices: append(options.CDIDevices, claimed...), Annotations: options.Annotations,
 	}
 	for _, e := range options.Envs {
 		extras.Envs = append(extras.Envs, runtime.EnvVar{Name: e.Key, Value: string(e.Value)})
@@ -95,9 +102,9 @@ func (r podResources) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (p
 	return extras, err
 }
 
-func (r podResources) Release(_ context.Context, ref pod.Ref) error {
+func (r podResources) Release(ctx context.Context, ref pod.Ref) error {
 	r.pods.aligner.Release(ref.UID)
-	return nil
+	return r.pods.claims.Release(ctx, ref.UID)
 }
 
 func (r podResources) Health(uid types.UID, container string) []v1.ResourceStatus {

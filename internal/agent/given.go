@@ -154,7 +154,7 @@ func (g *given) place(p *v1.Pod, c *v1.Container) runtime.Place {
 }
 
 // retain takes back what was given to pods that are gone.
-func (a *Agent) retain(known func(types.UID) bool) {
+func (a *Agent) retain(ctx context.Context, known func(types.UID) bool) error {
 	a.pods.devices.Retain(known)
 	for _, uid := range append(a.given.cpus.Pods(), a.given.memory.Pods()...) {
 		if !known(uid) {
@@ -162,6 +162,7 @@ func (a *Agent) retain(known func(types.UID) bool) {
 			a.pods.aligner.Release(uid)
 		}
 	}
+	return a.pods.claims.Retain(ctx, known)
 }
 
 // cpusOf lists the CPUs that a running container is to be on; empty where it may stay.

@@ -29,8 +29,10 @@ func (a *Agent) readMetrics(claims func() []statsapi.VolumeStats) error {
 		LogBytes:   a.logBytes,
 		Plugins:    p.plugins.Sockets,
 		Claims:     claims,
-		Pending:    p.allocator.Pending,
-		Resizing:   a.resizing,
+
+		ClaimsInUse: p.claims.InUse,
+		Pending:     p.allocator.Pending,
+		Resizing:    a.resizing,
 	})
 }
 

@@ -36,11 +36,11 @@ func (a *Agent) makePlugins() error {
 	var err error
 	a.pods.plugins, err = pluginreg.New(
 		pluginreg.Config{Dir: filepath.Join(a.cfg.Flags.RootDir, "plugins_registry")},
-		pluginreg.Deps{Handlers: map[string]pluginreg.Handler{"CSIPlugin": a.pods.csi, "DevicePlugin": a.pods.devices}, Clock: a.clock, Log: a.log})
+		pluginreg.Deps{Handlers: map[string]pluginreg.Handler{"CSIPlugin": a.pods.csi, "DevicePlugin": a.pods.devices, "DRAPlugin": a.pods.claims}, Clock: a.clock, Log: a.log})
 	if err != nil {
 		return err
 	}
-	a.pods.parts = append(a.pods.parts, part{"plugins", a.pods.plugins.Run}, part{"CSI volumes", a.pods.csi.Run}, part{"device plugins", a.pods.devices.Run})
+	a.pods.parts = append(a.pods.parts, part{"plugins", a.pods.plugins.Run}, part{"CSI volumes", a.pods.csi.Run}, part{"device plugins", a.pods.devices.Run}, part{"claims", a.pods.claims.Run})
 	if a.api.clients != nil {
 		a.pods.parts = append(a.pods.parts, part{"CSI node", a.announceCSI})
 	}

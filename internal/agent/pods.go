@@ -21,6 +21,7 @@ import (
 	"swiftlet/internal/probe"
 	"swiftlet/internal/resource/allocation"
 	"swiftlet/internal/resource/device"
+	"swiftlet/internal/resource/dra"
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
@@ -48,6 +49,7 @@ type pods struct {
 	volumes   *volume.Volumes
 	probes    *probe.Prober
 	devices   *device.Manager
+	claims    *dra.Manager
 	aligner   *numa.Aligner
 	status    *status.Publisher
 	steps     *podsync.Steps
@@ -70,7 +72,7 @@ func (a *Agent) makePods(context.Context) error {
 	p := &a.pods
 	p.snapshots = make(chan pod.Snapshot)
 	for _, make := range []func() error{
-		a.makeUsers, a.makeGiven, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makeAligner, a.makePlugins, a.makeProbes,
+		a.makeUsers, a.makeGiven, a.makeRuntime, a.makeObserver, a.makeImages, a.makeVolumes, a.makeDevices, a.makeAligner, a.makeClaims, a.makePlugins, a.makeProbes,
 		a.makeDesired, a.makeStatus, a.makeLogRotation, a.makeResources, a.makeSteps, a.makeWorkers, a.makeSources,
 		a.makeStats, a.makeEvictor, a.makeLoop,
 	} {

@@ -9,8 +9,7 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// makeSockets opens the API for programs on the node. Nobody gives out claims
-// yet.
+// makeSockets opens the API for programs on the node.
 func (a *Agent) makeSockets() (err error) {
 	f := a.cfg.Features
 	a.edge.sockets, err = sockets.New(sockets.Config{
@@ -24,6 +23,7 @@ func (a *Agent) makeSockets() (err error) {
 		Memory:   a.given.memory,
 		Statuses: a.pods.status,
 		Devices:  a.pods.devices,
+		Claims:   a.pods.claims,
 		Called:   a.metrics.Sockets(),
 		Clock:    a.clock,
 		Log:      a.log,

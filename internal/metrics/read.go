@@ -31,6 +31,8 @@ type Sources struct {
 	LogBytes func(ref pod.Ref, container string) (int64, error)
 	// Plugins are the sockets of plugins, and whether those are registered.
 	Plugins func() map[string]bool
+	// ClaimsInUse counts the resource claims that pods use, by driver.
+	ClaimsInUse func() map[string]int
 	// Claims tells how full the volumes of claims are, each claim once.
 	Claims func() []statsapi.VolumeStats
 	// Pending lists the pods whose resize is not granted, by why; Resizing is how many do not
@@ -66,7 +68,7 @@ var (
 func (m *Metrics) Read(s Sources) error {
 	if s.Desired == nil || s.Active == nil || s.Mirrors == nil || s.Working == nil || s.Observed == nil ||
 		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil || s.Plugins == nil || s.Claims == nil ||
-		s.Pending == nil || s.Resizing == nil {
+		s.Pending == nil || s.Resizing == nil || s.ClaimsInUse == nil {
 		return errors.New("read metrics: a source is missing")
 	}
 	return m.registry.Register(reader{s})
@@ -77,7 +79,7 @@ func (reader) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range claimFigures {
 		to <- f.desc
 	}
-	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, plugins, logBytes, pendingResizes, resizing} {
+	for _, d := range []*prometheus.Desc{desiredPods, activePods, mirrorPods, ephemeral, workingPods, runningPods, runningContainers, lastRelist, volumes, pullIntents, pulledRecords, plugins, logBytes, pendingResizes, resizing, claimsInUse} {
 		to <- d
 	}
 }
@@ -94,6 +96,9 @@ func (r reader) Collect(to chan<- prometheus.Metric) {
 		show(d, float64(fixed), static(true))
 	}
 	show(mirrorPods, float64(r.Mirrors()))
+	for driver, n := range r.ClaimsInUse() {
+		show(claimsInUse, float64(n), driver)
+	}
 	debugged := 0
 	for _, p := range wanted {
 		debugged += len(p.Spec.EphemeralContainers)

@@ -41,7 +41,7 @@ type KeeperDeps struct {
 	// the keeper, is to take it down.
 	Held func(types.UID) bool
 	// Retain takes back what was given to pods that are not known; may be nil.
-	Retain func(known func(types.UID) bool)
+	Retain func(ctx context.Context, known func(types.UID) bool) error
 	// Swept is told after each round how many orphaned pods' folders there were and how
 	// many of them stayed; may be nil.
 	Swept func(found, left int)
@@ -119,7 +119,7 @@ func (k *Keeper) round(ctx context.Context) {
 	k.logs()
 	k.mirrors(ctx)
 	if k.deps.Retain != nil {
-		k.deps.Retain(func(uid types.UID) bool { return !k.orphaned(uid) })
+		k.log("take back what unknown pods were given", "", k.deps.Retain(ctx, func(uid types.UID) bool { return !k.orphaned(uid) }))
 	}
 }
 

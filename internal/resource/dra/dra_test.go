@@ -1,0 +1,306 @@
+package dra
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"swiftlet/internal/pluginreg"
+	"swiftlet/internal/pod"
+)
+
+const driverName = "gpu.example.com"
+
+// fakeDriver prepares every claim as one device of the claim's name.
+type fakeDriver struct {
+	drav1.UnimplementedDRAPluginServer
+	mu    sync.Mutex
+	calls []string
+	fault string
+}
+
+func (f *fakeDriver) NodePrepareResources(_ context.Context, q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
+	for _, c := range q.Claims {
+		f.calls = append(f.calls, "prepare "+c.Name)
+		answer.Claims[c.Uid] = &drav1.NodePrepareResourceResponse{Error: f.fault, Devices: []*drav1.Device{
+			{RequestNames: []string{"one"}, PoolName: "p", DeviceName: c.Name, CdiDeviceIds: []string{"x/y=" + c.Name}},
+			{RequestNames: []string{"two"}, PoolName: "p", DeviceName: c.Name + "2", CdiDeviceIds: []string{"x/y=" + c.Name + "2"}},
+		}}
+	}
+	return answer, nil
+}
+
+func (f *fakeDriver) NodeUnprepareResources(_ context.Context, q *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &drav1.NodeUnprepareResourcesResponse{Claims: map[string]*drav1.NodeUnprepareResourceResponse{}}
+	for _, c := range q.Claims {
+		f.calls = append(f.calls, "unprepare "+c.Name)
+		answer.Claims[c.Uid] = &drav1.NodeUnprepareResourceResponse{Error: f.fault}
+	}
+	return answer, nil
+}
+
+func (f *fakeDriver) took() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls := f.calls
+	f.calls = nil
+	return calls
+}
+
+// node is a manager, a driver, and what the API server and the user know.
+type node struct {
+	*testing.T
+	*Manager
+	dir    string
+	driver *fakeDriver
+	plugin pluginreg.Plugin
+	claims map[string]*resourceapi.ResourceClaim
+	events []string
+	woken  []types.UID
+}
+
+func (n *node) Claim(_ context.Context, _, name string) (*resourceapi.ResourceClaim, error) {
+	if c := n.claims[name]; c != nil {
+		return c, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaims"}, name)
+}
+func (n *node) Drivers(context.Context) ([]string, error) { return nil, nil }
+func (n *node) Withdraw(context.Context, string) error    { return nil }
+func (n *node) Eventf(_ apiruntime.Object, _, reason, format string, args ...any) {
+	n.events = append(n.events, reason)
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "dra") // short enough for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	n := &node{T: t, dir: dir, driver: &fakeDriver{}, claims: map[string]*resourceapi.ResourceClaim{}}
+	listener, err := net.Listen("unix", filepath.Join(dir, "d.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	drav1.RegisterDRAPluginServer(server, n.driver)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	n.plugin = pluginreg.Plugin{Type: "DRAPlugin", Name: driverName, Endpoint: filepath.Join(dir, "d.sock"), Versions: []string{drav1.DRAPluginService}}
+	n.start()
+	return n
+}
+
+// start is the agent's start, or restart.
+func (n *node) start() {
+	n.Helper()
+	m, err := New(Config{RootDir: n.dir}, Deps{
+		API: n, Wake: func(uid types.UID) { n.woken = append(n.woken, uid) }, Events: n, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Manager = m
+	n.Cleanup(m.disconnect)
+}
+
+func (n *node) register() {
+	n.Helper()
+	if err := errors.Join(n.Validate(n.Context(), n.plugin), n.Register(n.Context(), n.plugin)); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// allocate makes a claim that these pods may use.
+func (n *node) allocate(name string, pods ...string) {
+	c := &resourceapi.ResourceClaim{}
+	c.Name, c.Namespace, c.UID = name, "ns", types.UID(name+"-uid")
+	c.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
+		Results: []resourceapi.DeviceRequestAllocationResult{{Request: "one", Driver: driverName, Pool: "p", Device: name}}}}
+	for _, uid := range pods {
+		c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: uid, UID: types.UID(uid)})
+	}
+	n.claims[name] = c
+}
+
+func user(uid, claim string, request string) *v1.Pod {
+	p := &v1.Pod{Spec: v1.PodSpec{
+		ResourceClaims: []v1.PodResourceClaim{{Name: "mine", ResourceClaimName: ptr.To(claim)}},
+		Containers:     []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Claims: []v1.ResourceClaim{{Name: "mine", Request: request}}}}, {Name: "without"}},
+	}}
+	p.UID, p.Name, p.Namespace = types.UID(uid), uid, "ns"
+	return p
+}
+
+func (n *node) prepare(p *v1.Pod) error { return n.Prepare(n.Context(), p, &pod.Observed{}) }
+
+func (n *node) want(calls ...string) {
+	n.Helper()
+	if got := n.driver.took(); !slices.Equal(got, calls) {
+		n.Errorf("the driver was asked %q, want %q", got, calls)
+	}
+}
+
+func (n *node) cdi(p *v1.Pod, container int) string {
+	n.Helper()
+	devices, err := n.CDIDevices(p, &p.Spec.Containers[container])
+	if err != nil {
+		n.Error(err)
+	}
+	var ids []string
+	for _, d := range devices {
+		ids = append(ids, d.Name)
+	}
+	return strings.Join(ids, " ")
+}
+
+// TestSharedClaim: prepared once, given up by the last pod, across a restart.
+func TestSharedClaim(t *testing.T) {
+	n := newNode(t)
+	n.register()
+	n.allocate("claim", "one", "two")
+	one, two := user("one", "claim", "two"), user("two", "claim", "")
+	for _, p := range []*v1.Pod{one, two, one} {
+		if err := n.prepare(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.want("prepare claim")
+	if got := n.cdi(one, 0); got != "x/y=claim2" {
+		t.Errorf("one request gives %s", got)
+	}
+	if got := n.cdi(two, 0); got != "x/y=claim x/y=claim2" {
+		t.Errorf("the whole claim gives %s", got)
+	}
+	if got := n.cdi(two, 1); got != "" {
+		t.Errorf("a container that does not use it has %s", got)
+	}
+	shown := n.DynamicResources(two, &two.Spec.Containers[0])
+	if len(shown) != 1 || shown[0].ClaimName != "claim" || len(shown[0].ClaimResources) != 2 || shown[0].ClaimResources[1].DeviceName != "claim2" {
+		t.Errorf("shown as %v", shown)
+	}
+	if use := n.InUse(); use[anyDriver] != 1 || use[driverName] != 1 {
+		t.Errorf("in use: %v", use)
+	}
+
+	n.start()
+	n.register()
+	runs := &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "s", Ready: true}}}
+	if err := n.Prepare(t.Context(), two, runs); err != nil || n.cdi(two, 0) != "x/y=claim x/y=claim2" {
+		t.Errorf("after a restart: %v, %s", err, n.cdi(two, 0))
+	}
+	if err := n.Release(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	n.want()
+	if err := n.Retain(t.Context(), func(types.UID) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	n.want("unprepare claim")
+	n.start()
+	if len(n.InUse()) != 1 || n.InUse()[anyDriver] != 0 {
+		t.Errorf("left: %v", n.InUse())
+	}
+}
+
+func TestErrors(t *testing.T) {
+	n := newNode(t)
+	template := user("templated", "", "")
+	template.Spec.ResourceClaims[0] = v1.PodResourceClaim{Name: "mine", ResourceClaimTemplateName: ptr.To("t")}
+	n.allocate("foreign", "other")
+	n.allocate("mine", "one")
+	n.claims["bare"] = &resourceapi.ResourceClaim{}
+	n.claims["bare"].Name, n.claims["bare"].Status.ReservedFor = "bare", n.claims["mine"].Status.ReservedFor
+	for name, c := range map[string]struct {
+		pod  *v1.Pod
+		want string
+	}{
+		"no claim yet":  {template, `prepare dynamic resources: pod "ns/templated": ResourceClaim not created yet`},
+		"no such claim": {user("one", "none", ""), `prepare dynamic resources: fetch ResourceClaim none: resourceclaims "none" not found`},
+		"not reserved":  {user("one", "foreign", ""), "prepare dynamic resources: pod one (one) is not allowed to use ResourceClaim foreign (foreign-uid)"},
+		"not allocated": {user("one", "bare", ""), "prepare dynamic resources: ResourceClaim bare: not allocated"},
+		"no driver":     {user("one", "mine", ""), "prepare dynamic resources: DRA driver gpu.example.com is not registered"},
+	} {
+		n.events = nil
+		if err := n.prepare(c.pod); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+		if !slices.Equal(n.events, []string{"FailedPrepareDynamicResources"}) {
+			t.Errorf("%s: the user is told %q", name, n.events)
+		}
+	}
+	if len(n.InUse()) != 1 {
+		t.Errorf("something was noted: %v", n.InUse())
+	}
+	n.register()
+	if !slices.Contains(n.woken, "one") {
+		t.Error("the pod is not woken when its driver comes")
+	}
+	n.driver.fault = "burnt"
+	if err := n.prepare(user("one", "mine", "")); err == nil || !strings.HasSuffix(err.Error(), "NodePrepareResources failed for ResourceClaim mine: burnt") {
+		t.Errorf("driver's error: %v", err)
+	}
+	if err := n.Release(t.Context(), "one"); err == nil || !strings.HasSuffix(err.Error(), "NodeUnprepareResources failed for ResourceClaim mine: burnt") {
+		t.Errorf("driver's error: %v", err)
+	}
+	n.driver.fault = ""
+	if err := n.Release(t.Context(), "one"); err != nil || n.InUse()[anyDriver] != 0 {
+		t.Errorf("not released: %v", err)
+	}
+}
+
+func TestBadRecord(t *testing.T) {
+	n := newNode(t)
+	for _, text := range []string{"", "{", `{"Data":"{}","Checksum":1}`} {
+		if err := os.WriteFile(n.path(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		if _, err := os.Stat(n.path() + ".bad"); err != nil {
+			t.Errorf("%q is not put aside: %v", text, err)
+		}
+	}
+}
+
+// TestRecordForm: the record is in the form that the reference kubelet reads and writes.
+func TestRecordForm(t *testing.T) {
+	n := newNode(t)
+	const text = `{"Data":"{\"kind\":\"DRACheckpoint\",\"apiVersion\":\"checkpoint.dra.kubelet.k8s.io/v1\",\"ClaimInfoStateList\":[{\"ClaimUID\":\"u\",\"ClaimName\":\"gpu\",\"Namespace\":\"ns\",\"PodUIDs\":{\"p\":{}},\"DriverState\":{\"gpu.example.com\":{\"Devices\":[{\"PoolName\":\"n\",\"DeviceName\":\"d\",\"ShareID\":null,\"RequestNames\":[\"r\"],\"CDIDeviceIDs\":[\"x/y=d\"]}]}}}]}","Checksum":516969169}`
+	if err := os.WriteFile(n.path(), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	if n.InUse()["gpu.example.com"] != 1 {
+		t.Errorf("read %v", n.InUse())
+	}
+	if err := n.save(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(n.path()); string(got) != text {
+		t.Errorf("wrote %s, want %s", got, text)
+	}
+}
