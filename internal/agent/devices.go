@@ -21,7 +21,10 @@ import (
 // makeDevices makes those who give out more than a share of CPU and memory.
 func (a *Agent) makeDevices() (err error) {
 	p := &a.pods
-	p.devices, err = device.New(device.Config{Dir: filepath.Join(a.cfg.Flags.RootDir, "device-plugins")}, device.Deps{
+	p.devices, err = device.New(device.Config{
+		Dir:   filepath.Join(a.cfg.Flags.RootDir, "device-plugins"),
+		Nodes: a.given.layout.All,
+	}, device.Deps{
 		Running: a.runs,
 		Wake:    func(uid types.UID) { p.workers.Wake(uid) },
 		Changed: a.machine.node.Poke,

@@ -24,6 +24,7 @@ import (
 // given is what containers are given of the machine that others do not share.
 type given struct {
 	machine *topology.Machine
+	layout  numa.Layout
 	meters  metrics.Resources
 	cpus    *cpu.CPUs
 	memory  *memory.Memory
@@ -41,10 +42,27 @@ func (a *Agent) makeGiven() error {
 		machine = &topology.Machine{}
 	}
 	a.given.machine, a.given.meters = machine, a.metrics.Resources()
+	if a.given.layout, err = layoutOf(machine); err != nil {
+		return err
+	}
 	if err := a.makeCPUs(); err != nil {
 		return err
 	}
 	return a.makeMemory()
+}
+
+// layoutOf is how the machine's NUMA nodes lie to each other.
+func layoutOf(m *topology.Machine) (numa.Layout, error) {
+	layout := numa.Layout{Distances: map[int][]uint64{}}
+	for _, n := range m.Nodes {
+		node, err := numa.Of(n.ID)
+		if err != nil {
+			return layout, err
+		}
+		layout.All |= node
+		layout.Distances[n.ID] = n.Distances
+	}
+	return layout, nil
 }
 
 func (a *Agent) makeMemory() error {
@@ -124,20 +142,11 @@ func (a *Agent) makeAligner() error {
 	if err != nil {
 		return err
 	}
-	layout := numa.Layout{Distances: map[int][]uint64{}}
-	for _, n := range a.given.machine.Nodes {
-		node, err := numa.Of(n.ID)
-		if err != nil {
-			return err
-		}
-		layout.All |= node
-		layout.Distances[n.ID] = n.Distances
-	}
 	a.pods.aligner, err = numa.New(numa.Config{
 		Policy:   kc.TopologyManagerPolicy,
 		Scope:    kc.TopologyManagerScope,
 		Options:  options,
-		Layout:   layout,
+		Layout:   a.given.layout,
 		PodLevel: a.cfg.Features.PodLevelResourceManagers,
 	}, numa.Deps{
 		Providers: []numa.Provider{a.pods.devices, a.given.cpus, a.given.memory},
