@@ -25,7 +25,7 @@ func (s *Steps) Finish(ctx context.Context, w pod.Work) error {
 	s.publish(w, observed, stopped)
 	s.deps.Status.Finish(w.Pod)
 	if w.Failure != nil && w.Failure.Reason == evicted {
-		return s.discard(ctx, observed) // what it has written is what the node needs back
+		return s.discardNow(ctx, uid) // what it has written is what the node needs back
 	}
 	return nil
 }

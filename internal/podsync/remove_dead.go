@@ -25,6 +25,16 @@ func (s *Steps) RemoveDead(ctx context.Context, ended func(types.UID) bool) erro
 	return errors.Join(errs...)
 }
 
+// discardNow looks before it removes: the last that was seen may be what an earlier try has
+// removed already.
+func (s *Steps) discardNow(ctx context.Context, uid types.UID) error {
+	left, err := s.deps.Observer.Refresh(ctx, uid)
+	if err != nil {
+		return fmt.Errorf("read what is left of the pod: %w", err)
+	}
+	return s.discard(ctx, left)
+}
+
 // discard removes what the runtime holds of a pod that has ended.
 func (s *Steps) discard(ctx context.Context, o pod.Observed) error {
 	if len(o.Live()) > 0 {
