@@ -85,9 +85,11 @@ func (s *site) bridgeMAC() string {
 	return fmt.Sprintf("02:53:77:00:00:%02x", s.number)
 }
 func (s *site) bridge() string { return fmt.Sprintf("swbed%d", s.number) }
-func (s *site) lockFile() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("swiftlet-bed-%d.lock", s.number))
-}
+
+// lockFile is the same for everybody on the machine, whatever their directories are: so are
+// the bridge and the addresses.
+func (s *site) lockFile() string { return fmt.Sprintf("/run/swiftlet-bed-%d.lock", s.number) }
+
 func (s *site) logDir() string   { return filepath.Join(s.dir, "logs") }
 func (s *site) gateway() string  { return s.nodeAddress(1) }
 func (s *site) loopback() string { return fmt.Sprintf("127.30.%d.1", s.number) }
