@@ -67,7 +67,9 @@ type logFile struct {
 	at   time.Time // of the last look, or when growth began
 	next time.Time // look; zero while the kernel is to tell
 	busy bool      // it is being rotated
-	err  error     // of the last rotation
+	// missing is for how long a log that is not there was left alone the last time.
+	missing time.Duration
+	err     error // of the last rotation
 	// pack keeps two from compressing the same files.
 	pack sync.Mutex
 }
@@ -184,10 +186,12 @@ func (r *Rotator) lookAtDue(ctx context.Context) {
 func (r *Rotator) look(ctx context.Context, f *logFile, now time.Time) {
 	size, err := sizeOf(f.Log)
 	if err != nil {
-		// It is not there yet, or goes with its pod.
-		f.next = now.Add(r.longest())
+		// It is not there yet, and may soon be, or goes with its pod.
+		f.missing = min(max(2*f.missing, soonest), r.longest())
+		f.next = now.Add(f.missing)
 		return
 	}
+	f.missing = 0
 	if size >= r.cfg.MaxSize {
 		r.begin(ctx, f)
 		return
