@@ -72,7 +72,7 @@ func Start(ctx context.Context, progress io.Writer) (*Bed, error) {
 func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	b.mu.Lock()
 	b.hosts++
-	box := &Box{name: name, host: b.hosts, dir: filepath.Join(b.site.dir, name), bed: b}
+	box := &Box{name: name, host: b.hosts, dir: filepath.Join(b.site.dir, "nodes", name), bed: b}
 	b.nodes = append(b.nodes, box)
 	b.mu.Unlock()
 

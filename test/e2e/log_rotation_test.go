@@ -12,7 +12,7 @@ import (
 // are configured, all but the last two compressed; the container notices nothing.
 func TestLogsAreRotated(t *testing.T) {
 	t.Parallel()
-	node, in := configuredNode(t, "logs", "containerLogMaxSize: 256Ki\ncontainerLogMaxFiles: 4\ncontainerLogMonitorInterval: 3s\n"), namespace(t)
+	node, in := configuredNode(t, "rotating", "containerLogMaxSize: 256Ki\ncontainerLogMaxFiles: 4\ncontainerLogMonitorInterval: 3s\n"), namespace(t)
 	p := sleeper("writer", node.Name())
 	p.Spec.Containers[0].Command = []string{"sh", "-c",
 		"i=0; while true; do i=$((i+1)); echo $i $(head -c 9000 /dev/zero | tr '\\0' x); done"}
