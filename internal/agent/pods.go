@@ -217,23 +217,13 @@ func (a *Agent) makeSteps() (err error) {
 		Clock:       a.clock,
 		Log:         a.log,
 	}
-	keeper := podsync.KeeperDeps{
-		Known:   a.known,
-		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held || p.observer.Unread(uid) },
-		Folders: p.volumes,
-		Cgroups: cgroups,
-		Logs:    p.runtime,
-		Retain:  a.retain,
-		Swept:   a.metrics.Swept(),
-		Log:     a.log,
-	}
 	if a.given.cpus.Binds() {
 		deps.CPUs = a.given.cpusOf
 	}
 	if p.mirrors != nil {
-		deps.Mirrors, keeper.Mirrors, keeper.OrphanMirrors = p.mirrors, p.mirrors, a.orphanMirrors
+		deps.Mirrors = p.mirrors
 	}
-	if p.keeper, err = podsync.NewKeeper(keeper); err != nil {
+	if err := a.makeKeeper(cgroups); err != nil {
 		return err
 	}
 	a.api.objects.OnChange(a.objectChanged)
@@ -250,6 +240,25 @@ func (a *Agent) makeSteps() (err error) {
 		KeepOnNode:  int(a.cfg.Flags.MaximumDeadContainers),
 		StopSignals: a.cfg.Features.ContainerStopSignals,
 	}, deps)
+	return err
+}
+
+func (a *Agent) makeKeeper(cgroups qosCgroups) (err error) {
+	p := &a.pods
+	deps := podsync.KeeperDeps{
+		Known:   a.known,
+		Held:    func(uid types.UID) bool { _, held := p.observer.Get(uid); return held || p.observer.Unread(uid) },
+		Folders: p.volumes,
+		Cgroups: cgroups,
+		Logs:    p.runtime,
+		Retain:  a.retain,
+		Swept:   a.metrics.Swept(),
+		Log:     a.log,
+	}
+	if p.mirrors != nil {
+		deps.Mirrors, deps.OrphanMirrors = p.mirrors, a.orphanMirrors
+	}
+	p.keeper, err = podsync.NewKeeper(deps)
 	return err
 }
 
