@@ -98,6 +98,8 @@ type Evictor struct {
 	limitsDue  time.Time
 	told       map[v1.ResourceName]time.Time // when the want of it was last told
 	trouble    string                        // as last logged
+	inVain     time.Duration                 // put off for so long when nothing could be done
+	again      time.Time                     // until then
 
 	mu         sync.Mutex
 	conditions []v1.NodeConditionType

@@ -194,13 +194,19 @@ func TestCriticalPodsAreSpared(t *testing.T) {
 		static := using("static", 0, v1.ResourceMemory, "")
 		static.Annotations = map[string]string{pod.AnnotationSource: "file"}
 		w.add(static, 50)
-		for range 5 {
-			if wait := w.look(t.Context()); wait != retry {
-				t.Errorf("the next look is in %v", wait)
+		for _, want := range []time.Duration{1, 2, 4} {
+			wait := w.look(t.Context())
+			if wait != want*time.Second {
+				t.Errorf("the next look is in %v, want %d s", wait, want)
 			}
-			time.Sleep(retry)
+			time.Sleep(wait)
 		}
-		w.expect(t, "EvictionThresholdMet: Attempting to reclaim memory") // once, not five times
+		w.expect(t, "EvictionThresholdMet: Attempting to reclaim memory") // once, not three times
+		w.look(t.Context())                                               // in vain, and the next try put off
+		if wait := w.look(t.Context()); wait != 8*time.Second {
+			t.Errorf("the next look is in %v, want 8 s", wait)
+		}
+		// A pod that can go has it tried at once.
 		w.add(using("other", 0, v1.ResourceMemory, ""), 10)
 		w.look(t.Context())
 		w.expect(t, "Evicted other memory", "evict other Evicted in 1s (disrupted)", "count memory.available")

@@ -48,7 +48,6 @@ func (e *Evictor) relieve(ctx context.Context, levels Levels) bool {
 			return true
 		}
 	}
-	e.log.Warn("the node is short of a resource, and no pod can be evicted", "resource", starved)
 	return false
 }
 

@@ -3,9 +3,13 @@ package eviction
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
 
 // Run watches the node until ctx ends.
@@ -86,12 +90,33 @@ func (e *Evictor) look(ctx context.Context) time.Duration {
 	}
 	wait := nextLook(e.state, e.thresholds, levels, now)
 	if len(e.state.due) == 0 {
+		e.inVain = 0
 		return wait
 	}
+	if rest := e.again.Sub(now); e.inVain > 0 && rest > 0 && !e.anybody() {
+		return min(wait, rest)
+	}
 	if e.relieve(ctx, levels) {
+		e.inVain = 0
 		return 0
 	}
-	return min(wait, retry)
+	return min(wait, e.putOff(now))
+}
+
+// anybody reports whether there is a pod that could be evicted.
+func (e *Evictor) anybody() bool {
+	return slices.ContainsFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !pod.IsCritical(p) })
+}
+
+// putOff is how long to leave it at that when nothing can be done: longer each time, for
+// trying means to look for what could be removed.
+func (e *Evictor) putOff(now time.Time) time.Duration {
+	if e.inVain == 0 {
+		e.log.Warn("the node is short of a resource, and no pod can be evicted", "resource", traits[e.thresholds[e.state.due[0]].Signal].resource)
+	}
+	e.inVain = min(max(2*e.inVain, retry), period)
+	e.again = now.Add(e.inVain)
+	return e.inVain
 }
 
 // say logs a trouble when it begins and when it is over.
