@@ -156,6 +156,24 @@ func TestOnlyVersionOne(t *testing.T) {
 	}
 }
 
+// A runtime that does not want to know of a pod's resources is no failure, whichever way it
+// says so; anything else is.
+func TestRuntimeNeedNotKnowResources(t *testing.T) {
+	runtime := fakecri.Start(t)
+	c := dial(t, runtime, time.Second)
+	for said, fails := range map[error]bool{
+		status.Error(codes.Unimplemented, "unknown method"):    false,
+		status.Error(codes.Unknown, "not implemented yet"):     false,
+		status.Error(codes.Unknown, "no such file"):            true,
+		status.Error(codes.Internal, "not implemented at all"): true,
+	} {
+		runtime.Inject("UpdatePodSandboxResources", fakecri.Fault{Err: said})
+		if err := c.UpdatePodSandboxResources(t.Context(), "id", nil, nil); (err != nil) != fails {
+			t.Errorf("%v became %v", said, err)
+		}
+	}
+}
+
 func TestEventsEndWithTheStream(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
