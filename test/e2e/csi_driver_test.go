@@ -7,10 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -30,15 +28,7 @@ type csiDriver struct {
 	done chan struct{}
 }
 
-// buildDriver builds it once for all tests.
-var buildDriver = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(filepath.Dir(cluster.Logs()), "csidriver") // goes with the bed
-	out, err := exec.Command("go", "build", "-o", program, "../csidriver").CombinedOutput()
-	if err != nil {
-		return "", errors.New(string(out))
-	}
-	return program, nil
-})
+var buildDriver = builderOf("csidriver")
 
 // startDriver runs a driver on the node until the test ends.
 func startDriver(t *testing.T, node *bed.Box, name string, args ...string) *csiDriver {

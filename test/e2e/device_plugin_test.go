@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,15 +27,7 @@ type devicePlugin struct {
 	done chan struct{}
 }
 
-// buildPlugin builds it once for all tests.
-var buildPlugin = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(filepath.Dir(cluster.Logs()), "deviceplugin") // goes with the bed
-	out, err := exec.Command("go", "build", "-o", program, "../deviceplugin").CombinedOutput()
-	if err != nil {
-		return "", errors.New(string(out))
-	}
-	return program, nil
-})
+var buildPlugin = builderOf("deviceplugin")
 
 // pluginState is where the plugin keeps its devices on a node.
 const pluginState = "/var/lib/kubelet/plugins/sample"
