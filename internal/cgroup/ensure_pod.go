@@ -24,7 +24,7 @@ func (t *Tree) EnsurePod(p *v1.Pod) error {
 	if present && known && reflect.DeepEqual(have, want) {
 		return nil
 	}
-	if err := t.writePod(p, n, want, present); err != nil {
+	if err := t.writePod(p, n, want, present, known); err != nil {
 		return fmt.Errorf("ensure the pod's cgroup: %w", err)
 	}
 	t.mu.Lock()
@@ -33,20 +33,24 @@ func (t *Tree) EnsurePod(p *v1.Pod) error {
 	return nil
 }
 
-func (t *Tree) writePod(p *v1.Pod, n name, want Resources, present bool) error {
-	if !present {
-		if err := t.restore(t.class(pod.QOS(p))); err != nil {
-			return err
+func (t *Tree) writePod(p *v1.Pod, n name, want Resources, present, known bool) error {
+	if present {
+		// An existing group may hold bounds that are no longer wanted. Zero would leave them.
+		for _, bound := range []*int64{
+			&want.CPUQuota, &want.Memory, &want.PIDs, &want.MemoryMin, &want.MemoryLow, &want.MemoryHigh,
+		} {
+			*bound = orNone(*bound)
 		}
-		return t.writer.create(n, want)
 	}
-	// An existing group may hold bounds that are no longer wanted. Zero would leave them.
-	for _, bound := range []*int64{
-		&want.CPUQuota, &want.Memory, &want.PIDs, &want.MemoryMin, &want.MemoryLow, &want.MemoryHigh,
-	} {
-		*bound = orNone(*bound)
+	if present && known {
+		return t.writer.set(n, want)
 	}
-	return t.writer.set(n, want)
+	// A group that another process made may be in some trees only: it was ended while it
+	// made or removed it.
+	if err := t.restore(t.class(pod.QOS(p))); err != nil {
+		return err
+	}
+	return t.writer.create(n, want)
 }
 
 // orNone says that a bound is to be taken back where there is none.

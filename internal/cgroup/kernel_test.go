@@ -184,6 +184,29 @@ func TestKernelPodAfterRestart(t *testing.T) {
 	}
 }
 
+// An agent that ended while it made or removed a group left it in some trees only.
+func TestKernelPodCutShort(t *testing.T) {
+	tree := kernelTree(t)
+	p := newPod("p", container(amounts("cpu", "1"), amounts("cpu", "1", "memory", "32Mi")))
+	if err := tree.EnsurePod(p); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range tree.present(tree.podName(p)) {
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		tree.applied = map[types.UID]Resources{}
+		if err := tree.EnsurePod(p); err != nil {
+			t.Fatalf("%s was missing: %v", dir, err)
+		}
+		got := strings.Fields(file(t, tree, tree.podName(p), "cpu/cpu.cfs_quota_us", "cpu.max"))[0] + " " +
+			file(t, tree, tree.podName(p), "memory/memory.limit_in_bytes", "memory.max")
+		if got != "100000 33554432" {
+			t.Errorf("%s was missing: bounds are %s", dir, got)
+		}
+	}
+}
+
 func TestKernelRestoresVanishedTree(t *testing.T) {
 	tree := kernelTree(t)
 	for _, dir := range tree.present(tree.top) {
