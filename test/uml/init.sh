@@ -1,20 +1,34 @@
 #!/bin/sh
 # The first process of the machine: arranges what programs expect to find, runs the job,
 # leaves its exit code in the job's folder, and turns the machine off.
-# usage: JOB=FOLDER [SHARED=FOLDER] init.sh, with folders of the host; JOB holds run.sh
+# usage: JOB=FOLDER [SHARED=FOLDER] [SYSTEMD=yes] [ADDRESS=A.B.C.D/N GATEWAY=A.B.C.D] init.sh,
+# with folders of the host; JOB holds run.sh
 modules=/usr/lib/uml/modules
 
-if [ "${STAGE:-}" != rooted ]; then
-  # The host's files are the lower layer: all is writable, and nothing reaches the host.
-  insmod "$modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
-  mount -t tmpfs -o mode=755 tmpfs /mnt
-  mkdir /mnt/upper /mnt/work /mnt/root
-  mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root
-  cd /mnt/root
-  pivot_root . mnt
-  umount -l /mnt
-  STAGE=rooted exec "$0"
-fi
+job() {
+  export TMPDIR=/run/tmp
+  mkdir -m 1777 "$TMPDIR"
+  sh "$JOB/run.sh" </dev/null >/dev/ttyS0 2>&1
+  echo $? > "$JOB/code"
+  sync
+  exec busybox poweroff -f # what still runs is not asked
+}
+
+case ${STAGE:-} in
+  rooted) ;;
+  job) job ;;
+  *)
+    # The host's files are the lower layer: all is writable, and nothing reaches the host.
+    insmod "$modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
+    mount -t tmpfs -o mode=755 tmpfs /mnt
+    mkdir /mnt/upper /mnt/work /mnt/root
+    mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work overlay /mnt/root
+    cd /mnt/root
+    pivot_root . mnt
+    umount -l /mnt
+    STAGE=rooted exec "$0"
+    ;;
+esac
 
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -37,15 +51,34 @@ modprobe -a bridge veth
 mount --make-rshared / # as on a machine with systemd
 hostname uml
 ip link set lo up
+if [ -n "${ADDRESS:-}" ]; then
+  ip link set vec0 name eth0
+  ip addr add "$ADDRESS" dev eth0
+  ip link set eth0 up
+  ip route add default via "$GATEWAY"
+fi
 [ ! -e /dev/ubda ] || { mkswap /dev/ubda && swapon /dev/ubda; }
 # The kernel does not say how fast it is, and programs ask.
 { cat /proc/cpuinfo; printf 'cpu MHz\t\t: 1000.000\n'; } > /run/cpuinfo
 mount --bind /run/cpuinfo /proc/cpuinfo
-
-export TMPDIR=/run/tmp
-mkdir -m 1777 "$TMPDIR"
 stty -F /dev/ttyS0 raw -echo
-sh "$JOB/run.sh" </dev/null >/dev/ttyS0 2>&1
-echo $? > "$JOB/code"
-sync
-exec busybox poweroff -f # what still runs is not asked
+[ -n "${SYSTEMD:-}" ] || job
+
+# From here on systemd is the first process, with a bus and the job, but none of the services
+# of the host.
+units=/run/systemd/system
+for unit in dbus.service dbus.socket; do
+  mkdir -p "$units/$unit.d"
+  printf '[Unit]\nDefaultDependencies=no\n' > "$units/$unit.d/alone.conf"
+done
+cat > "$units/job.service" <<END
+[Unit]
+DefaultDependencies=no
+Requires=dbus.service
+After=dbus.service
+[Service]
+Environment=STAGE=job "JOB=$JOB"
+ExecStart=$0
+Delegate=yes
+END
+exec /lib/systemd/systemd --system --unit=job.service

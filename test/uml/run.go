@@ -29,7 +29,17 @@ type Machine struct {
 	SwapMiB   int
 	// Shared is a folder of the host that the machine may write to; "" for none.
 	Shared string
-	Out    io.Writer // takes what the command writes
+	// Systemd is the machine's first process, and a bus runs; the command is a service.
+	Systemd bool
+	Network *Network  // nil for loopback alone
+	Out     io.Writer // takes what the command writes
+}
+
+// Network is the machine's interface eth0.
+type Network struct {
+	Interface string // of the host: what one sends the other receives
+	Address   string // with the length of its prefix
+	Gateway   string
 }
 
 // Run boots the machine, runs the command on it and returns its exit code. The machine ends
@@ -90,17 +100,11 @@ func (m Machine) boot(ctx context.Context, kernel, job string) (console []byte, 
 		return nil, fmt.Errorf("boot: %w", err)
 	}
 	defer read.Close()
-	args := []string{
-		"root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "init=" + filepath.Join(job, "init.sh"),
-		"mem=" + strconv.Itoa(m.MemoryMiB) + "M", "uml_dir=" + job + "/", "umid=machine", "JOB=" + job,
+	args := append(m.options(job),
+		"root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "init="+filepath.Join(job, "init.sh"),
+		"mem="+strconv.Itoa(m.MemoryMiB)+"M", "uml_dir="+job+"/", "umid=machine", "JOB="+job,
 		"con=null", "con0=null,fd:1", "ssl=null", "ssl0=null,fd:3", // standard output is the console
-	}
-	if m.Shared != "" {
-		args = append(args, "SHARED="+m.Shared)
-	}
-	if m.SwapMiB > 0 {
-		args = append(args, "ubda="+filepath.Join(job, "swap"))
-	}
+	)
 	cmd := exec.CommandContext(ctx, kernel, args...)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -125,6 +129,24 @@ func (m Machine) boot(ctx context.Context, kernel, job string) (console []byte, 
 		return log.Bytes(), fmt.Errorf("pass on the output: %w", copied)
 	}
 	return log.Bytes(), nil
+}
+
+// options are the kernel's parameters for what not every machine has.
+func (m Machine) options(job string) (args []string) {
+	if m.Shared != "" {
+		args = append(args, "SHARED="+m.Shared)
+	}
+	if m.SwapMiB > 0 {
+		args = append(args, "ubda="+filepath.Join(job, "swap"))
+	}
+	if m.Systemd {
+		args = append(args, "SYSTEMD=yes")
+	}
+	if n := m.Network; n != nil {
+		// Packets come as the host's kernel has them, several in one; gro takes them so.
+		args = append(args, "vec0:transport=raw,gro=1,ifname="+n.Interface, "ADDRESS="+n.Address, "GATEWAY="+n.Gateway)
+	}
+	return args
 }
 
 func readCode(file string) (int, error) {

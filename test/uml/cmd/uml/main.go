@@ -15,11 +15,14 @@ import (
 )
 
 func main() {
-	memory := flag.Int("memory", 1024, "the machine's memory in MiB")
-	swap := flag.Int("swap", 0, "the machine's swap in MiB")
+	m := uml.Machine{Env: os.Environ(), Out: os.Stdout}
+	flag.IntVar(&m.MemoryMiB, "memory", 1024, "the machine's memory in MiB")
+	flag.IntVar(&m.SwapMiB, "swap", 0, "the machine's swap in MiB")
+	flag.BoolVar(&m.Systemd, "systemd", false, "systemd is the machine's first process")
 	deadline := flag.Duration("deadline", 5*time.Minute, "when to end the machine at the latest")
 	flag.Parse()
-	code, err := run(*memory, *swap, *deadline, flag.Args())
+	m.Command = flag.Args()
+	code, err := run(m, *deadline)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "uml:", err)
 		code = 1
@@ -27,19 +30,16 @@ func main() {
 	os.Exit(code)
 }
 
-func run(memory, swap int, deadline time.Duration, command []string) (int, error) {
-	if len(command) == 0 {
+func run(m uml.Machine, deadline time.Duration) (code int, err error) {
+	if len(m.Command) == 0 {
 		return 0, fmt.Errorf("usage: uml [flags] COMMAND [ARGUMENT…]")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("its %s are over", deadline))
 	defer cancel()
-	dir, err := os.Getwd()
-	if err != nil {
+	if m.Dir, err = os.Getwd(); err != nil {
 		return 0, err
 	}
-	return uml.Run(ctx, uml.Machine{
-		Command: command, Dir: dir, Env: os.Environ(), MemoryMiB: memory, SwapMiB: swap, Out: os.Stdout,
-	})
+	return uml.Run(ctx, m)
 }
