@@ -6,6 +6,7 @@ say() { echo "install-deps: $*" >&2; }
 
 packages=(
   busybox-static # the contents of the test image
+  dbus # the bus that systemd serves on the machine of the tests of its cgroup driver
   dbus-daemon # the bus of the tests of graceful shutdown
   bzip2 # busybox's sources, for the images of the conformance run
   ca-certificates
@@ -19,6 +20,7 @@ packages=(
   nftables
   pkg-config
   procps
+  systemd # the first process there, for the tests of its cgroup driver
   user-mode-linux # the machine with cgroup v2
   util-linux # unshare, nsenter, flock
 )

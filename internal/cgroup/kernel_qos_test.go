@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"slices"
@@ -65,7 +66,7 @@ func TestKernelTieredMemory(t *testing.T) {
 	}
 
 	// The next agent has the feature off.
-	next := testTree(t, Config{Driver: Cgroupfs, Root: "/" + tree.top[0], Limits: defaults}, tree.hierarchy)
+	next := testTree(t, Config{Driver: tree.driver, Root: "/" + tree.top[0], Limits: defaults}, tree.hierarchy)
 	if err := next.EnsureNode(amounts("cpu", "2", "memory", "1Gi")); err != nil {
 		t.Fatal(err)
 	}
@@ -105,19 +106,19 @@ func TestKernelQOSReserve(t *testing.T) {
 
 func TestKernelReserved(t *testing.T) {
 	tree := kernelTree(t)
-	group := "/" + tree.top[0] + "/system"
+	n := parseRoot(tree.top[0]).child("system")
+	group := n.path(tree.driver)
 	kept := amounts("cpu", "500m", "memory", "64Mi", "pid", "100")
 	err := tree.BoundReserved(group, kept)
 	if err == nil || !strings.Contains(err.Error(), group) || !strings.Contains(err.Error(), "memory") {
 		t.Errorf("a group that is missing: got %v", err)
 	}
-	if err := tree.Enter(group); err != nil {
+	if err := tree.writer.create(n, Resources{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tree.BoundReserved(group, kept); err != nil {
 		t.Fatal(err)
 	}
-	n := tree.parse(group)
 	for _, c := range []struct{ v1, v2, onV1, onV2 string }{
 		{"cpu/cpu.shares", "cpu.weight", "512", "20"},
 		{"memory/memory.limit_in_bytes", "memory.max", "67108864", "67108864"},
@@ -139,8 +140,14 @@ func TestKernelEnter(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	group := "/" + tree.top[0] + "/agents"
+	group := "/" + tree.top[0] + "/agents" // no slice, whatever the driver
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if err := RemoveAll(context.Background(), tree.hierarchy.present(group)); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err := tree.Enter(group, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// kernelDriver makes the groups of these tests. Where systemd is to, it must be this machine's
+// first process; it is not asked unless the variable says so, as it may be somebody's.
+func kernelDriver() Driver {
+	if os.Getenv("SWIFTLET_TEST_CGROUP_DRIVER") == string(Systemd) {
+		return Systemd
+	}
+	return Cgroupfs
+}
+
 // kernelTree is a tree of its own in the running kernel, removed after the test.
 func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 	t.Helper()
@@ -30,7 +39,7 @@ func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 	root := fmt.Sprintf("/swiftlet-test-%d-%d", os.Getpid(), time.Now().UnixNano())
 	limits := defaults
 	limits.PodPIDs = 64
-	config := Config{Driver: Cgroupfs, Root: root, Limits: limits}
+	config := Config{Driver: kernelDriver(), Root: root, Limits: limits}
 	for _, change := range changes {
 		change(&config)
 	}
@@ -46,6 +55,9 @@ func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 			if err := removeBusy(ctx, dir); err != nil {
 				t.Error(err)
 			}
+		}
+		if err := tree.writer.forget(parseRoot(root)); err != nil {
+			t.Error(err)
 		}
 	})
 	if err := tree.EnsureNode(amounts("cpu", "2", "memory", "1Gi", "pid", "1000")); err != nil {

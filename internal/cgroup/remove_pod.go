@@ -35,10 +35,12 @@ func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 
 // present are those of the group's directories that exist. A group may be in some trees
 // only, where its making or removing was cut short.
-func (t *Tree) present(n name) []string {
+func (t *Tree) present(n name) []string { return t.hierarchy.present(n.path(t.driver)) }
+
+func (h Hierarchy) present(path string) []string {
 	var dirs []string
 	seen := map[string]bool{} // v1 controllers may share a mount
-	for _, dir := range t.hierarchy.dirs(n.path(t.driver)) {
+	for _, dir := range h.dirs(path) {
 		if !seen[dir] && exists(dir) {
 			dirs = append(dirs, dir)
 		}

@@ -91,7 +91,7 @@ func (t *Tree) Enter(group string, pids ...int) error {
 		return fmt.Errorf("enter a cgroup: %w", err)
 	}
 	var errs []error
-	for _, dir := range t.present(n) {
+	for _, dir := range t.hierarchy.present(n.path(Cgroupfs)) {
 		for _, pid := range pids {
 			if err := os.WriteFile(path.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0); err != nil {
 				errs = append(errs, fmt.Errorf("move process %d to cgroup %s: %w", pid, group, err))
