@@ -76,6 +76,7 @@ test-cgroup2: build ## tests of limits on cgroup v2, in a user-mode Linux (needs
 	@hack/gotest.sh -count=1 ./test/uml
 	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/volume
 	@SWIFTLET_TEST_CGROUP_DRIVER=systemd hack/gotest.sh -count=1 -exec "$(CURDIR)/bin/uml -systemd" -run Kernel ./internal/cgroup
+	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 200' -run TestKernelOOM ./internal/oom
 	@hack/gotest.sh -count=1 -run TestCgroup2 ./test/limits
 
 sanity: modules ## hold the CSI driver of the tests to the specification (needs root)

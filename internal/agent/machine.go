@@ -57,6 +57,9 @@ func (a *Agent) makeMachine(context.Context) (err error) {
 	if err := a.makeShutdown(); err != nil {
 		return err
 	}
+	if err := a.makeOOM(); err != nil {
+		return err
+	}
 	if err := a.makeNode(); err != nil {
 		return err
 	}
