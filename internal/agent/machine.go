@@ -64,6 +64,9 @@ func (a *Agent) makeMachine(context.Context) (err error) {
 		return err
 	}
 	m.parts = append(m.parts, part{"node", m.node.Run})
+	if err := a.makeChains(); err != nil {
+		return err
+	}
 	return a.makeDNS()
 }
 

@@ -9,7 +9,7 @@ var layers = [][]string{
 	{"config", "kubeapi", "cri", "cgroup", "checkpoint", "pluginreg", "certificate"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
-	{"node", "shutdown", "oom"},
+	{"node", "shutdown", "oom", "iptables"},
 	{"server", "standalone", "metrics", "tracing"},
 	{"agent"},
 }
