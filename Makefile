@@ -74,7 +74,7 @@ test-cgroup2: build ## tests of limits on cgroup v2, in a user-mode Linux (needs
 	$(call say,cgroup v2)
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@hack/gotest.sh -count=1 ./test/uml
-	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/volume
+	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/volume ./internal/volume/quota
 	@SWIFTLET_TEST_CGROUP_DRIVER=systemd hack/gotest.sh -count=1 -exec "$(CURDIR)/bin/uml -systemd" -run Kernel ./internal/cgroup
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 200' -run TestKernelOOM ./internal/oom
 	@hack/gotest.sh -count=1 -run TestCgroup2 ./test/limits

@@ -23,6 +23,7 @@ packages=(
   systemd # the first process there, for the tests of its cgroup driver
   user-mode-linux # the machine with cgroup v2
   util-linux # unshare, nsenter, flock
+  xfsprogs # file systems with project quotas, for tests
 )
 
 missing=()

@@ -55,6 +55,12 @@ func (a *Agent) ownVolumes(uid types.UID) []stats.Volume {
 	var list []stats.Volume
 	for _, v := range a.pods.volumes.OwnedVolumes(uid) {
 		one := stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim, Driver: v.Driver}
+		if v.Used != nil {
+			one.Counted = func() (bytes, inodes uint64, ok bool) {
+				used, ok := v.Used()
+				return used.Bytes, used.Inodes, ok
+			}
+		}
 		if v.Measure != nil {
 			one.Measure = func(ctx context.Context) (stats.VolumeUsage, error) {
 				u, err := v.Measure(ctx)

@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"path/filepath"
+
 	"swiftlet/internal/volume"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/quota"
 )
 
 func (a *Agent) makeVolumes() (err error) {
@@ -28,6 +31,12 @@ func (a *Agent) makeVolumes() (err error) {
 	}
 	if a.api.claims != nil && *a.cfg.Kubelet.EnableControllerAttachDetach {
 		deps.Attachments = a.machine.attachments
+	}
+	if a.cfg.Features.LocalStorageCapacityIsolationFSQuotaMonitoring {
+		deps.Quotas, err = quota.New(quota.Config{PodsDir: filepath.Join(a.cfg.Flags.RootDir, "pods")}, a.log)
+		if err != nil {
+			return err
+		}
 	}
 	labels, err := mounts.SELinux()
 	if err != nil {

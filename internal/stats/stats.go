@@ -78,6 +78,9 @@ type Volume struct {
 	Dir  string
 	// Local ones count as the pod's ephemeral storage.
 	Local bool
+	// Counted tells what the kernel counts in it, false where it does not; nil for a volume
+	// that it never counts.
+	Counted func() (bytes, inodes uint64, ok bool)
 	// Claim names the PersistentVolumeClaim behind it, if one is.
 	Claim string
 	// Driver names the volume's driver, where it has one.
@@ -95,8 +98,8 @@ type Deps struct {
 	Pods func() []pod.Observed
 	// Volumes lists the mounted volumes of a pod whose usage means something.
 	Volumes func(types.UID) []Volume
-	// Measured takes how long the measuring of a volume took, by who did it: the driver, or
-	// WalkedBy.
+	// Measured takes how long the measuring of a volume took, by who did it: the driver,
+	// CountedBy or WalkedBy.
 	Measured meter.TimingOf
 	Clock    clock.PassiveClock
 	Log      *slog.Logger

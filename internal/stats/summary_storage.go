@@ -136,7 +136,7 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 }
 
 // volumeStats measures one volume: by its driver's word, by its file system where it has one
-// of its own, else by a walk through its files.
+// of its own, by the kernel's count, else by a walk through its files.
 func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume, fresh time.Duration) (statsapi.VolumeStats, taken, error) {
 	out := statsapi.VolumeStats{Name: v.Name}
 	if v.Claim != "" {
@@ -157,13 +157,34 @@ func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume, fre
 	}
 	part, at := taken{on.used, on.inodesUsed}, s.deps.Clock.Now()
 	if !own {
-		if s.cfg.VolumePeriod < 0 {
-			return out, taken{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
-		}
-		if part, at, err = s.walks.through(ctx, v.Dir, s.deps.Clock.Now, fresh); err != nil {
+		if part, at, err = s.partOf(ctx, v, fresh); err != nil {
 			return out, taken{}, err
 		}
 	}
 	out.FsStats = *on.with(at, part)
 	return out, part, nil
+}
+
+// partOf is what a volume takes of a file system that it shares, and when that was found.
+func (s *Stats) partOf(ctx context.Context, v Volume, fresh time.Duration) (taken, time.Time, error) {
+	if part, ok := s.counted(v); ok {
+		return part, s.deps.Clock.Now(), nil
+	}
+	if s.cfg.VolumePeriod < 0 {
+		return taken{}, time.Time{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
+	}
+	return s.walks.through(ctx, v.Dir, s.deps.Clock.Now, fresh)
+}
+
+// counted is what the kernel says of the files in the volume, where it counts them.
+func (s *Stats) counted(v Volume) (taken, bool) {
+	if v.Counted == nil {
+		return taken{}, false
+	}
+	began := s.deps.Clock.Now()
+	bytes, inodes, ok := v.Counted()
+	if ok {
+		s.deps.Measured.Took(CountedBy, s.deps.Clock.Now().Sub(began))
+	}
+	return taken{bytes, inodes}, ok
 }

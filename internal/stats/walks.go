@@ -13,8 +13,11 @@ import (
 // with millions of files must not keep the disk busy because somebody scrapes often.
 const rest = 20
 
-// WalkedBy is what the reference kubelet calls a walk through the files.
-const WalkedBy = "du"
+// What the reference kubelet calls a walk through the files, and the kernel's own count.
+const (
+	WalkedBy  = "du"
+	CountedBy = "fsquota"
+)
 
 // walks remembers what was found in volumes.
 type walks struct {

@@ -43,7 +43,9 @@ type node struct {
 	kinds   []plugin.Plugin // beside the built-in ones
 	// attachments is nil where nobody attaches volumes.
 	attachments Attachments
-	stop        func()
+	// quotas makes those of each agent; nil where the kernel is not asked to count.
+	quotas func() Quotas
+	stop   func()
 }
 
 // events collects what users would be told.
@@ -115,10 +117,14 @@ func (n *node) start() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	var quotas Quotas
+	if n.quotas != nil {
+		quotas = n.quotas()
+	}
 	v, err := New(Config{RootDir: n.root, NodeName: "here", DriverDir: filepath.Join(n.root, "drivers"),
 		SysDir: filepath.Join(n.root, "sys"), DevDir: filepath.Join(n.root, "dev")}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments,
+		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments, Quotas: quotas,
 		Allocatable: func() v1.ResourceList {
 			return v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi"), v1.ResourceCPU: resource.MustParse("2")}
 		},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/quota"
 )
 
 // Owned is a mounted volume whose content is the pod's: how much there is of it says
@@ -22,6 +23,8 @@ type Owned struct {
 	Claim string
 	// Driver is the CSI driver that serves it, if one does.
 	Driver string
+	// Used tells what the kernel counts in it, false for nothing; nil where nothing is counted.
+	Used func() (quota.Usage, bool)
 	// Measure asks whoever knows better than the file system; nil where nobody does.
 	Measure func(context.Context) (plugin.Usage, error)
 }
@@ -48,6 +51,9 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 			o.Measure = func(ctx context.Context) (plugin.Usage, error) { return meter.Measure(ctx, r, at) }
 		} else if state.up.spec.Block() {
 			continue
+		}
+		if o.Local && v.deps.Quotas != nil {
+			o.Used = func() (quota.Usage, bool) { return v.deps.Quotas.Used(o.HostPath) }
 		}
 		owned = append(owned, o)
 	}

@@ -64,8 +64,16 @@ func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
 			return fmt.Errorf("remove volumes of pod %s: %w", uid, err)
 		}
 	}
+	v.tidyQuotas()
 	v.leave(uid)
 	return nil
+}
+
+// tidyQuotas takes back what counted volumes that are gone, of an earlier agent, too.
+func (v *Volumes) tidyQuotas() {
+	if v.deps.Quotas != nil {
+		v.deps.Quotas.Tidy()
+	}
 }
 
 // forget drops what is known of the pod, after the last operation on it has ended. It

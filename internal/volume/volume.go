@@ -29,6 +29,7 @@ import (
 	"swiftlet/internal/volume/nfs"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/projected"
+	"swiftlet/internal/volume/quota"
 	"swiftlet/internal/volume/scsi"
 	"swiftlet/internal/volume/secret"
 )
@@ -75,6 +76,8 @@ type Deps struct {
 	Kinds []plugin.Plugin
 	// Mounter may be nil: then the kernel is called.
 	Mounter Mounter
+	// Quotas may be nil: then the kernel is not asked to count what is in volumes.
+	Quotas Quotas
 	// Allocatable is what pods may use of the node.
 	Allocatable func() v1.ResourceList
 	// InUseChanged is told when InUse lists something else; may be nil. It must not block.
@@ -140,6 +143,14 @@ type Mounter interface {
 	Beneath(dir string) ([]string, error)
 	Twin(path, dir string) (string, error)
 	UnmountBeneath(dir string) error
+}
+
+// Quotas has the kernel count what is in volumes; quota.Projects are such.
+type Quotas interface {
+	emptydir.Quotas
+	Used(dir string) (quota.Usage, bool)
+	// Tidy forgets the volumes that are gone.
+	Tidy()
 }
 
 // Events tells users why a pod waits.
@@ -227,7 +238,11 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 }
 
 func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
-	ground := emptydir.New(emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable})
+	scratch := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
+	if deps.Quotas != nil {
+		scratch.Quotas = deps.Quotas
+	}
+	ground := emptydir.New(scratch)
 	frame := content.Deps{Ground: ground, Clock: deps.Clock}
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
 	if deps.Tokens != nil {
@@ -277,6 +292,7 @@ func (v *Volumes) Run(ctx context.Context) error {
 	if err := v.drivers.MakeDir(); err != nil {
 		v.deps.Log.Warn("FlexVolume drivers cannot be installed", "err", err)
 	}
+	v.tidyQuotas()
 	for {
 		timer, expired := v.nextTimer()
 		select {

@@ -30,9 +30,15 @@ type Mounter interface {
 	FileSystem(path string) (int64, error)
 }
 
+// Quotas has the kernel count what is in a folder, where it can; quota.Projects are such. The
+// file note is theirs to make.
+type Quotas interface{ Count(dir, note string) }
+
 // Deps is what the plugin works with.
 type Deps struct {
 	Mounter Mounter
+	// Quotas may be nil: then nobody counts on.
+	Quotas Quotas
 	// Allocatable is what pods may use of this node: memory without a limit is bounded by it.
 	Allocatable func() v1.ResourceList
 }
@@ -70,6 +76,18 @@ type Ground struct {
 // Prepare makes the space at dir and notes that it is ready. Space
 // that was noted as ready is not touched again: its modes are the pod's to change.
 func (p *Plugin) Prepare(r plugin.Request, dir string, g Ground) error {
+	if err := p.prepare(r, dir, g); err != nil {
+		return err
+	}
+	// Within a user namespace nobody can take files out of their project, elsewhere their
+	// owner can: the count would be the pod's own word.
+	if p.deps.Quotas != nil && g.Medium == v1.StorageMediumDefault && r.Pod.Spec.HostUsers != nil && !*r.Pod.Spec.HostUsers {
+		p.deps.Quotas.Count(dir, filepath.Join(r.MetaDir(Name, g.Note), "counted"))
+	}
+	return nil
+}
+
+func (p *Plugin) prepare(r plugin.Request, dir string, g Ground) error {
 	ready := filepath.Join(r.MetaDir(Name, g.Note), "ready")
 	inMemory := g.Medium != v1.StorageMediumDefault
 	mounted := false

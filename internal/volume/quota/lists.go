@@ -1,0 +1,251 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The lists of projects: lines ID:FOLDER, and lines NAME:ID.
+const (
+	projectsFile = "projects"
+	namesFile    = "projid"
+)
+
+// lists is both of them, locked against others that change them.
+type lists struct{ projects, names *list }
+
+// list is one of the files. Lines that are not ours stay as they are.
+type list struct {
+	file    *os.File
+	lines   []string
+	changed bool
+}
+
+// openLists makes the lists if they are missing. It waits for others that hold them: they do
+// so for moments, and not beyond their end.
+func openLists(dir string) (*lists, error) {
+	projects, err := openList(filepath.Join(dir, projectsFile))
+	if err != nil {
+		return nil, err
+	}
+	names, err := openList(filepath.Join(dir, namesFile))
+	if err != nil {
+		projects.file.Close()
+		return nil, err
+	}
+	return &lists{projects, names}, nil
+}
+
+func (l *lists) close() {
+	l.projects.file.Close()
+	l.names.file.Close()
+}
+
+// openList locks the file that has the name once the lock is held: files are replaced.
+func openList(path string) (*list, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("open the list of projects: %w", err)
+		}
+		current, err := lock(f)
+		if err == nil && current {
+			var l *list
+			if l, err = read(f); err == nil {
+				return l, nil
+			}
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lock reports whether the file that was locked still has its name.
+func lock(f *os.File) (current bool, err error) {
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	held, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	if !held.Mode().IsRegular() {
+		return false, fmt.Errorf("lock %s: it is not a plain file", f.Name())
+	}
+	named, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(held, named), nil
+}
+
+func read(f *os.File) (*list, error) {
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("read the list of projects: %w", err)
+	}
+	return &list{file: f, lines: splitLines(string(text))}, nil
+}
+
+func splitLines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// parseProject reads a line of the list of folders.
+func parseProject(line string) (id uint32, dir string, ok bool) {
+	number, dir, _ := strings.Cut(line, ":")
+	id, ok = parseID(number)
+	return id, dir, ok
+}
+
+// parseName reads a line of the list of names.
+func parseName(line string) (name string, id uint32, ok bool) {
+	name, number, _ := strings.Cut(line, ":")
+	id, ok = parseID(number)
+	return name, id, ok
+}
+
+func parseID(text string) (uint32, bool) {
+	id, err := strconv.ParseUint(text, 10, 32)
+	return uint32(id), err == nil
+}
+
+// nameOf is how the reference kubelet calls a project.
+func nameOf(id uint32) string { return fmt.Sprintf("volume%d", id) }
+
+// idOf is the project that a folder is listed with.
+func (l *lists) idOf(dir string) (uint32, bool) {
+	for _, line := range l.projects.lines {
+		if id, listed, ok := parseProject(line); ok && listed == dir && id != 0 {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// taken reports whether anybody has listed the id.
+func (l *lists) taken(id uint32) bool {
+	return slices.ContainsFunc(l.projects.lines, func(line string) bool { got, _, ok := parseProject(line); return ok && got == id }) ||
+		slices.ContainsFunc(l.names.lines, func(line string) bool { _, got, ok := parseName(line); return ok && got == id })
+}
+
+// add lists the folder with the id, if it is not.
+func (l *lists) add(id uint32, dir string) {
+	l.projects.add(fmt.Sprintf("%d:%s", id, dir))
+	named := func(line string) bool { _, got, ok := parseName(line); return ok && got == id }
+	if !slices.ContainsFunc(l.names.lines, named) {
+		l.names.add(fmt.Sprintf("%s:%d", nameOf(id), id))
+	}
+}
+
+// drop removes the folders that are left over, the names of ids that no folder has any more,
+// and returns those ids. A name without a folder is what an agent that was killed left.
+func (l *lists) drop(left func(dir string) bool) []uint32 {
+	l.projects.drop(func(line string) bool { _, dir, ok := parseProject(line); return ok && left(dir) })
+	used := map[uint32]bool{}
+	for _, line := range l.projects.lines {
+		id, _, _ := parseProject(line)
+		used[id] = true
+	}
+	var freed []uint32
+	l.names.drop(func(line string) bool {
+		name, id, ok := parseName(line)
+		free := ok && id >= firstID && name == nameOf(id) && !used[id]
+		if free {
+			freed = append(freed, id)
+		}
+		return free
+	})
+	return freed
+}
+
+func (l *list) add(line string) {
+	if !slices.Contains(l.lines, line) {
+		l.lines, l.changed = append(l.lines, line), true
+	}
+}
+
+func (l *list) drop(chosen func(line string) bool) {
+	before := len(l.lines)
+	l.lines = slices.DeleteFunc(l.lines, chosen)
+	l.changed = l.changed || len(l.lines) != before
+}
+
+// save writes what has changed. The order does not matter: a name without a folder is
+// dropped by whoever tidies up next, and a folder without a name holds its id as well.
+func (l *lists) save() error { return errors.Join(l.names.save(), l.projects.save()) }
+
+// save replaces the file by one with the same mode and owner.
+func (l *list) save() error {
+	if !l.changed {
+		return nil
+	}
+	if err := l.replace(); err != nil {
+		return fmt.Errorf("write the list of projects: %w", err)
+	}
+	l.changed = false
+	return nil
+}
+
+func (l *list) replace() (err error) {
+	was, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	// Always the same, so that a crash leaves one at most: the lock keeps others from it.
+	name := filepath.Join(filepath.Dir(l.file.Name()), "."+filepath.Base(l.file.Name())+".new")
+	draft, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(draft.Name())
+		}
+	}()
+	if len(l.lines) > 0 {
+		_, err = draft.WriteString(strings.Join(l.lines, "\n") + "\n")
+	}
+	err = errors.Join(err, draft.Chmod(was.Mode().Perm()))
+	if owner, ok := was.Sys().(*syscall.Stat_t); ok {
+		err = errors.Join(err, draft.Chown(int(owner.Uid), int(owner.Gid)))
+	}
+	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return err
+	}
+	return os.Rename(draft.Name(), l.file.Name())
+}
+
+// tidyAlready reports, without locks, whether there is nothing to drop.
+func tidyAlready(dir string, left func(dir string) bool) (bool, error) {
+	l := &lists{&list{}, &list{}}
+	for name, into := range map[string]*list{projectsFile: l.projects, namesFile: l.names} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("read the list of projects: %w", err)
+		}
+		into.lines = splitLines(string(text))
+	}
+	l.drop(left)
+	return !l.projects.changed && !l.names.changed, nil
+}
+
+// within reports whether path is below dir.
+func within(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }

@@ -1,0 +1,106 @@
+package quota
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFileSystemWithoutQuotas: it is said once, and nothing is made or changed.
+func TestFileSystemWithoutQuotas(t *testing.T) {
+	pods, etc := t.TempDir(), t.TempDir()
+	must(t, unix.Mount("tmpfs", pods, "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(pods, 0)) })
+	var log strings.Builder
+	p, err := New(Config{PodsDir: pods, ListsDir: etc}, slog.New(slog.NewTextHandler(&log, nil)))
+	must(t, err)
+	p.Tidy()
+	for _, name := range []string{"one", "two"} {
+		dir := filepath.Join(pods, name)
+		must(t, os.Mkdir(dir, 0o755))
+		for range 2 {
+			p.Count(dir, filepath.Join(etc, "note"))
+		}
+		if used, ok := p.Used(dir); ok {
+			t.Errorf("counted %+v", used)
+		}
+	}
+	p.Tidy()
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=INFO") || !strings.Contains(got, "no project quotas") {
+		t.Errorf("log: %s", got)
+	}
+	if entries, err := os.ReadDir(etc); err != nil || len(entries) > 0 {
+		t.Errorf("made %v, %v", entries, err)
+	}
+}
+
+func TestTidyLeavesTheWordsOfOthers(t *testing.T) {
+	for _, c := range []struct{ name, projects, names, wantProjects, wantNames string }{
+		{"none", "", "", "", ""},
+		{"one that is gone", "1048577:PODS/gone\n", "volume1048577:1048577\n", "", ""},
+		{"one that is there", "1048577:PODS/here\n", "volume1048577:1048577\n", "1048577:PODS/here\n", "volume1048577:1048577\n"},
+		{"shared with one that is there", "1048577:PODS/gone\n1048577:PODS/here\n", "volume1048577:1048577\n", "1048577:PODS/here\n", "volume1048577:1048577\n"},
+		{"not ours", "7:/srv/gone\n# PODS/gone\n\nPODS/gone\n", "web:7\nvolume3:3\nvolume1048577:9\n", "7:/srv/gone\n# PODS/gone\n\nPODS/gone\n", "web:7\nvolume3:3\nvolume1048577:9\n"},
+		{"named by somebody", "1048577:PODS/gone\n", "mine:1048577\n", "", "mine:1048577\n"},
+		{"a name without a folder", "", "volume1048577:1048577\n", "", ""},
+		{"without a last line's end", "1048577:PODS/gone\n7:/srv", "web:7", "7:/srv\n", "web:7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pods, etc := t.TempDir(), t.TempDir()
+			must(t, os.Mkdir(filepath.Join(pods, "here"), 0o755))
+			file := func(name string) string { return filepath.Join(etc, name) }
+			must(t, os.WriteFile(file(projectsFile), []byte(strings.ReplaceAll(c.projects, "PODS", pods)), 0o644))
+			must(t, os.WriteFile(file(namesFile), []byte(c.names), 0o644))
+			p, err := New(Config{PodsDir: pods, ListsDir: etc}, slog.New(slog.DiscardHandler))
+			must(t, err)
+			must(t, p.tidy())
+			for name, want := range map[string]string{projectsFile: c.wantProjects, namesFile: c.wantNames} {
+				got, err := os.ReadFile(file(name))
+				must(t, err)
+				if got := strings.ReplaceAll(string(got), pods, "PODS"); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+			if entries, err := os.ReadDir(etc); err != nil || len(entries) != 2 {
+				t.Errorf("left %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// TestListThatIsALinkIsRefused: it would be replaced by a file, or show us another's.
+func TestListThatIsALinkIsRefused(t *testing.T) {
+	etc := t.TempDir()
+	must(t, os.Symlink("/dev/null", filepath.Join(etc, projectsFile)))
+	if l, err := openLists(etc); err == nil {
+		l.close()
+		t.Error("it was opened")
+	}
+}
+
+// TestListReplacedWhileWaiting: the lock is worth nothing on a file that has lost its name.
+func TestListReplacedWhileWaiting(t *testing.T) {
+	etc := t.TempDir()
+	first, err := openLists(etc)
+	must(t, err)
+	second := make(chan *lists)
+	go func() {
+		l, err := openLists(etc)
+		if err != nil {
+			t.Error(err)
+		}
+		second <- l
+	}()
+	first.add(firstID, "/one")
+	must(t, first.save())
+	first.close()
+	got := <-second
+	defer got.close()
+	if id, ok := got.idOf("/one"); !ok || id != firstID {
+		t.Errorf("the second sees %d, %v", id, ok)
+	}
+}
