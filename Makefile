@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 sanity churn fuzz bed conformance test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 sanity churn fuzz bed conformance smoke test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,12 +93,17 @@ churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volume
 bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
-conformance: deps bundle reference ## upstream's end-to-end tests (KUBELET=reference, FOCUS=, PROCS=, RECORD=1) (needs root)
+conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, NOTRUN=1, RECORD=1) (needs root)
 	$(call say,conformance)
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
-		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') $(if $(RECORD),-record)
+		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') \
+		$(if $(NOTRUN),-not-run) $(if $(RECORD),-record)
 
-test: build check unit sanity test-cgroup2 e2e ## everything that must pass
+smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
+	$(call say,smoke test: some of upstream's end-to-end tests)
+	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -out bin/smoke
+
+test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
 
 clean: ## remove what was built here; the cache in ~/.cache/swiftlet stays

@@ -21,18 +21,20 @@ type Outcome struct {
 	State   string
 	Seconds float64
 	Message string // why it failed, or was skipped
+	Output  string // what it said, if it failed
 }
 
 // specReport is the part of ginkgo's report of a test, or of a preparation of all, that is
 // read.
 type specReport struct {
-	ContainerHierarchyTexts []string
-	LeafNodeType            string
-	LeafNodeText            string
-	State                   string
-	NumAttempts             int
-	RunTime                 time.Duration
-	Failure                 struct{ Message string }
+	ContainerHierarchyTexts    []string
+	LeafNodeType               string
+	LeafNodeText               string
+	State                      string
+	NumAttempts                int
+	RunTime                    time.Duration
+	Failure                    struct{ Message string }
+	CapturedGinkgoWriterOutput string
 }
 
 func (s specReport) isTest() bool { return s.LeafNodeType == "It" }
@@ -44,8 +46,16 @@ func (s specReport) name() string {
 	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
 }
 
-// readReport returns the tests that were begun; those that filters left out have no attempt.
-func readReport(path string) ([]Outcome, error) {
+func (s specReport) outcome() Outcome {
+	o := Outcome{Test: s.name(), State: state(s.State), Seconds: s.RunTime.Seconds(), Message: s.Failure.Message}
+	if o.State == failed {
+		o.Output = s.CapturedGinkgoWriterOutput
+	}
+	return o
+}
+
+// ReadReport returns the tests that were begun; those that filters left out have no attempt.
+func ReadReport(path string) ([]Outcome, error) {
 	specs, err := readSpecs(path)
 	if err != nil {
 		return nil, err
@@ -53,7 +63,7 @@ func readReport(path string) ([]Outcome, error) {
 	var outcomes []Outcome
 	for _, spec := range specs {
 		if spec.NumAttempts > 0 && (spec.isTest() || spec.State != passed) {
-			outcomes = append(outcomes, Outcome{Test: spec.name(), State: state(spec.State), Seconds: spec.RunTime.Seconds(), Message: spec.Failure.Message})
+			outcomes = append(outcomes, spec.outcome())
 		}
 	}
 	return outcomes, nil

@@ -10,9 +10,9 @@ import (
 const ginkgoJSON = `[{"SpecReports": [
   {"LeafNodeType": "SynchronizedBeforeSuite", "State": "passed", "NumAttempts": 1},
   {"ContainerHierarchyTexts": ["[sig-node] Pods", "on a node"], "LeafNodeType": "It", "LeafNodeText": "should run",
-   "State": "passed", "NumAttempts": 1, "RunTime": 1500000000},
+   "State": "passed", "NumAttempts": 1, "RunTime": 1500000000, "CapturedGinkgoWriterOutput": "all is well"},
   {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "should stop",
-   "State": "timedout", "NumAttempts": 1, "RunTime": 1000000000, "Failure": {"Message": "too slow"}},
+   "State": "timedout", "NumAttempts": 1, "RunTime": 1000000000, "Failure": {"Message": "too slow"}, "CapturedGinkgoWriterOutput": "waiting"},
   {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "need a cloud",
    "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no cloud"}},
   {"ContainerHierarchyTexts": ["[sig-apps] Job"], "LeafNodeType": "It", "LeafNodeText": "was not chosen",
@@ -24,17 +24,17 @@ func TestReadReportTakesWhatWasRun(t *testing.T) {
 	if err := os.WriteFile(path, []byte(ginkgoJSON), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readReport(path)
+	got, err := ReadReport(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Outcome{
 		{Test: "[sig-node] Pods on a node should run", State: passed, Seconds: 1.5},
-		{Test: "[sig-node] Pods should stop", State: failed, Seconds: 1, Message: "too slow"},
+		{Test: "[sig-node] Pods should stop", State: failed, Seconds: 1, Message: "too slow", Output: "waiting"},
 		{Test: "[sig-node] Pods need a cloud", State: skipped, Message: "no cloud"},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("readReport = %+v\nwant %+v", got, want)
+		t.Errorf("ReadReport = %+v\nwant %+v", got, want)
 	}
 }
 
@@ -58,8 +58,8 @@ func TestReadReportTellsOfAFailedPreparation(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readReport(path)
+	got, err := ReadReport(path)
 	if err != nil || len(got) != 1 || got[0].State != failed {
-		t.Errorf("readReport = %+v, %v; want one failure", got, err)
+		t.Errorf("ReadReport = %+v, %v; want one failure", got, err)
 	}
 }

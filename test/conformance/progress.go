@@ -13,6 +13,7 @@ var ended = regexp.MustCompile(`^• (\[FAILED\] )?\[([0-9.]+) seconds\]`)
 // progress reads ginkgo's output and tells of each test in a line of its own.
 type progress struct {
 	w       io.Writer
+	who     string // whose kubelet: two may run at a time
 	rest    []byte
 	outcome string // of the test that the next line names; empty: none
 }
@@ -31,7 +32,7 @@ func (p *progress) Write(data []byte) (int, error) {
 
 func (p *progress) line(text string) {
 	if p.outcome != "" {
-		fmt.Fprintf(p.w, "%s %s\n", p.outcome, text)
+		fmt.Fprintf(p.w, "%-9s %s %s\n", p.who, p.outcome, text)
 		p.outcome = ""
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestProgressTellsOfEachTestInALine(t *testing.T) {
 	var said strings.Builder
-	p := &progress{w: &said}
+	p := &progress{w: &said, who: "ours"}
 	const output = "------------------------------\n" +
 		"• [2.126 seconds]\n[sig-node] Pods should run\n/some/file.go:12\n" +
 		"------------------------------\n" +
@@ -17,7 +17,7 @@ func TestProgressTellsOfEachTestInALine(t *testing.T) {
 			t.Fatalf("Write = %d, %v; want %d", n, err, len(part))
 		}
 	}
-	const want = "passed   2.126 s [sig-node] Pods should run\nfailed   301.5 s [sig-node] Pods [It] should stop\n"
+	const want = "ours      passed   2.126 s [sig-node] Pods should run\nours      failed   301.5 s [sig-node] Pods [It] should stop\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
 	}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -92,23 +93,28 @@ func (m *maker) glibcImage(ctx context.Context) (v1.Image, error) {
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"sh"}}, []v1.Layer{base}, entries...)
 }
 
+// nginxConfig has places for the file of its process id and the port.
 const nginxConfig = `user root;
 worker_processes 1;
 error_log /dev/stderr;
-pid /tmp/nginx.pid;
+pid %s;
 events {}
 http {
   access_log /dev/stdout;
-  server { listen 80; root /usr/share/nginx/html; }
+  server { listen %d; root /usr/share/nginx/html; }
 }
 `
 
-func (m *maker) nginxImage(ctx context.Context) (v1.Image, error) { return m.nginx(ctx, "1.27.0-2") }
+func (m *maker) nginxImage(ctx context.Context) (v1.Image, error) {
+	return m.nginx(ctx, "1.27.0-2", "/tmp/nginx.pid", 80)
+}
 
-func (m *maker) nginxNewImage(ctx context.Context) (v1.Image, error) { return m.nginx(ctx, "1.28.0-2") }
+func (m *maker) nginxNewImage(ctx context.Context) (v1.Image, error) {
+	return m.nginx(ctx, "1.28.0-2", "/tmp/nginx.pid", 80)
+}
 
 // nginx is Debian's, whatever the suite calls it; the label makes two images of it.
-func (m *maker) nginx(ctx context.Context, tag string) (v1.Image, error) {
+func (m *maker) nginx(ctx context.Context, tag, pid string, port int) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -119,9 +125,10 @@ func (m *maker) nginx(ctx context.Context, tag string) (v1.Image, error) {
 	}
 	entries = append(entries,
 		images.Entry{Name: "etc/nginx/", Mode: 0o755},
-		images.Entry{Name: "etc/nginx/nginx.conf", Mode: 0o644, Data: []byte(nginxConfig)},
+		images.Entry{Name: "etc/nginx/nginx.conf", Mode: 0o644, Data: fmt.Appendf(nil, nginxConfig, pid, port)},
 		images.Entry{Name: "usr/share/nginx/html/index.html", Mode: 0o644, Data: []byte("Welcome to nginx!\n")},
 		images.Entry{Name: "var/log/nginx/", Mode: 0o755},
+		images.Entry{Name: "var/run/", Mode: 0o755},
 		images.Entry{Name: "var/lib/nginx/", Mode: 0o755})
 	return compose(v1.Config{Env: []string{images.SearchPath}, Labels: map[string]string{"tag": tag},
 		Cmd: []string{"nginx", "-g", "daemon off;"}}, []v1.Layer{base}, entries...)

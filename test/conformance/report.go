@@ -43,7 +43,7 @@ func report(release string, selection *Selection, selected []string, reference, 
 	fmt.Fprintf(&text, `# Conformance
 
 Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
-`+"`make conformance RECORD=1`"+` (`+"`KUBELET=reference`"+` for the other column); each cell is the last
+`+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell is the last
 recorded run of that test. A test that has not been run on a kubelet has an empty cell.
 
 | | reference | ours |
@@ -77,7 +77,7 @@ func writeFailures(text *strings.Builder, selection *Selection, reference, ours 
 			text.WriteString("| test | reference | ours | why |\n|---|---|---|---|\n")
 		}
 		any = true
-		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test), selection.cause(test))
+		fmt.Fprintf(text, "| %s | %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test), selection.Cause(test))
 	}
 	if !any {
 		text.WriteString("None of those that were run.\n")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	Kubelet bed.KubeletKind
 	Focus   string        // run only tests whose name matches, of those selected
+	Tests   []string      // run only these, of those selected
+	NotRun  bool          // run only those that have no recorded outcome on this kubelet
 	Labels  string        // in place of the selection's labels
 	Files   string        // in place of the selection's files
 	Procs   int           // how many tests run at a time
@@ -25,6 +28,18 @@ type Options struct {
 	Out     string        // directory for the suite's log and reports
 	Report  io.Writer     // is told of each test as it ends
 	Trace   io.Writer     // is told what the bed does
+}
+
+// focus is flags of ginkgo's, which runs what matches any of them.
+func (o Options) focus() []string {
+	var flags []string
+	if o.Focus != "" {
+		flags = append(flags, "--focus="+o.Focus)
+	}
+	for _, test := range o.Tests {
+		flags = append(flags, "--focus="+regexp.QuoteMeta(" "+test)+"$")
+	}
+	return flags
 }
 
 // testHandler is the runtime handler that tests of RuntimeClass ask for.
@@ -42,6 +57,11 @@ func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome,
 	}
 	if options.Files != "" {
 		selection.Files = []string{options.Files}
+	}
+	if options.NotRun {
+		if options.Tests, err = selection.notRun(ctx, p, options.Kubelet); err != nil || len(options.Tests) == 0 {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(options.Out, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of reports: %w", err)
@@ -120,9 +140,7 @@ func runSuite(ctx context.Context, b *bed.Bed, p *Programs, selection *Selection
 		"--no-color", "-v", "--keep-going",
 		"--output-dir=" + options.Out, "--json-report=report.json", "--junit-report=junit.xml",
 	}, selection.flags()...)
-	if options.Focus != "" {
-		args = append(args, "--focus="+options.Focus)
-	}
+	args = append(args, options.focus()...)
 	args = append(args, p.path("e2e.test"), "--",
 		"--kubeconfig="+b.ControlPlane.Kubeconfig,
 		"--kubectl-path="+filepath.Join(b.ToolDir(), "kubectl"),
@@ -131,10 +149,10 @@ func runSuite(ctx context.Context, b *bed.Bed, p *Programs, selection *Selection
 	cmd := exec.CommandContext(ctx, p.path("ginkgo"), args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up and reports
 	cmd.WaitDelay = time.Minute
-	cmd.Stdout = io.MultiWriter(log, &progress{w: options.Report})
+	cmd.Stdout = io.MultiWriter(log, &progress{w: options.Report, who: string(options.Kubelet)})
 	cmd.Stderr = log
 	ended := cmd.Run()
-	outcomes, err := readReport(report)
+	outcomes, err := ReadReport(report)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("run the suite: see %s: %w", log.Name(), err), ended)
 	}

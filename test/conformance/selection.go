@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"swiftlet/test/bed"
 )
 
 //go:embed selection.yaml
@@ -33,8 +35,8 @@ type LeftOut struct {
 	Why   string `json:"why"`
 }
 
-// cause says why a test fails, "" where that is not known.
-func (s *Selection) cause(test string) string {
+// Cause says why a test fails, "" where that is not known.
+func (s *Selection) Cause(test string) string {
 	for _, f := range s.Failures {
 		if f.Tests != "" && regexp.MustCompile(f.Tests).MatchString(test) {
 			return f.Why
@@ -89,4 +91,20 @@ func (s *Selection) Names(ctx context.Context, p *Programs) ([]string, error) {
 		return nil, fmt.Errorf("list tests: %w: %s", err, said)
 	}
 	return readNames(filepath.Join(dir, "report.json"))
+}
+
+// notRun are those of the chosen tests that have no recorded outcome on this kubelet.
+func (s *Selection) notRun(ctx context.Context, p *Programs, kubelet bed.KubeletKind) ([]string, error) {
+	results, err := readResults(p.results(kubelet))
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.Names(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(test string) bool {
+		_, run := results[test]
+		return run
+	}), nil
 }

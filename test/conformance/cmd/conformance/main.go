@@ -1,4 +1,4 @@
-// Command conformance runs upstream's end-to-end tests on a kubelet in the bed.
+// Command conformance runs upstream's end-to-end tests in the bed, on both kubelets or on one.
 package main
 
 import (
@@ -16,49 +16,70 @@ import (
 	"swiftlet/test/conformance"
 )
 
+// both is the value of -kubelet that compares.
+const both = "both"
+
 func main() {
 	var options conformance.Options
-	kubelet := flag.String("kubelet", string(bed.Ours), "whose kubelet the node runs: ours or reference")
+	kubelet := flag.String("kubelet", both, "whose kubelet runs: ours, reference, or both at the same time")
 	flag.StringVar(&options.Focus, "focus", "", "run only tests whose name matches this regular expression")
 	flag.StringVar(&options.Labels, "labels", "", "label filter in place of the selection's")
 	flag.StringVar(&options.Files, "files", "", "files to take tests from, in place of the selection's")
-	flag.IntVar(&options.Procs, "procs", 4, "how many tests run at a time")
+	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
+	flag.IntVar(&options.Procs, "procs", 4, "how many tests run at a time on a node")
 	flag.DurationVar(&options.Limit, "limit", 90*time.Minute, "how long the run may take")
-	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance/KUBELET)")
+	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance)")
+	smoke := flag.Bool("smoke", false, "run the tests of smoke.txt, all of which must pass")
 	record := flag.Bool("record", false, "keep the outcomes in test/conformance/results and docs/conformance.md")
 	flag.Parse()
-	options.Kubelet = bed.KubeletKind(*kubelet)
+	if *smoke {
+		options.Tests = conformance.Smoke()
+	}
 	options.Report, options.Trace = os.Stdout, os.Stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, options, *record); err != nil {
+	if err := run(ctx, options, *kubelet, *record); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, options conformance.Options, record bool) error {
+func run(ctx context.Context, options conformance.Options, kubelet string, record bool) error {
 	programs, err := conformance.FindPrograms(ctx, os.Stderr)
 	if err != nil {
 		return err
 	}
 	if options.Out == "" {
-		options.Out = filepath.Join(programs.Root, "bin", "conformance", string(options.Kubelet))
+		options.Out = filepath.Join(programs.Root, "bin", "conformance")
+	} else if options.Out, err = filepath.Abs(options.Out); err != nil {
+		return fmt.Errorf("find the folder of reports: %w", err)
 	}
 	began := time.Now()
-	outcomes, err := conformance.Run(ctx, programs, options)
+	all, err := outcomes(ctx, programs, options, kubelet)
+	if record {
+		err = errors.Join(err, recordAll(ctx, programs, all, began))
+	}
+	fmt.Printf("\nin %.0f s; reports in %s\n", time.Since(began).Seconds(), options.Out)
 	if err != nil {
 		return err
 	}
-	if record {
-		if err := recordAll(ctx, programs, options.Kubelet, outcomes, began); err != nil {
-			return err
-		}
+	if kubelet == both {
+		return compare(all)
 	}
-	return summarize(outcomes, options, time.Since(began))
+	return summarize(all[bed.KubeletKind(kubelet)], options)
 }
 
-func recordAll(ctx context.Context, programs *conformance.Programs, kubelet bed.KubeletKind, outcomes []conformance.Outcome, began time.Time) error {
+func outcomes(ctx context.Context, programs *conformance.Programs, options conformance.Options, kubelet string) (map[bed.KubeletKind][]conformance.Outcome, error) {
+	if kubelet == both {
+		return conformance.RunBoth(ctx, programs, options)
+	}
+	options.Kubelet = bed.KubeletKind(kubelet)
+	options.Out = filepath.Join(options.Out, kubelet)
+	came, err := conformance.Run(ctx, programs, options)
+	return map[bed.KubeletKind][]conformance.Outcome{options.Kubelet: came}, err
+}
+
+func recordAll(ctx context.Context, programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome, began time.Time) error {
 	selection, err := conformance.Selected()
 	if err != nil {
 		return err
@@ -67,21 +88,10 @@ func recordAll(ctx context.Context, programs *conformance.Programs, kubelet bed.
 	if err != nil {
 		return err
 	}
-	return conformance.Record(programs, kubelet, outcomes, selected, began)
-}
-
-func summarize(outcomes []conformance.Outcome, options conformance.Options, took time.Duration) error {
-	counts, failures := conformance.Summarize(outcomes)
-	for _, f := range failures {
-		fmt.Printf("\nFAILED %s\n%s\n", f.Test, f.Message)
-	}
-	fmt.Printf("\n%s: %d passed, %d failed, %d skipped in %.0f s; reports in %s\n",
-		options.Kubelet, counts["passed"], counts["failed"], counts["skipped"], took.Seconds(), options.Out)
-	if len(outcomes) == 0 {
-		return errors.New("no test matches")
-	}
-	if len(failures) > 0 {
-		return fmt.Errorf("%d tests failed", len(failures))
+	for kubelet, came := range all {
+		if err := conformance.Record(programs, kubelet, came, selected, began); err != nil {
+			return err
+		}
 	}
 	return nil
 }
