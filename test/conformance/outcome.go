@@ -15,6 +15,9 @@ const (
 	skipped = "skipped"
 )
 
+// interrupted is ginkgo's word for a test that the end of the whole run cut short.
+const interrupted = "interrupted"
+
 // Outcome is what came of one test.
 type Outcome struct {
 	Test    string
@@ -55,6 +58,7 @@ func (s specReport) outcome() Outcome {
 }
 
 // ReadReport returns the tests that were begun; those that filters left out have no attempt.
+// Of a test that was interrupted because the whole run was, nothing came.
 func ReadReport(path string) ([]Outcome, error) {
 	specs, err := readSpecs(path)
 	if err != nil {
@@ -62,7 +66,7 @@ func ReadReport(path string) ([]Outcome, error) {
 	}
 	var outcomes []Outcome
 	for _, spec := range specs {
-		if spec.NumAttempts > 0 && (spec.isTest() || spec.State != passed) {
+		if spec.NumAttempts > 0 && spec.State != interrupted && (spec.isTest() || spec.State != passed) {
 			outcomes = append(outcomes, spec.outcome())
 		}
 	}
@@ -100,7 +104,7 @@ func readSpecs(path string) ([]specReport, error) {
 	return all, nil
 }
 
-// state counts panics, time-outs and interrupts as failures.
+// state counts panics and time-outs as failures.
 func state(ginkgo string) string {
 	if ginkgo == passed || ginkgo == skipped {
 		return ginkgo

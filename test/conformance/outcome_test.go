@@ -15,6 +15,8 @@ const ginkgoJSON = `[{"SpecReports": [
    "State": "timedout", "NumAttempts": 1, "RunTime": 1000000000, "Failure": {"Message": "too slow"}, "CapturedGinkgoWriterOutput": "waiting"},
   {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "need a cloud",
    "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no cloud"}},
+  {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "should have gone on",
+   "State": "interrupted", "NumAttempts": 1, "Failure": {"Message": "Interrupted by Timeout"}},
   {"ContainerHierarchyTexts": ["[sig-apps] Job"], "LeafNodeType": "It", "LeafNodeText": "was not chosen",
    "State": "skipped", "NumAttempts": 0}
 ]}]`

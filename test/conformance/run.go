@@ -151,10 +151,14 @@ func runSuite(ctx context.Context, b *bed.Bed, p *Programs, selection *Selection
 	cmd.WaitDelay = time.Minute
 	cmd.Stdout = io.MultiWriter(log, &progress{w: options.Report, who: string(options.Kubelet)})
 	cmd.Stderr = log
+	began := time.Now()
 	ended := cmd.Run()
 	outcomes, err := ReadReport(report)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("run the suite: see %s: %w", log.Name(), err), ended)
+	}
+	if ctx.Err() != nil || time.Since(began) >= options.Limit {
+		return outcomes, fmt.Errorf("run the suite: it was interrupted after %.0f s", time.Since(began).Seconds())
 	}
 	return outcomes, nil
 }
