@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"swiftlet/internal/config"
+	"swiftlet/internal/image/credentialplugin"
 )
 
 const checkHelp = `Reads a kubelet's flags and the configuration files they name, and starts nothing.
@@ -28,6 +30,10 @@ func newCheckCommand() *cobra.Command {
 			if cfg.Asked != config.Run {
 				return answer(cmd, cfg.Asked)
 			}
+			plugins, err := credentialPlugins(cfg)
+			if err != nil {
+				return err
+			}
 			if err := cfg.Print(cmd.OutOrStdout()); err != nil {
 				return err
 			}
@@ -35,7 +41,8 @@ func newCheckCommand() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "note:", notice)
 			}
 			// The configuration may be meant for another machine, so this is no failure.
-			if err := cfg.CheckHost(config.ReadHost()); err != nil {
+			_, missing := plugins.Programs(cfg.Flags.ImageCredentialProviderBinDir)
+			if err := errors.Join(cfg.CheckHost(config.ReadHost()), missing); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: the kubelet would not start on this host:\n%s\n", err)
 			}
 			return nil
@@ -43,4 +50,12 @@ func newCheckCommand() *cobra.Command {
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printFlags(cmd.OutOrStdout(), checkHelp, cmd.UseLine()) })
 	return cmd
+}
+
+// credentialPlugins reads the files that name them, if there are any.
+func credentialPlugins(cfg *config.Config) (credentialplugin.Settings, error) {
+	if cfg.Flags.ImageCredentialProviderConfig == "" {
+		return credentialplugin.Settings{}, nil
+	}
+	return credentialplugin.Read(cfg.Flags.ImageCredentialProviderConfig, cfg.Features.KubeletServiceAccountTokenForCredentialProviders)
 }

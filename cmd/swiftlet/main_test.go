@@ -13,8 +13,9 @@ func TestCommands(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "kubelet.yaml")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	broken := filepath.Join(t.TempDir(), "kubeconfig")
+	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
 	const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-	for file, text := range map[string]string{good: header + "maxPods: 5\nfailCgroupV1: false\n", bad: header + "maxPods: five\nport: -1\n", broken: "clusters: 5\n"} {
+	for file, text := range map[string]string{good: header + "maxPods: 5\nfailCgroupV1: false\n", bad: header + "maxPods: five\nport: -1\n", broken: "clusters: 5\n", plugins: "kind: CredentialProviderConfig\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -33,10 +34,12 @@ func TestCommands(t *testing.T) {
 		"check":             {"swiftlet check --config=" + good + " --port=99", 0, []string{"maxPods: 5  # " + good + ":3", "port: 99  # --port"}, []string{"note: deprecated flags"}},
 		"check --help":      {"swiftlet check -h", 0, []string{"starts nothing", "--kubeconfig"}, nil},
 		"check, wrong":      {"swiftlet check --config=" + bad, 1, nil, []string{bad + `:3: maxPods: "five" is not`, bad + ":4: port: -1 must be between"}},
+		"check, plugins":    {"swiftlet check --config=" + good + " --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
 		"kubelet, wrong":    {"swiftlet kubelet --config=" + bad, 1, nil, []string{bad + `:3: maxPods: "five" is not`}},
 		// The runtime is not there, and is not waited for.
 		"kubelet, no kubeconfig":  {"kubelet --config=" + good + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=/none/kubeconfig", 1, nil, []string{"/none/kubeconfig", "no such file or directory"}},
 		"kubelet, bad kubeconfig": {"kubelet --config=" + good + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=" + broken, 1, nil, []string{broken, "cannot unmarshal number"}},
+		"kubelet, bad plugins":    {"kubelet --config=" + good + " --container-runtime-endpoint=unix:///none/r.sock --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
 		"kubelet, no flag":        {"kubelet --max-podz=3", 1, nil, []string{"did you mean --max-pods?"}},
 		"kubelet, stray word":     {"kubelet up", 1, nil, []string{`"up" is neither a flag nor a flag's value`}},
 		"no such command":         {"swiftlet down", 1, nil, []string{`unknown command "down"`}},

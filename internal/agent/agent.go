@@ -84,6 +84,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		{"prepare tracing", a.makeTracing},
 		// A bad kubeconfig is said at once, not when the runtime is up.
 		{"reach the API server", a.connect},
+		{"find credential plugins", a.makeCredentialPlugins},
 		{"reach the container runtime", a.dialRuntime},
 		{"take stock of the machine", a.makeMachine},
 		{"wire the path of a pod", a.makePods},

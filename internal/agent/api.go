@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/certificate"
+	"swiftlet/internal/image/credentialplugin"
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/volume"
 )
@@ -30,6 +31,7 @@ type api struct {
 	// certificates are those that pods ask for.
 	certificates *kubeapi.PodCertificates
 	tokens       *kubeapi.Tokens
+	plugins      *credentialplugin.Plugins // nil where none are configured
 	services     *kubeapi.Services
 	classes      *kubeapi.RuntimeClasses
 	drivers      *kubeapi.CSIDrivers

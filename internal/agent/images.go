@@ -6,17 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"swiftlet/internal/image"
 )
 
-func (a *Agent) makeImages() error {
+func (a *Agent) makeImages() (err error) {
 	kc := &a.cfg.Kubelet
-	creds, err := a.newCredentials()
-	if err != nil {
-		return err
-	}
 	parallel := 0
 	if kc.MaxParallelImagePulls != nil {
 		parallel = int(*kc.MaxParallelImagePulls)
@@ -31,7 +25,7 @@ func (a *Agent) makeImages() error {
 		Burst:       int(kc.RegistryBurst),
 		Verify:      a.imageVerification(),
 	}, image.Deps{
-		Images: a.cri, Credentials: creds.forPod, Handed: a.pods.collector.Handed, Fetched: a.pods.collector.Pulled,
+		Images: a.cri, Credentials: a.credentials, Handed: a.pods.collector.Handed, Fetched: a.pods.collector.Pulled,
 		Events: a.api.events, Meters: a.metrics.Image(), Clock: a.clock, Log: a.log,
 	})
 	return err
@@ -89,36 +83,4 @@ func (a *Agent) imagesInUse(ctx context.Context) ([]string, error) {
 		}
 	}
 	return refs, nil
-}
-
-// credentials finds what opens a repository: a pod's own secrets first, then the node's.
-type credentials struct {
-	agent *Agent
-	node  *image.Keyring
-}
-
-func (a *Agent) newCredentials() (credentials, error) {
-	keyring, err := image.NodeKeyring(a.cfg.Flags.RootDir, "")
-	return credentials{a, keyring}, err
-}
-
-func (c credentials) forPod(ctx context.Context, p *v1.Pod, repository string) ([]image.Credential, error) {
-	var secrets []*v1.Secret
-	for _, ref := range p.Spec.ImagePullSecrets {
-		if ref.Name == "" {
-			continue
-		}
-		secret, err := c.agent.api.objects.Secret(ctx, p.Namespace, ref.Name)
-		if err != nil {
-			c.agent.api.events.Eventf(p, v1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
-				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", ref.Name)
-			continue
-		}
-		secrets = append(secrets, secret)
-	}
-	own, err := image.KeyringOf(secrets)
-	if err != nil {
-		return nil, err
-	}
-	return append(own.Lookup(repository), c.node.Lookup(repository)...), nil
 }

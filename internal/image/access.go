@@ -1,7 +1,6 @@
 package image
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func (v Verification) required(name string, pulledByUs bool) bool {
 
 // mayUse reports whether the pod may use an image that is on the node as it is; otherwise
 // it has to pull it, which shows whether it can. Where the records cannot be read it has to.
-func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Image) (bool, error) {
+func (p *Puller) mayUse(r request, present *runtimeapi.Image) (bool, error) {
 	if p.records == nil {
 		return true, nil
 	}
@@ -81,10 +80,10 @@ func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Imag
 		verdict = recordFound
 		return true, nil
 	}
-	if len(granted.KubernetesSecrets) == 0 {
+	if len(granted.KubernetesSecrets)+len(granted.KubernetesServiceAccounts) == 0 {
 		return false, nil
 	}
-	credentials, err := p.credentials(ctx, r.p, r.repository)
+	credentials, err := r.credentials()
 	if err != nil {
 		verdict = notKnown
 		return false, err
@@ -93,7 +92,7 @@ func (p *Puller) mayUse(ctx context.Context, r request, present *runtimeapi.Imag
 	if ok {
 		verdict = recordFound
 	}
-	if ok && len(granted.KubernetesSecrets) < mostLearned {
+	if ok && with.Secret != nil && len(granted.KubernetesSecrets) < mostLearned {
 		p.learn(r, present.Id, with)
 	}
 	return ok, nil

@@ -26,6 +26,12 @@ func secretOf(name, password string) []Credential {
 	return []Credential{login{username: "ann", password: password, secret: s}.credential()}
 }
 
+// accountOf is a credential as a plugin makes it for a service account.
+func accountOf(name, password string) []Credential {
+	a := &kubelet.ImagePullServiceAccount{Name: name, Namespace: "ns", UID: "uid-" + name}
+	return []Credential{login{username: "ann", password: password, account: a, minted: true}.credential()}
+}
+
 // as has the puller find these credentials from now on.
 func (b *bench) as(credentials []Credential) {
 	b.credentials = func(context.Context, *v1.Pod, string) ([]Credential, error) { return credentials, nil }
@@ -61,6 +67,11 @@ func TestWhoMayUseAnImage(t *testing.T) {
 		{name: "with another of the same content", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("b", "x")},
 		{name: "with another", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("b", "y"), pullsForSecond: 1},
 		{name: "with the node's", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: node, pullsForSecond: 1},
+		{name: "with the same service account", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: accountOf("a", "y")},
+		{name: "with another service account", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: accountOf("b", "x"), pullsForSecond: 1},
+		{name: "with a service account, then none", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), pullsForSecond: 1},
+		{name: "with a service account, then a secret", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: secretOf("a", "x"), pullsForSecond: 1},
+		{name: "with a secret, then a service account", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: accountOf("a", "x"), pullsForSecond: 1},
 		{name: "preloaded", policy: kubelet.NeverVerifyPreloadedImages, preloaded: true},
 		{name: "never verified", policy: kubelet.NeverVerify, first: secretOf("a", "x")},
 		{name: "always verified, preloaded", policy: kubelet.AlwaysVerify, preloaded: true, pullsForSecond: 1},
@@ -116,7 +127,7 @@ func TestRecordsHoldForOneName(t *testing.T) {
 	b.as(secretOf("a", "x"))
 	b.pulls(t, private, v1.PullIfNotPresent)
 	r := request{p: aPod("u", other, ""), c: &v1.Container{Image: other}}
-	if ok, err := b.mayUse(context.Background(), r, &runtimeapi.Image{Id: fakecri.ImageID(private)}); ok || err != nil {
+	if ok, err := b.mayUse(r, &runtimeapi.Image{Id: fakecri.ImageID(private)}); ok || err != nil {
 		t.Errorf("by another name: %t, %v", ok, err)
 	}
 }

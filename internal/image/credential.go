@@ -15,10 +15,14 @@ type Credential struct {
 	// Secret is the pull secret that it stands in, with a hash of its content; nil where
 	// every pod of the node may use it.
 	Secret *kubelet.ImagePullSecret
+	// Account is the service account that a plugin made it for; nil as above.
+	Account *kubelet.ImagePullServiceAccount
+	// Minted: a plugin made it, and the next one may look different without being better.
+	Minted bool
 }
 
 func (l login) credential() Credential {
-	c := Credential{Auth: &runtimeapi.AuthConfig{Username: l.username, Password: l.password}}
+	c := Credential{Auth: &runtimeapi.AuthConfig{Username: l.username, Password: l.password}, Account: l.account, Minted: l.minted}
 	if l.secret != nil {
 		c.Secret = &kubelet.ImagePullSecret{
 			UID: string(l.secret.UID), Namespace: l.secret.Namespace, Name: l.secret.Name, CredentialHash: l.hash(),
@@ -45,8 +49,11 @@ func (l login) hash() string {
 // grant is what a pull with this credential says about who may use the image. A pull
 // without any stands for every pod of the node.
 func (c *Credential) grant() kubelet.ImagePullCredentials {
-	if c == nil || c.Secret == nil {
-		return kubelet.ImagePullCredentials{NodePodsAccessible: true}
+	switch {
+	case c != nil && c.Secret != nil:
+		return kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*c.Secret}}
+	case c != nil && c.Account != nil:
+		return kubelet.ImagePullCredentials{KubernetesServiceAccounts: []kubelet.ImagePullServiceAccount{*c.Account}}
 	}
-	return kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*c.Secret}}
+	return kubelet.ImagePullCredentials{NodePodsAccessible: true}
 }

@@ -8,12 +8,16 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	credentialprovider "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
 // login is one entry of a docker configuration.
 type login struct {
 	username, password, email string
 	secret                    *v1.Secret // that it stands in; nil where every pod of the node may use it
+	account                   *kubelet.ImagePullServiceAccount
+	minted                    bool // by a plugin, for the account if there is one
 }
 
 // UnmarshalJSON reads an entry. Its "auth" field holds both parts and wins over them.
@@ -96,4 +100,14 @@ func KeyringOf(secrets []*v1.Secret) (*Keyring, error) {
 		k.add(logins)
 	}
 	return k, nil
+}
+
+// AddMinted adds what a credential plugin said, by what it opens, and the service account
+// that it said it to; nil where every pod of the node would be told the same.
+func (k *Keyring) AddMinted(auth map[string]credentialprovider.AuthConfig, to *kubelet.ImagePullServiceAccount) {
+	logins := map[string]login{}
+	for where, a := range auth {
+		logins[where] = login{username: a.Username, password: a.Password, account: to, minted: true}
+	}
+	k.add(logins)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,12 +17,14 @@ import (
 
 // request is one container's need of an image.
 type request struct {
-	p          *v1.Pod
-	c          *v1.Container
-	repository string
-	policy     v1.PullPolicy
-	spec       *runtimeapi.ImageSpec
-	sandbox    *runtimeapi.PodSandboxConfig
+	p       *v1.Pod
+	c       *v1.Container
+	policy  v1.PullPolicy
+	spec    *runtimeapi.ImageSpec
+	sandbox *runtimeapi.PodSandboxConfig
+	// credentials finds what may open it. Plugins may take long to answer, and may answer
+	// differently each time: they are asked once.
+	credentials func() ([]Credential, error)
 }
 
 // Image is an image that is there.
@@ -69,8 +72,9 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		return Image{}, &Error{Reason: ReasonInvalidName, Message: message, Err: err}
 	}
 	r := request{
-		p: of, c: c, repository: repository, policy: policyOf(c, tag), sandbox: sandbox,
-		spec: &runtimeapi.ImageSpec{Image: name, Annotations: of.Annotations},
+		p: of, c: c, policy: policyOf(c, tag), sandbox: sandbox,
+		spec:        &runtimeapi.ImageSpec{Image: name, Annotations: of.Annotations},
+		credentials: sync.OnceValues(func() ([]Credential, error) { return p.credentials(ctx, of, repository) }),
 	}
 	if r.policy != v1.PullAlways {
 		found, err := p.images.ImageStatus(ctx, r.spec, false)
@@ -81,9 +85,9 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		}
 		present = new(found != nil)
 		if found != nil {
-			usable, err := p.mayUse(ctx, r, found)
+			usable, err := p.mayUse(r, found)
 			if err != nil {
-				return Image{}, p.pullFailed(r, fingerprint(nil), fmt.Errorf("find credentials: %w", err))
+				return Image{}, p.pullFailed(r, opener(nil), fmt.Errorf("find credentials: %w", err))
 			}
 			if usable {
 				pulled = new(false)
@@ -107,15 +111,15 @@ func (r request) key() string { return string(r.p.UID) + "_" + r.c.Image }
 // pull fetches the image unless it failed a short while ago.
 func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 	key := r.key()
-	credentials, unknown := p.credentials(ctx, r.p, r.repository)
-	opener := fingerprint(credentials)
-	if left, before := p.backoff.left(key, opener); left > 0 {
+	credentials, unknown := r.credentials()
+	with := opener(credentials)
+	if left, before := p.backoff.left(key, with); left > 0 {
 		message := fmt.Sprintf("Back-off pulling image %q", r.c.Image)
 		p.tell(r.p, r.c, "BackOff", "%s", message)
 		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
 	}
 	if unknown != nil {
-		return Image{}, p.pullFailed(r, opener, fmt.Errorf("find credentials: %w", unknown))
+		return Image{}, p.pullFailed(r, with, fmt.Errorf("find credentials: %w", unknown))
 	}
 	asked := p.clock.Now()
 	if p.meters.Waits != nil {
@@ -129,7 +133,7 @@ func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 		if ctx.Err() != nil { // nobody wants it any more: no failure of the image's
 			return Image{}, &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
 		}
-		return Image{}, p.pullFailed(r, opener, err)
+		return Image{}, p.pullFailed(r, with, err)
 	}
 	p.backoff.succeed(key)
 	p.tell(r.p, r.c, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
@@ -160,7 +164,7 @@ func (p *Puller) recorded(r request, credentials []Credential, pull func() (resu
 }
 
 // pullFailed classes a failed pull, tells the user, and holds the next one back.
-func (p *Puller) pullFailed(r request, opener string, cause error) *Error {
+func (p *Puller) pullFailed(r request, with string, cause error) *Error {
 	text := cri.PullText(cause)
 	p.warn(r.p, r.c, "Failed", "Failed to pull image %q: %s", r.c.Image, text)
 	failed := &Error{Reason: ReasonPull, Message: text, Err: cause}
@@ -172,7 +176,7 @@ func (p *Puller) pullFailed(r request, opener string, cause error) *Error {
 		failed.Reason = ReasonSignature
 		failed.Message = fmt.Sprintf("image pull failed for %s because the signature validation failed%s", r.c.Image, rest)
 	}
-	failed.RetryAfter = p.backoff.fail(r.key(), opener, failed.Error())
+	failed.RetryAfter = p.backoff.fail(r.key(), with, failed.Error())
 	return failed
 }
 

@@ -225,6 +225,34 @@ func TestBackOffEndsWithOtherCredentials(t *testing.T) {
 	}
 }
 
+// A plugin that makes a new password for each question does not end the wait with it.
+func TestBackOffOutlastsMintedPasswords(t *testing.T) {
+	b := newBench(t, Config{})
+	made := 0
+	b.Puller.credentials = func(context.Context, *v1.Pod, string) ([]Credential, error) {
+		made++
+		return []Credential{login{username: "ann", password: fmt.Sprint(made), minted: true}.credential()}, nil
+	}
+	p := aPod("u", "app:1", v1.PullAlways)
+	var failed *Error
+	for _, try := range []struct {
+		after  time.Duration
+		reason string
+		delay  time.Duration
+	}{
+		{0, ReasonPull, 10 * time.Second}, {time.Second, ReasonBackOff, 9 * time.Second},
+		{9 * time.Second, ReasonPull, 20 * time.Second}, {20 * time.Second, ReasonPull, 40 * time.Second},
+	} {
+		b.clock.SetTime(b.clock.Now().Add(try.after))
+		if _, err := b.ensure(p); !errors.As(err, &failed) || failed.Reason != try.reason || failed.RetryAfter != try.delay {
+			t.Errorf("after %v: %v, again in %v", try.after, err, failed.RetryAfter)
+		}
+	}
+	if made != 4 { // once each
+		t.Errorf("asked %d times", made)
+	}
+}
+
 func TestEachCredentialIsTried(t *testing.T) {
 	b := newBench(t, Config{}, login{username: "old"}.credential(), login{username: "new"}.credential())
 	b.runtime.Publish("app:1", 1)

@@ -32,6 +32,16 @@ func merge(have, more kubelet.ImagePullCredentials) (merged kubelet.ImagePullCre
 	slices.SortFunc(merged.KubernetesSecrets, func(a, b kubelet.ImagePullSecret) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
+	merged.KubernetesServiceAccounts = slices.Clone(have.KubernetesServiceAccounts)
+	for _, a := range more.KubernetesServiceAccounts {
+		if !slices.Contains(merged.KubernetesServiceAccounts, a) {
+			merged.KubernetesServiceAccounts = append(merged.KubernetesServiceAccounts, a)
+			changed = true
+		}
+	}
+	slices.SortFunc(merged.KubernetesServiceAccounts, func(a, b kubelet.ImagePullServiceAccount) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
 	return merged, changed
 }
 
@@ -40,11 +50,14 @@ func sameSecret(a, b kubelet.ImagePullSecret) bool {
 }
 
 // admits reports whether one of the credentials is among those that the image was pulled
-// with before: the same content, whatever secret it stands in now, or the same secret,
-// whose content may have been renewed.
+// with before: the same content, whatever secret it stands in now, the same secret, whose
+// content may have been renewed, or one that a plugin made for the same service account.
 func admits(granted kubelet.ImagePullCredentials, credentials []Credential) (with *Credential, ok bool) {
 	for i := range credentials {
 		c := &credentials[i]
+		if c.Account != nil && slices.Contains(granted.KubernetesServiceAccounts, *c.Account) {
+			return c, true
+		}
 		if c.Secret == nil {
 			continue // the node's own: they had opened it for every pod
 		}

@@ -57,7 +57,7 @@ func (k *Keyring) Lookup(repository string) []Credential {
 	keys := slices.Sorted(maps.Keys(k.logins))
 	slices.Reverse(keys)
 	for _, key := range keys {
-		if fits(key, repository) {
+		if Fits(key, repository) {
 			found = append(found, k.logins[key]...)
 		}
 	}
@@ -71,9 +71,9 @@ func (k *Keyring) Lookup(repository string) []Credential {
 	return all
 }
 
-// fits reports whether a key opens the repository: same port, each part of the host by
+// Fits reports whether a key opens the repository: same port, each part of the host by
 // its pattern, and the path by its beginning.
-func fits(key, repository string) bool {
+func Fits(key, repository string) bool {
 	k, err := url.Parse("https://" + key)
 	if err != nil {
 		return false

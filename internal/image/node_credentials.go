@@ -1,15 +1,17 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 )
 
-// NodeKeyring reads the credentials that every pod of the node may use from the first
-// docker configuration found: config.json in the kubelet's root directory, or where the
-// docker command keeps it, else the older .dockercfg. A node without one has an empty
-// keyring. home may be empty.
+// NodeKeyring reads the credentials that every pod of the node may use from the first sound
+// docker configuration: config.json in the kubelet's root directory, or where the docker
+// command keeps it, else the older .dockercfg. A node without one has an empty keyring.
+// home may be empty. The error tells of files that were passed over; the keyring holds
+// nevertheless.
 func NodeKeyring(rootDir, home string) (*Keyring, error) {
 	files := []string{filepath.Join(rootDir, "config.json"), "/.docker/config.json"}
 	older := []string{filepath.Join(rootDir, ".dockercfg"), "/.dockercfg"}
@@ -18,6 +20,7 @@ func NodeKeyring(rootDir, home string) (*Keyring, error) {
 		older = []string{older[0], filepath.Join(home, ".dockercfg"), older[1]}
 	}
 	k := &Keyring{}
+	var unsound []error
 	for _, try := range []struct {
 		files []string
 		parse func([]byte) (map[string]login, error)
@@ -27,16 +30,17 @@ func NodeKeyring(rootDir, home string) (*Keyring, error) {
 			if os.IsNotExist(err) {
 				continue
 			}
-			if err != nil {
-				return nil, fmt.Errorf("read node credentials: %w", err)
+			var logins map[string]login
+			if err == nil {
+				logins, err = try.parse(data)
 			}
-			logins, err := try.parse(data)
 			if err != nil {
-				return nil, fmt.Errorf("read node credentials %s: %w", file, err)
+				unsound = append(unsound, fmt.Errorf("read node credentials %s: %w", file, err))
+				continue
 			}
 			k.add(logins)
-			return k, nil
+			return k, errors.Join(unsound...)
 		}
 	}
-	return k, nil
+	return k, errors.Join(unsound...)
 }

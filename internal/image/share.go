@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/cri"
 )
@@ -138,6 +140,18 @@ func plain(failures []error) []error {
 		shown[i] = errors.New(cri.PullText(err))
 	}
 	return shown
+}
+
+// opener stands for credentials where failures are counted. What a plugin made counts by
+// whom it is for: one that makes a new password each time would never be held back.
+func opener(credentials []Credential) string {
+	counted := slices.Clone(credentials)
+	for i, c := range counted {
+		if c.Minted {
+			counted[i].Auth = &runtimeapi.AuthConfig{Username: c.Auth.Username}
+		}
+	}
+	return fingerprint(counted)
 }
 
 // fingerprint tells credentials apart without keeping them.

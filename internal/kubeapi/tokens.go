@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -30,7 +31,11 @@ const (
 	refreshJitter = 10 * time.Second
 	// retryAfter is how long a token that could not be renewed, but still holds, is used.
 	retryAfter = 30 * time.Second
+	// accountTimeout is how long a service account may take to be read: a pod waits for it.
+	accountTimeout = 10 * time.Second
 )
+
+var errStandalone = errors.New("no API server issues tokens in standalone mode")
 
 // TokensDeps is what Tokens works with. Without a Client every request is refused:
 // there is no API server to issue tokens.
@@ -103,6 +108,16 @@ func (t *Tokens) Get(ctx context.Context, namespace, account string, request *au
 	return entry.token, nil
 }
 
+// Account reads a service account.
+func (t *Tokens) Account(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
+	if t.deps.Client == nil {
+		return nil, errStandalone
+	}
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	return t.deps.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
 // Forget drops all tokens bound to the pod.
 func (t *Tokens) Forget(uid types.UID) {
 	t.mu.Lock()
@@ -139,7 +154,7 @@ func (t *Tokens) entry(namespace, account string, request *authv1.TokenRequest) 
 
 func (t *Tokens) issue(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (Token, error) {
 	if t.deps.Client == nil {
-		return Token{}, errors.New("no API server issues tokens in standalone mode")
+		return Token{}, errStandalone
 	}
 	got, err := t.deps.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,10 @@ type private struct {
 	registry                   *bed.Registry
 }
 
-func privateImage(t *testing.T) private {
+func privateImage(t *testing.T) private { return privateImageFor(t, steady) }
+
+// privateImageFor is one in a registry that a certain node knows.
+func privateImageFor(t *testing.T, node *bed.Box) private {
 	t.Helper()
 	registry, err := cluster.StartRegistry("ann", "secret")
 	if err != nil {
@@ -52,28 +56,38 @@ func privateImage(t *testing.T) private {
 			t.Error(err)
 		}
 	})
-	if err := steady.Trust(registry); err != nil {
+	if err := node.Trust(registry); err != nil {
 		t.Fatal(err)
 	}
+	i := private{"", registry.Host, registry.User, registry.Password, registry}
+	i.name = i.push(t, "team/app:1")
+	return i
+}
+
+// push adds an image to the registry that nobody else has: records are kept by the image,
+// and others use the public one. It may have layers of its own, too.
+func (i private) push(t *testing.T, path string, more ...v1.Layer) (name string) {
+	t.Helper()
 	image, err := cluster.Image(images.Busybox)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One of its own: records are kept by the image, and others use the public one.
+	if image, err = mutate.AppendLayers(image, more...); err != nil {
+		t.Fatal(err)
+	}
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config = config.DeepCopy()
-	config.Config.Labels = map[string]string{"test": t.Name()}
+	config.Config.Labels = map[string]string{"registry": i.host, "path": path}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		t.Fatal(err)
 	}
-	name, err := registry.Push(t.Context(), "team/app:1", image)
-	if err != nil {
+	if name, err = i.registry.Push(t.Context(), path, image); err != nil {
 		t.Fatal(err)
 	}
-	return private{name, registry.Host, registry.User, registry.Password, registry}
+	return name
 }
 
 // secret makes a pull secret that opens the registry.

@@ -56,6 +56,20 @@ func namespace(t *testing.T) string {
 	return made.Name
 }
 
+// clearedNamespace is one whose pods end with the test: the next node of a name, or the next
+// kubelet of a node, should not find them.
+func clearedNamespace(t *testing.T) string {
+	t.Helper()
+	in := namespace(t)
+	t.Cleanup(func() {
+		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+		if err := client().CoreV1().Pods(in).DeleteCollection(context.Background(), now, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return in
+}
+
 // sleeper is a pod that runs until it is told to end, and does so at once.
 func sleeper(name, node string) *corev1.Pod {
 	return &corev1.Pod{
