@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 sanity churn fuzz bed conformance smoke test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 sanity churn fuzz bed conformance critest smoke test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,10 @@ conformance: deps bundle reference ## upstream's end-to-end tests on both kubele
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
 		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') \
 		$(if $(NOTRUN),-not-run) $(if $(RECORD),-record)
+
+critest: deps bundle reference ## the CRI project's own tests and client on a runtime that the agent works on (needs root)
+	$(call say,critest and crictl beside the agent)
+	@hack/gotest.sh -count=1 -v -timeout 40m ./test/critools
 
 smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
 	$(call say,smoke test: some of upstream's end-to-end tests)

@@ -1,0 +1,27 @@
+package critools
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Programs is the directory that hack/build-critools.sh fills.
+type Programs string
+
+// FindPrograms builds what the cache does not hold yet; progress goes to w. root is the
+// checkout.
+func FindPrograms(ctx context.Context, root string, w io.Writer) (Programs, error) {
+	build := exec.CommandContext(ctx, filepath.Join(root, "hack", "build-critools.sh"))
+	build.Stderr = w
+	dir, err := build.Output()
+	if err != nil {
+		return "", fmt.Errorf("build the tools of CRI: %w", err)
+	}
+	return Programs(strings.TrimSpace(string(dir))), nil
+}
+
+func (p Programs) path(name string) string { return filepath.Join(string(p), name) }
