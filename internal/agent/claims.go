@@ -26,7 +26,12 @@ func (a *Agent) makeClaims() (err error) {
 	if c := a.api.clients; c != nil {
 		deps.API = claimAPI{c.Kube, a.name}
 	}
-	a.pods.claims, err = dra.New(dra.Config{RootDir: a.cfg.Flags.RootDir}, deps)
+	gates := a.cfg.Features
+	a.pods.claims, err = dra.New(dra.Config{
+		RootDir: a.cfg.Flags.RootDir,
+		Health:  gates.ResourceHealthStatus, HealthMessages: gates.ResourceHealthStatusMessage,
+		OptionalOperations: gates.DRAOptionalNodeOperations,
+	}, deps)
 	return err
 }
 

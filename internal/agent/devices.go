@@ -110,9 +110,9 @@ func (r podResources) Release(ctx context.Context, ref pod.Ref) error {
 	return r.pods.claims.Release(ctx, ref.UID)
 }
 
-func (r podResources) Health(uid types.UID, container string) []v1.ResourceStatus {
+func (r podResources) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 	if !r.cfg.Features.ResourceHealthStatus {
 		return nil
 	}
-	return r.pods.devices.Health(uid, container)
+	return append(r.pods.devices.Health(p.UID, container), r.pods.claims.Health(p, container)...)
 }

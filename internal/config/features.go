@@ -18,6 +18,7 @@ type Features struct {
 	CustomCPUCFSQuotaPeriod                          bool
 	DefaultPodSysctls                                bool
 	DRAConsumableCapacity                            bool
+	DRAOptionalNodeOperations                        bool
 	EmptyDirVolumeMode                               bool
 	EnvFiles                                         bool
 	ExtendWebSocketsToKubelet                        bool

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/pod"
@@ -20,7 +19,7 @@ type Resources interface {
 	// Release takes all back from a pod of which nothing runs any more.
 	Release(ctx context.Context, ref pod.Ref) error
 	// Health says how what a container has is doing.
-	Health(uid types.UID, container string) []v1.ResourceStatus
+	Health(p *v1.Pod, container string) []v1.ResourceStatus
 }
 
 // Extras are added to a container's configuration, before what its spec asks for.
@@ -39,5 +38,5 @@ func (nothing) Prepare(context.Context, *v1.Pod, *pod.Observed) error { return n
 func (nothing) Extras(context.Context, *v1.Pod, *v1.Container) (Extras, error) {
 	return Extras{}, nil
 }
-func (nothing) Release(context.Context, pod.Ref) error       { return nil }
-func (nothing) Health(types.UID, string) []v1.ResourceStatus { return nil }
+func (nothing) Release(context.Context, pod.Ref) error     { return nil }
+func (nothing) Health(*v1.Pod, string) []v1.ResourceStatus { return nil }

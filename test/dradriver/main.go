@@ -1,7 +1,9 @@
 // Dradriver is a driver of resource claims for tests, a process of its own made with
 // upstream's library for such drivers. It offers devices a and b of its node. A container
-// that uses one finds its name in $SAMPLE_CLAIM_DEVICE, and what was prepared stands in the
-// file prepared of the state folder, a line "CLAIM DEVICE" each.
+// that uses one finds its name in $SAMPLE_CLAIM_DEVICE. In the state folder stand what is
+// prepared, in the file prepared with a line "CLAIM DEVICE" each, and what was asked for, in
+// the file calls. While there is a file hang, nothing is prepared. With -health the folder
+// health has a file for each device that tells how it is, such as "Unhealthy too hot".
 //
 // It is a module of its own, so that what the library needs stays out of the agent's.
 package main
@@ -18,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +30,6 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 )
 
-const cdiKind = "claims.swiftlet.dev/device"
-
 func main() {
 	d := &driver{prepared: map[types.UID]string{}}
 	kubeconfig := flag.String("kubeconfig", "/etc/kubernetes/kubelet.kubeconfig", "way to the API server")
@@ -36,6 +37,8 @@ func main() {
 	flag.StringVar(&d.node, "node", "", "name of the node")
 	flag.StringVar(&d.state, "state", "", "folder for notes and sockets")
 	flag.StringVar(&d.cdi, "cdi", "/var/run/cdi", "folder of CDI descriptions")
+	flag.DurationVar(&d.health, "health", 0, "tell the health of devices, which is good for this long")
+	flag.BoolVar(&d.old, "old", false, "speak the older versions only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,6 +50,8 @@ func main() {
 
 type driver struct {
 	name, node, state, cdi string
+	health                 time.Duration
+	old                    bool
 
 	mu       sync.Mutex
 	prepared map[types.UID]string // claim's name and device
@@ -71,7 +76,8 @@ func (d *driver) run(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	helper, err := kubeletplugin.Start(ctx, d, kubeletplugin.DriverName(d.name), kubeletplugin.NodeName(d.node),
-		kubeletplugin.KubeClient(client), kubeletplugin.PluginDataDirectoryPath(d.state))
+		kubeletplugin.KubeClient(client), kubeletplugin.PluginDataDirectoryPath(d.state),
+		kubeletplugin.NodeV1(!d.old), kubeletplugin.HealthV1(!d.old))
 	if err != nil {
 		return err
 	}
@@ -95,11 +101,26 @@ func (d *driver) describe() error {
 	for _, name := range []string{"a", "b"} {
 		devices = append(devices, fmt.Sprintf(`{"name":%q,"containerEdits":{"env":["SAMPLE_CLAIM_DEVICE=%s"]}}`, name, name))
 	}
-	text := fmt.Sprintf(`{"cdiVersion":"0.6.0","kind":%q,"devices":[%s]}`, cdiKind, strings.Join(devices, ","))
+	text := fmt.Sprintf(`{"cdiVersion":"0.6.0","kind":%q,"devices":[%s]}`, d.kind(), strings.Join(devices, ","))
 	return os.WriteFile(filepath.Join(d.cdi, d.name+".json"), []byte(text), 0o644)
 }
 
-func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+// kind is what the devices are to the container runtime.
+func (d *driver) kind() string { return d.name + "/device" }
+
+func (d *driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	for _, c := range claims {
+		if err := d.called("prepare", c.Name); err != nil {
+			return nil, err
+		}
+	}
+	for d.exists("hang") {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	answer := map[types.UID]kubeletplugin.PrepareResult{}
@@ -110,7 +131,7 @@ func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.
 				continue
 			}
 			result.Devices = append(result.Devices, kubeletplugin.Device{
-				Requests: []string{r.Request}, PoolName: r.Pool, DeviceName: r.Device, CDIDeviceIDs: []string{cdiKind + "=" + r.Device},
+				Requests: []string{r.Request}, PoolName: r.Pool, DeviceName: r.Device, CDIDeviceIDs: []string{d.kind() + "=" + r.Device},
 			})
 			d.prepared[c.UID] = c.Name + " " + r.Device
 		}
@@ -124,6 +145,9 @@ func (d *driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplug
 	defer d.mu.Unlock()
 	answer := map[types.UID]error{}
 	for _, c := range claims {
+		if err := d.called("unprepare", c.Name); err != nil {
+			return nil, err
+		}
 		delete(d.prepared, c.UID)
 		answer[c.UID] = nil
 	}
@@ -144,7 +168,18 @@ func (d *driver) HandleError(_ context.Context, err error, message string) {
 	fmt.Fprintln(os.Stderr, "dradriver:", message, err)
 }
 
-// WatchHealthStatus has nothing to tell.
-func (d *driver) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
-	return kubeletplugin.ErrHealthNotSupported
+// called notes what was asked for.
+func (d *driver) called(method, claim string) error {
+	f, err := os.OpenFile(filepath.Join(d.state, "calls"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, method, claim)
+	return err
+}
+
+func (d *driver) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(d.state, name))
+	return err == nil
 }

@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,95 +15,135 @@ import (
 	"swiftlet/test/bed"
 )
 
-const (
-	claimDriver      = "claims.swiftlet.dev"
-	claimDriverState = "/var/lib/kubelet/plugins/" + claimDriver
-)
-
-// startClaimDriver runs test/dradriver on the node; the function it returns ends it.
-func startClaimDriver(t *testing.T, node *bed.Box) (stop func()) {
-	t.Helper()
-	program := filepath.Join(filepath.Dir(cluster.Logs()), "dradriver") // goes with the bed
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = "../dradriver"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatal("build the driver:", errors.New(string(out)))
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := node.Command(ctx, program, "-name", claimDriver, "-node", node.Name(), "-state", claimDriverState)
-	log, err := os.OpenFile(node.Log("dradriver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); _ = cmd.Wait() }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return stop
-}
-
-// prepared is what the driver says that it has prepared.
-func prepared(node *bed.Box) string {
-	text, _ := os.ReadFile(node.Path(filepath.Join(claimDriverState, "prepared")))
-	return strings.TrimSpace(string(text))
-}
-
-// claimant is a pod that uses a claim.
-func claimant(name, node, claim string) *corev1.Pod {
-	pod := sleeper(name, node)
-	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: ptr.To(claim)}}
-	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "device"}}
-	return pod
-}
-
-// TestResourceClaim: two pods share a claim that the scheduler allocates and a driver
-// prepares; it is kept through a restart of the agent, and given up with the last pod.
+// TestResourceClaim: claims that the scheduler allocates are prepared by a driver for as long
+// as pods use them, whoever of agent and driver ends in between.
 func TestResourceClaim(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "claims")
-	startClaimDriver(t, node)
-	space := namespace(t)
-	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "sample"}}
-	class.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver == "` + claimDriver + `"`}}}
-	if _, err := client().ResourceV1().DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	driver := startClaimDriver(t, node, "claims.swiftlet.dev")
+	driver.awaitOffer(true)
+	t.Run("shared", func(t *testing.T) { testSharedClaim(t, driver) })
+	t.Run("template", func(t *testing.T) { testTemplatedClaim(t, driver) })
+	t.Run("deleted while it hangs", func(t *testing.T) { testHangingDriver(t, driver) })
+	t.Run("agent killed while it hangs", func(t *testing.T) { testKilledInPreparation(t, driver) })
+	t.Run("swap", func(t *testing.T) { testClaimSwap(t, driver) })
+	if text, err := os.ReadFile(node.Path("/var/lib/kubelet/dra_manager_state")); err != nil || !strings.Contains(string(text), `\"ClaimInfoStateList\":[]`) {
+		t.Errorf("the record of claims is %s, %v", text, err)
 	}
-	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
-	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "one", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "sample"}}}
-	if _, err := client().ResourceV1().ResourceClaims(space).Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	create(t, space, claimant("first", node.Name(), "shared"))
-	first := awaitPod(t, space, "first", 2*usual, ready)
+	t.Run("driver lost", func(t *testing.T) {
+		driver.stop() // its sockets are left behind
+		driver.awaitOffer(false)
+		driver.start()
+		driver.awaitOffer(true)
+	})
+}
+
+// testSharedClaim: two pods share a claim. It is kept through a restart of the agent, and
+// given up with the last pod.
+func testSharedClaim(t *testing.T, driver *claimDriver) {
+	node, space := driver.node, namespace(t)
+	driver.claim(space, "shared")
+	first := startPod(t, space, claimant("first", node.Name(), "shared"))
 	startPod(t, space, claimant("second", node.Name(), "shared"))
-	_, device, _ := strings.Cut(prepared(node), " ")
+	device := driver.device("shared")
 	if device != "a" && device != "b" {
-		t.Fatalf("the driver has prepared %q", prepared(node))
+		t.Fatalf("the driver has prepared %q", device)
 	}
 	for _, name := range []string{"first", "second"} {
 		inPod(t, node, space, name, fmt.Sprintf(`test "$SAMPLE_CLAIM_DEVICE" = %s`, device))
 	}
 	resources := resourcesv1.NewPodResourcesListerClient(socket(t, node, "pod-resources/kubelet.sock"))
 	shown, err := patiently(t, resources.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "first"})
-	want := fmt.Sprintf(`claim_name:"shared" claim_namespace:%q claim_resources:{cdi_devices:{name:"claims.swiftlet.dev/device=%s"} driver_name:%q pool_name:%q device_name:%q}`,
-		space, device, claimDriver, node.Name(), device)
+	want := fmt.Sprintf(`claim_name:"shared" claim_namespace:%q claim_resources:{cdi_devices:{name:"%s/device=%s"} driver_name:%q pool_name:%q device_name:%q}`,
+		space, driver.name, device, driver.name, node.Name(), device)
 	if err != nil || len(shown.PodResources.Containers[0].DynamicResources) != 1 || oneSpaced(shown.PodResources.Containers[0].DynamicResources[0]) != want {
 		t.Errorf("shown as %v, %v, want %s", shown, err, want)
+	}
+	listed, err := patiently(t, resources.List, &resourcesv1.ListPodResourcesRequest{})
+	if err != nil || strings.Count(oneSpaced(listed), want) != 2 {
+		t.Errorf("listed are %v, %v, want twice %s", listed, err, want)
 	}
 
 	restartAgent(t, node)
 	remove(t, space, "second")
-	if prepared(node) == "" {
-		t.Error("given up while a pod uses it")
-	}
+	driver.awaitAsked("shared", "prepare")
 	same(t, first, awaitPod(t, space, "first", usual, ready))
 	remove(t, space, "first")
-	if left := prepared(node); left != "" {
-		t.Errorf("still prepared: %s", left)
+	driver.awaitAsked("shared", "prepare", "unprepare")
+}
+
+// testTemplatedClaim: a claim made for a pod alone.
+func testTemplatedClaim(t *testing.T, driver *claimDriver) {
+	space := namespace(t)
+	template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "template"}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: driver.wish()}}
+	if _, err := client().ResourceV1().ResourceClaimTemplates(space).Create(t.Context(), template, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
+	p := claimant("own", driver.node.Name(), "")
+	p.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "device", ResourceClaimTemplateName: ptr.To("template")}
+	p = startPod(t, space, p)
+	claim := *p.Status.ResourceClaimStatuses[0].ResourceClaimName
+	inPod(t, driver.node, space, "own", fmt.Sprintf(`test "$SAMPLE_CLAIM_DEVICE" = %s`, driver.device(claim)))
+	remove(t, space, "own")
+	driver.awaitAsked(claim, "prepare", "unprepare")
+}
+
+// testHangingDriver: a pod can go while a driver is at work for it, and others come up.
+func testHangingDriver(t *testing.T, driver *claimDriver) {
+	space := namespace(t)
+	driver.claim(space, "slow")
+	driver.set("hang", "yes")
+	create(t, space, claimant("stuck", driver.node.Name(), "slow"))
+	driver.awaitAsked("slow", "prepare")
+	startPod(t, space, sleeper("other", driver.node.Name()))
+	if err := client().CoreV1().Pods(space).Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// The reference waits for the call, which may take 45 s.
+	awaitPod(t, space, "stuck", within(usual, 3*usual), gone)
+	driver.set("hang", "")
+	driver.awaitAsked("slow", "prepare", "unprepare")
+	remove(t, space, "other")
+}
+
+// testKilledInPreparation: the next agent goes on where a driver was asked and nobody heard
+// the answer.
+func testKilledInPreparation(t *testing.T, driver *claimDriver) {
+	space := namespace(t)
+	driver.claim(space, "interrupted")
+	driver.set("hang", "yes")
+	create(t, space, claimant("pod", driver.node.Name(), "interrupted"))
+	driver.awaitAsked("interrupted", "prepare")
+	if err := driver.node.KillKubelet(); err != nil {
+		t.Fatal(err)
+	}
+	driver.set("hang", "")
+	if err := driver.node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
+		t.Fatal(err)
+	}
+	awaitPod(t, space, "pod", 2*usual, ready)
+	driver.awaitAsked("interrupted", "prepare", "prepare")
+	remove(t, space, "pod")
+	driver.awaitAsked("interrupted", "prepare", "prepare", "unprepare")
+}
+
+// testClaimSwap: our agent and the reference read each other's record of claims.
+func testClaimSwap(t *testing.T, driver *claimDriver) {
+	if kubelet != bed.Ours {
+		t.Skip("both take part")
+	}
+	space := namespace(t)
+	for _, name := range []string{"ours", "theirs"} {
+		driver.claim(space, name)
+	}
+	ours := startPod(t, space, claimant("ours", driver.node.Name(), "ours"))
+	swap(t, driver.node, bed.Reference)
+	theirs := startPod(t, space, claimant("theirs", driver.node.Name(), "theirs"))
+	same(t, ours, awaitPod(t, space, "ours", usual, ready))
+	remove(t, space, "ours")
+	driver.awaitAsked("ours", "prepare", "unprepare")
+	swap(t, driver.node, bed.Ours)
+	same(t, theirs, awaitPod(t, space, "theirs", usual, ready))
+	remove(t, space, "theirs")
+	driver.awaitAsked("theirs", "prepare", "unprepare")
 }

@@ -117,6 +117,11 @@ func newClaim(c *resourceapi.ResourceClaim) *claim {
 	}
 	for name, needed := range needs {
 		var s driverState
+		if len(needed) == 0 {
+			s.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
+			made.DriverState[name] = s
+			continue
+		}
 		for _, o := range operations {
 			if !needed[o] {
 				s.SkipNodeOperations = append(s.SkipNodeOperations, o)

@@ -19,7 +19,10 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
+	healthv1alpha1 "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
+	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -32,9 +35,17 @@ const driverName = "gpu.example.com"
 // fakeDriver prepares every claim as one device of the claim's name.
 type fakeDriver struct {
 	drav1.UnimplementedDRAPluginServer
+	healthv1.UnimplementedDRAResourceHealthServer
 	mu    sync.Mutex
 	calls []string
 	fault string
+
+	reports chan *healthv1.NodeWatchResourcesResponse
+	refusal error // of telling health
+}
+
+func newFakeDriver() *fakeDriver {
+	return &fakeDriver{reports: make(chan *healthv1.NodeWatchResourcesResponse)}
 }
 
 func (f *fakeDriver) NodePrepareResources(_ context.Context, q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
@@ -79,7 +90,26 @@ type node struct {
 	plugin pluginreg.Plugin
 	claims map[string]*resourceapi.ResourceClaim
 	events []string
-	woken  []types.UID
+	clock  clock.WithTicker
+	offers chan string // receives the drivers whose offers are withdrawn
+
+	mu    sync.Mutex
+	woken []types.UID
+}
+
+func (n *node) wake(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.woken = append(n.woken, uid)
+}
+
+// awoke are the pods that were woken since it was last asked.
+func (n *node) awoke() []types.UID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := n.woken
+	n.woken = nil
+	return all
 }
 
 func (n *node) Claim(_ context.Context, _, name string) (*resourceapi.ResourceClaim, error) {
@@ -89,7 +119,10 @@ func (n *node) Claim(_ context.Context, _, name string) (*resourceapi.ResourceCl
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaims"}, name)
 }
 func (n *node) Drivers(context.Context) ([]string, error) { return nil, nil }
-func (n *node) Withdraw(context.Context, string) error    { return nil }
+func (n *node) Withdraw(_ context.Context, driver string) error {
+	n.offers <- driver
+	return nil
+}
 func (n *node) Eventf(_ apiruntime.Object, _, reason, format string, args ...any) {
 	n.events = append(n.events, reason)
 }
@@ -101,25 +134,35 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n := &node{T: t, dir: dir, driver: &fakeDriver{}, claims: map[string]*resourceapi.ResourceClaim{}}
-	listener, err := net.Listen("unix", filepath.Join(dir, "d.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	drav1.RegisterDRAPluginServer(server, n.driver)
-	go server.Serve(listener)
-	t.Cleanup(server.Stop)
+	n := &node{T: t, dir: dir, driver: newFakeDriver(), claims: map[string]*resourceapi.ResourceClaim{}, clock: clock.RealClock{}, offers: make(chan string, 1)}
 	n.plugin = pluginreg.Plugin{Type: "DRAPlugin", Name: driverName, Endpoint: filepath.Join(dir, "d.sock"), Versions: []string{drav1.DRAPluginService}}
+	n.serve(n.driver, n.plugin.Endpoint)
 	n.start()
 	return n
+}
+
+// serve has the driver answer on the socket; the function it returns ends the driver's process.
+func (n *node) serve(d *fakeDriver, endpoint string) (kill func()) {
+	n.Helper()
+	listener, err := net.Listen("unix", endpoint)
+	if err != nil {
+		n.Fatal(err)
+	}
+	server := grpc.NewServer()
+	drav1.RegisterDRAPluginServer(server, d)
+	drav1beta1.RegisterDRAPluginServer(server, drav1beta1.V1ServerWrapper{DRAPluginServer: d})
+	healthv1.RegisterDRAResourceHealthServer(server, d)
+	healthv1alpha1.RegisterDRAResourceHealthServer(server, healthv1.V1ServerWrapper{Server: d})
+	go server.Serve(listener)
+	n.Cleanup(server.Stop)
+	return server.Stop
 }
 
 // start is the agent's start, or restart.
 func (n *node) start() {
 	n.Helper()
-	m, err := New(Config{RootDir: n.dir}, Deps{
-		API: n, Wake: func(uid types.UID) { n.woken = append(n.woken, uid) }, Events: n, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+	m, err := New(Config{RootDir: n.dir, Health: true, HealthMessages: true}, Deps{
+		API: n, Wake: n.wake, Events: n, Clock: n.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		n.Fatal(err)
@@ -257,7 +300,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("something was noted: %v", n.InUse())
 	}
 	n.register()
-	if !slices.Contains(n.woken, "one") {
+	if !slices.Contains(n.awoke(), "one") {
 		t.Error("the pod is not woken when its driver comes")
 	}
 	n.driver.fault = "burnt"

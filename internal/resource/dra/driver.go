@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"k8s.io/apimachinery/pkg/types"
+	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	"k8s.io/utils/clock"
@@ -26,8 +26,14 @@ type driver struct {
 	name, endpoint string
 	conn           *grpc.ClientConn
 	client         drav1.DRAPluginClient
+	health         healthv1.DRAResourceHealthClient // nil if it does not tell
 	called         func(driver, method, code string, took time.Duration)
 	clock          clock.PassiveClock
+
+	left chan struct{} // closed when it is given up
+	// connected and reports, that it tells the health of its devices, are under the
+	// manager's lock.
+	connected, reports bool
 }
 
 // speaks is the first service of the driver's that is spoken here.
@@ -57,14 +63,16 @@ func (m *Manager) Register(_ context.Context, p pluginreg.Plugin) error {
 	if err != nil {
 		return err
 	}
-	d := &driver{name: p.Name, endpoint: p.Endpoint, called: m.deps.Meters.Call, clock: m.deps.Clock}
-	d.conn, err = grpc.NewClient("unix:"+p.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(d.measure))
-	if err != nil {
+	d := &driver{name: p.Name, endpoint: p.Endpoint, called: m.deps.Meters.Call, clock: m.deps.Clock, left: make(chan struct{})}
+	if d.conn, err = d.connect(); err != nil {
 		return fmt.Errorf("create gRPC connection to DRA driver %s plugin at endpoint %s: %w", p.Name, p.Endpoint, err)
 	}
 	d.client = drav1.NewDRAPluginClient(d.conn)
 	if service == drav1beta1.DRAPluginService {
 		d.client = drav1beta1.V1Beta1ClientWrapper{DRAPluginClient: drav1beta1.NewDRAPluginClient(d.conn)}
+	}
+	if m.cfg.Health {
+		d.health = d.hearing(p)
 	}
 	m.mu.Lock()
 	for _, old := range m.drivers[p.Name] {
@@ -75,15 +83,12 @@ func (m *Manager) Register(_ context.Context, p pluginreg.Plugin) error {
 		}
 	}
 	m.drivers[p.Name] = append(m.drivers[p.Name], d)
-	delete(m.left, p.Name)
-	var waiting []types.UID
-	for uid := range m.waiting {
-		waiting = append(waiting, uid)
-	}
+	m.arrivals = append(m.arrivals, d)
+	m.judge(p.Name)
+	waiting := maps.Clone(m.waiting)
 	m.mu.Unlock()
-	for _, uid := range waiting {
-		m.deps.Wake(uid)
-	}
+	nudge(m.arrived)
+	m.wake(waiting)
 	return nil
 }
 
@@ -99,23 +104,27 @@ func (m *Manager) Deregister(p pluginreg.Plugin) {
 	})
 	if len(m.drivers[p.Name]) == 0 {
 		delete(m.drivers, p.Name)
-		m.left[p.Name] = m.deps.Clock.Now()
 	}
+	m.judge(p.Name)
 	m.mu.Unlock()
 	if gone != nil {
+		close(gone.left)
 		gone.conn.Close()
-	}
-	select {
-	case m.poke <- struct{}{}:
-	default:
+		m.silent(gone)
 	}
 }
 
-// find is the driver to ask.
+// find is the driver to ask: the latest that answers, else the latest.
 func (m *Manager) find(name string) (*driver, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if all := m.drivers[name]; len(all) > 0 {
+	all := m.drivers[name]
+	for _, d := range slices.Backward(all) {
+		if d.connected {
+			return d, nil
+		}
+	}
+	if len(all) > 0 {
 		return all[len(all)-1], nil
 	}
 	return nil, fmt.Errorf("DRA driver %s is not registered", name)

@@ -23,6 +23,11 @@ const callTimeout = 45 * time.Second
 type Config struct {
 	// RootDir holds the record of claims.
 	RootDir string
+	// Health has drivers tell the health of their devices, HealthMessages shows what they
+	// say about it.
+	Health, HealthMessages bool
+	// OptionalOperations lets drivers leave out what their devices do not need.
+	OptionalOperations bool
 }
 
 // API is what is asked of the API server.
@@ -51,7 +56,8 @@ type Meters struct {
 // can be prepared. Wake must not block.
 type Deps struct {
 	API API
-	// Wake has a pod looked at again: a driver that it waits for is there.
+	// Wake has a pod looked at again: a driver that it waits for is there, or the health of
+	// its devices has changed.
 	Wake   func(types.UID)
 	Events Events
 	Meters Meters
@@ -64,15 +70,20 @@ type Manager struct {
 	cfg  Config
 	deps Deps
 
-	poke chan struct{} // holds at most one: "drivers have come or gone"
+	// Each holds at most one: "a driver is new", "drivers have come or gone", "something new
+	// was told of devices".
+	arrived, poke, told chan struct{}
 
-	mu      sync.Mutex
-	drivers map[string][]*driver // the one in use last
+	mu       sync.Mutex
+	drivers  map[string][]*driver // the latest last
+	arrivals []*driver            // Run does not attend to them yet
 	// left is when drivers were last seen, of those that offer devices and are not there.
 	left   map[string]time.Time
 	claims map[key]*claim
 	// waiting are pods that could not be prepared.
 	waiting map[types.UID]bool
+	// health is what drivers said of their devices.
+	health map[string]driverHealth
 
 	saving sync.Mutex // orders writes of the record
 }
@@ -87,11 +98,17 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps,
+		arrived: make(chan struct{}, 1),
 		poke:    make(chan struct{}, 1),
+		told:    make(chan struct{}, 1),
 		drivers: map[string][]*driver{},
 		left:    map[string]time.Time{},
 		claims:  map[key]*claim{},
 		waiting: map[types.UID]bool{},
+		health:  map[string]driverHealth{},
+	}
+	if cfg.Health {
+		m.restoreHealth()
 	}
 	return m, m.restore()
 }

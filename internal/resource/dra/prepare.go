@@ -108,6 +108,9 @@ func (m *Manager) look(ctx context.Context, p *v1.Pod, u use) (*resourceapi.Reso
 		return nil, err
 	}
 	for name, s := range newClaim(c).DriverState {
+		if len(s.SkipNodeOperations) > 0 && !m.cfg.OptionalOperations {
+			return nil, fmt.Errorf("ResourceClaim %s: DRAOptionalNodeOperations feature gate is disabled on kubelet", c.Name)
+		}
 		if s.skips(resourceapi.SkipNodeOperationNodePrepareResources) {
 			continue
 		}

@@ -2,6 +2,7 @@ package dra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,12 +36,11 @@ func (m *Manager) Retain(ctx context.Context, known func(types.UID) bool) error 
 		}
 	}
 	m.mu.Unlock()
+	var failed []error // a driver that is not there must not hold up others
 	for uid := range unknown {
-		if err := m.Release(ctx, uid); err != nil {
-			return err
-		}
+		failed = append(failed, m.Release(ctx, uid))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (m *Manager) release(ctx context.Context, uid types.UID) error {

@@ -39,12 +39,17 @@ func (c *claim) cdi(request string) []string {
 	var ids []string
 	for _, name := range slices.Sorted(maps.Keys(c.DriverState)) {
 		for _, d := range c.DriverState[name].Devices {
-			if request == "" || len(d.RequestNames) == 0 || slices.Contains(d.RequestNames, request) {
+			if d.serves(request) {
 				ids = append(ids, d.CDIDeviceIDs...)
 			}
 		}
 	}
 	return ids
+}
+
+// serves: the device is part of what the request got; an empty one is all of them.
+func (d device) serves(request string) bool {
+	return request == "" || len(d.RequestNames) == 0 || slices.Contains(d.RequestNames, request)
 }
 
 // DynamicResources shows a container's claims, for the PodResources API.

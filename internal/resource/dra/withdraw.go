@@ -13,34 +13,29 @@ const (
 	retry = 10 * time.Second
 )
 
-// Run withdraws what drivers offer that are not there, until ctx is done. A driver that
+// offers withdraws what drivers offer that are not there, until ctx is done. A driver that
 // comes back offers it again by itself.
-func (m *Manager) Run(ctx context.Context) error {
-	defer m.disconnect()
+func (m *Manager) offers(ctx context.Context) {
 	if m.deps.API == nil {
-		<-ctx.Done()
-		return nil
+		return
 	}
 	// Drivers that are there register within moments of the agent's start; of the others it
 	// is not known that they ever were, except by what they offer.
 	if !m.sleep(ctx, patience) {
-		return nil
+		return
 	}
 	for !m.missing(ctx) {
 		if !m.sleep(ctx, retry) {
-			return nil
+			return
 		}
 	}
-	for {
-		m.await(ctx, m.withdraw(ctx))
-		if ctx.Err() != nil {
-			return nil
-		}
+	for ctx.Err() == nil {
+		m.await(ctx, m.poke, m.withdraw(ctx))
 	}
 }
 
-// await returns when a driver has left, or after the time, which may be zero for never.
-func (m *Manager) await(ctx context.Context, limit time.Duration) {
+// await returns when there is news, or after the time, which may be zero for never.
+func (m *Manager) await(ctx context.Context, news <-chan struct{}, limit time.Duration) {
 	var due <-chan time.Time
 	if limit > 0 {
 		timer := m.deps.Clock.NewTimer(limit)
@@ -49,7 +44,7 @@ func (m *Manager) await(ctx context.Context, limit time.Duration) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-m.poke:
+	case <-news:
 	case <-due:
 	}
 }
@@ -65,7 +60,7 @@ func (m *Manager) missing(ctx context.Context) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
-		if len(m.drivers[name]) == 0 {
+		if !m.usable(name) {
 			m.left[name] = time.Time{}
 		}
 	}
@@ -107,16 +102,5 @@ func (m *Manager) sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// disconnect closes the connections to all drivers.
-func (m *Manager) disconnect() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, all := range m.drivers {
-		for _, d := range all {
-			d.conn.Close()
-		}
 	}
 }
