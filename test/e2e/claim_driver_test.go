@@ -53,6 +53,11 @@ func startClaimDriver(t *testing.T, node *bed.Box, name string, args ...string) 
 	if _, err := client().ResourceV1().DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := client().ResourceV1().DeviceClasses().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 	d := &claimDriver{t: t, node: node, name: name}
 	d.args = append([]string{program, "-name", name, "-node", node.Name(), "-state", d.state()}, args...)
 	d.start()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -26,16 +27,20 @@ func TestResourceClaim(t *testing.T) {
 	t.Run("template", func(t *testing.T) { testTemplatedClaim(t, driver) })
 	t.Run("deleted while it hangs", func(t *testing.T) { testHangingDriver(t, driver) })
 	t.Run("agent killed while it hangs", func(t *testing.T) { testKilledInPreparation(t, driver) })
+	t.Run("driver lost", func(t *testing.T) {
+		began := time.Now()
+		driver.stop() // its sockets are left behind
+		driver.awaitOffer(false)
+		if took := time.Since(began); took < 25*time.Second {
+			t.Errorf("what the driver offers was withdrawn after %v; it could have come back", took)
+		}
+		driver.start()
+		driver.awaitOffer(true)
+	})
 	t.Run("swap", func(t *testing.T) { testClaimSwap(t, driver) })
 	if text, err := os.ReadFile(node.Path("/var/lib/kubelet/dra_manager_state")); err != nil || !strings.Contains(string(text), `\"ClaimInfoStateList\":[]`) {
 		t.Errorf("the record of claims is %s, %v", text, err)
 	}
-	t.Run("driver lost", func(t *testing.T) {
-		driver.stop() // its sockets are left behind
-		driver.awaitOffer(false)
-		driver.start()
-		driver.awaitOffer(true)
-	})
 }
 
 // testSharedClaim: two pods share a claim. It is kept through a restart of the agent, and
@@ -138,7 +143,10 @@ func testClaimSwap(t *testing.T, driver *claimDriver) {
 	}
 	ours := startPod(t, space, claimant("ours", driver.node.Name(), "ours"))
 	swap(t, driver.node, bed.Reference)
-	theirs := startPod(t, space, claimant("theirs", driver.node.Name(), "theirs"))
+	// The reference withdraws what the driver offers when it starts, and the driver offers it
+	// anew; a pod that comes in between is tried again after a while.
+	create(t, space, claimant("theirs", driver.node.Name(), "theirs"))
+	theirs := awaitPod(t, space, "theirs", 4*usual, ready)
 	same(t, ours, awaitPod(t, space, "ours", usual, ready))
 	remove(t, space, "ours")
 	driver.awaitAsked("ours", "prepare", "unprepare")
