@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"google.golang.org/grpc"
@@ -85,7 +88,10 @@ func (p *plugin) GetPreferredAllocation(_ context.Context, q *pluginapi.Preferre
 	return answer, nil
 }
 
-func (p *plugin) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
+func (p *plugin) Allocate(ctx context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
+	if err := p.hang(ctx); err != nil {
+		return nil, err
+	}
 	answer := &pluginapi.AllocateResponse{}
 	for _, c := range q.ContainerRequests {
 		one, err := p.allocate(c.DevicesIds)
@@ -96,6 +102,30 @@ func (p *plugin) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (*plu
 	}
 	return answer, nil
 }
+
+// hang lasts for as long as there is a file of that name, which says so once it does.
+func (p *plugin) hang(ctx context.Context) error {
+	file := filepath.Join(p.state, "hang")
+	for {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && string(text) != hanging {
+			err = os.WriteFile(file, []byte(hanging), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+const hanging = "hanging"
 
 func (p *plugin) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 	ids = slices.Sorted(slices.Values(ids))

@@ -155,6 +155,7 @@ func TestDevicePlugin(t *testing.T) {
 		"Pod was rejected: Allocate failed due to requested number of devices unavailable for "+sample+". Requested: 2, Available: 1, which is unexpected"))
 
 	t.Run("sick", func(t *testing.T) { testSickDevice(t, plugin, space) })
+	t.Run("slow", func(t *testing.T) { testSlowPlugin(t, plugin, space) })
 	t.Run("plugin restarted", func(t *testing.T) {
 		plugin.stop()
 		plugin.awaitDevices(2, 0)
@@ -199,6 +200,33 @@ func testSickDevice(t *testing.T, plugin *devicePlugin, space string) {
 		})
 		plugin.awaitDevices(2, map[string]int64{"Healthy": 2, "Unhealthy": 1}[health])
 	}
+}
+
+// testSlowPlugin: while a plugin takes its time, pods that need none of its devices come and
+// go. The reference asks it while it admits a pod, and all others wait.
+func testSlowPlugin(t *testing.T, plugin *devicePlugin, space string) {
+	if kubelet != bed.Ours {
+		t.Skip("all pods wait")
+	}
+	hang := plugin.node.Path(filepath.Join(pluginState, "hang"))
+	write(t, hang, []byte("yes"))
+	create(t, space, wanting("slow", plugin.node.Name(), 1))
+	eventually(t, usual, func() string {
+		if text, err := os.ReadFile(hang); err != nil || string(text) != "hanging" {
+			return fmt.Sprintf("the plugin is not asked: %s %v", text, err)
+		}
+		return ""
+	})
+	startPod(t, space, sleeper("other", plugin.node.Name()))
+	remove(t, space, "other")
+	if slow := awaitPod(t, space, "slow", usual, func(p *corev1.Pod) string { return "" }); ready(slow) == "" {
+		t.Error("the pod runs without its device")
+	}
+	if err := os.Remove(hang); err != nil {
+		t.Fatal(err)
+	}
+	awaitPod(t, space, "slow", usual, ready)
+	remove(t, space, "slow")
 }
 
 // restartAgent kills the agent and starts the next one.
