@@ -82,6 +82,7 @@ func (a *Agent) makeMemory() error {
 	a.given.memory, err = memory.New(memory.Config{
 		Policy:      kc.MemoryManagerPolicy,
 		Machine:     a.given.machine,
+		PodLevel:    a.cfg.Features.PodLevelResourceManagers,
 		Reserved:    byNode,
 		Reservation: sum,
 		Path:        filepath.Join(a.cfg.Flags.RootDir, "memory_manager_state"),

@@ -14,6 +14,17 @@ func QOS(p *v1.Pod) v1.PodQOSClass {
 	return ComputeQOS(p)
 }
 
+// Bound: the container by itself would be Guaranteed.
+func Bound(c *v1.Container) bool {
+	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+		request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+		if request.IsZero() || !request.Equal(limit) {
+			return false
+		}
+	}
+	return true
+}
+
 // ComputeQOS derives the class from the spec alone.
 func ComputeQOS(p *v1.Pod) v1.PodQOSClass {
 	if r := p.Spec.Resources; r != nil && (len(r.Requests) > 0 || len(r.Limits) > 0) {

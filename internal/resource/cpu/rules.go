@@ -96,7 +96,7 @@ func asWhole(p *v1.Pod) bool { return resourcehelper.IsPodLevelResourcesSet(p) }
 
 // wants is how many CPUs the container is to have for itself: whole ones of a Guaranteed pod.
 func (r rules) wants(p *v1.Pod, c *v1.Container) int {
-	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !bound(c)) {
+	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !pod.Bound(c)) {
 		return 0
 	}
 	request := c.Resources.Requests[v1.ResourceCPU]
@@ -104,17 +104,6 @@ func (r rules) wants(p *v1.Pod, c *v1.Container) int {
 		return 0
 	}
 	return int(request.Value())
-}
-
-// bound: the container by itself would be Guaranteed.
-func bound(c *v1.Container) bool {
-	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
-		request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
-		if request.IsZero() || !request.Equal(limit) {
-			return false
-		}
-	}
-	return true
 }
 
 // podWants is how many the pod's containers are to have together, at the most demanding

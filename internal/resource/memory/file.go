@@ -18,9 +18,14 @@ type (
 
 // content is the state in the file.
 type content struct {
-	PolicyName   string      `json:"policyName"`
-	MachineState nodeMap     `json:"machineState"`
-	Entries      assignments `json:"entries,omitempty"`
+	PolicyName   string              `json:"policyName"`
+	MachineState nodeMap             `json:"machineState"`
+	Entries      assignments         `json:"entries,omitempty"`
+	PodEntries   map[string]podEntry `json:"podEntries,omitempty"`
+}
+
+type podEntry struct {
+	MemoryBlocks []Block `json:"memoryBlocks,omitempty"`
 }
 
 // old is the state as releases before 1.37 know it.
@@ -47,12 +52,15 @@ func (o old) sum() statefile.Sum {
 
 // encode writes the state down.
 func encode(s State) ([]byte, error) {
-	c := content{PolicyName: Static, MachineState: s.Nodes, Entries: assignments{}}
+	c := content{PolicyName: Static, MachineState: s.Nodes, Entries: assignments{}, PodEntries: map[string]podEntry{}}
 	if c.MachineState == nil {
 		c.MachineState = nodeMap{}
 	}
 	for uid, containers := range s.Given {
 		c.Entries[string(uid)] = containers
+	}
+	for uid, blocks := range s.Pods {
+		c.PodEntries[string(uid)] = podEntry{blocks}
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -87,9 +95,12 @@ func decode(raw []byte) (policy string, s State, err error) {
 	if c.PolicyName == "" {
 		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
 	}
-	s = State{Nodes: c.MachineState, Given: map[types.UID]map[string][]Block{}}
+	s = State{Nodes: c.MachineState, Given: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for uid, containers := range c.Entries {
 		s.Given[types.UID(uid)] = containers
+	}
+	for uid, entry := range c.PodEntries {
+		s.Pods[types.UID(uid)] = entry.MemoryBlocks
 	}
 	if err := s.check(); err != nil {
 		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrBad, err)
@@ -111,11 +122,26 @@ func (s State) check() error {
 	}
 	for uid, containers := range s.Given {
 		for name, blocks := range containers {
-			for _, b := range blocks {
-				if _, err := numa.Of(b.NUMAAffinity...); err != nil || len(b.NUMAAffinity) == 0 {
-					return fmt.Errorf("pod %s, container %s: %w", uid, name, errors.Join(errors.New("bad nodes"), err))
-				}
+			if err := checkBlocks(blocks); err != nil {
+				return fmt.Errorf("pod %s, container %s: %w", uid, name, err)
 			}
+		}
+	}
+	for uid, blocks := range s.Pods {
+		if err := checkBlocks(blocks); err != nil {
+			return fmt.Errorf("pod %s: %w", uid, err)
+		}
+		if len(s.Given[uid]) == 0 {
+			return fmt.Errorf("pod %s has memory, but none of its containers", uid)
+		}
+	}
+	return nil
+}
+
+func checkBlocks(blocks []Block) error {
+	for _, b := range blocks {
+		if _, err := numa.Of(b.NUMAAffinity...); err != nil || len(b.NUMAAffinity) == 0 {
+			return errors.Join(errors.New("bad nodes"), err)
 		}
 	}
 	return nil

@@ -39,6 +39,8 @@ type Config struct {
 	Reserved map[int]v1.ResourceList
 	// Reservation is what the node keeps from pods in all.
 	Reservation v1.ResourceList
+	// PodLevel has memory that a pod asks for as a whole given to it as a whole.
+	PodLevel bool
 	// Path is the state file.
 	Path string
 }
@@ -53,8 +55,9 @@ type Deps struct {
 
 // Memory gives out memory. It is safe for concurrent use.
 type Memory struct {
-	cfg  Config
-	deps Deps
+	cfg   Config
+	deps  Deps
+	rules rules
 
 	mu    sync.Mutex
 	state State
@@ -65,7 +68,7 @@ func New(cfg Config, deps Deps) (*Memory, error) {
 	if cfg.Machine == nil || !filepath.IsAbs(cfg.Path) || deps.Tell == nil || deps.Log == nil {
 		return nil, errors.New("memory: a machine, an absolute path and all collaborators are needed")
 	}
-	m := &Memory{cfg: cfg, deps: deps}
+	m := &Memory{cfg: cfg, deps: deps, rules: rules{cfg.PodLevel}}
 	switch cfg.Policy {
 	case None:
 		return m, nil
@@ -88,7 +91,7 @@ func (m *Memory) fresh() (State, error) {
 	if err := m.checkReserved(); err != nil {
 		return State{}, err
 	}
-	s := State{Nodes: map[int]*NodeState{}, Given: map[types.UID]map[string][]Block{}}
+	s := State{Nodes: map[int]*NodeState{}, Given: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for _, n := range m.cfg.Machine.Nodes {
 		if _, err := numa.Of(n.ID); err != nil {
 			return s, err
@@ -204,7 +207,7 @@ func (m *Memory) Hints(p *v1.Pod, c *v1.Container) numa.Hints {
 	if blocks, has := s.Given[p.UID][c.Name]; has {
 		return hintsOf(blocks)
 	}
-	return s.hintsFor(p, wants(p, c))
+	return s.hintsFor(p, m.rules.wants(p, c))
 }
 
 // PodHints implements numa.Provider.
@@ -213,23 +216,40 @@ func (m *Memory) PodHints(p *v1.Pod) numa.Hints {
 		return nil
 	}
 	s := m.now()
+	if asWhole(p) {
+		return m.rules.wholePodHints(s, p)
+	}
 	for c := range pod.Containers(p) {
 		if blocks, has := s.Given[p.UID][c.Name]; has {
 			return hintsOf(blocks)
 		}
 	}
-	return s.hintsFor(p, podWants(p))
+	return s.hintsFor(p, m.rules.podWants(p))
 }
 
 // Allocate implements numa.Provider.
 func (m *Memory) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, where numa.Hint) error {
-	if m.cfg.Policy != Static || len(wants(p, c)) == 0 {
+	want := m.rules.wants(p, c)
+	if m.cfg.Policy != Static || len(want) == 0 {
 		return nil
 	}
+	return m.give(p, func(s State) (State, error) { return s.allocate(p, c, want, where) })
+}
+
+// AllocatePod implements numa.PodProvider.
+func (m *Memory) AllocatePod(_ context.Context, p *v1.Pod, where numa.Hint) error {
+	if m.cfg.Policy != Static || len(m.rules.podWants(p)) == 0 {
+		return nil
+	}
+	return m.give(p, func(s State) (State, error) { return m.rules.allocatePod(s, p, where) })
+}
+
+// give makes a change, once it is written down.
+func (m *Memory) give(p *v1.Pod, change func(State) (State, error)) error {
 	m.deps.Requests.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next, err := m.state.allocate(p, c, where)
+	next, err := change(m.state)
 	if err == nil && len(next.Given[p.UID]) != len(m.state.Given[p.UID]) {
 		err = m.write(next)
 	}

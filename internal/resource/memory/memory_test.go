@@ -124,8 +124,8 @@ func TestLife(t *testing.T) {
 			if random.IntN(3) > 0 {
 				p := podOf(fmt.Sprint(step), bounded("a", fmt.Sprint(1+random.IntN(9), "Gi")))
 				s := m.now()
-				for _, h := range s.hintsFor(p, wants(p, &p.Spec.Containers[0]))[string(v1.ResourceMemory)] {
-					if next, err := s.allocate(p, &p.Spec.Containers[0], h); err != nil {
+				for _, h := range s.hintsFor(p, rules{}.wants(p, &p.Spec.Containers[0]))[string(v1.ResourceMemory)] {
+					if next, err := s.allocate(p, &p.Spec.Containers[0], rules{}.wants(p, &p.Spec.Containers[0]), h); err != nil {
 						t.Fatalf("%s: hint %v cannot be had: %v", machine.Name, h, err)
 					} else if got := next.Given[p.UID]["a"][0].NUMAAffinity; fmt.Sprint(got) != fmt.Sprint(h.Nodes.List()) {
 						t.Fatalf("%s: hint %v came from %v", machine.Name, h, got)

@@ -16,14 +16,25 @@ import (
 // amounts are bytes by kind of memory.
 type amounts map[v1.ResourceName]uint64
 
+// rules say who is given memory. podLevel has pods that ask as a whole given as a whole;
+// otherwise they are given none.
+type rules struct{ podLevel bool }
+
 // wants is the memory that the container is to have for itself: all that a container of a
 // Guaranteed pod asks for.
-func wants(p *v1.Pod, c *v1.Container) amounts {
-	if pod.QOS(p) != v1.PodQOSGuaranteed || resourcehelper.IsPodLevelResourcesSet(p) {
+func (r rules) wants(p *v1.Pod, c *v1.Container) amounts {
+	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !pod.Bound(c)) {
 		return nil
 	}
+	return memoryOf(c.Resources.Requests)
+}
+
+// asWhole: the pod asks for its resources as a whole.
+func asWhole(p *v1.Pod) bool { return resourcehelper.IsPodLevelResourcesSet(p) }
+
+func memoryOf(list v1.ResourceList) amounts {
 	all := amounts{}
-	for name, amount := range c.Resources.Requests {
+	for name, amount := range list {
 		if name == v1.ResourceMemory || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
 			all[name] = uint64(max(amount.Value(), 0))
 		}
@@ -32,11 +43,14 @@ func wants(p *v1.Pod, c *v1.Container) amounts {
 }
 
 // podWants is what the pod's containers are to have together, at the most demanding moment.
-func podWants(p *v1.Pod) amounts {
+func (r rules) podWants(p *v1.Pod) amounts {
+	if asWhole(p) {
+		return r.wholePodWants(p)
+	}
 	starting, lasting := amounts{}, amounts{}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		for name, n := range wants(p, c) {
+		for name, n := range r.wants(p, c) {
 			if restartable(c) {
 				lasting[name] += n
 			} else {
@@ -45,7 +59,7 @@ func podWants(p *v1.Pod) amounts {
 		}
 	}
 	for i := range p.Spec.Containers {
-		for name, n := range wants(p, &p.Spec.Containers[i]) {
+		for name, n := range r.wants(p, &p.Spec.Containers[i]) {
 			lasting[name] += n
 		}
 	}
@@ -156,8 +170,7 @@ func hintsOf(blocks []Block) numa.Hints {
 
 // allocate gives the container its memory, from the hint's nodes if they have it and from
 // more than those if they do not.
-func (s State) allocate(p *v1.Pod, c *v1.Container, where numa.Hint) (State, error) {
-	want := wants(p, c)
+func (s State) allocate(p *v1.Pod, c *v1.Container, want amounts, where numa.Hint) (State, error) {
 	if _, has := s.Given[p.UID][c.Name]; has || len(want) == 0 {
 		return s, nil
 	}

@@ -14,8 +14,10 @@ func (m *Memory) Memory(p *v1.Pod, c *v1.Container) []*resourcesv1.ContainerMemo
 	return shown(m.now().Given[p.UID][c.Name])
 }
 
-// PodMemory shows what the pod was given as a whole, which none is.
-func (m *Memory) PodMemory(types.UID) []*resourcesv1.ContainerMemory { return nil }
+// PodMemory shows what the pod was given as a whole.
+func (m *Memory) PodMemory(uid types.UID) []*resourcesv1.ContainerMemory {
+	return shown(m.now().Pods[uid])
+}
 
 // AllocatableMemory shows what can be given of each NUMA node, given or not.
 func (m *Memory) AllocatableMemory() []*resourcesv1.ContainerMemory {

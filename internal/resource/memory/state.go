@@ -41,11 +41,25 @@ type Block struct {
 type State struct {
 	Nodes map[int]*NodeState
 	Given map[types.UID]map[string][]Block
+	// Pods are what pods have that were given theirs as a whole; Given has how their
+	// containers divide it.
+	Pods map[types.UID][]Block
+}
+
+// taken is what the pod has of the nodes.
+func (s State) taken(uid types.UID) (all []Block) {
+	if whole, ok := s.Pods[uid]; ok {
+		return whole
+	}
+	for _, blocks := range s.Given[uid] {
+		all = append(all, blocks...)
+	}
+	return all
 }
 
 // clone is deep, so that a change can be made and then not be wanted.
 func (s State) clone() State {
-	next := State{Nodes: map[int]*NodeState{}, Given: map[types.UID]map[string][]Block{}}
+	next := State{Nodes: map[int]*NodeState{}, Given: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for id, n := range s.Nodes {
 		c := &NodeState{NumberOfAssignments: n.NumberOfAssignments, MemoryMap: map[v1.ResourceName]*Table{}, Cells: slices.Clone(n.Cells)}
 		for name, t := range n.MemoryMap {
@@ -61,6 +75,7 @@ func (s State) clone() State {
 		}
 		next.Given[uid] = mine
 	}
+	maps.Copy(next.Pods, s.Pods) // their blocks do not change
 	return next
 }
 
@@ -82,12 +97,11 @@ func (s State) charge(nodes []int, kind v1.ResourceName, size uint64) {
 // without is the state after the pod's end.
 func (s State) without(uid types.UID) State {
 	next := s.clone()
-	for _, blocks := range next.Given[uid] {
-		for _, b := range blocks {
-			next.discharge(b)
-		}
+	for _, b := range next.taken(uid) {
+		next.discharge(b)
 	}
 	delete(next.Given, uid)
+	delete(next.Pods, uid)
 	return next
 }
 
@@ -121,27 +135,26 @@ func (s State) onto(fresh State) (State, []types.UID) {
 	next := fresh.clone()
 	var lost []types.UID
 	for _, uid := range slices.Sorted(maps.Keys(s.Given)) {
-		if !fits(next, s.Given[uid]) {
+		if !fits(next, s.taken(uid)) {
 			lost = append(lost, uid)
 			continue
 		}
-		for _, blocks := range s.Given[uid] {
-			for _, b := range blocks {
-				next.charge(b.NUMAAffinity, b.Type, b.Size)
-			}
+		for _, b := range s.taken(uid) {
+			next.charge(b.NUMAAffinity, b.Type, b.Size)
 		}
 		next.Given[uid] = s.Given[uid]
+		if whole, ok := s.Pods[uid]; ok {
+			next.Pods[uid] = whole
+		}
 	}
 	return next, lost
 }
 
-func fits(s State, containers map[string][]Block) bool {
-	for _, blocks := range containers {
-		for _, b := range blocks {
-			for _, id := range b.NUMAAffinity {
-				if n, ok := s.Nodes[id]; !ok || n.MemoryMap[b.Type] == nil {
-					return false
-				}
+func fits(s State, blocks []Block) bool {
+	for _, b := range blocks {
+		for _, id := range b.NUMAAffinity {
+			if n, ok := s.Nodes[id]; !ok || n.MemoryMap[b.Type] == nil {
+				return false
 			}
 		}
 	}
