@@ -57,7 +57,7 @@ func pack(m *topology.Machine, o Options, free cpuset.CPUSet, n int) (cpuset.CPU
 	t.takeWhole(t.outer)
 	t.takeWhole(t.core[:2])
 	if o.ByCache {
-		t.takeByCache(o.FullCores)
+		t.takeByCache()
 	}
 	if o.FullCores {
 		return t.onlyCores()
@@ -125,22 +125,6 @@ func (t *taking) takeSingles(acrossCores bool) {
 				return
 			}
 			t.take(cpuset.New(cpu))
-		}
-	}
-}
-
-// takeByCache takes whole caches while that many CPUs are wanted, and the rest from one
-// cache that has enough.
-func (t *taking) takeByCache(onlyCores bool) {
-	levels := append(slices.Clone(t.node), topology.ByCache)
-	t.takeWhole(levels)
-	for _, part := range ordered(t.m, t.free, levels) {
-		if t.need == 0 || part.Size() < t.need {
-			continue
-		}
-		got, err := pack(t.m, Options{FullCores: onlyCores}, part, t.need)
-		if err == nil {
-			t.take(got)
 		}
 	}
 }

@@ -85,13 +85,14 @@ func (f *fakeDriver) took() []string {
 type node struct {
 	*testing.T
 	*Manager
-	dir    string
-	driver *fakeDriver
-	plugin pluginreg.Plugin
-	claims map[string]*resourceapi.ResourceClaim
-	events []string
-	clock  clock.WithTicker
-	offers chan string // receives the drivers whose offers are withdrawn
+	dir      string
+	driver   *fakeDriver
+	plugin   pluginreg.Plugin
+	claims   map[string]*resourceapi.ResourceClaim
+	events   []string
+	clock    clock.WithTicker
+	offering []string
+	offers   chan string // receives the drivers whose offers are withdrawn
 
 	mu    sync.Mutex
 	woken []types.UID
@@ -118,7 +119,7 @@ func (n *node) Claim(_ context.Context, _, name string) (*resourceapi.ResourceCl
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaims"}, name)
 }
-func (n *node) Drivers(context.Context) ([]string, error) { return nil, nil }
+func (n *node) Drivers(context.Context) ([]string, error) { return n.offering, nil }
 func (n *node) Withdraw(_ context.Context, driver string) error {
 	n.offers <- driver
 	return nil

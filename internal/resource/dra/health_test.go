@@ -341,6 +341,25 @@ func TestOffersOfLostDriver(t *testing.T) {
 	}
 }
 
+// TestOffersAtStart: a driver that was never seen has had its time when the agent looks
+// which are missing; one that was lost just before has not.
+func TestOffersAtStart(t *testing.T) {
+	n := newNode(t)
+	time0 := clocktesting.NewFakeClock(time.Now())
+	n.clock = time0
+	n.start()
+	n.register()
+	n.Deregister(n.plugin)
+	time0.Step(patience / 2)
+	n.offering = []string{driverName, "other"}
+	if !n.missing(t.Context()) {
+		t.Fatal("it is not known who offers devices")
+	}
+	if due := n.withdraw(t.Context()); due != patience/2 || len(n.offers) != 1 || <-n.offers != "other" {
+		t.Errorf("withdrawn were %d offers, the next is due after %s", len(n.offers), due)
+	}
+}
+
 // TestOldService: a driver may speak the older version only.
 func TestOldService(t *testing.T) {
 	n := newNode(t)

@@ -60,8 +60,8 @@ func (m *Manager) missing(ctx context.Context) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
-		if !m.usable(name) {
-			m.left[name] = time.Time{}
+		if _, noted := m.left[name]; !noted && !m.usable(name) {
+			m.left[name] = time.Time{} // it was never seen
 		}
 	}
 	return true
