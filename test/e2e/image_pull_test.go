@@ -2,10 +2,16 @@ package e2e
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,6 +29,13 @@ func TestAPullSecretIsRightedWhileThePodWaits(t *testing.T) {
 	secret := wrong.secret(t, in, "key")
 	create(t, in, asks("p", node.Name(), image.name, corev1.PullIfNotPresent, secret))
 	awaitPod(t, in, "p", usual, waitsWith("ImagePullBackOff"))
+	awaitPullEvents(t, in, "p", image, []string{
+		"Normal Pulling: Pulling image IMAGE",
+		"Warning Failed: Failed to pull image IMAGE: failed to pull and unpack image IMAGE: failed to resolve image: unexpected status from HEAD request to https://HOST/v2/team/app/manifests/1: 401 Unauthorized",
+		"Warning Failed: Error: ErrImagePull",
+		"Normal BackOff: Back-off pulling image IMAGE",
+		"Warning Failed: Error: ImagePullBackOff",
+	})
 
 	righted := time.Now()
 	update := &corev1.Secret{
@@ -64,8 +77,15 @@ func TestASlowRegistry(t *testing.T) {
 	create(t, in, sleeper("other", node.Name()))
 	awaitPod(t, in, "other", usual, ready)
 	awaitPod(t, in, "slow", usual, waitsWith("ContainerCreating"))
+	awaitPullEvents(t, in, "slow", image, []string{"Normal Pulling: Pulling image IMAGE"})
 	close(let)
 	awaitPod(t, in, "slow", usual, ready)
+	awaitPullEvents(t, in, "slow", image, []string{
+		"Normal Pulling: Pulling image IMAGE",
+		"Normal Pulled: Successfully pulled image IMAGE in TIME (TIME including waiting). Image size: SIZE bytes.",
+		"Normal Created: Container created",
+		"Normal Started: Container started",
+	})
 }
 
 // A layer that is not what it should be is never run; once the registry is mended the pod
@@ -74,17 +94,32 @@ func TestACorruptLayer(t *testing.T) {
 	t.Parallel()
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
+	layer, err := random.Layer(1<<10, types.DockerLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := layer.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image.name = image.push(t, "team/layered:1", layer)
 	image.registry.Disturb(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "/blobs/") {
+			if strings.HasSuffix(r.URL.Path, "/blobs/"+digest.String()) {
 				w = &flipper{ResponseWriter: w}
 			}
 			next.ServeHTTP(w, r)
 		})
 	})
 	create(t, in, asks("p", node.Name(), image.name, corev1.PullIfNotPresent, image.secret(t, in, "key")))
-	awaitPod(t, in, "p", usual, waitsWith("ErrImagePull", "ImagePullBackOff"))
-	awaitEvent(t, in, "p", `Failed to pull image "`+image.name+`"`)
+	awaitPod(t, in, "p", usual, waitsWith("ImagePullBackOff"))
+	awaitPullEvents(t, in, "p", image, []string{
+		"Normal Pulling: Pulling image IMAGE",
+		`Warning Failed: Failed to pull image IMAGE: rpc error: code = FailedPrecondition desc = failed to pull and unpack image IMAGE: failed commit on ref "layer-DIGEST": unexpected commit digest DIGEST, expected DIGEST: failed precondition`,
+		"Warning Failed: Error: ErrImagePull",
+		"Normal BackOff: Back-off pulling image IMAGE",
+		"Warning Failed: Error: ImagePullBackOff",
+	})
 	image.registry.Disturb(nil)
 	awaitPod(t, in, "p", usual, ready)
 }
@@ -98,4 +133,40 @@ func (f *flipper) Write(data []byte) (int, error) {
 		flipped[i] = ^b
 	}
 	return f.ResponseWriter.Write(flipped)
+}
+
+var variable = []struct {
+	pattern *regexp.Regexp
+	stands  string
+}{
+	{regexp.MustCompile(`\b(?:\d+m)?\d+(?:\.\d+)?m?s\b`), "TIME"},
+	{regexp.MustCompile(`size: \d+ bytes`), "size: SIZE bytes"},
+	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
+	{regexp.MustCompile(`size \d+\b`), "size N"},
+}
+
+// awaitPullEvents waits until the kubelet has told just this of a pod, each once however
+// often it was. IMAGE stands for the quoted name of the image and HOST for its registry.
+func awaitPullEvents(t *testing.T, in, pod string, of private, want []string) {
+	t.Helper()
+	want = slices.Sorted(slices.Values(want))
+	eventually(t, usual, func() string {
+		list, err := client().CoreV1().Events(in).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+		if err != nil {
+			return err.Error()
+		}
+		var told []string
+		for _, e := range list.Items {
+			if e.Source.Component != "kubelet" {
+				continue
+			}
+			text := strings.ReplaceAll(strings.ReplaceAll(e.Message, strconv.Quote(of.name), "IMAGE"), of.host, "HOST")
+			for _, v := range variable {
+				text = v.pattern.ReplaceAllString(text, v.stands)
+			}
+			told = append(told, e.Type+" "+e.Reason+": "+text)
+		}
+		slices.Sort(told)
+		return cmp.Diff(want, slices.Compact(told))
+	})
 }
