@@ -41,6 +41,8 @@ type api struct {
 	certificate *certificate.Rotator // of the client; nil where the node does not keep it
 	serving     *certificate.Rotator // nil where the API server does not issue it
 
+	back chan struct{} // the API server answers again
+
 	parts []part
 }
 
@@ -63,6 +65,8 @@ func (a *Agent) makeClients() error {
 		return err
 	}
 	kc := &a.cfg.Kubelet
+	a.api.back = make(chan struct{}, 1)
+	a.api.parts = append(a.api.parts, part{"return of the API server", a.catchUp})
 	cfg := kubeapi.Config{
 		Certificate:      shown,
 		UserAgent:        userAgent,
@@ -71,6 +75,7 @@ func (a *Agent) makeClients() error {
 		Burst:            int(kc.KubeAPIBurst),
 		EventQPS:         float32(*kc.EventRecordQPS),
 		EventBurst:       int(kc.EventBurst),
+		Back:             a.noteReturn,
 		HeartbeatTimeout: min(kc.NodeStatusUpdateFrequency.Duration, seconds(kc.NodeLeaseDurationSeconds)),
 	}
 	if a.tracing != nil {

@@ -19,6 +19,9 @@ type Config struct {
 	Certificate Certificate
 	// Follow stands around the transport, to show the requests; may be nil.
 	Follow func(http.RoundTripper) http.RoundTripper
+	// Back is called when the API server answers after it could not be reached. It must not
+	// block; may be nil.
+	Back func()
 	// UserAgent is sent with every request; empty means client-go's default.
 	UserAgent string
 
@@ -76,6 +79,9 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	}
 	if cfg.Follow != nil {
 		base.Wrap(cfg.Follow)
+	}
+	if cfg.Back != nil {
+		base.Wrap(func(next http.RoundTripper) http.RoundTripper { return &returning{next: next, back: cfg.Back} })
 	}
 	shared, err := rest.HTTPClientFor(base)
 	if err != nil {

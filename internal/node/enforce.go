@@ -63,7 +63,7 @@ func (n *Node) enforce(ctx context.Context) {
 		n.log.Error("pods are not bounded to the node's allocatable resources, will retry", "in", enforceRetry, "err", err)
 		n.tell(event{v1.EventTypeWarning, "FailedNodeAllocatableEnforcement",
 			fmt.Sprintf("Failed to update Node Allocatable Limits %q: %v", "kubepods", err)})
-		if !n.sleep(ctx, enforceRetry, false) {
+		if !n.sleep(ctx, enforceRetry, nil) {
 			return
 		}
 	}

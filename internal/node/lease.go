@@ -40,7 +40,7 @@ func (n *Node) keepLease(ctx context.Context) {
 			// Whatever went wrong, the next try starts from what the server has.
 			lease, wait, retry = nil, retry, min(2*retry, retryMax, every)
 		}
-		if !n.sleep(ctx, wait, false) {
+		if !n.sleep(ctx, wait, n.back) {
 			return
 		}
 	}

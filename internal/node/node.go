@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -135,6 +136,8 @@ type Node struct {
 	network network
 	steps   []step
 	poke    chan struct{}
+	back    chan struct{} // the API server is back: register, or renew the lease
+	retry   atomic.Bool   // and the status may be written
 
 	capacity, allocatable, limits v1.ResourceList
 
@@ -181,6 +184,7 @@ func New(cfg Config, deps Deps) (*Node, error) {
 		cfg: cfg, deps: deps, log: deps.Log,
 		network:    hostNetwork(),
 		poke:       make(chan struct{}, 1),
+		back:       make(chan struct{}, 1),
 		registered: make(chan struct{}),
 	}
 	n.steps = n.fillSteps()
@@ -205,6 +209,16 @@ func (n *Node) Poke() {
 	case n.poke <- struct{}{}:
 	default: // one is waiting already, and will see what this one is about
 	}
+}
+
+// Retry ends the waits after requests that failed: the API server is back. It never blocks.
+func (n *Node) Retry() {
+	select {
+	case n.back <- struct{}{}:
+	default:
+	}
+	n.retry.Store(true)
+	n.Poke()
 }
 
 // Capacity is what the machine has, without what plugins bring.

@@ -80,6 +80,34 @@ func TestReportsAfterOutage(t *testing.T) {
 	})
 }
 
+// Somebody has noticed that the API server is back: nothing waits for its next try.
+func TestRetryAfterOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		broken.Store(true)
+		f := start(t, breakable(fake.NewClientset(), &broken), nil)
+		time.Sleep(time.Hour)
+		broken.Store(false)
+		f.Retry()
+		synctest.Wait()
+		if f.ready(t) != isReady {
+			t.Errorf("registered as %s", f.ready(t))
+		}
+		broken.Store(true)
+		f.runtime.set(func(r *fakeRuntime) { r.err = errors.New("x") })
+		time.Sleep(20 * time.Minute)
+		broken.Store(false)
+		f.Retry()
+		synctest.Wait()
+		if want := "False container runtime is down"; f.ready(t) != want {
+			t.Errorf("%s, want %s", f.ready(t), want)
+		}
+		if age := time.Since(f.lease(t).Spec.RenewTime.Time); age != 0 {
+			t.Errorf("the lease is %v old", age)
+		}
+	})
+}
+
 func (f *fixture) lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := f.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "node-1", metav1.GetOptions{})

@@ -33,7 +33,7 @@ func (n *Node) register(ctx context.Context) error {
 			return ctx.Err()
 		}
 		n.log.Error("node is not registered, will retry", "in", wait, "err", err)
-		if !n.sleep(ctx, wait, false) {
+		if !n.sleep(ctx, wait, n.back) {
 			return ctx.Err()
 		}
 		wait = min(2*wait, retryMax)

@@ -41,7 +41,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 		n.lookAtRuntime(ctx)
 		wait := n.cfg.StatusUpdateFrequency
 		now := n.deps.Clock.Now()
-		if rest := retryAt.Sub(now); rest > 0 {
+		if rest := retryAt.Sub(now); rest > 0 && !n.retry.Swap(false) {
 			wait = rest
 		} else if err := n.report(ctx); err == nil {
 			retry = retryFirst
@@ -56,7 +56,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 		if n.runtime.troubled() {
 			wait = min(wait, troubledEvery)
 		}
-		if !n.sleep(ctx, wait, true) {
+		if !n.sleep(ctx, wait, n.poke) {
 			return
 		}
 	}
@@ -77,12 +77,8 @@ func (n *Node) lookAtRuntime(ctx context.Context) {
 	}
 }
 
-// sleep waits for d, or until poked where that is asked for. It is false when ctx is done.
-func (n *Node) sleep(ctx context.Context, d time.Duration, poked bool) bool {
-	poke := n.poke
-	if !poked {
-		poke = nil
-	}
+// sleep waits for d, or until poked; nil where nobody may. It is false when ctx is done.
+func (n *Node) sleep(ctx context.Context, d time.Duration, poke <-chan struct{}) bool {
 	timer := n.deps.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {

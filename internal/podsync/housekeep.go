@@ -86,8 +86,8 @@ func (k *Keeper) Poke(context.Context) {
 	}
 }
 
-// Retry asks for another round if the last one could not do all: what it lacked, such as a
-// volume's driver, may be there. It never blocks, and may be called at any time.
+// Retry asks for another round if the last one could not do all, and for mirrors that were
+// left: what was lacking, such as a volume's driver or the API server, may be there. It never blocks, and may be called at any time.
 func (k *Keeper) Retry() {
 	select {
 	case k.again <- struct{}{}:
@@ -106,6 +106,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-k.again:
 			if len(k.told) > 0 {
 				k.round(ctx)
+			} else { // a pod that went may have left its mirror
+				k.met = map[trouble]string{}
+				k.mirrors(ctx)
+				k.told = k.met
 			}
 		}
 	}

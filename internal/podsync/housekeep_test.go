@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
@@ -103,4 +105,45 @@ func TestKeeperRetries(t *testing.T) {
 			t.Error("a round was made without being asked for")
 		}
 	})
+}
+
+// A mirror that a pod left behind while the API server was away goes when it is back.
+func TestKeeperDeletesMirrorsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, m := &remains{}, &mirrors{err: errors.New("connection refused")}
+		no := func(types.UID) bool { return false }
+		k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Mirrors: m, OrphanMirrors: m.list, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = k.Run(ctx) }()
+		m.left = []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "left"}}}
+		k.Retry() // too early
+		synctest.Wait()
+		m.err = nil
+		k.Retry()
+		synctest.Wait()
+		if len(m.left) != 0 || m.tries != 2 {
+			t.Errorf("%d are left after %d tries", len(m.left), m.tries)
+		}
+	})
+}
+
+// mirrors are those that nobody wants.
+type mirrors struct {
+	Mirrors
+	left  []*v1.Pod
+	err   error
+	tries int
+}
+
+func (m *mirrors) list() []*v1.Pod { return m.left }
+
+func (m *mirrors) Delete(context.Context, pod.Ref, types.UID) (bool, error) {
+	if m.tries++; m.err == nil {
+		m.left = nil
+	}
+	return m.err == nil, m.err
 }

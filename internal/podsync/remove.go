@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,9 +24,10 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	if err := together(observed.Containers, func(c pod.Container) error { return s.deps.Runtime.RemoveContainer(ctx, ref, &c) }); err != nil {
 		return fmt.Errorf("remove containers: %w", err)
 	}
-	if err := errors.Join(s.deps.Runtime.RemoveLogs(ref), s.removeFolder(ref), s.removeMirror(ctx, w)); err != nil {
+	if err := errors.Join(s.deps.Runtime.RemoveLogs(ref), s.removeFolder(ref)); err != nil {
 		return err
 	}
+	s.removeMirror(ctx, w)
 	// The sandboxes go last: they are what a new agent would know the pod by.
 	if err := together(observed.Sandboxes, func(b pod.Sandbox) error { return s.deps.Runtime.RemoveSandbox(ctx, b.ID) }); err != nil {
 		return fmt.Errorf("remove sandboxes: %w", err)
@@ -73,12 +75,20 @@ func (s *Steps) removeFolder(ref pod.Ref) error {
 	return nil
 }
 
-func (s *Steps) removeMirror(ctx context.Context, w pod.Work) error {
+// mirrorPatience is how long the API server is given to drop a mirror.
+const mirrorPatience = 5 * time.Second
+
+// removeMirror leaves one that cannot be deleted now to the keeper, or to the next pod of that
+// name: a static pod that has changed does not wait for the API server.
+func (s *Steps) removeMirror(ctx context.Context, w pod.Work) {
 	if s.deps.Mirrors == nil || w.Mirror == nil {
-		return nil
+		return
 	}
-	_, err := s.deps.Mirrors.Delete(ctx, pod.RefOf(w.Mirror), w.Mirror.UID)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, mirrorPatience)
+	defer cancel()
+	if _, err := s.deps.Mirrors.Delete(ctx, pod.RefOf(w.Mirror), w.Mirror.UID); err != nil {
+		s.deps.Log.Warn("the mirror of a pod that is gone stays for now", "pod", pod.RefOf(w.Pod).String(), "err", err)
+	}
 }
 
 // prune removes instances that were replaced, except the newest, whose log is still read.

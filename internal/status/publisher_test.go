@@ -95,6 +95,35 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// Somebody else has noticed that the server is back. It may refuse a few requests yet.
+func TestRetryAfterOutage(t *testing.T) {
+	run(t, func(b *bench) {
+		for range 1000 {
+			b.server.fail(errDown)
+		}
+		b.Set(aPod("a"), phase(v1.PodRunning))
+		time.Sleep(time.Hour)
+		b.server.mu.Lock()
+		b.server.failures = nil
+		b.server.mu.Unlock()
+		b.server.fail(errDown)
+		b.server.fail(errDown)
+		began := time.Now()
+		b.Retry()
+		for b.expect(""); ; time.Sleep(10 * time.Millisecond) {
+			if log := b.server.takeLog(); log != "" || time.Since(began) > time.Second {
+				if log != "a a Running" {
+					b.Errorf("server saw %q after %v", log, time.Since(began))
+				}
+				break
+			}
+		}
+		b.Retry()
+		time.Sleep(time.Hour)
+		b.expect("")
+	})
+}
+
 func TestARefusedPodDoesNotHoldUpOthers(t *testing.T) {
 	run(t, func(b *bench) {
 		b.server.fail(apierrors.NewBadRequest("no"))

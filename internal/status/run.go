@@ -161,9 +161,22 @@ func (p *Publisher) succeeded(e *entry) {
 	if !wasOutage {
 		return
 	}
-	for _, other := range p.pods {
-		if other.outage {
-			p.enqueueIfDue(other)
+	p.retryOutages()
+}
+
+// Retry ends the wait of those who failed for the server's sake: it is back.
+func (p *Publisher) Retry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retryOutages()
+}
+
+// retryOutages has them begin anew: the server may be back, but not ready for a moment yet.
+func (p *Publisher) retryOutages() {
+	for _, e := range p.pods {
+		if e.outage {
+			e.failures = 1 // it is known to be in trouble
+			p.enqueueIfDue(e)
 		}
 	}
 }

@@ -299,6 +299,17 @@ func (p *Pool) Wake(uid types.UID) {
 	})
 }
 
+// Retry has steps that failed be tried again at once: what they lacked, such as the API
+// server, may be there.
+func (p *Pool) Retry() {
+	p.mu.Lock()
+	workers := slices.Collect(maps.Values(p.workers))
+	p.mu.Unlock()
+	for _, w := range workers {
+		w.retry()
+	}
+}
+
 // Stage tells where a pod stands; found is false for a pod without a worker.
 func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
 	p.mu.Lock()

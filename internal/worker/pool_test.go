@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -191,6 +192,37 @@ func TestAFailedStepIsTriedAgain(t *testing.T) {
 	p.Orphan(pod.Ref{Namespace: "ns", Name: "a", UID: "a"})
 	s.expect(t, "stop a", "stop a", "stop a", "finish a", "remove a")
 	p.waitGone(t, "a")
+}
+
+// What a step lacked is there again: it does not wait for its next try, which is ten seconds
+// away at last. One that did not fail is left alone.
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteps()
+		s.on["sync"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) {
+			if w.Pod.Name == "troubled" {
+				return pod.Outcome{}, errors.New("refused")
+			}
+			return pod.Outcome{}, nil
+		}
+		p := run(t, s)
+		p.Handle(pod.Change{Op: pod.Add, Pod: named("well")}, nil)
+		p.Handle(pod.Change{Op: pod.Add, Pod: named("troubled")}, nil)
+		time.Sleep(time.Hour + time.Nanosecond)
+		synctest.Wait()
+		for len(s.seen) > 0 {
+			<-s.seen
+		}
+		p.Retry()
+		synctest.Wait()
+		s.expect(t, "sync troubled")
+		if len(s.seen) != 0 {
+			t.Errorf("and %s", <-s.seen)
+		}
+		time.Sleep(firstRetry)
+		synctest.Wait()
+		s.expect(t, "sync troubled")
+	})
 }
 
 func TestAdmissionRefusesBeforeAnythingRuns(t *testing.T) {

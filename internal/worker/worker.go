@@ -67,6 +67,17 @@ func (w *worker) set(change func() (interrupt bool)) {
 	}
 }
 
+// retry ends the wait of a step that failed.
+func (w *worker) retry() {
+	w.mu.Lock()
+	failed := w.failures > 0
+	w.failures = 0
+	w.mu.Unlock()
+	if failed {
+		w.set(func() bool { return false })
+	}
+}
+
 // run performs steps until the pod is gone or ctx ends. Pods outlive the agent, so the
 // end of ctx leaves everything as it is.
 func (w *worker) run(ctx context.Context) {

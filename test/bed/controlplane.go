@@ -32,6 +32,9 @@ type ControlPlane struct {
 	bin     string
 	ca      *authority
 	daemons []*daemon // in the order of their start
+
+	server      *daemon // the API server
+	serverFlags []string
 }
 
 // startControlPlane returns when the API server answers and both controllers run.

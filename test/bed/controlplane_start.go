@@ -27,29 +27,55 @@ func (c *ControlPlane) etcdURL(port int) string {
 	return fmt.Sprintf("http://%s:%d", c.site.loopback(), port)
 }
 
-func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
+	if c.serverFlags, err = c.apiServerFlags(); err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	return c.StartAPIServer(ctx)
+}
+
+// StartAPIServer starts it, after StopAPIServer with what it had stored, and returns when it
+// answers.
+func (c *ControlPlane) StartAPIServer(ctx context.Context) (err error) {
+	if c.server, err = c.run("kube-apiserver", c.serverFlags...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return c.server.await(ctx, func(ctx context.Context) error {
+		return c.Client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// StopAPIServer ends it without warning.
+func (c *ControlPlane) StopAPIServer() error { return c.server.kill() }
+
+func (c *ControlPlane) apiServerFlags() ([]string, error) {
 	serving, err := c.ca.serving("apiserver", c.site.gateway(), "10.96.0.1", "127.0.0.1", "localhost",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+clusterDomain)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kubelets, err := c.ca.client("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tokens, err := c.ca.serviceAccountKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policy, err := c.writeAuditPolicy()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	aggregation, err := c.aggregationFlags()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d, err := c.run("kube-apiserver", append(aggregation,
+	return append(aggregation,
 		"--etcd-servers="+c.etcdURL(2379),
 		"--bind-address="+c.site.gateway(),
 		"--advertise-address="+c.site.gateway(),
@@ -73,18 +99,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-account-issuer="+issuer,
 		"--service-account-key-file="+tokens,
 		"--service-account-signing-key-file="+tokens,
-	)...)
-	if err != nil {
-		return err
-	}
-	if err := c.connect(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	return d.await(ctx, func(ctx context.Context) error {
-		return c.Client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	})
+	), nil
 }
 
 // startControllers starts the controller manager and the scheduler, together.
