@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 sanity churn fuzz bed conformance critest smoke test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz bed conformance critest smoke test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,17 +77,24 @@ test-cgroup2: build ## tests of limits on cgroup v2, in a user-mode Linux (needs
 	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/volume ./internal/volume/quota
 	@SWIFTLET_TEST_CGROUP_DRIVER=systemd hack/gotest.sh -count=1 -exec "$(CURDIR)/bin/uml -systemd" -run Kernel ./internal/cgroup
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 200' -run TestKernelOOM ./internal/oom
+	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 400' -run TestKernelRamps ./internal/eviction
 	@hack/gotest.sh -count=1 -run TestCgroup2 ./test/limits
+
+ramps: build ## 20 pods that eat up the memory, on cgroup v2 in a user-mode Linux (needs root)
+	$(call say,ramps)
+	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
+	@SWIFTLET_RAMPS=20 $(GO) test -count=1 -v -timeout 30m -exec '$(CURDIR)/bin/uml -memory 400 -deadline 20m' -run TestKernelRamps ./internal/eviction
 
 sanity: modules ## hold the CSI driver of the tests to the specification (needs root)
 	$(call say,sanity of the CSI driver for tests)
 	@$(call fetch,test/csidriver/sanity)
 	@$(GO) -C test/csidriver/sanity test -count=1 ./...
 
-churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volumes, while the agent is killed (needs root)
+churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volumes, while the agent is killed; 3 minutes without an API server (needs root)
 	$(call say,churn)
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestKilledAtAnyLine|TestSubPathRace' ./internal/volume
 	@SWIFTLET_CHURN=5m $(GO) test -count=1 -v -timeout 30m -run TestChurn ./test/e2e
+	@SWIFTLET_API_OUTAGE=3m $(GO) test -count=1 -v -timeout 30m -run TestAPIServerOutage ./test/e2e
 	@SWIFTLET_VOLUME_CHURN=1000 $(GO) test -count=1 -v -timeout 30m -run TestVolumeChurn ./test/e2e
 
 bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)
