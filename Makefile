@@ -112,7 +112,7 @@ critest: deps bundle reference ## the CRI project's own tests and client on a ru
 
 smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
 	$(call say,smoke test: some of upstream's end-to-end tests)
-	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -out bin/smoke
+	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -procs 4 -out bin/smoke
 
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)

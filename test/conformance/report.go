@@ -67,7 +67,8 @@ recorded run of that test. A test that has not been run on a kubelet has an empt
 }
 
 func writeFailures(text *strings.Builder, selection *Selection, reference, ours map[string]result) {
-	text.WriteString("\n## Failed\n\n")
+	fmt.Fprintf(text, "\n## Failed\n\nOf the tests that were run on both, %d pass on the reference and not on ours, and %d the other way round.\n\n",
+		better(reference, ours), better(ours, reference))
 	any := false
 	for _, test := range tests(nil, reference, ours) {
 		if reference[test].state != failed && ours[test].state != failed {
@@ -82,6 +83,17 @@ func writeFailures(text *strings.Builder, selection *Selection, reference, ours 
 	if !any {
 		text.WriteString("None of those that were run.\n")
 	}
+}
+
+// better counts the tests that pass in one and have another outcome in the other.
+func better(one, other map[string]result) int {
+	n := 0
+	for test, r := range one {
+		if there, run := other[test]; run && r.state == passed && there.state != passed {
+			n++
+		}
+	}
+	return n
 }
 
 // tests are all names, in order.

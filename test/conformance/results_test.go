@@ -21,16 +21,16 @@ func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
 	}
 	record(bed.Reference, first, Outcome{Test: "one|1", State: passed, Seconds: 1}, Outcome{Test: "two", State: passed, Seconds: 2})
 	record(bed.Ours, first, Outcome{Test: "one|1", State: failed, Seconds: 3})
+	if text := readReportOf(t, p); !strings.Contains(text, "1 pass on the reference and not on ours, and 0 the other way round") {
+		t.Errorf("report does not count the test that only the reference passes:\n%s", text)
+	}
 	record(bed.Ours, first.AddDate(0, 0, 1), Outcome{Test: "one|1", State: passed, Seconds: 1.26})
 
 	results, err := os.ReadFile(p.results(bed.Ours))
 	if want := "passed\t1.3\t2026-01-03\tone|1\n"; err != nil || string(results) != want {
 		t.Errorf("results are %q, %v; want %q", results, err, want)
 	}
-	text, err := os.ReadFile(filepath.Join(p.Root, "docs", "conformance.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readReportOf(t, p)
 	for _, want := range []string{
 		"tests, v1.37.1, on",
 		"| passed | 2 | 1 |",
@@ -38,12 +38,22 @@ func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
 		"| two | passed, 2 s |  |",
 		"| selected and not run yet | 1 | 2 |",
 		"| three |  |  |",
+		"0 pass on the reference and not on ours",
 		"None of those that were run.",
 	} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("report lacks %q:\n%s", want, text)
 		}
 	}
+}
+
+func readReportOf(t *testing.T, p *Programs) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.Root, "docs", "conformance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestReadResultsNamesABadLine(t *testing.T) {

@@ -26,7 +26,7 @@ func main() {
 	flag.StringVar(&options.Labels, "labels", "", "label filter in place of the selection's")
 	flag.StringVar(&options.Files, "files", "", "files to take tests from, in place of the selection's")
 	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
-	flag.IntVar(&options.Procs, "procs", 4, "how many tests run at a time on a node")
+	flag.IntVar(&options.Procs, "procs", 6, "how many tests run at a time on a node")
 	flag.DurationVar(&options.Limit, "limit", 90*time.Minute, "how long the run may take")
 	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance)")
 	smoke := flag.Bool("smoke", false, "run the tests of smoke.txt, all of which must pass")
@@ -64,7 +64,7 @@ func run(ctx context.Context, options conformance.Options, kubelet string, recor
 		return err
 	}
 	if kubelet == both {
-		return compare(all)
+		return compare(all, options)
 	}
 	return summarize(all[bed.KubeletKind(kubelet)], options)
 }
