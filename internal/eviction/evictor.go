@@ -100,6 +100,7 @@ type Evictor struct {
 	trouble    string                        // as last logged
 	inVain     time.Duration                 // put off for so long when nothing could be done
 	again      time.Time                     // until then
+	settling   map[Signal]settle             // disks on which pods wrote that are gone
 
 	mu         sync.Mutex
 	conditions []v1.NodeConditionType
@@ -120,6 +121,7 @@ func New(cfg Config, deps Deps) (*Evictor, error) {
 		rung:       make(chan struct{}, 1),
 		thresholds: cfg.Thresholds,
 		told:       map[v1.ResourceName]time.Time{},
+		settling:   map[Signal]settle{},
 	}, nil
 }
 

@@ -249,6 +249,40 @@ func TestWhatNobodyUsesGoesFirst(t *testing.T) {
 	})
 }
 
+// A runtime removes what a container wrote some seconds after the pod is gone. Nobody else goes
+// meanwhile, unless the disk fills up further; and somebody does if that was not enough.
+func TestADiskSettlesBeforeTheNextPodGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Thresholds: []Threshold{{Signal: NodeFsAvailable, Least: bytes("100")}, {Signal: ImageFsAvailable, Least: bytes("100")}, {Signal: MemoryAvailable, Least: bytes("10")}}, Transition: time.Minute})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			w.add(using(name, 0, v1.ResourceMemory, ""), 1)
+		}
+		evicted := func() (count int) {
+			for _, line := range w.log {
+				if strings.HasPrefix(line, "evict ") {
+					count++
+				}
+			}
+			return count
+		}
+		step := func(disk uint64, after time.Duration, want int) {
+			t.Helper()
+			w.disk = disk
+			time.Sleep(after)
+			if wait := w.look(t.Context()); evicted() != want || wait > period {
+				t.Errorf("with %d left %d pods have gone, not %d; the next look is in %v", disk, evicted(), want, wait)
+			}
+		}
+		step(99, 0, 1)
+		step(99, time.Second, 1) // it settles
+		step(99, 8*time.Second, 1)
+		step(99, time.Second, 2) // that was not enough
+		step(99, time.Second, 2)
+		step(98, time.Second, 3) // it goes on
+		step(200, time.Second, 3)
+	})
+}
+
 func TestLimitsAreEnforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{Limits: true, Transition: time.Minute})

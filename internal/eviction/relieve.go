@@ -23,8 +23,8 @@ const (
 // relieve does something about the most urgent of the thresholds that are due: it removes
 // what nobody uses, or ends one pod and waits for that. It reports whether it is worth
 // looking again at once.
-func (e *Evictor) relieve(ctx context.Context, levels Levels) bool {
-	t := e.thresholds[e.state.due[0]]
+func (e *Evictor) relieve(ctx context.Context, levels Levels, due []int) bool {
+	t := e.thresholds[due[0]]
 	starved := traits[t.Signal].resource
 	e.tell(starved)
 	if e.clean(ctx, t.Signal) {
@@ -39,12 +39,13 @@ func (e *Evictor) relieve(ctx context.Context, levels Levels) bool {
 		if pod.IsCritical(p) {
 			continue // a static one would not come back, the others are what the node needs
 		}
-		for _, i := range e.state.due {
+		for _, i := range due {
 			signal := e.thresholds[i].Signal
 			e.deps.Meters.StatsAge.Took(string(signal), e.deps.Clock.Since(levels[signal].At))
 		}
 		why := blameFor(p, used[p.UID], t, levels[t.Signal])
 		if e.evict(ctx, []victim{{pod: p, grace: e.grace(p, t), blame: why, condition: why.disruption(), counted: string(t.Signal)}}) {
+			e.settles(t.Signal, levels)
 			return true
 		}
 	}

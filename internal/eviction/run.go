@@ -93,10 +93,14 @@ func (e *Evictor) look(ctx context.Context) time.Duration {
 		e.inVain = 0
 		return wait
 	}
+	due := e.urgent(levels, now)
+	if len(due) == 0 {
+		return min(wait, settlingLook)
+	}
 	if rest := e.again.Sub(now); e.inVain > 0 && rest > 0 && !e.anybody() {
 		return min(wait, rest)
 	}
-	if e.relieve(ctx, levels) {
+	if e.relieve(ctx, levels, due) {
 		e.inVain = 0
 		return 0
 	}
