@@ -106,6 +106,9 @@ func (m Machine) boot(ctx context.Context, kernel, job string) (console []byte, 
 		"con=null", "con0=null,fd:1", "ssl=null", "ssl0=null,fd:3", // standard output is the console
 	)
 	cmd := exec.CommandContext(ctx, kernel, args...)
+	if cmd.Env, err = environment(ctx, job); err != nil {
+		return nil, fmt.Errorf("boot: %w", err)
+	}
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.ExtraFiles = []*os.File{write}

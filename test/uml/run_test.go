@@ -47,7 +47,9 @@ func TestRun(t *testing.T) {
 
 func TestHungMachineIsEnded(t *testing.T) {
 	m := shell(t, "echo last words > /dev/console; echo up; sleep 1000 & sleep 1000")
-	ctx, cancel := context.WithCancelCause(t.Context())
+	late, cancelLate := context.WithTimeout(t.Context(), time.Minute)
+	defer cancelLate()
+	ctx, cancel := context.WithCancelCause(late)
 	defer cancel(nil)
 	enough := errors.New("enough")
 	m.Out = writerFunc(func([]byte) { cancel(enough) }) // it is up, and hangs now
