@@ -24,12 +24,14 @@ func (t *Tree) EnsurePod(p *v1.Pod) error {
 	if present && known && reflect.DeepEqual(have, want) {
 		return nil
 	}
-	if err := t.writePod(p, n, want, present, known); err != nil {
+	err := t.writePod(p, n, want, present, known)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		delete(t.applied, p.UID) // some bounds may be written: none is known any more
 		return fmt.Errorf("ensure the pod's cgroup: %w", err)
 	}
-	t.mu.Lock()
 	t.applied[p.UID] = want
-	t.mu.Unlock()
 	return nil
 }
 

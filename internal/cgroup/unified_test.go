@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,42 @@ func TestUnifiedPod(t *testing.T) {
 		if diff := cmp.Diff(want, contents(t, filepath.Join(root, group), bounds...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", group, diff)
 		}
+	}
+}
+
+// halfway is a writer that fails after some of the bounds are written.
+type halfway struct {
+	writer
+	failing bool
+}
+
+func (h *halfway) set(n name, r Resources) error {
+	err := h.writer.set(n, r)
+	if h.failing {
+		return errors.New("invalid argument")
+	}
+	return err
+}
+
+// A resize that fails and is taken back must not leave its bounds behind.
+func TestUnifiedPodAfterFailure(t *testing.T) {
+	root := fakeUnified(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort", "/kubepods/burstable/podu-1")
+	tree := testTree(t, Config{Driver: Cgroupfs}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
+	w := &halfway{writer: tree.writer}
+	tree.writer = w
+	for _, step := range []struct {
+		memory  string
+		failing bool
+	}{{"64Mi", false}, {"128Mi", true}, {"64Mi", false}} {
+		w.failing = step.failing
+		err := tree.EnsurePod(newPod("u-1", container(nil, amounts("memory", step.memory))))
+		if (err != nil) != step.failing {
+			t.Fatalf("%s: %v", step.memory, err)
+		}
+	}
+	got := contents(t, filepath.Join(root, "kubepods/burstable/podu-1"), "memory.max")["memory.max"]
+	if got != "67108864" {
+		t.Errorf("the pod is bounded to %s", got)
 	}
 }
 
