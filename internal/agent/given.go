@@ -3,12 +3,14 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/cpuset"
 
 	"swiftlet/internal/cri"
@@ -75,15 +77,11 @@ func (a *Agent) makeMemory() error {
 	if err != nil {
 		return err
 	}
-	byNode := map[int]v1.ResourceList{}
-	for _, r := range kc.ReservedMemory {
-		byNode[int(r.NumaNode)] = r.Limits
-	}
 	a.given.memory, err = memory.New(memory.Config{
 		Policy:      kc.MemoryManagerPolicy,
 		Machine:     a.given.machine,
 		PodLevel:    a.cfg.Features.PodLevelResourceManagers,
-		Reserved:    byNode,
+		Reserved:    reservedByNode(kc.ReservedMemory),
 		Reservation: sum,
 		Path:        filepath.Join(a.cfg.Flags.RootDir, "memory_manager_state"),
 	}, memory.Deps{
@@ -93,6 +91,20 @@ func (a *Agent) makeMemory() error {
 		Log:      a.log,
 	})
 	return err
+}
+
+// reservedByNode puts together what the entries keep of each NUMA node. Several may be of one
+// node, each with other kinds of memory.
+func reservedByNode(entries []kubelet.MemoryReservation) map[int]v1.ResourceList {
+	byNode := map[int]v1.ResourceList{}
+	for _, e := range entries {
+		id := int(e.NumaNode)
+		if byNode[id] == nil {
+			byNode[id] = v1.ResourceList{}
+		}
+		maps.Copy(byNode[id], e.Limits)
+	}
+	return byNode
 }
 
 func (a *Agent) makeCPUs() error {
