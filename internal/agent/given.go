@@ -34,23 +34,41 @@ type given struct {
 
 // makeGiven reads how the machine is made and what was given out before.
 func (a *Agent) makeGiven() error {
-	kc := &a.cfg.Kubelet
 	machine, err := topology.Read("/sys", uint64(a.machine.facts.MemoryBytes))
 	if err != nil {
-		if kc.CPUManagerPolicy != cpu.None || kc.MemoryManagerPolicy != memory.None || kc.TopologyManagerPolicy != numa.None {
+		if !a.doWithoutTopology(err) {
 			return err
 		}
-		a.log.Warn("the machine's topology is not known, which nobody asked for", "err", err)
 		machine = &topology.Machine{}
 	}
 	a.given.machine, a.given.meters = machine, a.metrics.Resources()
-	if a.given.layout, err = layoutOf(machine); err != nil {
+	if a.given.layout, err = a.layout(machine); err != nil {
 		return err
 	}
 	if err := a.makeCPUs(); err != nil {
 		return err
 	}
 	return a.makeMemory()
+}
+
+// doWithoutTopology reports whether the agent goes on although it does not know how the
+// machine is made: where no policy rests on that.
+func (a *Agent) doWithoutTopology(err error) bool {
+	kc := &a.cfg.Kubelet
+	if kc.CPUManagerPolicy != cpu.None || kc.MemoryManagerPolicy != memory.None || kc.TopologyManagerPolicy != numa.None {
+		return false
+	}
+	a.log.Warn("the machine's topology is not known, which nobody asked for", "err", err)
+	return true
+}
+
+// layout is empty where it is beyond us and no policy rests on it.
+func (a *Agent) layout(m *topology.Machine) (numa.Layout, error) {
+	layout, err := layoutOf(m)
+	if err != nil && a.doWithoutTopology(err) {
+		return numa.Layout{}, nil
+	}
+	return layout, err
 }
 
 // layoutOf is how the machine's NUMA nodes lie to each other.
