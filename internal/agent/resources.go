@@ -42,10 +42,10 @@ func (a *Agent) makeAllocator() error {
 		return fmt.Errorf("make admission of resizes: %w", err)
 	}
 	rules := admit.ResizeRules{PodLevel: features.InPlacePodLevelResourcesVerticalScaling, Swaps: a.pods.runtime.Swaps}
-	if kc.CPUManagerPolicy == "static" && !features.InPlacePodVerticalScalingExclusiveCPUs {
+	if kc.CPUManagerPolicy == "static" {
 		rules.FixedCPU = kc.CPUManagerPolicy
 	}
-	if kc.MemoryManagerPolicy == kubelet.StaticMemoryManagerPolicy && !features.InPlacePodVerticalScalingExclusiveMemory {
+	if kc.MemoryManagerPolicy == kubelet.StaticMemoryManagerPolicy {
 		rules.FixedMemory = kc.MemoryManagerPolicy
 	}
 	a.pods.allocator, err = allocation.New(allocation.Deps{

@@ -29,8 +29,6 @@ type Features struct {
 	HugepageAwareEviction                            bool
 	ImageVolumeWithDigest                            bool
 	InPlacePodLevelResourcesVerticalScaling          bool
-	InPlacePodVerticalScalingExclusiveCPUs           bool
-	InPlacePodVerticalScalingExclusiveMemory         bool
 	InPlacePodVerticalScalingSchedulerPreemption     bool
 	KubeletAllocatedPodsEndpoint                     bool
 	KubeletCrashLoopBackOffMax                       bool
