@@ -27,8 +27,9 @@ var stageGates = map[string]string{"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 // They may be asked for, since one list is for a whole cluster, but stay off: the node must
 // not declare to others what it cannot do.
 var gatesWithoutEffect = map[string]string{
-	"InPlacePodVerticalScalingExclusiveCPUs":   "a container with CPUs of its own keeps them as long as its pod lives",
-	"InPlacePodVerticalScalingExclusiveMemory": "a container with memory of its own keeps it as long as its pod lives",
+	"InPlacePodVerticalScalingExclusiveCPUs":       "a container with CPUs of its own keeps them as long as its pod lives",
+	"InPlacePodVerticalScalingExclusiveMemory":     "a container with memory of its own keeps it as long as its pod lives",
+	"InPlacePodVerticalScalingMemoryBackedVolumes": "a volume in memory keeps its size as long as its pod lives",
 }
 
 // knownGates is the table of Kubernetes v1.37: the names are shared by all components, so

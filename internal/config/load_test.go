@@ -193,13 +193,14 @@ func TestNotices(t *testing.T) {
 // Of what this agent does not do, the log tells and the cluster is not told that it does.
 func TestGatesWithoutEffect(t *testing.T) {
 	for _, args := range []string{
-		"--feature-gates=InPlacePodVerticalScalingExclusiveCPUs=true,InPlacePodVerticalScalingExclusiveMemory=true",
+		"--feature-gates=InPlacePodVerticalScalingExclusiveCPUs=true,InPlacePodVerticalScalingExclusiveMemory=true,InPlacePodVerticalScalingMemoryBackedVolumes=true",
 		"--feature-gates=AllAlpha=true,GenericWorkload=true",
 	} {
 		c := mustLoad(t, args)
 		want := []string{
 			"feature gate InPlacePodVerticalScalingExclusiveCPUs has no effect: a container with CPUs of its own keeps them as long as its pod lives",
 			"feature gate InPlacePodVerticalScalingExclusiveMemory has no effect: a container with memory of its own keeps it as long as its pod lives",
+			"feature gate InPlacePodVerticalScalingMemoryBackedVolumes has no effect: a volume in memory keeps its size as long as its pod lives",
 		}
 		if diff := cmp.Diff(want, c.Notices); diff != "" {
 			t.Errorf("%s: notices (-want +got):\n%s", args, diff)
