@@ -19,6 +19,27 @@ import (
 	"swiftlet/internal/runtime"
 )
 
+// podCgroups are the groups that pods have of their own.
+type podCgroups interface {
+	podsync.Cgroups
+	Pods() ([]types.UID, error)
+}
+
+func (a *Agent) podCgroups() podCgroups {
+	if !*a.cfg.Kubelet.CgroupsPerQOS {
+		return cgroup.None{}
+	}
+	return qosCgroups{Tree: a.machine.cgroups, active: func() []*v1.Pod { return a.pods.workers.Active() }}
+}
+
+// podsGroup is the group of all pods, "" where they have none.
+func (a *Agent) podsGroup() string {
+	if !*a.cfg.Kubelet.CgroupsPerQOS {
+		return ""
+	}
+	return a.machine.cgroups.Top()
+}
+
 // qosCgroups keeps the classes' shares in step with the pods in them.
 type qosCgroups struct {
 	*cgroup.Tree

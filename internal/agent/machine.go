@@ -83,7 +83,6 @@ func (a *Agent) makeNode() error {
 		Log:             a.log,
 		Events:          a.api.events,
 		Health:          a.observed,
-		Enforce:         a.machine.cgroups.EnsureNode,
 		EnforceReserved: a.machine.cgroups.BoundReserved,
 		PodCIDR:         a.cri.UpdateRuntimeConfig,
 		Jitter:          rand.Float64,
@@ -93,6 +92,9 @@ func (a *Agent) makeNode() error {
 		Unready:   []func() error{func() error { return a.machine.shutdown.Err() }},
 		Devices:   a.deviceAmounts,
 		Pressure:  a.pressure,
+	}
+	if *kc.CgroupsPerQOS {
+		deps.Enforce = a.machine.cgroups.EnsureNode
 	}
 	if c := a.api.clients; c != nil {
 		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections

@@ -187,7 +187,7 @@ func (a *Agent) makeStatus() (err error) {
 
 func (a *Agent) makeSteps() (err error) {
 	p := &a.pods
-	cgroups := qosCgroups{Tree: a.machine.cgroups, active: func() []*v1.Pod { return p.workers.Active() }}
+	cgroups := a.podCgroups()
 	p.judged = a.metrics.Admitted()
 	meters := a.metrics.Podsync()
 	meters.Rejected = p.judged
@@ -243,7 +243,7 @@ func (a *Agent) makeSteps() (err error) {
 	return err
 }
 
-func (a *Agent) makeKeeper(cgroups qosCgroups) (err error) {
+func (a *Agent) makeKeeper(cgroups podCgroups) (err error) {
 	p := &a.pods
 	deps := podsync.KeeperDeps{
 		Known:   a.known,

@@ -90,15 +90,7 @@ func (a *Agent) removed(uid types.UID) {
 type memoryUsage struct{ agent *Agent }
 
 func (m memoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error) {
-	file := "memory.usage_in_bytes"
-	if m.agent.machine.cgroups.Version() == 2 {
-		file = "memory.current"
-	}
-	text, err := os.ReadFile(filepath.Join(m.agent.machine.cgroups.PodDir(p, "memory"), file))
-	if err != nil {
-		return 0, nil, err
-	}
-	if whole, err = strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64); err != nil {
+	if whole, err = m.whole(p); err != nil {
 		return 0, nil, err
 	}
 	sandbox := observed.Sandbox()
@@ -116,6 +108,22 @@ func (m memoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observ
 		}
 	}
 	return whole, each, nil
+}
+
+// whole is 0 where pods have no groups, and so no bounds to be held against it.
+func (m memoryUsage) whole(p *v1.Pod) (uint64, error) {
+	if m.agent.podsGroup() == "" {
+		return 0, nil
+	}
+	file := "memory.usage_in_bytes"
+	if m.agent.machine.cgroups.Version() == 2 {
+		file = "memory.current"
+	}
+	text, err := os.ReadFile(filepath.Join(m.agent.machine.cgroups.PodDir(p, "memory"), file))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
 }
 
 // resizing is how many pods do not have yet what they were given.

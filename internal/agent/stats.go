@@ -36,7 +36,7 @@ func (a *Agent) makeStats() (err error) {
 		VolumePeriod:    kc.VolumeStatsAggPeriod.Duration,
 		Pressure:        a.cfg.Gate("KubeletPSI"),
 		SparesHugePages: a.cfg.Features.HugepageAwareEviction,
-		PodsGroup:       a.machine.cgroups.Top(),
+		PodsGroup:       a.podsGroup(),
 		System:          a.systemGroups(),
 		Machine:         machine,
 	}, stats.Deps{

@@ -18,14 +18,18 @@ type Alarm interface {
 	Run(ctx context.Context, ring func()) error
 }
 
-// NewAlarm makes an alarm and starts nothing. v1 can be told at which amount to ring. v2
-// has no such thing: there it rings when tasks begin to wait for memory, or pods come to
-// their common limit.
-func (t *Tree) NewAlarm() Alarm {
-	if t.hierarchy.Version == 2 {
-		return &pressureAlarm{pressure: "/proc/pressure/memory", events: t.hierarchy.Dir("memory", t.Top()) + "/memory.events"}
+// NewAlarm makes an alarm and starts nothing. pods is the group of all pods, "" where they
+// have none. v1 can be told at which amount to ring. v2 has no such thing: there it rings
+// when tasks begin to wait for memory, or pods come to their common limit.
+func (h Hierarchy) NewAlarm(pods string) Alarm {
+	if h.Version == 1 {
+		return newUsageAlarm(h.Dir("memory", "/"), h.Dir("memory", pods))
 	}
-	return newUsageAlarm(t.hierarchy.Dir("memory", "/"), t.hierarchy.Dir("memory", t.Top()))
+	alarm := &pressureAlarm{pressure: "/proc/pressure/memory"}
+	if pods != "" {
+		alarm.events = h.Dir("memory", pods) + "/memory.events"
+	}
+	return alarm
 }
 
 // Top is the group of all pods, below each controller's mount.

@@ -19,7 +19,8 @@ const trigger = "some 20000 500000"
 // nobody has made yet when the agent starts.
 const untilGroup = 10_000
 
-// pressureAlarm rings by v2's means: stalls of tasks, and events of the pods' group.
+// pressureAlarm rings by v2's means: stalls of tasks, and events of the pods' group, where
+// there is one.
 type pressureAlarm struct{ pressure, events string }
 
 // Set has nothing to do: the kernel knows of no marks.
@@ -43,7 +44,7 @@ func (a *pressureAlarm) Run(ctx context.Context, ring func()) error {
 	var events *os.File
 	defer func() { events.Close() }()
 	for ctx.Err() == nil {
-		if events == nil {
+		if events == nil && a.events != "" {
 			events = openEvents(a.events)
 		}
 		fds, timeout := []unix.PollFd{{Fd: int32(end.Fd()), Events: unix.POLLIN}}, -1
@@ -52,7 +53,7 @@ func (a *pressureAlarm) Run(ctx context.Context, ring func()) error {
 				fds = append(fds, unix.PollFd{Fd: int32(f.Fd()), Events: unix.POLLPRI})
 			}
 		}
-		if events == nil {
+		if events == nil && a.events != "" {
 			timeout = untilGroup
 		}
 		if n, err := unix.Poll(fds, timeout); n == 0 || errors.Is(err, unix.EINTR) {
