@@ -77,11 +77,12 @@ func bind(f *Flags, kc *kubelet.KubeletConfiguration) *commandLine {
 // withoutEffect names flags that are accepted so that an existing command line keeps
 // working, with the reason why they change nothing here.
 var withoutEffect = map[string]string{
-	"housekeeping-interval":     "usage is read from the kernel when asked for, not collected in advance",
-	"volume-stats-agg-period":   "volume usage is read when asked for, not collected in advance",
-	"hairpin-mode":              "the container runtime's network plugin decides it",
-	"experimental-mounter-path": "mounts are made without a helper program",
-	"log-flush-frequency":       "log lines are written at once",
-	"log-text-info-buffer-size": "log lines are written at once",
-	"log-json-info-buffer-size": "log lines are written at once",
+	"cpu-manager-reconcile-period": "containers move as soon as other CPUs are theirs",
+	"housekeeping-interval":        "usage is read from the kernel when asked for, not collected in advance",
+	"volume-stats-agg-period":      "volume usage is read when asked for, not collected in advance",
+	"hairpin-mode":                 "the container runtime's network plugin decides it",
+	"experimental-mounter-path":    "mounts are made without a helper program",
+	"log-flush-frequency":          "log lines are written at once",
+	"log-text-info-buffer-size":    "log lines are written at once",
+	"log-json-info-buffer-size":    "log lines are written at once",
 }

@@ -178,8 +178,9 @@ func TestEvictionDefaultsAreMergedOnRequest(t *testing.T) {
 }
 
 func TestNotices(t *testing.T) {
-	c := mustLoad(t, "--housekeeping-interval=1s", "--max-pods=5", "--port=1000", "--feature-gates=GitRepoVolumeDriver=false", "--maximum-dead-containers=3")
+	c := mustLoad(t, "--cpu-manager-reconcile-period=1s", "--housekeeping-interval=1s", "--max-pods=5", "--port=1000", "--feature-gates=GitRepoVolumeDriver=false", "--maximum-dead-containers=3")
 	want := []string{
+		"--cpu-manager-reconcile-period has no effect: containers move as soon as other CPUs are theirs",
 		"--housekeeping-interval has no effect: usage is read from the kernel when asked for, not collected in advance",
 		"--maximum-dead-containers is deprecated: eviction thresholds replace it",
 		"deprecated flags, better set in the file given by --config: --max-pods --port",
