@@ -40,6 +40,6 @@ func (s *Stats) Claims(ctx context.Context) []statsapi.VolumeStats {
 		out = append(out, stats)
 	}
 	s.walks.keep(present)
-	s.drivers.keep(present)
+	s.looks.keep(present)
 	return out
 }

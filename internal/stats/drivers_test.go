@@ -3,11 +3,14 @@ package stats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	"k8s.io/utils/clock"
 )
 
 // TestDriversWord: a volume with a driver is as full as the driver says, and a driver that
@@ -61,4 +64,65 @@ func TestDriversWord(t *testing.T) {
 	if got := volumes(); len(got) != 0 || asked.Load() != 6 {
 		t.Errorf("measured though that is switched off: %+v", got)
 	}
+}
+
+// TestDeadVolume: a volume whose file system is dead keeps one look at it for good, whoever
+// asks how often, and costs them their patience once. It shows what was last known of it.
+func TestDeadVolume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		p := w.addPod("one")
+		var asked atomic.Int64
+		dead := make(chan struct{})
+		w.volumes[p.UID] = []Volume{
+			{Name: "dead", Dir: "/nowhere/dead", Claim: "c", Measure: func(context.Context) (VolumeUsage, error) {
+				n := asked.Add(1)
+				if n == 2 {
+					<-dead // heeds no deadline
+				}
+				return VolumeUsage{UsedBytes: n}, nil
+			}},
+			{Name: "well", Dir: "/nowhere/well", Measure: func(context.Context) (VolumeUsage, error) {
+				return VolumeUsage{UsedBytes: 70}, nil
+			}},
+		}
+		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
+		look := func(ask func() []statsapi.VolumeStats, want string, patience time.Duration) {
+			t.Helper()
+			began, got := time.Now(), ""
+			for _, v := range ask() {
+				got += fmt.Sprintf("%s=%d ", v.Name, *v.UsedBytes)
+			}
+			if got != want || time.Since(began) != patience {
+				t.Errorf("%safter %v, want %safter %v", got, time.Since(began), want, patience)
+			}
+		}
+		summary := func() []statsapi.VolumeStats {
+			got, err := s.Summary(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.Pods[0].VolumeStats
+		}
+		claims := func() []statsapi.VolumeStats { return s.Claims(t.Context()) }
+		look(summary, "dead=1 well=70 ", 0)
+		time.Sleep(time.Minute)
+		look(summary, "dead=1 well=70 ", patience)
+		for range 100 {
+			look(summary, "dead=1 well=70 ", 0)
+			look(claims, "dead=1 ", 0)
+			time.Sleep(time.Minute)
+		}
+		if asked.Load() != 2 {
+			t.Errorf("%d looks at a volume that does not answer", asked.Load())
+		}
+		w.volumes[p.UID] = nil
+		look(summary, "", 0) // forgets no look that is under way
+		close(dead)
+		synctest.Wait()
+		look(claims, "", 0)
+		if len(s.looks.known) != 0 {
+			t.Errorf("%d volumes are remembered that are gone", len(s.looks.known))
+		}
+	})
 }

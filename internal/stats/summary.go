@@ -41,7 +41,7 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 		out.Pods = append(out.Pods, stats)
 	}
 	s.walks.keep(volumes)
-	s.drivers.keep(volumes)
+	s.looks.keep(volumes)
 	s.report(r)
 	return out, nil
 }

@@ -32,9 +32,6 @@ type walk struct {
 	found taken
 }
 
-// stale is when a volume that nobody asks about any more is forgotten.
-const stale = time.Hour
-
 func newWalks(took meter.TimingOf) walks {
 	return walks{took: took, mu: new(sync.Mutex), known: map[string]walk{}}
 }

@@ -72,6 +72,30 @@ func TestHangingVolume(t *testing.T) {
 	recovers(t, in)
 }
 
+// TestVolumeThatDies ceases to answer below a running pod. Whoever asks the node what is used
+// is answered all the same.
+func TestVolumeThatDies(t *testing.T) {
+	t.Parallel()
+	node, in := steadyNode(t), namespace(t)
+	folder := path.Join("/var/lib", in)
+	inNode(t, node, "mkdir "+folder)
+	claimed(t, in, "data", localVolume(node, folder))
+	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
+	p := startPod(t, in, mounting(sleeper("bereft", node.Name()), "data", source, ""))
+	letGo := hang(t, node, path.Join("/var/lib/kubelet/pods", string(p.UID), "volumes/kubernetes.io~local-volume", in))
+	for _, asked := range []string{"/stats/summary", "/metrics", "/stats/summary"} {
+		began := time.Now()
+		if code, text := askNode(t, node, "GET", asked); code != 200 {
+			t.Errorf("%s: %d %s", asked, code, text)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s took %v", asked, took)
+		}
+	}
+	letGo()
+	remove(t, in, "bereft")
+}
+
 // hang mounts a FUSE file system that nobody serves, until let go.
 func hang(t *testing.T, node *bed.Box, dir string) (letGo func()) {
 	t.Helper()

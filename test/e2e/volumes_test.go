@@ -115,12 +115,7 @@ func TestClaimedVolume(t *testing.T) {
 	if _, err := node.Exec(t.Context(), "mkdir", "-p", folder); err != nil {
 		t.Fatal(err)
 	}
-	claimed(t, in, "data", corev1.PersistentVolumeSpec{
-		PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}},
-		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Name()}}},
-		}}}},
-	})
+	claimed(t, in, "data", localVolume(node, folder))
 	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	for i, script := range []string{"echo kept > /data/file", "cat /data/file"} {
 		name := fmt.Sprint("pod-", i)
@@ -136,6 +131,16 @@ func TestClaimedVolume(t *testing.T) {
 	}
 	if out, err := node.Exec(t.Context(), "cat", "/proc/mounts"); err != nil || strings.Contains(out, "local-volume") {
 		t.Errorf("left mounted: %v\n%s", err, out)
+	}
+}
+
+// localVolume is a folder of the node.
+func localVolume(node *bed.Box, folder string) corev1.PersistentVolumeSpec {
+	return corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}},
+		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Name()}}},
+		}}}},
 	}
 }
 

@@ -15,6 +15,7 @@ type Expander interface {
 
 // Meter is a kind that knows better than the file system how much of a volume is used.
 type Meter interface {
+	// Measure may outlast ctx: a file system that does not answer keeps it for good.
 	Measure(ctx context.Context, r Request, at Result) (Usage, error)
 }
 
