@@ -24,14 +24,14 @@ func (s *Stats) Claims(ctx context.Context) []statsapi.VolumeStats {
 			}
 		}
 	}
-	s.askDrivers(ctx, asked)
+	s.lookAt(ctx, asked, s.cfg.VolumePeriod)
 	var out []statsapi.VolumeStats
 	known := map[statsapi.PVCReference]bool{}
 	for _, c := range claims {
 		if known[statsapi.PVCReference{Name: c.Claim, Namespace: c.namespace}] {
 			continue
 		}
-		stats, _, err := s.volumeStats(ctx, c.namespace, c.Volume, s.cfg.VolumePeriod)
+		stats, _, err := s.volumeStats(c.namespace, c.Volume)
 		if err != nil {
 			s.deps.Log.Debug("usage of a claim is not known", "namespace", c.namespace, "claim", c.Claim, "err", err)
 			continue
@@ -39,7 +39,6 @@ func (s *Stats) Claims(ctx context.Context) []statsapi.VolumeStats {
 		known[*stats.PVCRef] = true
 		out = append(out, stats)
 	}
-	s.walks.keep(present)
 	s.looks.keep(present)
 	return out
 }

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -78,7 +77,7 @@ func takenByFiles(dir string) (taken, error) {
 
 // takenBelow walks through dir, itself included, without leaving its file system. A file
 // with several names counts once.
-func takenBelow(ctx context.Context, dir string) (taken, error) {
+func takenBelow(dir string) (taken, error) {
 	var top unix.Stat_t
 	if err := unix.Lstat(dir, &top); err != nil {
 		return taken{}, &pathError{dir, err}
@@ -86,9 +85,6 @@ func takenBelow(ctx context.Context, dir string) (taken, error) {
 	var sum taken
 	linked := map[uint64]bool{}
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		var st unix.Stat_t
 		if err == nil {
 			err = unix.Lstat(path, &st)

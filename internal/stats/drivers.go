@@ -17,23 +17,6 @@ type VolumeUsage struct {
 	Inodes, InodesFree, InodesUsed           int64
 }
 
-// askDrivers has the drivers tell of those volumes that they did not tell of lately: all at
-// once, so that one that hangs costs no more than its time.
-func (s *Stats) askDrivers(ctx context.Context, volumes []Volume) {
-	if s.cfg.VolumePeriod < 0 {
-		return
-	}
-	own := context.WithoutCancel(ctx) // the answer is for the next who asks, too
-	for _, v := range volumes {
-		if v.Measure != nil {
-			s.looks.begin(v.Dir, s.cfg.VolumePeriod, func() found { return s.askDriver(own, v) })
-		}
-	}
-	for _, v := range volumes {
-		s.looks.await(ctx, v.Dir)
-	}
-}
-
 // askDriver remembers also that a driver failed: it is not asked again within the period.
 func (s *Stats) askDriver(ctx context.Context, v Volume) found {
 	ctx, cancel := context.WithTimeout(ctx, driverTimeout)

@@ -113,13 +113,13 @@ type Stats struct {
 	boot   time.Time
 	cpus   topology
 
-	flight singleflight.Group
-	rates  rates
-	walks  walks
-	looks  looks
-	images images
-	places places
-	table  []family
+	flight  singleflight.Group
+	rates   rates
+	looks   looks
+	walking chan struct{} // a place for each who walks
+	images  images
+	places  places
+	table   []family
 }
 
 // New checks its arguments and reads what never changes.
@@ -137,16 +137,16 @@ func New(cfg Config, deps Deps) (*Stats, error) {
 		return nil, err
 	}
 	return &Stats{
-		cfg:    cfg,
-		deps:   deps,
-		groups: newGroupReader(deps.Cgroups.Hierarchy(), cfg.Machine),
-		boot:   boot,
-		cpus:   readTopology(),
-		rates:  newRates(),
-		walks:  newWalks(deps.Measured),
-		looks:  newLooks(deps.Clock),
-		images: newImages(),
-		places: newPlaces(),
-		table:  cadvisorFamilies(),
+		cfg:     cfg,
+		deps:    deps,
+		groups:  newGroupReader(deps.Cgroups.Hierarchy(), cfg.Machine),
+		boot:    boot,
+		cpus:    readTopology(),
+		rates:   newRates(),
+		walking: make(chan struct{}, walkers),
+		looks:   newLooks(deps.Clock),
+		images:  newImages(),
+		places:  newPlaces(),
+		table:   cadvisorFamilies(),
 	}, nil
 }

@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +14,7 @@ import (
 )
 
 // Storage is what the given pods have written to the node's disk, and nothing else of them.
-// Volumes that were walked longer than fresh ago are walked again.
+// Volumes that were walked longer than fresh ago are walked again, as for the Summary.
 func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Duration) ([]statsapi.PodStats, error) {
 	wanted := map[types.UID]bool{}
 	for _, uid := range pods {
@@ -24,12 +25,18 @@ func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Durati
 	if d.node, err = spaceOf(s.cfg.RootDir); err != nil {
 		return nil, err
 	}
-	d.fresh = fresh
-	var all []statsapi.PodStats
-	for _, o := range s.deps.Pods() {
-		if !wanted[o.UID] || o.Sandbox() == nil {
-			continue
+	observed := slices.DeleteFunc(slices.Clone(s.deps.Pods()), func(o pod.Observed) bool { return !wanted[o.UID] || o.Sandbox() == nil })
+	var written []Volume
+	for _, o := range observed {
+		for _, v := range s.deps.Volumes(o.UID) {
+			if v.Measure == nil { // a driver's is not on the node's disk
+				written = append(written, v)
+			}
 		}
+	}
+	s.lookAt(ctx, written, fresh)
+	var all []statsapi.PodStats
+	for _, o := range observed {
 		if err := s.readLayers(ctx, d, o.Sandbox().ID); err != nil {
 			return nil, err
 		}
@@ -41,7 +48,7 @@ func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Durati
 				out.Containers = append(out.Containers, statsapi.ContainerStats{Name: c.Name})
 			}
 		}
-		s.addPodStorage(ctx, &out, &p, d, map[string]bool{})
+		s.addPodStorage(&out, &p, d)
 		all = append(all, out)
 	}
 	return all, nil

@@ -10,7 +10,8 @@ import (
 
 // Summary is the node in the form of the Summary API. It walks through volumes that were
 // not walked lately, so that it is for people and for decisions about disks; what is asked
-// often is in UsageSummary.
+// often is in UsageSummary. A volume that is not measured yet when patience ends shows what
+// was last known of it, or is left out.
 func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	r, err := s.read(ctx, summary)
 	if err != nil {
@@ -24,12 +25,14 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	if err := s.addNodeRest(&out.Node, r, disks); err != nil {
 		return nil, err
 	}
-	var mounted []Volume
+	var volumes []Volume
+	present := map[string]bool{}
 	for i := range r.pods {
-		mounted = append(mounted, s.deps.Volumes(r.pods[i].UID)...)
+		for _, v := range s.deps.Volumes(r.pods[i].UID) {
+			volumes, present[v.Dir] = append(volumes, v), true
+		}
 	}
-	s.askDrivers(ctx, mounted)
-	volumes := map[string]bool{}
+	s.lookAt(ctx, volumes, s.cfg.VolumePeriod)
 	for i := range r.pods {
 		p := &r.pods[i]
 		if len(p.containers) == 0 {
@@ -37,11 +40,10 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 		}
 		stats := s.podStats(p)
 		s.addPodRest(&stats, p)
-		s.addPodStorage(ctx, &stats, p, disks, volumes)
+		s.addPodStorage(&stats, p, disks)
 		out.Pods = append(out.Pods, stats)
 	}
-	s.walks.keep(volumes)
-	s.looks.keep(volumes)
+	s.looks.keep(present)
 	s.report(r)
 	return out, nil
 }

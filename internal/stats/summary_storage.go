@@ -18,12 +18,11 @@ type disks struct {
 	containers *statsapi.FsStats
 	layers     map[string]*runtimeapi.FilesystemUsage // writable layers, by container id
 	spaces     map[string]*space                      // by mount point; nil where it is not known here
-	fresh      time.Duration                          // how long a walk through a volume is good for
 }
 
 // readDisks measures the node's file system and asks the runtime for its own.
 func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
-	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, spaces: map[string]*space{}, fresh: s.cfg.VolumePeriod}
+	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, spaces: map[string]*space{}}
 	var err error
 	if d.node, err = spaceOf(s.cfg.RootDir); err != nil {
 		return nil, err
@@ -97,8 +96,8 @@ func (on space) with(at time.Time, part taken) *statsapi.FsStats {
 }
 
 // addPodStorage adds what the pod's containers, logs and volumes take; the sum of what goes
-// with the pod is its ephemeral storage. The volumes seen are noted in seen.
-func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *podUsage, d *disks, seen map[string]bool) {
+// with the pod is its ephemeral storage.
+func (s *Stats) addPodStorage(out *statsapi.PodStats, p *podUsage, d *disks) {
 	now := s.deps.Clock.Now()
 	logs := filepath.Join(s.cfg.PodLogsDir, p.LogDirName())
 	var sum taken
@@ -119,8 +118,7 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 		}
 	}
 	for _, v := range s.deps.Volumes(p.UID) {
-		seen[v.Dir] = true
-		stats, part, err := s.volumeStats(ctx, p.Namespace, v, d.fresh)
+		stats, part, err := s.volumeStats(p.Namespace, v)
 		if err != nil {
 			s.deps.Log.Debug("usage of a volume is not known", "pod", p.Ref, "volume", v.Name, "err", err)
 			continue
@@ -133,58 +131,4 @@ func (s *Stats) addPodStorage(ctx context.Context, out *statsapi.PodStats, p *po
 	count(takenByFiles(logs))
 	count(takenBy(filepath.Join(s.cfg.RootDir, "pods", string(p.UID), "etc-hosts")))
 	out.EphemeralStorage = d.node.with(now, sum)
-}
-
-// volumeStats measures one volume: by its driver's word, by its file system where it has one
-// of its own, by the kernel's count, else by a walk through its files.
-func (s *Stats) volumeStats(ctx context.Context, namespace string, v Volume, fresh time.Duration) (statsapi.VolumeStats, taken, error) {
-	out := statsapi.VolumeStats{Name: v.Name}
-	if v.Claim != "" {
-		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: namespace}
-	}
-	if v.Measure != nil {
-		said := s.looks.last(v.Dir)
-		out.FsStats = said.stats
-		return out, taken{}, said.err
-	}
-	on, err := spaceOf(v.Dir)
-	if err != nil {
-		return out, taken{}, err
-	}
-	own, err := ownFileSystem(v.Dir)
-	if err != nil {
-		return out, taken{}, err
-	}
-	part, at := taken{on.used, on.inodesUsed}, s.deps.Clock.Now()
-	if !own {
-		if part, at, err = s.partOf(ctx, v, fresh); err != nil {
-			return out, taken{}, err
-		}
-	}
-	out.FsStats = *on.with(at, part)
-	return out, part, nil
-}
-
-// partOf is what a volume takes of a file system that it shares, and when that was found.
-func (s *Stats) partOf(ctx context.Context, v Volume, fresh time.Duration) (taken, time.Time, error) {
-	if part, ok := s.counted(v); ok {
-		return part, s.deps.Clock.Now(), nil
-	}
-	if s.cfg.VolumePeriod < 0 {
-		return taken{}, time.Time{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
-	}
-	return s.walks.through(ctx, v.Dir, s.deps.Clock.Now, fresh)
-}
-
-// counted is what the kernel says of the files in the volume, where it counts them.
-func (s *Stats) counted(v Volume) (taken, bool) {
-	if v.Counted == nil {
-		return taken{}, false
-	}
-	began := s.deps.Clock.Now()
-	bytes, inodes, ok := v.Counted()
-	if ok {
-		s.deps.Measured.Took(CountedBy, s.deps.Clock.Now().Sub(began))
-	}
-	return taken{bytes, inodes}, ok
 }

@@ -1,12 +1,8 @@
 package stats
 
 import (
-	"context"
-	"maps"
-	"sync"
+	"fmt"
 	"time"
-
-	"swiftlet/internal/meter"
 )
 
 // rest is how many times as long as a walk took the next one is put off at least: a volume
@@ -19,49 +15,29 @@ const (
 	CountedBy = "fsquota"
 )
 
-// walks remembers what was found in volumes.
-type walks struct {
-	took  meter.TimingOf
-	mu    *sync.Mutex
-	known map[string]walk // by directory
-}
+// Walkers walk at the same time, so that hundreds of small volumes do not have as many
+// threads made. Where all are on long ways, the next begins after a turn nevertheless: a pod
+// with millions of files must not hide what others write.
+const (
+	walkers = 4
+	turn    = time.Second
+)
 
-type walk struct {
-	at    time.Time
-	took  time.Duration
-	found taken
-}
-
-func newWalks(took meter.TimingOf) walks {
-	return walks{took: took, mu: new(sync.Mutex), known: map[string]walk{}}
-}
-
-// through is what the files below dir occupy, and when that was found: no longer than a
-// period ago, unless the walk is a long one.
-func (w *walks) through(ctx context.Context, dir string, now func() time.Time, period time.Duration) (taken, time.Time, error) {
-	w.mu.Lock()
-	last, known := w.known[dir]
-	w.mu.Unlock()
-	began := now()
-	if known && began.Before(last.at.Add(max(period, rest*last.took))) {
-		return last.found, last.at, nil
+// walk is what the files of the volume occupy.
+func (s *Stats) walk(v Volume) (found, error) {
+	if s.cfg.VolumePeriod < 0 {
+		return found{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
 	}
-	found, err := takenBelow(ctx, dir)
-	ended := now()
-	w.took.Took(WalkedBy, ended.Sub(began))
-	if err != nil {
-		return taken{}, began, err
+	wait := time.NewTimer(turn)
+	defer wait.Stop()
+	select {
+	case s.walking <- struct{}{}:
+		defer func() { <-s.walking }()
+	case <-wait.C:
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.DeleteFunc(w.known, func(_ string, old walk) bool { return ended.Sub(old.at) > stale+rest*old.took })
-	w.known[dir] = walk{at: ended, took: ended.Sub(began), found: found}
-	return found, ended, nil
-}
-
-// keep forgets the volumes that are not among those still there.
-func (w *walks) keep(dirs map[string]bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.DeleteFunc(w.known, func(dir string, _ walk) bool { return !dirs[dir] })
+	began := s.deps.Clock.Now()
+	part, err := takenBelow(v.Dir)
+	ended := s.deps.Clock.Now()
+	s.deps.Measured.Took(WalkedBy, ended.Sub(began))
+	return found{at: ended, part: part, kept: true, rest: rest * ended.Sub(began)}, err
 }

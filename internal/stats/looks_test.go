@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	"k8s.io/utils/clock"
+)
+
+// longWay makes a volume whose measuring takes a minute, and counts how often it begins.
+func longWay(dir string, begun *atomic.Int32) Volume {
+	return Volume{Name: "long", Dir: dir, Local: true, Counted: func() (uint64, uint64, bool) {
+		begun.Add(1)
+		time.Sleep(time.Minute)
+		return 0, 0, false // so that it is walked, too
+	}}
+}
+
+// TestLongWalk: a volume that takes longer to walk than anybody waits is walked once for all
+// who ask, also when they leave, and then shows what was found.
+func TestLongWalk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		p := w.addPod("one")
+		dir, begun := t.TempDir(), new(atomic.Int32)
+		w.write(dir, "file", "x")
+		w.volumes[p.UID] = []Volume{longWay(dir, begun)}
+		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
+		summary := func(ctx context.Context) ([]statsapi.PodStats, error) {
+			got, err := s.Summary(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return got.Pods, nil
+		}
+		storage := func(ctx context.Context) ([]statsapi.PodStats, error) {
+			return s.Storage(ctx, []types.UID{p.UID}, 10*time.Second)
+		}
+		look := func(ask func(context.Context) ([]statsapi.PodStats, error), want string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			began := time.Now()
+			all, err := ask(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := "nothing"
+			for _, v := range all[0].VolumeStats {
+				got = fmt.Sprintf("%d files", *v.InodesUsed)
+			}
+			if got += fmt.Sprint(" after ", time.Since(began)); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		left, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := summary(left); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		look(storage, "nothing after 2s")
+		look(summary, "nothing after 0s")
+		if begun.Load() != 1 {
+			t.Errorf("%d walks at once through one volume", begun.Load())
+		}
+		time.Sleep(time.Minute)
+		look(storage, "2 files after 0s")
+		w.write(dir, "more", "x")
+		time.Sleep(time.Minute)
+		look(summary, "2 files after 3s") // the last known, while the next walk is under way
+		time.Sleep(time.Minute)
+		look(summary, "3 files after 0s")
+		if begun.Load() != 2 {
+			t.Errorf("%d walks, want 2", begun.Load())
+		}
+	})
+}
+
+// TestWalkersTurn: volumes that take long keep others waiting for a moment only.
+func TestWalkersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		p := w.addPod("one")
+		w.volumes[p.UID] = []Volume{{Name: "short", Dir: t.TempDir()}}
+		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
+		for range walkers {
+			s.walking <- struct{}{}
+		}
+		began := time.Now()
+		got, err := s.Summary(t.Context())
+		if err != nil || len(got.Pods[0].VolumeStats) != 1 || time.Since(began) != turn {
+			t.Errorf("%+v, %v after %v", got, err, time.Since(began))
+		}
+	})
+}
