@@ -3,7 +3,6 @@ package stats
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -71,43 +70,6 @@ func takenByFiles(dir string) (taken, error) {
 			return taken{}, err
 		}
 		sum.add(t)
-	}
-	return sum, nil
-}
-
-// takenBelow walks through dir, itself included, without leaving its file system. A file
-// with several names counts once.
-func takenBelow(dir string) (taken, error) {
-	var top unix.Stat_t
-	if err := unix.Lstat(dir, &top); err != nil {
-		return taken{}, &pathError{dir, err}
-	}
-	var sum taken
-	linked := map[uint64]bool{}
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		var st unix.Stat_t
-		if err == nil {
-			err = unix.Lstat(path, &st)
-		}
-		switch {
-		case gone(err):
-			return nil // pods write and delete while we walk
-		case err != nil:
-			return &pathError{path, err}
-		case st.Dev != top.Dev:
-			return fs.SkipDir
-		}
-		if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			if linked[st.Ino] {
-				return nil
-			}
-			linked[st.Ino] = true
-		}
-		sum.add(taken{uint64(st.Blocks) * 512, 1})
-		return nil
-	})
-	if err != nil {
-		return taken{}, fmt.Errorf("walk %s: %w", dir, err)
 	}
 	return sum, nil
 }

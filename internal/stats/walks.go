@@ -39,5 +39,9 @@ func (s *Stats) walk(v Volume) (found, error) {
 	part, err := takenBelow(v.Dir)
 	ended := s.deps.Clock.Now()
 	s.deps.Measured.Took(WalkedBy, ended.Sub(began))
+	if err != nil && part.inodes > 0 {
+		s.deps.Log.Warn("a part of a volume is not counted", "dir", v.Dir, "err", err)
+		err = nil
+	}
 	return found{at: ended, part: part, kept: true, rest: rest * ended.Sub(began)}, err
 }

@@ -1,0 +1,188 @@
+package stats
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// nest makes folders in each other, each with a file.
+func nest(t *testing.T, top string, depth, name int) {
+	t.Helper()
+	at, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	for i := range depth {
+		if err != nil {
+			t.Fatal(err)
+		}
+		below := strings.Repeat("x", name-8) + fmt.Sprintf("%08d", i)
+		next := -1
+		if err = unix.Mkdirat(at, below, 0o755); err == nil {
+			next, err = unix.Openat(at, below, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		}
+		if err == nil {
+			var fd int
+			if fd, err = unix.Openat(next, "file", unix.O_CREAT|unix.O_WRONLY, 0o644); err == nil {
+				unix.Close(fd)
+			}
+		}
+		unix.Close(at)
+		at = next
+	}
+	unix.Close(at)
+}
+
+// few has this process open few files only.
+func few(t *testing.T) {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 128, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDeepTree: what no path can name is counted, too, with few files open at a time.
+func TestDeepTree(t *testing.T) {
+	top := t.TempDir()
+	const depth = 600
+	nest(t, top, depth, 200)
+	nest(t, filepath.Join(top, firstFolder(t, top)), 100, 10) // to be found on the way back
+	few(t)
+	before := nowOpen(t)
+	got, err := takenBelow(top)
+	if want := uint64(1 + 2*depth + 2*100); err != nil || got.inodes != want {
+		t.Errorf("%d files, %v; want %d", got.inodes, err, want)
+	}
+	if after := nowOpen(t); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+}
+
+// TestMovedTree: where folders are moved away during the walk, the rest counts.
+func TestMovedTree(t *testing.T) {
+	top := t.TempDir()
+	nest(t, top, shallowFolders+10, 10)
+	for i := range 20 {
+		if err := os.MkdirAll(filepath.Join(top, fmt.Sprint("wide-", i), "below"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved, deep := false, top
+	for i := range shallowFolders + 5 {
+		deep = filepath.Join(deep, fmt.Sprintf("xx%08d", i))
+	}
+	tr := &tree{linked: map[uint64]bool{}}
+	defer tr.cutTo(0)
+	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err == nil {
+		err = tr.enter(fd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(tr.above) > 0 {
+		if err := tr.readOn(); err != nil {
+			tr.miss(err)
+		}
+		if !moved && len(tr.above) == shallowFolders+8 {
+			moved = true
+			if err := os.Rename(deep, filepath.Join(top, "wide-0", "moved")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if least := uint64(1 + shallowFolders + 2*20); !moved || tr.missed == nil || tr.sum.inodes < least {
+		t.Errorf("moved %v: %d files, missed %v; want %d at least", moved, tr.sum.inodes, tr.missed, least)
+	}
+}
+
+// TestWideTree has folders that take many readings, with files and folders by turns.
+func TestWideTree(t *testing.T) {
+	top := t.TempDir()
+	const wide = 500
+	for i := range wide {
+		dir := filepath.Join(top, fmt.Sprint("folder-", i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{dir + "/in", dir + ".beside"} {
+			if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.Symlink("/", filepath.Join(top, "link")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := takenBelow(top)
+	if want := uint64(1 + 3*wide + 1); err != nil || got.inodes != want || got.bytes < 2*wide*4096 {
+		t.Errorf("%+v, %v; want %d files", got, err, want)
+	}
+}
+
+func BenchmarkWalk(b *testing.B) {
+	top := b.TempDir()
+	for i := range 1000 {
+		dir := filepath.Join(top, fmt.Sprint("folder-", i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		for j := range 5 {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(j)), nil, 0o644); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for b.Loop() {
+		if _, err := takenBelow(top); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func firstFolder(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		t.Fatal(entries, err)
+	}
+	return entries[0].Name()
+}
+
+func nowOpen(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestRepeats: places that come again in a circle are noticed, others never.
+func TestRepeats(t *testing.T) {
+	for _, circle := range []int{0, 1, 2, 7, 1000} {
+		f, steps := folder{}, 0
+		for ; steps < 10_000; steps++ {
+			f.next = int64(5 + steps)
+			if circle > 0 && steps > 30 {
+				f.next = int64(100 + steps%circle)
+			}
+			if f.repeats() {
+				break
+			}
+		}
+		if noticed := steps < 10_000; noticed != (circle > 0) {
+			t.Errorf("circle of %d: noticed %v", circle, noticed)
+		}
+	}
+}
