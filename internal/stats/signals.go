@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -35,15 +36,34 @@ type Signals struct {
 	OwnImageFs, OwnContainerFs bool // images are elsewhere than Node, containers' files than images
 }
 
+// runtimePatience is how long Signals waits for the runtime to tell where its files are.
+// Memory cannot wait for that.
+const runtimePatience = 500 * time.Millisecond
+
 // Signals reads how much is left. It is a handful of small files and asks the runtime once
-// only, so that it can be asked often.
+// only, so that it can be asked often. It fails where nothing at all can be told.
 func (s *Stats) Signals(ctx context.Context) (Signals, error) {
 	now := s.deps.Clock.Now()
 	buf := newScratch()
 	var out Signals
+	trouble := errors.Join(
+		s.addMemory(&out, buf, now),
+		s.addPodMemory(&out, buf, now),
+		s.addNodeDisk(&out, now),
+		s.addPIDs(&out, buf, now),
+		s.addRuntimeDisks(ctx, &out, now),
+	)
+	if out == (Signals{}) {
+		return out, trouble
+	}
+	s.partial.say(s.deps.Log, trouble)
+	return out, nil
+}
+
+func (s *Stats) addMemory(out *Signals, buf *scratch, now time.Time) error {
 	root, err := s.groups.memory(buf, "/")
 	if err != nil {
-		return out, fmt.Errorf("read how much memory is left: %w", err)
+		return fmt.Errorf("read how much memory is left: %w", err)
 	}
 	out.Memory = memoryLeft(root, now)
 	if s.cfg.SparesHugePages {
@@ -51,48 +71,81 @@ func (s *Stats) Signals(ctx context.Context) (Signals, error) {
 		out.Memory.Available -= set
 		out.Memory.Capacity -= set
 	}
-	if s.cfg.PodsGroup != "" {
-		pods, err := s.groups.memory(buf, s.cfg.PodsGroup)
-		switch {
-		case err == nil && bounded(pods.limit):
-			out.PodMemory = memoryLeft(pods, now)
-		case err != nil && !gone(err):
-			return out, fmt.Errorf("read how much memory is left to pods: %w", err)
-		}
+	return nil
+}
+
+func (s *Stats) addPodMemory(out *Signals, buf *scratch, now time.Time) error {
+	if s.cfg.PodsGroup == "" {
+		return nil
 	}
+	pods, err := s.groups.memory(buf, s.cfg.PodsGroup)
+	switch {
+	case err == nil && bounded(pods.limit):
+		out.PodMemory = memoryLeft(pods, now)
+	case err != nil && !gone(err):
+		return fmt.Errorf("read how much memory is left to pods: %w", err)
+	}
+	return nil
+}
+
+func (s *Stats) addNodeDisk(out *Signals, now time.Time) error {
 	node, err := spaceOf(s.cfg.RootDir)
-	if err != nil {
-		return out, err
+	if err == nil {
+		out.Node = node.left(now)
 	}
-	out.Node = node.left(now)
-	if tasks, err := runningTasks(buf); err != nil {
-		return out, err
-	} else if limit := s.cfg.Machine.MaxPIDs; limit > 0 {
+	return err
+}
+
+func (s *Stats) addPIDs(out *Signals, buf *scratch, now time.Time) error {
+	limit := s.cfg.Machine.MaxPIDs
+	if limit <= 0 {
+		return nil
+	}
+	tasks, err := runningTasks(buf)
+	if err == nil {
 		out.PIDs = &Room{Available: uint64(max(limit-tasks, 0)), Capacity: uint64(limit), At: now}
 	}
-	return out, s.addRuntimeDisks(ctx, &out, now)
+	return err
 }
 
 // addRuntimeDisks adds the file systems of the runtime, if it has told yet where they are.
 func (s *Stats) addRuntimeDisks(ctx context.Context, out *Signals, now time.Time) error {
-	at, err := s.places.find(ctx, s.deps.Runtime, s.cfg.RootDir)
+	at, err := s.findPlaces(ctx)
 	if err != nil {
-		s.deps.Log.Debug("where images are is not known", "err", err)
-		return nil // the rest is worth knowing while the runtime is away
-	}
-	images, err := spaceOf(at.images)
-	if err != nil {
-		s.places.forget()
 		return err
 	}
-	containers, err := spaceOf(at.containers)
+	images, ofImages := spaceOf(at.images)
+	if ofImages == nil {
+		out.Images = images.left(now)
+	}
+	containers, ofContainers := spaceOf(at.containers)
+	if ofContainers == nil {
+		out.Containers = containers.left(now)
+	}
+	if out.Images != nil || out.Containers != nil {
+		out.OwnImageFs, out.OwnContainerFs = at.ownImages, at.ownContainers
+	}
+	err = errors.Join(ofImages, ofContainers)
 	if err != nil {
 		s.places.forget()
-		return err
 	}
-	out.Images, out.Containers = images.left(now), containers.left(now)
-	out.OwnImageFs, out.OwnContainerFs = at.ownImages, at.ownContainers
-	return nil
+	return err
+}
+
+// findPlaces asks the runtime where its files are, and leaves it to a later look to hear of
+// that where it takes its time.
+func (s *Stats) findPlaces(ctx context.Context) (runtimePlaces, error) {
+	shared := context.WithoutCancel(ctx)
+	answer := s.flight.DoChan("places", func() (any, error) { return s.places.find(shared, s.deps.Runtime, s.cfg.RootDir) })
+	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	select {
+	case got := <-answer:
+		at, _ := got.Val.(runtimePlaces)
+		return at, got.Err
+	case <-ctx.Done():
+		return runtimePlaces{}, fmt.Errorf("ask the runtime where its files are: %w", ctx.Err())
+	}
 }
 
 func memoryLeft(m memoryUsage, now time.Time) *Memory {

@@ -119,6 +119,7 @@ type Stats struct {
 	walking chan struct{} // a place for each who walks
 	images  images
 	places  places
+	partial complaint
 	table   []family
 }
 
