@@ -2,8 +2,8 @@ package config
 
 import "reflect"
 
-// Features are the gates that change what this agent does. Each field is named for its
-// gate. Consumers take the single booleans they need into their own Config; a gate that
+// Features are the gates that change what this agent does beyond what a configuration may
+// say, and some that could (noEffect). Each field is named for its gate. Consumers take the single booleans they need into their own Config; a gate that
 // graduates is deleted here, and the compiler finds what depended on it.
 type Features struct {
 	AllowDNSOnlyNodeCSR                              bool
@@ -15,9 +15,6 @@ type Features struct {
 	ContainerStopSignals                             bool
 	CPUManagerPolicyAlphaOptions                     bool
 	CPUManagerPolicyBetaOptions                      bool
-	CustomCPUCFSQuotaPeriod                          bool
-	DefaultPodSysctls                                bool
-	DRAConsumableCapacity                            bool
 	DRAOptionalNodeOperations                        bool
 	EmptyDirVolumeMode                               bool
 	EnvFiles                                         bool
@@ -31,7 +28,6 @@ type Features struct {
 	InPlacePodLevelResourcesVerticalScaling          bool
 	InPlacePodVerticalScalingSchedulerPreemption     bool
 	KubeletAllocatedPodsEndpoint                     bool
-	KubeletCrashLoopBackOffMax                       bool
 	KubeletEnsureSecretPulledImages                  bool
 	KubeletInUserNamespace                           bool
 	KubeletPodResourcesListUseActivePods             bool
@@ -39,8 +35,6 @@ type Features struct {
 	KubeletSeparateDiskGC                            bool
 	KubeletServiceAccountTokenForCredentialProviders bool
 	LocalStorageCapacityIsolationFSQuotaMonitoring   bool
-	LoggingAlphaOptions                              bool
-	LoggingBetaOptions                               bool
 	MemoryQoS                                        bool
 	PodAndContainerStatsFromCRI                      bool
 	PodLevelResourceManagers                         bool
@@ -55,12 +49,10 @@ type Features struct {
 	ResourceHealthStatus                             bool
 	ResourceHealthStatusMessage                      bool
 	RestartAllContainersOnContainerExits             bool
-	RotateKubeletServerCertificate                   bool
 	RuntimeClassInImageCriApi                        bool
 	SELinuxMount                                     bool
 	TopologyManagerPolicyAlphaOptions                bool
 	TopologyManagerPolicyBetaOptions                 bool
-	UserNamespacesHostNetworkSupport                 bool
 	VolumeBindMountOptions                           bool
 }
 
@@ -75,8 +67,14 @@ func (g gates) features() Features {
 }
 
 // Gate tells whether the named gate is on, for the features that the node declares to the
-// cluster by their gates' names. Logic reads Features.
-func (c *Config) Gate(name string) bool { return c.gates[name] }
+// cluster by their gates' names. Logic reads Features. One without effect is as by default:
+// a node must not promise what it does not do.
+func (c *Config) Gate(name string) bool {
+	if _, vain := noEffect[name]; vain {
+		return knownGates()[name].on
+	}
+	return c.gates[name]
+}
 
 // Gates calls show for every known gate, with its stage (ALPHA, BETA, GA or DEPRECATED).
 func (c *Config) Gates(show func(name, stage string, on bool)) {

@@ -87,6 +87,7 @@ func (c *Config) finish(line *commandLine, wrong Errors) (*Config, error) {
 	c.Features, c.gates = g.features(), g
 	c.Notices = append(c.Notices, line.notices()...)
 	c.Notices = append(c.Notices, notices...)
+	c.Notices = append(c.Notices, g.vain()...)
 	c.Notices = append(c.Notices, openings(&c.Kubelet)...)
 	return c, nil
 }

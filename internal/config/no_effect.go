@@ -1,0 +1,44 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// noEffect are the gates of the reference kubelet that change nothing here, and why. Whoever
+// implements one deletes its row, here and in docs/node.md: a test finds what is read and in
+// the table, and what is neither.
+var noEffect = map[string]string{
+	"AtomicWriteVolumeUserFields":           "files of a volume are not given owners one by one",
+	"CRIListStreaming":                      "the runtime is asked for its lists in one piece",
+	"CSIVolumeHealth":                       "drivers are not asked for the health of volumes",
+	"ChangeContainerStatusOnKubeletRestart": "a restart of the agent leaves alone what pods show",
+	"ClusterTrustBundleProjection":          "trust bundles can always be projected",
+	"DRANodeAllocatableResources":           "CPU and memory are not taken from resource claims",
+	"DRAWorkloadResourceClaims":             "resource claims of pod groups are not looked for",
+	"EventedPLEG":                           "the runtime's events are used wherever it sends them",
+	"ImageVolumeWithDigest":                 "the status of a pod does not show the digests of image volumes",
+	"KubeletRegistrationGetOnExistsOnly":    "the Node is always read only when it cannot be created",
+	"KubeletSeparateDiskGC":                 "a disk of the containers' own is always looked after",
+	"PodAndContainerStatsFromCRI":           "usage is read from the kernel",
+	"PodCertificateRequest":                 "pod certificates can always be projected",
+	"PodLevelResourcesFixKubeletQOSClass":   "resources of a pod that are empty never decide its QoS class",
+	"ReloadKubeletClientCAFile":             "the file is always read again when it changes",
+	"ReloadKubeletServerCertificateFile":    "the files are always read again when they change",
+	"RuntimeClassInImageCriApi":             "images are not told apart by the runtime class of their pods",
+	"TaintTolerationComparisonOperators":    "taints are not compared by their numbers",
+	"TopologyManagerPolicyAlphaOptions":     "all options of the policy are stable",
+	"TopologyManagerPolicyBetaOptions":      "all options of the policy are stable",
+	"VolumeBindMountOptions":                "mounts of volumes get no options of their own",
+}
+
+// vain tells of the gates that were set, alone or with their stage, to no effect.
+func (g gates) vain() (notices []string) {
+	for _, name := range slices.Sorted(maps.Keys(noEffect)) {
+		if g[name] != knownGates()[name].on {
+			notices = append(notices, fmt.Sprintf("feature gate %s=%t has no effect: %s", name, g[name], noEffect[name]))
+		}
+	}
+	return notices
+}
