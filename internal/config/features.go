@@ -3,8 +3,9 @@ package config
 import "reflect"
 
 // Features are the gates that change what this agent does beyond what a configuration may
-// say, and some that could (noEffect). Each field is named for its gate. Consumers take the single booleans they need into their own Config; a gate that
-// graduates is deleted here, and the compiler finds what depended on it.
+// say, and some that could (noEffect). Each field is named for its gate. Consumers take the
+// single booleans they need into their own Config; a gate that graduates is deleted here, and
+// the compiler finds what depended on it.
 type Features struct {
 	AllowDNSOnlyNodeCSR                              bool
 	ChangeContainerStatusOnKubeletRestart            bool

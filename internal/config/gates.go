@@ -23,15 +23,6 @@ type gate struct {
 // The two gates that set every other gate of their stage, unless that one is named too.
 var stageGates = map[string]string{"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
-// gatesWithoutEffect name gates of what this agent does not do, with what it does instead.
-// They may be asked for, since one list is for a whole cluster, but stay off: the node must
-// not declare to others what it cannot do.
-var gatesWithoutEffect = map[string]string{
-	"InPlacePodVerticalScalingExclusiveCPUs":       "a container with CPUs of its own keeps them as long as its pod lives",
-	"InPlacePodVerticalScalingExclusiveMemory":     "a container with memory of its own keeps it as long as its pod lives",
-	"InPlacePodVerticalScalingMemoryBackedVolumes": "a volume in memory keeps its size as long as its pod lives",
-}
-
 // knownGates is the table of Kubernetes v1.37: the names are shared by all components, so
 // that one list of gates can be given to a whole cluster.
 var knownGates = sync.OnceValue(func() map[string]gate {
@@ -88,18 +79,7 @@ func resolveGates(asked map[string]bool) (g gates, problems []problem, notices [
 		g[name] = value
 	}
 	problems = append(problems, g.unmetNeeds(asked)...)
-	return g, problems, append(notices, g.withoutEffect()...)
-}
-
-// withoutEffect turns off what has no effect here, and says so.
-func (g gates) withoutEffect() (notices []string) {
-	for _, name := range slices.Sorted(maps.Keys(gatesWithoutEffect)) {
-		if g[name] {
-			g[name] = false
-			notices = append(notices, fmt.Sprintf("feature gate %s has no effect: %s", name, gatesWithoutEffect[name]))
-		}
-	}
-	return notices
+	return g, problems, notices
 }
 
 // unmetNeeds finds gates that are on without what they stand on. The problem is one of the

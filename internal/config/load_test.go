@@ -191,32 +191,6 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// Of what this agent does not do, the log tells and the cluster is not told that it does.
-func TestGatesWithoutEffect(t *testing.T) {
-	for _, args := range []string{
-		"--feature-gates=InPlacePodVerticalScalingExclusiveCPUs=true,InPlacePodVerticalScalingExclusiveMemory=true,InPlacePodVerticalScalingMemoryBackedVolumes=true",
-		"--feature-gates=AllAlpha=true,GenericWorkload=true",
-	} {
-		c := mustLoad(t, args)
-		want := []string{
-			"feature gate InPlacePodVerticalScalingExclusiveCPUs has no effect: a container with CPUs of its own keeps them as long as its pod lives",
-			"feature gate InPlacePodVerticalScalingExclusiveMemory has no effect: a container with memory of its own keeps it as long as its pod lives",
-			"feature gate InPlacePodVerticalScalingMemoryBackedVolumes has no effect: a volume in memory keeps its size as long as its pod lives",
-		}
-		if diff := cmp.Diff(want, c.Notices); diff != "" {
-			t.Errorf("%s: notices (-want +got):\n%s", args, diff)
-		}
-		for name := range gatesWithoutEffect {
-			if _, known := knownGates()[name]; !known || c.Gate(name) {
-				t.Errorf("%s: gate %s is known %t, on %t", args, name, known, c.Gate(name))
-			}
-		}
-	}
-	if c := mustLoad(t, "--feature-gates=InPlacePodVerticalScalingExclusiveCPUs=false"); len(c.Notices) != 0 {
-		t.Errorf("a gate that is off: %q", c.Notices)
-	}
-}
-
 func TestAsked(t *testing.T) {
 	for arg, want := range map[string]Request{"-h": Help, "--help": Help, "--version": Version, "--version=raw": VersionRaw, "--version=false": Run} {
 		if c := mustLoad(t, arg); c.Asked != want {
