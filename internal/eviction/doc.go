@@ -6,4 +6,6 @@
 // give a verdict (judge.go), pods and their usage give an order (rank.go). Around them
 // stands one loop (run.go). It looks when the kernel says that memory runs short, and by
 // itself no later than the fastest pod could have used up what was left at the last look.
+// What takes long (removing images, measuring disks, waiting for a pod to end) is done beside
+// the loop (aside.go), for memory must be seen to run short meanwhile.
 package eviction

@@ -7,38 +7,47 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"swiftlet/internal/pod"
 )
 
-// enforceLimits evicts pods that exceed their own limits on local storage, and reports
-// whether there were any.
-func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) bool {
-	if !e.cfg.Limits || now.Before(e.limitsDue) {
-		return false
+// enforceLimits has pods measured now and then that have limits on local storage, and evicts
+// those that exceed them.
+func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
+	if !e.cfg.Limits || e.limiting || now.Before(e.limitsDue) {
+		return
 	}
 	e.limitsDue = now.Add(period)
-	pods := slices.DeleteFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !bounded(p) || pod.IsCritical(p) })
+	pods := slices.DeleteFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !bounded(p) || !e.mayGo(p) })
 	if len(pods) == 0 {
-		return false
+		return
 	}
 	uids := make([]types.UID, len(pods))
 	for i, p := range pods {
 		uids[i] = p.UID
 	}
-	measured, err := e.deps.Stats.Storage(ctx, uids, period)
-	if err != nil {
-		e.log.Warn("limits on local storage are not enforced", "err", err)
-		return false
-	}
-	used := usagesOf(measured)
-	var victims []victim
-	for _, p := range pods {
-		if u := used[p.UID]; u != nil {
-			if over := exceeded(p, u, e.layoutOf()); over != nil {
-				victims = append(victims, victim{pod: p, grace: hardGrace, blame: blame{message: over.message}, counted: over.counted})
+	e.limiting = true
+	e.aside(ctx, func() func() {
+		measured, err := e.deps.Stats.Storage(ctx, uids, period)
+		return func() {
+			e.limiting = false
+			if err != nil {
+				e.log.Warn("limits on local storage are not enforced", "err", err)
+				return
 			}
+			e.evictBeyondLimits(ctx, pods, usagesOf(measured))
+		}
+	})
+}
+
+func (e *Evictor) evictBeyondLimits(ctx context.Context, pods []*v1.Pod, used usages) {
+	for _, p := range pods {
+		u := used[p.UID]
+		if u == nil {
+			continue
+		}
+		if over := exceeded(p, u, e.layoutOf()); over != nil {
+			home, _ := e.layoutOf().home()
+			e.evict(ctx, victim{pod: p, grace: hardGrace, blame: blame{message: over.message}, counted: over.counted,
+				frees: []Signal{NodeFsAvailable, home}})
 		}
 	}
-	return len(victims) > 0 && e.evict(ctx, victims)
 }

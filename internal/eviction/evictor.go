@@ -90,17 +90,25 @@ type Evictor struct {
 	deps Deps
 	log  *slog.Logger
 	rung chan struct{}
+	// asides are goroutines that work beside the loop, and thens what is to be done in it when
+	// they have.
+	asides sync.WaitGroup
+	thens  chan func()
 
 	// These belong to the goroutine of Run.
 	layout     *Layout // nil until the runtime has told
 	thresholds []Threshold
 	state      verdict
 	limitsDue  time.Time
+	limiting   bool                          // pods with limits are being measured
+	searching  bool                          // somebody looks for what can be removed, and who uses the rest
+	found      *finding                      // what came of it
 	told       map[v1.ResourceName]time.Time // when the want of it was last told
 	trouble    string                        // as last logged
 	inVain     time.Duration                 // put off for so long when nothing could be done
 	again      time.Time                     // until then
 	settling   map[Signal]settle             // disks on which pods wrote that are gone
+	leaving    map[types.UID]*leaver         // pods that were evicted and are not gone
 
 	mu         sync.Mutex
 	conditions []v1.NodeConditionType
@@ -119,9 +127,11 @@ func New(cfg Config, deps Deps) (*Evictor, error) {
 	return &Evictor{
 		cfg: cfg, deps: deps, log: deps.Log,
 		rung:       make(chan struct{}, 1),
+		thens:      make(chan func()),
 		thresholds: cfg.Thresholds,
 		told:       map[v1.ResourceName]time.Time{},
 		settling:   map[Signal]settle{},
+		leaving:    map[types.UID]*leaver{},
 	}, nil
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -29,12 +31,15 @@ import (
 // of synctest, so that time is its own.
 type world struct {
 	*Evictor
+	mu       sync.Mutex // for what follows
 	pods     []*v1.Pod
 	used     map[string]uint64 // memory, by pod
 	storage  map[string]*statsapi.PodStats
-	disk     uint64 // what is left of the node's
-	stuck    bool   // pods do not end
+	disk     uint64          // what is left of the node's
+	stuck    map[string]bool // pods that do not end
 	ends     time.Duration
+	slow     time.Duration // what measuring and removing takes
+	silent   bool          // the runtime does not tell where its disks are
 	broken   error
 	looks    atomic.Int64
 	log      []string // what was done
@@ -44,13 +49,13 @@ type world struct {
 
 func newWorld(t *testing.T, cfg Config) *world {
 	t.Helper()
-	w := &world{used: map[string]uint64{}, storage: map[string]*statsapi.PodStats{}, disk: 1000}
+	w := &world{used: map[string]uint64{}, stuck: map[string]bool{}, storage: map[string]*statsapi.PodStats{}, disk: 1000}
 	var err error
 	w.Evictor, err = New(cfg, Deps{
 		Stats: w, Pods: w, Events: w,
 		Node:             &v1.ObjectReference{Kind: "Node", Name: "node"},
 		RemoveContainers: func(context.Context) error { w.do("remove containers"); return nil },
-		RemoveImages:     func(context.Context) error { w.do("remove images"); return nil },
+		RemoveImages:     func(context.Context) error { w.do("remove images"); time.Sleep(w.slow); return nil },
 		Changed:          func() { w.changes++ },
 		Meters: Meters{
 			Evicted:  func(signal string) { w.do("count %s", signal) },
@@ -65,18 +70,49 @@ func newWorld(t *testing.T, cfg Config) *world {
 	return w
 }
 
-func (w *world) do(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+func (w *world) do(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
+
+// finish looks until nothing is under way any more, as Run does, and returns when the next
+// look is due.
+func (w *world) finish(t *testing.T) time.Duration {
+	t.Helper()
+	for {
+		wait := w.look(t.Context())
+		waited := slices.ContainsFunc(slices.Collect(maps.Values(w.leaving)), func(l *leaver) bool { return !l.stuck })
+		if !w.limiting && !w.searching && w.found == nil && !waited {
+			return wait
+		}
+		w.sleep(t.Context(), wait, nil, w.thens)
+	}
+}
 
 func (w *world) add(p *v1.Pod, used uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.pods = append(w.pods, p)
 	w.used[p.Name] = used
 }
 
-func (w *world) Signals(context.Context) (stats.Signals, error) {
+func (w *world) Signals(ctx context.Context) (stats.Signals, error) {
 	w.looks.Add(1)
+	out, err := w.signals()
+	if w.silent {
+		<-ctx.Done()
+		out.Images, out.Containers = nil, nil
+	}
+	return out, err
+}
+
+func (w *world) signals() (stats.Signals, error) {
 	if w.broken != nil {
 		return stats.Signals{}, w.broken
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var all uint64
 	for _, p := range w.pods {
 		all += w.used[p.Name]
@@ -90,8 +126,13 @@ func (w *world) Signals(context.Context) (stats.Signals, error) {
 }
 
 func (w *world) UsageSummary(context.Context) (*statsapi.Summary, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	out := &statsapi.Summary{}
 	for _, p := range w.pods {
+		if w.stuck[p.Name] && w.used[p.Name] == 0 {
+			continue // nothing of it runs any more
+		}
 		out.Pods = append(out.Pods, statsapi.PodStats{PodRef: statsapi.PodReference{UID: string(p.UID)}, Memory: memoryOf(w.used[p.Name])})
 	}
 	return out, nil
@@ -99,11 +140,13 @@ func (w *world) UsageSummary(context.Context) (*statsapi.Summary, error) {
 
 func (w *world) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	w.do("measure disks")
+	time.Sleep(w.slow)
 	return w.UsageSummary(ctx)
 }
 
 func (w *world) Storage(_ context.Context, pods []types.UID, _ time.Duration) ([]statsapi.PodStats, error) {
 	var all []statsapi.PodStats
+	time.Sleep(w.slow)
 	for _, uid := range pods {
 		w.do("measure %s", uid)
 		if s := w.storage[string(uid)]; s != nil {
@@ -114,7 +157,11 @@ func (w *world) Storage(_ context.Context, pods []types.UID, _ time.Duration) ([
 	return all, nil
 }
 
-func (w *world) Active() []*v1.Pod { return slices.Clone(w.pods) }
+func (w *world) Active() []*v1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.pods)
+}
 
 func (w *world) Evict(uid types.UID, f pod.Failure, grace *int64) bool {
 	disruption := ""
@@ -126,13 +173,17 @@ func (w *world) Evict(uid types.UID, f pod.Failure, grace *int64) bool {
 }
 
 func (w *world) Finished(uid types.UID) (<-chan struct{}, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.pods, func(p *v1.Pod) bool { return p.UID == uid })
 	if i < 0 {
 		return nil, false
 	}
 	end := make(chan struct{})
-	if !w.stuck {
+	if !w.stuck[string(uid)] {
 		time.AfterFunc(w.ends, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			w.pods = slices.DeleteFunc(w.pods, func(p *v1.Pod) bool { return p.UID == uid })
 			close(end)
 		})
@@ -150,6 +201,8 @@ func (w *world) AnnotatedEventf(o runtime.Object, annotations map[string]string,
 
 func (w *world) expect(t *testing.T, want ...string) {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if diff := cmp.Diff(want, w.log); diff != "" {
 		t.Error(diff)
 	}
@@ -171,6 +224,7 @@ func TestTheGreatestExcessGoesFirstAndNoMoreThanNeeded(t *testing.T) {
 		if wait := w.look(t.Context()); wait != 0 {
 			t.Errorf("after an eviction the next look is in %v", wait)
 		}
+		w.finish(t)
 		if took := time.Since(before); took != w.ends {
 			t.Errorf("it was waited %v for the pod's end", took)
 		}
@@ -239,12 +293,12 @@ func TestWhatNobodyUsesGoesFirst(t *testing.T) {
 		w.add(using("p", 0, v1.ResourceMemory, ""), 1)
 		w.disk = 99
 		w.deps.RemoveImages = func(context.Context) error { w.do("remove images"); w.disk = 500; return nil }
-		w.look(t.Context())
+		w.finish(t)
 		w.expect(t, "EvictionThresholdMet: Attempting to reclaim ephemeral-storage", "remove containers", "remove images")
 
 		w.disk = 99
 		w.deps.RemoveImages = func(context.Context) error { w.do("remove images"); return errors.New("busy") }
-		w.look(t.Context())
+		w.finish(t)
 		w.expect(t, "remove containers", "remove images", "measure disks", "Evicted p ephemeral-storage", "evict p Evicted in 1s (disrupted)", "count nodefs.available")
 	})
 }
@@ -269,7 +323,7 @@ func TestADiskSettlesBeforeTheNextPodGoes(t *testing.T) {
 			t.Helper()
 			w.disk = disk
 			time.Sleep(after)
-			if wait := w.look(t.Context()); evicted() != want || wait > period {
+			if wait := w.finish(t); evicted() != want || wait > period {
 				t.Errorf("with %d left %d pods have gone, not %d; the next look is in %v", disk, evicted(), want, wait)
 			}
 		}
@@ -291,15 +345,15 @@ func TestLimitsAreEnforced(t *testing.T) {
 		w.add(limited, 0)
 		w.add(using("free", 0, "", ""), 0)
 		w.storage["limited"] = &statsapi.PodStats{EphemeralStorage: fsOf(5, 1)}
-		w.look(t.Context())
-		w.look(t.Context()) // too soon to measure again
+		w.finish(t)
+		w.finish(t) // too soon to measure again
 		w.expect(t, "measure limited")
 		time.Sleep(period)
 		w.storage["limited"] = &statsapi.PodStats{EphemeralStorage: fsOf(11, 1)}
-		w.look(t.Context())
+		w.finish(t)
 		w.expect(t, "measure limited", "Evicted limited ", "evict limited Evicted in 1s", "count ephemeralpodfs.limit")
 		time.Sleep(period)
-		w.look(t.Context()) // nobody is left who has limits
+		w.finish(t) // nobody is left who has limits
 		w.expect(t)
 	})
 }
@@ -308,9 +362,9 @@ func TestAPodThatDoesNotEndIsNotWaitedForForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memoryBelow("300"))
 		w.add(using("stuck", 0, v1.ResourceMemory, ""), 900)
-		w.stuck = true
+		w.stuck["stuck"] = true
 		before := time.Now()
-		w.look(t.Context())
+		w.finish(t)
 		if took := time.Since(before); took != patience {
 			t.Errorf("it was waited for %v", took)
 		}

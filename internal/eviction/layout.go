@@ -18,6 +18,26 @@ func (l Layout) home() (space, inodes Signal) {
 	return NodeFsAvailable, NodeFsInodesFree
 }
 
+// place is what a signal is about: memory, a disk or process ids, by the name of its first
+// signal.
+func (l Layout) place(s Signal) Signal {
+	switch s {
+	case AllocatableMemoryAvailable:
+		return MemoryAvailable
+	case NodeFsInodesFree:
+		return NodeFsAvailable
+	case ImageFsAvailable, ImageFsInodesFree:
+		if l.OwnImageFs {
+			return ImageFsAvailable
+		}
+		return NodeFsAvailable
+	case ContainerFsAvailable, ContainerFsInodesFree:
+		space, _ := l.home()
+		return space
+	}
+	return s
+}
+
 // complete gives containers' file system the thresholds of the one that it is, in place of
 // any that were configured for it: they could only contradict.
 func (l Layout) complete(thresholds []Threshold) []Threshold {

@@ -5,47 +5,109 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"swiftlet/internal/pod"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
 const (
-	// hardGrace is what a pod gets, in seconds, where there is no time to lose.
-	hardGrace = 1
-	// patience is how long an evicted pod is waited for before the next may have to go.
-	patience = 30 * time.Second
 	// retry is when it is tried again where nothing helped.
 	retry = time.Second
 	// repeat is how often the node's events tell of a want that goes on.
 	repeat = 10 * time.Second
 )
 
-// relieve does something about the most urgent of the thresholds that are due: it removes
-// what nobody uses, or ends one pod and waits for that. It reports whether it is worth
-// looking again at once.
-func (e *Evictor) relieve(ctx context.Context, levels Levels, due []int) bool {
-	t := e.thresholds[due[0]]
-	starved := traits[t.Signal].resource
-	e.tell(starved)
-	if e.clean(ctx, t.Signal) {
-		e.log.Info("enough could be removed that nobody uses", "resource", starved)
-		return true
+// outcome is what came of doing something about a want.
+type outcome int
+
+const (
+	nothing  outcome = iota // can be done
+	underWay                // it takes its time, and the loop is told
+	helped                  // a pod goes
+)
+
+// relieve does something about the thresholds that are due. Memory comes first, and is done
+// about at once.
+func (e *Evictor) relieve(ctx context.Context, levels Levels, due []int) outcome {
+	next := 0
+	if t := e.thresholds[due[0]]; ofMemory(t.Signal) {
+		e.tell(v1.ResourceMemory)
+		used, err := usedBy(ctx, e.deps.Stats.UsageSummary)
+		e.noteUnknown(err)
+		if e.shed(ctx, levels, due, t, used) {
+			return helped
+		}
+		for next < len(due) && ofMemory(e.thresholds[due[next]].Signal) {
+			next++
+		}
 	}
-	used, err := e.measure(ctx, t.Signal)
-	if err != nil {
-		e.log.Error("pods are evicted without knowing what they use", "err", err)
+	if next == len(due) {
+		return nothing
 	}
+	return e.relieveSlowly(ctx, levels, due, e.thresholds[due[next]])
+}
+
+func ofMemory(s Signal) bool { return traits[s].resource == v1.ResourceMemory }
+
+// finding is what came of a search.
+type finding struct {
+	signal Signal
+	used   usages
+	at     time.Time
+}
+
+// relieveSlowly has somebody remove what nobody uses and find out who uses the rest, and ends
+// the pod that is most to blame when that is known.
+func (e *Evictor) relieveSlowly(ctx context.Context, levels Levels, due []int, t Threshold) outcome {
+	if e.searching {
+		return underWay
+	}
+	if f := e.found; f != nil && f.signal == t.Signal && e.deps.Clock.Since(f.at) < period {
+		e.found = nil
+		if e.shed(ctx, levels, due, t, f.used) {
+			return helped
+		}
+		return nothing
+	}
+	e.tell(traits[t.Signal].resource)
+	e.search(ctx, t.Signal)
+	return underWay
+}
+
+// search removes what nobody uses, and measures pods where that is not enough.
+func (e *Evictor) search(ctx context.Context, s Signal) {
+	e.searching = true
+	layout, thresholds := e.layoutOf(), e.thresholds
+	e.aside(ctx, func() func() {
+		var used usages
+		var err error
+		enough := e.clean(ctx, layout, thresholds, s)
+		if !enough {
+			used, err = usedBy(ctx, e.deps.Stats.Summary)
+		}
+		return func() {
+			e.searching = false
+			if enough {
+				e.log.Info("enough could be removed that nobody uses", "resource", traits[s].resource)
+				return
+			}
+			e.noteUnknown(err)
+			e.found = &finding{s, used, e.deps.Clock.Now()}
+		}
+	})
+}
+
+// shed ends the pod that is most to blame for a threshold, and reports whether there was one.
+func (e *Evictor) shed(ctx context.Context, levels Levels, due []int, t Threshold, used usages) bool {
 	for _, p := range rank(e.deps.Pods.Active(), used, t.Signal, e.layoutOf()) {
-		if pod.IsCritical(p) {
-			continue // a static one would not come back, the others are what the node needs
+		if !e.mayGo(p) || e.spent(p, t.Signal) {
+			continue
 		}
 		for _, i := range due {
 			signal := e.thresholds[i].Signal
 			e.deps.Meters.StatsAge.Took(string(signal), e.deps.Clock.Since(levels[signal].At))
 		}
 		why := blameFor(p, used[p.UID], t, levels[t.Signal])
-		if e.evict(ctx, []victim{{pod: p, grace: e.grace(p, t), blame: why, condition: why.disruption(), counted: string(t.Signal)}}) {
-			e.settles(t.Signal, levels)
+		if e.evict(ctx, victim{pod: p, grace: e.grace(p, t), blame: why, condition: why.disruption(),
+			counted: string(t.Signal), frees: []Signal{e.layoutOf().place(t.Signal)}}) {
 			return true
 		}
 	}
@@ -69,9 +131,9 @@ func (e *Evictor) layoutOf() Layout {
 	return *e.layout
 }
 
-// clean removes what nobody uses, and reports whether that was enough.
-func (e *Evictor) clean(ctx context.Context, s Signal) bool {
-	containers, images := e.layoutOf().spare(s)
+// clean removes what nobody uses, and reports whether that was enough. It is called aside.
+func (e *Evictor) clean(ctx context.Context, l Layout, thresholds []Threshold, s Signal) bool {
+	containers, images := l.spare(s)
 	cleaned := false
 	for _, remove := range []struct {
 		may bool
@@ -89,20 +151,22 @@ func (e *Evictor) clean(ctx context.Context, s Signal) bool {
 		return false
 	}
 	signals, err := e.deps.Stats.Signals(ctx)
-	return err == nil && relieved(e.thresholds, levelsOf(signals))
+	return err == nil && relieved(thresholds, levelsOf(signals))
 }
 
-// measure finds out what pods use of what is short. Memory cannot wait for disks.
-func (e *Evictor) measure(ctx context.Context, s Signal) (usages, error) {
-	ask := e.deps.Stats.Summary
-	if traits[s].resource == v1.ResourceMemory {
-		ask = e.deps.Stats.UsageSummary
-	}
+// usedBy finds out what pods use, by one of the summaries.
+func usedBy(ctx context.Context, ask func(context.Context) (*statsapi.Summary, error)) (usages, error) {
 	summary, err := ask(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return usagesOf(summary.Pods), nil
+}
+
+func (e *Evictor) noteUnknown(err error) {
+	if err != nil {
+		e.log.Error("pods are evicted without knowing what they use", "err", err)
+	}
 }
 
 // grace is what the pod gets to end by itself, in seconds.
@@ -115,45 +179,4 @@ func (e *Evictor) grace(p *v1.Pod, t Threshold) int64 {
 		grace = min(grace, *own)
 	}
 	return max(grace, hardGrace)
-}
-
-// victim is a pod that is to go.
-type victim struct {
-	pod   *v1.Pod
-	grace int64
-	blame
-	condition *v1.PodCondition
-	counted   string
-}
-
-// evict ends pods and waits until they have given back what they held. It reports whether
-// any of them was there to be ended.
-func (e *Evictor) evict(ctx context.Context, victims []victim) bool {
-	var ends []<-chan struct{}
-	for _, v := range victims {
-		finished, found := e.deps.Pods.Finished(v.pod.UID)
-		if !found {
-			continue
-		}
-		e.log.Info("evicting a pod", "pod", pod.RefOf(v.pod).String(), "for", v.counted, "message", v.message, "grace", v.grace)
-		e.deps.Events.AnnotatedEventf(pod.EventRef(v.pod, ""), v.annotations, v1.EventTypeWarning, reason, "%s", v.message)
-		failure := pod.Failure{Reason: reason, Message: v.message, Condition: v.condition}
-		if e.deps.Pods.Evict(v.pod.UID, failure, &v.grace) {
-			e.deps.Meters.Evicted.Inc(v.counted)
-			ends = append(ends, finished)
-		}
-	}
-	timer := e.deps.Clock.NewTimer(patience)
-	defer timer.Stop()
-	for _, end := range ends {
-		select {
-		case <-end:
-		case <-timer.C():
-			e.log.Warn("evicted pods take long to end")
-			return true
-		case <-ctx.Done():
-			return true
-		}
-	}
-	return len(ends) > 0
 }

@@ -12,6 +12,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
+// toldWithin is how long the runtime may take to tell where its disks are, which it is asked
+// until that is known. Memory is not kept waiting for it: twice this is within a second.
+const toldWithin = 400 * time.Millisecond
+
 // Run watches the node until ctx ends.
 func (e *Evictor) Run(ctx context.Context) error {
 	if len(e.cfg.Thresholds) == 0 && !e.cfg.Limits {
@@ -28,10 +32,11 @@ func (e *Evictor) Run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error {
+		defer e.asides.Wait()
 		for ctx.Err() == nil {
 			wait := e.look(ctx)
-			if e.sleep(ctx, pause, nil) {
-				e.sleep(ctx, wait-pause, e.rung)
+			if e.sleep(ctx, pause, nil, nil) {
+				e.sleep(ctx, wait-pause, e.rung, e.thens)
 			}
 		}
 		return nil
@@ -47,8 +52,9 @@ func (e *Evictor) ring() {
 	}
 }
 
-// sleep waits for d or the end of ctx, which it tells by false, or until early is ready.
-func (e *Evictor) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
+// sleep waits for d or the end of ctx, which it tells by false, or until it is rung, or until
+// there is something to be done in the loop, which it does.
+func (e *Evictor) sleep(ctx context.Context, d time.Duration, rung <-chan struct{}, thens <-chan func()) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -57,15 +63,18 @@ func (e *Evictor) sleep(ctx context.Context, d time.Duration, early <-chan struc
 	select {
 	case <-ctx.Done():
 		return false
-	case <-early:
+	case <-rung:
+	case then := <-thens:
+		then()
 	case <-timer.C():
 	}
 	return true
 }
 
-// look measures, judges and acts once. It returns when to look again.
+// look measures, judges and acts once. It returns when to look again. Nothing in it takes
+// long: that is done aside.
 func (e *Evictor) look(ctx context.Context) time.Duration {
-	signals, err := e.deps.Stats.Signals(ctx)
+	levels, err := e.measure(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			e.say(fmt.Sprintf("it is not known what is left: %v", err))
@@ -73,24 +82,39 @@ func (e *Evictor) look(ctx context.Context) time.Duration {
 		return period
 	}
 	e.say("")
+	now := e.deps.Clock.Now()
+	e.judged(judge(e.state, e.thresholds, levels, e.cfg.Transition, now))
+	e.enforceLimits(ctx, now)
+	patient := e.waitForLeaving(now)
+	return min(patient, e.act(ctx, levels, now))
+}
+
+// measure finds out what is left, and has the alarm ring when that falls to a threshold.
+func (e *Evictor) measure(ctx context.Context) (Levels, error) {
+	ctx, cancel := context.WithTimeout(ctx, toldWithin)
+	defer cancel()
+	signals, err := e.deps.Stats.Signals(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if signals.Images != nil && e.layout == nil {
 		e.layout = &Layout{OwnImageFs: signals.OwnImageFs, OwnContainerFs: signals.OwnContainerFs}
 		e.thresholds = e.layout.complete(e.cfg.Thresholds)
 		e.state = verdict{seen: e.state.seen, conditions: e.state.conditions} // the list is another one now
 	}
-	levels, now := levelsOf(signals), e.deps.Clock.Now()
-	e.judged(judge(e.state, e.thresholds, levels, e.cfg.Transition, now))
 	if e.deps.Alarm != nil {
 		if err := e.deps.Alarm.Set(marks(e.thresholds, signals)); err != nil {
 			e.log.Debug("alarm not set", "err", err)
 		}
 	}
-	if e.enforceLimits(ctx, now) {
-		return 0
-	}
+	return levelsOf(signals), nil
+}
+
+// act does something about what is due, if anything. It returns when to look again.
+func (e *Evictor) act(ctx context.Context, levels Levels, now time.Time) time.Duration {
 	wait := nextLook(e.state, e.thresholds, levels, now)
 	if len(e.state.due) == 0 {
-		e.inVain = 0
+		e.inVain, e.found = 0, nil
 		return wait
 	}
 	due := e.urgent(levels, now)
@@ -100,16 +124,34 @@ func (e *Evictor) look(ctx context.Context) time.Duration {
 	if rest := e.again.Sub(now); e.inVain > 0 && rest > 0 && !e.anybody() {
 		return min(wait, rest)
 	}
-	if e.relieve(ctx, levels, due) {
+	switch e.relieve(ctx, levels, due) {
+	case helped:
 		e.inVain = 0
 		return 0
+	case underWay:
+		return wait
 	}
 	return min(wait, e.putOff(now))
 }
 
 // anybody reports whether there is a pod that could be evicted.
 func (e *Evictor) anybody() bool {
-	return slices.ContainsFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !pod.IsCritical(p) })
+	return slices.ContainsFunc(e.deps.Pods.Active(), e.mayGo)
+}
+
+// mayGo reports whether it is of any use to evict the pod. A static one would not come back,
+// other critical ones are what the node needs, and of some it is known that they do not end.
+func (e *Evictor) mayGo(p *v1.Pod) bool {
+	l := e.leaving[p.UID]
+	return !pod.IsCritical(p) && (l == nil || !l.stuck)
+}
+
+// spent reports whether a pod was killed already, so that nothing more can be done about what
+// memory it may have. One of which nothing runs any more cannot be measured, either, and would
+// come before those that are to blame.
+func (e *Evictor) spent(p *v1.Pod, s Signal) bool {
+	l := e.leaving[p.UID]
+	return l != nil && ofMemory(s) && e.deps.Clock.Now().After(l.killed)
 }
 
 // putOff is how long to leave it at that when nothing can be done: longer each time, for

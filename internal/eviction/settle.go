@@ -18,28 +18,33 @@ const (
 // settle is a disk's want that a pod has been evicted for.
 type settle struct {
 	until time.Time
-	left  int64 // how much there was when the pod had gone
+	// left is how much there was when it was first looked after the pod had gone; nil until
+	// then.
+	left *int64
 }
 
-// settles begins to wait for the disks to show that a pod is gone: several signals may be of
-// the same one.
-func (e *Evictor) settles(evictedFor Signal, levels Levels) {
-	if traits[evictedFor].condition != v1.NodeDiskPressure {
-		return
-	}
-	for s, level := range levels {
-		if traits[s].condition == v1.NodeDiskPressure {
-			e.settling[s] = settle{e.deps.Clock.Now().Add(settling), level.Available}
+// settles begins to wait for disks to show that a pod is gone.
+func (e *Evictor) settles(places []Signal) {
+	for _, s := range order {
+		if traits[s].condition == v1.NodeDiskPressure && slices.Contains(places, e.layoutOf().place(s)) {
+			e.settling[s] = settle{until: e.deps.Clock.Now().Add(settling)}
 		}
 	}
 }
 
-// urgent are those of the thresholds that are due which something must be done about now. A
-// disk that does not fill up any more may settle first.
+// urgent are those of the thresholds that are due which something must be done about now: not
+// those that a pod goes for already, nor those of a disk that settles and does not fill up any
+// more.
 func (e *Evictor) urgent(levels Levels, now time.Time) []int {
+	for signal, s := range e.settling {
+		if level, known := levels[signal]; known && s.left == nil {
+			s.left = &level.Available
+			e.settling[signal] = s
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(e.state.due), func(i int) bool {
-		signal := e.thresholds[i].Signal
-		s, found := e.settling[signal]
-		return found && now.Before(s.until) && levels[signal].Available >= s.left
+		t := e.thresholds[i]
+		s, found := e.settling[t.Signal]
+		return e.held(t) || found && now.Before(s.until) && levels[t.Signal].Available >= *s.left
 	})
 }
