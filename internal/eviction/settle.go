@@ -13,6 +13,9 @@ const (
 	settling = 10 * time.Second
 	// settlingLook is how often it is looked meanwhile.
 	settlingLook = 500 * time.Millisecond
+	// slackBytes and slackInodes are what a disk may fill up by meanwhile, at least: others
+	// write their logs there.
+	slackBytes, slackInodes = 16 << 20, 100
 )
 
 // settle is a disk's want that a pod has been evicted for.
@@ -45,6 +48,16 @@ func (e *Evictor) urgent(levels Levels, now time.Time) []int {
 	return slices.DeleteFunc(slices.Clone(e.state.due), func(i int) bool {
 		t := e.thresholds[i]
 		s, found := e.settling[t.Signal]
-		return e.held(t) || found && now.Before(s.until) && levels[t.Signal].Available >= *s.left
+		return e.held(t) || found && now.Before(s.until) && levels[t.Signal].Available >= *s.left-slack(t, levels[t.Signal].Capacity, *s.left)
 	})
+}
+
+// slack is by how much a disk may fill up while it settles: a little of the threshold, and no
+// more than half of what was left.
+func slack(t Threshold, capacity, left int64) int64 {
+	least := int64(slackBytes)
+	if traits[t.Signal].resource == resourceInodes {
+		least = slackInodes
+	}
+	return min(max(t.floor(capacity, false)/20, least), left/2)
 }

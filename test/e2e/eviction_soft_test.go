@@ -9,9 +9,10 @@ import (
 	"swiftlet/test/bed"
 )
 
-// imageDisk has the runtime keep images and what containers write on a file system of 400 MB.
+// imageDisk has the runtime keep images and what containers write on a file system of the
+// given size.
 const imageDisk = `
-truncate -s 400M /var/images.img
+truncate -s "$0" /var/images.img
 mkfs.ext4 -q -m 0 /var/images.img
 mount -o loop /var/images.img /var/lib/containerd`
 
@@ -32,7 +33,7 @@ func TestEvictionSoftly(t *testing.T) {
 		}
 	})
 	cluster.ShowLogs(t)
-	moveImages(t, node)
+	moveImages(t, node, "400M")
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: `
 evictionHard: {imagefs.available: 10Mi, nodefs.available: 1%, memory.available: 100Mi}
 evictionSoft: {imagefs.available: 150Mi}
@@ -66,13 +67,50 @@ evictionPressureTransitionPeriod: 11s # the reference tells of its conditions ev
 	awaitPod(t, in, "elsewhere", usual, ready)
 }
 
+// A pod that writes to its very end is the only one to go: what it adds after it was chosen, and
+// the little that others write meanwhile, is no reason for the next to follow before the
+// runtime has given back what the first one wrote.
+func TestEvictionOfAnEndlessWriter(t *testing.T) {
+	t.Parallel()
+	in := namespace(t)
+	node, err := cluster.AddNode(t.Context(), "endless")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := node.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster.ShowLogs(t)
+	moveImages(t, node, "800M")
+	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: `
+evictionHard: {imagefs.available: 300Mi, nodefs.available: 1%, memory.available: 100Mi}
+evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
+`}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, in, filler("bystander", node.Name(), "while :; do date; date >> /lines; sleep 1; done"))
+	awaitPod(t, in, "bystander", usual, ready)
+	// The shell is its first process and has no handler, so that it writes until it is killed.
+	create(t, in, filler("writer", node.Name(), "while :; do dd if=/dev/zero bs=1M count=24 >> /file; sleep 1; done"))
+
+	checkEvicted(t, awaitPod(t, in, "writer", 2*time.Minute, failed), "The node was low on resource: ephemeral-storage. Threshold quantity: 300Mi, available: ")
+	awaitNode(t, node.Name(), usual, pressed(corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+	awaitNode(t, node.Name(), time.Minute, pressed(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"))
+	awaitPod(t, in, "bystander", usual, ready)
+}
+
 // moveImages has the node's runtime begin anew on a disk of its own.
-func moveImages(t *testing.T, node *bed.Box) {
+func moveImages(t *testing.T, node *bed.Box, size string) {
 	t.Helper()
 	if err := node.StopContainerd(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.Exec(t.Context(), "sh", "-ec", imageDisk); err != nil {
+	if _, err := node.Exec(t.Context(), "sh", "-ec", imageDisk, size); err != nil {
 		t.Fatal(err)
 	}
 	if err := node.StartContainerd(t.Context()); err != nil {
