@@ -104,6 +104,8 @@ type Evictor struct {
 	searching  bool                          // somebody looks for what can be removed, and who uses the rest
 	found      *finding                      // what came of it
 	told       map[v1.ResourceName]time.Time // when the want of it was last told
+	deaf       time.Duration                 // to the alarm after a look
+	near       bool                          // memory is so near to a threshold that each ring counts
 	trouble    string                        // as last logged
 	inVain     time.Duration                 // put off for so long when nothing could be done
 	again      time.Time                     // until then

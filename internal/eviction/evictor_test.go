@@ -33,6 +33,7 @@ type world struct {
 	*Evictor
 	mu       sync.Mutex // for what follows
 	pods     []*v1.Pod
+	memory   uint64
 	used     map[string]uint64 // memory, by pod
 	storage  map[string]*statsapi.PodStats
 	disk     uint64          // what is left of the node's
@@ -50,7 +51,7 @@ type world struct {
 
 func newWorld(t *testing.T, cfg Config) *world {
 	t.Helper()
-	w := &world{used: map[string]uint64{}, stuck: map[string]bool{}, storage: map[string]*statsapi.PodStats{}, disk: 1000}
+	w := &world{memory: 1000, used: map[string]uint64{}, stuck: map[string]bool{}, storage: map[string]*statsapi.PodStats{}, disk: 1000}
 	var err error
 	w.Evictor, err = New(cfg, Deps{
 		Stats: w, Pods: w, Events: w,
@@ -118,10 +119,10 @@ func (w *world) signals() (stats.Signals, error) {
 	for _, p := range w.pods {
 		all += w.used[p.Name]
 	}
-	left := 1000 - min(all, 1000)
+	left := w.memory - min(all, w.memory)
 	disk := &stats.Disk{Space: stats.Room{Available: w.disk, Capacity: 1000}}
 	out := stats.Signals{
-		Memory: &stats.Memory{Room: stats.Room{Available: left, Capacity: 1000, At: time.Now()}, Idle: 7},
+		Memory: &stats.Memory{Room: stats.Room{Available: left, Capacity: w.memory, At: time.Now()}, Idle: 7},
 		Node:   disk, Images: disk, Containers: disk,
 	}
 	if w.images != nil {

@@ -3,7 +3,10 @@ package eviction
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 func TestNextLook(t *testing.T) {
@@ -67,4 +70,41 @@ func TestNextLookIsInTime(t *testing.T) {
 			now = now.Add(wait)
 		}
 	}
+}
+
+// An alarm that rings on and on for nothing is heard twice in a second. That is enough for
+// memory that runs short all of a sudden.
+func TestAnAlarmThatRingsForNothingIsHeardLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, memoryBelow("1Gi"))
+		w.memory = 64 << 30
+		w.cfg.Thresholds = append(w.cfg.Thresholds, Threshold{Signal: NodeFsAvailable, Least: bytes("999")}) // always near
+		w.add(using("p", 0, v1.ResourceMemory, ""), 1<<30)
+		alarm := &bell{ring: make(chan struct{})}
+		w.deps.Alarm = alarm
+		defer w.run(t)()
+		looks := func(while time.Duration) int64 {
+			before := w.looks.Load()
+			for range while / (10 * time.Millisecond) {
+				alarm.ring <- struct{}{}
+				time.Sleep(10 * time.Millisecond)
+			}
+			return w.looks.Load() - before
+		}
+		if n := looks(10 * time.Second); n < 20 || n > 25 {
+			t.Errorf("while it rang for nothing it was looked %d times in 10 s", n)
+		}
+		w.uses("p", 62<<30+600<<20) // less than a second's worth is left
+		looks(time.Second)
+		if n := looks(time.Second); n < 15 {
+			t.Errorf("near a threshold it was looked %d times in 1 s", n)
+		}
+		w.uses("p", 1<<30)
+		looks(10 * time.Second)
+		w.uses("p", 64<<30)
+		looks(600 * time.Millisecond)
+		if got := w.orders(); len(got) != 1 {
+			t.Errorf("it was done: %q", got)
+		}
+	})
 }

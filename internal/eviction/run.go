@@ -33,11 +33,10 @@ func (e *Evictor) Run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		defer e.asides.Wait()
-		for ctx.Err() == nil {
+		for rang := false; ctx.Err() == nil; {
 			wait := e.look(ctx)
-			if e.sleep(ctx, pause, nil, nil) {
-				e.sleep(ctx, wait-pause, e.rung, e.thens)
-			}
+			e.deaf = deafFor(e.deaf, rang && wait > 0 && !e.near)
+			rang = e.rest(ctx, wait)
 		}
 		return nil
 	})
@@ -52,23 +51,52 @@ func (e *Evictor) ring() {
 	}
 }
 
-// sleep waits for d or the end of ctx, which it tells by false, or until it is rung, or until
-// there is something to be done in the loop, which it does.
-func (e *Evictor) sleep(ctx context.Context, d time.Duration, rung <-chan struct{}, thens <-chan func()) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
+// rest waits until the next look is due, and reports whether that is because the alarm rang.
+// Nothing cuts the pause short, and no ring the time for which it is deaf to them.
+func (e *Evictor) rest(ctx context.Context, wait time.Duration) (rang bool) {
+	deaf := max(pause, min(e.deaf, wait))
+	return e.sleep(ctx, pause, nil, nil) == timedOut &&
+		e.sleep(ctx, deaf-pause, nil, e.thens) == timedOut &&
+		e.sleep(ctx, wait-deaf, e.rung, e.thens) == rung
+}
+
+// wakening is why sleep came to its end.
+type wakening int
+
+const (
+	timedOut wakening = iota
+	rung
+	told // something was to be done in the loop, and is
+	ended
+)
+
+// sleep waits for d, or until ctx ends, it is rung, or there is something to be done in the
+// loop.
+func (e *Evictor) sleep(ctx context.Context, d time.Duration, rings <-chan struct{}, thens <-chan func()) wakening {
+	if d <= 0 { // still take what is there
+		select {
+		case <-rings:
+			return rung
+		case then := <-thens:
+			then()
+			return told
+		default:
+			return timedOut
+		}
 	}
 	timer := e.deps.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
-	case <-rung:
+		return ended
+	case <-rings:
+		return rung
 	case then := <-thens:
 		then()
+		return told
 	case <-timer.C():
+		return timedOut
 	}
-	return true
 }
 
 // look measures, judges and acts once. It returns when to look again. Nothing in it takes
@@ -85,6 +113,7 @@ func (e *Evictor) look(ctx context.Context) time.Duration {
 	now := e.deps.Clock.Now()
 	e.judged(judge(e.state, e.thresholds, levels, e.cfg.Transition, now))
 	e.enforceLimits(ctx, now)
+	e.near = near(e.state, e.thresholds, levels, now)
 	patient := e.waitForLeaving(now)
 	return min(patient, e.act(ctx, levels, now))
 }
