@@ -35,7 +35,7 @@ func (a *Agent) makeEvictor() error {
 		Pods:             a.pods.workers,
 		Events:           a.api.events,
 		Node:             a.nodeRef(),
-		Alarm:            a.machine.cgroups.Hierarchy().NewAlarm(a.podsGroup()),
+		Alarm:            a.machine.cgroups.NewAlarm(a.podsGroup()),
 		RemoveContainers: a.removeDead,
 		RemoveImages:     a.pods.collector.RemoveUnused,
 		Changed:          a.machine.node.Poke,

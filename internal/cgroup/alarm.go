@@ -21,11 +21,12 @@ type Alarm interface {
 // NewAlarm makes an alarm and starts nothing. pods is the group of all pods, "" where they
 // have none. v1 can be told at which amount to ring. v2 has no such thing: there it rings
 // when tasks begin to wait for memory, or pods come to their common limit.
-func (h Hierarchy) NewAlarm(pods string) Alarm {
+func (t *Tree) NewAlarm(pods string) Alarm {
+	h := t.hierarchy
 	if h.Version == 1 {
 		return newUsageAlarm(h.Dir("memory", "/"), h.Dir("memory", pods))
 	}
-	alarm := &pressureAlarm{pressure: "/proc/pressure/memory"}
+	alarm := &pressureAlarm{pressure: "/proc/pressure/memory", log: t.log, open: openTrigger}
 	if pods != "" {
 		alarm.events = h.Dir("memory", pods) + "/memory.events"
 	}

@@ -13,7 +13,7 @@ import (
 func TestKernelAlarm(t *testing.T) {
 	tree := kernelTree(t)
 	dir := tree.hierarchy.Dir("memory", tree.Top())
-	alarm := tree.Hierarchy().NewAlarm(tree.Top())
+	alarm := tree.NewAlarm(tree.Top())
 	rung := make(chan struct{}, 1000)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)

@@ -1,27 +1,34 @@
 package cgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// trigger: tasks have waited for memory for 20 ms of half a second. That is when the kernel
-// has begun to look for memory, long before it finds none.
-const trigger = "some 20000 500000"
+// triggers: tasks have waited for memory for 20 ms of half a second. That is when the kernel
+// has begun to look for memory, long before it finds none. Those without CAP_SYS_RESOURCE may
+// ask for nothing shorter than two seconds, and nothing between.
+var triggers = []string{"some 20000 500000", "some 20000 2000000"}
 
 // untilGroup is how many milliseconds pass between two tries to find the pods' group, which
 // nobody has made yet when the agent starts.
 const untilGroup = 10_000
 
 // pressureAlarm rings by v2's means: stalls of tasks, and events of the pods' group, where
-// there is one.
-type pressureAlarm struct{ pressure, events string }
+// there is one. The latter are left where the kernel does not tell of the former.
+type pressureAlarm struct {
+	pressure, events string
+	log              *slog.Logger
+	open             func(file, trigger string) (*os.File, error) // openTrigger, but for tests
+}
 
 // Set has nothing to do: the kernel knows of no marks.
 func (a *pressureAlarm) Set([]Mark) error { return nil }
@@ -29,11 +36,8 @@ func (a *pressureAlarm) Set([]Mark) error { return nil }
 // Run waits in a thread of its own, because Go's own poller does not know this kind of
 // event.
 func (a *pressureAlarm) Run(ctx context.Context, ring func()) error {
-	stalls, err := openTrigger(a.pressure)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EOPNOTSUPP) {
-		return fmt.Errorf("watch for stalls: %w", err)
-	}
-	defer stalls.Close() // nil where the kernel does not count stalls; events are left then
+	stalls := a.openStalls()
+	defer func() { stalls.Close() }()
 	end, closeEnd, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make a pipe: %w", err)
@@ -62,7 +66,10 @@ func (a *pressureAlarm) Run(ctx context.Context, ring func()) error {
 			return fmt.Errorf("wait for the kernel: %w", err)
 		}
 		if stalls != nil && fds[1].Revents&unix.POLLERR != 0 {
-			return errors.New("watch for stalls: the kernel gave up")
+			a.log.Warn("the kernel tells no more when tasks wait for memory")
+			stalls.Close()
+			stalls = nil
+			continue
 		}
 		if last := fds[len(fds)-1]; events != nil && last.Revents != 0 {
 			events = reread(events)
@@ -74,7 +81,27 @@ func (a *pressureAlarm) Run(ctx context.Context, ring func()) error {
 	return nil
 }
 
-func openTrigger(file string) (*os.File, error) {
+// openStalls has the kernel tell of stalls, nil where it does not: it may not count them, and
+// the file may be out of bounds for an agent in a container.
+func (a *pressureAlarm) openStalls() *os.File {
+	var first error
+	for _, trigger := range triggers {
+		f, err := a.open(a.pressure, trigger)
+		if err == nil {
+			return f
+		}
+		first = cmp.Or(first, err)
+		if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
+			break
+		}
+	}
+	if !errors.Is(first, fs.ErrNotExist) && !errors.Is(first, unix.EOPNOTSUPP) {
+		a.log.Warn("the kernel does not tell when tasks wait for memory, only when pods come to their limit", "err", first)
+	}
+	return nil
+}
+
+func openTrigger(file, trigger string) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 		t.Fatal(err)
 	}
 	r.evictor, err = New(Config{Thresholds: thresholds, Transition: time.Second}, Deps{
-		Stats: r.stats, Pods: r, Events: &world{}, Node: &v1.ObjectReference{}, Alarm: r.tree.Hierarchy().NewAlarm(r.tree.Top()), Clock: clock.RealClock{}, Log: log,
+		Stats: r.stats, Pods: r, Events: &world{}, Node: &v1.ObjectReference{}, Alarm: r.tree.NewAlarm(r.tree.Top()), Clock: clock.RealClock{}, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
