@@ -162,6 +162,31 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// A rotation that fails is tried again soon, and later each time up to the interval.
+func TestAFailedRotationIsTriedAgain(t *testing.T) {
+	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	r := w.rotator(RotateConfig{MaxFiles: 2, Workers: 1, Interval: 10 * time.Second}, clock)
+	f := &logFile{Container: Container{"c", w.path}}
+	refused := errors.New("no")
+	for i, step := range []struct {
+		err  error
+		want time.Duration
+	}{
+		{refused, time.Second}, {refused, 2 * time.Second}, {refused, 4 * time.Second}, {refused, 8 * time.Second},
+		{refused, 10 * time.Second}, {refused, 10 * time.Second}, {nil, soonest}, {refused, time.Second},
+	} {
+		f.busy, f.err = true, step.err
+		r.rotated(f)
+		if got := f.next.Sub(clock.Now()); got != step.want || f.busy {
+			t.Errorf("rotation %d: the next look is in %v, not %v", i, got, step.want)
+		}
+	}
+	r.cfg.Interval = 300 * time.Millisecond
+	if r.rotated(f); f.next.Sub(clock.Now()) != r.cfg.Interval {
+		t.Errorf("the next look is in %v, later than the interval", f.next.Sub(clock.Now()))
+	}
+}
+
 // A log that nobody writes to waits for the kernel's word; one that is written to is
 // rotated however seldom logs are to be looked at.
 func TestGrowthIsNoticed(t *testing.T) {

@@ -15,6 +15,8 @@ const (
 	// soonest and latest bound the time between two looks at a log that is being written to.
 	soonest = 50 * time.Millisecond
 	latest  = time.Second
+	// retry is when a rotation that failed is first tried again.
+	retry = time.Second
 )
 
 // RotateConfig says when logs are rotated.
@@ -26,8 +28,8 @@ type RotateConfig struct {
 	MaxFiles int
 	// Workers is how many logs are rotated at a time (containerLogMaxWorkers).
 	Workers int
-	// Interval is the longest time between two looks at a log that is written to
-	// (containerLogMonitorInterval).
+	// Interval is the longest time between two looks at a log that is written to, and between
+	// two tries to rotate one (containerLogMonitorInterval).
 	Interval time.Duration
 }
 
@@ -69,7 +71,8 @@ type logFile struct {
 	busy bool      // it is being rotated
 	// missing is for how long a log that is not there was left alone the last time.
 	missing time.Duration
-	err     error // of the last rotation
+	err     error         // of the last rotation
+	failed  time.Duration // how long it was left alone after that
 	// pack keeps two from compressing the same files.
 	pack sync.Mutex
 }
@@ -249,10 +252,14 @@ func (r *Rotator) begin(ctx context.Context, f *logFile) {
 func (r *Rotator) rotated(f *logFile) {
 	now := r.deps.Clock.Now()
 	f.busy, f.size, f.at, f.next = false, 0, now, now.Add(soonest)
-	if f.err != nil {
-		r.deps.Log.Warn("log not rotated", "container", f.ID, "log", f.Log, "err", f.err)
-		f.next = now.Add(r.cfg.Interval)
+	if f.err == nil {
+		f.failed = 0
+		return
 	}
+	// A moment's trouble must not cost a disk: a log may grow by a gigabyte in ten seconds.
+	f.failed = min(max(2*f.failed, retry), r.cfg.Interval)
+	f.next = now.Add(f.failed)
+	r.deps.Log.Warn("log not rotated", "container", f.ID, "log", f.Log, "again", f.failed, "err", f.err)
 }
 
 func sizeOf(path string) (int64, error) {
