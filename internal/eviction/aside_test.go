@@ -1,9 +1,7 @@
 package eviction
 
 import (
-	"context"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,34 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
-
-// run has the world's evictor run until the test calls what it returns.
-func (w *world) run(t *testing.T) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- w.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// uses sets what a pod has of the memory.
-func (w *world) uses(name string, memory uint64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.used[name] = memory
-}
-
-// orders lists what pods were told, in order.
-func (w *world) orders() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(w.log), func(line string) bool { return !strings.HasPrefix(line, "evict ") })
-}
 
 // Memory is acted on within a second, whatever else takes long.
 func TestNothingHidesMemory(t *testing.T) {
