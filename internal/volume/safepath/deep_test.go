@@ -1,0 +1,164 @@
+package safepath
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// dig makes a chain of folders below dir, each with a file, and returns the deepest one.
+func dig(t *testing.T, dir string, depth int, name string) int {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range depth {
+		must(t, unix.Mkdirat(fd, name, 0o755))
+		next, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		must(t, err)
+		must(t, unix.Mknodat(next, "file", unix.S_IFREG|0o600, 0))
+		unix.Close(fd)
+		fd = next
+	}
+	return fd
+}
+
+// openLimit has the process open no more than few files beside those that are open now.
+func openLimit(t *testing.T, few int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	var old unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(entries) + few), Max: old.Max}))
+	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &old) })
+}
+
+// TestRemoveAllOfADeepTree: a pod may nest folders as it likes, and the agent that removes
+// them must not pay with its memory.
+func TestRemoveAllOfADeepTree(t *testing.T) {
+	const depth, most = 20_000, 64 << 20
+	root := filepath.Join(t.TempDir(), "tree")
+	must(t, os.Mkdir(root, 0o755))
+	unix.Close(dig(t, root, depth, strings.Repeat("d", 255)))
+	openLimit(t, window+8)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	must(t, RemoveAll(root))
+	runtime.ReadMemStats(&after)
+	if exists(root) {
+		t.Error("the tree is still there")
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > most {
+		t.Errorf("allocated %d MiB, want at most %d", took>>20, most>>20)
+	}
+}
+
+// TestRemoveAllOfABush: folders that are closed on the way down are read again.
+func TestRemoveAllOfABush(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "tree")
+	for _, branch := range []string{"a", "b", "c"} {
+		for _, twig := range []string{"x", "y"} {
+			dir := filepath.Join(root, branch, strings.Repeat("s/", 2*window), twig)
+			must(t, os.MkdirAll(dir, 0o755))
+			unix.Close(dig(t, dir, 3*window, "n"))
+		}
+	}
+	must(t, RemoveAll(root))
+	if exists(root) {
+		t.Error("the tree is still there")
+	}
+}
+
+// TestRemoveAllStopsAtADeepMount: what lies beside a mount far down goes, the mount stays
+// and is named.
+func TestRemoveAllStopsAtADeepMount(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "tree")
+	must(t, os.Mkdir(root, 0o755))
+	unix.Close(dig(t, root, 3*window, "n"))
+	bottom := filepath.Join(root, strings.Repeat("n/", 3*window))
+	target := filepath.Join(bottom, "mnt")
+	must(t, os.Mkdir(target, 0o755), unix.Mount("tmpfs", target, "tmpfs", 0, ""))
+	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+	must(t, os.WriteFile(filepath.Join(target, "canary"), nil, 0o600))
+	var boundary *MountPointError
+	if err := RemoveAll(root); !errors.As(err, &boundary) || boundary.Path != target || strings.Count(err.Error(), "\n") > 0 {
+		t.Errorf("error %v, want one that names %s", err, target)
+	}
+	if !exists(filepath.Join(target, "canary")) {
+		t.Error("deleted through the mount")
+	}
+	if exists(filepath.Join(bottom, "file")) || exists(filepath.Join(root, "n/file")) {
+		t.Error("files beside the mount are left")
+	}
+}
+
+// TestRemoveAllWhileFoldersMove has a pod swap a folder on the way down for another one, or
+// move what is being removed elsewhere: nothing outside may go.
+func TestRemoveAllWhileFoldersMove(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(dir, "outside")
+	must(t, os.MkdirAll(filepath.Join(outside, "kept"), 0o755), os.WriteFile(filepath.Join(outside, "file"), nil, 0o600))
+	for range 20 {
+		root := filepath.Join(dir, "tree")
+		must(t, os.Mkdir(root, 0o755))
+		unix.Close(dig(t, root, 4*window, "n"))
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			deep := filepath.Join(root, strings.Repeat("n/", 2*window))
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_ = os.Rename(deep, filepath.Join(outside, "moved"))
+				_ = os.Symlink(outside, deep)
+				runtime.Gosched()
+				_ = os.Remove(deep)
+				_ = os.Rename(filepath.Join(outside, "moved"), deep)
+			}
+		}()
+		for range 50 {
+			if err := RemoveAll(root); err == nil {
+				break
+			}
+		}
+		close(stop)
+		<-stopped
+		must(t, RemoveAll(root))
+		must(t, RemoveAll(filepath.Join(outside, "moved")))
+		if !exists(filepath.Join(outside, "kept")) || !exists(filepath.Join(outside, "file")) {
+			t.Fatal("removed outside of the tree")
+		}
+	}
+}
+
+// TestRemoveAllTellsWhatMoved: the way back up leads elsewhere.
+func TestRemoveAllTellsWhatMoved(t *testing.T) {
+	dir := t.TempDir()
+	root, elsewhere := filepath.Join(dir, "tree"), filepath.Join(dir, "elsewhere")
+	must(t, os.MkdirAll(elsewhere, 0o755), os.Mkdir(root, 0o755))
+	unix.Close(dig(t, root, 2*window, "n"))
+	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY, 0)
+	must(t, err)
+	way := newDescent(top)
+	defer way.close()
+	for range 2 * window {
+		fd, id, err := openFolder(way.last().fd, "n")
+		must(t, err)
+		way.push(&folder{fd: fd, id: id, name: "n"})
+	}
+	must(t, os.Rename(filepath.Join(root, strings.Repeat("n/", window+1)), filepath.Join(elsewhere, "n")))
+	for range window - 1 {
+		must(t, way.pop())
+	}
+	if err := way.pop(); !errors.Is(err, errMoved) {
+		t.Errorf("error %v, want %v", err, errMoved)
+	}
+}
