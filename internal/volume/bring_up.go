@@ -60,7 +60,7 @@ func (v *Volumes) bringUp(ctx context.Context, p *v1.Pod, name string) (up, erro
 		return up{}, err
 	}
 	v.markUsed(device, p.UID)
-	return up{spec, kind, result}, v.expand(ctx, kind, r, result)
+	return up{spec, kind, result}, v.expand(ctx, kind, r, result, device)
 }
 
 // stepOf is how messages call the bringing up of a volume.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume/plugin"
@@ -31,6 +32,8 @@ type device struct {
 	// users are the pods that want the device, and whether each has it.
 	users  map[types.UID]bool
 	staged bool
+	// size is what the volume was seen to have on this node, nil before it was looked at.
+	size *resource.Quantity
 	// leaving says that somebody is at work to unstage it.
 	leaving bool
 }
@@ -218,6 +221,7 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 		v.mu.Unlock()
 		return nil
 	}
+	d.size = nil
 	d.staged = false // even if it fails: whoever comes next has to look
 	v.mu.Unlock()
 

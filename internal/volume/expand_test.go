@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/volume/plugin"
@@ -22,56 +24,120 @@ func (d growingDriver) Expand(_ context.Context, r plugin.Request, at plugin.Res
 	return d.note("expand " + size.String())
 }
 
+// growth is a node with a claim of 1Gi whose volume can grow.
+type growth struct {
+	*node
+	d      *driver
+	clock  *clocktesting.FakeClock
+	source v1.VolumeSource
+}
+
+func newGrowth(t *testing.T) *growth {
+	n := newNode(t)
+	g := &growth{node: n, d: &driver{root: n.root}, clock: clocktesting.NewFakeClock(time.Now())}
+	n.kinds, n.clock = []plugin.Plugin{growingDriver{g.d}}, g.clock
+	n.restart()
+	g.source = n.claimed(v1.PersistentVolumeSource{FlexVolume: &v1.FlexPersistentVolumeSource{Driver: "disk"}},
+		func(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
+			c.Status.Capacity, pv.Spec.Capacity = sized("1Gi"), sized("1Gi")
+		})
+	return g
+}
+
+func sized(size string) v1.ResourceList {
+	return v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
+}
+
+// look has the node look at the volume's size.
+func (g *growth) look() {
+	g.t.Helper()
+	waitFor(g.t, "somebody to wait", g.clock.HasWaiters)
+	g.client.ClearActions()
+	g.clock.Step(sizePeriod)
+	waitFor(g.t, "the volume to be read", func() bool { return g.asked("get", "persistentvolumes") })
+	waitFor(g.t, "the look to end", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		_, waits := g.due.first()
+		return waits
+	})
+}
+
+// asked reports whether the API server was asked for that since the last look began.
+func (g *growth) asked(verb, resource string) bool {
+	return slices.ContainsFunc(g.client.Actions(), func(a ktesting.Action) bool { return a.Matches(verb, resource) })
+}
+
+func (g *growth) claim() *v1.PersistentVolumeClaim {
+	g.t.Helper()
+	c, err := g.client.CoreV1().PersistentVolumeClaims("ns").Get(g.t.Context(), "claim", metav1.GetOptions{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c.DeepCopy()
+}
+
+// enlarge is what a controller does: the volume gets the size, the claim's status what
+// change makes of it.
+func (g *growth) enlarge(size string, change func(*v1.PersistentVolumeClaim)) {
+	g.t.Helper()
+	pv, err := g.client.CoreV1().PersistentVolumes().Get(g.t.Context(), "pv", metav1.GetOptions{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	pv = pv.DeepCopy()
+	pv.Spec.Capacity = sized(size)
+	if _, err := g.client.CoreV1().PersistentVolumes().Update(g.t.Context(), pv, metav1.UpdateOptions{}); err != nil {
+		g.t.Fatal(err)
+	}
+	if change == nil {
+		return
+	}
+	c := g.claim()
+	change(c)
+	if _, err := g.client.CoreV1().PersistentVolumeClaims("ns").UpdateStatus(g.t.Context(), c, metav1.UpdateOptions{}); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// TestVolumeGrowsOnEveryNode: the first node that has the volume grow shows it in the claim,
+// and all others have to follow.
+func TestVolumeGrowsOnEveryNode(t *testing.T) {
+	g := newGrowth(t)
+	g.mount(g.podNamed("a", g.source))
+	g.enlarge("2Gi", func(c *v1.PersistentVolumeClaim) { c.Status.Capacity = sized("2Gi") })
+	g.look()
+	if strings.Count(g.d.called(), "expand 2Gi") != 1 {
+		t.Errorf("called: %s, want it to grow", g.d.called())
+	}
+	if g.asked("patch", "persistentvolumeclaims") {
+		t.Error("the claim was written though it shows the size")
+	}
+	g.mount(g.podNamed("b", g.source))
+	g.look()
+	if strings.Count(g.d.called(), "expand") != 1 {
+		t.Errorf("called: %s, want it to grow once", g.d.called())
+	}
+}
+
 // TestVolumeGrowsWhileItIsUp: nobody tells a node that a claim's volume was made larger.
 func TestVolumeGrowsWhileItIsUp(t *testing.T) {
-	n := newNode(t)
-	d := &driver{root: n.root}
-	clock := clocktesting.NewFakeClock(time.Now())
-	n.kinds, n.clock = []plugin.Plugin{growingDriver{d}}, clock
-	n.restart()
-	size := func(text string) v1.ResourceList {
-		return v1.ResourceList{v1.ResourceStorage: resource.MustParse(text)}
-	}
-	source := n.claimed(v1.PersistentVolumeSource{FlexVolume: &v1.FlexPersistentVolumeSource{Driver: "disk"}},
-		func(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
-			c.Status.Capacity, pv.Spec.Capacity = size("1Gi"), size("1Gi")
-		})
-	n.mount(n.podNamed("a", source))
-	look := func() {
-		t.Helper()
-		waitFor(t, "somebody to wait", clock.HasWaiters)
-		n.client.ClearActions()
-		clock.Step(sizePeriod)
-		waitFor(t, "the volume to be read", func() bool {
-			for _, a := range n.client.Actions() {
-				if a.Matches("get", "persistentvolumes") {
-					return true
-				}
-			}
-			return false
-		})
-	}
-	look()
+	g := newGrowth(t)
+	n, d := g.node, g.d
+	n.mount(n.podNamed("a", g.source))
+	g.look()
 	if strings.Contains(d.called(), "expand") {
 		t.Fatalf("expanded though it has its size: %s", d.called())
 	}
 
-	pv, err := n.client.CoreV1().PersistentVolumes().Get(t.Context(), "pv", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pv = pv.DeepCopy()
-	pv.Spec.Capacity = size("2Gi")
-	if _, err := n.client.CoreV1().PersistentVolumes().Update(t.Context(), pv, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	g.enlarge("2Gi", nil)
 	d.fail("expand", errors.New("busy"))
-	look()
+	g.look()
 	waitFor(t, "the failure to be told", func() bool {
 		return n.events.has(`VolumeResizeFailed: MountVolume.NodeExpandVolume failed for volume "pv" : busy`)
 	})
 	d.fail("", nil)
-	look()
+	g.look()
 	waitFor(t, "the success to be told", func() bool {
 		return n.events.has(`FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "pv"`)
 	})

@@ -9,7 +9,7 @@ import (
 // Expander is a kind whose volumes can grow while they are in use.
 type Expander interface {
 	// Expand has the volume, which is up as at says, use all of size. It is called when the
-	// claim's status shows less than the PersistentVolume's capacity, and may be repeated.
+	// volume has less on this node than the PersistentVolume's capacity, and may be repeated.
 	Expand(ctx context.Context, r Request, at Result, size resource.Quantity) error
 }
 
