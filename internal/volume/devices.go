@@ -34,6 +34,8 @@ type device struct {
 	staged bool
 	// size is what the volume was seen to have on this node, nil before it was looked at.
 	size *resource.Quantity
+	// fixed volumes cannot grow while they are up. ungrown ones were tried, and failed.
+	fixed, ungrown bool
 	// leaving says that somebody is at work to unstage it.
 	leaving bool
 }
@@ -221,7 +223,7 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 		v.mu.Unlock()
 		return nil
 	}
-	d.size = nil
+	d.size, d.fixed, d.ungrown = nil, false, false
 	d.staged = false // even if it fails: whoever comes next has to look
 	v.mu.Unlock()
 

@@ -4,18 +4,8 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	v1 "k8s.io/api/core/v1"
-
-	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
-
-// Grown is told that a claim's volume now has all of size; the claim's status shows it.
-type Grown interface {
-	Grown(ctx context.Context, c *v1.PersistentVolumeClaim, size resource.Quantity) error
-}
 
 // sizePeriod is how often a claim in use is read to learn that its volume was made larger:
 // a node may not watch it.
@@ -65,48 +55,4 @@ func (v *Volumes) tryResize(ctx context.Context, pv *podVolumes, name string, st
 	defer device.release()
 	r.DevicePath = v.devicePath(device)
 	return v.expand(ctx, now.kind, r, now.result, device)
-}
-
-// expand has a volume that was made larger use all of its size. The caller has the device's
-// turn.
-func (v *Volumes) expand(ctx context.Context, kind plugin.Plugin, r plugin.Request, at plugin.Result, d *device) error {
-	expander, ok := kind.(plugin.Expander)
-	if !ok || r.PVC == nil || r.ClaimReadOnly {
-		return nil
-	}
-	want, shown := r.PV.Spec.Capacity.Storage(), r.PVC.Status.Capacity.Storage()
-	if want.Cmp(v.sizeHere(d, *shown)) <= 0 {
-		return nil
-	}
-	if err := expander.Expand(ctx, r, at, *want); err != nil {
-		return failed(reasonExpand, stepOf(r.Spec)+".NodeExpandVolume", r.Name(), err)
-	}
-	// Another node may have been the first.
-	if grown, ok := v.deps.Claims.(Grown); ok && want.Cmp(*shown) > 0 {
-		if err := grown.Grown(ctx, r.PVC, *want); err != nil {
-			return failed(reasonExpand, stepOf(r.Spec)+".NodeExpandVolume", r.Name(), err)
-		}
-	}
-	v.setSizeHere(d, *want)
-	v.deps.Events.Eventf(pod.EventRef(r.Pod, ""), v1.EventTypeNormal, "FileSystemResizeSuccessful",
-		"%s.NodeExpandVolume succeeded for volume %q ", stepOf(r.Spec), r.Name())
-	return nil
-}
-
-// sizeHere is the size that the volume is known to have on this node. The claim shows what
-// it has on the node that was first to have it grow, which need not be this one; so it
-// counts only when the volume comes up.
-func (v *Volumes) sizeHere(d *device, shown resource.Quantity) resource.Quantity {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if d.size == nil {
-		d.size = &shown
-	}
-	return *d.size
-}
-
-func (v *Volumes) setSizeHere(d *device, size resource.Quantity) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	d.size = &size
 }

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -155,4 +156,106 @@ func TestVolumeGrowsWhileItIsUp(t *testing.T) {
 		_, waits := n.due.first()
 		return !waits
 	})
+}
+
+// TestGrowthIsToldToTheController: what the claim shows of its growth, and whether it is
+// tried, by what the controller and the driver say.
+func TestGrowthIsToldToTheController(t *testing.T) {
+	pending, under, infeasible := v1.PersistentVolumeClaimNodeResizePending, v1.PersistentVolumeClaimNodeResizeInProgress, v1.PersistentVolumeClaimNodeResizeInfeasible
+	answer := errors.New("no")
+	for _, c := range []struct {
+		name  string
+		state v1.ClaimResourceStatus // at first
+		asked string                 // by the owner, since
+		fail  error
+		looks int
+		tries int
+		then  v1.ClaimResourceStatus
+		size  string
+		error bool // shown as a condition
+	}{
+		{name: "pending", state: pending, looks: 2, tries: 1, size: "2Gi"},
+		{name: "begun before", state: under, looks: 2, tries: 1, size: "2Gi"},
+		{name: "the controller is not done", state: v1.PersistentVolumeClaimControllerResizeInProgress, looks: 2,
+			then: v1.PersistentVolumeClaimControllerResizeInProgress, size: "1Gi"},
+		{name: "found infeasible before", state: infeasible, looks: 2, then: infeasible, size: "1Gi"},
+		{name: "infeasible", state: pending, fail: plugin.Classed(answer, plugin.ErrInfeasible), looks: 3, tries: 1,
+			then: infeasible, size: "1Gi", error: true},
+		{name: "failed", state: pending, fail: answer, looks: 2, tries: 2, then: under, size: "1Gi", error: true},
+		{name: "failed, and less is asked for", state: pending, asked: "1500Mi", fail: answer, looks: 3, tries: 2,
+			then: infeasible, size: "1Gi", error: true},
+		{name: "perhaps", state: pending, fail: plugin.Classed(answer, plugin.ErrUncertain), looks: 2, tries: 2, then: under, size: "1Gi"},
+		{name: "not while in use", state: pending, fail: plugin.Classed(answer, plugin.ErrInUse), looks: 3, tries: 1,
+			then: under, size: "1Gi", error: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGrowth(t)
+			g.mount(g.podNamed("a", g.source))
+			g.enlarge("2Gi", func(claim *v1.PersistentVolumeClaim) {
+				claim.Spec.Resources.Requests = sized(cmp.Or(c.asked, "2Gi"))
+				claim.Status.AllocatedResources = sized("2Gi")
+				claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: c.state}
+				claim.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: "Foreign"}, {Type: v1.PersistentVolumeClaimFileSystemResizePending}}
+			})
+			g.d.fail("expand", c.fail)
+			for range c.looks {
+				g.look()
+			}
+			if got := strings.Count(g.d.called(), "expand"); got != c.tries {
+				t.Errorf("tried %d times, want %d", got, c.tries)
+			}
+			status := g.claim().Status
+			if got := status.AllocatedResourceStatuses[v1.ResourceStorage]; got != c.then {
+				t.Errorf("the claim shows %q, want %q", got, c.then)
+			}
+			if got := status.Capacity.Storage().String(); got != c.size {
+				t.Errorf("the claim has %s, want %s", got, c.size)
+			}
+			var conditions []string
+			for _, condition := range status.Conditions {
+				conditions = append(conditions, strings.TrimSpace(string(condition.Type)+" "+condition.Message))
+			}
+			slices.Sort(conditions)
+			want := []string{"FileSystemResizePending", "Foreign"}
+			if c.size == "2Gi" {
+				want = want[1:]
+			}
+			if c.error {
+				want = append(want, "NodeResizeError failed to expand pvc with no")
+			}
+			if !slices.Equal(conditions, want) {
+				t.Errorf("conditions %q, want %q", conditions, want)
+			}
+		})
+	}
+}
+
+// TestInfeasibleGrowthKeepsNoPod: the pod comes up with what there is.
+func TestInfeasibleGrowthKeepsNoPod(t *testing.T) {
+	for name, class := range map[string]error{"infeasible": plugin.ErrInfeasible, "in use": plugin.ErrInUse} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrowth(t)
+			g.enlarge("2Gi", func(claim *v1.PersistentVolumeClaim) {
+				claim.Status.AllocatedResources = sized("2Gi")
+				claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending}
+			})
+			g.d.fail("expand", plugin.Classed(errors.New("no"), class))
+			done := make(chan error)
+			p := g.podNamed("a", g.source)
+			go func() { _, err := g.Mount(t.Context(), p); done <- err }()
+			for {
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				case <-time.After(time.Millisecond):
+					if g.d.called() != "" {
+						g.clock.Step(time.Second / 2)
+					}
+				}
+			}
+		})
+	}
 }

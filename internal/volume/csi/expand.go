@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"swiftlet/internal/volume/plugin"
@@ -50,7 +52,21 @@ func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result,
 		return fmt.Errorf("expander.NodeExpand failed to get NodeExpandSecretRef %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	if _, err := c.node.NodeExpandVolume(ctx, request); err != nil {
-		return fmt.Errorf("Expander.NodeExpand failed to expand the volume : %w", err)
+		return classed(err, fmt.Errorf("Expander.NodeExpand failed to expand the volume : %w", err))
 	}
 	return nil
+}
+
+// classed gives failure the class that the driver's answer has.
+func classed(answer, failure error) error {
+	switch status.Code(answer) {
+	case codes.FailedPrecondition:
+		return plugin.Classed(failure, plugin.ErrInUse)
+	case codes.InvalidArgument, codes.OutOfRange, codes.NotFound:
+		return plugin.Classed(failure, plugin.ErrInfeasible)
+	}
+	if !final(answer) {
+		return plugin.Classed(failure, plugin.ErrUncertain)
+	}
+	return failure
 }

@@ -2,6 +2,7 @@ package csi
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -300,5 +301,27 @@ func TestExpandAndMeasure(t *testing.T) {
 	}
 	if err := f.Expand(t.Context(), r, at, resource.MustParse("2Gi")); err != nil || len(d.take()) > 0 {
 		t.Errorf("expanded by a driver that cannot: %v", err)
+	}
+}
+
+// TestExpandClasses: what the driver's answer means for further tries.
+func TestExpandClasses(t *testing.T) {
+	classes := []error{plugin.ErrInfeasible, plugin.ErrInUse, plugin.ErrUncertain}
+	for code, want := range map[codes.Code]error{
+		codes.InvalidArgument: plugin.ErrInfeasible, codes.OutOfRange: plugin.ErrInfeasible, codes.NotFound: plugin.ErrInfeasible,
+		codes.FailedPrecondition: plugin.ErrInUse,
+		codes.Aborted:            plugin.ErrUncertain, codes.Unavailable: plugin.ErrUncertain,
+		codes.Internal: nil,
+	} {
+		answer := status.Error(code, "no")
+		err := classed(answer, fmt.Errorf("failed : %w", answer))
+		if err.Error() != "failed : "+answer.Error() || !errors.Is(err, answer) {
+			t.Errorf("%v: %v", code, err)
+		}
+		for _, class := range classes {
+			if errors.Is(err, class) != (class == want) {
+				t.Errorf("%v: class %v is %v", code, class, errors.Is(err, class))
+			}
+		}
 	}
 }

@@ -1,17 +1,6 @@
 package plugin
 
-import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/api/resource"
-)
-
-// Expander is a kind whose volumes can grow while they are in use.
-type Expander interface {
-	// Expand has the volume, which is up as at says, use all of size. It is called when the
-	// volume has less on this node than the PersistentVolume's capacity, and may be repeated.
-	Expand(ctx context.Context, r Request, at Result, size resource.Quantity) error
-}
+import "context"
 
 // Meter is a kind that knows better than the file system how much of a volume is used.
 type Meter interface {
