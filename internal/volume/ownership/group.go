@@ -2,21 +2,18 @@
 package ownership
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/volume/safepath"
 )
 
 const (
-	readWrite = fs.FileMode(0o660)
-	readOnly  = fs.FileMode(0o440)
-	execute   = fs.FileMode(0o110)
+	readWrite = uint32(0o660)
+	readOnly  = uint32(0o440)
+	execute   = uint32(0o110)
 )
 
 // Group says whose a volume is to become.
@@ -37,69 +34,43 @@ func Apply(dir string, g Group) error {
 	if g.Policy == v1.FSGroupChangeOnRootMismatch && g.matches(dir) {
 		return nil
 	}
-	return g.walk(dir)
-}
-
-func (g Group) walk(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed by the pod meanwhile
+	if err := safepath.Walk(dir, g.hand); err != nil {
+		return fmt.Errorf("hand over to group %d: %w", g.ID, err)
 	}
-	if err != nil {
-		return fmt.Errorf("look at file to hand over: %w", err)
-	}
-	if info.IsDir() {
-		entries, err := os.ReadDir(path)
-		if err != nil {
-			return fmt.Errorf("list folder to hand over: %w", err)
-		}
-		for _, e := range entries {
-			if err := g.walk(filepath.Join(path, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	g.hand(path)
 	return nil
 }
 
 // hand changes one file through a handle on it: between two looks at a path a pod that
 // shares the volume could put a link there, and chmod would follow it.
-func (g Group) hand(path string) {
-	f, err := os.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
+func (g Group) hand(fd int) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
 		return
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return
-	}
-	_ = unix.Fchownat(int(f.Fd()), "", -1, int(g.ID), unix.AT_EMPTY_PATH)
+	_ = unix.Fchownat(fd, "", -1, int(g.ID), unix.AT_EMPTY_PATH)
 	// A link has no mode of its own.
-	if info.Mode()&fs.ModeSymlink == 0 {
-		_ = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), info.Mode()|g.mask(info.IsDir()))
+	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFLNK {
+		_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|g.mask(kind == unix.S_IFDIR))
 	}
 }
 
-func (g Group) mask(dir bool) fs.FileMode {
+func (g Group) mask(dir bool) uint32 {
 	mask := readWrite
 	if g.ReadOnly {
 		mask = readOnly
 	}
 	if dir {
-		mask |= execute | fs.ModeSetgid
+		mask |= execute | unix.S_ISGID
 	}
 	return mask
 }
 
 // matches reports whether the root already is as Apply would leave it.
 func (g Group) matches(dir string) bool {
-	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return false
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
 	mask := g.mask(true)
-	return ok && int64(st.Gid) == g.ID && info.Mode()&mask == mask
+	return int64(st.Gid) == g.ID && st.Mode&mask == mask
 }

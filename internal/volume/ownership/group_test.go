@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -79,4 +80,37 @@ func TestOnRootMismatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestApplyFollowsNoSwappedFolder has another pod that shares the volume swap a folder for a
+// link to one of the node's own, as fast as it can, while the volume is handed over.
+func TestApplyFollowsNoSwappedFolder(t *testing.T) {
+	dir, host := t.TempDir(), t.TempDir()
+	folder, link := filepath.Join(dir, "sub"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Chmod(host, 0o700), os.WriteFile(filepath.Join(host, "shadow"), nil, 0o600),
+		os.Mkdir(folder, 0o755), os.Symlink(host, link)); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = unix.Renameat2(unix.AT_FDCWD, folder, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+		}
+	}()
+	for range 2000 {
+		if err := Apply(dir, Group{ID: 2000}); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	<-stopped
+	expect(t, host, 0, 0o700)
+	expect(t, filepath.Join(host, "shadow"), 0, 0o600)
 }

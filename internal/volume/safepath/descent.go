@@ -1,6 +1,8 @@
 package safepath
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -29,12 +31,32 @@ type folder struct {
 	id identity
 	// name is what it is called in the folder above, "" where that is forgotten.
 	name string
-	// names are entries that are read and not yet seen to.
-	names []string
+	// entries are read and not yet seen to; at is where the list goes on after the last one
+	// that was.
+	entries []entry
+	at      int64
 	// again asks for another pass over the folder, passes counts them.
 	again  bool
 	passes int
 	failed bool
+}
+
+// entry is one line of a folder's list.
+type entry struct {
+	name string
+	// file says that it is no folder. Not all file systems say.
+	file bool
+	next int64
+}
+
+// take is the next entry of those that are read.
+func (f *folder) take() (entry, bool) {
+	if len(f.entries) == 0 {
+		return entry{}, false
+	}
+	e := f.entries[0]
+	f.entries, f.at = f.entries[1:], e.next
+	return e, true
 }
 
 // pass begins another pass where one is asked for and allowed.
@@ -50,6 +72,7 @@ func (f *folder) pass() bool {
 // closed is what is remembered of a folder on the way down that is not held open.
 type closed struct {
 	id     identity
+	at     int64
 	failed bool
 }
 
@@ -60,11 +83,13 @@ type descent struct {
 	above []closed
 	open  []*folder
 	buf   []byte
+	// resolve are rules of openat2 for every step.
+	resolve uint64
 }
 
 // newDescent begins at the open folder, which the descent owns from now on.
-func newDescent(top int) *descent {
-	return &descent{top: &folder{fd: top, again: true}, buf: make([]byte, readSize)}
+func newDescent(top int, resolve uint64) *descent {
+	return &descent{top: &folder{fd: top, again: true}, buf: make([]byte, readSize), resolve: resolve | unix.RESOLVE_NO_SYMLINKS}
 }
 
 func (d *descent) close() {
@@ -90,13 +115,13 @@ func (d *descent) push(f *folder) {
 		return
 	}
 	first := d.open[0]
-	d.above = append(d.above, closed{first.id, first.failed})
+	d.above = append(d.above, closed{first.id, first.at, first.failed})
 	unix.Close(first.fd)
 	d.open = slices.Delete(d.open, 0, 1)
 }
 
 // pop goes back up. A folder that was closed meanwhile must be the one that was left, and
-// is to be read from its beginning.
+// is read on from there.
 func (d *descent) pop() error {
 	child := d.last()
 	defer unix.Close(child.fd)
@@ -106,16 +131,28 @@ func (d *descent) pop() error {
 	}
 	was := d.above[len(d.above)-1]
 	d.above = d.above[:len(d.above)-1]
-	// Up and no further: the boundary of a mount holds here, too.
-	fd, id, err := openAs(child.fd, "..", unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS)
+	fd, id, err := openAs(child.fd, "..", d.resolve)
 	if err != nil {
 		return err
 	}
+	d.open = append(d.open, &folder{fd: fd, id: id, at: was.at, failed: was.failed, again: true})
 	if id != was.id {
-		unix.Close(fd)
 		return errMoved
 	}
-	d.open = append(d.open, &folder{fd: fd, id: id, failed: was.failed, again: true})
+	_, err = unix.Seek(fd, was.at, unix.SEEK_SET)
+	return err
+}
+
+// enter goes down into a folder of the last one, unless it is one to pass by.
+func (d *descent) enter(name string, pass func(identity) bool) error {
+	fd, id, err := openAs(d.last().fd, name, d.resolve|unix.RESOLVE_BENEATH)
+	if err != nil {
+		return err
+	}
+	if pass != nil && pass(id) {
+		return unix.Close(fd)
+	}
+	d.push(&folder{fd: fd, id: id, name: name})
 	return nil
 }
 
@@ -132,16 +169,29 @@ func (d *descent) read(f *folder) error {
 		if err != nil || n <= 0 {
 			return err
 		}
-		// Entries that are . and .. are left out; there may be no other in this part.
-		if _, _, f.names = unix.ParseDirent(d.buf[:n], -1, nil); len(f.names) > 0 {
+		if f.entries = parse(d.buf[:n]); len(f.entries) > 0 {
 			return nil
 		}
 	}
 }
 
-// openFolder opens a folder of an open one: no link, no mount point.
-func openFolder(parent int, name string) (int, identity, error) {
-	return openAs(parent, name, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS)
+// parse reads what getdents64(2) wrote, but for . and ..
+func parse(buf []byte) []entry {
+	const length, kind, name = 16, 18, 19 // where they are; before them an inode and an offset
+	var all []entry
+	for len(buf) >= name {
+		size := int(binary.NativeEndian.Uint16(buf[length:]))
+		if size < name || size > len(buf) {
+			break
+		}
+		text, _, _ := bytes.Cut(buf[name:size], []byte{0})
+		if called := string(text); called != "." && called != ".." {
+			file := buf[kind] != unix.DT_DIR && buf[kind] != unix.DT_UNKNOWN
+			all = append(all, entry{name: called, file: file, next: int64(binary.NativeEndian.Uint64(buf[8:]))})
+		}
+		buf = buf[size:]
+	}
+	return all
 }
 
 func openAs(parent int, name string, resolve uint64) (int, identity, error) {

@@ -42,7 +42,7 @@ func RemoveAll(path string) error {
 	if err != nil {
 		return &os.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
 	}
-	r := removal{path: path, way: newDescent(parent), stuck: map[identity]struct{}{}}
+	r := removal{path: path, way: newDescent(parent, unix.RESOLVE_NO_XDEV), stuck: map[identity]struct{}{}}
 	defer r.way.close()
 	r.run()
 	return errors.Join(r.failed...)
@@ -78,34 +78,33 @@ func (r *removal) run() {
 // next is an entry of the folder to remove. Removing entries may move others past the
 // reader, so the folder is read again until that finds none to remove.
 func (r *removal) next(dir *folder) (string, bool) {
-	for len(dir.names) == 0 {
-		if r.way.atTop() {
-			if !dir.pass() {
-				break
-			}
-			return filepath.Base(r.path), true
+	for {
+		if e, ok := dir.take(); ok {
+			return e.name, true
 		}
-		if err := r.way.read(dir); err != nil {
-			r.fail(dir, "", &os.PathError{Op: "read folder", Err: err})
+		if !r.way.atTop() {
+			if err := r.way.read(dir); err != nil {
+				r.fail(dir, "", &os.PathError{Op: "read folder", Err: err})
+				return "", false
+			}
+			if len(dir.entries) > 0 {
+				continue
+			}
+		}
+		if !dir.pass() {
+			if dir.again {
+				r.fail(dir, "", &os.PathError{Op: "empty", Err: errBusy})
+			}
 			return "", false
 		}
-		if len(dir.names) > 0 || !dir.pass() {
-			break
+		if r.way.atTop() {
+			return filepath.Base(r.path), true
 		}
 		if _, err := unix.Seek(dir.fd, 0, unix.SEEK_SET); err != nil {
 			r.fail(dir, "", &os.PathError{Op: "read folder", Err: err})
 			return "", false
 		}
 	}
-	if len(dir.names) == 0 {
-		if dir.again {
-			r.fail(dir, "", &os.PathError{Op: "empty", Err: errBusy})
-		}
-		return "", false
-	}
-	name := dir.names[0]
-	dir.names = dir.names[1:]
-	return name, true
 }
 
 // remove takes the entry away, or goes into it first if it is a folder that holds something.
@@ -135,23 +134,16 @@ func unlink(parent int, name string) error {
 }
 
 func (r *removal) enter(dir *folder, name string) {
-	fd, id, err := openFolder(dir.fd, name)
+	err := r.way.enter(name, func(id identity) bool { _, stuck := r.stuck[id]; return stuck })
 	switch {
+	case err == nil:
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
 		dir.again = true // something else is there by now
-		return
 	case errors.Is(err, unix.EXDEV):
 		r.fail(dir, name, &MountPointError{})
-		return
-	case err != nil:
+	default:
 		r.fail(dir, name, &os.PathError{Op: "open", Err: err})
-		return
 	}
-	if _, stuck := r.stuck[id]; stuck {
-		unix.Close(fd)
-		return
-	}
-	r.way.push(&folder{fd: fd, id: id, name: name})
 }
 
 // leave goes back to the folder above and removes the one that was emptied.
