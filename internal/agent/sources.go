@@ -38,6 +38,7 @@ func (a *Agent) dialect() pod.Dialect {
 		RestartAll:   f.RestartAllContainersOnContainerExits,
 		EnvFiles:     f.EnvFiles,
 		EmptyDirMode: f.EmptyDirVolumeMode,
+		FileUsers:    f.AtomicWriteVolumeUserFields,
 		HTTP2Probes:  f.H2CContainerProbe,
 		GRPCTLS:      f.GRPCContainerProbeTLS,
 	}

@@ -8,6 +8,7 @@ import "reflect"
 // the compiler finds what depended on it.
 type Features struct {
 	AllowDNSOnlyNodeCSR                              bool
+	AtomicWriteVolumeUserFields                      bool
 	ChangeContainerStatusOnKubeletRestart            bool
 	ComponentFlagz                                   bool
 	ComponentStatusz                                 bool

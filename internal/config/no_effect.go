@@ -10,7 +10,6 @@ import (
 // implements one deletes its row, here and in docs/node.md: a test finds what is read and in
 // the table, and what is neither.
 var noEffect = map[string]string{
-	"AtomicWriteVolumeUserFields":                  "files of a volume are not given owners one by one",
 	"CRIListStreaming":                             "the runtime is asked for its lists in one piece",
 	"CSIVolumeHealth":                              "drivers are not asked for the health of volumes",
 	"ChangeContainerStatusOnKubeletRestart":        "a restart of the agent leaves alone what pods show",

@@ -12,6 +12,7 @@ type Dialect struct {
 	RestartAll   bool // rules that restart all containers of the pod
 	EnvFiles     bool // variables read from a file
 	EmptyDirMode bool // the mode of an emptyDir
+	FileUsers    bool // owners of the files of ConfigMaps, Secrets and the like
 	HTTP2Probes  bool // HTTP/2 without TLS
 	GRPCTLS      bool // gRPC probes over TLS
 }
@@ -39,8 +40,57 @@ func (d Dialect) strike(p *v1.Pod, clear bool) (found bool) {
 		if dir := p.Spec.Volumes[i].EmptyDir; dir != nil && !d.EmptyDirMode {
 			found = strikeField(&dir.Mode, clear) || found
 		}
+		if !d.FileUsers {
+			for _, user := range fileUsers(&p.Spec.Volumes[i]) {
+				found = strikeField(user, clear) || found
+			}
+		}
 	}
 	return found
+}
+
+// fileUsers are the fields that name owners of a volume's files.
+func fileUsers(v *v1.Volume) (users []**int64) {
+	keys := func(items []v1.KeyToPath) {
+		for i := range items {
+			users = append(users, &items[i].User)
+		}
+	}
+	facts := func(items []v1.DownwardAPIVolumeFile) {
+		for i := range items {
+			users = append(users, &items[i].User)
+		}
+	}
+	switch {
+	case v.ConfigMap != nil:
+		users = append(users, &v.ConfigMap.DefaultUser)
+		keys(v.ConfigMap.Items)
+	case v.Secret != nil:
+		users = append(users, &v.Secret.DefaultUser)
+		keys(v.Secret.Items)
+	case v.DownwardAPI != nil:
+		users = append(users, &v.DownwardAPI.DefaultUser)
+		facts(v.DownwardAPI.Items)
+	case v.Projected != nil:
+		users = append(users, &v.Projected.DefaultUser)
+		for i := range v.Projected.Sources {
+			switch s := &v.Projected.Sources[i]; {
+			case s.Secret != nil:
+				keys(s.Secret.Items)
+			case s.ConfigMap != nil:
+				keys(s.ConfigMap.Items)
+			case s.DownwardAPI != nil:
+				facts(s.DownwardAPI.Items)
+			case s.ServiceAccountToken != nil:
+				users = append(users, &s.ServiceAccountToken.User)
+			case s.ClusterTrustBundle != nil:
+				users = append(users, &s.ClusterTrustBundle.User)
+			case s.PodCertificate != nil:
+				users = append(users, &s.PodCertificate.User)
+			}
+		}
+	}
+	return users
 }
 
 // strikeRestart leaves a sidecar what makes it one. A rule that asks for too much keeps its

@@ -29,7 +29,7 @@ func New(get Getter, deps content.Deps) *content.Plugin {
 		Handles: func(v *v1.Volume) bool { return v.ConfigMap != nil },
 		Collect: func(ctx context.Context, r plugin.Request) (content.Files, error) {
 			src := r.Volume.ConfigMap
-			payload, err := Collect(ctx, get, r.Pod.Namespace, Source{src.Name, src.Items, src.DefaultMode, src.Optional})
+			payload, err := Collect(ctx, get, r.Pod.Namespace, Source{src.Name, src.Items, src.DefaultMode, src.DefaultUser, src.Optional})
 			return content.Files{Payload: payload}, err
 		},
 	}, deps)
@@ -40,6 +40,7 @@ type Source struct {
 	Name        string
 	Items       []v1.KeyToPath
 	DefaultMode *int32
+	DefaultUser *int64
 	Optional    *bool
 }
 
@@ -61,7 +62,7 @@ func Collect(ctx context.Context, get Getter, namespace string, s Source) (atomi
 		data[key] = []byte(value)
 	}
 	return content.Keys{
-		Items: s.Items, DefaultMode: s.DefaultMode, Optional: optional,
+		Items: s.Items, DefaultMode: s.DefaultMode, DefaultUser: s.DefaultUser, Optional: optional,
 		Missing: func(key string) error { return fmt.Errorf("configmap references non-existent config key: %s", key) },
 	}.Select(data)
 }

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"errors"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,9 +14,11 @@ var ErrNoDefaultMode = errors.New("no defaultMode used, not even the default val
 
 // Keys is how the keys of an object become files.
 type Keys struct {
-	// Items chooses keys, paths and modes; none means every key under its own name.
+	// Items chooses keys, paths, modes and users; none means every key under its own name.
 	Items       []v1.KeyToPath
 	DefaultMode *int32
+	// DefaultUser owns the files that no item gives to another one, nil for root.
+	DefaultUser *int64
 	// Optional leaves out keys that the object lacks.
 	Optional bool
 	// Missing is the error for a key that the object lacks.
@@ -30,7 +33,7 @@ func (k Keys) Select(data map[string][]byte) (atomicdir.Payload, error) {
 	payload := atomicdir.Payload{}
 	if len(k.Items) == 0 {
 		for key, value := range data {
-			payload[key] = atomicdir.File{Data: value, Mode: *k.DefaultMode}
+			payload[key] = atomicdir.File{Data: value, Mode: *k.DefaultMode, Owner: k.DefaultUser}
 		}
 		return payload, nil
 	}
@@ -46,7 +49,7 @@ func (k Keys) Select(data map[string][]byte) (atomicdir.Payload, error) {
 		if item.Mode != nil {
 			mode = *item.Mode
 		}
-		payload[item.Path] = atomicdir.File{Data: value, Mode: mode}
+		payload[item.Path] = atomicdir.File{Data: value, Mode: mode, Owner: cmp.Or(item.User, k.DefaultUser)}
 	}
 	return payload, nil
 }

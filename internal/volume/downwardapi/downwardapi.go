@@ -2,6 +2,7 @@
 package downwardapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -26,7 +27,7 @@ func New(allocatable func() v1.ResourceList, deps content.Deps) *content.Plugin 
 		Handles: func(v *v1.Volume) bool { return v.DownwardAPI != nil },
 		Collect: func(_ context.Context, r plugin.Request) (content.Files, error) {
 			src := r.Volume.DownwardAPI
-			payload, err := Collect(r.Pod, src.Items, src.DefaultMode, allocatable())
+			payload, err := Collect(r.Pod, src.Items, src.DefaultMode, src.DefaultUser, allocatable())
 			return content.Files{Payload: payload}, err
 		},
 	}, deps)
@@ -55,14 +56,14 @@ func amount(p *v1.Pod, of *v1.ResourceFieldSelector, allocatable v1.ResourceList
 }
 
 // Collect makes the files that items describe.
-func Collect(p *v1.Pod, items []v1.DownwardAPIVolumeFile, defaultMode *int32, allocatable v1.ResourceList) (atomicdir.Payload, error) {
+func Collect(p *v1.Pod, items []v1.DownwardAPIVolumeFile, defaultMode *int32, defaultUser *int64, allocatable v1.ResourceList) (atomicdir.Payload, error) {
 	if defaultMode == nil {
 		return nil, content.ErrNoDefaultMode
 	}
 	payload := atomicdir.Payload{}
 	var failed []error
 	for _, item := range items {
-		file := atomicdir.File{Mode: *defaultMode}
+		file := atomicdir.File{Mode: *defaultMode, Owner: cmp.Or(item.User, defaultUser)}
 		if item.Mode != nil {
 			file.Mode = *item.Mode
 		}

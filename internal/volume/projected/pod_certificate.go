@@ -43,7 +43,7 @@ func podCertificate(ctx context.Context, deps Deps, r plugin.Request, index int)
 		s.CertificateChainPath: got.Chain,
 	} {
 		if path != "" {
-			files[path] = ownFile(r, data)
+			files[path] = ownFile(r, s.User, data)
 		}
 	}
 	return files, got.RefreshAt, nil

@@ -81,17 +81,17 @@ func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, e
 }
 
 func one(ctx context.Context, deps Deps, r plugin.Request, index int) (part atomicdir.Payload, refresh time.Time, err error) {
-	mode, namespace := r.Volume.Projected.DefaultMode, r.Pod.Namespace
+	mode, user, namespace := r.Volume.Projected.DefaultMode, r.Volume.Projected.DefaultUser, r.Pod.Namespace
 	s := &r.Volume.Projected.Sources[index]
 	switch {
 	case s.Secret != nil:
 		part, err = secret.Collect(ctx, deps.Objects, namespace, secret.Source{
-			Name: s.Secret.Name, Items: s.Secret.Items, DefaultMode: mode, Optional: s.Secret.Optional})
+			Name: s.Secret.Name, Items: s.Secret.Items, DefaultMode: mode, DefaultUser: user, Optional: s.Secret.Optional})
 	case s.ConfigMap != nil:
 		part, err = configmap.Collect(ctx, deps.Objects, namespace, configmap.Source{
-			Name: s.ConfigMap.Name, Items: s.ConfigMap.Items, DefaultMode: mode, Optional: s.ConfigMap.Optional})
+			Name: s.ConfigMap.Name, Items: s.ConfigMap.Items, DefaultMode: mode, DefaultUser: user, Optional: s.ConfigMap.Optional})
 	case s.DownwardAPI != nil:
-		part, err = downwardapi.Collect(r.Pod, s.DownwardAPI.Items, mode, deps.Allocatable())
+		part, err = downwardapi.Collect(r.Pod, s.DownwardAPI.Items, mode, user, deps.Allocatable())
 	case s.ServiceAccountToken != nil:
 		return token(ctx, deps, r, s.ServiceAccountToken)
 	case s.ClusterTrustBundle != nil:

@@ -35,7 +35,7 @@ func token(ctx context.Context, deps Deps, r plugin.Request, s *v1.ServiceAccoun
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return atomicdir.Payload{s.Path: ownFile(r, []byte(got.Value))}, got.RefreshAt, nil
+	return atomicdir.Payload{s.Path: ownFile(r, s.User, []byte(got.Value))}, got.RefreshAt, nil
 }
 
 // commonUser is the user all containers run as, nil if they differ or it is not known.

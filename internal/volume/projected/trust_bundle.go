@@ -1,6 +1,7 @@
 package projected
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -38,13 +39,15 @@ func trustBundle(ctx context.Context, deps Deps, r plugin.Request, s *v1.Cluster
 	if err != nil {
 		return nil, err
 	}
-	return atomicdir.Payload{s.Path: ownFile(r, data)}, nil
+	return atomicdir.Payload{s.Path: ownFile(r, s.User, data)}, nil
 }
 
 // ownFile is a file for the pod alone: readable by the one user or, after the files are
-// handed over, the one group.
-func ownFile(r plugin.Request, data []byte) atomicdir.File {
-	file := atomicdir.File{Data: data, Mode: *r.Volume.Projected.DefaultMode, Owner: commonUser(r.Pod)}
+// handed over, the one group. A user that the pod's author names comes before the one that
+// its containers have in common.
+func ownFile(r plugin.Request, user *int64, data []byte) atomicdir.File {
+	owner := cmp.Or(user, r.Volume.Projected.DefaultUser, commonUser(r.Pod))
+	file := atomicdir.File{Data: data, Mode: *r.Volume.Projected.DefaultMode, Owner: owner}
 	if file.Owner != nil || r.FSGroup() != nil {
 		file.Mode = 0o600
 	}

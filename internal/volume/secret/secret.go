@@ -29,7 +29,7 @@ func New(get Getter, deps content.Deps) *content.Plugin {
 		Handles: func(v *v1.Volume) bool { return v.Secret != nil },
 		Collect: func(ctx context.Context, r plugin.Request) (content.Files, error) {
 			src := r.Volume.Secret
-			payload, err := Collect(ctx, get, r.Pod.Namespace, Source{src.SecretName, src.Items, src.DefaultMode, src.Optional})
+			payload, err := Collect(ctx, get, r.Pod.Namespace, Source{src.SecretName, src.Items, src.DefaultMode, src.DefaultUser, src.Optional})
 			return content.Files{Payload: payload}, err
 		},
 	}, deps)
@@ -40,6 +40,7 @@ type Source struct {
 	Name        string
 	Items       []v1.KeyToPath
 	DefaultMode *int32
+	DefaultUser *int64
 	Optional    *bool
 }
 
@@ -54,7 +55,7 @@ func Collect(ctx context.Context, get Getter, namespace string, s Source) (atomi
 		return nil, err
 	}
 	return content.Keys{
-		Items: s.Items, DefaultMode: s.DefaultMode, Optional: optional,
+		Items: s.Items, DefaultMode: s.DefaultMode, DefaultUser: s.DefaultUser, Optional: optional,
 		Missing: func(key string) error { return fmt.Errorf("references non-existent secret key: %s", key) },
 	}.Select(secret.Data)
 }
