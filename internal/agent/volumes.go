@@ -48,6 +48,7 @@ func (a *Agent) makeVolumes() (err error) {
 	a.pods.volumes, err = volume.New(volume.Config{
 		RootDir: a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir,
 		SELinux: labels, SELinuxOnePodOnly: !a.cfg.Features.SELinuxMount,
+		BindMountOptions: a.cfg.Features.VolumeBindMountOptions,
 	}, deps)
 	return err
 }

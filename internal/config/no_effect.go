@@ -32,7 +32,6 @@ var noEffect = map[string]string{
 	"TaintTolerationComparisonOperators":           "taints are not compared by their numbers",
 	"TopologyManagerPolicyAlphaOptions":            "all options of the policy are stable",
 	"TopologyManagerPolicyBetaOptions":             "all options of the policy are stable",
-	"VolumeBindMountOptions":                       "mounts of volumes get no options of their own",
 }
 
 // vain tells of the gates that were set, alone or with their stage, to no effect.

@@ -104,6 +104,7 @@ func asked(mounts []volume.Mount, images map[string]*runtimeapi.ImageSpec) []*ru
 			Propagation:       propagations[m.Propagation],
 			Image:             images[m.Name],
 			ImageSubPath:      m.ImageSubPath,
+			MountOptions:      m.Options,
 		})
 	}
 	return all

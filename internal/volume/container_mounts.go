@@ -20,6 +20,8 @@ type Mount struct {
 	SELinuxRelabel    bool
 	// ImageSubPath is the part of an image volume to mount, which the runtime resolves.
 	ImageSubPath string
+	// Options are further ones that the runtime mounts with, such as noexec.
+	Options []string
 	// Propagation is one of the API's modes, None where the container says nothing.
 	Propagation v1.MountPropagationMode
 }
@@ -47,6 +49,9 @@ func (v *Volumes) ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string
 		m, err := translate(want, vol, opts)
 		if err != nil {
 			return nil, err
+		}
+		if v.cfg.BindMountOptions {
+			m.Options = want.BindMountOptions
 		}
 		subPath, err := subPathOf(want, opts)
 		if err != nil {

@@ -33,6 +33,8 @@ func TestContainerMounts(t *testing.T) {
 			want: Mount{HostPath: "/ro", ContainerPath: "/a", ReadOnly: true, Propagation: v1.MountPropagationNone}},
 		{name: "propagation", in: v1.VolumeMount{Name: "vol", MountPath: "/a", MountPropagation: ptr.To(v1.MountPropagationBidirectional)},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", Propagation: v1.MountPropagationBidirectional}},
+		{name: "options", in: v1.VolumeMount{Name: "vol", MountPath: "/a", BindMountOptions: []string{"noexec", "nosuid"}},
+			want: Mount{HostPath: "/host", ContainerPath: "/a", Options: []string{"noexec", "nosuid"}, Propagation: v1.MountPropagationNone}},
 		{name: "recursive where possible", rro: true,
 			in:   v1.VolumeMount{Name: "vol", MountPath: "/a", ReadOnly: true, RecursiveReadOnly: ptr.To(v1.RecursiveReadOnlyIfPossible)},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", ReadOnly: true, RecursiveReadOnly: true, Propagation: v1.MountPropagationNone}},
@@ -50,6 +52,7 @@ func TestContainerMounts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNode(t)
+			n.cfg.BindMountOptions = true
 			p := n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 			container := &v1.Container{Name: "c", VolumeMounts: []v1.VolumeMount{c.in}}
 			expand := func(string) (string, error) { return "", errors.New("missing value") }
@@ -59,6 +62,12 @@ func TestContainerMounts(t *testing.T) {
 					t.Errorf("error %v, want %s", err, c.err)
 				}
 				return
+			}
+			if len(c.in.BindMountOptions) > 0 {
+				n.cfg.BindMountOptions = false
+				if without, err := n.ContainerMounts(p, container, vol, MountOptions{}); err != nil || without[0].Options != nil {
+					t.Errorf("with the gate shut: %v %v", without, err)
+				}
 			}
 			c.want.Name = c.in.Name
 			if diff := cmp.Diff([]Mount{c.want}, got); err != nil || diff != "" {

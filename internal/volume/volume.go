@@ -53,6 +53,8 @@ type Config struct {
 	// SELinuxOnePodOnly keeps the mounting of volumes with a label to those that one pod has
 	// alone.
 	SELinuxOnePodOnly bool
+	// BindMountOptions says that those of a container's mount count.
+	BindMountOptions bool
 }
 
 // Deps is what the reconciler works with.
