@@ -53,11 +53,11 @@ func checkPath(p string) error {
 	return nil
 }
 
-// compare reads the current data folder (old, "" for none). It returns the visible names
-// that the payload no longer has, and whether the folder holds the payload and no more.
-func compare(dir, old string, payload Payload) (stale []string, same bool, err error) {
+// compare reads the current data folder (old, "" for none). It reports whether the folder
+// holds the payload and no more.
+func compare(dir, old string, payload Payload) (same bool, err error) {
 	if old == "" {
-		return nil, false, nil
+		return false, nil
 	}
 	wanted := map[string]bool{} // every wanted file and the folders above it
 	for p := range payload {
@@ -76,25 +76,22 @@ func compare(dir, old string, payload Payload) (stale []string, same bool, err e
 			return nil
 		}
 		extra = true
-		if !strings.Contains(rel, "/") {
-			stale = append(stale, rel)
-		}
-		return nil
+		return fs.SkipAll
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil // the link leads nowhere: write anew
+		return false, nil // the link leads nowhere: write anew
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read current data: %w", err)
+		return false, fmt.Errorf("read current data: %w", err)
 	}
 	if extra {
-		return stale, false, nil
+		return false, nil
 	}
 	for p, file := range payload {
 		// A folder in the place of a file, or the reverse, differs as well.
 		if got, err := os.ReadFile(filepath.Join(root, p)); err != nil || !bytes.Equal(got, file.Data) {
-			return nil, false, nil
+			return false, nil
 		}
 	}
-	return nil, true, nil
+	return true, nil
 }

@@ -48,7 +48,7 @@ func Write(dir string, payload Payload, now time.Time, own func() error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read link of current data: %w", err)
 	}
-	stale, same, err := compare(dir, old, payload)
+	same, err := compare(dir, old, payload)
 	if err != nil {
 		return err
 	}
@@ -60,12 +60,7 @@ func Write(dir string, payload Payload, now time.Time, own func() error) error {
 	if err := link(dir, payload); err != nil {
 		return err
 	}
-	for _, name := range stale {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove outdated name: %w", err)
-		}
-	}
-	return sweep(dir)
+	return sweep(dir, payload)
 }
 
 // swap writes the payload into a new folder and points the data link at it.
@@ -153,9 +148,9 @@ func link(dir string, payload Payload) error {
 	return nil
 }
 
-// sweep removes data folders that are not the current one: the one just replaced, and
-// those a crash left behind.
-func sweep(dir string) error {
+// sweep removes data folders that are not the current one, and names that the payload does
+// not have: what was just replaced, and what a crash left behind.
+func sweep(dir string, payload Payload) error {
 	current, err := os.Readlink(filepath.Join(dir, dataLink))
 	if err != nil {
 		return fmt.Errorf("read link of current data: %w", err)
@@ -164,13 +159,36 @@ func sweep(dir string) error {
 	if err != nil {
 		return fmt.Errorf("list volume: %w", err)
 	}
+	names := map[string]bool{}
+	for path := range payload {
+		name, _, _ := strings.Cut(path, "/")
+		names[name] = true
+	}
 	for _, e := range entries {
+		if e.Type() == fs.ModeSymlink && !names[e.Name()] {
+			if err := unlink(dir, e.Name()); err != nil {
+				return err
+			}
+		}
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), "..") || e.Name() == current {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 			return fmt.Errorf("remove outdated data: %w", err)
 		}
+	}
+	return nil
+}
+
+// unlink removes a visible name, which is told by where it leads: what else is in the
+// volume, such as a mount point, is not ours.
+func unlink(dir, name string) error {
+	visible := filepath.Join(dir, name)
+	if target, err := os.Readlink(visible); err != nil || target != filepath.Join(dataLink, name) {
+		return nil
+	}
+	if err := os.Remove(visible); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove outdated name: %w", err)
 	}
 	return nil
 }

@@ -144,6 +144,7 @@ func TestCrashes(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
 		"data folder without a link": func(dir string) error { return os.Mkdir(filepath.Join(dir, "..2025_01_01_00_00_00.1"), 0o755) },
 		"link half made":             func(dir string) error { return os.Symlink("..2025", filepath.Join(dir, "..data_tmp")) },
+		"outdated name":              func(dir string) error { return os.Symlink("..data/gone", filepath.Join(dir, "gone")) },
 		"visible name missing":       func(dir string) error { return os.Remove(filepath.Join(dir, "a")) },
 		"data link to nowhere": func(dir string) error {
 			_ = os.Remove(filepath.Join(dir, "..data"))
@@ -160,6 +161,21 @@ func TestCrashes(t *testing.T) {
 			write(t, dir, next)
 			shows(t, dir, next)
 		})
+	}
+}
+
+// TestStrangersStay: links of somebody else, and folders that other volumes are mounted on.
+func TestStrangersStay(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, Payload{"a": text("1"), "b": text("2")})
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "nested"), 0o755), os.Symlink("/etc", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, Payload{"a": text("1")})
+	for name, want := range map[string]bool{"a": true, "b": false, "nested": true, "link": true} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", name, err, want)
+		}
 	}
 }
 
