@@ -26,7 +26,8 @@ func (a *Agent) makeCSI() (err error) {
 		return err
 	}
 	if a.api.drivers != nil {
-		a.api.drivers.OnChange(a.pods.csi.Look)
+		// What is said of a driver may be what volumes wait for.
+		a.api.drivers.OnChange(func() { a.pods.csi.Look(); a.pods.volumes.Retry() })
 	}
 	return nil
 }
