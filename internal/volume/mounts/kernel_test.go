@@ -128,6 +128,38 @@ func TestBusyMountIsAnError(t *testing.T) {
 	}
 }
 
+// TestBusyMountKeepsNoOther: one mount in use must not hold those of other volumes.
+func TestBusyMountKeepsNoOther(t *testing.T) {
+	k, dir := &Kernel{}, t.TempDir()
+	for _, point := range []string{"a", "a/busy", "b", "b/c", "d"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, point), 0o755), k.Tmpfs(filepath.Join(dir, point), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var open []*os.File
+	for _, point := range []string{"a/busy", "d"} {
+		f, err := os.Create(filepath.Join(dir, point, "open"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		open = append(open, f)
+	}
+	err := k.UnmountBeneath(dir)
+	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "a/busy") || !strings.Contains(err.Error(), "d: ") {
+		t.Errorf("error %v, want both that are busy", err)
+	}
+	if left, _ := k.Beneath(dir); len(left) != 3 {
+		t.Errorf("left: %v, want a, a/busy and d", left)
+	}
+	for _, f := range open {
+		f.Close()
+	}
+	if err := k.UnmountBeneath(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTwin(t *testing.T) {
 	k, dir := &Kernel{}, t.TempDir()
 	staged, shown, other := filepath.Join(dir, "plugins/staged"), filepath.Join(dir, "pods/shown"), filepath.Join(dir, "pods/other")

@@ -34,20 +34,25 @@ func (k *Kernel) Beneath(dir string) ([]string, error) {
 	return points, nil
 }
 
-// UnmountBeneath takes away everything mounted at and below dir. It stops at the first
-// mount that does not let go, and goes on with none that lies above it.
+// UnmountBeneath takes away everything mounted at and below dir. A mount that does not let
+// go keeps those that lie above it, and no others.
 func (k *Kernel) UnmountBeneath(dir string) error {
 	points, err := k.Beneath(dir)
 	if err != nil {
 		return err
 	}
+	var busy []string
+	var failed []error
 	for _, point := range points {
+		if slices.ContainsFunc(busy, func(b string) bool { return b == point || strings.HasPrefix(b, point+"/") }) {
+			continue
+		}
 		if err := k.Unmount(point); err != nil {
-			return err
+			busy, failed = append(busy, point), append(failed, err)
 		}
 	}
-	if len(points) == 0 {
-		return nil
+	if len(points) == 0 || len(failed) > 0 {
+		return errors.Join(failed...)
 	}
 	// Unmount forgives a path that is no mount point, so look again instead of trusting it.
 	left, err := k.Beneath(dir)
