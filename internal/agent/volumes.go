@@ -2,6 +2,9 @@ package agent
 
 import (
 	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume"
 	"swiftlet/internal/volume/mounts"
@@ -22,6 +25,8 @@ func (a *Agent) makeVolumes() (err error) {
 		Meters:      a.metrics.Volume(),
 		Clock:       a.clock,
 		Log:         a.log,
+
+		HealthChanged: func(uid types.UID) { a.pods.workers.Wake(uid) },
 	}
 	if a.api.claims != nil {
 		deps.Trust, deps.Certificates = a.api.trust, a.api.certificates
@@ -45,8 +50,15 @@ func (a *Agent) makeVolumes() (err error) {
 	if labels {
 		deps.Labels = mounts.Policy{}
 	}
+	var health time.Duration
+	if a.cfg.Features.CSIVolumeHealth {
+		if health = a.cfg.Kubelet.VolumeStatsAggPeriod.Duration; health <= 0 {
+			health = time.Minute
+		}
+	}
 	a.pods.volumes, err = volume.New(volume.Config{
-		RootDir: a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir,
+		HealthPeriod: health,
+		RootDir:      a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir,
 		SELinux: labels, SELinuxOnePodOnly: !a.cfg.Features.SELinuxMount,
 		BindMountOptions: a.cfg.Features.VolumeBindMountOptions,
 	}, deps)

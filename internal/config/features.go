@@ -17,6 +17,7 @@ type Features struct {
 	ContainerStopSignals                             bool
 	CPUManagerPolicyAlphaOptions                     bool
 	CPUManagerPolicyBetaOptions                      bool
+	CSIVolumeHealth                                  bool
 	DRAOptionalNodeOperations                        bool
 	EmptyDirVolumeMode                               bool
 	EnvFiles                                         bool

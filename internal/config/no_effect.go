@@ -11,7 +11,6 @@ import (
 // the table, and what is neither.
 var noEffect = map[string]string{
 	"CRIListStreaming":                             "the runtime is asked for its lists in one piece",
-	"CSIVolumeHealth":                              "drivers are not asked for the health of volumes",
 	"ChangeContainerStatusOnKubeletRestart":        "a restart of the agent leaves alone what pods show",
 	"ClusterTrustBundleProjection":                 "trust bundles can always be projected",
 	"DRANodeAllocatableResources":                  "CPU and memory are not taken from resource claims",

@@ -35,6 +35,8 @@ type Input struct {
 	// Resources says how what a container was given besides CPU and memory is doing; may be
 	// nil.
 	Resources func(container string) []v1.ResourceStatus
+	// Volumes are those that something ails; nil where nobody knows.
+	Volumes []v1.PodVolumeHealth
 	// Stopped: the pod's containers were all stopped for good; none will start again.
 	Stopped bool
 
@@ -58,6 +60,7 @@ func Compute(in Input) v1.PodStatus {
 		NominatedNodeName:           in.Pod.Status.NominatedNodeName,
 		ResourceClaimStatuses:       in.Pod.Status.ResourceClaimStatuses,
 		ExtendedResourceClaimStatus: in.Pod.Status.ExtendedResourceClaimStatus,
+		VolumeHealth:                in.Volumes,
 	}
 	if s.StartTime == nil {
 		now := metav1.NewTime(in.Now)

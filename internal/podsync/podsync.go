@@ -70,6 +70,8 @@ type Volumes interface {
 	Keep(p *v1.Pod)
 	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
 	ContainerDevices(c *v1.Container, mounted map[string]volume.Mounted) ([]volume.Device, error)
+	// Health is what ails the pod's volumes, after what was shown of it; nil: nobody knows.
+	Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolumeHealth
 	Unmount(ctx context.Context, uid types.UID) error
 	RemovePodDir(uid types.UID) error
 }

@@ -41,6 +41,7 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		Resize:      w.Resize,
 		ResizeError: s.resizes.of(w.Pod.UID),
 		Stopped:     way == stopped,
+		Volumes:     s.deps.Volumes.Health(w.Pod.UID, shown.VolumeHealth),
 		Resources:   func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
 	})
 	s.deps.Status.Set(w.Pod, status)

@@ -42,7 +42,7 @@ func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
 	if now.QOSClass == "" {
 		now.QOSClass = old.QOSClass
 	}
-	if len(now.VolumeHealth) == 0 {
+	if now.VolumeHealth == nil { // not looked at; none that are ill are an empty list
 		now.VolumeHealth = old.VolumeHealth
 	}
 	return normalize(p, now)

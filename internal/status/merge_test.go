@@ -39,6 +39,14 @@ func TestMerge(t *testing.T) {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, lastTransitionTime: "2026-11-15T01:00:00Z"}]}`,
 			`{phase: Running}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, lastTransitionTime: "2026-11-15T01:00:00Z"}]}`},
+		"the health of volumes stays while nobody looks": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", volumeHealth: [{name: v, healthConditions: [{status: Degraded, reason: Slow}]}]}`,
+			`{phase: Running}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, volumeHealth: [{name: v, healthConditions: [{status: Degraded, reason: Slow}]}]}`},
+		"volumes recover": {
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", volumeHealth: [{name: v, healthConditions: [{status: Degraded, reason: Slow}]}]}`,
+			`{phase: Running, volumeHealth: []}`,
+			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3}`},
 		"the generation never goes back": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 4}`,
 			`{phase: Running}`,

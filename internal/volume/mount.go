@@ -175,6 +175,7 @@ func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state 
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	defer v.watchLocked(pv, name, state)
 	if err != nil {
 		state.failures++
 		return up{}, err

@@ -30,6 +30,11 @@ type mountState struct {
 	kept     bool // by a Keep that is under way
 	up       up
 	failures int
+
+	// watched says that its health is looked after; examined that ailments, which may be
+	// none, are what was found last.
+	watched, examined bool
+	ailments          []v1.VolumeHealthCondition
 }
 
 func newMountState() *mountState {

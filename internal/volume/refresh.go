@@ -117,8 +117,12 @@ func (v *Volumes) refresh(ctx context.Context, key volumeKey) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(pv.gone, cancel)()
-	if key.size {
+	switch {
+	case key.size:
 		v.resize(ctx, pv, key, state)
+		return
+	case key.health:
+		v.examine(ctx, pv, key, state)
 		return
 	}
 	if _, err := v.setUp(ctx, pv, key.volume, state); err != nil && ctx.Err() == nil {

@@ -7,11 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// volumeKey names one volume of one pod, or its size, which is looked at on its own.
+// volumeKey names one volume of one pod, or its size or health, which are looked at on their
+// own.
 type volumeKey struct {
-	pod    types.UID
-	volume string
-	size   bool
+	pod          types.UID
+	volume       string
+	size, health bool
 }
 
 // timetable holds at most one moment per volume, the earliest first. One heap for all

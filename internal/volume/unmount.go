@@ -87,6 +87,7 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, er
 		for name, state := range pv.volumes {
 			v.due.remove(volumeKey{pod: uid, volume: name})
 			v.due.remove(volumeKey{pod: uid, volume: name, size: true})
+			v.due.remove(volumeKey{pod: uid, volume: name, health: true})
 			states = append(states, state)
 			if state.mounted {
 				kinds = append(kinds, state.up.qualifiedKind())

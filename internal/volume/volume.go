@@ -53,6 +53,8 @@ type Config struct {
 	// SELinuxOnePodOnly keeps the mounting of volumes with a label to those that one pod has
 	// alone.
 	SELinuxOnePodOnly bool
+	// HealthPeriod is how often volumes are asked how they fare; zero means never.
+	HealthPeriod time.Duration
 	// BindMountOptions says that those of a container's mount count.
 	BindMountOptions bool
 }
@@ -84,10 +86,13 @@ type Deps struct {
 	Allocatable func() v1.ResourceList
 	// InUseChanged is told when InUse lists something else; may be nil. It must not block.
 	InUseChanged func()
-	Events       Events
-	Meters       Meters
-	Clock        clock.WithTicker
-	Log          *slog.Logger
+	// HealthChanged is told when Health has something else to say of a pod; may be nil. It
+	// must not block.
+	HealthChanged func(uid types.UID)
+	Events        Events
+	Meters        Meters
+	Clock         clock.WithTicker
+	Log           *slog.Logger
 }
 
 // Meters measure the reconciler's work; each may be nil.

@@ -30,6 +30,7 @@ type options struct {
 	most     int64  // volumes per node, 0 for any number
 	without  string // capabilities it denies, separated by commas
 	mountGID bool   // it hands volumes to the pod's group by itself
+	health   bool   // it tells how volumes fare
 	versions string // of the interface it speaks, separated by commas
 }
 
@@ -44,6 +45,7 @@ func main() {
 	flag.Int64Var(&o.most, "max-volumes", 0, "volumes per node")
 	flag.StringVar(&o.without, "without", "", "node capabilities to deny")
 	flag.BoolVar(&o.mountGID, "mount-group", false, "apply the pod's group")
+	flag.BoolVar(&o.health, "health", false, "tell how volumes fare")
 	flag.StringVar(&o.versions, "versions", "1.0.0", "versions of the interface that it speaks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

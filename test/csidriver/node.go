@@ -40,6 +40,9 @@ func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	if d.mountGID {
 		types = append(types, csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP)
 	}
+	if d.health {
+		types = append(types, csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH)
+	}
 	var all []*csi.NodeServiceCapability
 	for _, t := range types {
 		if !d.denies(t.String()) {

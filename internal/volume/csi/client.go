@@ -52,6 +52,7 @@ const (
 	canStage       = csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME
 	canExpand      = csi.NodeServiceCapability_RPC_EXPAND_VOLUME
 	canMeasure     = csi.NodeServiceCapability_RPC_GET_VOLUME_STATS
+	canTellHealth  = csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH
 	canMountGroup  = csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP
 	canShareWrites = csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER
 )

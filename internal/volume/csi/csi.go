@@ -89,6 +89,7 @@ var (
 	_ plugin.Expander      = (*Plugin)(nil)
 	_ plugin.Meter         = (*Plugin)(nil)
 	_ plugin.Labelled      = (*Plugin)(nil)
+	_ plugin.Doctor        = (*Plugin)(nil)
 	_ pluginreg.Handler    = (*Plugin)(nil)
 )
 

@@ -38,6 +38,8 @@ type fakeDriver struct {
 
 	mu    sync.Mutex
 	asked []any
+	// ailments of every volume
+	ailments []*csi.VolumeHealth_VolumeHealthEntry
 }
 
 func newDriver(t *testing.T) *fakeDriver {
@@ -120,6 +122,11 @@ func (d *fakeDriver) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeS
 	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
 		{Unit: csi.VolumeUsage_BYTES, Total: 100, Available: 70, Used: 30},
 	}}, nil
+}
+
+func (d *fakeDriver) NodeGetVolumeHealth(_ context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
+	d.asked = append(d.asked, r)
+	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: &csi.VolumeHealth{HealthStatuses: d.ailments}}, d.fail
 }
 
 // failWith has the driver fail from now on, or work again.

@@ -1,7 +1,7 @@
 // Package plugin is the contract between the volume reconciler and the kinds of volumes.
 //
 // Every kind is a Plugin. What only some kinds need is asked for by further interfaces:
-// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter, Labelled.
+// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter, Labelled, Doctor.
 package plugin
 
 import (
