@@ -151,11 +151,8 @@ func (p *Prober) add(id key, t Target, started time.Time, shown *v1.PodStatus) {
 	if s.final() {
 		return // it had started before this agent did
 	}
-	s.at = started.Add(time.Duration(t.Probe.InitialDelaySeconds) * time.Second)
-	if now := p.deps.Clock.Now(); s.at.Before(now) {
-		s.at = now
-	}
-	s.began = s.at
+	s.earliest = started.Add(time.Duration(t.Probe.InitialDelaySeconds) * time.Second)
+	s.due(p.deps.Clock.Now())
 	heap.Push(&p.due, s)
 	p.wake()
 }

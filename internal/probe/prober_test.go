@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -214,6 +215,44 @@ func TestStartupGoesFirst(t *testing.T) {
 			t.Errorf("startup probe asked %d times, want 3", n)
 		}
 	})
+}
+
+func TestTheInitialDelayHoldsAfterTheStartupProbeToo(t *testing.T) {
+	tests := map[string]struct {
+		delay int32
+		want  string
+	}{
+		"longer than the start":  {20, "boot@0s boot@250ms l@20s r@20s l@30s r@30s"},
+		"shorter than the start": {0, "boot@0s boot@250ms l@250ms r@250ms l@10.25s r@10.25s l@20.25s r@20.25s l@30.25s r@30.25s"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			probing(t, func(p *Prober, s *script, _ *eventLog) {
+				of, seen := podWith(v1.Container{StartupProbe: command("boot=-+", 2, 5), LivenessProbe: command("l=+", 10, 1), ReadinessProbe: command("r=+", 10, 1)})
+				c := &of.Spec.Containers[0]
+				c.LivenessProbe.InitialDelaySeconds, c.ReadinessProbe.InitialDelaySeconds = tt.delay, tt.delay
+				p.Watch(of, seen, "", nil, false)
+				after(31 * time.Second)
+				asked := s.seen()
+				slices.SortStableFunc(asked, inOrder)
+				if got := strings.Join(asked, " "); got != tt.want {
+					t.Errorf("asked %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// inOrder orders what was asked at the same time by name.
+func inOrder(a, b string) int {
+	nameA, atA, _ := strings.Cut(a, "@")
+	nameB, atB, _ := strings.Cut(b, "@")
+	if atA == atB {
+		return strings.Compare(nameA, nameB)
+	}
+	whenA, _ := time.ParseDuration(atA)
+	whenB, _ := time.ParseDuration(atB)
+	return cmp.Compare(whenA, whenB)
 }
 
 func TestAnAskingThatFailsCountsForNothing(t *testing.T) {

@@ -131,12 +131,12 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 	}
 }
 
-// hasten asks the probes that waited for a startup probe at once. Called under the lock.
+// hasten asks the probes that waited for a startup probe as soon as their own delays allow.
+// Called under the lock.
 func (p *Prober) hasten(container string) {
 	for _, k := range []kind{liveness, readiness} {
 		if s := p.probes[key{container, k}]; s != nil && s.index >= 0 {
-			s.at = p.deps.Clock.Now()
-			s.began = s.at
+			s.due(p.deps.Clock.Now())
 			heap.Fix(&p.due, s.index)
 		}
 	}

@@ -34,10 +34,19 @@ type state struct {
 	last pod.Result
 	run  int32
 
-	began time.Time // when it was first due
-	early int       // askings so far that came before its regular turn
-	at    time.Time // when it is due
-	index int       // in the heap; -1 while it is being asked
+	earliest time.Time // when its initial delay is over
+	began    time.Time // when it was first due
+	early    int       // askings so far that came before its regular turn
+	at       time.Time // when it is due
+	index    int       // in the heap; -1 while it is being asked
+}
+
+// due makes the first asking due now, or when the initial delay is over.
+func (s *state) due(now time.Time) {
+	if s.at = s.earliest; s.at.Before(now) {
+		s.at = now
+	}
+	s.began = s.at
 }
 
 // initial is what holds before the first answer: alive until shown otherwise, not ready
