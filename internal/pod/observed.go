@@ -135,8 +135,8 @@ func (o *Observed) Live() []Container {
 	return live
 }
 
-// Sort puts sandboxes and containers newest first. Attempts break the tie, because two
-// instances may be created within the runtime's clock resolution.
+// Sort puts sandboxes and containers newest first. Attempts and restarts say more than
+// time: two may be made within the runtime's clock resolution, and the clock may be set back.
 func (o *Observed) Sort() {
 	slices.SortStableFunc(o.Sandboxes, func(a, b Sandbox) int {
 		if a.Attempt != b.Attempt {
@@ -145,10 +145,10 @@ func (o *Observed) Sort() {
 		return b.CreatedAt.Compare(a.CreatedAt)
 	})
 	slices.SortStableFunc(o.Containers, func(a, b Container) int {
-		if c := b.CreatedAt.Compare(a.CreatedAt); c != 0 {
-			return c
+		if a.RestartCount != b.RestartCount {
+			return b.RestartCount - a.RestartCount
 		}
-		return b.RestartCount - a.RestartCount
+		return b.CreatedAt.Compare(a.CreatedAt)
 	})
 }
 

@@ -65,5 +65,20 @@ func (o *Observed) Strays() []Container {
 
 func (o *Observed) inSandbox(c *Container) bool {
 	sandbox := o.Sandbox()
-	return sandbox != nil && !c.CreatedAt.Before(sandbox.CreatedAt)
+	return sandbox != nil && o.SandboxOf(c) == sandbox.ID
+}
+
+// SandboxOf names the sandbox that a container is in, empty where it is not known. Time
+// speaks only where the runtime did not: the machine's clock may be set back. A pod has one
+// sandbox at a time, so it is the newest that is not younger than the container.
+func (o *Observed) SandboxOf(c *Container) string {
+	if c.SandboxID != "" {
+		return c.SandboxID
+	}
+	for _, s := range o.Sandboxes {
+		if !s.CreatedAt.After(c.CreatedAt) {
+			return s.ID
+		}
+	}
+	return ""
 }

@@ -39,7 +39,7 @@ func Prune(o pod.Observed, keep Keep) Pruned {
 		if surplus || overtaken {
 			pruned.Containers = append(pruned.Containers, c)
 		} else {
-			kept[sandboxOf(o, c)] = true
+			kept[o.SandboxOf(&c)] = true
 		}
 	}
 	for i, s := range o.Sandboxes {
@@ -48,15 +48,4 @@ func Prune(o pod.Observed, keep Keep) Pruned {
 		}
 	}
 	return pruned
-}
-
-// sandboxOf finds a container's sandbox by time: a pod has one at a time, so it is the
-// newest that is not younger than the container.
-func sandboxOf(o pod.Observed, c pod.Container) string {
-	for _, s := range o.Sandboxes {
-		if !s.CreatedAt.After(c.CreatedAt) {
-			return s.ID
-		}
-	}
-	return ""
 }

@@ -63,6 +63,11 @@ func TestPrune(t *testing.T) {
 		"a ready one stays": {
 			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, true)}},
 		},
+		"one that holds what is kept stays though the clock was set back": {
+			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, false), sandbox("s1", 1, false)},
+				Containers: []pod.Container{{ID: "7", SandboxID: "s5", Name: "c", State: pod.Exited, CreatedAt: at(2)}}},
+			keep: 1, sandboxes: []string{"s1"},
+		},
 		"one that holds what is kept stays": {
 			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, false), sandbox("s1", 1, false)},
 				Containers: []pod.Container{exited("7", "c", 7), exited("2", "c", 2)}},
