@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
@@ -65,10 +64,7 @@ func (a *Agent) handler(p *v1.Pod) (podsync.Handler, error) {
 			return h, fmt.Errorf("runtime class %q: there is no API server to know it", *name)
 		}
 		class, err := a.api.classes.Get(*name)
-		switch {
-		case apierrors.IsNotFound(err):
-			return h, fmt.Errorf("RuntimeClass %q not found", *name)
-		case err != nil:
+		if err != nil {
 			return h, err
 		}
 		h.Name = class.Handler

@@ -37,7 +37,7 @@ func (r *RuntimeClasses) Get(name string) (*nodev1.RuntimeClass, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, apierrors.NewNotFound(nodev1.Resource("runtimeclasses"), name)
+		return nil, apierrors.NewNotFound(nodev1.Resource("runtimeclass"), name)
 	}
 	return obj.(*nodev1.RuntimeClass), nil
 }

@@ -54,13 +54,9 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 	if actions.NewSandbox {
 		s.beginAnew(p)
 	}
-	handler, err := s.deps.Handler(p)
+	handler, config, err := s.configure(ctx, p, actions)
 	if err != nil {
-		return nil, fmt.Errorf("find the pod's runtime: %w", err)
-	}
-	config, err := s.deps.Runtime.SandboxConfig(p, actions.Attempt, s.deps.Cgroups.PodParent(p))
-	if err != nil {
-		return nil, fmt.Errorf("configure the sandbox: %w", err)
+		return nil, err
 	}
 	a := &attempt{Steps: s, p: p, observed: observed, handler: handler, config: config}
 	a.kept = inBackground(func() (struct{}, error) { return struct{}{}, s.keep(ctx, p) })

@@ -22,6 +22,9 @@ import (
 type Runtime interface {
 	SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error)
 	CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error)
+	// SandboxFailed tells the user why a sandbox is not even asked for, and returns the error
+	// to go on with.
+	SandboxFailed(ctx context.Context, p *v1.Pod, err error) error
 	StopSandbox(ctx context.Context, id string) error
 	RemoveSandbox(ctx context.Context, id string) error
 

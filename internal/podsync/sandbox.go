@@ -5,10 +5,31 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 )
+
+// configure finds out which runtime the pod's sandbox is to have, and what it is asked for.
+// A sandbox that is there stays in its runtime, even if its class is gone meanwhile.
+func (s *Steps) configure(ctx context.Context, p *v1.Pod, actions plan.Actions) (Handler, *runtimeapi.PodSandboxConfig, error) {
+	handler, err := s.deps.Handler(p)
+	if err != nil {
+		if actions.NewSandbox {
+			return handler, nil, s.deps.Runtime.SandboxFailed(ctx, p, err)
+		}
+		s.deps.Log.Warn("the runtime of a pod that has a sandbox is not known any more", "pod", pod.RefOf(p).String(), "err", err)
+	}
+	config, err := s.deps.Runtime.SandboxConfig(p, actions.Attempt, s.deps.Cgroups.PodParent(p))
+	switch {
+	case err != nil && actions.NewSandbox:
+		return handler, nil, s.deps.Runtime.SandboxFailed(ctx, p, err)
+	case err != nil:
+		return handler, nil, fmt.Errorf("configure the sandbox: %w", err)
+	}
+	return handler, config, nil
+}
 
 // makeSandbox gives the pod a sandbox, or finds the one it has.
 func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbox, error) {

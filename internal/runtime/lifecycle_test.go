@@ -187,6 +187,12 @@ func TestSandboxFailureIsTold(t *testing.T) {
 	}
 	expect(t, "events", []string{" Warning FailedCreatePodSandBox Failed to create pod sandbox: rpc error: code = Unavailable desc = no network"}, b.events.all)
 
+	b.events.all = nil
+	if err := b.SandboxFailed(context.Background(), p, errors.New("no such class")); !errors.As(err, &known) || known.Reason != ReasonCreateSandbox {
+		t.Errorf("error %+v", err)
+	}
+	expect(t, "events", []string{" Warning FailedCreatePodSandBox Failed to create pod sandbox: no such class"}, b.events.all)
+
 	// Whoever deletes a pod need not hear that it did not start.
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

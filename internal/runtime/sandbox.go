@@ -19,11 +19,7 @@ import (
 // CreateSandbox makes the pod's log directory and then its sandbox, network included. The
 // handler names a runtime class's runtime, "" the default one.
 func (r *Runtime) CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error) {
-	defer func() {
-		if r.deps.Meters.Started != nil {
-			r.deps.Meters.Started(p, err)
-		}
-	}()
+	defer func() { r.measureSandbox(p, err) }()
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return "", r.sandboxFailed(ctx, p, fmt.Errorf("create pod log directory: %w", err))
 	}
@@ -34,6 +30,19 @@ func (r *Runtime) CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimea
 		return "", r.sandboxFailed(ctx, p, err)
 	}
 	return id, nil
+}
+
+// SandboxFailed tells the user why the runtime is not even asked for a sandbox, and returns
+// the error to go on with.
+func (r *Runtime) SandboxFailed(ctx context.Context, p *v1.Pod, err error) error {
+	r.measureSandbox(p, err)
+	return r.sandboxFailed(ctx, p, err)
+}
+
+func (r *Runtime) measureSandbox(p *v1.Pod, err error) {
+	if r.deps.Meters.Started != nil {
+		r.deps.Meters.Started(p, err)
+	}
 }
 
 func (r *Runtime) sandboxFailed(ctx context.Context, p *v1.Pod, err error) error {

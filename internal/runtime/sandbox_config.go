@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -10,19 +8,20 @@ import (
 )
 
 // SandboxConfig is what the runtime is asked for as p's sandbox. attempt tells later
-// sandboxes of the pod from earlier ones; cgroupParent is the pod's control group.
+// sandboxes of the pod from earlier ones; cgroupParent is the pod's control group. Its
+// errors are what the user is told.
 func (r *Runtime) SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error) {
 	dns, err := r.deps.DNS.PodDNS(p)
 	if err != nil {
-		return nil, fmt.Errorf("configure sandbox: %w", err)
+		return nil, err
 	}
 	hostname, err := r.deps.DNS.KernelHostname(p)
 	if err != nil {
-		return nil, fmt.Errorf("configure sandbox: %w", err)
+		return nil, err
 	}
 	security, err := r.sandboxSecurity(p)
 	if err != nil {
-		return nil, fmt.Errorf("configure sandbox: %w", err)
+		return nil, err
 	}
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: p.Name, Namespace: p.Namespace, Uid: string(p.UID), Attempt: attempt},

@@ -84,7 +84,7 @@ func newAgent(w *world) (*agent, error) {
 		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
 		Given: given, Actual: actual, Usage: noUsage{}, Removed: allocator.Forget,
-		Handler: func(*v1.Pod) (podsync.Handler, error) { return podsync.Handler{}, nil },
+		Handler: w.handler,
 		Network: func() error { return nil },
 		HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Events:  w.events, Clock: now, Log: log,

@@ -113,6 +113,12 @@ var commands = map[string]func(s *script, args []string) ([]string, error){
 	"stubborn": func(s *script, a []string) ([]string, error) {
 		return nil, s.with(func() { s.world.stubborn[a[0]] = true })
 	},
+	"class": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { s.world.classes[a[0]] = true })
+	}, // NAME: there is such a runtime class
+	"unclass": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { delete(s.world.classes, a[0]) })
+	},
 	"publish": func(s *script, a []string) ([]string, error) { s.runtime.Publish(a[0], 1); return nil, nil },
 	"lose":    (*script).lose,   // POD: its sandbox dies
 	"events":  (*script).stream, // hold|release|repeat|break|drop: what becomes of the runtime's events
@@ -136,7 +142,7 @@ var commands = map[string]func(s *script, args []string) ([]string, error){
 
 // needed is how many arguments a command has at least.
 var needed = map[string]int{
-	"apply": 1, "delete": 1, "evict": 2, "forget": 1, "pass": 1, "exit": 2, "exits": 2, "stays": 1, "sick": 1, "well": 1,
+	"apply": 1, "delete": 1, "evict": 2, "forget": 1, "pass": 1, "exit": 2, "exits": 2, "stays": 1, "sick": 1, "well": 1, "class": 1, "unclass": 1,
 	"stubborn": 1, "publish": 1, "lose": 1, "events": 1, "fault": 2, "heal": 1, "stray": 2,
 }
 

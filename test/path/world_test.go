@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/podsync"
 	"swiftlet/test/fakecri"
 )
 
@@ -40,8 +41,10 @@ type world struct {
 	// exits are the containers that end as soon as they start, with their exit codes.
 	exits map[string]int32
 	// sick containers fail their probes.
-	sick  map[string]bool
-	crash *crash
+	sick map[string]bool
+	// classes are the runtime classes that there are.
+	classes map[string]bool
+	crash   *crash
 }
 
 // inWorld runs a test on a node of its own, and on a time of its own.
@@ -51,7 +54,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 		w := &world{
 			t: t, root: t.TempDir(), wishes: newWishes(), events: &events{},
 			cgroups:  &cgroups{pods: map[types.UID]int64{}},
-			stubborn: map[string]bool{}, exits: map[string]int32{}, sick: map[string]bool{},
+			stubborn: map[string]bool{}, exits: map[string]int32{}, sick: map[string]bool{}, classes: map[string]bool{},
 			runtime: fakecri.Start(t, fakecri.InMemory(), fakecri.WithImages("app:1")),
 		}
 		w.runtime.Stand(w.between)
@@ -110,6 +113,14 @@ func (w *world) between(ctx context.Context, call fakecri.Call, act func() (any,
 		return crash.meet(ctx, w, act)
 	}
 	return act()
+}
+
+// handler knows a pod's runtime if there is its class.
+func (w *world) handler(p *v1.Pod) (podsync.Handler, error) {
+	if name := p.Spec.RuntimeClassName; name != nil && !w.is(w.classes, *name) {
+		return podsync.Handler{}, fmt.Errorf("runtime class %q not found", *name)
+	}
+	return podsync.Handler{}, nil
 }
 
 func (w *world) is(set map[string]bool, name string) bool {
