@@ -239,6 +239,7 @@ func (a *Agent) makeSteps() (err error) {
 		KeepFor:     a.cfg.Flags.MinimumContainerTTL,
 		KeepOnNode:  int(a.cfg.Flags.MaximumDeadContainers),
 		StopSignals: a.cfg.Features.ContainerStopSignals,
+		IPv6First:   len(a.machine.nodeIPs) > 0 && a.machine.nodeIPs[0].To4() == nil,
 	}, deps)
 	return err
 }

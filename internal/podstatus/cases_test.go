@@ -231,3 +231,20 @@ func TestReasonGoesWithThePhase(t *testing.T) {
 		t.Errorf("an evicted pod has lost its reason: %q %q", s.Reason, s.Message)
 	}
 }
+
+// The API server refuses a status with two addresses of one family.
+func TestAddressesOfASandboxWithMany(t *testing.T) {
+	o := &pod.Observed{Sandboxes: []pod.Sandbox{{Ready: true, IPs: []string{"10.0.0.1", "10.0.0.2", "fd00::1"}}}}
+	for _, c := range []struct {
+		ipv6First bool
+		want      []v1.PodIP
+	}{
+		{false, []v1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}},
+		{true, []v1.PodIP{{IP: "fd00::1"}, {IP: "10.0.0.1"}}},
+	} {
+		s := Compute(Input{Pod: newPod("Always", "a"), Observed: o, IPv6First: c.ipv6First, Now: now})
+		if !slices.Equal(s.PodIPs, c.want) || s.PodIP != c.want[0].IP {
+			t.Errorf("IPv6 first %v: %v and %v, want %v", c.ipv6First, s.PodIP, s.PodIPs, c.want)
+		}
+	}
+}

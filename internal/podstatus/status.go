@@ -22,6 +22,8 @@ type Input struct {
 	// Failure, where set, ends the pod whatever its containers say.
 	Failure *pod.Failure
 	HostIPs []string
+	// IPv6First: of a pod's two addresses, the IPv6 one is shown first.
+	IPv6First bool
 	// Runtime is the scheme of container ids, such as "containerd".
 	Runtime string
 	Now     time.Time
@@ -108,7 +110,7 @@ func addresses(in Input, s *v1.PodStatus) {
 	if in.Pod.Spec.HostNetwork {
 		ips = in.HostIPs
 	} else if sandbox := in.Observed.Sandbox(); sandbox != nil {
-		ips = sandbox.IPs
+		ips = pod.Addresses(sandbox.IPs, in.IPv6First)
 	}
 	for _, ip := range ips {
 		s.PodIPs = append(s.PodIPs, v1.PodIP{IP: ip})

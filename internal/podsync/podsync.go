@@ -144,6 +144,8 @@ type Config struct {
 	KeepOnNode int
 	// StopSignals shows in pod status how containers are ended.
 	StopSignals bool
+	// IPv6First: the node is of IPv6 first, and so are its pods.
+	IPv6First bool
 }
 
 // Meters measure the starting of pods and containers; each may be nil.

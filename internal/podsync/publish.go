@@ -34,6 +34,7 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		Waiting:     s.waiting.of(w.Pod.UID),
 		Failure:     w.Failure,
 		HostIPs:     s.deps.HostIPs(),
+		IPv6First:   s.cfg.IPv6First,
 		Runtime:     s.cfg.RuntimeName,
 		Now:         s.deps.Clock.Now(),
 		StopSignals: s.cfg.StopSignals,
@@ -66,7 +67,7 @@ func (s *Steps) shown(w pod.Work) v1.PodStatus {
 
 // podIP is where the pod's probes and hooks reach it.
 func (s *Steps) podIP(p *v1.Pod, observed *pod.Observed) string {
-	ips := sandboxIPs(observed)
+	ips := s.sandboxIPs(observed)
 	if p.Spec.HostNetwork {
 		ips = s.deps.HostIPs()
 	}

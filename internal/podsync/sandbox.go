@@ -34,8 +34,7 @@ func (s *Steps) configure(ctx context.Context, p *v1.Pod, actions plan.Actions) 
 // makeSandbox gives the pod a sandbox, or finds the one it has.
 func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbox, error) {
 	if !actions.NewSandbox {
-		have := a.observed.Sandbox()
-		return sandbox{id: have.ID, ips: have.IPs}, nil
+		return sandbox{id: a.observed.Sandbox().ID, ips: a.sandboxIPs(a.observed)}, nil
 	}
 	if a.observed.Sandbox() != nil {
 		a.deps.Events.Eventf(pod.EventRef(a.p, ""), v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
@@ -57,7 +56,7 @@ func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbo
 	if err != nil {
 		return sandbox{}, fmt.Errorf("read the sandbox's address: %w", err)
 	}
-	return sandbox{id: id, ips: ips}, nil
+	return sandbox{id: id, ips: pod.Addresses(ips, a.cfg.IPv6First)}, nil
 }
 
 // stopSandboxes stops all sandboxes of a pod that are not stopped yet. One that died keeps

@@ -21,7 +21,7 @@ func (s *Steps) Stop(ctx context.Context, w pod.Work) error {
 	} else {
 		s.publish(w, observed, stopping)
 	}
-	how := runtime.Stop{Grace: w.Grace, PodIPs: sandboxIPs(&observed)}
+	how := runtime.Stop{Grace: w.Grace, PodIPs: s.sandboxIPs(&observed)}
 	if err := s.deps.Runtime.StopContainers(ctx, p, observed.Live(), how); err != nil {
 		return fmt.Errorf("stop containers: %w", err)
 	}
@@ -50,9 +50,10 @@ func (s *Steps) settled(ctx context.Context, w pod.Work) error {
 	return nil
 }
 
-func sandboxIPs(o *pod.Observed) []string {
+// sandboxIPs are the addresses that a pod has of its sandbox.
+func (s *Steps) sandboxIPs(o *pod.Observed) []string {
 	if b := o.Sandbox(); b != nil {
-		return b.IPs
+		return pod.Addresses(b.IPs, s.cfg.IPv6First)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (s *Steps) clear(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 	for _, k := range actions.Kill {
 		killed[k.Container.ID] = true
 	}
-	return s.kill(ctx, p, actions.Kill, sandboxIPs(observed))
+	return s.kill(ctx, p, actions.Kill, s.sandboxIPs(observed))
 }
 
 // soonest is the shorter of two waits, of which zero means none.
