@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// forgiveAfter is how long a container must have run well since, in longest delays.
-const forgiveAfter = 2
+// forgiveAfter is how long after a start all that came before it is forgiven, whatever the
+// curve.
+const forgiveAfter = 10 * time.Minute
 
 // Backoff is the curve by which a crashing container is held back: the first restart is at
 // once, the next after First, then twice as long each time up to Longest.
@@ -32,8 +33,8 @@ type crashKey struct {
 
 type crashEntry struct {
 	delay time.Duration
-	last  time.Time // when the exit was that the delay counts from
 	start int       // the start that was let through last, by its restart count
+	last  time.Time // when that was
 }
 
 func newCrashBackoff(curve Backoff) *crashBackoff {
@@ -47,13 +48,10 @@ func newCrashBackoff(curve Backoff) *crashBackoff {
 func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time) (wait, delay time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, known := b.entries[key]
-	if known && exited.Sub(e.last) > forgiveAfter*b.curve.Longest {
-		known = false
-	}
-	if !known {
+	e := b.entries[key]
+	if e == nil || now.Sub(e.last) >= forgiveAfter {
 		// The first crash: at once, and from now on with a delay.
-		b.entries[key] = &crashEntry{delay: min(b.curve.First, b.curve.Longest), last: exited, start: start}
+		b.entries[key] = &crashEntry{delay: min(b.curve.First, b.curve.Longest), start: start, last: now}
 		return 0, 0
 	}
 	if e.start == start {
@@ -62,7 +60,7 @@ func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time)
 	if due := exited.Add(e.delay); now.Before(due) {
 		return due.Sub(now), e.delay
 	}
-	e.delay, e.last, e.start = min(2*e.delay, b.curve.Longest), exited, start
+	e.delay, e.start, e.last = min(2*e.delay, b.curve.Longest), start, now
 	return 0, 0
 }
 

@@ -43,6 +43,55 @@ func TestCrashBackoff(t *testing.T) {
 	}
 }
 
+// What came before a start is forgiven ten minutes after it, however long the longest delay
+// is; a wait that has begun is waited for.
+func TestCrashesAreForgiven(t *testing.T) {
+	const s = time.Second
+	for name, c := range map[string]struct {
+		curve     Backoff
+		ran       time.Duration // since the second start, until the exit before the third
+		wait      time.Duration
+		afterNext time.Duration // the wait after one more crash at once
+	}{
+		"soon":                                {Backoff{10 * s, 300 * s}, s, 20 * s, 40 * s},
+		"in good time":                        {Backoff{10 * s, 300 * s}, 570 * s, 20 * s, 40 * s},
+		"while it waits":                      {Backoff{10 * s, 300 * s}, 595 * s, 20 * s, 10 * s},
+		"after ten minutes":                   {Backoff{10 * s, 300 * s}, 601 * s, 0, 10 * s},
+		"not sooner with a short longest":     {Backoff{10 * s, 15 * s}, 31 * s, 15 * s, 15 * s},
+		"nor with a short first":              {Backoff{s, 60 * s}, 121 * s, 2 * s, 4 * s},
+		"but as soon with a short longest":    {Backoff{10 * s, 15 * s}, 601 * s, 0, 10 * s},
+		"nor later with a longest of an hour": {Backoff{10 * s, time.Hour}, 601 * s, 0, 10 * s},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newCrashBackoff(c.curve)
+			key := crashKey{pod: "p", container: "c", hash: "h"}
+			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			// crash lets the container exit after a run, and start again as soon as it may.
+			start := 0
+			crash := func(ran time.Duration) time.Duration {
+				now, start = now.Add(ran), start+1
+				exited := now
+				wait, _ := b.remaining(key, start, exited, now)
+				now = now.Add(wait)
+				if wait > 0 {
+					if again, _ := b.remaining(key, start, exited, now); again != 0 {
+						t.Fatalf("start %d: still %s after the wait", start, again)
+					}
+				}
+				return wait
+			}
+			crash(s)
+			crash(s)
+			if wait := crash(c.ran); wait != c.wait {
+				t.Errorf("waits %s, want %s", wait, c.wait)
+			}
+			if wait := crash(0); wait != c.afterNext {
+				t.Errorf("then %s, want %s", wait, c.afterNext)
+			}
+		})
+	}
+}
+
 // A failed liveness probe replaces a container that still runs, so that the exit before is
 // the last that is known. The reference was recorded with such a pod, which runs for five
 // seconds at a time: it starts anew after 0, 0, 10, 20 and 40 s.
