@@ -18,6 +18,7 @@ import (
 	"swiftlet/internal/dns"
 	"swiftlet/internal/node"
 	"swiftlet/internal/shutdown"
+	"swiftlet/internal/volume/mounts"
 )
 
 // machine is what the node is made of.
@@ -32,6 +33,8 @@ type machine struct {
 	// shutdown ends the pods before the machine goes down.
 	shutdown *shutdown.Manager
 	nodeIPs  []net.IP
+	// labels: SELinux labels files.
+	labels bool
 	// attachments is nil without an API server.
 	attachments *attachments
 
@@ -49,6 +52,9 @@ func (a *Agent) makeMachine(context.Context) (err error) {
 		return err
 	}
 	if m.nodeIPs, err = parseIPs(a.cfg.Flags.NodeIP); err != nil {
+		return err
+	}
+	if m.labels, err = mounts.SELinux(); err != nil {
 		return err
 	}
 	if err := a.makeCgroups(); err != nil {

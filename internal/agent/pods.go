@@ -126,6 +126,7 @@ func (a *Agent) makeRuntime() (err error) {
 		DefaultSysctls:   kc.DefaultPodSysctls, // none unless its gate is on
 		Swap:             a.swap(),
 		V2:               v2,
+		SELinux:          a.machine.labels,
 	}, runtime.Deps{
 		CRI:           a.cri,
 		DNS:           a.machine.dns,

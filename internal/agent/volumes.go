@@ -43,11 +43,7 @@ func (a *Agent) makeVolumes() (err error) {
 			return err
 		}
 	}
-	labels, err := mounts.SELinux()
-	if err != nil {
-		return err
-	}
-	if labels {
+	if a.machine.labels {
 		deps.Labels = mounts.Policy{}
 	}
 	var health time.Duration
@@ -59,7 +55,7 @@ func (a *Agent) makeVolumes() (err error) {
 	a.pods.volumes, err = volume.New(volume.Config{
 		HealthPeriod: health,
 		RootDir:      a.cfg.Flags.RootDir, NodeName: a.name, DriverDir: a.cfg.Kubelet.VolumePluginDir,
-		SELinux: labels, SELinuxOnePodOnly: !a.cfg.Features.SELinuxMount,
+		SELinux: a.machine.labels, SELinuxOnePodOnly: !a.cfg.Features.SELinuxMount,
 		BindMountOptions: a.cfg.Features.VolumeBindMountOptions,
 	}, deps)
 	return err

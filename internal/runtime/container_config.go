@@ -86,12 +86,12 @@ const etcHosts = "/etc/hosts"
 func (r *Runtime) mounts(in Input) []*runtimeapi.Mount {
 	all := append([]*runtimeapi.Mount(nil), in.Mounts...)
 	if needsHosts(in) {
-		all = append(all, &runtimeapi.Mount{ContainerPath: etcHosts, HostPath: r.hostsPath(in.Pod)})
+		all = append(all, &runtimeapi.Mount{ContainerPath: etcHosts, HostPath: r.hostsPath(in.Pod), SelinuxRelabel: r.cfg.SELinux})
 	}
 	if path := in.Container.TerminationMessagePath; path != "" {
 		// Instances of one container share a folder, so each file has a name of its own.
 		file := filepath.Join(r.containerDir(string(in.Pod.UID), in.Container.Name), fmt.Sprintf("%08x", r.deps.Random()))
-		all = append(all, &runtimeapi.Mount{ContainerPath: absolute(path), HostPath: file})
+		all = append(all, &runtimeapi.Mount{ContainerPath: absolute(path), HostPath: file, SelinuxRelabel: r.cfg.SELinux})
 	}
 	return all
 }

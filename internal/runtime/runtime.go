@@ -44,6 +44,8 @@ type Config struct {
 	Swap           Swap
 	// V2 is nil on cgroup v1.
 	V2 *V2
+	// SELinux: the node labels files, so that ours need relabelling for containers.
+	SELinux bool
 }
 
 // Place is the part of the machine that a container runs on.

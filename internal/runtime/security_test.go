@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -196,6 +197,22 @@ func TestOddContainerFields(t *testing.T) {
 	}
 	if got.Annotations["device"] != "d" || got.Annotations["io.kubernetes.container.restartCount"] != "3" || got.LogPath != "c/3.log" {
 		t.Errorf("annotations %v, log %s", got.Annotations, got.LogPath)
+	}
+}
+
+func TestOurFilesAreRelabelled(t *testing.T) {
+	p := testPod(t, `{containers: [{name: c, terminationMessagePath: /dev/termination-log}]}`)
+	for _, labels := range []bool{true, false} {
+		b := newBench(t, func(c *Config, _ *Deps) { c.SELinux = labels })
+		got, err := b.ContainerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown []string
+		for _, m := range got.Mounts {
+			shown = append(shown, fmt.Sprintf("%s %v", m.ContainerPath, m.SelinuxRelabel))
+		}
+		expect(t, "relabelled", []string{fmt.Sprintf("/etc/hosts %v", labels), fmt.Sprintf("/dev/termination-log %v", labels)}, shown)
 	}
 }
 
