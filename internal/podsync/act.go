@@ -71,7 +71,7 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 			fetched()
 		}
 	}()
-	return a.startAll(ctx, actions.Start)
+	return a.startAll(ctx, a.counted(actions.Start))
 }
 
 // inBackground starts f now; what it returns waits for f's result.

@@ -42,6 +42,8 @@ type Runtime interface {
 	// UpdateContainer has a running container take the resources of its spec.
 	UpdateContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error
 	RemoveLogs(ref pod.Ref) error
+	// RestartsByLogs is the count after that of the container's newest log.
+	RestartsByLogs(ref pod.Ref, container string) (int, error)
 }
 
 // Observer knows what the runtime holds of a pod.

@@ -3,6 +3,7 @@ package podsync
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
@@ -14,6 +15,24 @@ import (
 type podFailure struct{ error }
 
 func (e podFailure) Unwrap() error { return e.error }
+
+// counted are the starts with counts that no log has yet: the runtime may have forgotten
+// earlier instances, and without an API server nobody else remembers them.
+func (a *attempt) counted(starts []plan.Start) []plan.Start {
+	starts = slices.Clone(starts)
+	for i := range starts {
+		s := &starts[i]
+		if a.observed.Latest(s.Container.Name) != nil {
+			continue
+		}
+		n, err := a.deps.Runtime.RestartsByLogs(pod.RefOf(a.p), s.Container.Name)
+		if err != nil {
+			a.deps.Log.Warn("restarts cannot be told by logs", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err)
+		}
+		s.RestartCount = max(s.RestartCount, n)
+	}
+	return starts
+}
 
 // startAll creates the containers side by side and starts them in order. A container that
 // fails does not hold up the others; it is tried again later.
