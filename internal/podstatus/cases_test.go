@@ -248,3 +248,35 @@ func TestAddressesOfASandboxWithMany(t *testing.T) {
 		}
 	}
 }
+
+func TestRecursiveReadOnly(t *testing.T) {
+	const enabled, disabled, ifPossible = v1.RecursiveReadOnlyEnabled, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible
+	for name, c := range map[string]struct {
+		asked     v1.RecursiveReadOnlyMode
+		can, seen bool
+		want      v1.RecursiveReadOnlyMode
+	}{
+		"not asked for":                 {"", true, false, disabled},
+		"asked not to":                  {disabled, true, false, disabled},
+		"if possible, and it is":        {ifPossible, true, false, enabled},
+		"if possible, but it is not":    {ifPossible, false, false, disabled},
+		"if possible, and it was":       {ifPossible, false, true, enabled},
+		"by all means":                  {enabled, true, false, enabled},
+		"by all means, but it cannot":   {enabled, false, false, disabled},
+		"by all means, and it was done": {enabled, false, true, enabled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod("Always", "a")
+			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}, {Name: "w", MountPath: "/w"}}
+			if c.asked != "" {
+				p.Spec.Containers[0].VolumeMounts[0].RecursiveReadOnly = &c.asked
+			}
+			o := observe("ready a:run")
+			o.Containers[0].Mounts = []pod.Mount{{ContainerPath: "/v", ReadOnly: true, RecursiveReadOnly: c.seen}}
+			got := Compute(Input{Pod: p, Observed: o, Now: now, RecursiveReadOnly: func() bool { return c.can }}).ContainerStatuses[0].VolumeMounts
+			if *got[0].RecursiveReadOnly != c.want || got[1].RecursiveReadOnly != nil {
+				t.Errorf("%+v, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -38,7 +38,7 @@ func containers(in Input, s *v1.PodStatus) {
 
 // container derives the status of one container.
 func container(in Input, c *v1.Container, kind pod.ContainerKind) v1.ContainerStatus {
-	one := v1.ContainerStatus{Name: c.Name, Image: c.Image, VolumeMounts: mounts(c)}
+	one := v1.ContainerStatus{Name: c.Name, Image: c.Image, VolumeMounts: mounts(in, c)}
 	instances := in.Observed.Instances(c.Name)
 	var latest *pod.Container
 	if len(instances) > 0 {
@@ -163,21 +163,4 @@ func isReady(in Input, c *v1.Container, kind pod.ContainerKind, one *v1.Containe
 		return false
 	}
 	return c.ReadinessProbe == nil || in.Health(latest.ID).Readiness == pod.Passed
-}
-
-// mounts reports how each volume is mounted.
-func mounts(c *v1.Container) []v1.VolumeMountStatus {
-	var all []v1.VolumeMountStatus
-	for _, m := range c.VolumeMounts {
-		one := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
-		if m.ReadOnly {
-			mode := v1.RecursiveReadOnlyDisabled
-			if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != v1.RecursiveReadOnlyDisabled {
-				mode = v1.RecursiveReadOnlyEnabled
-			}
-			one.RecursiveReadOnly = &mode
-		}
-		all = append(all, one)
-	}
-	return all
 }

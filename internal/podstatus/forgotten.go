@@ -39,7 +39,7 @@ func recall(in Input, one *v1.ContainerStatus, c *v1.Container, previous *v1.Con
 		return
 	case previous.State.Terminated != nil:
 		*one = *previous.DeepCopy()
-		one.VolumeMounts = mounts(c)
+		one.VolumeMounts = mounts(in, c)
 		return
 	case previous.State.Running != nil:
 		one.LastTerminationState.Terminated = lost(reasonUnknown,

@@ -39,6 +39,9 @@ type Input struct {
 	Resources func(container string) []v1.ResourceStatus
 	// Volumes are those that something ails; nil where nobody knows.
 	Volumes []v1.PodVolumeHealth
+	// RecursiveReadOnly reports whether the pod's runtime can mount read-only all the way
+	// down; it cannot where this is nil.
+	RecursiveReadOnly func() bool
 	// Stopped: the pod's containers were all stopped for good; none will start again.
 	Stopped bool
 

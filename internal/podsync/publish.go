@@ -43,7 +43,11 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		ResizeError: s.resizes.of(w.Pod.UID),
 		Stopped:     way == stopped,
 		Volumes:     s.deps.Volumes.Health(w.Pod.UID, shown.VolumeHealth),
-		Resources:   func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
+		RecursiveReadOnly: func() bool {
+			handler, err := s.deps.Handler(w.Pod)
+			return err == nil && handler.RecursiveReadOnly
+		},
+		Resources: func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
 	})
 	s.deps.Status.Set(w.Pod, status)
 	if way == running {
