@@ -48,10 +48,13 @@ func (a *Agent) makeEvictor() error {
 
 // removeDead removes what is left of pods that have ended.
 func (a *Agent) removeDead(ctx context.Context) error {
-	return a.pods.steps.RemoveDead(ctx, func(uid types.UID) bool {
-		stage, found := a.pods.workers.Stage(uid)
-		return found && stage == worker.Ended
-	})
+	return a.pods.steps.RemoveDead(ctx, a.ended)
+}
+
+// ended reports whether a pod has ended and is only remembered.
+func (a *Agent) ended(uid types.UID) bool {
+	stage, found := a.pods.workers.Stage(uid)
+	return found && stage == worker.Ended
 }
 
 // pressure tells the node what it is short of.

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -236,7 +235,7 @@ func (a *Agent) makeSteps() (err error) {
 	p.steps, err = podsync.New(podsync.Config{
 		RuntimeName: a.machine.runtimeName,
 		Backoff:     backoff,
-		KeepDead:    cmp.Or(int(a.cfg.Flags.MaximumDeadContainersPerContainer), 1),
+		KeepDead:    int(a.cfg.Flags.MaximumDeadContainersPerContainer),
 		KeepFor:     a.cfg.Flags.MinimumContainerTTL,
 		KeepOnNode:  int(a.cfg.Flags.MaximumDeadContainers),
 		StopSignals: a.cfg.Features.ContainerStopSignals,
@@ -254,6 +253,7 @@ func (a *Agent) makeKeeper(cgroups podCgroups) (err error) {
 		Cgroups: cgroups,
 		Logs:    p.runtime,
 		Retain:  a.retain,
+		Thin:    func(ctx context.Context) error { return p.steps.Thin(ctx, a.ended) },
 		Swept:   a.metrics.Swept(),
 		Log:     a.log,
 	}

@@ -44,8 +44,8 @@ func (c *commandLine) bindContainers(f *Flags, kc *kubelet.KubeletConfiguration)
 	s.bool("cpu-cfs-quota", "cpuCFSQuota", kc.CPUCFSQuota, "enforce CPU limits")
 	s.duration("cpu-cfs-quota-period", "cpuCFSQuotaPeriod", &kc.CPUCFSQuotaPeriod.Duration, "period that CPU limits are enforced over")
 	s.duration("minimum-container-ttl-duration", "", &f.MinimumContainerTTL, "age below which a dead container is kept")
-	s.int32("maximum-dead-containers-per-container", "", &f.MaximumDeadContainersPerContainer, "dead instances kept of a container")
-	s.int32("maximum-dead-containers", "", &f.MaximumDeadContainers, "dead containers kept on the node, at least the newest of each container; negative means no limit")
+	s.int32("maximum-dead-containers-per-container", "", &f.MaximumDeadContainersPerContainer, "dead instances kept of a container, whose newest always stays; negative means no limit")
+	s.int32("maximum-dead-containers", "", &f.MaximumDeadContainers, "dead containers kept on the node; pods that live keep the newest of each container; negative means no limit")
 	for _, name := range []string{"minimum-container-ttl-duration", "maximum-dead-containers-per-container", "maximum-dead-containers"} {
 		s.deprecate(name, "eviction thresholds replace it")
 	}

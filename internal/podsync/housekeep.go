@@ -42,6 +42,8 @@ type KeeperDeps struct {
 	Held func(types.UID) bool
 	// Retain takes back what was given to pods that are not known; may be nil.
 	Retain func(ctx context.Context, known func(types.UID) bool) error
+	// Thin removes what the node keeps too much of; may be nil.
+	Thin func(context.Context) error
 	// Swept is told after each round how many orphaned pods' folders there were and how
 	// many of them stayed; may be nil.
 	Swept func(found, left int)
@@ -122,6 +124,9 @@ func (k *Keeper) round(ctx context.Context) {
 	k.cgroups(ctx)
 	k.logs()
 	k.mirrors(ctx)
+	if k.deps.Thin != nil {
+		k.log("remove dead containers", "", k.deps.Thin(ctx))
+	}
 	if k.deps.Retain != nil {
 		k.log("take back what unknown pods were given", "", k.deps.Retain(ctx, func(uid types.UID) bool { return !k.orphaned(uid) }))
 	}

@@ -142,7 +142,8 @@ type Config struct {
 	// KeepFor is the age below which a dead container is kept.
 	KeepFor time.Duration
 	// KeepOnNode is how many dead containers the node keeps in all, if it is not negative.
-	// It does not cost a container its last instance, whose log is still read.
+	// It does not cost a container of a pod that lives its last instance, whose log is still
+	// read.
 	KeepOnNode int
 	// StopSignals shows in pod status how containers are ended.
 	StopSignals bool
@@ -238,8 +239,8 @@ type Steps struct {
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Steps, error) {
-	if cfg.RuntimeName == "" || cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First || cfg.KeepDead == 0 {
-		return nil, errors.New("podsync: runtime name, a rising back-off and dead containers to keep are needed")
+	if cfg.RuntimeName == "" || cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First {
+		return nil, errors.New("podsync: runtime name and a rising back-off are needed")
 	}
 	if deps.Runtime == nil || deps.Observer == nil || deps.Sandboxes == nil || deps.Images == nil || deps.Volumes == nil ||
 		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
-	"swiftlet/internal/runtime"
 )
 
 // Remove deletes what is left of a pod that nobody wants: dead containers and sandboxes,
@@ -89,52 +87,4 @@ func (s *Steps) removeMirror(ctx context.Context, w pod.Work) {
 	if _, err := s.deps.Mirrors.Delete(ctx, pod.RefOf(w.Mirror), w.Mirror.UID); err != nil {
 		s.deps.Log.Warn("the mirror of a pod that is gone stays for now", "pod", pod.RefOf(w.Pod).String(), "err", err)
 	}
-}
-
-// prune removes instances that were replaced, except the newest, whose log is still read.
-func (s *Steps) prune(ctx context.Context, p *v1.Pod, observed *pod.Observed) {
-	old := runtime.Prune(*observed, runtime.Keep{Dead: s.keepDead(), Since: s.deps.Clock.Now().Add(-s.cfg.KeepFor)})
-	ref := pod.RefOf(p)
-	for _, c := range old.Containers {
-		if err := s.deps.Runtime.RemoveContainer(ctx, ref, &c); err != nil {
-			s.deps.Log.Warn("removing a dead container failed", "pod", ref.String(), "container", c.ID, "err", err)
-		}
-	}
-	for _, b := range old.Sandboxes {
-		if err := s.deps.Runtime.RemoveSandbox(ctx, b.ID); err != nil {
-			s.deps.Log.Warn("removing a dead sandbox failed", "pod", ref.String(), "sandbox", b.ID, "err", err)
-		}
-	}
-}
-
-// keepDead is how many dead instances each container may leave now: with too many on the
-// node each has an equal share.
-func (s *Steps) keepDead() int {
-	if s.cfg.KeepOnNode < 0 {
-		return s.cfg.KeepDead
-	}
-	instances, containers := countDead(s.deps.Observer.List())
-	if instances <= s.cfg.KeepOnNode {
-		return s.cfg.KeepDead
-	}
-	share := max(s.cfg.KeepOnNode/containers, 1)
-	if s.cfg.KeepDead < 0 {
-		return share
-	}
-	return min(s.cfg.KeepDead, share)
-}
-
-// countDead counts the ended instances of all pods, and the containers that they are of.
-func countDead(all []pod.Observed) (instances, containers int) {
-	for _, o := range all {
-		names := map[string]bool{}
-		for _, c := range o.Containers {
-			if c.State == pod.Exited {
-				instances++
-				names[c.Name] = true
-			}
-		}
-		containers += len(names)
-	}
-	return instances, containers
 }

@@ -104,7 +104,7 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 		}
 	}
 	status = s.publish(w, observed, running)
-	s.prune(ctx, w.Pod, &observed)
+	again = soonest(again, s.prune(ctx, &observed))
 	return podstatus.Ended(&status), again, errors.Join(failures...)
 }
 

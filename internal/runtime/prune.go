@@ -8,7 +8,8 @@ import (
 
 // Keep says what stays of a pod's remains.
 type Keep struct {
-	// Dead is how many ended instances of each container stay; all where it is negative.
+	// Dead is how many ended instances of each container stay; all where it is negative. A
+	// container's newest instance always does: by it one knows how the container is.
 	Dead int
 	// Since is when a container that is too young to go was created at the earliest.
 	Since time.Time
@@ -18,6 +19,8 @@ type Keep struct {
 type Pruned struct {
 	Containers []pod.Container
 	Sandboxes  []pod.Sandbox
+	// Wait is how long until the next is old enough to go; zero if none is too young.
+	Wait time.Duration
 }
 
 // Prune picks what to remove of a pod that goes on living: of each container's ended
@@ -34,12 +37,16 @@ func Prune(o pod.Observed, keep Keep) Pruned {
 		}
 		// One that was created and then overtaken by a newer instance will never start.
 		overtaken := c.State == pod.Created && seen[c.Name]
+		surplus := dead && seen[c.Name] && keep.Dead >= 0 && ended[c.Name] > keep.Dead
 		seen[c.Name] = true
-		surplus := dead && keep.Dead >= 0 && ended[c.Name] > keep.Dead && c.CreatedAt.Before(keep.Since)
-		if surplus || overtaken {
+		young := !c.CreatedAt.Before(keep.Since)
+		if surplus && !young || overtaken {
 			pruned.Containers = append(pruned.Containers, c)
-		} else {
-			kept[o.SandboxOf(&c)] = true
+			continue
+		}
+		kept[o.SandboxOf(&c)] = true
+		if left := c.CreatedAt.Sub(keep.Since) + 1; surplus && (pruned.Wait == 0 || left < pruned.Wait) {
+			pruned.Wait = left
 		}
 	}
 	for i, s := range o.Sandboxes {

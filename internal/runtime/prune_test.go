@@ -20,6 +20,7 @@ func TestPrune(t *testing.T) {
 		o                     pod.Observed
 		keep                  int
 		containers, sandboxes []string
+		wait                  time.Duration
 	}{
 		"nothing": {},
 		"newest ended is kept": {
@@ -32,7 +33,19 @@ func TestPrune(t *testing.T) {
 		},
 		"a young one stays": {
 			o:    pod.Observed{Containers: []pod.Container{exited("3", "c", 10), exited("2", "c", 8), exited("1", "c", 7)}},
-			keep: 1, containers: []string{"1"},
+			keep: 1, containers: []string{"1"}, wait: 1,
+		},
+		"two young ones stay until the first is old": {
+			o:    pod.Observed{Containers: []pod.Container{exited("4", "c", 12), exited("3", "c", 11), exited("2", "c", 10), exited("1", "c", 7)}},
+			keep: 1, containers: []string{"1"}, wait: 2*time.Second + 1,
+		},
+		"none but the running one": {
+			o:          pod.Observed{Containers: []pod.Container{in(exited("3", "c", 3), pod.Running), exited("2", "c", 2), exited("1", "c", 1)}},
+			containers: []string{"2", "1"},
+		},
+		"none, but the newest shows how it ended": {
+			o:          pod.Observed{Containers: []pod.Container{exited("3", "c", 3), exited("2", "c", 2)}},
+			containers: []string{"2"},
 		},
 		"all may stay": {
 			o:    pod.Observed{Containers: []pod.Container{exited("3", "c", 3), exited("2", "c", 2), exited("1", "c", 1)}},
@@ -85,6 +98,9 @@ func TestPrune(t *testing.T) {
 			}
 			expect(t, "containers", c.containers, containers)
 			expect(t, "sandboxes", c.sandboxes, sandboxes)
+			if pruned.Wait != c.wait {
+				t.Errorf("the next in %s, want %s", pruned.Wait, c.wait)
+			}
 		})
 	}
 }

@@ -1,0 +1,110 @@
+package podsync
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"swiftlet/internal/pod"
+)
+
+// listed is an observer of which only the list is asked.
+type listed struct {
+	Observer
+	pods []pod.Observed
+}
+
+func (l listed) List() []pod.Observed { return l.pods }
+
+func TestKeepDead(t *testing.T) {
+	dead := func(name string) pod.Container { return pod.Container{Name: name, State: pod.Exited} }
+	pods := []pod.Observed{ // of 3 containers 6 dead instances
+		{Containers: []pod.Container{dead("a"), dead("a"), dead("b"), {Name: "b", State: pod.Running}}},
+		{Containers: []pod.Container{dead("a"), dead("a"), dead("a")}},
+	}
+	for name, c := range map[string]struct{ each, node, want int }{
+		"no limit on the node":           {each: 2, node: -1, want: 2},
+		"no limit at all":                {each: -1, node: -1, want: -1},
+		"few enough":                     {each: 5, node: 6, want: 5},
+		"a share":                        {each: 5, node: 5, want: 1},
+		"a share, and no limit for each": {each: -1, node: 5, want: 1},
+		"the last is never taken":        {each: 1, node: 0, want: 1},
+	} {
+		s := &Steps{cfg: Config{KeepDead: c.each, KeepOnNode: c.node}, deps: Deps{Observer: listed{pods: pods}}}
+		if got := s.keepDead(); got != c.want {
+			t.Errorf("%s: %d of each container stay, want %d", name, got, c.want)
+		}
+	}
+	s := &Steps{cfg: Config{KeepDead: 5, KeepOnNode: 8}, deps: Deps{Observer: listed{pods: append(pods, pods[1])}}}
+	if got := s.keepDead(); got != 2 {
+		t.Errorf("9 instances of 4 containers: %d of each stay, want 2", got)
+	}
+}
+
+// remover is a runtime that only removes containers.
+type remover struct {
+	Runtime
+	removed []string
+}
+
+func (r *remover) RemoveContainer(_ context.Context, _ pod.Ref, c *pod.Container) error {
+	r.removed = append(r.removed, c.ID)
+	return nil
+}
+
+func TestThin(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	made := func(id, name string, ago time.Duration) pod.Container {
+		return pod.Container{ID: id, Name: name, State: pod.Exited, CreatedAt: now.Add(-ago)}
+	}
+	pods := []pod.Observed{
+		{Ref: pod.Ref{UID: "done"}, Containers: []pod.Container{made("d2", "a", 20*time.Minute), made("d1", "a", 40*time.Minute)}},
+		{Ref: pod.Ref{UID: "lives"}, Containers: []pod.Container{made("l", "a", 50*time.Minute)}},
+		{Ref: pod.Ref{UID: "gone"}, Containers: []pod.Container{made("g", "b", 30*time.Minute)}},
+	}
+	for name, c := range map[string]struct {
+		keep  int
+		young time.Duration
+		want  string
+	}{
+		"no limit":               {keep: -1},
+		"few enough":             {keep: 4},
+		"one too many":           {keep: 3, want: "d1"},
+		"two":                    {keep: 2, want: "d1 g"},
+		"those that live keep":   {keep: 0, want: "d1 g d2"},
+		"the young stay as well": {keep: 0, young: 25 * time.Minute, want: "d1 g"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &remover{}
+			s := &Steps{cfg: Config{KeepOnNode: c.keep, KeepFor: c.young},
+				deps: Deps{Runtime: r, Observer: listed{pods: pods}, Clock: clocktesting.NewFakeClock(now)}}
+			if err := s.Thin(t.Context(), func(uid types.UID) bool { return uid != "lives" }); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(r.removed, " "); got != c.want {
+				t.Errorf("removed %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPruneComesBackForTheYoung(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	o := pod.Observed{Containers: []pod.Container{
+		{ID: "2", Name: "a", State: pod.Exited, CreatedAt: now}, {ID: "1", Name: "a", State: pod.Exited, CreatedAt: now.Add(-time.Minute)},
+	}}
+	r, clock := &remover{}, clocktesting.NewFakeClock(now)
+	s := &Steps{cfg: Config{KeepDead: 1, KeepOnNode: -1, KeepFor: 10 * time.Minute}, deps: Deps{Runtime: r, Clock: clock}}
+	again := s.prune(t.Context(), &o)
+	if again < 9*time.Minute || again > 9*time.Minute+time.Second || len(r.removed) > 0 {
+		t.Fatalf("again in %s, removed %v", again, r.removed)
+	}
+	clock.Step(again)
+	if again := s.prune(t.Context(), &o); again != 0 || len(r.removed) != 1 {
+		t.Errorf("then again in %s, removed %v", again, r.removed)
+	}
+}
