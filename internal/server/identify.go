@@ -44,7 +44,11 @@ func (g *guard) identify(r *http.Request) (identity, error) {
 		r.Header.Del("Authorization") // no handler should ever see it
 		return who.authenticated(), nil
 	}
-	for _, err := range []error{certErr, tokenErr} {
+	who, protocolErr := g.byProtocol(r)
+	if protocolErr == nil {
+		return who.authenticated(), nil
+	}
+	for _, err := range []error{certErr, tokenErr, protocolErr} {
 		if !errors.Is(err, errNoCredential) {
 			return identity{}, err
 		}
