@@ -129,7 +129,7 @@ func TestClaimedVolume(t *testing.T) {
 		}
 		awaitPod(t, in, name, usual, gone)
 	}
-	if out, err := node.Exec(t.Context(), "cat", "/proc/mounts"); err != nil || strings.Contains(out, "local-volume") {
+	if out, err := node.Exec(t.Context(), "cat", "/proc/mounts"); err != nil || strings.Contains(out, "local-volume/"+in) {
 		t.Errorf("left mounted: %v\n%s", err, out)
 	}
 }
