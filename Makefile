@@ -70,7 +70,7 @@ e2e: build reference ## tests on the real runtime and the real API server (needs
 	@hack/gotest.sh -count=1 -run TestCgroup1 ./test/limits
 
 # More tests join by being named here: what is compiled on this machine runs on that one.
-test-cgroup2: build ## tests of limits on cgroup v2, in a user-mode Linux (needs root)
+test-cgroup2: build reference ## tests of limits on cgroup v2, in a user-mode Linux (needs root)
 	$(call say,cgroup v2)
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@hack/gotest.sh -count=1 ./test/uml

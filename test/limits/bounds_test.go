@@ -71,7 +71,7 @@ enforceNodeAllocatable: [pods, kube-reserved, system-reserved-compressible]
 // CPU are not enforced here. These pods get no swap, as they are static: the node is taken
 // not to do without them.
 func TestTiered(t *testing.T) {
-	onMachine(t)
+	onMachine(t, false)
 	if hierarchy.Version == 1 {
 		t.Skip("needs cgroup v2")
 	}

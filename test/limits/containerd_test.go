@@ -113,6 +113,9 @@ func importImages(runtime *program) error {
 
 // addNetwork gives the node an address, which it needs for pods on its own network.
 func addNetwork() error {
+	if os.Getenv(envNode) != "" {
+		return nil // it has one already, by which it reaches the API server
+	}
 	for _, args := range []string{
 		"link add eth0 type bridge", "addr add 10.99.0.1/24 dev eth0", "link set eth0 up", "route add default via 10.99.0.2",
 	} {

@@ -27,6 +27,8 @@ const (
 	envMachine = "SWIFTLET_LIMITS_MACHINE"
 	envBundle  = "SWIFTLET_LIMITS_BUNDLE"
 	envKubelet = "SWIFTLET_LIMITS_KUBELET"
+	envNode    = "SWIFTLET_LIMITS_NODE"  // kubeconfig of the node, where there is an API server
+	envAdmin   = "SWIFTLET_LIMITS_ADMIN" // kubeconfig of an administrator
 )
 
 // deadline is for a machine that hangs; a test run takes a fraction of it.
@@ -51,6 +53,35 @@ func TestCgroup1(t *testing.T) {
 
 func TestCgroup2(t *testing.T) {
 	command, env := job(t)
+	runUML(t, uml.Machine{Command: command, Env: env})
+}
+
+// TestCgroup2Cluster runs the tests that need an API server. It stays on this machine.
+func TestCgroup2Cluster(t *testing.T) {
+	command, env := job(t)
+	b, err := bed.Start(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	seat, err := b.AddSeat(t.Context(), nodeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runUML(t, uml.Machine{
+		Command: command,
+		Env:     append(env, envNode+"="+seat.Kubeconfig, envAdmin+"="+b.ControlPlane.Kubeconfig),
+		Network: &uml.Network{Interface: seat.Interface, Address: seat.Address, Gateway: seat.Gateway},
+	})
+}
+
+// runUML runs a job on a machine with cgroup v2.
+func runUML(t *testing.T, m uml.Machine) {
+	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +89,7 @@ func TestCgroup2(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	var out bytes.Buffer
-	m := uml.Machine{
-		Command: command, Dir: dir, Env: append(env, envMachine+"=uml"),
-		MemoryMiB: 1024, SwapMiB: 512, Out: &out,
-	}
+	m.Dir, m.Env, m.MemoryMiB, m.SwapMiB, m.Out = dir, append(m.Env, envMachine+"=uml"), 1024, 512, &out
 	if *record {
 		m.Shared = filepath.Join(dir, "testdata")
 	}
@@ -120,10 +148,10 @@ func show(t *testing.T, out []byte, err error) {
 
 func isReference() bool { return os.Getenv("SWIFTLET_BED_KUBELET") == string(bed.Reference) }
 
-// onMachine skips the tests that are not for this one.
-func onMachine(t *testing.T) {
+// onMachine skips the tests that are not for this one, which has an API server or not.
+func onMachine(t *testing.T, cluster bool) {
 	t.Helper()
-	if os.Getenv(envMachine) == "" {
-		t.Skip("runs on a machine of its own, by TestCgroup1 and TestCgroup2")
+	if os.Getenv(envMachine) == "" || cluster != (os.Getenv(envNode) != "") {
+		t.Skip("runs on a machine of its own, by TestCgroup1, TestCgroup2 and TestCgroup2Cluster")
 	}
 }

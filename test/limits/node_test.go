@@ -34,17 +34,25 @@ makeIPTablesUtilChains: false
 evictionHard: {memory.available: 10Mi, nodefs.available: 1%, imagefs.available: 1%}
 `
 
-// node is a kubelet without an API server.
+// node is a running kubelet.
 type node struct {
 	t       *testing.T
 	kubelet *program
 }
 
-// startNode starts a kubelet; config is added to what all have. It ends with the test, and
-// so do its pods.
+// nodeName is what the API server knows it by, where there is one.
+const nodeName = "node"
+
+// startNode starts a kubelet without an API server; config is added to what all have. It ends
+// with the test, and so do its pods.
 func startNode(t *testing.T, config string) *node {
 	t.Helper()
-	onMachine(t)
+	onMachine(t, false)
+	return startKubelet(t, config)
+}
+
+func startKubelet(t *testing.T, config string, flags ...string) *node {
+	t.Helper()
 	manifests := home + "/manifests"
 	if err := os.MkdirAll(manifests, 0o755); err != nil {
 		t.Fatal(err)
@@ -52,8 +60,8 @@ func startNode(t *testing.T, config string) *node {
 	if err := os.WriteFile(home+"/kubelet.yaml", []byte(kubeletConfig+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubelet, err := start("kubelet", os.Getenv(envKubelet), "--config="+home+"/kubelet.yaml",
-		"--root-dir=/var/lib/kubelet", "--cert-dir="+home+"/pki", "--hostname-override=node", "--v=2")
+	kubelet, err := start("kubelet", append([]string{os.Getenv(envKubelet), "--config=" + home + "/kubelet.yaml",
+		"--root-dir=/var/lib/kubelet", "--cert-dir=" + home + "/pki", "--hostname-override=" + nodeName, "--v=2"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 )
@@ -37,7 +38,8 @@ func groupsOf(pods []v1.Pod) (groups []group) {
 	slices.SortFunc(pods, func(a, b v1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range pods {
 		class := map[v1.PodQOSClass]string{v1.PodQOSBurstable: "/burstable", v1.PodQOSBestEffort: "/besteffort"}[p.Status.QOSClass]
-		own := group{p.Name, "/kubepods" + class + "/pod" + p.Annotations["kubernetes.io/config.hash"]}
+		uid := cmp.Or(p.Annotations["kubernetes.io/config.hash"], string(p.UID)) // a static pod's, or another's
+		own := group{p.Name, "/kubepods" + class + "/pod" + uid}
 		groups = append(groups, own)
 		for _, s := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
 			groups = append(groups, group{p.Name + "/" + s.Name, own.path + "/" + strings.TrimPrefix(s.ContainerID, "containerd://")})
@@ -46,29 +48,44 @@ func groupsOf(pods []v1.Pod) (groups []group) {
 	return groups
 }
 
-// compare reads the bounds of the groups and holds them against testdata/NAME.vN. Words
-// stand there for amounts that are the machine's.
-func compare(t *testing.T, name string, groups []group) {
+// table is what the kernel was seen to hold groups to, a row each.
+type table struct {
+	text   bytes.Buffer
+	writer *tabwriter.Writer
+}
+
+func newTable() *table {
+	t := &table{}
+	t.writer = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t.writer, "group")
+	for _, file := range boundFiles[hierarchy.Version] {
+		fmt.Fprint(t.writer, "\t", filepath.Base(file))
+	}
+	fmt.Fprintln(t.writer)
+	return t
+}
+
+// add reads the bounds of the groups as they are now.
+func (tb *table) add(t *testing.T, prefix string, groups []group) {
 	t.Helper()
-	var got bytes.Buffer
-	table := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0)
-	files := boundFiles[hierarchy.Version]
-	fmt.Fprint(table, "group")
-	for _, file := range files {
-		fmt.Fprint(table, "\t", filepath.Base(file))
-	}
-	fmt.Fprintln(table)
 	for _, g := range groups {
-		fmt.Fprint(table, g.name)
-		for _, file := range files {
-			fmt.Fprint(table, "\t", read(t, g, file))
+		fmt.Fprint(tb.writer, prefix, g.name)
+		for _, file := range boundFiles[hierarchy.Version] {
+			fmt.Fprint(tb.writer, "\t", read(t, g, file))
 		}
-		fmt.Fprintln(table)
+		fmt.Fprintln(tb.writer)
 	}
-	table.Flush()
+}
+
+// compare holds what was seen against testdata/NAME.vN. Words stand there for amounts that
+// are the machine's.
+func (tb *table) compare(t *testing.T, name string) {
+	t.Helper()
+	tb.writer.Flush()
+	got := tb.text.String()
 	file := fmt.Sprintf("testdata/%s.v%d", name, hierarchy.Version)
 	if *record {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,9 +93,17 @@ func compare(t *testing.T, name string, groups []group) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("%s is not what was seen:\n%s(-want +got)\n%s", file, got.String(), diff)
+	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s is not what was seen:\n%s(-want +got)\n%s", file, got, diff)
 	}
+}
+
+// compare holds the bounds that the groups have now against testdata/NAME.vN.
+func compare(t *testing.T, name string, groups []group) {
+	t.Helper()
+	seen := newTable()
+	seen.add(t, "", groups)
+	seen.compare(t, name)
 }
 
 // read is one cell: what a file of the group says.
@@ -114,6 +139,10 @@ func machineWord(t *testing.T, g group, file, value string) string {
 	case file == "memory.high":
 		const request = 16 << 20
 		say(int64(request+float64(memory-request)*0.8)/4096*4096, "80%-of-memory")
+	case file == "memory.swap.max":
+		swap := float64(info.Totalswap) * float64(info.Unit)
+		say(int64(16<<20/float64(memory)*swap)/4096*4096, "swap-for-16Mi")
+		say(int64(32<<20/float64(memory)*swap)/4096*4096, "swap-for-32Mi")
 	case g.name != "kubepods":
 	case file == "cpu.shares":
 		say(shares(0), "cpus")
