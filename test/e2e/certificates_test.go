@@ -26,16 +26,7 @@ const (
 // nodeWith is a node of the test's own whose kubelet gets these files and options.
 func nodeWith(t *testing.T, name string, files map[string][]byte, options bed.KubeletOptions) *bed.Box {
 	t.Helper()
-	node, err := cluster.AddNode(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, name)
 	for path, data := range files {
 		write(t, node.Path(path), data)
 	}

@@ -69,16 +69,7 @@ func newHelper(t *testing.T, name string) *helper {
 	if err != nil {
 		t.Fatal("build the plugin:", err)
 	}
-	node, err := cluster.AddNode(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, name)
 	h := &helper{t: t, node: node, image: privateImageFor(t, node), dir: t.TempDir()}
 	for _, plugin := range []string{"broken", "plain", "bearer"} {
 		if err := os.Symlink(program, filepath.Join(h.dir, plugin)); err != nil {

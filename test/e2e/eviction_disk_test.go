@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"swiftlet/test/bed"
 )
 
 // smallDisk has the node keep its pods on a file system of 200 MB and 2000 files.
@@ -21,29 +19,15 @@ mount -o loop /var/small.img /var/lib/kubelet`
 func TestEvictionForDisk(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
-	node, err := cluster.AddNode(t.Context(), "narrow")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "narrow")
 	if _, err := node.Exec(t.Context(), "sh", "-ec", smallDisk); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: `
+	startKubelet(t, node, `
 evictionHard: {nodefs.available: 80Mi, nodefs.inodesFree: "600"}
 evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
 volumeStatsAggPeriod: 1s
-`}); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+`)
 	create(t, in, sleeper("bystander", node.Name()))
 	awaitPod(t, in, "bystander", usual, ready)
 

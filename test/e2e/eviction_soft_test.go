@@ -23,29 +23,15 @@ func TestEvictionSoftly(t *testing.T) {
 	t.Parallel()
 	const grace = 15 * time.Second
 	in := namespace(t)
-	node, err := cluster.AddNode(t.Context(), "apart")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "apart")
 	moveImages(t, node, "400M")
-	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: `
+	startKubelet(t, node, `
 evictionHard: {imagefs.available: 10Mi, nodefs.available: 1%, memory.available: 100Mi}
 evictionSoft: {imagefs.available: 150Mi}
-evictionSoftGracePeriod: {imagefs.available: ` + grace.String() + `}
+evictionSoftGracePeriod: {imagefs.available: `+grace.String()+`}
 evictionMaxPodGracePeriod: 1
 evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
-`}); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+`)
 	elsewhere := filler("elsewhere", node.Name(), "dd if=/dev/zero of=/v/file bs=1M count=400; dd if=/dev/zero of=/file bs=1M count=1")
 	create(t, in, elsewhere)
 	awaitPod(t, in, "elsewhere", usual, ready)
@@ -73,26 +59,12 @@ evictionPressureTransitionPeriod: 11s # the reference tells of its conditions ev
 func TestEvictionOfAnEndlessWriter(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
-	node, err := cluster.AddNode(t.Context(), "endless")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "endless")
 	moveImages(t, node, "800M")
-	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: `
+	startKubelet(t, node, `
 evictionHard: {imagefs.available: 300Mi, nodefs.available: 1%, memory.available: 100Mi}
 evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
-`}); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+`)
 	create(t, in, filler("bystander", node.Name(), "while :; do date; date >> /lines; sleep 1; done"))
 	awaitPod(t, in, "bystander", usual, ready)
 	// The shell is its first process and has no handler, so that it writes until it is killed.

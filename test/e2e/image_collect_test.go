@@ -91,16 +91,7 @@ func TestImagesOnASmallDisk(t *testing.T) {
 // pinned. Its kubelet does not run yet.
 func shelfNode(t *testing.T) *bed.Box {
 	t.Helper()
-	node, err := cluster.AddNode(t.Context(), "shelf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "shelf")
 	if err := node.StopContainerd(); err != nil {
 		t.Fatal(err)
 	}

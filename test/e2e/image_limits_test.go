@@ -17,16 +17,7 @@ import (
 // counts them. A pull too many within a second fails, and says so.
 func TestPullsAtATime(t *testing.T) {
 	t.Parallel()
-	node, err := cluster.AddNode(t.Context(), "pulling")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "pulling")
 	image := privateImageFor(t, node)
 	for i, c := range []struct {
 		name, config string

@@ -83,7 +83,15 @@ func ownNode(t *testing.T, name string) *bed.Box { return configuredNode(t, name
 // configuredNode is one whose kubelet has this on top of its usual configuration.
 func configuredNode(t *testing.T, name, config string) *bed.Box {
 	t.Helper()
-	node, err := addNode(t.Context(), name, bed.KubeletOptions{Kind: kubelet, Config: config})
+	node := bareNode(t, name)
+	startKubelet(t, node, config)
+	return node
+}
+
+// bareNode is a node whose kubelet does not run yet. It goes with the test.
+func bareNode(t *testing.T, name string) *bed.Box {
+	t.Helper()
+	node, err := cluster.AddNode(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +102,17 @@ func configuredNode(t *testing.T, name, config string) *bed.Box {
 	})
 	cluster.ShowLogs(t)
 	return node
+}
+
+// startKubelet has the node become ready, with this on top of its usual configuration.
+func startKubelet(t *testing.T, node *bed.Box, config string) {
+	t.Helper()
+	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: config}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // steadyCalls is the file with what the steady node's kubelet asked of its runtime.

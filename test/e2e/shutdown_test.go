@@ -82,16 +82,7 @@ func TestGracefulShutdown(t *testing.T) {
 // shutdownNode is a node with a bus, on which the test stands in for logind.
 func shutdownNode(t *testing.T) (*bed.Box, *logind.Logind) {
 	t.Helper()
-	node, err := cluster.AddNode(t.Context(), "shutdown")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "shutdown")
 	const socket, config = "/run/dbus/system_bus_socket", "/etc/kubernetes/bus.conf"
 	if err := os.WriteFile(node.Path(config), []byte(logind.BusConfig(socket)), 0o644); err != nil {
 		t.Fatal(err)

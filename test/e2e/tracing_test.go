@@ -73,16 +73,7 @@ func collect(t *testing.T, node *bed.Box) (*spans, string) {
 // The requests to the API server are among them, too.
 func TestTracing(t *testing.T) {
 	t.Parallel()
-	node, err := cluster.AddNode(t.Context(), "traced")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	cluster.ShowLogs(t)
+	node := bareNode(t, "traced")
 	got, address := collect(t, node)
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{
 		Kind:   kubelet,
