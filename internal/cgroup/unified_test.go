@@ -110,6 +110,36 @@ func TestUnifiedPodAfterFailure(t *testing.T) {
 	}
 }
 
+// So it is with the classes.
+func TestUnifiedClassAfterFailure(t *testing.T) {
+	root := fakeUnified(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort")
+	tree := testTree(t, Config{Driver: Cgroupfs}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
+	if err := tree.EnsureNode(amounts("cpu", "2", "memory", "1Gi")); err != nil {
+		t.Fatal(err)
+	}
+	w := &halfway{writer: tree.writer}
+	tree.writer = w
+	weight := map[bool]string{}
+	for _, step := range []struct {
+		cpu     string
+		failing bool
+	}{{"1", false}, {"2", true}, {"1", false}} {
+		w.failing = step.failing
+		err := tree.UpdateQOS([]*v1.Pod{newPod("u-1", container(amounts("cpu", step.cpu), nil))})
+		if (err != nil) != step.failing {
+			t.Fatalf("%s: %v", step.cpu, err)
+		}
+		now := contents(t, filepath.Join(root, "kubepods/burstable"), "cpu.weight")["cpu.weight"]
+		if was := weight[step.failing]; was != "" && was != now {
+			t.Errorf("with %s CPUs asked for the class weighs %s, and weighed %s", step.cpu, now, was)
+		}
+		weight[step.failing] = now
+	}
+	if weight[true] == weight[false] {
+		t.Errorf("the class weighs %s, whatever is asked for", weight[true])
+	}
+}
+
 func TestPassDownAsksForWhatIsMissing(t *testing.T) {
 	root := fakeUnified(t)
 	if err := passDown(root, []string{"cpuset", "cpu", "memory"}); err != nil {

@@ -54,6 +54,7 @@ func (t *Tree) UpdateQOS(pods []*v1.Pod) error {
 		t.qos = sum
 		return nil
 	}
+	t.qos = qosRequests{} // while some of the bounds may be written and others not
 	if t.tiered() {
 		// What protects the pods must protect the groups above them first.
 		if err := t.writer.set(t.top, t.protected(sum)); err != nil {
