@@ -32,10 +32,7 @@ func TestMetrics(t *testing.T) {
 	hopeless.Spec.Containers[0].Command = []string{"/no/such/command"}
 	create(t, space, hopeless)
 	startPod(t, space, eventful("ended", node.Name()))
-	if err := client().CoreV1().Pods(space).Delete(t.Context(), "ended", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitPod(t, space, "ended", usual, gone)
+	remove(t, space, "ended")
 
 	want := recordedMetrics(t)
 	if kubelet == bed.Ours {
