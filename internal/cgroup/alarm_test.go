@@ -14,16 +14,7 @@ func TestKernelAlarm(t *testing.T) {
 	tree := kernelTree(t)
 	dir := tree.hierarchy.Dir("memory", tree.Top())
 	alarm := tree.NewAlarm(tree.Top())
-	rung := make(chan struct{}, 1000)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- alarm.Run(ctx, func() { rung <- struct{}{} }) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	rung := runAlarm(t, alarm)
 	if tree.Version() == 2 { // it rings when pods come to their limit
 		if err := os.WriteFile(dir+"/memory.max", []byte("33554432"), 0); err != nil {
 			t.Fatal(err)
@@ -46,16 +37,43 @@ func TestKernelAlarm(t *testing.T) {
 	if err := os.Mkdir(leaf, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	hog := exec.Command("sh", "-c", `echo $$ > "$0/cgroup.procs" && exec sh -c 'dd if=/dev/zero bs=64M count=1 | sleep 60'`, leaf)
-	if err := hog.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer hog.Wait() // the tree's end is its end
-	defer func() {
-		if err := kill(context.Background(), []string{leaf}); err != nil {
+	startIn(t, leaf, `exec sh -c 'dd if=/dev/zero bs=64M count=1 | sleep 60'`)
+	mustRing(t, rung)
+}
+
+// runAlarm has the alarm run until the test ends, and passes on its rings.
+func runAlarm(t *testing.T, alarm Alarm) <-chan struct{} {
+	t.Helper()
+	rung := make(chan struct{}, 1000)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- alarm.Run(ctx, func() { rung <- struct{}{} }) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return rung
+}
+
+// startIn has a shell do something in a group, whose path is $0, until the test ends.
+func startIn(t *testing.T, group, script string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", `echo $$ > "$0/cgroup.procs" && ` + script, group}, args...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kill(context.Background(), []string{group}); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // it was killed
+	})
+}
+
+func mustRing(t *testing.T, rung <-chan struct{}) {
+	t.Helper()
 	select {
 	case <-rung:
 	case <-time.After(20 * time.Second):

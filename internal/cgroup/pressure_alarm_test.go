@@ -2,14 +2,14 @@ package cgroup
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -132,27 +132,14 @@ func stall(t *testing.T, far *net.TCPConn) {
 }
 
 // A process that reads the same again and again, since it may not keep it, stalls: the kernel
-// tells of that by itself, and of nothing before.
+// tells of that by itself.
 func TestKernelStalls(t *testing.T) {
-	tree := kernelTree(t)
-	said := make(lines, 10)
-	alarm := &pressureAlarm{pressure: "/proc/pressure/memory", log: slog.New(slog.NewTextHandler(said, nil)), open: openTrigger}
-	if f := alarm.openStalls(); f == nil {
-		t.Skip("this kernel does not tell of stalls")
-	} else {
-		f.Close()
+	const pressure = "/proc/pressure/memory"
+	if _, err := os.Stat(pressure); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this kernel does not count stalls")
 	}
-	rung := make(chan struct{}, 100)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- alarm.Run(ctx, func() { rung <- struct{}{} }) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	file := filepath.Join(t.TempDir(), "file") // written by the reader, so that it is the one to keep it
+	tree := kernelTree(t)
+	rung := runAlarm(t, &pressureAlarm{pressure: pressure, log: slog.New(slog.NewTextHandler(t.Output(), nil)), open: openTrigger})
 	leaf := tree.hierarchy.Dir("memory", tree.Top()) + "/pod-reader"
 	if err := os.Mkdir(leaf, 0o755); err != nil {
 		t.Fatal(err)
@@ -161,19 +148,7 @@ func TestKernelStalls(t *testing.T) {
 	if err := os.WriteFile(leaf+limit, []byte("8388608"), 0); err != nil {
 		t.Fatal(err)
 	}
-	reader := exec.Command("sh", "-c", `echo $$ > "$0/cgroup.procs" && dd if=/dev/zero of="$1" bs=1M count=64 && while :; do cat "$1" > /dev/null; done`, leaf, file)
-	if err := reader.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Wait() // the tree's end is its end
-	defer func() {
-		if err := kill(context.Background(), []string{leaf}); err != nil {
-			t.Error(err)
-		}
-	}()
-	select {
-	case <-rung:
-	case <-time.After(20 * time.Second):
-		t.Error("it did not ring")
-	}
+	// It writes the file itself, so that it is the one to keep it.
+	startIn(t, leaf, `dd if=/dev/zero of="$1" bs=1M count=64 && while :; do cat "$1" > /dev/null; done`, filepath.Join(t.TempDir(), "file"))
+	mustRing(t, rung)
 }
