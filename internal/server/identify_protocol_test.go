@@ -3,8 +3,10 @@ package server
 import (
 	"encoding/base64"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestTokensAmongSubprotocols(t *testing.T) {
@@ -56,4 +58,31 @@ func TestTokensAmongSubprotocols(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzSplitProtocols holds that whatever a client sends, no token stays among the
+// subprotocols that handlers see, and that what is well-formed comes out as it went in.
+func FuzzSplitProtocols(f *testing.F) {
+	f.Add("good", "v5.channel.k8s.io", tokenProtocol+"Z29vZA")
+	f.Add("", "", tokenProtocol)
+	f.Add("\xff", " a , b,,", tokenProtocol+"=,"+tokenProtocol)
+	f.Fuzz(func(t *testing.T, token, others, wild string) {
+		_, left, err := splitProtocols([]string{wild, others})
+		if err != nil && left != nil {
+			t.Fatalf("splitProtocols(%q, %q) = %q and %v", wild, others, left, err)
+		}
+		for _, protocol := range left {
+			if protocol == "" || strings.HasPrefix(protocol, tokenProtocol) || strings.Contains(protocol, ",") {
+				t.Fatalf("splitProtocols(%q, %q) leaves %q", wild, others, protocol)
+			}
+		}
+		if !utf8.ValidString(token) || strings.Contains(others, tokenProtocol) {
+			return
+		}
+		_, want, _ := splitProtocols([]string{others})
+		got, left, err := splitProtocols([]string{others, tokenProtocol + base64.RawURLEncoding.EncodeToString([]byte(token))})
+		if err != nil || got != token || !slices.Equal(left, want) {
+			t.Fatalf("splitProtocols(%q, token %q) = %q, %q, %v", others, token, got, left, err)
+		}
+	})
 }
