@@ -67,7 +67,6 @@ func (m *Metrics) Runtime() runtime.Meters {
 	pods := m.counter(kubelet+"started_pods_total", "Tries to start a pod.")
 	podsFailed := m.counter(kubelet+"started_pods_errors_total", "Tries to start a pod that failed.")
 	mapped := m.counter(kubelet+"started_user_namespaced_pods_total", "Tries to start a pod with users of its own.")
-	mappedFailed := m.counter(kubelet+"started_user_namespaced_pods_errors_total", "Tries to start a pod with users of its own that failed.")
 	return runtime.Meters{
 		Sandbox: func(handler string, d time.Duration, err error) {
 			took.WithLabelValues(handler).Observe(d.Seconds())
@@ -76,17 +75,12 @@ func (m *Metrics) Runtime() runtime.Meters {
 			}
 		},
 		Started: func(p *v1.Pod, err error) {
-			own := p.Spec.HostUsers != nil && !*p.Spec.HostUsers
 			pods.Inc()
-			if own {
+			if ownUsers(p) {
 				mapped.Inc()
 			}
-			if err == nil {
-				return
-			}
-			podsFailed.Inc()
-			if own {
-				mappedFailed.Inc()
+			if err != nil {
+				podsFailed.Inc()
 			}
 		},
 		HookFallback: m.counter(kubelet+"lifecycle_handler_http_fallbacks_total", "Hooks over HTTPS that were answered over HTTP.").Inc,
@@ -94,10 +88,12 @@ func (m *Metrics) Runtime() runtime.Meters {
 	}
 }
 
+func ownUsers(p *v1.Pod) bool { return p.Spec.HostUsers != nil && !*p.Spec.HostUsers }
+
 // containerTypes are the reference kubelet's names of the lists that containers stand in.
 var containerTypes = map[pod.ContainerKind]string{pod.Init: "init_container", pod.Main: "container", pod.Ephemeral: "ephemeral_container"}
 
-// Podsync measures the starting of containers.
+// Podsync measures the starting of pods' containers.
 func (m *Metrics) Podsync() podsync.Meters {
 	total := m.counters(kubelet+"started_containers_total", "Tries to start a container.", "container_type")
 	failed := m.counters(kubelet+"started_containers_errors_total", "Tries to start a container that failed, by the reason that its status shows.", "container_type", "code")
@@ -108,9 +104,20 @@ func (m *Metrics) Podsync() podsync.Meters {
 		}
 	}
 	resized := m.histograms(kubelet+"pod_resize_duration_milliseconds", "How long it took to change a pod's resources.", resizes, "success")
-	return podsync.Meters{Started: started, ImageVolumes: m.imageVolumes(), Resized: func(took time.Duration, success bool) {
-		resized.WithLabelValues(strconv.FormatBool(success)).Observe(float64(took.Milliseconds()))
-	}}
+	// The runtime finds out that it cannot map users only when it creates a container.
+	mappedFailed := m.counter(kubelet+"started_user_namespaced_pods_errors_total", "Tries to start a pod with users of its own that failed.")
+	return podsync.Meters{
+		Started: started,
+		Began: func(p *v1.Pod, failed bool) {
+			if failed && ownUsers(p) {
+				mappedFailed.Inc()
+			}
+		},
+		Resized: func(took time.Duration, success bool) {
+			resized.WithLabelValues(strconv.FormatBool(success)).Observe(float64(took.Milliseconds()))
+		},
+		ImageVolumes: m.imageVolumes(),
+	}
 }
 
 func (m *Metrics) imageVolumes() func(images int, mounted bool) {

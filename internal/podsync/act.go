@@ -53,6 +53,7 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 	}
 	if actions.NewSandbox {
 		s.beginAnew(p)
+		defer func() { s.deps.Meters.began(p, err != nil || len(failed) > 0) }()
 	}
 	handler, config, err := s.configure(ctx, p, actions)
 	if err != nil {

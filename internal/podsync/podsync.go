@@ -155,6 +155,9 @@ type Config struct {
 type Meters struct {
 	// Started is told of each try to start a container, with why it failed where it did.
 	Started func(kind pod.ContainerKind, failure string)
+	// Began is told of each try to bring up a pod from its sandbox on, and whether that or
+	// any container that was to start with it failed.
+	Began func(p *v1.Pod, failed bool)
 	// Resized takes how long a try to change a pod's resources took.
 	Resized func(took time.Duration, success bool)
 	// Rejected is told why a pod that was let in is sent away before it ran.
@@ -162,6 +165,12 @@ type Meters struct {
 	// ImageVolumes is told of each try to create a container that mounts images: of how
 	// many, and whether the runtime could mount them.
 	ImageVolumes func(images int, mounted bool)
+}
+
+func (m Meters) began(p *v1.Pod, failed bool) {
+	if m.Began != nil {
+		m.Began(p, failed)
+	}
 }
 
 // Notes survive a crash once they are written.
