@@ -119,12 +119,13 @@ func (b *Bed) PauseProgram() string { return b.images.PauseBin }
 // Logs is the directory with a file of each program.
 func (b *Bed) Logs() string { return b.site.logDir() }
 
-// swiftlet builds our program, once for the bed.
-func (b *Bed) swiftlet(ctx context.Context) (string, error) {
+// ourKubelet builds our program, once for the bed. Its name makes it a kubelet, also to those
+// who look for one among the processes of a node.
+func (b *Bed) ourKubelet(ctx context.Context) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ours == "" {
-		b.ours = filepath.Join(b.site.dir, "swiftlet")
+		b.ours = filepath.Join(b.site.dir, "kubelet")
 		b.built = b.bin.BuildSwiftlet(ctx, b.progress, b.ours)
 	}
 	return b.ours, b.built

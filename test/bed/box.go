@@ -28,6 +28,7 @@ type Box struct {
 	init       *daemon // the box's first process: all others die with it
 	containerd *daemon
 	kubelet    *daemon
+	handlers   []byte     // runtimes beside the usual one, as containerd's configuration has them
 	calls      *recording // nil when the kubelet's calls are not recorded
 }
 

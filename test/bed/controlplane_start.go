@@ -54,7 +54,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) (err error) {
 func (c *ControlPlane) StopAPIServer() error { return c.server.kill() }
 
 func (c *ControlPlane) apiServerFlags() ([]string, error) {
-	serving, err := c.ca.serving("apiserver", c.site.gateway(), "10.96.0.1", "127.0.0.1", "localhost",
+	serving, err := c.ca.serving("apiserver", c.site.gateway(), serviceAddress, "127.0.0.1", "localhost",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+clusterDomain)
 	if err != nil {
 		return nil, err

@@ -132,8 +132,8 @@ func (b *Bed) kubeletCommand(ctx context.Context, kind KubeletKind) ([]string, e
 	case Reference:
 		return []string{filepath.Join(b.bin.Reference, "kubelet")}, nil
 	case Ours:
-		program, err := b.swiftlet(ctx)
-		return []string{program, "kubelet"}, err
+		program, err := b.ourKubelet(ctx)
+		return []string{program}, err
 	}
 	return nil, fmt.Errorf("start kubelet: unknown kind %q", kind)
 }

@@ -92,15 +92,16 @@ func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Progr
 	if err != nil {
 		return err
 	}
+	if err := node.LeadToAPI(ctx); err != nil {
+		return err
+	}
 	if err := node.Mirror(Registry, registry); err != nil {
 		return err
 	}
 	if err := node.StopContainerd(); err != nil {
 		return err
 	}
-	if err := node.AddRuntime(testHandler); err != nil {
-		return err
-	}
+	node.AddRuntime(testHandler)
 	if err := node.StartContainerd(ctx); err != nil {
 		return err
 	}
