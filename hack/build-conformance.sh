@@ -83,15 +83,18 @@ go_programs() {
   timed ginkgo go build -trimpath -ldflags "$strip" -o "$out/ginkgo" github.com/onsi/ginkgo/v2/ginkgo
   local release
   release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+  local version=k8s.io/component-base/version minor=${release#v1.}
   timed "e2e.test (a quarter of an hour the first time)" go test -c -trimpath \
-    -ldflags "$strip -X k8s.io/component-base/version.gitVersion=$release" -o "$out/e2e.test" k8s.io/kubernetes/test/e2e
+    -ldflags "$strip -X $version.gitVersion=$release -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" -o "$out/e2e.test" k8s.io/kubernetes/test/e2e
   echo "$release" > "$out/release"
   # What the images hold besides programs.
   local images
   images=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images
   mkdir -p "$out/files"
   install -m 644 "$images/agnhost/porter/localhost.crt" "$images/agnhost/porter/localhost.key" \
-    "$images/kitten/html/kitten.jpg" "$images/kitten/html/data.json" "$out/files"
+    "$images"/{kitten,nautilus}/html/*.jpg "$out/files"
+  local pet
+  for pet in kitten nautilus; do install -m 644 "$images/$pet/html/data.json" "$out/files/$pet.json"; done
 }
 
 timed busybox build_busybox

@@ -17,6 +17,7 @@ packages=(
   kmod
   libseccomp-dev # runc is linked with it
   mount
+  netcat-openbsd # a tool of the images of the conformance run
   nftables
   pkg-config
   procps

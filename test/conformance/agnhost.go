@@ -42,8 +42,11 @@ func (m *maker) agnhostVersion(ctx context.Context, version string) (v1.Image, e
 		Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}, []v1.Layer{base, layer})
 }
 
-// kittenImage is agnhost as a server of two files.
-func (m *maker) kittenImage(ctx context.Context) (v1.Image, error) {
+func (m *maker) kittenImage(ctx context.Context) (v1.Image, error)   { return m.pet(ctx, "kitten") }
+func (m *maker) nautilusImage(ctx context.Context) (v1.Image, error) { return m.pet(ctx, "nautilus") }
+
+// pet is agnhost as a server of two files.
+func (m *maker) pet(ctx context.Context, name string) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -52,11 +55,11 @@ func (m *maker) kittenImage(ctx context.Context) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	picture, err := m.data("kitten.jpg", "kitten.jpg")
+	picture, err := m.data(name+".jpg", name+".jpg")
 	if err != nil {
 		return nil, err
 	}
-	text, err := m.data("data.json", "data.json")
+	text, err := m.data(name+".json", "data.json")
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,7 @@ func (m *maker) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 		}
 		entries = append(entries, entry)
 	}
-	tools, err := debian(ctx, "bash", "curl", "ss", "ipcs")
+	tools, err := debian(ctx, "bash", "curl", "ss", "ipcs", "nc")
 	if err != nil {
 		return nil, err
 	}

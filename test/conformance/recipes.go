@@ -23,6 +23,7 @@ var recipes = []recipeOf{
 	{"e2e-test-images/agnhost:2.66.1", (*maker).agnhostImage},
 	{"e2e-test-images/agnhost:2.55", (*maker).agnhostBefore},
 	{"e2e-test-images/kitten:1.8", (*maker).kittenImage},
+	{"e2e-test-images/nautilus:1.8", (*maker).nautilusImage},
 	{"e2e-test-images/nonewprivs:1.4", (*maker).nonewprivsImage},
 	{"e2e-test-images/nonroot:1.5", (*maker).nonrootImage},
 	{"e2e-test-images/glibc-dns-testing:2.1.1", (*maker).glibcImage},
