@@ -100,11 +100,10 @@ churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volume
 bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
-conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, NOTRUN=1, RECORD=1) (needs root)
+conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
 	$(call say,conformance)
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
-		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LABELS),-labels '$(LABELS)') $(if $(FILES),-files '$(FILES)') \
-		$(if $(NOTRUN),-not-run) $(if $(RECORD),-record)
+		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
 
 critest: deps bundle reference ## the CRI project's own tests and client on a runtime that the agent works on (needs root)
 	$(call say,critest and crictl beside the agent)

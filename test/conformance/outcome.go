@@ -33,6 +33,7 @@ type specReport struct {
 	ContainerHierarchyTexts    []string
 	LeafNodeType               string
 	LeafNodeText               string
+	LeafNodeLocation           struct{ FileName string }
 	State                      string
 	NumAttempts                int
 	RunTime                    time.Duration
@@ -47,6 +48,15 @@ func (s specReport) name() string {
 		return s.LeafNodeType
 	}
 	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
+}
+
+// file is a path within the repository, wherever the suite was built.
+func (s specReport) file() string {
+	path := s.LeafNodeLocation.FileName
+	if i := strings.Index(path, "test/e2e/"); i >= 0 {
+		return path[i:]
+	}
+	return path
 }
 
 func (s specReport) outcome() Outcome {
@@ -73,19 +83,19 @@ func ReadReport(path string) ([]Outcome, error) {
 	return outcomes, nil
 }
 
-// readNames returns the tests that a dry run would have run.
-func readNames(path string) ([]string, error) {
+// readTests returns all that a dry run tells of.
+func readTests(path string) ([]Test, error) {
 	specs, err := readSpecs(path)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var tests []Test
 	for _, spec := range specs {
-		if spec.isTest() && spec.State == passed {
-			names = append(names, spec.name())
+		if spec.isTest() {
+			tests = append(tests, Test{File: spec.file(), Name: spec.name()})
 		}
 	}
-	return names, nil
+	return tests, nil
 }
 
 func readSpecs(path string) ([]specReport, error) {

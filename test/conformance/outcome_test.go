@@ -40,17 +40,20 @@ func TestReadReportTakesWhatWasRun(t *testing.T) {
 	}
 }
 
-func TestReadNamesTakesWhatWouldRun(t *testing.T) {
+func TestReadTestsTakesAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	const text = `[{"SpecReports": [
 	  {"LeafNodeType": "ReportBeforeSuite", "State": "passed"},
-	  {"ContainerHierarchyTexts": ["Pods"], "LeafNodeType": "It", "LeafNodeText": "should run", "State": "passed"},
-	  {"ContainerHierarchyTexts": ["Jobs"], "LeafNodeType": "It", "LeafNodeText": "should run", "State": "skipped"}]}]`
+	  {"ContainerHierarchyTexts": ["Pods"], "LeafNodeType": "It", "LeafNodeText": "should run", "State": "passed",
+	   "LeafNodeLocation": {"FileName": "/somewhere/kubernetes/test/e2e/node/pods.go"}},
+	  {"ContainerHierarchyTexts": ["Jobs"], "LeafNodeType": "It", "LeafNodeText": "should run", "State": "skipped",
+	   "LeafNodeLocation": {"FileName": "k8s.io/kubernetes/test/e2e/apps/job.go"}}]}]`
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readNames(path); err != nil || !reflect.DeepEqual(got, []string{"Pods should run"}) {
-		t.Errorf("readNames = %q, %v; want the test that would run", got, err)
+	want := []Test{{"test/e2e/node/pods.go", "Pods should run"}, {"test/e2e/apps/job.go", "Jobs should run"}}
+	if got, err := readTests(path); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("readTests = %q, %v; want %q", got, err, want)
 	}
 }
 

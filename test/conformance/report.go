@@ -13,7 +13,7 @@ import (
 )
 
 // writeReport makes docs/conformance.md from the recorded results.
-func (p *Programs) writeReport(selected []string) error {
+func (p *Programs) writeReport(judged Judged) error {
 	selection, err := Selected()
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (p *Programs) writeReport(selected []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	text := report(p.Release, selection, selected, reference, ours)
+	text := report(p.Release, selection, judged, reference, ours)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -38,7 +38,7 @@ func (p *Programs) writeReport(selected []string) error {
 }
 
 // report is Markdown: totals, what failed, what is left out, and every test.
-func report(release string, selection *Selection, selected []string, reference, ours map[string]result) string {
+func report(release string, selection *Selection, judged Judged, reference, ours map[string]result) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `# Conformance
 
@@ -52,15 +52,12 @@ recorded run of that test. A test that has not been run on a kubelet has an empt
 	for _, word := range []string{passed, failed, skipped} {
 		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, word), count(ours, word))
 	}
-	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(selected, reference), missing(selected, ours))
+	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(judged.Run, reference), missing(judged.Run, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
 	writeFailures(&text, selection, reference, ours)
-	text.WriteString("\n## Left out\n\n| what | why |\n|---|---|\n")
-	for _, out := range selection.LeftOut {
-		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(out.Files+out.Tests, "|", `\|`), out.Why)
-	}
+	writeLeftOut(&text, selection, judged)
 	text.WriteString("\n## Every test\n\n| test | reference | ours |\n|---|---|---|\n")
-	for _, test := range tests(selected, reference, ours) {
+	for _, test := range tests(judged.Run, reference, ours) {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
 	}
 	return text.String()
@@ -82,6 +79,21 @@ func writeFailures(text *strings.Builder, selection *Selection, reference, ours 
 	}
 	if !any {
 		text.WriteString("None of those that were run.\n")
+	}
+}
+
+// writeLeftOut gives each reason once, with its patterns and how many tests they match.
+func writeLeftOut(text *strings.Builder, selection *Selection, judged Judged) {
+	total := 0
+	for _, n := range judged.LeftOut {
+		total += n
+	}
+	fmt.Fprintf(text, "\n## Left out\n\nOf the suite's %d tests, %d are run. The first row that matches decides.\n\n| tests | which | why |\n|---|---|---|\n",
+		len(judged.Run)+total, len(judged.Run))
+	for _, rule := range selection.Rules {
+		if !rule.Run {
+			fmt.Fprintf(text, "| %d | `%s` | %s |\n", judged.LeftOut[rule], strings.ReplaceAll(rule.String(), "|", `\|`), rule.Why)
+		}
 	}
 }
 

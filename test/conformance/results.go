@@ -24,9 +24,9 @@ type result struct {
 }
 
 // Record puts the outcomes of a run in the place of earlier ones of the same tests, in the
-// file that the repository keeps of this kubelet, and makes docs/conformance.md anew. selected
-// are the tests that ought to be run.
-func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, selected []string, now time.Time) error {
+// file that the repository keeps of this kubelet, and makes docs/conformance.md anew. Tests
+// that are not selected any more are forgotten.
+func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, judged Judged, now time.Time) error {
 	path := p.results(kubelet)
 	results, err := readResults(path)
 	if err != nil {
@@ -35,10 +35,11 @@ func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, selected [
 	for _, o := range outcomes {
 		results[o.Test] = result{state: o.State, seconds: o.Seconds, day: now.UTC().Format(time.DateOnly)}
 	}
+	maps.DeleteFunc(results, func(test string, _ result) bool { return !slices.Contains(judged.Run, test) })
 	if err := writeResults(path, results); err != nil {
 		return err
 	}
-	return p.writeReport(selected)
+	return p.writeReport(judged)
 }
 
 func (p *Programs) results(kubelet bed.KubeletKind) string {

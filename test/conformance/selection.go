@@ -1,110 +1,106 @@
 package conformance
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
-
-	"swiftlet/test/bed"
 )
 
 //go:embed selection.yaml
 var selectionFile []byte
 
-// Selection says which of the suite's tests to run.
+// Selection says of each of the suite's tests whether it is run, and why not.
 type Selection struct {
-	Labels  string    `json:"labels"` // ginkgo's label filter
-	Files   []string  `json:"files"`
-	LeftOut []LeftOut `json:"leftOut"`
+	// Rules are tried in order; the first that matches decides.
+	Rules []*Rule `json:"rules"`
 	// Failures say why tests that are run fail.
-	Failures []LeftOut `json:"failures"`
+	Failures []*Rule `json:"failures"`
 }
 
-// LeftOut is tests of the chosen files that are an exception, those of some files or some
-// names, with the reason.
-type LeftOut struct {
+// Rule is tests of some files, of some names, or of both.
+type Rule struct {
 	Files string `json:"files,omitempty"`
 	Tests string `json:"tests,omitempty"`
-	Why   string `json:"why"`
+	Run   bool   `json:"run,omitempty"`
+	Why   string `json:"why,omitempty"` // the tests are not run, or fail
+
+	files, tests *regexp.Regexp
 }
+
+// Test is one of the suite's.
+type Test struct {
+	File string // within upstream's repository
+	Name string
+}
+
+// Selected is the selection of selection.yaml.
+func Selected() (*Selection, error) { return parseSelection(selectionFile) }
+
+func parseSelection(data []byte) (*Selection, error) {
+	s := &Selection{}
+	if err := yaml.UnmarshalStrict(data, s); err != nil {
+		return nil, fmt.Errorf("read selection.yaml: %w", err)
+	}
+	for i, rule := range slices.Concat(s.Rules, s.Failures) {
+		if rule.Files+rule.Tests == "" || rule.Run != (rule.Why == "") {
+			return nil, fmt.Errorf("read selection.yaml: rule %d needs files or tests, and either run or why", i+1)
+		}
+		var err error
+		if rule.files, err = regexp.Compile(rule.Files); err != nil {
+			return nil, fmt.Errorf("read selection.yaml: rule %d: %w", i+1, err)
+		}
+		if rule.tests, err = regexp.Compile(rule.Tests); err != nil {
+			return nil, fmt.Errorf("read selection.yaml: rule %d: %w", i+1, err)
+		}
+	}
+	return s, nil
+}
+
+// matches holds for everything where there is no pattern.
+func (r *Rule) matches(test Test) bool {
+	return r.files.MatchString(test.File) && r.tests.MatchString(test.Name)
+}
+
+// String is how the report names the tests.
+func (r *Rule) String() string { return strings.TrimSpace(r.Files + " " + r.Tests) }
 
 // Cause says why a test fails, "" where that is not known.
 func (s *Selection) Cause(test string) string {
 	for _, f := range s.Failures {
-		if f.Tests != "" && regexp.MustCompile(f.Tests).MatchString(test) {
+		if f.tests.MatchString(test) {
 			return f.Why
 		}
 	}
 	return ""
 }
 
-// Selected is the selection of selection.yaml.
-func Selected() (*Selection, error) {
-	s := &Selection{}
-	if err := yaml.UnmarshalStrict(selectionFile, s); err != nil {
-		return nil, fmt.Errorf("read selection.yaml: %w", err)
-	}
-	for i, out := range slices.Concat(s.LeftOut, s.Failures) {
-		if out.Why == "" || (out.Files == "") == (out.Tests == "") {
-			return nil, fmt.Errorf("read selection.yaml: exception %d needs files or tests, and why", i)
-		}
-		if _, err := regexp.Compile(out.Files + out.Tests); err != nil {
-			return nil, fmt.Errorf("read selection.yaml: exception %d: %w", i, err)
-		}
-	}
-	return s, nil
+// Judged is the suite's tests by what the selection says of them.
+type Judged struct {
+	Run     []string      // names, as the suite orders them
+	LeftOut map[*Rule]int // how many each rule leaves out
 }
 
-// flags are ginkgo's.
-func (s *Selection) flags() []string {
-	flags := []string{"--label-filter=" + s.Labels}
-	for _, file := range s.Files {
-		flags = append(flags, "--focus-file="+file)
-	}
-	for _, out := range s.LeftOut {
-		if out.Files != "" {
-			flags = append(flags, "--skip-file="+out.Files)
-		} else {
-			flags = append(flags, "--skip="+out.Tests)
+// Judge is an error where no rule says what to do with a test.
+func (s *Selection) Judge(tests []Test) (Judged, error) {
+	judged := Judged{LeftOut: map[*Rule]int{}}
+	var unknown []string
+	for _, test := range tests {
+		i := slices.IndexFunc(s.Rules, func(r *Rule) bool { return r.matches(test) })
+		switch {
+		case i < 0:
+			unknown = append(unknown, test.File+": "+test.Name)
+		case s.Rules[i].Run:
+			judged.Run = append(judged.Run, test.Name)
+		default:
+			judged.LeftOut[s.Rules[i]]++
 		}
 	}
-	return flags
-}
-
-// Names lists the tests that the selection chooses.
-func (s *Selection) Names(ctx context.Context, p *Programs) ([]string, error) {
-	dir, err := os.MkdirTemp("", "conformance-")
-	if err != nil {
-		return nil, fmt.Errorf("list tests: %w", err)
+	if len(unknown) > 0 {
+		return Judged{}, fmt.Errorf("selection.yaml says nothing of %d tests:\n%s", len(unknown), strings.Join(unknown, "\n"))
 	}
-	defer os.RemoveAll(dir)
-	args := append([]string{"--dry-run", "--no-color", "--output-dir=" + dir, "--json-report=report.json"}, s.flags()...)
-	said, err := exec.CommandContext(ctx, p.path("ginkgo"), append(args, p.path("e2e.test"))...).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("list tests: %w: %s", err, said)
-	}
-	return readNames(filepath.Join(dir, "report.json"))
-}
-
-// notRun are those of the chosen tests that have no recorded outcome on this kubelet.
-func (s *Selection) notRun(ctx context.Context, p *Programs, kubelet bed.KubeletKind) ([]string, error) {
-	results, err := readResults(p.results(kubelet))
-	if err != nil {
-		return nil, err
-	}
-	names, err := s.Names(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(names, func(test string) bool {
-		_, run := results[test]
-		return run
-	}), nil
+	return judged, nil
 }

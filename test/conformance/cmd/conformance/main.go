@@ -23,12 +23,12 @@ func main() {
 	var options conformance.Options
 	kubelet := flag.String("kubelet", both, "whose kubelet runs: ours, reference, or both at the same time")
 	flag.StringVar(&options.Focus, "focus", "", "run only tests whose name matches this regular expression")
-	flag.StringVar(&options.Labels, "labels", "", "label filter in place of the selection's")
-	flag.StringVar(&options.Files, "files", "", "files to take tests from, in place of the selection's")
+	flag.BoolVar(&options.LeftOut, "left-out", false, "run also tests that the selection leaves out")
 	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
-	flag.IntVar(&options.Procs, "procs", 6, "how many tests run at a time on a node")
+	flag.IntVar(&options.Procs, "procs", 14, "how many tests run at a time on a node")
 	flag.DurationVar(&options.Limit, "limit", 90*time.Minute, "how long the run may take")
 	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance)")
+	list := flag.Bool("list", false, "name the tests and run none")
 	smoke := flag.Bool("smoke", false, "run the tests of smoke.txt, all of which must pass")
 	record := flag.Bool("record", false, "keep the outcomes in test/conformance/results and docs/conformance.md")
 	flag.Parse()
@@ -38,7 +38,11 @@ func main() {
 	options.Report, options.Trace = os.Stdout, os.Stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, options, *kubelet, *record); err != nil {
+	do := func() error { return run(ctx, options, *kubelet, *record) }
+	if *list {
+		do = func() error { return listTests(ctx, options) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
@@ -80,16 +84,12 @@ func outcomes(ctx context.Context, programs *conformance.Programs, options confo
 }
 
 func recordAll(ctx context.Context, programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome, began time.Time) error {
-	selection, err := conformance.Selected()
-	if err != nil {
-		return err
-	}
-	selected, err := selection.Names(ctx, programs)
+	judged, err := programs.Judged(ctx)
 	if err != nil {
 		return err
 	}
 	for kubelet, came := range all {
-		if err := conformance.Record(programs, kubelet, came, selected, began); err != nil {
+		if err := conformance.Record(programs, kubelet, came, judged, began); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +15,20 @@ import (
 
 // outputLines is how much of what a failed test said is shown; the log has it all.
 const outputLines = 100
+
+// listTests names those that a run would take.
+func listTests(ctx context.Context, options conformance.Options) error {
+	programs, err := conformance.FindPrograms(ctx, os.Stderr)
+	if err != nil {
+		return err
+	}
+	names, err := programs.Choose(ctx, options)
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(names, "\n"))
+	return nil
+}
 
 // summarize shows what came of a run on one kubelet. Every failure is an error.
 func summarize(came []conformance.Outcome, options conformance.Options) error {

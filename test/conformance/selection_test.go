@@ -1,0 +1,68 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+)
+
+const smallSelection = `
+rules:
+- tests: \[Alpha\]
+  why: off by default
+- files: e2e/(node|apps)/
+  tests: should
+  run: true
+- files: e2e/node/
+  why: slow
+failures:
+- tests: should fail
+  why: it must
+`
+
+func TestTheFirstRuleDecides(t *testing.T) {
+	s, err := parseSelection([]byte(smallSelection))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged, err := s.Judge([]Test{
+		{"test/e2e/node/pods.go", "Pods should run [Alpha]"},
+		{"test/e2e/node/pods.go", "Pods should run"},
+		{"test/e2e/apps/job.go", "Jobs should run"},
+		{"test/e2e/node/pods.go", "Pods might run"},
+		{"test/e2e/node/node.go", "Nodes might run"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(judged.Run, ", "); got != "Pods should run, Jobs should run" {
+		t.Errorf("run are %s", got)
+	}
+	if judged.LeftOut[s.Rules[0]] != 1 || judged.LeftOut[s.Rules[2]] != 2 {
+		t.Errorf("left out are %v; want one Alpha and two of e2e/node", judged.LeftOut)
+	}
+	_, err = s.Judge([]Test{{"test/e2e/apps/job.go", "Jobs might run"}})
+	if err == nil || !strings.Contains(err.Error(), "nothing of 1 tests:\ntest/e2e/apps/job.go: Jobs might run") {
+		t.Errorf("Judge = %v of a test that no rule matches", err)
+	}
+	if got := s.Cause("Pods should fail"); got != "it must" {
+		t.Errorf("Cause = %q", got)
+	}
+}
+
+func TestSelectionRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"rules: [{run: true}]":                       "rule 1 needs",
+		"rules: [{files: a}]":                        "rule 1 needs",
+		"rules: [{files: a, run: true, why: b}]":     "rule 1 needs",
+		"rules: [{files: a, run: true, wy: b}]":      "wy",
+		"rules: [{files: a, run: true}, {tests: (}]": "rule 2 needs",
+		"rules: [{files: (, run: true}]":             "rule 1: error parsing",
+	} {
+		if _, err := parseSelection([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("parseSelection(%s) = %v; want %s", text, err, want)
+		}
+	}
+	if _, err := Selected(); err != nil {
+		t.Error(err)
+	}
+}
