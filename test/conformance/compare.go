@@ -15,13 +15,16 @@ import (
 // Kubelets are those that are compared.
 var Kubelets = []bed.KubeletKind{bed.Ours, bed.Reference}
 
-// RunBoth runs the suite on both kubelets at the same time, each in a bed of its own.
+// RunBoth runs the suite on both kubelets at the same time, each in a bed of its own. An error
+// of one run ends the other: there would be nothing to compare it with.
 func RunBoth(ctx context.Context, p *Programs, options Options) (map[bed.KubeletKind][]Outcome, error) {
 	var (
 		mu       sync.Mutex
 		group    sync.WaitGroup
 		failures error
 	)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	all := map[bed.KubeletKind][]Outcome{}
 	for _, kubelet := range Kubelets {
 		group.Go(func() {
@@ -33,6 +36,7 @@ func RunBoth(ctx context.Context, p *Programs, options Options) (map[bed.Kubelet
 			all[kubelet] = outcomes
 			if err != nil {
 				failures = errors.Join(failures, fmt.Errorf("run on %s: %w", kubelet, err))
+				stop()
 			}
 		})
 	}

@@ -66,8 +66,12 @@ func (m *maker) write(ctx context.Context, r recipeOf, archive string) error {
 	if err != nil {
 		return err
 	}
-	next := fmt.Sprintf("%s.%d", archive, os.Getpid())
-	defer os.Remove(next)
+	dir, err := os.MkdirTemp(filepath.Dir(archive), "next-") // two runs may make it at a time
+	if err != nil {
+		return fmt.Errorf("write image: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	next := filepath.Join(dir, "image.tar")
 	if err := images.Write(next, Registry+"/"+r.path, image); err != nil {
 		return err
 	}
