@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -47,7 +48,7 @@ func (p *Programs) Images(ctx context.Context, pause string) ([]Image, error) {
 	}
 	var all []Image
 	maker := &maker{programs: p, pause: pause}
-	for _, r := range recipes {
+	for _, r := range slices.Concat(recipes, csiRecipes) {
 		image := Image{Path: r.path, Archive: filepath.Join(dir, filepath.Base(r.path)+".tar")}
 		all = append(all, image)
 		if _, err := os.Stat(image.Archive); err == nil {
