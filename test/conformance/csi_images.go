@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -24,6 +26,17 @@ var csiRecipes = []recipeOf{
 	{"sig-storage/csi-attacher:v4.12.0", standIn("attacher", "csi-attacher")},
 	{"sig-storage/csi-provisioner:v6.3.0", sidecar("csi-provisioner")},
 	{"sig-storage/csi-resizer:v2.2.0", sidecar("csi-resizer")},
+}
+
+// bringsDriver finds the tests that csiRecipes is for.
+var bringsDriver = regexp.MustCompile(`\bCSI\b|\bDRA\b|\[Feature:DynamicResourceAllocation\]|\[Driver: csi`)
+
+// recipesFor leaves out what takes minutes to build where no test needs it.
+func recipesFor(tests []string) []recipeOf {
+	if slices.ContainsFunc(tests, bringsDriver.MatchString) {
+		return slices.Concat(recipes, csiRecipes)
+	}
+	return recipes
 }
 
 // standIn makes an image of one of the programs below test/conformance/standins, under the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -39,16 +38,16 @@ func (i Image) Load() (v1.Image, error) {
 	return img, nil
 }
 
-// Images returns the suite's images under the names it asks for, kept beside the programs
-// that they are made of. pause is the bed's own program of that name.
-func (p *Programs) Images(ctx context.Context, pause string) ([]Image, error) {
+// Images returns the images of tests under the names that the suite asks for, kept beside
+// the programs that they are made of. pause is the bed's own program of that name.
+func (p *Programs) Images(ctx context.Context, pause string, tests []string) ([]Image, error) {
 	dir := p.path("images-" + recipe)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make image cache: %w", err)
 	}
 	var all []Image
 	maker := &maker{programs: p, pause: pause}
-	for _, r := range slices.Concat(recipes, csiRecipes) {
+	for _, r := range recipesFor(tests) {
 		image := Image{Path: r.path, Archive: filepath.Join(dir, filepath.Base(r.path)+".tar")}
 		all = append(all, image)
 		if _, err := os.Stat(image.Archive); err == nil {

@@ -49,15 +49,15 @@ func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, registry.Close()) }()
-	if err := startNode(ctx, b, registry, p, options); err != nil {
+	if err := startNode(ctx, b, registry, p, names, options); err != nil {
 		return nil, err
 	}
 	return runSuite(ctx, b, p, names, options)
 }
 
 // startNode brings up a node that finds the suite's images.
-func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Programs, options Options) error {
-	set, err := p.Images(ctx, b.PauseProgram())
+func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Programs, names []string, options Options) error {
+	set, err := p.Images(ctx, b.PauseProgram(), names)
 	if err != nil {
 		return err
 	}
