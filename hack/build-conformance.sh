@@ -80,6 +80,7 @@ go_programs() {
   export CGO_ENABLED=0
   timed agnhost go build -trimpath -ldflags "$strip" -o "$out/agnhost" k8s.io/kubernetes/test/images/agnhost
   timed nnp go build -trimpath -ldflags "$strip" -o "$out/nnp" k8s.io/kubernetes/test/images/nonewprivs
+  timed sampledeviceplugin go build -trimpath -ldflags "$strip" -o "$out/sampledeviceplugin" k8s.io/kubernetes/test/images/sample-device-plugin
   timed ginkgo go build -trimpath -ldflags "$strip" -o "$out/ginkgo" github.com/onsi/ginkgo/v2/ginkgo
   local release
   release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)

@@ -27,6 +27,7 @@ var recipes = []recipeOf{
 	{"e2e-test-images/nonewprivs:1.4", (*maker).nonewprivsImage},
 	{"e2e-test-images/nonroot:1.5", (*maker).nonrootImage},
 	{"e2e-test-images/glibc-dns-testing:2.1.1", (*maker).glibcImage},
+	{"e2e-test-images/sample-device-plugin:1.7", (*maker).devicePluginImage},
 	{"e2e-test-images/nginx:1.27.0-2", (*maker).nginxImage},
 	{"e2e-test-images/nginx:1.28.0-2", (*maker).nginxNewImage},
 }
@@ -92,6 +93,15 @@ func (m *maker) glibcImage(ctx context.Context) (v1.Image, error) {
 		images.Entry{Name: "bin/hostname", Mode: 0o777, Link: "../usr/bin/hostname"},
 		images.Entry{Name: "etc/nsswitch.conf", Mode: 0o644, Data: []byte("passwd: files\ngroup: files\nhosts: files dns\n")})
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"sh"}}, []v1.Layer{base}, entries...)
+}
+
+func (m *maker) devicePluginImage(context.Context) (v1.Image, error) {
+	const name = "sampledeviceplugin"
+	program, err := file(m.programs.path(name), name, 0o755)
+	if err != nil {
+		return nil, err
+	}
+	return compose(v1.Config{Entrypoint: []string{"/" + name, "-alsologtostderr"}}, nil, program)
 }
 
 // nginxConfig has places for the file of its process id and the port.
