@@ -32,10 +32,10 @@ func (v *Volumes) awaitAttached(ctx context.Context, kind plugin.Plugin, r *plug
 	if err != nil {
 		return wait(err)
 	}
+	v.markAttachable(d, name)
 	if name == "" {
 		return nil
 	}
-	v.markAttachable(d, name)
 	if v.deps.Attachments != nil {
 		if r.DevicePath, err = v.attachment(name); err != nil {
 			return err
@@ -89,11 +89,18 @@ func (v *Volumes) attachment(name v1.UniqueVolumeName) (devicePath string, err e
 	return devicePath, nil
 }
 
+// markAttachable notes the name under which the volume is attached, "" where it is not. Its
+// driver may say so only while the volume is waited for; then the controller is to detach it.
 func (v *Volumes) markAttachable(d *device, name v1.UniqueVolumeName) {
+	if d == nil {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if d != nil {
-		d.attachName = name
+	before := d.attachName
+	d.attachName = name
+	if name == "" {
+		v.tellUnused(before)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +85,42 @@ func TestVolumeWaitsToBeAttached(t *testing.T) {
 	}
 	n.unmount("a")
 	waitFor(t, "the volume to be given back", func() bool { names, _ := n.InUse(); return len(names) == 0 })
+}
+
+// freeDriver is one that may need no controller.
+type freeDriver struct {
+	attachedDriver
+	free *atomic.Bool
+}
+
+func (d freeDriver) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
+	if d.free.Load() {
+		return "", nil
+	}
+	return d.attachedDriver.AttachName(ctx, s)
+}
+
+func TestADriverThatNeedsNoAttachingAfterAll(t *testing.T) {
+	n, d, source := newDriver(t)
+	var free atomic.Bool
+	var told atomic.Int32
+	n.kinds = []plugin.Plugin{freeDriver{attachedDriver{d}, &free}}
+	n.attachments, n.inUseChanged = &nodeStatus{}, func() { told.Add(1) }
+	n.restart()
+	heldBack(n) // only events help
+	p := n.podNamed("a", source)
+	done := make(chan error, 1)
+	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
+	waitFor(t, "the volume to be in use", func() bool { names, _ := n.InUse(); return len(names) == 1 })
+	free.Store(true)
+	n.NodeChanged()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := n.InUse(); len(names) != 0 || told.Load() != 1 {
+		t.Errorf("in use are %v, which was told %d times; want none, told once", names, told.Load())
+	}
+	n.unmount("a")
 }
 
 func TestUnattachedVolumeIsToldInTheEnd(t *testing.T) {

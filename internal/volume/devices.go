@@ -158,14 +158,14 @@ func (v *Volumes) leave(uid types.UID) {
 			v.beginUnstageLocked(d)
 		default:
 			delete(v.devices, key)
-			v.tellInUse(d)
+			v.tellUnused(d.attachName)
 		}
 	}
 }
 
-// tellInUse says that a device that was in use is in use no more.
-func (v *Volumes) tellInUse(d *device) {
-	if d.attachName != "" && v.deps.InUseChanged != nil {
+// tellUnused says that a volume is in use no more, unless it was never attached.
+func (v *Volumes) tellUnused(name v1.UniqueVolumeName) {
+	if name != "" && v.deps.InUseChanged != nil {
 		v.deps.InUseChanged()
 	}
 }
@@ -242,7 +242,7 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 	d.leaving = false
 	if len(d.users) == 0 {
 		delete(v.devices, deviceKey{d.kind.Name(), d.id})
-		v.tellInUse(d)
+		v.tellUnused(d.attachName)
 	}
 	return nil
 }

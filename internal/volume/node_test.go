@@ -42,7 +42,8 @@ type node struct {
 	issued  *int
 	kinds   []plugin.Plugin // beside the built-in ones
 	// attachments is nil where nobody attaches volumes.
-	attachments Attachments
+	attachments  Attachments
+	inUseChanged func() // may be nil
 	// quotas makes those of each agent; nil where the kernel is not asked to count.
 	quotas func() Quotas
 	stop   func()
@@ -124,7 +125,7 @@ func (n *node) start() {
 	v, err := New(Config{RootDir: n.root, NodeName: "here", DriverDir: filepath.Join(n.root, "drivers"),
 		SysDir: filepath.Join(n.root, "sys"), DevDir: filepath.Join(n.root, "dev")}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments, Quotas: quotas,
+		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments, InUseChanged: n.inUseChanged, Quotas: quotas,
 		Allocatable: func() v1.ResourceList {
 			return v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi"), v1.ResourceCPU: resource.MustParse("2")}
 		},
