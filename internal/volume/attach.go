@@ -32,7 +32,7 @@ func (v *Volumes) awaitAttached(ctx context.Context, kind plugin.Plugin, r *plug
 	if err != nil {
 		return wait(err)
 	}
-	v.markAttachable(d, name)
+	v.markAttachable(d, r.Spec, name)
 	if name == "" {
 		return nil
 	}
@@ -90,17 +90,36 @@ func (v *Volumes) attachment(name v1.UniqueVolumeName) (devicePath string, err e
 }
 
 // markAttachable notes the name under which the volume is attached, "" where it is not. Its
-// driver may say so only while the volume is waited for; then the controller is to detach it.
-func (v *Volumes) markAttachable(d *device, name v1.UniqueVolumeName) {
+// driver may say so only while the volume is waited for or used; then the controller is to
+// detach it.
+func (v *Volumes) markAttachable(d *device, s plugin.Spec, name v1.UniqueVolumeName) {
 	if d == nil {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	before := d.attachName
-	d.attachName = name
+	d.attachName, d.attachSpec = name, s
 	if name == "" {
 		v.tellUnused(before)
+	}
+}
+
+// reviewAttached asks again of the volumes that are attached whether they have to be.
+func (v *Volumes) reviewAttached(ctx context.Context) {
+	v.mu.Lock()
+	attached := map[*device]plugin.Spec{}
+	for _, d := range v.devices {
+		if d.attachName != "" {
+			attached[d] = d.attachSpec
+		}
+	}
+	v.mu.Unlock()
+	for d, s := range attached {
+		name, err := d.kind.(plugin.Attacher).AttachName(ctx, s)
+		if err == nil && name == "" {
+			v.markAttachable(d, s, "")
+		}
 	}
 }
 

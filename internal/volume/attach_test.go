@@ -123,6 +123,25 @@ func TestADriverThatNeedsNoAttachingAfterAll(t *testing.T) {
 	n.unmount("a")
 }
 
+func TestADriverThatNeedsNoAttachingAnyMore(t *testing.T) {
+	n, d, source := newDriver(t)
+	var free atomic.Bool
+	n.kinds = []plugin.Plugin{freeDriver{attachedDriver{d}, &free}}
+	status := &nodeStatus{}
+	status.set(true, "/dev/disk")
+	n.attachments = status
+	n.restart()
+	n.mount(n.podNamed("a", source))
+	n.Retry()
+	if names, _ := n.InUse(); len(names) != 1 {
+		t.Errorf("in use are %v; want the one", names)
+	}
+	free.Store(true)
+	n.Retry()
+	waitFor(t, "the volume to be detached", func() bool { names, _ := n.InUse(); return len(names) == 0 })
+	n.unmount("a")
+}
+
 func TestUnattachedVolumeIsToldInTheEnd(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.kinds, n.attachments = []plugin.Plugin{attachedDriver{d}}, &nodeStatus{inUse: true}

@@ -151,8 +151,10 @@ func (v *Volumes) publish(ctx context.Context, kind plugin.Plugin, r plugin.Requ
 }
 
 // Retry has every volume that is not up, or is still staged for nobody, tried again now:
-// what it waits for, such as its driver, may be there.
+// what it waits for, such as its driver, may be there. One that is attached may no longer
+// have to be.
 func (v *Volumes) Retry() {
+	v.begin(func() { v.reviewAttached(v.life) })
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	close(v.retried)

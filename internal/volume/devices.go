@@ -25,6 +25,7 @@ type device struct {
 	// attachName is the volume's name in the node's status, "" for one that is not attached
 	// or not looked at yet.
 	attachName v1.UniqueVolumeName
+	attachSpec plugin.Spec // by which it was found
 	// path is where a Connector found it.
 	path string
 	// turn holds a token while no operation runs on the device or a volume made from it.
