@@ -35,6 +35,14 @@ const (
 	wrongPorts    = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 )
 
+// byClaim has the pod's container get the resource from a claim.
+func byClaim(resource string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{
+			RequestMappings: []v1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: resource}}}
+	}
+}
+
 func TestFit(t *testing.T) {
 	udp := func(p *v1.ContainerPort) { p.Protocol = v1.ProtocolUDP }
 	ip := func(ip string) func(*v1.ContainerPort) { return func(p *v1.ContainerPort) { p.HostIP = ip } }
@@ -65,10 +73,11 @@ func TestFit(t *testing.T) {
 		"extended": {none, newPod(requests("x.com/gpu", "1")), []*v1.Pod{newPod(requests("x.com/gpu", "1"))},
 			"OutOfx.com/gpu", "Node didn't have enough resource: x.com/gpu, requested: 1, used: 1, capacity: 1"},
 		"extended of the cluster": {none, newPod(requests("x.com/licence", "1")), nil, "", ""},
-		"extended by claim": {none, newPod(requests("x.com/gpu", "5"), func(p *v1.Pod) {
-			p.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{RequestMappings: []v1.ContainerExtendedResourceRequest{
-				{ContainerName: "c", ResourceName: "x.com/gpu"}}}
-		}), nil, "", ""},
+		"extended by claim":       {none, newPod(requests("x.com/gpu", "5"), byClaim("x.com/gpu")), nil, "", ""},
+		"by class and claim": {none, newPod(requests("deviceclass.resource.kubernetes.io/gpu", "1"),
+			byClaim("deviceclass.resource.kubernetes.io/gpu")), nil, "", ""},
+		"by class without claim": {none, newPod(requests("deviceclass.resource.kubernetes.io/gpu", "1")), nil,
+			"OutOfdeviceclass.resource.kubernetes.io/gpu", "Node didn't have enough resource: deviceclass.resource.kubernetes.io/gpu, requested: 1, used: 0, capacity: 0"},
 		"huge pages that are not there": {none, newPod(requests("hugepages-1Gi", "1Gi")), nil,
 			"OutOfhugepages-1Gi", "Node didn't have enough resource: hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0"},
 		"nothing requested on a full node": {none, newPod(), []*v1.Pod{newPod(requests("cpu", "3"))}, "", ""},

@@ -5,7 +5,10 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"swiftlet/internal/pod"
 )
 
 // leading are reported before all others, in this order.
@@ -59,7 +62,8 @@ func withoutUnknown(p *v1.Pod, free v1.ResourceList) *v1.Pod {
 		for i := range list {
 			requests := list[i].Resources.Requests
 			for name := range requests {
-				if _, known := free[name]; isExtended(name) && (!known || claimed(p, list[i].Name, name)) {
+				_, known := free[name]
+				if isExtended(name) && !known || claimable(name) && pod.Claimed(p, list[i].Name, name) {
 					delete(requests, name)
 				}
 			}
@@ -68,12 +72,9 @@ func withoutUnknown(p *v1.Pod, free v1.ResourceList) *v1.Pod {
 	return p
 }
 
-// claimed reports whether the container's resource comes from a claim.
-func claimed(p *v1.Pod, container string, resource v1.ResourceName) bool {
-	status := p.Status.ExtendedResourceClaimStatus
-	return status != nil && slices.ContainsFunc(status.RequestMappings, func(m v1.ContainerExtendedResourceRequest) bool {
-		return m.ContainerName == container && m.ResourceName == string(resource)
-	})
+// claimable: what a claim may stand for, by its own name or by that of a device class.
+func claimable(name v1.ResourceName) bool {
+	return isExtended(name) || strings.HasPrefix(string(name), resourceapi.ResourceDeviceClassPrefix)
 }
 
 // isExtended: a name with a domain that is not Kubernetes' own.

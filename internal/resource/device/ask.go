@@ -17,19 +17,11 @@ func (m *Manager) asks(p *v1.Pod, c *v1.Container) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
 			amount := c.Resources.Limits[name]
-			if n := int(amount.Value()); n > 0 && m.gives(string(name)) && !claimed(p, c.Name, name) && !yield(string(name), n) {
+			if n := int(amount.Value()); n > 0 && m.gives(string(name)) && !pod.Claimed(p, c.Name, name) && !yield(string(name), n) {
 				return
 			}
 		}
 	}
-}
-
-// claimed reports whether the container has the resource from a resource claim.
-func claimed(p *v1.Pod, container string, resource v1.ResourceName) bool {
-	status := p.Status.ExtendedResourceClaimStatus
-	return status != nil && slices.ContainsFunc(status.RequestMappings, func(r v1.ContainerExtendedResourceRequest) bool {
-		return r.ContainerName == container && r.ResourceName == string(resource)
-	})
 }
 
 // inOrder yields the containers that may have devices, as they run.
