@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -104,4 +105,32 @@ func TestAccessTableHasEveryRoute(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzAccessTo holds that however a path is spelled, the guard asks for the rights to what
+// the mux then serves.
+func FuzzAccessTo(f *testing.F) {
+	for _, path := range []string{"/exec/ns/p/c", "/metrics/../exec/ns/p/c", "/stats%2f../run/ns/p/c", "//logs/", "/pods/.", "/logs/%2e%2e/x", "/healthz/log"} {
+		f.Add(http.MethodGet, path)
+		f.Add(http.MethodConnect, path)
+	}
+	var mux *http.ServeMux
+	f.Fuzz(func(t *testing.T, method, path string) {
+		if mux == nil {
+			mux = newMux(start(t, true, everything).server.apiRoutes())
+		}
+		address, err := url.ParseRequestURI(path)
+		if err != nil {
+			return // no server takes it
+		}
+		r := &http.Request{Method: method, URL: address, Host: "node-1"}
+		handler, pattern := mux.Handler(r)
+		if _, served := handler.(http.HandlerFunc); !served || pattern == "" {
+			return // sent elsewhere, or not found
+		}
+		got, want := accessTo("node-1", r), accessTo("node-1", &http.Request{Method: method, URL: &url.URL{Path: pattern}})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s %s is served as %s and asks for %v; want %v", method, path, pattern, got, want)
+		}
+	})
 }
