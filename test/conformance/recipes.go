@@ -28,6 +28,7 @@ var recipes = []recipeOf{
 	{"e2e-test-images/nonroot:1.5", (*maker).nonrootImage},
 	{"e2e-test-images/glibc-dns-testing:2.1.1", (*maker).glibcImage},
 	{"e2e-test-images/sample-device-plugin:1.7", (*maker).devicePluginImage},
+	{"e2e-test-images/sample-device-plugin:1.8.0", (*maker).devicePluginImage}, // of the suite's manifests
 	{"e2e-test-images/nginx:1.27.0-2", (*maker).nginxImage},
 	{"e2e-test-images/nginx:1.28.0-2", (*maker).nginxNewImage},
 }
