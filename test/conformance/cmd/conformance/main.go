@@ -61,7 +61,7 @@ func run(ctx context.Context, options conformance.Options, kubelet string, recor
 	began := time.Now()
 	all, err := outcomes(ctx, programs, options, kubelet)
 	if record {
-		err = errors.Join(err, recordAll(ctx, programs, all, began))
+		err = errors.Join(err, recordAll(context.WithoutCancel(ctx), programs, all, began)) // what came before an interrupt, too
 	}
 	fmt.Printf("\nin %.0f s; reports in %s\n", time.Since(began).Seconds(), options.Out)
 	if err != nil {
