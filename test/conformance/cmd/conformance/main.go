@@ -40,6 +40,7 @@ func main() {
 	defer stop()
 	do := func() error { return run(ctx, options, *kubelet, *record) }
 	if *list {
+		options.Kubelet = bed.KubeletKind(*kubelet)
 		do = func() error { return listTests(ctx, options) }
 	}
 	if err := do(); err != nil {
