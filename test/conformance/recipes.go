@@ -102,7 +102,8 @@ func (m *maker) devicePluginImage(context.Context) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compose(v1.Config{Entrypoint: []string{"/" + name, "-alsologtostderr"}}, nil, program)
+	tmp := images.Entry{Name: "tmp/", Mode: 0o1777} // where its devices are
+	return compose(v1.Config{Entrypoint: []string{"/" + name, "-alsologtostderr"}}, nil, program, tmp)
 }
 
 // nginxConfig has places for the file of its process id and the port.
