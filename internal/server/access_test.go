@@ -110,7 +110,7 @@ func TestAccessTableHasEveryRoute(t *testing.T) {
 // FuzzAccessTo holds that however a path is spelled, the guard asks for the rights to what
 // the mux then serves.
 func FuzzAccessTo(f *testing.F) {
-	for _, path := range []string{"/exec/ns/p/c", "/metrics/../exec/ns/p/c", "/stats%2f../run/ns/p/c", "//logs/", "/pods/.", "/logs/%2e%2e/x", "/healthz/log"} {
+	for _, path := range []string{"/exec/ns/p/c", "/metrics/../exec/ns/p/c", "/stats%2f../run/ns/p/c", "//logs/", "/pods/.", "/logs/%2e%2e/x", "/healthz/log", "/exec/metrics/stats/pods"} {
 		f.Add(http.MethodGet, path)
 		f.Add(http.MethodConnect, path)
 	}
