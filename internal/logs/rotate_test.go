@@ -162,6 +162,26 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestANewLogIsLookedAtSoon has a container write a few bytes now and then: as long as it
+// is new, that is no reason to leave its log alone for long.
+func TestANewLogIsLookedAtSoon(t *testing.T) {
+	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	r := w.rotator(RotateConfig{MaxSize: 1 << 20, MaxFiles: 2, Workers: 1, Interval: time.Hour}, clock)
+	f := &logFile{Container: Container{"c", w.path}}
+	var pauses []time.Duration
+	for range 7 {
+		w.write("a")
+		now := clock.Now()
+		r.look(t.Context(), f, now)
+		pauses = append(pauses, f.next.Sub(now))
+		clock.SetTime(f.next)
+	}
+	want := []time.Duration{soonest, soonest, 2 * soonest, 4 * soonest, 8 * soonest, 16 * soonest, latest}
+	if diff := cmp.Diff(want, pauses); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // A rotation that fails is tried again soon, and later each time up to the interval.
 func TestAFailedRotationIsTriedAgain(t *testing.T) {
 	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -68,6 +68,7 @@ type logFile struct {
 	size int64     // at the last look
 	at   time.Time // of the last look, or when growth began
 	next time.Time // look; zero while the kernel is to tell
+	seen time.Time // for the first time
 	busy bool      // it is being rotated
 	// missing is for how long a log that is not there was left alone the last time.
 	missing time.Duration
@@ -195,6 +196,9 @@ func (r *Rotator) look(ctx context.Context, f *logFile, now time.Time) {
 		return
 	}
 	f.missing = 0
+	if f.seen.IsZero() {
+		f.seen = now
+	}
 	if size >= r.cfg.MaxSize {
 		r.begin(ctx, f)
 		return
@@ -211,7 +215,9 @@ func (r *Rotator) look(ctx context.Context, f *logFile, now time.Time) {
 			return
 		}
 	}
-	f.next = now.Add(r.pause(r.cfg.MaxSize-size, grown, passed))
+	// The first lines of a container say little of how fast it will write.
+	known := max(soonest, now.Sub(f.seen))
+	f.next = now.Add(min(known, r.pause(r.cfg.MaxSize-size, grown, passed)))
 }
 
 // pause is how long to leave a log alone that has room for so many bytes and has grown by
