@@ -3,6 +3,7 @@ package conformance
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,23 @@ func readReportOf(t *testing.T, p *Programs) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+func TestChangesTellsWhatCameOtherwiseThanRecorded(t *testing.T) {
+	p := &Programs{Root: t.TempDir()}
+	before := []Outcome{{Test: "b", State: passed}, {Test: "a", State: failed}, {Test: "same", State: skipped}, {Test: "not run now", State: passed}}
+	judged := Judged{Run: []string{"a", "b", "same", "not run now"}}
+	if err := Record(p, bed.Ours, before, judged, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	changes, same, err := p.Changes(bed.Ours, []Outcome{{Test: "b", State: failed}, {Test: "a", State: passed}, {Test: "same", State: skipped}, {Test: "new", State: passed}})
+	want := []Change{{"a", failed, passed}, {"b", passed, failed}}
+	if err != nil || same != 1 || !slices.Equal(changes, want) {
+		t.Errorf("Changes = %v, %d the same, %v; want %v, 1 the same", changes, same, err, want)
+	}
+	if changes, same, err := p.Changes(bed.Reference, before); err != nil || same != 0 || len(changes) != 0 {
+		t.Errorf("without a record: %v, %d the same, %v; want nothing", changes, same, err)
+	}
 }
 
 func TestReadResultsNamesABadLine(t *testing.T) {

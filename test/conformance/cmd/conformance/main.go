@@ -61,6 +61,7 @@ func run(ctx context.Context, options conformance.Options, kubelet string, recor
 	}
 	began := time.Now()
 	all, err := outcomes(ctx, programs, options, kubelet)
+	err = errors.Join(err, sayChanges(programs, all))
 	if record {
 		err = errors.Join(err, recordAll(context.WithoutCancel(ctx), programs, all, began)) // what came before an interrupt, too
 	}

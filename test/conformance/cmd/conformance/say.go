@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -27,6 +28,22 @@ func listTests(ctx context.Context, options conformance.Options) error {
 		return err
 	}
 	fmt.Println(strings.Join(names, "\n"))
+	return nil
+}
+
+// sayChanges shows what came otherwise than the repository has it recorded.
+func sayChanges(programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome) error {
+	for _, kubelet := range slices.Sorted(maps.Keys(all)) {
+		changes, same, err := programs.Changes(kubelet, all[kubelet])
+		if err != nil {
+			return err
+		}
+		fmt.Println()
+		for _, c := range changes {
+			fmt.Printf("CHANGED on %s, %s before and %s now: %s\n", kubelet, c.Before, c.Now, c.Test)
+		}
+		fmt.Printf("%-9s %d tests as recorded, %d otherwise\n", kubelet, same, len(changes))
+	}
 	return nil
 }
 

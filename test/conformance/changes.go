@@ -1,0 +1,31 @@
+package conformance
+
+import (
+	"cmp"
+	"slices"
+
+	"swiftlet/test/bed"
+)
+
+// Change is a test of which something else came than was recorded of it.
+type Change struct{ Test, Before, Now string }
+
+// Changes lists what came otherwise than was recorded, by name, and counts what did not. Of a
+// test without a record neither is said.
+func (p *Programs) Changes(kubelet bed.KubeletKind, outcomes []Outcome) (changes []Change, same int, err error) {
+	results, err := readResults(p.results(kubelet))
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, o := range outcomes {
+		switch before, recorded := results[o.Test]; {
+		case !recorded:
+		case before.state == o.State:
+			same++
+		default:
+			changes = append(changes, Change{Test: o.Test, Before: before.state, Now: o.State})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Test, b.Test) })
+	return changes, same, nil
+}
