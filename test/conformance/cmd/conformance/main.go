@@ -25,7 +25,7 @@ func main() {
 	flag.StringVar(&options.Focus, "focus", "", "run only tests whose name matches this regular expression")
 	flag.BoolVar(&options.LeftOut, "left-out", false, "run also tests that the selection leaves out")
 	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
-	flag.IntVar(&options.Procs, "procs", 16, "how many tests run at a time on a node")
+	flag.IntVar(&options.Procs, "procs", 14, "how many tests run at a time on a node")
 	flag.DurationVar(&options.Limit, "limit", 90*time.Minute, "how long the run may take")
 	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance)")
 	list := flag.Bool("list", false, "name the tests and run none")
