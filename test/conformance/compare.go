@@ -15,9 +15,9 @@ import (
 // Kubelets are those that are compared.
 var Kubelets = []bed.KubeletKind{bed.Ours, bed.Reference}
 
-// RunBoth runs the suite on both kubelets at the same time, each in a bed of its own. An error
-// of one run ends the other: there would be nothing to compare it with.
-func RunBoth(ctx context.Context, p *Programs, options Options) (map[bed.KubeletKind][]Outcome, error) {
+// runBoth runs the suite once on both kubelets. An error of one run ends the other: there
+// would be nothing to compare it with.
+func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.KubeletKind][]Outcome, error) {
 	var (
 		mu       sync.Mutex
 		group    sync.WaitGroup

@@ -22,6 +22,7 @@ const interrupted = "interrupted"
 type Outcome struct {
 	Test    string
 	State   string
+	First   string // its state at the first try, if the second went otherwise
 	Seconds float64
 	Message string // why it failed, or was skipped
 	Output  string // what it said, if it failed

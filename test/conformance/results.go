@@ -19,9 +19,13 @@ import (
 // result is the last outcome of a test that was recorded, and the day.
 type result struct {
 	state   string
+	first   string // at the first try, if the second went otherwise
 	seconds float64
 	day     string
 }
+
+// then is between the states of two tries.
+const then = ", then "
 
 // Record puts the outcomes of a run in the place of earlier ones of the same tests, in the
 // file that the repository keeps of this kubelet, and makes docs/conformance.md anew. Tests
@@ -33,7 +37,7 @@ func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, judged Jud
 		return err
 	}
 	for _, o := range outcomes {
-		results[o.Test] = result{state: o.State, seconds: o.Seconds, day: now.UTC().Format(time.DateOnly)}
+		results[o.Test] = result{state: o.State, first: o.First, seconds: o.Seconds, day: now.UTC().Format(time.DateOnly)}
 	}
 	maps.DeleteFunc(results, func(test string, _ result) bool { return !slices.Contains(judged.Run, test) })
 	if err := writeResults(path, results); err != nil {
@@ -46,7 +50,8 @@ func (p *Programs) results(kubelet bed.KubeletKind) string {
 	return filepath.Join(p.Root, "test", "conformance", "results", string(kubelet)+".tsv")
 }
 
-// readResults reads lines of state, seconds, day and test. No file is no results.
+// readResults reads lines of state, seconds, day and test. Where two tries
+// differ, the states of both are there. No file is no results.
 func readResults(path string) (map[string]result, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +72,11 @@ func readResults(path string) (map[string]result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read results: %s:%d: %w", path, number, err)
 		}
-		results[fields[3]] = result{state: fields[0], seconds: seconds, day: fields[2]}
+		r := result{state: fields[0], seconds: seconds, day: fields[2]}
+		if first, second, both := strings.Cut(r.state, then); both {
+			r.first, r.state = first, second
+		}
+		results[fields[3]] = r
 	}
 	return results, nil
 }
@@ -76,7 +85,11 @@ func writeResults(path string, results map[string]result) error {
 	var text strings.Builder
 	for _, test := range slices.Sorted(maps.Keys(results)) {
 		r := results[test]
-		fmt.Fprintf(&text, "%s\t%.1f\t%s\t%s\n", r.state, r.seconds, r.day, test)
+		state := r.state
+		if r.first != "" {
+			state = r.first + then + r.state
+		}
+		fmt.Fprintf(&text, "%s\t%.1f\t%s\t%s\n", state, r.seconds, r.day, test)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write results: %w", err)

@@ -32,13 +32,23 @@ func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
 	if want := "passed\t1.3\t2026-01-03\tone|1\n"; err != nil || string(results) != want {
 		t.Errorf("results are %q, %v; want %q", results, err, want)
 	}
+	again := Outcome{Test: "two", First: failed, State: passed, Seconds: 4}
+	record(bed.Ours, first.AddDate(0, 0, 1), again)
+	results, err = os.ReadFile(p.results(bed.Ours))
+	if want := "failed, then passed\t4.0\t2026-01-03\ttwo\n"; err != nil || !strings.Contains(string(results), want) {
+		t.Errorf("results are %q, %v; want %q", results, err, want)
+	}
+	if changes, same, err := p.Changes(bed.Ours, []Outcome{again}); err != nil || same != 1 || len(changes) != 0 {
+		t.Errorf("Changes of a second try = %v, %d the same, %v; want one the same", changes, same, err)
+	}
 	text := readReportOf(t, p)
 	for _, want := range []string{
 		"tests, v1.37.1, on",
-		"| passed | 2 | 1 |",
+		"| passed | 2 | 2 |",
+		"| passed at the second try, of those | 0 | 1 |",
 		"| one\\|1 | passed, 1 s | passed, 1 s |",
-		"| two | passed, 2 s |  |",
-		"| selected and not run yet | 1 | 2 |",
+		"| two | passed, 2 s | passed at the second try, 4 s |",
+		"| selected and not run yet | 1 | 1 |",
 		"| three |  |  |",
 		"0 pass on the reference and not on ours",
 		"None of those that were run.",

@@ -18,7 +18,7 @@ func (p *Programs) Tests(ctx context.Context) ([]Test, error) {
 		return nil, fmt.Errorf("list tests: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	said, err := exec.CommandContext(ctx, p.path("ginkgo"), "--dry-run", "--no-color", seed,
+	said, err := exec.CommandContext(ctx, p.path("ginkgo"), "--dry-run", "--no-color", mixed, seed,
 		"--output-dir="+dir, "--json-report=report.json", p.path("e2e.test")).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("list tests: %w: %s", err, said)

@@ -87,6 +87,9 @@ func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.
 		fmt.Printf("\nDIFFERS %s\nours: %s, reference: %s\n%s\n%s\n", d.Test,
 			cmp.Or(d.Ours, "not run"), cmp.Or(d.Reference, "not run"), lastLines(d.Output), d.Message)
 	}
+	for _, kubelet := range conformance.Kubelets {
+		saySecondTries(kubelet, all[kubelet])
+	}
 	_, failures := conformance.Summarize(all[bed.Ours])
 	for _, f := range failures {
 		if !differs[f.Test] {
@@ -101,6 +104,14 @@ func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.
 		return fmt.Errorf("%d tests do worse on ours", defects)
 	}
 	return nil
+}
+
+func saySecondTries(kubelet bed.KubeletKind, came []conformance.Outcome) {
+	for _, o := range came {
+		if o.First != "" {
+			fmt.Printf("\nAGAIN on %s, %s at first and %s then: %s\n", kubelet, o.First, o.State, o.Test)
+		}
+	}
 }
 
 func totals(came []conformance.Outcome) string {
