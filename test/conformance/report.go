@@ -51,9 +51,11 @@ that differ in a run are tried a second time on both.
 |---|---|---|
 `, release)
 	for _, word := range []string{passed, failed, skipped} {
-		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, word), count(ours, word))
+		is := func(r result) bool { return r.state == word }
+		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, is), count(ours, is))
 	}
-	fmt.Fprintf(&text, "| %s at the second try, of those | %d | %d |\n", passed, atSecondTry(reference), atSecondTry(ours))
+	second := func(r result) bool { return r.state == passed && r.first != "" }
+	fmt.Fprintf(&text, "| %s at the second try, of those | %d | %d |\n", passed, count(reference, second), count(ours, second))
 	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(judged.Run, reference), missing(judged.Run, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
 	writeFailures(&text, selection, reference, ours)
@@ -143,20 +145,10 @@ func cell(results map[string]result, test string) string {
 	return fmt.Sprintf("%s, %.0f s", r.state, r.seconds)
 }
 
-func count(results map[string]result, state string) int {
+func count(results map[string]result, is func(result) bool) int {
 	n := 0
 	for _, r := range results {
-		if r.state == state {
-			n++
-		}
-	}
-	return n
-}
-
-func atSecondTry(results map[string]result) int {
-	n := 0
-	for _, r := range results {
-		if r.first != "" && r.state == passed {
+		if is(r) {
 			n++
 		}
 	}
