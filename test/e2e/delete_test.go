@@ -17,8 +17,8 @@ func TestRunAndDelete(t *testing.T) {
 	node := steadyNode(t)
 	space := namespace(t)
 	kubectl(t, "-n", space, "run", "hello", "--image="+images.Busybox,
-		`--overrides={"spec":{"nodeSelector":{"kubernetes.io/hostname":"`+node.Name()+`"}}}`,
-		"--command", "--", "sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done")
+		`--overrides={"spec":{"terminationGracePeriodSeconds":10,"nodeSelector":{"kubernetes.io/hostname":"`+node.Name()+`"}}}`,
+		"--command", "--", "sh", "-c", untilTold)
 	pod := awaitPod(t, space, "hello", usual, ready)
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 

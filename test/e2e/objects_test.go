@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"swiftlet/test/bed"
 	"swiftlet/test/images"
@@ -70,16 +71,19 @@ func clearedNamespace(t *testing.T) string {
 	return in
 }
 
-// sleeper is a pod that runs until it is told to end, and does so at once.
+// sleeper is a pod that runs until it is told to end, and does so at once. If it is told
+// before its shell has come to the trap, which ready says nothing of, the whole grace period
+// passes: it has one that is shorter than what the tests wait.
 func sleeper(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: node},
+			NodeSelector:                  map[string]string{corev1.LabelHostname: node},
+			TerminationGracePeriodSeconds: ptr.To[int64](10),
 			Containers: []corev1.Container{{
 				Name:    "c",
 				Image:   images.Busybox,
-				Command: []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"},
+				Command: []string{"sh", "-c", untilTold},
 			}},
 		},
 	}
