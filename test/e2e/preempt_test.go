@@ -13,7 +13,7 @@ import (
 // has ended, and says why it did.
 func TestACriticalPodTakesAPlace(t *testing.T) {
 	t.Parallel()
-	in := namespace(t)
+	in := clearedNamespace(t)
 	node, err := addNode(t.Context(), "crowded", bed.KubeletOptions{Kind: kubelet, Config: "maxPods: 1"})
 	if err != nil {
 		t.Fatal(err)
