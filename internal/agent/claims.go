@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/resource/dra"
 )
 
@@ -42,7 +43,9 @@ type claimAPI struct {
 }
 
 func (c claimAPI) Claim(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error) {
-	return c.client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	return kubeapi.Granted(ctx, func() (*resourceapi.ResourceClaim, error) {
+		return c.client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 }
 
 func (c claimAPI) Drivers(ctx context.Context) ([]string, error) {

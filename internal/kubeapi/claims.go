@@ -23,15 +23,21 @@ func NewClaims(client kubernetes.Interface) (*Claims, error) {
 
 // Claim reads a claim.
 func (c *Claims) Claim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
-	return c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	return Granted(ctx, func() (*v1.PersistentVolumeClaim, error) {
+		return c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 }
 
 // Volume reads a volume.
 func (c *Claims) Volume(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-	return c.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	return Granted(ctx, func() (*v1.PersistentVolume, error) {
+		return c.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	})
 }
 
 // Secret reads a Secret that a volume refers to, which need not be in its pod's namespace.
 func (c *Claims) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
-	return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	return Granted(ctx, func() (*v1.Secret, error) {
+		return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 }

@@ -226,7 +226,7 @@ func (o *Objects) readWatched(ctx context.Context, item *object) (metav1.Object,
 
 // fetchInto reads one object in use and remembers the answer.
 func (o *Objects) fetchInto(ctx context.Context, item *object) (metav1.Object, error) {
-	got, err := o.fetch(ctx, item.ref)
+	got, err := Granted(ctx, func() (metav1.Object, error) { return o.fetch(ctx, item.ref) })
 	return item.remember(got, err, o.deps.Clock.Now())
 }
 

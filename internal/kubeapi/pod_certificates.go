@@ -248,7 +248,9 @@ func (p *PodCertificates) find(ctx context.Context, namespace, name string) (*ce
 
 // ask makes a key and a request for a certificate.
 func (p *PodCertificates) ask(ctx context.Context, r *certificateRecord, of *v1.Pod, s *v1.PodCertificateProjection) error {
-	account, err := p.deps.Client.CoreV1().ServiceAccounts(of.Namespace).Get(ctx, of.Spec.ServiceAccountName, metav1.GetOptions{})
+	account, err := Granted(ctx, func() (*v1.ServiceAccount, error) {
+		return p.deps.Client.CoreV1().ServiceAccounts(of.Namespace).Get(ctx, of.Spec.ServiceAccountName, metav1.GetOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("while fetching service account: %w", err)
 	}
@@ -275,7 +277,9 @@ func (p *PodCertificates) ask(ctx context.Context, r *certificateRecord, of *v1.
 			UnverifiedUserAnnotations: s.UserAnnotations,
 		},
 	}
-	made, err := p.deps.Client.CertificatesV1().PodCertificateRequests(of.Namespace).Create(ctx, request, metav1.CreateOptions{})
+	made, err := Granted(ctx, func() (*certificatesv1.PodCertificateRequest, error) {
+		return p.deps.Client.CertificatesV1().PodCertificateRequests(of.Namespace).Create(ctx, request, metav1.CreateOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("while creating PodCertificateRequest: %w", err)
 	}

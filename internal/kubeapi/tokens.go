@@ -115,7 +115,9 @@ func (t *Tokens) Account(ctx context.Context, namespace, name string) (*v1.Servi
 	}
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
-	return t.deps.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	return Granted(ctx, func() (*v1.ServiceAccount, error) {
+		return t.deps.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 }
 
 // Forget drops all tokens bound to the pod.
@@ -156,7 +158,9 @@ func (t *Tokens) issue(ctx context.Context, namespace, account string, request *
 	if t.deps.Client == nil {
 		return Token{}, errStandalone
 	}
-	got, err := t.deps.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	got, err := Granted(ctx, func() (*authv1.TokenRequest, error) {
+		return t.deps.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	})
 	if err != nil {
 		return Token{}, err
 	}
