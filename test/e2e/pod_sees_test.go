@@ -146,6 +146,7 @@ func TestSandboxThatCannotBe(t *testing.T) {
 	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "test/class-is-gone"}}
 	create(t, in, p)
 	removeClass(t.Context(), t, class)
+	awaitClassesSeen(t, in)
 	ungate := []byte(`[{"op": "remove", "path": "/spec/schedulingGates"}]`)
 	if _, err := client().CoreV1().Pods(in).Patch(t.Context(), p.Name, types.JSONPatchType, ungate, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -154,6 +155,18 @@ func TestSandboxThatCannotBe(t *testing.T) {
 	addClass(t, class)
 	t.Cleanup(func() { removeClass(context.Background(), t, class) })
 	awaitPod(t, in, p.Name, usual, ready)
+}
+
+// awaitClassesSeen waits until the node knows of all changes to classes that were made: it
+// hears of them in their order, and can run a pod of the last one when it knows that.
+func awaitClassesSeen(t *testing.T, in string) {
+	t.Helper()
+	last := in + "-last"
+	addClass(t, last)
+	t.Cleanup(func() { removeClass(context.Background(), t, last) })
+	p := sleeper("of-last-class", steady.Name())
+	p.Spec.RuntimeClassName = &last
+	startPod(t, in, p)
 }
 
 // addClass makes a class of the usual runtime.
