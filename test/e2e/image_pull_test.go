@@ -19,9 +19,9 @@ import (
 )
 
 // A pod whose pull secret is wrong pulls as soon as it is right: it does not sit out the
-// wait for the failure, which was that of other credentials. It runs alone: what it measures
-// is the agent, not how many tests share two cores with it.
+// wait for the failure, which was that of other credentials.
 func TestAPullSecretIsRightedWhileThePodWaits(t *testing.T) {
+	t.Parallel()
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
 	wrong := image
