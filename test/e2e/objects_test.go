@@ -71,6 +71,9 @@ func clearedNamespace(t *testing.T) string {
 	return in
 }
 
+// untilTold is a script that runs until it is told to end, and does so at once.
+const untilTold = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
+
 // sleeper is a pod that runs until it is told to end, and does so at once. If it is told
 // before its shell has come to the trap, which ready says nothing of, the whole grace period
 // passes: it has one that is shorter than what the tests wait.

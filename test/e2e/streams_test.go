@@ -58,5 +58,3 @@ func startPod(t *testing.T, space string, pod *corev1.Pod) *corev1.Pod {
 	create(t, space, pod)
 	return awaitPod(t, space, pod.Name, usual, ready)
 }
-
-const untilTold = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
