@@ -6,7 +6,7 @@ package architecture
 var layers = [][]string{
 	{"pod", "meter"}, // the vocabulary
 	{"plan", "podstatus"},
-	{"config", "kubeapi", "cri", "cgroup", "checkpoint", "pluginreg", "certificate"},
+	{"config", "kubeapi", "cri", "cgroup", "checkpoint", "pluginreg", "certificate", "nftables"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 )
 
@@ -49,8 +50,8 @@ type family struct {
 func (k *Keeper) Run(ctx context.Context) error {
 	var present []family
 	for _, f := range []family{
-		{name: "IPv4", program: "iptables", number: familyIPv4, loopback: true},
-		{name: "IPv6", program: "ip6tables", number: familyIPv6},
+		{name: "IPv4", program: "iptables", number: unix.AF_INET, loopback: true},
+		{name: "IPv6", program: "ip6tables", number: unix.AF_INET6},
 	} {
 		if f.present(ctx) {
 			present = append(present, f)

@@ -2,11 +2,9 @@ package iptables
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
 
-	"golang.org/x/sys/unix"
+	"swiftlet/internal/nftables"
 )
 
 // watch has the channel sent to whenever a canary of the family may be gone, until the
@@ -20,17 +18,17 @@ func (k *Keeper) watch(ctx context.Context, f *family, log *slog.Logger) (<-chan
 		default: // it is known already
 		}
 	}
-	var kernel *os.File
+	var kernel *nftables.Listener
 	var err error
 	if f.notifies(ctx) {
-		if kernel, err = subscribe(); err != nil {
+		if kernel, err = nftables.Listen(); err != nil {
 			log.Warn("the kernel does not tell of changes of iptables; looking instead", "every", look, "err", err)
 		}
 	}
 	go func() {
 		defer close(done)
 		if kernel != nil {
-			err := listen(ctx, kernel, f.number, tell)
+			err := kernel.Run(ctx, f.isCanary, tell)
 			if ctx.Err() != nil {
 				return
 			}
@@ -45,19 +43,5 @@ func (k *Keeper) watch(ctx context.Context, f *family, log *slog.Logger) (<-chan
 	return lost, func() { stop(); <-done }
 }
 
-// listen reads what the kernel tells until ctx ends or it fails.
-func listen(ctx context.Context, kernel *os.File, family uint8, tell func()) error {
-	defer kernel.Close()
-	defer context.AfterFunc(ctx, func() { kernel.Close() })()
-	for buffer := make([]byte, notices); ; {
-		n, err := kernel.Read(buffer)
-		switch {
-		case errors.Is(err, unix.ENOBUFS): // too much at a time; something was left out
-			tell()
-		case err != nil:
-			return err
-		case canaryDeleted(buffer[:n], family):
-			tell()
-		}
-	}
-}
+// isCanary reports whether a chain is the canary of one of the family's tables.
+func (f *family) isCanary(c nftables.Chain) bool { return c.Family == f.number && c.Name == canary }

@@ -1,0 +1,49 @@
+package nftables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// receiveBuffer holds as many messages as the kernel delivers in one read.
+const receiveBuffer = 32 << 10
+
+// Listener receives the kernel's messages about changes of nftables, in the network
+// namespace that it was made in.
+type Listener struct{ socket *os.File }
+
+// Listen subscribes. What changes from now on is reported by Run.
+func Listen() (*Listener, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink socket: %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.NFNLGRP_NFTABLES - 1)}); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("subscribe to nftables: %w", err)
+	}
+	return &Listener{os.NewFile(uintptr(fd), "nftables")}, nil
+}
+
+// Run calls deleted whenever a chain that match accepts was deleted, and when messages were
+// lost, so that one may have been. It blocks until ctx ends or the socket fails, and closes
+// the listener.
+func (l *Listener) Run(ctx context.Context, match func(Chain) bool, deleted func()) error {
+	defer l.socket.Close()
+	defer context.AfterFunc(ctx, func() { l.socket.Close() })()
+	for buffer := make([]byte, receiveBuffer); ; {
+		n, err := l.socket.Read(buffer)
+		switch {
+		case errors.Is(err, unix.ENOBUFS): // the kernel dropped messages
+			deleted()
+		case err != nil:
+			return fmt.Errorf("read from nftables: %w", err)
+		case anyDeleted(buffer[:n], match):
+			deleted()
+		}
+	}
+}
