@@ -94,6 +94,7 @@ type machine struct {
 	t          *testing.T
 	cfg        Config
 	cri        *cri.Client
+	clock      clock.Clock
 	grace      time.Duration // of its pods
 	hurry      chan struct{}
 	supervisor *Supervisor // the last one that was started
@@ -115,7 +116,7 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	return &machine{t: t, cri: client, grace: 10 * time.Second, hurry: make(chan struct{}), cfg: Config{
+	return &machine{t: t, cri: client, clock: clock.RealClock{}, grace: 10 * time.Second, hurry: make(chan struct{}), cfg: Config{
 		Places: places, Manifests: t.TempDir(), ImageDirs: []string{images()},
 		PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), NodeName: "box", Port: 10250, HealthzPort: 10248,
 	}}
@@ -126,7 +127,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) up(agent func(ctx context.Context, run AgentRun) error) (down func() error) {
 	m.t.Helper()
 	supervisor, err := New(m.cfg, Deps{
-		Log: slog.New(slog.NewTextHandler(m.t.Output(), nil)), Clock: clock.RealClock{}, Runtime: m.cri,
+		Log: slog.New(slog.NewTextHandler(m.t.Output(), nil)), Clock: m.clock, Runtime: m.cri,
 		Agent: agent, Out: m.t.Output(), Hurry: m.hurry,
 	})
 	if err != nil {

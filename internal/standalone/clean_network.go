@@ -19,7 +19,7 @@ const cniCache = "/var/lib/cni"
 // those that iptables makes as soon as a plugin asks it anything.
 var (
 	pluginTables   = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
-	iptablesTables = []string{"ip nat", "ip6 nat", "ip filter", "ip6 filter", "ip mangle", "ip6 mangle"}
+	iptablesTables = []string{"ip nat", "ip6 nat", "ip filter", "ip6 filter", "ip mangle", "ip6 mangle", "ip raw"}
 )
 
 // cleanNetwork takes away the bridge, what hangs on it, and the packet filter's rules.
@@ -28,7 +28,7 @@ func cleanNetwork(pods netip.Prefix, p Places) error {
 	if err != nil {
 		return errors.Join(err, removeLinks()) // without it nobody can tell whose rules are whose
 	}
-	return errors.Join(removeLinks(), cleanChains(pods, was), cleanTables(pods, was), restoreForwarding(was), cleanCache(p.run, was))
+	return errors.Join(removeLinks(), cleanChains(pods, was), removeLocalnetRules(), cleanTables(pods, was), restoreForwarding(was), cleanCache(p.run, was))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.
@@ -66,6 +66,10 @@ func filterTables() []string {
 func cleanTables(pods netip.Prefix, was before) error {
 	var script strings.Builder
 	for _, table := range filterTables() {
+		if table == localnetTable {
+			script.WriteString("delete table " + table + "\n")
+			continue
+		}
 		plugin, wasThere := slices.Contains(pluginTables, table), slices.Contains(was.Tables, table)
 		if !plugin && (wasThere || !slices.Contains(iptablesTables, table)) {
 			continue

@@ -13,10 +13,16 @@ const (
 	networkName = "swiftlet"
 )
 
+// The packet filters that the CNI plugins can write rules with.
+const (
+	backendNftables = "nftables"
+	backendIptables = "iptables"
+)
+
 // filterBackend chooses what the CNI plugins write rules with. nftables keeps its rules in
 // tables of their own, which makes taking them away exact, so it is preferred.
 func filterBackend(lookPath func(string) (string, error)) (string, error) {
-	for _, c := range []struct{ program, backend string }{{"nft", "nftables"}, {"iptables", "iptables"}} {
+	for _, c := range []struct{ program, backend string }{{"nft", backendNftables}, {"iptables", backendIptables}} {
 		if _, err := lookPath(c.program); err == nil {
 			return c.backend, nil
 		}

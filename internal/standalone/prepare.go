@@ -3,7 +3,6 @@ package standalone
 import (
 	"fmt"
 	"os"
-	"os/exec"
 )
 
 // claim makes sure that this is the only instance.
@@ -28,9 +27,10 @@ func (s *Supervisor) release(lock *os.File) {
 	lock.Close()
 }
 
-// prepare writes every file the runtime and the agent start from. It reports whether the
+// prepare writes every file the runtime and the agent start from, and guards the pod bridge
+// before there is one. It reports whether the
 // runtime's configuration differs from what a running one was started with.
-func (s *Supervisor) prepare() (runtimeChanged bool, err error) {
+func (s *Supervisor) prepare(filter string) (runtimeChanged bool, err error) {
 	p := s.cfg.Places
 	if err := p.make(); err != nil {
 		return false, err
@@ -46,11 +46,10 @@ func (s *Supervisor) prepare() (runtimeChanged bool, err error) {
 			return false, err
 		}
 	}
-	backend, err := filterBackend(exec.LookPath)
-	if err != nil {
+	if err := blockLocalnet(filter); err != nil {
 		return false, err
 	}
-	network, err := networkConfig(s.cfg.PodCIDR, p.addresses(), backend)
+	network, err := networkConfig(s.cfg.PodCIDR, p.addresses(), filter)
 	if err != nil {
 		return false, err
 	}

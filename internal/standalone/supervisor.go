@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -98,7 +100,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err := preflight(s.cfg); err != nil {
 		return err
 	}
-	configChanged, err := s.prepare()
+	filter, err := filterBackend(exec.LookPath)
+	if err != nil {
+		return err
+	}
+	configChanged, err := s.prepare(filter)
 	if err != nil {
 		return err
 	}
@@ -110,12 +116,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return errors.Join(err, s.tearDown(nil))
 	}
 	watching, unwatch := context.WithCancel(context.Background())
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		_ = runtime.run(watching) // ends only with its context
-	}()
-	settle := func() *process { unwatch(); <-watched; return runtime.current }
+	var watched sync.WaitGroup
+	watched.Go(func() { _ = runtime.run(watching) }) // ends only with its context
+	watched.Go(func() { s.keepLocalnetBlocked(watching, filter) })
+	settle := func() *process { unwatch(); watched.Wait(); return runtime.current }
 	err = s.serve(ctx)
 	if s.cfg.Keep {
 		settle().close()

@@ -1,0 +1,147 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/nftables"
+)
+
+// The portmap plugin sets route_localnet on the pod bridge, so that a host port answers on the
+// host's 127.0.0.1 too. With that, a container that crafts its own frames could reach what
+// listens on the host's loopback, or pass for it (the class of CVE-2020-8558). No genuine
+// packet on the bridge bears a loopback address: those that do are dropped as they arrive,
+// before connection tracking translates addresses. The rules match the bridge by name, so
+// they are in place before it is.
+
+// localnetChain is in a table of Swiftlet's own.
+var localnetChain = nftables.Chain{Family: unix.AF_INET, Table: "swiftlet", Name: "localnet"}
+
+const (
+	localnetTable  = "ip swiftlet"
+	localnetScript = `add table ip swiftlet
+add chain ip swiftlet localnet { type filter hook prerouting priority -300; policy accept; }
+flush chain ip swiftlet localnet
+add rule ip swiftlet localnet iifname "` + bridgeName + `" ip daddr 127.0.0.0/8 drop
+add rule ip swiftlet localnet iifname "` + bridgeName + `" ip saddr 127.0.0.0/8 drop
+`
+	// localnetRecheck is how often the rules are checked where no message says that they were
+	// deleted.
+	localnetRecheck = time.Minute
+)
+
+// localnetRules are the same for iptables, in the chain PREROUTING of its table raw.
+var localnetRules = [][]string{
+	{"-i", bridgeName, "-d", "127.0.0.0/8", "-j", "DROP"},
+	{"-i", bridgeName, "-s", "127.0.0.0/8", "-j", "DROP"},
+}
+
+// blockLocalnet drops packets with a loopback address that arrive on the pod bridge. It may be
+// repeated.
+func blockLocalnet(backend string) error {
+	if backend == backendNftables {
+		return wrapLocalnet(feed(localnetScript, "nft", "-f", "-"))
+	}
+	for _, rule := range localnetRules {
+		if rawPrerouting("-C", rule) == nil {
+			continue
+		}
+		if err := rawPrerouting("-I", rule); err != nil {
+			return wrapLocalnet(err)
+		}
+	}
+	return nil
+}
+
+func wrapLocalnet(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("block loopback addresses on the pod bridge: %w", err)
+}
+
+// removeLocalnetRules takes the rules out of iptables; cleanTables removes the table of nftables.
+func removeLocalnetRules() error {
+	for _, rule := range localnetRules {
+		if rawPrerouting("-C", rule) != nil {
+			continue // not there, or no iptables
+		}
+		if err := rawPrerouting("-D", rule); err != nil {
+			return fmt.Errorf("remove rules of the pod bridge: %w", err)
+		}
+	}
+	return nil
+}
+
+// rawPrerouting calls iptables with one action on a rule.
+func rawPrerouting(action string, rule []string) error {
+	args := append([]string{"-w", "5", "-t", "raw", action, "PREROUTING"}, rule...)
+	out, err := exec.Command("iptables", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("iptables %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// keepLocalnetBlocked restores the rules when another program flushes the packet filter,
+// until ctx ends.
+func (s *Supervisor) keepLocalnetBlocked(ctx context.Context, backend string) {
+	log := s.deps.Log.With("interface", bridgeName)
+	listener, err := listenLocalnet(backend) // before the rules are made, so that no deletion is missed
+	deleted, quiet := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(quiet)
+		if err == nil {
+			err = listener.Run(ctx, isLocalnetChain, func() {
+				select {
+				case deleted <- struct{}{}:
+				default: // one is pending
+				}
+			})
+		}
+		if ctx.Err() == nil {
+			log.Info("localnet: no messages from nftables, checking rules at intervals", "interval", localnetRecheck, "err", err)
+		}
+	}()
+	for polling := false; ; {
+		err := blockLocalnet(backend)
+		if err != nil {
+			log.Error("localnet: rules are missing, pods may reach the host's loopback", "retry", localnetRecheck, "err", err)
+		}
+		var recheck <-chan time.Time
+		if polling || err != nil {
+			recheck = s.deps.Clock.After(localnetRecheck)
+		}
+		select {
+		case <-deleted:
+			log.Warn("localnet: another program flushed nftables, restoring rules")
+		case <-recheck:
+		case <-quiet:
+			if ctx.Err() != nil {
+				return
+			}
+			polling, quiet = true, nil
+		case <-ctx.Done():
+			if quiet != nil {
+				<-quiet
+			}
+			return
+		}
+	}
+}
+
+// listenLocalnet subscribes to deletions of chains, where the rules are in one that the kernel
+// reports on.
+func listenLocalnet(backend string) (*nftables.Listener, error) {
+	if backend != backendNftables {
+		return nil, fmt.Errorf("rules are kept by %s", backend)
+	}
+	return nftables.Listen()
+}
+
+func isLocalnetChain(c nftables.Chain) bool { return c == localnetChain }
