@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"os"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +9,7 @@ import (
 
 	"swiftlet/internal/admit"
 	"swiftlet/internal/config"
+	"swiftlet/internal/host"
 	"swiftlet/internal/pod"
 )
 
@@ -38,7 +37,7 @@ func (a *Agent) newAdmission(preempt admit.Preempt) (*admit.Admitter, error) {
 		admit.PodOS(),
 		admit.SupplementalGroups(a.strictGroups),
 		admit.Fit(nodes, preempt),
-		admit.AppArmor(appArmorEnabled()),
+		admit.AppArmor(host.AppArmorEnabled()),
 		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
 		declared,
 		admit.Shutdown(a.machine.shutdown.Down),
@@ -85,10 +84,4 @@ func (a *Agent) freshNode() (*v1.Node, error) {
 func (a *Agent) strictGroups() bool {
 	f := a.machine.node.Object().Status.Features
 	return f != nil && f.SupplementalGroupsPolicy != nil && *f.SupplementalGroupsPolicy
-}
-
-// appArmorEnabled reports whether the kernel confines by AppArmor profiles.
-func appArmorEnabled() bool {
-	enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
-	return err == nil && strings.HasPrefix(string(enabled), "Y")
 }

@@ -14,6 +14,7 @@ import (
 
 	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
+	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/tracing"
 )
@@ -69,18 +70,25 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if a.metrics, err = metrics.New(a.clock); err != nil {
 		return err
 	}
-	unlock, err := a.claim(ctx)
-	if err != nil {
+	if path := cfg.Flags.LockFile; path != "" {
+		a.log.Info("waiting for lock file", "path", path)
+		lock, err := host.Lock(ctx, path, cfg.Flags.ExitOnLockContention)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+	}
+	if a.hostname, err = host.Hostname(cfg.Flags.HostnameOverride); err != nil {
 		return err
 	}
-	defer unlock()
+	a.name = a.hostname
+	if err := a.configureHost(); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		name string
 		make func(context.Context) error
 	}{
-		{"settle the process", a.settle},
-		{"check the kernel's settings", a.settleKernel},
-		{"name the node", a.nameNode},
 		{"prepare tracing", a.makeTracing},
 		// A bad kubeconfig is said at once, not when the runtime is up.
 		{"reach the API server", a.connect},
@@ -89,7 +97,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		{"take stock of the machine", a.makeMachine},
 		{"wire the path of a pod", a.makePods},
 		{"open the node's API", a.makeEdge},
-		{"answer the service manager", a.makeWatchdog},
+		{"start the watchdog", a.makeWatchdog},
 	} {
 		if err := step.make(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -127,8 +135,40 @@ func (a *Agent) run(ctx context.Context) error {
 		return err
 	})
 	a.log.Info("agent is running", "node", a.name)
-	if err := tellSystemd("READY=1"); err != nil {
-		a.log.Warn("nobody knows that the agent is up", "err", err)
+	if err := host.NotifyReady(); err != nil {
+		a.log.Warn("notify service manager failed", "state", "ready", "err", err)
 	}
 	return group.Wait()
+}
+
+// configureHost prepares the process and the kernel for the work of a node. What this process
+// may not change is logged: its pods matter more.
+func (a *Agent) configureHost() error {
+	kc := &a.cfg.Kubelet
+	if err := host.SetOOMScoreAdj(*kc.OOMScoreAdj); err != nil {
+		a.log.Warn("cannot configure the agent's process", "oomScoreAdj", *kc.OOMScoreAdj, "err", err)
+	}
+	if err := host.RaiseOpenFiles(uint64(kc.MaxOpenFiles)); err != nil {
+		a.log.Warn("cannot configure the agent's process", "maxOpenFiles", kc.MaxOpenFiles, "err", err)
+	}
+	protect := kc.ProtectKernelDefaults
+	if a.cfg.Flags.Kubeconfig == "" && !protect {
+		return nil // a machine without a control plane keeps its owner's settings
+	}
+	err := host.SetKernelSettings(protect)
+	if err != nil && !protect {
+		a.log.Warn("cannot configure the kernel", "err", err)
+		return nil
+	}
+	return err
+}
+
+// makeWatchdog adds the watchdog where the service manager asked for one.
+func (a *Agent) makeWatchdog(context.Context) error {
+	w, err := host.NewWatchdog(host.WatchdogDeps{Healthy: a.pods.loop.Healthy, Clock: a.clock, Log: a.log})
+	if err != nil || w == nil {
+		return err
+	}
+	a.edge.parts = append(a.edge.parts, part{"watchdog", w.Run})
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/config"
 	"swiftlet/internal/dns"
+	"swiftlet/internal/host"
 	"swiftlet/internal/node"
 	"swiftlet/internal/shutdown"
 	"swiftlet/internal/volume/mounts"
@@ -92,7 +93,7 @@ func (a *Agent) makeNode() error {
 		EnforceReserved: a.machine.cgroups.BoundReserved,
 		PodCIDR:         a.cri.UpdateRuntimeConfig,
 		Jitter:          rand.Float64,
-		Meters:          a.metrics.Node(a.name, a.began, bootTime(a.began)),
+		Meters:          a.metrics.Node(a.name, a.began, host.BootTime(a.began)),
 
 		Addressed: a.addressed,
 		Unready:   []func() error{func() error { return a.machine.shutdown.Err() }},

@@ -4,9 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
-	"golang.org/x/sys/unix"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"swiftlet/internal/metrics"
@@ -66,13 +64,4 @@ func (a *Agent) logBytes(ref pod.Ref, container string) (int64, error) {
 		}
 	}
 	return sum, nil
-}
-
-// bootTime is when the machine started, zero where that cannot be told.
-func bootTime(now time.Time) time.Time {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return time.Time{}
-	}
-	return now.Add(-time.Duration(info.Uptime) * time.Second)
 }

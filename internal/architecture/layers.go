@@ -6,7 +6,7 @@ package architecture
 var layers = [][]string{
 	{"pod", "meter"}, // the vocabulary
 	{"plan", "podstatus"},
-	{"config", "kubeapi", "cri", "cgroup", "checkpoint", "pluginreg", "certificate", "nftables"},
+	{"config", "kubeapi", "cri", "cgroup", "checkpoint", "pluginreg", "certificate", "nftables", "host"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},

@@ -1,0 +1,48 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// kernelSettings are those that a node needs: memory is overcommitted, a process is killed
+// rather than the kernel panicking when it runs out, a panic is followed by a reboot, and
+// there is room for the keys of many containers.
+var kernelSettings = []struct{ name, value string }{
+	{"vm/overcommit_memory", "1"},
+	{"vm/panic_on_oom", "0"},
+	{"kernel/panic", "10"},
+	{"kernel/panic_on_oops", "1"},
+	{"kernel/keys/root_maxkeys", "1000000"},
+	{"kernel/keys/root_maxbytes", "25000000"},
+}
+
+// SetKernelSettings makes the kernel settings those that a node needs. Where protect is set it
+// changes none, and its error names those that differ.
+func SetKernelSettings(protect bool) error { return setKernelSettings("/proc/sys", protect) }
+
+func setKernelSettings(root string, protect bool) error {
+	var failures []error
+	for _, setting := range kernelSettings {
+		path := filepath.Join(root, setting.name)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("read kernel setting: %w", err))
+			continue
+		}
+		actual := strings.TrimSpace(string(content))
+		switch {
+		case actual == setting.value:
+		case protect:
+			failures = append(failures, fmt.Errorf("invalid kernel flag: %s, expected value: %s, actual value: %s", setting.name, setting.value, actual))
+		default:
+			if err := os.WriteFile(path, []byte(setting.value), 0o644); err != nil {
+				failures = append(failures, fmt.Errorf("write kernel setting: %w", err))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
