@@ -18,6 +18,10 @@ func (a *Agent) makeImages() (err error) {
 	if err := a.makeCollector(); err != nil {
 		return err
 	}
+	credentials, err := a.newCredentialFinder()
+	if err != nil {
+		return err
+	}
 	a.pods.images, err = image.New(image.Config{
 		Serialize:   *kc.SerializeImagePulls,
 		MaxParallel: parallel,
@@ -25,7 +29,7 @@ func (a *Agent) makeImages() (err error) {
 		Burst:       int(kc.RegistryBurst),
 		Verify:      a.imageVerification(),
 	}, image.Deps{
-		Images: a.cri, Credentials: a.credentials, Handed: a.pods.collector.Handed, Fetched: a.pods.collector.Pulled,
+		Images: a.cri, Credentials: credentials.Find, Handed: a.pods.collector.Handed, Fetched: a.pods.collector.Pulled,
 		Events: a.api.events, Meters: a.metrics.Image(), Clock: a.clock, Log: a.log,
 	})
 	return err
