@@ -22,6 +22,7 @@ import (
 type podCgroups interface {
 	podsync.Cgroups
 	Pods() ([]types.UID, error)
+	PodMemory(p *v1.Pod) (uint64, error)
 }
 
 func (a *Agent) podCgroups() podCgroups {

@@ -33,7 +33,7 @@ func TestWithoutCgroupsPerQOS(t *testing.T) {
 	if parent := groups.PodParent(p); parent != "" {
 		t.Errorf("the runtime is told to use %q", parent)
 	}
-	if used, _, err := (memoryUsage{a}).Memory(t.Context(), p, &pod.Observed{}); err != nil || used != 0 {
+	if used, _, err := (memoryUsage{cgroups: groups}).Memory(t.Context(), p, &pod.Observed{}); err != nil || used != 0 {
 		t.Errorf("the pod uses %d, %v", used, err)
 	}
 	if group := a.podsGroup(); group != "" {

@@ -205,7 +205,7 @@ func (a *Agent) makeSteps() (err error) {
 		Resources:   podResources{a},
 		Given:       p.allocated,
 		Actual:      p.actuated,
-		Usage:       memoryUsage{a},
+		Usage:       memoryUsage{cgroups, a.cri},
 		Bind:        a.bind,
 		Removed:     a.removed,
 		Handler:     a.handler,

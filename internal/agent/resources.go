@@ -1,13 +1,10 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"swiftlet/internal/admit"
+	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/allocation"
 )
@@ -87,17 +85,20 @@ func (a *Agent) removed(uid types.UID) {
 }
 
 // memoryUsage reads the kernel's count of a pod, and the runtime's of its containers.
-type memoryUsage struct{ agent *Agent }
+type memoryUsage struct {
+	cgroups podCgroups
+	cri     *cri.Client
+}
 
 func (m memoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error) {
-	if whole, err = m.whole(p); err != nil {
+	if whole, err = m.cgroups.PodMemory(p); err != nil {
 		return 0, nil, err
 	}
 	sandbox := observed.Sandbox()
 	if sandbox == nil {
 		return whole, nil, nil
 	}
-	stats, err := m.agent.cri.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox.ID})
+	stats, err := m.cri.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox.ID})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -108,22 +109,6 @@ func (m memoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observ
 		}
 	}
 	return whole, each, nil
-}
-
-// whole is 0 where pods have no groups, and so no bounds to be held against it.
-func (m memoryUsage) whole(p *v1.Pod) (uint64, error) {
-	if m.agent.podsGroup() == "" {
-		return 0, nil
-	}
-	file := "memory.usage_in_bytes"
-	if m.agent.machine.cgroups.Version() == 2 {
-		file = "memory.current"
-	}
-	text, err := os.ReadFile(filepath.Join(m.agent.machine.cgroups.PodDir(p, "memory"), file))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
 }
 
 // resizing is how many pods do not have yet what they were given.

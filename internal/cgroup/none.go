@@ -16,3 +16,6 @@ func (None) EnsurePod(*v1.Pod) error                    { return nil }
 func (None) PodParent(*v1.Pod) string                   { return "" }
 func (None) RemovePod(context.Context, types.UID) error { return nil }
 func (None) Pods() ([]types.UID, error)                 { return nil, nil }
+
+// PodMemory is 0: a pod without a group has no bounds to hold it against.
+func (None) PodMemory(*v1.Pod) (uint64, error) { return 0, nil }
