@@ -125,9 +125,12 @@ func (s *state) outOfTurn(now time.Time) bool {
 	return s.hurries(now) && (s.kind == readiness || s.early > 0)
 }
 
-// hurries reports whether the container may still be starting.
+// hurries reports whether the container may still be starting: no run has succeeded yet and
+// the first period is not over. Later successes count towards successThreshold, so they are
+// a period apart.
 func (s *state) hurries(now time.Time) bool {
-	return s.kind != liveness && s.result != pod.Passed && now.Before(s.began.Add(period(s.target.Probe)))
+	return s.kind != liveness && s.result != pod.Passed && s.last != pod.Passed &&
+		now.Before(s.began.Add(period(s.target.Probe)))
 }
 
 // next is when the probe is due after an asking that ended at now.
