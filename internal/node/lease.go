@@ -10,7 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const leaseNamespace = "kube-node-lease"
+const (
+	leaseNamespace = "kube-node-lease"
+	// leaseSpread is by how much of itself the time between two renewals varies, as in the
+	// reference. Nodes that came back from an outage together draw apart again.
+	leaseSpread = 0.04
+)
 
 // keepLease renews the node's lease four times in its life. The control plane takes a
 // node whose lease ran out for dead, so a failure is retried much sooner than that.
@@ -27,6 +32,9 @@ func (n *Node) keepLease(ctx context.Context) {
 	for {
 		renewed, err := n.renew(ctx, lease, min(callTimeout, every))
 		wait := every
+		if n.deps.Jitter != nil {
+			wait += time.Duration(n.deps.Jitter() * leaseSpread * float64(every))
+		}
 		if err == nil {
 			lease, retry, failures = renewed, retryFirst, 0
 		} else {
