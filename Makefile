@@ -90,11 +90,12 @@ sanity: modules ## hold the CSI driver of the tests to the specification (needs 
 	@$(call fetch,test/csidriver/sanity)
 	@$(GO) -C test/csidriver/sanity test -count=1 ./...
 
-churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volumes, while the agent is killed; 3 minutes without an API server (needs root)
+churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volumes, while the agent is killed; 3 minutes without an API server; restarts under 150 probed pods (needs root)
 	$(call say,churn)
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestKilledAtAnyLine|TestSubPathRace' ./internal/volume
 	@SWIFTLET_CHURN=5m $(GO) test -count=1 -v -timeout 30m -run TestChurn ./test/e2e
 	@SWIFTLET_API_OUTAGE=3m $(GO) test -count=1 -v -timeout 30m -run TestAPIServerOutage ./test/e2e
+	@SWIFTLET_PROBE_RESTARTS=5 $(GO) test -count=1 -v -timeout 30m -run TestProbesAcrossRestarts ./test/e2e
 	@SWIFTLET_VOLUME_CHURN=1000 $(GO) test -count=1 -v -timeout 30m -run TestVolumeChurn ./test/e2e
 
 bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	goruntime "runtime"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,6 +161,7 @@ func (a *Agent) observed() error { return a.pods.observer.Healthy() }
 func (a *Agent) makeProbes() (err error) {
 	a.pods.probes, err = probe.New(probe.Deps{
 		Checker: probe.NewChecks(a.cri), Events: a.api.events, Clock: a.clock, Log: a.log,
+		Random: rand.Float64, Cores: goruntime.NumCPU(),
 	})
 	return err
 }

@@ -28,7 +28,7 @@ func (c *counted) Check(context.Context, Target) Answer {
 // probes: at one a second each, 500 times this is the share of a core.
 func BenchmarkAsking(b *testing.B) {
 	answers := &counted{}
-	p, err := New(Deps{Checker: answers, Events: &eventLog{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	p, err := New(Deps{Checker: answers, Events: &eventLog{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -46,8 +46,12 @@ type Events interface {
 type Deps struct {
 	Checker Checker
 	Events  Events
-	Clock   clock.Clock
+	Clock   clock.WithDelayedExecution
 	Log     *slog.Logger
+	// Random returns a number in [0, 1). It spreads the first runs after a restart.
+	Random func() float64
+	// Cores is how many CPUs the commands of probes share.
+	Cores int
 }
 
 // Prober holds the probes of all containers on the node.
@@ -56,6 +60,8 @@ type Prober struct {
 	changed changes
 	poke    chan struct{} // the heap's head may have changed
 	metrics metrics
+	slots   execSlots
+	created time.Time // containers that are older were started by a former agent
 
 	mu     sync.Mutex
 	probes map[key]*state
@@ -70,10 +76,18 @@ type key struct {
 
 // New validates and starts nothing.
 func New(deps Deps) (*Prober, error) {
-	if deps.Checker == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("probe: checker, events, clock and log are needed")
+	if deps.Checker == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil || deps.Random == nil || deps.Cores < 1 {
+		return nil, errors.New("probe: checker, events, clock, log, random and cores are needed")
 	}
-	return &Prober{deps: deps, changed: newChanges(), poke: make(chan struct{}, 1), metrics: newMetrics(), probes: map[key]*state{}}, nil
+	return &Prober{
+		deps:    deps,
+		changed: newChanges(),
+		poke:    make(chan struct{}, 1),
+		metrics: newMetrics(),
+		slots:   newExecSlots(deps.Cores, deps.Clock),
+		created: deps.Clock.Now(),
+		probes:  map[key]*state{},
+	}, nil
 }
 
 // Changes yields pods of which a probe has changed its mind.
@@ -143,8 +157,10 @@ func (p *Prober) Forget(uid types.UID) {
 	p.metrics.forget(uid)
 }
 
-// add begins a probe. The first asking follows as soon as its delay allows, not after a
-// full period. Called under the lock.
+// add begins a probe. A container that has just started is probed as soon as the initial
+// delay allows. One that a former agent started is probed at a random moment of the period:
+// after a restart of the agent all probes are added at once, and should not run at once.
+// Called under the lock.
 func (p *Prober) add(id key, t Target, started time.Time, shown *v1.PodStatus) {
 	s := &state{key: id, target: t, index: -1, result: initial(id.kind, t, shown)}
 	p.probes[id] = s
@@ -152,7 +168,11 @@ func (p *Prober) add(id key, t Target, started time.Time, shown *v1.PodStatus) {
 		return // it had started before this agent did
 	}
 	s.earliest = started.Add(time.Duration(t.Probe.InitialDelaySeconds) * time.Second)
-	s.due(p.deps.Clock.Now())
+	if now := p.deps.Clock.Now(); started.Before(p.created) {
+		s.spread(now, p.deps.Random())
+	} else {
+		s.due(now)
+	}
 	heap.Push(&p.due, s)
 	p.wake()
 }

@@ -81,27 +81,19 @@ func (p *Prober) skips(s *state) bool {
 	return gate != nil && gate.result != pod.Passed
 }
 
-// again puts a probe back on the heap for its next asking. Called under the lock.
-func (p *Prober) again(s *state, now time.Time) {
+// again puts a probe back on the heap for its next run, after one that began at ran. Called
+// under the lock.
+func (p *Prober) again(s *state, ran time.Time) {
 	if p.probes[s.key] != s || s.final() {
 		return
 	}
-	if s.at = s.next(now); s.at.Before(now) { // an asking took longer than its period, or the machine slept
-		s.at = now
-	}
+	s.at = s.next(ran, p.deps.Clock.Now())
 	heap.Push(&p.due, s)
 }
 
 // ask asks once and takes down the answer.
 func (p *Prober) ask(ctx context.Context, a asked) {
-	limit := time.Duration(a.target.Probe.TimeoutSeconds) * time.Second
-	if limit <= 0 {
-		limit = time.Second
-	}
-	checkCtx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	began := p.deps.Clock.Now()
-	answer := p.deps.Checker.Check(checkCtx, a.target)
+	began, answer := p.check(ctx, a)
 	took := p.deps.Clock.Since(began)
 	if ctx.Err() != nil {
 		return // the agent ends: the answer means nothing
@@ -116,7 +108,7 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 	before := a.state.result
 	a.state.take(answer, a.outOfTurn)
 	after := a.state.result
-	p.again(a.state, p.deps.Clock.Now())
+	p.again(a.state, began)
 	if a.state.kind == startup && before != after {
 		p.hasten(a.state.container)
 	}
@@ -129,6 +121,35 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 	if before != after {
 		p.changed.add(a.target.Pod.UID)
 	}
+}
+
+// check runs the check within the probe's timeout, which begins when a command has its slot.
+// The runtime ends a command when the timeout is over, and a deadline of ours must not come
+// first.
+func (p *Prober) check(ctx context.Context, a asked) (began time.Time, answer Answer) {
+	if a.target.Probe.Exec != nil {
+		release, ok := p.slots.take(ctx)
+		if !ok {
+			return began, answer
+		}
+		defer release()
+		if !p.has(a.state) {
+			return began, answer // the container ended meanwhile
+		}
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout(a.target.Probe))
+		defer cancel()
+	}
+	began = p.deps.Clock.Now()
+	return began, p.deps.Checker.Check(ctx, a.target)
+}
+
+// has reports whether the container of the probe still runs.
+func (p *Prober) has(s *state) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.probes[s.key] == s
 }
 
 // hasten asks the probes that waited for a startup probe as soon as their own delays allow.

@@ -35,7 +35,7 @@ type state struct {
 	run  int32
 
 	earliest time.Time // when its initial delay is over
-	began    time.Time // when it was first due
+	began    time.Time // when it was first due, if the container had just started then
 	early    int       // askings so far that came before its regular turn
 	at       time.Time // when it is due
 	index    int       // in the heap; -1 while it is being asked
@@ -47,6 +47,15 @@ func (s *state) due(now time.Time) {
 		s.at = now
 	}
 	s.began = s.at
+}
+
+// spread makes the first run due at a part of the period from now, or when the initial
+// delay is over. The container is not starting, so no quick runs follow.
+func (s *state) spread(now time.Time, part float64) {
+	s.at = now.Add(time.Duration(part * float64(period(s.target.Probe))))
+	if s.at.Before(s.earliest) {
+		s.at = s.earliest
+	}
 }
 
 // initial is what holds before the first answer: alive until shown otherwise, not ready
@@ -133,10 +142,14 @@ func (s *state) hurries(now time.Time) bool {
 		now.Before(s.began.Add(period(s.target.Probe)))
 }
 
-// next is when the probe is due after an asking that ended at now.
-func (s *state) next(now time.Time) time.Time {
+// next is when the probe is due after a run that began at ran and ended at now. Runs stay
+// whole periods apart, however late one was, so that probes which were late together do not
+// stay together. Turns that passed before the run began are skipped; one that passed while
+// it was under way is due at once.
+func (s *state) next(ran, now time.Time) time.Time {
 	if !s.hurries(now) {
-		return s.at.Add(period(s.target.Probe))
+		each := period(s.target.Probe)
+		return s.at.Add(max(0, ran.Sub(s.at)).Truncate(each) + each)
 	}
 	step := earlyConnect
 	if s.target.Probe.Exec != nil {
@@ -156,6 +169,8 @@ func period(p *v1.Probe) time.Duration {
 	}
 	return time.Duration(p.PeriodSeconds) * time.Second
 }
+
+func timeout(p *v1.Probe) time.Duration { return time.Duration(max(p.TimeoutSeconds, 1)) * time.Second }
 
 // dueHeap orders probes by when they are due.
 type dueHeap []*state

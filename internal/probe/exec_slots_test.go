@@ -1,0 +1,114 @@
+package probe
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+func immediate() float64 { return 0 }
+
+// All probes are due at once: few commands run at a time, each has its whole timeout, and
+// connections wait for none of them.
+func TestCommandsAreBounded(t *testing.T) {
+	withFleet(t, immediate, func(f *fleet) {
+		for i := range 40 {
+			f.set(name(i), 900*time.Millisecond)
+			f.watch(name(i), time.Now(), nil, v1.Container{LivenessProbe: execProbe(60, 1)})
+		}
+		f.watch("tcp", time.Now(), nil, v1.Container{LivenessProbe: tcpProbe(1)})
+		after(10 * time.Second)
+		if _, most := f.commands(); most != 2*execSlotsPerCore {
+			t.Errorf("%d commands ran at the same time on two cores, want %d", most, 2*execSlotsPerCore)
+		}
+		for i := range 40 {
+			if runs := f.ran(name(i)); len(runs) != 1 {
+				t.Errorf("probe %d ran at %v, want once", i, runs)
+			}
+			if got := f.prober.Health(name(i)).Liveness; got != pod.Passed {
+				t.Errorf("liveness of pod %d: %v", i, got)
+			}
+		}
+		if events := f.events.lines(); len(events) > 0 {
+			t.Errorf("events %q", events)
+		}
+		for i, at := range f.ran("tcp") {
+			if at != time.Duration(i)*time.Second {
+				t.Errorf("run %d of the TCP probe began after %v", i, at)
+			}
+		}
+	})
+}
+
+// Commands that hang give up their slots, so that the others run nearly on time.
+func TestHungCommandsGiveUpTheirSlots(t *testing.T) {
+	const hung, healthy, period = 12, 20, 5 * time.Second
+	withFleet(t, evenly(hung+healthy), func(f *fleet) {
+		for i := range hung + healthy {
+			timeout, takes := int32(1), 10*time.Millisecond
+			if i < hung {
+				timeout, takes = 300, time.Hour
+			}
+			f.set(name(i), takes)
+			f.watch(name(i), time.Now().Add(-time.Hour), nil, v1.Container{LivenessProbe: execProbe(5, timeout)})
+		}
+		after(59*period - time.Millisecond)
+		if now, _ := f.commands(); now != hung {
+			t.Errorf("%d commands hang, want %d", now, hung)
+		}
+		for i := hung; i < hung+healthy; i++ {
+			runs := f.ran(name(i))
+			if len(runs) != 59 {
+				t.Errorf("probe %d ran %d times in 59 periods", i, len(runs))
+				continue
+			}
+			// The hung commands hold all slots for three seconds, once.
+			due := time.Duration(i) * period / (hung + healthy)
+			if late := runs[0] - due.Round(time.Millisecond); late < 0 || late > 3*time.Second {
+				t.Errorf("probe %d ran %v late first", i, late)
+			}
+			for n, at := range runs[1:] {
+				if want := (due + time.Duration(n+1)*period).Round(time.Millisecond); at != want {
+					t.Errorf("run %d of probe %d began at %v, want %v", n+1, i, at, want)
+					break
+				}
+			}
+		}
+	})
+}
+
+func TestCommandOfAContainerThatEndedIsNotRun(t *testing.T) {
+	withFleet(t, immediate, func(f *fleet) {
+		for i := range 2*execSlotsPerCore + 1 {
+			f.set(name(i), 500*time.Millisecond)
+			f.watch(name(i), time.Now(), nil, v1.Container{LivenessProbe: execProbe(60, 1)})
+			synctest.Wait()
+		}
+		waiting := name(2 * execSlotsPerCore)
+		f.prober.Forget(types.UID(waiting))
+		after(10 * time.Second)
+		if runs := f.ran(waiting); len(runs) > 0 {
+			t.Errorf("the command ran at %v after its pod was gone", runs)
+		}
+	})
+}
+
+func TestStopDoesNotWaitForCommands(t *testing.T) {
+	withFleet(t, immediate, func(f *fleet) {
+		for i := range 10 { // some run, some wait for a slot
+			f.set(name(i), time.Hour)
+			f.watch(name(i), time.Now(), nil, v1.Container{LivenessProbe: execProbe(10, 300)})
+		}
+		after(100 * time.Millisecond)
+		began := time.Now()
+		f.stop()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the prober stopped after %v, want at once", took)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/test/bed"
+)
+
+// probeRestarts is how many pods are probed and how often the agent restarts.
+// SWIFTLET_PROBE_RESTARTS=5 takes 150 pods through five restarts; an ordinary run is smaller.
+// On two cores the reference passes the small one only: it bounds no probes, and with 150
+// pods many time out.
+type probeRestarts struct{ pods, restarts int }
+
+func ofProbeRestarts(t *testing.T) probeRestarts {
+	t.Helper()
+	text := os.Getenv("SWIFTLET_PROBE_RESTARTS")
+	if text == "" {
+		return probeRestarts{pods: 40, restarts: 2}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return probeRestarts{pods: 150, restarts: n}
+}
+
+const (
+	probeRestartPeriod = 5
+	probeRuns          = "/var/lib/probe-runs" // each run of a probe adds a line to a file in it
+)
+
+// TestProbesAcrossRestarts restarts the agent with many exec probes on the node. The runs
+// that follow are spread over the period, in the next period too, and none fails.
+func TestProbesAcrossRestarts(t *testing.T) { // not parallel: it judges seconds
+	how := ofProbeRestarts(t)
+	node, in := ownNode(t, "probed"), namespace(t)
+	if out, err := node.Exec(t.Context(), "mkdir", "-p", probeRuns); err != nil {
+		t.Fatalf("make %s: %v: %s", probeRuns, err, out)
+	}
+	for i := range how.pods {
+		create(t, in, livenessRecorder(fmt.Sprintf("p%d", i), node.Name()))
+	}
+	eventually(t, 3*time.Minute, func() string { return notReady(t, in) })
+
+	for range how.restarts {
+		if err := node.KillKubelet(); err != nil {
+			t.Fatal(err)
+		}
+		since := uptime(t)
+		if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
+			t.Fatal(err)
+		}
+		var rounds [2][]float64
+		eventually(t, time.Minute, func() (missing string) {
+			rounds, missing = probeRounds(t, node, since, how.pods)
+			return missing
+		})
+		for i, times := range rounds {
+			slices.Sort(times)
+			// All but the first and the last tenth: one probe alone shows nothing.
+			span := times[len(times)*9/10] - times[len(times)/10]
+			t.Logf("run %d after the restart: %d probes within %.2f s, the first after %.2f s", i+1, len(times), span, times[0]-since)
+			if span < probeRestartPeriod/2. {
+				t.Errorf("run %d after the restart: most of %d probes ran within %.2f s, period %d s", i+1, len(times), span, probeRestartPeriod)
+			}
+		}
+	}
+	noProbeFailed(t, in)
+}
+
+// livenessRecorder is a pod whose liveness probe records its runs. One failure restarts the
+// container.
+func livenessRecorder(name, node string) *corev1.Pod {
+	p := mounting(sleeper(name, node), "runs", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: probeRuns}}, "")
+	c := &p.Spec.Containers[0]
+	script := fmt.Sprintf("read up rest < /proc/uptime; echo %s $up >> %s/runs", name, c.VolumeMounts[0].MountPath)
+	c.LivenessProbe = &corev1.Probe{
+		ProbeHandler:     corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}},
+		PeriodSeconds:    probeRestartPeriod,
+		TimeoutSeconds:   1,
+		FailureThreshold: 1,
+	}
+	return p
+}
+
+// notReady says how many pods are not ready.
+func notReady(t *testing.T, in string) string {
+	t.Helper()
+	list, err := client().CoreV1().Pods(in).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	missing := 0
+	for i := range list.Items {
+		if ready(&list.Items[i]) != "" {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d pods are not ready", missing, len(list.Items))
+}
+
+func uptime(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seconds(t, strings.Fields(string(text))[0])
+}
+
+// probeRounds returns the times of every pod's first run since then, and of every second one.
+func probeRounds(t *testing.T, node *bed.Box, since float64, pods int) (rounds [2][]float64, missing string) {
+	t.Helper()
+	out, err := node.Exec(t.Context(), "cat", probeRuns+"/runs")
+	if err != nil {
+		return rounds, fmt.Sprintf("read the runs: %v: %s", err, out)
+	}
+	count := map[string]int{}
+	for line := range strings.Lines(out) {
+		name, text, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok {
+			t.Fatalf("not a run: %q", line)
+		}
+		at := seconds(t, text)
+		if at <= since {
+			continue
+		}
+		if n := count[name]; n < len(rounds) {
+			rounds[n] = append(rounds[n], at)
+		}
+		count[name]++
+	}
+	if n := len(rounds[1]); n < pods {
+		missing = fmt.Sprintf("%d of %d probes ran twice", n, pods)
+	}
+	return rounds, missing
+}
+
+// noProbeFailed fails if a probe failed or a container was restarted.
+func noProbeFailed(t *testing.T, in string) {
+	t.Helper()
+	events, err := client().CoreV1().Events(in).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Unhealthy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		t.Errorf("%s: %s (%d times)", e.InvolvedObject.Name, e.Message, e.Count)
+	}
+	list, err := client().CoreV1().Pods(in).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list.Items {
+		if n := p.Status.ContainerStatuses[0].RestartCount; n > 0 {
+			t.Errorf("%s was restarted %d times", p.Name, n)
+		}
+	}
+}
