@@ -2,11 +2,9 @@ package dns
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -28,7 +26,7 @@ const (
 func (r *Resolver) Hosts(p *v1.Pod, ips []string) ([]byte, error) {
 	var b bytes.Buffer
 	if p.Spec.HostNetwork {
-		node, err := os.ReadFile(r.cfg.HostsFile)
+		node, err := readNodeHosts(r.cfg.HostsFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the node's hosts file: %w", err)
 		}
@@ -57,43 +55,23 @@ func (r *Resolver) Hosts(p *v1.Pod, ips []string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// EnsureHosts makes the file at path say what Hosts says, readable by every container.
-// A new file appears whole; an existing one is rewritten in place, because running
-// containers hold a bind mount of that very file.
-func (r *Resolver) EnsureHosts(path string, p *v1.Pod, ips []string) error {
-	want, err := r.Hosts(p, ips)
-	if err != nil {
-		return fmt.Errorf("compose hosts file: %w", err)
-	}
-	have, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = createWhole(path, want)
-	case err == nil && !bytes.Equal(have, want):
-		err = os.WriteFile(path, want, 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write hosts file: %w", err)
-	}
-	// The umask may have taken bits away, and a container may have changed them.
-	if err := os.Chmod(path, 0o644); err != nil {
-		return fmt.Errorf("open hosts file to containers: %w", err)
-	}
-	return nil
-}
+// maxNodeHosts bounds what is read of the node's hosts file. Lists of blocked names, the
+// largest hosts files in use, have a few megabytes.
+const maxNodeHosts = 16 << 20
 
-func createWhole(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".etc-hosts-")
+// readNodeHosts refuses a file that is too large: half a hosts file misleads the pod.
+func readNodeHosts(path string) ([]byte, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
-	return os.Rename(f.Name(), path)
+	if info.Size() > maxNodeHosts {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), maxNodeHosts)
+	}
+	return io.ReadAll(io.LimitReader(f, maxNodeHosts))
 }
