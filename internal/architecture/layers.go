@@ -6,7 +6,8 @@ package architecture
 var layers = [][]string{
 	{"pod", "meter"}, // the vocabulary
 	{"plan", "podstatus"},
-	{"config", "kubeapi", "cri", "cgroup", "checkpoint", "pluginreg", "certificate", "nftables", "host"},
+	{"checkpoint"}, // every state file is written by it, those of other adapters, too
+	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"swiftlet/internal/checkpoint"
 )
 
 func readKubeconfig(path string) (*rest.Config, error) {
@@ -93,11 +95,9 @@ func (cfg ClientConfig) writeKubeconfig() error {
 	if err := os.MkdirAll(filepath.Dir(cfg.Kubeconfig), 0o755); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	half := cfg.Kubeconfig + ".new" // renamed when whole: others wait for this file
-	if err := os.WriteFile(half, text, 0o600); err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	if err := os.Rename(half, cfg.Kubeconfig); err != nil {
+	// It appears whole: others wait for this file. Without it, once the bootstrap kubeconfig is
+	// gone, the node has no way back into the cluster.
+	if err := checkpoint.Replace(cfg.Kubeconfig, text, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil

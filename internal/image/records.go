@@ -171,7 +171,7 @@ func save(dir, subject string, content any) error {
 	if err != nil {
 		return err
 	}
-	return checkpoint.Replace(filepath.Join(dir, fileOf(subject)), append(data, '\n'))
+	return checkpoint.Replace(filepath.Join(dir, fileOf(subject)), append(data, '\n'), 0o600)
 }
 
 func load(dir, subject string, into any) error {

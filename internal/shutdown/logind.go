@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"swiftlet/internal/checkpoint"
 )
 
 const (
@@ -81,7 +83,7 @@ func (l *login) extend(ctx context.Context, dir string, wanted time.Duration) er
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("have logind wait for longer: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, dropIn), []byte(text), 0o644); err != nil {
+	if err := checkpoint.Replace(filepath.Join(dir, dropIn), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("have logind wait for longer: %w", err)
 	}
 	const hangup = int32(1)

@@ -23,7 +23,7 @@ func (s state) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return checkpoint.Replace(path, data)
+	return checkpoint.Replace(path, data, 0o600)
 }
 
 func loadState(path string) (s state, err error) {

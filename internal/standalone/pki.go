@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
-	"os"
 	"time"
 )
 
@@ -66,7 +65,7 @@ func ensureCA(p Places, now time.Time) (*x509.Certificate, any, error) {
 			return pair.Leaf, pair.PrivateKey, nil
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("read %s and %s: %w", p.pki("ca.crt"), p.pki("ca.key"), err)
 	}
 	template := certificate(pkix.Name{CommonName: "swiftlet standalone"}, now, caLife)
 	template.IsCA, template.BasicConstraintsValid = true, true
@@ -120,7 +119,6 @@ func issue(p Places, name string, template, parent *x509.Certificate, parentKey 
 		{p.pki(name + ".key"), "PRIVATE KEY", der},
 		{p.pki(name + ".crt"), "CERTIFICATE", cert},
 	} {
-		_ = os.Remove(f.file) // an old file's mode must not outlive it
 		if _, err := writeIfChanged(f.file, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.bytes}), 0o600); err != nil {
 			return err
 		}

@@ -1,10 +1,11 @@
 package standalone
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"swiftlet/internal/checkpoint"
 )
 
 // Places says where each thing stands: what is worth keeping below root, what dies with
@@ -75,29 +76,12 @@ func (p Places) make() error {
 	return nil
 }
 
-// writeSynced writes a file that is whole on the disk when it returns: a rename alone could
-// outlive a power cut that its contents do not.
-func writeSynced(file string, content []byte, mode os.FileMode) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(content); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
 // writeIfChanged replaces the file as a whole and reports whether it differed.
 func writeIfChanged(file string, content []byte, mode os.FileMode) (changed bool, err error) {
 	if old, err := os.ReadFile(file); err == nil && string(old) == string(content) {
 		return false, nil
 	}
-	next := file + ".next"
-	if err := writeSynced(next, content, mode); err != nil {
-		return false, fmt.Errorf("write %s: %w", file, err)
-	}
-	if err := os.Rename(next, file); err != nil {
+	if err := checkpoint.Replace(file, content, mode); err != nil {
 		return false, fmt.Errorf("write %s: %w", file, err)
 	}
 	return true, nil

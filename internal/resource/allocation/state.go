@@ -30,7 +30,7 @@ const (
 // of pods costs little more than one. It is safe for concurrent use.
 type State struct {
 	path string
-	save func(path string, text []byte) error // checkpoint.Replace
+	save func(path string, text []byte) error // replace
 	// turn holds one token: who has it writes.
 	turn chan struct{}
 
@@ -51,10 +51,13 @@ type content struct {
 	Entries map[types.UID]pod.Resources `json:"entries,omitempty"`
 }
 
+// replace writes a file that only the agent is to read.
+func replace(path string, text []byte) error { return checkpoint.Replace(path, text, 0o600) }
+
 // Open reads the file at path; there need not be one. A file that cannot be understood is
 // an error: to forget what pods were given would change them.
 func Open(path string) (*State, error) {
-	s := &State{path: path, save: checkpoint.Replace, turn: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
+	s := &State{path: path, save: replace, turn: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
 	s.turn <- struct{}{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

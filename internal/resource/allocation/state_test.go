@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/pod"
 )
 
@@ -33,7 +32,7 @@ func TestWrittenTogether(t *testing.T) {
 			close(begun)
 			<-release
 		}
-		return checkpoint.Replace(path, text)
+		return replace(path, text)
 	}
 	var all sync.WaitGroup
 	written := func(uid types.UID) {
@@ -79,7 +78,7 @@ func TestWrittenFails(t *testing.T) {
 	if err := s.Written(t.Context()); !errors.Is(err, full) {
 		t.Fatalf("the error is %v", err)
 	}
-	s.save = checkpoint.Replace
+	s.save = replace
 	if err := s.Written(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func BenchmarkWritten(b *testing.B) {
 				b.Fatal(err)
 			}
 			writes := 0
-			s.save = func(path string, text []byte) error { writes++; return checkpoint.Replace(path, text) }
+			s.save = func(path string, text []byte) error { writes++; return replace(path, text) }
 			for i := 0; b.Loop(); i++ {
 				var all sync.WaitGroup
 				for k := range crowd {

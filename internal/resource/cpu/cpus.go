@@ -222,7 +222,7 @@ func (c *CPUs) Release(uid types.UID) {
 func (c *CPUs) write(s State) error {
 	raw, err := encode(c.cfg.Policy, s)
 	if err == nil {
-		err = checkpoint.Replace(c.cfg.Path, raw)
+		err = checkpoint.Replace(c.cfg.Path, raw, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the CPU state: %w", err)

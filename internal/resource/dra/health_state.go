@@ -49,7 +49,7 @@ func (m *Manager) saveHealth() {
 	text, err := json.Marshal(m.health)
 	m.mu.Unlock()
 	if err == nil {
-		err = checkpoint.Replace(m.healthPath(), text)
+		err = checkpoint.Replace(m.healthPath(), text, 0o600)
 	}
 	if err != nil {
 		m.deps.Log.Error("health of devices is not written down", "err", err)

@@ -129,7 +129,7 @@ func (m *Manager) save() error {
 	if err != nil {
 		return fmt.Errorf("encode record of claims: %w", err)
 	}
-	if err := checkpoint.Replace(m.path(), text); err != nil {
+	if err := checkpoint.Replace(m.path(), text, 0o600); err != nil {
 		return fmt.Errorf("write record of claims: %w", err)
 	}
 	return nil

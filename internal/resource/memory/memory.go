@@ -184,7 +184,7 @@ func (m *Memory) tell(reason, format string, args ...any) {
 func (m *Memory) write(s State) error {
 	raw, err := encode(s)
 	if err == nil {
-		err = checkpoint.Replace(m.cfg.Path, raw)
+		err = checkpoint.Replace(m.cfg.Path, raw, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the memory state: %w", err)

@@ -16,6 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/checkpoint"
 )
 
 // Size is how many ids a pod gets at least, and the unit of what it may be given more of:
@@ -166,17 +168,5 @@ func (r *Ranges) write(uid types.UID, first int64) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), "."+file)
-	if err != nil {
-		return err
-	}
-	_, err = draft.Write(data)
-	err = errors.Join(err, draft.Chmod(0o644), draft.Sync(), draft.Close())
-	if err == nil {
-		err = os.Rename(draft.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(draft.Name())
-	}
-	return err
+	return checkpoint.Replace(path, data, 0o644)
 }

@@ -79,7 +79,7 @@ func Write(path string, entries []PodDevicesEntry, registered map[string][]strin
 	if err != nil {
 		return fmt.Errorf("encode checkpoint of devices: %w", err)
 	}
-	if err := checkpoint.Replace(path, content); err != nil {
+	if err := checkpoint.Replace(path, content, 0o600); err != nil {
 		return fmt.Errorf("write checkpoint of devices: %w", err)
 	}
 	return nil
