@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -148,6 +149,10 @@ func (v *Volumes) markStaged(d *device) {
 func (v *Volumes) leave(uid types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.unmatched[uid] {
+		delete(v.unmatched, uid)
+		v.beginOrphansLocked()
+	}
 	for key, d := range v.devices {
 		if _, used := d.users[uid]; !used {
 			continue
@@ -169,6 +174,18 @@ func (v *Volumes) tellUnused(name v1.UniqueVolumeName) {
 	if name != "" && v.deps.InUseChanged != nil {
 		v.deps.InUseChanged()
 	}
+}
+
+// beginOrphansLocked unstages what a pod left whose devices were not known.
+func (v *Volumes) beginOrphansLocked() {
+	if v.ended {
+		return
+	}
+	v.operations.Go(func() {
+		if err := v.UnstageOrphans(); err != nil {
+			v.deps.Log.Warn("unstage volumes that no pod uses failed", "err", err)
+		}
+	})
 }
 
 func (v *Volumes) beginUnstageLocked(d *device) {
@@ -261,12 +278,29 @@ func (v *Volumes) usedOnDisk(kind plugin.Plugin, stager plugin.Stager, id string
 			return false, err
 		}
 		for _, p := range all {
-			if of, err := stager.DeviceOf(p); err != nil || of == id {
-				return err == nil, err
+			if used, err := usedBy(p, stager, id); err != nil || used {
+				return used, err
 			}
 		}
 	}
 	return false, nil
+}
+
+// usedBy reports whether the volume was made from the device. One whose device is not known
+// holds only the devices that it may be made from: until it is gone, or its device known.
+func usedBy(p plugin.Published, stager plugin.Stager, id string) (bool, error) {
+	of, err := stager.DeviceOf(p)
+	if err == nil {
+		return of == id, nil
+	}
+	if matcher, ok := stager.(plugin.DeviceMatcher); ok {
+		may, mayErr := matcher.MayUse(p, id)
+		if mayErr == nil && !may {
+			return false, nil
+		}
+		err = errors.Join(err, mayErr)
+	}
+	return false, fmt.Errorf("volume %q of pod %s may be made from it: %w", p.Name, p.PodUID, err)
 }
 
 // UnstageOrphans begins to unstage what an earlier agent left staged for no pod. Call it

@@ -117,6 +117,9 @@ func (v *Volumes) shareOnDisk(ctx context.Context, kind plugin.Plugin, p plugin.
 	if err != nil {
 		// The volume must go all the same; what is left staged is found later by the disk.
 		v.deps.Log.Warn("a volume's device is not known", "pod", p.PodUID, "volume", p.Name, "err", err)
+		v.mu.Lock()
+		v.unmatched[p.PodUID] = true
+		v.mu.Unlock()
 		return nil, nil
 	}
 	if id == "" {

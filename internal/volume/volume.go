@@ -176,7 +176,9 @@ type Volumes struct {
 	mu      sync.Mutex
 	pods    map[types.UID]*podVolumes
 	devices map[deviceKey]*device
-	due     timetable
+	// unmatched are pods with volumes whose devices are not known.
+	unmatched map[types.UID]bool
+	due       timetable
 	// housekept says that orphans were looked for, settled that none can be left.
 	housekept, settled bool
 	// wake tells Run that due has changed.
@@ -229,7 +231,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		plugins: newPlugins(cfg, deps),
 		drivers: newDrivers(cfg, deps),
 		pods:    map[types.UID]*podVolumes{},
-		devices: map[deviceKey]*device{},
+		devices: map[deviceKey]*device{}, unmatched: map[types.UID]bool{},
 		wake:    make(chan struct{}, 1),
 		retried: make(chan struct{}),
 	}
@@ -273,7 +275,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
 		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
 		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host}),
-		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock}),
+		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock, Log: deps.Log}),
 	}, deps.Kinds...)
 }
 

@@ -128,9 +128,9 @@ func (p *Plugin) informRaw(ctx context.Context, r plugin.Request, from source, r
 // call that was given up may still be at work in the driver.
 func (p *Plugin) tearDownRaw(ctx context.Context, v plugin.Published) error {
 	path := filepath.Join(p.rawPublishDir(v.Name), string(v.PodUID))
-	n, ok, err := readNote(filepath.Join(p.rawDir(v.Name), "data"))
+	n, ok, err := p.readNote(filepath.Join(p.rawDir(v.Name), "data"))
 	if err != nil {
-		return err
+		return p.withdrawAlone(path)
 	}
 	if !ok {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -148,13 +148,13 @@ func (p *Plugin) tearDownRaw(ctx context.Context, v plugin.Published) error {
 // of it is undone, too: no pod uses the volume any more.
 func (p *Plugin) unstageRaw(ctx context.Context, path string) error {
 	volume := filepath.Base(path)
-	n, ok, err := readNote(filepath.Join(p.rawDir(volume), "data"))
-	if err != nil {
-		return err
-	}
 	left, err := names(p.rawPublishDir(volume))
 	if err != nil {
 		return err
+	}
+	n, ok, err := p.readNote(filepath.Join(p.rawDir(volume), "data"))
+	if err != nil {
+		return p.unstageRawAlone(path, left)
 	}
 	for _, uid := range left {
 		if !ok {
@@ -171,6 +171,32 @@ func (p *Plugin) unstageRaw(ctx context.Context, path string) error {
 		if err := p.unstage(ctx, n, path); err != nil {
 			return said("blockMapper.unstageVolumeForBlock failed: %w", err)
 		}
+	}
+	return p.removeRaw(volume)
+}
+
+// withdrawAlone takes away a pod's device without asking the driver.
+func (p *Plugin) withdrawAlone(path string) error {
+	if err := p.unmountAlone(path); err != nil {
+		return err
+	}
+	if err := remove(path); err != nil {
+		return said("failed to remove device %s: %w", path, err)
+	}
+	return nil
+}
+
+// unstageRawAlone is unstageRaw where the note cannot be read. left are the pods that the
+// volume is still published for.
+func (p *Plugin) unstageRawAlone(path string, left []string) error {
+	volume := filepath.Base(path)
+	for _, uid := range left {
+		if err := p.withdrawAlone(filepath.Join(p.rawPublishDir(volume), uid)); err != nil {
+			return err
+		}
+	}
+	if err := p.unmountAlone(path); err != nil {
+		return err
 	}
 	return p.removeRaw(volume)
 }

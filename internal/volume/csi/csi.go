@@ -62,6 +62,9 @@ type Tokens interface {
 // Mounts looks at the kernel's mount table.
 type Mounts interface {
 	Mounted(path string) (bool, error)
+	// Twins finds below dir the mounts of the file system that is also mounted at path.
+	Twins(path, dir string) ([]string, error)
+	UnmountBeneath(dir string) error
 }
 
 // Plugin is the kind of volumes that CSI drivers bring up.
@@ -74,6 +77,8 @@ type Plugin struct {
 	// look tells Run that drivers have changed.
 	look chan struct{}
 
+	unreadable complaints
+
 	// node serialises changes of the Node and CSINode objects, which are read, changed and
 	// written back.
 	node sync.Mutex
@@ -84,6 +89,7 @@ var (
 	_ plugin.AttachLimiter = (*Plugin)(nil)
 	_ plugin.Unpublisher   = (*Plugin)(nil)
 	_ plugin.Stager        = (*Plugin)(nil)
+	_ plugin.DeviceMatcher = (*Plugin)(nil)
 	_ plugin.BlockMapper   = (*Plugin)(nil)
 	_ plugin.Attacher      = (*Plugin)(nil)
 	_ plugin.Expander      = (*Plugin)(nil)

@@ -35,6 +35,8 @@ type fakeDriver struct {
 	info   *csi.NodeGetInfoResponse
 	able   []csi.NodeServiceCapability_RPC_Type
 	fail   error // of every call that changes something
+	// unpublished is told of what was; may be nil.
+	unpublished func(path string)
 
 	mu    sync.Mutex
 	asked []any
@@ -108,6 +110,9 @@ func (d *fakeDriver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublish
 	d.asked = append(d.asked, r)
 	if d.fail == nil {
 		os.Remove(r.GetTargetPath())
+		if d.unpublished != nil {
+			d.unpublished(r.GetTargetPath())
+		}
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, d.fail
 }
@@ -159,9 +164,18 @@ type fixture struct {
 	known *storagev1.CSIDriver
 	// mounted are paths at which something is mounted.
 	mounted map[string]bool
+	// twins are mounts of the same file system, by path.
+	twins map[string][]string
 }
 
 func (f *fixture) Mounted(path string) (bool, error) { return f.mounted[path], nil }
+
+func (f *fixture) Twins(path, _ string) ([]string, error) { return f.twins[path], nil }
+
+func (f *fixture) UnmountBeneath(dir string) error {
+	f.mounted[dir] = false
+	return nil
+}
 
 func (f *fixture) Get(_ context.Context, _, account string, r *authv1.TokenRequest) (kubeapi.Token, error) {
 	return kubeapi.Token{Value: "token of " + account, ExpiresAt: time.Unix(2000, 0)}, nil
@@ -183,6 +197,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		clock:   clocktesting.NewFakeClock(time.Unix(1000, 0)),
 		known:   &storagev1.CSIDriver{},
 		mounted: map[string]bool{},
+		twins:   map[string][]string{},
 	}
 	no := false
 	f.known.Spec.AttachRequired = &no

@@ -30,11 +30,11 @@ func mountFlags(r plugin.Request) []string {
 }
 
 // checkLabel refuses a pod whose label is not the one that the volume is staged with: a
-// mounted volume has one label for all.
+// mounted volume has one label for all. A note that cannot be read is written again by Stage.
 func (p *Plugin) checkLabel(r plugin.Request, staged string) error {
-	n, ok, err := readNote(filepath.Dir(staged))
+	n, ok, err := p.readNote(filepath.Dir(staged))
 	if err != nil || !ok || n.SELinux == r.Label {
-		return err
+		return nil
 	}
 	mounted, err := p.deps.Mounts.Mounted(staged)
 	if err != nil || !mounted {

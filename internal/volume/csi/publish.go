@@ -174,13 +174,18 @@ func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
 	}
 	dir := v.Dir(Name)
 	path := filepath.Join(dir, mountDir)
-	n, ok, err := readNote(dir)
-	if err != nil {
-		return err
+	n, ok, unreadable := p.readNote(dir)
+	if unreadable != nil {
+		n, ok = p.noteByMount(v, unreadable)
 	}
-	if ok {
+	switch {
+	case ok:
 		if err := p.unpublish(ctx, n, path); err != nil {
 			return said("Unmounter.TearDownAt failed: %w", err)
+		}
+	case unreadable != nil:
+		if err := p.unmountAlone(path); err != nil {
+			return err
 		}
 	}
 	// Removing the target is the driver's part; not all do it.

@@ -99,14 +99,17 @@ func (p *Plugin) equip(ctx context.Context, able capabilities, r plugin.Request,
 	return nil
 }
 
-// DeviceOf reads the volume's note.
+// DeviceOf reads the volume's note, or else the mount table.
 func (p *Plugin) DeviceOf(v plugin.Published) (string, error) {
 	if v.Block {
 		return rawID(v.Name), nil
 	}
-	n, ok, err := readNote(v.Dir(Name))
-	if err != nil || !ok || n.LifecycleMode == storagev1.VolumeLifecycleEphemeral {
-		return "", err
+	n, ok, err := p.readNote(v.Dir(Name))
+	if err != nil {
+		return p.deviceByMount(v, err)
+	}
+	if !ok || n.LifecycleMode == storagev1.VolumeLifecycleEphemeral {
+		return "", nil
 	}
 	return mountedID(n.Driver, n.Handle), nil
 }
@@ -145,11 +148,12 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	if block {
 		return p.unstageRaw(ctx, path)
 	}
-	n, ok, err := readNote(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	if ok {
+	switch n, ok, err := p.readNote(filepath.Dir(path)); {
+	case err != nil:
+		if err := p.unmountAlone(path); err != nil {
+			return err
+		}
+	case ok:
 		if err := p.unstage(ctx, n, path); err != nil {
 			return said("attacher.UnmountDevice failed: %w", err)
 		}

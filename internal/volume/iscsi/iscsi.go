@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ type Deps struct {
 	// Secret reads what a volume refers to.
 	Secret func(ctx context.Context, namespace, name string) (*v1.Secret, error)
 	Clock  clock.Clock
+	Log    *slog.Logger
 }
 
 // Plugin brings up iSCSI volumes.
@@ -58,6 +60,7 @@ var (
 	_ plugin.Attacher    = (*Plugin)(nil)
 	_ plugin.Connector   = (*Plugin)(nil)
 	_ plugin.BlockMapper = (*Plugin)(nil)
+	_ plugin.HeldFinder  = (*Plugin)(nil)
 	_ plugin.Meter       = (*Plugin)(nil)
 )
 

@@ -1,9 +1,11 @@
 package iscsi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -35,6 +37,7 @@ type san struct {
 	fails  map[string]int  // exit codes, by the end of the command line
 	luns   map[string]string
 	secret *v1.Secret
+	log    bytes.Buffer
 }
 
 func newSAN(t *testing.T, clk clock.Clock) *san {
@@ -43,7 +46,7 @@ func newSAN(t *testing.T, clk clock.Clock) *san {
 		clk = clock.RealClock{}
 	}
 	s.Plugin = New(Deps{
-		RootDir: s.root, Mounter: s, Clock: clk,
+		RootDir: s.root, Mounter: s, Clock: clk, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		Host: scsi.Host{Sys: filepath.Join(s.root, "sys"), Dev: filepath.Join(s.root, "dev"), Runner: s},
 		Secret: func(_ context.Context, namespace, name string) (*v1.Secret, error) {
 			if s.secret == nil || namespace != s.secret.Namespace || name != s.secret.Name {

@@ -78,7 +78,7 @@ func (p *Plugin) alone(r plugin.Request, id string) error {
 	if !r.Block() {
 		return nil
 	}
-	n, err := read(p.path(id))
+	n, err := parse(p.path(id))
 	if err == nil && n.VolName != "" && n.VolName != r.Name() {
 		return fmt.Errorf("iscsi: volume %s has the same disk as volume %s, which is in use", r.Name(), n.VolName)
 	}

@@ -23,7 +23,7 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	if err := p.deps.Mounter.Unmount(dir); err != nil {
 		return fmt.Errorf("iscsi: failed to detach disk: %s: %w", dir, err)
 	}
-	n, err := read(dir)
+	n, err := p.read(dir)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (p *Plugin) others(n note, id string) ([]note, error) {
 	for _, other := range ids {
 		o, err := byName(p.path(other))
 		if err != nil {
-			return nil, err
+			continue // no disk, so none of this target
 		}
 		if other != id && o.Iqn == n.Iqn {
 			all = append(all, o)

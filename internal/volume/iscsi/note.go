@@ -11,14 +11,15 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/volume/plugin"
 )
 
 const (
 	// noteFile lies where the disk is mounted, beneath the mount.
 	noteFile = "iscsi.json"
-	// draftFile becomes the note by a rename, so that there is never half a note.
-	draftFile = ".iscsi.json.new"
 	// interfacePrefix begins the names of folders that are named for an interface.
 	interfacePrefix = "iface-"
 )
@@ -61,7 +62,8 @@ func (p *Plugin) dir() string { return filepath.Join(p.deps.RootDir, "plugins", 
 
 func (p *Plugin) path(id string) string { return filepath.Join(p.dir(), id) }
 
-// write puts the note into dir, unless the disk is mounted there: then it lies beneath.
+// write puts the note into dir, unless the disk is mounted there: then it lies beneath. It
+// waits until the note is on the disk: only it names all portals of the login.
 func (p *Plugin) write(n note, dir string) error {
 	mounted, err := p.deps.Mounter.Mounted(dir)
 	if err != nil || mounted {
@@ -74,30 +76,36 @@ func (p *Plugin) write(n note, dir string) error {
 	if err := json.NewEncoder(&text).Encode(n); err != nil {
 		return fmt.Errorf("encode %s: %w", noteFile, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, draftFile), text.Bytes(), 0o640); err != nil {
-		return fmt.Errorf("save %s: %w", noteFile, err)
-	}
-	if err := os.Rename(filepath.Join(dir, draftFile), filepath.Join(dir, noteFile)); err != nil {
+	if err := checkpoint.Replace(filepath.Join(dir, noteFile), text.Bytes(), 0o640); err != nil {
 		return fmt.Errorf("save %s: %w", noteFile, err)
 	}
 	return nil
 }
 
-// read returns the note in dir, or what the folder's name tells where there is none.
-func read(dir string) (note, error) {
+// read returns the note in dir, or what the folder's name tells where there is none, or none
+// that can be read: then the log names it.
+func (p *Plugin) read(dir string) (note, error) {
+	n, err := parse(dir)
+	if err == nil {
+		return n, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		p.deps.Log.Warn("read iSCSI note failed, using the name of its folder", "path", filepath.Join(dir, noteFile), "err", err)
+	}
+	return byName(dir)
+}
+
+// parse returns the note in dir.
+func parse(dir string) (n note, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, noteFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return byName(dir)
-	}
 	if err != nil {
-		return note{}, fmt.Errorf("read %s: %w", noteFile, err)
+		return note{}, err
 	}
-	var n note
 	if err := json.Unmarshal(text, &n); err != nil {
-		return note{}, fmt.Errorf("read %s: %w", filepath.Join(dir, noteFile), err)
+		return note{}, err
 	}
 	if len(n.Portals) == 0 || n.Iqn == "" {
-		return note{}, fmt.Errorf("read %s: it names no portal or no target", filepath.Join(dir, noteFile))
+		return note{}, errors.New("it names no portal or no target")
 	}
 	return n, nil
 }
@@ -137,10 +145,11 @@ func (p *Plugin) Staged() ([]string, error) {
 	return ids, nil
 }
 
-// DeviceOf finds the disk by its mount; a raw one by the note of its volume.
+// DeviceOf finds the disk by its mount; a raw one by the note of its volume, or by what is
+// held for the pod.
 func (p *Plugin) DeviceOf(v plugin.Published) (string, error) {
 	if v.Block {
-		return p.rawID(v.Name)
+		return p.rawIDOf(v)
 	}
 	twin, err := p.deps.Mounter.Twin(v.Dir(Name), p.dir())
 	if err != nil || twin == "" {
@@ -164,11 +173,7 @@ func (p *Plugin) rawID(volume string) (string, error) {
 		if !strings.HasPrefix(id, plugin.DevicesDir+"/") {
 			continue
 		}
-		n, err := read(p.path(id))
-		if err != nil {
-			return "", err
-		}
-		if n.VolName == volume {
+		if n, err := parse(p.path(id)); err == nil && n.VolName == volume {
 			return id, nil
 		}
 	}
@@ -184,10 +189,62 @@ func (p *Plugin) MapDir(name string) string {
 	return p.path(id)
 }
 
+// rawIDOf is rawID for a pod's volume whose note may not name it.
+func (p *Plugin) rawIDOf(v plugin.Published) (string, error) {
+	id, err := p.rawID(v.Name)
+	if err != nil || id != "" {
+		return id, err
+	}
+	held, err := filepath.Glob(p.path(filepath.Join(plugin.DevicesDir, interfacePrefix+"*/*", string(v.PodUID))))
+	if err != nil {
+		return "", fmt.Errorf("look for raw iSCSI disks: %w", err)
+	}
+	var found []string
+	for _, path := range held {
+		dir := filepath.Dir(path)
+		if n, err := parse(dir); (err != nil || n.VolName == "") && leadsTo(v.Dir(Name), path) {
+			found = append(found, dir)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return filepath.Rel(p.dir(), found[0])
+	}
+	return "", fmt.Errorf("raw iSCSI volume %s may be any of %s", v.Name, strings.Join(found, ", "))
+}
+
+// leadsTo reports whether the link of a raw volume is to the device that is held at path, or
+// to one that is gone. Half way, it is to path itself.
+func leadsTo(link, path string) bool {
+	if to, err := os.Readlink(link); err == nil && to == path {
+		return true
+	}
+	var want, have unix.Stat_t
+	if err := unix.Stat(link, &want); err != nil {
+		return true
+	}
+	return unix.Stat(path, &have) == nil && have.Rdev == want.Rdev
+}
+
+// HeldFor finds the folder of a raw volume by the disk.
+func (p *Plugin) HeldFor(v plugin.Published) (string, error) {
+	id, err := p.rawIDOf(v)
+	if err != nil || id == "" {
+		return "", err
+	}
+	return p.path(id), nil
+}
+
 // remove takes away the disk's folder, and that of its interface with the last.
 func remove(dir string) error {
-	for _, name := range []string{draftFile, noteFile, ""} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	notes, err := checkpoint.Files(filepath.Join(dir, noteFile))
+	if err != nil {
+		return fmt.Errorf("remove folder of iSCSI disk: %w", err)
+	}
+	for _, name := range append(notes, dir) {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove folder of iSCSI disk: %w", err)
 		}
 	}

@@ -238,16 +238,16 @@ func (p *Plugin) Stage(_ context.Context, r plugin.Request) error {
 	return nil
 }
 
-// DeviceOf is the volume's name where a disk of that name is mounted.
+// DeviceOf is the volume's name where a disk of that name is mounted, also one that answers no
+// more.
 func (p *Plugin) DeviceOf(published plugin.Published) (string, error) {
 	if published.Block {
 		return "", nil
 	}
-	_, err := os.Lstat(p.stagedAt(published.Name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(p.stagedAt(published.Name)); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return published.Name, err
+	return published.Name, nil
 }
 
 // Staged lists the disks that are mounted.

@@ -68,29 +68,39 @@ func (k *Kernel) UnmountBeneath(dir string) error {
 // Twin finds, at or below dir, the mount of the file system that is also mounted at path; ""
 // where there is none. It asks the mount table alone: the file system may not answer.
 func (k *Kernel) Twin(path, dir string) (string, error) {
+	all, err := k.Twins(path, dir)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// Twins finds all such mounts: several volumes may be parts of one file system.
+func (k *Kernel) Twins(path, dir string) ([]string, error) {
 	table, err := mountinfo.GetMounts(nil)
 	if err != nil {
-		return "", fmt.Errorf("read mount table: %w", err)
+		return nil, fmt.Errorf("read mount table: %w", err)
 	}
 	if path, err = realParent(path); err != nil {
-		return "", err
+		return nil, err
 	}
 	if dir, err = realParent(dir); err != nil {
-		return "", err
+		return nil, err
 	}
 	last := slices.Backward(table) // the topmost of several comes last
 	for _, m := range last {
 		if m.Mountpoint != path {
 			continue
 		}
+		var all []string
 		for _, other := range last {
 			if other.Major == m.Major && other.Minor == m.Minor && strings.HasPrefix(other.Mountpoint, dir+"/") {
-				return other.Mountpoint, nil
+				all = append(all, other.Mountpoint)
 			}
 		}
-		return "", nil
+		return all, nil
 	}
-	return "", nil
+	return nil, nil
 }
 
 // realParent resolves links on the way to path, but asks nothing of what is mounted there.

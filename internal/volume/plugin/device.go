@@ -12,13 +12,19 @@ type Stager interface {
 	// overlap, with each other or with SetUp, TearDown and Unstage of a volume made from it.
 	Stage(ctx context.Context, r Request) error
 	// DeviceOf tells by the disk what the volume was made from; "" for nothing that was
-	// staged.
+	// staged. An error says that the disk does not tell of this volume.
 	DeviceOf(p Published) (string, error)
 	// Staged lists by the disk what is staged, also half way.
 	Staged() ([]string, error)
 	// Unstage is called after the last TearDown, with what DeviceID or Staged named. It may
 	// be repeated after success, failure or a crash at any line.
 	Unstage(ctx context.Context, id string) error
+}
+
+// DeviceMatcher is a Stager that can rule out devices where DeviceOf fails.
+type DeviceMatcher interface {
+	// MayUse reports whether the volume may be made from the device.
+	MayUse(p Published, id string) (bool, error)
 }
 
 // BlockMapper is a kind whose volumes can be handed over as raw devices.
