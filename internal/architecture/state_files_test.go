@@ -1,0 +1,84 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// writers are functions of package os that put a file in place without waiting for the disk.
+var writers = []string{"WriteFile", "Rename", "Create", "CreateTemp"}
+
+// writesFiles reports whether the file calls one of them, or opens files to create them.
+func writesFiles(file *ast.File) bool {
+	found := false
+	ast.Inspect(file, func(n ast.Node) bool {
+		use, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if of, ok := use.X.(*ast.Ident); ok && of.Name == "os" && (slices.Contains(writers, use.Sel.Name) || use.Sel.Name == "O_CREATE") {
+			found = true
+		}
+		return true
+	})
+	return found
+}
+
+// TestStateFilesAreWrittenByCheckpoint: a file that a crash of the machine may leave empty has
+// to be listed, with the reason why that does no harm.
+func TestStateFilesAreWrittenByCheckpoint(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, "../"))
+		if packageOf(name) == "checkpoint" {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil || !writesFiles(file) {
+			return err
+		}
+		seen[name] = true
+		if unsynced[name] == "" {
+			t.Errorf("%s writes files: use checkpoint.Replace, or say in state_files.go why a crash may leave them empty", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range unsynced {
+		if !seen[name] {
+			t.Errorf("%s writes no files: remove it from unsynced", name)
+		}
+	}
+}
+
+func TestWritesFiles(t *testing.T) {
+	for text, want := range map[string]bool{
+		`os.WriteFile("x", nil, 0)`:               true,
+		`os.Rename("x", "y")`:                     true,
+		`os.OpenFile("x", os.O_CREATE, 0)`:        true,
+		`f := os.CreateTemp; _ = f`:               true,
+		`os.OpenFile("x", os.O_RDONLY, 0)`:        false,
+		`checkpoint.Replace("x", nil, 0)`:         false,
+		`_ = struct{ Rename int }{}.Rename`:       false,
+		`os.ReadFile("os.WriteFile(not a call)")`: false,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package p\nfunc f() {\n"+text+"\n}", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := writesFiles(file); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
