@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -151,18 +152,26 @@ func nextToCompress(log string) string {
 	return plain[0]
 }
 
+// compressFile replaces a log file by its packed form. Whoever can write to the folder, such as
+// a pod that mounts it, can put links and pipes there: none is followed or waited for.
 func compressFile(ctx context.Context, path string) (err error) {
-	from, err := os.Open(path)
+	from, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("compress log: %w", err)
 	}
 	defer from.Close()
 	info, err := from.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
 	if err != nil {
 		return fmt.Errorf("compress log: %w", err)
 	}
 	temporary := path + unfinished
-	to, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("compress log: %w", err)
+	}
+	to, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {
 		return fmt.Errorf("compress log: %w", err)
 	}
@@ -178,7 +187,8 @@ func compressFile(ctx context.Context, path string) (err error) {
 		return errors.Join(err, to.Close())
 	}
 	_, err = io.Copy(packer, untilDone{ctx, from})
-	if err := errors.Join(err, packer.Close(), to.Close()); err != nil {
+	// Of both forms the packed one is kept: it has to be on the disk before it has its name.
+	if err := errors.Join(err, packer.Close(), to.Sync(), to.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, path+compressed); err != nil {
