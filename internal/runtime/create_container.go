@@ -61,7 +61,7 @@ func makeTerminationLog(path string) error {
 		return fmt.Errorf("create termination log: %w", err)
 	}
 	// An earlier try at creating the container may have left it, with or without words.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o666)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
 		return fmt.Errorf("create termination log: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,7 +108,7 @@ func (s *Supervisor) shims() []int {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []int
 	for _, file := range commands {
-		content, err := os.ReadFile(file)
+		content, err := readStart(file)
 		if err != nil || !isShim(strings.Split(string(content), "\x00"), s.cfg.Places.Socket()) {
 			continue
 		}
@@ -116,6 +117,17 @@ func (s *Supervisor) shims() []int {
 		}
 	}
 	return found
+}
+
+// readStart reads the beginning of a command line: a process can make its own as long as it
+// likes.
+func readStart(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 64<<10))
 }
 
 func isShim(args []string, socket string) bool {

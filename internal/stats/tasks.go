@@ -37,6 +37,9 @@ func readTasks(s *scratch, procs string, t *taskUsage, d depth) {
 	t.openFiles = openFilesLimit(s, t.first)
 }
 
+// fdBatch is how many names are held at once: a process may have a million files open.
+const fdBatch = 1024
+
 // openFiles counts what a process holds open.
 func openFiles(pid int) (files, sockets uint64) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -44,16 +47,20 @@ func openFiles(pid int) (files, sockets uint64) {
 		return 0, 0
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
 	var target [16]byte
-	for _, name := range names {
-		files++
-		n, err := unix.Readlinkat(int(dir.Fd()), name, target[:])
-		if err == nil && bytes.HasPrefix(target[:n], []byte("socket:")) {
-			sockets++
+	for {
+		names, err := dir.Readdirnames(fdBatch)
+		for _, name := range names {
+			files++
+			n, err := unix.Readlinkat(int(dir.Fd()), name, target[:])
+			if err == nil && bytes.HasPrefix(target[:n], []byte("socket:")) {
+				sockets++
+			}
+		}
+		if err != nil {
+			return files, sockets
 		}
 	}
-	return files, sockets
 }
 
 // openFilesLimit is how many files a process may open: -1 for any number.

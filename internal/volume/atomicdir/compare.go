@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -89,9 +91,25 @@ func compare(dir, old string, payload Payload) (same bool, err error) {
 	}
 	for p, file := range payload {
 		// A folder in the place of a file, or the reverse, differs as well.
-		if got, err := os.ReadFile(filepath.Join(root, p)); err != nil || !bytes.Equal(got, file.Data) {
+		if !holds(filepath.Join(root, p), file.Data) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// holds reports whether there is a file with just this content. No more is read than belongs
+// there.
+func holds(path string, content []byte) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(content)) {
+		return false
+	}
+	got, err := io.ReadAll(io.LimitReader(f, int64(len(content))+1))
+	return err == nil && bytes.Equal(got, content)
 }
