@@ -13,7 +13,8 @@ import (
 type collection struct {
 	cache.Indexer
 	keep   func(any) any
-	lw     cache.ListerWatcher
+	client any
+	lw     *cache.ListWatch
 	sample runtime.Object
 	name   string
 
@@ -26,7 +27,8 @@ func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.
 	return &collection{
 		Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 		keep:    keep,
-		lw:      cache.ToListWatcherWithWatchListSemantics(lw, client),
+		client:  client,
+		lw:      lw,
 		sample:  sample,
 		name:    name,
 		synced:  make(chan struct{}),
@@ -35,7 +37,7 @@ func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.
 
 // Run watches until ctx is done.
 func (c *collection) Run(ctx context.Context) error {
-	cache.NewReflectorWithOptions(c.lw, c.sample, store{c}, cache.ReflectorOptions{Name: c.name}).RunWithContext(ctx)
+	Reflection{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}}.Run(ctx)
 	return nil
 }
 

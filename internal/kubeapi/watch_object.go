@@ -21,16 +21,16 @@ func (o *Objects) watchLocked(item *object) {
 	}
 	ctx, cancel := context.WithCancel(o.running)
 	item.stop = cancel
-	reflector := o.reflector(item)
+	reflection := o.reflection(item)
 	o.watches.Go(func() {
 		defer cancel()
-		reflector.RunWithContext(ctx)
+		reflection.Run(ctx)
 	})
 }
 
-// reflector follows one object. The field selector is what the node authorizer allows a
+// reflection follows one object. The field selector is what the node authorizer allows a
 // node: objects by name, not a namespace's worth of Secrets.
-func (o *Objects) reflector(item *object) *cache.Reflector {
+func (o *Objects) reflection(item *object) Reflection {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, item.ref.Name).String()
 	list, watchFrom, expected := o.source(item.ref)
 	lw := &cache.ListWatch{
@@ -45,14 +45,14 @@ func (o *Objects) reflector(item *object) *cache.Reflector {
 			return w, o.note(item, err)
 		},
 	}
-	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, o.deps.Client), expected, item,
-		cache.ReflectorOptions{
+	return Reflection{Client: o.deps.Client, Source: lw, Sample: expected, Store: item,
+		Options: cache.ReflectorOptions{
 			Name:            fmt.Sprintf("%s %s/%s", item.ref.Kind, item.ref.Namespace, item.ref.Name),
 			MinWatchTimeout: 30 * time.Minute,
 			// A refusal in a pod's first moments clears within milliseconds, so the first
 			// retries come soon; a server in trouble is still left in peace.
 			Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second},
-		})
+		}}
 }
 
 // note lets readers who wait for the first word of a watch ask for themselves when the

@@ -7,6 +7,9 @@ import v1 "k8s.io/api/core/v1"
 type Snapshot struct {
 	Source Source
 	Pods   []*v1.Pod
+	// Listed: the source has read the pods as a whole since its last snapshot, not only
+	// followed their changes. Resource versions from before say nothing about these.
+	Listed bool
 }
 
 // Op says what became of a wanted pod.

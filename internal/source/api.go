@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/pod"
 )
 
@@ -46,7 +47,8 @@ type API struct {
 
 	mu      sync.Mutex
 	pods    map[types.NamespacedName]*v1.Pod
-	listed  bool
+	listed  bool          // at least once
+	fresh   bool          // since the last snapshot
 	changed chan struct{} // holds one token while pods are newer than what was sent
 }
 
@@ -82,15 +84,17 @@ func (a *API) Run(ctx context.Context) error {
 			return fmt.Errorf("wait for the node: %w", err)
 		}
 	}
-	delay := backoff
-	reflector := cache.NewReflectorWithOptions(a.listWatch(), &v1.Pod{}, (*apiStore)(a), cache.ReflectorOptions{
-		Name:    "pods of " + a.cfg.NodeName,
-		Backoff: &delay,
-	})
+	reflection := kubeapi.Reflection{
+		Client:  a.deps.Client,
+		Source:  a.listWatch(),
+		Sample:  &v1.Pod{},
+		Store:   (*apiStore)(a),
+		Options: cache.ReflectorOptions{Name: "pods of " + a.cfg.NodeName, Backoff: &backoff},
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	running.Go(func() { reflector.RunWithContext(ctx) })
+	running.Go(func() { reflection.Run(ctx) })
 	defer running.Wait()
 	for {
 		select {
@@ -101,15 +105,15 @@ func (a *API) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case a.deps.Out <- pod.Snapshot{Source: pod.SourceAPI, Pods: a.snapshot()}:
+		case a.deps.Out <- a.snapshot():
 		}
 	}
 }
 
-func (a *API) listWatch() cache.ListerWatcher {
+func (a *API) listWatch() *cache.ListWatch {
 	mine := fields.OneTermEqualSelector("spec.nodeName", a.cfg.NodeName).String()
 	pods := a.deps.Client.Pods(metav1.NamespaceAll)
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = mine
 			return pods.List(ctx, o)
@@ -118,11 +122,13 @@ func (a *API) listWatch() cache.ListerWatcher {
 			o.FieldSelector = mine
 			return pods.Watch(ctx, o)
 		},
-	}, a.deps.Client)
+	}
 }
 
-func (a *API) snapshot() []*v1.Pod {
+func (a *API) snapshot() pod.Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Collect(maps.Values(a.pods))
+	s := pod.Snapshot{Source: pod.SourceAPI, Pods: slices.Collect(maps.Values(a.pods)), Listed: a.fresh}
+	a.fresh = false
+	return s
 }

@@ -53,7 +53,7 @@ func (s *apiStore) Replace(objects []any, _ string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pods, s.listed = pods, true
+	s.pods, s.listed, s.fresh = pods, true, true
 	s.signal()
 	return nil
 }

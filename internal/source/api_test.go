@@ -105,6 +105,21 @@ func TestAPI(t *testing.T) {
 	}
 }
 
+// Only a list says of a snapshot that versions from before do not count.
+func TestAPITellsListsFromChanges(t *testing.T) {
+	client := fake.NewClientset(apiPod("a"))
+	snapshots := runAPI(t, client, nil)
+	if s := <-snapshots; !s.Listed {
+		t.Error("the first snapshot is not of a list")
+	}
+	if _, err := client.CoreV1().Pods("ns").Create(t.Context(), apiPod("b"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-snapshots; s.Listed || len(s.Pods) != 2 {
+		t.Errorf("after a change: %d pods, listed %v", len(s.Pods), s.Listed)
+	}
+}
+
 func TestAPIWithNothingToRun(t *testing.T) {
 	await(t, runAPI(t, fake.NewClientset(), nil))
 }

@@ -1,0 +1,146 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// Reflection keeps a store as the API server has the objects, like client-go's Reflector,
+// but lists again after a watch that was cut off. A Reflector continues such a watch at the
+// version where it ended. Versions go back when etcd is restored from a backup; the API
+// server accepts the watch all the same, and sends nothing until they have caught up.
+type Reflection struct {
+	Client  any // of Source: it may be unable to stream lists
+	Source  *cache.ListWatch
+	Sample  runtime.Object
+	Store   cache.ReflectorStore
+	Options cache.ReflectorOptions
+}
+
+// relistBackoff is the default of a Reflector.
+var relistBackoff = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 38, Cap: 30 * time.Second}
+
+const (
+	// backoffReset is how long all must have gone well for the waits to be short again.
+	backoffReset = 2 * time.Minute
+	// shortSession is one that is not followed by the next at once.
+	shortSession = 10 * time.Second
+)
+
+// Run lists and watches until ctx is done.
+func (r Reflection) Run(ctx context.Context) {
+	if r.Options.Backoff == nil {
+		r.Options.Backoff = &relistBackoff
+	}
+	backoff := *r.Options.Backoff
+	delay := backoff.DelayWithReset(clock.RealClock{}, backoffReset)
+	for first := true; ctx.Err() == nil; first = false {
+		began := time.Now()
+		r.session(ctx, first, delay)
+		if time.Since(began) < shortSession {
+			_ = sleep(ctx, delay())
+		}
+	}
+}
+
+func (r Reflection) session(ctx context.Context, first bool, delay wait.DelayFunc) {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	s := session{source: r.Source, first: first, end: end, delay: delay}
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, r.Client)
+	options, backoff := r.Options, *r.Options.Backoff
+	options.Backoff = &backoff // a Reflector counts with it
+	cache.NewReflectorWithOptions(source, r.Sample, r.Store, options).RunWithContext(ctx)
+}
+
+// session is the time for which versions are comparable: from a list to the end of contact
+// with the API server.
+type session struct {
+	source *cache.ListWatch
+	first  bool
+	end    func()
+	delay  wait.DelayFunc
+	until  time.Time // when the API server ends the last watch, zero before the first
+}
+
+func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	if !s.first && o.ResourceVersion == "0" {
+		o.ResourceVersion = "" // any version could be older than what the store has
+	}
+	if err := s.check(o); err != nil {
+		return nil, err
+	}
+	list, err := s.source.ListWithContextFunc(ctx, o)
+	return list, s.note(o, err)
+}
+
+// watch repeats the first request of a session itself while the connection is refused. A
+// Reflector would do the same, but not notice the end of ctx meanwhile.
+func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	for {
+		if err := s.check(o); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		w, err := s.source.WatchFuncWithContext(ctx, o)
+		if err == nil && o.TimeoutSeconds != nil {
+			s.until = began.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
+		}
+		if continues(o) || !utilnet.IsConnectionRefused(err) {
+			return w, s.note(o, err)
+		}
+		if err := sleep(ctx, s.delay()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// check ends the session where a request would continue after a watch that ended too early.
+func (s *session) check(o metav1.ListOptions) error {
+	if continues(o) && time.Now().Before(s.until) {
+		s.end()
+		return io.ErrUnexpectedEOF // which a Reflector does not call an error
+	}
+	return nil
+}
+
+// note ends the session where a request that continues did not reach the API server.
+func (s *session) note(o metav1.ListOptions, err error) error {
+	if continues(o) && unreachable(err) {
+		s.end()
+	}
+	return err
+}
+
+// continues reports whether the request builds on a version from before.
+func continues(o metav1.ListOptions) bool { return o.ResourceVersion != "" && o.ResourceVersion != "0" }
+
+// unreachable reports whether the request did not reach a working API server.
+func unreachable(err error) bool {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		return answer.Status().Code >= http.StatusInternalServerError
+	}
+	return err != nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,249 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// versioned is an API server with one ConfigMap. Like a real one it accepts a watch at a
+// version that it has not reached, and then leaves out all events up to that version.
+type versioned struct {
+	mu       sync.Mutex
+	away     error // why it cannot be reached
+	version  int
+	data     string
+	watches  map[*watch.FakeWatcher]int // and the version each begins at
+	requests []string
+}
+
+func (s *versioned) object() *v1.ConfigMap {
+	return &v1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", ResourceVersion: strconv.Itoa(s.version)},
+		Data:       map[string]string{"k": s.data},
+	}
+}
+
+func (s *versioned) answers(verb string, o metav1.ListOptions) error {
+	s.requests = append(s.requests, fmt.Sprintf("%s %q", verb, o.ResourceVersion))
+	return s.away
+}
+
+// made are the requests so far.
+func (s *versioned) made() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+func (s *versioned) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.answers("list", o); err != nil {
+		return nil, err
+	}
+	return &v1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, Items: []v1.ConfigMap{*s.object()}}, nil
+}
+
+func (s *versioned) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.answers("watch", o); err != nil {
+		return nil, err
+	}
+	w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100})
+	from, _ := strconv.Atoi(o.ResourceVersion)
+	if o.SendInitialEvents != nil {
+		w.Add(s.object())
+		w.Action(watch.Bookmark, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: strconv.Itoa(s.version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+		from = s.version
+	}
+	s.watches[w] = from
+	return w, nil
+}
+
+func (s *versioned) write(data string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.data = s.version+1, data
+	for w, from := range s.watches {
+		if s.version > from {
+			w.Modify(s.object())
+		}
+	}
+}
+
+// stop ends all watches and refuses connections from then on.
+func (s *versioned) stop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = err
+	for w := range s.watches {
+		w.Stop()
+	}
+	clear(s.watches)
+}
+
+func (s *versioned) start(version int, data string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away, s.version, s.data = nil, version, data
+}
+
+// replace ends all watches and is another API server at once.
+func (s *versioned) replace(version int, data string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.data = version, data
+	for w := range s.watches {
+		w.Stop()
+	}
+	clear(s.watches)
+}
+
+// listsOnly is a client that cannot stream lists.
+type listsOnly struct{}
+
+func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }
+
+// reflect runs a Reflection of the server for the length of a test.
+func reflect(t *testing.T, s *versioned, client any) cache.Store {
+	// The others include one that waits for a moment of real time.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	s.watches = map[*watch.FakeWatcher]int{}
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	r := Reflection{
+		Client: client, Sample: &v1.ConfigMap{}, Store: store,
+		Source: &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	t.Cleanup(func() {
+		began := time.Now()
+		cancel()
+		<-done
+		if took := time.Since(began); took > 0 {
+			t.Errorf("stopped after %v", took)
+		}
+	})
+	return store
+}
+
+var statusUnavailable = apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}}
+
+func expectData(t *testing.T, store cache.Store, want string) {
+	t.Helper()
+	synctest.Wait()
+	got, ok, err := store.GetByKey("ns/c")
+	if err != nil || !ok || got.(*v1.ConfigMap).Data["k"] != want {
+		t.Errorf("store has %v, want %s", got, want)
+	}
+}
+
+func TestReflectionAfterEtcdRestore(t *testing.T) {
+	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &versioned{version: 100, data: "old"}
+				store := reflect(t, s, client)
+				expectData(t, store, "old")
+				s.write("new")
+				expectData(t, store, "new")
+				time.Sleep(time.Hour)
+				s.stop(fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
+				time.Sleep(10 * time.Second)
+				s.start(50, "restored")
+				time.Sleep(30 * time.Second)
+				expectData(t, store, "restored")
+				s.write("after") // its watch begins at the restored version
+				expectData(t, store, "after")
+			})
+		})
+	}
+}
+
+// The client library retries some requests itself, so that an outage may not be seen.
+func TestReflectionAfterWatchWasCut(t *testing.T) {
+	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &versioned{version: 100, data: "old"}
+				store := reflect(t, s, client)
+				expectData(t, store, "old")
+				time.Sleep(time.Minute)
+				s.replace(50, "restored")
+				time.Sleep(time.Second)
+				expectData(t, store, "restored")
+				s.write("after")
+				expectData(t, store, "after")
+			})
+		})
+	}
+}
+
+// A watch that lasted for its time continues without a list.
+func TestReflectionContinuesWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &versioned{version: 100, data: "old"}
+		store := reflect(t, s, listsOnly{})
+		expectData(t, store, "old")
+		time.Sleep(time.Hour)
+		s.stop(nil)
+		time.Sleep(time.Minute)
+		s.write("new")
+		expectData(t, store, "new")
+		if got, want := fmt.Sprint(s.made()), `[list "0" watch "100" watch "100"]`; got != want {
+			t.Errorf("requests %s, want %s", got, want)
+		}
+	})
+}
+
+// The proxy in front of an API server that is away answers in its place.
+func TestReflectionBehindProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &versioned{version: 100, data: "old"}
+		store := reflect(t, s, listsOnly{})
+		expectData(t, store, "old")
+		time.Sleep(time.Hour)
+		s.stop(&statusUnavailable)
+		time.Sleep(10 * time.Second)
+		s.start(50, "restored")
+		time.Sleep(30 * time.Second)
+		expectData(t, store, "restored")
+		for _, request := range s.made()[3:] { // list, watch, and the watch that failed
+			if request == `list "0"` || request == `list "100"` {
+				t.Errorf("after the outage: %s", request)
+			}
+		}
+	})
+}
+
+func TestReflectionStopsDuringOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &versioned{version: 100, data: "old"}
+		reflect(t, s, nil)
+		time.Sleep(time.Hour)
+		s.stop(fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
+		time.Sleep(time.Hour)
+		if tries := len(s.made()); tries < 60 || tries > 400 {
+			t.Errorf("%d requests in an hour without an API server", tries)
+		}
+	})
+}
