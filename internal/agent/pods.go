@@ -293,6 +293,7 @@ func (a *Agent) makeLoop() (err error) {
 		Admit:     a.rejecting(admitter),
 		Allocator: p.allocator,
 		Seen:      a.metrics.Seen,
+		Relisted:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: a.housekeep,
 		Clock:     a.clock,
 		Log:       a.log,

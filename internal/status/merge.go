@@ -34,6 +34,8 @@ func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
 	}
 	now.ObservedGeneration = max(p.Generation, old.ObservedGeneration)
 	if image != nil {
+		// It goes back with the API server's, not with what is remembered here.
+		now.ObservedGeneration = max(p.Generation, image.Status.ObservedGeneration)
 		now.NominatedNodeName = image.Status.NominatedNodeName
 		now.ResourceClaimStatuses = image.Status.ResourceClaimStatuses
 		now.ExtendedResourceClaimStatus = image.Status.ExtendedResourceClaimStatus

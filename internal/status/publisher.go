@@ -101,7 +101,7 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 
 // entry is what is known of one pod. Its fields are guarded by Publisher.mu.
 type entry struct {
-	pod    *v1.Pod      // its latest form
+	pod    *v1.Pod      // its form as last passed in
 	status v1.PodStatus // complete, normalised
 	// finished: nothing of the pod is left on the node, so it may leave the API server.
 	finished bool
@@ -111,7 +111,7 @@ type entry struct {
 	dirty  bool      // the API server does not have status, or still has a pod it may lose
 	since  time.Time // when it became dirty
 	gone   bool      // target does not exist (any more)
-	// resourceVersion is what our last write made; older news of the pod is stale.
+	// resourceVersion is what our last write made; older events of the same watch are stale.
 	resourceVersion string
 
 	failures int
@@ -164,11 +164,15 @@ func (p *Publisher) Finish(target *v1.Pod) {
 func (p *Publisher) Reconcile(target *v1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.reconcile(target)
+}
+
+func (p *Publisher) reconcile(target *v1.Pod) {
 	e, ok := p.pods[target.UID]
 	if !ok {
 		return
 	}
-	e.see(target)
+	e.pod = target
 	image := p.imageOf(target)
 	if image == nil {
 		return
@@ -180,6 +184,20 @@ func (p *Publisher) Reconcile(target *v1.Pod) {
 		e.soil(p.clock.Now())
 	}
 	p.enqueueIfDue(e)
+}
+
+// Relisted compares all pods with the list that the API server has just sent. The list is
+// what it has now, also where its versions are older than our writes: they go back when
+// etcd is restored from a backup.
+func (p *Publisher) Relisted(pods []*v1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.pods {
+		e.resourceVersion, e.gone = "", false
+	}
+	for _, target := range pods {
+		p.reconcile(target)
+	}
 }
 
 // Forget drops all memory of a pod. A write under way is not called back.
@@ -218,13 +236,13 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 	image := p.imageOf(target)
 	e, known := p.pods[target.UID]
 	if !known {
-		e = &entry{pod: target, status: target.Status}
+		e = &entry{status: target.Status}
 		if image != nil {
 			e.status, e.target = *image.Status.DeepCopy(), image.UID
 		}
 		p.pods[target.UID] = e
 	}
-	e.see(target)
+	e.pod = target
 	merged := merge(target, image, e.status, s, p.clock.Now())
 	changed = !sameStatus(normalize(target, e.status), merged)
 	if changed && p.meters.Changed != nil {
@@ -244,14 +262,6 @@ func (p *Publisher) imageOf(target *v1.Pod) *v1.Pod {
 		return p.mirror(target)
 	}
 	return target
-}
-
-// see takes the newer form of the pod: a worker may hold one from before its deletion was
-// asked for, which is never taken back.
-func (e *entry) see(target *v1.Pod) {
-	if e.pod.DeletionTimestamp == nil || target.DeletionTimestamp != nil {
-		e.pod = target
-	}
 }
 
 // soil notes that the API server lacks something, from now on if it did not before.

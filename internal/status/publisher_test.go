@@ -189,12 +189,15 @@ func TestFinishedPodIsDeletedLater(t *testing.T) {
 	})
 }
 
-func TestFinishWithAPodFromBeforeItsDeletion(t *testing.T) {
+// The deletion is requested while the pod's worker finishes its earlier form. The worker
+// then finishes it again.
+func TestFinishAgainAfterDeletion(t *testing.T) {
 	run(t, func(b *bench) {
 		b.Set(aPod("a"), phase(v1.PodSucceeded))
-		b.Reconcile(deleted(aPod("a")))
 		b.Finish(aPod("a"))
-		b.expect("a a Succeeded, delete a a")
+		b.expect("a a Succeeded")
+		b.Finish(deleted(aPod("a")))
+		b.expect("delete a a")
 	})
 }
 

@@ -72,6 +72,9 @@ type Deps struct {
 	Allocator Allocator
 	// Seen is told of each change in what is wanted, before it is acted on; may be nil.
 	Seen func(pod.Change)
+	// Relisted is called when a source has listed its pods as a whole, before any change is
+	// acted on; may be nil.
+	Relisted func()
 	// Housekeep removes what no pod owns (folders, cgroups, mirrors). It is called from the
 	// loop only once every source has spoken, and must not block it.
 	Housekeep func(context.Context)
@@ -143,6 +146,9 @@ func (l *Loop) Healthy() error {
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	var resized []pod.Change
 	changes := l.deps.Desired.Apply(s)
+	if s.Listed && l.deps.Relisted != nil {
+		l.deps.Relisted()
+	}
 	for _, c := range changes {
 		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
 		meter.With(l.deps.Seen, c)
