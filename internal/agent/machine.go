@@ -133,6 +133,9 @@ func (a *Agent) makeNode() error {
 		RootDir:                 flags.RootDir,
 		CgroupVersion:           a.machine.cgroups.Version(),
 	}, deps)
+	if err == nil && a.api.node != nil {
+		a.api.node.OnRelist(a.machine.node.Relisted)
+	}
 	return err
 }
 

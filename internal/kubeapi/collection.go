@@ -18,9 +18,10 @@ type collection struct {
 	sample runtime.Object
 	name   string
 
-	once    sync.Once
-	synced  chan struct{}
-	changed func() // may be nil
+	once     sync.Once
+	synced   chan struct{}
+	changed  func() // may be nil
+	relisted func() // of each list but the first; may be nil
 }
 
 func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.Object, keep func(any) any) *collection {
@@ -66,8 +67,12 @@ func (s store) Replace(list []any, version string) error {
 	for i, obj := range list {
 		kept[i] = s.keep(obj)
 	}
+	again := s.HasSynced()
 	err := s.Indexer.Replace(kept, version)
 	s.once.Do(func() { close(s.synced) })
+	if again && s.relisted != nil {
+		s.relisted()
+	}
 	return s.tell(err)
 }
 

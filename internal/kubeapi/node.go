@@ -43,6 +43,10 @@ func NewNode(client kubernetes.Interface, name string) (*Node, error) {
 // OnChange sets a function that is called after each change. Call it before Run.
 func (n *Node) OnChange(f func()) { n.changed = f }
 
+// OnRelist sets a function that is called when the node was listed again: its resource
+// version may have gone back. Call it before Run.
+func (n *Node) OnRelist(f func()) { n.relisted = f }
+
 // Get returns the node without its image list, or a NotFound error. It must not be changed.
 func (n *Node) Get() (*v1.Node, error) {
 	obj, ok, err := n.GetByKey(n.name)

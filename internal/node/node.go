@@ -138,6 +138,8 @@ type Node struct {
 	poke    chan struct{}
 	back    chan struct{} // the API server is back: register, or renew the lease
 	retry   atomic.Bool   // and the status may be written
+	// relisted: what Watched shows counts whatever its version.
+	relisted atomic.Bool
 
 	capacity, allocatable, limits v1.ResourceList
 
@@ -209,6 +211,13 @@ func (n *Node) Poke() {
 	case n.poke <- struct{}{}:
 	default: // one is waiting already, and will see what this one is about
 	}
+}
+
+// Relisted says that Watched shows the Node of a new list. It is what the API server has,
+// also where its version is older: versions go back when etcd is restored from a backup.
+func (n *Node) Relisted() {
+	n.relisted.Store(true)
+	n.Poke()
 }
 
 // Retry ends the waits after requests that failed: the API server is back. It never blocks.

@@ -259,6 +259,42 @@ func TestWatchedChangesAreAnswered(t *testing.T) {
 	})
 }
 
+// etcd is restored from a backup: the Node is an older one, and so is its version.
+func TestRestoredNodeIsBroughtUpToDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen atomic.Pointer[v1.Node]
+		f := start(t, fake.NewClientset(), func(_ *Config, d *Deps) {
+			d.Watched = func() (*v1.Node, error) {
+				if node := seen.Load(); node != nil {
+					return node, nil
+				}
+				return nil, errors.New("not synced")
+			}
+		})
+		show := func(version string, ready v1.ConditionStatus) {
+			node := f.node(t).DeepCopy()
+			node.ResourceVersion = version
+			condition(&node.Status, v1.NodeReady).Status = ready
+			if _, err := f.client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			seen.Store(node)
+		}
+		show("1000", v1.ConditionUnknown)
+		f.Poke()
+		synctest.Wait()
+		if f.Object().ResourceVersion != "1000" {
+			t.Fatalf("the Node is known at version %s", f.Object().ResourceVersion)
+		}
+		show("50", v1.ConditionFalse)
+		f.Relisted()
+		synctest.Wait()
+		if f.ready(t) != isReady {
+			t.Errorf("the restored Node says %s", f.ready(t))
+		}
+	})
+}
+
 func TestStatusPatch(t *testing.T) {
 	from := &v1.Node{Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: "InternalIP", Address: "a"}, {Type: "Hostname", Address: "h"}}}}
 	to := from.DeepCopy()

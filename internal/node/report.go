@@ -73,8 +73,9 @@ func (n *Node) refresh() *v1.Node {
 	if n.deps.Watched == nil {
 		return n.current
 	}
+	relisted := n.relisted.Swap(false)
 	seen, err := n.deps.Watched()
-	if err != nil || !newer(seen.ResourceVersion, n.current.ResourceVersion) {
+	if err != nil || !relisted && !newer(seen.ResourceVersion, n.current.ResourceVersion) {
 		return n.current
 	}
 	merged := seen.DeepCopy()
@@ -85,7 +86,7 @@ func (n *Node) refresh() *v1.Node {
 	return merged
 }
 
-// newer compares resource versions of one object, which count upwards.
+// newer compares resource versions of one object, which count upwards within one watch.
 func newer(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
