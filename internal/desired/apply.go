@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
@@ -112,7 +113,7 @@ func (d *Pods) pair(mirrors map[string]*v1.Pod, changes []pod.Change) []pod.Chan
 	d.mirrors = mirrors
 	touched := map[string]bool{}
 	for name, mirror := range mirrors {
-		if old := before[name]; old == nil || old.UID != mirror.UID || old.ResourceVersion != mirror.ResourceVersion {
+		if old := before[name]; old != mirror && !equality.Semantic.DeepEqual(old, mirror) {
 			touched[name] = true
 		}
 	}

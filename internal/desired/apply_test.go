@@ -58,6 +58,7 @@ const (
 	static2  = `{metadata: {name: s-n, uid: s2, annotations: {kubernetes.io/config.source: file, kubernetes.io/config.hash: s2}}}`
 	mirror1  = `{metadata: {name: s-n, uid: m1, resourceVersion: "1", annotations: {kubernetes.io/config.source: file, kubernetes.io/config.mirror: s1}}}`
 	mirror1b = `{metadata: {name: s-n, uid: m1, resourceVersion: "2", annotations: {kubernetes.io/config.source: file, kubernetes.io/config.mirror: s1}}}`
+	mirror1c = `{metadata: {name: s-n, uid: m1, resourceVersion: "1", annotations: {kubernetes.io/config.source: file, kubernetes.io/config.mirror: s0}}}`
 	mirror2  = `{metadata: {name: s-n, uid: m2, resourceVersion: "3", annotations: {kubernetes.io/config.source: file, kubernetes.io/config.mirror: s1}}}`
 )
 
@@ -87,6 +88,13 @@ func TestApply(t *testing.T) {
 		"finalizers and resource versions are nothing": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "1"}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "2", finalizers: [x]}}`}, nil},
+		},
+		"a resource version is given out again after a restore of etcd": {
+			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "1"}}`}, []string{"add a"}},
+			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "1", labels: {x: y}}}`}, []string{"update a"}},
+			{pod.SourceFile, []string{static1}, []string{"add s1"}},
+			{pod.SourceAPI, []string{mirror1, `{metadata: {name: a, uid: a, resourceVersion: "1", labels: {x: y}}}`}, []string{"reconcile s1 mirror m1"}},
+			{pod.SourceAPI, []string{mirror1c, `{metadata: {name: a, uid: a, resourceVersion: "1", labels: {x: y}}}`}, []string{"reconcile s1 mirror m1"}},
 		},
 		"status alone is a reconcile": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},

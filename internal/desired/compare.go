@@ -10,11 +10,9 @@ import (
 )
 
 // compare says what a newer form of the same pod asks for. A change of what the node acts
-// on wins over a change of status, because handling it publishes the status anyway.
+// on wins over a change of status, because handling it publishes the status anyway. An
+// equal resource version proves nothing: after a restore of etcd it is given out again.
 func compare(old, now *v1.Pod) (op pod.Op, changed bool) {
-	if old.ResourceVersion != "" && old.ResourceVersion == now.ResourceVersion {
-		return 0, false
-	}
 	switch {
 	case differs(old, now) && now.DeletionTimestamp != nil:
 		return pod.Delete, true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,9 +27,9 @@ type object struct {
 	mu    sync.Mutex
 	value metav1.Object // nil: the API server has none
 	at    time.Time     // when it was fetched, for reads without a watch
-	// served is the version last handed out, "" for absent. A change is worth telling only
+	// served is the form last handed out, nil for absent. A change is worth telling only
 	// to those who were handed something else; the first word of a watch usually is not.
-	served    string
+	served    metav1.Object
 	wasServed bool
 	stop      func()
 }
@@ -50,7 +51,7 @@ func (b *object) serve() (metav1.Object, error) {
 }
 
 func (b *object) serveLocked() (metav1.Object, error) {
-	b.served, b.wasServed = versionOf(b.value), true
+	b.served, b.wasServed = b.value, true
 	if b.value == nil {
 		return nil, b.notFound()
 	}
@@ -114,12 +115,13 @@ func (b *object) polled(got metav1.Object, now time.Time) {
 }
 
 // replaceLocked stores a form and reports whether somebody holds another. It reports a
-// version once: the same may come again when the watch is renewed.
+// form once: the same may come again when the watch is renewed. The whole form counts, for
+// a version is given out again after a restore of etcd.
 func (b *object) replaceLocked(got metav1.Object, at time.Time) (tell bool) {
 	b.value, b.at = got, at
-	tell = b.wasServed && b.served != versionOf(got)
+	tell = b.wasServed && !equality.Semantic.DeepEqual(b.served, got)
 	if tell {
-		b.served = versionOf(got)
+		b.served = got
 	}
 	return tell
 }
@@ -171,14 +173,6 @@ func (b *object) Resync() error { return nil }
 func (b *object) mine(got any) (metav1.Object, bool) {
 	o, ok := got.(metav1.Object)
 	return o, ok && o.GetName() == b.ref.Name && o.GetNamespace() == b.ref.Namespace
-}
-
-// versionOf tells forms apart; a recreated object may start from any version, so the UID counts.
-func versionOf(got metav1.Object) string {
-	if got == nil {
-		return ""
-	}
-	return string(got.GetUID()) + "/" + got.GetResourceVersion()
 }
 
 // trim returns a copy without what is never read here; the last-applied annotation alone

@@ -137,6 +137,21 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	}
 }
 
+// After a restore of etcd another write of the object may have the same version.
+func TestReusedVersionIsAChange(t *testing.T) {
+	f := start(t, ObjectsConfig{Strategy: StrategyWatch}, clock.RealClock{}, configMap("a", "1"))
+	f.Register(podUsing("p", configMapVolume("a")))
+	if got := read(t, f, "a"); got != "1" {
+		t.Fatalf("read %q, want 1", got)
+	}
+	other := configMap("a", "1")
+	other.Data["key"] = "2"
+	if err := f.items[Ref{KindConfigMap, "ns", "a"}].Replace([]any{other}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	f.expectChange(t, Ref{KindConfigMap, "ns", "a"})
+}
+
 func TestMissingObjectHeals(t *testing.T) {
 	f := start(t, ObjectsConfig{Strategy: StrategyWatch}, clock.RealClock{})
 	f.Register(podUsing("p", configMapVolume("a")))
