@@ -33,8 +33,10 @@ type ControlPlane struct {
 	ca      *authority
 	daemons []*daemon // in the order of their start
 
+	etcd        *daemon
 	server      *daemon // the API server
 	serverFlags []string
+	controllers []*daemon
 }
 
 // startControlPlane returns when the API server answers and both controllers run.

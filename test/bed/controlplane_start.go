@@ -8,10 +8,10 @@ import (
 )
 
 // startEtcd does not wait: the API server waits for it.
-func (c *ControlPlane) startEtcd(context.Context) error {
-	_, err := c.run("etcd",
+func (c *ControlPlane) startEtcd(context.Context) (err error) {
+	c.etcd, err = c.run("etcd",
 		"--name=bed",
-		"--data-dir="+filepath.Join(c.site.dir, "etcd"),
+		"--data-dir="+c.etcdDir(),
 		"--unsafe-no-fsync", // the data is worth nothing after the test
 		"--log-level=warn",
 		"--listen-client-urls="+c.etcdURL(2379),
@@ -43,6 +43,10 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) (err error) {
 	if c.server, err = c.run("kube-apiserver", c.serverFlags...); err != nil {
 		return err
 	}
+	return c.awaitAPIServer(ctx)
+}
+
+func (c *ControlPlane) awaitAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	return c.server.await(ctx, func(ctx context.Context) error {
@@ -108,6 +112,7 @@ func (c *ControlPlane) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.controllers = append(c.controllers, scheduler)
 	manager, err := c.controller("kube-controller-manager", 10257,
 		"--service-account-private-key-file="+filepath.Join(c.ca.dir, "service-accounts.key"),
 		"--root-ca-file="+c.ca.caFile(),
@@ -119,6 +124,7 @@ func (c *ControlPlane) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.controllers = append(c.controllers, manager)
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := scheduler.await(ctx, c.healthy(10259)); err != nil {

@@ -125,33 +125,45 @@ spec:
 // bringUp makes the pods and waits until all are as they should be.
 func (o *outage) bringUp(t *testing.T) {
 	t.Helper()
-	reader := func(name, script string) *corev1.Pod {
-		p := scripted(name, o.node.Name(), script)
-		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "flags", MountPath: "/flags"}}
-		p.Spec.Volumes = []corev1.Volume{{Name: "flags", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outageFlags}}}}
-		return p
-	}
-	unready := reader("unready", untilTold)
+	unready := o.reader("unready", untilTold)
 	unready.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1,
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", "/flags/ready"}}}}
-	ends := reader("ends", "until test -e /flags/end; do sleep 0.2; done")
+	ends := o.reader("ends", "until test -e /flags/end; do sleep 0.2; done")
 	ends.Spec.RestartPolicy = corev1.RestartPolicyNever
-	client := o.bed.ControlPlane.Client.CoreV1()
-	eventually(t, usual, func() string {
-		_, err := client.ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
-		return told(err)
-	})
-	for _, p := range []*corev1.Pod{sleeper("steady", o.node.Name()), unready, ends, scripted("crashes", o.node.Name(), "sleep 1; exit 1")} {
-		if _, err := client.Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	o.awaitServiceAccount(t)
+	o.create(t, sleeper("steady", o.node.Name()), unready, ends, scripted("crashes", o.node.Name(), "sleep 1; exit 1"))
 	eventually(t, 2*usual, func() string {
 		return o.unlike(t, "steady", ready) + o.unlike(t, "unready", ready) + o.unlike(t, "ends", ready) +
 			o.unlike(t, "static-alone", ready) + o.unlike(t, "crashes", restarted(2))
 	})
 	o.steady = o.running(t, "steady").Id
 	o.static = o.running(t, "static-alone").Id
+}
+
+// reader is a pod whose container finds the flags.
+func (o *outage) reader(name, script string) *corev1.Pod {
+	p := scripted(name, o.node.Name(), script)
+	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "flags", MountPath: "/flags"}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "flags", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outageFlags}}}}
+	return p
+}
+
+// awaitServiceAccount waits for the one that pods need.
+func (o *outage) awaitServiceAccount(t *testing.T) {
+	t.Helper()
+	eventually(t, usual, func() string {
+		_, err := o.bed.ControlPlane.Client.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
+		return told(err)
+	})
+}
+
+func (o *outage) create(t *testing.T, pods ...*corev1.Pod) {
+	t.Helper()
+	for _, p := range pods {
+		if _, err := o.bed.ControlPlane.Client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // change has everything happen that can happen to pods without an API server.
@@ -200,18 +212,8 @@ func (o *outage) wrong(t *testing.T) string {
 		o.unlike(t, "static-alone", as(&o.static)) +
 		o.unlike(t, "another-alone", as(nil)) +
 		o.unlike(t, "crashes", restarted(o.restarts)) +
-		o.unlike(t, "unready", func(p *corev1.Pod) string {
-			if p == nil || p.Status.Phase != corev1.PodRunning || ready(p) == "" {
-				return "it is told to be ready"
-			}
-			return ""
-		}) +
-		o.unlike(t, "ends", func(p *corev1.Pod) string {
-			if p == nil || p.Status.Phase != corev1.PodSucceeded {
-				return "it is told to go on"
-			}
-			return ""
-		}) +
+		o.unlike(t, "unready", isUnready) +
+		o.unlike(t, "ends", hasSucceeded) +
 		o.wrongAboutNode(t)
 }
 
@@ -254,6 +256,22 @@ func told(err error) string {
 		return ""
 	}
 	return err.Error() + "\n"
+}
+
+// isUnready is a check.
+func isUnready(p *corev1.Pod) string {
+	if p == nil || p.Status.Phase != corev1.PodRunning || ready(p) == "" {
+		return "it is told to be ready"
+	}
+	return ""
+}
+
+// hasSucceeded is a check.
+func hasSucceeded(p *corev1.Pod) string {
+	if p == nil || p.Status.Phase != corev1.PodSucceeded {
+		return "it is told to go on"
+	}
+	return ""
 }
 
 // restarted is a check.
