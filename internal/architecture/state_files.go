@@ -4,14 +4,14 @@ package architecture
 // with the reason why what they write may be lost, or empty, after a crash of the machine. To
 // wait for the disk takes milliseconds, and most of these are on the way of a pod's start.
 var unsynced = map[string]string{
-	"agent/kernel.go":                    kernel,
-	"agent/process.go":                   kernel,
+	"host/kernel_settings.go":            kernel,
+	"host/process_limits.go":             kernel,
 	"cgroup/kill.go":                     kernel,
 	"cgroup/reserved.go":                 kernel,
 	"cgroup/usage_alarm.go":              kernel,
 	"standalone/cgroups.go":              kernel,
 	"standalone/clean_network.go":        kernel,
-	"agent/lock.go":                      lock,
+	"host/lock_file.go":                  lock,
 	"standalone/lock.go":                 lock,
 	"logs/rotate.go":                     logs,
 	"standalone/containerd.go":           logs,
