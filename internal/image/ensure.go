@@ -80,7 +80,9 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		found, err := p.images.ImageStatus(ctx, r.spec, false)
 		if err != nil {
 			message := fmt.Sprintf("Failed to inspect image %q: %s", name, cri.Text(err))
-			p.warn(of, c, "InspectFailed", "%s", message)
+			if ctx.Err() == nil { // otherwise the pod is to end, and nothing failed
+				p.warn(of, c, "InspectFailed", "%s", message)
+			}
 			return Image{}, &Error{Reason: ReasonInspect, Message: message, Err: err}
 		}
 		present = new(found != nil)

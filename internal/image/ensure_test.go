@@ -164,6 +164,20 @@ func TestOtherFailures(t *testing.T) {
 	}
 }
 
+// A pod that is to end cancels what is done for it. That is no failure of the image.
+func TestCanceledInspectionTellsNothing(t *testing.T) {
+	b := newBench(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := aPod("u", "app:1", "")
+	if _, err := b.Ensure(ctx, p, &p.Spec.Containers[0], nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+	if len(b.events.seen) > 0 {
+		t.Errorf("events: %q", b.events.seen)
+	}
+}
+
 func TestBackOffGrowsPerPodAndImage(t *testing.T) {
 	b := newBench(t, Config{})
 	b.runtime.Inject("PullImage", fakecri.Fault{Err: status.Error(codes.Unknown, "refused")})
