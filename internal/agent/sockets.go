@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/desired"
@@ -57,4 +59,16 @@ type shownWorkers struct {
 func (w shownWorkers) Handle(c pod.Change, failure *pod.Failure) {
 	w.Pool.Handle(c, failure)
 	w.agent.edge.sockets.Poke()
+}
+
+// Active leaves out the pods that are shown as ended, though their workers are not done: the
+// scheduler counts on their room from then on. After a restart those are all that had ended.
+func (w shownWorkers) Active() []*v1.Pod {
+	return slices.DeleteFunc(w.Pool.Active(), func(p *v1.Pod) bool {
+		shown, known := w.agent.pods.status.Get(p.UID)
+		if !known {
+			shown = p.Status
+		}
+		return shown.Phase == v1.PodSucceeded || shown.Phase == v1.PodFailed
+	})
 }

@@ -126,6 +126,7 @@ func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 		defer p.start(w)
 	}
 	w.set(func() bool {
+		w.rejected = w.rejected || failure != nil
 		w.work.Pod, w.work.Mirror, w.work.Resize, w.work.Orphan = c.Pod, c.Mirror, c.Resize, false
 		w.changed = w.changed || c.Op == pod.Update
 		if failure != nil && w.work.Failure == nil {
@@ -325,7 +326,7 @@ func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
 
 // Active lists the pods that hold, or are about to hold, the node's resources. One that no
 // source wants, or that makes room for another, is on its way out: its successor need not
-// wait to be admitted.
+// wait to be admitted. Nor is it held up by one that was rejected.
 func (p *Pool) Active() []*v1.Pod {
 	p.mu.Lock()
 	workers := slices.Collect(maps.Values(p.workers))
@@ -333,7 +334,7 @@ func (p *Pool) Active() []*v1.Pod {
 	var active []*v1.Pod
 	for _, w := range workers {
 		w.mu.Lock()
-		if w.stage < Finishing && !w.work.Unwanted && !w.yields {
+		if w.stage < Finishing && !w.work.Unwanted && !w.yields && !w.rejected {
 			active = append(active, w.work.Pod)
 		}
 		w.mu.Unlock()

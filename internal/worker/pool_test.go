@@ -305,6 +305,22 @@ func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
 	}
 }
 
+// A rejected pod takes no room from the pods that come after it.
+func TestActiveLeavesOutRejectedPods(t *testing.T) {
+	s := newSteps()
+	release := make(chan struct{})
+	defer close(release)
+	for _, step := range []string{"sync", "stop"} {
+		s.on[step] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+	}
+	p := run(t, s)
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("rejected")}, &pod.Failure{Reason: "OutOfcpu"})
+	p.Handle(pod.Change{Op: pod.Add, Pod: named("admitted")}, nil)
+	if active := p.Active(); len(active) != 1 || active[0].Name != "admitted" {
+		t.Errorf("%d pods are active, the first is %s", len(active), active[0].Name)
+	}
+}
+
 // A critical pod that runs is not held up by those that make room for it to grow, nor is
 // anything of that remembered.
 func TestACriticalPodGrows(t *testing.T) {

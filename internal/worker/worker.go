@@ -35,7 +35,9 @@ type worker struct {
 	hold []<-chan struct{}
 	// yields: the pod ends to make room for another, which counts in its place.
 	yields bool
-	quiet  chan struct{} // closed when nothing of the pod runs any more
+	// rejected: the pod was not admitted, and takes no room from others.
+	rejected bool
+	quiet    chan struct{} // closed when nothing of the pod runs any more
 	// finished is closed when the pod has given back what it held.
 	finished chan struct{}
 	gone     chan struct{} // closed when the worker has nothing left to do
