@@ -35,7 +35,6 @@ func (a *Agent) dialect() pod.Dialect {
 	f := a.cfg.Features
 	return pod.Dialect{
 		RestartRules: f.ContainerRestartRules,
-		RestartAll:   f.RestartAllContainersOnContainerExits,
 		EnvFiles:     f.EnvFiles,
 		EmptyDirMode: f.EmptyDirVolumeMode,
 		FileUsers:    f.AtomicWriteVolumeUserFields,

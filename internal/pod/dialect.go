@@ -9,7 +9,6 @@ import (
 // that logic need not know of gates.
 type Dialect struct {
 	RestartRules bool // a container's own restart policy, and its rules
-	RestartAll   bool // rules that restart all containers of the pod
 	EnvFiles     bool // variables read from a file
 	EmptyDirMode bool // the mode of an emptyDir
 	FileUsers    bool // owners of the files of ConfigMaps, Secrets and the like
@@ -93,25 +92,24 @@ func fileUsers(v *v1.Volume) (users []**int64) {
 	return users
 }
 
-// strikeRestart leaves a sidecar what makes it one. A rule that asks for too much keeps its
-// place: what it matches falls to the container's policy, not to the next rule.
+// strikeRestart leaves a sidecar what makes it one. Rules that restart all containers stay: a
+// node without that feature does not declare it, and rejects the pod for that.
 func (d Dialect) strikeRestart(c *v1.Container, kind ContainerKind, clear bool) (found bool) {
-	if !d.RestartRules {
-		found = len(c.RestartPolicyRules) > 0
-		if clear {
-			c.RestartPolicyRules = nil
-		}
-		if kind != Init || !IsSidecar(c) {
-			found = strikeField(&c.RestartPolicy, clear) || found
+	if d.RestartRules {
+		return false
+	}
+	var kept []v1.ContainerRestartRule
+	for _, rule := range c.RestartPolicyRules {
+		if rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
+			kept = append(kept, rule)
 		}
 	}
-	for i := range c.RestartPolicyRules {
-		if rule := &c.RestartPolicyRules[i]; !d.RestartAll && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers {
-			found = true
-			if clear {
-				rule.Action = ""
-			}
-		}
+	found = len(kept) < len(c.RestartPolicyRules)
+	if clear {
+		c.RestartPolicyRules = kept
+	}
+	if kind != Init || !IsSidecar(c) {
+		found = strikeField(&c.RestartPolicy, clear) || found
 	}
 	return found
 }

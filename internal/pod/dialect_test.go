@@ -51,16 +51,15 @@ func volumesOf(user *int64) (all []v1.Volume) {
 }
 
 func TestDialect(t *testing.T) {
-	all := Dialect{RestartRules: true, RestartAll: true, EnvFiles: true, EmptyDirMode: true, FileUsers: true, HTTP2Probes: true, GRPCTLS: true}
+	all := Dialect{RestartRules: true, EnvFiles: true, EmptyDirMode: true, FileUsers: true, HTTP2Probes: true, GRPCTLS: true}
 	main := func(p *v1.Pod) *v1.Container { return &p.Spec.Containers[0] }
 	for name, c := range map[string]struct {
 		without func(*Dialect)
 		want    func(*v1.Pod)
 	}{
 		"restart rules": {func(d *Dialect) { d.RestartRules = false }, func(p *v1.Pod) {
-			main(p).RestartPolicy, main(p).RestartPolicyRules = nil, nil
+			main(p).RestartPolicy, main(p).RestartPolicyRules = nil, main(p).RestartPolicyRules[:1]
 		}},
-		"restart all":   {func(d *Dialect) { d.RestartAll = false }, func(p *v1.Pod) { main(p).RestartPolicyRules[0].Action = "" }},
 		"env files":     {func(d *Dialect) { d.EnvFiles = false }, func(p *v1.Pod) { main(p).Env[0].ValueFrom = nil }},
 		"emptyDir mode": {func(d *Dialect) { d.EmptyDirMode = false }, func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Mode = nil }},
 		"file users": {func(d *Dialect) { d.FileUsers = false }, func(p *v1.Pod) {
@@ -71,7 +70,7 @@ func TestDialect(t *testing.T) {
 		"all is spoken": {func(*Dialect) {}, func(*v1.Pod) {}},
 		"nothing at all": {func(d *Dialect) { *d = Dialect{} }, func(p *v1.Pod) {
 			c := main(p)
-			c.RestartPolicy, c.RestartPolicyRules, c.Env[0].ValueFrom = nil, nil, nil
+			c.RestartPolicy, c.RestartPolicyRules, c.Env[0].ValueFrom = nil, c.RestartPolicyRules[:1], nil
 			c.StartupProbe.HTTPGet.Protocol, c.LivenessProbe.GRPC.Mode, p.Spec.Volumes[0].EmptyDir.Mode = nil, nil, nil
 			p.Spec.Volumes = append(p.Spec.Volumes[:1:1], volumesOf(nil)...)
 		}},
