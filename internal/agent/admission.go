@@ -53,7 +53,10 @@ func (a *Agent) rejecting(admitter *admit.Admitter) func(*v1.Pod, []*v1.Pod) *po
 			return nil
 		}
 		a.api.events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, verdict.Reason, "%s", verdict.Message)
-		return &pod.Failure{Reason: verdict.Reason, Message: "Pod was rejected: " + verdict.Message}
+		observed, _ := a.pods.observer.Get(p.UID) // it may run since an earlier agent admitted it
+		return &pod.Failure{
+			Reason: verdict.Reason, Message: "Pod was rejected: " + verdict.Message, Rejected: len(observed.Live()) == 0,
+		}
 	}
 }
 

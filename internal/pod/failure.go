@@ -12,6 +12,9 @@ type Failure struct {
 	// Evicted: nothing is wrong with the pod itself. It stays ready for as long as its
 	// containers are, which are given time to end.
 	Evicted bool
+	// Rejected: the node did not admit the pod, and nothing of it ran. Its status says nothing
+	// about containers.
+	Rejected bool
 }
 
 // Waiting says why a container is not running yet: an image that cannot be pulled, a

@@ -56,21 +56,11 @@ func Compute(in Input) v1.PodStatus {
 	if in.Observed == nil {
 		in.Observed = &pod.Observed{}
 	}
+	if isRejected(in) {
+		return rejected(in)
+	}
 	in.restartingAll = restartsAll(in)
-	s := v1.PodStatus{
-		ObservedGeneration: in.Pod.Generation,
-		QOSClass:           pod.QOS(in.Pod),
-		StartTime:          in.Previous.StartTime,
-		// Others write these; they are kept as they are.
-		NominatedNodeName:           in.Pod.Status.NominatedNodeName,
-		ResourceClaimStatuses:       in.Pod.Status.ResourceClaimStatuses,
-		ExtendedResourceClaimStatus: in.Pod.Status.ExtendedResourceClaimStatus,
-		VolumeHealth:                in.Volumes,
-	}
-	if s.StartTime == nil {
-		now := metav1.NewTime(in.Now)
-		s.StartTime = &now
-	}
+	s := basis(in)
 	addresses(in, &s)
 	containers(in, &s)
 	capMessages(&s)
@@ -92,6 +82,25 @@ func Compute(in Input) v1.PodStatus {
 		s.Reason, s.Message = in.Failure.Reason, in.Failure.Message
 	}
 	s.Conditions = conditions(in, &s)
+	return s
+}
+
+// basis is the part of a status that does not depend on containers.
+func basis(in Input) v1.PodStatus {
+	s := v1.PodStatus{
+		ObservedGeneration: in.Pod.Generation,
+		QOSClass:           pod.QOS(in.Pod),
+		StartTime:          in.Previous.StartTime,
+		// Others write these; they are kept as they are.
+		NominatedNodeName:           in.Pod.Status.NominatedNodeName,
+		ResourceClaimStatuses:       in.Pod.Status.ResourceClaimStatuses,
+		ExtendedResourceClaimStatus: in.Pod.Status.ExtendedResourceClaimStatus,
+		VolumeHealth:                in.Volumes,
+	}
+	if s.StartTime == nil {
+		now := metav1.NewTime(in.Now)
+		s.StartTime = &now
+	}
 	return s
 }
 

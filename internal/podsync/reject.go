@@ -25,11 +25,15 @@ func (s *Steps) reject(p *v1.Pod, err error) *pod.Failure {
 	var reason, message string
 	var full *volume.AttachLimitError
 	var refused refusal
+	// A refusal is a part of admission that had to wait. Volumes are attached after admission.
+	rejected := false
 	switch {
 	case errors.As(err, &full):
 		reason, message = attachLimitReason, full.Error()
 	case errors.As(err, &refused):
 		reason, message = refused.Refusal()
+		observed := s.observed(p)
+		rejected = len(observed.Live()) == 0
 	default:
 		return nil
 	}
@@ -37,5 +41,5 @@ func (s *Steps) reject(p *v1.Pod, err error) *pod.Failure {
 		s.deps.Meters.Rejected(p, reason)
 	}
 	s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reason, "%s", message)
-	return &pod.Failure{Reason: reason, Message: "Pod was rejected: " + message}
+	return &pod.Failure{Reason: reason, Message: "Pod was rejected: " + message, Rejected: rejected}
 }

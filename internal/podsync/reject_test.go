@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume"
 )
 
@@ -30,7 +33,7 @@ func TestReject(t *testing.T) {
 	full := &volume.AttachLimitError{Unmounted: []string{"a", "b"}, Unattached: []string{"b"}}
 	got := s.reject(p, errors.Join(nil, podFailure{full}))
 	const message = "Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[a b], unattached volumes=[b], failed to process volumes=[]: context deadline exceeded"
-	if got == nil || got.Reason != "VolumeAttachmentLimitExceeded" || got.Message != "Pod was rejected: "+message {
+	if got == nil || got.Reason != "VolumeAttachmentLimitExceeded" || got.Message != "Pod was rejected: "+message || got.Rejected {
 		t.Errorf("rejected with %+v", got)
 	}
 	if want := "Warning VolumeAttachmentLimitExceeded: " + message; len(events) != 1 || events[0] != want {
@@ -38,5 +41,27 @@ func TestReject(t *testing.T) {
 	}
 	if len(counted) != 1 || counted[0] != "VolumeAttachmentLimitExceeded" {
 		t.Errorf("counted %q", counted)
+	}
+}
+
+// noDevice is the refusal of a device.
+type noDevice struct{}
+
+func (noDevice) Error() string { return "no device" }
+func (noDevice) Refusal() (reason, message string) {
+	return "UnexpectedAdmissionError", "Allocate failed"
+}
+
+// blind is an observer that has seen nothing.
+type blind struct{ Observer }
+
+func (blind) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, false }
+
+func TestRefusalCountsAsRejection(t *testing.T) {
+	s := &Steps{deps: Deps{Events: &told{}, Observer: blind{}}}
+	want := &pod.Failure{Reason: "UnexpectedAdmissionError", Message: "Pod was rejected: Allocate failed", Rejected: true}
+	got := s.reject(&v1.Pod{}, errors.Join(errors.New("other"), podFailure{noDevice{}}))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -18,9 +18,6 @@ var clearable = []string{
 	"ephemeralContainerStatuses", "resize", "allocatedResources", "resources", "volumeHealth",
 }
 
-// passing are owned conditions that are there for a while and then not at all.
-var passing = []v1.PodConditionType{v1.PodResizeInProgress, v1.PodResizePending, v1.AllContainersRestarting}
-
 // patchFor builds the request that gives the pod with this UID, and no other, the status.
 func patchFor(uid types.UID, s *v1.PodStatus) ([]byte, error) {
 	fields, err := toMap(withoutConditions(s))
@@ -74,8 +71,8 @@ func withoutConditions(s *v1.PodStatus) v1.PodStatus {
 	return own
 }
 
-// conditionPatch replaces our conditions one by one and leaves those of others as they
-// are; order is that of all of them.
+// conditionPatch replaces our conditions one by one, removes those that the status does not
+// have, and leaves those of others as they are; order is that of all of them.
 func conditionPatch(conditions []v1.PodCondition) (items, order []any) {
 	for _, c := range conditions {
 		order = append(order, map[string]any{"type": c.Type})
@@ -93,7 +90,7 @@ func conditionPatch(conditions []v1.PodCondition) (items, order []any) {
 		}
 		items = append(items, item)
 	}
-	for _, t := range passing {
+	for _, t := range owned {
 		if find(conditions, t) == nil {
 			items = append(items, map[string]any{"type": t, "$patch": "delete"})
 		}

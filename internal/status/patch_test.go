@@ -78,6 +78,15 @@ phase: Pending
 qosClass: Burstable
 conditions: [{type: PodScheduled, status: "True", lastTransitionTime: "2026-11-15T01:55:30Z"}]`
 
+	rejected := `
+phase: Failed
+reason: OutOfcpu
+message: "Pod was rejected: why"
+observedGeneration: 3
+conditions: []
+qosClass: Burstable
+startTime: "2026-11-15T01:55:30Z"`
+
 	resized := strings.Replace(strings.Replace(full, "limits: {cpu: 1}, requests", "limits: {memory: 1Gi}, requests", 1), "{cpu: 1, memory: 1Gi}", "{memory: 1Gi}", 1)
 
 	for name, tc := range map[string]struct{ before, ours string }{
@@ -87,6 +96,8 @@ conditions: [{type: PodScheduled, status: "True", lastTransitionTime: "2026-11-1
 		"everything comes":  {small, full},
 		"nothing changes":   {full, full},
 		"onto nothing":      {"{}", full},
+		"rejected at once":  {fresh, rejected},
+		"rejected later":    {full, rejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours := parseStatus(t, tc.ours)

@@ -62,4 +62,17 @@ func TestACriticalPodTakesAPlace(t *testing.T) {
 	if after := begun.Status.ContainerStatuses[0].State.Running.StartedAt; after.Before(&before) {
 		t.Errorf("it began at %v, before the other ended at %v", after, before)
 	}
+
+	// Nothing is left to make room with.
+	now := endView(t, node, in)
+	for _, class := range []string{"", "system-node-critical"} {
+		name := "extra"
+		if class != "" {
+			name = "extra-critical"
+		}
+		extra := sleeper(name, node.Name())
+		extra.Spec.NodeName, extra.Spec.PriorityClassName = node.Name(), class
+		create(t, in, extra)
+		compareEnd(t, now, in, name, name)
+	}
 }

@@ -103,7 +103,7 @@ func newAgent(w *world) (*agent, error) {
 	})
 	snapshots := make(chan pod.Snapshot)
 	loop, err2 := syncloop.New(syncloop.Deps{
-		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(), Allocator: allocator,
+		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(), Allocator: allocator, Admit: w.admit(observer),
 		Housekeep: func(ctx context.Context) { keeper.Poke(ctx) }, Clock: now, Log: log,
 	})
 	if err := errors.Join(err1, err2); err != nil {

@@ -93,6 +93,9 @@ var commands = map[string]func(s *script, args []string) ([]string, error){
 	"static": (*script).static, // FILE…: the manifests that are there from now on
 	"delete": (*script).delete, // POD [GRACE]
 	"evict":  (*script).evict,  // POD REASON
+	"reject": func(s *script, a []string) ([]string, error) {
+		return nil, s.with(func() { s.world.rejects[a[0]] = a[1] })
+	}, // POD REASON: it is not admitted from now on
 	"forget": func(s *script, a []string) ([]string, error) {
 		return nil, s.wishes.DeletePod(s.t.Context(), "", a[0], "")
 	}, // at once, by force
@@ -142,7 +145,7 @@ var commands = map[string]func(s *script, args []string) ([]string, error){
 
 // needed is how many arguments a command has at least.
 var needed = map[string]int{
-	"apply": 1, "delete": 1, "evict": 2, "forget": 1, "pass": 1, "exit": 2, "exits": 2, "stays": 1, "sick": 1, "well": 1, "class": 1, "unclass": 1,
+	"apply": 1, "delete": 1, "evict": 2, "reject": 2, "forget": 1, "pass": 1, "exit": 2, "exits": 2, "stays": 1, "sick": 1, "well": 1, "class": 1, "unclass": 1,
 	"stubborn": 1, "publish": 1, "lose": 1, "events": 1, "fault": 2, "heal": 1, "stray": 2,
 }
 

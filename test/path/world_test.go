@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/observe"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/test/fakecri"
 )
@@ -44,6 +46,8 @@ type world struct {
 	sick map[string]bool
 	// classes are the runtime classes that there are.
 	classes map[string]bool
+	// rejects are the pods that are not admitted, with the reason.
+	rejects map[string]string
 	crash   *crash
 }
 
@@ -54,7 +58,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 		w := &world{
 			t: t, root: t.TempDir(), wishes: newWishes(), events: &events{},
 			cgroups:  &cgroups{pods: map[types.UID]int64{}},
-			stubborn: map[string]bool{}, exits: map[string]int32{}, sick: map[string]bool{}, classes: map[string]bool{},
+			stubborn: map[string]bool{}, exits: map[string]int32{}, sick: map[string]bool{}, classes: map[string]bool{}, rejects: map[string]string{},
 			runtime: fakecri.Start(t, fakecri.InMemory(), fakecri.WithImages("app:1")),
 		}
 		w.runtime.Stand(w.between)
@@ -113,6 +117,20 @@ func (w *world) between(ctx context.Context, call fakecri.Call, act func() (any,
 		return crash.meet(ctx, w, act)
 	}
 	return act()
+}
+
+// admit rejects the pods that the script names.
+func (w *world) admit(observer *observe.Observer) func(*v1.Pod, []*v1.Pod) *pod.Failure {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Failure {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		reason, rejects := w.rejects[p.Name]
+		if !rejects {
+			return nil
+		}
+		observed, _ := observer.Get(p.UID)
+		return &pod.Failure{Reason: reason, Message: "Pod was rejected: no room", Rejected: len(observed.Live()) == 0}
+	}
 }
 
 // handler knows a pod's runtime if there is its class.
