@@ -27,6 +27,10 @@ var departures = []departure{
 		"what a pod requests counts as a share of the machine's memory",
 	},
 	{
+		regexp.MustCompile(`^deleted-\S+ status: conditions\[[23]\]\.(reason: recorded "ContainersNotReady", now "PodFailed"|message: recorded "containers with unready status: \[c\]", now nothing)$`),
+		"of a pod that is deleted before it ran, the reference derives the conditions first and then that it has failed",
+	},
+	{
 		regexp.MustCompile(`^unready events: .* Readiness probe errored and resulted in unknown state: rpc error`),
 		"a probe that meets the end of its container: by chance it does, or does not",
 	},
