@@ -10,9 +10,6 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// minGrace is what every container gets to end by itself, however little was asked for.
-const minGrace = 2 * time.Second
-
 // StopCause says why a container is stopped, where that decides how long it may take.
 type StopCause int
 
@@ -47,32 +44,29 @@ func (r *Runtime) StopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 	grace := gracePeriod(p, spec, how)
 	r.containerEvent(p, c.Name, c.ID, v1.EventTypeNormal, "Killing", cmp.Or(how.Message, "Stopping container "+c.Name))
 	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
-		grace -= r.spend(ctx, grace, func(ctx context.Context) {
-			r.preStop(ctx, hookCall{pod: p, container: spec, id: c.ID, podIPs: how.PodIPs, hook: spec.Lifecycle.PreStop})
+		hook := startStep(ctx, func(hookCtx context.Context) {
+			r.preStop(ctx, hookCtx, hookCall{pod: p, container: spec, id: c.ID, podIPs: how.PodIPs, hook: spec.Lifecycle.PreStop})
 		})
+		// A hook that outlasts the grace period runs on until its container has ended.
+		defer hook.end()
+		grace -= r.spend(grace, hook)
 	}
 	if how.Turn != nil && grace > 0 {
-		grace -= r.spend(ctx, grace, how.Turn)
+		turn := startStep(ctx, how.Turn)
+		grace -= r.spend(grace, turn)
+		turn.end()
 	}
-	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, minGrace))
+	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinStop))
 }
 
 // gracePeriod is how long the container may take in all.
 func gracePeriod(p *v1.Pod, spec *v1.Container, how Stop) time.Duration {
-	var seconds *int64
-	switch {
-	case how.Grace != nil:
-		seconds = how.Grace
-	case p.DeletionGracePeriodSeconds != nil:
-		seconds = p.DeletionGracePeriodSeconds
-	default:
-		seconds = p.Spec.TerminationGracePeriodSeconds
-		if probe := causeProbe(spec, how.Cause); probe != nil && seconds != nil {
-			seconds = either(probe.TerminationGracePeriodSeconds, seconds)
-		}
-	}
+	seconds := pod.GracePeriod(p, how.Grace)
 	if seconds == nil {
-		return minGrace
+		return pod.MinStop
+	}
+	if probe := causeProbe(spec, how.Cause); probe != nil && how.Grace == nil && p.DeletionGracePeriodSeconds == nil {
+		seconds = either(probe.TerminationGracePeriodSeconds, seconds)
 	}
 	return time.Duration(*seconds) * time.Second
 }
@@ -88,34 +82,49 @@ func causeProbe(spec *v1.Container, cause StopCause) *v1.Probe {
 	return nil
 }
 
-// spend runs step for at most grace and returns the whole seconds it took, which is how
-// the runtime counts.
-func (r *Runtime) spend(ctx context.Context, grace time.Duration, step func(ctx context.Context)) time.Duration {
-	start := r.deps.Clock.Now()
+// step is something that runs beside the stop of a container.
+type step struct {
+	done   chan struct{}
+	cancel context.CancelFunc
+}
+
+func startStep(ctx context.Context, run func(ctx context.Context)) *step {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	s := &step{done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(s.done)
+		run(ctx)
+	}()
+	return s
+}
+
+// end cancels the step and waits for it.
+func (s *step) end() {
+	s.cancel()
+	<-s.done
+}
+
+// spend waits for the step, but not longer than grace. It returns the whole seconds that
+// took, which is how the runtime counts.
+func (r *Runtime) spend(grace time.Duration, s *step) time.Duration {
+	start := r.deps.Clock.Now()
 	timer := r.deps.Clock.NewTimer(grace)
 	defer timer.Stop()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		step(ctx)
-	}()
 	select {
-	case <-done:
+	case <-s.done:
 	case <-timer.C():
-		cancel()
-		<-done
 	}
 	return r.deps.Clock.Since(start).Truncate(time.Second)
 }
 
-func (r *Runtime) preStop(ctx context.Context, call hookCall) {
-	err := r.runHook(ctx, call)
+// preStop runs the hook until it is done, or until hookCtx is because the container has
+// ended. ctx is that of the stop: if that is canceled, the stop and its hook are tried again.
+func (r *Runtime) preStop(ctx, hookCtx context.Context, call hookCall) {
+	err := r.runHook(hookCtx, call)
 	switch {
 	case err == nil:
-	case ctx.Err() != nil:
-		r.deps.Log.Info("preStop hook did not end in time", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name)
+	case ctx.Err() != nil, hookCtx.Err() != nil && call.hook.Sleep != nil:
+		r.deps.Log.Info("preStop hook was interrupted", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name)
 	default:
 		r.deps.Log.Error("preStop hook failed", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name, "error", err)
 		// The hook's words stay out of the event: they may hold secrets of the pod.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"swiftlet/internal/pod"
 )
@@ -13,7 +14,10 @@ import (
 // StopContainers stops containers of one pod and returns when all have ended. All preStop
 // hooks run at once; then main containers end together, and sidecars after them, the last
 // declared first, as each may serve those declared after it.
+//
+// The pod ends, so every hook has a second at least, also without a grace period.
 func (r *Runtime) StopContainers(ctx context.Context, p *v1.Pod, containers []pod.Container, how Stop) error {
+	how.Grace = podGrace(p, how.Grace)
 	order := newStopOrder(p, containers)
 	errs := make([]error, len(containers))
 	var all sync.WaitGroup
@@ -28,6 +32,14 @@ func (r *Runtime) StopContainers(ctx context.Context, p *v1.Pod, containers []po
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// podGrace is the grace period of a pod that ends, in seconds.
+func podGrace(p *v1.Pod, override *int64) *int64 {
+	if grace := pod.GracePeriod(p, override); grace != nil && *grace > 1 {
+		return grace
+	}
+	return ptr.To[int64](1)
 }
 
 // stopOrder lets containers wait for those that must end before them.

@@ -15,6 +15,7 @@ import (
 type call struct {
 	Method string         `json:"method"`
 	Req    map[string]any `json:"req"`
+	Millis float64        `json:"ms"` // until it was answered
 }
 
 // compareCalls wants the pod's sandbox, and every container in every attempt up to the last
