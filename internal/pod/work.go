@@ -13,7 +13,7 @@ type Work struct {
 	Pod    *v1.Pod
 	Mirror *v1.Pod
 	Resize Resize // as in Change
-	// Grace overrides the time containers get to stop, in seconds; nil means the spec's.
+	// Grace is the time containers get to stop, in seconds; nil means what the pod says.
 	Grace *int64
 	// Failure ends the pod whatever its containers say.
 	Failure *Failure

@@ -165,7 +165,7 @@ func (w *worker) postpone(c pod.Change, failure *pod.Failure) bool {
 func (w *worker) stop(grace *int64) (interrupt bool) {
 	switch w.stage {
 	case Syncing:
-		w.stage, w.work.Grace = Stopping, grace
+		w.beginStop(grace)
 		return true
 	case Stopping:
 		if grace != nil && (w.work.Grace == nil || *grace < *w.work.Grace) {
@@ -177,6 +177,11 @@ func (w *worker) stop(grace *int64) (interrupt bool) {
 		w.stage = Finishing
 	}
 	return false
+}
+
+// beginStop settles how long the pod has: from now on that can only become less.
+func (w *worker) beginStop(grace *int64) {
+	w.stage, w.work.Grace = Stopping, pod.GracePeriod(w.work.Pod, grace)
 }
 
 // Evict ends a running pod with the given failure within the given grace.

@@ -187,7 +187,7 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 			w.work.Failure = outcome.Failure
 		}
 		if outcome.Ended || outcome.Failure != nil {
-			w.stage = Stopping
+			w.beginStop(nil)
 			return now
 		}
 		return outcome.Again

@@ -92,7 +92,7 @@ var commands = map[string]func(s *script, args []string) ([]string, error){
 	"apply":  func(s *script, a []string) ([]string, error) { return nil, s.wishes.apply(s.files[a[0]]) },
 	"static": (*script).static, // FILE…: the manifests that are there from now on
 	"delete": (*script).delete, // POD [GRACE]
-	"evict":  (*script).evict,  // POD REASON
+	"evict":  (*script).evict,  // POD REASON [GRACE]
 	"reject": func(s *script, a []string) ([]string, error) {
 		return nil, s.with(func() { s.world.rejects[a[0]] = a[1] })
 	}, // POD REASON: it is not admitted from now on
@@ -188,7 +188,15 @@ func (s *script) delete(args []string) ([]string, error) {
 
 func (s *script) evict(args []string) ([]string, error) {
 	uid := types.UID(args[0] + "-uid")
-	if !s.agent.workers.Evict(uid, pod.Failure{Reason: args[1], Message: "no room"}, nil) {
+	var grace *int64
+	if len(args) > 2 {
+		seconds, err := strconv.ParseInt(args[2], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		grace = &seconds
+	}
+	if !s.agent.workers.Evict(uid, pod.Failure{Reason: args[1], Message: "no room"}, grace) {
 		return nil, errors.New("no such pod")
 	}
 	return nil, nil
