@@ -40,7 +40,7 @@ type leaver struct {
 // within sets how long the pod has from now on.
 func (l *leaver) within(grace int64, now time.Time) {
 	l.grace = grace
-	l.killed = now.Add(time.Duration(grace+1) * time.Second)
+	l.killed = now.Add(time.Duration(grace)*time.Second + pod.MinStop)
 	l.until = now.Add(patience + time.Duration(grace-hardGrace)*time.Second)
 }
 

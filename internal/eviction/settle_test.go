@@ -109,3 +109,15 @@ func TestSlack(t *testing.T) {
 		}
 	}
 }
+
+// The processes of an evicted pod may live for its grace period, which a preStop hook may use
+// up, and for the two seconds that every container gets after that.
+func TestEvictedPodIsKilledAfterGraceAndStop(t *testing.T) {
+	l, now := &leaver{}, time.Unix(0, 0)
+	for grace, want := range map[int64]time.Duration{1: 3 * time.Second, 30: 32 * time.Second} {
+		l.within(grace, now)
+		if got := l.killed.Sub(now); got != want {
+			t.Errorf("grace period of %d s: killed after %v, want %v", grace, got, want)
+		}
+	}
+}

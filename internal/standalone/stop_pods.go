@@ -9,6 +9,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
 )
 
 const (
@@ -99,7 +101,7 @@ func graceOf(c *runtimeapi.Container) time.Duration {
 	if err != nil || seconds < 0 {
 		return defaultGrace
 	}
-	return time.Duration(seconds) * time.Second
+	return max(time.Duration(seconds)*time.Second, pod.MinStop)
 }
 
 func longestGrace(containers []*runtimeapi.Container) time.Duration {
