@@ -20,6 +20,8 @@ type Work struct {
 	Orphan  bool
 	// Unwanted: no source wants the pod any more.
 	Unwanted bool
+	// Returns: a source wants the same pod again, which starts when this one is removed.
+	Returns bool
 }
 
 // Outcome is what an attempt to bring a pod up found.

@@ -19,10 +19,10 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	if err != nil {
 		return fmt.Errorf("read what is left of the pod: %w", err)
 	}
-	if err := together(observed.Containers, func(c pod.Container) error { return s.deps.Runtime.RemoveContainer(ctx, ref, &c) }); err != nil {
+	if err := together(observed.Containers, func(c pod.Container) error { return s.removeContainer(ctx, w, &c) }); err != nil {
 		return fmt.Errorf("remove containers: %w", err)
 	}
-	if err := errors.Join(s.deps.Runtime.RemoveLogs(ref), s.removeFolder(ref)); err != nil {
+	if err := errors.Join(s.removeLogs(w), s.removeFolder(ref)); err != nil {
 		return err
 	}
 	s.removeMirror(ctx, w)
@@ -62,6 +62,22 @@ func (s *Steps) allGone(ctx context.Context, uid types.UID) error {
 		return fmt.Errorf("sandbox %s of the pod has appeared", left.Sandboxes[0].ID)
 	}
 	return nil
+}
+
+// removeContainer leaves the logs of a pod that starts again: by them its containers count
+// their restarts.
+func (s *Steps) removeContainer(ctx context.Context, w pod.Work, c *pod.Container) error {
+	if w.Returns {
+		return s.deps.Runtime.ResetContainer(ctx, c)
+	}
+	return s.deps.Runtime.RemoveContainer(ctx, pod.RefOf(w.Pod), c)
+}
+
+func (s *Steps) removeLogs(w pod.Work) error {
+	if w.Returns {
+		return nil
+	}
+	return s.deps.Runtime.RemoveLogs(pod.RefOf(w.Pod))
 }
 
 // removeFolder deletes the pod's own folder. Volumes were unmounted before; whatever is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,54 @@ type (
 func (bareRuntime) RemoveLogs(pod.Ref) error     { return nil }
 func (bareVolumes) RemovePodDir(types.UID) error { return nil }
 func (bareStatus) Forget(types.UID)              {}
+
+// left is a pod of which one container is left.
+type left struct {
+	Observer
+	looks int
+}
+
+func (l *left) Refresh(context.Context, types.UID) (pod.Observed, error) {
+	l.looks++
+	if l.looks > 1 {
+		return pod.Observed{}, nil
+	}
+	return pod.Observed{Containers: []pod.Container{{ID: "c"}}}, nil
+}
+
+type removals struct {
+	Runtime
+	calls []string
+}
+
+func (r *removals) RemoveLogs(pod.Ref) error { r.calls = append(r.calls, "remove logs"); return nil }
+func (r *removals) RemoveContainer(_ context.Context, _ pod.Ref, c *pod.Container) error {
+	r.calls = append(r.calls, "remove container with its logs")
+	return nil
+}
+func (r *removals) ResetContainer(context.Context, *pod.Container) error {
+	r.calls = append(r.calls, "remove container")
+	return nil
+}
+
+// A pod that starts again under its UID goes on counting restarts by its logs.
+func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
+	for returns, want := range map[bool][]string{
+		false: {"remove container with its logs", "remove logs"},
+		true:  {"remove container"},
+	} {
+		r := &removals{}
+		s := &Steps{crashes: newCrashBackoff(Backoff{}), retries: newRetries(), deps: Deps{
+			Observer: &left{}, Runtime: r, Volumes: bareVolumes{}, Status: bareStatus{}, Log: slog.New(slog.DiscardHandler),
+		}}
+		if err := s.Remove(t.Context(), pod.Work{Pod: &v1.Pod{}, Returns: returns}); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(r.calls, want) {
+			t.Errorf("returns %v: %q, want %q", returns, r.calls, want)
+		}
+	}
+}
 
 // A static pod is gone though the API server cannot be told: the next of its name waits for it.
 func TestRemoveWithoutAPIServer(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
@@ -69,17 +70,23 @@ func (f *File) Run(ctx context.Context) error {
 	rescan := f.deps.Clock.NewTicker(f.cfg.CheckFrequency)
 	defer rescan.Stop()
 	for noticed := true; ctx.Err() == nil; {
+		var watched interest
 		// Watch before reading, so that what changes in between is noticed; and again for
 		// the links that reading has found.
 		for again := true; again; {
 			w.add(f.interest().dirs...)
 			f.scan(noticed)
-			again = w.add(f.interest().dirs...)
+			watched = f.interest()
+			again = w.add(watched.dirs...)
 		}
 		if f.send(ctx) != nil {
 			break
 		}
-		noticed = w.wait(ctx, f.deps.Clock, rescan.C(), f.interest().matters)
+		var events []fsnotify.Event
+		events, noticed = w.wait(ctx, f.deps.Clock, rescan.C(), watched.matters)
+		if f.withdraw(ctx, f.departed(events, watched.content)) != nil {
+			break
+		}
 	}
 	return nil
 }

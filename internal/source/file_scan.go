@@ -18,6 +18,7 @@ import (
 // fileState is what is known of one manifest.
 type fileState struct {
 	identity identity
+	entry    identity // of the file that had data first, or of the link to it
 	data     []byte
 	good     *manifest // the last that could be used, nil for none yet
 	bad      error     // why the present content cannot be
@@ -137,6 +138,9 @@ func (f *File) read(path string, noticed bool) {
 		return
 	}
 	s.data = data
+	if entry, err := os.Lstat(path); err == nil {
+		s.entry = identify(entry)
+	}
 	f.take(s, path)
 }
 

@@ -75,6 +75,14 @@ func (w *notifier) add(dirs ...string) (fresh bool) {
 	return fresh
 }
 
+// lost notes that a directory is not watched any more: the kernel drops the watch with a
+// directory that is removed, and the next one may have its inode number.
+func (w *notifier) lost(e fsnotify.Event) {
+	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+		delete(w.dirs, e.Name)
+	}
+}
+
 // events and errors are nil, and so never ready, without inotify.
 func (w *notifier) events() <-chan fsnotify.Event {
 	if w.watcher == nil {
@@ -90,47 +98,50 @@ func (w *notifier) errors() <-chan error {
 	return w.watcher.Errors
 }
 
-// wait returns at the end of the next burst of events that matter, or when tick says so.
-// It reports whether there were events.
-func (w *notifier) wait(ctx context.Context, c clock.Clock, tick <-chan time.Time, matters func(path string) bool) (noticed bool) {
+// wait returns at the end of the next burst of events that matter, or when tick says so. It
+// returns the burst, and whether there was one: some of its events may have been lost.
+func (w *notifier) wait(ctx context.Context, c clock.Clock, tick <-chan time.Time, matters func(path string) bool) (burst []fsnotify.Event, noticed bool) {
 	for {
 		select {
 		case e := <-w.events():
+			w.lost(e)
 			if !matters(e.Name) {
 				continue
 			}
+			burst = append(burst, e)
 		case err := <-w.errors():
 			// Most likely events were lost, so any file may have changed.
 			w.log.Warn("watching manifests", "err", err)
 		case <-tick:
-			return false
+			return nil, false
 		case <-ctx.Done():
-			return false
+			return nil, false
 		}
-		w.settle(ctx, c)
-		return true
+		return w.settle(ctx, c, burst), true
 	}
 }
 
-// settle waits for the end of a burst.
-func (w *notifier) settle(ctx context.Context, c clock.Clock) {
+// settle waits for the end of a burst and returns all of it.
+func (w *notifier) settle(ctx context.Context, c clock.Clock, burst []fsnotify.Event) []fsnotify.Event {
 	limit := c.NewTimer(settleLimit)
 	defer limit.Stop()
 	for {
 		pause := c.NewTimer(settlePause)
 		select {
-		case <-w.events():
+		case e := <-w.events():
 			pause.Stop()
+			w.lost(e)
+			burst = append(burst, e)
 		case <-w.errors():
 			pause.Stop()
 		case <-pause.C():
-			return
+			return burst
 		case <-limit.C():
 			pause.Stop()
-			return
+			return burst
 		case <-ctx.Done():
 			pause.Stop()
-			return
+			return burst
 		}
 	}
 }
@@ -160,6 +171,7 @@ func (f *File) interest() interest {
 		if path == rootKey {
 			continue
 		}
+		i.names[path] = true // also if the directory is just being replaced
 		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != i.content {
 			i.names[real] = true
 			i.dirs = append(i.dirs, filepath.Dir(real))

@@ -398,6 +398,12 @@ func TestWantedAgain(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})
 	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
+	s.on["remove"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) {
+		if !w.Returns {
+			t.Error("the step that removes the pod does not know that it returns")
+		}
+		return pod.Outcome{}, nil
+	}
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
 	s.expect(t, "sync a")

@@ -124,6 +124,7 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 		return 0, true
 	}
 	stage, work := w.stage, w.work
+	work.Returns = w.next != nil
 	measure := w.measure(stage, work.Pod)
 	w.pending, w.changed = false, false
 	select { // what woke it is part of what this step sees
