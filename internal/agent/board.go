@@ -3,18 +3,24 @@ package agent
 import (
 	"context"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/server"
+	"swiftlet/internal/status"
 )
 
-// board shows each pod's status to people as it changes.
+// board reports the status of each pod to those who show it to people, as it changes.
 type board struct {
-	*Agent
+	view    *server.PodView
+	show    func(*v1.Pod)
+	forget  func(types.UID)
 	changed chan struct{}
 }
 
-func (a *Agent) newBoard() *board {
-	b := &board{Agent: a, changed: make(chan struct{}, 1)}
-	a.pods.status.Subscribe(func() {
+func newBoard(view *server.PodView, statuses *status.Publisher, opts Options) *board {
+	b := &board{view: view, show: opts.Show, forget: opts.Forget, changed: make(chan struct{}, 1)}
+	statuses.Subscribe(func() {
 		select {
 		case b.changed <- struct{}{}:
 		default:
@@ -32,15 +38,16 @@ func (b *board) run(ctx context.Context) error {
 		case <-b.changed:
 		}
 		present := map[types.UID]bool{}
-		for _, p := range b.pods.desired.List() {
-			if _, has := b.pods.status.Get(p.UID); has {
-				present[p.UID] = true
-				b.opts.Show(b.withStatus(p))
+		for _, p := range b.view.Pods().Items {
+			if p.Status.Phase == "" {
+				continue // nothing is known of it yet
 			}
+			present[p.UID] = true
+			b.show(&p)
 		}
 		for uid := range shown {
 			if !present[uid] {
-				b.opts.Forget(uid)
+				b.forget(uid)
 			}
 		}
 		shown = present

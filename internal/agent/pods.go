@@ -25,6 +25,7 @@ import (
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/userns"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/server"
 	"swiftlet/internal/stats"
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
@@ -84,10 +85,12 @@ func (a *Agent) makePods(context.Context) error {
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"sync loop", p.loop.Run},
 		part{"housekeeping", p.keeper.Run}, part{"eviction", p.evictor.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
-	if a.opts.Show != nil {
-		p.parts = append(p.parts, part{"board", a.newBoard().run})
+	var err error
+	a.edge.view, err = server.NewPodView(server.PodViewDeps{Desired: p.desired, Observer: p.observer, Statuses: p.status})
+	if err == nil && a.opts.Show != nil {
+		p.parts = append(p.parts, part{"board", newBoard(a.edge.view, p.status, a.opts).run})
 	}
-	return nil
+	return err
 }
 
 // makeUsers reads which ids may be given to pods that do not share the host's users.
