@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"cmp"
-	"context"
 	"path/filepath"
 	"time"
 
@@ -57,7 +55,7 @@ func (a *Agent) makeCollector() (err error) {
 		MaxAge: kc.ImageMaximumGCAge.Duration,
 	}, image.CollectorDeps{
 		Images:    a.cri,
-		InUse:     a.imagesInUse,
+		InUse:     image.InUse(a.cri, a.pods.observer.List),
 		Left:      func(ids []string, began time.Time) { a.pods.images.Forget(ids, began) },
 		Events:    a.api.events,
 		Node:      a.nodeRef(),
@@ -66,25 +64,4 @@ func (a *Agent) makeCollector() (err error) {
 		Log:       a.log,
 	})
 	return err
-}
-
-// imagesInUse are those of all containers, whoever made them, and those that pods mount.
-func (a *Agent) imagesInUse(ctx context.Context) ([]string, error) {
-	containers, err := a.cri.ListContainers(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	var refs []string
-	for _, c := range containers {
-		// Runtimes older than CRI 1.30 have only the reference.
-		refs = append(refs, cmp.Or(c.GetImageId(), c.GetImageRef()))
-	}
-	for _, o := range a.pods.observer.List() {
-		for _, c := range o.Containers {
-			for _, m := range c.Mounts {
-				refs = append(refs, m.Image)
-			}
-		}
-	}
-	return refs, nil
 }

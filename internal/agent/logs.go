@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"swiftlet/internal/logs"
-	"swiftlet/internal/pod"
 )
 
 // makeLogRotation makes what keeps the logs of containers small.
@@ -21,7 +20,7 @@ func (a *Agent) makeLogRotation() error {
 		MaxFiles: int(*kc.ContainerLogMaxFiles),
 		Workers:  int(*kc.ContainerLogMaxWorkers),
 		Interval: kc.ContainerLogMonitorInterval.Duration,
-	}, logs.RotateDeps{Containers: a.logging, Reopen: a.cri.ReopenContainerLog, Clock: a.clock, Log: a.log})
+	}, logs.RotateDeps{Containers: func() []logs.Container { return logs.Running(a.pods.observer.List()) }, Reopen: a.cri.ReopenContainerLog, Clock: a.clock, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -29,17 +28,4 @@ func (a *Agent) makeLogRotation() error {
 	a.pods.status.Subscribe(rotator.Poke)
 	a.pods.parts = append(a.pods.parts, part{"log rotation", rotator.Run})
 	return nil
-}
-
-// logging are the containers that may write to a log.
-func (a *Agent) logging() []logs.Container {
-	var all []logs.Container
-	for _, o := range a.pods.observer.List() {
-		for _, c := range o.Containers {
-			if c.State == pod.Running {
-				all = append(all, logs.Container{ID: c.ID, Log: c.LogPath})
-			}
-		}
-	}
-	return all
 }

@@ -1,14 +1,9 @@
 package agent
 
 import (
-	"os"
-	"path/filepath"
-	"syscall"
-
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"swiftlet/internal/metrics"
-	"swiftlet/internal/pod"
 	"swiftlet/internal/server"
 )
 
@@ -24,7 +19,7 @@ func (a *Agent) readMetrics(claims func() []statsapi.VolumeStats) error {
 		LastRelist: p.observer.LastRelist,
 		Volumes:    p.volumes.Tally,
 		Pulls:      p.images.Recorded,
-		LogBytes:   a.logBytes,
+		LogBytes:   p.logs.Usage,
 		Plugins:    p.plugins.Sockets,
 		Claims:     claims,
 
@@ -45,23 +40,4 @@ func (a *Agent) serverMeters() server.Meters {
 	meters.TokenReview, meters.AccessReview = a.metrics.Reviews()
 	meters.Tokens.Asked, meters.Tokens.Fetched, meters.Tokens.Waiting = a.metrics.Tokens()
 	return meters
-}
-
-// logBytes is what the logs of all instances of a container occupy on the disk.
-func (a *Agent) logBytes(ref pod.Ref, container string) (int64, error) {
-	files, err := os.ReadDir(filepath.Join(a.cfg.Kubelet.PodLogsDir, ref.LogDirName(), container))
-	if err != nil {
-		return 0, err
-	}
-	var sum int64
-	for _, f := range files {
-		info, err := f.Info()
-		if err != nil {
-			continue // it was rotated away
-		}
-		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-			sum += sys.Blocks * 512
-		}
-	}
-	return sum, nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
 )
 
 const (
@@ -35,6 +37,19 @@ type RotateConfig struct {
 
 // Container is one that writes a log.
 type Container struct{ ID, Log string }
+
+// Running lists the containers that run, of what was observed: they may write to their logs.
+func Running(observed []pod.Observed) []Container {
+	var running []Container
+	for _, o := range observed {
+		for _, c := range o.Containers {
+			if c.State == pod.Running {
+				running = append(running, Container{ID: c.ID, Log: c.LogPath})
+			}
+		}
+	}
+	return running
+}
 
 // RotateDeps are the rotator's surroundings.
 type RotateDeps struct {

@@ -1,0 +1,29 @@
+package logs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"swiftlet/internal/pod"
+)
+
+// Usage is how many bytes the logs of all instances of a container occupy on the disk.
+func (r *Reader) Usage(ref pod.Ref, container string) (int64, error) {
+	files, err := os.ReadDir(filepath.Join(r.dir, ref.LogDirName(), container))
+	if err != nil {
+		return 0, fmt.Errorf("read usage of container logs: %w", err)
+	}
+	var sum int64
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			continue // it was rotated away
+		}
+		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+			sum += sys.Blocks * 512
+		}
+	}
+	return sum, nil
+}
