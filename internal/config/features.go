@@ -51,7 +51,6 @@ type Features struct {
 	ReloadKubeletServerCertificateFile               bool
 	ResourceHealthStatus                             bool
 	ResourceHealthStatusMessage                      bool
-	RestartAllContainersOnContainerExits             bool
 	RuntimeClassInImageCriApi                        bool
 	SELinuxMount                                     bool
 	TopologyManagerPolicyAlphaOptions                bool
