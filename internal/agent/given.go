@@ -3,19 +3,13 @@ package agent
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	kubelet "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/cpuset"
 
-	"swiftlet/internal/cri"
 	"swiftlet/internal/metrics"
-	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/cpu"
 	"swiftlet/internal/resource/memory"
 	"swiftlet/internal/resource/numa"
@@ -64,25 +58,11 @@ func (a *Agent) doWithoutTopology(err error) bool {
 
 // layout is empty where it is beyond us and no policy rests on it.
 func (a *Agent) layout(m *topology.Machine) (numa.Layout, error) {
-	layout, err := layoutOf(m)
+	layout, err := numa.LayoutOf(m)
 	if err != nil && a.doWithoutTopology(err) {
 		return numa.Layout{}, nil
 	}
 	return layout, err
-}
-
-// layoutOf is how the machine's NUMA nodes lie to each other.
-func layoutOf(m *topology.Machine) (numa.Layout, error) {
-	layout := numa.Layout{Distances: map[int][]uint64{}}
-	for _, n := range m.Nodes {
-		node, err := numa.Of(n.ID)
-		if err != nil {
-			return layout, err
-		}
-		layout.All |= node
-		layout.Distances[n.ID] = n.Distances
-	}
-	return layout, nil
 }
 
 func (a *Agent) makeMemory() error {
@@ -99,7 +79,7 @@ func (a *Agent) makeMemory() error {
 		Policy:      kc.MemoryManagerPolicy,
 		Machine:     a.given.machine,
 		PodLevel:    a.cfg.Features.PodLevelResourceManagers,
-		Reserved:    reservedByNode(kc.ReservedMemory),
+		Reserved:    memory.ReservedByNode(kc.ReservedMemory),
 		Reservation: sum,
 		Path:        filepath.Join(a.cfg.Flags.RootDir, "memory_manager_state"),
 	}, memory.Deps{
@@ -109,20 +89,6 @@ func (a *Agent) makeMemory() error {
 		Log:      a.log,
 	})
 	return err
-}
-
-// reservedByNode puts together what the entries keep of each NUMA node. Several may be of one
-// node, each with other kinds of memory.
-func reservedByNode(entries []kubelet.MemoryReservation) map[int]v1.ResourceList {
-	byNode := map[int]v1.ResourceList{}
-	for _, e := range entries {
-		id := int(e.NumaNode)
-		if byNode[id] == nil {
-			byNode[id] = v1.ResourceList{}
-		}
-		maps.Copy(byNode[id], e.Limits)
-	}
-	return byNode
 }
 
 func (a *Agent) makeCPUs() error {
@@ -153,7 +119,7 @@ func (a *Agent) makeCPUs() error {
 		PodLevel:      f.PodLevelResourceManagers,
 		Path:          filepath.Join(a.cfg.Flags.RootDir, "cpu_manager_state"),
 	}, cpu.Deps{
-		Running: a.runningCPUs,
+		Running: func() ([]cpu.Running, error) { return cpu.RunningFrom(a.cri) },
 		Tell:    a.warnNode,
 		Changed: a.wakeAll,
 		Meters:  a.given.meters.CPUs,
@@ -225,41 +191,4 @@ func (a *Agent) wakeAll() {
 // warnNode has the administrator see what the log says too.
 func (a *Agent) warnNode(reason, message string) {
 	a.api.events.Eventf(a.nodeRef(), v1.EventTypeWarning, reason, "%s", message)
-}
-
-// runningCPUs asks the runtime where containers run.
-func (a *Agent) runningCPUs() ([]cpu.Running, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	containers, err := a.cri.ListContainers(ctx, &runtimeapi.ContainerFilter{
-		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var running []cpu.Running
-	for _, c := range containers {
-		ref, ours := cri.RefFrom(c.Labels)
-		if !ours {
-			continue
-		}
-		status, err := a.cri.ContainerStatus(ctx, c.Id, false)
-		if err != nil {
-			return nil, err
-		}
-		at := cri.ContainerFrom(status.Status)
-		cpus, err := cpusetOf(&at)
-		if err != nil {
-			return nil, fmt.Errorf("container %s: %w", c.Id, err)
-		}
-		running = append(running, cpu.Running{UID: ref.UID, Container: at.Name, CPUs: cpus})
-	}
-	return running, nil
-}
-
-func cpusetOf(c *pod.Container) (cpuset.CPUSet, error) {
-	if c.Resources == nil {
-		return cpuset.New(), nil
-	}
-	return topology.ParseList(c.Resources.CPUs)
 }

@@ -14,13 +14,6 @@ import (
 	"swiftlet/internal/resource/statefile"
 )
 
-// Running is a container that runs, and the CPUs that it runs on.
-type Running struct {
-	UID       types.UID
-	Container string
-	CPUs      cpuset.CPUSet
-}
-
 // load reads what an earlier agent gave out. A file that cannot be used is set aside and
 // said so: a node that does not start helps nobody.
 func (c *CPUs) load() (State, error) {

@@ -1,0 +1,18 @@
+package numa
+
+import "swiftlet/internal/resource/topology"
+
+// LayoutOf is the layout of a machine's NUMA nodes. It fails for a machine with more nodes
+// than can be told apart.
+func LayoutOf(m *topology.Machine) (Layout, error) {
+	layout := Layout{Distances: map[int][]uint64{}}
+	for _, n := range m.Nodes {
+		node, err := Of(n.ID)
+		if err != nil {
+			return layout, err
+		}
+		layout.All |= node
+		layout.Distances[n.ID] = n.Distances
+	}
+	return layout, nil
+}
