@@ -1,18 +1,14 @@
 package agent
 
-import (
-	"fmt"
-	"os"
+import "swiftlet/internal/oom"
 
-	"swiftlet/internal/oom"
-)
-
-// kernelLog is where the kernel tells whom it killed.
-const kernelLog = "/dev/kmsg"
-
-// makeOOM makes what tells of system OOMs.
+// makeOOM makes the watcher of system OOMs.
 func (a *Agent) makeOOM() error {
-	log, err := a.openKernelLog(kernelLog)
+	log, err := oom.OpenKernelLog(oom.LogRules{
+		Optional:               a.cfg.Flags.Kubeconfig == "",
+		UserNamespace:          a.machine.facts.UserNamespace,
+		KubeletInUserNamespace: a.cfg.Features.KubeletInUserNamespace,
+	}, a.log)
 	if log == nil {
 		return err
 	}
@@ -23,22 +19,4 @@ func (a *Agent) makeOOM() error {
 	}
 	a.machine.parts = append(a.machine.parts, part{"OOM watcher", w.Run})
 	return nil
-}
-
-// openKernelLog gives nil where the node goes without. One of a cluster may do so only in a
-// user namespace, where the kernel may hide its log, and if it is told so. A machine of
-// somebody's own may anywhere.
-func (a *Agent) openKernelLog(path string) (*os.File, error) {
-	log, err := os.Open(path)
-	inNamespace := a.machine.facts.UserNamespace
-	switch {
-	case err == nil:
-		return log, nil
-	case a.cfg.Flags.Kubeconfig == "", inNamespace && a.cfg.Features.KubeletInUserNamespace:
-		a.log.Warn("system OOMs will not be noticed: the kernel's log cannot be read", "err", err)
-		return nil, nil
-	case inNamespace:
-		return nil, fmt.Errorf("watch for system OOMs: %w (in a user namespace, the feature gate KubeletInUserNamespace allows to go without)", err)
-	}
-	return nil, fmt.Errorf("watch for system OOMs: %w", err)
 }
