@@ -3,18 +3,14 @@ package agent
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"swiftlet/internal/cgroup"
-	"swiftlet/internal/config"
 	"swiftlet/internal/node"
-	"swiftlet/internal/resource/topology"
 )
 
 func (a *Agent) makeCgroups() error {
@@ -24,7 +20,7 @@ func (a *Agent) makeCgroups() error {
 		return err
 	}
 	c := cgroup.Config{
-		Driver: cgroup.Driver(a.machine.cgroupDriver),
+		Driver: a.cgroupDriver(),
 		Root:   kc.CgroupRoot,
 		Limits: cgroup.Limits{
 			CFSQuota:  *kc.CPUCFSQuota,
@@ -90,60 +86,6 @@ func (a *Agent) qosReserve() (*cgroup.QOSReserve, error) {
 
 // podMemory is what there is for all pods together, before anything is evicted.
 func (a *Agent) podMemory() (int64, error) {
-	reserved, err := reservedOf(a.cfg)
-	return a.machine.facts.MemoryBytes - reserved.Kube.Memory().Value() - reserved.System.Memory().Value(), err
-}
-
-// reservationsOf are the groups of the system that are to be bounded, in the order in which
-// the reference kubelet does it.
-func reservationsOf(kc *kubelet.KubeletConfiguration, reserved node.Reserved) (all []node.Reservation) {
-	system := node.Reservation{Name: "System Reserved", Group: kc.SystemReservedCgroup, Amounts: reserved.System}
-	kube := node.Reservation{Name: "Kube Reserved", Group: kc.KubeReservedCgroup, Amounts: reserved.Kube}
-	for _, suffix := range []string{"", "-compressible"} {
-		system.Compressible, kube.Compressible = suffix != "", suffix != ""
-		if slices.Contains(kc.EnforceNodeAllocatable, "system-reserved"+suffix) {
-			all = append(all, system)
-		}
-		if slices.Contains(kc.EnforceNodeAllocatable, "kube-reserved"+suffix) {
-			all = append(all, kube)
-		}
-	}
-	return all
-}
-
-// reservedOf reads what is kept from pods.
-func reservedOf(cfg *config.Config) (node.Reserved, error) {
-	kube, err := quantities("kubeReserved", cfg.Kubelet.KubeReserved)
-	if err != nil {
-		return node.Reserved{}, err
-	}
-	system, err := quantities("systemReserved", cfg.Kubelet.SystemReserved)
-	if err != nil {
-		return node.Reserved{}, err
-	}
-	if list := cfg.Kubelet.ReservedSystemCPUs; list != "" {
-		cpus, err := topology.ParseList(list)
-		if err != nil {
-			return node.Reserved{}, fmt.Errorf("reservedSystemCPUs: %w", err)
-		}
-		delete(kube, v1.ResourceCPU)
-		system[v1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
-	}
-	reserved := node.Reserved{Kube: kube, System: system, EvictionHard: cfg.Kubelet.EvictionHard}
-	if cfg.Flags.AllocatableIgnoreEviction {
-		reserved.EvictionHard = nil
-	}
-	return reserved, nil
-}
-
-func quantities(field string, amounts map[string]string) (v1.ResourceList, error) {
-	list := v1.ResourceList{}
-	for name, amount := range amounts {
-		q, err := resource.ParseQuantity(amount)
-		if err != nil {
-			return nil, fmt.Errorf("%s.%s: %q: %w", field, name, amount, err)
-		}
-		list[v1.ResourceName(name)] = q
-	}
-	return list, nil
+	reserved, err := node.ReservedFrom(&a.cfg.Kubelet, a.cfg.Flags.AllocatableIgnoreEviction)
+	return reserved.Memory(a.machine.facts.MemoryBytes), err
 }

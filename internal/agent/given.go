@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/metrics"
+	"swiftlet/internal/node"
 	"swiftlet/internal/resource/cpu"
 	"swiftlet/internal/resource/memory"
 	"swiftlet/internal/resource/numa"
@@ -67,7 +68,7 @@ func (a *Agent) layout(m *topology.Machine) (numa.Layout, error) {
 
 func (a *Agent) makeMemory() error {
 	kc := &a.cfg.Kubelet
-	reserved, err := reservedOf(a.cfg)
+	reserved, err := node.ReservedFrom(&a.cfg.Kubelet, a.cfg.Flags.AllocatableIgnoreEviction)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (a *Agent) makeCPUs() error {
 	if err != nil {
 		return fmt.Errorf("reservedSystemCPUs: %w", err)
 	}
-	reserved, err := reservedOf(a.cfg)
+	reserved, err := node.ReservedFrom(&a.cfg.Kubelet, a.cfg.Flags.AllocatableIgnoreEviction)
 	if err != nil {
 		return err
 	}

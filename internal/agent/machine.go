@@ -15,6 +15,7 @@ import (
 
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/config"
+	"swiftlet/internal/cri"
 	"swiftlet/internal/dns"
 	"swiftlet/internal/host"
 	"swiftlet/internal/node"
@@ -24,8 +25,7 @@ import (
 
 // machine is what the node is made of.
 type machine struct {
-	runtimeName  string
-	cgroupDriver string
+	runtime cri.Identity
 
 	facts   node.Machine
 	cgroups *cgroup.Tree
@@ -79,7 +79,7 @@ func (a *Agent) makeMachine(context.Context) (err error) {
 
 func (a *Agent) makeNode() error {
 	kc, flags := &a.cfg.Kubelet, &a.cfg.Flags
-	reserved, err := reservedOf(a.cfg)
+	reserved, err := node.ReservedFrom(&a.cfg.Kubelet, a.cfg.Flags.AllocatableIgnoreEviction)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (a *Agent) makeNode() error {
 		PodsPerCore:             int(kc.PodsPerCore),
 		Reserved:                reserved,
 		EnforceAllocatable:      slices.Contains(kc.EnforceNodeAllocatable, "pods"),
-		Reservations:            reservationsOf(kc, reserved),
+		Reservations:            node.ReservationsFrom(kc, reserved),
 		StatusUpdateFrequency:   kc.NodeStatusUpdateFrequency.Duration,
 		StatusReportFrequency:   kc.NodeStatusReportFrequency.Duration,
 		LeaseDuration:           seconds(kc.NodeLeaseDurationSeconds),

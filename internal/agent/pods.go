@@ -238,7 +238,7 @@ func (a *Agent) makeSteps() (err error) {
 	var backoff podsync.Backoff
 	backoff.First, backoff.Longest = a.cfg.CrashBackoff()
 	p.steps, err = podsync.New(podsync.Config{
-		RuntimeName: a.machine.runtimeName,
+		RuntimeName: a.machine.runtime.Name,
 		Backoff:     backoff,
 		KeepDead:    int(a.cfg.Flags.MaximumDeadContainersPerContainer),
 		KeepFor:     a.cfg.Flags.MinimumContainerTTL,

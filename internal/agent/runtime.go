@@ -2,12 +2,8 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"time"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
+	"swiftlet/internal/cgroup"
 	"swiftlet/internal/cri"
 )
 
@@ -26,46 +22,25 @@ func (a *Agent) dialRuntime(ctx context.Context) error {
 	if a.tracing != nil {
 		cfg.Follow = a.tracing.CRI()
 	}
-	client, err := cri.Dial(cfg)
-	if err != nil {
+	var err error
+	if a.cri, err = cri.Dial(cfg); err != nil {
 		return err
 	}
-	a.cri = client
-	told := false
-	for {
-		version, err := client.Version(ctx)
-		if err == nil {
-			a.machine.runtimeName = version.RuntimeName
-			a.log.Info("container runtime", "name", version.RuntimeName, "version", version.RuntimeVersion)
-			return a.askDriver(ctx)
-		}
-		if !told {
-			a.log.Warn("waiting for the container runtime", "endpoint", kc.ContainerRuntimeEndpoint, "err", err)
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the container runtime: %w", ctx.Err())
-		case <-a.clock.After(250 * time.Millisecond):
-		}
+	if a.machine.runtime, err = a.cri.Identify(ctx, a.clock, a.log); err != nil {
+		return err
 	}
+	a.log.Info("container runtime", "name", a.machine.runtime.Name, "version", a.machine.runtime.Version)
+	return nil
 }
 
-// askDriver takes the cgroup driver from the runtime where it says: two that disagree
-// break every pod.
-func (a *Agent) askDriver(ctx context.Context) error {
-	a.machine.cgroupDriver = a.cfg.Kubelet.CgroupDriver
-	answer, err := a.cri.RuntimeConfig(ctx)
-	switch {
-	case cri.IsUnimplemented(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("ask for the cgroup driver: %w", err)
+// cgroupDriver is the runtime's where it says: two that disagree break every pod.
+func (a *Agent) cgroupDriver() cgroup.Driver {
+	configured, driver := a.cfg.Kubelet.CgroupDriver, a.machine.runtime.CgroupDriver
+	if driver == "" {
+		return cgroup.Driver(configured)
 	}
-	driver := strings.ToLower(runtimeapi.CgroupDriver_name[int32(answer.GetLinux().GetCgroupDriver())])
-	if answer.GetLinux() != nil && driver != a.machine.cgroupDriver {
-		a.log.Info("cgroup driver taken from the runtime", "driver", driver, "configured", a.machine.cgroupDriver)
-		a.machine.cgroupDriver = driver
+	if driver != configured {
+		a.log.Info("cgroup driver taken from the container runtime", "driver", driver, "configured", configured)
 	}
-	return nil
+	return cgroup.Driver(driver)
 }

@@ -47,10 +47,11 @@ type Config struct {
 
 // Client calls one container runtime.
 type Client struct {
-	runtime runtimeapi.RuntimeServiceClient
-	images  runtimeapi.ImageServiceClient
-	timeout time.Duration
-	conns   []*grpc.ClientConn
+	endpoint string // of the runtime service
+	runtime  runtimeapi.RuntimeServiceClient
+	images   runtimeapi.ImageServiceClient
+	timeout  time.Duration
+	conns    []*grpc.ClientConn
 
 	called     meter.CallsOf
 	subscribed meter.Count
@@ -67,10 +68,11 @@ func Dial(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("dial runtime: %w", err)
 	}
 	c := &Client{
-		runtime: runtimeapi.NewRuntimeServiceClient(conn),
-		images:  runtimeapi.NewImageServiceClient(conn),
-		timeout: cfg.RequestTimeout,
-		conns:   []*grpc.ClientConn{conn},
+		endpoint: cfg.RuntimeEndpoint,
+		runtime:  runtimeapi.NewRuntimeServiceClient(conn),
+		images:   runtimeapi.NewImageServiceClient(conn),
+		timeout:  cfg.RequestTimeout,
+		conns:    []*grpc.ClientConn{conn},
 
 		called: cfg.Called, subscribed: cfg.Subscribed,
 	}

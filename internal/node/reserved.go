@@ -1,0 +1,73 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"swiftlet/internal/resource/topology"
+)
+
+// ReservedFrom reads what the configuration keeps from pods. Where ignoreEviction is set,
+// eviction thresholds keep nothing from them.
+func ReservedFrom(kc *kubelet.KubeletConfiguration, ignoreEviction bool) (Reserved, error) {
+	kube, err := quantities("kubeReserved", kc.KubeReserved)
+	if err != nil {
+		return Reserved{}, err
+	}
+	system, err := quantities("systemReserved", kc.SystemReserved)
+	if err != nil {
+		return Reserved{}, err
+	}
+	if list := kc.ReservedSystemCPUs; list != "" {
+		cpus, err := topology.ParseList(list)
+		if err != nil {
+			return Reserved{}, fmt.Errorf("reservedSystemCPUs: %w", err)
+		}
+		delete(kube, v1.ResourceCPU)
+		system[v1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
+	}
+	reserved := Reserved{Kube: kube, System: system, EvictionHard: kc.EvictionHard}
+	if ignoreEviction {
+		reserved.EvictionHard = nil
+	}
+	return reserved, nil
+}
+
+func quantities(field string, amounts map[string]string) (v1.ResourceList, error) {
+	list := v1.ResourceList{}
+	for name, amount := range amounts {
+		q, err := resource.ParseQuantity(amount)
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: %q: %w", field, name, amount, err)
+		}
+		list[v1.ResourceName(name)] = q
+	}
+	return list, nil
+}
+
+// Memory is how much of the machine's memory all pods together may have, before anything is
+// evicted.
+func (r Reserved) Memory(capacity int64) int64 {
+	return capacity - r.Kube.Memory().Value() - r.System.Memory().Value()
+}
+
+// ReservationsFrom lists the cgroups of the system that are bounded by what is reserved for
+// them, in the order in which the reference kubelet bounds them.
+func ReservationsFrom(kc *kubelet.KubeletConfiguration, reserved Reserved) (all []Reservation) {
+	system := Reservation{Name: "System Reserved", Group: kc.SystemReservedCgroup, Amounts: reserved.System}
+	kube := Reservation{Name: "Kube Reserved", Group: kc.KubeReservedCgroup, Amounts: reserved.Kube}
+	for _, suffix := range []string{"", "-compressible"} {
+		system.Compressible, kube.Compressible = suffix != "", suffix != ""
+		if slices.Contains(kc.EnforceNodeAllocatable, "system-reserved"+suffix) {
+			all = append(all, system)
+		}
+		if slices.Contains(kc.EnforceNodeAllocatable, "kube-reserved"+suffix) {
+			all = append(all, kube)
+		}
+	}
+	return all
+}
