@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"time"
 
@@ -23,6 +24,7 @@ func (a *Agent) makeVolumes() (err error) {
 		Kinds:       []plugin.Plugin{a.pods.csi},
 		Events:      a.api.events,
 		Meters:      a.metrics.Volume(),
+		Jitter:      rand.Float64,
 		Clock:       a.clock,
 		Log:         a.log,
 

@@ -11,6 +11,16 @@ import (
 // a node may not watch it.
 const sizePeriod = time.Minute
 
+// firstWait is the time before a periodic look at a volume is repeated for the first time. It
+// is a random part of the period: a new agent finds all volumes up at once, and must not look
+// at all of them at once from then on.
+func (v *Volumes) firstWait(period time.Duration) time.Duration {
+	if v.deps.Jitter == nil {
+		return period
+	}
+	return period - time.Duration(v.deps.Jitter()*float64(period))
+}
+
 // growing reports whether the volume may become larger while it is up.
 func growing(u up) bool {
 	_, ok := u.kind.(plugin.Expander)

@@ -32,7 +32,10 @@ func (v *Volumes) watchLocked(pv *podVolumes, name string, state *mountState) {
 func (v *Volumes) examine(ctx context.Context, pv *podVolumes, key volumeKey, state *mountState) {
 	found, err := v.ask(ctx, pv, key.volume, state)
 	v.mu.Lock()
-	changed := false
+	changed, wait := false, v.cfg.HealthPeriod
+	if !state.examined {
+		wait = v.firstWait(wait)
+	}
 	switch {
 	case pv.gone.Err() != nil:
 		v.mu.Unlock()
@@ -43,7 +46,7 @@ func (v *Volumes) examine(ctx context.Context, pv *podVolumes, key volumeKey, st
 	case !errors.Is(err, plugin.ErrNotTold): // no recovery: what was known stays
 		v.deps.Log.Debug("the health of a volume is not known", "pod", key.pod, "volume", key.volume, "err", err)
 	}
-	v.scheduleLocked(key, v.deps.Clock.Now().Add(v.cfg.HealthPeriod))
+	v.scheduleLocked(key, v.deps.Clock.Now().Add(wait))
 	v.mu.Unlock()
 	if changed && v.deps.HealthChanged != nil {
 		v.deps.HealthChanged(key.pod)

@@ -185,7 +185,7 @@ func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state 
 		v.scheduleLocked(volumeKey{pod: p.UID, volume: name}, at)
 	}
 	if growing(got) && pv.gone.Err() == nil {
-		v.scheduleLocked(volumeKey{pod: p.UID, volume: name, size: true}, v.deps.Clock.Now().Add(sizePeriod))
+		v.scheduleLocked(volumeKey{pod: p.UID, volume: name, size: true}, v.deps.Clock.Now().Add(v.firstWait(sizePeriod)))
 	}
 	return got, nil
 }

@@ -92,7 +92,10 @@ type Deps struct {
 	Events        Events
 	Meters        Meters
 	Clock         clock.WithTicker
-	Log           *slog.Logger
+	// Jitter is a random number in [0, 1), which spreads periodic looks at volumes; nil: they
+	// are not spread.
+	Jitter func() float64
+	Log    *slog.Logger
 }
 
 // Meters measure the reconciler's work; each may be nil.
