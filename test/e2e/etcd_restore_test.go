@@ -96,8 +96,24 @@ func (r restore) change(t *testing.T) {
 		return r.unlike(t, "unready", isUnready) + r.unlike(t, "crashes", restarted(1)) + r.unlike(t, "crashes", ready) +
 			r.unlike(t, "ends", hasSucceeded) + r.unlike(t, "late", ready) + r.unlike(t, "another-alone", ready) + r.present(t, "deleted")
 	})
+	r.advance(t)
 	for _, name := range []string{"steady", "unready", "crashes", "static-alone", "another-alone"} {
 		r.containers[name] = r.running(t, name).Id
+	}
+}
+
+// advance has the resource version go on, by more than a control plane writes at its start:
+// the versions after the restore are to be older ones for as long as the test looks.
+func (r restore) advance(t *testing.T) {
+	t.Helper()
+	maps := r.bed.ControlPlane.Client.CoreV1().ConfigMaps("default")
+	object, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "counter"}}, metav1.CreateOptions{})
+	for i := 0; err == nil && i < 1000; i++ {
+		object.Data = map[string]string{"count": strconv.Itoa(i)}
+		object, err = maps.Update(t.Context(), object, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
