@@ -7,7 +7,7 @@ var layers = [][]string{
 	{"pod", "meter"}, // the vocabulary
 	{"plan", "podstatus"},
 	{"checkpoint"}, // every state file is written by it, those of other adapters, too
-	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host"},
+	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},
