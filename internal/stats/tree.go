@@ -1,55 +1,35 @@
 package stats
 
 import (
-	"encoding/binary"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
 
-// shallowFolders is to which depth folders stay open while what is below them is walked.
-// Deeper ones are closed and found again as the parent of their child: a pod can nest folders
-// without end, and this process may open only so many files.
-const shallowFolders = 64
-
-// tree is a walk through the files below a folder. It goes from one open folder to the next,
-// for no path can name what lies deeper than a few thousand bytes, and remembers of each
-// folder above only where it is in it.
+// tree is a walk that sums what the files below a directory occupy.
 type tree struct {
+	*filetree.Cursor
 	sum    taken
 	linked map[uint64]bool // files with several names that were counted
-	above  []folder        // from the top to the one that is being read
 	missed error           // the first part that could not be read
-	buf    [32 << 10]byte
-}
-
-type folder struct {
-	fd       int // -1 for one that is closed
-	dev, ino uint64
-	next     int64 // where to read on
-	mark     int64 // an earlier next
-	left     uint  // how often it was left for a folder
 }
 
 // takenBelow is what dir and all below it occupies, without leaving its file system. A file
 // with several names counts once. An error with a sum is of what the sum lacks.
-func takenBelow(dir string) (taken, error) {
-	t := &tree{linked: map[uint64]bool{}}
-	defer t.cutTo(0)
-	fd, err := retried(func() (int, error) {
-		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
-	if err == nil {
-		err = t.enter(fd)
-	}
+func takenBelow(ctx context.Context, dir string) (taken, error) {
+	cursor, err := filetree.Open(dir, filetree.OneMount)
 	if err != nil {
-		return taken{}, fmt.Errorf("walk: %w", &pathError{dir, err})
+		return taken{}, fmt.Errorf("walk: %w", err)
 	}
-	for len(t.above) > 0 {
-		if err := t.readOn(); err != nil {
-			t.miss(err)
-		}
+	defer cursor.Close()
+	t := &tree{Cursor: cursor, linked: map[uint64]bool{}}
+	t.countDir()
+	for t.step(ctx) {
 	}
 	if t.missed != nil {
 		return t.sum, fmt.Errorf("walk %s: %w", dir, t.missed)
@@ -57,113 +37,64 @@ func takenBelow(dir string) (taken, error) {
 	return t.sum, nil
 }
 
-// readOn counts the files of the folder at hand, up to its next folder, which is then the one
-// at hand; or to its end, and then it is the one above. A folder that fails is left.
-func (t *tree) readOn() error {
-	at := &t.above[len(t.above)-1]
-	if _, err := unix.Seek(at.fd, at.next, unix.SEEK_SET); err != nil {
-		return errors.Join(err, t.leave())
-	}
-	// Little at first, for all that is read behind a folder is read again after it.
-	for size := 1 << 10; ; size = min(2*size, len(t.buf)) {
-		n, err := retried(func() (int, error) { return unix.Getdents(at.fd, t.buf[:size]) })
-		if err != nil && !gone(err) {
-			return errors.Join(err, t.leave())
-		}
-		if n <= 0 {
-			return t.leave()
-		}
-		for rest := t.buf[:n]; len(rest) > 0; {
-			var e entry
-			e, rest = nextEntry(rest)
-			at.next = e.next
-			switch {
-			case e.name == "." || e.name == "..":
-			case !e.folder(at.fd):
-				t.count(at, e.name)
-			case at.repeats():
-				return errors.Join(errNoWayOn, t.leave())
-			case t.descend(at, e.name):
-				return nil
-			}
-		}
-	}
-}
-
-var errNoWayOn = errors.New("a folder cannot be read on from where it was left")
-
-// descend makes a folder the one at hand, unless it is gone or something is mounted there.
-func (t *tree) descend(in *folder, name string) bool {
-	how := unix.OpenHow{
-		Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-		// A mount is not asked anything: it may hang.
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
-	}
-	fd, err := retried(func() (int, error) { return unix.Openat2(in.fd, name, &how) })
+// step counts the next entry of the current directory, or leaves it after its last one and
+// where it cannot be read. It reports false at the end of the walk.
+func (t *tree) step(ctx context.Context) bool {
+	e, err := t.Next(ctx)
 	switch {
-	case gone(err), errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-		return false
-	case err != nil: // the folder itself counts
+	case err == nil && t.TypeOf(e) != unix.DT_DIR:
+		t.count(e.Name)
+		return true
+	case err == nil:
+		t.enter(e.Name)
+		return true
+	}
+	if !errors.Is(err, io.EOF) && !gone(err) {
 		t.miss(err)
-		t.count(in, name)
+	}
+	if t.Depth() == 0 || ctx.Err() != nil {
 		return false
 	}
-	if err := t.enter(fd); err != nil {
-		t.miss(err)
-		return false
-	}
-	if parent := len(t.above) - 2; parent >= shallowFolders {
-		t.above[parent].close()
+	if err := t.Leave(); err != nil {
+		t.miss(err) // the rest of the tree still counts
 	}
 	return true
 }
 
-// enter counts an open folder and makes it the one at hand.
-func (t *tree) enter(fd int) error {
+// enter counts a directory and goes into it. A mount point does not count and is not asked
+// anything: it may hang.
+func (t *tree) enter(name string) {
+	switch err := t.Enter(name); {
+	case err == nil:
+		t.countDir()
+	case gone(err), errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+	default: // the directory itself counts
+		t.miss(err)
+		t.count(name)
+	}
+}
+
+// countDir counts the current directory.
+func (t *tree) countDir() {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return errors.Join(err, unix.Close(fd))
+	if err := unix.Fstat(t.FD(), &st); err != nil {
+		t.miss(err)
+		return
 	}
 	t.sum.add(taken{uint64(st.Blocks) * 512, 1})
-	t.above = append(t.above, folder{fd: fd, dev: uint64(st.Dev), ino: st.Ino})
-	return nil
 }
 
-// leave makes the folder above the one at hand. Where the one that was left has been moved
-// meanwhile, that is the deepest that is open still, and what lay between is not read on.
-func (t *tree) leave() error {
-	last := len(t.above) - 1
-	if last > 0 && t.above[last-1].fd < 0 {
-		if err := t.above[last-1].reopen(t.above[last].fd); err != nil {
-			t.cutTo(shallowFolders)
-			return err
-		}
-	}
-	t.cutTo(last)
-	return nil
-}
-
-// cutTo forgets the folders from depth on.
-func (t *tree) cutTo(depth int) {
-	for i := range t.above[depth:] {
-		t.above[depth+i].close()
-	}
-	t.above = t.above[:depth]
-}
-
-// count counts a file.
-func (t *tree) count(in *folder, name string) {
+// count counts a file of the current directory.
+func (t *tree) count(name string) {
 	var st unix.Stat_t
-	_, err := retried(func() (int, error) {
-		return 0, unix.Fstatat(in.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
-	})
+	err := unix.Fstatat(t.FD(), name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	switch {
 	case gone(err):
-		return // pods write and delete while we walk
+		return // pods write and delete during the walk
 	case err != nil:
 		t.miss(err)
 		return
-	case uint64(st.Dev) != in.dev:
+	case uint64(st.Dev) != t.ID().Dev:
 		return
 	}
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
@@ -178,81 +109,5 @@ func (t *tree) count(in *folder, name string) {
 func (t *tree) miss(err error) {
 	if t.missed == nil {
 		t.missed = err
-	}
-}
-
-// reopen opens the folder as the one above child, if that is where child still is.
-func (f *folder) reopen(child int) error {
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(child, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	})
-	if err != nil {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return errors.Join(err, unix.Close(fd))
-	}
-	if uint64(st.Dev) != f.dev || st.Ino != f.ino {
-		return errors.Join(errors.New("a folder was moved during the walk"), unix.Close(fd))
-	}
-	f.fd = fd
-	return nil
-}
-
-// repeats finds out, sooner or later, that the folder was left at the same place before: not
-// every file system need be true to its places, and a walk must end.
-func (f *folder) repeats() bool {
-	if f.next == f.mark {
-		return true
-	}
-	if f.left++; f.left&(f.left-1) == 0 {
-		f.mark = f.next
-	}
-	return false
-}
-
-func (f *folder) close() {
-	if f.fd >= 0 {
-		_ = unix.Close(f.fd) // was only read
-		f.fd = -1
-	}
-}
-
-// entry is one name in a folder.
-type entry struct {
-	name string
-	next int64 // where the one after it is
-	kind byte
-}
-
-// nextEntry takes the first of the kernel's linux_dirent64.
-func nextEntry(from []byte) (e entry, rest []byte) {
-	const name = 19 // behind inode, offset, length and kind
-	size := binary.NativeEndian.Uint16(from[16:])
-	return entry{
-		name: unix.ByteSliceToString(from[name:size]),
-		next: int64(binary.NativeEndian.Uint64(from[8:])),
-		kind: from[18],
-	}, from[size:]
-}
-
-// folder tells whether the entry is one; not every file system says so by itself.
-func (e entry) folder(in int) bool {
-	if e.kind != unix.DT_UNKNOWN {
-		return e.kind == unix.DT_DIR
-	}
-	var st unix.Stat_t
-	err := unix.Fstatat(in, e.name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
-}
-
-// retried does again what a signal or a renaming has ended.
-func retried(call func() (int, error)) (int, error) {
-	for {
-		n, err := call()
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
-			return n, err
-		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
 
 // nest makes folders in each other, each with a file.
@@ -59,7 +61,7 @@ func TestDeepTree(t *testing.T) {
 	nest(t, filepath.Join(top, firstFolder(t, top)), 100, 10) // to be found on the way back
 	few(t)
 	before := nowOpen(t)
-	got, err := takenBelow(top)
+	got, err := takenBelow(t.Context(), top)
 	if want := uint64(1 + 2*depth + 2*100); err != nil || got.inodes != want {
 		t.Errorf("%d files, %v; want %d", got.inodes, err, want)
 	}
@@ -71,37 +73,32 @@ func TestDeepTree(t *testing.T) {
 // TestMovedTree: where folders are moved away during the walk, the rest counts.
 func TestMovedTree(t *testing.T) {
 	top := t.TempDir()
-	nest(t, top, shallowFolders+10, 10)
+	nest(t, top, filetree.OpenDirs+10, 10)
 	for i := range 20 {
 		if err := os.MkdirAll(filepath.Join(top, fmt.Sprint("wide-", i), "below"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	moved, deep := false, top
-	for i := range shallowFolders + 5 {
+	for i := range filetree.OpenDirs + 5 {
 		deep = filepath.Join(deep, fmt.Sprintf("xx%08d", i))
 	}
-	tr := &tree{linked: map[uint64]bool{}}
-	defer tr.cutTo(0)
-	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err == nil {
-		err = tr.enter(fd)
-	}
+	cursor, err := filetree.Open(top, filetree.OneMount)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(tr.above) > 0 {
-		if err := tr.readOn(); err != nil {
-			tr.miss(err)
-		}
-		if !moved && len(tr.above) == shallowFolders+8 {
+	defer cursor.Close()
+	tr := &tree{Cursor: cursor, linked: map[uint64]bool{}}
+	tr.countDir()
+	for tr.step(t.Context()) {
+		if !moved && tr.Depth() == filetree.OpenDirs+7 {
 			moved = true
 			if err := os.Rename(deep, filepath.Join(top, "wide-0", "moved")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if least := uint64(1 + shallowFolders + 2*20); !moved || tr.missed == nil || tr.sum.inodes < least {
+	if least := uint64(1 + filetree.OpenDirs + 2*20); !moved || tr.missed == nil || tr.sum.inodes < least {
 		t.Errorf("moved %v: %d files, missed %v; want %d at least", moved, tr.sum.inodes, tr.missed, least)
 	}
 }
@@ -124,7 +121,7 @@ func TestWideTree(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(top, "link")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := takenBelow(top)
+	got, err := takenBelow(t.Context(), top)
 	if want := uint64(1 + 3*wide + 1); err != nil || got.inodes != want || got.bytes < 2*wide*4096 {
 		t.Errorf("%+v, %v; want %d files", got, err, want)
 	}
@@ -144,7 +141,7 @@ func BenchmarkWalk(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, err := takenBelow(top); err != nil {
+		if _, err := takenBelow(b.Context(), top); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -166,23 +163,4 @@ func nowOpen(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
-}
-
-// TestRepeats: places that come again in a circle are noticed, others never.
-func TestRepeats(t *testing.T) {
-	for _, circle := range []int{0, 1, 2, 7, 1000} {
-		f, steps := folder{}, 0
-		for ; steps < 10_000; steps++ {
-			f.next = int64(5 + steps)
-			if circle > 0 && steps > 30 {
-				f.next = int64(100 + steps%circle)
-			}
-			if f.repeats() {
-				break
-			}
-		}
-		if noticed := steps < 10_000; noticed != (circle > 0) {
-			t.Errorf("circle of %d: noticed %v", circle, noticed)
-		}
-	}
 }

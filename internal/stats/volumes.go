@@ -14,7 +14,7 @@ func (s *Stats) lookAt(ctx context.Context, volumes []Volume, fresh time.Duratio
 	for _, v := range volumes {
 		switch {
 		case v.Measure == nil:
-			s.looks.begin(v.Dir, fresh, func() found { return s.measure(v) })
+			s.looks.begin(v.Dir, fresh, func() found { return s.measure(own, v) })
 		case s.cfg.VolumePeriod >= 0:
 			s.looks.begin(v.Dir, s.cfg.VolumePeriod, func() found { return s.askDriver(own, v) })
 		}
@@ -37,7 +37,7 @@ func (s *Stats) volumeStats(namespace string, v Volume) (statsapi.VolumeStats, t
 
 // measure looks at a volume without a driver: by its file system where it has one of its own,
 // by the kernel's count, else by a walk through its files.
-func (s *Stats) measure(v Volume) found {
+func (s *Stats) measure(ctx context.Context, v Volume) found {
 	failed := func(err error) found { return found{at: s.deps.Clock.Now(), err: err} }
 	on, err := spaceOf(v.Dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Stats) measure(v Volume) found {
 	if part, counted := s.counted(v, own); counted {
 		got.part = part
 	} else if !own {
-		if got, err = s.walk(v); err != nil {
+		if got, err = s.walk(ctx, v); err != nil {
 			return failed(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -24,7 +25,7 @@ const (
 )
 
 // walk is what the files of the volume occupy.
-func (s *Stats) walk(v Volume) (found, error) {
+func (s *Stats) walk(ctx context.Context, v Volume) (found, error) {
 	if s.cfg.VolumePeriod < 0 {
 		return found{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
 	}
@@ -36,7 +37,7 @@ func (s *Stats) walk(v Volume) (found, error) {
 	case <-wait.C:
 	}
 	began := s.deps.Clock.Now()
-	part, err := takenBelow(v.Dir)
+	part, err := takenBelow(ctx, v.Dir)
 	ended := s.deps.Clock.Now()
 	s.deps.Measured.Took(WalkedBy, ended.Sub(began))
 	if err != nil && part.inodes > 0 {
