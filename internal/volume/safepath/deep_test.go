@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
 
 // dig makes a chain of folders below dir, each with a file, and returns the deepest one.
@@ -50,7 +52,7 @@ func TestRemoveAllOfADeepTree(t *testing.T) {
 	root := filepath.Join(dir, "tree")
 	must(t, os.Mkdir(root, 0o755))
 	unix.Close(dig(t, root, depth, strings.Repeat("d", 255)))
-	openLimit(t, window+8)
+	openLimit(t, filetree.OpenDirs+8)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	must(t, RemoveAll(root))
@@ -68,9 +70,9 @@ func TestRemoveAllOfABush(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "tree")
 	for _, branch := range []string{"a", "b", "c"} {
 		for _, twig := range []string{"x", "y"} {
-			dir := filepath.Join(root, branch, strings.Repeat("s/", 2*window), twig)
+			dir := filepath.Join(root, branch, strings.Repeat("s/", 2*filetree.OpenDirs), twig)
 			must(t, os.MkdirAll(dir, 0o755))
-			unix.Close(dig(t, dir, 3*window, "n"))
+			unix.Close(dig(t, dir, 3*filetree.OpenDirs, "n"))
 		}
 	}
 	must(t, RemoveAll(root))
@@ -84,8 +86,8 @@ func TestRemoveAllOfABush(t *testing.T) {
 func TestRemoveAllStopsAtADeepMount(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "tree")
 	must(t, os.Mkdir(root, 0o755))
-	unix.Close(dig(t, root, 3*window, "n"))
-	bottom := filepath.Join(root, strings.Repeat("n/", 3*window))
+	unix.Close(dig(t, root, 3*filetree.OpenDirs, "n"))
+	bottom := filepath.Join(root, strings.Repeat("n/", 3*filetree.OpenDirs))
 	target := filepath.Join(bottom, "mnt")
 	must(t, os.Mkdir(target, 0o755), unix.Mount("tmpfs", target, "tmpfs", 0, ""))
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
@@ -111,11 +113,11 @@ func TestRemoveAllWhileFoldersMove(t *testing.T) {
 	for range 5 {
 		root := filepath.Join(dir, "tree")
 		must(t, os.Mkdir(root, 0o755))
-		unix.Close(dig(t, root, 4*window, "n"))
+		unix.Close(dig(t, root, 4*filetree.OpenDirs, "n"))
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(stopped)
-			deep := filepath.Join(root, strings.Repeat("n/", 2*window))
+			deep := filepath.Join(root, strings.Repeat("n/", 2*filetree.OpenDirs))
 			for i := 0; ; i++ {
 				select {
 				case <-stop:
@@ -144,35 +146,13 @@ func TestRemoveAllWhileFoldersMove(t *testing.T) {
 	}
 }
 
-// TestRemoveAllTellsWhatMoved: the way back up leads elsewhere.
-func TestRemoveAllTellsWhatMoved(t *testing.T) {
-	dir := t.TempDir()
-	root, elsewhere := filepath.Join(dir, "tree"), filepath.Join(dir, "elsewhere")
-	must(t, os.MkdirAll(elsewhere, 0o755), os.Mkdir(root, 0o755))
-	unix.Close(dig(t, root, 2*window, "n"))
-	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY, 0)
-	must(t, err)
-	way := newDescent(top, 0)
-	defer way.close()
-	for range 2 * window {
-		must(t, way.enter("n", nil))
-	}
-	must(t, os.Rename(filepath.Join(root, strings.Repeat("n/", window+1)), filepath.Join(elsewhere, "n")))
-	for range window - 1 {
-		must(t, way.pop())
-	}
-	if err := way.pop(); !errors.Is(err, errMoved) {
-		t.Errorf("error %v, want %v", err, errMoved)
-	}
-}
-
 func TestWalk(t *testing.T) {
 	dir := t.TempDir()
 	root := filepath.Join(dir, "tree")
 	var want []string
 	for _, branch := range []string{"a", "b"} {
 		for _, twig := range []string{"x", "y"} {
-			deep := filepath.Join(root, branch, strings.Repeat("s/", 2*window), twig)
+			deep := filepath.Join(root, branch, strings.Repeat("s/", 2*filetree.OpenDirs), twig)
 			must(t, os.MkdirAll(deep, 0o755), os.WriteFile(filepath.Join(deep, "file"), nil, 0o600))
 		}
 	}

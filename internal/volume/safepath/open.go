@@ -10,23 +10,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
-
-// openTries bounds how often a resolution is repeated that the kernel could not vouch for
-// because somebody renamed directories meanwhile.
-const openTries = 128
-
-// openat2 opens path, relative to dir, under the given rules of resolution.
-func openat2(dir int, path string, flags int, resolve uint64) (int, error) {
-	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: resolve}
-	for try := 1; ; try++ {
-		fd, err := unix.Openat2(dir, path, &how)
-		if errors.Is(err, unix.EINTR) || (errors.Is(err, unix.EAGAIN) && try < openTries) {
-			continue
-		}
-		return fd, err
-	}
-}
 
 // OpenBeneath opens path as a handle (O_PATH) on what it names below root. Links are
 // followed as long as they stay below root; one that leads out, or is absolute, is an
@@ -36,7 +22,7 @@ func OpenBeneath(root *os.File, path string) (*os.File, error) {
 }
 
 func openBeneath(root *os.File, path string, flags int) (*os.File, error) {
-	fd, err := openat2(int(root.Fd()), path, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+	fd, err := filetree.OpenAt(int(root.Fd()), path, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {
 		return nil, &os.PathError{Op: "open beneath " + root.Name(), Path: path, Err: err}
 	}
@@ -91,7 +77,7 @@ func mkdirBeneath(root *os.File, parent, name string, mode uint32) error {
 	if err != nil {
 		return &os.PathError{Op: "mkdir", Path: path, Err: err}
 	}
-	fd, err := openat2(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	fd, err := filetree.OpenAt(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}

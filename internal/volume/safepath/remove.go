@@ -1,28 +1,32 @@
 package safepath
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
 
-// MountPointError says that a tree was not removed because something is mounted in it.
+// MountPointError reports that a tree was not removed because something is mounted in it.
 type MountPointError struct{ Path string }
 
 func (e *MountPointError) Error() string {
 	return fmt.Sprintf("remove %s: something is mounted there", e.Path)
 }
 
-// errBusy says that what is removed is still being written to.
+// errBusy reports that something still writes to the tree.
 var errBusy = errors.New("new entries keep appearing in it")
 
 const (
-	// removePasses bounds how often one folder is read from its beginning.
+	// removePasses bounds how often one directory is read from its beginning.
 	removePasses = 128
-	// removeErrors bounds how many failures are told of one tree.
+	// removeErrors bounds how many failures of one tree are reported.
 	removeErrors = 32
 )
 
@@ -30,99 +34,118 @@ const (
 // mount point, not even one of the same file system, which a device number would not show.
 // The kernel refuses the step over the boundary, so there is no moment between check and
 // removal. Parts that hold no mount are removed even if others stay. No tree is no error.
-//
-// The tree is a pod's own and may be as deep as it likes: what is held open and in memory
-// does not grow with it, but for a few bytes per folder on the way down.
 func RemoveAll(path string) error {
 	path = filepath.Clean(path)
-	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	c, err := openParent(path, filetree.OneMount)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {
-		return &os.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
+		return err
 	}
-	r := removal{path: path, way: newDescent(parent, unix.RESOLVE_NO_XDEV), stuck: map[identity]struct{}{}}
-	defer r.way.close()
+	defer c.Close()
+	r := removal{Cursor: c, path: path, stuck: map[filetree.ID]struct{}{}, dirs: []progress{{again: true}}}
 	r.run()
-	return errors.Join(r.failed...)
+	return errors.Join(r.errs...)
 }
 
-// removal is one tree on its way out.
+// removal is the removal of one tree. The cursor's top is the parent of the tree.
 type removal struct {
+	*filetree.Cursor
 	path string
-	way  *descent
-	// stuck are folders that could not be emptied: they are not entered again.
-	stuck  map[identity]struct{}
-	failed []error
+	// dirs is the progress in each directory down to the current one.
+	dirs []progress
+	// stuck are directories that could not be emptied: they are not entered again.
+	stuck map[filetree.ID]struct{}
+	errs  []error
 }
+
+// progress is kept for every level of the tree, so it is small.
+type progress struct {
+	again  bool  // another pass over the directory is needed
+	passes uint8 // begun after the first
+	failed bool
+	skip   bool // could not be emptied before
+}
+
+func (r *removal) current() *progress { return &r.dirs[len(r.dirs)-1] }
 
 func (r *removal) run() {
 	for {
-		dir := r.way.last()
-		name, ok := r.next(dir)
+		name, ok := r.next()
 		switch {
 		case ok:
-			r.remove(dir, name)
-		case r.way.atTop():
+			r.remove(name)
+		case r.Depth() == 0:
 			return
 		default:
-			if err := r.leave(dir); err != nil {
-				r.failed = append(r.failed, err)
+			if err := r.leave(); err != nil {
+				r.errs = append(r.errs, &os.PathError{Op: "remove", Path: r.path, Err: err})
 				return
 			}
 		}
 	}
 }
 
-// next is an entry of the folder to remove. Removing entries may move others past the
-// reader, so the folder is read again until that finds none to remove.
-func (r *removal) next(dir *folder) (string, bool) {
-	for {
-		if e, ok := dir.take(); ok {
-			return e.name, true
-		}
-		if !r.way.atTop() {
-			if err := r.way.read(dir); err != nil {
-				r.fail(dir, "", &os.PathError{Op: "read folder", Err: err})
+// next is an entry of the current directory to remove. Removing entries may move others past
+// the reader, so the directory is read again until that finds none to remove.
+func (r *removal) next() (string, bool) {
+	for !r.current().skip {
+		if r.Depth() > 0 {
+			e, err := r.Next(context.Background())
+			if err == nil {
+				return e.Name, true
+			}
+			if !errors.Is(err, io.EOF) {
+				r.fail("", &os.PathError{Op: "read directory", Err: err})
 				return "", false
 			}
-			if len(dir.entries) > 0 {
-				continue
-			}
 		}
-		if !dir.pass() {
-			if dir.again {
-				r.fail(dir, "", &os.PathError{Op: "empty", Err: errBusy})
-			}
+		d := r.current()
+		if !d.again {
 			return "", false
 		}
-		if r.way.atTop() {
-			return filepath.Base(r.path), true
+		if d.passes >= removePasses {
+			r.fail(r.topName(), &os.PathError{Op: "empty", Err: errBusy})
+			return "", false
 		}
-		if _, err := unix.Seek(dir.fd, 0, unix.SEEK_SET); err != nil {
-			r.fail(dir, "", &os.PathError{Op: "read folder", Err: err})
+		d.again = false
+		d.passes++
+		if r.Depth() == 0 {
+			return r.topName(), true // the only entry of the parent that concerns us
+		}
+		if err := r.Rewind(); err != nil {
+			r.fail("", &os.PathError{Op: "read directory", Err: err})
 			return "", false
 		}
 	}
+	return "", false
 }
 
-// remove takes the entry away, or goes into it first if it is a folder that holds something.
-func (r *removal) remove(dir *folder, name string) {
-	switch err := unlink(dir.fd, name); {
+// topName is the name of the tree while the parent is the current directory, else "".
+func (r *removal) topName() string {
+	if r.Depth() > 0 {
+		return ""
+	}
+	return filepath.Base(r.path)
+}
+
+// remove removes the entry, or enters it first if it is a directory that holds something.
+func (r *removal) remove(name string) {
+	switch err := unlink(r.FD(), name); {
 	case err == nil:
-		dir.again = true
-	case errors.Is(err, unix.ENOENT): // somebody else did it
+		r.current().again = true
+	case errors.Is(err, unix.ENOENT): // removed by another process
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
-		r.enter(dir, name)
+		r.enter(name)
 	case errors.Is(err, unix.EBUSY):
-		r.fail(dir, name, &MountPointError{})
+		r.fail(name, &MountPointError{})
 	default:
-		r.fail(dir, name, &os.PathError{Op: "remove", Err: err})
+		r.fail(name, &os.PathError{Op: "remove", Err: err})
 	}
 }
 
-// unlink removes a file, a link or an empty folder.
+// unlink removes a file, a link or an empty directory.
 func unlink(parent int, name string) error {
 	err := unix.Unlinkat(parent, name, 0)
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
@@ -133,58 +156,59 @@ func unlink(parent int, name string) error {
 	return err
 }
 
-func (r *removal) enter(dir *folder, name string) {
-	err := r.way.enter(name, func(id identity) bool { _, stuck := r.stuck[id]; return stuck })
-	switch {
+func (r *removal) enter(name string) {
+	switch err := r.Enter(name); {
 	case err == nil:
+		_, stuck := r.stuck[r.ID()]
+		r.dirs = append(r.dirs, progress{failed: stuck, skip: stuck})
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		dir.again = true // something else is there by now
+		r.current().again = true // something else is there by now
 	case errors.Is(err, unix.EXDEV):
-		r.fail(dir, name, &MountPointError{})
+		r.fail(name, &MountPointError{})
 	default:
-		r.fail(dir, name, &os.PathError{Op: "open", Err: err})
+		r.fail(name, &os.PathError{Op: "open", Err: err})
 	}
 }
 
-// leave goes back to the folder above and removes the one that was emptied.
-func (r *removal) leave(dir *folder) error {
-	if err := r.way.pop(); err != nil {
-		return &os.PathError{Op: "remove", Path: r.path, Err: err}
+// leave goes back to the parent and removes the directory that was emptied.
+func (r *removal) leave() error {
+	name, id, failed := r.Name(), r.ID(), r.current().failed
+	if err := r.Leave(); err != nil {
+		return err
 	}
-	above := r.way.last()
-	if dir.failed {
-		r.stuck[dir.id] = struct{}{}
-		above.failed = true
+	r.dirs = r.dirs[:len(r.dirs)-1]
+	if failed {
+		r.stuck[id] = struct{}{}
+		r.current().failed = true
 		return nil
 	}
-	above.again = true // for what a pod put there meanwhile, and where the name is forgotten
-	if dir.name == "" {
+	r.current().again = true // for new entries, and where the name was forgotten
+	if name == "" {
 		return nil
 	}
-	err := unix.Unlinkat(above.fd, dir.name, unix.AT_REMOVEDIR)
-	if errors.Is(err, unix.EBUSY) {
-		r.fail(above, dir.name, &MountPointError{})
+	if err := unix.Unlinkat(r.FD(), name, unix.AT_REMOVEDIR); errors.Is(err, unix.EBUSY) {
+		r.fail(name, &MountPointError{})
 	}
-	return nil // any other failure is met again by the next pass
+	return nil // the next pass meets any other failure again
 }
 
-// fail notes what went wrong with an entry of the folder, or with the folder itself.
-func (r *removal) fail(dir *folder, name string, err error) {
-	dir.failed = true
-	path := r.way.pathOf(r.path, dir, name)
+// fail notes an error of an entry of the current directory, or of the directory itself.
+func (r *removal) fail(name string, err error) {
+	r.current().failed = true
+	path := r.Path(name)
 	switch err := err.(type) {
 	case *MountPointError:
 		err.Path = path
 	case *os.PathError:
 		err.Path = path
 	}
-	if len(r.failed) >= removeErrors {
+	if len(r.errs) >= removeErrors {
 		return
 	}
-	for _, told := range r.failed {
-		if told.Error() == err.Error() {
-			return // met before, in an earlier pass
+	for _, known := range r.errs {
+		if known.Error() == err.Error() {
+			return // from an earlier pass
 		}
 	}
-	r.failed = append(r.failed, err)
+	r.errs = append(r.errs, err)
 }

@@ -1,68 +1,80 @@
 package safepath
 
 import (
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
 
-// Walk calls visit with a handle on everything below dir, then on dir itself; a folder comes
-// after what it holds. It follows no link, however fast a pod swaps a folder for one, and
-// holds few folders open, however deep they are. What goes meanwhile is left out. The handle
-// may be an O_PATH one, and is closed after the call.
+// openParent returns a cursor at the parent of path, from which path itself can be entered
+// or removed.
+func openParent(path string, scope filetree.Scope) (*filetree.Cursor, error) {
+	parent := filepath.Dir(path)
+	fd, err := unix.Open(parent, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: parent, Err: err}
+	}
+	return filetree.New(fd, parent, scope)
+}
+
+// Walk calls visit with a handle on everything below dir, then on dir itself; a directory
+// comes after what it holds. It follows no link, however fast a pod swaps a directory for
+// one. What is removed meanwhile is left out. The handle may be an O_PATH one, and is closed
+// after the call.
 func Walk(dir string, visit func(fd int)) error {
 	dir = filepath.Clean(dir)
-	top, err := unix.Open(filepath.Dir(dir), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	c, err := openParent(dir, filetree.AllMounts)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: filepath.Dir(dir), Err: err}
+		return err
 	}
-	way := newDescent(top, 0)
-	defer way.close()
-	if err := way.meet(entry{name: filepath.Base(dir)}, visit); err != nil {
+	defer c.Close()
+	e := filetree.Entry{Name: filepath.Base(dir), Type: unix.DT_UNKNOWN}
+	if err := enterOrVisit(c, e, visit); err != nil {
 		return &os.PathError{Op: "open", Path: dir, Err: err}
 	}
-	for !way.atTop() {
-		f := way.last()
-		e, ok := f.take()
-		if !ok {
-			if err := way.read(f); err != nil {
-				return &os.PathError{Op: "read folder", Path: way.pathOf(dir, f, ""), Err: err}
+	for c.Depth() > 0 {
+		e, err := c.Next(context.Background())
+		switch {
+		case errors.Is(err, io.EOF):
+			visit(c.FD())
+			if err := c.Leave(); err != nil {
+				return &os.PathError{Op: "walk", Path: dir, Err: err}
 			}
-			if e, ok = f.take(); !ok {
-				visit(f.fd)
-				if err := way.pop(); err != nil {
-					return &os.PathError{Op: "walk", Path: dir, Err: err}
-				}
-				continue
+		case err != nil:
+			return &os.PathError{Op: "read directory", Path: c.Path(""), Err: err}
+		default:
+			if err := enterOrVisit(c, e, visit); err != nil {
+				return &os.PathError{Op: "open", Path: c.Path(e.Name), Err: err}
 			}
-		}
-		if err := way.meet(e, visit); err != nil {
-			return &os.PathError{Op: "open", Path: way.pathOf(dir, f, e.name), Err: err}
 		}
 	}
 	return nil
 }
 
-// meet goes into the entry if it is a folder, and visits it otherwise.
-func (d *descent) meet(e entry, visit func(fd int)) error {
-	if !e.file {
-		err := d.enter(e.name, nil)
+// enterOrVisit enters the entry if it is a directory, and visits it otherwise.
+func enterOrVisit(c *filetree.Cursor, e filetree.Entry, visit func(fd int)) error {
+	if e.Type == unix.DT_DIR || e.Type == unix.DT_UNKNOWN {
+		err := c.Enter(e.Name)
 		if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
-			return gone(err)
+			return unlessGone(err)
 		}
 	}
-	fd, err := unix.Openat(d.last().fd, e.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(c.FD(), e.Name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return gone(err)
+		return unlessGone(err)
 	}
 	visit(fd)
 	return unix.Close(fd)
 }
 
-// gone forgives that there is nothing any more.
-func gone(err error) error {
+// unlessGone is nil for the error that there is no such file any more.
+func unlessGone(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
