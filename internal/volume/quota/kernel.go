@@ -149,7 +149,7 @@ func (s fileSystem) unlimit(f *os.File, id uint32) error {
 // idOf is the project of an open file, 0 where it is in none.
 func idOf(f *os.File) (uint32, error) {
 	var a attributes
-	if err := attribute(f, getAttribute, &a); err != nil {
+	if err := attribute(int(f.Fd()), getAttribute, &a); err != nil {
 		return 0, fmt.Errorf("read the project of %s: %w", f.Name(), err)
 	}
 	return a.project, nil
@@ -157,26 +157,30 @@ func idOf(f *os.File) (uint32, error) {
 
 // include puts an open file into the project; what is made in a folder inherits it.
 func include(f *os.File, id uint32, folder bool) error {
-	var a attributes
-	if err := attribute(f, getAttribute, &a); err != nil {
-		return fmt.Errorf("read the project of %s: %w", f.Name(), err)
-	}
-	want := a
-	want.project = id
-	if folder {
-		want.flags |= inherited
-	}
-	if want == a {
-		return nil
-	}
-	if err := attribute(f, setAttribute, &want); err != nil {
+	if err := setProject(int(f.Fd()), id, folder); err != nil {
 		return fmt.Errorf("put %s into project %d: %w", f.Name(), id, err)
 	}
 	return nil
 }
 
-func attribute(f *os.File, request uintptr, a *attributes) error {
-	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(a))); failed != 0 {
+func setProject(fd int, id uint32, inherit bool) error {
+	var a attributes
+	if err := attribute(fd, getAttribute, &a); err != nil {
+		return fmt.Errorf("read attributes: %w", err)
+	}
+	want := a
+	want.project = id
+	if inherit {
+		want.flags |= inherited
+	}
+	if want == a {
+		return nil
+	}
+	return attribute(fd, setAttribute, &want)
+}
+
+func attribute(fd int, request uintptr, a *attributes) error {
+	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(a))); failed != 0 {
 		return failed
 	}
 	return nil

@@ -304,7 +304,7 @@ func (m *machine) put(dir string, id uint32) {
 	f, err := openDir(dir)
 	must(m.t, err)
 	defer f.Close()
-	must(m.t, attribute(f, setAttribute, &attributes{project: id}))
+	must(m.t, attribute(int(f.Fd()), setAttribute, &attributes{project: id}))
 }
 
 // countsWhatWasThere: quotas were turned on under a pod that runs.

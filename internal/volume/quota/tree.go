@@ -1,39 +1,44 @@
 package quota
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 )
 
-// batch bounds how many names of a large folder are held at once.
-const batch = 1024
-
-// openDir opens a folder to ask about it; the last part of its path is not followed.
+// openDir opens a directory to ask about it; the last part of its path is not followed.
 func openDir(dir string) (*os.File, error) {
 	return os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// includeBelow puts all files below the open folder, which is in the project already, into it.
-// The pod may run and change the tree: no link is followed, no mount entered, and what is made
-// meanwhile inherits the project. Links and special files take no space, and stay out.
+// includeBelow puts all files below the open directory, which is in the project already, into
+// it. The pod may run and change the tree: no link is followed, no mount entered, and what is
+// made meanwhile inherits the project. Links and special files take no space, and stay out.
 func includeBelow(dir *os.File, id uint32) error {
+	top, err := filetree.OpenAt(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir.Name(), Err: err}
+	}
+	c, err := filetree.New(top, dir.Name(), filetree.OneMount)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
 	for {
-		entries, err := dir.ReadDir(batch)
-		for _, e := range entries {
-			if !e.IsDir() && !e.Type().IsRegular() {
-				continue
-			}
-			if err := includeAt(dir, e.Name(), e.IsDir(), id); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
+		e, err := c.Next(context.Background())
+		switch {
+		case errors.Is(err, io.EOF) && c.Depth() == 0:
 			return nil
+		case errors.Is(err, io.EOF):
+			err = c.Leave()
+		case err == nil:
+			err = includeEntry(c, e, id)
 		}
 		if err != nil {
 			return fmt.Errorf("walk %s: %w", dir.Name(), err)
@@ -41,37 +46,50 @@ func includeBelow(dir *os.File, id uint32) error {
 	}
 }
 
-// includeAt puts one entry of an open folder into the project, and all below it.
-func includeAt(dir *os.File, name string, folder bool, id uint32) error {
-	how := unix.OpenHow{
-		// Not blocking: what was a file may be a pipe by now.
-		Flags:   unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
+// includeEntry puts an entry of the current directory into the project; a directory becomes
+// the current one.
+func includeEntry(c *filetree.Cursor, e filetree.Entry, id uint32) error {
+	switch c.TypeOf(e) {
+	case unix.DT_REG:
+		return includeFile(c, e.Name, id)
+	case unix.DT_DIR:
+		if err := c.Enter(e.Name); err != nil {
+			return unlessGone(c, e.Name, err)
+		}
+		if err := setProject(c.FD(), id, true); err != nil {
+			return fmt.Errorf("put %s into project %d: %w", c.Path(""), id, err)
+		}
 	}
-	if folder {
-		how.Flags |= unix.O_DIRECTORY
+	return nil
+}
+
+func includeFile(c *filetree.Cursor, name string, id uint32) error {
+	// Not blocking: what was a file may be a pipe by now.
+	fd, err := filetree.OpenAt(c.FD(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY,
+		unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS)
+	if err != nil {
+		return unlessGone(c, name, err)
 	}
-	fd, err := unix.Openat2(int(dir.Fd()), name, &how)
-	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) { // somebody renames
-		fd, err = unix.Openat2(int(dir.Fd()), name, &how)
-	}
-	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EXDEV):
-		return nil // gone, exchanged, or not the volume's
-	case err != nil:
-		return &os.PathError{Op: "open", Path: filepath.Join(dir.Name(), name), Err: err}
-	}
-	f := os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name))
-	defer f.Close()
+	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return &os.PathError{Op: "stat", Path: f.Name(), Err: err}
+		return &os.PathError{Op: "stat", Path: c.Path(name), Err: err}
 	}
-	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil
 	}
-	if err := include(f, id, folder); err != nil || !folder {
-		return err
+	if err := setProject(fd, id, false); err != nil {
+		return fmt.Errorf("put %s into project %d: %w", c.Path(name), id, err)
 	}
-	return includeBelow(f, id)
+	return nil
+}
+
+// unlessGone is nil if an entry could not be opened because it was removed or exchanged, or
+// is not the volume's.
+func unlessGone(c *filetree.Cursor, name string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EXDEV):
+		return nil
+	}
+	return &os.PathError{Op: "open", Path: c.Path(name), Err: err}
 }
