@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
+
 	"swiftlet/internal/cgroup"
 )
 
@@ -20,28 +22,25 @@ const cgroupName = "swiftlet"
 
 // cgroupRoots lists the mounted hierarchies: one for cgroup v2, one per controller for v1.
 func cgroupRoots() ([]string, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := mountinfo.GetMounts(cgroupMounts)
 	if err != nil {
 		return nil, fmt.Errorf("read the mount table: %w", err)
 	}
-	// A mount that another one hides is still in the table.
-	hidden := func(root string) bool { return !exists(filepath.Join(root, "cgroup.procs")) }
-	return slices.DeleteFunc(cgroupMounts(string(mounts)), hidden), nil
-}
-
-func cgroupMounts(mountinfo string) []string {
 	var roots []string
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		fields, kind := strings.Fields(before), strings.Fields(after)
-		if len(fields) < 5 || len(kind) == 0 || (kind[0] != "cgroup" && kind[0] != "cgroup2") {
-			continue
-		}
-		if strings.HasPrefix(fields[4], "/sys/fs/cgroup") && !slices.Contains(roots, fields[4]) {
-			roots = append(roots, fields[4])
+	for _, m := range mounts {
+		// A mount that another one hides is still in the table.
+		hidden := !exists(filepath.Join(m.Mountpoint, "cgroup.procs"))
+		if !hidden && !slices.Contains(roots, m.Mountpoint) {
+			roots = append(roots, m.Mountpoint)
 		}
 	}
-	return roots
+	return roots, nil
+}
+
+// cgroupMounts is the filter for the hierarchies in their usual place.
+func cgroupMounts(m *mountinfo.Info) (skip, stop bool) {
+	ofCgroups := m.FSType == "cgroup" || m.FSType == "cgroup2"
+	return !ofCgroups || !strings.HasPrefix(m.Mountpoint, "/sys/fs/cgroup"), false
 }
 
 // makeCgroups makes the group the agent is told to root its tree in. A v1 cpuset is

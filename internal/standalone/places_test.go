@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 func TestPlaces(t *testing.T) {
@@ -76,11 +78,18 @@ func TestMountTable(t *testing.T) {
 27 22 0:8 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
 28 22 0:8 / /mnt/cgroup rw - cgroup2 cgroup2 rw
 `
-	mounts := mountsBelow(table, []string{"/run/swiftlet", "/var/lib/swiftlet"})
+	points := func(filter mountinfo.FilterFunc) []string {
+		mounts, err := mountinfo.GetMountsFromReader(strings.NewReader(table), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pointsOf(mounts)
+	}
+	mounts := points(mountsBelow("/run/swiftlet", "/var/lib/swiftlet"))
 	if want := []string{"/run/swiftlet/containerd/rootfs", "/var/lib/swiftlet/kubelet/pods/a b"}; !slices.Equal(mounts, want) {
 		t.Errorf("mounts: got %q, want %q", mounts, want)
 	}
-	groups := cgroupMounts(table)
+	groups := points(cgroupMounts)
 	if want := []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"}; !slices.Equal(groups, want) {
 		t.Errorf("cgroups: got %q, want %q", groups, want)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -127,13 +127,13 @@ func (s *site) sweep() error {
 // removeFiles deletes the bed's directory, unless something is still mounted in it: a
 // delete must never go through a mount.
 func (s *site) removeFiles() error {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.dir))
 	if err != nil {
 		return fmt.Errorf("read mounts: %w", err)
 	}
-	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], s.dir+"/") {
-			return fmt.Errorf("remove %s: %s is still mounted", s.dir, fields[4])
+	for _, m := range mounts {
+		if m.Mountpoint != s.dir {
+			return fmt.Errorf("remove %s: %s is still mounted", s.dir, m.Mountpoint)
 		}
 	}
 	return removeAllSoon(s.dir)
