@@ -178,6 +178,7 @@ func TestKernel(t *testing.T) {
 				"takes ids back":         takesIDsBack,
 				"gives no id in use":     givesNoIDInUse,
 				"counts what was there":  countsWhatWasThere,
+				"counts deep trees":      countsDeepTrees,
 				"takes over":             takesOver,
 				"by device":              byDevice,
 				"killed after the end":   killed(func(*machine, string) {}),
@@ -330,6 +331,22 @@ func countsWhatWasThere(m *machine) {
 	must(m.t, os.Remove(filepath.Join(dir, "pipe")))
 	must(m.t, os.Remove(filepath.Join(dir, "link")))
 	m.agrees(dir)
+}
+
+// countsDeepTrees: a pod has nested more directories than the process may open files.
+func countsDeepTrees(m *machine) {
+	const depth, files = 300, 128
+	dir := filepath.Join(m.pods, "one")
+	must(m.t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", depth)), 0o755))
+	must(m.t, os.WriteFile(filepath.Join(dir, strings.Repeat("d/", depth), "file"), make([]byte, 100_000), 0o600))
+	var old unix.Rlimit
+	must(m.t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	must(m.t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: old.Max}))
+	defer func() { must(m.t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }()
+	m.volume("one")
+	if used := m.agrees(dir); used.Inodes != depth+2 {
+		m.t.Errorf("counted %+v, want %d inodes", used, depth+2)
+	}
 }
 
 // takesOver: its lists are ours, and its limits in name only go.
