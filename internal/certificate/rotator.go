@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/backoff"
 )
 
 // Config says what kind of certificate is kept.
@@ -151,12 +153,12 @@ func signal(c chan<- struct{}) {
 
 // Run keeps the certificate until ctx is done. No failure ends it.
 func (r *Rotator) Run(ctx context.Context) error {
-	retry := retryFirst
+	retry := backoff.Backoff{First: retryFirst, Longest: retryMax, Spread: 0.1, Random: r.deps.Jitter}
 	var trouble trouble
 	for r.awaitDue(ctx) {
 		err := r.renew(ctx)
 		if err == nil {
-			retry = retryFirst
+			retry.Reset()
 			trouble.over()
 			continue
 		}
@@ -169,17 +171,15 @@ func (r *Rotator) Run(ctx context.Context) error {
 		if r.deps.Trouble != nil && trouble.tell(r.deps.Clock.Now(), err) {
 			r.deps.Trouble(fmt.Errorf("%s certificate: %w", r.cfg.Name, err))
 		}
-		pause := retry + time.Duration(r.deps.Jitter()*float64(retry)/10)
+		retry.Longest = retryMax
+		if errors.As(err, new(*spentError)) {
+			retry.Longest = spentMax
+		}
+		pause := retry.Next()
 		r.log.Error("no new certificate, will try again", "in", pause, "current", r.describe(), "err", err)
 		if r.sleep(ctx, pause, nil) {
-			retry = retryFirst
-			continue
+			retry.Reset()
 		}
-		limit := retryMax
-		if errors.As(err, new(*spentError)) {
-			limit = spentMax
-		}
-		retry = min(2*retry, limit)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/backoff"
 )
 
 // RemovePod kills what is left in the pod's group, and removes the group and all below
@@ -116,7 +118,7 @@ func removeTree(dir string) error {
 // removeBusy is for the moment in which the processes have died and the kernel has not
 // yet let go of their group. There is no event for the end of it on v1.
 func removeBusy(ctx context.Context, dir string) error {
-	wait := 100 * time.Microsecond
+	retry := backoff.Backoff{First: 100 * time.Microsecond, Longest: 50 * time.Millisecond}
 	for {
 		err := removeTree(dir)
 		if err == nil || !errors.Is(err, unix.EBUSY) {
@@ -125,8 +127,7 @@ func removeBusy(ctx context.Context, dir string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
-		case <-time.After(wait):
+		case <-time.After(retry.Next()):
 		}
-		wait = min(2*wait, 50*time.Millisecond)
 	}
 }

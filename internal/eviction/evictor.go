@@ -14,6 +14,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
@@ -107,8 +108,8 @@ type Evictor struct {
 	deaf       time.Duration                 // to the alarm after a look
 	near       bool                          // memory is so near to a threshold that each ring counts
 	trouble    string                        // as last logged
-	inVain     time.Duration                 // put off for so long when nothing could be done
-	again      time.Time                     // until then
+	retries    backoff.Backoff               // while nothing can be done
+	retryAt    time.Time                     // after the last attempt in vain; zero without one
 	settling   map[Signal]settle             // disks on which pods wrote that are gone
 	leaving    map[types.UID]*leaver         // pods that were evicted and are not gone
 
@@ -131,6 +132,7 @@ func New(cfg Config, deps Deps) (*Evictor, error) {
 		rung:       make(chan struct{}, 1),
 		thens:      make(chan func()),
 		thresholds: cfg.Thresholds,
+		retries:    backoff.Backoff{First: retry, Longest: period},
 		told:       map[v1.ResourceName]time.Time{},
 		settling:   map[Signal]settle{},
 		leaving:    map[types.UID]*leaver{},

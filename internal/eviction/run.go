@@ -143,19 +143,20 @@ func (e *Evictor) measure(ctx context.Context) (Levels, error) {
 func (e *Evictor) act(ctx context.Context, levels Levels, now time.Time) time.Duration {
 	wait := nextLook(e.state, e.thresholds, levels, now)
 	if len(e.state.due) == 0 {
-		e.inVain, e.found = 0, nil
+		e.found = nil
+		e.forgetFailures()
 		return wait
 	}
 	due := e.urgent(levels, now)
 	if len(due) == 0 {
 		return min(wait, settlingLook)
 	}
-	if rest := e.again.Sub(now); e.inVain > 0 && rest > 0 && !e.anybody() {
+	if rest := e.retryAt.Sub(now); rest > 0 && !e.anybody() {
 		return min(wait, rest)
 	}
 	switch e.relieve(ctx, levels, due) {
 	case helped:
-		e.inVain = 0
+		e.forgetFailures()
 		return 0
 	case underWay:
 		return wait
@@ -186,12 +187,18 @@ func (e *Evictor) spent(p *v1.Pod, s Signal) bool {
 // putOff is how long to leave it at that when nothing can be done: longer each time, for
 // trying means to look for what could be removed.
 func (e *Evictor) putOff(now time.Time) time.Duration {
-	if e.inVain == 0 {
+	if e.retryAt.IsZero() {
 		e.log.Warn("the node is short of a resource, and no pod can be evicted", "resource", traits[e.thresholds[e.state.due[0]].Signal].resource)
 	}
-	e.inVain = min(max(2*e.inVain, retry), period)
-	e.again = now.Add(e.inVain)
-	return e.inVain
+	wait := e.retries.Next()
+	e.retryAt = now.Add(wait)
+	return wait
+}
+
+// forgetFailures has the next failure be the first.
+func (e *Evictor) forgetFailures() {
+	e.retries.Reset()
+	e.retryAt = time.Time{}
 }
 
 // say logs a trouble when it begins and when it is over.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/backoff"
 )
 
 const (
@@ -14,9 +16,9 @@ const (
 	forgiven = 2 * lastDelay
 )
 
-// backoff remembers failed pulls by pod and image. A failure counts for those who would try
+// pullBackoff remembers failed pulls by pod and image. A failure counts for those who would try
 // the same again: with other credentials, the next pull may be a different matter.
-type backoff struct {
+type pullBackoff struct {
 	clock clock.PassiveClock
 
 	mu       sync.Mutex
@@ -25,13 +27,14 @@ type backoff struct {
 
 type failure struct {
 	at      time.Time
-	delay   time.Duration
-	message string // reason and message of the pull that failed
-	opener  string // stands for the credentials that it was tried with
+	retry   backoff.Backoff
+	delay   time.Duration // until the next pull
+	message string        // reason and message of the pull that failed
+	opener  string        // stands for the credentials that it was tried with
 }
 
 // left is how long the key must still wait, and what failed.
-func (b *backoff) left(key, opener string) (time.Duration, string) {
+func (b *pullBackoff) left(key, opener string) (time.Duration, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f, ok := b.failures[key]
@@ -42,7 +45,7 @@ func (b *backoff) left(key, opener string) (time.Duration, string) {
 }
 
 // fail notes a failure and returns how long to wait.
-func (b *backoff) fail(key, opener, message string) time.Duration {
+func (b *pullBackoff) fail(key, opener, message string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
@@ -51,15 +54,16 @@ func (b *backoff) fail(key, opener, message string) time.Duration {
 			delete(b.failures, k)
 		}
 	}
-	delay := firstDelay
-	if f, ok := b.failures[key]; ok && f.opener == opener {
-		delay = min(2*f.delay, lastDelay)
+	f, ok := b.failures[key]
+	if !ok || f.opener != opener {
+		f.retry = backoff.Backoff{First: firstDelay, Longest: lastDelay}
 	}
-	b.failures[key] = failure{at: now, delay: delay, message: message, opener: opener}
-	return delay
+	f.at, f.delay, f.message, f.opener = now, f.retry.Next(), message, opener
+	b.failures[key] = f
+	return f.delay
 }
 
-func (b *backoff) succeed(key string) {
+func (b *pullBackoff) succeed(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.failures, key)

@@ -83,7 +83,7 @@ type Puller struct {
 	clock       clock.PassiveClock
 	log         *slog.Logger
 
-	backoff backoff
+	backoff pullBackoff
 	flights flights
 	// slots holds a token per pull underway; nil is without a limit.
 	slots chan struct{}
@@ -108,7 +108,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 	p := &Puller{
 		images: deps.Images, credentials: deps.Credentials, handed: deps.Handed, fetched: deps.Fetched,
 		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
-		backoff: backoff{clock: deps.Clock, failures: map[string]failure{}},
+		backoff: pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
 		flights: flights{current: map[string]*flight{}},
 		rate:    flowcontrol.NewFakeAlwaysRateLimiter(),
 	}

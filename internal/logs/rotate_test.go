@@ -106,7 +106,7 @@ func (w *writer) contents() map[string]string {
 func TestRotate(t *testing.T) {
 	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
 	r := w.rotator(RotateConfig{MaxFiles: 4, Workers: 1, Interval: time.Second}, clock)
-	f := &logFile{Container: Container{"c", w.path}}
+	f := r.newLogFile(Container{"c", w.path})
 	for i, step := range []struct {
 		pass time.Duration
 		want map[string]string
@@ -167,7 +167,7 @@ func TestPauses(t *testing.T) {
 func TestANewLogIsLookedAtSoon(t *testing.T) {
 	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	r := w.rotator(RotateConfig{MaxSize: 1 << 20, MaxFiles: 2, Workers: 1, Interval: time.Hour}, clock)
-	f := &logFile{Container: Container{"c", w.path}}
+	f := r.newLogFile(Container{"c", w.path})
 	var pauses []time.Duration
 	for range 7 {
 		w.write("a")
@@ -186,7 +186,7 @@ func TestANewLogIsLookedAtSoon(t *testing.T) {
 func TestAFailedRotationIsTriedAgain(t *testing.T) {
 	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	r := w.rotator(RotateConfig{MaxFiles: 2, Workers: 1, Interval: 10 * time.Second}, clock)
-	f := &logFile{Container: Container{"c", w.path}}
+	f := r.newLogFile(Container{"c", w.path})
 	refused := errors.New("no")
 	for i, step := range []struct {
 		err  error
@@ -202,6 +202,8 @@ func TestAFailedRotationIsTriedAgain(t *testing.T) {
 		}
 	}
 	r.cfg.Interval = 300 * time.Millisecond
+	f = r.newLogFile(Container{"c", w.path})
+	f.err = refused
 	if r.rotated(f); f.next.Sub(clock.Now()) != r.cfg.Interval {
 		t.Errorf("the next look is in %v, later than the interval", f.next.Sub(clock.Now()))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
 )
 
@@ -80,15 +81,14 @@ type Rotator struct {
 // logFile is what is known of one log. It belongs to Run.
 type logFile struct {
 	Container
-	size int64     // at the last look
-	at   time.Time // of the last look, or when growth began
-	next time.Time // look; zero while the kernel is to tell
-	seen time.Time // for the first time
-	busy bool      // it is being rotated
-	// missing is for how long a log that is not there was left alone the last time.
-	missing time.Duration
-	err     error         // of the last rotation
-	failed  time.Duration // how long it was left alone after that
+	size    int64           // at the last look
+	at      time.Time       // of the last look, or when growth began
+	next    time.Time       // look; zero while the kernel is to tell
+	seen    time.Time       // for the first time
+	busy    bool            // it is being rotated
+	missing backoff.Backoff // while the log is not there
+	err     error           // of the last rotation
+	retry   backoff.Backoff // while rotations fail
 	// pack keeps two from compressing the same files.
 	pack sync.Mutex
 }
@@ -171,7 +171,7 @@ func (r *Rotator) list() {
 	for _, c := range r.deps.Containers() {
 		running[c.ID] = true
 		if r.files[c.ID] == nil && c.Log != "" {
-			r.files[c.ID] = &logFile{Container: c, next: r.deps.Clock.Now()}
+			r.files[c.ID] = r.newLogFile(c)
 		}
 	}
 	for id := range r.files {
@@ -201,16 +201,23 @@ func (r *Rotator) lookAtDue(ctx context.Context) {
 	}
 }
 
+func (r *Rotator) newLogFile(c Container) *logFile {
+	return &logFile{
+		Container: c, next: r.deps.Clock.Now(),
+		missing: backoff.Backoff{First: soonest, Longest: r.longest()},
+		retry:   backoff.Backoff{First: retry, Longest: r.cfg.Interval},
+	}
+}
+
 // look decides what becomes of a log.
 func (r *Rotator) look(ctx context.Context, f *logFile, now time.Time) {
 	size, err := sizeOf(f.Log)
 	if err != nil {
 		// It is not there yet, and may soon be, or goes with its pod.
-		f.missing = min(max(2*f.missing, soonest), r.longest())
-		f.next = now.Add(f.missing)
+		f.next = now.Add(f.missing.Next())
 		return
 	}
-	f.missing = 0
+	f.missing.Reset()
 	if f.seen.IsZero() {
 		f.seen = now
 	}
@@ -274,13 +281,13 @@ func (r *Rotator) rotated(f *logFile) {
 	now := r.deps.Clock.Now()
 	f.busy, f.size, f.at, f.next = false, 0, now, now.Add(soonest)
 	if f.err == nil {
-		f.failed = 0
+		f.retry.Reset()
 		return
 	}
 	// A moment's trouble must not cost a disk: a log may grow by a gigabyte in ten seconds.
-	f.failed = min(max(2*f.failed, retry), r.cfg.Interval)
-	f.next = now.Add(f.failed)
-	r.deps.Log.Warn("log not rotated", "container", f.ID, "log", f.Log, "again", f.failed, "err", f.err)
+	wait := f.retry.Next()
+	f.next = now.Add(wait)
+	r.deps.Log.Warn("log not rotated", "container", f.ID, "log", f.Log, "again", wait, "err", f.err)
 }
 
 func sizeOf(path string) (int64, error) {

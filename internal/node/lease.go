@@ -8,6 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/backoff"
 )
 
 const (
@@ -27,7 +29,7 @@ func (n *Node) keepLease(ctx context.Context) {
 	}
 	every := n.cfg.LeaseDuration / 4
 	var lease *coordinationv1.Lease
-	retry := retryFirst
+	retry := backoff.Backoff{First: retryFirst, Longest: min(retryMax, every)}
 	failures := 0
 	for {
 		renewed, err := n.renew(ctx, lease, min(callTimeout, every))
@@ -36,17 +38,19 @@ func (n *Node) keepLease(ctx context.Context) {
 			wait += time.Duration(n.deps.Jitter() * leaseSpread * float64(every))
 		}
 		if err == nil {
-			lease, retry, failures = renewed, retryFirst, 0
+			lease, failures = renewed, 0
+			retry.Reset()
 		} else {
 			if ctx.Err() != nil {
 				return
 			}
-			n.log.Error("node lease was not renewed, will retry", "in", retry, "err", err)
+			wait = retry.Next()
+			n.log.Error("node lease was not renewed, will retry", "in", wait, "err", err)
 			if failures++; failures > 1 && n.deps.Hung != nil {
 				n.deps.Hung()
 			}
 			// Whatever went wrong, the next try starts from what the server has.
-			lease, wait, retry = nil, retry, min(2*retry, retryMax, every)
+			lease = nil
 		}
 		if !n.sleep(ctx, wait, n.back) {
 			return

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/backoff"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // register makes the API server have the Node, however long that takes. It returns an
 // error only when ctx is done.
 func (n *Node) register(ctx context.Context) error {
-	wait := retryFirst
+	retry := backoff.Backoff{First: retryFirst, Longest: retryMax}
 	for {
 		n.lookAtRuntime(ctx)
 		err := n.tryRegister(ctx)
@@ -32,11 +34,11 @@ func (n *Node) register(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		wait := retry.Next()
 		n.log.Error("node is not registered, will retry", "in", wait, "err", err)
 		if !n.sleep(ctx, wait, n.back) {
 			return ctx.Err()
 		}
-		wait = min(2*wait, retryMax)
 	}
 }
 

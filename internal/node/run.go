@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/backoff"
 )
 
 // Run registers the node, keeps its status and its lease, until ctx is done. Nothing that
@@ -35,7 +37,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 			return
 		}
 	}
-	retry := retryFirst
+	retry := backoff.Backoff{First: retryFirst, Longest: retryMax}
 	var retryAt time.Time // while the API server fails: not before this
 	for {
 		n.lookAtRuntime(ctx)
@@ -44,14 +46,14 @@ func (n *Node) keepStatus(ctx context.Context) {
 		if rest := retryAt.Sub(now); rest > 0 && !n.retry.Swap(false) {
 			wait = rest
 		} else if err := n.report(ctx); err == nil {
-			retry = retryFirst
+			retry.Reset()
 		} else {
 			if ctx.Err() != nil {
 				return
 			}
-			n.log.Error("node status was not reported, will retry", "in", retry, "err", err)
-			wait, retryAt = retry, n.deps.Clock.Now().Add(retry)
-			retry = min(2*retry, retryMax)
+			wait = retry.Next()
+			n.log.Error("node status was not reported, will retry", "in", wait, "err", err)
+			retryAt = n.deps.Clock.Now().Add(wait)
 		}
 		if n.runtime.troubled() {
 			wait = min(wait, troubledEvery)

@@ -6,6 +6,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
 )
@@ -20,7 +21,7 @@ const (
 
 // follow keeps a subscription to the runtime's events until ctx is done.
 func (o *Observer) follow(ctx context.Context) {
-	var retry time.Duration
+	retry := backoff.Backoff{First: firstRetry, Longest: lastRetry}
 	for {
 		began := o.clock.Now()
 		o.setStreaming(true)
@@ -30,25 +31,20 @@ func (o *Observer) follow(ctx context.Context) {
 			return
 		}
 		o.meters.Broken.Inc()
-		retry = nextRetry(retry, o.clock.Since(began), err)
-		o.log.Warn("no events from the runtime, polling it", "period", o.cfg.PollPeriod, "retry", retry, "err", err)
+		if o.clock.Since(began) > lastRetry { // it worked
+			retry.Reset()
+		}
+		wait := retry.Next()
+		if cri.IsUnimplemented(err) {
+			wait = noStreamRetry
+		}
+		o.log.Warn("no events from the runtime, polling it", "period", o.cfg.PollPeriod, "retry", wait, "err", err)
 		select {
-		case <-o.clock.After(retry):
+		case <-o.clock.After(wait):
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// nextRetry is how long to wait after a stream that lasted for a while ended with err.
-func nextRetry(last, lasted time.Duration, err error) time.Duration {
-	switch {
-	case cri.IsUnimplemented(err):
-		return noStreamRetry
-	case last == 0, lasted > lastRetry: // it worked
-		return firstRetry
-	}
-	return min(2*last, lastRetry)
 }
 
 // setStreaming notes the state of the stream and has everything listed at once: after a

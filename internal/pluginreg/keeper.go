@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"swiftlet/internal/backoff"
 )
 
 // A plugin that cannot be registered is asked again after firstRetry, then after twice as
@@ -30,7 +32,8 @@ type keeper struct {
 // the socket, ctx with the agent.
 func (k *keeper) keep(ctx, gone context.Context) {
 	log := k.registry.deps.Log.With("socket", k.path)
-	for wait := firstRetry; ; wait = min(2*wait, longestRetry) {
+	retry := backoff.Backoff{First: firstRetry, Longest: longestRetry}
+	for {
 		departure := k.registry.departure()
 		p, h, err := k.register(ctx, gone)
 		if err == nil {
@@ -51,6 +54,7 @@ func (k *keeper) keep(ctx, gone context.Context) {
 		if gone.Err() != nil {
 			return
 		}
+		wait := retry.Next()
 		log.Warn("plugin not registered", "err", err, "retry", wait)
 		if !k.rest(gone, departure, wait) {
 			return

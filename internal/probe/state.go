@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
 )
 
@@ -155,8 +156,9 @@ func (s *state) next(ran, now time.Time) time.Time {
 	if s.target.Probe.Exec != nil {
 		step = earlyCommand
 	}
-	soon, regular := now.Add(step<<min(s.early, 10)), s.began.Add(period(s.target.Probe))
+	each := period(s.target.Probe)
 	s.early++
+	soon, regular := now.Add(backoff.Backoff{First: step, Longest: each}.After(s.early)), s.began.Add(each)
 	if soon.Before(regular) {
 		return soon
 	}

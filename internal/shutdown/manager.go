@@ -14,6 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/backoff"
 )
 
 const (
@@ -92,15 +94,17 @@ func (m *Manager) Run(ctx context.Context) error {
 		return nil
 	}
 	m.measure(m.load())
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+	retry := backoff.Backoff{First: firstRetry, Longest: lastRetry}
+	for {
 		began := m.deps.Clock.Now()
 		err := m.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if m.deps.Clock.Since(began) > lastRetry {
-			wait = firstRetry
+			retry.Reset()
 		}
+		wait := retry.Next()
 		m.deps.Log.Warn("a shutdown of the machine would not be noticed", "retry", wait, "err", err)
 		select {
 		case <-ctx.Done():

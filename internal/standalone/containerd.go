@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/backoff"
 )
 
 const (
@@ -88,7 +90,7 @@ func (c *containerd) start() error {
 
 // run restarts containerd whenever it ends, until ctx is done; it leaves it running.
 func (c *containerd) run(ctx context.Context) error {
-	pause, since := firstRestart, c.clock.Now()
+	restart, since := backoff.Backoff{First: firstRestart, Longest: longestRestart}, c.clock.Now()
 	for {
 		if err := c.current.wait(ctx); err != nil {
 			return err
@@ -96,8 +98,9 @@ func (c *containerd) run(ctx context.Context) error {
 		c.current.close()
 		up := c.clock.Since(since)
 		if up >= steadyAfter {
-			pause = firstRestart
+			restart.Reset()
 		}
+		pause := restart.Next()
 		c.log.Warn("containerd ended; starting it again, pods go on", "was_up", up.Round(time.Millisecond), "in", pause, "log", c.places.containerdLog())
 		for {
 			select {
@@ -105,13 +108,13 @@ func (c *containerd) run(ctx context.Context) error {
 				return ctx.Err()
 			case <-c.clock.After(pause):
 			}
-			pause = min(pause*2, longestRestart)
 			since = c.clock.Now()
 			err := c.start()
 			if err == nil {
 				break
 			}
-			c.log.Error("starting containerd failed", "err", err)
+			pause = restart.Next()
+			c.log.Error("starting containerd failed", "err", err, "in", pause)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 )
@@ -57,13 +58,13 @@ type Meters struct {
 // Publisher remembers the latest status of each pod and writes it to the API server.
 // All its methods are safe for concurrent use and none but Run blocks on the network.
 type Publisher struct {
-	cfg    Config
-	client Client
-	mirror func(*v1.Pod) *v1.Pod
-	clock  clock.WithDelayedExecution
-	jitter func() float64
-	meters Meters
-	log    *slog.Logger
+	cfg     Config
+	client  Client
+	mirror  func(*v1.Pod) *v1.Pod
+	clock   clock.WithDelayedExecution
+	retries backoff.Backoff
+	meters  Meters
+	log     *slog.Logger
 
 	mu          sync.Mutex
 	pods        map[types.UID]*entry
@@ -90,10 +91,11 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 		client: deps.Client,
 		mirror: deps.Mirror,
 		clock:  deps.Clock,
-		jitter: deps.Jitter,
-		meters: deps.Meters,
-		log:    deps.Log,
-		pods:   map[types.UID]*entry{},
+		// Half of each delay is random: it spreads pods that failed together.
+		retries: backoff.Backoff{First: cfg.MinBackoff / 2, Longest: cfg.MaxBackoff / 2, Spread: 1, Random: deps.Jitter},
+		meters:  deps.Meters,
+		log:     deps.Log,
+		pods:    map[types.UID]*entry{},
 	}
 	p.queue.init(&p.mu)
 	return p, nil

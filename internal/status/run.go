@@ -135,7 +135,7 @@ func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
 	}
 	e.failures++
 	e.outage = isOutage(err)
-	wait := p.backoff(e.failures)
+	wait := p.retries.After(e.failures)
 	if e.failures == 1 {
 		p.log.Warn("pod status not published, trying again", "pod", ref, "err", err)
 	} else {
@@ -179,16 +179,6 @@ func (p *Publisher) retryOutages() {
 			p.enqueueIfDue(e)
 		}
 	}
-}
-
-// backoff doubles with each failure, and spreads pods that failed together.
-func (p *Publisher) backoff(failures int) time.Duration {
-	wait := p.cfg.MinBackoff
-	for i := 1; i < failures && wait < p.cfg.MaxBackoff; i++ {
-		wait *= 2
-	}
-	wait = min(wait, p.cfg.MaxBackoff)
-	return wait/2 + time.Duration(p.jitter()*float64(wait/2))
 }
 
 // isGone: there is no pod of this name, or it is another pod by now. A patch says the

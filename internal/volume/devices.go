@@ -200,7 +200,9 @@ func (v *Volumes) beginUnstageLocked(d *device) {
 // keeps it is told once.
 func (v *Volumes) unstageUntil(ctx context.Context, d *device) {
 	told := ""
-	for failures := 1; ; failures++ {
+	retry := retries
+	retry.Longest = longestUnstageWait
+	for {
 		v.mu.Lock()
 		retried := v.retried // by what comes while the try is under way, too
 		v.mu.Unlock()
@@ -212,7 +214,7 @@ func (v *Volumes) unstageUntil(ctx context.Context, d *device) {
 			told = err.Error()
 			v.deps.Log.Warn("a volume that no pod uses is still staged", "device", d.id, "err", err)
 		}
-		timer := v.deps.Clock.NewTimer(min(backoff(failures), longestUnstageWait))
+		timer := v.deps.Clock.NewTimer(retry.Next())
 		select {
 		case <-timer.C():
 		case <-retried:

@@ -138,12 +138,12 @@ func TestMountEndsWithItsPod(t *testing.T) {
 func TestBackoffGrowsToItsLimit(t *testing.T) {
 	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}
 	for i, w := range want {
-		if got := backoff(i + 1); got != w {
+		if got := retries.After(i + 1); got != w {
 			t.Errorf("after %d failures: %v, want %v", i+1, got, w)
 		}
 	}
-	if got := backoff(1000); got != maxBackoff {
-		t.Errorf("after many failures: %v, want %v", got, maxBackoff)
+	if got := retries.After(1000); got != retries.Longest {
+		t.Errorf("after many failures: %v, want %v", got, retries.Longest)
 	}
 }
 

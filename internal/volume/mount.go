@@ -141,7 +141,7 @@ func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, d
 // waitForRetry returns true when the volume is worth another try.
 func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error) bool {
 	v.mu.Lock()
-	wait := backoff(state.failures)
+	wait := retries.After(state.failures)
 	v.mu.Unlock()
 	if longest, ok := plugin.LongestWait(err); ok {
 		wait = min(wait, longest)

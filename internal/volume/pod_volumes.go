@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
 )
 
@@ -71,19 +72,8 @@ func (pv *podVolumes) wakeWaiting() {
 	}
 }
 
-const (
-	firstBackoff = 500 * time.Millisecond
-	maxBackoff   = 2*time.Minute + 2*time.Second
-)
-
-// backoff is how long to wait after so many failures in a row.
-func backoff(failures int) time.Duration {
-	wait := firstBackoff
-	for ; failures > 1 && wait < maxBackoff; failures-- {
-		wait *= 2
-	}
-	return min(wait, maxBackoff)
-}
+// retries are the delays between attempts at a volume.
+var retries = backoff.Backoff{First: 500 * time.Millisecond, Longest: 2*time.Minute + 2*time.Second}
 
 // known returns the state of p's volumes, made if need be, and takes p as the latest form.
 func (v *Volumes) known(p *v1.Pod) *podVolumes {

@@ -130,7 +130,7 @@ func (v *Volumes) refresh(ctx context.Context, key volumeKey) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if pv.gone.Err() == nil {
-			v.scheduleLocked(key, v.deps.Clock.Now().Add(backoff(state.failures)))
+			v.scheduleLocked(key, v.deps.Clock.Now().Add(retries.After(state.failures)))
 		}
 	}
 }

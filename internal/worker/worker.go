@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
 )
 
@@ -233,11 +234,8 @@ func (w *worker) failed(stage Stage, err error, interrupted bool) time.Duration 
 	if interrupted {
 		return now
 	}
-	delay := lastRetry
-	if shift := w.failures; shift < 6 {
-		delay = min(firstRetry<<shift, lastRetry)
-	}
 	w.failures++
+	delay := backoff.Backoff{First: firstRetry, Longest: lastRetry}.After(w.failures)
 	w.log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retry", delay)
 	return delay
 }

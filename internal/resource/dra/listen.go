@@ -15,6 +15,7 @@ import (
 	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	healthv1alpha1 "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pluginreg"
 )
 
@@ -38,8 +39,9 @@ func (d *driver) hearing(p pluginreg.Plugin) healthv1.DRAResourceHealthClient {
 
 // listen follows what the driver says of its devices until ctx is done.
 func (m *Manager) listen(ctx context.Context, d *driver) {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
-		err := m.hear(ctx, d, func() { wait = firstWait })
+	retry := backoff.Backoff{First: firstWait, Longest: longestWait}
+	for {
+		err := m.hear(ctx, d, retry.Reset)
 		if ctx.Err() != nil {
 			return // with the agent: the next one goes on from what was said
 		}
@@ -47,6 +49,7 @@ func (m *Manager) listen(ctx context.Context, d *driver) {
 		if status.Code(err) == codes.Unimplemented {
 			return // a driver that learns to tell registers anew
 		}
+		wait := retry.Next()
 		m.deps.Log.Info("driver does not tell the health of its devices", "driver", d.name, "err", err, "retry", wait)
 		if !m.sleep(ctx, wait) {
 			return
