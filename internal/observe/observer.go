@@ -13,6 +13,7 @@ import (
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/queue"
 )
 
 // Runtime is what the observer asks of a container runtime; cri.Client is one.
@@ -76,7 +77,7 @@ type Observer struct {
 	clock   clock.Clock
 	log     *slog.Logger
 
-	changes *changes
+	changes *queue.Unique[types.UID] // the runtime waits for the reader of its events
 	synced  chan struct{}
 	// relistNow asks for a relist; one request waiting is enough.
 	relistNow chan struct{}
@@ -130,7 +131,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 	}
 	return &Observer{
 		cfg: cfg, runtime: deps.Runtime, read: read, disturb: disturb, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
-		changes:    newChanges(),
+		changes:    queue.NewUnique[types.UID](),
 		synced:     make(chan struct{}),
 		relistNow:  make(chan struct{}, 1),
 		pods:       map[types.UID]*record{},
@@ -147,7 +148,7 @@ func (o *Observer) Run(ctx context.Context) error {
 	o.floor = o.clock.Now()
 	o.mu.Unlock()
 	var parts sync.WaitGroup
-	parts.Go(func() { o.changes.run(ctx) })
+	parts.Go(func() { o.changes.Run(ctx) })
 	parts.Go(func() { o.follow(ctx) })
 	o.relistForever(ctx)
 	parts.Wait()
@@ -188,7 +189,7 @@ func (o *Observer) List() []pod.Observed {
 
 // Changes yields the pods of which something new was seen. A pod waits in it once,
 // however often it changes; Get tells its newest state. Run feeds it.
-func (o *Observer) Changes() <-chan types.UID { return o.changes.out }
+func (o *Observer) Changes() <-chan types.UID { return o.changes.C() }
 
 // Synced is closed when the first relist is done: only then does Get's false mean that
 // the runtime holds nothing, unless the pod is Unread.

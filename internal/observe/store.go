@@ -50,13 +50,13 @@ func (o *Observer) keep(r *record, changed bool) {
 	if r.empty() {
 		if _, known := o.pods[r.ref.UID]; known {
 			delete(o.pods, r.ref.UID)
-			o.changes.add(r.ref.UID)
+			o.changes.Add(r.ref.UID)
 		}
 		return
 	}
 	o.pods[r.ref.UID] = r
 	if changed {
-		o.changes.add(r.ref.UID)
+		o.changes.Add(r.ref.UID)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/queue"
 )
 
 // Checker asks one container once.
@@ -57,7 +58,7 @@ type Deps struct {
 // Prober holds the probes of all containers on the node.
 type Prober struct {
 	deps    Deps
-	changed changes
+	changed *queue.Unique[types.UID]
 	poke    chan struct{} // the heap's head may have changed
 	metrics metrics
 	slots   execSlots
@@ -81,7 +82,7 @@ func New(deps Deps) (*Prober, error) {
 	}
 	return &Prober{
 		deps:    deps,
-		changed: newChanges(),
+		changed: queue.NewUnique[types.UID](),
 		poke:    make(chan struct{}, 1),
 		metrics: newMetrics(),
 		slots:   newExecSlots(deps.Cores, deps.Clock),
@@ -91,7 +92,7 @@ func New(deps Deps) (*Prober, error) {
 }
 
 // Changes yields pods of which a probe has changed its mind.
-func (p *Prober) Changes() <-chan types.UID { return p.changed.out }
+func (p *Prober) Changes() <-chan types.UID { return p.changed.C() }
 
 // Health is what is known of a container instance.
 func (p *Prober) Health(containerID string) pod.Health {

@@ -13,7 +13,7 @@ import (
 func (p *Prober) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	asking.Go(func() { p.changed.run(ctx) })
+	asking.Go(func() { p.changed.Run(ctx) })
 	for {
 		due, wait := p.next()
 		for _, s := range due {
@@ -119,7 +119,7 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 		p.tell(a, answer)
 	}
 	if before != after {
-		p.changed.add(a.target.Pod.UID)
+		p.changed.Add(a.target.Pod.UID)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
@@ -65,10 +66,11 @@ type Publisher struct {
 	retries backoff.Backoff
 	meters  Meters
 	log     *slog.Logger
+	// queue gives a pod to one worker at a time, so that its writes keep their order.
+	queue workqueue.TypedInterface[types.UID]
 
 	mu          sync.Mutex
 	pods        map[types.UID]*entry
-	queue       queue
 	subscribers []func()
 }
 
@@ -86,7 +88,7 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 	if cfg.MaxBackoff == 0 {
 		cfg.MaxBackoff = 10 * time.Second
 	}
-	p := &Publisher{
+	return &Publisher{
 		cfg:    cfg,
 		client: deps.Client,
 		mirror: deps.Mirror,
@@ -95,10 +97,9 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 		retries: backoff.Backoff{First: cfg.MinBackoff / 2, Longest: cfg.MaxBackoff / 2, Spread: 1, Random: deps.Jitter},
 		meters:  deps.Meters,
 		log:     deps.Log,
+		queue:   workqueue.NewTyped[types.UID](),
 		pods:    map[types.UID]*entry{},
-	}
-	p.queue.init(&p.mu)
-	return p, nil
+	}, nil
 }
 
 // entry is what is known of one pod. Its fields are guarded by Publisher.mu.
@@ -282,7 +283,7 @@ func (e *entry) mayLeave() bool {
 func (p *Publisher) enqueueIfDue(e *entry) {
 	if p.client != nil && (e.dirty || e.mayLeave()) {
 		e.stopRetry()
-		p.queue.add(e.pod.UID)
+		p.queue.Add(e.pod.UID)
 	}
 }
 

@@ -23,8 +23,7 @@ const requestTimeout = 10 * time.Second
 
 // Run publishes until ctx is done.
 func (p *Publisher) Run(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, p.queue.wake)
-	defer stop()
+	defer context.AfterFunc(ctx, p.queue.ShutDown)()
 	var workers sync.WaitGroup
 	if p.client != nil {
 		for range p.cfg.Workers {
@@ -37,21 +36,21 @@ func (p *Publisher) Run(ctx context.Context) error {
 }
 
 func (p *Publisher) work(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for {
-		uid, ok := p.queue.next(ctx)
-		if !ok {
+		uid, ended := p.queue.Get()
+		if ended || ctx.Err() != nil {
 			return
 		}
 		p.publish(ctx, uid)
-		p.queue.done(uid)
+		p.queue.Done(uid)
 	}
 }
 
-// publish brings the API server up to date with one pod. It is called with the lock held
-// and gives it up during requests.
+// publish brings the API server up to date with one pod. It gives up the lock during
+// requests.
 func (p *Publisher) publish(ctx context.Context, uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	e, ok := p.pods[uid]
 	if !ok {
 		return
