@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/notify"
 )
 
 // Config says what kind of certificate is kept.
@@ -62,8 +63,8 @@ type Rotator struct {
 	deps  Deps
 	log   *slog.Logger
 	ready chan struct{}
-	poke  chan struct{} // something else is wanted
-	doubt chan struct{} // the certificate was refused
+	poke  notify.Signal // something else is wanted
+	doubt notify.Signal // the certificate was refused
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -97,8 +98,8 @@ func New(cfg Config, deps Deps) (*Rotator, error) {
 	r := &Rotator{
 		cfg: cfg, deps: deps, log: deps.Log.With("certificate", cfg.Name),
 		ready: make(chan struct{}),
-		poke:  make(chan struct{}, 1),
-		doubt: make(chan struct{}, 1),
+		poke:  notify.New(),
+		doubt: notify.New(),
 	}
 	stored, err := deps.Store.Current()
 	var none *certificate.NoCertKeyError
@@ -135,21 +136,13 @@ func (r *Rotator) Want(request *x509.CertificateRequest) {
 	if r.giveUp != nil {
 		r.giveUp(errOutdated)
 	}
-	signal(r.poke)
+	r.poke.Notify()
 }
 
 // Refused says that somebody did not take the certificate: it is looked at again. It may
 // have been replaced in the store; or have expired while the machine slept, which stops
 // timers but not the calendar.
-func (r *Rotator) Refused() { signal(r.doubt) }
-
-// signal never blocks: one that is waiting already tells the same.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (r *Rotator) Refused() { r.doubt.Notify() }
 
 // Run keeps the certificate until ctx is done. No failure ends it.
 func (r *Rotator) Run(ctx context.Context) error {

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/notify"
 )
 
 // slack is how far a mark may be from where it should be: the part of memory that is idle
@@ -17,7 +19,7 @@ const slack = 1 << 20
 // usageAlarm rings by v1's thresholds on memory.usage_in_bytes.
 type usageAlarm struct {
 	node, pods string // directories
-	rings      chan struct{}
+	rings      notify.Signal
 
 	mu    sync.Mutex
 	armed []armedMark
@@ -32,7 +34,7 @@ type armedMark struct {
 }
 
 func newUsageAlarm(node, pods string) *usageAlarm {
-	return &usageAlarm{node: node, pods: pods, rings: make(chan struct{}, 1)}
+	return &usageAlarm{node: node, pods: pods, rings: notify.New()}
 }
 
 func (a *usageAlarm) Set(marks []Mark) error {
@@ -99,10 +101,7 @@ func (a *usageAlarm) arm(m Mark) (*os.File, error) {
 			return // closed
 		}
 		a.spent(event)
-		select {
-		case a.rings <- struct{}{}:
-		default:
-		}
+		a.rings.Notify()
 	})
 	return event, nil
 }

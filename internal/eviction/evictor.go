@@ -17,6 +17,7 @@ import (
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/stats"
 )
@@ -90,7 +91,7 @@ type Evictor struct {
 	cfg  Config
 	deps Deps
 	log  *slog.Logger
-	rung chan struct{}
+	rung notify.Signal
 	// asides are goroutines that work beside the loop, and thens what is to be done in it when
 	// they have.
 	asides sync.WaitGroup
@@ -129,7 +130,7 @@ func New(cfg Config, deps Deps) (*Evictor, error) {
 	}
 	return &Evictor{
 		cfg: cfg, deps: deps, log: deps.Log,
-		rung:       make(chan struct{}, 1),
+		rung:       notify.New(),
 		thens:      make(chan func()),
 		thresholds: cfg.Thresholds,
 		retries:    backoff.Backoff{First: retry, Longest: period},

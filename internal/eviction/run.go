@@ -25,7 +25,7 @@ func (e *Evictor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if e.deps.Alarm != nil {
 		group.Go(func() error {
-			if err := e.deps.Alarm.Run(ctx, e.ring); err != nil && ctx.Err() == nil {
+			if err := e.deps.Alarm.Run(ctx, e.rung.Notify); err != nil && ctx.Err() == nil {
 				e.log.Warn("the kernel does not tell when memory runs short, looking must do", "err", err)
 			}
 			return nil
@@ -41,14 +41,6 @@ func (e *Evictor) Run(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
-}
-
-// ring has the next look be now. It never blocks.
-func (e *Evictor) ring() {
-	select {
-	case e.rung <- struct{}{}:
-	default:
-	}
 }
 
 // rest waits until the next look is due, and reports whether that is because the alarm rang.

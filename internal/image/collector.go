@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 )
 
 // collectEvery is how often images are looked at when nothing is pulled.
@@ -63,7 +64,7 @@ type CollectorDeps struct {
 type Collector struct {
 	cfg  CollectorConfig
 	deps CollectorDeps
-	poke chan struct{}
+	poke notify.Signal
 
 	uses uses
 	// turn holds a token while images are being removed: two at a time would each free
@@ -94,7 +95,7 @@ func NewCollector(cfg CollectorConfig, deps CollectorDeps) (*Collector, error) {
 		deps.Disk = readDisk
 	}
 	return &Collector{
-		cfg: cfg, deps: deps, poke: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+		cfg: cfg, deps: deps, poke: notify.New(), turn: make(chan struct{}, 1),
 		uses: uses{images: map[string]*use{}, handed: map[string]time.Time{}},
 	}, nil
 }
@@ -151,8 +152,5 @@ func (c *Collector) Pulled() {
 	if err != nil || disk.used() < c.cfg.High {
 		return // a disk that cannot be measured is the next round's trouble
 	}
-	select {
-	case c.poke <- struct{}{}:
-	default:
-	}
+	c.poke.Notify()
 }

@@ -5,19 +5,14 @@ import (
 	"log/slog"
 
 	"swiftlet/internal/nftables"
+	"swiftlet/internal/notify"
 )
 
 // watch has the channel sent to whenever a canary of the family may be gone, until the
 // function is called, which waits for the end of it.
 func (k *Keeper) watch(ctx context.Context, f *family, log *slog.Logger) (<-chan struct{}, func()) {
 	ctx, stop := context.WithCancel(ctx)
-	lost, done := make(chan struct{}, 1), make(chan struct{})
-	tell := func() {
-		select {
-		case lost <- struct{}{}:
-		default: // it is known already
-		}
-	}
+	lost, done := notify.New(), make(chan struct{})
 	var kernel *nftables.Listener
 	var err error
 	if f.notifies(ctx) {
@@ -28,7 +23,7 @@ func (k *Keeper) watch(ctx context.Context, f *family, log *slog.Logger) (<-chan
 	go func() {
 		defer close(done)
 		if kernel != nil {
-			err := kernel.Run(ctx, f.isCanary, tell)
+			err := kernel.Run(ctx, f.isCanary, lost.Notify)
 			if ctx.Err() != nil {
 				return
 			}
@@ -36,7 +31,7 @@ func (k *Keeper) watch(ctx context.Context, f *family, log *slog.Logger) (<-chan
 		}
 		for k.wait(ctx, look) {
 			if f.flushed(ctx, canaryTables[0]) {
-				tell()
+				lost.Notify()
 			}
 		}
 	}()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/notify"
 )
 
 // lateWrites is how long a file is read on that nobody should write to any more, where it
@@ -30,7 +32,7 @@ type follower struct {
 	file   *os.File
 	offset int64 // of the first line not printed yet
 
-	wake     chan struct{}
+	wake     notify.Signal
 	dirWatch *watch
 	watch    *watch // of file
 	// patience ends with lateWrites; nil while the file may rightly be written to.
@@ -70,7 +72,7 @@ func (f *follower) run(ctx context.Context) error {
 
 // begin watches the file and its folder.
 func (f *follower) begin() (err error) {
-	f.wake = make(chan struct{}, 1)
+	f.wake = notify.New()
 	folder, err := f.dir.Open(".")
 	if err != nil {
 		return err

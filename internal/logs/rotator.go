@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -67,7 +68,7 @@ type RotateDeps struct {
 type Rotator struct {
 	cfg    RotateConfig
 	deps   RotateDeps
-	poke   chan struct{}
+	poke   notify.Signal
 	growth *growth
 
 	// rotating and compressing hold a token for each job of their kind.
@@ -102,7 +103,7 @@ func NewRotator(cfg RotateConfig, deps RotateDeps) (*Rotator, error) {
 		return nil, errors.New("new log rotator: at least two files, one worker and an interval are needed")
 	}
 	return &Rotator{
-		cfg: cfg, deps: deps, poke: make(chan struct{}, 1), growth: newGrowth(),
+		cfg: cfg, deps: deps, poke: notify.New(), growth: newGrowth(),
 		rotating: make(chan struct{}, cfg.Workers), compressing: make(chan struct{}, 1),
 		done: make(chan *logFile), files: map[string]*logFile{},
 	}, nil
@@ -110,10 +111,7 @@ func NewRotator(cfg RotateConfig, deps RotateDeps) (*Rotator, error) {
 
 // Poke says that the list of containers may have changed. It never blocks.
 func (r *Rotator) Poke() {
-	select {
-	case r.poke <- struct{}{}:
-	default:
-	}
+	r.poke.Notify()
 }
 
 // Run rotates until ctx ends.

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/notify"
 )
 
 // watcher tells followers that files change. All share one inotify instance, because the
@@ -25,7 +27,7 @@ type watcher struct {
 type watch struct {
 	watcher *watcher
 	id      int32
-	wake    chan<- struct{}
+	wake    notify.Signal
 }
 
 func newWatcher() *watcher {
@@ -37,9 +39,9 @@ const (
 	eventSize = unix.SizeofInotifyEvent
 )
 
-// add has wake, which must have room for one, filled after each change of what f is. The
+// add has wake notified after each change of what f is. The
 // file itself is watched, whatever its name comes to mean.
-func (w *watcher) add(f *os.File, wake chan<- struct{}) (*watch, error) {
+func (w *watcher) add(f *os.File, wake notify.Signal) (*watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.open(); err != nil {
@@ -137,10 +139,7 @@ func (w *watcher) dispatch(events []byte) {
 
 func wakeAll(watches map[*watch]bool) {
 	for a := range watches {
-		select {
-		case a.wake <- struct{}{}:
-		default:
-		}
+		a.wake.Notify()
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 )
 
 // Config is fixed for the life of the agent. Names follow the kubelet's flags and
@@ -135,8 +136,8 @@ type Node struct {
 	log     *slog.Logger
 	network network
 	steps   []step
-	poke    chan struct{}
-	back    chan struct{} // the API server is back: register, or renew the lease
+	poke    notify.Signal
+	back    notify.Signal // the API server is back: register, or renew the lease
 	retry   atomic.Bool   // and the status may be written
 	// relisted: what Watched shows counts whatever its version.
 	relisted atomic.Bool
@@ -185,8 +186,8 @@ func New(cfg Config, deps Deps) (*Node, error) {
 	n := &Node{
 		cfg: cfg, deps: deps, log: deps.Log,
 		network:    hostNetwork(),
-		poke:       make(chan struct{}, 1),
-		back:       make(chan struct{}, 1),
+		poke:       notify.New(),
+		back:       notify.New(),
 		registered: make(chan struct{}),
 	}
 	n.steps = n.fillSteps()
@@ -207,10 +208,7 @@ func New(cfg Config, deps Deps) (*Node, error) {
 
 // Poke has the status looked at now instead of at the next tick. It never blocks.
 func (n *Node) Poke() {
-	select {
-	case n.poke <- struct{}{}:
-	default: // one is waiting already, and will see what this one is about
-	}
+	n.poke.Notify()
 }
 
 // Relisted says that Watched shows the Node of a new list. It is what the API server has,
@@ -222,10 +220,7 @@ func (n *Node) Relisted() {
 
 // Retry ends the waits after requests that failed: the API server is back. It never blocks.
 func (n *Node) Retry() {
-	select {
-	case n.back <- struct{}{}:
-	default:
-	}
+	n.back.Notify()
 	n.retry.Store(true)
 	n.Poke()
 }

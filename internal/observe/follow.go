@@ -55,14 +55,7 @@ func (o *Observer) setStreaming(on bool) {
 	o.streaming, o.settling = on, on
 	o.mu.Unlock()
 	o.disturb()
-	o.kick()
-}
-
-func (o *Observer) kick() {
-	select {
-	case o.relistNow <- struct{}{}:
-	default:
-	}
+	o.relistNow.Notify()
 }
 
 // handle takes one event. It must not call the runtime: containerd waits for its

@@ -94,7 +94,7 @@ func (o *Observer) begin(ctx context.Context, ref pod.Ref, started *sync.WaitGro
 			o.log.Warn("cannot read a pod from the runtime", "pod", ref, "err", err)
 			select {
 			case <-o.clock.After(o.cfg.PollPeriod):
-				o.kick() // a relist sees the difference and has it read again
+				o.relistNow.Notify() // a relist sees the difference and has it read again
 			case <-ctx.Done():
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/queue"
 )
@@ -80,7 +81,7 @@ type Observer struct {
 	changes *queue.Unique[types.UID] // the runtime waits for the reader of its events
 	synced  chan struct{}
 	// relistNow asks for a relist; one request waiting is enough.
-	relistNow chan struct{}
+	relistNow notify.Signal
 	// inspections are the goroutines that read single pods; Run waits for them.
 	inspections sync.WaitGroup
 	health      health
@@ -133,7 +134,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 		cfg: cfg, runtime: deps.Runtime, read: read, disturb: disturb, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		changes:    queue.NewUnique[types.UID](),
 		synced:     make(chan struct{}),
-		relistNow:  make(chan struct{}, 1),
+		relistNow:  notify.New(),
 		pods:       map[types.UID]*record{},
 		gone:       map[string]time.Time{},
 		messages:   map[string]func() string{},

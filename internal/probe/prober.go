@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/queue"
 )
@@ -59,7 +60,7 @@ type Deps struct {
 type Prober struct {
 	deps    Deps
 	changed *queue.Unique[types.UID]
-	poke    chan struct{} // the heap's head may have changed
+	poke    notify.Signal // the heap's head may have changed
 	metrics metrics
 	slots   execSlots
 	created time.Time // containers that are older were started by a former agent
@@ -83,7 +84,7 @@ func New(deps Deps) (*Prober, error) {
 	return &Prober{
 		deps:    deps,
 		changed: queue.NewUnique[types.UID](),
-		poke:    make(chan struct{}, 1),
+		poke:    notify.New(),
 		metrics: newMetrics(),
 		slots:   newExecSlots(deps.Cores, deps.Clock),
 		created: deps.Clock.Now(),
@@ -175,7 +176,7 @@ func (p *Prober) add(id key, t Target, started time.Time, shown *v1.PodStatus) {
 		s.due(now)
 	}
 	heap.Push(&p.due, s)
-	p.wake()
+	p.poke.Notify()
 }
 
 // drop ends a probe; an asking that is under way is not listened to. Called under the lock.
@@ -183,12 +184,5 @@ func (p *Prober) drop(id key, s *state) {
 	delete(p.probes, id)
 	if s.index >= 0 {
 		heap.Remove(&p.due, s.index)
-	}
-}
-
-func (p *Prober) wake() {
-	select {
-	case p.poke <- struct{}{}:
-	default:
 	}
 }

@@ -114,7 +114,7 @@ func (p *Prober) ask(ctx context.Context, a asked) {
 	}
 	p.mu.Unlock()
 
-	p.wake()
+	p.poke.Notify()
 	if !a.outOfTurn {
 		p.tell(a, answer)
 	}

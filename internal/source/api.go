@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -49,7 +50,7 @@ type API struct {
 	pods    map[types.NamespacedName]*v1.Pod
 	listed  bool          // at least once
 	fresh   bool          // since the last snapshot
-	changed chan struct{} // holds one token while pods are newer than what was sent
+	changed notify.Signal // holds one token while pods are newer than what was sent
 }
 
 // NewAPI asks for nothing yet.
@@ -64,7 +65,7 @@ func NewAPI(cfg APIConfig, deps APIDeps) (*API, error) {
 		cfg:     cfg,
 		deps:    deps,
 		pods:    map[types.NamespacedName]*v1.Pod{},
-		changed: make(chan struct{}, 1),
+		changed: notify.New(),
 	}, nil
 }
 

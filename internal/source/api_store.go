@@ -63,10 +63,7 @@ func (s *apiStore) signal() {
 	if !s.listed {
 		return
 	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.changed.Notify()
 }
 
 // asPod also drops what nobody on the node reads and what makes up half of many pods.

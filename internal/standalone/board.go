@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/notify"
 )
 
 // settleTime lets a burst of changes become one redraw.
@@ -25,7 +27,7 @@ type Board struct {
 	rows  func() int // nil: not a terminal
 	clock clock.Clock
 	cfg   Config
-	dirty chan struct{}
+	dirty notify.Signal
 
 	mu   sync.Mutex
 	pods map[types.UID]*v1.Pod
@@ -39,7 +41,7 @@ type Board struct {
 func newBoard(out io.Writer, rows func() int, clock clock.Clock, cfg Config) *Board {
 	return &Board{
 		out: out, rows: rows, clock: clock, cfg: cfg,
-		dirty: make(chan struct{}, 1),
+		dirty: notify.New(),
 		pods:  map[types.UID]*v1.Pod{}, lines: map[types.UID]string{},
 	}
 }
@@ -50,7 +52,7 @@ func (b *Board) Show(p *v1.Pod) {
 	b.mu.Lock()
 	b.pods[p.UID] = p
 	b.mu.Unlock()
-	b.touch()
+	b.dirty.Notify()
 }
 
 // Forget takes a pod that is gone off the board.
@@ -58,14 +60,7 @@ func (b *Board) Forget(uid types.UID) {
 	b.mu.Lock()
 	delete(b.pods, uid)
 	b.mu.Unlock()
-	b.touch()
-}
-
-func (b *Board) touch() {
-	select {
-	case b.dirty <- struct{}{}:
-	default:
-	}
+	b.dirty.Notify()
 }
 
 // run draws until ctx is done, and once more then.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"swiftlet/internal/nftables"
+	"swiftlet/internal/notify"
 )
 
 // The portmap plugin sets route_localnet on the pod bridge, so that a host port answers on the
@@ -93,16 +94,11 @@ func rawPrerouting(action string, rule []string) error {
 func (s *Supervisor) keepLocalnetBlocked(ctx context.Context, backend string) {
 	log := s.deps.Log.With("interface", bridgeName)
 	listener, err := listenLocalnet(backend) // before the rules are made, so that no deletion is missed
-	deleted, quiet := make(chan struct{}, 1), make(chan struct{})
+	deleted, quiet := notify.New(), make(chan struct{})
 	go func() {
 		defer close(quiet)
 		if err == nil {
-			err = listener.Run(ctx, isLocalnetChain, func() {
-				select {
-				case deleted <- struct{}{}:
-				default: // one is pending
-				}
-			})
+			err = listener.Run(ctx, isLocalnetChain, deleted.Notify)
 		}
 		if ctx.Err() == nil {
 			log.Info("localnet: no messages from nftables, checking rules at intervals", "interval", localnetRecheck, "err", err)

@@ -29,7 +29,7 @@ func (v *Volumes) keep(ctx context.Context, pv *podVolumes, name string, state *
 		v.mu.Lock()
 		state.kept = false
 		v.mu.Unlock()
-		state.wake() // a Mount that waits, too, need not wait for its own timer
+		state.hint.Notify() // a Mount that waits, too, need not wait for its own timer
 	}()
 	for {
 		_, err := v.setUp(ctx, pv, name, state)

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -25,7 +26,7 @@ type mountState struct {
 	// turn holds a token while no operation runs on the volume.
 	turn chan struct{}
 	// hint wakes a Mount that waits to try again: what it lacked may be there.
-	hint chan struct{}
+	hint notify.Signal
 
 	mounted  bool
 	kept     bool // by a Keep that is under way
@@ -39,7 +40,7 @@ type mountState struct {
 }
 
 func newMountState() *mountState {
-	s := &mountState{turn: make(chan struct{}, 1), hint: make(chan struct{}, 1)}
+	s := &mountState{turn: make(chan struct{}, 1), hint: notify.New()}
 	s.turn <- struct{}{}
 	return s
 }
@@ -56,18 +57,11 @@ func (s *mountState) take(ctx context.Context) error {
 
 func (s *mountState) release() { s.turn <- struct{}{} }
 
-func (s *mountState) wake() {
-	select {
-	case s.hint <- struct{}{}:
-	default:
-	}
-}
-
 // wakeWaiting has every volume that is not up tried again. Volumes.mu is held.
 func (pv *podVolumes) wakeWaiting() {
 	for _, state := range pv.volumes {
 		if !state.mounted {
-			state.wake()
+			state.hint.Notify()
 		}
 	}
 }

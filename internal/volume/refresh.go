@@ -65,7 +65,7 @@ func (v *Volumes) hintLocked(pv *podVolumes, chosen func(*v1.Volume) bool) {
 		if spec == nil || !chosen(spec) {
 			continue
 		}
-		state.wake()
+		state.hint.Notify()
 		if state.mounted {
 			v.scheduleLocked(volumeKey{pod: pv.pod.UID, volume: name}, v.deps.Clock.Now())
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/volume/configmap"
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/downwardapi"
@@ -185,7 +186,7 @@ type Volumes struct {
 	// housekept says that orphans were looked for, settled that none can be left.
 	housekept, settled bool
 	// wake tells Run that due has changed.
-	wake chan struct{}
+	wake notify.Signal
 	// retried is closed, and made anew, by every Retry.
 	retried chan struct{}
 	// operations are those that may outlive their caller: refreshes, and a set-up that
@@ -235,7 +236,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		drivers: newDrivers(cfg, deps),
 		pods:    map[types.UID]*podVolumes{},
 		devices: map[deviceKey]*device{}, unmatched: map[types.UID]bool{},
-		wake:    make(chan struct{}, 1),
+		wake:    notify.New(),
 		retried: make(chan struct{}),
 	}
 	v.life, v.end = context.WithCancel(context.Background())
@@ -374,10 +375,7 @@ func (v *Volumes) takeDue() []volumeKey {
 // scheduleLocked sets when a volume is looked at next.
 func (v *Volumes) scheduleLocked(key volumeKey, at time.Time) {
 	v.due.set(key, at)
-	select {
-	case v.wake <- struct{}{}:
-	default: // Run has not seen the last change yet; it will see both
-	}
+	v.wake.Notify()
 }
 
 func (v *Volumes) podDir(uid types.UID) string {

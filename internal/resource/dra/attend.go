@@ -102,21 +102,13 @@ func (m *Manager) judge(name string) {
 		delete(m.left, name)
 	} else if _, noted := m.left[name]; !noted {
 		m.left[name] = m.deps.Clock.Now()
-		nudge(m.poke)
+		m.poke.Notify()
 	}
 }
 
 // usable: a driver of the name can be reached. Called under the lock.
 func (m *Manager) usable(name string) bool {
 	return slices.ContainsFunc(m.drivers[name], func(d *driver) bool { return d.connected })
-}
-
-// nudge leaves word, unless it was left already.
-func nudge(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // disconnect closes the connections to all drivers.

@@ -87,7 +87,7 @@ func (m *Manager) Register(_ context.Context, p pluginreg.Plugin) error {
 	m.judge(p.Name)
 	waiting := maps.Clone(m.waiting)
 	m.mu.Unlock()
-	nudge(m.arrived)
+	m.arrived.Notify()
 	m.wake(waiting)
 	return nil
 }

@@ -107,7 +107,7 @@ func (m *Manager) heard(d *driver, told []*healthv1.DeviceHealth) {
 	}
 	if len(changed) > 0 {
 		m.saveHealth()
-		nudge(m.told)
+		m.told.Notify()
 		m.wake(pods)
 	}
 }

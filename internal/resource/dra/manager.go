@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 )
 
 // callTimeout bounds one call of a driver.
@@ -72,7 +73,7 @@ type Manager struct {
 
 	// Each holds at most one: "a driver is new", "drivers have come or gone", "something new
 	// was told of devices".
-	arrived, poke, told chan struct{}
+	arrived, poke, told notify.Signal
 
 	mu       sync.Mutex
 	drivers  map[string][]*driver // the latest last
@@ -98,9 +99,9 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps,
-		arrived: make(chan struct{}, 1),
-		poke:    make(chan struct{}, 1),
-		told:    make(chan struct{}, 1),
+		arrived: notify.New(),
+		poke:    notify.New(),
+		told:    notify.New(),
 		drivers: map[string][]*driver{},
 		left:    map[string]time.Time{},
 		claims:  map[key]*claim{},

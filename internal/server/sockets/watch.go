@@ -11,21 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+
+	"swiftlet/internal/notify"
 )
 
 // watchers are those who want to know when a pod changes. A slow one sees fewer changes,
 // never old ones.
 type watchers struct {
 	mu  sync.Mutex
-	all map[chan struct{}]bool
+	all map[notify.Signal]bool
 }
 
-func (w *watchers) add() (changed chan struct{}, remove func()) {
-	changed = make(chan struct{}, 1)
+func (w *watchers) add() (changed notify.Signal, remove func()) {
+	changed = notify.New()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
-		w.all = map[chan struct{}]bool{}
+		w.all = map[notify.Signal]bool{}
 	}
 	w.all[changed] = true
 	return changed, func() {
@@ -39,10 +41,7 @@ func (w *watchers) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for changed := range w.all {
-		select {
-		case changed <- struct{}{}:
-		default: // it will look anyway
-		}
+		changed.Notify()
 	}
 }
 

@@ -39,10 +39,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 
 // Look has Run see that drivers, or what the cluster says of them, have changed.
 func (p *Plugin) Look() {
-	select {
-	case p.look <- struct{}{}:
-	default: // Run has not seen the last change yet; it will see both
-	}
+	p.look.Notify()
 }
 
 // plan adds drivers that ask to be asked, and drops those that do not any more.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pluginreg"
 	"swiftlet/internal/volume/plugin"
 )
@@ -75,7 +76,7 @@ type Plugin struct {
 	mu      sync.Mutex
 	drivers map[string]driver
 	// look tells Run that drivers have changed.
-	look chan struct{}
+	look notify.Signal
 
 	unreadable complaints
 
@@ -113,7 +114,7 @@ func New(cfg Config, deps Deps) (*Plugin, error) {
 	if cfg.RepublishPeriod <= 0 {
 		cfg.RepublishPeriod = time.Minute
 	}
-	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}, look: make(chan struct{}, 1)}, nil
+	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}, look: notify.New()}, nil
 }
 
 // Name is the folder of CSI volumes.
