@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/pod"
@@ -30,14 +29,9 @@ type Config struct {
 	HostsFile string
 }
 
-// Events records what the user should see.
-type Events interface {
-	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
-}
-
 // Deps are a Resolver's collaborators.
 type Deps struct {
-	Events Events
+	Events pod.Events
 	// Node is what events about the node are attached to.
 	Node *v1.ObjectReference
 	Log  *slog.Logger

@@ -55,7 +55,7 @@ type Pods interface {
 
 // Events records what happened.
 type Events interface {
-	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
+	pod.Events
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any)
 }
 

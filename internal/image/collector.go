@@ -14,6 +14,7 @@ import (
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
+	"swiftlet/internal/pod"
 )
 
 // collectEvery is how often images are looked at when nothing is pulled.
@@ -51,7 +52,7 @@ type CollectorDeps struct {
 	// Left, where set, is told after a collection which images are still there, and when it
 	// began.
 	Left   func(ids []string, began time.Time)
-	Events Events
+	Events pod.Events
 	// Node is what events are about.
 	Node *v1.ObjectReference
 	// Collected counts the images that were removed, by the reason; may be nil.

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
 
 // Secrets reads the image pull secrets of pods.
@@ -23,7 +25,7 @@ type CredentialPlugins interface {
 type FinderDeps struct {
 	Secrets Secrets
 	Plugins CredentialPlugins // may be nil
-	Events  Events
+	Events  pod.Events
 	Log     *slog.Logger
 }
 

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/pod"
 )
 
 // Service is what is asked of the runtime's image service; cri.Client is one.
@@ -22,11 +22,6 @@ type Service interface {
 	// ImageStatus is nil without an error for an image that is not on the node.
 	ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.Image, error)
 	PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error)
-}
-
-// Events records what the user should see.
-type Events interface {
-	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
 // Config limits pulling.
@@ -52,7 +47,7 @@ type Deps struct {
 	// the node; both may be nil.
 	Handed  func(ref string)
 	Fetched func()
-	Events  Events
+	Events  pod.Events
 	Meters  Meters
 	Clock   clock.PassiveClock
 	Log     *slog.Logger
@@ -78,7 +73,7 @@ type Puller struct {
 	credentials func(context.Context, *v1.Pod, string) ([]Credential, error)
 	handed      func(ref string)
 	fetched     func()
-	events      Events
+	events      pod.Events
 	meters      Meters
 	clock       clock.PassiveClock
 	log         *slog.Logger

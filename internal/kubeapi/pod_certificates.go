@@ -34,10 +34,8 @@ type PodCertificatesDeps struct {
 	Client kubernetes.Interface
 	// Node is this node; requests name it and its uid.
 	Node   func() (*v1.Node, error)
-	Events interface {
-		Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
-	}
-	Clock clock.PassiveClock
+	Events pod.Events
+	Clock  clock.PassiveClock
 	// Jitter gives numbers in [0,1): nodes should not all renew at the same moment.
 	Jitter func() float64
 }

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
+	"swiftlet/internal/pod"
 )
 
 // Config is fixed for the life of the agent. Names follow the kubelet's flags and
@@ -66,11 +66,6 @@ type Runtime interface {
 	ListImages(ctx context.Context) ([]*runtimeapi.Image, error)
 }
 
-// Events records what happened. client-go's recorders are ones.
-type Events interface {
-	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
-}
-
 // Pressure is what eviction says of the node.
 type Pressure struct{ Memory, Disk, PID bool }
 
@@ -91,7 +86,7 @@ type Deps struct {
 	Runtime           Runtime // required
 	Clock             clock.Clock
 	Log               *slog.Logger // required
-	Events            Events       // required
+	Events            pod.Events   // required
 
 	// Watched is the Node as last seen by a watch, or an error. It may lack the image list.
 	Watched func() (*v1.Node, error)

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"swiftlet/internal/checkpoint"
+	"swiftlet/internal/pod"
 )
 
 // longest is how long a record may be, by the kernel's own word.
@@ -30,11 +30,9 @@ type Deps struct {
 	// Kernel is /dev/kmsg: each read gives one record, and waits where there is none. Run
 	// closes it.
 	Kernel io.ReadCloser
-	Events interface {
-		Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
-	}
-	Node *v1.ObjectReference
-	Log  *slog.Logger
+	Events pod.Events
+	Node   *v1.ObjectReference
+	Log    *slog.Logger
 }
 
 // Watcher tells of system OOMs.

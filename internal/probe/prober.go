@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -39,15 +38,10 @@ type Answer struct {
 	Doubt  bool // it passed, but the output says what the user should know
 }
 
-// Events records what the user should see.
-type Events interface {
-	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
-}
-
 // Deps is what a prober works with.
 type Deps struct {
 	Checker Checker
-	Events  Events
+	Events  pod.Events
 	Clock   clock.WithDelayedExecution
 	Log     *slog.Logger
 	// Random returns a number in [0, 1). It spreads the first runs after a restart.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/pod"
 )
 
 const (
@@ -45,10 +45,8 @@ type Deps struct {
 	End func(ctx context.Context, p *v1.Pod, grace int64)
 	// Changed is called when Down may answer differently.
 	Changed func()
-	Events  interface {
-		Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
-	}
-	Node *v1.ObjectReference
+	Events  pod.Events
+	Node    *v1.ObjectReference
 	// Measured is told when the last shutdown began and ended, which is zero while it has
 	// not; may be nil.
 	Measured func(began, ended time.Time)

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/configmap"
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/downwardapi"
@@ -90,7 +90,7 @@ type Deps struct {
 	// HealthChanged is told when Health has something else to say of a pod; may be nil. It
 	// must not block.
 	HealthChanged func(uid types.UID)
-	Events        Events
+	Events        pod.Events
 	Meters        Meters
 	Clock         clock.WithTicker
 	// Jitter is a random number in [0, 1), which spreads periodic looks at volumes; nil: they
@@ -162,11 +162,6 @@ type Quotas interface {
 	Used(dir string) (quota.Usage, bool)
 	// Tidy forgets the volumes that are gone.
 	Tidy()
-}
-
-// Events tells users why a pod waits.
-type Events interface {
-	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
 // Volumes is the reconciler. Its methods may be called from any goroutine; those for one

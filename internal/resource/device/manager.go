@@ -8,11 +8,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/numa"
 )
 
@@ -27,11 +27,6 @@ type Config struct {
 	Dir string
 	// Nodes are the machine's NUMA nodes.
 	Nodes numa.Nodes
-}
-
-// Events records what the user should see.
-type Events interface {
-	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
 // Meters measure; each may be nil.
@@ -51,7 +46,7 @@ type Deps struct {
 	Wake func(types.UID)
 	// Changed is told that the node has more, fewer or other devices.
 	Changed func()
-	Events  Events
+	Events  pod.Events
 	Meters  Meters
 	Clock   clock.PassiveClock
 	Log     *slog.Logger

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
+	"swiftlet/internal/pod"
 )
 
 // callTimeout bounds one call of a driver.
@@ -40,11 +40,6 @@ type API interface {
 	Withdraw(ctx context.Context, driver string) error
 }
 
-// Events records what the user should see.
-type Events interface {
-	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
-}
-
 // Meters measure; each may be nil.
 type Meters struct {
 	// Operation takes how long PrepareResources and UnprepareResources took for a pod.
@@ -60,7 +55,7 @@ type Deps struct {
 	// Wake has a pod looked at again: a driver that it waits for is there, or the health of
 	// its devices has changed.
 	Wake   func(types.UID)
-	Events Events
+	Events pod.Events
 	Meters Meters
 	Clock  clock.WithTicker
 	Log    *slog.Logger

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/mounts"
@@ -53,9 +52,7 @@ type Deps struct {
 	RootDir string
 	Mounter Mounter
 	Disks   Disks
-	Events  interface {
-		Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
-	}
+	Events  pod.Events
 }
 
 // Plugin brings up local volumes.
