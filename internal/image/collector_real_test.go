@@ -24,6 +24,7 @@ import (
 
 	"swiftlet/internal/cri"
 	"swiftlet/test/images"
+	"swiftlet/test/poll"
 	"swiftlet/test/realcri"
 )
 
@@ -177,17 +178,15 @@ func importImages(t *testing.T, runtime *realcri.Runtime, client *cri.Client, co
 // awaitImage waits until CRI has heard of an image that was imported past it.
 func awaitImage(t *testing.T, client *cri.Client, name string) (id string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	poll.Until(t, "image "+name+" to appear", func() bool {
 		found, err := client.ImageStatus(t.Context(), &runtimeapi.ImageSpec{Image: name}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found != nil {
-			return found.Id
-		}
-	}
-	t.Fatalf("%s does not appear", name)
-	return ""
+		id = found.GetId()
+		return found != nil
+	})
+	return id
 }
 
 // randomImage has one layer of a file that cannot be compressed.

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/test/fakecri"
+	"swiftlet/test/poll"
 )
 
 // gate makes pulls wait until it is opened.
@@ -23,15 +24,6 @@ func gate(b *bench) (open func()) {
 		}
 	}})
 	return sync.OnceFunc(func() { close(closed) })
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 // many asks for the image from several pods at once and returns how many pulls that took.
@@ -47,7 +39,7 @@ func many(t *testing.T, b *bench, n int, policy v1.PullPolicy) int {
 			}
 		})
 	}
-	await(t, "all pods wait", func() bool {
+	poll.Until(t, "all pods wait", func() bool {
 		b.events.mu.Lock()
 		defer b.events.mu.Unlock()
 		return len(b.events.seen) == n && b.runtime.Count("PullImage") > 0
@@ -98,7 +90,7 @@ func TestAnOlderPullIsNotNewEnoughForAlways(t *testing.T) {
 	var asking sync.WaitGroup
 	for i := range 2 {
 		asking.Go(func() { _, _ = b.ensure(aPod(fmt.Sprint(i), "app:1", v1.PullAlways)) })
-		await(t, "asked", func() bool {
+		poll.Until(t, "asked", func() bool {
 			b.events.mu.Lock()
 			defer b.events.mu.Unlock()
 			return len(b.events.seen) == i+1 && b.runtime.Count("PullImage") == 1
@@ -124,7 +116,7 @@ func TestWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
 		_, err := b.Ensure(ctx, p, &p.Spec.Containers[0], nil)
 		first <- err
 	}()
-	await(t, "first pull", func() bool { return b.runtime.Count("PullImage") == 1 })
+	poll.Until(t, "first pull", func() bool { return b.runtime.Count("PullImage") == 1 })
 	go func() {
 		_, err := b.ensure(aPod("second", "app:1", ""))
 		second <- err
@@ -133,7 +125,7 @@ func TestWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up: %v", err)
 	}
-	await(t, "second pull", func() bool { return b.runtime.Count("PullImage") == 2 })
+	poll.Until(t, "second pull", func() bool { return b.runtime.Count("PullImage") == 2 })
 	open()
 	if err := <-second; err != nil {
 		t.Errorf("the other: %v", err)
@@ -166,7 +158,7 @@ func TestLimits(t *testing.T) {
 					}
 				})
 			}
-			await(t, "pulls underway", func() bool {
+			poll.Until(t, "pulls underway", func() bool {
 				b.events.mu.Lock()
 				defer b.events.mu.Unlock()
 				return len(b.events.seen) == 5 && b.runtime.Count("PullImage") == test.want

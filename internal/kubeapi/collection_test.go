@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"swiftlet/test/poll"
 )
 
 var statusRefusal = apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}}
@@ -55,11 +57,11 @@ func TestServices(t *testing.T) {
 	if _, err := client.CoreV1().Services("a").Create(t.Context(), &v1.Service{ObjectMeta: meta("a", "late")}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the new service", func() bool { return len(s.List("a")) == 2 })
+	poll.Until(t, "the new service", func() bool { return len(s.List("a")) == 2 })
 	if err := client.CoreV1().Services("a").Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the deletion", func() bool { return len(s.List("a")) == 1 })
+	poll.Until(t, "the deletion", func() bool { return len(s.List("a")) == 1 })
 }
 
 func TestNode(t *testing.T) {

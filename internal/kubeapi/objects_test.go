@@ -15,6 +15,8 @@ import (
 	ktesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
+
+	"swiftlet/test/poll"
 )
 
 const patience = 10 * time.Second
@@ -39,17 +41,8 @@ func start(t *testing.T, cfg ObjectsConfig, clk clock.WithTicker, objects ...run
 	done := make(chan struct{})
 	go func() { defer close(done); _ = o.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	waitFor(t, "the store to run", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.running != nil })
+	poll.Until(t, "the store to run", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.running != nil })
 	return f
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("gave up waiting for %s", what)
-		}
-	}
 }
 
 func (f *fixture) expectChange(t *testing.T, want Ref) {
@@ -244,7 +237,7 @@ func TestGetAsksEveryTimeAndPollsForChanges(t *testing.T) {
 	if _, err := f.client.CoreV1().ConfigMaps("ns").Update(t.Context(), configMap("a", "2"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the poll to wait", clk.HasWaiters)
+	poll.Until(t, "the poll to wait", clk.HasWaiters)
 	clk.Step(time.Minute)
 	f.expectChange(t, Ref{KindConfigMap, "ns", "a"})
 }

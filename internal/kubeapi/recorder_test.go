@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
+
+	"swiftlet/test/poll"
 )
 
 var about = &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u", FieldPath: "spec.containers{c}"}
@@ -54,7 +56,7 @@ func TestEventIsWritten(t *testing.T) {
 	r, clk := newRecorder(t, client)
 	r.Eventf(about, v1.EventTypeWarning, "Failed", "no %s", "luck") // before Run
 	run(t, r)
-	waitFor(t, "the event", func() bool { return len(written(t, client)) == 1 })
+	poll.Until(t, "the event", func() bool { return len(written(t, client)) == 1 })
 	now := metav1.NewTime(clk.Now())
 	want := v1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("p.%x", now.UnixNano()), Namespace: "ns"},
@@ -83,7 +85,7 @@ func TestRepeatedEventIsCounted(t *testing.T) {
 	for range 3 {
 		r.Eventf(about, v1.EventTypeNormal, "Pulled", "same")
 	}
-	waitFor(t, "the count", func() bool { e := written(t, client); return len(e) == 1 && e[0].Count == 3 })
+	poll.Until(t, "the count", func() bool { e := written(t, client); return len(e) == 1 && e[0].Count == 3 })
 }
 
 func TestRefusedEventIsDropped(t *testing.T) {
@@ -100,7 +102,7 @@ func TestRefusedEventIsDropped(t *testing.T) {
 	run(t, r)
 	r.Eventf(about, v1.EventTypeNormal, "One", "refused")
 	r.Eventf(about, v1.EventTypeNormal, "Two", "taken")
-	waitFor(t, "the second event", func() bool { e := written(t, client); return len(e) == 1 && e[0].Reason == "Two" })
+	poll.Until(t, "the second event", func() bool { e := written(t, client); return len(e) == 1 && e[0].Reason == "Two" })
 }
 
 func TestUnreachableServerIsTriedAgain(t *testing.T) {
@@ -113,9 +115,9 @@ func TestUnreachableServerIsTriedAgain(t *testing.T) {
 	r, clk := newRecorder(t, client)
 	run(t, r)
 	r.Eventf(about, v1.EventTypeNormal, "One", "late")
-	waitFor(t, "the pause", clk.HasWaiters)
+	poll.Until(t, "the pause", clk.HasWaiters)
 	clk.Step(writePause)
-	waitFor(t, "the event", func() bool { return len(written(t, client)) == 1 })
+	poll.Until(t, "the event", func() bool { return len(written(t, client)) == 1 })
 }
 
 func TestStandaloneKeepsTheLastEvents(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cri"
+	"swiftlet/test/poll"
 	"swiftlet/test/realcri"
 )
 
@@ -58,7 +59,7 @@ func TestAFloodOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var most int64
-	await(t, "the container to end", func() bool {
+	poll.Until(t, "the container to end", func() bool {
 		most = max(most, sizeBelow(dir))
 		status, err := client.ContainerStatus(t.Context(), id, false)
 		return err == nil && status.Status.State == runtimeapi.ContainerState_CONTAINER_EXITED

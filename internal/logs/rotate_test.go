@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"swiftlet/test/poll"
 )
 
 // writer stands for the runtime: it writes logs, and goes on in a new file when told.
@@ -222,26 +224,17 @@ func TestGrowthIsNoticed(t *testing.T) {
 		defer r.growth.mu.Unlock()
 		return len(r.growth.watches) == 1
 	}
-	await(t, "the log to be watched", watched)
+	poll.Until(t, "the log to be watched", watched)
 	w.write("small")
-	await(t, "the log to be watched again", watched)
+	poll.Until(t, "the log to be watched again", watched)
 	w.write("a lot more")
-	await(t, "the log to be rotated", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.opened == 2 })
-	await(t, "the new log to be watched", watched)
+	poll.Until(t, "the log to be rotated", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.opened == 2 })
+	poll.Until(t, "the new log to be watched", watched)
 	r.deps.Containers = func() []Container { return nil }
 	r.Poke()
-	await(t, "the watch to end", func() bool { return !watched() })
+	poll.Until(t, "the watch to end", func() bool { return !watched() })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
-	}
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
 	"swiftlet/test/fakecri"
+	"swiftlet/test/poll"
 )
 
 // never is longer than any test: what happens sooner did not need it.
@@ -75,18 +76,6 @@ func prepare(t *testing.T, runtime *fakecri.Server, cfg Config, read func(pod.Re
 	return &observer{Observer: o, t: t, changed: make(chan types.UID, 1000)}
 }
 
-// eventually waits for a condition that must come true by itself.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func (o *observer) state(uid types.UID, name string) string {
 	seen, ok := o.Get(uid)
 	if !ok {
@@ -101,14 +90,14 @@ func (o *observer) state(uid types.UID, name string) string {
 
 func (o *observer) await(uid types.UID, name, state string) {
 	o.t.Helper()
-	eventually(o.t, string(uid)+" "+name+" "+state, func() bool { return o.state(uid, name) == state })
+	poll.Until(o.t, string(uid)+" "+name+" "+state, func() bool { return o.state(uid, name) == state })
 }
 
 // relists waits for n relists that start from now on.
 func relists(t *testing.T, runtime *fakecri.Server, n int) {
 	t.Helper()
 	before := runtime.Count("ListPodSandbox")
-	eventually(t, "relist", func() bool { return runtime.Count("ListPodSandbox") >= before+n+1 })
+	poll.Until(t, "relist", func() bool { return runtime.Count("ListPodSandbox") >= before+n+1 })
 }
 
 func TestPodsThatWereThereAreKnownAtFirst(t *testing.T) {
@@ -130,7 +119,7 @@ func TestPodsThatWereThereAreKnownAtFirst(t *testing.T) {
 func TestEventsCostNoCalls(t *testing.T) {
 	runtime := fakecri.Start(t)
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
-	eventually(t, "subscribed and listed", func() bool { // once at the start, once for the subscription
+	poll.Until(t, "subscribed and listed", func() bool { // once at the start, once for the subscription
 		return runtime.Events.Subscribers() == 1 && runtime.Count("ListContainers") == 2
 	})
 	runtime.ForgetCalls()
@@ -166,7 +155,7 @@ func TestARemovedPodIsAChange(t *testing.T) {
 	<-o.changed
 	_, _ = runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox})
 	_, _ = runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox})
-	eventually(t, "gone", func() bool { _, ok := o.Get("u"); return !ok })
+	poll.Until(t, "gone", func() bool { _, ok := o.Get("u"); return !ok })
 	if uid := <-o.changed; uid != "u" {
 		t.Errorf("changed: %s", uid)
 	}
@@ -250,12 +239,12 @@ func TestABrokenStreamIsTakenUpAgain(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, ids := runtime.RunPod("ns", "a", "u", "c", "d")
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
-	eventually(t, "subscribed", func() bool { return runtime.Events.Subscribers() == 1 })
+	poll.Until(t, "subscribed", func() bool { return runtime.Events.Subscribers() == 1 })
 	runtime.Events.Drop(1) // lost in the break: only the relist that follows it can know
 	runtime.Exit(ids[0], 0)
 	runtime.Events.Break()
 	o.await("u", "c", "exited")
-	eventually(t, "subscribed again", func() bool { return runtime.Events.Subscribers() == 1 })
+	poll.Until(t, "subscribed again", func() bool { return runtime.Events.Subscribers() == 1 })
 	runtime.Exit(ids[1], 0)
 	o.await("u", "d", "exited")
 }
@@ -302,7 +291,7 @@ func TestAnOutageOfTheRuntime(t *testing.T) {
 	o := start(t, runtime, Config{PollPeriod: 10 * time.Millisecond, DownAfter: 30 * time.Millisecond}, nil)
 	<-o.changed
 	runtime.Stop()
-	eventually(t, "unhealthy", func() bool { return o.Healthy() != nil })
+	poll.Until(t, "unhealthy", func() bool { return o.Healthy() != nil })
 	if err := o.Healthy(); !strings.HasPrefix(err.Error(), "container runtime is down: ") {
 		t.Error(err)
 	}
@@ -312,8 +301,8 @@ func TestAnOutageOfTheRuntime(t *testing.T) {
 	if err := runtime.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "healthy again", func() bool { return o.Healthy() == nil })
-	eventually(t, "subscribed again", func() bool { return runtime.Events.Subscribers() == 1 })
+	poll.Until(t, "healthy again", func() bool { return o.Healthy() == nil })
+	poll.Until(t, "subscribed again", func() bool { return runtime.Events.Subscribers() == 1 })
 	runtime.Exit(ids[0], 0)
 	o.await("u", "c", "exited")
 	if n := len(o.changed); n > 1 {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/test/logind"
+	"swiftlet/test/poll"
 )
 
 // bus is a real dbus-daemon of the test's own.
@@ -41,7 +42,7 @@ func bus(t *testing.T) (address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	await(t, "the bus", func() bool { // the socket is there before somebody listens
+	poll.Until(t, "the bus", func() bool { // the socket is there before somebody listens
 		conn, err := net.Dial("unix", socket)
 		if err != nil {
 			return false
@@ -50,15 +51,6 @@ func bus(t *testing.T) (address string) {
 		return true
 	})
 	return "unix:path=" + socket
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // world is a node that is told to go down.
@@ -154,7 +146,7 @@ func TestShutdown(t *testing.T) {
 	w := newWorld(t, Config{Bus: address, Groups: TwoGroups(30*time.Second, 10*time.Second)},
 		aPod("critical", systemCritical, 60), aPod("usual", 0, 7), aPod("lasting", 5, 600))
 	w.run(t)
-	await(t, "the shutdown to be held up", w.holds)
+	poll.Until(t, "the shutdown to be held up", w.holds)
 	drop, err := os.ReadFile(filepath.Join(w.cfg.LogindDir, "99-kubelet.conf"))
 	if err != nil || !strings.Contains(string(drop), "\n[Login]\nInhibitDelayMaxSec=30\n") {
 		t.Errorf("logind is told %q, %v", drop, err)
@@ -189,7 +181,7 @@ func TestShutdown(t *testing.T) {
 	if err := login.Announce(false); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the next shutdown to be held up", func() bool { return login.Held() == 1 })
+	poll.Until(t, "the next shutdown to be held up", func() bool { return login.Held() == 1 })
 	if w.Down() {
 		t.Error("still down after the cancellation")
 	}
@@ -212,7 +204,7 @@ func TestLateBusAndSlowPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer login.Close()
-	await(t, "the shutdown to be held up", w.holds)
+	poll.Until(t, "the shutdown to be held up", w.holds)
 	if err := login.Announce(true); err != nil {
 		t.Fatal(err)
 	}

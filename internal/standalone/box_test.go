@@ -200,18 +200,6 @@ func (m *machine) runPod(name string, hostPort int32) (sandbox, container string
 	return sandbox, container
 }
 
-// eventually repeats a check that becomes true in its own time.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); pauseBriefly() {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s: %v", what, err)
-}
-
 // traces lists what a machine shows of pods: everything that must be gone afterwards.
 func traces(t *testing.T) map[string]string {
 	t.Helper()

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
+
+	"swiftlet/test/poll"
 )
 
 // TestPodsCannotReachHostLoopback: a host port makes the kernel route loopback addresses over
@@ -37,7 +39,7 @@ func TestPodsCannotReachHostLoopback(t *testing.T) {
 			down := m.up(idleAgent)
 			sandbox, _ := m.runPod("web", 8080)
 			pod := m.podNetwork(sandbox)
-			eventually(t, "reach the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
+			poll.Check(t, "reach the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
 			if content, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + bridgeName + "/route_localnet"); err != nil || strings.TrimSpace(string(content)) != "1" {
 				t.Fatalf("route_localnet of the bridge is %q (%v): the test tests nothing", content, err)
 			}
@@ -54,7 +56,7 @@ func TestPodsCannotReachHostLoopback(t *testing.T) {
 			if backend == "iptables" {
 				recheck.elapse <- time.Now()
 			}
-			eventually(t, "block loopback addresses again after a flush", func() error {
+			poll.Check(t, "block loopback addresses again after a flush", func() error {
 				return pod.blocked(t, frame{from: pod.address, to: loopback})
 			})
 			m.runPod("late", 8081)

@@ -137,6 +137,3 @@ func isShim(args []string, socket string) bool {
 	i := slices.Index(args, "-address")
 	return i >= 0 && i+1 < len(args) && args[i+1] == socket
 }
-
-// pauseBriefly is for kernel objects that vanish in their own time and tell nobody.
-func pauseBriefly() { time.Sleep(10 * time.Millisecond) }

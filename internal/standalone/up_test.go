@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/test/poll"
 )
 
 func TestStopLeavesNothing(t *testing.T) {
@@ -27,7 +29,7 @@ func TestStopLeavesNothing(t *testing.T) {
 			before := traces(t)
 			down := m.up(idleAgent)
 			m.runPod("web", 8080)
-			eventually(t, "ask the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
+			poll.Check(t, "ask the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
 			if err := down(); err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +56,7 @@ func TestRuntimeDeathKeepsPods(t *testing.T) {
 	if err := unix.Kill(first, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the runtime is back", func() error {
+	poll.Check(t, "the runtime is back", func() error {
 		if pid := m.runtimePID(); pid == 0 || pid == first {
 			return errNotYet
 		}

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 // attachedDriver is a driver whose volumes a controller attaches.
@@ -61,11 +62,11 @@ func TestVolumeWaitsToBeAttached(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
 	name := v1.UniqueVolumeName("test/driver/disk")
-	waitFor(t, "the volume to be in use", func() bool { names, _ := n.InUse(); return slices.Equal(names, []v1.UniqueVolumeName{name}) })
+	poll.Until(t, "the volume to be in use", func() bool { names, _ := n.InUse(); return slices.Equal(names, []v1.UniqueVolumeName{name}) })
 	status.set(true, "")
 	n.NodeChanged()
 	status.set(true, "/dev/disk")
-	waitFor(t, "the mount to see it", func() bool {
+	poll.Until(t, "the mount to see it", func() bool {
 		n.NodeChanged()
 		select {
 		case err := <-done:
@@ -84,7 +85,7 @@ func TestVolumeWaitsToBeAttached(t *testing.T) {
 		t.Errorf("a wait of moments was told to users: %q", n.events.said)
 	}
 	n.unmount("a")
-	waitFor(t, "the volume to be given back", func() bool { names, _ := n.InUse(); return len(names) == 0 })
+	poll.Until(t, "the volume to be given back", func() bool { names, _ := n.InUse(); return len(names) == 0 })
 }
 
 // freeDriver is one that may need no controller.
@@ -111,7 +112,7 @@ func TestADriverThatNeedsNoAttachingAfterAll(t *testing.T) {
 	p := n.podNamed("a", source)
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
-	waitFor(t, "the volume to be in use", func() bool { names, _ := n.InUse(); return len(names) == 1 })
+	poll.Until(t, "the volume to be in use", func() bool { names, _ := n.InUse(); return len(names) == 1 })
 	free.Store(true)
 	n.NodeChanged()
 	if err := <-done; err != nil {
@@ -138,7 +139,7 @@ func TestADriverThatNeedsNoAttachingAnyMore(t *testing.T) {
 	}
 	free.Store(true)
 	n.Retry()
-	waitFor(t, "the volume to be detached", func() bool { names, _ := n.InUse(); return len(names) == 0 })
+	poll.Until(t, "the volume to be detached", func() bool { names, _ := n.InUse(); return len(names) == 0 })
 	n.unmount("a")
 }
 

@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ktesting "k8s.io/client-go/testing"
+
+	"swiftlet/test/poll"
 )
 
 // certified is a volume with a certificate, in one file and in two.
@@ -53,7 +55,7 @@ func newSigner(t *testing.T, n *node) {
 func requests(t *testing.T, n *node, count int) []certificatesv1.PodCertificateRequest {
 	t.Helper()
 	var list *certificatesv1.PodCertificateRequestList
-	waitFor(t, "the requests", func() bool {
+	poll.Until(t, "the requests", func() bool {
 		var err error
 		if list, err = n.client.CertificatesV1().PodCertificateRequests("ns").List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
@@ -125,7 +127,7 @@ func TestPodCertificate(t *testing.T) {
 		t.Error(err)
 	}
 
-	waitFor(t, "the timer", clk.HasWaiters)
+	poll.Until(t, "the timer", clk.HasWaiters)
 	clk.Step(31 * time.Minute)
 	all := requests(t, n, 4)
 	if got := readFile(t, dir, "bundle.pem"); got != first {
@@ -136,7 +138,7 @@ func TestPodCertificate(t *testing.T) {
 			answer(t, n, r, certificatesv1.PodCertificateRequestConditionTypeIssued, time.Hour)
 		}
 	}
-	waitFor(t, "the new certificate", func() bool { return readFile(t, dir, "bundle.pem") != first })
+	poll.Until(t, "the new certificate", func() bool { return readFile(t, dir, "bundle.pem") != first })
 }
 
 // TestPodCertificateOutlivesTheAgent: a pod keeps its certificate until it has another one.
@@ -171,7 +173,7 @@ func TestRefusedPodCertificate(t *testing.T) {
 		answer(t, n, r, certificatesv1.PodCertificateRequestConditionTypeDenied, 0)
 	}
 	const want = `PodCertificateRequest was permanently denied: reason="Because" message="it is so"`
-	waitFor(t, "the event", func() bool { return n.events.has(want) })
+	poll.Until(t, "the event", func() bool { return n.events.has(want) })
 	cancel()
 	<-ended
 }

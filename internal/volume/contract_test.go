@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume/mounts"
+	"swiftlet/test/poll"
 )
 
 func identity(info fs.FileInfo) [4]uint64 {
@@ -206,7 +207,7 @@ func (k kind) unmounts(t *testing.T) {
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left in the pod's folder: %v, %v", entries, err)
 	}
-	waitFor(t, "nothing to be mounted", func() bool { points, err := (&mounts.Kernel{}).Beneath(n.root); return err == nil && len(points) == 0 })
+	poll.Until(t, "nothing to be mounted", func() bool { points, err := (&mounts.Kernel{}).Beneath(n.root); return err == nil && len(points) == 0 })
 	if uids, err := n.MountedPods(); err != nil || len(uids) != 0 {
 		t.Errorf("pods with volumes afterwards: %v, %v", uids, err)
 	}
@@ -229,7 +230,7 @@ func (k kind) retries(t *testing.T) {
 	p := n.pod(k.of(t, n))
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
 	said := fmt.Sprintf("FailedMount: MountVolume.SetUp failed for volume %q : ", filepath.Base(k.folder))
-	waitFor(t, "an event", func() bool { return n.events.has(said) })
+	poll.Until(t, "an event", func() bool { return n.events.has(said) })
 	if err := os.Remove(obstacle); err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"swiftlet/internal/volume/csi"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 // mountingDriver is a CSI driver on a real socket whose volumes are file systems in memory.
@@ -208,19 +209,19 @@ func TestUnreadableNoteHarmsItsOwnVolumeAlone(t *testing.T) {
 			}
 			n.restartCSI()
 			n.unmount("whole")
-			waitFor(t, "the other volume to be unstaged", func() bool { return n.driver.has("unstage whole") })
+			poll.Until(t, "the other volume to be unstaged", func() bool { return n.driver.has("unstage whole") })
 			if err := n.UnstageOrphans(); err != nil {
 				t.Error("unstage orphans:", err)
 			}
 			n.unmount("broken")
-			waitFor(t, "its own volume to be unstaged", func() bool { return n.driver.has("unstage broken") })
+			poll.Until(t, "its own volume to be unstaged", func() bool { return n.driver.has("unstage broken") })
 			if !n.driver.has("unpublish broken") {
 				t.Errorf("the driver was not asked to unpublish: %v", n.driver.calls)
 			}
 			if i, j := slices.Index(n.driver.calls, "unpublish broken"), slices.Index(n.driver.calls, "unstage broken"); i > j {
 				t.Errorf("unstaged under the pod: %v", n.driver.calls)
 			}
-			waitFor(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
+			poll.Until(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
 			if lines := n.log.count("path=" + n.noteOf("broken")); lines != 1 {
 				t.Errorf("the log names the file %d times, want 1:\n%s", lines, n.log.text.String())
 			}
@@ -259,7 +260,7 @@ func TestUnreadableNoteOfAStagedVolume(t *testing.T) {
 	}
 	n.restartCSI()
 	n.unmount("broken")
-	waitFor(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
+	poll.Until(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
 	if n.log.count(notes[0]) == 0 {
 		t.Errorf("the log does not name the file:\n%s", n.log.text.String())
 	}
@@ -285,7 +286,7 @@ func TestUnreadableNoteIsWrittenAgain(t *testing.T) {
 		t.Errorf("the note is %q (%v), want %q", got, err, want)
 	}
 	n.unmount(types.UID("broken"))
-	waitFor(t, "the volume to be unstaged", func() bool { return n.driver.has("unstage broken") })
+	poll.Until(t, "the volume to be unstaged", func() bool { return n.driver.has("unstage broken") })
 }
 
 // TestVolumesThatTheMountTableDoesNotTellApart: what is staged is no mount, so that it is not
@@ -316,6 +317,6 @@ func TestVolumesThatTheMountTableDoesNotTellApart(t *testing.T) {
 		t.Errorf("unstaged under a pod that may use it: %v", n.driver.calls)
 	}
 	n.unmount("broken")
-	waitFor(t, "both to be unstaged", func() bool { return n.driver.has("unstage broken") && n.driver.has("unstage whole") })
-	waitFor(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
+	poll.Until(t, "both to be unstaged", func() bool { return n.driver.has("unstage broken") && n.driver.has("unstage whole") })
+	poll.Until(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
 }

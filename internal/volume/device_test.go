@@ -16,6 +16,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 // driver is a kind with all further interfaces. Its volumes are folders, or for raw ones a
@@ -149,7 +150,7 @@ func TestDeviceIsStagedOnceAndUnstagedAfterTheLast(t *testing.T) {
 		t.Errorf("called: %s, want %s", d.called(), want)
 	}
 	n.unmount("b")
-	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unpublish b, unstage disk") })
+	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unpublish b, unstage disk") })
 }
 
 // TestDeviceOutlivesTheAgent: what an earlier agent mounted is known by the disk alone.
@@ -167,7 +168,7 @@ func TestDeviceOutlivesTheAgent(t *testing.T) {
 		t.Fatalf("unstaged under a pod that uses it: %s", d.called())
 	}
 	n.unmount("b")
-	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
+	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 }
 
 func TestOrphanedDeviceIsUnstaged(t *testing.T) {
@@ -177,14 +178,14 @@ func TestOrphanedDeviceIsUnstaged(t *testing.T) {
 	p := n.podNamed("a", source)
 	done := make(chan struct{})
 	go func() { _, _ = n.Mount(ctx, p); close(done) }()
-	waitFor(t, "the failure", func() bool { return n.events.has("killed between stage and publish") })
+	poll.Until(t, "the failure", func() bool { return n.events.has("killed between stage and publish") })
 	cancel()
 	<-done
 	n.restart()
 	if err := n.UnstageOrphans(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
+	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 }
 
 // TestUnstageIsRetried: a driver that is back is asked at once, whatever the clock says.
@@ -195,10 +196,10 @@ func TestUnstageIsRetried(t *testing.T) {
 	n.mount(n.podNamed("a", source))
 	d.fail("unstage", errors.New("no driver"))
 	n.unmount("a")
-	waitFor(t, "the failure", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
+	poll.Until(t, "the failure", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 	d.fail("", nil)
 	n.Retry()
-	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk, unstage disk") })
+	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk, unstage disk") })
 }
 
 func TestFailedTearDownKeepsTheVolume(t *testing.T) {
@@ -217,7 +218,7 @@ func TestFailedTearDownKeepsTheVolume(t *testing.T) {
 	}
 	d.fail("", nil)
 	n.unmount("a")
-	waitFor(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
+	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 }
 
 func TestStageFailureIsNamed(t *testing.T) {

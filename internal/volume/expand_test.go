@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 // growingDriver is a driver whose volumes can grow.
@@ -52,11 +53,11 @@ func sized(size string) v1.ResourceList {
 // look has the node look at the volume's size.
 func (g *growth) look() {
 	g.t.Helper()
-	waitFor(g.t, "somebody to wait", g.clock.HasWaiters)
+	poll.Until(g.t, "somebody to wait", g.clock.HasWaiters)
 	g.client.ClearActions()
 	g.clock.Step(sizePeriod)
-	waitFor(g.t, "the volume to be read", func() bool { return g.asked("get", "persistentvolumes") })
-	waitFor(g.t, "the look to end", func() bool {
+	poll.Until(g.t, "the volume to be read", func() bool { return g.asked("get", "persistentvolumes") })
+	poll.Until(g.t, "the look to end", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		_, waits := g.due.first()
@@ -134,12 +135,12 @@ func TestVolumeGrowsWhileItIsUp(t *testing.T) {
 	g.enlarge("2Gi", nil)
 	d.fail("expand", errors.New("busy"))
 	g.look()
-	waitFor(t, "the failure to be told", func() bool {
+	poll.Until(t, "the failure to be told", func() bool {
 		return n.events.has(`VolumeResizeFailed: MountVolume.NodeExpandVolume failed for volume "pv" : busy`)
 	})
 	d.fail("", nil)
 	g.look()
-	waitFor(t, "the success to be told", func() bool {
+	poll.Until(t, "the success to be told", func() bool {
 		return n.events.has(`FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "pv"`)
 	})
 	claims, err := n.client.CoreV1().PersistentVolumeClaims("").List(t.Context(), metav1.ListOptions{})
@@ -150,7 +151,7 @@ func TestVolumeGrowsWhileItIsUp(t *testing.T) {
 		t.Errorf("published again to look at a size: %s", d.called())
 	}
 	n.unmount("a")
-	waitFor(t, "nothing to be waited for", func() bool {
+	poll.Until(t, "nothing to be waited for", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		_, waits := n.due.first()

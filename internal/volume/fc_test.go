@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"swiftlet/test/poll"
 )
 
 const wwn = "50060e801049cfd1"
@@ -55,8 +57,8 @@ func TestFCDiskIsForgottenAfterTheLast(t *testing.T) {
 	n.restart()
 	n.unmount("a")
 	n.unmount("b")
-	waitFor(t, "the kernel to be told", func() bool { return n.told() == "1" })
-	waitFor(t, "nothing to be left", func() bool { _, err := os.Stat(staged); return os.IsNotExist(err) })
+	poll.Until(t, "the kernel to be told", func() bool { return n.told() == "1" })
+	poll.Until(t, "nothing to be left", func() bool { _, err := os.Stat(staged); return os.IsNotExist(err) })
 }
 
 // TestRawFCDisk is handed over as it is, and found again by an agent that never saw it.
@@ -81,7 +83,7 @@ func TestRawFCDisk(t *testing.T) {
 		t.Error("the disk was taken from a pod")
 	}
 	n.unmount("b")
-	waitFor(t, "the kernel to be told", func() bool { return n.told() == "1" })
+	poll.Until(t, "the kernel to be told", func() bool { return n.told() == "1" })
 	if got := loopsOn(t, n.root); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/test/poll"
 )
 
 // folderDriver is a FlexVolume driver in the way of most: it mounts and unmounts, no more.
@@ -66,7 +68,7 @@ func TestFlexDriverThatComesLate(t *testing.T) {
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
 	want := `MountVolume.SetUp failed for volume "vol" : no volume plugin matched: the node has no FlexVolume driver "test/folder": there is no program ` +
 		filepath.Join(n.root, "drivers/test~folder/folder")
-	waitFor(t, "an event", func() bool { return n.events.has(want) })
+	poll.Until(t, "an event", func() bool { return n.events.has(want) })
 	n.install("test/folder", folderDriver)
 	select {
 	case err := <-done:

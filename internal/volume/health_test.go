@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 // doctor is a driver that tells how its volumes fare.
@@ -78,9 +79,9 @@ func TestHealthOfVolumes(t *testing.T) {
 	look := func() {
 		t.Helper()
 		was, _ := d.seen()
-		waitFor(t, "somebody to wait", clock.HasWaiters)
+		poll.Until(t, "somebody to wait", clock.HasWaiters)
 		clock.Step(time.Minute)
-		waitFor(t, "a visit", func() bool { now, _ := d.seen(); return now > was })
+		poll.Until(t, "a visit", func() bool { now, _ := d.seen(); return now > was })
 	}
 	look()
 	if len(changed) > 0 {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/test/poll"
 )
 
 // standIn takes the place of iscsiadm, and of a kernel that speaks iSCSI: a login brings a
@@ -99,8 +101,8 @@ func TestISCSIIsLoggedOutAfterTheLast(t *testing.T) {
 		t.Error("logged out under a pod")
 	}
 	n.unmount("b")
-	waitFor(t, "the logout", func() bool { return !loggedIn(n.root) })
-	waitFor(t, "nothing to be left", func() bool { _, err := os.Stat(filepath.Dir(staged)); return os.IsNotExist(err) })
+	poll.Until(t, "the logout", func() bool { return !loggedIn(n.root) })
+	poll.Until(t, "nothing to be left", func() bool { _, err := os.Stat(filepath.Dir(staged)); return os.IsNotExist(err) })
 	deleted := filepath.Join(n.root, "sys/block", filepath.Base(os.Getenv("STANDIN_DISK")), "device/delete")
 	if got := readFile(t, deleted); got != "1" {
 		t.Errorf("the kernel was told %q, want 1", got)
@@ -132,8 +134,8 @@ func TestRawISCSIDisk(t *testing.T) {
 	}
 	n.restart()
 	n.unmount("a")
-	waitFor(t, "the logout", func() bool { return !loggedIn(n.root) })
-	waitFor(t, "nothing to be left", func() bool {
+	poll.Until(t, "the logout", func() bool { return !loggedIn(n.root) })
+	poll.Until(t, "nothing to be left", func() bool {
 		_, err := os.Stat(held)
 		return os.IsNotExist(err) && len(loopsOn(t, n.root)) == 0
 	})

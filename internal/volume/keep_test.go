@@ -3,6 +3,8 @@ package volume
 import (
 	"errors"
 	"testing"
+
+	"swiftlet/test/poll"
 )
 
 // TestKeepFollowsTheDriver: after a restart of the agent a running pod's volume is looked
@@ -16,12 +18,12 @@ func TestKeepFollowsTheDriver(t *testing.T) {
 	p := n.podNamed("a", source)
 	n.Keep(p)
 	n.Keep(p) // once is enough
-	waitFor(t, "the reason", func() bool { return n.events.has("driver name x not found") })
+	poll.Until(t, "the reason", func() bool { return n.events.has("driver name x not found") })
 	if len(n.MountedVolumes("a")) != 0 {
 		t.Fatal("mounted without its driver")
 	}
 	d.fail("", nil)
-	waitFor(t, "the volume", func() bool { n.Retry(); return len(n.MountedVolumes("a")) == 1 })
+	poll.Until(t, "the volume", func() bool { n.Retry(); return len(n.MountedVolumes("a")) == 1 })
 	n.unmount("a")
 }
 
@@ -30,6 +32,6 @@ func TestKeepEndsWithItsPod(t *testing.T) {
 	n := newNode(t)
 	p := n.pod(configMapSource("never", false))
 	n.Keep(p)
-	waitFor(t, "it to wait", func() bool { return n.events.has("not found") })
+	poll.Until(t, "it to wait", func() bool { return n.events.has("not found") })
 	n.unmount(p.UID)
 }

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/test/poll"
 )
 
 // realTarget has the kernel serve a disk of its own over iSCSI, and runs the daemon that
@@ -66,12 +68,12 @@ func TestKernelISCSI(t *testing.T) {
 			t.Errorf("the second pod reads %q", got)
 		}
 		n.unmount(types.UID(uid))
-		waitFor(t, "the logout", func() bool {
+		poll.Until(t, "the logout", func() bool {
 			sessions, err := filepath.Glob("/sys/class/iscsi_session/*")
 			disks, globErr := filepath.Glob("/sys/block/sd*")
 			return err == nil && globErr == nil && len(sessions)+len(disks) == 0
 		})
-		waitFor(t, "nothing to be left", func() bool {
+		poll.Until(t, "nothing to be left", func() bool {
 			ids, err := filepath.Glob(filepath.Join(n.root, "plugins/kubernetes.io/iscsi/*"))
 			return err == nil && len(ids) == 0
 		})

@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/volume/quota"
 	"swiftlet/internal/volume/quota/quotatest"
 	"swiftlet/internal/volume/safepath"
+	"swiftlet/test/poll"
 )
 
 // TestKernelCountsVolumes: what a pod with a user namespace writes to the node's disk is
@@ -88,5 +89,5 @@ func TestKernelCountsVolumes(t *testing.T) {
 		t.Errorf("listed:\n%s", readFile(t, etc, "projects"))
 	}
 	n.start()
-	waitFor(t, "the project to be taken back", func() bool { return listed() == 0 && readFile(t, etc, "projid") == "" })
+	poll.Until(t, "the project to be taken back", func() bool { return listed() == 0 && readFile(t, etc, "projid") == "" })
 }

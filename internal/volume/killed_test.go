@@ -12,6 +12,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/test/poll"
 )
 
 // victimEnv names the folder in which a process mounts and unmounts until it is killed.
@@ -46,7 +48,7 @@ func TestKilledAtAnyLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := count(t, done)
-		waitFor(t, "the victim to be at work", func() bool { return count(t, done) > before || victim.ProcessState != nil })
+		poll.Until(t, "the victim to be at work", func() bool { return count(t, done) > before || victim.ProcessState != nil })
 		time.Sleep(time.Duration(random.IntN(200_000)) * time.Microsecond) // the moment is the point
 		_ = victim.Process.Kill()
 		if err := victim.Wait(); err == nil || victim.ProcessState.Exited() {

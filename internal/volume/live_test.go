@@ -14,6 +14,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 func (n *node) updateConfigMap(version, value string) {
@@ -42,9 +43,9 @@ func TestChangeReachesTheFile(t *testing.T) {
 	heldBack(n)
 	dir := n.mount(n.pod(configMapSource("obj", false)))
 	n.updateConfigMap("2", "changed")
-	waitFor(t, "the new content", reads("changed", dir, "key"))
+	poll.Until(t, "the new content", reads("changed", dir, "key"))
 	if _, err := os.Lstat(filepath.Join(dir, "other")); err == nil {
-		waitFor(t, "the removed key to go", func() bool { _, err := os.Lstat(filepath.Join(dir, "other")); return err != nil })
+		poll.Until(t, "the removed key to go", func() bool { _, err := os.Lstat(filepath.Join(dir, "other")); return err != nil })
 	}
 }
 
@@ -56,7 +57,7 @@ func TestLabelReachesTheFile(t *testing.T) {
 	changed := p.DeepCopy()
 	changed.Labels["app"] = "db"
 	n.Update(changed)
-	waitFor(t, "the new label", reads(`app="db"`, dir, "labels"))
+	poll.Until(t, "the new label", reads(`app="db"`, dir, "labels"))
 }
 
 func TestMissingObjectHealsOnCreation(t *testing.T) {
@@ -65,7 +66,7 @@ func TestMissingObjectHealsOnCreation(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), n.pod(configMapSource("late", false))); done <- err }()
 	const said = `FailedMount: MountVolume.SetUp failed for volume "vol" : configmap "late" not found`
-	waitFor(t, "the event", func() bool { return n.events.has(said) })
+	poll.Until(t, "the event", func() bool { return n.events.has(said) })
 	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "ns", ResourceVersion: "5"}}
 	if _, err := n.client.CoreV1().ConfigMaps("ns").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func TestOptionalObject(t *testing.T) {
 	if _, err := n.client.CoreV1().ConfigMaps("ns").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the object to appear in the volume", reads("v", dir, "k"))
+	poll.Until(t, "the object to appear in the volume", reads("v", dir, "k"))
 }
 
 func TestDeletedObjectLeavesTheFiles(t *testing.T) {
@@ -96,7 +97,7 @@ func TestDeletedObjectLeavesTheFiles(t *testing.T) {
 	if err := n.client.CoreV1().ConfigMaps("ns").Delete(t.Context(), "obj", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the event", func() bool { return n.events.has("not found") })
+	poll.Until(t, "the event", func() bool { return n.events.has("not found") })
 	if got := readFile(t, dir, "key"); got != "value" {
 		t.Errorf("the file holds %q", got)
 	}
@@ -107,9 +108,9 @@ func TestTokenIsRenewed(t *testing.T) {
 	clk := heldBack(n)
 	dir := n.mount(n.pod(kinds[5].source))
 	first := readFile(t, dir, "token")
-	waitFor(t, "the timer", clk.HasWaiters)
+	poll.Until(t, "the timer", clk.HasWaiters)
 	clk.Step(3000 * time.Second) // 83 % of its life
-	waitFor(t, "a new token", func() bool { return readFile(t, dir, "token") != first })
+	poll.Until(t, "a new token", func() bool { return readFile(t, dir, "token") != first })
 }
 
 func TestMountEndsWithItsPod(t *testing.T) {
@@ -117,7 +118,7 @@ func TestMountEndsWithItsPod(t *testing.T) {
 	done := make(chan error, 1)
 	p := n.pod(configMapSource("never", false))
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
-	waitFor(t, "the mount to wait", func() bool { return n.events.has("not found") })
+	poll.Until(t, "the mount to wait", func() bool { return n.events.has("not found") })
 	if err := n.Unmount(t.Context(), p.UID); err != nil {
 		t.Fatal(err)
 	}

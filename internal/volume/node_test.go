@@ -183,15 +183,6 @@ func (n *node) mount(p *v1.Pod) string {
 	return got["vol"].HostPath
 }
 
-func waitFor(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("gave up waiting for %s", what)
-		}
-	}
-}
-
 func readFile(t testing.TB, path ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(path...))

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"swiftlet/test/poll"
 )
 
 // claimed makes a claim and the volume that it is bound to, described by source.
@@ -143,7 +145,7 @@ func TestClaimIsReadAgain(t *testing.T) {
 	done := make(chan map[string]Mounted, 1)
 	p := n.pod(source)
 	go func() { got, _ := n.Mount(t.Context(), p); done <- got }()
-	waitFor(t, "the event", func() bool { return n.events.has("PVC is not bound") })
+	poll.Until(t, "the event", func() bool { return n.events.has("PVC is not bound") })
 	claim, err := n.client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/volume/mounts"
+	"swiftlet/test/poll"
 )
 
 // standalone is a node without an API server: objects come from files.
@@ -68,14 +69,14 @@ func TestStandalone(t *testing.T) {
 				}
 				mounted <- got["vol"].HostPath
 			}()
-			waitFor(t, "the event", func() bool { return n.events.has(`"obj" not found`) })
+			poll.Until(t, "the event", func() bool { return n.events.has(`"obj" not found`) })
 			local.SetObjects(object("first"))
 			dir := <-mounted
 			if got := readFile(t, dir, "key"); got != "first" {
 				t.Errorf("the file holds %q", got)
 			}
 			local.SetObjects(object("second"))
-			waitFor(t, "the new content", reads("second", dir, "key"))
+			poll.Until(t, "the new content", reads("second", dir, "key"))
 			local.SetObjects(nil, nil)
 			if got := readFile(t, dir, "key"); got != "second" {
 				t.Errorf("the file of a removed object holds %q", got)
@@ -96,7 +97,7 @@ func TestStandaloneRefuses(t *testing.T) {
 		n, _ := standalone(t)
 		p := standalonePod(source)
 		go func() { _, _ = n.Mount(t.Context(), p) }()
-		waitFor(t, "the event", func() bool { return n.events.has("FailedMount") })
+		poll.Until(t, "the event", func() bool { return n.events.has("FailedMount") })
 		if !n.events.has(said) {
 			t.Errorf("events %q do not say %q", n.events.said, said)
 		}

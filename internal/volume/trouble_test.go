@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"swiftlet/test/poll"
 )
 
 // smallDisk is a folder with room for very little.
@@ -29,7 +31,7 @@ func heals(t *testing.T, n *node, p *v1.Pod, said string, mend func() error) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
-	waitFor(t, "the event", func() bool { return n.events.has(said) })
+	poll.Until(t, "the event", func() bool { return n.events.has(said) })
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestFileSystemThatHangs(t *testing.T) {
 		Path: filepath.Join(dir, "inside"), Type: ptr.To(v1.HostPathDirectory)}})
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), stuck); done <- err }()
-	waitFor(t, "the word that it hangs", func() bool {
+	poll.Until(t, "the word that it hangs", func() bool {
 		return n.events.has(`FailedMount: MountVolume.SetUp for volume "vol" has not come back after 100ms`)
 	})
 	n.mount(n.podNamed("other", configMapSource("obj", false)))

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"swiftlet/test/poll"
 )
 
 // anchor is something in the shape of a certificate; nobody here looks into it.
@@ -69,7 +71,7 @@ func TestTrustBundles(t *testing.T) {
 	if _, err := n.client.CertificatesV1().ClusterTrustBundles().Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the change to reach the file", func() bool { return holds(readFile(t, named, "anchors.pem"), "z") })
+	poll.Until(t, "the change to reach the file", func() bool { return holds(readFile(t, named, "anchors.pem"), "z") })
 }
 
 func TestMissingTrustBundles(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/image"
+	"swiftlet/test/poll"
 )
 
 // bench is a node with plugins.
@@ -335,13 +336,8 @@ func (b *bench) child() int {
 // awaitEnd: the process is gone, or dead and nobody's business.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	poll.Until(t, fmt.Sprintf("process %d to end", pid), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("process %d lives", pid)
-		}
-	}
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
 }

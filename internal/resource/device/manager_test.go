@@ -19,6 +19,7 @@ import (
 	"swiftlet/internal/pluginreg"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/numa"
+	"swiftlet/test/poll"
 )
 
 // admit sets the pod's devices aside, container by container.
@@ -189,9 +190,9 @@ func TestTwoPlugins(t *testing.T) {
 	n.wantAmounts(2, 2)
 	old.lists <- []*pluginapi.Device{sick("a")} // is not heard
 	n.leave(newer)
-	n.await("the old one's list", func() bool { c, a := n.amounts(); return c == 1 && a == 0 })
+	poll.Until(n, "the old one's list", func() bool { c, a := n.amounts(); return c == 1 && a == 0 })
 	n.join("old.sock", nil, device("x"), device("y"), device("z")) // the same socket anew
-	n.await("the new list", func() bool { c, a := n.amounts(); return c == 3 && a == 3 })
+	poll.Until(n, "the new list", func() bool { c, a := n.amounts(); return c == 3 && a == 3 })
 }
 
 // TestRestart: the agent is restarted, with its plugin and without.
@@ -403,7 +404,7 @@ func TestCleanKeepsFiles(t *testing.T) {
 	}
 	defer listener.Close()
 	n.start()
-	n.await("nothing but the note and the new socket", func() bool {
+	poll.Until(n, "nothing but the note and the new socket", func() bool {
 		left, err := os.ReadDir(n.dir)
 		return err == nil && len(left) == 2 && left[0].Name() == "kubelet.sock" && left[1].Name() == "note"
 	})

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"swiftlet/test/poll"
 )
 
 const (
@@ -149,19 +151,10 @@ func (n *node) start() {
 		}
 		ended <- nil
 	}
-	n.await("the registration socket", func() bool { _, err := os.Stat(filepath.Join(n.dir, socket)); return err == nil })
+	poll.Until(n, "the registration socket", func() bool { _, err := os.Stat(filepath.Join(n.dir, socket)); return err == nil })
 }
 
 func (n *node) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) { n.events <- reason }
-
-func (n *node) await(what string, is func() bool) {
-	n.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			n.Fatal("not seen: " + what)
-		}
-	}
-}
 
 // serve begins a plugin at a socket of the folder.
 func (n *node) serve(name string, options *pluginapi.DevicePluginOptions) *fakePlugin {

@@ -6,18 +6,11 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"swiftlet/test/poll"
 )
 
 const patience = 30 * time.Second
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
 
 // TestAllocatableFollowsTheDriver: how many volumes a node can take may change, and a driver
 // that says so is asked.
@@ -45,13 +38,13 @@ func TestAllocatableFollowsTheDriver(t *testing.T) {
 		d.mu.Lock()
 		d.info = &csi.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: n}
 		d.mu.Unlock()
-		eventually(t, "somebody waits", f.clock.HasWaiters)
+		poll.Until(t, "somebody waits", f.clock.HasWaiters)
 		f.clock.Step(9 * time.Second)
 		f.clock.Step(time.Second)
-		eventually(t, "the CSINode follows", func() bool { return most() == int32(n) })
+		poll.Until(t, "the CSINode follows", func() bool { return most() == int32(n) })
 	}
 	f.Deregister(d.plugin())
-	eventually(t, "nobody waits any more", func() bool { return !f.clock.HasWaiters() })
+	poll.Until(t, "nobody waits any more", func() bool { return !f.clock.HasWaiters() })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
