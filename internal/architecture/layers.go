@@ -4,7 +4,7 @@ package architecture
 // packages of the lines before its own, never of its own line or a later one.
 // ARCHITECTURE.md explains the lines; a new package must be added here first.
 var layers = [][]string{
-	{"pod", "meter", "backoff", "queue", "notify"}, // the vocabulary
+	{"pod", "meter", "backoff", "queue", "notify", "require"}, // the vocabulary
 	{"plan", "podstatus"},
 	{"checkpoint"}, // every state file is written by it, those of other adapters, too
 	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree"},

@@ -18,6 +18,7 @@ import (
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/notify"
+	"swiftlet/internal/require"
 )
 
 // Config says what kind of certificate is kept.
@@ -89,11 +90,11 @@ const (
 // New takes the certificate that the store has. Nothing is requested before Run, nor
 // before Want.
 func New(cfg Config, deps Deps) (*Rotator, error) {
-	switch {
-	case cfg.Name == "" || cfg.Signer == "" || cfg.Usages == nil:
-		return nil, errors.New("keep certificate: name, signer and usages are required")
-	case deps.Store == nil || deps.Client == nil || deps.Clock == nil || deps.Log == nil || deps.Jitter == nil:
-		return nil, errors.New("keep certificate: a dependency is missing")
+	if err := require.Set("keep certificate", map[string]any{
+		"Name": cfg.Name, "Signer": cfg.Signer, "Usages": cfg.Usages, "Store": deps.Store,
+		"Client": deps.Client, "Clock": deps.Clock, "Log": deps.Log, "Jitter": deps.Jitter,
+	}); err != nil {
+		return nil, err
 	}
 	r := &Rotator{
 		cfg: cfg, deps: deps, log: deps.Log.With("certificate", cfg.Name),

@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // collectEvery is how often images are looked at when nothing is pulled.
@@ -84,9 +85,13 @@ type Collector struct {
 
 // NewCollector validates and starts nothing.
 func NewCollector(cfg CollectorConfig, deps CollectorDeps) (*Collector, error) {
+	if err := require.Set("new image collector", map[string]any{
+		"Images": deps.Images, "InUse": deps.InUse, "Events": deps.Events, "Node": deps.Node,
+		"Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
+	}
 	switch {
-	case deps.Images == nil || deps.InUse == nil || deps.Events == nil || deps.Node == nil || deps.Clock == nil || deps.Log == nil:
-		return nil, errors.New("new image collector: a collaborator is missing")
 	case cfg.Low < 0 || cfg.High > 100 || cfg.Low > cfg.High:
 		return nil, fmt.Errorf("new image collector: thresholds of %d%% and %d%% make no sense", cfg.Low, cfg.High)
 	case cfg.MinAge < 0 || cfg.MaxAge < 0:

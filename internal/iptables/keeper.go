@@ -2,13 +2,14 @@ package iptables
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
 const (
@@ -31,8 +32,10 @@ type Keeper struct{ deps Deps }
 
 // New validates and starts nothing.
 func New(deps Deps) (*Keeper, error) {
-	if deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("new keeper of iptables: a collaborator is missing")
+	if err := require.Set("new keeper of iptables", map[string]any{
+		"Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	return &Keeper{deps: deps}, nil
 }

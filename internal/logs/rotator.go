@@ -13,6 +13,7 @@ import (
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 const (
@@ -96,10 +97,12 @@ type logFile struct {
 
 // NewRotator validates and starts nothing.
 func NewRotator(cfg RotateConfig, deps RotateDeps) (*Rotator, error) {
-	switch {
-	case deps.Containers == nil || deps.Reopen == nil || deps.Clock == nil || deps.Log == nil:
-		return nil, errors.New("new log rotator: a collaborator is missing")
-	case cfg.MaxFiles < 2 || cfg.Workers < 1 || cfg.Interval <= 0:
+	if err := require.Set("new log rotator", map[string]any{
+		"Containers": deps.Containers, "Reopen": deps.Reopen, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if cfg.MaxFiles < 2 || cfg.Workers < 1 || cfg.Interval <= 0 {
 		return nil, errors.New("new log rotator: at least two files, one worker and an interval are needed")
 	}
 	return &Rotator{

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,6 +8,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/volume"
 	"swiftlet/internal/worker"
 )
@@ -66,10 +66,12 @@ var (
 
 // Read shows what the sources tell, each time somebody asks.
 func (m *Metrics) Read(s Sources) error {
-	if s.Desired == nil || s.Active == nil || s.Mirrors == nil || s.Working == nil || s.Observed == nil ||
-		s.LastRelist == nil || s.Volumes == nil || s.Pulls == nil || s.LogBytes == nil || s.Plugins == nil || s.Claims == nil ||
-		s.Pending == nil || s.Resizing == nil || s.ClaimsInUse == nil {
-		return errors.New("read metrics: a source is missing")
+	if err := require.Set("read metrics", map[string]any{
+		"Desired": s.Desired, "Active": s.Active, "Mirrors": s.Mirrors, "Working": s.Working, "Observed": s.Observed,
+		"LastRelist": s.LastRelist, "Volumes": s.Volumes, "Pulls": s.Pulls, "LogBytes": s.LogBytes, "Plugins": s.Plugins,
+		"Claims": s.Claims, "Pending": s.Pending, "Resizing": s.Resizing, "ClaimsInUse": s.ClaimsInUse,
+	}); err != nil {
+		return err
 	}
 	return m.registry.Register(reader{s})
 }

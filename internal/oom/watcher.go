@@ -12,6 +12,7 @@ import (
 
 	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // longest is how long a record may be, by the kernel's own word.
@@ -43,8 +44,11 @@ type Watcher struct {
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Watcher, error) {
-	if cfg.RootDir == "" || deps.Kernel == nil || deps.Events == nil || deps.Node == nil || deps.Log == nil {
-		return nil, errors.New("new OOM watcher: a directory or a collaborator is missing")
+	if err := require.Set("new OOM watcher", map[string]any{
+		"RootDir": cfg.RootDir, "Kernel": deps.Kernel, "Events": deps.Events, "Node": deps.Node,
+		"Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	return &Watcher{cfg: cfg, deps: deps}, nil
 }

@@ -16,6 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
 // Config says where to serve and whom to trust.
@@ -102,14 +104,18 @@ type Server struct {
 
 // New checks the configuration. Nothing is opened before Run.
 func New(cfg Config, deps Deps) (*Server, error) {
+	if err := require.Set("make server", map[string]any{
+		"Log": deps.Log, "Clock": deps.Clock, "Pods": deps.Pods, "Metrics": deps.Metrics,
+		"Containers": deps.Containers, "Logs": deps.Logs, "Runtime": deps.Runtime,
+		"Stats": deps.Stats, "ProbeMetrics": deps.ProbeMetrics, "SLIs": deps.SLIs,
+	}); err != nil {
+		return nil, err
+	}
 	switch {
 	case cfg.NodeName == "":
 		return nil, errors.New("make server: no node name")
 	case cfg.Kubelet == nil:
 		return nil, errors.New("make server: no configuration")
-	case deps.Log == nil || deps.Clock == nil || deps.Pods == nil || deps.Metrics == nil,
-		deps.Containers == nil || deps.Logs == nil || deps.Runtime == nil || deps.Stats == nil || deps.ProbeMetrics == nil || deps.SLIs == nil:
-		return nil, errors.New("make server: a dependency is missing")
 	case cfg.Checkpoints && cfg.CheckpointDir == "":
 		return nil, errors.New("make server: no folder for checkpoints")
 	}

@@ -16,6 +16,7 @@ import (
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 const (
@@ -63,11 +64,12 @@ type Manager struct {
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
-	switch {
-	case deps.Pods == nil || deps.End == nil || deps.Changed == nil || deps.Events == nil || deps.Node == nil || deps.Clock == nil || deps.Log == nil:
-		return nil, errors.New("new shutdown manager: a collaborator is missing")
-	case cfg.RootDir == "" || cfg.LogindDir == "":
-		return nil, errors.New("new shutdown manager: a directory is missing")
+	if err := require.Set("new shutdown manager", map[string]any{
+		"Pods": deps.Pods, "End": deps.End, "Changed": deps.Changed, "Events": deps.Events,
+		"Node": deps.Node, "Clock": deps.Clock, "Log": deps.Log, "RootDir": cfg.RootDir,
+		"LogindDir": cfg.LogindDir,
+	}); err != nil {
+		return nil, err
 	}
 	cfg.Groups = inOrder(cfg.Groups)
 	return &Manager{cfg: cfg, deps: deps}, nil

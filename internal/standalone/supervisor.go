@@ -14,6 +14,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
 // Config is what the user chose.
@@ -74,6 +76,12 @@ type Supervisor struct {
 
 // New checks the configuration; nothing is started or touched.
 func New(cfg Config, deps Deps) (*Supervisor, error) {
+	if err := require.Set("set up standalone", map[string]any{
+		"Log": deps.Log, "Clock": deps.Clock, "Runtime": deps.Runtime, "Agent": deps.Agent,
+		"Out": deps.Out,
+	}); err != nil {
+		return nil, err
+	}
 	switch {
 	case cfg.Places == Places{}:
 		return nil, errors.New("set up standalone: no places")
@@ -83,8 +91,6 @@ func New(cfg Config, deps Deps) (*Supervisor, error) {
 		return nil, fmt.Errorf("set up standalone: the pod network %s must be IPv4 and hold at least 16 addresses", cfg.PodCIDR)
 	case cfg.NodeName == "":
 		return nil, errors.New("set up standalone: no node name")
-	case deps.Log == nil || deps.Clock == nil || deps.Runtime == nil || deps.Agent == nil || deps.Out == nil:
-		return nil, errors.New("set up standalone: a dependency is missing")
 	}
 	return &Supervisor{cfg: cfg, deps: deps}, nil
 }

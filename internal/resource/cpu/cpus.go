@@ -16,6 +16,7 @@ import (
 	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/statefile"
 	"swiftlet/internal/resource/topology"
@@ -82,8 +83,14 @@ type CPUs struct {
 
 // New reads what was given by an earlier agent. It starts nothing.
 func New(cfg Config, deps Deps) (*CPUs, error) {
-	if cfg.Machine == nil || !filepath.IsAbs(cfg.Path) || deps.Running == nil || deps.Tell == nil || deps.Changed == nil || deps.Log == nil {
-		return nil, errors.New("CPUs: a machine, an absolute path and all collaborators are needed")
+	if err := require.Set("make CPU manager", map[string]any{
+		"Machine": cfg.Machine, "Running": deps.Running, "Tell": deps.Tell, "Changed": deps.Changed,
+		"Log": deps.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(cfg.Path) {
+		return nil, errors.New("make CPU manager: Path must be an absolute path")
 	}
 	c := &CPUs{cfg: cfg, deps: deps}
 	switch cfg.Policy {

@@ -13,6 +13,7 @@ import (
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/resource/numa"
 )
 
@@ -82,8 +83,11 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	if !filepath.IsAbs(cfg.Dir) {
 		return nil, errors.New("make device manager: Dir must be an absolute path")
 	}
-	if deps.Running == nil || deps.Wake == nil || deps.Changed == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make device manager: a dependency is missing")
+	if err := require.Set("make device manager", map[string]any{
+		"Running": deps.Running, "Wake": deps.Wake, "Changed": deps.Changed, "Events": deps.Events,
+		"Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps,

@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // callTimeout bounds one call of a driver.
@@ -89,8 +90,10 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	if !filepath.IsAbs(cfg.RootDir) {
 		return nil, errors.New("make claim manager: RootDir must be an absolute path")
 	}
-	if deps.Wake == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make claim manager: a dependency is missing")
+	if err := require.Set("make claim manager", map[string]any{
+		"Wake": deps.Wake, "Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps,

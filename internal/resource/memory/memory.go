@@ -20,6 +20,7 @@ import (
 	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/statefile"
 	"swiftlet/internal/resource/topology"
@@ -65,8 +66,13 @@ type Memory struct {
 
 // New reads what was given by an earlier agent. It starts nothing.
 func New(cfg Config, deps Deps) (*Memory, error) {
-	if cfg.Machine == nil || !filepath.IsAbs(cfg.Path) || deps.Tell == nil || deps.Log == nil {
-		return nil, errors.New("memory: a machine, an absolute path and all collaborators are needed")
+	if err := require.Set("make memory manager", map[string]any{
+		"Machine": cfg.Machine, "Tell": deps.Tell, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(cfg.Path) {
+		return nil, errors.New("make memory manager: Path must be an absolute path")
 	}
 	m := &Memory{cfg: cfg, deps: deps, rules: rules{cfg.PodLevel}}
 	switch cfg.Policy {

@@ -2,7 +2,6 @@ package sockets
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"path/filepath"
 
@@ -14,6 +13,8 @@ import (
 	resourcesv1alpha1 "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
 // Config says what is served and where.
@@ -70,11 +71,11 @@ type Server struct {
 
 // New validates; nothing is opened before Run.
 func New(cfg Config, deps Deps) (*Server, error) {
-	switch {
-	case cfg.RootDir == "":
-		return nil, errors.New("make sockets: no root folder")
-	case deps.Pods == nil || deps.Statuses == nil || deps.Clock == nil || deps.Log == nil:
-		return nil, errors.New("make sockets: a dependency is missing")
+	if err := require.Set("make sockets", map[string]any{
+		"Pods": deps.Pods, "Statuses": deps.Statuses, "Clock": deps.Clock, "Log": deps.Log,
+		"RootDir": cfg.RootDir,
+	}); err != nil {
+		return nil, err
 	}
 	if deps.Devices == nil {
 		deps.Devices = nothing{}
