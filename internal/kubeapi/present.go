@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -102,16 +103,17 @@ func (p *presenter) await(request *http.Request) error {
 		return nil
 	default:
 	}
-	limit := time.NewTimer(certificateLimit)
-	defer limit.Stop()
+	ctx, cancel := context.WithTimeout(request.Context(), certificateLimit)
+	defer cancel()
 	select {
 	case <-p.source.Ready():
 		return nil
-	case <-request.Context().Done():
-		return fmt.Errorf("%w (%w)", errNoCertificate, request.Context().Err())
-	case <-limit.C:
-		return errNoCertificate
+	case <-ctx.Done():
 	}
+	if err := request.Context().Err(); err != nil {
+		return fmt.Errorf("%w (%w)", errNoCertificate, err)
+	}
+	return errNoCertificate
 }
 
 // WrappedRoundTripper lets others reach the transport, to close idle connections.

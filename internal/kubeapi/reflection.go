@@ -44,13 +44,16 @@ func (r Reflection) Run(ctx context.Context) {
 	if r.Options.Backoff == nil {
 		r.Options.Backoff = &relistBackoff
 	}
+	if r.Options.Clock == nil {
+		r.Options.Clock = clock.RealClock{}
+	}
 	backoff := *r.Options.Backoff
-	delay := backoff.DelayWithReset(clock.RealClock{}, backoffReset)
+	delay := backoff.DelayWithReset(r.Options.Clock, backoffReset)
 	for first := true; ctx.Err() == nil; first = false {
-		began := time.Now()
+		began := r.Options.Clock.Now()
 		r.session(ctx, first, delay)
-		if time.Since(began) < shortSession {
-			_ = sleep(ctx, delay())
+		if r.Options.Clock.Since(began) < shortSession {
+			_ = sleep(ctx, r.Options.Clock, delay())
 		}
 	}
 }
@@ -58,7 +61,7 @@ func (r Reflection) Run(ctx context.Context) {
 func (r Reflection) session(ctx context.Context, first bool, delay wait.DelayFunc) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	s := session{source: r.Source, first: first, end: end, delay: delay}
+	s := session{source: r.Source, clock: r.Options.Clock, first: first, end: end, delay: delay}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, r.Client)
 	options, backoff := r.Options, *r.Options.Backoff
 	options.Backoff = &backoff // a Reflector counts with it
@@ -69,6 +72,7 @@ func (r Reflection) session(ctx context.Context, first bool, delay wait.DelayFun
 // with the API server.
 type session struct {
 	source *cache.ListWatch
+	clock  clock.Clock
 	first  bool
 	end    func()
 	delay  wait.DelayFunc
@@ -93,7 +97,7 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 		if err := s.check(o); err != nil {
 			return nil, err
 		}
-		began := time.Now()
+		began := s.clock.Now()
 		w, err := s.source.WatchFuncWithContext(ctx, o)
 		if err == nil && o.TimeoutSeconds != nil {
 			s.until = began.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
@@ -101,7 +105,7 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 		if continues(o) || !utilnet.IsConnectionRefused(err) {
 			return w, s.note(o, err)
 		}
-		if err := sleep(ctx, s.delay()); err != nil {
+		if err := sleep(ctx, s.clock, s.delay()); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +113,7 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 
 // check ends the session where a request would continue after a watch that ended too early.
 func (s *session) check(o metav1.ListOptions) error {
-	if continues(o) && time.Now().Before(s.until) {
+	if continues(o) && s.clock.Now().Before(s.until) {
 		s.end()
 		return io.ErrUnexpectedEOF // which a Reflector does not call an error
 	}
@@ -136,9 +140,9 @@ func unreachable(err error) bool {
 	return err != nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, c clock.Clock, d time.Duration) error {
 	select {
-	case <-time.After(d):
+	case <-c.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -49,6 +49,7 @@ func (o *Objects) reflection(item *object) Reflection {
 		Options: cache.ReflectorOptions{
 			Name:            fmt.Sprintf("%s %s/%s", item.ref.Kind, item.ref.Namespace, item.ref.Name),
 			MinWatchTimeout: 30 * time.Minute,
+			Clock:           o.deps.Clock,
 			// A refusal in a pod's first moments clears within milliseconds, so the first
 			// retries come soon; a server in trouble is still left in peace.
 			Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second},

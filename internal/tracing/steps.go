@@ -114,11 +114,12 @@ func allRunning(status *v1.PodStatus, p *v1.Pod) bool {
 	return running == len(p.Spec.Containers)
 }
 
-// seenAt is when the agent first saw the pod, or now.
+// seenAt returns when the agent first saw the pod. Where that is unknown it returns the zero
+// time, and a span starts when it is made.
 func seenAt(p *v1.Pod) time.Time {
 	seen, err := time.Parse(time.RFC3339Nano, p.Annotations[pod.AnnotationSeen])
 	if err != nil {
-		return time.Now()
+		return time.Time{}
 	}
 	return seen
 }
