@@ -114,7 +114,7 @@ func (cfg ClientConfig) prepare(now time.Time, log *slog.Logger) (*rest.Config, 
 		return own, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("a client certificate must be requested (%w), but the bootstrap kubeconfig cannot be used: %w", unusable, err)
+		return nil, fmt.Errorf("request client certificate (%w): bootstrap kubeconfig cannot be used: %w", unusable, err)
 	}
 	log.Info("a client certificate is requested with the bootstrap kubeconfig", "bootstrap", cfg.Bootstrap, "why", unusable)
 	boot = rest.AnonymousClientConfig(boot)

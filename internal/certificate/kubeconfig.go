@@ -24,7 +24,7 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-var errNoCertificate = errors.New("it has no client certificate")
+var errNoCertificate = errors.New("no client certificate")
 
 // pairOf is the client certificate that a kubeconfig holds or names.
 func pairOf(config *rest.Config) (pair *tls.Certificate, err error) {

@@ -64,7 +64,7 @@ func (r *Rotator) renew(ctx context.Context) error {
 	}
 	r.replace(cert)
 	if err := covers(cert.Leaf, wanted); err != nil {
-		return &spentError{fmt.Errorf("the certificate that was issued is not what was asked for: %w", err)}
+		return &spentError{fmt.Errorf("check issued certificate: %w", err)}
 	}
 	return nil
 }
@@ -146,21 +146,21 @@ func (r *Rotator) put(cert *tls.Certificate, renewAt time.Time) {
 // covers says what a certificate lacks of what is wanted.
 func covers(cert *x509.Certificate, wanted *x509.CertificateRequest) error {
 	if cert.Subject.CommonName != wanted.Subject.CommonName {
-		return fmt.Errorf("it is for %q, not for %q", cert.Subject.CommonName, wanted.Subject.CommonName)
+		return fmt.Errorf("common name is %q, want %q", cert.Subject.CommonName, wanted.Subject.CommonName)
 	}
 	for _, org := range wanted.Subject.Organization {
 		if !slices.Contains(cert.Subject.Organization, org) {
-			return fmt.Errorf("it lacks the organization %q", org)
+			return fmt.Errorf("organization %q is missing", org)
 		}
 	}
 	for _, name := range wanted.DNSNames {
 		if !slices.Contains(cert.DNSNames, name) {
-			return fmt.Errorf("it lacks the name %q", name)
+			return fmt.Errorf("DNS name %q is missing", name)
 		}
 	}
 	for _, ip := range wanted.IPAddresses {
 		if !slices.ContainsFunc(cert.IPAddresses, func(has net.IP) bool { return has.Equal(ip) }) {
-			return fmt.Errorf("it lacks the address %s", ip)
+			return fmt.Errorf("address %s is missing", ip)
 		}
 	}
 	return nil

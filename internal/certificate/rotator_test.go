@@ -152,7 +152,7 @@ func TestIssuedIsNotWhatWasWanted(t *testing.T) {
 		if n := len(s.requests()); n < 10 || n > 20 {
 			t.Errorf("%d requests in an hour", n)
 		}
-		if k.Current() == nil || !strings.Contains(k.said(), "it lacks the address 10.0.0.1") {
+		if k.Current() == nil || !strings.Contains(k.said(), "address 10.0.0.1 is missing") {
 			t.Error(k.said())
 		}
 	})

@@ -40,7 +40,7 @@ func (c *Collector) disk(ctx context.Context) (Disk, error) {
 		dir = all[0].GetFsId().GetMountpoint()
 	}
 	if dir == "" {
-		return Disk{}, errors.New("the runtime does not tell where images are")
+		return Disk{}, errors.New("find image filesystem: runtime reports none")
 	}
 	c.mu.Lock()
 	c.dir = dir

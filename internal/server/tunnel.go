@@ -114,7 +114,7 @@ func askSPDY(conn net.Conn, to *url.URL, protocol string) (net.Conn, error) {
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-		return nil, fmt.Errorf("the runtime answers %s: %s", response.Status, text)
+		return nil, fmt.Errorf("upgrade connection to runtime: %s: %s", response.Status, text)
 	}
 	return &bufferedConn{conn, from}, nil
 }

@@ -140,7 +140,7 @@ func (s *Supervisor) awaitImages(ctx context.Context, names []string) error {
 		for _, name := range names {
 			known := slices.ContainsFunc(images, func(i *runtimeapi.Image) bool { return slices.Contains(i.RepoTags, name) })
 			if !known {
-				return fmt.Errorf("the runtime does not show %s", name)
+				return fmt.Errorf("image %s is not listed", name)
 			}
 		}
 		return nil

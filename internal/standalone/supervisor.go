@@ -168,7 +168,7 @@ func (s *Supervisor) runAgent(ctx context.Context, board *Board) error {
 	select {
 	case err := <-ended:
 		if err == nil && ctx.Err() == nil {
-			err = errors.New("it ended by itself")
+			err = errors.New("ended without being stopped")
 		}
 		return wrapAgent(err)
 	case <-ctx.Done():

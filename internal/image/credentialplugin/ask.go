@@ -77,7 +77,7 @@ func (p *plugin) find(ctx context.Context, repository string, who holder) (login
 		return nil, fmt.Errorf("read answer of credential plugin: %w", err)
 	}
 	if who.token != "" && !p.keepsByToken() && echoes(response, who.token) {
-		return nil, errors.New("the credential plugin gave the token back as a password, which needs tokenAttributes.cacheType to be Token")
+		return nil, errors.New("read answer of credential plugin: it returns the token as a password, which needs tokenAttributes.cacheType to be Token")
 	}
 	life := p.DefaultCacheDuration.Duration
 	if response.CacheDuration != nil {

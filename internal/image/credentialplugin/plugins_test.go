@@ -257,9 +257,9 @@ func TestPluginsThatFail(t *testing.T) {
 		counted          bool
 	}{
 		{"it fails", "fail", "exit status 3: no luck xxx", true},
-		{"it never stops", "flood", "it wrote more than 1048576 bytes", true},
+		{"it never stops", "flood", "output exceeds 1048576 bytes", true},
 		{"no JSON", "hunter2", "byte 1: invalid character 'h' looking for beginning of value", false},
-		{"another version", `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`, "it is no CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1", false},
+		{"another version", `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`, "not a CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, test.does, plain("Image"))
@@ -303,7 +303,7 @@ func TestAPluginThatTakesTooLong(t *testing.T) {
 	if found := b.find(aPod("p", ""), "a.example.com/app"); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
-	if !strings.Contains(b.logged.String(), "it was killed because it took longer than 100ms") || len(b.failed) != 1 {
+	if !strings.Contains(b.logged.String(), "timed out after 100ms and was killed") || len(b.failed) != 1 {
 		t.Errorf("logged %s", b.logged.String())
 	}
 }

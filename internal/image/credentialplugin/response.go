@@ -19,7 +19,7 @@ func decodeResponse(data []byte, version string) (*api.CredentialProviderRespons
 		return nil, hideValues(err)
 	}
 	if kind.APIVersion != version || kind.Kind != "CredentialProviderResponse" {
-		return nil, fmt.Errorf("it is no CredentialProviderResponse of %s", version)
+		return nil, fmt.Errorf("not a CredentialProviderResponse of %s", version)
 	}
 	response := &api.CredentialProviderResponse{}
 	unknown, err := strictjson.UnmarshalStrict(data, response)

@@ -52,9 +52,9 @@ func (p *plugin) run(ctx context.Context, request []byte) ([]byte, error) {
 	p.deps.Meters.Ran.Took(p.Name, p.deps.Clock.Since(began))
 	switch {
 	case answer.over:
-		err = fmt.Errorf("it wrote more than %d bytes", maxAnswer)
+		err = fmt.Errorf("output exceeds %d bytes", maxAnswer)
 	case err != nil && limited.Err() != nil:
-		err = fmt.Errorf("it was killed because it took longer than %v", p.timeout)
+		err = fmt.Errorf("timed out after %v and was killed", p.timeout)
 	case errors.Is(err, exec.ErrWaitDelay): // it ended well
 		err = nil
 	}

@@ -26,7 +26,7 @@ func (p *Plugin) deviceByMount(v plugin.Published, unreadable error) (string, er
 	case len(ids) == 1:
 		return ids[0], nil
 	}
-	return "", fmt.Errorf("the mount table shows %d staged volumes for it: %w", len(ids), unreadable)
+	return "", fmt.Errorf("find staged volume in mount table: %d match: %w", len(ids), unreadable)
 }
 
 // devicesByMount names the staged volumes that are on the file system which is mounted for

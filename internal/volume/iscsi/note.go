@@ -105,7 +105,7 @@ func parse(dir string) (n note, err error) {
 		return note{}, err
 	}
 	if len(n.Portals) == 0 || n.Iqn == "" {
-		return note{}, errors.New("it names no portal or no target")
+		return note{}, errors.New("portal or target is missing")
 	}
 	return n, nil
 }
