@@ -85,5 +85,5 @@ func (a *Agent) endedAndTold(p *v1.Pod) bool {
 	if a.api.clients == nil || !known {
 		return true
 	}
-	return shown.Status.Phase == v1.PodFailed || shown.Status.Phase == v1.PodSucceeded
+	return pod.IsTerminal(shown.Status.Phase)
 }

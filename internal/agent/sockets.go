@@ -69,6 +69,6 @@ func (w shownWorkers) Active() []*v1.Pod {
 		if !known {
 			shown = p.Status
 		}
-		return shown.Phase == v1.PodSucceeded || shown.Phase == v1.PodFailed
+		return pod.IsTerminal(shown.Phase)
 	})
 }

@@ -61,7 +61,7 @@ func (s *starts) seen(c pod.Change) {
 	defer s.mu.Unlock()
 	start, known := s.pods[c.Pod.UID]
 	switch {
-	case c.Op == pod.Remove, shown.Status.Phase == v1.PodFailed, shown.Status.Phase == v1.PodSucceeded, wasUnschedulable(shown):
+	case c.Op == pod.Remove, pod.IsTerminal(shown.Status.Phase), wasUnschedulable(shown):
 		delete(s.pods, c.Pod.UID)
 	case !known && c.Op == pod.Add && shown.Status.StartTime == nil:
 		s.pods[c.Pod.UID] = &podStart{}

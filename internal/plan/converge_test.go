@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
-	"swiftlet/internal/podstatus"
 )
 
 // Whatever happens to a pod, it is brought to where it should be, and the promises hold all
@@ -53,7 +52,7 @@ func (w *world) step(deeds int) (more bool) {
 	a := w.plan()
 	w.check(&w.status, a)
 	w.checkProgress(&before)
-	if podstatus.Ended(&w.status) || a.End {
+	if pod.IsTerminal(w.status.Phase) || a.End {
 		w.stop()
 		return false
 	}
@@ -74,7 +73,7 @@ func (w *world) stop() {
 	lone := w.compute()
 	w.stopped = true
 	w.status = w.compute()
-	if !podstatus.Ended(&lone) || !podstatus.Ended(&w.status) {
+	if !pod.IsTerminal(lone.Phase) || !pod.IsTerminal(w.status.Phase) {
 		w.failf("the pod was ended and is %s, %s once that is known", lone.Phase, w.status.Phase)
 	}
 	w.checkProgress(&before)
@@ -111,7 +110,7 @@ func (w *world) bury() {
 	w.stopped = true
 	w.status = w.compute()
 	w.checkProgress(&before)
-	if !podstatus.Ended(&w.status) {
+	if !pod.IsTerminal(w.status.Phase) {
 		w.failf("the pod was deleted")
 	}
 	before = w.status
@@ -124,7 +123,7 @@ func (w *world) bury() {
 // checkProgress: an end is final, and runs that were counted stay counted.
 func (w *world) checkProgress(before *v1.PodStatus) {
 	w.t.Helper()
-	if podstatus.Ended(before) && w.status.Phase != before.Phase {
+	if pod.IsTerminal(before.Phase) && w.status.Phase != before.Phase {
 		w.failf("was %s", before.Phase)
 	}
 	for c := range pod.Containers(w.pod) {

@@ -10,7 +10,7 @@ import (
 // for good, or no main container is to run any more. Sidecars and ephemeral containers do
 // not keep a pod. One that was once said to have ended, for whatever reason, has.
 func ended(in Input) bool {
-	if in.Shown != nil && (in.Shown.Phase == v1.PodSucceeded || in.Shown.Phase == v1.PodFailed) {
+	if in.Shown != nil && pod.IsTerminal(in.Shown.Phase) {
 		return true
 	}
 	for i := range in.Pod.Spec.InitContainers {

@@ -7,7 +7,6 @@ import (
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
-	"swiftlet/internal/podstatus"
 )
 
 // check holds a plan, and the status that goes with it, to what is promised of every pod in
@@ -111,7 +110,7 @@ func (w *world) passed(c *v1.Container) bool {
 // checkEnd: plan and status agree on when a pod is done. Sidecars outlive main containers.
 func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 	w.t.Helper()
-	if podstatus.Ended(s) && !a.End {
+	if pod.IsTerminal(s.Phase) && !a.End {
 		w.failf("a pod that is done (%s) is acted on: %+v", s.Phase, a)
 	}
 	runs, initRuns, initDead := false, false, false

@@ -38,7 +38,7 @@ func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
 	if pod.MayRestartAll(in.Pod) {
 		all = append(all, restarting(in, s))
 	}
-	if !done(s.Phase) {
+	if !pod.IsTerminal(s.Phase) {
 		all = append(all, resizing(in)...)
 	}
 	for _, list := range [][]v1.PodCondition{in.Pod.Status.Conditions, in.Previous.Conditions} {

@@ -71,7 +71,7 @@ func Compute(in Input) v1.PodStatus {
 		s.Phase = v1.PodFailed
 	}
 	// A pod that ended stays as it ended.
-	if done(in.Previous.Phase) {
+	if pod.IsTerminal(in.Previous.Phase) {
 		s.Phase = in.Previous.Phase
 	}
 	// The reason goes with the phase.
@@ -103,11 +103,6 @@ func basis(in Input) v1.PodStatus {
 	}
 	return s
 }
-
-// Ended reports whether the status is one a pod never leaves.
-func Ended(s *v1.PodStatus) bool { return done(s.Phase) }
-
-func done(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 
 // addresses fills in the node's and the pod's addresses. The pod keeps its last known
 // address once its sandbox is gone, so that what was written down stays readable.

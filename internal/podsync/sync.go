@@ -10,7 +10,6 @@ import (
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
-	"swiftlet/internal/podstatus"
 	"swiftlet/internal/runtime"
 )
 
@@ -24,7 +23,7 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	}
 	s.begin(p)
 	status := s.publish(w, observed, running)
-	if podstatus.Ended(&status) {
+	if pod.IsTerminal(status.Phase) {
 		return pod.Outcome{Ended: true}, nil
 	}
 	overdue, left := s.deadline(p, &status)
@@ -105,7 +104,7 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 	}
 	status = s.publish(w, observed, running)
 	again = soonest(again, s.prune(ctx, &observed))
-	return podstatus.Ended(&status), again, errors.Join(failures...)
+	return pod.IsTerminal(status.Phase), again, errors.Join(failures...)
 }
 
 // clear takes away what a plan wants gone before anything starts, and notes whom it killed.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
 
 // table is the board's text: one row per pod, with the words kubectl uses.
@@ -67,8 +69,8 @@ func counts(p *v1.Pod) (ready string, restarts int32) {
 		restarts += s.RestartCount
 	}
 	sidecars := map[string]bool{}
-	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+	for i := range p.Spec.InitContainers {
+		if c := &p.Spec.InitContainers[i]; pod.IsSidecar(c) {
 			sidecars[c.Name] = true
 			all++
 		}

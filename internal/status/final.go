@@ -23,7 +23,7 @@ func finalStatus(p *v1.Pod, last v1.PodStatus) v1.PodStatus {
 			markLost(&s.EphemeralContainerStatuses[i])
 		}
 	}
-	if !isTerminal(s.Phase) && !pod.IsStatic(p) {
+	if !pod.IsTerminal(s.Phase) && !pod.IsStatic(p) {
 		s.Phase = v1.PodFailed
 	}
 	return s

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"swiftlet/internal/pod"
 )
 
 // owned are the conditions that the kubelet alone writes.
@@ -50,15 +52,13 @@ func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
 	return normalize(p, now)
 }
 
-func isTerminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
-
 // keepTerminal: a pod that has ended has ended, whatever is computed of it later; others
 // have acted on it.
 func keepTerminal(old, now *v1.PodStatus) {
-	if isTerminal(old.Phase) && now.Phase != old.Phase {
+	if pod.IsTerminal(old.Phase) && now.Phase != old.Phase {
 		now.Phase, now.Reason, now.Message = old.Phase, old.Reason, old.Message
 	}
-	if !isTerminal(now.Phase) {
+	if !pod.IsTerminal(now.Phase) {
 		return
 	}
 	reason := "PodCompleted"
@@ -76,7 +76,7 @@ func keepTerminal(old, now *v1.PodStatus) {
 // holdTerminal: a pod is not said to have ended while one of its containers runs, since
 // whoever reads that may give its resources or its identity to another pod.
 func holdTerminal(old, now *v1.PodStatus) {
-	if isTerminal(old.Phase) || !isTerminal(now.Phase) || !anyRunning(now) {
+	if pod.IsTerminal(old.Phase) || !pod.IsTerminal(now.Phase) || !anyRunning(now) {
 		return
 	}
 	now.Phase, now.Reason, now.Message = old.Phase, old.Reason, old.Message

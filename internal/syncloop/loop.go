@@ -177,7 +177,7 @@ func (l *Loop) admit(c pod.Change) *pod.Failure {
 	if l.deps.Admit == nil || c.Op != pod.Add || p.DeletionTimestamp != nil || l.deps.Workers.Known(p.UID) {
 		return nil
 	}
-	if ended(p) {
+	if pod.IsTerminal(p.Status.Phase) {
 		return nil
 	}
 	return l.deps.Admit(p, l.deps.Workers.Active())

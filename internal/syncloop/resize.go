@@ -34,7 +34,7 @@ func (l *Loop) readmit(changes []pod.Change) {
 	var beside []*v1.Pod // those that no worker counts yet
 	for _, c := range changes {
 		given, _ := l.deps.Allocator.Given(c.Pod)
-		if l.deps.Admit != nil && !l.deps.Workers.Known(c.Pod.UID) && !ended(c.Pod) {
+		if l.deps.Admit != nil && !l.deps.Workers.Known(c.Pod.UID) && !pod.IsTerminal(c.Pod.Status.Phase) {
 			if failure := l.deps.Admit(given, append(l.deps.Workers.Active(), beside...)); failure != nil {
 				c.Pod = given
 				l.deps.Workers.Handle(c, failure)
@@ -51,7 +51,7 @@ func (l *Loop) readmit(changes []pod.Change) {
 
 // give lets a new pod have what it asks for.
 func (l *Loop) give(c pod.Change) {
-	if l.deps.Allocator != nil && c.Op == pod.Add && c.Pod.DeletionTimestamp == nil && !ended(c.Pod) {
+	if l.deps.Allocator != nil && c.Op == pod.Add && c.Pod.DeletionTimestamp == nil && !pod.IsTerminal(c.Pod.Status.Phase) {
 		l.deps.Allocator.Admit(c.Pod)
 	}
 }
@@ -62,7 +62,7 @@ func roomBy(changes []pod.Change) string {
 	switch {
 	case has(func(c pod.Change) bool { return c.Op == pod.Remove }):
 		return "pods_removed"
-	case has(func(c pod.Change) bool { return ended(c.Pod) }):
+	case has(func(c pod.Change) bool { return pod.IsTerminal(c.Pod.Status.Phase) }):
 		return "pod_terminated"
 	case has(func(c pod.Change) bool { return c.Op == pod.Update }):
 		return "pod_updated"
@@ -90,8 +90,4 @@ func (l *Loop) retryResizes(trigger string) {
 			l.deps.Workers.Handle(pod.Change{Op: pod.Update, Pod: given, Resize: resize}, nil)
 		}
 	}
-}
-
-func ended(p *v1.Pod) bool {
-	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 }

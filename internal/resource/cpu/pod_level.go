@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/cpuset"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/numa"
 )
 
@@ -28,7 +29,7 @@ func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
 		c := &p.Spec.InitContainers[i]
 		n := r.wants(p, c)
 		if n == 0 {
-			if !restartable(c) {
+			if !pod.IsSidecar(c) {
 				next = next.with(p.UID, c.Name, rest)
 			}
 			continue
@@ -38,7 +39,7 @@ func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
 			return s, err
 		}
 		next = next.with(p.UID, c.Name, cpus)
-		if restartable(c) {
+		if pod.IsSidecar(c) {
 			rest = rest.Difference(cpus)
 		}
 	}
@@ -81,9 +82,9 @@ func (r rules) leavesNone(p *v1.Pod) string {
 		c := &p.Spec.InitContainers[i]
 		n := r.wants(p, c)
 		switch {
-		case !restartable(c) && n == 0 && own >= all:
+		case !pod.IsSidecar(c) && n == 0 && own >= all:
 			return "pod rejected, pod has shared init containers but no cpus available for them"
-		case restartable(c):
+		case pod.IsSidecar(c):
 			own, shared = own+n, shared || n == 0
 		}
 	}

@@ -207,7 +207,7 @@ func (l *life) check() {
 		lasting := cpuset.New()
 		for c, kind := range pod.Containers(p) {
 			cpus := l.state.Given[uid][c.Name]
-			if kind == pod.Main || restartable(c) {
+			if kind == pod.Main || pod.IsSidecar(c) {
 				if !lasting.Intersection(cpus).IsEmpty() {
 					l.t.Fatalf("%s: containers that run together share: %v", uid, l.state.Given[uid])
 				}

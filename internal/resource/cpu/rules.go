@@ -78,17 +78,13 @@ func (r rules) reusable(s State, p *v1.Pod) cpuset.CPUSet {
 		cpus, ok := s.Given[p.UID][c.Name]
 		switch {
 		case !ok:
-		case kind == pod.Init && !restartable(c):
+		case kind == pod.Init && !pod.IsSidecar(c):
 			init = init.Union(cpus)
 		default:
 			lasting = lasting.Union(cpus)
 		}
 	}
 	return init.Difference(lasting)
-}
-
-func restartable(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // asWhole: the pod asks for its resources as a whole.
@@ -122,7 +118,7 @@ func (r rules) podWants(p *v1.Pod) int {
 	starting, lasting := 0, 0
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		if n := r.wants(p, c); restartable(c) {
+		if n := r.wants(p, c); pod.IsSidecar(c) {
 			lasting += n
 		} else {
 			starting = max(starting, lasting+n)

@@ -72,12 +72,12 @@ func (r rules) divide(p *v1.Pod, all amounts, ids []int) map[string][]Block {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		switch want := r.wants(p, c); {
-		case len(want) == 0 && restartable(c): // shares with the lasting ones
+		case len(want) == 0 && pod.IsSidecar(c): // shares with the lasting ones
 		case len(want) == 0:
 			given[c.Name] = blocks(rest, ids)
 		default:
 			given[c.Name] = blocks(want, ids)
-			if restartable(c) {
+			if pod.IsSidecar(c) {
 				take(want)
 			}
 		}
@@ -126,7 +126,7 @@ func (r rules) leavesNone(p *v1.Pod) string {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		want := r.wants(p, c)
-		if restartable(c) {
+		if pod.IsSidecar(c) {
 			lasts(want)
 		} else if kind, none := empty(); none && len(want) == 0 {
 			return fmt.Sprintf("pod rejected, pod has shared init containers but no %s available for them", kind)

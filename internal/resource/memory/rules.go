@@ -51,7 +51,7 @@ func (r rules) podWants(p *v1.Pod) amounts {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		for name, n := range r.wants(p, c) {
-			if restartable(c) {
+			if pod.IsSidecar(c) {
 				lasting[name] += n
 			} else {
 				starting[name] = max(starting[name], lasting[name]+n)
@@ -69,15 +69,11 @@ func (r rules) podWants(p *v1.Pod) amounts {
 	return lasting
 }
 
-func restartable(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
-}
-
 // reusable is what init containers that will have ended have on just these nodes.
 func (s State) reusable(p *v1.Pod, nodes []int, kind v1.ResourceName) (sum uint64) {
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		if restartable(c) {
+		if pod.IsSidecar(c) {
 			continue
 		}
 		for _, b := range s.Given[p.UID][c.Name] {
@@ -201,7 +197,7 @@ func (s State) reuse(p *v1.Pod, by *v1.Container, ids []int, kind v1.ResourceNam
 		if c.Name == by.Name {
 			return
 		}
-		if restartable(c) {
+		if pod.IsSidecar(c) {
 			continue
 		}
 		for j, b := range s.Given[p.UID][c.Name] {

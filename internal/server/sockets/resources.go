@@ -7,6 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 	resourcesv1alpha1 "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
+
+	"swiftlet/internal/pod"
 )
 
 // resources is PodResources v1.
@@ -55,7 +57,7 @@ func (r *resources) ofPod(p *v1.Pod) *resourcesv1.PodResources {
 		shown.CpuIds, shown.Memory = r.deps.CPUs.PodCPUs(p.UID), r.deps.Memory.PodMemory(p.UID)
 	}
 	for i := range p.Spec.InitContainers {
-		if c := &p.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if c := &p.Spec.InitContainers[i]; pod.IsSidecar(c) {
 			shown.Containers = append(shown.Containers, r.ofContainer(p, c))
 		}
 	}
