@@ -4,26 +4,13 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
-
-// Verdict is a check's answer. The zero value objects without a reason; use OK.
-type Verdict struct {
-	Admit bool
-	// Reason is one word, and Message a sentence, for the status of a rejected pod.
-	Reason, Message string
-}
-
-// OK is the verdict of a check that has nothing against the pod.
-var OK = Verdict{Admit: true}
-
-// Reject objects to the pod.
-func Reject(reason, format string, args ...any) Verdict {
-	return Verdict{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
 
 // Check looks at one pod that wants to run. others are the pods that have been admitted
 // and have not ended. Neither may be changed.
-type Check func(p *v1.Pod, others []*v1.Pod) Verdict
+type Check func(p *v1.Pod, others []*v1.Pod) *pod.Rejection
 
 // Admitter asks its checks in order.
 type Admitter struct{ checks []Check }
@@ -41,12 +28,12 @@ func New(checks ...Check) (*Admitter, error) {
 	return &Admitter{checks}, nil
 }
 
-// Admit gives the first objection, or OK.
-func (a *Admitter) Admit(p *v1.Pod, others []*v1.Pod) Verdict {
+// Admit returns the first rejection, nil where every check passes.
+func (a *Admitter) Admit(p *v1.Pod, others []*v1.Pod) *pod.Rejection {
 	for _, check := range a.checks {
-		if v := check(p, others); !v.Admit {
-			return v
+		if rejection := check(p, others); rejection != nil {
+			return rejection
 		}
 	}
-	return OK
+	return nil
 }

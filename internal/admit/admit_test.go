@@ -33,22 +33,41 @@ func requests(pairs ...string) func(*v1.Pod) {
 
 func static(p *v1.Pod) { p.Annotations = map[string]string{pod.AnnotationSource: "file"} }
 
+// reasonOf is why a pod was rejected, "" where it was not.
+func reasonOf(r *pod.Rejection) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Reason == "":
+		return "rejected without a reason"
+	}
+	return r.Reason
+}
+
+// messageOf is the user's message, "" where the pod was not rejected.
+func messageOf(r *pod.Rejection) string {
+	if r == nil {
+		return ""
+	}
+	return r.Message
+}
+
 func TestFirstObjectionDecides(t *testing.T) {
 	var asked []string
-	check := func(name string, v Verdict) Check {
-		return func(*v1.Pod, []*v1.Pod) Verdict { asked = append(asked, name); return v }
+	check := func(name string, r *pod.Rejection) Check {
+		return func(*v1.Pod, []*v1.Pod) *pod.Rejection { asked = append(asked, name); return r }
 	}
-	a, err := New(check("a", OK), check("b", Reject("B", "no %d", 1)), check("c", Reject("C", "no")))
+	a, err := New(check("a", nil), check("b", pod.Reject("B", "no %d", 1)), check("c", pod.Reject("C", "no")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Verdict{Reason: "B", Message: "no 1"}, a.Admit(newPod(), nil)); diff != "" {
+	if diff := cmp.Diff(&pod.Rejection{Reason: "B", Message: "no 1"}, a.Admit(newPod(), nil)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, asked); diff != "" {
 		t.Error(diff)
 	}
-	if a, _ := New(); a.Admit(newPod(), nil) != OK {
+	if a, _ := New(); a.Admit(newPod(), nil) != nil {
 		t.Error("an admitter without checks objects")
 	}
 	if _, err := New(nil); err == nil {
@@ -67,7 +86,7 @@ func TestPodOS(t *testing.T) {
 		"windows label": {newPod(func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }), "PodOSSelectorNodeLabelDoesNotMatch"},
 		"linux label":   {newPod(func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "linux"} }), ""},
 	} {
-		if got := PodOS()(c.pod, nil); got.Reason != c.want || got.Admit != (c.want == "") {
+		if got := PodOS()(c.pod, nil); reasonOf(got) != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -81,12 +100,12 @@ func TestSupplementalGroups(t *testing.T) {
 	for _, c := range []struct {
 		pod       *v1.Pod
 		supported bool
-		want      Verdict
+		want      *pod.Rejection
 	}{
-		{newPod(), false, OK},
-		{policy(&merge), false, OK},
-		{policy(&strict), true, OK},
-		{policy(&strict), false, Verdict{Reason: "SupplementalGroupsPolicyNotSupported", Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}},
+		{newPod(), false, nil},
+		{policy(&merge), false, nil},
+		{policy(&strict), true, nil},
+		{policy(&strict), false, &pod.Rejection{Reason: "SupplementalGroupsPolicyNotSupported", Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}},
 	} {
 		if diff := cmp.Diff(c.want, SupplementalGroups(func() bool { return c.supported })(c.pod, nil)); diff != "" {
 			t.Error(diff)
@@ -126,7 +145,7 @@ func TestSysctls(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := check(c.pod, nil)
-			if got.Message != c.want || got.Admit != (c.want == "") || !got.Admit && got.Reason != "SysctlForbidden" {
+			if messageOf(got) != c.want || got != nil && got.Reason != "SysctlForbidden" {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -166,22 +185,22 @@ func TestAppArmor(t *testing.T) {
 		"ran before":      {running, "", ""},
 	} {
 		for enabled, want := range map[bool]string{false: c.ifOff, true: c.ifOn} {
-			if got := AppArmor(enabled)(c.pod, nil); got.Message != want || got.Admit != (want == "") {
+			if got := AppArmor(enabled)(c.pod, nil); messageOf(got) != want || got != nil && got.Reason != "AppArmor" {
 				t.Errorf("%s, enabled %v: %+v", name, enabled, got)
 			}
 		}
 	}
-	if got := AppArmor(true)(ofPod(profile(v1.AppArmorProfileTypeLocalhost, " ")), nil); got.Admit || got.Reason != "AppArmor" {
+	if got := AppArmor(true)(ofPod(profile(v1.AppArmorProfileTypeLocalhost, " ")), nil); reasonOf(got) != "AppArmor" {
 		t.Errorf("a profile without a name: %+v", got)
 	}
 }
 
 func TestFeatures(t *testing.T) {
 	withResources := newPod(func(p *v1.Pod) { p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("cpu", "1")} })
-	if got := PodLevelResources(false)(withResources, nil); got.Reason != "PodLevelResourcesNotSupported" {
+	if got := PodLevelResources(false)(withResources, nil); reasonOf(got) != "PodLevelResourcesNotSupported" {
 		t.Errorf("%+v", got)
 	}
-	if PodLevelResources(true)(withResources, nil) != OK || PodLevelResources(false)(newPod(), nil) != OK {
+	if PodLevelResources(true)(withResources, nil) != nil || PodLevelResources(false)(newPod(), nil) != nil {
 		t.Error("rejected")
 	}
 
@@ -190,11 +209,11 @@ func TestFeatures(t *testing.T) {
 	for _, c := range []struct {
 		pod      *v1.Pod
 		declared []string
-		want     Verdict
+		want     *pod.Rejection
 	}{
-		{newPod(), nil, OK},
-		{needs, []string{"RestartAllContainersOnContainerExits"}, OK},
-		{needs, nil, Verdict{Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: RestartAllContainersOnContainerExits"}},
+		{newPod(), nil, nil},
+		{needs, []string{"RestartAllContainersOnContainerExits"}, nil},
+		{needs, nil, &pod.Rejection{Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: RestartAllContainersOnContainerExits"}},
 	} {
 		check, err := DeclaredFeatures("v1.37.1", func() (*v1.Node, error) {
 			return &v1.Node{Status: v1.NodeStatus{DeclaredFeatures: c.declared}}, nil
@@ -236,9 +255,9 @@ func TestPressure(t *testing.T) {
 		}
 		for name, p := range pods {
 			got := check(p, nil)
-			want := OK
+			var want *pod.Rejection
 			if refused[name] {
-				want = Verdict{Reason: "Evicted", Message: c.message}
+				want = &pod.Rejection{Reason: "Evicted", Message: c.message}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%v, %s: %s", c.now, name, diff)
@@ -250,11 +269,11 @@ func TestPressure(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	down := false
 	check := Shutdown(func() bool { return down })
-	if check(newPod(), nil) != OK {
+	if check(newPod(), nil) != nil {
 		t.Error("rejected on a machine that stays up")
 	}
 	down = true
-	want := Verdict{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
+	want := &pod.Rejection{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
 	if diff := cmp.Diff(want, check(newPod(), nil)); diff != "" {
 		t.Error(diff)
 	}

@@ -12,17 +12,17 @@ import (
 // AppArmor rejects pods that ask for confinement which this machine cannot give. A pod
 // that ran before is not asked again: its profile was in force then.
 func AppArmor(enabled bool) Check {
-	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if p.Status.Phase != "" && p.Status.Phase != v1.PodPending || !confined(p) {
-			return OK
+			return nil
 		}
 		if !enabled {
-			return Reject("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+			return pod.Reject("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
 		}
 		if err := namedProfiles(p); err != nil {
-			return Reject("AppArmor", "Cannot enforce AppArmor: %v", err)
+			return pod.Reject("AppArmor", "Cannot enforce AppArmor: %v", err)
 		}
-		return OK
+		return nil
 	}
 }
 

@@ -8,16 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"swiftlet/internal/pod"
 )
 
 // PodLevelResources rejects pods with resources of their own where that is switched off,
 // because they would run without the bounds they ask for.
 func PodLevelResources(enabled bool) Check {
-	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if enabled || !resourcehelper.IsPodLevelResourcesSet(p) {
-			return OK
+			return nil
 		}
-		return Reject("PodLevelResourcesNotSupported", "PodLevelResources feature gate is disabled")
+		return pod.Reject("PodLevelResourcesNotSupported", "PodLevelResources feature gate is disabled")
 	}
 }
 
@@ -29,25 +31,25 @@ func DeclaredFeatures(ownVersion string, node func() (*v1.Node, error)) (Check, 
 	}
 	framework := nodedeclaredfeatures.DefaultFramework
 	const reason = "PodFeatureUnsupported"
-	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		required, err := framework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &p.Spec, Status: &p.Status}, v)
 		if err != nil {
-			return Reject(reason, "Failed to infer pod's feature requirements: %v", err)
+			return pod.Reject(reason, "Failed to infer pod's feature requirements: %v", err)
 		}
 		if required.IsEmpty() {
-			return OK
+			return nil
 		}
 		here, err := node()
 		if err != nil {
-			return Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
+			return pod.Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
 		}
 		result, err := framework.MatchNode(required, here)
 		if err != nil {
-			return Reject(reason, "Failed to match pod's feature requirements against the node: %v", err)
+			return pod.Reject(reason, "Failed to match pod's feature requirements against the node: %v", err)
 		}
 		if !result.IsMatch {
-			return Reject(reason, "Pod requires node features that are not available: %s", strings.Join(result.UnsatisfiedRequirements, ", "))
+			return pod.Reject(reason, "Pod requires node features that are not available: %s", strings.Join(result.UnsatisfiedRequirements, ", "))
 		}
-		return OK
+		return nil
 	}, nil
 }

@@ -32,10 +32,10 @@ var predicates = []func(*v1.Pod, *v1.Node, []*v1.Pod) *mismatch{
 // Fit checks what the scheduler has checked already, because the scheduler does not know
 // of static pods, may have been bypassed, and may have worked from an older state.
 func Fit(source NodeSource, preempt Preempt) Check {
-	return func(p *v1.Pod, others []*v1.Pod) Verdict {
+	return func(p *v1.Pod, others []*v1.Pod) *pod.Rejection {
 		node, err := source.Known()
 		if err != nil {
-			return Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
+			return pod.Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
 		}
 		lacking, wrong := shortages(p, node, others), mismatches(p, node, others)
 		if len(lacking) == 0 && onlyAffinity(wrong) && source.Fresh != nil {
@@ -50,22 +50,22 @@ func Fit(source NodeSource, preempt Preempt) Check {
 
 // judge tells of the first problem: resources before mismatches, except that a critical
 // pod never fails for want of resources, if others can make room.
-func judge(p *v1.Pod, others []*v1.Pod, lacking []Shortage, wrong []mismatch, preempt Preempt) Verdict {
+func judge(p *v1.Pod, others []*v1.Pod, lacking []Shortage, wrong []mismatch, preempt Preempt) *pod.Rejection {
 	if len(lacking) > 0 && pod.IsCritical(p) && preempt != nil {
 		if len(wrong) == 0 {
 			if err := preempt(p, others, lacking); err != nil {
-				return Reject("UnexpectedAdmissionError", "Unexpected error while attempting to recover from admission failure: %v", err)
+				return pod.Reject("UnexpectedAdmissionError", "Unexpected error while attempting to recover from admission failure: %v", err)
 			}
 		}
 		lacking = nil
 	}
 	if len(lacking) > 0 {
-		return Reject("OutOf"+string(lacking[0].Resource), "%s", lacking[0])
+		return pod.Reject("OutOf"+string(lacking[0].Resource), "%s", lacking[0])
 	}
 	if len(wrong) > 0 {
-		return Reject(wrong[0].predicate, "Predicate %s failed: %s", wrong[0].predicate, wrong[0].text)
+		return pod.Reject(wrong[0].predicate, "Predicate %s failed: %s", wrong[0].predicate, wrong[0].text)
 	}
-	return OK
+	return nil
 }
 
 func mismatches(p *v1.Pod, node *v1.Node, others []*v1.Pod) []mismatch {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
 
 func testNode() *v1.Node {
@@ -114,7 +116,10 @@ func TestFit(t *testing.T) {
 			node := testNode()
 			c.node(node)
 			before := c.pod.DeepCopy()
-			want := Verdict{Admit: c.reason == "", Reason: c.reason, Message: c.message}
+			var want *pod.Rejection
+			if c.reason != "" {
+				want = &pod.Rejection{Reason: c.reason, Message: c.message}
+			}
 			if diff := cmp.Diff(want, Fit(known(node), nil)(c.pod, c.others)); diff != "" {
 				t.Error(diff)
 			}
@@ -132,26 +137,26 @@ func TestFitAsksAgainAboutLabels(t *testing.T) {
 	source := known(testNode())
 	source.Fresh = func() (*v1.Node, error) { asked++; return fresh, nil }
 	inZone := newPod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "a"} })
-	if got := Fit(source, nil)(inZone, nil); got != OK || asked != 1 {
+	if got := Fit(source, nil)(inZone, nil); got != nil || asked != 1 {
 		t.Errorf("%+v after %d questions", got, asked)
 	}
 	elsewhere := newPod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "b"} })
-	if got := Fit(source, nil)(elsewhere, nil); got.Reason != "NodeAffinity" || asked != 2 {
+	if got := Fit(source, nil)(elsewhere, nil); reasonOf(got) != "NodeAffinity" || asked != 2 {
 		t.Errorf("%+v after %d questions", got, asked)
 	}
 	// Where labels cannot help, the API server is left alone.
-	if got := Fit(source, nil)(newPod(requests("cpu", "9")), nil); got.Reason != "OutOfcpu" || asked != 2 {
+	if got := Fit(source, nil)(newPod(requests("cpu", "9")), nil); reasonOf(got) != "OutOfcpu" || asked != 2 {
 		t.Errorf("%+v after %d questions", got, asked)
 	}
 	source.Fresh = func() (*v1.Node, error) { return nil, errors.New("away") }
-	if got := Fit(source, nil)(inZone, nil); got.Reason != "NodeAffinity" {
+	if got := Fit(source, nil)(inZone, nil); reasonOf(got) != "NodeAffinity" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestFitWithoutNode(t *testing.T) {
 	check := Fit(NodeSource{Known: func() (*v1.Node, error) { return nil, errors.New("x") }}, nil)
-	want := Verdict{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
+	want := &pod.Rejection{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
 	if diff := cmp.Diff(want, check(newPod(), nil)); diff != "" {
 		t.Error(diff)
 	}
@@ -178,7 +183,7 @@ func TestFitPreempts(t *testing.T) {
 				return c.err
 			})
 			got := check(c.pod, others)
-			if got.Reason != c.reason || got.Admit != (c.reason == "") || (lacking != nil) != c.asked {
+			if reasonOf(got) != c.reason || (lacking != nil) != c.asked {
 				t.Errorf("%+v, preempting for %v", got, lacking)
 			}
 			if c.asked && lacking[0].Missing() != 500 {

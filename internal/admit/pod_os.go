@@ -4,17 +4,19 @@ import (
 	"runtime"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
 )
 
 // PodOS rejects pods made for another operating system, by their label or their spec.
 func PodOS() Check {
-	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if os, ok := p.Labels[v1.LabelOSStable]; ok && os != runtime.GOOS {
-			return Reject("PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label")
+			return pod.Reject("PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label")
 		}
 		if p.Spec.OS != nil && string(p.Spec.OS.Name) != runtime.GOOS {
-			return Reject("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+			return pod.Reject("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
 		}
-		return OK
+		return nil
 	}
 }

@@ -14,17 +14,17 @@ import (
 // conditions that hold now. Critical pods always pass; under memory pressure alone, so do
 // pods that have requested their memory and those that tolerate it.
 func Pressure(conditions func() []v1.NodeConditionType) Check {
-	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		now := conditions()
 		if len(now) == 0 || pod.IsCritical(p) {
-			return OK
+			return nil
 		}
 		if slices.Equal(now, []v1.NodeConditionType{v1.NodeMemoryPressure}) {
 			taint := &v1.Taint{Key: v1.TaintNodeMemoryPressure, Effect: v1.TaintEffectNoSchedule}
 			if pod.QOS(p) != v1.PodQOSBestEffort || corev1.TolerationsTolerateTaint(klog.Background(), p.Spec.Tolerations, taint, false) {
-				return OK
+				return nil
 			}
 		}
-		return Reject("Evicted", "The node had condition: %v. ", now)
+		return pod.Reject("Evicted", "The node had condition: %v. ", now)
 	}
 }

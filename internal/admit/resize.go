@@ -19,25 +19,25 @@ type ResizeRules struct {
 }
 
 // Infeasible says why the pod, which was given the resources of given, can never have those
-// of its spec, with a word for those who count; OK where it can.
-func (r ResizeRules) Infeasible(p, given *v1.Pod) Verdict {
+// of its spec; nil where it can. The reason is the one that metrics count.
+func (r ResizeRules) Infeasible(p, given *v1.Pod) *pod.Rejection {
 	if r.swapChanges(p, given) {
-		return Reject("swap_limitation", "In-place resize of containers with swap is not supported.")
+		return pod.Reject("swap_limitation", "In-place resize of containers with swap is not supported.")
 	}
 	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, given.Spec.Resources) {
-		return Reject("plr_feature_gate_off", "InPlacePodLevelResourcesVerticalScaling is disabled")
+		return pod.Reject("plr_feature_gate_off", "InPlacePodLevelResourcesVerticalScaling is disabled")
 	}
 	if pod.QOS(p) != v1.PodQOSGuaranteed {
-		return OK
+		return nil
 	}
 	const fixed = "Resize is infeasible for Guaranteed Pods alongside %s Manager policy %q"
 	switch {
 	case r.FixedCPU != "" && requestsDiffer(p, given, v1.ResourceCPU):
-		return Reject("guaranteed_pod_cpu_manager_static_policy", fixed, "CPU", r.FixedCPU)
+		return pod.Reject("guaranteed_pod_cpu_manager_static_policy", fixed, "CPU", r.FixedCPU)
 	case r.FixedMemory != "" && requestsDiffer(p, given, v1.ResourceMemory):
-		return Reject("guaranteed_pod_memory_manager_static_policy", fixed, "Memory", r.FixedMemory)
+		return pod.Reject("guaranteed_pod_memory_manager_static_policy", fixed, "Memory", r.FixedMemory)
 	}
-	return OK
+	return nil
 }
 
 // swapChanges: a running container keeps the swap it began with, so what depends on its

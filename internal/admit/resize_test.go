@@ -52,7 +52,7 @@ func TestInfeasible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.rules.Swaps = func(*v1.Pod, *v1.Container) bool { return c.swaps }
 			got := c.rules.Infeasible(c.p, c.given)
-			if got.Message != c.want || got.Admit != (c.want == "") || (got.Reason == "") != (c.want == "") {
+			if messageOf(got) != c.want || (reasonOf(got) == "") != (c.want == "") {
 				t.Errorf("it says %+v, not %q", got, c.want)
 			}
 		})

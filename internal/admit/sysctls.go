@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/node/util/sysctl"
+
+	"swiftlet/internal/pod"
 )
 
 // safeSysctls are namespaced and harm no other pod, from the given kernel on.
@@ -54,16 +56,16 @@ func Sysctls(kernel string, allowed []string) (Check, error) {
 		}
 		list = append(list, allowedSysctl{name, prefix, namespace})
 	}
-	return func(p *v1.Pod, _ []*v1.Pod) Verdict {
+	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if p.Spec.SecurityContext == nil {
-			return OK
+			return nil
 		}
 		for _, s := range p.Spec.SecurityContext.Sysctls {
 			if err := checkSysctl(list, sysctl.NormalizeName(s.Name), p); err != nil {
-				return Reject("SysctlForbidden", "forbidden sysctl: %v", err)
+				return pod.Reject("SysctlForbidden", "forbidden sysctl: %v", err)
 			}
 		}
-		return OK
+		return nil
 	}, nil
 }
 

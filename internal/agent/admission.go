@@ -47,16 +47,15 @@ func (a *Agent) newAdmission(preempt admit.Preempt) (*admit.Admitter, error) {
 // rejecting words an admitter's objection as the end of the pod.
 func (a *Agent) rejecting(admitter *admit.Admitter) func(*v1.Pod, []*v1.Pod) *pod.Failure {
 	return func(p *v1.Pod, others []*v1.Pod) *pod.Failure {
-		verdict := admitter.Admit(p, others)
-		a.pods.judged(p, verdict.Reason)
-		if verdict.Admit {
+		rejection := admitter.Admit(p, others)
+		if rejection == nil {
+			a.pods.judged(p, "")
 			return nil
 		}
-		a.api.events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, verdict.Reason, "%s", verdict.Message)
+		a.pods.judged(p, rejection.Reason)
+		a.api.events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, rejection.Reason, "%s", rejection.Message)
 		observed, _ := a.pods.observer.Get(p.UID) // it may run since an earlier agent admitted it
-		return &pod.Failure{
-			Reason: verdict.Reason, Message: "Pod was rejected: " + verdict.Message, Rejected: len(observed.Live()) == 0,
-		}
+		return rejection.Failure(len(observed.Live()) == 0)
 	}
 }
 

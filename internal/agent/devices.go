@@ -2,19 +2,16 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"swiftlet/internal/admit"
 	"swiftlet/internal/node"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/resource/device"
-	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/runtime"
 )
 
@@ -43,16 +40,8 @@ func (a *Agent) runs(uid types.UID, container string) bool {
 }
 
 // allocate is the check that sets aside what a pod asks for.
-func (a *Agent) allocate(p *v1.Pod, _ []*v1.Pod) admit.Verdict {
-	err := a.pods.aligner.Admit(context.Background(), p)
-	var refusal *numa.Refusal
-	switch {
-	case err == nil:
-		return admit.OK
-	case errors.As(err, &refusal):
-		return admit.Reject(refusal.Reason, "%s", refusal.Message)
-	}
-	return admit.Reject("UnexpectedAdmissionError", "%v", err)
+func (a *Agent) allocate(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
+	return a.pods.aligner.Admit(context.Background(), p)
 }
 
 // withoutDevices leaves out of what the node can give what the device manager gives: it

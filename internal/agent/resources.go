@@ -47,20 +47,13 @@ func (a *Agent) makeAllocator() error {
 		rules.FixedMemory = kc.MemoryManagerPolicy
 	}
 	a.pods.allocator, err = allocation.New(allocation.Deps{
-		Allocated: a.pods.allocated,
-		PodLevel:  features.InPlacePodLevelResourcesVerticalScaling,
-		Judge: func(p, given *v1.Pod, others []*v1.Pod) *allocation.Objection {
-			if verdict := rules.Infeasible(p, given); !verdict.Admit {
-				return &allocation.Objection{Infeasible: verdict.Reason, Message: verdict.Message}
-			}
-			if verdict := admitter.Admit(p, others); !verdict.Admit {
-				return &allocation.Objection{Message: verdict.Message}
-			}
-			return nil
-		},
-		Events: a.api.events,
-		Meters: a.metrics.Allocation(),
-		Clock:  a.clock,
+		Allocated:  a.pods.allocated,
+		PodLevel:   features.InPlacePodLevelResourcesVerticalScaling,
+		Infeasible: rules.Infeasible,
+		Check:      admitter.Admit,
+		Events:     a.api.events,
+		Meters:     a.metrics.Allocation(),
+		Clock:      a.clock,
 	})
 	return err
 }

@@ -44,14 +44,6 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// noDevice is the refusal of a device.
-type noDevice struct{}
-
-func (noDevice) Error() string { return "no device" }
-func (noDevice) Refusal() (reason, message string) {
-	return "UnexpectedAdmissionError", "Allocate failed"
-}
-
 // blind is an observer that has seen nothing.
 type blind struct{ Observer }
 
@@ -60,7 +52,7 @@ func (blind) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, false 
 func TestRefusalCountsAsRejection(t *testing.T) {
 	s := &Steps{deps: Deps{Events: &told{}, Observer: blind{}}}
 	want := &pod.Failure{Reason: "UnexpectedAdmissionError", Message: "Pod was rejected: Allocate failed", Rejected: true}
-	got := s.reject(&v1.Pod{}, errors.Join(errors.New("other"), podFailure{noDevice{}}))
+	got := s.reject(&v1.Pod{}, errors.Join(errors.New("other"), podFailure{pod.Reject("UnexpectedAdmissionError", "Allocate failed")}))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -72,7 +72,7 @@ func newAgent(w *world) (*agent, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	allocator, err := allocation.New(allocation.Deps{Allocated: given, PodLevel: true, Judge: judge, Events: w.events, Clock: now})
+	allocator, err := allocation.New(allocation.Deps{Allocated: given, PodLevel: true, Check: judge, Events: w.events, Clock: now})
 	if err != nil {
 		return nil, err
 	}

@@ -10,15 +10,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
-	"swiftlet/internal/resource/allocation"
 )
 
 // most is what a resize may ask for, in thousandths of a CPU.
 const most = 500
 
-func judge(p, _ *v1.Pod, _ []*v1.Pod) *allocation.Objection {
+func judge(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 	if p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() > most {
-		return &allocation.Objection{Message: "full"}
+		return pod.Reject("OutOfcpu", "full")
 	}
 	return nil
 }

@@ -88,15 +88,16 @@ func (t *told) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) {
 	t.events = append(t.events, reason)
 }
 
-// node is an allocator whose objection a test sets.
+// node is an allocator whose rejections a test sets.
 type node struct {
 	*Allocator
 	told
-	state  *State
-	object *Objection
-	beside int
-	clock  *clocktesting.FakePassiveClock
-	counts []string
+	state *State
+	// why a resize is refused now, or never granted
+	full, never *pod.Rejection
+	beside      int
+	clock       *clocktesting.FakePassiveClock
+	counts      []string
 }
 
 // meters writes down what is measured.
@@ -118,7 +119,8 @@ func newNode(t *testing.T) *node {
 	}
 	n := &node{state: state, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told, Clock: n.clock, Meters: n.meters(),
-		Judge: func(_, _ *v1.Pod, others []*v1.Pod) *Objection { n.beside = len(others); return n.object }})
+		Infeasible: func(_, _ *v1.Pod) *pod.Rejection { return n.never },
+		Check:      func(_ *v1.Pod, others []*v1.Pod) *pod.Rejection { n.beside = len(others); return n.full }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,22 +142,23 @@ func TestResize(t *testing.T) {
 	pending := func(reason string, generation int64) pod.Resize {
 		return pod.Resize{Pending: &pod.PendingResize{Reason: reason, Message: "full", Generation: generation}}
 	}
-	full, never := &Objection{Message: "full"}, &Objection{Message: "full", Infeasible: "why"}
+	full, never := pod.Reject("OutOfcpu", "full"), pod.Reject("why", "full")
 	for i, step := range []struct {
 		cpu        string
 		generation int64
-		object     *Objection
+		full       *pod.Rejection
+		never      *pod.Rejection
 		want       answer
 	}{
-		{"1", 1, nil, answer{CPU: "1"}},
-		{"2", 2, full, answer{"1", pending("Deferred", 2), true, 1}},
-		{"2", 2, full, answer{"1", pending("Deferred", 2), false, 1}},
-		{"3", 3, never, answer{"1", pending("Infeasible", 3), true, 0}},
-		{"1", 4, never, answer{CPU: "1", Changed: true}},
-		{"2", 5, nil, answer{"2", pod.Resize{Granted: 5}, true, 0}},
-		{"2", 5, full, answer{"2", pod.Resize{Granted: 5}, false, 0}},
+		{"1", 1, nil, nil, answer{CPU: "1"}},
+		{"2", 2, full, nil, answer{"1", pending("Deferred", 2), true, 1}},
+		{"2", 2, full, nil, answer{"1", pending("Deferred", 2), false, 1}},
+		{"3", 3, nil, never, answer{"1", pending("Infeasible", 3), true, 0}},
+		{"1", 4, nil, never, answer{CPU: "1", Changed: true}},
+		{"2", 5, nil, nil, answer{"2", pod.Resize{Granted: 5}, true, 0}},
+		{"2", 5, full, nil, answer{"2", pod.Resize{Granted: 5}, false, 0}},
 	} {
-		n.object = step.object
+		n.full, n.never = step.full, step.never
 		n.clock.SetTime(n.clock.Now().Add(time.Second))
 		given, resize, changed := n.Resize(asking(step.cpu, step.generation), others, "room")
 		if diff := cmp.Diff(step.want, answer{cpu(given), resize, changed, len(n.Deferred())}); diff != "" {
@@ -196,14 +199,14 @@ func TestWaits(t *testing.T) {
 		end  func(n *node)
 		want []string
 	}{
-		"room":     {func(n *node) { n.object = nil; n.Resize(asking("2", 2), nil, "room") }, []string{"accepted room", "accepted after 7s"}},
+		"room":     {func(n *node) { n.full = nil; n.Resize(asking("2", 2), nil, "room") }, []string{"accepted room", "accepted after 7s"}},
 		"reverted": {func(n *node) { n.Resize(asking("1", 3), nil, "") }, []string{"decrease cpu requests", "reverted after 7s"}},
 		"gone":     {func(n *node) { n.Forget("u") }, []string{"terminated after 7s"}},
 	} {
 		t.Run(end, func(t *testing.T) {
 			n := newNode(t)
 			n.Admit(asking("1", 1))
-			n.object = &Objection{Message: "full"}
+			n.full = pod.Reject("OutOfcpu", "full")
 			n.Resize(asking("2", 2), nil, "")
 			if pending := n.Pending()[v1.PodReasonDeferred]; len(pending) != 1 {
 				t.Errorf("%d pods wait", len(pending))

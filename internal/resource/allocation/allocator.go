@@ -15,13 +15,6 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Objection is what stands against a resize. One that is infeasible, for the reason named
-// there, is not asked for again before the pod changes.
-type Objection struct {
-	Infeasible string
-	Message    string
-}
-
 // Events records what the user should see.
 type Events interface {
 	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
@@ -32,9 +25,12 @@ type Deps struct {
 	Allocated *State
 	// PodLevel: what the pod as a whole has may change.
 	PodLevel bool
-	// Judge says what stands against p, which has the resources of given, having those of
-	// its own spec beside the others; nil is nothing.
-	Judge  func(p, given *v1.Pod, others []*v1.Pod) *Objection
+	// Infeasible says why p, whose allocated resources are those of allocated, can never have
+	// those of its spec; nil where it can. The reason is counted. May be nil.
+	Infeasible func(p, allocated *v1.Pod) *pod.Rejection
+	// Check says why p cannot have the resources of its spec beside the others now; nil where
+	// it can.
+	Check  func(p *v1.Pod, others []*v1.Pod) *pod.Rejection
 	Events Events
 	Meters Meters
 	Clock  clock.PassiveClock
@@ -59,8 +55,8 @@ type wish struct {
 
 // New validates and starts nothing.
 func New(deps Deps) (*Allocator, error) {
-	if deps.Allocated == nil || deps.Judge == nil || deps.Events == nil || deps.Clock == nil {
-		return nil, errors.New("allocation: state, judge, events and clock are needed")
+	if deps.Allocated == nil || deps.Check == nil || deps.Events == nil || deps.Clock == nil {
+		return nil, errors.New("allocation: state, check, events and clock are needed")
 	}
 	return &Allocator{deps: deps, wishes: map[types.UID]wish{}}, nil
 }
@@ -95,9 +91,9 @@ func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *
 	a.measureWish(before, p, differ)
 	if !differ {
 		a.measureEnd(before, reverted, trigger)
-	} else if objection := a.deps.Judge(p, given, except(others, p.UID)); objection != nil {
+	} else if reason, rejection := a.judge(p, given, except(others, p.UID)); rejection != nil {
 		now.pod, now.since = p, before.since
-		a.refuse(&now, before, objection)
+		a.refuse(&now, before, reason, rejection)
 	} else {
 		given, now.Granted = p, p.Generation
 		a.grant(p)
@@ -128,24 +124,32 @@ func (a *Allocator) measureWish(before wish, p *v1.Pod, differ bool) {
 	a.deps.Meters.measureAsked(last, p)
 }
 
-// refuse notes what stands against a resize, and tells the user once of each kind.
-func (a *Allocator) refuse(now *wish, before wish, o *Objection) {
-	p := now.pod
-	now.Pending = &pod.PendingResize{Reason: v1.PodReasonDeferred, Message: o.Message, Generation: p.Generation}
-	if o.Infeasible != "" {
-		now.Pending.Reason = v1.PodReasonInfeasible
+// judge says why a resize is not granted, and for which of the API's two reasons. One that is
+// infeasible is not tried again before the pod changes.
+func (a *Allocator) judge(p, allocated *v1.Pod, others []*v1.Pod) (reason string, rejection *pod.Rejection) {
+	if a.deps.Infeasible != nil {
+		if rejection := a.deps.Infeasible(p, allocated); rejection != nil {
+			return v1.PodReasonInfeasible, rejection
+		}
 	}
+	return v1.PodReasonDeferred, a.deps.Check(p, others)
+}
+
+// refuse records why a resize is not granted, with one event for each reason and generation.
+func (a *Allocator) refuse(now *wish, before wish, reason string, rejection *pod.Rejection) {
+	p := now.pod
+	now.Pending = &pod.PendingResize{Reason: reason, Message: rejection.Message, Generation: p.Generation}
 	if before.Pending == nil || before.Pending.Reason != now.Pending.Reason {
 		now.since = a.deps.Clock.Now()
 	}
 	if before.Pending != nil && before.Pending.Reason == now.Pending.Reason && before.Pending.Generation == p.Generation {
 		return
 	}
-	if o.Infeasible != "" {
-		a.deps.Meters.Infeasible.Inc(o.Infeasible)
+	if reason == v1.PodReasonInfeasible {
+		a.deps.Meters.Infeasible.Inc(rejection.Reason)
 	}
 	a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "Resize"+now.Pending.Reason, "%s",
-		pod.ResizeMessage("Pod resize "+now.Pending.Reason, p, p.Generation, o.Message))
+		pod.ResizeMessage("Pod resize "+now.Pending.Reason, p, p.Generation, rejection.Message))
 }
 
 // grant notes that the pod has what it asks for. Who changes the pod waits until that is

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/numa"
 )
 
@@ -137,7 +138,7 @@ func TestWholePod(t *testing.T) {
 		t.Errorf("again: %v, %v", c.PodCPUs("whole"), err)
 	}
 	p.UID, p.Spec.Containers[0] = "full", bounded("own", "4")
-	var refusal *numa.Refusal
+	var refusal *pod.Rejection
 	if err := c.AllocatePod(context.Background(), p, numa.Hint{}); !errors.As(err, &refusal) || refusal.Reason != "EmptyPodSharedPoolError" {
 		t.Errorf("nothing left to share: %v", err)
 	}
@@ -151,7 +152,7 @@ func TestFullCoresRefusal(t *testing.T) {
 		"3":  "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2",
 		"16": "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2",
 	} {
-		var refusal *numa.Refusal
+		var refusal *pod.Rejection
 		if err := admit(c, podOf("p", bounded("a", amount))); !errors.As(err, &refusal) || refusal.Reason != "SMTAlignmentError" || refusal.Message != want {
 			t.Errorf("%s CPUs: %v", amount, err)
 		}

@@ -17,7 +17,7 @@ func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
 		return s, nil
 	}
 	if why := r.leavesNone(p); why != "" {
-		return s, &numa.Refusal{Reason: "EmptyPodSharedPoolError", Message: why}
+		return s, pod.Reject("EmptyPodSharedPoolError", "%s", why)
 	}
 	all, err := r.choose(r.available(s, p), n, where)
 	if err != nil {

@@ -171,8 +171,7 @@ func (r rules) aligned(free cpuset.CPUSet, n int) error {
 	case !r.options.FullCores:
 		return nil
 	case n%threads != 0:
-		return &numa.Refusal{Reason: "SMTAlignmentError",
-			Message: fmt.Sprintf("SMT Alignment Error: requested %d cpus not multiple cpus per core = %d", n, threads)}
+		return pod.Reject("SMTAlignmentError", "SMT Alignment Error: requested %d cpus not multiple cpus per core = %d", n, threads)
 	case n > free.Size():
 		return r.tooFew(free, n)
 	}
@@ -180,9 +179,9 @@ func (r rules) aligned(free cpuset.CPUSet, n int) error {
 }
 
 func (r rules) tooFew(free cpuset.CPUSet, n int) error {
-	return &numa.Refusal{Reason: "SMTAlignmentError", Message: fmt.Sprintf(
+	return pod.Reject("SMTAlignmentError",
 		"SMT Alignment Error: not enough free physical CPUs: available physical CPUs = %d, requested CPUs = %d, CPUs per core = %d",
-		free.Size(), n, r.machine.ThreadsPerCore())}
+		free.Size(), n, r.machine.ThreadsPerCore())
 }
 
 // near are the CPUs of the nodes, or of the sockets that they are in.

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/numa"
 )
 
@@ -94,23 +95,12 @@ func (m *Manager) anyHealthy(resource string) error {
 	return nil
 }
 
-// Refusal is why a pod that was admitted cannot have its devices after all.
-type Refusal struct{ err error }
-
-func (r *Refusal) Error() string { return r.err.Error() }
-func (r *Refusal) Unwrap() error { return r.err }
-
-// Refusal is the reason and the message that the user is shown.
-func (r *Refusal) Refusal() (reason, message string) {
-	return "UnexpectedAdmissionError", fmt.Sprintf("Allocate failed due to %v, which is unexpected", r.err)
-}
-
 // refused makes an error end the pod, unless it is one that passes.
 func refused(err error) error {
 	if err == nil || errors.Is(err, errPasses) {
 		return err
 	}
-	return &Refusal{err}
+	return pod.RejectAllocation(err)
 }
 
 // errPasses marks what is worth another try.

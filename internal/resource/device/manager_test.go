@@ -61,12 +61,12 @@ func (n *node) wantHas(uid, container, want string) {
 
 func wantRefusal(t *testing.T, err error, want string) {
 	t.Helper()
-	var r *Refusal
+	var r *pod.Rejection
 	if !errors.As(err, &r) {
 		t.Fatalf("%v is no refusal", err)
 	}
-	if reason, message := r.Refusal(); reason != "UnexpectedAdmissionError" || message != want {
-		t.Errorf("refused with %s: %q, want %q", reason, message, want)
+	if r.Reason != "UnexpectedAdmissionError" || r.Message != want {
+		t.Errorf("refused with %s: %q, want %q", r.Reason, r.Message, want)
 	}
 }
 

@@ -19,7 +19,7 @@ const callTimeout = time.Minute
 
 // Prepare has the plugins make the pod's devices ready, before anything of the pod starts.
 // It may block, and is called by the pod's worker alone. While a plugin is away it fails,
-// and the pod is woken when the plugin is back. A *Refusal ends the pod.
+// and the pod is woken when the plugin is back. A *pod.Rejection ends the pod.
 func (m *Manager) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
 	given := false
 	for c := range inOrder(p) {

@@ -46,7 +46,7 @@ func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
 		return s, nil
 	}
 	if why := r.leavesNone(p); why != "" {
-		return s, &numa.Refusal{Reason: "EmptyPodSharedPoolError", Message: why}
+		return s, pod.Reject("EmptyPodSharedPoolError", "%s", why)
 	}
 	nodes, err := s.choose(p, all, where)
 	if err != nil {

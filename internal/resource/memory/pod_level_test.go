@@ -123,7 +123,7 @@ func TestPodLevelRefused(t *testing.T) {
 		{starved, "pod rejected, pod has shared init containers but no memory available for them"},
 	} {
 		err := m.AllocatePod(context.Background(), c.pod, numa.Hint{})
-		var refusal *numa.Refusal
+		var refusal *pod.Rejection
 		if !errors.As(err, &refusal) || refusal.Reason != "EmptyPodSharedPoolError" || refusal.Message != c.want {
 			t.Errorf("%s: %v, want %s", c.pod.UID, err, c.want)
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/pod"
 )
 
 // Config says how strictly a container's resources are to lie together.
@@ -78,9 +79,9 @@ func New(cfg Config, deps Deps) (*Aligner, error) {
 func (a *Aligner) Policy() string { return a.cfg.Policy }
 func (a *Aligner) Scope() string  { return a.cfg.Scope }
 
-// Admit gives the pod's containers their resources. An error is always a *Refusal; what was
-// given until then stays given until Release.
-func (a *Aligner) Admit(ctx context.Context, p *v1.Pod) error {
+// Admit gives the pod's containers their resources. What was given before a
+// rejection stays given until Release.
+func (a *Aligner) Admit(ctx context.Context, p *v1.Pod) *pod.Rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	began := a.deps.Clock.Now()
@@ -93,11 +94,11 @@ func (a *Aligner) Admit(ctx context.Context, p *v1.Pod) error {
 	if a.cfg.Policy != None {
 		a.deps.Meters.Errors.Inc()
 	}
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
-		return refusal
+	var rejection *pod.Rejection
+	if errors.As(err, &rejection) {
+		return rejection
 	}
-	return &Refusal{"UnexpectedAdmissionError", fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
+	return pod.RejectAllocation(err)
 }
 
 func (a *Aligner) admit(ctx context.Context, p *v1.Pod) error {
@@ -222,4 +223,4 @@ func (a *Aligner) misaligned() {
 	}
 }
 
-func refuse(message string) error { return &Refusal{"TopologyAffinityError", message} }
+func refuse(message string) error { return pod.Reject("TopologyAffinityError", "%s", message) }

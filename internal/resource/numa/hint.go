@@ -31,8 +31,8 @@ type Provider interface {
 	// PodHints says where the pod's containers could all be given what they ask for.
 	PodHints(p *v1.Pod) Hints
 	// Allocate gives the container what it asks for, from the hint's nodes as far as they
-	// have it, and writes that down before it returns. An error that is a *Refusal is shown
-	// to the user as it is, any other as one that nobody expected.
+	// have it, and writes that down before it returns. An error that is a *pod.Rejection is
+	// shown to the user as it is, any other as unexpected.
 	Allocate(ctx context.Context, p *v1.Pod, c *v1.Container, where Hint) error
 	// Release takes back all that the pod was given. A pod that has nothing is fine.
 	Release(types.UID)
@@ -44,8 +44,3 @@ type PodProvider interface {
 	// AllocatePod gives the pod what its spec asks for as a whole.
 	AllocatePod(ctx context.Context, p *v1.Pod, where Hint) error
 }
-
-// Refusal is why a pod cannot have its resources, as the user is told.
-type Refusal struct{ Reason, Message string }
-
-func (r *Refusal) Error() string { return r.Message }

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
 )
 
 func nodes(ids ...int) Nodes {
@@ -159,7 +161,7 @@ func TestAdmit(t *testing.T) {
 		{"all placed", Restricted, ByContainer, Hints{"x": {near}}, nil, "", "", 3},
 		{"pod placed", SingleNode, ByPod, Hints{"x": {near}}, nil, "", "", 3},
 		{"refused", SingleNode, ByPod, Hints{"x": {}}, nil, "TopologyAffinityError", "Resources cannot be allocated with Topology locality", 0},
-		{"provider refuses", BestEffort, ByContainer, Hints{"x": {near}}, &Refusal{"SMTAlignmentError", "odd"}, "SMTAlignmentError", "odd", 1},
+		{"provider refuses", BestEffort, ByContainer, Hints{"x": {near}}, pod.Reject("SMTAlignmentError", "odd"), "SMTAlignmentError", "odd", 1},
 		{"provider fails", None, ByContainer, Hints{"x": {}}, errors.New("no disk"), "UnexpectedAdmissionError", "Allocate failed due to no disk, which is unexpected", 1},
 	} {
 		s := &shelf{hints: c.hints, err: c.err}
@@ -168,10 +170,9 @@ func TestAdmit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = a.Admit(context.Background(), p)
-		var refusal *Refusal
-		if errors.As(err, &refusal) != (c.reason != "") || refusal != nil && (refusal.Reason != c.reason || refusal.Message != c.message) {
-			t.Errorf("%s: %#v", c.name, err)
+		got := a.Admit(context.Background(), p)
+		if (got != nil) != (c.reason != "") || got != nil && (got.Reason != c.reason || got.Message != c.message) {
+			t.Errorf("%s: %#v", c.name, got)
 		}
 		if len(s.given) != c.given || c.reason == "" && s.given[0] != near {
 			t.Errorf("%s: given %v", c.name, s.given)
