@@ -1,5 +1,6 @@
-// Package admit answers one question: may this pod run here? An ordered list of checks is
-// asked, each a small function in a file of its own, and the first that objects decides.
+// Package admit decides which pods run here, and with which resources. Admission passes each
+// change of a pod on with its decision. For a new pod, and for a resize, it asks an ordered
+// list of checks, each a small function in a file of its own; the first that objects decides.
 // Reasons and messages are those of the reference kubelet; schedulers, controllers and
 // people look for them.
 //

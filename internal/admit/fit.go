@@ -17,10 +17,6 @@ type NodeSource struct {
 	Fresh func() (*v1.Node, error)
 }
 
-// Preempt makes room for a critical pod by ending others. It does not wait for their end,
-// and sees to it that the pod does.
-type Preempt func(p *v1.Pod, others []*v1.Pod, lacking []Shortage) error
-
 // mismatch is a predicate that the pod and the node do not meet.
 type mismatch struct{ predicate, text string }
 

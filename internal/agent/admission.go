@@ -2,88 +2,98 @@ package agent
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"swiftlet/internal/admit"
 	"swiftlet/internal/config"
 	"swiftlet/internal/host"
-	"swiftlet/internal/pod"
+	"swiftlet/internal/resource/allocation"
 )
 
-// newAdmission puts the checks in the reference kubelet's order, which decides the reason
-// that a pod with two faults is rejected for. preempt, which may be nil, makes room for
-// critical pods.
-func (a *Agent) newAdmission(preempt admit.Preempt) (*admit.Admitter, error) {
-	sysctls, err := admit.Sysctls(a.machine.facts.Kernel, a.cfg.Kubelet.AllowedUnsafeSysctls)
-	if err != nil {
-		return nil, err
-	}
-	node := func() (*v1.Node, error) { return a.machine.node.Object(), nil }
-	declared, err := admit.DeclaredFeatures(config.KubernetesVersion, node)
-	if err != nil {
-		return nil, err
-	}
-	nodes := admit.NodeSource{Known: a.knownNode}
+// makeAdmission has new pods and resizes pass the same checks.
+func (a *Agent) makeAdmission() error {
+	p := &a.pods
+	source := admit.NodeDeps{Own: a.machine.node.Object, Allocates: p.devices.Gives}
 	if a.api.clients != nil {
-		nodes.Fresh = a.freshNode
+		source.Watched, source.Read = a.watchedNode, a.readNode
 	}
-	return admit.New(
-		admit.Pressure(a.pods.evictor.Conditions),
-		sysctls,
-		a.allocate,
-		admit.PodOS(),
-		admit.SupplementalGroups(a.strictGroups),
-		admit.Fit(nodes, preempt),
-		admit.AppArmor(host.AppArmorEnabled()),
-		admit.PodLevelResources(a.cfg.Features.PodLevelResources),
-		declared,
-		admit.Shutdown(a.machine.shutdown.Down),
-	)
+	node, err := admit.NewNode(source)
+	if err != nil {
+		return err
+	}
+	preempt := admit.Preempting(p.workers, a.api.events, a.log)
+	checks, err := a.newChecks(node, preempt)
+	if err != nil {
+		return err
+	}
+	if a.cfg.Features.InPlacePodVerticalScalingSchedulerPreemption {
+		preempt = nil // the scheduler makes room for resizes
+	}
+	resizes, err := a.newChecks(node, preempt)
+	if err != nil {
+		return err
+	}
+	if err := a.makeAllocator(resizes); err != nil {
+		return err
+	}
+	p.admission, err = admit.NewAdmission(admit.Deps{
+		Check:     checks.Admit,
+		Allocator: p.allocator,
+		Workers:   shownWorkers{p.workers, a},
+		Wanted:    p.desired.Get,
+		Observed:  p.observer.Get,
+		Events:    a.api.events,
+		Judged:    p.judged,
+	})
+	return err
 }
 
-// rejecting words an admitter's objection as the end of the pod.
-func (a *Agent) rejecting(admitter *admit.Admitter) func(*v1.Pod, []*v1.Pod) *pod.Failure {
-	return func(p *v1.Pod, others []*v1.Pod) *pod.Failure {
-		rejection := admitter.Admit(p, others)
-		if rejection == nil {
-			a.pods.judged(p, "")
-			return nil
-		}
-		a.pods.judged(p, rejection.Reason)
-		a.api.events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, rejection.Reason, "%s", rejection.Message)
-		observed, _ := a.pods.observer.Get(p.UID) // it may run since an earlier agent admitted it
-		return rejection.Failure(len(observed.Live()) == 0)
-	}
+func (a *Agent) newChecks(node *admit.Node, preempt admit.Preempt) (*admit.Admitter, error) {
+	return admit.NewChecks(admit.ChecksConfig{
+		Kernel:            a.machine.facts.Kernel,
+		UnsafeSysctls:     a.cfg.Kubelet.AllowedUnsafeSysctls,
+		Version:           config.KubernetesVersion,
+		AppArmor:          host.AppArmorEnabled(),
+		PodLevelResources: a.cfg.Features.PodLevelResources,
+	}, admit.ChecksDeps{
+		Conditions:   a.pods.evictor.Conditions,
+		Allocate:     a.pods.aligner.Admit,
+		Node:         node,
+		Preempt:      preempt,
+		ShuttingDown: a.machine.shutdown.Down,
+	})
 }
 
-// knownNode is the Node as last seen, with what this machine can give where the API server
-// does not show that yet.
-func (a *Agent) knownNode() (*v1.Node, error) {
-	if a.api.clients == nil {
-		return a.withoutDevices(a.machine.node.Object()), nil
+func (a *Agent) makeAllocator(checks *admit.Admitter) (err error) {
+	kc, features := &a.cfg.Kubelet, &a.cfg.Features
+	rules := admit.ResizeRules{PodLevel: features.InPlacePodLevelResourcesVerticalScaling, Swaps: a.pods.runtime.Swaps}
+	if kc.CPUManagerPolicy == "static" {
+		rules.FixedCPU = kc.CPUManagerPolicy
 	}
-	n, err := a.watchedNode()
-	if err != nil || len(n.Status.Allocatable) == 0 {
-		n = a.machine.node.Object()
+	if kc.MemoryManagerPolicy == kubelet.StaticMemoryManagerPolicy {
+		rules.FixedMemory = kc.MemoryManagerPolicy
 	}
-	return a.withoutDevices(n), nil
+	a.pods.allocator, err = allocation.New(allocation.Deps{
+		Allocated:  a.pods.allocated,
+		PodLevel:   features.InPlacePodLevelResourcesVerticalScaling,
+		Infeasible: rules.Infeasible,
+		Check:      checks.Admit,
+		Events:     a.api.events,
+		Meters:     a.metrics.Allocation(),
+		Clock:      a.clock,
+	})
+	return err
 }
 
-// freshNode asks the API server, for labels that were just changed.
-func (a *Agent) freshNode() (*v1.Node, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+// readNode reads the Node from the API server, for labels that the watch has not shown yet.
+func (a *Agent) readNode(ctx context.Context) (*v1.Node, error) {
 	n, err := a.api.clients.Kube.CoreV1().Nodes().Get(ctx, a.name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read node %s: %w", a.name, err)
 	}
-	return a.withoutDevices(n), nil
-}
-
-func (a *Agent) strictGroups() bool {
-	f := a.machine.node.Object().Status.Features
-	return f != nil && f.SupplementalGroupsPolicy != nil && *f.SupplementalGroupsPolicy
+	return n, nil
 }

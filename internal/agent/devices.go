@@ -39,30 +39,6 @@ func (a *Agent) runs(uid types.UID, container string) bool {
 	return ok && slices.ContainsFunc(o.Live(), func(c pod.Container) bool { return c.Name == container })
 }
 
-// allocate is the check that sets aside what a pod asks for.
-func (a *Agent) allocate(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
-	return a.pods.aligner.Admit(context.Background(), p)
-}
-
-// withoutDevices leaves out of what the node can give what the device manager gives: it
-// knows better than the Node object, which may be older, which devices are free.
-func (a *Agent) withoutDevices(n *v1.Node) *v1.Node {
-	var ours []v1.ResourceName
-	for name := range n.Status.Allocatable {
-		if a.pods.devices.Gives(name) {
-			ours = append(ours, name)
-		}
-	}
-	if len(ours) == 0 {
-		return n
-	}
-	n = n.DeepCopy()
-	for _, name := range ours {
-		delete(n.Status.Allocatable, name)
-	}
-	return n
-}
-
 // deviceAmounts tells the node which devices it has.
 func (a *Agent) deviceAmounts() node.Devices {
 	all := a.pods.devices.Amounts()

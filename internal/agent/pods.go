@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/admit"
 	"swiftlet/internal/desired"
 	"swiftlet/internal/eviction"
 	"swiftlet/internal/image"
@@ -59,6 +60,7 @@ type pods struct {
 	allocated *allocation.State
 	actuated  *allocation.State
 	allocator *allocation.Allocator
+	admission *admit.Admission
 	stats     *stats.Stats
 	evictor   *eviction.Evictor
 	loop      *syncloop.Loop
@@ -280,21 +282,16 @@ func (a *Agent) makeWorkers() (err error) {
 
 func (a *Agent) makeLoop() (err error) {
 	p := &a.pods
-	admitter, err := a.newAdmission(a.preempt)
-	if err != nil {
+	if err := a.makeAdmission(); err != nil {
 		return fmt.Errorf("make admission: %w", err)
-	}
-	if err := a.makeAllocator(); err != nil {
-		return err
 	}
 	p.loop, err = syncloop.New(syncloop.Deps{
 		Snapshots: p.snapshots,
 		Desired:   p.desired,
 		Observer:  p.observer,
 		Workers:   shownWorkers{p.workers, a},
+		Admission: p.admission,
 		Probed:    p.probes.Changes(),
-		Admit:     a.rejecting(admitter),
-		Allocator: p.allocator,
 		Seen:      a.metrics.Seen,
 		Relisted:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: a.housekeep,

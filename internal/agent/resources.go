@@ -2,16 +2,13 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	kubelet "k8s.io/kubelet/config/v1beta1"
 
-	"swiftlet/internal/admit"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/allocation"
@@ -25,36 +22,6 @@ func (a *Agent) makeResources() (err error) {
 		return err
 	}
 	a.pods.actuated, err = allocation.Open(filepath.Join(root, allocation.Actuated))
-	return err
-}
-
-// makeAllocator has resizes pass the same checks as new pods.
-func (a *Agent) makeAllocator() error {
-	kc, features := &a.cfg.Kubelet, &a.cfg.Features
-	preempt := a.preempt
-	if features.InPlacePodVerticalScalingSchedulerPreemption {
-		preempt = nil // the scheduler makes room
-	}
-	admitter, err := a.newAdmission(preempt)
-	if err != nil {
-		return fmt.Errorf("make admission of resizes: %w", err)
-	}
-	rules := admit.ResizeRules{PodLevel: features.InPlacePodLevelResourcesVerticalScaling, Swaps: a.pods.runtime.Swaps}
-	if kc.CPUManagerPolicy == "static" {
-		rules.FixedCPU = kc.CPUManagerPolicy
-	}
-	if kc.MemoryManagerPolicy == kubelet.StaticMemoryManagerPolicy {
-		rules.FixedMemory = kc.MemoryManagerPolicy
-	}
-	a.pods.allocator, err = allocation.New(allocation.Deps{
-		Allocated:  a.pods.allocated,
-		PodLevel:   features.InPlacePodLevelResourcesVerticalScaling,
-		Infeasible: rules.Infeasible,
-		Check:      admitter.Admit,
-		Events:     a.api.events,
-		Meters:     a.metrics.Allocation(),
-		Clock:      a.clock,
-	})
 	return err
 }
 

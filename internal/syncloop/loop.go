@@ -31,7 +31,6 @@ type Workers interface {
 	Wake(types.UID)
 	Orphan(pod.Ref)
 	Known(types.UID) bool
-	Active() []*v1.Pod
 }
 
 // Observer knows what the runtime holds.
@@ -44,18 +43,14 @@ type Observer interface {
 	List() []pod.Observed
 }
 
-// Allocator gives pods their resources.
-type Allocator interface {
-	// Given is the pod with what it was given, and whether its spec asks for something else.
-	Given(p *v1.Pod) (given *v1.Pod, differ bool)
-	// Admit gives a new pod what it asks for.
-	Admit(p *v1.Pod)
-	// Resize gives a pod what it asks for now, if it can have that beside the others.
-	// trigger is what made it worth asking, for those who count.
-	Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *v1.Pod, resize pod.Resize, changed bool)
-	// Deferred lists the pods whose resize waits for room; Turn sorts them.
-	Deferred() []types.UID
-	Turn(p, q *v1.Pod) int
+// Admission decides which pods run, and with which resources. It passes what is decided to
+// handle, in order, each before it decides on the next.
+type Admission interface {
+	Admit(changes []pod.Change, handle func(pod.Change, *pod.Failure))
+	// RetryAfter tries deferred resizes again after these changes, RetryPeriodic because time
+	// has passed.
+	RetryAfter(changes []pod.Change, handle func(pod.Change, *pod.Failure))
+	RetryPeriodic(handle func(pod.Change, *pod.Failure))
 }
 
 // Deps is what the loop connects.
@@ -64,12 +59,9 @@ type Deps struct {
 	Desired   Desired
 	Observer  Observer
 	Workers   Workers
+	Admission Admission
 	// Probed yields pods of which a probe changed its mind; may be nil.
 	Probed <-chan types.UID
-	// Admit says whether a new pod may run beside the others; nil means yes.
-	Admit func(p *v1.Pod, others []*v1.Pod) *pod.Failure
-	// Allocator gives pods their resources; nil gives them what they ask for.
-	Allocator Allocator
 	// Seen is told of each change in what is wanted, before it is acted on; may be nil.
 	Seen func(pod.Change)
 	// Relisted is called when a source has listed its pods as a whole, before any change is
@@ -94,8 +86,8 @@ type Loop struct {
 
 // New validates and starts nothing.
 func New(deps Deps) (*Loop, error) {
-	if deps.Snapshots == nil || deps.Desired == nil || deps.Observer == nil || deps.Workers == nil {
-		return nil, errors.New("syncloop: snapshots, desired, observer and workers are needed")
+	if deps.Snapshots == nil || deps.Desired == nil || deps.Observer == nil || deps.Workers == nil || deps.Admission == nil {
+		return nil, errors.New("syncloop: snapshots, desired, observer, workers and admission are needed")
 	}
 	if deps.Clock == nil || deps.Log == nil || deps.Housekeep == nil {
 		return nil, errors.New("syncloop: clock, log and housekeep are needed")
@@ -144,7 +136,6 @@ func (l *Loop) Healthy() error {
 
 // apply hands on what a source now wants.
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
-	var resized []pod.Change
 	changes := l.deps.Desired.Apply(s)
 	if s.Listed && l.deps.Relisted != nil {
 		l.deps.Relisted()
@@ -152,35 +143,21 @@ func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	for _, c := range changes {
 		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
 		meter.With(l.deps.Seen, c)
-		if l.allocate(&c) {
-			resized = append(resized, c)
-			continue
-		}
-		failure := l.admit(c)
-		if failure == nil {
-			l.give(c)
-		}
-		l.displace(c)
-		l.deps.Workers.Handle(c, failure)
 	}
-	l.readmit(resized)
-	l.retryResizes(roomBy(changes))
+	l.deps.Admission.Admit(changes, l.handle)
+	if l.ready {
+		l.deps.Admission.RetryAfter(changes, l.handle)
+	}
 	if !l.ready && l.deps.Desired.Ready() {
 		l.ready = true
 		l.housekeep(ctx)
 	}
 }
 
-// admit asks whether a new pod may run. One that already ended, or is about to, needs no leave.
-func (l *Loop) admit(c pod.Change) *pod.Failure {
-	p := c.Pod
-	if l.deps.Admit == nil || c.Op != pod.Add || p.DeletionTimestamp != nil || l.deps.Workers.Known(p.UID) {
-		return nil
-	}
-	if pod.IsTerminal(p.Status.Phase) {
-		return nil
-	}
-	return l.deps.Admit(p, l.deps.Workers.Active())
+// handle passes a decided change to the pod's worker.
+func (l *Loop) handle(c pod.Change, failure *pod.Failure) {
+	l.displace(c)
+	l.deps.Workers.Handle(c, failure)
 }
 
 // observed wakes the pod's worker, or finds that nobody wants the pod.
@@ -231,6 +208,6 @@ func (l *Loop) housekeep(ctx context.Context) {
 	for _, o := range l.deps.Observer.List() {
 		l.orphan(o)
 	}
-	l.retryResizes("periodic_retry")
+	l.deps.Admission.RetryPeriodic(l.handle)
 	l.deps.Housekeep(ctx)
 }

@@ -14,12 +14,53 @@ import (
 	"swiftlet/internal/pod"
 )
 
+// node is all that a loop connects. It admits every pod.
+type node struct {
+	wanted map[types.UID]bool
+	next   []pod.Change // what Apply will answer
+	did    []string
+}
+
+func (n *node) Apply(pod.Snapshot) []pod.Change {
+	for _, c := range n.next {
+		n.wanted[c.Pod.UID] = true
+	}
+	return n.next
+}
+
+func (n *node) Ready() bool                   { return true }
+func (n *node) Get(types.UID) (*v1.Pod, bool) { return nil, false }
+func (n *node) Wake(types.UID)                {}
+func (n *node) Orphan(pod.Ref)                {}
+func (n *node) Known(types.UID) bool          { return false }
+func (n *node) Handle(c pod.Change, _ *pod.Failure) {
+	n.did = append(n.did, c.Op.String()+" "+c.Pod.Name)
+}
+
+func (n *node) Admit(changes []pod.Change, handle func(pod.Change, *pod.Failure)) {
+	for _, c := range changes {
+		handle(c, nil)
+	}
+}
+
+func (n *node) RetryAfter([]pod.Change, func(pod.Change, *pod.Failure)) {
+	n.did = append(n.did, "retry")
+}
+func (n *node) RetryPeriodic(func(pod.Change, *pod.Failure)) { n.did = append(n.did, "periodic") }
+
+type observer struct{}
+
+func (observer) Synced() <-chan struct{}            { return nil }
+func (observer) Changes() <-chan types.UID          { return nil }
+func (observer) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, false }
+func (observer) List() []pod.Observed               { return nil }
+
 func TestRelistedBeforeChangesAreHandled(t *testing.T) {
-	n := &node{cpu: 10, wanted: map[types.UID]*v1.Pod{}, given: map[types.UID]int64{}, active: map[types.UID]*v1.Pod{}, waits: map[types.UID]bool{}}
+	n := &node{wanted: map[types.UID]bool{}}
 	loop, err := New(Deps{
-		Snapshots: make(chan pod.Snapshot), Desired: desired{n}, Observer: observer{}, Workers: n, Allocator: n, Admit: n.admit,
+		Snapshots: make(chan pod.Snapshot), Desired: n, Observer: observer{}, Workers: n, Admission: n,
 		Relisted: func() {
-			if n.wanted["a"] == nil {
+			if !n.wanted["a"] {
 				t.Error("called before the list was applied")
 			}
 			n.did = append(n.did, "relisted")
@@ -29,11 +70,12 @@ func TestRelistedBeforeChangesAreHandled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.next = []pod.Change{{Op: pod.Add, Pod: of("a", 1)}}
+	a := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", Name: "a"}}
+	n.next = []pod.Change{{Op: pod.Add, Pod: a}}
 	loop.apply(t.Context(), pod.Snapshot{Listed: true})
-	n.next = []pod.Change{{Op: pod.Update, Pod: of("a", 2)}}
+	n.next = []pod.Change{{Op: pod.Update, Pod: a}}
 	loop.apply(t.Context(), pod.Snapshot{})
-	if diff := cmp.Diff([]string{"relisted", "add a 1", "update a 2"}, n.did); diff != "" {
+	if diff := cmp.Diff([]string{"relisted", "add a", "periodic", "update a", "retry"}, n.did); diff != "" {
 		t.Error(diff)
 	}
 }

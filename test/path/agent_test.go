@@ -17,6 +17,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/admit"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/desired"
 	"swiftlet/internal/dns"
@@ -102,8 +103,14 @@ func newAgent(w *world) (*agent, error) {
 		Folders: volumes, Cgroups: w.cgroups, Logs: rt, Log: log,
 	})
 	snapshots := make(chan pod.Snapshot)
+	admission, err := admit.NewAdmission(admit.Deps{
+		Check: w.admit, Allocator: allocator, Workers: pool, Wanted: wanted.Get, Observed: observer.Get, Events: w.events,
+	})
+	if err != nil {
+		return nil, err
+	}
 	loop, err2 := syncloop.New(syncloop.Deps{
-		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Probed: probes.Changes(), Allocator: allocator, Admit: w.admit(observer),
+		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Admission: admission, Probed: probes.Changes(),
 		Housekeep: func(ctx context.Context) { keeper.Poke(ctx) }, Clock: now, Log: log,
 	})
 	if err := errors.Join(err1, err2); err != nil {

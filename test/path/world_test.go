@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"swiftlet/internal/observe"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/test/fakecri"
@@ -120,17 +119,13 @@ func (w *world) between(ctx context.Context, call fakecri.Call, act func() (any,
 }
 
 // admit rejects the pods that the script names.
-func (w *world) admit(observer *observe.Observer) func(*v1.Pod, []*v1.Pod) *pod.Failure {
-	return func(p *v1.Pod, _ []*v1.Pod) *pod.Failure {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		reason, rejects := w.rejects[p.Name]
-		if !rejects {
-			return nil
-		}
-		observed, _ := observer.Get(p.UID)
-		return &pod.Failure{Reason: reason, Message: "Pod was rejected: no room", Rejected: len(observed.Live()) == 0}
+func (w *world) admit(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if reason, rejects := w.rejects[p.Name]; rejects {
+		return pod.Reject(reason, "no room")
 	}
+	return nil
 }
 
 // handler knows a pod's runtime if there is its class.

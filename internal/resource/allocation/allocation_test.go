@@ -188,7 +188,7 @@ func TestResize(t *testing.T) {
 		t.Errorf("after a crash it has %v", r)
 	}
 	n.Forget("u")
-	if given, differ := n.Given(asking("9", 6)); differ || cpu(given) != "9" {
+	if given, differ := n.Allocated(asking("9", 6)); differ || cpu(given) != "9" {
 		t.Error("a forgotten pod is still given something")
 	}
 }
@@ -233,14 +233,14 @@ func TestPodLevel(t *testing.T) {
 		n := newNode(t)
 		n.deps.PodLevel = on
 		n.state.Note("u", pod.ResourcesOf(asking("1", 1)))
-		given, differ := n.Given(p)
+		given, differ := n.Allocated(p)
 		if differ != on || (given.Spec.Resources == nil) != on {
 			t.Errorf("resized as a whole %v: differ %v, given %v", on, differ, given.Spec.Resources)
 		}
 	}
 }
 
-func TestTurn(t *testing.T) {
+func TestCompare(t *testing.T) {
 	n := newNode(t)
 	n.Admit(asking("2", 1))
 	shrinks, grows := asking("1", 1), asking("3", 1)
@@ -251,7 +251,7 @@ func TestTurn(t *testing.T) {
 	waited.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, LastTransitionTime: metav1.Unix(1, 0)}}
 	order := []*v1.Pod{shrinks, important, waited, grows}
 	for i := range order[1:] {
-		if n.Turn(order[i], order[i+1]) >= 0 || n.Turn(order[i+1], order[i]) <= 0 {
+		if n.compare(order[i], order[i+1]) >= 0 || n.compare(order[i+1], order[i]) <= 0 {
 			t.Errorf("%d does not come before %d", i, i+1)
 		}
 	}

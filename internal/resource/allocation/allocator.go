@@ -61,9 +61,9 @@ func New(deps Deps) (*Allocator, error) {
 	return &Allocator{deps: deps, wishes: map[types.UID]wish{}}, nil
 }
 
-// Given is the pod with the resources that it was given, and whether its spec asks for
-// others. One that was given none yet is as its spec says.
-func (a *Allocator) Given(p *v1.Pod) (given *v1.Pod, differ bool) {
+// Allocated is the pod with its allocated resources, and whether its spec asks for others. A
+// pod without an allocation is as its spec says.
+func (a *Allocator) Allocated(p *v1.Pod) (allocated *v1.Pod, differ bool) {
 	r, known := a.deps.Allocated.Get(p.UID)
 	if !known {
 		return p, false
@@ -84,18 +84,18 @@ func (a *Allocator) Admit(p *v1.Pod) {
 
 // Resize gives a pod what its spec asks for now, if it can have that beside the others.
 // changed tells that the answer is not what it was. trigger is what made it worth asking.
-func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *v1.Pod, resize pod.Resize, changed bool) {
-	given, differ := a.Given(p)
+func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool) {
+	allocated, differ := a.Allocated(p)
 	before := a.wish(p.UID)
 	now := wish{Resize: pod.Resize{Granted: before.Granted}}
 	a.measureWish(before, p, differ)
 	if !differ {
 		a.measureEnd(before, reverted, trigger)
-	} else if reason, rejection := a.judge(p, given, except(others, p.UID)); rejection != nil {
+	} else if reason, rejection := a.judge(p, allocated, except(others, p.UID)); rejection != nil {
 		now.pod, now.since = p, before.since
 		a.refuse(&now, before, reason, rejection)
 	} else {
-		given, now.Granted = p, p.Generation
+		allocated, now.Granted = p, p.Generation
 		a.grant(p)
 		a.measureEnd(before, accepted, trigger)
 	}
@@ -106,7 +106,7 @@ func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (given *
 	} else {
 		a.wishes[p.UID] = now
 	}
-	return given, now.Resize, now.Granted != before.Granted || !same(now.Pending, before.Pending)
+	return allocated, now.Resize, now.Granted != before.Granted || !same(now.Pending, before.Pending)
 }
 
 // measureWish counts what the pod asks for, where it is news: against what it asked for
