@@ -2,6 +2,7 @@ package admit
 
 import (
 	"errors"
+	"log/slog"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,16 +38,24 @@ type Deps struct {
 	Workers   Workers
 	// Wanted is the pod as its source has it now.
 	Wanted func(types.UID) (*v1.Pod, bool)
+	// Node is the one that Check measures pods against; nil where labels do not matter.
+	Node *Node
 	// Observed is what the runtime has of a pod.
 	Observed func(types.UID) (pod.Observed, bool)
 	Events   Events
 	// Judged counts decisions; the reason is empty where the pod was admitted. May be nil.
 	Judged func(p *v1.Pod, rejection string)
+	Log    *slog.Logger
 }
 
 // Admission decides which pods run, and with which resources. It is for one goroutine: each
-// decision rests on the one before.
-type Admission struct{ deps Deps }
+// decision rests on the one before. Only Run is for another.
+type Admission struct {
+	deps  Deps
+	held  held
+	reads chan struct{} // asks Run to read the Node
+	read  chan *v1.Node
+}
 
 // Handle takes a change that is decided: its pod has the allocated resources, and failure
 // ends a pod that was rejected. Workers must know the pod when it returns.
@@ -54,24 +63,33 @@ type Handle = func(c pod.Change, failure *pod.Failure)
 
 // NewAdmission validates and starts nothing.
 func NewAdmission(deps Deps) (*Admission, error) {
-	if deps.Check == nil || deps.Allocator == nil || deps.Workers == nil || deps.Wanted == nil || deps.Observed == nil || deps.Events == nil {
-		return nil, errors.New("new admission: check, allocator, workers, wanted, observed and events are needed")
+	if deps.Check == nil || deps.Allocator == nil || deps.Workers == nil || deps.Wanted == nil || deps.Observed == nil || deps.Events == nil || deps.Log == nil {
+		return nil, errors.New("new admission: check, allocator, workers, wanted, observed, events and log are needed")
 	}
-	return &Admission{deps: deps}, nil
+	return &Admission{deps: deps, reads: make(chan struct{}, 1), read: make(chan *v1.Node)}, nil
 }
 
 // Admit decides on the changes in their order, and passes each to handle before it decides on
-// the next. Pods that are new to this agent and ask for other resources than an earlier agent
-// allocated come last: their resize needs to know all others.
+// the next. Those that it takes a read of the Node to decide on are left for Resume.
 func (a *Admission) Admit(changes []pod.Change, handle Handle) {
+	a.decide(changes, a.hold, handle)
+	a.startRead()
+}
+
+// decide leaves out what hold keeps back. Last come the pods that are new to this agent and
+// ask for other resources than an earlier agent allocated: their resize needs to know all
+// others.
+func (a *Admission) decide(changes []pod.Change, hold func(pod.Change) bool, handle Handle) {
 	var resized []pod.Change
 	for _, c := range changes {
-		if a.isResized(c) {
+		switch {
+		case hold(c):
+		case a.isResized(c):
 			resized = append(resized, c)
-			continue
+		default:
+			c = a.allocated(c)
+			handle(c, a.admit(c))
 		}
-		c = a.allocated(c)
-		handle(c, a.admit(c))
 	}
 	a.readmit(resized, handle)
 }
@@ -160,6 +178,14 @@ func (a *Admission) RetryAfter(changes []pod.Change, handle Handle) {
 // RetryPeriodic tries deferred resizes again because time has passed.
 func (a *Admission) RetryPeriodic(handle Handle) { a.retry(allocation.TriggerPeriodic, handle) }
 
+// decided is a wanted pod that is not held.
+func (a *Admission) decided(uid types.UID) (*v1.Pod, bool) {
+	if a.held.find(uid) != nil {
+		return nil, false
+	}
+	return a.deps.Wanted(uid)
+}
+
 func (a *Admission) retry(trigger string, handle Handle) {
-	a.deps.Allocator.Retry(a.deps.Wanted, a.deps.Workers.Active, trigger, func(c pod.Change) { handle(c, nil) })
+	a.deps.Allocator.Retry(a.decided, a.deps.Workers.Active, trigger, func(c pod.Change) { handle(c, nil) })
 }

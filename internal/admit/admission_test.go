@@ -2,6 +2,7 @@ package admit
 
 import (
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"testing"
 
@@ -31,23 +32,29 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{cpu: 10, wanted: map[types.UID]*v1.Pod{}, active: map[types.UID]*v1.Pod{}}
+	m.start(t, m.check, nil)
+	return m
+}
+
+// start makes the Admission of a check, which measures pods against the node.
+func (m *machine) start(t *testing.T, check Check, node *Node) {
+	t.Helper()
 	var err error
 	if m.state, err = allocation.Open(filepath.Join(t.TempDir(), allocation.Allocated)); err != nil {
 		t.Fatal(err)
 	}
-	allocator, err := allocation.New(allocation.Deps{Allocated: m.state, Check: m.check, Events: noEvents{}, Clock: clock.RealClock{}})
+	allocator, err := allocation.New(allocation.Deps{Allocated: m.state, Check: check, Events: noEvents{}, Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.admission, err = NewAdmission(Deps{
-		Check: m.check, Allocator: allocator, Workers: m, Events: noEvents{},
+		Check: check, Node: node, Allocator: allocator, Workers: m, Events: noEvents{}, Log: slog.New(slog.DiscardHandler),
 		Wanted:   func(uid types.UID) (*v1.Pod, bool) { p, ok := m.wanted[uid]; return p, ok },
 		Observed: func(types.UID) (pod.Observed, bool) { return pod.Observed{}, false },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
 }
 
 type noEvents struct{}

@@ -15,10 +15,7 @@ type Check func(p *v1.Pod, others []*v1.Pod) *pod.Rejection
 // Admitter asks its checks in order.
 type Admitter struct{ checks []Check }
 
-// New makes an Admitter of the checks, in the order in which they are to be asked. The
-// reference kubelet's order, which decides the reason that a pod with two faults is
-// rejected for, is: Pressure, Sysctls, allocation of devices and CPUs, PodOS,
-// SupplementalGroups, Fit, AppArmor, PodLevelResources, DeclaredFeatures, Shutdown.
+// New makes an Admitter of the checks, in the order in which they are to be asked.
 func New(checks ...Check) (*Admitter, error) {
 	for i, c := range checks {
 		if c == nil {

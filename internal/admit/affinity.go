@@ -5,13 +5,11 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-const affinityName = "NodeAffinity"
-
 // affinity: the node's labels suit the pod's selector and required affinity. A term that
 // cannot be parsed suits nothing.
 func affinity(p *v1.Pod, node *v1.Node, _ []*v1.Pod) *mismatch {
 	if ok, _ := nodeaffinity.GetRequiredNodeAffinity(p).Match(node); ok {
 		return nil
 	}
-	return &mismatch{affinityName, "node(s) didn't match Pod's node affinity/selector"}
+	return &mismatch{"NodeAffinity", "node(s) didn't match Pod's node affinity/selector"}
 }

@@ -37,7 +37,8 @@ type ChecksDeps struct {
 	ShuttingDown func() bool
 }
 
-// NewChecks makes an Admitter of all checks, in the reference kubelet's order.
+// NewChecks makes an Admitter of all checks, in the reference kubelet's order, which decides
+// the reason that a pod with two faults is rejected for.
 func NewChecks(cfg ChecksConfig, deps ChecksDeps) (*Admitter, error) {
 	if deps.Conditions == nil || deps.Allocate == nil || deps.Node == nil || deps.ShuttingDown == nil {
 		return nil, errors.New("new checks: conditions, allocate, node and shutting down are needed")
@@ -50,17 +51,13 @@ func NewChecks(cfg ChecksConfig, deps ChecksDeps) (*Admitter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new checks: %w", err)
 	}
-	source := NodeSource{Known: deps.Node.Get}
-	if deps.Node.deps.Read != nil {
-		source.Fresh = deps.Node.fresh
-	}
 	return New(
 		Pressure(deps.Conditions),
 		sysctls,
 		func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection { return deps.Allocate(context.Background(), p) },
 		PodOS(),
 		SupplementalGroups(deps.Node.strictGroups),
-		Fit(source, deps.Preempt),
+		Fit(deps.Node.Get, deps.Preempt),
 		AppArmor(cfg.AppArmor),
 		PodLevelResources(cfg.PodLevelResources),
 		declared,

@@ -8,15 +8,6 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// NodeSource gives the Node that pods are measured against.
-type NodeSource struct {
-	// Known is the Node as last seen; it costs nothing.
-	Known func() (*v1.Node, error)
-	// Fresh asks the API server. It is used when Known's labels do not suit a pod that the
-	// scheduler thought they suit. It may be nil.
-	Fresh func() (*v1.Node, error)
-}
-
 // mismatch is a predicate that the pod and the node do not meet.
 type mismatch struct{ predicate, text string }
 
@@ -27,20 +18,13 @@ var predicates = []func(*v1.Pod, *v1.Node, []*v1.Pod) *mismatch{
 
 // Fit checks what the scheduler has checked already, because the scheduler does not know
 // of static pods, may have been bypassed, and may have worked from an older state.
-func Fit(source NodeSource, preempt Preempt) Check {
+func Fit(known func() (*v1.Node, error), preempt Preempt) Check {
 	return func(p *v1.Pod, others []*v1.Pod) *pod.Rejection {
-		node, err := source.Known()
+		node, err := known()
 		if err != nil {
 			return pod.Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
 		}
-		lacking, wrong := shortages(p, node, others), mismatches(p, node, others)
-		if len(lacking) == 0 && onlyAffinity(wrong) && source.Fresh != nil {
-			// Labels change; the watch may not have told us yet.
-			if fresh, err := source.Fresh(); err == nil {
-				lacking, wrong = shortages(p, fresh, others), mismatches(p, fresh, others)
-			}
-		}
-		return judge(p, others, lacking, wrong, preempt)
+		return judge(p, others, shortages(p, node, others), mismatches(p, node, others), preempt)
 	}
 }
 
@@ -72,10 +56,6 @@ func mismatches(p *v1.Pod, node *v1.Node, others []*v1.Pod) []mismatch {
 		}
 	}
 	return all
-}
-
-func onlyAffinity(wrong []mismatch) bool {
-	return len(wrong) == 1 && wrong[0].predicate == affinityName
 }
 
 // Shortage is a resource that the node has too little of for the pod: cpu in thousandths,

@@ -18,8 +18,8 @@ func testNode() *v1.Node {
 	return node
 }
 
-func known(node *v1.Node) NodeSource {
-	return NodeSource{Known: func() (*v1.Node, error) { return node, nil }}
+func known(node *v1.Node) func() (*v1.Node, error) {
+	return func() (*v1.Node, error) { return node, nil }
 }
 
 func port(hostPort int32, change ...func(*v1.ContainerPort)) func(*v1.Pod) {
@@ -130,32 +130,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func TestFitAsksAgainAboutLabels(t *testing.T) {
-	fresh := testNode()
-	fresh.Labels["zone"] = "a"
-	asked := 0
-	source := known(testNode())
-	source.Fresh = func() (*v1.Node, error) { asked++; return fresh, nil }
-	inZone := newPod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "a"} })
-	if got := Fit(source, nil)(inZone, nil); got != nil || asked != 1 {
-		t.Errorf("%+v after %d questions", got, asked)
-	}
-	elsewhere := newPod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "b"} })
-	if got := Fit(source, nil)(elsewhere, nil); reasonOf(got) != "NodeAffinity" || asked != 2 {
-		t.Errorf("%+v after %d questions", got, asked)
-	}
-	// Where labels cannot help, the API server is left alone.
-	if got := Fit(source, nil)(newPod(requests("cpu", "9")), nil); reasonOf(got) != "OutOfcpu" || asked != 2 {
-		t.Errorf("%+v after %d questions", got, asked)
-	}
-	source.Fresh = func() (*v1.Node, error) { return nil, errors.New("away") }
-	if got := Fit(source, nil)(inZone, nil); reasonOf(got) != "NodeAffinity" {
-		t.Errorf("%+v", got)
-	}
-}
-
 func TestFitWithoutNode(t *testing.T) {
-	check := Fit(NodeSource{Known: func() (*v1.Node, error) { return nil, errors.New("x") }}, nil)
+	check := Fit(func() (*v1.Node, error) { return nil, errors.New("x") }, nil)
 	want := &pod.Rejection{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
 	if diff := cmp.Diff(want, check(newPod(), nil)); diff != "" {
 		t.Error(diff)

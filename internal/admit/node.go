@@ -3,7 +3,6 @@ package admit
 import (
 	"context"
 	"errors"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -21,11 +20,12 @@ type NodeDeps struct {
 	Allocates func(v1.ResourceName) bool
 }
 
-// readTimeout bounds how long a pod waits for a read of the Node.
-const readTimeout = 5 * time.Second
-
 // Node is the Node that pods are measured against. It is for one goroutine at a time.
-type Node struct{ deps NodeDeps }
+type Node struct {
+	deps NodeDeps
+	// fresh was just read for the pods that are being decided on; nil at other times.
+	fresh *v1.Node
+}
 
 // NewNode validates and starts nothing.
 func NewNode(deps NodeDeps) (*Node, error) {
@@ -38,22 +38,14 @@ func NewNode(deps NodeDeps) (*Node, error) {
 // Get is the Node as last seen, with what this machine can give where the API server does
 // not show that yet, and without what the device manager allocates.
 func (n *Node) Get() (*v1.Node, error) {
+	if n.fresh != nil {
+		return n.withoutDevices(n.fresh), nil
+	}
 	node := n.deps.Own()
 	if n.deps.Watched != nil {
 		if watched, err := n.deps.Watched(); err == nil && len(watched.Status.Allocatable) > 0 {
 			node = watched
 		}
-	}
-	return n.withoutDevices(node), nil
-}
-
-// fresh reads the Node from the API server.
-func (n *Node) fresh() (*v1.Node, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
-	defer cancel()
-	node, err := n.deps.Read(ctx)
-	if err != nil {
-		return nil, err
 	}
 	return n.withoutDevices(node), nil
 }

@@ -18,13 +18,13 @@ type ResizeRules struct {
 	Swaps func(*v1.Pod, *v1.Container) bool
 }
 
-// Infeasible says why the pod, which was given the resources of given, can never have those
+// Infeasible says why the pod, whose allocated resources are those of allocated, can never have those
 // of its spec; nil where it can. The reason is the one that metrics count.
-func (r ResizeRules) Infeasible(p, given *v1.Pod) *pod.Rejection {
-	if r.swapChanges(p, given) {
+func (r ResizeRules) Infeasible(p, allocated *v1.Pod) *pod.Rejection {
+	if r.swapChanges(p, allocated) {
 		return pod.Reject("swap_limitation", "In-place resize of containers with swap is not supported.")
 	}
-	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, given.Spec.Resources) {
+	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, allocated.Spec.Resources) {
 		return pod.Reject("plr_feature_gate_off", "InPlacePodLevelResourcesVerticalScaling is disabled")
 	}
 	if pod.QOS(p) != v1.PodQOSGuaranteed {
@@ -32,9 +32,9 @@ func (r ResizeRules) Infeasible(p, given *v1.Pod) *pod.Rejection {
 	}
 	const fixed = "Resize is infeasible for Guaranteed Pods alongside %s Manager policy %q"
 	switch {
-	case r.FixedCPU != "" && requestsDiffer(p, given, v1.ResourceCPU):
+	case r.FixedCPU != "" && requestsDiffer(p, allocated, v1.ResourceCPU):
 		return pod.Reject("guaranteed_pod_cpu_manager_static_policy", fixed, "CPU", r.FixedCPU)
-	case r.FixedMemory != "" && requestsDiffer(p, given, v1.ResourceMemory):
+	case r.FixedMemory != "" && requestsDiffer(p, allocated, v1.ResourceMemory):
 		return pod.Reject("guaranteed_pod_memory_manager_static_policy", fixed, "Memory", r.FixedMemory)
 	}
 	return nil
@@ -42,13 +42,13 @@ func (r ResizeRules) Infeasible(p, given *v1.Pod) *pod.Rejection {
 
 // swapChanges: a running container keeps the swap it began with, so what depends on its
 // memory request may only change with a restart.
-func (r ResizeRules) swapChanges(p, given *v1.Pod) bool {
+func (r ResizeRules) swapChanges(p, allocated *v1.Pod) bool {
 	for c, kind := range pod.Containers(p) {
-		has := pod.FindContainer(given, c.Name)
+		has := pod.FindContainer(allocated, c.Name)
 		if kind == pod.Ephemeral || has == nil || c.Resources.Requests.Memory().Equal(*has.Resources.Requests.Memory()) || restartsForMemory(has) {
 			continue
 		}
-		if r.Swaps(p, c) || r.Swaps(given, has) {
+		if r.Swaps(p, c) || r.Swaps(allocated, has) {
 			return true
 		}
 	}
@@ -64,9 +64,9 @@ func restartsForMemory(c *v1.Container) bool {
 	return false
 }
 
-func requestsDiffer(p, given *v1.Pod, name v1.ResourceName) bool {
+func requestsDiffer(p, allocated *v1.Pod, name v1.ResourceName) bool {
 	for c, kind := range pod.Containers(p) {
-		has := pod.FindContainer(given, c.Name)
+		has := pod.FindContainer(allocated, c.Name)
 		if kind == pod.Ephemeral || has == nil {
 			continue
 		}

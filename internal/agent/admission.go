@@ -45,9 +45,11 @@ func (a *Agent) makeAdmission() error {
 		Allocator: p.allocator,
 		Workers:   shownWorkers{p.workers, a},
 		Wanted:    p.desired.Get,
+		Node:      node,
 		Observed:  p.observer.Get,
 		Events:    a.api.events,
 		Judged:    p.judged,
+		Log:       a.log,
 	})
 	return err
 }

@@ -46,7 +46,11 @@ type Observer interface {
 // Admission decides which pods run, and with which resources. It passes what is decided to
 // handle, in order, each before it decides on the next.
 type Admission interface {
+	// Admit leaves out changes that it takes a read of the Node to decide on. When NodeRead
+	// has yielded that, Resume decides on them and returns them.
 	Admit(changes []pod.Change, handle func(pod.Change, *pod.Failure))
+	NodeRead() <-chan *v1.Node
+	Resume(node *v1.Node, handle func(pod.Change, *pod.Failure)) []pod.Change
 	// RetryAfter tries deferred resizes again after these changes, RetryPeriodic because time
 	// has passed.
 	RetryAfter(changes []pod.Change, handle func(pod.Change, *pod.Failure))
@@ -116,6 +120,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.observed(uid)
 		case uid := <-l.deps.Probed:
 			l.deps.Workers.Wake(uid)
+		case node := <-l.deps.Admission.NodeRead():
+			l.retryResizes(l.deps.Admission.Resume(node, l.handle))
 		case <-tick.C():
 			l.housekeep(ctx)
 		}
@@ -145,12 +151,18 @@ func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 		meter.With(l.deps.Seen, c)
 	}
 	l.deps.Admission.Admit(changes, l.handle)
-	if l.ready {
-		l.deps.Admission.RetryAfter(changes, l.handle)
-	}
+	l.retryResizes(changes)
 	if !l.ready && l.deps.Desired.Ready() {
 		l.ready = true
 		l.housekeep(ctx)
+	}
+}
+
+// retryResizes has deferred resizes tried again after changes. Before every source has
+// spoken, pods that hold resources may not be known yet.
+func (l *Loop) retryResizes(changes []pod.Change) {
+	if l.ready {
+		l.deps.Admission.RetryAfter(changes, l.handle)
 	}
 }
 

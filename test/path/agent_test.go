@@ -104,7 +104,7 @@ func newAgent(w *world) (*agent, error) {
 	})
 	snapshots := make(chan pod.Snapshot)
 	admission, err := admit.NewAdmission(admit.Deps{
-		Check: w.admit, Allocator: allocator, Workers: pool, Wanted: wanted.Get, Observed: observer.Get, Events: w.events,
+		Check: w.admit, Allocator: allocator, Workers: pool, Wanted: wanted.Get, Observed: observer.Get, Events: w.events, Log: log,
 	})
 	if err != nil {
 		return nil, err

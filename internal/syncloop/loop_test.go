@@ -18,6 +18,7 @@ import (
 type node struct {
 	wanted map[types.UID]bool
 	next   []pod.Change // what Apply will answer
+	read   chan *v1.Node
 	did    []string
 }
 
@@ -43,6 +44,14 @@ func (n *node) Admit(changes []pod.Change, handle func(pod.Change, *pod.Failure)
 	}
 }
 
+func (n *node) NodeRead() <-chan *v1.Node { return n.read }
+func (n *node) Resume(_ *v1.Node, handle func(pod.Change, *pod.Failure)) []pod.Change {
+	for _, c := range n.next {
+		handle(c, nil)
+	}
+	return n.next
+}
+
 func (n *node) RetryAfter([]pod.Change, func(pod.Change, *pod.Failure)) {
 	n.did = append(n.did, "retry")
 }
@@ -50,7 +59,9 @@ func (n *node) RetryPeriodic(func(pod.Change, *pod.Failure)) { n.did = append(n.
 
 type observer struct{}
 
-func (observer) Synced() <-chan struct{}            { return nil }
+var synced = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func (observer) Synced() <-chan struct{}            { return synced }
 func (observer) Changes() <-chan types.UID          { return nil }
 func (observer) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, false }
 func (observer) List() []pod.Observed               { return nil }
@@ -76,6 +87,29 @@ func TestRelistedBeforeChangesAreHandled(t *testing.T) {
 	n.next = []pod.Change{{Op: pod.Update, Pod: a}}
 	loop.apply(t.Context(), pod.Snapshot{})
 	if diff := cmp.Diff([]string{"relisted", "add a", "periodic", "update a", "retry"}, n.did); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestResumesWhenTheNodeWasRead(t *testing.T) {
+	n := &node{read: make(chan *v1.Node)}
+	n.next = []pod.Change{{Op: pod.Add, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", Name: "a"}}}}
+	loop, err := New(Deps{
+		Snapshots: make(chan pod.Snapshot), Desired: n, Observer: observer{}, Workers: n, Admission: n,
+		Housekeep: func(context.Context) {}, Clock: clocktesting.NewFakeClock(metav1.Now().Time), Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- loop.Run(ctx) }()
+	n.read <- &v1.Node{}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"add a"}, n.did); diff != "" {
 		t.Error(diff)
 	}
 }
