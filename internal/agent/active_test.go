@@ -30,7 +30,7 @@ func (stuck) Remove(ctx context.Context, _ pod.Work) error { <-ctx.Done(); retur
 // A pod that is shown as ended takes no room from new pods, even before its worker is done.
 func TestActiveLeavesOutEndedPods(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	workers, err := worker.New(worker.Deps{Steps: stuck{}, Clock: clock.RealClock{}, Log: log})
+	workers, err := worker.New(worker.Deps{NewSteps: func() worker.Steps { return stuck{} }, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,16 +78,16 @@ func (a *Agent) handler(p *v1.Pod) (podsync.Handler, error) {
 	return h, nil
 }
 
-// objectChanged wakes the pods that wait for a ConfigMap or Secret to name their variables.
-// Volumes look after themselves.
+// objectChanged has the pods that use a ConfigMap or Secret try their containers again that
+// wait for it. Volumes look after themselves.
 func (a *Agent) objectChanged(kind, namespace, name string) {
 	changed := kubeapi.Ref{Kind: kind, Namespace: namespace, Name: name}
 	for _, p := range a.pods.desired.List() {
-		if p.Namespace != namespace || !a.pods.steps.Hasten(p.UID) {
+		if p.Namespace != namespace {
 			continue
 		}
 		if _, uses := kubeapi.References(p)[changed]; uses {
-			a.pods.workers.Wake(p.UID)
+			a.pods.workers.ObjectChanged(p.UID)
 		}
 	}
 }

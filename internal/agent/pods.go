@@ -272,11 +272,11 @@ func (a *Agent) makeKeeper(cgroups podCgroups) (err error) {
 }
 
 func (a *Agent) makeWorkers() (err error) {
-	var steps worker.Steps = a.pods.steps
+	newSteps := func() worker.Steps { return a.pods.steps.NewPod() }
 	if a.tracing != nil {
-		steps = a.tracing.Steps(steps, a.pods.status.Get)
+		newSteps = a.tracing.Steps(newSteps, a.pods.status.Get)
 	}
-	a.pods.workers, err = worker.New(worker.Deps{Steps: steps, Meters: a.metrics.Worker(), Clock: a.clock, Log: a.log})
+	a.pods.workers, err = worker.New(worker.Deps{NewSteps: newSteps, Meters: a.metrics.Worker(), Clock: a.clock, Log: a.log})
 	return err
 }
 

@@ -22,6 +22,8 @@ type Work struct {
 	Unwanted bool
 	// Returns: a source wants the same pod again, which starts when this one is removed.
 	Returns bool
+	// ObjectsChanged: a ConfigMap or Secret that the pod uses has changed since the last Sync.
+	ObjectsChanged bool
 }
 
 // Outcome is what an attempt to bring a pod up found.
@@ -32,4 +34,7 @@ type Outcome struct {
 	Failure *Failure
 	// Again asks for another look after this time; zero means when something happens.
 	Again time.Duration
+	// AwaitsObjects: a container could not start, which a change of a ConfigMap or Secret may
+	// cure.
+	AwaitsObjects bool
 }

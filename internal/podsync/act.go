@@ -15,7 +15,7 @@ import (
 // attempt is one round of bringing a pod's containers up. Sandbox, volumes and images
 // proceed at the same time; each container joins them when it needs them.
 type attempt struct {
-	*Steps
+	*PodSteps
 	p        *v1.Pod
 	observed *pod.Observed
 
@@ -36,7 +36,7 @@ type sandbox struct {
 
 // start starts what a plan wants started. It returns the containers that could not be; an
 // error concerns the pod as a whole.
-func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
+func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
 	if len(actions.Start) == 0 {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func (s *Steps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{Steps: s, p: p, observed: observed, handler: handler, config: config}
+	a := &attempt{PodSteps: s, p: p, observed: observed, handler: handler, config: config}
 	a.kept = inBackground(func() (struct{}, error) { return struct{}{}, s.keep(ctx, p) })
 	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
 	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })

@@ -1,4 +1,4 @@
 // Package podsync holds the ordered steps that bring one pod up and take it down. It acts
-// through small interfaces and keeps only what cannot be read back: why a container last
-// failed to start, and how long a crashing one is held back.
+// through small interfaces. PodSteps keeps only what cannot be read back of its pod: why a
+// container last failed to start, and how long a crashing one is held back.
 package podsync

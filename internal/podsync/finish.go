@@ -9,7 +9,7 @@ import (
 
 // Finish gives back what the pod held, then publishes its last status. Where the pod's
 // deletion was asked for, the publisher removes it from the API server at once.
-func (s *Steps) Finish(ctx context.Context, w pod.Work) error {
+func (s *PodSteps) Finish(ctx context.Context, w pod.Work) error {
 	uid := w.Pod.UID
 	if err := s.deps.Volumes.Unmount(ctx, uid); err != nil {
 		return fmt.Errorf("unmount the pod's volumes: %w", err)

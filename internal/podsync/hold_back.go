@@ -21,9 +21,9 @@ const exitShown = 2 * time.Second
 // holdBack takes out of the plan what must not start now: containers that could not be
 // started a moment ago, and those that crashed lately. It returns how long the first of
 // them has to wait. Instances that this step has killed did not crash.
-func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held, killed map[string]bool) (again time.Duration) {
+func (s *PodSteps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held, killed map[string]bool) (again time.Duration) {
 	a.Start = slices.DeleteFunc(a.Start, func(start plan.Start) bool {
-		wait := s.retries.remaining(keyOf(p, start), s.deps.Clock.Now())
+		wait := s.startBackoff.remaining(keyOf(start), s.deps.Clock.Now())
 		if held[start.Container.Name] {
 			wait = max(wait, 1) // its time may have come, but its turn is in the next step
 		}
@@ -40,30 +40,30 @@ func (s *Steps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, hel
 }
 
 // crashed says how long a container must wait for its next start, and tells the user.
-func (s *Steps) crashed(p *v1.Pod, last *pod.Container, start plan.Start) time.Duration {
+func (s *PodSteps) crashed(p *v1.Pod, last *pod.Container, start plan.Start) time.Duration {
 	if last == nil {
 		return 0
 	}
-	wait, delay := s.crashes.remaining(keyOf(p, start), start.RestartCount, last.FinishedAt, s.deps.Clock.Now())
+	wait, delay := s.crashBackoff.remaining(keyOf(start), start.RestartCount, last.FinishedAt, s.deps.Clock.Now())
 	if wait == 0 {
 		return 0
 	}
 	if fresh := exitShown - s.deps.Clock.Since(last.FinishedAt); fresh > 0 {
 		return min(wait, fresh)
 	}
-	if s.waiting.of(p.UID)[start.Container.Name].Reason != reasonCrashLoop {
+	if s.waitingReasons[start.Container.Name].Reason != reasonCrashLoop {
 		s.deps.Events.Eventf(pod.EventRef(p, start.Container.Name), v1.EventTypeWarning, "BackOff",
 			"Back-off restarting failed container %s in pod %s", start.Container.Name, pod.RefOf(p))
 	}
-	s.waiting.set(p.UID, start.Container.Name, pod.Waiting{
+	s.waitingReasons[start.Container.Name] = pod.Waiting{
 		Reason:  reasonCrashLoop,
 		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", delay, start.Container.Name, pod.RefOf(p)),
-	})
+	}
 	return wait
 }
 
-func keyOf(p *v1.Pod, start plan.Start) crashKey {
-	return crashKey{pod: p.UID, container: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
+func keyOf(start plan.Start) containerKey {
+	return containerKey{name: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
 }
 
 // lastExit is the newest exit of the container that counts when it is to start again. That

@@ -233,18 +233,21 @@ type Deps struct {
 	Log     *slog.Logger
 }
 
-// Steps performs the steps of a pod's life. It is safe for concurrent use by the workers
-// of different pods.
+// Steps holds what the steps of all pods share. It is safe for concurrent use.
 type Steps struct {
-	cfg     Config
-	deps    Deps
-	crashes *crashBackoff
-	retries *retries
-	waiting waitings
-	moved   bindings
-	unsure  podSet // pods that could not be read since they were acted on
-	resizes resizeErrors
+	cfg  Config
+	deps Deps
 }
+
+// PodSteps performs the steps of one pod's life. It belongs to the pod's worker and is not
+// safe for concurrent use.
+type PodSteps struct {
+	*Steps
+	memory
+}
+
+// NewPod returns the steps of one pod, of which nothing is remembered yet.
+func (s *Steps) NewPod() *PodSteps { return &PodSteps{Steps: s, memory: newMemory(s.cfg.Backoff)} }
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Steps, error) {
@@ -267,5 +270,5 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	if deps.Resources == nil {
 		deps.Resources = nothing{}
 	}
-	return &Steps{cfg: cfg, deps: deps, crashes: newCrashBackoff(cfg.Backoff), retries: newRetries()}, nil
+	return &Steps{cfg: cfg, deps: deps}, nil
 }

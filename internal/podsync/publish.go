@@ -19,7 +19,7 @@ const (
 // publish derives the pod's status, hands it on, and has the right containers probed. It
 // returns what was derived: what is shown of it may be held back, as a pod is not said to
 // have ended while anything of it runs.
-func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodStatus {
+func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.PodStatus {
 	shown := s.shown(w)
 	if way == stopped {
 		s.deps.Probes.Forget(w.Pod.UID)
@@ -31,7 +31,7 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		Observed:    &observed,
 		Previous:    shown,
 		Health:      s.deps.Probes.Health,
-		Waiting:     s.waiting.of(w.Pod.UID),
+		Waiting:     s.waitingReasons,
 		Failure:     w.Failure,
 		HostIPs:     s.deps.HostIPs(),
 		IPv6First:   s.cfg.IPv6First,
@@ -40,7 +40,7 @@ func (s *Steps) publish(w pod.Work, observed pod.Observed, way course) v1.PodSta
 		StopSignals: s.cfg.StopSignals,
 		Actual:      s.actual(w.Pod.UID),
 		Resize:      w.Resize,
-		ResizeError: s.resizes.of(w.Pod.UID),
+		ResizeError: s.resizeError,
 		Stopped:     way == stopped,
 		Volumes:     s.deps.Volumes.Health(w.Pod.UID, shown.VolumeHealth),
 		RecursiveReadOnly: func() bool {

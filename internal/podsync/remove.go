@@ -12,8 +12,8 @@ import (
 )
 
 // Remove deletes what is left of a pod that nobody wants: dead containers and sandboxes,
-// logs, its folder, its mirror, and what is remembered of it.
-func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
+// logs, its folder, its mirror, and what others remember of it.
+func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	ref := pod.RefOf(w.Pod)
 	observed, err := s.deps.Observer.Refresh(ctx, ref.UID)
 	if err != nil {
@@ -33,12 +33,6 @@ func (s *Steps) Remove(ctx context.Context, w pod.Work) error {
 	if err := s.allGone(ctx, ref.UID); err != nil {
 		return err
 	}
-	s.crashes.forget(ref.UID)
-	s.retries.forget(ref.UID)
-	s.waiting.forget(ref.UID)
-	s.moved.forget(ref.UID)
-	s.unsure.set(ref.UID, false)
-	s.resizes.set(ref.UID, "")
 	if s.deps.Actual != nil {
 		s.deps.Actual.Forget(ref.UID)
 	}

@@ -76,10 +76,10 @@ func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
 		true:  {"remove container"},
 	} {
 		r := &removals{}
-		s := &Steps{crashes: newCrashBackoff(Backoff{}), retries: newRetries(), deps: Deps{
+		s := &Steps{deps: Deps{
 			Observer: &left{}, Runtime: r, Volumes: bareVolumes{}, Status: bareStatus{}, Log: slog.New(slog.DiscardHandler),
 		}}
-		if err := s.Remove(t.Context(), pod.Work{Pod: &v1.Pod{}, Returns: returns}); err != nil {
+		if err := s.NewPod().Remove(t.Context(), pod.Work{Pod: &v1.Pod{}, Returns: returns}); err != nil {
 			t.Error(err)
 		}
 		if !slices.Equal(r.calls, want) {
@@ -91,12 +91,12 @@ func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
 // A static pod is gone though the API server cannot be told: the next of its name waits for it.
 func TestRemoveWithoutAPIServer(t *testing.T) {
 	var said strings.Builder
-	s := &Steps{crashes: newCrashBackoff(Backoff{}), retries: newRetries(), deps: Deps{
+	s := &Steps{deps: Deps{
 		Observer: bare{}, Runtime: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{}, Mirrors: refusing{},
 		Log: slog.New(slog.NewTextHandler(&said, nil)),
 	}}
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "static", UID: "1"}}
-	if err := s.Remove(t.Context(), pod.Work{Pod: p, Mirror: p}); err != nil {
+	if err := s.NewPod().Remove(t.Context(), pod.Work{Pod: p, Mirror: p}); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(said.String(), "connection refused") {

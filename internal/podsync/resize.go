@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,17 +17,18 @@ import (
 // resize brings what the pod has in line with what it was given. The pod's cgroup is as
 // large as either asks for while its containers change, so that no moment of it is
 // narrower than what they have, or get.
-func (s *Steps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, updates []plan.Update) error {
+func (s *PodSteps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, updates []plan.Update) error {
 	began := s.deps.Clock.Now()
 	err := s.tryResize(ctx, w.Pod, observed, updates)
 	if s.deps.Meters.Resized != nil {
 		s.deps.Meters.Resized(s.deps.Clock.Since(began), err == nil)
 	}
 	if err == nil {
-		s.resizes.set(w.Pod.UID, "")
+		s.resizeError = ""
 		return nil
 	}
-	if s.resizes.set(w.Pod.UID, err.Error()) {
+	if s.resizeError != err.Error() {
+		s.resizeError = err.Error()
 		s.deps.Events.Eventf(pod.EventRef(w.Pod, ""), v1.EventTypeWarning, "ResizeError", "%s",
 			pod.ResizeMessage("Pod resize error", w.Pod, w.Resize.Granted, err.Error()))
 	}
@@ -157,12 +157,12 @@ func (s *Steps) beginWith(ctx context.Context, p *v1.Pod, c *v1.Container) error
 }
 
 // tellResized tells the user of a resize that is complete.
-func (s *Steps) tellResized(p *v1.Pod, before, now *v1.PodStatus) {
+func (s *PodSteps) tellResized(p *v1.Pod, before, now *v1.PodStatus) {
 	under := condition(before, v1.PodResizeInProgress)
 	if under == nil || condition(now, v1.PodResizeInProgress) != nil {
 		return
 	}
-	s.resizes.set(p.UID, "")
+	s.resizeError = ""
 	if actual := s.actual(p.UID); actual == nil || actual.Differ(p) {
 		return // it ended on the way
 	}
@@ -176,32 +176,4 @@ func condition(s *v1.PodStatus, kind v1.PodConditionType) *v1.PodCondition {
 		return nil
 	}
 	return &s.Conditions[i]
-}
-
-// resizeErrors are what keeps pods from having what they were given.
-type resizeErrors struct {
-	mu   sync.Mutex
-	pods map[types.UID]string
-}
-
-func (e *resizeErrors) of(uid types.UID) string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.pods[uid]
-}
-
-// set remembers the error, "" that there is none any more, and whether that is new.
-func (e *resizeErrors) set(uid types.UID, text string) (changed bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	changed = e.pods[uid] != text
-	switch {
-	case text == "":
-		delete(e.pods, uid)
-	case e.pods == nil:
-		e.pods = map[types.UID]string{uid: text}
-	default:
-		e.pods[uid] = text
-	}
-	return changed
 }

@@ -35,7 +35,8 @@ func (a *attempt) counted(starts []plan.Start) []plan.Start {
 }
 
 // startAll creates the containers side by side and starts them in order. A container that
-// fails does not hold up the others; it is tried again later.
+// fails does not hold up the others; it is tried again later. The goroutines that create
+// leave the pod's memory alone: only the loop that joins them writes it.
 func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
 	created := make([]func() (string, error), len(starts))
 	for i, s := range starts {
@@ -51,8 +52,8 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 		a.measure(s, err)
 		switch {
 		case err == nil:
-			a.waiting.clear(a.p.UID, s.Container.Name)
-			a.retries.succeeded(keyOf(a.p, s))
+			delete(a.waitingReasons, s.Container.Name)
+			a.startBackoff.succeeded(keyOf(s))
 		case errors.As(err, &whole): // the others will find the same
 		default:
 			failed[s.Container.Name] = true
@@ -64,16 +65,12 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 	return failed, whole.error
 }
 
-// putOff has a container that could not be started tried again later.
+// putOff has a container that could not be started tried again later, and its status show
+// why it waits.
 func (a *attempt) putOff(s plan.Start, err error) {
-	wait := a.retries.failed(keyOf(a.p, s), err, a.deps.Clock.Now())
+	wait := a.startBackoff.failed(keyOf(s), err, a.deps.Clock.Now())
 	a.deps.Log.Warn("container not started", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err, "retry", wait)
-	a.explain(s.Container.Name, err)
-}
-
-// explain remembers why a container waits, for its status to show.
-func (a *attempt) explain(container string, err error) {
-	a.waiting.set(a.p.UID, container, reasonOf(err))
+	a.waitingReasons[s.Container.Name] = reasonOf(err)
 }
 
 // reasonOf words a failure to start a container as its status shows it.

@@ -9,7 +9,7 @@ import (
 )
 
 // Stop ends everything of the pod that runs, containers first, then their sandbox.
-func (s *Steps) Stop(ctx context.Context, w pod.Work) error {
+func (s *PodSteps) Stop(ctx context.Context, w pod.Work) error {
 	// An earlier step may have been interrupted: only the runtime knows what it left.
 	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Steps) Stop(ctx context.Context, w pod.Work) error {
 }
 
 // settled makes sure that nothing runs and publishes how it all ended.
-func (s *Steps) settled(ctx context.Context, w pod.Work) error {
+func (s *PodSteps) settled(ctx context.Context, w pod.Work) error {
 	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
 	if err != nil {
 		return fmt.Errorf("read how the pod ended: %w", err)

@@ -15,9 +15,18 @@ import (
 
 // Sync brings the pod towards its spec: it plans, acts and looks again until nothing is
 // left to do now. What the runtime will report later wakes the pod's worker.
-func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
+func (s *PodSteps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
+	if w.ObjectsChanged {
+		s.objectsChanged()
+	}
+	outcome, err := s.sync(ctx, w)
+	outcome.AwaitsObjects = s.awaitsObjects()
+	return outcome, err
+}
+
+func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	p := w.Pod
-	observed, err := s.look(ctx, p)
+	observed, err := s.current(ctx, p)
 	if err != nil {
 		return pod.Outcome{}, err
 	}
@@ -36,9 +45,9 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 
 	mirrored := make(chan error, 1)
 	go func() { mirrored <- s.mirror(ctx, w) }()
-	bound := s.bind(ctx, p, &observed)
+	pinned := s.pinCPUs(ctx, p, &observed)
 	ended, again, err := s.converge(ctx, w, observed, status)
-	err = errors.Join(err, bound, <-mirrored)
+	err = errors.Join(err, pinned, <-mirrored)
 	if ended { // no failure to bring it up matters any more
 		return pod.Outcome{Ended: true}, nil
 	}
@@ -50,7 +59,7 @@ func (s *Steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 
 // converge repeats plan and act until the plan is empty, or is to end the pod. A container
 // that could not be started, or must wait, is left out of the following rounds.
-func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, again time.Duration, err error) {
+func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, again time.Duration, err error) {
 	held, killed := map[string]bool{}, map[string]bool{}
 	var failures []error
 	unresized := false
@@ -89,7 +98,7 @@ func (s *Steps) converge(ctx context.Context, w pod.Work, observed pod.Observed,
 		if err != nil {
 			failures = append(failures, err)
 		}
-		fresh, refreshErr := s.lookAnew(ctx, w.Pod.UID)
+		fresh, refreshErr := s.refresh(ctx, w.Pod.UID)
 		if refreshErr != nil {
 			failures = append(failures, refreshErr)
 			break

@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -13,7 +12,7 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// steps shows the steps of a pod's life. Those that bring it up are one trace, from the
+// steps traces the steps of one pod's life. Those that bring it up are one trace, from the
 // moment the pod was first seen until all its containers have started; every later step is
 // a trace of its own.
 type steps struct {
@@ -22,13 +21,14 @@ type steps struct {
 	// shown is the pod's status as last derived.
 	shown func(types.UID) (v1.PodStatus, bool)
 
-	mu     sync.Mutex
-	starts map[types.UID]trace.Span // nil once the pod has started
+	begun bool       // the first step was
+	start trace.Span // nil before the first step, and once the pod has started
 }
 
-// Steps stands around the steps of pods' lives. shown tells a pod's status as last derived.
-func (p *Provider) Steps(inner worker.Steps, shown func(types.UID) (v1.PodStatus, bool)) worker.Steps {
-	return &steps{Steps: inner, tracer: p.tracer(), shown: shown, starts: map[types.UID]trace.Span{}}
+// Steps traces the steps that newSteps makes, one pod at a time. shown returns a pod's status
+// as last derived.
+func (p *Provider) Steps(newSteps func() worker.Steps, shown func(types.UID) (v1.PodStatus, bool)) func() worker.Steps {
+	return func() worker.Steps { return &steps{Steps: newSteps(), tracer: p.tracer(), shown: shown} }
 }
 
 // Sync is part of the pod's start until that is over.
@@ -37,14 +37,14 @@ func (s *steps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	outcome, err := s.Steps.Sync(ctx, w)
 	done(err)
 	if outcome.Ended || outcome.Failure != nil || s.isUp(w.Pod) {
-		s.over(w.Pod.UID)
+		s.over()
 	}
 	return outcome, err
 }
 
 // Stop ends a start that was still going on: it is not going to succeed.
 func (s *steps) Stop(ctx context.Context, w pod.Work) error {
-	s.over(w.Pod.UID)
+	s.over()
 	ctx, done := start(ctx, s.tracer, "syncTerminatingPod", about(w.Pod)...)
 	err := s.Steps.Stop(ctx, w)
 	done(err)
@@ -59,43 +59,25 @@ func (s *steps) Finish(ctx context.Context, w pod.Work) error {
 	return err
 }
 
-// Remove forgets the pod once nothing is left of it.
-func (s *steps) Remove(ctx context.Context, w pod.Work) error {
-	err := s.Steps.Remove(ctx, w)
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.starts, w.Pod.UID)
-	}
-	return err
-}
-
 // within puts the step into the trace of the pod's start, which begins with its first step.
 // A pod that ran before this agent did is not started by it.
 func (s *steps) within(ctx context.Context, w pod.Work) context.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	span, known := s.starts[w.Pod.UID]
-	if !known {
-		if !s.isUp(w.Pod) && !allRunning(&w.Pod.Status, w.Pod) {
-			_, span = s.tracer.Start(ctx, "podStart", trace.WithNewRoot(), trace.WithTimestamp(seenAt(w.Pod)), trace.WithAttributes(about(w.Pod)...))
-		}
-		s.starts[w.Pod.UID] = span
+	if !s.begun && !s.isUp(w.Pod) && !allRunning(&w.Pod.Status, w.Pod) {
+		_, s.start = s.tracer.Start(ctx, "podStart", trace.WithNewRoot(), trace.WithTimestamp(seenAt(w.Pod)), trace.WithAttributes(about(w.Pod)...))
 	}
-	if span == nil {
+	s.begun = true
+	if s.start == nil {
 		return ctx
 	}
-	return trace.ContextWithSpan(ctx, span)
+	return trace.ContextWithSpan(ctx, s.start)
 }
 
 // over ends the pod's start.
-func (s *steps) over(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if span := s.starts[uid]; span != nil {
-		span.End()
+func (s *steps) over() {
+	if s.start != nil {
+		s.start.End()
 	}
-	s.starts[uid] = nil
+	s.begun, s.start = true, nil
 }
 
 func (s *steps) isUp(p *v1.Pod) bool {

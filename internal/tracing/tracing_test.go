@@ -23,6 +23,7 @@ import (
 
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/worker"
 )
 
 func recording() (*Provider, *tracetest.SpanRecorder) {
@@ -110,7 +111,7 @@ func TestSteps(t *testing.T) {
 		Spec:       v1.PodSpec{Containers: make([]v1.Container, 1)},
 	}}
 	var status v1.PodStatus
-	steps := p.Steps(script{}, func(types.UID) (v1.PodStatus, bool) { return status, true })
+	steps := p.Steps(func() worker.Steps { return script{} }, func(types.UID) (v1.PodStatus, bool) { return status, true })()
 	sync := func() {
 		if _, err := steps.Sync(t.Context(), work); err != nil {
 			t.Fatal(err)
@@ -156,8 +157,9 @@ func TestNoStart(t *testing.T) {
 	old := pod.Work{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "old"}, Spec: v1.PodSpec{Containers: make([]v1.Container, 1)}, Status: running}}
 	broken := pod.Work{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "broken"}, Spec: v1.PodSpec{Containers: make([]v1.Container, 1)}}}
 	failure := errors.New("broken")
-	steps := p.Steps(script{failure}, func(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, false })
+	newSteps := p.Steps(func() worker.Steps { return script{failure} }, func(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, false })
 	for _, w := range []pod.Work{old, broken} {
+		steps := newSteps()
 		if _, err := steps.Sync(t.Context(), w); !errors.Is(err, failure) {
 			t.Fatal(err)
 		}

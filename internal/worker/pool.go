@@ -19,10 +19,12 @@ import (
 
 // Deps is what a pool works with.
 type Deps struct {
-	Steps  Steps
-	Meters Meters
-	Clock  clock.Clock
-	Log    *slog.Logger
+	// NewSteps makes the steps of one pod. The pool calls it once for each worker, under its
+	// lock.
+	NewSteps func() Steps
+	Meters   Meters
+	Clock    clock.Clock
+	Log      *slog.Logger
 }
 
 // Meters measure the work; each may be nil.
@@ -55,7 +57,7 @@ type Pool struct {
 
 // New validates and starts nothing.
 func New(deps Deps) (*Pool, error) {
-	if deps.Steps == nil || deps.Clock == nil || deps.Log == nil {
+	if deps.NewSteps == nil || deps.Clock == nil || deps.Log == nil {
 		return nil, errors.New("worker: steps, clock and log are needed")
 	}
 	return &Pool{deps: deps, workers: map[types.UID]*worker{}, follows: map[types.UID][]<-chan struct{}{}, left: make(chan struct{})}, nil
@@ -250,7 +252,7 @@ func (p *Pool) Orphan(ref pod.Ref) {
 func (p *Pool) add(of *v1.Pod) *worker {
 	w := &worker{
 		ref:    pod.RefOf(of),
-		steps:  p.deps.Steps,
+		steps:  p.deps.NewSteps(),
 		meters: p.deps.Meters,
 		clock:  p.deps.Clock,
 		log:    p.deps.Log,
@@ -303,6 +305,17 @@ func (p *Pool) Wake(uid types.UID) {
 		}
 		return false
 	})
+}
+
+// ObjectChanged has a pod try its containers again at once where they wait for a ConfigMap
+// or a Secret: one that the pod uses has changed.
+func (p *Pool) ObjectChanged(uid types.UID) {
+	p.mu.Lock()
+	w := p.workers[uid]
+	p.mu.Unlock()
+	if w != nil {
+		w.objectChanged()
+	}
 }
 
 // Retry has steps that failed be tried again at once: what they lacked, such as the API

@@ -19,7 +19,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// steps is a Steps whose calls are seen, and can be held up or made to fail.
+// steps are the Steps of all pods, whose calls are seen, and can be held up or made to fail.
 type steps struct {
 	mu    sync.Mutex
 	calls []string
@@ -81,7 +81,7 @@ func (s *steps) expect(t *testing.T, want ...string) {
 
 func run(t *testing.T, s *steps) *Pool {
 	t.Helper()
-	p, err := New(Deps{Steps: s, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	p, err := New(Deps{NewSteps: func() Steps { return s }, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

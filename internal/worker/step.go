@@ -6,10 +6,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Steps does the work. Calls for one pod never overlap; each may be repeated at any time,
-// after a crash too, and must find out for itself what is already done. The context ends
-// when the step's purpose does: a Sync when the pod is to stop, a Stop when it must stop
-// sooner than it was told.
+// Steps does the work for one pod. Its worker makes all calls, one after the other: what
+// the steps remember of the pod needs no lock, and is dropped with the worker. Each call may
+// be repeated at any time, after a crash too, and must find out for itself what is already
+// done. The context ends when the step's purpose does: a Sync when the pod must stop, a Stop
+// when the pod must stop sooner.
 type Steps interface {
 	// Sync brings the pod towards its spec.
 	Sync(ctx context.Context, w pod.Work) (pod.Outcome, error)

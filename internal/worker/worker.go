@@ -31,6 +31,8 @@ type worker struct {
 	begun    bool               // the first Sync was
 	cancel   context.CancelFunc // ends the running step, nil while none runs
 	failures int                // steps that failed in a row
+	// awaitsObjects is from the outcome of the last step.
+	awaitsObjects bool
 	// hold must close, each of it, before the pod's first step: an older pod of the same
 	// name is still ending, or others that make room for it are.
 	hold []<-chan struct{}
@@ -67,6 +69,18 @@ func (w *worker) set(change func() (interrupt bool)) {
 	select {
 	case w.wake <- struct{}{}:
 	default:
+	}
+}
+
+// objectChanged tells the next Sync, and wakes the worker if the last one waits for that. A
+// Sync that runs now decides at its end.
+func (w *worker) objectChanged() {
+	w.mu.Lock()
+	w.work.ObjectsChanged = true
+	awaits := w.awaitsObjects
+	w.mu.Unlock()
+	if awaits {
+		w.set(func() bool { return false })
 	}
 }
 
@@ -128,6 +142,7 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	work.Returns = w.next != nil
 	measure := w.measure(stage, work.Pod)
 	w.pending, w.changed = false, false
+	w.work.ObjectsChanged = false
 	select { // what woke it is part of what this step sees
 	case <-w.wake:
 	default:
@@ -145,6 +160,10 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cancel = nil
+	w.awaitsObjects = outcome.AwaitsObjects
+	if w.awaitsObjects && w.work.ObjectsChanged {
+		outcome.Again = now
+	}
 	if err != nil {
 		return soonest(w.failed(stage, err, stepCtx.Err() != nil), outcome.Again), false
 	}

@@ -7,7 +7,7 @@ import (
 
 func TestCrashBackoff(t *testing.T) {
 	b := newCrashBackoff(Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
-	key := crashKey{pod: "p", container: "c", hash: "h"}
+	key := containerKey{name: "c", hash: "h"}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	// Each run lasts a second; the next start follows as soon as it may.
 	for i, want := range []time.Duration{0, 10, 20, 40, 80, 160, 300, 300} {
@@ -33,13 +33,9 @@ func TestCrashBackoff(t *testing.T) {
 		t.Errorf("after a long run: waits %s", wait)
 	}
 	// A changed container starts with a clean slate.
-	other := crashKey{pod: "p", container: "c", hash: "i"}
+	other := containerKey{name: "c", hash: "i"}
 	if wait, _ := b.remaining(other, 9, now, now); wait != 0 {
 		t.Errorf("changed container: waits %s", wait)
-	}
-	b.forget("p")
-	if len(b.entries) != 0 {
-		t.Errorf("forget left %d entries", len(b.entries))
 	}
 }
 
@@ -64,7 +60,7 @@ func TestCrashesAreForgiven(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newCrashBackoff(c.curve)
-			key := crashKey{pod: "p", container: "c", hash: "h"}
+			key := containerKey{name: "c", hash: "h"}
 			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			// crash lets the container exit after a run, and start again as soon as it may.
 			start := 0
@@ -97,7 +93,7 @@ func TestCrashesAreForgiven(t *testing.T) {
 // seconds at a time: it starts anew after 0, 0, 10, 20 and 40 s.
 func TestCrashBackoffOfTheKilled(t *testing.T) {
 	b := newCrashBackoff(Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
-	key := crashKey{pod: "p", container: "c", hash: "h"}
+	key := containerKey{name: "c", hash: "h"}
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		now, start, exited int // seconds

@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-func TestBind(t *testing.T) {
+func TestPinCPUs(t *testing.T) {
 	p := &v1.Pod{}
 	p.UID = "u"
 	on := func(id, name, cpus string, state pod.ContainerState) pod.Container {
@@ -24,7 +24,7 @@ func TestBind(t *testing.T) {
 	}}
 	shared := "0-1"
 	var moved []string
-	s := &Steps{deps: Deps{
+	steps := &Steps{deps: Deps{
 		CPUs: func(_ types.UID, container string) string {
 			if container == "free" {
 				return ""
@@ -39,6 +39,7 @@ func TestBind(t *testing.T) {
 			return nil
 		},
 	}}
+	s := steps.NewPod()
 	for _, c := range []struct {
 		shared string
 		want   []string
@@ -49,15 +50,11 @@ func TestBind(t *testing.T) {
 		{"0-1", []string{"1:0-1", "2:0-1", "4:0-1", "6:0-1"}}, // the observation is older than the move
 	} {
 		shared, moved = c.shared, nil
-		if err := s.bind(context.Background(), p, observed); err == nil {
+		if err := s.pinCPUs(context.Background(), p, observed); err == nil {
 			t.Error("a failure was not told")
 		}
 		if !slices.Equal(moved, c.want) {
 			t.Errorf("to %s: moved %v, want %v", c.shared, moved, c.want)
 		}
-	}
-	s.moved.forget("u")
-	if len(s.moved.cpus) != 0 {
-		t.Error("a pod that is gone is remembered")
 	}
 }

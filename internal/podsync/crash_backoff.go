@@ -1,11 +1,6 @@
 package podsync
 
-import (
-	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-)
+import "time"
 
 // forgiveAfter is how long after a start all that came before it is forgiven, whatever the
 // curve.
@@ -17,19 +12,15 @@ type Backoff struct {
 	First, Longest time.Duration
 }
 
-// crashBackoff remembers how long each crashing container is held back.
+// crashBackoff holds how long each crashing container of a pod is held back.
 type crashBackoff struct {
-	curve Backoff
-
-	mu      sync.Mutex
-	entries map[crashKey]*crashEntry
+	curve   Backoff
+	entries map[containerKey]*crashEntry
 }
 
-type crashKey struct {
-	pod       types.UID
-	container string
-	hash      string // a changed container starts with a clean slate
-}
+// containerKey names a container of a pod. A changed container has another hash, and so
+// starts with a clean slate.
+type containerKey struct{ name, hash string }
 
 type crashEntry struct {
 	delay time.Duration
@@ -37,17 +28,15 @@ type crashEntry struct {
 	last  time.Time // when that was
 }
 
-func newCrashBackoff(curve Backoff) *crashBackoff {
-	return &crashBackoff{curve: curve, entries: map[crashKey]*crashEntry{}}
+func newCrashBackoff(curve Backoff) crashBackoff {
+	return crashBackoff{curve: curve, entries: map[containerKey]*crashEntry{}}
 }
 
-// remaining says how long the container must still wait for a start, having exited at the
-// given time. When the wait is over it counts that start; asked again about the same one,
-// because it failed, it says the same. The same exit may stand before two starts: when a
+// remaining returns how long the container must still wait for a start, having exited at the
+// given time. When the wait is over it counts that start; a second call for the same start,
+// because it failed, returns the same. The same exit may stand before two starts: when a
 // running instance is to be killed and replaced, only its predecessor's exit is known.
-func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time) (wait, delay time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *crashBackoff) remaining(key containerKey, start int, exited, now time.Time) (wait, delay time.Duration) {
 	e := b.entries[key]
 	if e == nil || now.Sub(e.last) >= forgiveAfter {
 		// The first crash: at once, and from now on with a delay.
@@ -62,15 +51,4 @@ func (b *crashBackoff) remaining(key crashKey, start int, exited, now time.Time)
 	}
 	e.delay, e.start, e.last = min(2*e.delay, b.curve.Longest), start, now
 	return 0, 0
-}
-
-// forget drops all that is known of a pod's containers.
-func (b *crashBackoff) forget(uid types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for key := range b.entries {
-		if key.pod == uid {
-			delete(b.entries, key)
-		}
-	}
 }

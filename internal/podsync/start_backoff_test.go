@@ -9,9 +9,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-func TestRetries(t *testing.T) {
-	r := newRetries()
-	key := crashKey{pod: "p", container: "c", hash: "h"}
+func TestStartBackoff(t *testing.T) {
+	r := startBackoff{}
+	key := containerKey{name: "c", hash: "h"}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, want := range []time.Duration{200, 400, 800, 1600, 3200, 6400, 10000, 10000} {
 		if wait := r.failed(key, errors.New("no"), now); wait != want*time.Millisecond || r.remaining(key, now) != wait {
@@ -33,26 +33,22 @@ func TestRetries(t *testing.T) {
 	if left := r.remaining(key, now); left != 0 {
 		t.Errorf("after success: %s", left)
 	}
-	_ = r.failed(key, held, now)
-	r.forget("p")
-	if len(r.entries) != 0 {
-		t.Errorf("forget left %d entries", len(r.entries))
-	}
 }
 
 // What may come of a changed Secret or ConfigMap: a configuration that can be made out, or
 // an image that can be pulled.
-func TestHasten(t *testing.T) {
+func TestObjectsChanged(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"CreateContainerConfigError": true, "ErrImagePull": true, "ImagePullBackOff": true,
 		"CreateContainerError": false, "ErrImageNeverPull": false, "CrashLoopBackOff": false,
 	} {
-		s := &Steps{retries: newRetries()}
-		key, now := crashKey{pod: "p", container: "c", hash: "h"}, time.Now()
-		s.waiting.set("p", "c", pod.Waiting{Reason: reason})
-		_ = s.retries.failed(key, errors.New("no"), now)
-		if got := s.Hasten("p"); got != want || (s.retries.remaining(key, now) == 0) != want {
-			t.Errorf("%s: %t, waits for %v", reason, got, s.retries.remaining(key, now))
+		m := newMemory(Backoff{})
+		key, now := containerKey{name: "c", hash: "h"}, time.Now()
+		m.waitingReasons["c"] = pod.Waiting{Reason: reason}
+		_ = m.startBackoff.failed(key, errors.New("no"), now)
+		m.objectsChanged()
+		if got := m.awaitsObjects(); got != want || (m.startBackoff.remaining(key, now) == 0) != want {
+			t.Errorf("%s: %t, waits for %v", reason, got, m.startBackoff.remaining(key, now))
 		}
 	}
 }

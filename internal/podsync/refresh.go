@@ -1,0 +1,39 @@
+package podsync
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+// current returns what the runtime holds of the pod. It reads the runtime where less may be
+// known than there is: to act on that would start containers twice.
+func (s *PodSteps) current(ctx context.Context, p *v1.Pod) (pod.Observed, error) {
+	if !s.needsRefresh && !s.deps.Observer.Unread(p.UID) {
+		return s.observed(p), nil
+	}
+	return s.refresh(ctx, p.UID)
+}
+
+// refresh reads the pod from the runtime. A failure makes the next step read it again.
+func (s *PodSteps) refresh(ctx context.Context, uid types.UID) (pod.Observed, error) {
+	observed, err := s.deps.Observer.Refresh(ctx, uid)
+	s.needsRefresh = err != nil
+	if err != nil {
+		return pod.Observed{}, fmt.Errorf("read what runs of the pod: %w", err)
+	}
+	return observed, nil
+}
+
+// observed is what was last seen of the pod.
+func (s *Steps) observed(p *v1.Pod) pod.Observed {
+	o, ok := s.deps.Observer.Get(p.UID)
+	if !ok {
+		o.Ref = pod.RefOf(p)
+	}
+	return o
+}
