@@ -58,8 +58,8 @@ func (c qosCgroups) RemovePod(ctx context.Context, uid types.UID) error {
 }
 
 // handler finds the runtime that a pod's class names, and what it can do.
-func (a *Agent) handler(p *v1.Pod) (podsync.Handler, error) {
-	var h podsync.Handler
+func (a *Agent) handler(p *v1.Pod) (runtime.Handler, error) {
+	var h runtime.Handler
 	if name := p.Spec.RuntimeClassName; name != nil && *name != "" {
 		if a.api.classes == nil {
 			return h, fmt.Errorf("runtime class %q: there is no API server to know it", *name)

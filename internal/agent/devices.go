@@ -10,7 +10,6 @@ import (
 
 	"swiftlet/internal/node"
 	"swiftlet/internal/pod"
-	"swiftlet/internal/podsync"
 	"swiftlet/internal/resource/device"
 	"swiftlet/internal/runtime"
 )
@@ -55,13 +54,13 @@ func (r podResources) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Obse
 	return r.pods.claims.Prepare(ctx, p, observed)
 }
 
-func (r podResources) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (podsync.Extras, error) {
+func (r podResources) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.Extras, error) {
 	options, err := r.pods.devices.Options(ctx, p, c)
 	if err != nil {
-		return podsync.Extras{}, err
+		return runtime.Extras{}, err
 	}
 	claimed, err := r.pods.claims.CDIDevices(p, c)
-	extras := podsync.Extras{
+	extras := runtime.Extras{
 		Mounts: options.Mounts, Devices: options.Devices, CDIDevices: append(options.CDIDevices, claimed...), Annotations: options.Annotations,
 	}
 	for _, e := range options.Envs {

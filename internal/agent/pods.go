@@ -200,8 +200,8 @@ func (a *Agent) makeSteps() (err error) {
 	meters.Rejected = p.judged
 	deps := podsync.Deps{
 		Runtime:     p.runtime,
+		Logs:        p.runtime,
 		Observer:    p.observer,
-		Sandboxes:   a.cri,
 		Images:      p.images,
 		Volumes:     p.volumes,
 		Cgroups:     cgroups,

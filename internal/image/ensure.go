@@ -27,6 +27,11 @@ type request struct {
 	credentials func() ([]Credential, error)
 }
 
+// Sandbox is where an image is going to run.
+type Sandbox interface {
+	Config() *runtimeapi.PodSandboxConfig
+}
+
 // Image is an image that is there.
 type Image struct {
 	// Ref is the runtime's own reference to it.
@@ -46,9 +51,13 @@ func imageOf(ref string, i *runtimeapi.Image) Image {
 
 // Ensure returns the container's image as the runtime has it, which is pulled first if
 // need be. It blocks for as long as that takes. Every error but that of ctx is an
-// *Error, and the user has been told of it.
-func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, error) {
-	found, err := p.ensure(ctx, of, c, sandbox)
+// *Error, and the user has been told of it. sandbox may be nil.
+func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox Sandbox) (Image, error) {
+	var config *runtimeapi.PodSandboxConfig
+	if sandbox != nil {
+		config = sandbox.Config()
+	}
+	found, err := p.ensure(ctx, of, c, config)
 	if err == nil {
 		meter.With(p.handed, found.Ref)
 		return found, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
@@ -58,7 +59,7 @@ func TestRealRuntime(t *testing.T) {
 	} {
 		seen.seen = nil
 		of := aPod("u", test.image, test.policy)
-		found, err := p.Ensure(t.Context(), of, &of.Spec.Containers[0], runtime.Pod("p", "u"))
+		found, err := p.Ensure(t.Context(), of, &of.Spec.Containers[0], sandbox{runtime.Pod("p", "u")})
 		var failed *Error
 		switch {
 		case test.reason == "" && (err != nil || found.Ref == ""):
@@ -71,3 +72,7 @@ func TestRealRuntime(t *testing.T) {
 		}
 	}
 }
+
+type sandbox struct{ config *runtimeapi.PodSandboxConfig }
+
+func (s sandbox) Config() *runtimeapi.PodSandboxConfig { return s.config }

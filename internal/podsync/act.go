@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
 	"swiftlet/internal/volume"
 )
 
@@ -19,11 +19,10 @@ type attempt struct {
 	p        *v1.Pod
 	observed *pod.Observed
 
-	handler Handler
-	config  *runtimeapi.PodSandboxConfig
-	sandbox func() (sandbox, error)
-	volumes func() (map[string]volume.Mounted, error)
-	kept    func() (struct{}, error) // the pod's resources are written down
+	prepared *runtime.Sandbox
+	sandbox  func() (sandbox, error)
+	volumes  func() (map[string]volume.Mounted, error)
+	kept     func() (struct{}, error) // the pod's resources are written down
 	// imageVolumes are the images that volumes name, by volume.
 	imageVolumes map[string]func() imageVolume
 }
@@ -55,11 +54,13 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		s.beginAnew(p)
 		defer func() { s.deps.Meters.began(p, err != nil || len(failed) > 0) }()
 	}
-	handler, config, err := s.configure(ctx, p, actions)
+	prepared, err := s.deps.Runtime.PrepareSandbox(ctx, runtime.SandboxRequest{
+		Pod: p, Attempt: actions.Attempt, CgroupParent: s.deps.Cgroups.PodParent(p), Handler: s.deps.Handler, New: actions.NewSandbox,
+	})
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{PodSteps: s, p: p, observed: observed, handler: handler, config: config}
+	a := &attempt{PodSteps: s, p: p, observed: observed, prepared: prepared}
 	a.kept = inBackground(func() (struct{}, error) { return struct{}{}, s.keep(ctx, p) })
 	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
 	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })
@@ -72,7 +73,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 			fetched()
 		}
 	}()
-	return a.startAll(ctx, a.counted(actions.Start))
+	return a.startAll(ctx, actions.Start)
 }
 
 // inBackground starts f now; what it returns waits for f's result.

@@ -3,13 +3,11 @@ package podsync
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"swiftlet/internal/image"
+	"swiftlet/internal/runtime"
 )
 
 // imageVolume is an image that containers mount, or why it is not there.
@@ -29,7 +27,7 @@ func (a *attempt) fetchImageVolumes(ctx context.Context) map[string]func() image
 		// Nameless, so that events are about the pod: no container is to blame for its volumes.
 		as := &v1.Container{Image: v.Image.Reference, ImagePullPolicy: v.Image.PullPolicy}
 		result := inBackground(func() (imageVolume, error) {
-			got, err := a.deps.Images.Ensure(ctx, a.p, as, a.config)
+			got, err := a.deps.Images.Ensure(ctx, a.p, as, a.prepared)
 			return imageVolume{v.Image.Reference, got, err}, nil
 		})
 		fetched[v.Name] = func() imageVolume { got, _ := result(); return got }
@@ -38,8 +36,8 @@ func (a *attempt) fetchImageVolumes(ctx context.Context) map[string]func() image
 }
 
 // imageVolumesOf waits for the images that the container mounts.
-func (a *attempt) imageVolumesOf(c *v1.Container) (map[string]*runtimeapi.ImageSpec, error) {
-	specs := map[string]*runtimeapi.ImageSpec{}
+func (a *attempt) imageVolumesOf(c *v1.Container) (map[string]*runtime.VolumeImage, error) {
+	images := map[string]*runtime.VolumeImage{}
 	for _, m := range c.VolumeMounts {
 		fetched, ok := a.imageVolumes[m.Name]
 		if !ok {
@@ -49,14 +47,9 @@ func (a *attempt) imageVolumesOf(c *v1.Container) (map[string]*runtimeapi.ImageS
 		if got.err != nil {
 			return nil, fmt.Errorf("fetch image volume %q: %w", m.Name, got.err)
 		}
-		specs[m.Name] = &runtimeapi.ImageSpec{
-			Image:              got.image.Ref,
-			UserSpecifiedImage: got.reference,
-			RuntimeHandler:     a.handler.Name,
-			Annotations:        a.p.Annotations,
-		}
+		images[m.Name] = &runtime.VolumeImage{Ref: got.image.Ref, Reference: got.reference}
 	}
-	return specs, nil
+	return images, nil
 }
 
 // measureImageVolumes counts a try to create a container that mounts images.
@@ -64,6 +57,5 @@ func (a *attempt) measureImageVolumes(images int, err error) {
 	if a.deps.Meters.ImageVolumes == nil || images == 0 {
 		return
 	}
-	refused := err != nil && strings.HasPrefix(reasonOf(err).Message, crierrors.ErrImageVolumeMountFailed.Error())
-	a.deps.Meters.ImageVolumes(images, !refused)
+	a.deps.Meters.ImageVolumes(images, !runtime.ImageMountFailed(err))
 }

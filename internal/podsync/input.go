@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"swiftlet/internal/image"
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
@@ -17,7 +14,7 @@ import (
 )
 
 // input gathers what a container's configuration is made from.
-func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtimeapi.ImageSpec) (runtime.Input, error) {
+func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtime.VolumeImage) (runtime.Input, error) {
 	extras, err := a.deps.Resources.Extras(ctx, a.p, s.Container)
 	if err != nil {
 		return runtime.Input{}, err
@@ -38,7 +35,7 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 	}
 	mounts, err := a.deps.Volumes.ContainerMounts(a.p, s.Container, mounted, volume.MountOptions{
 		Expand:            func(expr string) (string, error) { return expandAllOf(expr, envs) },
-		RecursiveReadOnly: a.handler.RecursiveReadOnly,
+		RecursiveReadOnly: a.prepared.Handler.RecursiveReadOnly,
 	})
 	if err != nil {
 		return runtime.Input{}, err
@@ -51,14 +48,20 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		Pod:          a.p,
 		Container:    s.Container,
 		RestartCount: s.RestartCount,
+		NoInstance:   a.observed.Latest(s.Container.Name) == nil,
+		Sandbox:      a.prepared,
+		SandboxID:    box.id,
+		HostsIPs:     a.podIPs(box),
 		ImageRef:     from.Ref,
 		ImageUser:    runtime.ImageUser{UID: from.UID, Name: from.User},
 		PodIPs:       box.ips,
 		Envs:         append(extras.Envs, envs...),
-		Mounts:       append(extras.Mounts, asked(mounts, images)...),
-		Devices:      append(extras.Devices, askedDevices(devices)...),
+		Mounts:       extras.Mounts,
+		Devices:      extras.Devices,
 		CDIDevices:   extras.CDIDevices,
 		Annotations:  extras.Annotations,
+		Volumes:      volumeMounts(mounts, images),
+		BlockVolumes: blockVolumes(devices),
 		VolumeGroups: volumeGroups(mounted),
 		TargetID:     a.target(s),
 	}, nil
@@ -84,36 +87,28 @@ func expandAllOf(expr string, envs []runtime.EnvVar) (string, error) {
 	return expanded, nil
 }
 
-// propagations are the runtime's names for the API's modes.
-var propagations = map[v1.MountPropagationMode]runtimeapi.MountPropagation{
-	v1.MountPropagationNone:            runtimeapi.MountPropagation_PROPAGATION_PRIVATE,
-	v1.MountPropagationHostToContainer: runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,
-	v1.MountPropagationBidirectional:   runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL,
-}
-
-// asked words mounts as the runtime is asked for them.
-func asked(mounts []volume.Mount, images map[string]*runtimeapi.ImageSpec) []*runtimeapi.Mount {
-	var all []*runtimeapi.Mount
+func volumeMounts(mounts []volume.Mount, images map[string]*runtime.VolumeImage) []runtime.VolumeMount {
+	var all []runtime.VolumeMount
 	for _, m := range mounts {
-		all = append(all, &runtimeapi.Mount{
-			ContainerPath:     m.ContainerPath,
+		all = append(all, runtime.VolumeMount{
 			HostPath:          m.HostPath,
-			Readonly:          m.ReadOnly,
+			ContainerPath:     m.ContainerPath,
+			ReadOnly:          m.ReadOnly,
 			RecursiveReadOnly: m.RecursiveReadOnly,
-			SelinuxRelabel:    m.SELinuxRelabel,
-			Propagation:       propagations[m.Propagation],
+			SELinuxRelabel:    m.SELinuxRelabel,
+			Propagation:       m.Propagation,
+			Options:           m.Options,
 			Image:             images[m.Name],
 			ImageSubPath:      m.ImageSubPath,
-			MountOptions:      m.Options,
 		})
 	}
 	return all
 }
 
-func askedDevices(devices []volume.Device) []*runtimeapi.Device {
-	var all []*runtimeapi.Device
+func blockVolumes(devices []volume.Device) []runtime.BlockVolume {
+	var all []runtime.BlockVolume
 	for _, d := range devices {
-		all = append(all, &runtimeapi.Device{HostPath: d.HostPath, ContainerPath: d.ContainerPath, Permissions: d.Permissions})
+		all = append(all, runtime.BlockVolume(d))
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/image"
@@ -18,32 +17,28 @@ import (
 	"swiftlet/internal/volume"
 )
 
-// Runtime acts on sandboxes and containers.
+// Runtime acts on sandboxes and containers. It reports to the user what it does and what it
+// cannot do.
 type Runtime interface {
-	SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error)
-	CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error)
-	// SandboxFailed tells the user why a sandbox is not even asked for, and returns the error
-	// to go on with.
-	SandboxFailed(ctx context.Context, p *v1.Pod, err error) error
-	StopSandbox(ctx context.Context, id string) error
-	RemoveSandbox(ctx context.Context, id string) error
-
-	ContainerConfig(in runtime.Input) (*runtimeapi.ContainerConfig, error)
-	ConfigFailed(ctx context.Context, p *v1.Pod, container string, err error) error
-	CreateContainer(ctx context.Context, p *v1.Pod, sandboxID string, config *runtimeapi.ContainerConfig, sandbox *runtimeapi.PodSandboxConfig, podIPs []string) (id string, err error)
+	// PrepareSandbox makes out what the pod's sandbox is, or is going to be.
+	PrepareSandbox(context.Context, runtime.SandboxRequest) (*runtime.Sandbox, error)
+	CreateSandbox(context.Context, *runtime.Sandbox) (id string, ips []string, err error)
+	// PrepareContainer makes out a container from what gather returns.
+	PrepareContainer(ctx context.Context, p *v1.Pod, c *v1.Container, gather func() (runtime.Input, error)) (*runtime.Container, error)
+	CreateContainer(context.Context, *runtime.Container) (id string, err error)
 	StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error
-	StopContainers(ctx context.Context, p *v1.Pod, containers []pod.Container, how runtime.Stop) error
-	StopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how runtime.Stop) error
-	RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error
-	// ResetContainer removes a container and keeps its logs.
-	ResetContainer(ctx context.Context, c *pod.Container) error
-	// UpdateSandbox tells the runtime which resources the pod as a whole will have.
-	UpdateSandbox(ctx context.Context, p *v1.Pod, id string) error
-	// UpdateContainer has a running container take the resources of its spec.
-	UpdateContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error
-	RemoveLogs(ref pod.Ref) error
-	// RestartsByLogs is the count after that of the container's newest log.
-	RestartsByLogs(ref pod.Ref, container string) (int, error)
+	// Stop returns when all has ended; containers first, then sandboxes.
+	Stop(ctx context.Context, p *v1.Pod, what runtime.Parts, how runtime.Stop) error
+	// Remove removes what has ended; containers first, then sandboxes.
+	Remove(ctx context.Context, ref pod.Ref, what runtime.Parts, logs runtime.Logs) error
+	// UpdateResources gives a running container the resources of its spec, or, where c is nil,
+	// the pod's sandbox those of the pod.
+	UpdateResources(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error
+}
+
+// Logs has the pods' log folders.
+type Logs interface {
+	RemoveLogs(pod.Ref) error
 }
 
 // Observer knows what the runtime holds of a pod.
@@ -57,14 +52,9 @@ type Observer interface {
 	Unread(types.UID) bool
 }
 
-// Sandboxes tells a new sandbox's address.
-type Sandboxes interface {
-	SandboxIPs(ctx context.Context, id string) ([]string, error)
-}
-
 // Images fetches images.
 type Images interface {
-	Ensure(ctx context.Context, p *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (image.Image, error)
+	Ensure(ctx context.Context, p *v1.Pod, c *v1.Container, sandbox image.Sandbox) (image.Image, error)
 }
 
 // Volumes mounts what the pod's containers need and takes away what is left of a pod.
@@ -79,12 +69,6 @@ type Volumes interface {
 	Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolumeHealth
 	Unmount(ctx context.Context, uid types.UID) error
 	RemovePodDir(uid types.UID) error
-}
-
-// Handler is the runtime that runs a pod.
-type Handler struct {
-	Name              string
-	RecursiveReadOnly bool
 }
 
 // Cgroups keeps the pod's own cgroup.
@@ -198,8 +182,8 @@ type Usage interface {
 // Resources where nobody gives out any.
 type Deps struct {
 	Runtime   Runtime
+	Logs      Logs
 	Observer  Observer
-	Sandboxes Sandboxes
 	Images    Images
 	Volumes   Volumes
 	Cgroups   Cgroups
@@ -221,7 +205,7 @@ type Deps struct {
 	// Removed is told of each pod of which nothing is left; may be nil.
 	Removed func(types.UID)
 	// Handler finds the runtime that a pod's runtime class names.
-	Handler func(*v1.Pod) (Handler, error)
+	Handler func(*v1.Pod) (runtime.Handler, error)
 	// Allocatable stands in for limits that a container does not have.
 	Allocatable func() v1.ResourceList
 	// Network says why pods cannot be given addresses yet; nil when they can.
@@ -254,7 +238,7 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	if cfg.RuntimeName == "" || cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First {
 		return nil, errors.New("podsync: runtime name and a rising back-off are needed")
 	}
-	if deps.Runtime == nil || deps.Observer == nil || deps.Sandboxes == nil || deps.Images == nil || deps.Volumes == nil ||
+	if deps.Runtime == nil || deps.Logs == nil || deps.Observer == nil || deps.Images == nil || deps.Volumes == nil ||
 		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {
 		return nil, errors.New("podsync: a collaborator is missing")
 	}

@@ -18,12 +18,12 @@ import (
 func (s *Steps) prune(ctx context.Context, observed *pod.Observed) (again time.Duration) {
 	old := runtime.Prune(*observed, runtime.Keep{Dead: s.keepDead(), Since: s.oldEnough()})
 	for _, c := range old.Containers {
-		if err := s.deps.Runtime.RemoveContainer(ctx, observed.Ref, &c); err != nil {
+		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Parts{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
 			s.deps.Log.Warn("removing a dead container failed", "pod", observed.Ref.String(), "container", c.ID, "err", err)
 		}
 	}
 	for _, b := range old.Sandboxes {
-		if err := s.deps.Runtime.RemoveSandbox(ctx, b.ID); err != nil {
+		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Parts{Sandboxes: []pod.Sandbox{b}}, runtime.DeleteLogs); err != nil {
 			s.deps.Log.Warn("removing a dead sandbox failed", "pod", observed.Ref.String(), "sandbox", b.ID, "err", err)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Steps) Thin(ctx context.Context, ended func(types.UID) bool) error {
 	surplus := min(max(dead-s.cfg.KeepOnNode, 0), len(may))
 	var errs []error
 	for _, v := range may[:surplus] {
-		errs = append(errs, s.deps.Runtime.RemoveContainer(ctx, v.ref, &v.Container))
+		errs = append(errs, s.deps.Runtime.Remove(ctx, v.ref, runtime.Parts{Containers: []pod.Container{v.Container}}, runtime.DeleteLogs))
 	}
 	return errors.Join(errs...)
 }

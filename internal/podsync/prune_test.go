@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
 )
 
 // listed is an observer of which only the list is asked.
@@ -51,8 +52,10 @@ type remover struct {
 	removed []string
 }
 
-func (r *remover) RemoveContainer(_ context.Context, _ pod.Ref, c *pod.Container) error {
-	r.removed = append(r.removed, c.ID)
+func (r *remover) Remove(_ context.Context, _ pod.Ref, what runtime.Parts, _ runtime.Logs) error {
+	for _, c := range what.Containers {
+		r.removed = append(r.removed, c.ID)
+	}
 	return nil
 }
 

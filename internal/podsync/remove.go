@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
 )
 
 // Remove deletes what is left of a pod that nobody wants: dead containers and sandboxes,
@@ -19,16 +20,18 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	if err != nil {
 		return fmt.Errorf("read what is left of the pod: %w", err)
 	}
-	if err := together(observed.Containers, func(c pod.Container) error { return s.removeContainer(ctx, w, &c) }); err != nil {
-		return fmt.Errorf("remove containers: %w", err)
+	// A pod that starts again keeps its logs: by them its containers count their restarts.
+	logs := runtime.Logs(w.Returns)
+	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Parts{Containers: observed.Containers}, logs); err != nil {
+		return err
 	}
 	if err := errors.Join(s.removeLogs(w), s.removeFolder(ref)); err != nil {
 		return err
 	}
 	s.removeMirror(ctx, w)
 	// The sandboxes go last: they are what a new agent would know the pod by.
-	if err := together(observed.Sandboxes, func(b pod.Sandbox) error { return s.deps.Runtime.RemoveSandbox(ctx, b.ID) }); err != nil {
-		return fmt.Errorf("remove sandboxes: %w", err)
+	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Parts{Sandboxes: observed.Sandboxes}, logs); err != nil {
+		return err
 	}
 	if err := s.allGone(ctx, ref.UID); err != nil {
 		return err
@@ -58,20 +61,11 @@ func (s *Steps) allGone(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// removeContainer leaves the logs of a pod that starts again: by them its containers count
-// their restarts.
-func (s *Steps) removeContainer(ctx context.Context, w pod.Work, c *pod.Container) error {
-	if w.Returns {
-		return s.deps.Runtime.ResetContainer(ctx, c)
-	}
-	return s.deps.Runtime.RemoveContainer(ctx, pod.RefOf(w.Pod), c)
-}
-
 func (s *Steps) removeLogs(w pod.Work) error {
 	if w.Returns {
 		return nil
 	}
-	return s.deps.Runtime.RemoveLogs(pod.RefOf(w.Pod))
+	return s.deps.Logs.RemoveLogs(pod.RefOf(w.Pod))
 }
 
 // removeFolder deletes the pod's own folder. Volumes were unmounted before; whatever is

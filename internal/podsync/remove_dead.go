@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
 )
 
 // evicted is the reason of a pod that had to go because the node is short of something.
@@ -40,18 +42,6 @@ func (s *Steps) discard(ctx context.Context, o pod.Observed) error {
 	if len(o.Live()) > 0 {
 		return nil // it is being looked at again
 	}
-	err := together(o.Containers, func(c pod.Container) error { return s.deps.Runtime.RemoveContainer(ctx, o.Ref, &c) })
-	if err != nil {
-		return fmt.Errorf("remove dead containers: %w", err)
-	}
-	err = together(o.Sandboxes, func(b pod.Sandbox) error {
-		if b.Ready {
-			return nil
-		}
-		return s.deps.Runtime.RemoveSandbox(ctx, b.ID)
-	})
-	if err != nil {
-		return fmt.Errorf("remove dead sandboxes: %w", err)
-	}
-	return nil
+	dead := slices.DeleteFunc(slices.Clone(o.Sandboxes), func(b pod.Sandbox) bool { return b.Ready })
+	return s.deps.Runtime.Remove(ctx, o.Ref, runtime.Parts{Containers: o.Containers, Sandboxes: dead}, runtime.DeleteLogs)
 }

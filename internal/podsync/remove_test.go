@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
 )
 
 // refusing is an API server that cannot be reached.
@@ -36,7 +37,10 @@ type (
 	bareStatus  struct{ Status }
 )
 
-func (bareRuntime) RemoveLogs(pod.Ref) error     { return nil }
+func (bareRuntime) RemoveLogs(pod.Ref) error { return nil }
+func (bareRuntime) Remove(context.Context, pod.Ref, runtime.Parts, runtime.Logs) error {
+	return nil
+}
 func (bareVolumes) RemovePodDir(types.UID) error { return nil }
 func (bareStatus) Forget(types.UID)              {}
 
@@ -60,12 +64,14 @@ type removals struct {
 }
 
 func (r *removals) RemoveLogs(pod.Ref) error { r.calls = append(r.calls, "remove logs"); return nil }
-func (r *removals) RemoveContainer(_ context.Context, _ pod.Ref, c *pod.Container) error {
-	r.calls = append(r.calls, "remove container with its logs")
-	return nil
-}
-func (r *removals) ResetContainer(context.Context, *pod.Container) error {
-	r.calls = append(r.calls, "remove container")
+func (r *removals) Remove(_ context.Context, _ pod.Ref, what runtime.Parts, logs runtime.Logs) error {
+	for range what.Containers {
+		if logs == runtime.DeleteLogs {
+			r.calls = append(r.calls, "remove container with its logs")
+		} else {
+			r.calls = append(r.calls, "remove container")
+		}
+	}
 	return nil
 }
 
@@ -77,7 +83,7 @@ func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
 	} {
 		r := &removals{}
 		s := &Steps{deps: Deps{
-			Observer: &left{}, Runtime: r, Volumes: bareVolumes{}, Status: bareStatus{}, Log: slog.New(slog.DiscardHandler),
+			Observer: &left{}, Runtime: r, Logs: r, Volumes: bareVolumes{}, Status: bareStatus{}, Log: slog.New(slog.DiscardHandler),
 		}}
 		if err := s.NewPod().Remove(t.Context(), pod.Work{Pod: &v1.Pod{}, Returns: returns}); err != nil {
 			t.Error(err)
@@ -92,7 +98,7 @@ func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
 func TestRemoveWithoutAPIServer(t *testing.T) {
 	var said strings.Builder
 	s := &Steps{deps: Deps{
-		Observer: bare{}, Runtime: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{}, Mirrors: refusing{},
+		Observer: bare{}, Runtime: bareRuntime{}, Logs: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{}, Mirrors: refusing{},
 		Log: slog.New(slog.NewTextHandler(&said, nil)),
 	}}
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "static", UID: "1"}}

@@ -17,14 +17,12 @@ import (
 func (s *Steps) reset(ctx context.Context, p *v1.Pod, containers []pod.Container) error {
 	live := slices.DeleteFunc(slices.Clone(containers), func(c pod.Container) bool { return c.State == pod.Exited || c.State == pod.Created })
 	atOnce := int64(0)
-	err := together(live, func(c pod.Container) error {
-		return s.deps.Runtime.StopContainer(ctx, p, &c, runtime.Stop{Message: "killing", Grace: &atOnce})
-	})
-	if err != nil {
+	if err := s.deps.Runtime.Stop(ctx, p, runtime.Parts{Containers: live}, runtime.Stop{Message: "killing", Grace: &atOnce}); err != nil {
 		return fmt.Errorf("kill containers to run them anew: %w", err)
 	}
 	for _, c := range containers {
-		if err := s.deps.Runtime.ResetContainer(ctx, &c); err != nil {
+		only := runtime.Parts{Containers: []pod.Container{c}}
+		if err := s.deps.Runtime.Remove(ctx, pod.RefOf(p), only, runtime.KeepLogs); err != nil {
 			return fmt.Errorf("remove container %s to run it anew: %w", c.Name, err)
 		}
 	}

@@ -32,15 +32,18 @@ func (k *killer) did(call string) error {
 	return nil
 }
 
-func (k *killer) StopContainer(_ context.Context, _ *v1.Pod, c *pod.Container, how runtime.Stop) error {
-	if how.Grace == nil || *how.Grace != 0 {
+func (k *killer) Stop(_ context.Context, _ *v1.Pod, what runtime.Parts, how runtime.Stop) error {
+	if how.Grace == nil || *how.Grace != 0 || how.PodEnds {
 		return errors.New("with grace")
 	}
-	return k.did("stop " + c.ID)
+	return together(what.Containers, func(c pod.Container) error { return k.did("stop " + c.ID) })
 }
 
-func (k *killer) ResetContainer(_ context.Context, c *pod.Container) error {
-	return k.did("remove " + c.ID)
+func (k *killer) Remove(_ context.Context, _ pod.Ref, what runtime.Parts, logs runtime.Logs) error {
+	if logs != runtime.KeepLogs {
+		return errors.New("with logs")
+	}
+	return together(what.Containers, func(c pod.Container) error { return k.did("remove " + c.ID) })
 }
 
 func TestReset(t *testing.T) {

@@ -53,7 +53,7 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 	// What shrinks makes room for what grows.
 	slices.SortStableFunc(updates, func(a, b plan.Update) int { return grows(p, a) - grows(p, b) })
 	for _, u := range updates {
-		if err := s.deps.Runtime.UpdateContainer(ctx, p, u.Container, u.ID); err != nil {
+		if err := s.deps.Runtime.UpdateResources(ctx, p, u.Container, u.ID); err != nil {
 			return err
 		}
 		s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
@@ -69,7 +69,7 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 // told first: it may refuse.
 func (s *Steps) bound(ctx context.Context, to, from *v1.Pod, observed *pod.Observed) error {
 	if box := observed.Sandbox(); box != nil && !sameSums(to, from) {
-		if err := s.deps.Runtime.UpdateSandbox(ctx, to, box.ID); err != nil {
+		if err := s.deps.Runtime.UpdateResources(ctx, to, nil, box.ID); err != nil {
 			return fmt.Errorf("the runtime refused the resize: %w", err)
 		}
 	}

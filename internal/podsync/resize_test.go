@@ -57,10 +57,10 @@ func (n *node) do(format string, args ...any) error {
 	return nil
 }
 
-func (n *node) UpdateSandbox(_ context.Context, p *v1.Pod, id string) error {
-	return n.do("tell %s %s", id, sum(p))
-}
-func (n *node) UpdateContainer(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
+func (n *node) UpdateResources(_ context.Context, p *v1.Pod, c *v1.Container, id string) error {
+	if c == nil {
+		return n.do("tell %s %s", id, sum(p))
+	}
 	return n.do("update %s %s", id, c.Resources.Limits.Cpu())
 }
 func (n *node) EnsurePod(p *v1.Pod) error                  { return n.do("cgroup %s", sum(p)) }

@@ -3,7 +3,6 @@ package podsync
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
@@ -16,38 +15,26 @@ type podFailure struct{ error }
 
 func (e podFailure) Unwrap() error { return e.error }
 
-// counted are the starts with counts that no log has yet: the runtime may have forgotten
-// earlier instances, and without an API server nobody else remembers them.
-func (a *attempt) counted(starts []plan.Start) []plan.Start {
-	starts = slices.Clone(starts)
-	for i := range starts {
-		s := &starts[i]
-		if a.observed.Latest(s.Container.Name) != nil {
-			continue
-		}
-		n, err := a.deps.Runtime.RestartsByLogs(pod.RefOf(a.p), s.Container.Name)
-		if err != nil {
-			a.deps.Log.Warn("restarts cannot be told by logs", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err)
-		}
-		s.RestartCount = max(s.RestartCount, n)
-	}
-	return starts
+// created is a container that can be started.
+type created struct {
+	id           string
+	restartCount int
 }
 
 // startAll creates the containers side by side and starts them in order. A container that
 // fails does not hold up the others; it is tried again later. The goroutines that create
 // leave the pod's memory alone: only the loop that joins them writes it.
 func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
-	created := make([]func() (string, error), len(starts))
+	creating := make([]func() (created, error), len(starts))
 	for i, s := range starts {
-		created[i] = inBackground(func() (string, error) { return a.create(ctx, s) })
+		creating[i] = inBackground(func() (created, error) { return a.create(ctx, s) })
 	}
 	failed = map[string]bool{}
 	var whole podFailure
 	for i, s := range starts {
-		id, err := created[i]()
+		c, err := creating[i]()
 		if err == nil {
-			err = a.startOne(ctx, s, id)
+			err = a.startOne(ctx, s, c)
 		}
 		a.measure(s, err)
 		switch {
@@ -97,51 +84,49 @@ func (a *attempt) measure(s plan.Start, err error) {
 
 // create makes one container ready to start. Its image is fetched while the sandbox and
 // the volumes are still in the making.
-func (a *attempt) create(ctx context.Context, s plan.Start) (id string, err error) {
+func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 	if s.Adopt != "" {
 		_, err := a.sandbox()
-		return s.Adopt, err
+		return created{s.Adopt, s.RestartCount}, err
 	}
-	image, imageErr := a.deps.Images.Ensure(ctx, a.p, s.Container, a.config)
+	image, imageErr := a.deps.Images.Ensure(ctx, a.p, s.Container, a.prepared)
 	box, err := a.sandbox()
 	if err != nil {
-		return "", podFailure{err}
+		return created{}, podFailure{err}
 	}
 	mounted, err := a.volumes()
 	if err != nil {
-		return "", podFailure{err}
+		return created{}, podFailure{err}
 	}
 	if imageErr != nil { // it counts only where there is a place to run it
-		return "", imageErr
+		return created{}, imageErr
 	}
 	images, err := a.imageVolumesOf(s.Container)
 	if err != nil {
-		return "", err
+		return created{}, err
 	}
-	in, err := a.input(ctx, s, box, image, mounted, images)
+	prepared, err := a.deps.Runtime.PrepareContainer(ctx, a.p, s.Container, func() (runtime.Input, error) {
+		return a.input(ctx, s, box, image, mounted, images)
+	})
 	if err != nil {
-		return "", a.deps.Runtime.ConfigFailed(ctx, a.p, s.Container.Name, err)
-	}
-	config, err := a.deps.Runtime.ContainerConfig(in)
-	if err != nil {
-		return "", a.deps.Runtime.ConfigFailed(ctx, a.p, s.Container.Name, err)
+		return created{}, err
 	}
 	if ctx.Err() != nil {
-		return "", ctx.Err()
+		return created{}, ctx.Err()
 	}
 	if _, err := a.kept(); err != nil {
-		return "", podFailure{err}
+		return created{}, podFailure{err}
 	}
 	if err := a.beginWith(ctx, a.p, s.Container); err != nil {
-		return "", podFailure{err}
+		return created{}, podFailure{err}
 	}
-	id, err = a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), a.p, box.id, config, a.config, a.podIPs(box))
+	id, err := a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), prepared)
 	a.measureImageVolumes(len(images), err)
-	return id, err
+	return created{id, prepared.RestartCount}, err
 }
 
 // startOne starts a created container and waits for its postStart hook.
-func (a *attempt) startOne(ctx context.Context, s plan.Start, id string) error {
+func (a *attempt) startOne(ctx context.Context, s plan.Start, c created) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -149,7 +134,7 @@ func (a *attempt) startOne(ctx context.Context, s plan.Start, id string) error {
 	if err != nil {
 		return podFailure{err}
 	}
-	return a.deps.Runtime.StartContainer(ctx, a.p, s.Container, id, s.RestartCount, a.podIPs(box))
+	return a.deps.Runtime.StartContainer(ctx, a.p, s.Container, c.id, c.restartCount, a.podIPs(box))
 }
 
 // podIPs are the addresses that the pod's containers know it by.

@@ -21,12 +21,9 @@ func (s *PodSteps) Stop(ctx context.Context, w pod.Work) error {
 	} else {
 		s.publish(w, observed, stopping)
 	}
-	how := runtime.Stop{Grace: w.Grace, PodIPs: s.sandboxIPs(&observed)}
-	if err := s.deps.Runtime.StopContainers(ctx, p, observed.Live(), how); err != nil {
-		return fmt.Errorf("stop containers: %w", err)
-	}
-	if err := s.stopSandboxes(ctx, &observed); err != nil {
-		return fmt.Errorf("stop the pod's sandbox: %w", err)
+	how := runtime.Stop{PodEnds: true, Grace: w.Grace, PodIPs: s.sandboxIPs(&observed)}
+	if err := s.deps.Runtime.Stop(ctx, p, runtime.Parts{Containers: observed.Live(), Sandboxes: observed.Sandboxes}, how); err != nil {
+		return err
 	}
 	return s.settled(ctx, w)
 }

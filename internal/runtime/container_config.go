@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,29 +16,37 @@ type Input struct {
 	Container *v1.Container
 	// RestartCount numbers the instances of the container, from 0.
 	RestartCount int
+	// NoInstance: the container runtime knows no earlier instance, which it may have forgotten.
+	// The logs that are left count too then.
+	NoInstance bool
+	// Sandbox and SandboxID are the pod's sandbox, HostsIPs the addresses that the pod's hosts
+	// file is to show.
+	Sandbox   *Sandbox
+	SandboxID string
+	HostsIPs  []string
 	// ImageRef is the runtime's id of the image, ImageUser the user it names.
 	ImageRef  string
 	ImageUser ImageUser
 	// PodIPs are the sandbox's addresses, none on the host's network.
 	PodIPs []string
 	Envs   []EnvVar
-	// Mounts are the container's volumes. The hosts file and the termination log are
-	// added to them.
-	Mounts []*runtimeapi.Mount
-	// Devices, CDIDevices and Annotations come from device allocation and block volumes.
+	// Mounts, Devices, CDIDevices and Annotations come from device allocation.
+	Mounts      []*runtimeapi.Mount
 	Devices     []*runtimeapi.Device
 	CDIDevices  []*runtimeapi.CDIDevice
 	Annotations map[string]string
+	// Volumes and BlockVolumes follow them; then come the hosts file and the termination log.
+	Volumes      []VolumeMount
+	BlockVolumes []BlockVolume
 	// VolumeGroups are the groups that own the pod's volumes.
 	VolumeGroups []int64
 	// TargetID is the container whose processes an ephemeral container is to see.
 	TargetID string
 }
 
-// ContainerConfig is what the runtime is asked for as a container. It touches no file;
-// CreateContainer makes those that the configuration names. Its errors have the reason
-// CreateContainerConfigError.
-func (r *Runtime) ContainerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
+// containerConfig is the message by which the container runtime creates a container. Its
+// errors have the reason CreateContainerConfigError.
+func (r *Runtime) containerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
 	if err := VerifyNonRoot(in.Pod, in.Container, in.ImageUser); err != nil {
 		return nil, failed(ReasonContainerConfig, err)
 	}
@@ -57,7 +66,7 @@ func (r *Runtime) ContainerConfig(in Input) (*runtimeapi.ContainerConfig, error)
 		Args:        expandAll(c.Args, in.Envs),
 		WorkingDir:  c.WorkingDir,
 		Mounts:      r.mounts(in),
-		Devices:     in.Devices,
+		Devices:     devices(in),
 		CDIDevices:  in.CDIDevices,
 		Labels:      containerLabels(in.Pod, c.Name),
 		Annotations: annotations,
@@ -84,7 +93,7 @@ const etcHosts = "/etc/hosts"
 // mounts adds our own files to the volumes: the hosts file, unless the container brings
 // one or there is no address to put into it yet, and the termination log.
 func (r *Runtime) mounts(in Input) []*runtimeapi.Mount {
-	all := append([]*runtimeapi.Mount(nil), in.Mounts...)
+	all := append(slices.Clone(in.Mounts), volumeMounts(in)...)
 	if needsHosts(in) {
 		all = append(all, &runtimeapi.Mount{ContainerPath: etcHosts, HostPath: r.hostsPath(in.Pod), SelinuxRelabel: r.cfg.SELinux})
 	}

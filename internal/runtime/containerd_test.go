@@ -113,11 +113,12 @@ func TestOnContainerd(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	config, err := n.SandboxConfig(p, 0, real.CgroupParent()+"/pod"+string(p.UID))
+	prepared, err := n.PrepareSandbox(ctx, runtime.SandboxRequest{Pod: p, CgroupParent: real.CgroupParent() + "/pod" + string(p.UID), New: true,
+		Handler: func(*v1.Pod) (runtime.Handler, error) { return runtime.Handler{}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sandbox, err := n.CreateSandbox(ctx, p, config, "")
+	sandbox, ips, err := n.CreateSandbox(ctx, prepared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,9 +126,11 @@ func TestOnContainerd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ips := []string{status.Status.Network.Ip}
+	if want := []string{status.Status.Network.Ip}; !slices.Equal(ips, want) {
+		t.Fatalf("addresses %q, want %q", ips, want)
+	}
 	for i := range p.Spec.Containers {
-		n.start(t, p, &p.Spec.Containers[i], sandbox, config, ips)
+		n.start(t, p, &p.Spec.Containers[i], sandbox, prepared, ips)
 	}
 
 	main := n.container(t, p, "main")
@@ -141,7 +144,7 @@ func TestOnContainerd(t *testing.T) {
 	}
 
 	begin := time.Now()
-	if err := n.StopContainers(ctx, p, []pod.Container{main}, runtime.Stop{PodIPs: ips}); err != nil {
+	if err := n.Stop(ctx, p, runtime.Parts{Containers: []pod.Container{main}}, runtime.Stop{PodEnds: true, PodIPs: ips}); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took > 10*time.Second {
@@ -152,11 +155,11 @@ func TestOnContainerd(t *testing.T) {
 		if got := n.TerminationMessage(&c); got != want || c.State != pod.Exited {
 			t.Errorf("%s is %s with %q, want %q", name, c.State, got, want)
 		}
-		if err := n.RemoveContainer(ctx, pod.RefOf(p), &c); err != nil {
+		if err := n.Remove(ctx, pod.RefOf(p), runtime.Parts{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := n.RemoveSandbox(ctx, sandbox); err != nil {
+	if err := n.Remove(ctx, pod.RefOf(p), runtime.Parts{Sandboxes: []pod.Sandbox{{ID: sandbox}}}, runtime.DeleteLogs); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.RemoveLogs(pod.RefOf(p)); err != nil {
@@ -166,7 +169,7 @@ func TestOnContainerd(t *testing.T) {
 }
 
 // start creates and starts a container as podsync would.
-func (n *node) start(t *testing.T, p *v1.Pod, c *v1.Container, sandbox string, config *runtimeapi.PodSandboxConfig, ips []string) {
+func (n *node) start(t *testing.T, p *v1.Pod, c *v1.Container, sandboxID string, sandbox *runtime.Sandbox, ips []string) {
 	t.Helper()
 	ctx := t.Context()
 	image, err := n.cri.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: images.Busybox}, false)
@@ -177,11 +180,13 @@ func (n *node) start(t *testing.T, p *v1.Pod, c *v1.Container, sandbox string, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	cc, err := n.ContainerConfig(runtime.Input{Pod: p, Container: c, ImageRef: image.Id, PodIPs: ips, Envs: envs})
+	prepared, err := n.PrepareContainer(ctx, p, c, func() (runtime.Input, error) {
+		return runtime.Input{Pod: p, Container: c, ImageRef: image.Id, PodIPs: ips, Envs: envs, Sandbox: sandbox, SandboxID: sandboxID, HostsIPs: ips}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := n.CreateContainer(ctx, p, sandbox, cc, config, ips)
+	id, err := n.CreateContainer(ctx, prepared)
 	if err != nil {
 		t.Fatal(err)
 	}

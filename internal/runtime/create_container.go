@@ -9,27 +9,60 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
 )
 
-// CreateContainer makes the files that config names and then the container, without
-// starting it. podIPs are the addresses the pod's hosts file is to show.
-func (r *Runtime) CreateContainer(ctx context.Context, p *v1.Pod, sandboxID string, config *runtimeapi.ContainerConfig, sandbox *runtimeapi.PodSandboxConfig, podIPs []string) (id string, err error) {
-	name := config.Metadata.Name
-	if err := r.makeFiles(p, config, sandbox, podIPs); err != nil {
-		return "", r.containerFailed(ctx, p, name, "", ReasonContainerConfig, err)
-	}
-	id, err = r.deps.CRI.CreateContainer(ctx, sandboxID, config, sandbox)
-	if err != nil {
-		return "", r.containerFailed(ctx, p, name, "", ReasonCreateContainer, err)
-	}
-	r.containerEvent(p, name, "", v1.EventTypeNormal, "Created", "Container created")
-	return id, nil
+// Container is a container as the container runtime is going to create it.
+type Container struct {
+	Name string
+	// RestartCount numbers the instances of the container, from 0.
+	RestartCount int
+
+	in     Input
+	config *runtimeapi.ContainerConfig
 }
 
-// ConfigFailed tells the user that a container's configuration or environment could not
-// be made out, and returns the error to go on with.
-func (r *Runtime) ConfigFailed(ctx context.Context, p *v1.Pod, container string, err error) error {
-	return r.containerFailed(ctx, p, container, "", ReasonContainerConfig, err)
+// PrepareContainer makes out a container's configuration from what gather returns. It touches
+// no file; CreateContainer makes those that the configuration names. The user learns of an
+// error, that of gather too, which has the reason CreateContainerConfigError.
+func (r *Runtime) PrepareContainer(ctx context.Context, p *v1.Pod, c *v1.Container, gather func() (Input, error)) (*Container, error) {
+	in, err := gather()
+	if err != nil {
+		return nil, r.containerFailed(ctx, p, c.Name, "", ReasonContainerConfig, err)
+	}
+	if in.NoInstance {
+		in.RestartCount = max(in.RestartCount, r.nextByLogs(pod.RefOf(p), c.Name))
+	}
+	config, err := r.containerConfig(in)
+	if err != nil {
+		return nil, r.containerFailed(ctx, p, c.Name, "", ReasonContainerConfig, err)
+	}
+	return &Container{Name: c.Name, RestartCount: in.RestartCount, in: in, config: config}, nil
+}
+
+// nextByLogs is restartsByLogs where an error is as good as no logs.
+func (r *Runtime) nextByLogs(ref pod.Ref, container string) int {
+	n, err := r.restartsByLogs(ref, container)
+	if err != nil {
+		r.deps.Log.Warn("failed to count restarts by logs", "pod", ref.String(), "container", container, "err", err)
+	}
+	return n
+}
+
+// CreateContainer makes the files that the configuration names and then the container,
+// without starting it.
+func (r *Runtime) CreateContainer(ctx context.Context, c *Container) (id string, err error) {
+	p, sandbox := c.in.Pod, c.in.Sandbox.config
+	if err := r.makeFiles(p, c.config, sandbox, c.in.HostsIPs); err != nil {
+		return "", r.containerFailed(ctx, p, c.Name, "", ReasonContainerConfig, err)
+	}
+	id, err = r.deps.CRI.CreateContainer(ctx, c.in.SandboxID, c.config, sandbox)
+	if err != nil {
+		return "", r.containerFailed(ctx, p, c.Name, "", ReasonCreateContainer, err)
+	}
+	r.containerEvent(p, c.Name, "", v1.EventTypeNormal, "Created", "Container created")
+	return id, nil
 }
 
 // makeFiles makes the container's log directory, hosts file and termination log.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	crierrors "k8s.io/cri-api/pkg/errors"
 
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
@@ -32,6 +33,13 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Waiting is why the container waits, as its status shows it.
 func (e *Error) Waiting() pod.Waiting { return pod.Waiting{Reason: e.Reason, Message: e.Message} }
+
+// ImageMountFailed reports whether CreateContainer failed because the container runtime could
+// not mount an image volume.
+func ImageMountFailed(err error) bool {
+	known := (*Error)(nil)
+	return errors.As(err, &known) && strings.HasPrefix(known.Message, crierrors.ErrImageVolumeMountFailed.Error())
+}
 
 // shownError shows the user's message while keeping the chain that led to it.
 type shownError struct {

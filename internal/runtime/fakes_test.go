@@ -41,6 +41,9 @@ func (f *callLog) did(format string, args ...any) error {
 func (f *callLog) RunPodSandbox(_ context.Context, c *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	return "sandbox", f.did("run %s %s", c.Metadata.Name, handler)
 }
+func (f *callLog) SandboxIPs(context.Context, string) ([]string, error) {
+	return []string{"10.0.0.1"}, nil
+}
 func (f *callLog) StopPodSandbox(_ context.Context, id string) error {
 	return f.did("stop sandbox %s", id)
 }

@@ -91,7 +91,7 @@ func TestSandboxConfigIsAsRecorded(t *testing.T) {
 		}
 		t.Run(want.Metadata.Name, func(t *testing.T) {
 			p := pods[want.Metadata.Name]
-			got, err := r.SandboxConfig(p, 0, cgroupParents[pod.QOS(p)]+string(p.UID))
+			got, err := r.sandboxConfig(p, 0, cgroupParents[pod.QOS(p)]+string(p.UID))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestContainerConfigIsAsRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := r.ContainerConfig(Input{
+			got, err := r.containerConfig(Input{
 				Pod: p, Container: c, RestartCount: int(want.Metadata.Attempt), ImageRef: want.Image.Image, Envs: envs,
 				PodIPs: podIPs(p), Mounts: volumesOf(want), TargetID: want.Linux.SecurityContext.NamespaceOptions.TargetId,
 			})

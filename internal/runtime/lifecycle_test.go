@@ -43,18 +43,20 @@ func TestContainerLifeAndRemains(t *testing.T) {
 	p := testPod(t, `{containers: [{name: c, image: i, terminationMessagePath: /dev/termination-log}]}`)
 	ref, c := pod.RefOf(p), &p.Spec.Containers[0]
 
-	sandbox, err := b.SandboxConfig(p, 0, "/kubepods/podu")
+	sandbox, err := b.PrepareSandbox(ctx, SandboxRequest{Pod: p, CgroupParent: "/kubepods/podu", Handler: handled("kata"), New: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.CreateSandbox(ctx, p, sandbox, "kata"); err != nil {
-		t.Fatal(err)
-	}
-	config, err := b.ContainerConfig(Input{Pod: p, Container: c, ImageRef: "sha256:1", PodIPs: []string{"10.0.0.1"}})
+	sandboxID, ips, err := b.CreateSandbox(ctx, sandbox)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := b.CreateContainer(ctx, p, "sandbox", config, sandbox, []string{"10.0.0.1"})
+	prepared, err := b.PrepareContainer(ctx, p, c, given(Input{Pod: p, Container: c, ImageRef: "sha256:1", PodIPs: ips,
+		Sandbox: sandbox, SandboxID: sandboxID, HostsIPs: ips, NoInstance: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := b.CreateContainer(ctx, prepared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +86,14 @@ func TestContainerLifeAndRemains(t *testing.T) {
 	writeFile(t, volume, "")
 	dead := &pod.Container{ID: id, Name: "c", LogPath: log, Mounts: []pod.Mount{{HostPath: words}, {HostPath: volume}}}
 	for range 2 { // again is as good
-		if err := b.RemoveContainer(ctx, ref, dead); err != nil {
+		if err := b.removeContainer(ctx, ref, dead); err != nil {
 			t.Fatal(err)
 		}
 	}
 	left := files(t, filepath.Dir(b.cfg.RootDir))
 	expect(t, "files left", []string{"kubelet/pods/u/etc-hosts", "kubelet/pods/u/volumes/v/file", "pods/ns_p_u/c/1.log"}, left)
 
-	if n, err := b.RestartsByLogs(ref, "c"); n != 2 || err != nil {
+	if n, err := b.restartsByLogs(ref, "c"); n != 2 || err != nil {
 		t.Errorf("next restart count %d %v, want 2", n, err)
 	}
 	if err := os.Symlink(filepath.Join(b.cfg.PodLogsDir, "ns_p_u/c/1.log"), link); err != nil {
@@ -104,10 +106,18 @@ func TestContainerLifeAndRemains(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, "files left", []string{"containers/other.log", "kubelet/pods/u/etc-hosts", "kubelet/pods/u/volumes/v/file"}, files(t, filepath.Dir(b.cfg.RootDir)))
-	if n, err := b.RestartsByLogs(ref, "c"); n != 0 || err != nil {
+	if n, err := b.restartsByLogs(ref, "c"); n != 0 || err != nil {
 		t.Errorf("next restart count %d %v, want 0", n, err)
 	}
 }
+
+// handled finds the same runtime for every pod.
+func handled(name string) func(*v1.Pod) (Handler, error) {
+	return func(*v1.Pod) (Handler, error) { return Handler{Name: name}, nil }
+}
+
+// given gathers nothing.
+func given(in Input) func() (Input, error) { return func() (Input, error) { return in, nil } }
 
 // files lists all files below dir, the bench's /sys aside.
 func files(t *testing.T, dir string) (all []string) {
@@ -130,7 +140,7 @@ func TestRemoveLogFilesStaysInItsDirectory(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "c", "0.log")
 	writeFile(t, outside, "")
 	for _, path := range []string{outside, b.cfg.PodLogsDir + "/../" + filepath.Base(outside), b.cfg.PodLogsDir, ""} {
-		if err := b.RemoveContainer(context.Background(), pod.Ref{}, &pod.Container{ID: "x", LogPath: path}); err != nil {
+		if err := b.removeContainer(context.Background(), pod.Ref{}, &pod.Container{ID: "x", LogPath: path}); err != nil {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
@@ -155,12 +165,13 @@ func TestFailuresAreTold(t *testing.T) {
 			b := newBench(t, func(_ *Config, d *Deps) { d.DNS = c.dns })
 			b.cri.fail[c.call] = refused
 			p := testPod(t, `{containers: [{name: c, image: i}]}`)
-			sandbox, _ := b.SandboxConfig(p, 0, "")
-			config, err := b.ContainerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}})
+			sandbox, _ := b.PrepareSandbox(t.Context(), SandboxRequest{Pod: p, Handler: handled("")})
+			prepared, err := b.PrepareContainer(t.Context(), p, &p.Spec.Containers[0],
+				given(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}, Sandbox: sandbox, SandboxID: "sandbox"}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, err := b.CreateContainer(context.Background(), p, "sandbox", config, sandbox, nil)
+			id, err := b.CreateContainer(context.Background(), prepared)
 			if err == nil {
 				err = b.StartContainer(context.Background(), p, &p.Spec.Containers[0], id, 0, nil)
 			}
@@ -179,8 +190,8 @@ func TestSandboxFailureIsTold(t *testing.T) {
 	b := newBench(t, nil)
 	b.cri.fail["run p "] = status.Error(codes.Unavailable, "no network")
 	p := testPod(t, `{}`)
-	config, _ := b.SandboxConfig(p, 0, "")
-	_, err := b.CreateSandbox(context.Background(), p, config, "")
+	sandbox, _ := b.PrepareSandbox(t.Context(), SandboxRequest{Pod: p, Handler: handled(""), New: true})
+	_, _, err := b.CreateSandbox(context.Background(), sandbox)
 	var known *Error
 	if !errors.As(err, &known) || known.Message != `Failed to create sandbox for pod "p_ns(u)": rpc error: code = Unavailable desc = no network` {
 		t.Errorf("error %+v", err)
@@ -188,15 +199,20 @@ func TestSandboxFailureIsTold(t *testing.T) {
 	expect(t, "events", []string{" Warning FailedCreatePodSandBox Failed to create pod sandbox: rpc error: code = Unavailable desc = no network"}, b.events.all)
 
 	b.events.all = nil
-	if err := b.SandboxFailed(context.Background(), p, errors.New("no such class")); !errors.As(err, &known) || known.Reason != ReasonCreateSandbox {
+	request := SandboxRequest{Pod: p, Handler: func(*v1.Pod) (Handler, error) { return Handler{}, errors.New("no such class") }, New: true}
+	if _, err := b.PrepareSandbox(t.Context(), request); !errors.As(err, &known) || known.Reason != ReasonCreateSandbox {
 		t.Errorf("error %+v", err)
+	}
+	request.New = false
+	if _, err := b.PrepareSandbox(t.Context(), request); err != nil {
+		t.Errorf("a sandbox that exists needs its runtime class: %v", err)
 	}
 	expect(t, "events", []string{" Warning FailedCreatePodSandBox Failed to create pod sandbox: no such class"}, b.events.all)
 
 	// Whoever deletes a pod need not hear that it did not start.
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := b.CreateSandbox(ended, p, config, ""); err == nil || len(b.events.all) != 1 {
+	if _, _, err := b.CreateSandbox(ended, sandbox); err == nil || len(b.events.all) != 1 {
 		t.Errorf("%v, events %q", err, b.events.all)
 	}
 }
@@ -248,12 +264,12 @@ func TestPostStart(t *testing.T) {
 
 func TestRemoveSandboxStopsItFirst(t *testing.T) {
 	b := newBench(t, nil)
-	if err := b.RemoveSandbox(context.Background(), "s"); err != nil {
+	if err := b.removeSandbox(context.Background(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "calls", []string{"stop sandbox s", "remove sandbox s"}, b.cri.calls)
 	b.cri.fail["stop sandbox t"] = errors.New("busy")
-	if err := b.RemoveSandbox(context.Background(), "t"); err == nil || len(b.cri.calls) != 3 {
+	if err := b.removeSandbox(context.Background(), "t"); err == nil || len(b.cri.calls) != 3 {
 		t.Errorf("a sandbox that cannot be stopped was removed: %v", err)
 	}
 }

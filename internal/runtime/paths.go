@@ -45,10 +45,10 @@ func (r *Runtime) logLink(ref pod.Ref, container, id string) string {
 
 var numberedLog = regexp.MustCompile(`^(\d+)\.log(\..*)?`)
 
-// RestartsByLogs is the restart count to go on with when the runtime has forgotten a
+// restartsByLogs is the restart count to go on with when the runtime has forgotten a
 // container's earlier instances, as after a reboot: one above the newest log, so that no
 // log is written over.
-func (r *Runtime) RestartsByLogs(ref pod.Ref, container string) (int, error) {
+func (r *Runtime) restartsByLogs(ref pod.Ref, container string) (int, error) {
 	files, err := os.ReadDir(filepath.Join(r.podLogDir(ref), container))
 	if os.IsNotExist(err) {
 		return 0, nil

@@ -17,8 +17,7 @@ type Keep struct {
 
 // Pruned are a pod's remains that nobody needs any more.
 type Pruned struct {
-	Containers []pod.Container
-	Sandboxes  []pod.Sandbox
+	Parts
 	// Wait is how long until the next is old enough to go; zero if none is too young.
 	Wait time.Duration
 }

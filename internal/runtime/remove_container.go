@@ -10,9 +10,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// RemoveContainer removes a container that has ended, with its logs, the link to them and
+// removeContainer removes a container that has ended, with its logs, the link to them and
 // its termination log. Files go first: a container that is still known will be tried again.
-func (r *Runtime) RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error {
+func (r *Runtime) removeContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error {
 	if err := r.removeLogFiles(c.LogPath); err != nil {
 		return fmt.Errorf("remove logs of container %s: %w", c.ID, err)
 	}
@@ -28,12 +28,6 @@ func (r *Runtime) RemoveContainer(ctx context.Context, ref pod.Ref, c *pod.Conta
 			return fmt.Errorf("remove termination log of container %s: %w", c.ID, err)
 		}
 	}
-	return r.deps.CRI.RemoveContainer(ctx, c.ID)
-}
-
-// ResetContainer removes a container that has ended and will be run anew. Its logs stay
-// until the pod goes: they belong to a run that came to no end of its own.
-func (r *Runtime) ResetContainer(ctx context.Context, c *pod.Container) error {
 	return r.deps.CRI.RemoveContainer(ctx, c.ID)
 }
 

@@ -118,7 +118,7 @@ func TestSandboxSums(t *testing.T) {
 	b := newBench(t, nil)
 	p := testPod(t, `{overhead: {cpu: 100m, memory: 10Mi}, initContainers: [{name: i, resources: {requests: {cpu: 900m}}}],
 		containers: [{name: a, resources: {requests: {cpu: 250m}, limits: {cpu: 1, memory: 1Mi}}}, {name: b, resources: {requests: {cpu: 250m}}}]}`)
-	config, err := b.SandboxConfig(p, 2, "parent")
+	config, err := b.sandboxConfig(p, 2, "parent")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,7 @@ type MemoryQOS struct {
 // Sandboxes is what is asked of the container runtime about sandboxes.
 type Sandboxes interface {
 	RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error)
+	SandboxIPs(ctx context.Context, id string) ([]string, error)
 	StopPodSandbox(ctx context.Context, id string) error
 	RemovePodSandbox(ctx context.Context, id string) error
 }

@@ -16,25 +16,86 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// CreateSandbox makes the pod's log directory and then its sandbox, network included. The
-// handler names a runtime class's runtime, "" the default one.
-func (r *Runtime) CreateSandbox(ctx context.Context, p *v1.Pod, config *runtimeapi.PodSandboxConfig, handler string) (id string, err error) {
-	defer func() { r.measureSandbox(p, err) }()
-	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
-		return "", r.sandboxFailed(ctx, p, fmt.Errorf("create pod log directory: %w", err))
+// Handler is the container runtime that runs a pod.
+type Handler struct {
+	Name              string // "" is the default one
+	RecursiveReadOnly bool
+}
+
+// SandboxRequest says which sandbox a pod has, or is going to have.
+type SandboxRequest struct {
+	Pod *v1.Pod
+	// Attempt tells later sandboxes of the pod from earlier ones.
+	Attempt uint32
+	// CgroupParent is the pod's control group.
+	CgroupParent string
+	// Handler finds the runtime that the pod's runtime class names.
+	Handler func(*v1.Pod) (Handler, error)
+	// New: the sandbox has yet to be created, and the user wants to know why it cannot be.
+	New bool
+}
+
+// Sandbox is a pod's sandbox as the container runtime knows it.
+type Sandbox struct {
+	Handler Handler
+	pod     *v1.Pod
+	config  *runtimeapi.PodSandboxConfig
+}
+
+// Config is the message by which the container runtime creates the sandbox.
+func (s *Sandbox) Config() *runtimeapi.PodSandboxConfig { return s.config }
+
+// PrepareSandbox makes out what the pod's sandbox is. A sandbox that exists stays with its
+// runtime, even if its class is gone meanwhile.
+func (r *Runtime) PrepareSandbox(ctx context.Context, of SandboxRequest) (*Sandbox, error) {
+	handler, err := of.Handler(of.Pod)
+	if err != nil {
+		if of.New {
+			return nil, r.sandboxRefused(ctx, of.Pod, err)
+		}
+		r.deps.Log.Warn("failed to find the runtime class of a pod that has a sandbox", "pod", pod.RefOf(of.Pod).String(), "err", err)
+	}
+	config, err := r.sandboxConfig(of.Pod, of.Attempt, of.CgroupParent)
+	switch {
+	case err != nil && of.New:
+		return nil, r.sandboxRefused(ctx, of.Pod, err)
+	case err != nil:
+		return nil, fmt.Errorf("configure the sandbox: %w", err)
+	}
+	return &Sandbox{Handler: handler, pod: of.Pod, config: config}, nil
+}
+
+// CreateSandbox makes the pod's log directory and then its sandbox, network included. It
+// returns the sandbox's addresses, none on the host's network.
+func (r *Runtime) CreateSandbox(ctx context.Context, s *Sandbox) (id string, ips []string, err error) {
+	id, err = r.runSandbox(ctx, s)
+	r.measureSandbox(s.pod, err)
+	if err != nil || s.pod.Spec.HostNetwork {
+		return id, nil, err
+	}
+	ips, err = r.deps.CRI.SandboxIPs(ctx, id)
+	if err != nil {
+		return "", nil, fmt.Errorf("read the sandbox's address: %w", err)
+	}
+	return id, ips, nil
+}
+
+func (r *Runtime) runSandbox(ctx context.Context, s *Sandbox) (id string, err error) {
+	if err := os.MkdirAll(s.config.LogDirectory, 0o755); err != nil {
+		return "", r.sandboxFailed(ctx, s.pod, fmt.Errorf("create pod log directory: %w", err))
 	}
 	began := r.deps.Clock.Now()
-	id, err = r.deps.CRI.RunPodSandbox(ctx, config, handler)
-	r.deps.Meters.Sandbox.Done(handler, r.deps.Clock.Since(began), err)
+	id, err = r.deps.CRI.RunPodSandbox(ctx, s.config, s.Handler.Name)
+	r.deps.Meters.Sandbox.Done(s.Handler.Name, r.deps.Clock.Since(began), err)
 	if err != nil {
-		return "", r.sandboxFailed(ctx, p, err)
+		return "", r.sandboxFailed(ctx, s.pod, err)
 	}
 	return id, nil
 }
 
-// SandboxFailed tells the user why the runtime is not even asked for a sandbox, and returns
-// the error to go on with.
-func (r *Runtime) SandboxFailed(ctx context.Context, p *v1.Pod, err error) error {
+// sandboxRefused reports why the container runtime does not even get a request for a
+// sandbox, and returns the error to go on with.
+func (r *Runtime) sandboxRefused(ctx context.Context, p *v1.Pod, err error) error {
 	r.measureSandbox(p, err)
 	return r.sandboxFailed(ctx, p, err)
 }
@@ -53,14 +114,9 @@ func (r *Runtime) sandboxFailed(ctx context.Context, p *v1.Pod, err error) error
 	return &Error{Reason: ReasonCreateSandbox, Message: message, Err: err}
 }
 
-// StopSandbox ends what still runs in a sandbox and takes down its network.
-func (r *Runtime) StopSandbox(ctx context.Context, id string) error {
-	return r.deps.CRI.StopPodSandbox(ctx, id)
-}
-
-// RemoveSandbox stops a sandbox, in case nobody has, and removes it with all containers
-// in it. The pod's logs stay.
-func (r *Runtime) RemoveSandbox(ctx context.Context, id string) error {
+// removeSandbox stops a sandbox, in case nothing else has, and removes it with all
+// containers in it. The pod's logs stay.
+func (r *Runtime) removeSandbox(ctx context.Context, id string) error {
 	if err := r.deps.CRI.StopPodSandbox(ctx, id); err != nil {
 		return err
 	}

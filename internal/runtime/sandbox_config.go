@@ -7,10 +7,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// SandboxConfig is what the runtime is asked for as p's sandbox. attempt tells later
+// sandboxConfig is what the runtime is asked for as p's sandbox. attempt tells later
 // sandboxes of the pod from earlier ones; cgroupParent is the pod's control group. Its
 // errors are what the user is told.
-func (r *Runtime) SandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error) {
+func (r *Runtime) sandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error) {
 	dns, err := r.deps.DNS.PodDNS(p)
 	if err != nil {
 		return nil, err

@@ -96,7 +96,7 @@ func TestContainerSecurity(t *testing.T) {
 			if c.edit != nil {
 				c.edit(&in)
 			}
-			config, err := b.ContainerConfig(in)
+			config, err := b.containerConfig(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestConfigErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testPod(t, spec)
-			_, err := newBench(t, nil).ContainerConfig(Input{Pod: p, Container: &p.Spec.Containers[0]})
+			_, err := newBench(t, nil).containerConfig(Input{Pod: p, Container: &p.Spec.Containers[0]})
 			var known *Error
 			if !errors.As(err, &known) || known.Reason != ReasonContainerConfig {
 				t.Errorf("error %v", err)
@@ -159,7 +159,7 @@ func TestNamespaces(t *testing.T) {
 		}
 	}
 	p := testPod(t, `{hostUsers: false, containers: [{name: c, terminationMessagePath: /log}]}`)
-	config, err := b.ContainerConfig(Input{Pod: p, Container: &p.Spec.Containers[0]})
+	config, err := b.containerConfig(Input{Pod: p, Container: &p.Spec.Containers[0]})
 	if err != nil || len(config.Mounts) != 1 || config.Mounts[0].UidMappings[0].HostId != 65536 {
 		t.Errorf("mounts are not mapped: %v %v", config.GetMounts(), err)
 	}
@@ -185,7 +185,7 @@ func TestOddContainerFields(t *testing.T) {
 		lifecycle: {stopSignal: "SIGRTMIN+3"}, volumeMounts: [{name: v, mountPath: /etc/hosts}]}]}`)
 	b := newBench(t, func(c *Config, _ *Deps) { c.StopSignals = true })
 	devices := []*runtimeapi.Device{{HostPath: "/dev/null", ContainerPath: "/dev/x", Permissions: "r"}}
-	got, err := b.ContainerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}, RestartCount: 3,
+	got, err := b.containerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}, RestartCount: 3,
 		Envs: []EnvVar{{"X", "1"}, {"X", "2"}}, Devices: devices, Annotations: map[string]string{"io.kubernetes.container.restartCount": "9", "device": "d"}})
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestOurFilesAreRelabelled(t *testing.T) {
 	p := testPod(t, `{containers: [{name: c, terminationMessagePath: /dev/termination-log}]}`)
 	for _, labels := range []bool{true, false} {
 		b := newBench(t, func(c *Config, _ *Deps) { c.SELinux = labels })
-		got, err := b.ContainerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}})
+		got, err := b.containerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}})
 		if err != nil {
 			t.Fatal(err)
 		}

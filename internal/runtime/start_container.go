@@ -38,7 +38,7 @@ func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container
 	// The hook's words stay out of the event: they may hold secrets of the pod.
 	r.containerEvent(p, c.Name, id, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	stopped := pod.Container{ID: id, Name: c.Name, State: pod.Running}
-	stop := r.StopContainer(ctx, p, &stopped, Stop{Message: "FailedPostStartHook", PodIPs: podIPs})
+	stop := r.stopContainer(ctx, p, &stopped, Stop{Message: "FailedPostStartHook", PodIPs: podIPs})
 	return &Error{Reason: ReasonPostStartHook, Message: err.Error(), Err: errors.Join(err, stop)}
 }
 

@@ -19,9 +19,11 @@ const (
 	StopStartup
 )
 
-// Stop says how to stop a container.
+// Stop says how to stop containers.
 type Stop struct {
-	Cause StopCause
+	// PodEnds: all of the pod ends, its containers in order.
+	PodEnds bool
+	Cause   StopCause
 	// Message is what the Killing event says, "" for the usual words.
 	Message string
 	// Grace overrides the time that the pod's spec gives, in seconds.
@@ -33,9 +35,9 @@ type Stop struct {
 	Turn func(ctx context.Context)
 }
 
-// StopContainer runs the preStop hook and stops the container, and returns when it has
+// stopContainer runs the preStop hook and stops the container, and returns when it has
 // ended. Of a pod that is gone, Restore gives what p must hold.
-func (r *Runtime) StopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how Stop) error {
+func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how Stop) error {
 	spec := pod.FindContainer(p, c.Name)
 	if spec == nil {
 		restored := restoreContainer(*c)

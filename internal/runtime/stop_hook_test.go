@@ -81,11 +81,11 @@ func TestPreStopHookOutlastsGrace(t *testing.T) {
 			for _, name := range names {
 				containers = append(containers, pod.Container{ID: name, Name: name})
 			}
-			return r.StopContainers(ctx, testPod(t, spec), containers, how)
+			return r.stopInOrder(ctx, testPod(t, spec), containers, how)
 		}
 	}
 	alone := func(r *Runtime, ctx context.Context, spec string, how Stop) error {
-		return r.StopContainer(ctx, testPod(t, spec), &pod.Container{ID: "c", Name: "c"}, how)
+		return r.stopContainer(ctx, testPod(t, spec), &pod.Container{ID: "c", Name: "c"}, how)
 	}
 	for name, c := range map[string]struct {
 		spec      string

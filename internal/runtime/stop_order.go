@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,27 +10,20 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// StopContainers stops containers of one pod and returns when all have ended. All preStop
+// stopInOrder stops the containers of a pod and returns when all have ended. All preStop
 // hooks run at once; then main containers end together, and sidecars after them, the last
 // declared first, as each may serve those declared after it.
 //
 // The pod ends, so every hook has a second at least, also without a grace period.
-func (r *Runtime) StopContainers(ctx context.Context, p *v1.Pod, containers []pod.Container, how Stop) error {
+func (r *Runtime) stopInOrder(ctx context.Context, p *v1.Pod, containers []pod.Container, how Stop) error {
 	how.Grace = podGrace(p, how.Grace)
 	order := newStopOrder(p, containers)
-	errs := make([]error, len(containers))
-	var all sync.WaitGroup
-	for i := range containers {
-		c := &containers[i]
-		all.Go(func() {
-			mine := how
-			mine.Turn = order.turn(c.Name)
-			errs[i] = r.StopContainer(ctx, p, c, mine)
-			order.ended(c.Name)
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return sideBySide(containers, func(c *pod.Container) error {
+		defer order.ended(c.Name)
+		mine := how
+		mine.Turn = order.turn(c.Name)
+		return r.stopContainer(ctx, p, c, mine)
+	})
 }
 
 // podGrace is the grace period of a pod that ends, in seconds.

@@ -56,7 +56,7 @@ func TestStopContainerGrace(t *testing.T) {
 				}
 				return cri.ExecResult{}, ctx.Err()
 			}
-			if err := b.StopContainer(context.Background(), p, &pod.Container{ID: "id", Name: "c"}, c.how); err != nil {
+			if err := b.stopContainer(context.Background(), p, &pod.Container{ID: "id", Name: "c"}, c.how); err != nil {
 				t.Fatal(err)
 			}
 			expect(t, "calls", c.want, b.cri.calls)
@@ -69,7 +69,7 @@ func TestStopContainerEvents(t *testing.T) {
 	b.cri.exec = func(context.Context, []string) (cri.ExecResult, error) { return cri.ExecResult{ExitCode: 1}, nil }
 	p := testPod(t, `{terminationGracePeriodSeconds: 3, containers: [{name: c, lifecycle: {preStop: {exec: {command: [x]}}}}]}`)
 	for _, message := range []string{"", "Container c failed liveness probe, will be restarted"} {
-		if err := b.StopContainer(context.Background(), p, &pod.Container{ID: "id", Name: "c"}, Stop{Message: message}); err != nil {
+		if err := b.stopContainer(context.Background(), p, &pod.Container{ID: "id", Name: "c"}, Stop{Message: message}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestStopContainersInOrder(t *testing.T) {
 	for _, name := range []string{"s1", "s2", "a", "b", "a"} {
 		running = append(running, pod.Container{ID: name, Name: name})
 	}
-	if err := b.StopContainers(context.Background(), p, running, Stop{}); err != nil {
+	if err := b.stopInOrder(context.Background(), p, running, Stop{}); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(b.cri.calls[:3])
@@ -104,7 +104,7 @@ func TestStopContainersWaitsNoLongerThanGrace(t *testing.T) {
 	waits := make(chan struct{})
 	var stopped sync.WaitGroup
 	stopped.Go(func() { // a never ends
-		_ = b.StopContainer(context.Background(), p, &pod.Container{ID: "s", Name: "s"}, Stop{Turn: func(ctx context.Context) {
+		_ = b.stopContainer(context.Background(), p, &pod.Container{ID: "s", Name: "s"}, Stop{Turn: func(ctx context.Context) {
 			close(waits)
 			order.turn("s")(ctx)
 		}})
@@ -119,7 +119,7 @@ func TestStopContainersTellsAllErrors(t *testing.T) {
 	b := newBench(t, nil)
 	one, two := errors.New("one"), errors.New("two")
 	b.cri.fail["stop a 2s"], b.cri.fail["stop b 2s"] = one, two
-	err := b.StopContainers(context.Background(), testPod(t, `{containers: [{name: a}, {name: b}]}`), []pod.Container{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}, Stop{})
+	err := b.stopInOrder(context.Background(), testPod(t, `{containers: [{name: a}, {name: b}]}`), []pod.Container{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}, Stop{})
 	if !errors.Is(err, one) || !errors.Is(err, two) {
 		t.Errorf("error %v", err)
 	}
@@ -207,7 +207,7 @@ func TestRestore(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	o.Containers[0].ID = "id"
-	if err := b.StopContainer(context.Background(), p, &o.Containers[0], Stop{}); err != nil {
+	if err := b.stopContainer(context.Background(), p, &o.Containers[0], Stop{}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "calls", []string{"exec id [sh -c sleep 1] 0s", "stop id 5s"}, b.cri.calls)

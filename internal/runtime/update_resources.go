@@ -6,13 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// UpdateContainer has a running container take the resources of its spec.
-func (r *Runtime) UpdateContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error {
+// UpdateResources gives a running container the resources of its spec. Where c is nil, id is
+// the pod's sandbox: the runtime learns which resources the pod as a whole will have, and
+// sizes a sandbox that is a machine by them.
+func (r *Runtime) UpdateResources(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error {
+	if c == nil {
+		return r.deps.CRI.UpdatePodSandboxResources(ctx, id, r.overhead(p), r.sandboxResources(p))
+	}
 	return r.deps.CRI.UpdateContainerResources(ctx, id, r.ContainerResources(p, c))
-}
-
-// UpdateSandbox tells the runtime which resources the pod as a whole will have. A sandbox
-// that is a machine is sized by them.
-func (r *Runtime) UpdateSandbox(ctx context.Context, p *v1.Pod, id string) error {
-	return r.deps.CRI.UpdatePodSandboxResources(ctx, id, r.overhead(p), r.sandboxResources(p))
 }

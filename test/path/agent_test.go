@@ -82,7 +82,7 @@ func newAgent(w *world) (*agent, error) {
 		return nil, err
 	}
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
-		Runtime: rt, Observer: observer, Sandboxes: client, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
+		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
 		Given: given, Actual: actual, Usage: noUsage{}, Removed: allocator.Forget,
 		Handler: w.handler,

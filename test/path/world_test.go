@@ -15,7 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/pod"
-	"swiftlet/internal/podsync"
+	"swiftlet/internal/runtime"
 	"swiftlet/test/fakecri"
 )
 
@@ -129,11 +129,11 @@ func (w *world) admit(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 }
 
 // handler knows a pod's runtime if there is its class.
-func (w *world) handler(p *v1.Pod) (podsync.Handler, error) {
+func (w *world) handler(p *v1.Pod) (runtime.Handler, error) {
 	if name := p.Spec.RuntimeClassName; name != nil && !w.is(w.classes, *name) {
-		return podsync.Handler{}, fmt.Errorf("runtime class %q not found", *name)
+		return runtime.Handler{}, fmt.Errorf("runtime class %q not found", *name)
 	}
-	return podsync.Handler{}, nil
+	return runtime.Handler{}, nil
 }
 
 func (w *world) is(set map[string]bool, name string) bool {
