@@ -199,33 +199,27 @@ func (a *Agent) makeSteps() (err error) {
 	meters := a.metrics.Podsync()
 	meters.Rejected = p.judged
 	deps := podsync.Deps{
-		Runtime:     p.runtime,
-		Logs:        p.runtime,
-		Observer:    p.observer,
-		Images:      p.images,
-		Volumes:     p.volumes,
-		Cgroups:     cgroups,
-		Status:      p.status,
-		Objects:     a.api.objects,
-		Sources:     envSources{a.api.objects, a.api.services},
-		Probes:      p.probes,
-		Resources:   podResources{a},
-		Given:       p.allocated,
-		Actual:      p.actuated,
-		Usage:       memoryUsage{cgroups, a.cri},
-		Bind:        a.bind,
-		Removed:     a.removed,
-		Handler:     a.handler,
-		Allocatable: a.machine.node.Allocatable,
-		Network:     a.network,
-		HostIPs:     a.hostIPs,
-		Meters:      meters,
-		Events:      a.api.events,
-		Clock:       a.clock,
-		Log:         a.log,
+		Runtime:   p.runtime,
+		Logs:      p.runtime,
+		Observer:  p.observer,
+		Images:    p.images,
+		Volumes:   p.volumes,
+		Cgroups:   cgroups,
+		Status:    p.status,
+		Objects:   a.api.objects,
+		Sources:   envSources{a.api.objects, a.api.services},
+		Probes:    p.probes,
+		Resources: podResources{a},
+		Resizing:  podsync.Resizing{Given: p.allocated, Actual: p.actuated, Usage: memoryUsage{cgroups, a.cri}},
+		Node:      podsync.Node{Handler: a.handler, Allocatable: a.machine.node.Allocatable, Network: a.network, HostIPs: a.hostIPs},
+		Removed:   a.removed,
+		Meters:    meters,
+		Events:    a.api.events,
+		Clock:     a.clock,
+		Log:       a.log,
 	}
 	if a.given.cpus.Binds() {
-		deps.CPUs = a.given.cpusOf
+		deps.Pinning = podsync.Pinning{CPUs: a.given.cpusOf, Pin: a.bind}
 	}
 	if p.mirrors != nil {
 		deps.Mirrors = p.mirrors

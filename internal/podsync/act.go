@@ -39,7 +39,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 	if len(actions.Start) == 0 {
 		return nil, nil
 	}
-	if err := s.deps.Network(); err != nil && !p.Spec.HostNetwork {
+	if err := s.deps.Node.Network(); err != nil && !p.Spec.HostNetwork {
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return nil, fmt.Errorf("network is not ready: %w", err)
 	}
@@ -55,7 +55,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		defer func() { s.deps.Meters.began(p, err != nil || len(failed) > 0) }()
 	}
 	prepared, err := s.deps.Runtime.PrepareSandbox(ctx, runtime.SandboxRequest{
-		Pod: p, Attempt: actions.Attempt, CgroupParent: s.deps.Cgroups.PodParent(p), Handler: s.deps.Handler, New: actions.NewSandbox,
+		Pod: p, Attempt: actions.Attempt, CgroupParent: s.deps.Cgroups.PodParent(p), Handler: s.deps.Node.Handler, New: actions.NewSandbox,
 	})
 	if err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		Pod:         a.p,
 		Container:   s.Container,
 		PodIPs:      a.podIPs(box),
-		HostIPs:     a.deps.HostIPs(),
-		Allocatable: a.deps.Allocatable(),
+		HostIPs:     a.deps.Node.HostIPs(),
+		Allocatable: a.deps.Node.Allocatable(),
 		VolumePath: func(name string) (string, bool) {
 			m, ok := mounted[name]
 			return m.HostPath, ok

@@ -14,16 +14,16 @@ import (
 // ones change when others are given to one container, or returned. The runtime reports what
 // a container was created with, or moved to by an earlier agent.
 func (s *PodSteps) pinCPUs(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
-	if s.deps.CPUs == nil || s.deps.Bind == nil {
+	if s.deps.Pinning.CPUs == nil || s.deps.Pinning.Pin == nil {
 		return nil
 	}
 	var failures []error
 	for _, c := range observed.Containers {
-		want := s.deps.CPUs(p.UID, c.Name)
+		want := s.deps.Pinning.CPUs(p.UID, c.Name)
 		if c.State != pod.Running || want == "" || s.currentCPUs(&c) == want {
 			continue
 		}
-		if err := s.deps.Bind(ctx, c.ID, want); err != nil {
+		if err := s.deps.Pinning.Pin(ctx, c.ID, want); err != nil {
 			failures = append(failures, fmt.Errorf("move container %s to CPU %s: %w", c.Name, want, err))
 			continue
 		}

@@ -24,21 +24,21 @@ func TestPinCPUs(t *testing.T) {
 	}}
 	shared := "0-1"
 	var moved []string
-	steps := &Steps{deps: Deps{
+	steps := &Steps{deps: Deps{Pinning: Pinning{
 		CPUs: func(_ types.UID, container string) string {
 			if container == "free" {
 				return ""
 			}
 			return shared
 		},
-		Bind: func(_ context.Context, id, cpus string) error {
+		Pin: func(_ context.Context, id, cpus string) error {
 			moved = append(moved, id+":"+cpus)
 			if id == "6" {
 				return errors.New("gone")
 			}
 			return nil
 		},
-	}}
+	}}}
 	s := steps.NewPod()
 	for _, c := range []struct {
 		shared string

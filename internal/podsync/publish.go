@@ -33,7 +33,7 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.Pod
 		Health:      s.deps.Probes.Health,
 		Waiting:     s.waitingReasons,
 		Failure:     w.Failure,
-		HostIPs:     s.deps.HostIPs(),
+		HostIPs:     s.deps.Node.HostIPs(),
 		IPv6First:   s.cfg.IPv6First,
 		Runtime:     s.cfg.RuntimeName,
 		Now:         s.deps.Clock.Now(),
@@ -44,7 +44,7 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.Pod
 		Stopped:     way == stopped,
 		Volumes:     s.deps.Volumes.Health(w.Pod.UID, shown.VolumeHealth),
 		RecursiveReadOnly: func() bool {
-			handler, err := s.deps.Handler(w.Pod)
+			handler, err := s.deps.Node.Handler(w.Pod)
 			return err == nil && handler.RecursiveReadOnly
 		},
 		Resources: func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
@@ -73,7 +73,7 @@ func (s *Steps) shown(w pod.Work) v1.PodStatus {
 func (s *Steps) podIP(p *v1.Pod, observed *pod.Observed) string {
 	ips := s.sandboxIPs(observed)
 	if p.Spec.HostNetwork {
-		ips = s.deps.HostIPs()
+		ips = s.deps.Node.HostIPs()
 	}
 	if len(ips) == 0 {
 		return ""

@@ -36,8 +36,8 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	if err := s.allGone(ctx, ref.UID); err != nil {
 		return err
 	}
-	if s.deps.Actual != nil {
-		s.deps.Actual.Forget(ref.UID)
+	if s.deps.Resizing.Actual != nil {
+		s.deps.Resizing.Actual.Forget(ref.UID)
 	}
 	s.deps.Status.Forget(ref.UID)
 	if s.deps.Removed != nil {

@@ -56,12 +56,12 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 		if err := s.deps.Runtime.UpdateResources(ctx, p, u.Container, u.ID); err != nil {
 			return err
 		}
-		s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
+		s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
 	}
 	if err := s.bound(ctx, p, widest, observed); err != nil {
 		return err
 	}
-	s.deps.Actual.Note(p.UID, carried(pod.InForce(p), *have))
+	s.deps.Resizing.Actual.Note(p.UID, carried(pod.InForce(p), *have))
 	return nil
 }
 
@@ -86,10 +86,10 @@ func sameSums(a, b *v1.Pod) bool {
 // pod has them: they cannot be read back from anywhere, and the spec may ask for others by
 // then. A pod that asks for nothing never will.
 func (s *Steps) keep(ctx context.Context, p *v1.Pod) error {
-	if s.deps.Actual == nil || pod.QOS(p) == v1.PodQOSBestEffort {
+	if s.deps.Resizing.Actual == nil || pod.QOS(p) == v1.PodQOSBestEffort {
 		return nil
 	}
-	return together([]Notes{s.deps.Given, s.deps.Actual}, func(n Notes) error { return n.Written(ctx) })
+	return together([]Notes{s.deps.Resizing.Given, s.deps.Resizing.Actual}, func(n Notes) error { return n.Written(ctx) })
 }
 
 // carried keeps what is not ours to change.
@@ -114,10 +114,10 @@ func grows(p *v1.Pod, u plan.Update) int {
 
 // actual is what the pod has, nil where pods are never resized.
 func (s *Steps) actual(uid types.UID) *pod.Resources {
-	if s.deps.Actual == nil {
+	if s.deps.Resizing.Actual == nil {
 		return nil
 	}
-	r, known := s.deps.Actual.Get(uid)
+	r, known := s.deps.Resizing.Actual.Get(uid)
 	if !known {
 		return nil
 	}
@@ -126,15 +126,15 @@ func (s *Steps) actual(uid types.UID) *pod.Resources {
 
 // begin notes what a pod begins with.
 func (s *Steps) begin(p *v1.Pod) {
-	if s.deps.Actual != nil && s.actual(p.UID) == nil {
-		s.deps.Actual.Note(p.UID, pod.InForce(p))
+	if s.deps.Resizing.Actual != nil && s.actual(p.UID) == nil {
+		s.deps.Resizing.Actual.Note(p.UID, pod.InForce(p))
 	}
 }
 
 // beginAnew notes that all of the pod starts with what it was given.
 func (s *Steps) beginAnew(p *v1.Pod) {
 	if have := s.actual(p.UID); have != nil && have.Differ(p) {
-		s.deps.Actual.Note(p.UID, carried(pod.InForce(p), *have))
+		s.deps.Resizing.Actual.Note(p.UID, carried(pod.InForce(p), *have))
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *Steps) beginWith(ctx context.Context, p *v1.Pod, c *v1.Container) error
 	if have.Have(c.Name) == pod.AmountsOf(&want) {
 		return nil
 	}
-	s.deps.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
+	s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
 	return s.keep(ctx, p)
 }
 

@@ -66,7 +66,7 @@ func (s *Steps) guardMemory(ctx context.Context, p *v1.Pod, observed *pod.Observ
 	if !whole && len(each) == 0 {
 		return nil
 	}
-	used, usedBy, err := s.deps.Usage.Memory(ctx, p, observed)
+	used, usedBy, err := s.deps.Resizing.Usage.Memory(ctx, p, observed)
 	if err != nil {
 		return fmt.Errorf("read the pod's memory usage: %w", err)
 	}

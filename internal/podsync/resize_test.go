@@ -90,7 +90,7 @@ func sum(p *v1.Pod) string {
 
 // resizing makes steps that act on n.
 func resizing(n *node) *Steps {
-	return &Steps{deps: Deps{Runtime: n, Cgroups: n, Given: notes{n, "given"}, Actual: notes{n, "actual"}, Usage: n}}
+	return &Steps{deps: Deps{Runtime: n, Cgroups: n, Resizing: Resizing{Given: notes{n, "given"}, Actual: notes{n, "actual"}, Usage: n}}}
 }
 
 // inBox is what the runtime has of a pod that runs.

@@ -140,7 +140,7 @@ func (a *attempt) startOne(ctx context.Context, s plan.Start, c created) error {
 // podIPs are the addresses that the pod's containers know it by.
 func (a *attempt) podIPs(box sandbox) []string {
 	if a.p.Spec.HostNetwork {
-		return a.deps.HostIPs()
+		return a.deps.Node.HostIPs()
 	}
 	return box.ips
 }

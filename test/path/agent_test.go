@@ -83,12 +83,14 @@ func newAgent(w *world) (*agent, error) {
 	}
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
 		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
-		Objects: objects, Sources: noServices{objects}, Probes: probes, Allocatable: allocatable,
-		Given: given, Actual: actual, Usage: noUsage{}, Removed: allocator.Forget,
-		Handler: w.handler,
-		Network: func() error { return nil },
-		HostIPs: func() []string { return []string{"192.0.2.1"} },
-		Events:  w.events, Clock: now, Log: log,
+		Objects: objects, Sources: noServices{objects}, Probes: probes,
+		Resizing: podsync.Resizing{Given: given, Actual: actual, Usage: noUsage{}}, Removed: allocator.Forget,
+		Node: podsync.Node{
+			Handler: w.handler, Allocatable: allocatable,
+			Network: func() error { return nil },
+			HostIPs: func() []string { return []string{"192.0.2.1"} },
+		},
+		Events: w.events, Clock: now, Log: log,
 	})
 	if err != nil {
 		return nil, err
