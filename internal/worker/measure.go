@@ -12,16 +12,16 @@ func (w *worker) measure(stage Stage, p *v1.Pod) (done func()) {
 	operation := w.operation(stage)
 	if stage == Syncing && !w.begun {
 		w.begun = true
-		meter.With(w.meters.Began, p)
+		meter.With(w.deps.Meters.Began, p)
 	}
-	if operation == "" || w.meters.Step == nil {
+	if operation == "" || w.deps.Meters.Step == nil {
 		return func() {}
 	}
-	since := w.clock.Now()
-	if w.pending {
-		since = w.asked
+	since := w.deps.Clock.Now()
+	if !w.pendingSince.IsZero() {
+		since = w.pendingSince
 	}
-	return func() { w.meters.Step.Took(operation, w.clock.Since(since)) }
+	return func() { w.deps.Meters.Step.Took(operation, w.deps.Clock.Since(since)) }
 }
 
 // operation names a step as the reference kubelet names what it does to a pod; "" is what

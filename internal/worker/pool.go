@@ -251,14 +251,12 @@ func (p *Pool) Orphan(ref pod.Ref) {
 // ports and host paths are the same. Called under the lock.
 func (p *Pool) add(of *v1.Pod) *worker {
 	w := &worker{
-		ref:    pod.RefOf(of),
-		steps:  p.deps.NewSteps(),
-		meters: p.deps.Meters,
-		clock:  p.deps.Clock,
-		log:    p.deps.Log,
-		wake:   make(chan struct{}, 1),
-		quiet:  make(chan struct{}),
-		gone:   make(chan struct{}),
+		ref:   pod.RefOf(of),
+		deps:  p.deps,
+		steps: p.deps.NewSteps(),
+		wake:  make(chan struct{}, 1),
+		quiet: make(chan struct{}),
+		gone:  make(chan struct{}),
 
 		finished: make(chan struct{}),
 		work:     pod.Work{Pod: of},

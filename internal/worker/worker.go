@@ -2,11 +2,8 @@ package worker
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
-
-	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
@@ -15,22 +12,21 @@ import (
 // worker is one pod's state machine. Its lock guards what is to be done; the steps run
 // outside of it.
 type worker struct {
-	ref    pod.Ref
-	steps  Steps
-	meters Meters
-	clock  clock.Clock
-	log    *slog.Logger
-	wake   chan struct{} // holds at most one: "look again"
+	ref   pod.Ref
+	deps  Deps
+	steps Steps
+	wake  chan struct{} // holds at most one: "look again"
 
-	mu       sync.Mutex
-	stage    Stage
-	work     pod.Work
-	pending  bool               // something happened since the step began
-	asked    time.Time          // when the first of that happened
-	changed  bool               // among it a change of what is wanted of the pod
-	begun    bool               // the first Sync was
-	cancel   context.CancelFunc // ends the running step, nil while none runs
-	failures int                // steps that failed in a row
+	mu    sync.Mutex
+	stage Stage
+	work  pod.Work
+	// pendingSince is when the first of what the next step has to see happened; zero if
+	// nothing has since the last step began. changed: the pod was changed among it.
+	pendingSince time.Time
+	changed      bool
+	begun        bool               // the first Sync was
+	cancel       context.CancelFunc // ends the running step, nil while none runs
+	failures     int                // steps that failed in a row
 	// awaitsObjects is from the outcome of the last step.
 	awaitsObjects bool
 	// hold must close, each of it, before the pod's first step: an older pod of the same
@@ -60,8 +56,8 @@ func (w *worker) set(change func() (interrupt bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	interrupt := change()
-	if !w.pending {
-		w.pending, w.asked = true, w.clock.Now()
+	if w.pendingSince.IsZero() {
+		w.pendingSince = w.deps.Clock.Now()
 	}
 	if interrupt && w.cancel != nil {
 		w.cancel()
@@ -119,7 +115,7 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) wait(ctx context.Context, again time.Duration) {
 	var due <-chan time.Time
 	if again > 0 {
-		timer := w.clock.NewTimer(again)
+		timer := w.deps.Clock.NewTimer(again)
 		defer timer.Stop()
 		due = timer.C()
 	}
@@ -141,7 +137,7 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	stage, work := w.stage, w.work
 	work.Returns = w.next != nil
 	measure := w.measure(stage, work.Pod)
-	w.pending, w.changed = false, false
+	w.pendingSince, w.changed = time.Time{}, false
 	w.work.ObjectsChanged = false
 	select { // what woke it is part of what this step sees
 	case <-w.wake:
@@ -152,10 +148,10 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	w.mu.Unlock()
 	defer cancel()
 
-	began := w.clock.Now()
+	began := w.deps.Clock.Now()
 	outcome, err := w.perform(stepCtx, stage, work)
 	measure()
-	w.log.Debug("step", "pod", w.ref.String(), "stage", stage.String(), "took", w.clock.Since(began), "err", err)
+	w.deps.Log.Debug("step", "pod", w.ref.String(), "stage", stage.String(), "took", w.deps.Clock.Since(began), "err", err)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +214,7 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 		return now
 	case Finishing:
 		closeOnce(w.finished)
-		if w.pending {
+		if !w.pendingSince.IsZero() {
 			return now // the pod changed meanwhile: finish what it is now
 		}
 		w.stage = Ended
@@ -255,6 +251,6 @@ func (w *worker) failed(stage Stage, err error, interrupted bool) time.Duration 
 	}
 	w.failures++
 	delay := backoff.Backoff{First: firstRetry, Longest: lastRetry}.After(w.failures)
-	w.log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retry", delay)
+	w.deps.Log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retry", delay)
 	return delay
 }
