@@ -10,8 +10,6 @@ import (
 	"swiftlet/test/poll"
 )
 
-const patience = 30 * time.Second
-
 // TestAllocatableFollowsTheDriver: how many volumes a node can take may change, and a driver
 // that says so is asked.
 func TestAllocatableFollowsTheDriver(t *testing.T) {
