@@ -19,7 +19,7 @@ type attempt struct {
 	p        *v1.Pod
 	observed *pod.Observed
 
-	prepared *runtime.Sandbox
+	prepared *runtime.Sandbox // what the sandbox is, before and after it exists
 	sandbox  func() (sandbox, error)
 	volumes  func() (map[string]volume.Mounted, error)
 	kept     func() (struct{}, error) // the pod's resources are written down

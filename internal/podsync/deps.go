@@ -117,7 +117,7 @@ type Volumes interface {
 	Keep(p *v1.Pod)
 	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
 	ContainerDevices(c *v1.Container, mounted map[string]volume.Mounted) ([]volume.Device, error)
-	// Health is what ails the pod's volumes, after what was shown of it; nil: nobody knows.
+	// Health is what ails the pod's volumes, after what was shown of it; nil if unknown.
 	Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolumeHealth
 	Unmount(ctx context.Context, uid types.UID) error
 	RemovePodDir(uid types.UID) error
@@ -134,15 +134,15 @@ type Cgroups interface {
 type Status interface {
 	Set(*v1.Pod, v1.PodStatus) v1.PodStatus
 	Get(types.UID) (v1.PodStatus, bool)
-	// Finish says that the pod holds nothing any more; where its deletion was asked for, its
-	// API object goes too.
+	// Finish says that the pod holds nothing any more; if the pod is being deleted, its API
+	// object goes too.
 	Finish(*v1.Pod)
 	// Reconcile corrects what the API server shows of the pod.
 	Reconcile(*v1.Pod)
 	Forget(types.UID)
 }
 
-// Probes asks containers how they are.
+// Probes probes containers.
 type Probes interface {
 	Watch(p *v1.Pod, observed *pod.Observed, podIP string, shown *v1.PodStatus, stopping bool)
 	Forget(types.UID)
@@ -168,16 +168,16 @@ type Events interface {
 
 // Meters measure the starting of pods and containers; each may be nil.
 type Meters struct {
-	// Started is told of each try to start a container, with why it failed where it did.
+	// Started is called for each try to start a container, with why it failed where it did.
 	Started func(kind pod.ContainerKind, failure string)
-	// Began is told of each try to bring up a pod from its sandbox on, and whether that or
+	// Began is called for each try to bring up a pod from its sandbox on, and whether that or
 	// any container that was to start with it failed.
 	Began func(p *v1.Pod, failed bool)
 	// Resized takes how long a try to change a pod's resources took.
 	Resized func(took time.Duration, success bool)
-	// Rejected is told why a pod that was let in is sent away before it ran.
+	// Rejected is called for each pod that was admitted and then rejected before it ran.
 	Rejected func(p *v1.Pod, reason string)
-	// ImageVolumes is told of each try to create a container that mounts images: of how
+	// ImageVolumes is called for each try to create a container that mounts images, with how
 	// many, and whether the runtime could mount them.
 	ImageVolumes func(images int, mounted bool)
 }
@@ -204,7 +204,7 @@ type Actual interface {
 	Forget(types.UID)
 }
 
-// Usage tells how much memory a pod and its containers, by name, use now.
+// Usage returns how much memory a pod and its containers, by name, use now.
 type Usage interface {
 	Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error)
 }

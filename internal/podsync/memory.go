@@ -4,7 +4,7 @@ import "swiftlet/internal/pod"
 
 // memory is what the steps remember of one pod from one call to the next. It cannot be read
 // back from anywhere. The pod's worker owns it: only the goroutine that calls a step reads
-// and writes it, and a step that acts in several goroutines does so after it has joined them.
+// and writes it. Goroutines that a step starts leave it alone.
 type memory struct {
 	crashBackoff crashBackoff
 	startBackoff startBackoff

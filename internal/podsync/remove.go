@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// Remove deletes what is left of a pod that nobody wants: dead containers and sandboxes,
+// Remove deletes what is left of a pod that no source wants: dead containers and sandboxes,
 // logs, its folder, its mirror, and what others remember of it.
 func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	ref := pod.RefOf(w.Pod)
@@ -20,12 +20,14 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	if err != nil {
 		return fmt.Errorf("read what is left of the pod: %w", err)
 	}
-	// A pod that starts again keeps its logs: by them its containers count their restarts.
-	logs := runtime.Logs(w.Returns)
+	logs := runtime.DeleteLogs
+	if w.Returns { // its containers go on counting restarts by their logs
+		logs = runtime.KeepLogs
+	}
 	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Parts{Containers: observed.Containers}, logs); err != nil {
 		return err
 	}
-	if err := errors.Join(s.removeLogs(w), s.removeFolder(ref)); err != nil {
+	if err := errors.Join(s.removeLogs(ref, logs), s.removeFolder(ref)); err != nil {
 		return err
 	}
 	s.removeMirror(ctx, w)
@@ -47,7 +49,7 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 }
 
 // allGone makes sure that the runtime has nothing of the pod any more. An agent that died
-// may have left a request behind that it answers late, with a container that nobody knows.
+// may have left a request behind that it answers late, with a container that is not known.
 func (s *Steps) allGone(ctx context.Context, uid types.UID) error {
 	left, err := s.deps.Observer.Refresh(ctx, uid)
 	switch {
@@ -61,11 +63,11 @@ func (s *Steps) allGone(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-func (s *Steps) removeLogs(w pod.Work) error {
-	if w.Returns {
+func (s *Steps) removeLogs(ref pod.Ref, logs runtime.Logs) error {
+	if logs == runtime.KeepLogs {
 		return nil
 	}
-	return s.deps.Logs.RemoveLogs(pod.RefOf(w.Pod))
+	return s.deps.Logs.RemoveLogs(ref)
 }
 
 // removeFolder deletes the pod's own folder. Volumes were unmounted before; whatever is
