@@ -11,6 +11,7 @@ import (
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/image/credentialplugin"
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/volume"
 )
 
@@ -41,7 +42,7 @@ type api struct {
 	certificate *certificate.Rotator // of the client; nil where the node does not keep it
 	serving     *certificate.Rotator // nil where the API server does not issue it
 
-	back chan struct{} // the API server answers again
+	back notify.Signal // the API server answers again
 
 	parts []part
 }
@@ -65,7 +66,7 @@ func (a *Agent) makeClients() error {
 		return err
 	}
 	kc := &a.cfg.Kubelet
-	a.api.back = make(chan struct{}, 1)
+	a.api.back = notify.New()
 	a.api.parts = append(a.api.parts, part{"return of the API server", a.catchUp})
 	cfg := kubeapi.Config{
 		Certificate:      shown,
@@ -75,7 +76,7 @@ func (a *Agent) makeClients() error {
 		Burst:            int(kc.KubeAPIBurst),
 		EventQPS:         float32(*kc.EventRecordQPS),
 		EventBurst:       int(kc.EventBurst),
-		Back:             a.noteReturn,
+		Back:             a.api.back.Notify,
 		HeartbeatTimeout: min(kc.NodeStatusUpdateFrequency.Duration, seconds(kc.NodeLeaseDurationSeconds)),
 	}
 	if a.tracing != nil {

@@ -2,16 +2,8 @@ package agent
 
 import "context"
 
-// noteReturn is called when the API server answers after it could not be reached.
-func (a *Agent) noteReturn() {
-	select {
-	case a.api.back <- struct{}{}:
-	default:
-	}
-}
-
-// catchUp has everything tried again at once that failed while the API server was away. Each
-// part would by itself, but after up to ten seconds.
+// catchUp has everything retried at once that failed while the API server was unreachable.
+// Each part would retry by itself, but after up to ten seconds.
 func (a *Agent) catchUp(ctx context.Context) error {
 	for {
 		select {
@@ -19,7 +11,7 @@ func (a *Agent) catchUp(ctx context.Context) error {
 			return nil
 		case <-a.api.back:
 		}
-		a.log.Info("the API server is back")
+		a.log.Info("API server is reachable again, retrying what failed")
 		a.machine.node.Retry()
 		a.pods.status.Retry()
 		a.pods.workers.Retry()

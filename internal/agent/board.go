@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/notify"
 	"swiftlet/internal/server"
 	"swiftlet/internal/status"
 )
@@ -15,17 +16,12 @@ type board struct {
 	view    *server.PodView
 	show    func(*v1.Pod)
 	forget  func(types.UID)
-	changed chan struct{}
+	changed notify.Signal
 }
 
 func newBoard(view *server.PodView, statuses *status.Publisher, opts Options) *board {
-	b := &board{view: view, show: opts.Show, forget: opts.Forget, changed: make(chan struct{}, 1)}
-	statuses.Subscribe(func() {
-		select {
-		case b.changed <- struct{}{}:
-		default:
-		}
-	})
+	b := &board{view: view, show: opts.Show, forget: opts.Forget, changed: notify.New()}
+	statuses.Subscribe(b.changed.Notify)
 	return b
 }
 

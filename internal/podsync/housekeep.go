@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -54,9 +55,9 @@ type KeeperDeps struct {
 // It is a safety net; pods take away their own things.
 type Keeper struct {
 	deps KeeperDeps
-	poke chan struct{}
+	poke notify.Signal
 	// again asks for a round if the last one met trouble.
-	again chan struct{}
+	again notify.Signal
 	// told is what the last round met, by what was tried: trouble that lasts is told once.
 	// met is what this round has met so far. Both belong to Run.
 	told, met map[trouble]string
@@ -76,26 +77,16 @@ func NewKeeper(deps KeeperDeps) (*Keeper, error) {
 	if deps.Known == nil || deps.Held == nil || deps.Folders == nil || deps.Cgroups == nil || deps.Logs == nil || deps.Log == nil {
 		return nil, errors.New("keeper: a collaborator is missing")
 	}
-	return &Keeper{deps: deps, poke: make(chan struct{}, 1), again: make(chan struct{}, 1)}, nil
+	return &Keeper{deps: deps, poke: notify.New(), again: notify.New()}, nil
 }
 
 // Poke asks for a round. It never blocks. It must not be called before every source has
 // said which pods it wants.
-func (k *Keeper) Poke(context.Context) {
-	select {
-	case k.poke <- struct{}{}:
-	default:
-	}
-}
+func (k *Keeper) Poke(context.Context) { k.poke.Notify() }
 
 // Retry asks for another round if the last one could not do all, and for mirrors that were
 // left: what was lacking, such as a volume's driver or the API server, may be there. It never blocks, and may be called at any time.
-func (k *Keeper) Retry() {
-	select {
-	case k.again <- struct{}{}:
-	default:
-	}
-}
+func (k *Keeper) Retry() { k.again.Notify() }
 
 // Run makes rounds when poked, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -254,7 +255,7 @@ func (p *Pool) add(of *v1.Pod) *worker {
 		ref:   pod.RefOf(of),
 		deps:  p.deps,
 		steps: p.deps.NewSteps(),
-		wake:  make(chan struct{}, 1),
+		wake:  notify.New(),
 		quiet: make(chan struct{}),
 		gone:  make(chan struct{}),
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -15,7 +16,7 @@ type worker struct {
 	ref   pod.Ref
 	deps  Deps
 	steps Steps
-	wake  chan struct{} // holds at most one: "look again"
+	wake  notify.Signal // "look again"
 
 	mu    sync.Mutex
 	stage Stage
@@ -62,10 +63,7 @@ func (w *worker) set(change func() (interrupt bool)) {
 	if interrupt && w.cancel != nil {
 		w.cancel()
 	}
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Notify()
 }
 
 // objectChanged tells the next Sync, and wakes the worker if the last one waits for that. A
