@@ -86,7 +86,7 @@ func (a *Agent) makePods(context.Context) error {
 	p.parts = append(p.parts,
 		part{"observe", p.observer.Run}, part{"logs", p.logs.Run}, part{"volumes", p.volumes.Run}, part{"probes", p.probes.Run},
 		part{"status", p.status.Run}, part{"workers", p.workers.Run}, part{"admission", p.admission.Run}, part{"sync loop", p.loop.Run},
-		part{"housekeeping", p.keeper.Run}, part{"eviction", p.evictor.Run}, part{"image collection", p.collector.Run}, part{"registration", a.awaitRegistration})
+		part{"housekeeping", p.keeper.Run}, part{"eviction", p.evictor.Run}, part{"image collection", p.collector.Run})
 	var err error
 	a.edge.view, err = server.NewPodView(server.PodViewDeps{Desired: p.desired, Observer: p.observer, Statuses: p.status})
 	if err == nil && a.opts.Show != nil {

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/source"
 )
@@ -77,7 +78,10 @@ func (a *Agent) makeSources() error {
 		if err != nil {
 			return err
 		}
-		a.pods.parts = append(a.pods.parts, part{"API source", api.Run})
+		nodeChanged := notify.New()
+		a.api.node.OnChange(nodeChanged.Notify)
+		a.pods.parts = append(a.pods.parts, part{"API source", api.Run},
+			part{"mirror pods", func(ctx context.Context) error { return a.syncStaticPods(ctx, nodeChanged) }})
 	}
 	return nil
 }
@@ -97,24 +101,14 @@ func (a *Agent) nodeKnown(ctx context.Context) error {
 	}
 }
 
-// awaitRegistration has static pods looked at again once the Node exists, for their
-// mirrors are owned by it.
-func (a *Agent) awaitRegistration(ctx context.Context) error {
-	if a.api.clients == nil {
-		<-ctx.Done()
-		return nil
-	}
-	select {
-	case <-a.machine.node.Registered():
-	case <-ctx.Done():
-		return nil
-	}
+// syncStaticPods has static pods synced again once the Node is known, for it owns their mirrors.
+func (a *Agent) syncStaticPods(ctx context.Context, nodeChanged notify.Signal) error {
 	for {
 		if _, known := a.nodeUID(); known {
 			break
 		}
 		select {
-		case <-a.clock.After(50 * time.Millisecond):
+		case <-nodeChanged:
 		case <-ctx.Done():
 			return nil
 		}
@@ -124,6 +118,5 @@ func (a *Agent) awaitRegistration(ctx context.Context) error {
 			a.pods.workers.Wake(p.UID)
 		}
 	}
-	<-ctx.Done()
 	return nil
 }

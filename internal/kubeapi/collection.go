@@ -20,7 +20,7 @@ type collection struct {
 
 	once     sync.Once
 	synced   chan struct{}
-	changed  func() // may be nil
+	changed  []func()
 	relisted func() // of each list but the first; may be nil
 }
 
@@ -82,8 +82,10 @@ func (s store) Transformer() cache.TransformFunc {
 }
 
 func (s store) tell(err error) error {
-	if err == nil && s.changed != nil && s.HasSynced() {
-		s.changed()
+	if err == nil && s.HasSynced() {
+		for _, changed := range s.changed {
+			changed()
+		}
 	}
 	return err
 }

@@ -49,8 +49,8 @@ func (d *CSIDrivers) Get(ctx context.Context, name string) (*storagev1.CSIDriver
 	return obj.(*storagev1.CSIDriver), nil
 }
 
-// OnChange sets a function that is called after each change. Call it before Run.
-func (d *CSIDrivers) OnChange(f func()) { d.changed = f }
+// OnChange adds a function that is called after each change. Call it before Run.
+func (d *CSIDrivers) OnChange(f func()) { d.changed = append(d.changed, f) }
 
 func withoutDriverFields(obj any) any {
 	driver, ok := obj.(*storagev1.CSIDriver)

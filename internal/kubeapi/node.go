@@ -40,8 +40,8 @@ func NewNode(client kubernetes.Interface, name string) (*Node, error) {
 	return &Node{newCollection("node", client, lw, &v1.Node{}, withoutImages), name}, nil
 }
 
-// OnChange sets a function that is called after each change. Call it before Run.
-func (n *Node) OnChange(f func()) { n.changed = f }
+// OnChange adds a function that is called after each change. Call it before Run.
+func (n *Node) OnChange(f func()) { n.changed = append(n.changed, f) }
 
 // OnRelist sets a function that is called when the node was listed again: its resource
 // version may have gone back. Call it before Run.

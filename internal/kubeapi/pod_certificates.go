@@ -116,8 +116,8 @@ func NewPodCertificates(nodeName string, deps PodCertificatesDeps) (*PodCertific
 	}, nil
 }
 
-// OnChange sets a function that is called when a request was answered. Call it before Run.
-func (p *PodCertificates) OnChange(f func()) { p.changed = f }
+// OnChange adds a function that is called when a request was answered. Call it before Run.
+func (p *PodCertificates) OnChange(f func()) { p.changed = append(p.changed, f) }
 
 // Run watches, from the first need of a certificate until ctx is done.
 func (p *PodCertificates) Run(ctx context.Context) error {

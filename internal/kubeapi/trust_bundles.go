@@ -52,8 +52,8 @@ func NewTrustBundles(client kubernetes.Interface) (*TrustBundles, error) {
 	}, nil
 }
 
-// OnChange sets a function that is called after each change. Call it before Run.
-func (t *TrustBundles) OnChange(f func()) { t.changed = f }
+// OnChange adds a function that is called after each change. Call it before Run.
+func (t *TrustBundles) OnChange(f func()) { t.changed = append(t.changed, f) }
 
 // Run watches, from the first need of a bundle until ctx is done.
 func (t *TrustBundles) Run(ctx context.Context) error {
