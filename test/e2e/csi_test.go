@@ -283,6 +283,17 @@ func testInline(t *testing.T, d *csiDriver, space string) {
 
 // testRaw hands a device to a container. Its volume has been made larger meanwhile.
 func testRaw(t *testing.T, d *csiDriver, space string) {
+	// A claim that is bound later shows the size that the volume has then, and nothing grows.
+	eventually(t, usual, func() string {
+		c, err := client().CoreV1().PersistentVolumeClaims(space).Get(t.Context(), "raw", metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return err.Error()
+		case c.Status.Phase != corev1.ClaimBound:
+			return fmt.Sprintf("the claim is %s", c.Status.Phase)
+		}
+		return ""
+	})
 	_, err := client().CoreV1().PersistentVolumes().Patch(t.Context(), space+"-raw", types.StrategicMergePatchType,
 		[]byte(`{"spec":{"capacity":{"storage":"64Mi"}}}`), metav1.PatchOptions{})
 	if err != nil {
