@@ -273,23 +273,6 @@ func (p *Pool) add(of *v1.Pod) *worker {
 	return w
 }
 
-// named finds the worker of a pod by its full name. Called under the lock.
-func (p *Pool) named(fullName string) *worker {
-	for _, w := range p.workers {
-		if w.ref.FullName() == fullName {
-			return w
-		}
-	}
-	return nil
-}
-
-// KnownByName reports whether a pod of this full name has a worker.
-func (p *Pool) KnownByName(fullName string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.named(fullName) != nil
-}
-
 // Wake asks a pod's worker to look again: something was observed of it.
 func (p *Pool) Wake(uid types.UID) {
 	p.mu.Lock()
@@ -328,58 +311,6 @@ func (p *Pool) Retry() {
 	}
 }
 
-// Stage tells where a pod stands; found is false for a pod without a worker.
-func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
-	p.mu.Lock()
-	w := p.workers[uid]
-	p.mu.Unlock()
-	if w == nil {
-		return 0, false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stage, true
-}
-
-// Active lists the pods that hold, or are about to hold, the node's resources. One that no
-// source wants, or that makes room for another, is on its way out: its successor need not
-// wait to be admitted. Nor is it held up by one that was rejected.
-func (p *Pool) Active() []*v1.Pod {
-	p.mu.Lock()
-	workers := slices.Collect(maps.Values(p.workers))
-	p.mu.Unlock()
-	var active []*v1.Pod
-	for _, w := range workers {
-		w.mu.Lock()
-		if w.stage < Finishing && !w.work.Unwanted && !w.yields && !w.rejected {
-			active = append(active, w.work.Pod)
-		}
-		w.mu.Unlock()
-	}
-	return active
-}
-
-// Standing is where one pod stands.
-type Standing struct {
-	Stage            Stage
-	Static           bool
-	Orphan, Unwanted bool // as in pod.Work
-}
-
-// Standings lists where all pods stand, in no order.
-func (p *Pool) Standings() []Standing {
-	p.mu.Lock()
-	workers := slices.Collect(maps.Values(p.workers))
-	p.mu.Unlock()
-	all := make([]Standing, 0, len(workers))
-	for _, w := range workers {
-		w.mu.Lock()
-		all = append(all, Standing{Stage: w.stage, Static: pod.IsStatic(w.work.Pod), Orphan: w.work.Orphan, Unwanted: w.work.Unwanted})
-		w.mu.Unlock()
-	}
-	return all
-}
-
 // Drain stops and removes every pod, and returns when none is left or ctx ends.
 func (p *Pool) Drain(ctx context.Context) error {
 	for {
@@ -405,10 +336,4 @@ func (p *Pool) Drain(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// Known reports whether the pod has a worker.
-func (p *Pool) Known(uid types.UID) bool {
-	_, found := p.Stage(uid)
-	return found
 }
