@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -58,15 +60,14 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// createGolden creates everything of the manifests, in their order.
+// createGolden creates everything of the manifests: pods last, and first among them the one
+// with a deadline, which counts from its creation. Its container must run before that, and
+// the start of all others together may take longer.
 func createGolden(t *testing.T, node *bed.Box, space string) (service *corev1.Service, pods []string) {
 	t.Helper()
 	core, ctx := client().CoreV1(), t.Context()
-	for _, document := range bytes.Split(testdata(t, "golden/manifests.yaml"), []byte("\n---\n")) {
-		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, object := range goldenObjects(t) {
+		var err error
 		switch object := object.(type) {
 		case *corev1.ConfigMap:
 			_, err = core.ConfigMaps(space).Create(ctx, object, metav1.CreateOptions{})
@@ -78,6 +79,9 @@ func createGolden(t *testing.T, node *bed.Box, space string) (service *corev1.Se
 			object.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Name()}
 			pods = append(pods, object.Name)
 			_, err = core.Pods(space).Create(ctx, object, metav1.CreateOptions{})
+			if err == nil && object.Spec.ActiveDeadlineSeconds != nil {
+				awaitPod(t, space, object.Name, usual, ready)
+			}
 		default:
 			t.Fatalf("a manifest is a %T", object)
 		}
@@ -86,6 +90,30 @@ func createGolden(t *testing.T, node *bed.Box, space string) (service *corev1.Se
 		}
 	}
 	return service, pods
+}
+
+// goldenObjects decodes the manifests and puts a pod with a deadline before the other pods.
+func goldenObjects(t *testing.T) []runtime.Object {
+	t.Helper()
+	var objects []runtime.Object
+	for _, document := range bytes.Split(testdata(t, "golden/manifests.yaml"), []byte("\n---\n")) {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	rank := func(object runtime.Object) int {
+		switch pod, ok := object.(*corev1.Pod); {
+		case !ok:
+			return 0
+		case pod.Spec.ActiveDeadlineSeconds != nil:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(objects, func(a, b runtime.Object) int { return cmp.Compare(rank(a), rank(b)) })
+	return objects
 }
 
 // debug does what kubectl debug did in the recording.
