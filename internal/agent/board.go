@@ -13,14 +13,15 @@ import (
 
 // board reports the status of each pod to those who show it to people, as it changes.
 type board struct {
-	view    *server.PodView
-	show    func(*v1.Pod)
-	forget  func(types.UID)
-	changed notify.Signal
+	view     *server.PodView
+	statuses *status.Publisher
+	show     func(*v1.Pod)
+	forget   func(types.UID)
+	changed  notify.Signal
 }
 
 func newBoard(view *server.PodView, statuses *status.Publisher, opts Options) *board {
-	b := &board{view: view, show: opts.Show, forget: opts.Forget, changed: notify.New()}
+	b := &board{view: view, statuses: statuses, show: opts.Show, forget: opts.Forget, changed: notify.New()}
 	statuses.Subscribe(b.changed.Notify)
 	return b
 }
@@ -35,8 +36,8 @@ func (b *board) run(ctx context.Context) error {
 		}
 		present := map[types.UID]bool{}
 		for _, p := range b.view.Pods().Items {
-			if p.Status.Phase == "" {
-				continue // nothing is known of it yet
+			if _, derived := b.statuses.Get(p.UID); !derived {
+				continue // its worker has not begun, or is done with it
 			}
 			present[p.UID] = true
 			b.show(&p)
