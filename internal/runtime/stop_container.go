@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
 )
@@ -46,16 +47,16 @@ func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 	grace := gracePeriod(p, spec, how)
 	r.containerEvent(p, c.Name, c.ID, v1.EventTypeNormal, "Killing", cmp.Or(how.Message, "Stopping container "+c.Name))
 	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
-		hook := startStep(ctx, func(hookCtx context.Context) {
+		hook := r.startStep(ctx, grace, func(hookCtx context.Context) {
 			r.preStop(ctx, hookCtx, hookCall{pod: p, container: spec, id: c.ID, podIPs: how.PodIPs, hook: spec.Lifecycle.PreStop})
 		})
 		// A hook that outlasts the grace period runs on until its container has ended.
 		defer hook.end()
-		grace -= r.spend(grace, hook)
+		grace -= hook.wait()
 	}
 	if how.Turn != nil && grace > 0 {
-		turn := startStep(ctx, how.Turn)
-		grace -= r.spend(grace, turn)
+		turn := r.startStep(ctx, grace, how.Turn)
+		grace -= turn.wait()
 		turn.end()
 	}
 	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinStop))
@@ -84,15 +85,22 @@ func causeProbe(spec *v1.Container, cause StopCause) *v1.Probe {
 	return nil
 }
 
-// step is something that runs beside the stop of a container.
+// step is part of stopping a container that counts towards its grace period.
 type step struct {
+	clock  clock.PassiveClock
+	began  time.Time
+	limit  clock.Timer
 	done   chan struct{}
 	cancel context.CancelFunc
 }
 
-func startStep(ctx context.Context, run func(ctx context.Context)) *step {
+// startStep runs run, whose time counts from now.
+func (r *Runtime) startStep(ctx context.Context, grace time.Duration, run func(ctx context.Context)) *step {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &step{done: make(chan struct{}), cancel: cancel}
+	s := &step{
+		clock: r.deps.Clock, began: r.deps.Clock.Now(), limit: r.deps.Clock.NewTimer(grace),
+		done: make(chan struct{}), cancel: cancel,
+	}
 	go func() {
 		defer close(s.done)
 		run(ctx)
@@ -100,23 +108,21 @@ func startStep(ctx context.Context, run func(ctx context.Context)) *step {
 	return s
 }
 
+// wait returns when the step is done, or when it has used up the grace period. It returns
+// the whole seconds that took, which is how the runtime counts.
+func (s *step) wait() time.Duration {
+	defer s.limit.Stop()
+	select {
+	case <-s.done:
+	case <-s.limit.C():
+	}
+	return s.clock.Since(s.began).Truncate(time.Second)
+}
+
 // end cancels the step and waits for it.
 func (s *step) end() {
 	s.cancel()
 	<-s.done
-}
-
-// spend waits for the step, but not longer than grace. It returns the whole seconds that
-// took, which is how the runtime counts.
-func (r *Runtime) spend(grace time.Duration, s *step) time.Duration {
-	start := r.deps.Clock.Now()
-	timer := r.deps.Clock.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-s.done:
-	case <-timer.C():
-	}
-	return r.deps.Clock.Since(start).Truncate(time.Second)
 }
 
 // preStop runs the hook until it is done, or until hookCtx is because the container has
