@@ -1,0 +1,22 @@
+package dns
+
+import (
+	"net"
+	"net/netip"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// ConfigFrom reads how pods resolve names. standalone says that there is no cluster.
+func ConfigFrom(kc *kubelet.KubeletConfiguration, standalone bool, nodeIPs []net.IP) Config {
+	c := Config{ClusterDNS: kc.ClusterDNS, NoCluster: standalone, ClusterDomain: kc.ClusterDomain}
+	if kc.ResolverConfig != nil {
+		c.ResolvConf = *kc.ResolverConfig
+	}
+	for _, ip := range nodeIPs {
+		if addr, ok := netip.AddrFromSlice(ip); ok {
+			c.NodeIPs = append(c.NodeIPs, addr.Unmap())
+		}
+	}
+	return c
+}

@@ -1,0 +1,28 @@
+package eviction
+
+import (
+	"slices"
+
+	"swiftlet/internal/config"
+)
+
+// ConfigFrom reads when pods are evicted.
+func ConfigFrom(cfg *config.Config) (Config, error) {
+	kc := &cfg.Kubelet
+	thresholds, err := Settings{
+		Hard:            kc.EvictionHard,
+		Soft:            kc.EvictionSoft,
+		SoftGracePeriod: kc.EvictionSoftGracePeriod,
+		MinimumReclaim:  kc.EvictionMinimumReclaim,
+		Allocatable:     slices.Contains(kc.EnforceNodeAllocatable, "pods") && !cfg.Flags.AllocatableIgnoreEviction,
+	}.Thresholds()
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{
+		Thresholds: thresholds,
+		Transition: kc.EvictionPressureTransitionPeriod.Duration,
+		MaxGrace:   int64(kc.EvictionMaxPodGracePeriod),
+		Limits:     *kc.LocalStorageCapacityIsolation,
+	}, nil
+}
