@@ -72,6 +72,7 @@ type Publisher struct {
 	mu          sync.Mutex
 	pods        map[types.UID]*entry
 	subscribers []func()
+	waiters     []chan struct{} // of Written
 }
 
 // New starts nothing; status may be set before Run, which then writes it.
@@ -113,7 +114,9 @@ type entry struct {
 	target types.UID
 	dirty  bool      // the API server does not have status, or still has a pod it may lose
 	since  time.Time // when it became dirty
-	gone   bool      // target does not exist (any more)
+	// writing: a request with the status is on its way.
+	writing bool
+	gone    bool // target does not exist (any more)
 	// resourceVersion is what our last write made; older events of the same watch are stale.
 	resourceVersion string
 
@@ -210,6 +213,7 @@ func (p *Publisher) Forget(uid types.UID) {
 	if ok {
 		delete(p.pods, uid)
 		e.stopRetry()
+		p.wakeWaiters()
 	}
 	p.mu.Unlock()
 	p.notify(ok)

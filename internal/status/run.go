@@ -51,6 +51,7 @@ func (p *Publisher) work(ctx context.Context) {
 func (p *Publisher) publish(ctx context.Context, uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.wakeWaiters()
 	e, ok := p.pods[uid]
 	if !ok {
 		return
@@ -82,12 +83,13 @@ func (p *Publisher) write(ctx context.Context, e *entry, image *v1.Pod) bool {
 		return false
 	}
 	since := e.since
-	e.dirty = false // what is set from here on is a further change
+	e.dirty, e.writing = false, true // what is set from here on is a further change
 	var version string
 	err = p.unlocked(ctx, func(ctx context.Context) (err error) {
 		version, err = p.client.PatchStatus(ctx, image.Namespace, image.Name, patch)
 		return err
 	})
+	e.writing = false
 	if err != nil {
 		e.dirty, e.since = true, since
 		p.failed(ctx, e, fmt.Errorf("write status: %w", err))
