@@ -17,6 +17,7 @@ import (
 // Node knows this node as the API server has it.
 type Node struct {
 	*collection
+	kube kubernetes.Interface
 	name string
 }
 
@@ -37,7 +38,7 @@ func NewNode(client kubernetes.Interface, name string) (*Node, error) {
 			return api.Watch(ctx, opts)
 		},
 	}
-	return &Node{newCollection("node", client, lw, &v1.Node{}, withoutImages), name}, nil
+	return &Node{newCollection("node", client, lw, &v1.Node{}, withoutImages), client, name}, nil
 }
 
 // OnChange adds a function that is called after each change. Call it before Run.

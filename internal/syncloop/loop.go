@@ -71,6 +71,8 @@ type Deps struct {
 	// Relisted is called when a source has listed its pods as a whole, before any change is
 	// acted on; may be nil.
 	Relisted func()
+	// Handled is called after each change that was passed to a worker; may be nil.
+	Handled func()
 	// Housekeep removes what no pod owns (folders, cgroups, mirrors). It is called from the
 	// loop only once every source has spoken, and must not block it.
 	Housekeep func(context.Context)
@@ -170,6 +172,9 @@ func (l *Loop) retryResizes(changes []pod.Change) {
 func (l *Loop) handle(c pod.Change, failure *pod.Failure) {
 	l.displace(c)
 	l.deps.Workers.Handle(c, failure)
+	if l.deps.Handled != nil {
+		l.deps.Handled()
+	}
 }
 
 // observed wakes the pod's worker, or finds that nobody wants the pod.

@@ -1,0 +1,40 @@
+package podsync
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/pod"
+)
+
+// MemoryUsage reads the kernel's count of a pod, and the runtime's of its containers.
+type MemoryUsage struct {
+	Pod     func(*v1.Pod) (uint64, error)
+	Runtime interface {
+		ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
+	}
+}
+
+// Memory returns what the pod and each of its containers use.
+func (m MemoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error) {
+	if whole, err = m.Pod(p); err != nil {
+		return 0, nil, err
+	}
+	sandbox := observed.Sandbox()
+	if sandbox == nil {
+		return whole, nil, nil
+	}
+	stats, err := m.Runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox.ID})
+	if err != nil {
+		return 0, nil, err
+	}
+	each = map[string]uint64{}
+	for _, s := range stats {
+		if used := s.GetMemory().GetUsageBytes(); used != nil {
+			each[s.GetAttributes().GetMetadata().GetName()] = used.Value
+		}
+	}
+	return whole, each, nil
+}

@@ -1,0 +1,34 @@
+package podsync
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+
+	"swiftlet/internal/runtime"
+)
+
+// HandlerFinder finds the runtime handler that a pod's runtime class names, and what the
+// runtime supports of it. class is nil without an API server; node is the Node as last known.
+func HandlerFinder(class func(name string) (*nodev1.RuntimeClass, error), node func() *v1.Node) func(*v1.Pod) (runtime.Handler, error) {
+	return func(p *v1.Pod) (runtime.Handler, error) {
+		var h runtime.Handler
+		if name := p.Spec.RuntimeClassName; name != nil && *name != "" {
+			if class == nil {
+				return h, fmt.Errorf("runtime class %q: there is no API server to know it", *name)
+			}
+			found, err := class(*name)
+			if err != nil {
+				return h, err
+			}
+			h.Name = found.Handler
+		}
+		for _, supported := range node().Status.RuntimeHandlers {
+			if supported.Name == h.Name && supported.Features != nil && supported.Features.RecursiveReadOnlyMounts != nil {
+				h.RecursiveReadOnly = *supported.Features.RecursiveReadOnlyMounts
+			}
+		}
+		return h, nil
+	}
+}
