@@ -36,6 +36,8 @@ type Deps struct {
 	Check     Check
 	Allocator Allocator
 	Workers   Workers
+	// Shown is the status of a pod as it was last derived; may be nil.
+	Shown func(types.UID) (v1.PodStatus, bool)
 	// Wanted is the pod as its source has it now.
 	Wanted func(types.UID) (*v1.Pod, bool)
 	// Node is the one that Check measures pods against; nil where labels do not matter.
@@ -106,7 +108,7 @@ func (a *Admission) isResized(c pod.Change) bool {
 // allocated is the change with the pod's allocated resources, after a resize if it has one.
 func (a *Admission) allocated(c pod.Change) pod.Change {
 	if c.Pod.DeletionTimestamp == nil && (c.Op == pod.Update || c.Op == pod.Reconcile) {
-		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, a.deps.Workers.Active(), allocation.TriggerUpdated)
+		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, a.active(), allocation.TriggerUpdated)
 		return c
 	}
 	c.Pod, _ = a.deps.Allocator.Allocated(c.Pod)
@@ -121,7 +123,7 @@ func (a *Admission) admit(c pod.Change) *pod.Failure {
 		return nil
 	}
 	if !a.deps.Workers.Known(p.UID) {
-		if failure := a.check(p, a.deps.Workers.Active()); failure != nil {
+		if failure := a.check(p, a.active()); failure != nil {
 			return failure
 		}
 	}
@@ -156,7 +158,7 @@ func (a *Admission) readmit(changes []pod.Change, handle Handle) {
 	for _, c := range changes {
 		allocated, _ := a.deps.Allocator.Allocated(c.Pod)
 		if !a.deps.Workers.Known(c.Pod.UID) && !pod.IsTerminal(c.Pod.Status.Phase) {
-			if failure := a.check(allocated, append(a.deps.Workers.Active(), beside...)); failure != nil {
+			if failure := a.check(allocated, append(a.active(), beside...)); failure != nil {
 				c.Pod = allocated
 				handle(c, failure)
 				continue
@@ -165,7 +167,7 @@ func (a *Admission) readmit(changes []pod.Change, handle Handle) {
 		admitted, beside = append(admitted, c), append(beside, allocated)
 	}
 	for i, c := range admitted {
-		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, append(a.deps.Workers.Active(), beside[i:]...), allocation.TriggerAdded)
+		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, append(a.active(), beside[i:]...), allocation.TriggerAdded)
 		handle(c, nil)
 	}
 }
@@ -187,5 +189,5 @@ func (a *Admission) decided(uid types.UID) (*v1.Pod, bool) {
 }
 
 func (a *Admission) retry(trigger string, handle Handle) {
-	a.deps.Allocator.Retry(a.decided, a.deps.Workers.Active, trigger, func(c pod.Change) { handle(c, nil) })
+	a.deps.Allocator.Retry(a.decided, a.active, trigger, func(c pod.Change) { handle(c, nil) })
 }

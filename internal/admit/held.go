@@ -118,7 +118,7 @@ func (a *Admission) undecided(c pod.Change) bool {
 	if !isNew || len(before) == 0 {
 		return false
 	}
-	others := append(a.deps.Workers.Active(), before...)
+	others := append(a.active(), before...)
 	return len(shortages(p, node, others)) > 0 || hostPorts(p, node, others) != nil
 }
 

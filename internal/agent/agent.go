@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/config"
-	"swiftlet/internal/cri"
 	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/tracing"
@@ -27,30 +26,25 @@ type Options struct {
 	// Drain, when closed, has every pod stopped with its grace period and removed; then Run
 	// returns. The end of Run's context leaves pods running.
 	Drain <-chan struct{}
-	// Show and Forget are told of each pod's status, for people to look at; may be nil.
+	// Show is called with each pod after a change of its status, and Forget when it is gone;
+	// both may be nil.
 	Show   func(*v1.Pod)
 	Forget func(types.UID)
 }
 
-// Agent is the node agent, wired.
-type Agent struct {
+// base is what every part of the agent is built from.
+type base struct {
 	cfg   *config.Config
 	opts  Options
 	log   *slog.Logger
 	clock clock.WithTickerAndDelayedExecution
+	began time.Time
 
-	name     string // of the node
-	hostname string
-
-	began   time.Time
-	metrics *metrics.Metrics
-	tracing *tracing.Provider // nil where nobody asked for it
-	cri     *cri.Client
-	api     api
-	machine machine
-	given   given
-	pods    pods
-	edge    edge
+	nodeName string // which is the host's name
+	metrics  *metrics.Metrics
+	tracing  *tracing.Provider // nil unless the configuration asks for traces
+	hub      hub
+	parts    []part
 }
 
 // part is something that runs until its context ends.
@@ -59,116 +53,108 @@ type part struct {
 	run  func(context.Context) error
 }
 
+// add has run called, with all others, once everything is built.
+func (b *base) add(name string, run func(context.Context) error) {
+	b.parts = append(b.parts, part{name, run})
+}
+
 // Run brings the agent up and blocks until ctx ends, a part fails, or all pods are drained.
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if opts.Log == nil {
 		return errors.New("run agent: a log is needed")
 	}
-	a := &Agent{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
-	a.began = a.clock.Now()
-	var err error
-	if a.metrics, err = metrics.New(a.clock); err != nil {
-		return err
-	}
 	if path := cfg.Flags.LockFile; path != "" {
-		a.log.Info("waiting for lock file", "path", path)
+		opts.Log.Info("waiting for lock file", "path", path)
 		lock, err := host.Lock(ctx, path, cfg.Flags.ExitOnLockContention)
 		if err != nil {
 			return err
 		}
 		defer lock.Close()
 	}
-	if a.hostname, err = host.Hostname(cfg.Flags.HostnameOverride); err != nil {
+	b, err := newBase(ctx, cfg, opts)
+	if err != nil {
 		return err
 	}
-	a.name = a.hostname
-	if err := a.configureHost(); err != nil {
+	if err := configureHost(b); err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		make func(context.Context) error
-	}{
-		{"prepare tracing", a.makeTracing},
-		// A bad kubeconfig is said at once, not when the runtime is up.
-		{"reach the API server", a.connect},
-		{"find credential plugins", a.makeCredentialPlugins},
-		{"reach the container runtime", a.dialRuntime},
-		{"take stock of the machine", a.makeMachine},
-		{"wire the path of a pod", a.makePods},
-		{"open the node's API", a.makeEdge},
-		{"start the watchdog", a.makeWatchdog},
-	} {
-		if err := step.make(ctx); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
+	// An unusable kubeconfig is reported at once, not when the runtime is up.
+	api, err := newAPI(b)
+	if err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
 	}
-	defer a.cri.Close()
-	return a.run(ctx)
+	plugins, err := newCredentialPlugins(b, api)
+	if err != nil {
+		return fmt.Errorf("find credential plugins: %w", err)
+	}
+	runtime, err := dialRuntime(ctx, b)
+	if err != nil {
+		return fmt.Errorf("reach the container runtime: %w", err)
+	}
+	defer runtime.cri.Close()
+	machine, err := newMachine(b, api, runtime)
+	if err != nil {
+		return fmt.Errorf("read the machine: %w", err)
+	}
+	pods, err := newPods(b, api, runtime, machine, plugins)
+	if err != nil {
+		return fmt.Errorf("build the pod path: %w", err)
+	}
+	if err := newNode(b, api, runtime, machine, pods); err != nil {
+		return fmt.Errorf("build the node: %w", err)
+	}
+	if err := newServers(ctx, b, api, runtime, pods); err != nil {
+		return fmt.Errorf("build the node's API: %w", err)
+	}
+	return b.run(ctx, pods.workers.Drain)
 }
 
-// run lets all parts run side by side. The failure of one ends the others: an agent that
-// lacks a part is better restarted than trusted.
-func (a *Agent) run(ctx context.Context) error {
+func newBase(ctx context.Context, cfg *config.Config, opts Options) (_ *base, err error) {
+	b := &base{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
+	b.began = b.clock.Now()
+	if b.metrics, err = metrics.New(b.clock); err != nil {
+		return nil, err
+	}
+	if b.nodeName, err = host.Hostname(cfg.Flags.HostnameOverride); err != nil {
+		return nil, err
+	}
+	if cfg.Kubelet.Tracing != nil {
+		if b.tracing, err = tracing.New(ctx, cfg.Kubelet.Tracing, b.nodeName, b.log); err != nil {
+			return nil, fmt.Errorf("prepare tracing: %w", err)
+		}
+		b.add("tracing", b.tracing.Run)
+	}
+	return b, nil
+}
+
+// run runs all parts. The failure of one ends the others: an agent that lacks a part is
+// better restarted than trusted.
+func (b *base) run(ctx context.Context, drain func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	for _, list := range [][]part{a.api.parts, a.machine.parts, a.pods.parts, a.edge.parts} {
-		for _, p := range list {
-			group.Go(func() error {
-				if err := p.run(ctx); err != nil && ctx.Err() == nil {
-					return fmt.Errorf("%s: %w", p.name, err)
-				}
-				return nil
-			})
-		}
+	for _, p := range b.parts {
+		group.Go(func() error {
+			if err := p.run(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			return nil
+		})
 	}
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-a.opts.Drain:
+		case <-b.opts.Drain:
 		}
-		a.log.Info("stopping all pods")
-		err := a.pods.workers.Drain(ctx)
+		b.log.Info("stopping all pods")
+		err := drain(ctx)
 		stop()
 		return err
 	})
-	a.log.Info("agent is running", "node", a.name)
+	b.log.Info("agent is running", "node", b.nodeName)
 	if err := host.NotifyReady(); err != nil {
-		a.log.Warn("notify service manager failed", "state", "ready", "err", err)
+		b.log.Warn("notify service manager failed", "state", "ready", "err", err)
 	}
 	return group.Wait()
-}
-
-// configureHost prepares the process and the kernel for the work of a node. What this process
-// may not change is logged: its pods matter more.
-func (a *Agent) configureHost() error {
-	kc := &a.cfg.Kubelet
-	if err := host.SetOOMScoreAdj(*kc.OOMScoreAdj); err != nil {
-		a.log.Warn("cannot configure the agent's process", "oomScoreAdj", *kc.OOMScoreAdj, "err", err)
-	}
-	if err := host.RaiseOpenFiles(uint64(kc.MaxOpenFiles)); err != nil {
-		a.log.Warn("cannot configure the agent's process", "maxOpenFiles", kc.MaxOpenFiles, "err", err)
-	}
-	protect := kc.ProtectKernelDefaults
-	if a.cfg.Flags.Kubeconfig == "" && !protect {
-		return nil // a machine without a control plane keeps its owner's settings
-	}
-	err := host.SetKernelSettings(protect)
-	if err != nil && !protect {
-		a.log.Warn("cannot configure the kernel", "err", err)
-		return nil
-	}
-	return err
-}
-
-// makeWatchdog adds the watchdog where the service manager asked for one.
-func (a *Agent) makeWatchdog(context.Context) error {
-	w, err := host.NewWatchdog(host.WatchdogDeps{Healthy: a.pods.loop.Healthy, Clock: a.clock, Log: a.log})
-	if err != nil || w == nil {
-		return err
-	}
-	a.edge.parts = append(a.edge.parts, part{"watchdog", w.Run})
-	return nil
 }

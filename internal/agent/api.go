@@ -1,17 +1,14 @@
 package agent
 
 import (
-	"context"
-	"fmt"
 	"math/rand/v2"
 
+	nodev1 "k8s.io/api/node/v1"
+
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/certificate"
-	"swiftlet/internal/image/credentialplugin"
 	"swiftlet/internal/kubeapi"
-	"swiftlet/internal/notify"
 	"swiftlet/internal/volume"
 )
 
@@ -22,168 +19,130 @@ type objects interface {
 	Unregister(*v1.Pod)
 }
 
-// api is the way to the API server, or what stands in for it on a node without one.
+// api is the way to the API server, or what a node without one has instead.
 type api struct {
-	clients *kubeapi.Clients // nil without an API server
 	objects objects
-	local   *kubeapi.Local  // nil with one
-	claims  *kubeapi.Claims // nil without an API server
-	trust   *kubeapi.TrustBundles
-	// certificates are those that pods ask for.
+	local   *kubeapi.Local // nil with an API server
+	tokens  *kubeapi.Tokens
+	events  *kubeapi.Recorder
+	node    *v1.ObjectReference // of events about the node
+
+	// The rest is nil without an API server.
+	clients      *kubeapi.Clients
+	claims       *kubeapi.Claims
+	trust        *kubeapi.TrustBundles
 	certificates *kubeapi.PodCertificates
-	tokens       *kubeapi.Tokens
-	plugins      *credentialplugin.Plugins // nil where none are configured
 	services     *kubeapi.Services
 	classes      *kubeapi.RuntimeClasses
 	drivers      *kubeapi.CSIDrivers
-	node         *kubeapi.Node
-	events       *kubeapi.Recorder
-
-	certificate *certificate.Rotator // of the client; nil where the node does not keep it
-	serving     *certificate.Rotator // nil where the API server does not issue it
-
-	back notify.Signal // the API server answers again
-
-	parts []part
+	watch        *kubeapi.Node
+	serving      *certificate.Rotator // nil, too, unless serverTLSBootstrap is set
 }
 
-// connect makes the clients and the caches of what pods on this node use.
-func (a *Agent) connect(context.Context) error {
-	if a.cfg.Flags.Kubeconfig == "" {
-		a.log.Info("no kubeconfig: running without a control plane")
-		return a.standAlone()
+// newAPI makes the clients and the caches of what pods on this node use.
+func newAPI(b *base) (*api, error) {
+	a := &api{node: kubeapi.NodeRef(b.nodeName)}
+	if b.cfg.Flags.Kubeconfig == "" {
+		b.log.Info("no kubeconfig: running without a control plane")
+		return a, a.standAlone(b)
 	}
-	if err := a.makeClients(); err != nil {
-		return err
-	}
-	return a.makeCaches()
-}
-
-// makeClients makes the way to the API server, and the certificates that go through it.
-func (a *Agent) makeClients() error {
-	base, shown, err := a.makeClientCertificate()
+	clients, rotator, err := newClients(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	kc := &a.cfg.Kubelet
-	a.api.back = notify.New()
-	a.api.parts = append(a.api.parts, part{"return of the API server", a.catchUp})
-	cfg := kubeapi.Config{
-		Certificate:      shown,
-		UserAgent:        userAgent,
-		ContentType:      kc.ContentType,
-		QPS:              float32(*kc.KubeAPIQPS),
-		Burst:            int(kc.KubeAPIBurst),
-		EventQPS:         float32(*kc.EventRecordQPS),
-		EventBurst:       int(kc.EventBurst),
-		Back:             a.api.back.Notify,
-		HeartbeatTimeout: min(kc.NodeStatusUpdateFrequency.Duration, seconds(kc.NodeLeaseDurationSeconds)),
+	a.clients = clients
+	if err := a.makeShared(b, kubeapi.TokensDeps{Client: clients.Kube}, kubeapi.RecorderDeps{Client: clients.Events}); err != nil {
+		return nil, err
 	}
-	if a.tracing != nil {
-		cfg.Follow = a.tracing.Transport
+	if rotator != nil {
+		a.renewClientCertificate(b, rotator)
 	}
-	clients, err := kubeapi.NewClients(base, cfg)
-	if err != nil {
-		return err
+	if err := a.makeCaches(b); err != nil {
+		return nil, err
 	}
-	a.api.clients = clients
-	return a.makeServingCertificate()
+	return a, a.makeServingCertificate(b)
 }
 
-// makeCaches makes what remembers the API server's objects.
-func (a *Agent) makeCaches() error {
-	clients := a.api.clients
+// standAlone makes what a node without an API server has.
+func (a *api) standAlone(b *base) error {
+	if b.cfg.Kubelet.ServerTLSBootstrap {
+		b.log.Warn("serverTLSBootstrap has no effect: there is no API server to issue a certificate")
+	}
+	a.local = kubeapi.NewLocal()
+	a.objects = a.local
+	return a.makeShared(b, kubeapi.TokensDeps{}, kubeapi.RecorderDeps{})
+}
+
+// makeShared makes what a node has with and without an API server.
+func (a *api) makeShared(b *base, tokens kubeapi.TokensDeps, events kubeapi.RecorderDeps) (err error) {
+	tokens.Clock, tokens.Log = b.clock, b.log
+	if a.tokens, err = kubeapi.NewTokens(tokens); err != nil {
+		return err
+	}
+	events.Clock, events.Log = b.clock, b.log
+	a.events, err = kubeapi.NewRecorder(kubeapi.RecorderConfig{Component: "kubelet", Host: b.nodeName}, events)
+	b.add("events", a.events.Run)
+	return err
+}
+
+// makeCaches makes the caches of the API server's objects.
+func (a *api) makeCaches(b *base) error {
+	kube := a.clients.Kube
 	watched, err := kubeapi.NewObjects(
-		kubeapi.ObjectsConfig{Strategy: kubeapi.Strategy(a.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy)},
-		kubeapi.ObjectsDeps{Client: clients.Kube, Clock: a.clock, Log: a.log})
+		kubeapi.ObjectsConfig{Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy)},
+		kubeapi.ObjectsDeps{Client: kube, Clock: b.clock, Log: b.log})
 	if err != nil {
 		return err
 	}
-	a.api.objects = watched
-	if a.api.claims, err = kubeapi.NewClaims(clients.Kube); err != nil {
+	a.objects = watched
+	if a.claims, err = kubeapi.NewClaims(kube); err != nil {
 		return err
 	}
-	if a.api.trust, err = kubeapi.NewTrustBundles(clients.Kube); err != nil {
+	if a.trust, err = kubeapi.NewTrustBundles(kube); err != nil {
 		return err
 	}
-	if a.api.services, err = kubeapi.NewServices(clients.Kube); err != nil {
+	if a.services, err = kubeapi.NewServices(kube); err != nil {
 		return err
 	}
-	if a.api.classes, err = kubeapi.NewRuntimeClasses(clients.Kube); err != nil {
+	if a.classes, err = kubeapi.NewRuntimeClasses(kube); err != nil {
 		return err
 	}
-	if a.api.drivers, err = kubeapi.NewCSIDrivers(clients.Kube); err != nil {
+	if a.drivers, err = kubeapi.NewCSIDrivers(kube); err != nil {
 		return err
 	}
-	if a.api.node, err = kubeapi.NewNode(clients.Kube, a.name); err != nil {
+	if a.watch, err = kubeapi.NewNode(kube, b.nodeName); err != nil {
 		return err
 	}
-	if err := a.makeCommon(); err != nil {
-		return err
-	}
-	a.api.certificates, err = kubeapi.NewPodCertificates(a.name, kubeapi.PodCertificatesDeps{
-		Client: clients.Kube, Node: a.watchedNode, Events: a.api.events, Clock: a.clock, Jitter: rand.Float64,
+	a.certificates, err = kubeapi.NewPodCertificates(b.nodeName, kubeapi.PodCertificatesDeps{
+		Client: kube, Node: a.watch.Watched, Events: a.events, Clock: b.clock, Jitter: rand.Float64,
 	})
 	if err != nil {
 		return err
 	}
-	a.api.parts = append(a.api.parts, part{"pod certificates", a.api.certificates.Run},
-		part{"objects", watched.Run}, part{"trust bundles", a.api.trust.Run}, part{"services", a.api.services.Run},
-		part{"runtime classes", a.api.classes.Run}, part{"node watch", a.api.node.Run},
-		part{"CSI drivers", a.api.drivers.Run})
+	b.add("pod certificates", a.certificates.Run)
+	b.add("objects", watched.Run)
+	b.add("trust bundles", a.trust.Run)
+	b.add("services", a.services.Run)
+	b.add("runtime classes", a.classes.Run)
+	b.add("CSI drivers", a.drivers.Run)
+	b.add("node watch", a.watch.Run)
 	return nil
 }
 
-// standAlone makes what a node without an API server has instead.
-func (a *Agent) standAlone() error {
-	if a.cfg.Kubelet.ServerTLSBootstrap {
-		a.log.Warn("serverTLSBootstrap has no effect: there is no API server to issue a certificate")
-	}
-	a.api.local = kubeapi.NewLocal()
-	a.api.objects = a.api.local
-	return a.makeCommon()
+// warnNode records an event about the node that an administrator should see.
+func (a *api) warnNode(reason, message string) {
+	a.events.Eventf(a.node, v1.EventTypeWarning, reason, "%s", message)
 }
 
-// makeCommon makes what both ways of running have.
-func (a *Agent) makeCommon() (err error) {
-	tokens := kubeapi.TokensDeps{Clock: a.clock, Log: a.log}
-	events := kubeapi.RecorderDeps{Clock: a.clock, Log: a.log}
-	if c := a.api.clients; c != nil {
-		tokens.Client, events.Client = c.Kube, c.Events
-	}
-	if a.api.tokens, err = kubeapi.NewTokens(tokens); err != nil {
-		return err
-	}
-	a.api.events, err = kubeapi.NewRecorder(kubeapi.RecorderConfig{Component: "kubelet", Host: a.name}, events)
-	a.api.parts = append(a.api.parts, part{"events", a.api.events.Run})
-	return err
+// env is where environment variables of containers come from.
+func (a *api) env() kubeapi.EnvSources {
+	return kubeapi.EnvSources{ObjectGetter: a.objects, List: a.services}
 }
 
-// nodeRef is what events about the node are attached to.
-func (a *Agent) nodeRef() *v1.ObjectReference {
-	return &v1.ObjectReference{Kind: "Node", Name: a.name, UID: types.UID(a.name)}
-}
-
-// envSources are where environment variables come from.
-type envSources struct {
-	objects
-	services *kubeapi.Services
-}
-
-// Services lists a namespace's services; without an API server there are none, and that
-// is known.
-func (s envSources) Services(namespace string) ([]*v1.Service, bool) {
-	if s.services == nil {
-		return nil, true
+// runtimeClass finds a runtime class; nil without an API server.
+func (a *api) runtimeClass() func(name string) (*nodev1.RuntimeClass, error) {
+	if a.classes == nil {
+		return nil
 	}
-	return s.services.List(namespace), s.services.HasSynced()
-}
-
-// watchedNode is the Node as the watch last showed it.
-func (a *Agent) watchedNode() (*v1.Node, error) {
-	n, err := a.api.node.Get()
-	if err != nil {
-		return nil, fmt.Errorf("node %s is not known yet: %w", a.name, err)
-	}
-	return n, nil
+	return a.classes.Get
 }

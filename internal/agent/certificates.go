@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"crypto/tls"
+	"context"
 	"math/rand/v2"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/config"
@@ -15,79 +13,92 @@ import (
 
 const userAgent = "swiftlet/" + config.KubernetesVersion
 
-// makeClientCertificate finds what the node shows to the API server, and where that is. The
-// node looks after its certificate itself where it is told to renew it or how to get one;
-// otherwise somebody else does, and it follows the files.
-func (a *Agent) makeClientCertificate() (*rest.Config, kubeapi.Certificate, error) {
-	flags := &a.cfg.Flags
-	if !a.cfg.Kubelet.RotateCertificates && flags.BootstrapKubeconfig == "" {
-		files, base, err := certificate.NewFiles(flags.Kubeconfig, a.log)
-		if err != nil || files == nil {
-			return base, nil, err
-		}
-		return base, files, nil
+// newClients makes the clients, and what keeps the certificate that they show to the API
+// server. That is nil where something else renews the certificate: then its files are read
+// again when they change.
+func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
+	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
+	cfg.Back = b.newReturn()
+	if b.tracing != nil {
+		cfg.Follow = b.tracing.Transport
 	}
-	deps := a.rotation()
-	deps.Changed = func() { a.api.clients.CloseConnections() }
-	deps.Failed = a.metrics.ClientCertificate(func() *tls.Certificate { return a.api.certificate.Current() })
-	rotator, base, err := certificate.NewClient(certificate.ClientConfig{
-		NodeName:   a.name,
+	flags := &b.cfg.Flags
+	if !b.cfg.Kubelet.RotateCertificates && flags.BootstrapKubeconfig == "" {
+		files, server, err := certificate.NewFiles(flags.Kubeconfig, b.log)
+		if err != nil {
+			return nil, nil, err
+		}
+		if files != nil {
+			cfg.Certificate = files
+		}
+		clients, err := kubeapi.NewClients(server, cfg)
+		return clients, nil, err
+	}
+	rotator, server, err := certificate.NewClient(certificate.ClientConfig{
+		NodeName:   b.nodeName,
 		Kubeconfig: flags.Kubeconfig,
 		Bootstrap:  flags.BootstrapKubeconfig,
 		Dir:        flags.CertDir,
-		Renew:      a.cfg.Kubelet.RotateCertificates,
+		Renew:      b.cfg.Kubelet.RotateCertificates,
 		UserAgent:  userAgent,
-	}, deps)
+	}, rotatorDeps(b))
 	if err != nil {
 		return nil, nil, err
 	}
-	a.api.certificate = rotator
-	a.api.parts = append(a.api.parts, part{"client certificate", rotator.Run})
-	return base, rotator, nil
+	cfg.Certificate = rotator
+	clients, err := kubeapi.NewClients(server, cfg)
+	return clients, rotator, err
+}
+
+// renewClientCertificate adds what renews the certificate of the clients.
+func (a *api) renewClientCertificate(b *base, rotator *certificate.Rotator) {
+	deps := a.renewal()
+	deps.Changed = a.clients.CloseConnections
+	deps.Failed = b.metrics.ClientCertificate(rotator.Current)
+	b.add("client certificate", func(ctx context.Context) error { return rotator.Run(ctx, deps) })
 }
 
 // makeServingCertificate has the API server issue the certificate of the node's own API
-// where that is asked for.
-func (a *Agent) makeServingCertificate() error {
-	kc := &a.cfg.Kubelet
+// where the configuration asks for it.
+func (a *api) makeServingCertificate(b *base) (err error) {
+	kc := &b.cfg.Kubelet
 	if !kc.ServerTLSBootstrap {
 		return nil
 	}
-	deps := a.rotation()
-	deps.Renewed, deps.Failed = a.metrics.ServingCertificate(func() *tls.Certificate { return a.api.serving.Current() })
-	rotator, err := certificate.NewServing(certificate.ServingConfig{
-		NodeName: a.name,
-		Dir:      a.cfg.Flags.CertDir,
+	a.serving, err = certificate.NewServing(certificate.ServingConfig{
+		NodeName: b.nodeName,
+		Dir:      b.cfg.Flags.CertDir,
 		CertFile: kc.TLSCertFile,
 		KeyFile:  kc.TLSPrivateKeyFile,
-	}, deps)
+	}, rotatorDeps(b))
 	if err != nil {
 		return err
 	}
-	a.api.serving = rotator
-	a.api.parts = append(a.api.parts, part{"serving certificate", rotator.Run})
+	deps := a.renewal()
+	deps.Renewed, deps.Failed = b.metrics.ServingCertificate(a.serving.Current)
+	b.add("serving certificate", func(ctx context.Context) error { return a.serving.Run(ctx, deps) })
 	return nil
 }
 
-// rotation is what both certificates are kept with.
-func (a *Agent) rotation() certificate.Deps {
-	return certificate.Deps{
-		Client: func(*tls.Certificate) (kubernetes.Interface, func(), error) {
-			return a.api.clients.Kube, func() {}, nil
-		},
-		Clock:  a.clock,
-		Log:    a.log,
-		Jitter: rand.Float64,
-		// Without a certificate the event waits for one, and then tells why the node came late.
-		Trouble: func(err error) {
-			a.api.events.Eventf(a.nodeRef(), v1.EventTypeWarning, "CertificateNotIssued", "%v", err)
-		},
+func rotatorDeps(b *base) certificate.Deps {
+	return certificate.Deps{Clock: b.clock, Log: b.log, Jitter: rand.Float64}
+}
+
+// renewal is how both certificates are renewed. Without a certificate the event waits for
+// one, and then says why the node came late.
+func (a *api) renewal() certificate.RunDeps {
+	return certificate.RunDeps{
+		Client:  a.clients.Kube,
+		Trouble: func(err error) { a.warnNode("CertificateNotIssued", err.Error()) },
 	}
 }
 
-// addressed has the serving certificate made out for where the node is.
-func (a *Agent) addressed(addresses []v1.NodeAddress) {
-	if a.api.serving != nil {
-		a.api.serving.Want(certificate.ServingRequest(a.name, addresses, a.cfg.Features.AllowDNSOnlyNodeCSR))
+// addressed requests the serving certificate for the node's addresses.
+func (a *api) addressed(b *base) func([]v1.NodeAddress) {
+	if a.serving == nil {
+		return nil
+	}
+	return func(addresses []v1.NodeAddress) {
+		a.serving.Want(certificate.ServingRequest(b.nodeName, addresses, b.cfg.Features.AllowDNSOnlyNodeCSR))
 	}
 }

@@ -1,67 +1,68 @@
 package agent
 
 import (
-	"path/filepath"
-	"time"
+	"context"
+
+	authv1 "k8s.io/api/authentication/v1"
 
 	"swiftlet/internal/image"
+	"swiftlet/internal/image/credentialplugin"
+	"swiftlet/internal/observe"
 )
 
-func (a *Agent) makeImages() (err error) {
-	kc := &a.cfg.Kubelet
-	parallel := 0
-	if kc.MaxParallelImagePulls != nil {
-		parallel = int(*kc.MaxParallelImagePulls)
-	}
-	if err := a.makeCollector(); err != nil {
-		return err
-	}
-	credentials, err := a.newCredentialFinder()
+// images pulls and removes images.
+type images struct {
+	puller    *image.Puller
+	collector *image.Collector
+}
+
+func newImages(b *base, a *api, r runtimeClient, observer *observe.Observer, plugins *credentialplugin.Plugins) (i images, err error) {
+	i.collector, err = image.NewCollector(image.CollectorConfigFrom(&b.cfg.Kubelet), image.CollectorDeps{
+		Images:    r.cri,
+		InUse:     image.InUse(r.cri, observer.List),
+		Events:    a.events,
+		Node:      a.node,
+		Collected: b.metrics.ImagesCollected(),
+		Clock:     b.clock,
+		Log:       b.log,
+	})
 	if err != nil {
-		return err
+		return i, err
 	}
-	a.pods.images, err = image.New(image.Config{
-		Serialize:   *kc.SerializeImagePulls,
-		MaxParallel: parallel,
-		QPS:         float32(*kc.RegistryPullQPS),
-		Burst:       int(kc.RegistryBurst),
-		Verify:      a.imageVerification(),
-	}, image.Deps{
-		Images: a.cri, Credentials: credentials.Find, Handed: a.pods.collector.Handed, Fetched: a.pods.collector.Pulled,
-		Events: a.api.events, Meters: a.metrics.Image(), Clock: a.clock, Log: a.log,
+	finder := image.FinderDeps{Secrets: a.objects, Events: a.events, Log: b.log}
+	if plugins != nil {
+		finder.Plugins = plugins
+	}
+	credentials, err := image.NewCredentialFinder(b.cfg.Flags.RootDir, finder)
+	if err != nil {
+		return i, err
+	}
+	i.puller, err = image.New(image.ConfigFrom(b.cfg), image.Deps{
+		Images: r.cri, Credentials: credentials.Find, Handed: i.collector.Handed, Fetched: i.collector.Pulled,
+		Events: a.events, Meters: b.metrics.Image(), Clock: b.clock, Log: b.log,
 	})
-	return err
+	if err != nil {
+		return i, err
+	}
+	i.collector.OnCollected(i.puller.Forget)
+	b.add("image garbage collection", i.collector.Run)
+	return i, nil
 }
 
-// imageVerification keeps its records where the reference kubelet does.
-func (a *Agent) imageVerification() image.Verification {
-	if !a.cfg.Features.KubeletEnsureSecretPulledImages {
-		return image.Verification{}
+// newCredentialPlugins finds the credential provider plugins; nil where none are configured.
+func newCredentialPlugins(b *base, a *api) (*credentialplugin.Plugins, error) {
+	cfg, configured := credentialplugin.ConfigFrom(b.cfg)
+	if !configured {
+		return nil, nil
 	}
-	return image.Verification{
-		Dir:     filepath.Join(a.cfg.Flags.RootDir, "image_manager"),
-		Policy:  a.cfg.Kubelet.ImagePullCredentialsVerificationPolicy,
-		Allowed: a.cfg.Kubelet.PreloadedImagesVerificationAllowlist,
-	}
-}
-
-// makeCollector makes what removes images.
-func (a *Agent) makeCollector() (err error) {
-	kc := &a.cfg.Kubelet
-	a.pods.collector, err = image.NewCollector(image.CollectorConfig{
-		High:   int(*kc.ImageGCHighThresholdPercent),
-		Low:    int(*kc.ImageGCLowThresholdPercent),
-		MinAge: kc.ImageMinimumGCAge.Duration,
-		MaxAge: kc.ImageMaximumGCAge.Duration,
-	}, image.CollectorDeps{
-		Images:    a.cri,
-		InUse:     image.InUse(a.cri, a.pods.observer.List),
-		Left:      func(ids []string, began time.Time) { a.pods.images.Forget(ids, began) },
-		Events:    a.api.events,
-		Node:      a.nodeRef(),
-		Collected: a.metrics.ImagesCollected(),
-		Clock:     a.clock,
-		Log:       a.log,
+	return credentialplugin.New(cfg, credentialplugin.Deps{
+		Account: a.tokens.Account,
+		Token: func(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (string, error) {
+			token, err := a.tokens.Get(ctx, namespace, account, request)
+			return token.Value, err
+		},
+		Meters: b.metrics.CredentialPlugins(),
+		Clock:  b.clock,
+		Log:    b.log,
 	})
-	return err
 }

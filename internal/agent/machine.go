@@ -1,194 +1,178 @@
 package agent
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"net/netip"
 	"os"
-	"slices"
-	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/cgroup"
-	"swiftlet/internal/config"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/dns"
-	"swiftlet/internal/host"
+	"swiftlet/internal/iptables"
+	"swiftlet/internal/metrics"
 	"swiftlet/internal/node"
-	"swiftlet/internal/shutdown"
+	"swiftlet/internal/oom"
+	"swiftlet/internal/resource"
+	"swiftlet/internal/resource/cpu"
+	"swiftlet/internal/resource/memory"
 	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/worker"
 )
 
 // machine is what the node is made of.
 type machine struct {
-	runtime cri.Identity
-
 	facts   node.Machine
-	cgroups *cgroup.Tree
-	node    *node.Node
-	dns     *dns.Resolver
-	// shutdown ends the pods before the machine goes down.
-	shutdown *shutdown.Manager
-	nodeIPs  []net.IP
-	// labels: SELinux labels files.
-	labels bool
+	nodeIPs []net.IP
+	// podMemory is what all pods together may use, before anything is evicted.
+	podMemory int64
+	node      *node.State
 	// attachments is nil without an API server.
-	attachments *attachments
+	attachments *node.Attachments
+	selinux     bool // the kernel labels files
 
-	parts []part
+	resource.Machine
+	meters metrics.Resources
+	cpus   *cpu.CPUs
+	memory *memory.Memory
+
+	workers *worker.Table // the pods on it
+	cgroups *cgroup.Tree
+	groups  cgroup.PodGroups
+	dns     *dns.Resolver
 }
 
-// makeMachine reads the machine and makes its cgroup tree, its Node and its name service.
-func (a *Agent) makeMachine(context.Context) (err error) {
-	m := &a.machine
+// newMachine reads the machine and makes its state, its cgroup tree and its name resolution.
+func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
+	m := &machine{workers: worker.NewTable(), meters: b.metrics.Resources()}
 	// A new machine has none yet; those that come after measure it and write into it.
-	if err := os.MkdirAll(a.cfg.Flags.RootDir, 0o750); err != nil {
-		return fmt.Errorf("make the agent's folder: %w", err)
+	if err := os.MkdirAll(b.cfg.Flags.RootDir, 0o750); err != nil {
+		return nil, fmt.Errorf("make the agent's directory: %w", err)
 	}
 	if m.facts, err = node.ReadMachine("/"); err != nil {
-		return err
+		return nil, err
 	}
-	if m.nodeIPs, err = parseIPs(a.cfg.Flags.NodeIP); err != nil {
-		return err
+	if m.selinux, err = mounts.SELinux(); err != nil {
+		return nil, err
 	}
-	if m.labels, err = mounts.SELinux(); err != nil {
-		return err
+	hierarchy, err := cgroup.Detect()
+	if err != nil {
+		return nil, err
 	}
-	if err := a.makeCgroups(); err != nil {
-		return err
+	cfg, err := node.ConfigFrom(b.cfg, b.nodeName)
+	if err != nil {
+		return nil, err
 	}
-	if err := a.makeShutdown(); err != nil {
-		return err
+	cfg.CgroupVersion = hierarchy.Version
+	m.nodeIPs, m.podMemory = cfg.NodeIPs, cfg.Reserved.Memory(m.facts.MemoryBytes)
+	if m.node, err = node.NewState(cfg, m.facts, b.log); err != nil {
+		return nil, err
 	}
-	if err := a.makeOOM(); err != nil {
-		return err
+	if a.watch != nil {
+		m.attachments = node.NewAttachments(a.watch.Watched, b.hub.reportNode, func() { b.hub.volumesReported.Publish(struct{}{}) })
 	}
-	if err := a.makeNode(); err != nil {
-		return err
+	if err := m.makeExclusive(b, a, r.cri, cfg.Reserved); err != nil {
+		return nil, err
 	}
-	m.parts = append(m.parts, part{"node", m.node.Run})
-	if err := a.makeChains(); err != nil {
-		return err
+	if err := m.makeCgroups(b, r.identity, hierarchy); err != nil {
+		return nil, err
 	}
-	return a.makeDNS()
+	m.dns, err = dns.New(dns.ConfigFrom(&b.cfg.Kubelet, cfg.Standalone, m.nodeIPs), dns.Deps{Events: a.events, Node: a.node, Log: b.log})
+	if err != nil {
+		return nil, err
+	}
+	if err := newIPTables(b); err != nil {
+		return nil, err
+	}
+	return m, newOOMWatcher(b, a, m)
 }
 
-func (a *Agent) makeNode() error {
-	kc, flags := &a.cfg.Kubelet, &a.cfg.Flags
-	reserved, err := node.ReservedFrom(&a.cfg.Kubelet, a.cfg.Flags.AllocatableIgnoreEviction)
+// makeExclusive reads the CPUs and NUMA nodes, and what of them containers have for themselves.
+func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved node.Reserved) (err error) {
+	if m.Machine, err = resource.ReadMachine(b.cfg, m.facts.MemoryBytes, b.log); err != nil {
+		return err
+	}
+	share := reserved.Kube.Cpu().DeepCopy()
+	share.Add(*reserved.System.Cpu())
+	cpus, err := cpu.ConfigFrom(b.cfg, m.Topology, share)
 	if err != nil {
 		return err
 	}
-	deps := node.Deps{
-		Machine:         a.machine.facts,
-		Runtime:         a.cri,
-		Clock:           a.clock,
-		Log:             a.log,
-		Events:          a.api.events,
-		Health:          a.observed,
-		EnforceReserved: a.machine.cgroups.BoundReserved,
-		PodCIDR:         a.cri.UpdateRuntimeConfig,
-		Jitter:          rand.Float64,
-		Meters:          a.metrics.Node(a.name, a.began, host.BootTime(a.began)),
-
-		Addressed: a.addressed,
-		Unready:   []func() error{func() error { return a.machine.shutdown.Err() }},
-		Devices:   a.deviceAmounts,
-		Pressure:  a.pressure,
+	m.cpus, err = cpu.New(cpus, cpu.Deps{
+		Running: func() ([]cpu.Running, error) { return cpu.RunningFrom(client) },
+		Tell:    a.warnNode,
+		Changed: func() { b.hub.syncPods.Publish(struct{}{}) },
+		Meters:  m.meters.CPUs,
+		Log:     b.log,
+	})
+	if err != nil {
+		return err
 	}
-	if *kc.CgroupsPerQOS {
-		deps.Enforce = a.machine.cgroups.EnsureNode
+	b.metrics.CPUs(m.cpus.Tally)
+	sum, err := reserved.Sum(m.facts.MemoryBytes)
+	if err != nil {
+		return err
 	}
-	if c := a.api.clients; c != nil {
-		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watchedNode, c.CloseConnections
-		a.machine.attachments = &attachments{agent: a}
-		deps.VolumesInUse, deps.VolumesReported = a.machine.attachments.list, a.machine.attachments.written
-	}
-	a.machine.node, err = node.New(node.Config{
-		NodeName:                a.name,
-		Hostname:                a.hostname,
-		NodeIPs:                 a.machine.nodeIPs,
-		Labels:                  flags.NodeLabels,
-		Taints:                  kc.RegisterWithTaints,
-		ProviderID:              kc.ProviderID,
-		ExternalCloud:           flags.CloudProvider == "external",
-		RegisterNode:            *kc.RegisterNode,
-		ControllerManagedAttach: *kc.EnableControllerAttachDetach,
-		MaxPods:                 int(kc.MaxPods),
-		PodsPerCore:             int(kc.PodsPerCore),
-		Reserved:                reserved,
-		EnforceAllocatable:      slices.Contains(kc.EnforceNodeAllocatable, "pods"),
-		Reservations:            node.ReservationsFrom(kc, reserved),
-		StatusUpdateFrequency:   kc.NodeStatusUpdateFrequency.Duration,
-		StatusReportFrequency:   kc.NodeStatusReportFrequency.Duration,
-		LeaseDuration:           seconds(kc.NodeLeaseDurationSeconds),
-		MaxImages:               int(*kc.NodeStatusMaxImages),
-		Port:                    kc.Port,
-		Version:                 config.KubernetesVersion,
-		Gate:                    a.cfg.Gate,
-		RootDir:                 flags.RootDir,
-		CgroupVersion:           a.machine.cgroups.Version(),
-	}, deps)
-	if err == nil && a.api.node != nil {
-		a.api.node.OnRelist(a.machine.node.Relisted)
-	}
+	m.memory, err = memory.New(memory.ConfigFrom(b.cfg, m.Topology, sum),
+		memory.Deps{Tell: a.warnNode, Requests: m.meters.MemoryRequests, Errors: m.meters.MemoryErrors, Log: b.log})
 	return err
 }
 
-func (a *Agent) makeDNS() (err error) {
-	kc := &a.cfg.Kubelet
-	var addrs []netip.Addr
-	for _, ip := range a.machine.nodeIPs {
-		if addr, ok := netip.AddrFromSlice(ip); ok {
-			addrs = append(addrs, addr.Unmap())
-		}
+func (m *machine) makeCgroups(b *base, runtime cri.Identity, hierarchy cgroup.Hierarchy) error {
+	kc := &b.cfg.Kubelet
+	cfg, err := cgroup.ConfigFrom(kc, cgroup.Node{
+		Driver:      cgroup.DriverFor(runtime.CgroupDriver, kc.CgroupDriver, b.log),
+		Version:     hierarchy.Version,
+		MemoryQoS:   b.cfg.Features.MemoryQoS,
+		QOSReserved: b.cfg.Features.QOSReserved,
+		PodMemory:   m.podMemory,
+	})
+	if err != nil {
+		return err
 	}
-	resolvConf := ""
-	if kc.ResolverConfig != nil {
-		resolvConf = *kc.ResolverConfig
+	m.cgroups, err = cgroup.New(cfg, cgroup.Deps{
+		Hierarchy: hierarchy,
+		Alone:     func(p *v1.Pod) bool { return m.cpus.PodAlone(p) },
+		Took:      b.metrics.Cgroup(hierarchy.Version),
+		Log:       b.log,
+	})
+	if err != nil {
+		return err
 	}
-	a.machine.dns, err = dns.New(dns.Config{
-		ClusterDNS:    kc.ClusterDNS,
-		NoCluster:     a.api.clients == nil,
-		ClusterDomain: kc.ClusterDomain,
-		ResolvConf:    resolvConf,
-		NodeIPs:       addrs,
-	}, dns.Deps{Events: a.api.events, Node: a.nodeRef(), Log: a.log})
-	return err
+	m.cgroups.EnterConfigured(kc, b.log)
+	m.groups = cgroup.ForPods(*kc.CgroupsPerQOS, m.cgroups, m.workers.Active)
+	return nil
 }
 
-// nodeUID is the owner of mirror pods, once it is known.
-func (a *Agent) nodeUID() (types.UID, bool) {
-	n, err := a.watchedNode()
-	if err != nil || n.DeletionTimestamp != nil {
-		return "", false
+// newIPTables adds what keeps the iptables chains that other programs expect.
+func newIPTables(b *base) error {
+	if !*b.cfg.Kubelet.MakeIPTablesUtilChains {
+		return nil
 	}
-	return n.UID, true
+	k, err := iptables.New(iptables.Deps{Clock: b.clock, Log: b.log})
+	if err != nil {
+		return err
+	}
+	b.add("iptables", k.Run)
+	return nil
 }
 
-// hostIPs are the node's addresses as pods know them.
-func (a *Agent) hostIPs() []string {
-	var ips []string
-	for _, ip := range a.machine.node.HostIPs() {
-		ips = append(ips, ip.String())
+// newOOMWatcher adds the watcher of system OOMs.
+func newOOMWatcher(b *base, a *api, m *machine) error {
+	log, err := oom.OpenKernelLog(oom.LogRules{
+		Optional:               b.cfg.Flags.Kubeconfig == "",
+		UserNamespace:          m.facts.UserNamespace,
+		KubeletInUserNamespace: b.cfg.Features.KubeletInUserNamespace,
+	}, b.log)
+	if log == nil {
+		return err
 	}
-	return ips
-}
-
-func parseIPs(list string) ([]net.IP, error) {
-	var ips []net.IP
-	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
-		ip := net.ParseIP(strings.TrimSpace(text))
-		if ip == nil {
-			return nil, fmt.Errorf("--node-ip: %q is not an address", text)
-		}
-		ips = append(ips, ip)
+	w, err := oom.New(oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.facts.BootID},
+		oom.Deps{Kernel: log, Events: a.events, Node: a.node, Log: b.log})
+	if err != nil {
+		return err
 	}
-	return ips, nil
+	b.add("OOM watcher", w.Run)
+	return nil
 }
-
-func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }

@@ -3,44 +3,36 @@ package agent
 import (
 	"context"
 
-	"swiftlet/internal/cgroup"
 	"swiftlet/internal/cri"
 )
 
+// runtimeClient is the container runtime, which answers.
+type runtimeClient struct {
+	cri      *cri.Client
+	identity cri.Identity
+}
+
 // dialRuntime connects to the container runtime and waits for its first answer: without
 // it neither the cgroup driver nor what runs already is known.
-func (a *Agent) dialRuntime(ctx context.Context) error {
-	kc := &a.cfg.Kubelet
-	called, subscribed := a.metrics.CRI()
+func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
+	kc := &b.cfg.Kubelet
 	cfg := cri.Config{
 		RuntimeEndpoint: kc.ContainerRuntimeEndpoint,
 		ImageEndpoint:   kc.ImageServiceEndpoint,
 		RequestTimeout:  kc.RuntimeRequestTimeout.Duration,
-		Called:          called,
-		Subscribed:      subscribed,
 	}
-	if a.tracing != nil {
-		cfg.Follow = a.tracing.CRI()
+	cfg.Called, cfg.Subscribed = b.metrics.CRI()
+	if b.tracing != nil {
+		cfg.Follow = b.tracing.CRI()
 	}
-	var err error
-	if a.cri, err = cri.Dial(cfg); err != nil {
-		return err
+	client, err := cri.Dial(cfg)
+	if err != nil {
+		return runtimeClient{}, err
 	}
-	if a.machine.runtime, err = a.cri.Identify(ctx, a.clock, a.log); err != nil {
-		return err
+	identity, err := client.Identify(ctx, b.clock, b.log)
+	if err != nil {
+		return runtimeClient{}, err
 	}
-	a.log.Info("container runtime", "name", a.machine.runtime.Name, "version", a.machine.runtime.Version)
-	return nil
-}
-
-// cgroupDriver is the runtime's where it says: two that disagree break every pod.
-func (a *Agent) cgroupDriver() cgroup.Driver {
-	configured, driver := a.cfg.Kubelet.CgroupDriver, a.machine.runtime.CgroupDriver
-	if driver == "" {
-		return cgroup.Driver(configured)
-	}
-	if driver != configured {
-		a.log.Info("cgroup driver taken from the container runtime", "driver", driver, "configured", configured)
-	}
-	return cgroup.Driver(driver)
+	b.log.Info("container runtime", "name", identity.Name, "version", identity.Version)
+	return runtimeClient{client, identity}, nil
 }

@@ -1,7 +1,6 @@
 package certificate
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,9 +32,9 @@ type ClientConfig struct {
 // clientPair begins the names of the store's files, as the reference has them.
 const clientPair = "kubelet-client"
 
-// NewClient keeps the certificate that the node shows to the API server, and says how that
-// is reached. deps.Client serves while the certificate is valid; without one the node uses
-// the files. deps.Store is not used.
+// NewClient keeps the certificate that the node shows to the API server, and returns how that
+// is reached. While no certificate is valid, the kubeconfig files say how to request one.
+// deps.Store is not used.
 func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	now := deps.Clock.Now()
 	base, err := cfg.prepare(now, deps.Log)
@@ -47,13 +46,6 @@ func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 		return nil, nil, fmt.Errorf("open certificates in %s: %w", cfg.Dir, err)
 	}
 	deps.Store = store
-	own := deps.Client
-	deps.Client = func(current *tls.Certificate) (kubernetes.Interface, func(), error) {
-		if current != nil {
-			return own(current)
-		}
-		return cfg.dial(deps.Clock.Now())
-	}
 	r, err := New(Config{
 		Name:   "client",
 		Signer: certificates.KubeAPIServerClientKubeletSignerName,
@@ -63,6 +55,7 @@ func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	r.dial = func() (kubernetes.Interface, func(), error) { return cfg.dial(deps.Clock.Now()) }
 	if err := r.begin(base, now); err != nil {
 		return nil, nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
 	}

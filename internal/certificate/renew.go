@@ -82,11 +82,15 @@ func (r *Rotator) request(ctx context.Context, wanted *x509.CertificateRequest) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("make certificate request: %w", err)
 	}
-	client, done, err := r.deps.Client(r.valid())
-	if err != nil {
-		return nil, nil, fmt.Errorf("request certificate: %w", err)
+	client := r.run.Client
+	if r.dial != nil && r.valid() == nil {
+		dialed, close, err := r.dial()
+		if err != nil {
+			return nil, nil, fmt.Errorf("request certificate: %w", err)
+		}
+		defer close()
+		client = dialed
 	}
-	defer done()
 	name, uid, err := csr.RequestCertificateWithContext(ctx, client, request, "", r.cfg.Signer, nil, r.cfg.Usages(key), key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("request certificate: %w", err)
@@ -135,11 +139,11 @@ func (r *Rotator) put(cert *tls.Certificate, renewAt time.Time) {
 	old := r.use(cert, renewAt)
 	r.log.Info("another certificate is in use", "serial", fmt.Sprintf("%x", cert.Leaf.SerialNumber),
 		"expires", cert.Leaf.NotAfter.Format(time.RFC3339), "renewed", renewAt.Format(time.RFC3339))
-	if old != nil && r.deps.Renewed != nil {
-		r.deps.Renewed(r.deps.Clock.Now().Sub(old.Leaf.NotBefore))
+	if old != nil && r.run.Renewed != nil {
+		r.run.Renewed(r.deps.Clock.Now().Sub(old.Leaf.NotBefore))
 	}
-	if r.deps.Changed != nil {
-		r.deps.Changed()
+	if r.run.Changed != nil {
+		r.run.Changed()
 	}
 }
 

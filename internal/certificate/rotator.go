@@ -37,31 +37,37 @@ type Store interface {
 	Update(cert, key []byte) (*tls.Certificate, error)
 }
 
-// Deps are what a Rotator works with. All but those that may be nil are required.
+// Deps are what a Rotator works with. All are required.
 type Deps struct {
-	Store Store
-	// Client reaches the API server on behalf of the certificate there is, which is valid,
-	// or without one when that is nil. done lets go of the connection.
-	Client func(current *tls.Certificate) (client kubernetes.Interface, done func(), err error)
+	Store  Store
 	Clock  clock.Clock
 	Log    *slog.Logger
 	Jitter func() float64 // in [0,1): nodes that came together should not renew together
+}
 
+// RunDeps are what renews the certificate. They are made after the Rotator, for they show
+// its certificate.
+type RunDeps struct {
+	// Client reaches the API server while the certificate is valid. It is required.
+	Client kubernetes.Interface
 	// Changed is called when another certificate is in use; may be nil.
 	Changed func()
-	// Renewed is told how old the certificate was that has been replaced, and Failed is
-	// called when an attempt was in vain; both may be nil.
+	// Renewed is called with the age of a certificate that was replaced, and Failed after an
+	// attempt that failed; both may be nil.
 	Renewed func(lived time.Duration)
 	Failed  func()
-	// Trouble is told, now and then, why there is no new certificate: when the API server
-	// did not issue what was asked for, and when it could not be asked for long. May be nil.
+	// Trouble is called, now and then, with the reason why there is no new certificate: when
+	// the API server did not issue it, and when it could not be reached for long. May be nil.
 	Trouble func(err error)
 }
 
 // Rotator keeps one certificate valid. All methods may be called at any time.
 type Rotator struct {
-	cfg   Config
-	deps  Deps
+	cfg  Config
+	deps Deps
+	run  RunDeps // belongs to Run
+	// dial reaches the API server while no certificate is valid; nil: run.Client does.
+	dial  func() (client kubernetes.Interface, close func(), err error)
 	log   *slog.Logger
 	ready chan struct{}
 	poke  notify.Signal // something else is wanted
@@ -92,7 +98,7 @@ const (
 func New(cfg Config, deps Deps) (*Rotator, error) {
 	if err := require.Set("keep certificate", map[string]any{
 		"Name": cfg.Name, "Signer": cfg.Signer, "Usages": cfg.Usages, "Store": deps.Store,
-		"Client": deps.Client, "Clock": deps.Clock, "Log": deps.Log, "Jitter": deps.Jitter,
+		"Clock": deps.Clock, "Log": deps.Log, "Jitter": deps.Jitter,
 	}); err != nil {
 		return nil, err
 	}
@@ -146,7 +152,11 @@ func (r *Rotator) Want(request *x509.CertificateRequest) {
 func (r *Rotator) Refused() { r.doubt.Notify() }
 
 // Run keeps the certificate until ctx is done. No failure ends it.
-func (r *Rotator) Run(ctx context.Context) error {
+func (r *Rotator) Run(ctx context.Context, deps RunDeps) error {
+	if err := require.Set("keep certificate", map[string]any{"Client": deps.Client}); err != nil {
+		return err
+	}
+	r.run = deps
 	retry := backoff.Backoff{First: retryFirst, Longest: retryMax, Spread: 0.1, Random: r.deps.Jitter}
 	var trouble trouble
 	for r.awaitDue(ctx) {
@@ -159,11 +169,11 @@ func (r *Rotator) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if r.deps.Failed != nil {
-			r.deps.Failed()
+		if r.run.Failed != nil {
+			r.run.Failed()
 		}
-		if r.deps.Trouble != nil && trouble.tell(r.deps.Clock.Now(), err) {
-			r.deps.Trouble(fmt.Errorf("%s certificate: %w", r.cfg.Name, err))
+		if r.run.Trouble != nil && trouble.tell(r.deps.Clock.Now(), err) {
+			r.run.Trouble(fmt.Errorf("%s certificate: %w", r.cfg.Name, err))
 		}
 		retry.Longest = retryMax
 		if errors.As(err, new(*spentError)) {

@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -142,8 +141,9 @@ func (s *signer) requests() []*x509.CertificateRequest {
 // kept is a rotator that runs, with what it tells.
 type kept struct {
 	*Rotator
-	store certificate.FileStore
-	clock asleep
+	runDeps RunDeps
+	store   certificate.FileStore
+	clock   asleep
 
 	mu       sync.Mutex
 	log      bytes.Buffer
@@ -151,7 +151,7 @@ type kept struct {
 	failed   int
 	lived    []time.Duration
 	troubles []string
-	clients  []*tls.Certificate // on whose behalf the API server was reached
+	dialed   []int // the requests, by number, that were made without a valid certificate
 }
 
 func (k *kept) Write(p []byte) (int, error) {
@@ -174,14 +174,8 @@ func (k *kept) told() []string {
 }
 
 func (k *kept) deps(s *signer) Deps {
-	return Deps{
-		Client: func(current *tls.Certificate) (kubernetes.Interface, func(), error) {
-			k.clients = append(k.clients, current)
-			return s, func() {}, nil
-		},
-		Clock:   &k.clock,
-		Log:     slog.New(slog.NewTextHandler(k, nil)),
-		Jitter:  func() float64 { return 0.5 },
+	k.runDeps = RunDeps{
+		Client:  s,
 		Changed: func() { k.changed++ },
 		Renewed: func(lived time.Duration) { k.lived = append(k.lived, lived) },
 		Failed:  func() { k.failed++ },
@@ -190,6 +184,11 @@ func (k *kept) deps(s *signer) Deps {
 			defer k.mu.Unlock()
 			k.troubles = append(k.troubles, err.Error())
 		},
+	}
+	return Deps{
+		Clock:  &k.clock,
+		Log:    slog.New(slog.NewTextHandler(k, nil)),
+		Jitter: func() float64 { return 0.5 },
 	}
 }
 
@@ -208,14 +207,18 @@ func keep(t *testing.T, s *signer, cfg Config) *kept {
 	if k.Rotator, err = New(cfg, deps); err != nil {
 		t.Fatal(err)
 	}
-	k.run(t)
+	k.dial = func() (kubernetes.Interface, func(), error) {
+		k.dialed = append(k.dialed, len(s.requests())+1)
+		return s, func() {}, nil
+	}
+	k.start(t)
 	return k
 }
 
-func (k *kept) run(t *testing.T) {
+func (k *kept) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx) }()
+	go func() { done <- k.Run(ctx, k.runDeps) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

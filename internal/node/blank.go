@@ -18,23 +18,23 @@ const (
 )
 
 // blank is the Node as first registered, without status.
-func (n *Node) blank() *v1.Node {
+func (s *State) blank() *v1.Node {
 	node := &v1.Node{}
-	node.Name = n.cfg.NodeName
+	node.Name = s.cfg.NodeName
 	node.Labels = map[string]string{
-		v1.LabelHostname:   n.cfg.Hostname,
+		v1.LabelHostname:   s.cfg.Hostname,
 		v1.LabelOSStable:   runtime.GOOS,
 		v1.LabelArchStable: runtime.GOARCH,
 		labelBetaOS:        runtime.GOOS,
 		labelBetaArch:      runtime.GOARCH,
 	}
-	maps.Copy(node.Labels, n.cfg.Labels)
-	if n.cfg.ControllerManagedAttach {
+	maps.Copy(node.Labels, s.cfg.Labels)
+	if s.cfg.ControllerManagedAttach {
 		node.Annotations = map[string]string{annotationAttach: "true"}
 	}
-	node.Spec.ProviderID = n.cfg.ProviderID
-	node.Spec.Taints = slices.Clone(n.cfg.Taints)
-	if n.cfg.ExternalCloud {
+	node.Spec.ProviderID = s.cfg.ProviderID
+	node.Spec.Taints = slices.Clone(s.cfg.Taints)
+	if s.cfg.ExternalCloud {
 		node.Spec.Taints = append(node.Spec.Taints,
 			v1.Taint{Key: taintUninitialisedKey, Value: "true", Effect: v1.TaintEffectNoSchedule})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,33 +16,32 @@ import (
 // pressures spells the conditions and events of the three kinds of pressure.
 var pressures = []struct {
 	kind                v1.NodeConditionType
-	under               func(Pressure) bool
 	bad, good           string // reasons
 	badText, goodText   string
 	badEvent, goodEvent string
 }{
-	{v1.NodeMemoryPressure, func(p Pressure) bool { return p.Memory },
+	{v1.NodeMemoryPressure,
 		"KubeletHasInsufficientMemory", "KubeletHasSufficientMemory",
 		"kubelet has insufficient memory available", "kubelet has sufficient memory available",
 		"NodeHasInsufficientMemory", "NodeHasSufficientMemory"},
-	{v1.NodeDiskPressure, func(p Pressure) bool { return p.Disk },
+	{v1.NodeDiskPressure,
 		"KubeletHasDiskPressure", "KubeletHasNoDiskPressure",
 		"kubelet has disk pressure", "kubelet has no disk pressure",
 		"NodeHasDiskPressure", "NodeHasNoDiskPressure"},
-	{v1.NodePIDPressure, func(p Pressure) bool { return p.PID },
+	{v1.NodePIDPressure,
 		"KubeletHasInsufficientPID", "KubeletHasSufficientPID",
 		"kubelet has insufficient PID available", "kubelet has sufficient PID available",
 		"NodeHasInsufficientPID", "NodeHasSufficientPID"},
 }
 
 func (n *Node) fillPressure(_ context.Context, node *v1.Node) error {
-	var p Pressure
+	var present []v1.NodeConditionType
 	if n.deps.Pressure != nil {
-		p = n.deps.Pressure()
+		present = n.deps.Pressure()
 	}
 	for _, kind := range pressures {
 		c := v1.NodeCondition{Type: kind.kind, Status: v1.ConditionFalse, Reason: kind.good, Message: kind.goodText}
-		if kind.under(p) {
+		if slices.Contains(present, kind.kind) {
 			c.Status, c.Reason, c.Message = v1.ConditionTrue, kind.bad, kind.badText
 		}
 		setCondition(&node.Status, c, n.deps.Clock.Now())

@@ -13,12 +13,12 @@ const cgroupV1Warning = "cgroup v1 detected. cgroup v1 support is deprecated and
 type event struct{ kind, reason, message string }
 
 // ref is the object of events about the node, with the UID once that is known.
-func (n *Node) ref() *v1.ObjectReference {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	ref := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.cfg.NodeName}
-	if n.current != nil {
-		ref.UID = n.current.UID
+func (s *State) ref() *v1.ObjectReference {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ref := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: s.cfg.NodeName}
+	if s.current != nil {
+		ref.UID = s.current.UID
 	}
 	return ref
 }

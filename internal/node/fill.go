@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/resource/device"
 )
 
 // step works out one part of the status. It starts from what the API server has, so that
@@ -87,11 +89,7 @@ func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 }
 
 func joinIPs(ips []net.IP) string {
-	var text []string
-	for _, ip := range ips {
-		text = append(text, ip.String())
-	}
-	return strings.Join(text, ",")
+	return strings.Join(texts(ips), ",")
 }
 
 // fillCapacity sets what is ours and leaves what others advertise on the node, except
@@ -109,7 +107,7 @@ func (n *Node) fillCapacity(_ context.Context, node *v1.Node) error {
 			delete(status.Capacity, name)
 		}
 	}
-	var devices Devices
+	var devices device.Amounts
 	if n.deps.Devices != nil {
 		devices = n.deps.Devices()
 	}
@@ -140,7 +138,7 @@ func (n *Node) fillCapacity(_ context.Context, node *v1.Node) error {
 }
 
 func (n *Node) fillMachine(_ context.Context, node *v1.Node) error {
-	m, info := n.deps.Machine, &node.Status.NodeInfo
+	m, info := n.machine, &node.Status.NodeInfo
 	info.MachineID = m.MachineID
 	info.SystemUUID = m.SystemUUID
 	info.BootID = m.BootID

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"swiftlet/internal/resource/device"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -131,15 +132,19 @@ func newFixture(t *testing.T, client *fake.Clientset, change func(*Config, *Deps
 		MaxImages: 50, Port: 10250, Version: "v1.37.1", CgroupVersion: 1,
 		Gate: func(name string) bool { return on[name] },
 	}
-	deps := Deps{Machine: recorded, Runtime: f.runtime, Log: slog.New(slog.DiscardHandler), Events: f.events}
+	deps := Deps{Runtime: f.runtime, Log: slog.New(slog.DiscardHandler), Events: f.events}
 	if client != nil {
 		deps.Client = client
 	}
 	if change != nil {
 		change(&cfg, &deps)
 	}
-	var err error
-	if f.Node, err = New(cfg, deps); err != nil {
+	cfg.Standalone = deps.Client == nil
+	state, err := NewState(cfg, recorded, deps.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Node, err = New(state, deps); err != nil {
 		t.Fatal(err)
 	}
 	f.network = fakeNetwork([]string{"192.0.2.2"}, nil, "192.0.2.2")
@@ -262,8 +267,8 @@ func TestRegistrationVariants(t *testing.T) {
 		}, func(n *v1.Node) []any { return []any{n.Annotations, len(n.Status.Images)} },
 			"map[] 1"},
 		"devices": {func(_ *Config, d *Deps) {
-			d.Devices = func() Devices {
-				return Devices{Capacity: amounts("x.com/gpu", "4"), Allocatable: amounts("x.com/gpu", "3"), Removed: []v1.ResourceName{"x.com/old"}}
+			d.Devices = func() device.Amounts {
+				return device.Amounts{Capacity: amounts("x.com/gpu", "4"), Allocatable: amounts("x.com/gpu", "3"), Removed: []v1.ResourceName{"x.com/old"}}
 			}
 		}, func(n *v1.Node) []any {
 			return []any{text(n.Status.Capacity)["x.com/gpu"], text(n.Status.Allocatable)["x.com/gpu"], text(n.Status.Capacity)["x.com/old"]}
@@ -346,7 +351,7 @@ func TestRuntimeDiesAndReturns(t *testing.T) {
 		time.Sleep(3 * time.Second)
 
 		f.runtime.set(func(r *fakeRuntime) { r.err = errors.New("connection refused") })
-		f.Poke() // as observe does when the event stream breaks
+		f.Notify() // as observe does when the event stream breaks
 		time.Sleep(900 * time.Millisecond)
 		synctest.Wait()
 		if f.ready(t) != isReady {
@@ -409,21 +414,21 @@ func TestReadyMessages(t *testing.T) {
 func TestPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var p Pressure
-		set := func(to Pressure) { mu.Lock(); p = to; mu.Unlock() }
+		var p []v1.NodeConditionType
+		set := func(to ...v1.NodeConditionType) { mu.Lock(); p = to; mu.Unlock() }
 		f := start(t, fake.NewClientset(), func(_ *Config, d *Deps) {
-			d.Pressure = func() Pressure { mu.Lock(); defer mu.Unlock(); return p }
+			d.Pressure = func() []v1.NodeConditionType { mu.Lock(); defer mu.Unlock(); return p }
 		})
 		f.events.take()
-		set(Pressure{Memory: true, PID: true})
-		f.Poke()
+		set(v1.NodeMemoryPressure, v1.NodePIDPressure)
+		f.Notify()
 		synctest.Wait()
 		node := f.node(t)
 		if c := condition(&node.Status, v1.NodeMemoryPressure); c.Status != v1.ConditionTrue || c.Reason != "KubeletHasInsufficientMemory" {
 			t.Errorf("%+v", c)
 		}
-		set(Pressure{Memory: true})
-		f.Poke()
+		set(v1.NodeMemoryPressure)
+		f.Notify()
 		synctest.Wait()
 		want := []string{"Normal NodeHasInsufficientMemory", "Normal NodeHasInsufficientPID", "Normal NodeHasSufficientPID"}
 		if diff := cmp.Diff(want, f.events.take()); diff != "" {

@@ -164,7 +164,7 @@ func TestStandalone(t *testing.T) {
 		if c := condition(&node.Status, v1.NodeReady); c == nil || c.Status != v1.ConditionTrue {
 			t.Errorf("%+v", node.Status.Conditions)
 		}
-		if got := f.HostIPs(); len(got) != 1 || got[0].String() != "192.0.2.2" {
+		if got := f.HostIPs(); len(got) != 1 || got[0] != "192.0.2.2" {
 			t.Errorf("host IPs %v", got)
 		}
 		if diff := cmp.Diff("Normal NodeReady", last(f.events.take())); diff != "" {
@@ -242,7 +242,7 @@ func TestWatchedChangesAreAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen.Store(node)
-		f.Poke()
+		f.Notify()
 		synctest.Wait()
 		if f.ready(t) != isReady || f.node(t).Labels[v1.LabelArchStable] == "" {
 			t.Errorf("not answered: %s, %v", f.ready(t), f.node(t).Labels)
@@ -281,7 +281,7 @@ func TestRestoredNodeIsBroughtUpToDate(t *testing.T) {
 			seen.Store(node)
 		}
 		show("1000", v1.ConditionUnknown)
-		f.Poke()
+		f.Notify()
 		synctest.Wait()
 		if f.Object().ResourceVersion != "1000" {
 			t.Fatalf("the Node is known at version %s", f.Object().ResourceVersion)

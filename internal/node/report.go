@@ -13,7 +13,7 @@ import (
 // report works out the status and sends it if it changed or a report is due.
 func (n *Node) report(ctx context.Context) error {
 	known := n.refresh()
-	n.tellAddresses(known)
+	n.reportAddresses(known)
 	n.spread(ctx, known)
 	next := known.DeepCopy()
 	n.fill(ctx, next)

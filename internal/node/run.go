@@ -58,7 +58,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 		if n.runtime.troubled() {
 			wait = min(wait, troubledEvery)
 		}
-		if !n.sleep(ctx, wait, n.poke) {
+		if !n.sleep(ctx, wait, n.notify) {
 			return
 		}
 	}
@@ -79,15 +79,15 @@ func (n *Node) lookAtRuntime(ctx context.Context) {
 	}
 }
 
-// sleep waits for d, or until poked; nil where nobody may. It is false when ctx is done.
-func (n *Node) sleep(ctx context.Context, d time.Duration, poke <-chan struct{}) bool {
+// sleep waits for d, or until early yields. It is false when ctx is done.
+func (n *Node) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	timer := n.deps.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-timer.C():
-	case <-poke:
+	case <-early:
 	}
 	return true
 }

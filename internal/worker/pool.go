@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // Deps is what a pool works with.
@@ -41,13 +41,12 @@ type Meters struct {
 	Orphaned meter.Count
 }
 
-// Pool holds the workers of all pods on the node.
+// Pool runs the workers of all pods on the node, which its Table lists.
 type Pool struct {
+	*Table
 	deps Deps
 
-	mu      sync.Mutex
-	ctx     context.Context // of Run; nil before it
-	workers map[types.UID]*worker
+	ctx context.Context // of Run; nil before it
 	// follows are the pods that are about to come, and what they have to wait for.
 	follows map[types.UID][]<-chan struct{}
 	running sync.WaitGroup
@@ -56,12 +55,14 @@ type Pool struct {
 	ended   bool          // no worker is to begin
 }
 
-// New validates and starts nothing.
-func New(deps Deps) (*Pool, error) {
-	if deps.NewSteps == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("worker: steps, clock and log are needed")
+// New makes the pool that fills the table; it starts nothing. A table has one pool.
+func New(table *Table, deps Deps) (*Pool, error) {
+	if err := require.Set("new worker pool", map[string]any{
+		"Table": table, "NewSteps": deps.NewSteps, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
-	return &Pool{deps: deps, workers: map[types.UID]*worker{}, follows: map[types.UID][]<-chan struct{}{}, left: make(chan struct{})}, nil
+	return &Pool{Table: table, deps: deps, follows: map[types.UID][]<-chan struct{}{}, left: make(chan struct{})}, nil
 }
 
 // Run lets workers work until ctx ends, and returns when all have put down their tools.

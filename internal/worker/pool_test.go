@@ -81,7 +81,7 @@ func (s *steps) expect(t *testing.T, want ...string) {
 
 func run(t *testing.T, s *steps) *Pool {
 	t.Helper()
-	p, err := New(Deps{NewSteps: func() Steps { return s }, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	p, err := New(NewTable(), Deps{NewSteps: func() Steps { return s }, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func newAgent(w *world) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := worker.New(worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Clock: now, Log: log})
+	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Clock: now, Log: log})
 	if err != nil {
 		return nil, err
 	}

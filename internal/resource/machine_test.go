@@ -1,4 +1,4 @@
-package agent
+package resource
 
 import (
 	"log/slog"
@@ -13,24 +13,23 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// A machine with more NUMA nodes than can be told apart runs pods that are placed nowhere.
+// A machine with too many NUMA nodes runs pods unless a policy places them.
 func TestLayoutOfManyNodes(t *testing.T) {
 	many := &topology.Machine{Nodes: []topology.Node{{ID: 0}, {ID: numa.Most}}}
 	for name, c := range map[string]struct {
 		change func(*kubelet.KubeletConfiguration)
 		fails  bool
 	}{
-		"nothing is placed": {func(*kubelet.KubeletConfiguration) {}, false},
-		"CPUs are":          {func(kc *kubelet.KubeletConfiguration) { kc.CPUManagerPolicy = cpu.Static }, true},
-		"memory is":         {func(kc *kubelet.KubeletConfiguration) { kc.MemoryManagerPolicy = memory.Static }, true},
-		"devices are":       {func(kc *kubelet.KubeletConfiguration) { kc.TopologyManagerPolicy = numa.BestEffort }, true},
+		"no_policy":                   {func(*kubelet.KubeletConfiguration) {}, false},
+		"static_CPU_policy":           {func(kc *kubelet.KubeletConfiguration) { kc.CPUManagerPolicy = cpu.Static }, true},
+		"static_memory_policy":        {func(kc *kubelet.KubeletConfiguration) { kc.MemoryManagerPolicy = memory.Static }, true},
+		"best_effort_topology_policy": {func(kc *kubelet.KubeletConfiguration) { kc.TopologyManagerPolicy = numa.BestEffort }, true},
 	} {
 		cfg := &config.Config{}
 		kc := &cfg.Kubelet
 		kc.CPUManagerPolicy, kc.MemoryManagerPolicy, kc.TopologyManagerPolicy = cpu.None, memory.None, numa.None
 		c.change(kc)
-		a := &Agent{cfg: cfg, log: slog.New(slog.DiscardHandler)}
-		layout, err := a.layout(many)
+		layout, err := layoutOf(cfg, many, slog.New(slog.DiscardHandler))
 		if (err != nil) != c.fails || layout.All != 0 && !c.fails {
 			t.Errorf("%s: %v, %v", name, layout, err)
 		}

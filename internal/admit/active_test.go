@@ -1,4 +1,4 @@
-package agent
+package admit
 
 import (
 	"context"
@@ -30,12 +30,11 @@ func (stuck) Remove(ctx context.Context, _ pod.Work) error { <-ctx.Done(); retur
 // A pod that is shown as ended takes no room from new pods, even before its worker is done.
 func TestActiveLeavesOutEndedPods(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	workers, err := worker.New(worker.Deps{NewSteps: func() worker.Steps { return stuck{} }, Clock: clock.RealClock{}, Log: log})
+	workers, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return stuck{} }, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Agent{}
-	a.pods.status, err = status.New(status.Config{}, status.Deps{
+	statuses, err := status.New(status.Config{}, status.Deps{
 		Mirror: func(*v1.Pod) *v1.Pod { return nil }, Clock: clock.RealClock{}, Jitter: func() float64 { return 0 }, Log: log,
 	})
 	if err != nil {
@@ -50,10 +49,11 @@ func TestActiveLeavesOutEndedPods(t *testing.T) {
 	add("running", v1.PodRunning)
 	add("succeeded before the restart", v1.PodSucceeded)
 	add("failed before the restart", v1.PodFailed)
-	a.pods.status.Set(add("ends now", v1.PodRunning), v1.PodStatus{Phase: v1.PodSucceeded})
+	statuses.Set(add("ends now", v1.PodRunning), v1.PodStatus{Phase: v1.PodSucceeded})
 
+	admission := &Admission{deps: Deps{Workers: workers, Shown: statuses.Get}}
 	var active []string
-	for _, p := range (shownWorkers{workers, a}).Active() {
+	for _, p := range admission.active() {
 		active = append(active, p.Name)
 	}
 	slices.Sort(active)

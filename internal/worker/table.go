@@ -3,6 +3,7 @@ package worker
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,11 +11,21 @@ import (
 	"swiftlet/internal/pod"
 )
 
+// Table lists the pods that have a worker, and what stage each is in. It exists before the
+// Pool, for those that the workers' steps are built from.
+type Table struct {
+	mu      sync.Mutex
+	workers map[types.UID]*worker
+}
+
+// NewTable makes an empty table.
+func NewTable() *Table { return &Table{workers: map[types.UID]*worker{}} }
+
 // Stage tells where a pod stands; found is false for a pod without a worker.
-func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
-	p.mu.Lock()
-	w := p.workers[uid]
-	p.mu.Unlock()
+func (t *Table) Stage(uid types.UID) (stage Stage, found bool) {
+	t.mu.Lock()
+	w := t.workers[uid]
+	t.mu.Unlock()
 	if w == nil {
 		return 0, false
 	}
@@ -23,13 +34,19 @@ func (p *Pool) Stage(uid types.UID) (stage Stage, found bool) {
 	return w.stage, true
 }
 
+// Ended reports whether a pod has ended, and is there only to be remembered.
+func (t *Table) Ended(uid types.UID) bool {
+	stage, found := t.Stage(uid)
+	return found && stage == Ended
+}
+
 // Active lists the pods that hold, or are about to hold, the node's resources. One that no
 // source wants, or that makes room for another, is on its way out: its successor need not
 // wait to be admitted. Nor is it held up by one that was rejected.
-func (p *Pool) Active() []*v1.Pod {
-	p.mu.Lock()
-	workers := slices.Collect(maps.Values(p.workers))
-	p.mu.Unlock()
+func (t *Table) Active() []*v1.Pod {
+	t.mu.Lock()
+	workers := slices.Collect(maps.Values(t.workers))
+	t.mu.Unlock()
 	var active []*v1.Pod
 	for _, w := range workers {
 		w.mu.Lock()
@@ -49,10 +66,10 @@ type Standing struct {
 }
 
 // Standings lists where all pods stand, in no order.
-func (p *Pool) Standings() []Standing {
-	p.mu.Lock()
-	workers := slices.Collect(maps.Values(p.workers))
-	p.mu.Unlock()
+func (t *Table) Standings() []Standing {
+	t.mu.Lock()
+	workers := slices.Collect(maps.Values(t.workers))
+	t.mu.Unlock()
 	all := make([]Standing, 0, len(workers))
 	for _, w := range workers {
 		w.mu.Lock()
@@ -63,8 +80,8 @@ func (p *Pool) Standings() []Standing {
 }
 
 // named finds the worker of a pod by its full name. Called under the lock.
-func (p *Pool) named(fullName string) *worker {
-	for _, w := range p.workers {
+func (t *Table) named(fullName string) *worker {
+	for _, w := range t.workers {
 		if w.ref.FullName() == fullName {
 			return w
 		}
@@ -73,14 +90,14 @@ func (p *Pool) named(fullName string) *worker {
 }
 
 // KnownByName reports whether a pod of this full name has a worker.
-func (p *Pool) KnownByName(fullName string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.named(fullName) != nil
+func (t *Table) KnownByName(fullName string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.named(fullName) != nil
 }
 
 // Known reports whether the pod has a worker.
-func (p *Pool) Known(uid types.UID) bool {
-	_, found := p.Stage(uid)
+func (t *Table) Known(uid types.UID) bool {
+	_, found := t.Stage(uid)
 	return found
 }

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"math/rand/v2"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/host"
+	"swiftlet/internal/node"
+)
+
+// newNode makes what registers the node and reports its status.
+func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
+	deps := node.Deps{
+		Runtime:         r.cri,
+		Clock:           b.clock,
+		Log:             b.log,
+		Events:          a.events,
+		Health:          p.observer.Healthy,
+		EnforceReserved: m.cgroups.BoundReserved,
+		PodCIDR:         r.cri.UpdateRuntimeConfig,
+		Jitter:          rand.Float64,
+		Meters:          b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
+
+		Addressed: a.addressed(b),
+		Unready:   []func() error{p.shutdown.Err},
+		Devices:   p.managers.Devices.Amounts,
+		Pressure:  p.evictor.Conditions,
+	}
+	if *b.cfg.Kubelet.CgroupsPerQOS {
+		deps.Enforce = m.cgroups.EnsureNode
+	}
+	if c := a.clients; c != nil {
+		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watch.Watched, c.CloseConnections
+		deps.VolumesInUse = func() ([]v1.UniqueVolumeName, bool) { return m.attachments.Merge(p.volumes.InUse()) }
+		deps.VolumesReported = m.attachments.Reported
+	}
+	n, err := node.New(m.node, deps)
+	if err != nil {
+		return err
+	}
+	b.hub.nodeStatus.Subscribe(func(struct{}) { n.Notify() })
+	b.hub.apiServerBack.Subscribe(func(struct{}) { n.Retry() })
+	if a.watch != nil {
+		a.watch.OnRelist(n.Relisted)
+	}
+	b.add("node", n.Run)
+	return nil
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+
+	"swiftlet/internal/eviction"
+	"swiftlet/internal/shutdown"
+	"swiftlet/internal/stats"
+)
+
+// makeProtection makes what measures the node, and what ends pods to protect it: when it runs
+// short of resources, and before the machine goes down.
+func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err error) {
+	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.facts.ForStats(), m.cgroups.Own(), b.clock.Now())
+	cfg.PodsGroup = m.groups.Top()
+	p.stats, err = stats.New(cfg, stats.Deps{
+		Cgroups:  m.cgroups,
+		Runtime:  r.cri,
+		Pods:     p.observer.List,
+		Volumes:  p.volumesForStats,
+		Measured: b.metrics.VolumesMeasured(),
+		Clock:    b.clock,
+		Log:      b.log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.makeEvictor(b, a, m); err != nil {
+		return err
+	}
+	deps := shutdown.Deps{
+		Pods:    p.workers.Active,
+		End:     shutdown.PodEnder{Workers: p.workers, Written: p.status.Written, Log: b.log}.End,
+		Changed: b.hub.reportNode,
+		Events:  a.events,
+		Node:    a.node,
+		Clock:   b.clock,
+		Log:     b.log,
+	}
+	if b.cfg.Features.GracefulNodeShutdownBasedOnPodPriority {
+		deps.Measured = b.metrics.Shutdown()
+	}
+	if p.shutdown, err = shutdown.New(shutdown.ConfigFrom(b.cfg), deps); err != nil {
+		return err
+	}
+	b.add("shutdown", p.shutdown.Run)
+	return nil
+}
+
+func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
+	cfg, err := eviction.ConfigFrom(b.cfg)
+	if err != nil {
+		return err
+	}
+	p.evictor, err = eviction.New(cfg, eviction.Deps{
+		Stats:            p.stats,
+		Pods:             p.workers,
+		Events:           a.events,
+		Node:             a.node,
+		Alarm:            m.cgroups.NewAlarm(m.groups.Top()),
+		RemoveContainers: func(ctx context.Context) error { return p.steps.RemoveDead(ctx, m.workers.Ended) },
+		RemoveImages:     p.collector.RemoveUnused,
+		Changed:          b.hub.reportNode,
+		Meters:           b.metrics.Eviction(),
+		Clock:            b.clock,
+		Log:              b.log,
+	})
+	if err != nil {
+		return err
+	}
+	b.add("eviction", p.evictor.Run)
+	return nil
+}

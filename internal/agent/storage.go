@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+
+	"swiftlet/internal/volume"
+	"swiftlet/internal/volume/csi"
+	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/volume/quota"
+)
+
+// storage mounts volumes.
+type storage struct {
+	csi     *csi.Plugin
+	volumes *volume.Volumes
+}
+
+func newStorage(b *base, a *api, m *machine) (s storage, err error) {
+	if s.csi, err = newCSI(b, a, m); err != nil {
+		return s, err
+	}
+	deps := volume.Deps{
+		Objects:     a.objects,
+		Tokens:      a.tokens,
+		Allocatable: m.node.Allocatable,
+		Kinds:       []plugin.Plugin{s.csi},
+		Events:      a.events,
+		Meters:      b.metrics.Volume(),
+		Jitter:      rand.Float64,
+		Clock:       b.clock,
+		Log:         b.log,
+
+		HealthChanged: b.hub.syncPod.Publish,
+	}
+	if a.clients != nil {
+		deps.Trust, deps.Certificates = a.trust, a.certificates
+		deps.Claims, deps.Node = a.claims, a.watch.Watched
+		deps.InUseChanged = b.hub.reportNode
+	}
+	if a.clients != nil && *b.cfg.Kubelet.EnableControllerAttachDetach {
+		deps.Attachments = m.attachments
+	}
+	if b.cfg.Features.LocalStorageCapacityIsolationFSQuotaMonitoring {
+		deps.Quotas, err = quota.New(quota.Config{PodsDir: filepath.Join(b.cfg.Flags.RootDir, "pods")}, b.log)
+		if err != nil {
+			return s, err
+		}
+	}
+	if m.selinux {
+		deps.Labels = mounts.Policy{}
+	}
+	if s.volumes, err = volume.New(volume.ConfigFrom(b.cfg, b.nodeName, m.selinux), deps); err != nil {
+		return s, err
+	}
+	s.subscribe(b, a)
+	b.add("volumes", s.volumes.Run)
+	return s, nil
+}
+
+// subscribe has volumes retried when what they may wait for has come.
+func (s storage) subscribe(b *base, a *api) {
+	b.hub.volumesReported.Subscribe(func(struct{}) { s.volumes.NodeChanged() })
+	b.hub.driverRegistered.Subscribe(func(string) { s.volumes.Retry() })
+	if a.watch != nil {
+		a.watch.OnChange(s.volumes.NodeChanged)
+	}
+	if a.drivers != nil {
+		a.drivers.OnChange(func() { s.csi.Look(); s.volumes.Retry() })
+	}
+}
+
+// newCSI makes the volume plugin for CSI drivers.
+func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
+	deps := csi.Deps{
+		Mounts:     &mounts.Kernel{},
+		Clock:      b.clock,
+		Log:        b.log,
+		Registered: b.hub.driverRegistered.Publish,
+		Called:     b.metrics.CSI(),
+	}
+	if c := a.clients; c != nil {
+		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.drivers.Get, a.tokens
+	}
+	p, err := csi.New(csi.Config{RootDir: b.cfg.Flags.RootDir, NodeName: b.nodeName}, deps)
+	if err != nil {
+		return nil, err
+	}
+	b.add("CSI volumes", p.Run)
+	if a.clients != nil {
+		b.add("CSI node", func(ctx context.Context) error {
+			p.AnnounceWhenRegistered(ctx, m.node.Registered())
+			return nil
+		})
+	}
+	return p, nil
+}

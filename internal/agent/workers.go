@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/logs"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/podsync"
+	"swiftlet/internal/worker"
+)
+
+// makeWorkers makes the steps of a pod's life, and the workers that take them.
+func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts allocations) (err error) {
+	if p.probes, err = newProbes(b, a, r); err != nil {
+		return err
+	}
+	p.rejected = b.metrics.Admitted()
+	deps := podsync.Deps{
+		Runtime:   p.runtime,
+		Logs:      p.runtime,
+		Observer:  p.observer,
+		Images:    p.puller,
+		Volumes:   p.volumes,
+		Cgroups:   m.groups,
+		Status:    p.status,
+		Objects:   a.objects,
+		Sources:   a.env(),
+		Probes:    p.probes,
+		Resources: p.managers,
+		Resizing:  podsync.Resizing{Given: amounts.allocated, Actual: amounts.actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemory, Runtime: r.cri}},
+		Pinning:   m.pinning(r),
+		Node:      podsync.Node{Handler: podsync.HandlerFinder(a.runtimeClass(), m.node.Object), Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs},
+		Removed:   b.hub.podRemoved.Publish,
+		Meters:    b.metrics.Podsync(),
+		Events:    a.events,
+		Clock:     b.clock,
+		Log:       b.log,
+	}
+	deps.Meters.Rejected = p.rejected
+	if p.mirrors != nil {
+		deps.Mirrors = p.mirrors
+	}
+	if b.tracing != nil {
+		b.tracing.Start(&deps)
+	}
+	ipv6First := len(m.nodeIPs) > 0 && m.nodeIPs[0].To4() == nil
+	if p.steps, err = podsync.New(podsync.ConfigFrom(b.cfg, r.identity.Name, ipv6First), deps); err != nil {
+		return err
+	}
+	newSteps := func() worker.Steps { return p.steps.NewPod() }
+	if b.tracing != nil {
+		newSteps = b.tracing.Steps(newSteps, p.status.Get)
+	}
+	p.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
+	if err != nil {
+		return err
+	}
+	p.subscribeWorkers(b, a)
+	b.add("workers", p.workers.Run)
+	return newLogRotation(b, r, p)
+}
+
+// subscribeWorkers has pods synced when something else than their spec or their containers
+// changed.
+func (p *pods) subscribeWorkers(b *base, a *api) {
+	b.hub.syncPod.Subscribe(p.workers.Wake)
+	b.hub.syncPods.Subscribe(func(struct{}) {
+		for _, active := range p.workers.Active() {
+			p.workers.Wake(active.UID)
+		}
+	})
+	b.hub.apiServerBack.Subscribe(func(struct{}) { p.workers.Retry() })
+	a.objects.OnChange(func(kind, namespace, name string) {
+		for _, uid := range p.desired.Using(kubeapi.Ref{Kind: kind, Namespace: namespace, Name: name}) {
+			p.workers.ObjectChanged(uid)
+		}
+	})
+}
+
+// newKeeper makes what removes the remains of pods that no worker removes.
+func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
+	deps := podsync.KeeperDeps{
+		Known:   p.known,
+		Held:    p.observer.Holds,
+		Folders: p.volumes,
+		Cgroups: m.groups,
+		Logs:    p.runtime,
+		Retain:  p.managers.Retain,
+		Thin:    func(ctx context.Context) error { return p.steps.Thin(ctx, m.workers.Ended) },
+		Swept:   b.metrics.Swept(),
+		Log:     b.log,
+	}
+	if p.mirrors != nil {
+		deps.Mirrors = p.mirrors
+		// While a static pod is being stopped, its mirror shows that.
+		deps.OrphanMirrors = func() []*v1.Pod {
+			return slices.DeleteFunc(p.desired.OrphanMirrors(), func(mirror *v1.Pod) bool {
+				return m.workers.KnownByName(pod.FullName(mirror))
+			})
+		}
+	}
+	keeper, err := podsync.NewKeeper(deps)
+	if err != nil {
+		return nil, err
+	}
+	b.hub.apiServerBack.Subscribe(func(struct{}) { keeper.Retry() })
+	b.hub.driverRegistered.Subscribe(func(string) { keeper.Retry() })
+	b.add("housekeeping", keeper.Run)
+	return keeper, nil
+}
+
+// newLogRotation adds what keeps the logs of containers small.
+func newLogRotation(b *base, r runtimeClient, p *pods) error {
+	cfg, err := logs.RotateConfigFrom(&b.cfg.Kubelet)
+	if err != nil {
+		return err
+	}
+	rotator, err := logs.NewRotator(cfg, logs.RotateDeps{
+		Containers: func() []logs.Container { return logs.Running(p.observer.List()) },
+		Reopen:     r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
+	})
+	if err != nil {
+		return err
+	}
+	// A container's start and its end change its pod's status.
+	p.status.Subscribe(rotator.Poke)
+	b.add("log rotation", rotator.Run)
+	return nil
+}

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"swiftlet/internal/config"
+)
+
+// ConfigFrom reads what the configuration says of the node. The kernel's cgroup version is
+// left to the caller.
+func ConfigFrom(cfg *config.Config, hostname string) (Config, error) {
+	kc, flags := &cfg.Kubelet, &cfg.Flags
+	ips, err := parseIPs(flags.NodeIP)
+	if err != nil {
+		return Config{}, err
+	}
+	reserved, err := ReservedFrom(kc, flags.AllocatableIgnoreEviction)
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{
+		NodeName:                hostname,
+		Hostname:                hostname,
+		NodeIPs:                 ips,
+		Labels:                  flags.NodeLabels,
+		Taints:                  kc.RegisterWithTaints,
+		ProviderID:              kc.ProviderID,
+		ExternalCloud:           flags.CloudProvider == "external",
+		RegisterNode:            *kc.RegisterNode,
+		ControllerManagedAttach: *kc.EnableControllerAttachDetach,
+		MaxPods:                 int(kc.MaxPods),
+		PodsPerCore:             int(kc.PodsPerCore),
+		Reserved:                reserved,
+		EnforceAllocatable:      slices.Contains(kc.EnforceNodeAllocatable, "pods"),
+		Reservations:            ReservationsFrom(kc, reserved),
+		StatusUpdateFrequency:   kc.NodeStatusUpdateFrequency.Duration,
+		StatusReportFrequency:   kc.NodeStatusReportFrequency.Duration,
+		LeaseDuration:           time.Duration(kc.NodeLeaseDurationSeconds) * time.Second,
+		MaxImages:               int(*kc.NodeStatusMaxImages),
+		Port:                    kc.Port,
+		Version:                 config.KubernetesVersion,
+		Gate:                    cfg.Gate,
+		Standalone:              flags.Kubeconfig == "",
+		RootDir:                 flags.RootDir,
+	}, nil
+}
+
+func parseIPs(list string) ([]net.IP, error) {
+	var ips []net.IP
+	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		ip := net.ParseIP(strings.TrimSpace(text))
+		if ip == nil {
+			return nil, fmt.Errorf("--node-ip: %q is not an address", text)
+		}
+		ips = append(ips, ip)
+	}
+	return ips, nil
+}
