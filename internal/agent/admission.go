@@ -6,10 +6,10 @@ import (
 )
 
 // newAdmission makes what decides which pods run. New pods and resizes pass the same checks.
-func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocations) (*admit.Admission, error) {
+func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.States) (*admit.Admission, error) {
 	source := admit.NodeDeps{Own: m.node.Object, Allocates: p.managers.Devices.Gives}
-	if a.watch != nil {
-		source.Watched, source.Read = a.watch.Watched, a.watch.Read
+	if a.caches != nil {
+		source.Watched, source.Read = a.caches.Node.Watched, a.caches.Node.Read
 	}
 	node, err := admit.NewNode(source)
 	if err != nil {
@@ -35,7 +35,7 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocations) (*
 	}
 	rules := admit.ResizeRulesFrom(b.cfg, p.runtime.Swaps)
 	p.allocator, err = allocation.New(allocation.Deps{
-		Allocated:  amounts.allocated,
+		Allocated:  amounts.Allocated,
 		PodLevel:   rules.PodLevel,
 		Infeasible: rules.Infeasible,
 		Check:      resizes.Admit,

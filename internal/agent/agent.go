@@ -58,6 +58,14 @@ func (b *base) add(name string, run func(context.Context) error) {
 	b.parts = append(b.parts, part{name, run})
 }
 
+// addUnless is add for a part that was just made, unless that failed.
+func (b *base) addUnless(err error, name string, run func(context.Context) error) error {
+	if err == nil {
+		b.add(name, run)
+	}
+	return err
+}
+
 // Run brings the agent up and blocks until ctx ends, a part fails, or all pods are drained.
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if opts.Log == nil {
@@ -75,7 +83,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if err := configureHost(b); err != nil {
+	if err := host.Configure(&cfg.Kubelet, cfg.Flags.Kubeconfig == "", b.log); err != nil {
 		return err
 	}
 	// An unusable kubeconfig is reported at once, not when the runtime is up.

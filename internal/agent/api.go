@@ -27,16 +27,10 @@ type api struct {
 	events  *kubeapi.Recorder
 	node    *v1.ObjectReference // of events about the node
 
-	// The rest is nil without an API server.
-	clients      *kubeapi.Clients
-	claims       *kubeapi.Claims
-	trust        *kubeapi.TrustBundles
-	certificates *kubeapi.PodCertificates
-	services     *kubeapi.Services
-	classes      *kubeapi.RuntimeClasses
-	drivers      *kubeapi.CSIDrivers
-	watch        *kubeapi.Node
-	serving      *certificate.Rotator // nil, too, unless serverTLSBootstrap is set
+	// Both are nil without an API server.
+	clients *kubeapi.Clients
+	caches  *kubeapi.Caches
+	serving *certificate.Rotator // nil unless serverTLSBootstrap is set
 }
 
 // newAPI makes the clients and the caches of what pods on this node use.
@@ -57,9 +51,14 @@ func newAPI(b *base) (*api, error) {
 	if rotator != nil {
 		a.renewClientCertificate(b, rotator)
 	}
-	if err := a.makeCaches(b); err != nil {
+	a.caches, err = kubeapi.NewCaches(clients.Kube, kubeapi.CachesConfig{
+		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy),
+	}, kubeapi.ObjectsDeps{Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: rand.Float64})
+	if err != nil {
 		return nil, err
 	}
+	a.objects = a.caches.Objects
+	b.add("caches", a.caches.Run)
 	return a, a.makeServingCertificate(b)
 }
 
@@ -85,50 +84,6 @@ func (a *api) makeShared(b *base, tokens kubeapi.TokensDeps, events kubeapi.Reco
 	return err
 }
 
-// makeCaches makes the caches of the API server's objects.
-func (a *api) makeCaches(b *base) error {
-	kube := a.clients.Kube
-	watched, err := kubeapi.NewObjects(
-		kubeapi.ObjectsConfig{Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy)},
-		kubeapi.ObjectsDeps{Client: kube, Clock: b.clock, Log: b.log})
-	if err != nil {
-		return err
-	}
-	a.objects = watched
-	if a.claims, err = kubeapi.NewClaims(kube); err != nil {
-		return err
-	}
-	if a.trust, err = kubeapi.NewTrustBundles(kube); err != nil {
-		return err
-	}
-	if a.services, err = kubeapi.NewServices(kube); err != nil {
-		return err
-	}
-	if a.classes, err = kubeapi.NewRuntimeClasses(kube); err != nil {
-		return err
-	}
-	if a.drivers, err = kubeapi.NewCSIDrivers(kube); err != nil {
-		return err
-	}
-	if a.watch, err = kubeapi.NewNode(kube, b.nodeName); err != nil {
-		return err
-	}
-	a.certificates, err = kubeapi.NewPodCertificates(b.nodeName, kubeapi.PodCertificatesDeps{
-		Client: kube, Node: a.watch.Watched, Events: a.events, Clock: b.clock, Jitter: rand.Float64,
-	})
-	if err != nil {
-		return err
-	}
-	b.add("pod certificates", a.certificates.Run)
-	b.add("objects", watched.Run)
-	b.add("trust bundles", a.trust.Run)
-	b.add("services", a.services.Run)
-	b.add("runtime classes", a.classes.Run)
-	b.add("CSI drivers", a.drivers.Run)
-	b.add("node watch", a.watch.Run)
-	return nil
-}
-
 // warnNode records an event about the node that an administrator should see.
 func (a *api) warnNode(reason, message string) {
 	a.events.Eventf(a.node, v1.EventTypeWarning, reason, "%s", message)
@@ -136,13 +91,17 @@ func (a *api) warnNode(reason, message string) {
 
 // env is where environment variables of containers come from.
 func (a *api) env() kubeapi.EnvSources {
-	return kubeapi.EnvSources{ObjectGetter: a.objects, List: a.services}
+	sources := kubeapi.EnvSources{ObjectGetter: a.objects}
+	if a.caches != nil {
+		sources.List = a.caches.Services
+	}
+	return sources
 }
 
 // runtimeClass finds a runtime class; nil without an API server.
 func (a *api) runtimeClass() func(name string) (*nodev1.RuntimeClass, error) {
-	if a.classes == nil {
+	if a.caches == nil {
 		return nil
 	}
-	return a.classes.Get
+	return a.caches.Classes.Get
 }

@@ -41,12 +41,8 @@ func newImages(b *base, a *api, r runtimeClient, observer *observe.Observer, plu
 		Images: r.cri, Credentials: credentials.Find, Handed: i.collector.Handed, Fetched: i.collector.Pulled,
 		Events: a.events, Meters: b.metrics.Image(), Clock: b.clock, Log: b.log,
 	})
-	if err != nil {
-		return i, err
-	}
 	i.collector.OnCollected(i.puller.Forget)
-	b.add("image garbage collection", i.collector.Run)
-	return i, nil
+	return i, b.addUnless(err, "image garbage collection", i.collector.Run)
 }
 
 // newCredentialPlugins finds the credential provider plugins; nil where none are configured.

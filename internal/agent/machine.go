@@ -5,8 +5,6 @@ import (
 	"net"
 	"os"
 
-	v1 "k8s.io/api/core/v1"
-
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/dns"
@@ -16,7 +14,7 @@ import (
 	"swiftlet/internal/oom"
 	"swiftlet/internal/resource"
 	"swiftlet/internal/resource/cpu"
-	"swiftlet/internal/resource/memory"
+	"swiftlet/internal/runtime"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/worker"
 )
@@ -32,10 +30,8 @@ type machine struct {
 	attachments *node.Attachments
 	selinux     bool // the kernel labels files
 
-	resource.Machine
+	*resource.Exclusive
 	meters metrics.Resources
-	cpus   *cpu.CPUs
-	memory *memory.Memory
 
 	workers *worker.Table // the pods on it
 	cgroups *cgroup.Tree
@@ -69,8 +65,8 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if m.node, err = node.NewState(cfg, m.facts, b.log); err != nil {
 		return nil, err
 	}
-	if a.watch != nil {
-		m.attachments = node.NewAttachments(a.watch.Watched, b.hub.reportNode, func() { b.hub.volumesReported.Publish(struct{}{}) })
+	if a.caches != nil {
+		m.attachments = node.NewAttachments(a.caches.Node.Watched, b.hub.reportNode, func() { b.hub.volumesReported.Publish(struct{}{}) })
 	}
 	if err := m.makeExclusive(b, a, r.cri, cfg.Reserved); err != nil {
 		return nil, err
@@ -90,39 +86,30 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 
 // makeExclusive reads the CPUs and NUMA nodes, and what of them containers have for themselves.
 func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved node.Reserved) (err error) {
-	if m.Machine, err = resource.ReadMachine(b.cfg, m.facts.MemoryBytes, b.log); err != nil {
+	all, err := reserved.Sum(m.facts.MemoryBytes)
+	if err != nil {
 		return err
 	}
 	share := reserved.Kube.Cpu().DeepCopy()
 	share.Add(*reserved.System.Cpu())
-	cpus, err := cpu.ConfigFrom(b.cfg, m.Topology, share)
-	if err != nil {
-		return err
-	}
-	m.cpus, err = cpu.New(cpus, cpu.Deps{
-		Running: func() ([]cpu.Running, error) { return cpu.RunningFrom(client) },
-		Tell:    a.warnNode,
-		Changed: func() { b.hub.syncPods.Publish(struct{}{}) },
-		Meters:  m.meters.CPUs,
-		Log:     b.log,
+	m.Exclusive, err = resource.NewExclusive(b.cfg, m.facts.MemoryBytes, resource.Reserved{CPU: share, All: all}, resource.ExclusiveDeps{
+		Running:        func() ([]cpu.Running, error) { return cpu.RunningFrom(client) },
+		Warn:           a.warnNode,
+		SharedChanged:  func() { b.hub.syncPods.Publish(struct{}{}) },
+		CPUs:           m.meters.CPUs,
+		MemoryRequests: m.meters.MemoryRequests, MemoryErrors: m.meters.MemoryErrors,
+		Log: b.log,
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		b.metrics.CPUs(m.CPUs.Tally)
 	}
-	b.metrics.CPUs(m.cpus.Tally)
-	sum, err := reserved.Sum(m.facts.MemoryBytes)
-	if err != nil {
-		return err
-	}
-	m.memory, err = memory.New(memory.ConfigFrom(b.cfg, m.Topology, sum),
-		memory.Deps{Tell: a.warnNode, Requests: m.meters.MemoryRequests, Errors: m.meters.MemoryErrors, Log: b.log})
 	return err
 }
 
-func (m *machine) makeCgroups(b *base, runtime cri.Identity, hierarchy cgroup.Hierarchy) error {
+func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.Hierarchy) error {
 	kc := &b.cfg.Kubelet
 	cfg, err := cgroup.ConfigFrom(kc, cgroup.Node{
-		Driver:      cgroup.DriverFor(runtime.CgroupDriver, kc.CgroupDriver, b.log),
+		Driver:      cgroup.DriverFor(identity.CgroupDriver, kc.CgroupDriver, b.log),
 		Version:     hierarchy.Version,
 		MemoryQoS:   b.cfg.Features.MemoryQoS,
 		QOSReserved: b.cfg.Features.QOSReserved,
@@ -133,7 +120,7 @@ func (m *machine) makeCgroups(b *base, runtime cri.Identity, hierarchy cgroup.Hi
 	}
 	m.cgroups, err = cgroup.New(cfg, cgroup.Deps{
 		Hierarchy: hierarchy,
-		Alone:     func(p *v1.Pod) bool { return m.cpus.PodAlone(p) },
+		Alone:     m.CPUs.PodAlone,
 		Took:      b.metrics.Cgroup(hierarchy.Version),
 		Log:       b.log,
 	})
@@ -151,11 +138,7 @@ func newIPTables(b *base) error {
 		return nil
 	}
 	k, err := iptables.New(iptables.Deps{Clock: b.clock, Log: b.log})
-	if err != nil {
-		return err
-	}
-	b.add("iptables", k.Run)
-	return nil
+	return b.addUnless(err, "iptables", k.Run)
 }
 
 // newOOMWatcher adds the watcher of system OOMs.
@@ -170,9 +153,13 @@ func newOOMWatcher(b *base, a *api, m *machine) error {
 	}
 	w, err := oom.New(oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.facts.BootID},
 		oom.Deps{Kernel: log, Events: a.events, Node: a.node, Log: b.log})
-	if err != nil {
-		return err
+	return b.addUnless(err, "OOM watcher", w.Run)
+}
+
+// kernel is what limits containers.
+func (m *machine) kernel() runtime.Kernel {
+	return runtime.Kernel{
+		CgroupVersion: m.cgroups.Version(), LimitsSwap: m.cgroups.BoundsSwap(),
+		MemoryBytes: m.facts.MemoryBytes, SwapBytes: m.facts.SwapBytes, PodMemory: m.podMemory, SELinux: m.selinux,
 	}
-	b.add("OOM watcher", w.Run)
-	return nil
 }

@@ -31,19 +31,15 @@ func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 		deps.Enforce = m.cgroups.EnsureNode
 	}
 	if c := a.clients; c != nil {
-		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.watch.Watched, c.CloseConnections
+		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.caches.Node.Watched, c.CloseConnections
 		deps.VolumesInUse = func() ([]v1.UniqueVolumeName, bool) { return m.attachments.Merge(p.volumes.InUse()) }
 		deps.VolumesReported = m.attachments.Reported
 	}
 	n, err := node.New(m.node, deps)
-	if err != nil {
-		return err
-	}
 	b.hub.nodeStatus.Subscribe(func(struct{}) { n.Notify() })
 	b.hub.apiServerBack.Subscribe(func(struct{}) { n.Retry() })
-	if a.watch != nil {
-		a.watch.OnRelist(n.Relisted)
+	if a.caches != nil {
+		a.caches.Node.OnRelist(n.Relisted)
 	}
-	b.add("node", n.Run)
-	return nil
+	return b.addUnless(err, "node", n.Run)
 }

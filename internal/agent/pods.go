@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"math/rand/v2"
 
 	v1 "k8s.io/api/core/v1"
@@ -77,7 +78,7 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 	if err := p.makeDesired(b, a); err != nil {
 		return nil, err
 	}
-	amounts, err := openAllocations(b)
+	amounts, err := allocation.OpenStates(b.cfg.Flags.RootDir)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +121,8 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 		Random:        rand.Uint32,
 		LogTail:       p.logs.Tail,
 		UserNamespace: users.Of,
-		Place:         m.place,
-		Alone:         m.cpus.PodAlone,
+		Place:         podsync.PlaceOn(m.Exclusive),
+		Alone:         m.CPUs.PodAlone,
 	})
 	if err != nil {
 		return err
@@ -134,12 +135,8 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 		Clock:       b.clock,
 		Log:         b.log,
 	})
-	if err != nil {
-		return err
-	}
 	b.add("logs", p.logs.Run)
-	b.add("observe", p.observer.Run)
-	return nil
+	return b.addUnless(err, "observe", p.observer.Run)
 }
 
 // makeDesired makes what knows the pods that the sources want, and their status.
@@ -152,21 +149,18 @@ func (p *pods) makeDesired(b *base, a *api) (err error) {
 	if c := a.clients; c != nil {
 		deps.Client = status.NewClient(c.Kube.CoreV1().RESTClient())
 		p.mirrors, err = desired.NewMirrors(desired.MirrorConfig{NodeName: b.nodeName},
-			desired.MirrorDeps{Client: c.Kube.CoreV1(), NodeUID: a.watch.UID})
+			desired.MirrorDeps{Client: c.Kube.CoreV1(), NodeUID: a.caches.Node.UID})
 		if err != nil {
 			return err
 		}
 	}
-	if p.status, err = status.New(status.Config{}, deps); err != nil {
-		return err
-	}
+	p.status, err = status.New(status.Config{}, deps)
 	b.hub.apiServerBack.Subscribe(func(struct{}) { p.status.Retry() })
-	b.add("status", p.status.Run)
-	return nil
+	return b.addUnless(err, "status", p.status.Run)
 }
 
 // makeLoop makes the sync loop, and the sources that feed it.
-func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *podsync.Keeper, amounts allocations) (err error) {
+func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *podsync.Keeper, amounts allocation.States) (err error) {
 	snapshots := make(chan pod.Snapshot)
 	if err := newSources(b, a, p, snapshots); err != nil {
 		return err
@@ -181,16 +175,12 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *pod
 		Seen:      b.metrics.Seen,
 		Handled:   p.sockets.Poke,
 		Relisted:  func() { p.status.Relisted(p.desired.List()) },
-		Housekeep: amounts.housekeep(p.known, keeper),
+		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); keeper.Poke(ctx) },
 		Clock:     b.clock,
 		Log:       b.log,
 	})
-	if err != nil {
-		return err
-	}
 	b.add("admission", admission.Run)
-	b.add("sync loop", p.loop.Run)
-	return nil
+	return b.addUnless(err, "sync loop", p.loop.Run)
 }
 
 // known reports whether a source wants the pod, or it still has a worker.
@@ -204,9 +194,5 @@ func newProbes(b *base, a *api, r runtimeClient) (*probe.Prober, error) {
 		Checker: probe.NewChecks(r.cri), Events: a.events, Clock: b.clock, Log: b.log,
 		Random: rand.Float64, Cores: goruntime.NumCPU(),
 	})
-	if err != nil {
-		return nil, err
-	}
-	b.add("probes", prober.Run)
-	return prober, nil
+	return prober, b.addUnless(err, "probes", prober.Run)
 }

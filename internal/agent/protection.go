@@ -40,11 +40,8 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 	if b.cfg.Features.GracefulNodeShutdownBasedOnPodPriority {
 		deps.Measured = b.metrics.Shutdown()
 	}
-	if p.shutdown, err = shutdown.New(shutdown.ConfigFrom(b.cfg), deps); err != nil {
-		return err
-	}
-	b.add("shutdown", p.shutdown.Run)
-	return nil
+	p.shutdown, err = shutdown.New(shutdown.ConfigFrom(b.cfg), deps)
+	return b.addUnless(err, "shutdown", p.shutdown.Run)
 }
 
 func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
@@ -65,9 +62,5 @@ func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
 		Clock:            b.clock,
 		Log:              b.log,
 	})
-	if err != nil {
-		return err
-	}
-	b.add("eviction", p.evictor.Run)
-	return nil
+	return b.addUnless(err, "eviction", p.evictor.Run)
 }

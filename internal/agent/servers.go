@@ -55,10 +55,9 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 		deps.Certificate = a.serving
 	}
 	s, err := server.New(server.ConfigFrom(b.cfg, b.nodeName), deps)
-	if err != nil {
+	if err := b.addUnless(err, "server", s.Run); err != nil {
 		return err
 	}
-	b.add("server", s.Run)
 	return newWatchdog(b, p.loop.Healthy)
 }
 
@@ -66,8 +65,8 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 func (p *pods) makeSockets(b *base, m *machine) (err error) {
 	p.sockets, err = sockets.New(sockets.ConfigFrom(b.cfg), sockets.Deps{
 		Pods:     sockets.LocalPods{Pods: p.desired, Workers: p.workers},
-		CPUs:     m.cpus,
-		Memory:   m.memory,
+		CPUs:     m.CPUs,
+		Memory:   m.Memory,
 		Statuses: p.status,
 		Devices:  p.managers.Devices,
 		Claims:   p.managers.Claims,
@@ -75,11 +74,7 @@ func (p *pods) makeSockets(b *base, m *machine) (err error) {
 		Clock:    b.clock,
 		Log:      b.log,
 	})
-	if err != nil {
-		return err
-	}
-	b.add("sockets", p.sockets.Run)
-	return nil
+	return b.addUnless(err, "sockets", p.sockets.Run)
 }
 
 // readMetrics connects the metrics that are read when they are scraped.

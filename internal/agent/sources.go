@@ -24,40 +24,27 @@ func dialect(b *base) pod.Dialect {
 
 // newSources adds what reads the pods of this node, and sends them to out.
 func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
-	kc := &b.cfg.Kubelet
-	invalid := func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) }
-	if kc.StaticPodPath != "" {
-		deps := source.FileDeps{Out: out, Clock: b.clock, Log: b.log, BadFile: invalid}
-		cfg := source.FileConfigFrom(kc, b.nodeName)
-		if a.local != nil {
-			deps.Objects = a.local
-			cfg.Extensions = []string{".yaml", ".yml", ".json"}
-		}
-		files, err := source.NewFile(cfg, deps)
-		if err != nil {
-			return err
-		}
-		b.add("file source", files.Run)
+	deps := source.Deps{
+		Out: out, Clock: b.clock, Log: b.log,
+		Invalid: func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) },
 	}
-	if kc.StaticPodURL != "" {
-		cfg, client := source.HTTPConfigFrom(kc, b.nodeName)
-		web, err := source.NewHTTP(cfg, source.HTTPDeps{Out: out, Client: client, Clock: b.clock, Log: b.log, BadFile: invalid})
-		if err != nil {
-			return err
-		}
-		b.add("URL source", web.Run)
+	if a.local != nil {
+		deps.Objects = a.local
+	} else {
+		deps.API, deps.Ready = a.clients.Kube.CoreV1(), a.caches.Node.WaitSynced
 	}
-	if a.clients == nil {
-		return nil
-	}
-	watched, err := source.NewAPI(source.APIConfig{NodeName: b.nodeName},
-		source.APIDeps{Out: out, Client: a.clients.Kube.CoreV1(), Log: b.log, Ready: a.watch.WaitSynced})
+	all, err := source.New(&b.cfg.Kubelet, b.nodeName, deps)
 	if err != nil {
 		return err
 	}
-	b.add("API source", watched.Run)
+	for _, s := range all {
+		b.add(string(s.Name)+" source", s.Run)
+	}
+	if p.mirrors == nil {
+		return nil
+	}
 	nodeChanged := notify.New()
-	a.watch.OnChange(nodeChanged.Notify)
+	a.caches.Node.OnChange(nodeChanged.Notify)
 	b.add("mirror pods", func(ctx context.Context) error {
 		p.mirrors.SyncWhenOwned(ctx, p.desired, nodeChanged, p.workers.Wake)
 		return nil

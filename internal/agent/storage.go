@@ -36,8 +36,8 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 		HealthChanged: b.hub.syncPod.Publish,
 	}
 	if a.clients != nil {
-		deps.Trust, deps.Certificates = a.trust, a.certificates
-		deps.Claims, deps.Node = a.claims, a.watch.Watched
+		deps.Trust, deps.Certificates = a.caches.Trust, a.caches.Certificates
+		deps.Claims, deps.Node = a.caches.Claims, a.caches.Node.Watched
 		deps.InUseChanged = b.hub.reportNode
 	}
 	if a.clients != nil && *b.cfg.Kubelet.EnableControllerAttachDetach {
@@ -52,23 +52,18 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 	if m.selinux {
 		deps.Labels = mounts.Policy{}
 	}
-	if s.volumes, err = volume.New(volume.ConfigFrom(b.cfg, b.nodeName, m.selinux), deps); err != nil {
-		return s, err
-	}
+	s.volumes, err = volume.New(volume.ConfigFrom(b.cfg, b.nodeName, m.selinux), deps)
 	s.subscribe(b, a)
-	b.add("volumes", s.volumes.Run)
-	return s, nil
+	return s, b.addUnless(err, "volumes", s.volumes.Run)
 }
 
 // subscribe has volumes retried when what they may wait for has come.
 func (s storage) subscribe(b *base, a *api) {
 	b.hub.volumesReported.Subscribe(func(struct{}) { s.volumes.NodeChanged() })
 	b.hub.driverRegistered.Subscribe(func(string) { s.volumes.Retry() })
-	if a.watch != nil {
-		a.watch.OnChange(s.volumes.NodeChanged)
-	}
-	if a.drivers != nil {
-		a.drivers.OnChange(func() { s.csi.Look(); s.volumes.Retry() })
+	if a.caches != nil {
+		a.caches.Node.OnChange(s.volumes.NodeChanged)
+		a.caches.Drivers.OnChange(func() { s.csi.Look(); s.volumes.Retry() })
 	}
 }
 
@@ -82,7 +77,7 @@ func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
 		Called:     b.metrics.CSI(),
 	}
 	if c := a.clients; c != nil {
-		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.drivers.Get, a.tokens
+		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.caches.Drivers.Get, a.tokens
 	}
 	p, err := csi.New(csi.Config{RootDir: b.cfg.Flags.RootDir, NodeName: b.nodeName}, deps)
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"swiftlet/internal/logs"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
+	"swiftlet/internal/resource/allocation"
 	"swiftlet/internal/worker"
 )
 
 // makeWorkers makes the steps of a pod's life, and the workers that take them.
-func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts allocations) (err error) {
+func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts allocation.States) (err error) {
 	if p.probes, err = newProbes(b, a, r); err != nil {
 		return err
 	}
@@ -31,8 +32,8 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 		Sources:   a.env(),
 		Probes:    p.probes,
 		Resources: p.managers,
-		Resizing:  podsync.Resizing{Given: amounts.allocated, Actual: amounts.actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemory, Runtime: r.cri}},
-		Pinning:   m.pinning(r),
+		Resizing:  podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemory, Runtime: r.cri}},
+		Pinning:   podsync.PinningTo(m.CPUs, r.cri),
 		Node:      podsync.Node{Handler: podsync.HandlerFinder(a.runtimeClass(), m.node.Object), Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs},
 		Removed:   b.hub.podRemoved.Publish,
 		Meters:    b.metrics.Podsync(),
@@ -104,13 +105,9 @@ func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 		}
 	}
 	keeper, err := podsync.NewKeeper(deps)
-	if err != nil {
-		return nil, err
-	}
 	b.hub.apiServerBack.Subscribe(func(struct{}) { keeper.Retry() })
 	b.hub.driverRegistered.Subscribe(func(string) { keeper.Retry() })
-	b.add("housekeeping", keeper.Run)
-	return keeper, nil
+	return keeper, b.addUnless(err, "housekeeping", keeper.Run)
 }
 
 // newLogRotation adds what keeps the logs of containers small.
@@ -123,11 +120,7 @@ func newLogRotation(b *base, r runtimeClient, p *pods) error {
 		Containers: func() []logs.Container { return logs.Running(p.observer.List()) },
 		Reopen:     r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
 	})
-	if err != nil {
-		return err
-	}
 	// A container's start and its end change its pod's status.
 	p.status.Subscribe(rotator.Poke)
-	b.add("log rotation", rotator.Run)
-	return nil
+	return b.addUnless(err, "log rotation", rotator.Run)
 }

@@ -2,40 +2,34 @@ package podsync
 
 import (
 	"context"
-	"log/slog"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/resource"
 	"swiftlet/internal/resource/cpu"
-	"swiftlet/internal/resource/device"
-	"swiftlet/internal/resource/dra"
-	memorymanager "swiftlet/internal/resource/memory"
-	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/runtime"
 )
 
-// Managers are the resource managers of the node. They are the Resources of pods.
+// Managers are the Resources that the node's resource managers give to pods.
 type Managers struct {
-	Devices *device.Manager
-	Claims  *dra.Manager
-	CPUs    *cpu.CPUs
-	Memory  *memorymanager.Memory
-	Aligner *numa.Aligner
+	*resource.Managers
 	// ReportHealth is the feature gate ResourceHealthStatus.
 	ReportHealth bool
-	Log          *slog.Logger
 }
 
-func (m *Managers) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
+// Prepare makes devices and claims ready.
+func (m Managers) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
 	if err := m.Devices.Prepare(ctx, p, observed); err != nil {
 		return err
 	}
 	return m.Claims.Prepare(ctx, p, observed)
 }
 
-func (m *Managers) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.Extras, error) {
+// Extras are what a container needs to use its devices.
+func (m Managers) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.Extras, error) {
 	options, err := m.Devices.Options(ctx, p, c)
 	if err != nil {
 		return runtime.Extras{}, err
@@ -50,26 +44,38 @@ func (m *Managers) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runt
 	return extras, err
 }
 
-func (m *Managers) Release(ctx context.Context, ref pod.Ref) error {
+// Release takes everything back from a pod of which nothing runs any more.
+func (m Managers) Release(ctx context.Context, ref pod.Ref) error {
 	m.Aligner.Release(ref.UID)
 	return m.Claims.Release(ctx, ref.UID)
 }
 
-func (m *Managers) Health(p *v1.Pod, container string) []v1.ResourceStatus {
+// Health is that of a container's devices.
+func (m Managers) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 	if !m.ReportHealth {
 		return nil
 	}
 	return append(m.Devices.Health(p.UID, container), m.Claims.Health(p, container)...)
 }
 
-// Retain releases what pods hold that are not known any more.
-func (m *Managers) Retain(ctx context.Context, known func(types.UID) bool) error {
-	m.Devices.Retain(known)
-	for _, uid := range append(m.CPUs.Pods(), m.Memory.Pods()...) {
-		if !known(uid) {
-			m.Log.Info("resource managers: releasing resources of a removed pod", "pod", uid)
-			m.Aligner.Release(uid)
-		}
+// PlaceOn returns the part of the machine that a container runs on.
+func PlaceOn(e *resource.Exclusive) func(*v1.Pod, *v1.Container) runtime.Place {
+	return func(p *v1.Pod, c *v1.Container) runtime.Place {
+		return runtime.Place{CPUs: e.CPUs.Of(p.UID, c.Name).String(), Memory: e.Memory.Of(p.UID, c.Name), Alone: e.CPUs.Alone(p, c)}
 	}
-	return m.Claims.Retain(ctx, known)
+}
+
+// PinningTo keeps running containers on their CPUs. It does nothing where all CPUs are shared.
+func PinningTo(cpus *cpu.CPUs, runtime interface {
+	UpdateContainerResources(ctx context.Context, id string, r *runtimeapi.LinuxContainerResources) error
+}) Pinning {
+	if !cpus.Binds() {
+		return Pinning{}
+	}
+	return Pinning{
+		CPUs: func(uid types.UID, container string) string { return cpus.Of(uid, container).String() },
+		Pin: func(ctx context.Context, id, set string) error {
+			return runtime.UpdateContainerResources(ctx, id, &runtimeapi.LinuxContainerResources{CpusetCpus: set})
+		},
+	}
 }

@@ -1,0 +1,76 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+)
+
+// CachesConfig says what is cached.
+type CachesConfig struct {
+	NodeName string
+	// Strategy is how changes of ConfigMaps and Secrets are noticed.
+	Strategy Strategy
+}
+
+// Caches are the API server's objects that pods of this node use.
+type Caches struct {
+	Objects      *Objects
+	Claims       *Claims
+	Trust        *TrustBundles
+	Services     *Services
+	Classes      *RuntimeClasses
+	Drivers      *CSIDrivers
+	Node         *Node
+	Certificates *PodCertificates
+}
+
+// NewCaches makes all caches; they are filled by Run. deps.Client and deps.Node are not used.
+func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps, certificates PodCertificatesDeps) (_ *Caches, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("make caches: %w", err)
+		}
+	}()
+	c := &Caches{}
+	objects.Client = kube
+	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy}, objects); err != nil {
+		return nil, err
+	}
+	if c.Claims, err = NewClaims(kube); err != nil {
+		return nil, err
+	}
+	if c.Trust, err = NewTrustBundles(kube); err != nil {
+		return nil, err
+	}
+	if c.Services, err = NewServices(kube); err != nil {
+		return nil, err
+	}
+	if c.Classes, err = NewRuntimeClasses(kube); err != nil {
+		return nil, err
+	}
+	if c.Drivers, err = NewCSIDrivers(kube); err != nil {
+		return nil, err
+	}
+	if c.Node, err = NewNode(kube, cfg.NodeName); err != nil {
+		return nil, err
+	}
+	certificates.Client, certificates.Node = kube, c.Node.Watched
+	if c.Certificates, err = NewPodCertificates(cfg.NodeName, certificates); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run keeps the caches up to date until ctx is done.
+func (c *Caches) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{
+		c.Objects.Run, c.Trust.Run, c.Services.Run, c.Classes.Run, c.Drivers.Run, c.Node.Run, c.Certificates.Run,
+	} {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
+}

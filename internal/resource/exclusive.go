@@ -1,0 +1,61 @@
+package resource
+
+import (
+	"log/slog"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"swiftlet/internal/config"
+	"swiftlet/internal/meter"
+	"swiftlet/internal/resource/cpu"
+	"swiftlet/internal/resource/memory"
+)
+
+// Reserved is what the node keeps from pods.
+type Reserved struct {
+	// CPU is that of kubeReserved and systemReserved.
+	CPU resource.Quantity
+	// All includes what the eviction thresholds keep free.
+	All v1.ResourceList
+}
+
+// ExclusiveDeps are what the CPU and memory managers work with.
+type ExclusiveDeps struct {
+	// Running lists which CPUs containers run on.
+	Running func() ([]cpu.Running, error)
+	// Warn records an event about the node.
+	Warn func(reason, message string)
+	// SharedChanged is called when containers have to share other CPUs. It must not block.
+	SharedChanged                func()
+	CPUs                         cpu.Meters
+	MemoryRequests, MemoryErrors meter.Count
+	Log                          *slog.Logger
+}
+
+// Exclusive gives containers CPUs and memory of NUMA nodes for themselves.
+type Exclusive struct {
+	Machine
+	CPUs   *cpu.CPUs
+	Memory *memory.Memory
+}
+
+// NewExclusive reads the machine and what containers were given before.
+func NewExclusive(cfg *config.Config, memoryBytes int64, reserved Reserved, deps ExclusiveDeps) (*Exclusive, error) {
+	machine, err := ReadMachine(cfg, memoryBytes, deps.Log)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := cpu.ConfigFrom(cfg, machine.Topology, reserved.CPU)
+	if err != nil {
+		return nil, err
+	}
+	e := &Exclusive{Machine: machine}
+	e.CPUs, err = cpu.New(cpus, cpu.Deps{Running: deps.Running, Tell: deps.Warn, Changed: deps.SharedChanged, Meters: deps.CPUs, Log: deps.Log})
+	if err != nil {
+		return nil, err
+	}
+	e.Memory, err = memory.New(memory.ConfigFrom(cfg, machine.Topology, reserved.All),
+		memory.Deps{Tell: deps.Warn, Requests: deps.MemoryRequests, Errors: deps.MemoryErrors, Log: deps.Log})
+	return e, err
+}

@@ -1,0 +1,65 @@
+package source
+
+import (
+	"context"
+	"log/slog"
+
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
+)
+
+// Deps are what the configured sources work with.
+type Deps struct {
+	Out chan<- pod.Snapshot
+	// Invalid is called for each manifest that cannot be used.
+	Invalid func(path string, err error)
+	// Objects takes the ConfigMaps and Secrets that stand beside static pods. It is set on a
+	// node without an API server, and only there.
+	Objects Objects
+	// API and Ready are nil without an API server. Ready returns when pods may be read.
+	API   corev1.PodsGetter
+	Ready func(context.Context) error
+	Clock clock.WithTicker
+	Log   *slog.Logger
+}
+
+// Source sends the pods of one source until its context ends.
+type Source struct {
+	Name pod.Source
+	Run  func(context.Context) error
+}
+
+// New makes the sources that the configuration asks for.
+func New(kc *kubelet.KubeletConfiguration, nodeName string, deps Deps) ([]Source, error) {
+	var all []Source
+	if kc.StaticPodPath != "" {
+		cfg := FileConfigFrom(kc, nodeName)
+		if deps.Objects != nil {
+			cfg.Extensions = []string{".yaml", ".yml", ".json"}
+		}
+		s, err := NewFile(cfg, FileDeps{Out: deps.Out, Objects: deps.Objects, BadFile: deps.Invalid, Clock: deps.Clock, Log: deps.Log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Source{pod.SourceFile, s.Run})
+	}
+	if kc.StaticPodURL != "" {
+		cfg, client := HTTPConfigFrom(kc, nodeName)
+		s, err := NewHTTP(cfg, HTTPDeps{Out: deps.Out, Client: client, BadFile: deps.Invalid, Clock: deps.Clock, Log: deps.Log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Source{pod.SourceHTTP, s.Run})
+	}
+	if deps.API != nil {
+		s, err := NewAPI(APIConfig{NodeName: nodeName}, APIDeps{Out: deps.Out, Client: deps.API, Ready: deps.Ready, Log: deps.Log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Source{pod.SourceAPI, s.Run})
+	}
+	return all, nil
+}
