@@ -16,11 +16,8 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 		return nil, err
 	}
 	deps := admit.ChecksDeps{
-		Conditions:   p.evictor.Conditions,
-		Allocate:     p.managers.Aligner.Admit,
-		Node:         node,
-		Preempt:      admit.Preempting(p.workers, a.events, b.log),
-		ShuttingDown: p.shutdown.Down,
+		Node: node, Conditions: p.evictor.Conditions, Allocate: p.managers.Aligner.Admit,
+		Preempt: admit.Preempting(p.workers, a.events, b.log), ShuttingDown: p.shutdown.Down,
 	}
 	checks, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.facts.Kernel), deps)
 	if err != nil {
@@ -35,28 +32,15 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 	}
 	rules := admit.ResizeRulesFrom(b.cfg, p.runtime.Swaps)
 	p.allocator, err = allocation.New(allocation.Deps{
-		Allocated:  amounts.Allocated,
-		PodLevel:   rules.PodLevel,
-		Infeasible: rules.Infeasible,
-		Check:      resizes.Admit,
-		Events:     a.events,
-		Meters:     b.metrics.Allocation(),
-		Clock:      b.clock,
+		Allocated: amounts.Allocated, PodLevel: rules.PodLevel, Infeasible: rules.Infeasible, Check: resizes.Admit,
+		Events: a.events, Meters: b.metrics.Allocation(), Clock: b.clock,
 	})
 	if err != nil {
 		return nil, err
 	}
 	b.hub.podRemoved.Subscribe(p.allocator.Forget)
 	return admit.NewAdmission(admit.Deps{
-		Check:     checks.Admit,
-		Allocator: p.allocator,
-		Workers:   p.workers,
-		Shown:     p.status.Get,
-		Wanted:    p.desired.Get,
-		Node:      node,
-		Observed:  p.observer.Get,
-		Events:    a.events,
-		Judged:    p.rejected,
-		Log:       b.log,
+		Check: checks.Admit, Allocator: p.allocator, Node: node, Workers: p.workers, Shown: p.status.Get,
+		Wanted: p.desired.Get, Observed: p.observer.Get, Judged: p.rejected, Events: a.events, Log: b.log,
 	})
 }

@@ -18,7 +18,7 @@ const userAgent = "swiftlet/" + config.KubernetesVersion
 // again when they change.
 func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
-	cfg.Back = b.newReturn()
+	cfg.Back = b.apiServerReturned
 	if b.tracing != nil {
 		cfg.Follow = b.tracing.Transport
 	}

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/notify"
@@ -28,21 +26,9 @@ type hub struct {
 
 func (h *hub) reportNode() { h.nodeStatus.Publish(struct{}{}) }
 
-// newReturn adds what has everything retried at once that failed while the API server was
-// unreachable, and returns what says that it is back. Each part would retry by itself, but
-// after up to ten seconds.
-func (b *base) newReturn() func() {
-	back := notify.New()
-	b.add("return of the API server", func(ctx context.Context) error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-back:
-			}
-			b.log.Info("API server is reachable again, retrying what failed")
-			b.hub.apiServerBack.Publish(struct{}{})
-		}
-	})
-	return back.Notify
+// apiServerReturned has everything retried at once that failed while the API server was
+// unreachable. Each part would retry by itself, but after up to ten seconds.
+func (b *base) apiServerReturned() {
+	b.log.Info("API server is reachable again, retrying what failed")
+	go b.hub.apiServerBack.Publish(struct{}{})
 }

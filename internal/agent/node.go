@@ -12,20 +12,11 @@ import (
 // newNode makes what registers the node and reports its status.
 func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	deps := node.Deps{
-		Runtime:         r.cri,
-		Clock:           b.clock,
-		Log:             b.log,
-		Events:          a.events,
-		Health:          p.observer.Healthy,
-		EnforceReserved: m.cgroups.BoundReserved,
-		PodCIDR:         r.cri.UpdateRuntimeConfig,
-		Jitter:          rand.Float64,
-		Meters:          b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
-
-		Addressed: a.addressed(b),
-		Unready:   []func() error{p.shutdown.Err},
-		Devices:   p.managers.Devices.Amounts,
-		Pressure:  p.evictor.Conditions,
+		Runtime: r.cri, Health: p.observer.Healthy, PodCIDR: r.cri.UpdateRuntimeConfig,
+		Unready: []func() error{p.shutdown.Err}, Pressure: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
+		Addressed: a.addressed(b), EnforceReserved: m.cgroups.BoundReserved,
+		Meters: b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
+		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}
 	if *b.cfg.Kubelet.CgroupsPerQOS {
 		deps.Enforce = m.cgroups.EnsureNode

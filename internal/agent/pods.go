@@ -10,6 +10,7 @@ import (
 	"swiftlet/internal/admit"
 	"swiftlet/internal/desired"
 	"swiftlet/internal/eviction"
+	"swiftlet/internal/image"
 	"swiftlet/internal/image/credentialplugin"
 	"swiftlet/internal/logs"
 	"swiftlet/internal/observe"
@@ -35,7 +36,7 @@ type pods struct {
 	logs     *logs.Reader
 	runtime  *runtime.Runtime
 	observer *observe.Observer
-	images
+	images   image.Manager
 	storage
 	managers *podsync.Managers
 	plugins  *pluginreg.Registry
@@ -112,17 +113,9 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 		return err
 	}
 	p.runtime, err = runtime.New(runtime.ConfigFrom(b.cfg, m.kernel()), runtime.Deps{
-		CRI:           r.cri,
-		DNS:           m.dns,
-		Events:        a.events,
-		Meters:        b.metrics.Runtime(),
-		Log:           b.log,
-		Clock:         b.clock,
-		Random:        rand.Uint32,
-		LogTail:       p.logs.Tail,
-		UserNamespace: users.Of,
-		Place:         podsync.PlaceOn(m.Exclusive),
-		Alone:         m.CPUs.PodAlone,
+		CRI: r.cri, DNS: m.dns, LogTail: p.logs.Tail, UserNamespace: users.Of,
+		Place: podsync.PlaceOn(m.Exclusive), Alone: m.CPUs.PodAlone,
+		Events: a.events, Meters: b.metrics.Runtime(), Random: rand.Uint32, Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return err
@@ -131,9 +124,7 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 		Runtime:     r.cri,
 		ReadMessage: func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
 		Disturbed:   b.hub.reportNode,
-		Meters:      b.metrics.Observe(),
-		Clock:       b.clock,
-		Log:         b.log,
+		Meters:      b.metrics.Observe(), Clock: b.clock, Log: b.log,
 	})
 	b.add("logs", p.logs.Run)
 	return b.addUnless(err, "observe", p.observer.Run)
@@ -166,18 +157,13 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *pod
 		return err
 	}
 	p.loop, err = syncloop.New(syncloop.Deps{
-		Snapshots: snapshots,
-		Desired:   p.desired,
-		Observer:  p.observer,
-		Workers:   p.workers,
-		Admission: admission,
-		Probed:    p.probes.Changes(),
+		Snapshots: snapshots, Desired: p.desired, Admission: admission, Workers: p.workers,
+		Observer: p.observer, Probed: p.probes.Changes(),
 		Seen:      b.metrics.Seen,
 		Handled:   p.sockets.Poke,
 		Relisted:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); keeper.Poke(ctx) },
-		Clock:     b.clock,
-		Log:       b.log,
+		Clock:     b.clock, Log: b.log,
 	})
 	b.add("admission", admission.Run)
 	return b.addUnless(err, "sync loop", p.loop.Run)

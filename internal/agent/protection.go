@@ -14,13 +14,8 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.facts.ForStats(), m.cgroups.Own(), b.clock.Now())
 	cfg.PodsGroup = m.groups.Top()
 	p.stats, err = stats.New(cfg, stats.Deps{
-		Cgroups:  m.cgroups,
-		Runtime:  r.cri,
-		Pods:     p.observer.List,
-		Volumes:  p.volumesForStats,
-		Measured: b.metrics.VolumesMeasured(),
-		Clock:    b.clock,
-		Log:      b.log,
+		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumesForStats,
+		Measured: b.metrics.VolumesMeasured(), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return err
@@ -32,10 +27,7 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 		Pods:    p.workers.Active,
 		End:     shutdown.PodEnder{Workers: p.workers, Written: p.status.Written, Log: b.log}.End,
 		Changed: b.hub.reportNode,
-		Events:  a.events,
-		Node:    a.node,
-		Clock:   b.clock,
-		Log:     b.log,
+		Events:  a.events, Node: a.node, Clock: b.clock, Log: b.log,
 	}
 	if b.cfg.Features.GracefulNodeShutdownBasedOnPodPriority {
 		deps.Measured = b.metrics.Shutdown()
@@ -50,17 +42,11 @@ func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
 		return err
 	}
 	p.evictor, err = eviction.New(cfg, eviction.Deps{
-		Stats:            p.stats,
-		Pods:             p.workers,
-		Events:           a.events,
-		Node:             a.node,
-		Alarm:            m.cgroups.NewAlarm(m.groups.Top()),
+		Stats: p.stats, Pods: p.workers, Alarm: m.cgroups.NewAlarm(m.groups.Top()),
 		RemoveContainers: func(ctx context.Context) error { return p.steps.RemoveDead(ctx, m.workers.Ended) },
-		RemoveImages:     p.collector.RemoveUnused,
+		RemoveImages:     p.images.Collector.RemoveUnused,
 		Changed:          b.hub.reportNode,
-		Meters:           b.metrics.Eviction(),
-		Clock:            b.clock,
-		Log:              b.log,
+		Events:           a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
 	})
 	return b.addUnless(err, "eviction", p.evictor.Run)
 }

@@ -3,12 +3,11 @@ package agent
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
-	v1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/server"
 	"swiftlet/internal/server/sockets"
@@ -29,20 +28,10 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 	probes := prometheus.NewRegistry()
 	probes.MustRegister(p.probes, metrics.StartTime())
 	deps := server.Deps{
-		Log:        b.log,
-		Clock:      b.clock,
-		Pods:       view,
-		Metrics:    b.metrics.Gatherer(),
-		Meters:     serverMeters(b.metrics),
-		Checks:     []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
-		Containers: view,
-		Logs:       p.logs,
-		Runtime:    r.cri,
-		Stats:      p.stats,
-
-		ProbeMetrics: probes,
-		SLIs:         metrics.NewSLIs(metrics.StartTime()),
-		SetVerbosity: b.opts.SetVerbosity,
+		Pods: view, Containers: view, Logs: p.logs, Runtime: r.cri, Stats: p.stats,
+		Metrics: b.metrics.Gatherer(), ProbeMetrics: probes, SLIs: metrics.NewSLIs(metrics.StartTime()),
+		Checks: []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
+		Meters: serverMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Clock: b.clock, Log: b.log,
 	}
 	if b.tracing != nil {
 		deps.Trace = b.tracing.HTTP
@@ -64,15 +53,9 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 // makeSockets makes the API for programs on the node.
 func (p *pods) makeSockets(b *base, m *machine) (err error) {
 	p.sockets, err = sockets.New(sockets.ConfigFrom(b.cfg), sockets.Deps{
-		Pods:     sockets.LocalPods{Pods: p.desired, Workers: p.workers},
-		CPUs:     m.CPUs,
-		Memory:   m.Memory,
-		Statuses: p.status,
-		Devices:  p.managers.Devices,
-		Claims:   p.managers.Claims,
-		Called:   b.metrics.Sockets(),
-		Clock:    b.clock,
-		Log:      b.log,
+		Pods: sockets.LocalPods{Pods: p.desired, Workers: p.workers}, Statuses: p.status,
+		CPUs: m.CPUs, Memory: m.Memory, Devices: p.managers.Devices, Claims: p.managers.Claims,
+		Called: b.metrics.Sockets(), Clock: b.clock, Log: b.log,
 	})
 	return b.addUnless(err, "sockets", p.sockets.Run)
 }
@@ -81,33 +64,12 @@ func (p *pods) makeSockets(b *base, m *machine) (err error) {
 func (p *pods) readMetrics(ctx context.Context, b *base) error {
 	b.cfg.Gates(b.metrics.Gate)
 	return b.metrics.Read(metrics.Sources{
-		Desired:    p.desired.List,
-		Active:     p.workers.Active,
-		Mirrors:    p.desired.Mirrors,
-		Working:    p.workers.Standings,
-		Observed:   p.observer.List,
-		LastRelist: p.observer.LastRelist,
-		Volumes:    p.volumes.Tally,
-		Pulls:      p.puller.Recorded,
-		LogBytes:   p.logs.Usage,
-		Plugins:    p.plugins.Sockets,
-		Claims:     func() []statsapi.VolumeStats { return p.stats.Claims(ctx) },
-
-		ClaimsInUse: p.managers.Claims.InUse,
-		Pending:     p.allocator.Pending,
-		Resizing:    p.resizing,
+		Desired: p.desired.List, Mirrors: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.Standings,
+		Observed: p.observer.List, LastRelist: p.observer.LastRelist, Volumes: p.volumes.Tally,
+		Pulls: p.images.Puller.Recorded, LogBytes: p.logs.Usage, Plugins: p.plugins.Sockets,
+		Claims:      func() []statsapi.VolumeStats { return p.stats.Claims(ctx) },
+		ClaimsInUse: p.managers.Claims.InUse, Pending: p.allocator.Pending, Resizing: p.status.Resizing,
 	})
-}
-
-// resizing counts the pods that do not have yet the resources that they were allocated.
-func (p *pods) resizing() (n int) {
-	for _, desired := range p.desired.List() {
-		shown, _ := p.status.Get(desired.UID)
-		if slices.ContainsFunc(shown.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodResizeInProgress }) {
-			n++
-		}
-	}
-	return n
 }
 
 // serverMeters measure the node's API.
@@ -121,4 +83,13 @@ func serverMeters(m *metrics.Metrics) server.Meters {
 	meters.TokenReview, meters.AccessReview = m.Reviews()
 	meters.Tokens.Asked, meters.Tokens.Fetched, meters.Tokens.Waiting = m.Tokens()
 	return meters
+}
+
+// newWatchdog adds the watchdog where the service manager asks for one.
+func newWatchdog(b *base, healthy func() error) error {
+	w, err := host.NewWatchdog(host.WatchdogDeps{Healthy: healthy, Clock: b.clock, Log: b.log})
+	if w == nil {
+		return err
+	}
+	return b.addUnless(err, "watchdog", w.Run)
 }

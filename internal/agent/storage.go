@@ -23,17 +23,9 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 		return s, err
 	}
 	deps := volume.Deps{
-		Objects:     a.objects,
-		Tokens:      a.tokens,
-		Allocatable: m.node.Allocatable,
-		Kinds:       []plugin.Plugin{s.csi},
-		Events:      a.events,
-		Meters:      b.metrics.Volume(),
-		Jitter:      rand.Float64,
-		Clock:       b.clock,
-		Log:         b.log,
-
+		Objects: a.objects, Tokens: a.tokens, Allocatable: m.node.Allocatable, Kinds: []plugin.Plugin{s.csi},
 		HealthChanged: b.hub.syncPod.Publish,
+		Events:        a.events, Meters: b.metrics.Volume(), Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}
 	if a.clients != nil {
 		deps.Trust, deps.Certificates = a.caches.Trust, a.caches.Certificates
@@ -70,11 +62,8 @@ func (s storage) subscribe(b *base, a *api) {
 // newCSI makes the volume plugin for CSI drivers.
 func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
 	deps := csi.Deps{
-		Mounts:     &mounts.Kernel{},
-		Clock:      b.clock,
-		Log:        b.log,
-		Registered: b.hub.driverRegistered.Publish,
-		Called:     b.metrics.CSI(),
+		Mounts: &mounts.Kernel{}, Registered: b.hub.driverRegistered.Publish,
+		Called: b.metrics.CSI(), Clock: b.clock, Log: b.log,
 	}
 	if c := a.clients; c != nil {
 		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.caches.Drivers.Get, a.tokens

@@ -21,25 +21,16 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 	}
 	p.rejected = b.metrics.Admitted()
 	deps := podsync.Deps{
-		Runtime:   p.runtime,
-		Logs:      p.runtime,
-		Observer:  p.observer,
-		Images:    p.puller,
-		Volumes:   p.volumes,
-		Cgroups:   m.groups,
-		Status:    p.status,
-		Objects:   a.objects,
-		Sources:   a.env(),
-		Probes:    p.probes,
-		Resources: p.managers,
-		Resizing:  podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemory, Runtime: r.cri}},
-		Pinning:   podsync.PinningTo(m.CPUs, r.cri),
-		Node:      podsync.Node{Handler: podsync.HandlerFinder(a.runtimeClass(), m.node.Object), Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs},
-		Removed:   b.hub.podRemoved.Publish,
-		Meters:    b.metrics.Podsync(),
-		Events:    a.events,
-		Clock:     b.clock,
-		Log:       b.log,
+		Runtime: p.runtime, Logs: p.runtime, Observer: p.observer, Images: p.images.Puller, Volumes: p.volumes, Cgroups: m.groups,
+		Status: p.status, Objects: a.objects, Sources: a.env(), Probes: p.probes, Resources: p.managers,
+		Resizing: podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemory, Runtime: r.cri}},
+		Pinning:  podsync.PinningTo(m.CPUs, r.cri),
+		Node: podsync.Node{
+			Handler:     podsync.HandlerFinder(a.runtimeClass(), m.node.Object),
+			Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs,
+		},
+		Removed: b.hub.podRemoved.Publish,
+		Meters:  b.metrics.Podsync(), Events: a.events, Clock: b.clock, Log: b.log,
 	}
 	deps.Meters.Rejected = p.rejected
 	if p.mirrors != nil {
@@ -85,15 +76,9 @@ func (p *pods) subscribeWorkers(b *base, a *api) {
 // newKeeper makes what removes the remains of pods that no worker removes.
 func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 	deps := podsync.KeeperDeps{
-		Known:   p.known,
-		Held:    p.observer.Holds,
-		Folders: p.volumes,
-		Cgroups: m.groups,
-		Logs:    p.runtime,
-		Retain:  p.managers.Retain,
-		Thin:    func(ctx context.Context) error { return p.steps.Thin(ctx, m.workers.Ended) },
-		Swept:   b.metrics.Swept(),
-		Log:     b.log,
+		Known: p.known, Held: p.observer.Holds, Folders: p.volumes, Cgroups: m.groups, Logs: p.runtime, Retain: p.managers.Retain,
+		Thin:  func(ctx context.Context) error { return p.steps.Thin(ctx, m.workers.Ended) },
+		Swept: b.metrics.Swept(), Log: b.log,
 	}
 	if p.mirrors != nil {
 		deps.Mirrors = p.mirrors
