@@ -32,7 +32,7 @@ func podOf(uid string, containers ...v1.Container) *v1.Pod {
 	return p
 }
 
-func config(t testing.TB, machine string) Config {
+func configOn(t testing.TB, machine string) Config {
 	kept := v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}
 	return Config{Policy: Static, Machine: sample.Named(t, machine).Read(t), Reserved: map[int]v1.ResourceList{0: kept}, Reservation: kept,
 		Path: filepath.Join(t.TempDir(), "memory_manager_state")}
@@ -49,7 +49,7 @@ func start(t testing.TB, cfg Config, told *[]string) *Memory {
 
 func TestGiveAndTake(t *testing.T) {
 	var told []string
-	cfg := config(t, dual)
+	cfg := configOn(t, dual)
 	m := start(t, cfg, &told)
 	give := func(p *v1.Pod, i int, where numa.Hint) error {
 		return m.Allocate(context.Background(), p, &p.Spec.Containers[i], where)
@@ -89,7 +89,7 @@ func TestGiveAndTake(t *testing.T) {
 
 func TestInitReused(t *testing.T) {
 	var told []string
-	m := start(t, config(t, dual), &told)
+	m := start(t, configOn(t, dual), &told)
 	p := podOf("p", bounded("a", "1Gi"), bounded("b", "2Gi"))
 	p.Spec.InitContainers = []v1.Container{bounded("init", "3Gi")}
 	before := m.now().Nodes[0].MemoryMap[v1.ResourceMemory].Free
@@ -117,7 +117,7 @@ func TestLife(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, machine := range sample.All() {
 		var told []string
-		m := start(t, config(t, machine.Name), &told)
+		m := start(t, configOn(t, machine.Name), &told)
 		fresh := m.now()
 		live := map[types.UID]bool{}
 		for step := range 40 {
@@ -167,7 +167,7 @@ func TestNewRefuses(t *testing.T) {
 		"sum":            func(c *Config) { c.Reservation = v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi")} },
 		"no reservation": func(c *Config) { c.Reserved, c.Reservation = nil, nil },
 	} {
-		cfg := config(t, dual)
+		cfg := configOn(t, dual)
 		spoil(&cfg)
 		if _, err := New(cfg, Deps{Tell: func(string, string) {}, Log: slog.New(slog.DiscardHandler)}); err == nil {
 			t.Errorf("bad %s was accepted", name)

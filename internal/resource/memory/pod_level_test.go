@@ -44,7 +44,7 @@ func division(m *Memory, p *v1.Pod) string {
 // containers divide; nothing, where that is not asked for.
 func TestPodLevel(t *testing.T) {
 	var told []string
-	cfg := config(t, dual)
+	cfg := configOn(t, dual)
 	p := asking("p", "6Gi", bounded("own", "2Gi"), v1.Container{Name: "shares"})
 	p.Spec.InitContainers = []v1.Container{
 		bounded("init", "5Gi"), sidecar(bounded("beside", "1Gi")), {Name: "prepares"}, sidecar(v1.Container{Name: "logs"}),
@@ -93,7 +93,7 @@ func TestPodLevel(t *testing.T) {
 // memory of their own and others have not.
 func TestPodLevelByContainer(t *testing.T) {
 	var told []string
-	cfg := config(t, dual)
+	cfg := configOn(t, dual)
 	cfg.PodLevel = true
 	m := start(t, cfg, &told)
 	p := asking("p", "6Gi", bounded("own", "2Gi"), v1.Container{Name: "shares"})
@@ -109,7 +109,7 @@ func TestPodLevelByContainer(t *testing.T) {
 
 func TestPodLevelRefused(t *testing.T) {
 	var told []string
-	cfg := config(t, dual)
+	cfg := configOn(t, dual)
 	cfg.PodLevel = true
 	m := start(t, cfg, &told)
 	starved := asking("starved", "4Gi", bounded("own", "1Gi"))
