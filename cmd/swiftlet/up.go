@@ -78,13 +78,13 @@ func up(ctx context.Context, f upFlags) error {
 		return err
 	}
 	terminal := !f.noTable && term.IsTerminal(int(os.Stdout.Fd()))
-	log, setVerbosity, closeLog, err := f.logger(cfg.Places, terminal)
+	log, setVerbosity, closeLog, err := f.logger(cfg.Paths, terminal)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
 	klog.SetSlogLogger(log) // the Kubernetes libraries log with klog
-	client, err := cri.Dial(cri.Config{RuntimeEndpoint: cfg.Places.Socket(), RequestTimeout: 2 * time.Minute})
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: cfg.Paths.Socket(), RequestTimeout: 2 * time.Minute})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func up(ctx context.Context, f upFlags) error {
 	defer release()
 	supervisor, err := standalone.New(cfg, standalone.Deps{
 		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log, setVerbosity),
-		Out: os.Stdout, Rows: rows, Hurry: hurry,
+		Out: os.Stdout, Rows: rows, ForceStop: hurry,
 	})
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (f upFlags) config() (standalone.Config, error) {
 			return standalone.Config{}, err
 		}
 	}
-	places, err := standalone.NewPlaces(f.root, f.run, bundle)
+	paths, err := standalone.NewPaths(f.root, f.run, bundle)
 	if err != nil {
 		return standalone.Config{}, err
 	}
@@ -127,19 +127,19 @@ func (f upFlags) config() (standalone.Config, error) {
 		return standalone.Config{}, fmt.Errorf("read --cgroup-driver: %q is neither cgroupfs nor systemd", f.cgroupDriver)
 	}
 	return standalone.Config{
-		Places: places, Manifests: f.manifests, ImageDirs: f.images, PodCIDR: pods.Masked(), NodeName: f.nodeName,
+		Paths: paths, Manifests: f.manifests, ImageDirs: f.images, PodCIDR: pods.Masked(), NodeName: f.nodeName,
 		Port: f.port, HealthzPort: f.healthzPort, SystemdCgroups: f.cgroupDriver == "systemd", Keep: f.keep,
 	}, nil
 }
 
 // logger writes to a file while a table has the terminal.
-func (f upFlags) logger(places standalone.Places, terminal bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
+func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
 	out, closeLog := os.Stderr, func() {}
 	if terminal {
-		if err := os.MkdirAll(filepath.Dir(places.AgentLog()), 0o711); err != nil {
+		if err := os.MkdirAll(filepath.Dir(paths.AgentLog()), 0o711); err != nil {
 			return nil, nil, nil, fmt.Errorf("open the log: %w", err)
 		}
-		if out, err = standalone.OpenLog(places.AgentLog()); err != nil {
+		if out, err = standalone.OpenLog(paths.AgentLog()); err != nil {
 			return nil, nil, nil, err
 		}
 		closeLog = func() { out.Close() }
@@ -224,6 +224,6 @@ func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(con
 		for _, notice := range cfg.Notices {
 			log.Warn(notice)
 		}
-		return agent.Run(ctx, cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Drain: run.Drain, Show: run.Board.Show, Forget: run.Board.Forget})
+		return agent.Run(ctx, cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget})
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// resolvedConf lists the machine's real name servers where /etc/resolv.conf names only
-// systemd-resolved on loopback, which pods cannot reach.
+// resolvedConf lists the host's upstream name servers. With systemd-resolved, /etc/resolv.conf
+// names only a loopback address, which pods cannot reach.
 const resolvedConf = "/run/systemd/resolve/resolv.conf"
 
-// agentConfig is the KubeletConfiguration for a node without a control plane. Its API is
-// on loopback and open to holders of a certificate of our own CA, of which there is one:
-// that is the whole authorization.
+// agentConfig is the KubeletConfiguration for a node without a control plane. The agent's API
+// listens on loopback and accepts client certificates of our own CA, which has issued one;
+// there is no further authorization.
 func agentConfig(cfg Config) ([]byte, error) {
-	p := cfg.Places
+	p := cfg.Paths
 	driver, cgroupRoot := "cgroupfs", "/"+cgroupName
 	if cfg.SystemdCgroups {
 		driver, cgroupRoot = "systemd", "/"
@@ -50,25 +50,25 @@ func agentConfig(cfg Config) ([]byte, error) {
 		"podLogsDir":             p.PodLogs(),
 		"resolvConf":             resolvConf,
 		"failSwapOn":             false,
-		"makeIPTablesUtilChains": false, // nothing of ours outlives us
+		"makeIPTablesUtilChains": false, // they would stay after teardown
 		"serializeImagePulls":    false,
-		// Images that were imported cannot be pulled again.
+		// Imported images cannot be pulled again.
 		"imageGCHighThresholdPercent": 100,
 		"volumePluginDir":             filepath.Join(p.root, "volume-plugins"),
 	}
 	out, err := yaml.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("render the agent's configuration: %w", err)
+		return nil, fmt.Errorf("render agent configuration: %w", err)
 	}
 	return out, nil
 }
 
-// agentArgs is the command line for what the configuration file cannot say.
+// agentArgs are the flags for settings that have no field in the configuration file.
 func agentArgs(cfg Config) []string {
 	return []string{
-		"--config=" + cfg.Places.AgentConfig(),
-		"--root-dir=" + cfg.Places.AgentRoot(),
-		"--cert-dir=" + filepath.Dir(cfg.Places.pki("x")),
+		"--config=" + cfg.Paths.AgentConfig(),
+		"--root-dir=" + cfg.Paths.AgentRoot(),
+		"--cert-dir=" + filepath.Dir(cfg.Paths.pki("x")),
 		"--hostname-override=" + cfg.NodeName,
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"swiftlet/internal/config"
 )
 
-// What is written for the agent must be what the agent reads, and must open nothing.
-func TestAgentConfigIsClosed(t *testing.T) {
-	places := Places{root: t.TempDir(), run: t.TempDir(), bundle: "/b"}
+// The agent must accept the configuration written for it, and must allow no anonymous access.
+func TestAgentConfigAllowsNoAnonymousAccess(t *testing.T) {
+	paths := Paths{root: t.TempDir(), run: t.TempDir(), bundle: "/b"}
 	for _, systemd := range []bool{false, true} {
 		cfg := Config{
-			Places: places, Manifests: "/m", NodeName: "node", Port: 10250, HealthzPort: 10248,
+			Paths: paths, Manifests: "/m", NodeName: "node", Port: 10250, HealthzPort: 10248,
 			PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), SystemdCgroups: systemd,
 		}
 		content, err := agentConfig(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(places.AgentConfig(), content, 0o600); err != nil {
+		if err := os.WriteFile(paths.AgentConfig(), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, err := config.Load(agentArgs(cfg))
@@ -29,10 +29,10 @@ func TestAgentConfigIsClosed(t *testing.T) {
 		}
 		k := got.Kubelet
 		if *k.Authentication.Anonymous.Enabled || k.ReadOnlyPort != 0 || k.Address != "127.0.0.1" || *k.HealthzPort != 10248 {
-			t.Errorf("anonymous %v, read-only port %d, address %s, healthz port %d: it must be closed",
+			t.Errorf("anonymous %v, read-only port %d, address %s, healthz port %d: want no anonymous access, on loopback only",
 				*k.Authentication.Anonymous.Enabled, k.ReadOnlyPort, k.Address, *k.HealthzPort)
 		}
-		if k.Authentication.X509.ClientCAFile != places.pki("ca.crt") || k.StaticPodPath != "/m" {
+		if k.Authentication.X509.ClientCAFile != paths.pki("ca.crt") || k.StaticPodPath != "/m" {
 			t.Errorf("client CA %q, manifests %q", k.Authentication.X509.ClientCAFile, k.StaticPodPath)
 		}
 		if want := map[bool]string{false: "/swiftlet", true: "/"}[systemd]; k.CgroupRoot != want {

@@ -22,12 +22,12 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// The tests on the real runtime run in a box: the test binary runs itself again inside
-// namespaces, where it may do what it likes and where "nothing is left" can be seen.
+// The tests on the real runtime run in a box: the test binary runs itself again in namespaces of
+// its own, where it cannot harm the host and where leftovers can be found.
 const inBox = "SWIFTLET_TEST_IN_BOX"
 
-// box makes the test go on inside a box, or skips it on a machine that lacks the means.
-// It returns false outside, once the inside has passed.
+// box runs the test inside a box, or skips it without root. It returns true inside the box, and
+// false outside once the test has passed inside.
 func box(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inBox) != "" {
@@ -37,7 +37,7 @@ func box(t *testing.T) bool {
 		t.Skip("needs root")
 	}
 	if bundle() == "" || images() == "" {
-		t.Fatal("bin/bundle or bin/images is missing: make build")
+		t.Fatal("bin/bundle or bin/images is missing: run make build")
 	}
 	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
 	self, err := os.Executable()
@@ -89,15 +89,15 @@ func built(dir, file string) string {
 	return path
 }
 
-// machine is the box as the tests use it.
+// machine is the host as the tests see it: the box.
 type machine struct {
 	t          *testing.T
 	cfg        Config
 	cri        *cri.Client
 	clock      clock.Clock
-	grace      time.Duration // of its pods
-	hurry      chan struct{}
-	supervisor *Supervisor // the last one that was started
+	grace      time.Duration // grace period of its pods
+	force      chan struct{}
+	supervisor *Supervisor // started last
 }
 
 type (
@@ -107,28 +107,28 @@ type (
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	places, err := NewPlaces(t.TempDir(), "/run/swiftlet", bundle())
+	paths, err := NewPaths(t.TempDir(), "/run/swiftlet", bundle())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := cri.Dial(cri.Config{RuntimeEndpoint: places.Socket(), RequestTimeout: 30 * time.Second})
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: paths.Socket(), RequestTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	return &machine{t: t, cri: client, clock: clock.RealClock{}, grace: 10 * time.Second, hurry: make(chan struct{}), cfg: Config{
-		Places: places, Manifests: t.TempDir(), ImageDirs: []string{images()},
+	return &machine{t: t, cri: client, clock: clock.RealClock{}, grace: 10 * time.Second, force: make(chan struct{}), cfg: Config{
+		Paths: paths, Manifests: t.TempDir(), ImageDirs: []string{images()},
 		PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), NodeName: "box", Port: 10250, HealthzPort: 10248,
 	}}
 }
 
-// up runs a Supervisor with the agent in place of the real one and returns a function that
-// stops it and waits for its end.
+// up runs a Supervisor with the given agent in place of the real one. It returns a function that
+// stops the Supervisor and waits for it.
 func (m *machine) up(agent func(ctx context.Context, run AgentRun) error) (down func() error) {
 	m.t.Helper()
 	supervisor, err := New(m.cfg, Deps{
 		Log: slog.New(slog.NewTextHandler(m.t.Output(), nil)), Clock: m.clock, Runtime: m.cri,
-		Agent: agent, Out: m.t.Output(), Hurry: m.hurry,
+		Agent: agent, Out: m.t.Output(), ForceStop: m.force,
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -151,11 +151,11 @@ func (m *machine) up(agent func(ctx context.Context, run AgentRun) error) (down 
 }
 
 func (m *machine) runtimeLog() string {
-	content, _ := os.ReadFile(m.cfg.Places.containerdLog())
+	content, _ := os.ReadFile(m.cfg.Paths.containerdLog())
 	return string(content)
 }
 
-// idleAgent does nothing until it is told to end.
+// idleAgent does nothing until it is stopped or drained.
 func idleAgent(ctx context.Context, run AgentRun) error {
 	select {
 	case <-ctx.Done():
@@ -168,7 +168,7 @@ func idleAgent(ctx context.Context, run AgentRun) error {
 // runPod starts a pod with one container of the example image that serves HTTP on a host port.
 func (m *machine) runPod(name string, hostPort int32) (sandbox, container string) {
 	m.t.Helper()
-	logs := filepath.Join(m.cfg.Places.PodLogs(), name)
+	logs := filepath.Join(m.cfg.Paths.PodLogs(), name)
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		m.t.Fatal(err)
 	}
@@ -200,12 +200,12 @@ func (m *machine) runPod(name string, hostPort int32) (sandbox, container string
 	return sandbox, container
 }
 
-// traces lists what a machine shows of pods: everything that must be gone afterwards.
-func traces(t *testing.T) map[string]string {
+// hostTraces lists everything that pods leave on a host and teardown must remove.
+func hostTraces(t *testing.T) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
 	for name, command := range map[string]string{
-		"mounts":     "cut -d' ' -f5 /proc/self/mountinfo | sort",
+		"mounts":     "truncateRows -d' ' -f5 /proc/self/mountinfo | sort",
 		"interfaces": "ls /sys/class/net",
 		"tables":     "/usr/sbin/nft list tables",
 		"rules":      "/usr/sbin/nft list ruleset | grep -vE '^\\s*(table|chain|type|})' || true",
@@ -215,7 +215,7 @@ func traces(t *testing.T) map[string]string {
 		"run":        "ls /run",
 		"cni":        "ls /var/lib/cni/results 2>/dev/null || true",
 		"forwarding": "cat /proc/sys/net/ipv4/ip_forward",
-		// The processes that look are not part of what is looked at.
+		// The processes of this command itself do not count.
 		"processes": "for p in /proc/[0-9]*; do [ -e $p/exe ] && readlink $p/exe; done | grep -E 'bundle|containerd|pause|example' || true",
 	} {
 		out, err := exec.Command("sh", "-c", command).CombinedOutput()
@@ -229,12 +229,12 @@ func traces(t *testing.T) map[string]string {
 
 var errNotYet = errors.New("not yet")
 
-// fails runs a Supervisor that is expected not to reach its agent.
-func (m *machine) fails() error {
+// runExpectingFailure runs a Supervisor that must fail before it starts its agent.
+func (m *machine) runExpectingFailure() error {
 	m.t.Helper()
 	supervisor, err := New(m.cfg, Deps{
 		Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Runtime: m.cri, Out: m.t.Output(),
-		Agent: func(context.Context, AgentRun) error { m.t.Error("the agent ran"); return nil },
+		Agent: func(context.Context, AgentRun) error { m.t.Error("the agent was started"); return nil },
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -16,19 +16,19 @@ import (
 	"swiftlet/internal/cgroup"
 )
 
-// cgroupName is the group below which all pods live: beside, not among, those of another
-// kubelet on the machine.
+// cgroupName is the cgroup that holds all pods. It keeps them apart from the pods of another
+// kubelet on the host.
 const cgroupName = "swiftlet"
 
-// cgroupRoots lists the mounted hierarchies: one for cgroup v2, one per controller for v1.
+// cgroupRoots lists the mounted cgroup hierarchies: one for v2, one per controller for v1.
 func cgroupRoots() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(cgroupMounts)
 	if err != nil {
-		return nil, fmt.Errorf("read the mount table: %w", err)
+		return nil, fmt.Errorf("read mount table: %w", err)
 	}
 	var roots []string
 	for _, m := range mounts {
-		// A mount that another one hides is still in the table.
+		// A mount that another mount hides is still in the table.
 		hidden := !exists(filepath.Join(m.Mountpoint, "cgroup.procs"))
 		if !hidden && !slices.Contains(roots, m.Mountpoint) {
 			roots = append(roots, m.Mountpoint)
@@ -37,14 +37,14 @@ func cgroupRoots() ([]string, error) {
 	return roots, nil
 }
 
-// cgroupMounts is the filter for the hierarchies in their usual place.
+// cgroupMounts selects the cgroup mounts below /sys/fs/cgroup.
 func cgroupMounts(m *mountinfo.Info) (skip, stop bool) {
-	ofCgroups := m.FSType == "cgroup" || m.FSType == "cgroup2"
-	return !ofCgroups || !strings.HasPrefix(m.Mountpoint, "/sys/fs/cgroup"), false
+	isCgroup := m.FSType == "cgroup" || m.FSType == "cgroup2"
+	return !isCgroup || !strings.HasPrefix(m.Mountpoint, "/sys/fs/cgroup"), false
 }
 
-// makeCgroups makes the group the agent is told to root its tree in. A v1 cpuset is
-// useless until it is filled, and its children copy it only when told.
+// makeCgroups creates the cgroup that agentConfig sets as cgroupRoot. On v1 a new cpuset is
+// empty and does not inherit its parent's CPUs and memory nodes, so they are copied.
 func makeCgroups() error {
 	roots, err := cgroupRoots()
 	if err != nil {
@@ -53,15 +53,15 @@ func makeCgroups() error {
 	for _, root := range roots {
 		dir := filepath.Join(root, cgroupName)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("make the cgroup: %w", err)
+			return fmt.Errorf("make cgroup: %w", err)
 		}
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			if err := inheritCpuset(root, dir, file); err != nil {
-				return fmt.Errorf("make the cgroup: %w", err)
+				return fmt.Errorf("make cgroup: %w", err)
 			}
 		}
-		// Delegating is what makes controllers appear in the group, on v2 alone; a
-		// controller that cannot be had (an RT process runs, say) is the agent's to judge.
+		// On v2 a controller works in a cgroup only if its parent delegates it. Failures are
+		// ignored: the agent checks which controllers it needs.
 		if available, err := os.ReadFile(filepath.Join(root, "cgroup.controllers")); err == nil {
 			for _, c := range strings.Fields(string(available)) {
 				for _, d := range []string{root, dir} {
@@ -75,7 +75,7 @@ func makeCgroups() error {
 
 func inheritCpuset(parent, child, file string) error {
 	if _, err := os.Stat(filepath.Join(parent, "cgroup.clone_children")); err != nil {
-		return nil // v2 inherits by itself
+		return nil // v2 inherits
 	}
 	value, err := os.ReadFile(filepath.Join(parent, file))
 	if err != nil {
@@ -84,10 +84,10 @@ func inheritCpuset(parent, child, file string) error {
 	return os.WriteFile(filepath.Join(child, file), value, 0o644)
 }
 
-// lingering is how long killed processes may take to leave.
-const lingering = 10 * time.Second
+// cgroupKillTimeout is how long killed processes may take to exit.
+const cgroupKillTimeout = 10 * time.Second
 
-// removeCgroups kills what is still in the group and removes it.
+// removeCgroups kills the processes that are left in the cgroup and removes it.
 func removeCgroups() error {
 	roots, err := cgroupRoots()
 	if err != nil {
@@ -96,7 +96,7 @@ func removeCgroups() error {
 	for i, root := range roots {
 		roots[i] = filepath.Join(root, cgroupName)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lingering)
+	ctx, cancel := context.WithTimeout(context.Background(), cgroupKillTimeout)
 	defer cancel()
 	return cgroup.RemoveAll(ctx, roots)
 }

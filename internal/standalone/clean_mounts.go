@@ -12,28 +12,28 @@ import (
 	"swiftlet/internal/volume/safepath"
 )
 
-// removeUnmounted removes the folder unless something is mounted in it: what is behind a
-// mount may be anybody's.
-func removeUnmounted(folder string) error {
-	mounts, err := mountinfo.GetMounts(mountsBelow(folder))
+// removeUnmounted removes the directory unless something is mounted below it: the files behind
+// a mount may belong to another program.
+func removeUnmounted(dir string) error {
+	mounts, err := mountinfo.GetMounts(mountsBelow(dir))
 	if err != nil {
-		return fmt.Errorf("read the mount table: %w", err)
+		return fmt.Errorf("read mount table: %w", err)
 	}
 	if len(mounts) > 0 {
-		return fmt.Errorf("remove %s: %s is still mounted", folder, strings.Join(pointsOf(mounts), ", "))
+		return fmt.Errorf("remove %s: %s is still mounted", dir, strings.Join(mountPoints(mounts), ", "))
 	}
-	return safepath.RemoveAll(folder)
+	return safepath.RemoveAll(dir)
 }
 
-// unmountBelow unmounts everything below the folders, the innermost first. A mount that
-// is still busy is detached: what keeps it is about to be gone.
-func unmountBelow(folders ...string) error {
-	mounts, err := mountinfo.GetMounts(mountsBelow(folders...))
+// unmountBelow unmounts everything below the directories, innermost first. It detaches busy
+// mounts: the processes that use them are about to exit.
+func unmountBelow(dirs ...string) error {
+	mounts, err := mountinfo.GetMounts(mountsBelow(dirs...))
 	if err != nil {
-		return fmt.Errorf("read the mount table: %w", err)
+		return fmt.Errorf("read mount table: %w", err)
 	}
 	var problems []error
-	for _, point := range slices.Backward(pointsOf(mounts)) {
+	for _, point := range slices.Backward(mountPoints(mounts)) {
 		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
 		if errors.Is(err, unix.EBUSY) {
 			err = unix.Unmount(point, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
@@ -45,17 +45,17 @@ func unmountBelow(folders ...string) error {
 	return errors.Join(problems...)
 }
 
-// mountsBelow is the filter for mount points strictly below the folders. A folder that is
-// itself a mount point was made so by someone else and stays.
-func mountsBelow(folders ...string) mountinfo.FilterFunc {
+// mountsBelow selects mount points strictly below the directories. A directory that is itself
+// a mount point was mounted by someone else and is kept.
+func mountsBelow(dirs ...string) mountinfo.FilterFunc {
 	return func(m *mountinfo.Info) (skip, stop bool) {
-		below := func(folder string) bool { return strings.HasPrefix(m.Mountpoint, folder+"/") }
-		return !slices.ContainsFunc(folders, below), false
+		below := func(dir string) bool { return strings.HasPrefix(m.Mountpoint, dir+"/") }
+		return !slices.ContainsFunc(dirs, below), false
 	}
 }
 
-// pointsOf lists the mount points, in mounting order.
-func pointsOf(mounts []*mountinfo.Info) []string {
+// mountPoints lists the mount points in the order in which they were mounted.
+func mountPoints(mounts []*mountinfo.Info) []string {
 	var points []string
 	for _, m := range mounts {
 		points = append(points, m.Mountpoint)

@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// cniCache is where the CNI library notes what it set up; its place cannot be chosen.
+// cniCache is where the CNI library records what it set up; the path is fixed there.
 const cniCache = "/var/lib/cni"
 
 // pluginTables are the nftables tables of the bridge and portmap plugins; iptablesTables
-// those that iptables makes as soon as a plugin asks it anything.
+// those that iptables creates on its first call.
 var (
 	pluginTables   = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
 	iptablesTables = []string{"ip nat", "ip6 nat", "ip filter", "ip6 filter", "ip mangle", "ip6 mangle", "ip raw"}
 )
 
-// cleanNetwork takes away the bridge, what hangs on it, and the packet filter's rules.
-func cleanNetwork(pods netip.Prefix, p Places) error {
-	was, err := readBefore(p.before())
+// cleanNetwork removes the bridge, the interfaces on it, and the packet filter's rules.
+func cleanNetwork(pods netip.Prefix, p Paths) error {
+	saved, err := readHostState(p.hostState())
 	if err != nil {
-		return errors.Join(err, removeLinks()) // without it nobody can tell whose rules are whose
+		return errors.Join(err, removeLinks()) // without the saved state, we cannot distinguish our rules from those of others
 	}
-	return errors.Join(removeLinks(), cleanChains(pods, was), removeLocalnetRules(), cleanTables(pods, was), restoreForwarding(was), cleanCache(p.run, was))
+	return errors.Join(removeLinks(), cleanChains(pods, saved), removeLocalnetRules(), cleanTables(pods, saved), restoreForwarding(saved), cleanCache(p.run, saved))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.
@@ -41,7 +41,7 @@ func removeLinks() error {
 	for _, name := range append(ports, bridgeName) {
 		link, err := net.InterfaceByName(filepath.Base(name))
 		if err != nil {
-			continue // gone already
+			continue // already deleted
 		}
 		if err := deleteLink(link.Index); err != nil {
 			problems = append(problems, fmt.Errorf("remove interface %s: %w", link.Name, err))
@@ -50,8 +50,8 @@ func removeLinks() error {
 	return errors.Join(problems...)
 }
 
-// filterTables lists the nftables tables that exist, as "family name".
-func filterTables() []string {
+// listNftTables lists the nftables tables that exist, as "family name".
+func listNftTables() []string {
 	out, err := exec.Command("nft", "list", "tables").Output()
 	if err != nil {
 		return nil // no nft: the plugins use none either
@@ -63,15 +63,15 @@ func filterTables() []string {
 	return found
 }
 
-func cleanTables(pods netip.Prefix, was before) error {
+func cleanTables(pods netip.Prefix, saved hostState) error {
 	var script strings.Builder
-	for _, table := range filterTables() {
+	for _, table := range listNftTables() {
 		if table == localnetTable {
 			script.WriteString("delete table " + table + "\n")
 			continue
 		}
-		plugin, wasThere := slices.Contains(pluginTables, table), slices.Contains(was.Tables, table)
-		if !plugin && (wasThere || !slices.Contains(iptablesTables, table)) {
+		plugin, preexisting := slices.Contains(pluginTables, table), slices.Contains(saved.Tables, table)
+		if !plugin && (preexisting || !slices.Contains(iptablesTables, table)) {
 			continue
 		}
 		listing, err := exec.Command("nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...).Output()
@@ -79,17 +79,17 @@ func cleanTables(pods netip.Prefix, was before) error {
 			return fmt.Errorf("list table %s: %w", table, err)
 		}
 		if plugin {
-			script.WriteString(tableCleanup(table, string(listing), pods, wasThere))
+			script.WriteString(tableCleanupScript(table, string(listing), pods, preexisting))
 		} else if tableEmpty(string(listing)) {
 			script.WriteString("delete table " + table + "\n")
 		}
 	}
-	return feed(script.String(), "nft", "-f", "-")
+	return runWithInput(script.String(), "nft", "-f", "-")
 }
 
-func natChains() []string {
+func listNATChains() []string {
 	var chains []string
-	for line := range strings.Lines(natListing()) {
+	for line := range strings.Lines(listNATRules()) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "-N "); ok && strings.HasPrefix(name, "CNI-") {
 			chains = append(chains, name)
 		}
@@ -97,8 +97,8 @@ func natChains() []string {
 	return chains
 }
 
-// natListing is empty where there is no iptables: then there are no rules of it either.
-func natListing() string {
+// listNATRules returns nothing if iptables is not installed: then it has no rules either.
+func listNATRules() string {
 	out, err := exec.Command("iptables", "-w", "5", "-t", "nat", "-S").Output()
 	if err != nil {
 		return ""
@@ -106,11 +106,11 @@ func natListing() string {
 	return string(out)
 }
 
-func cleanChains(pods netip.Prefix, was before) error {
-	return feed(chainCleanup(natListing(), pods, was.Chains), "iptables-restore", "-w", "5", "--noflush")
+func cleanChains(pods netip.Prefix, saved hostState) error {
+	return runWithInput(chainCleanupScript(listNATRules(), pods, saved.Chains), "iptables-restore", "-w", "5", "--noflush")
 }
 
-func feed(script, program string, args ...string) error {
+func runWithInput(script, program string, args ...string) error {
 	if script == "" {
 		return nil
 	}
@@ -122,23 +122,23 @@ func feed(script, program string, args ...string) error {
 	return nil
 }
 
-// restoreForwarding undoes what the bridge plugin switches on: a machine that did not
-// route for others must not be left doing so.
-func restoreForwarding(was before) error {
-	if was.Forwarding != "0" {
+// restoreForwarding turns IP forwarding off again if it was off before the bridge plugin
+// turned it on.
+func restoreForwarding(saved hostState) error {
+	if saved.Forwarding != "0" {
 		return nil
 	}
-	if err := os.WriteFile(forwardingSwitch, []byte("0"), 0o644); err != nil {
+	if err := os.WriteFile(ipForwardFile, []byte("0"), 0o644); err != nil {
 		return fmt.Errorf("restore ip_forward: %w", err)
 	}
 	return nil
 }
 
-// cleanCache removes what the CNI library noted of our network namespaces, and its
-// folders where we caused them; rmdir spares what others keep there.
-func cleanCache(run string, was before) error {
-	notes, _ := filepath.Glob(filepath.Join(cniCache, "results", "*"))
-	for _, file := range notes {
+// cleanCache removes what the CNI library recorded about our network namespaces, and its
+// directories if we created them. rmdir fails while other files are in them.
+func cleanCache(run string, saved hostState) error {
+	results, _ := filepath.Glob(filepath.Join(cniCache, "results", "*"))
+	for _, file := range results {
 		content, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(content), run+"/") {
 			continue
@@ -147,8 +147,8 @@ func cleanCache(run string, was before) error {
 			return fmt.Errorf("clean the CNI cache: %w", err)
 		}
 	}
-	_ = os.Remove(filepath.Join(cniCache, "results")) // goes only if it is empty
-	if !was.CNICache {
+	_ = os.Remove(filepath.Join(cniCache, "results")) // succeeds only if it is empty
+	if !saved.CNICache {
 		_ = os.Remove(cniCache)
 	}
 	return nil

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// A runtime that was up this long is restarted at once; one that keeps failing waits longer each time.
-	steadyAfter    = time.Minute
-	firstRestart   = 100 * time.Millisecond
-	longestRestart = 10 * time.Second
-	// runtimeGrace is what containerd gets to flush its state; it takes milliseconds.
+	// stableAfter is how long containerd must run for its restart back-off to be reset.
+	stableAfter     = time.Minute
+	minRestartDelay = 100 * time.Millisecond
+	maxRestartDelay = 10 * time.Second
+	// runtimeGrace is how long containerd may take to exit on SIGTERM. It needs milliseconds.
 	runtimeGrace = 10 * time.Second
-	logKeep      = 10 << 20
+	maxLogSize   = 10 << 20
 )
 
-// containerd keeps the bundled containerd running. The containers are not its children
-// but their shims', so its end, and ours, leaves them alone.
+// containerd keeps the bundled containerd running. Containers are children of their shims, so
+// they survive when containerd or Swiftlet exits.
 type containerd struct {
-	places  Places
+	paths   Paths
 	log     *slog.Logger
 	clock   clock.Clock
 	current *process
 }
 
-// begin takes over the containerd that an earlier instance left running, unless its
-// program or configuration is no longer ours; otherwise it starts one.
-func (c *containerd) begin(ctx context.Context, configChanged bool) error {
-	running, err := listener(c.places.Socket())
+// adoptOrStart adopts a containerd that an earlier instance left running. If that one has
+// another executable or configuration, it is replaced; if there is none, one is started.
+func (c *containerd) adoptOrStart(ctx context.Context, configChanged bool) error {
+	running, err := listener(c.paths.Socket())
 	if err != nil {
 		return err
 	}
@@ -44,23 +44,23 @@ func (c *containerd) begin(ctx context.Context, configChanged bool) error {
 		return c.start()
 	}
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", running.pid))
-	if err == nil && program == c.places.program("containerd") && !configChanged {
-		c.log.Info("took over the running containerd", "pid", running.pid)
+	if err == nil && program == c.paths.program("containerd") && !configChanged {
+		c.log.Info("containerd: adopted running process", "pid", running.pid)
 		c.current = running
 		return nil
 	}
-	c.log.Info("replacing the running containerd; its pods stay", "pid", running.pid, "program", program)
+	c.log.Info("containerd: replacing running process, pods keep running", "pid", running.pid, "program", program)
 	defer running.close()
 	if err := running.stop(ctx, runtimeGrace); err != nil {
-		return fmt.Errorf("replace the running containerd: %w", err)
+		return fmt.Errorf("replace running containerd: %w", err)
 	}
 	return c.start()
 }
 
-// start runs containerd in a session of its own: a Ctrl-C on our terminal is for us, and
-// nothing in the kernel ties its life, or the shims', to ours.
+// start runs containerd in its own session, so that a Ctrl-C on the terminal does not reach
+// it and it survives when Swiftlet exits.
 func (c *containerd) start() error {
-	output, err := OpenLog(c.places.containerdLog())
+	output, err := OpenLog(c.paths.containerdLog())
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (c *containerd) start() error {
 		return fmt.Errorf("start containerd: %w", err)
 	}
 	defer null.Close()
-	program := c.places.program("containerd")
-	child, err := os.StartProcess(program, []string{program, "--config", c.places.containerdConfig()}, &os.ProcAttr{
+	program := c.paths.program("containerd")
+	child, err := os.StartProcess(program, []string{program, "--config", c.paths.containerdConfig()}, &os.ProcAttr{
 		Dir: "/", Env: runtimeEnv(os.Environ()), Files: []*os.File{null, output, output},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -82,26 +82,26 @@ func (c *containerd) start() error {
 	if err != nil {
 		return fmt.Errorf("start containerd: %w", err)
 	}
-	_ = child.Release() // process waits for it, by its own descriptor
+	_ = child.Release() // c.current waits for the process through its pidfd
 	c.current = started
-	c.log.Info("started containerd", "pid", started.pid)
+	c.log.Info("containerd: started", "pid", started.pid)
 	return nil
 }
 
-// run restarts containerd whenever it ends, until ctx is done; it leaves it running.
+// run restarts containerd whenever it exits, until ctx is done. It does not stop containerd.
 func (c *containerd) run(ctx context.Context) error {
-	restart, since := backoff.Backoff{First: firstRestart, Longest: longestRestart}, c.clock.Now()
+	restart, since := backoff.Backoff{First: minRestartDelay, Longest: maxRestartDelay}, c.clock.Now()
 	for {
 		if err := c.current.wait(ctx); err != nil {
 			return err
 		}
 		c.current.close()
 		up := c.clock.Since(since)
-		if up >= steadyAfter {
+		if up >= stableAfter {
 			restart.Reset()
 		}
 		pause := restart.Next()
-		c.log.Warn("containerd ended; starting it again, pods go on", "was_up", up.Round(time.Millisecond), "in", pause, "log", c.places.containerdLog())
+		c.log.Warn("containerd: exited, restarting, pods keep running", "uptime", up.Round(time.Millisecond), "delay", pause, "log", c.paths.containerdLog())
 		for {
 			select {
 			case <-ctx.Done():
@@ -114,13 +114,13 @@ func (c *containerd) run(ctx context.Context) error {
 				break
 			}
 			pause = restart.Next()
-			c.log.Error("starting containerd failed", "err", err, "in", pause)
+			c.log.Error("containerd: restart failed", "err", err, "delay", pause)
 		}
 	}
 }
 
-// runtimeEnv drops what must not reach containers' runtime: systemd's readiness socket is
-// for swiftlet, and the CNI plugins need the folders of the filter programs in PATH.
+// runtimeEnv is containerd's environment: without systemd's notification and activation
+// sockets, which are for Swiftlet, and with nft and iptables in PATH for the CNI plugins.
 func runtimeEnv(env []string) []string {
 	kept := []string{"PATH=" + runtimePath(os.Getenv("PATH"))}
 	for _, e := range env {
@@ -143,16 +143,16 @@ func runtimePath(path string) string {
 	return strings.Trim(strings.Join(dirs, ":"), ":")
 }
 
-// OpenLog opens a log of ours: it appends, and keeps one file before it once it has grown.
+// OpenLog opens a log file for appending. A file above 10 MiB is first renamed to path.1.
 func OpenLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > logKeep {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, fmt.Errorf("rotate %s: %w", path, err)
 		}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
+		return nil, fmt.Errorf("open log: %w", err)
 	}
 	return f, nil
 }

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SandboxImage is the image of every pod's first container; it is built with the product.
+// SandboxImage is the pause image of every pod sandbox; `make build` builds it.
 const SandboxImage = "registry.k8s.io/pause:3.10"
 
-// containerdTemplate names every path that would otherwise be a machine-wide default, so
-// that the bundled containerd shares nothing with another one. Plugins nobody here uses
-// are off: each costs start-up time.
+// containerdTemplate sets every path that has a host-wide default, so that the bundled
+// containerd shares nothing with another one. Unused plugins are disabled: each costs start-up
+// time.
 var containerdTemplate = template.Must(template.New("containerd").Funcs(template.FuncMap{"q": strconv.Quote}).Parse(
 	`version = 4
 root = {{q .Root}}
@@ -65,28 +65,28 @@ disabled_plugins = [
         SystemdCgroup = {{.Systemd}}
 `))
 
-// containerdConfig renders the runtime's configuration. mayRaise says whether this
-// process may lower a process's OOM score below its own.
-func containerdConfig(p Places, systemd, mayRaise bool) ([]byte, error) {
+// containerdConfig renders the runtime's configuration. mayLowerOOM says whether this process
+// may set an OOM score below its own.
+func containerdConfig(p Paths, systemd, mayLowerOOM bool) ([]byte, error) {
 	values := map[string]any{
 		"Root": p.containerdRoot(), "State": p.containerdState(), "Socket": p.Socket(),
 		"Ttrpc": p.Socket() + ".ttrpc", "Shims": p.shimSockets(), "Opt": filepath.Join(p.containerdRoot(), "opt"),
 		"Sandbox": SandboxImage, "CNIBin": p.program("cni"), "CNIConf": p.networkConf(),
 		"Shim": p.program("containerd-shim-runc-v2"), "Runc": p.program("runc"), "RuncState": p.runcState(),
-		"Systemd": systemd, "RestrictOOM": !mayRaise, "OOMScore": 0,
+		"Systemd": systemd, "RestrictOOM": !mayLowerOOM, "OOMScore": 0,
 	}
-	if mayRaise {
+	if mayLowerOOM {
 		values["OOMScore"] = -999
 	}
 	var out bytes.Buffer
 	if err := containerdTemplate.Execute(&out, values); err != nil {
-		return nil, fmt.Errorf("render the runtime's configuration: %w", err)
+		return nil, fmt.Errorf("render containerd configuration: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-// mayLowerOOMScore reports whether this process has CAP_SYS_RESOURCE, which containers'
-// negative OOM scores need and which root lacks inside many sandboxes.
+// mayLowerOOMScore reports whether this process has CAP_SYS_RESOURCE. Negative OOM scores of
+// containers need it, and root inside a container often lacks it.
 func mayLowerOOMScore() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

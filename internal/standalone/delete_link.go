@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deleteLink removes a network interface by one RTM_DELLINK request. It is the only
-// netlink request made here, so it is spelled out rather than depending on a library.
+// deleteLink removes a network interface by an RTM_DELLINK request. It is the only route
+// request that Swiftlet makes, so a netlink library is not needed.
 func deleteLink(index int) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -32,7 +32,7 @@ func deleteLink(index int) error {
 		return fmt.Errorf("receive from netlink: %w", err)
 	}
 	if n < unix.SizeofNlMsghdr+4 || order.Uint16(answer[4:]) != unix.NLMSG_ERROR {
-		return errors.New("netlink gave no acknowledgement")
+		return errors.New("receive from netlink: no acknowledgement")
 	}
 	if code := int32(order.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 && unix.Errno(-code) != unix.ENODEV {
 		return unix.Errno(-code)

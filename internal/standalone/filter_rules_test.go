@@ -37,19 +37,19 @@ const (
 `
 )
 
-func TestTableCleanup(t *testing.T) {
+func TestTableCleanupScript(t *testing.T) {
 	for name, c := range map[string]struct {
-		listing  string
-		wasThere bool
-		want     string
+		listing     string
+		preexisting bool
+		want        string
 	}{
-		"ours alone goes as a whole":       {ownTable, false, "delete table T\n"},
-		"what was there keeps its frame":   {ownTable, true, "delete rule T hostports handle 9\n"},
-		"others' rules keep their table":   {sharedTable, false, "delete rule T masq_checks handle 3\n"},
-		"an empty table that was not ours": {"table T {\n}\n", true, ""},
+		"new table with only our rules is deleted":   {ownTable, false, "delete table T\n"},
+		"preexisting table loses only our rules":     {ownTable, true, "delete rule T hostports handle 9\n"},
+		"table with rules of others loses only ours": {sharedTable, false, "delete rule T masq_checks handle 3\n"},
+		"preexisting empty table is kept":            {"table T {\n}\n", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tableCleanup("T", c.listing, testPods, c.wasThere); got != c.want {
+			if got := tableCleanupScript("T", c.listing, testPods, c.preexisting); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -73,19 +73,19 @@ const natRules = `-P PREROUTING ACCEPT
 -A CNI-bbbb ! -d 224.0.0.0/4 -m comment --comment "name: \"swiftlet\" id: \"1\"" -j MASQUERADE
 `
 
-func TestChainCleanup(t *testing.T) {
-	const othersPod = natRules + "-N CNI-DN-cccc\n" +
+func TestChainCleanupScript(t *testing.T) {
+	const withOtherPod = natRules + "-N CNI-DN-cccc\n" +
 		"-A CNI-HOSTPORT-DNAT -p tcp -m multiport --dports 9090 -j CNI-DN-cccc\n" +
 		"-A CNI-DN-cccc -p tcp -m tcp --dport 9090 -j DNAT --to-destination 10.5.0.2:80\n"
 	const pods = `-D POSTROUTING -s 10.88.0.2/32 -m comment --comment "name: \"swiftlet\" id: \"1\"" -j CNI-bbbb
 `
 	for name, c := range map[string]struct {
-		listing  string
-		wasThere []string
-		want     string
+		listing     string
+		preexisting []string
+		want        string
 	}{
-		"nothing of the plugins": {"-P PREROUTING ACCEPT\n-N DOCKER\n-A PREROUTING -j DOCKER\n", nil, ""},
-		"pods and shared chains": {natRules, nil, `*nat
+		"no chains of the plugins": {"-P PREROUTING ACCEPT\n-N DOCKER\n-A PREROUTING -j DOCKER\n", nil, ""},
+		"pod chains and shared chains are deleted": {natRules, nil, `*nat
 -D PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
 -D POSTROUTING -m comment --comment "CNI portfwd requiring masquerade" -j CNI-HOSTPORT-MASQ
 ` + pods + `-F CNI-bbbb
@@ -100,7 +100,7 @@ func TestChainCleanup(t *testing.T) {
 -X CNI-HOSTPORT-SETMARK
 COMMIT
 `},
-		"another's pod keeps the shared chains": {othersPod, nil, `*nat
+		"shared chains in use by another program are kept": {withOtherPod, nil, `*nat
 ` + pods + `-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"swiftlet\" id: \"1\"" -m multiport --dports 8080 -j CNI-DN-aaaa
 -F CNI-bbbb
 -F CNI-DN-aaaa
@@ -108,7 +108,7 @@ COMMIT
 -X CNI-DN-aaaa
 COMMIT
 `},
-		"shared chains from before stay": {natRules, []string{"CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"}, `*nat
+		"preexisting shared chains are kept": {natRules, []string{"CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK"}, `*nat
 ` + pods + `-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"swiftlet\" id: \"1\"" -m multiport --dports 8080 -j CNI-DN-aaaa
 -F CNI-bbbb
 -F CNI-DN-aaaa
@@ -118,7 +118,7 @@ COMMIT
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := chainCleanup(c.listing, testPods, c.wasThere); got != c.want {
+			if got := chainCleanupScript(c.listing, testPods, c.preexisting); got != c.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
 		})

@@ -17,11 +17,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// imageNames are the annotations by which an OCI layout's index names its images.
+// imageNames are the annotations that hold image names in the index of an OCI layout.
 var imageNames = []string{"io.containerd.image.name", "org.opencontainers.image.ref.name"}
 
-// importImages brings the images of the tar files in dirs into the runtime, those aside
-// that it has under the same name with the same digest.
+// importImages imports the tar files of ImageDirs into the runtime, except for images that it
+// already has under the same name with the same digest.
 func (s *Supervisor) importImages(ctx context.Context) error {
 	files, err := imageFiles(s.cfg.ImageDirs)
 	if err != nil {
@@ -31,26 +31,26 @@ func (s *Supervisor) importImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var wanted []string
+	var imageNamesWanted []string
 	for _, file := range files {
 		images, err := imagesIn(file)
 		if err != nil {
 			return fmt.Errorf("read image %s: %w", file, err)
 		}
-		fresh := len(images) == 0 // an archive of another format is left to the importer
+		needsImport := len(images) == 0 // an archive of another format is left to the importer
 		for name, digest := range images {
-			wanted = append(wanted, name)
-			fresh = fresh || have[name] != digest
+			imageNamesWanted = append(imageNamesWanted, name)
+			needsImport = needsImport || have[name] != digest
 		}
-		if !fresh {
+		if !needsImport {
 			continue
 		}
-		s.say("importing %s", filepath.Base(file))
+		s.progress("importing %s", filepath.Base(file))
 		if err := s.ctr(ctx, "images", "import", file); err != nil {
 			return fmt.Errorf("import %s: %w", file, err)
 		}
 	}
-	return s.awaitImages(ctx, wanted)
+	return s.awaitImages(ctx, imageNamesWanted)
 }
 
 func imageFiles(dirs []string) ([]string, error) {
@@ -61,15 +61,15 @@ func imageFiles(dirs []string) ([]string, error) {
 			return nil, fmt.Errorf("find images in %s: %w", dir, err)
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("find images in %s: no *.tar there; `make build` makes those of the product", dir)
+			return nil, fmt.Errorf("find images in %s: no *.tar found; run `make build` to build the bundled images", dir)
 		}
 		files = append(files, found...)
 	}
 	return files, nil
 }
 
-// imagesIn reads the names and digests from the index of an OCI layout without reading
-// the layers; the product's own tar files have it as their first entry.
+// imagesIn reads image names and digests from the index of an OCI layout without reading the
+// layers: in the bundled tar files the index is the first entry.
 func imagesIn(file string) (map[string]string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -99,12 +99,12 @@ func namesInIndex(r io.Reader) (map[string]string, error) {
 		} `json:"manifests"`
 	}
 	if err := json.NewDecoder(r).Decode(&index); err != nil {
-		return nil, fmt.Errorf("decode the index: %w", err)
+		return nil, fmt.Errorf("decode image index: %w", err)
 	}
 	images := map[string]string{}
 	for _, m := range index.Manifests {
 		for _, key := range imageNames {
-			// A bare tag, as other builders write it, names nothing on its own.
+			// Some builders write only the tag here, which does not name an image.
 			if name := m.Annotations[key]; strings.Contains(name, "/") {
 				images[name] = m.Digest
 				break
@@ -114,7 +114,7 @@ func namesInIndex(r io.Reader) (map[string]string, error) {
 	return images, nil
 }
 
-// imagesByDigest asks the runtime's own store: CRI tells digests only of pulled images.
+// imagesByDigest reads containerd's image store: CRI has digests only of pulled images.
 func (s *Supervisor) imagesByDigest(ctx context.Context) (map[string]string, error) {
 	out, err := s.ctrOutput(ctx, "images", "list")
 	if err != nil {
@@ -129,10 +129,10 @@ func (s *Supervisor) imagesByDigest(ctx context.Context) (map[string]string, err
 	return have, nil
 }
 
-// awaitImages returns once CRI knows the images, which is a moment after the import: a
-// pod that started in between would look for a registry.
+// awaitImages returns once CRI lists the images. That is shortly after the import; a pod that
+// starts in between would pull from a registry.
 func (s *Supervisor) awaitImages(ctx context.Context, names []string) error {
-	return s.poll(ctx, time.Minute, "wait for the imported images", func(ctx context.Context) error {
+	return s.poll(ctx, time.Minute, "wait for imported images", func(ctx context.Context) error {
 		images, err := s.deps.Runtime.ListImages(ctx)
 		if err != nil {
 			return err
@@ -152,10 +152,10 @@ func (s *Supervisor) ctr(ctx context.Context, args ...string) error {
 	return err
 }
 
-// ctrOutput runs the bundled ctr on the images that CRI sees.
+// ctrOutput runs the bundled ctr in the containerd namespace of CRI.
 func (s *Supervisor) ctrOutput(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{"--address", s.cfg.Places.Socket(), "--namespace", "k8s.io"}, args...)
-	out, err := exec.CommandContext(ctx, s.cfg.Places.program("ctr"), args...).Output()
+	args = append([]string{"--address", s.cfg.Paths.Socket(), "--namespace", "k8s.io"}, args...)
+	out, err := exec.CommandContext(ctx, s.cfg.Paths.program("ctr"), args...).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

@@ -16,9 +16,9 @@ import (
 // The portmap plugin sets route_localnet on the pod bridge, so that a host port answers on the
 // host's 127.0.0.1 too. With that, a container that crafts its own frames could reach what
 // listens on the host's loopback, or pass for it (the class of CVE-2020-8558). No genuine
-// packet on the bridge bears a loopback address: those that do are dropped as they arrive,
+// packet on the bridge has a loopback address: those that do are dropped as they arrive,
 // before connection tracking translates addresses. The rules match the bridge by name, so
-// they are in place before it is.
+// they can be added before the bridge exists.
 
 // localnetChain is in a table of Swiftlet's own.
 var localnetChain = nftables.Chain{Family: unix.AF_INET, Table: "swiftlet", Name: "localnet"}
@@ -36,17 +36,17 @@ add rule ip swiftlet localnet iifname "` + bridgeName + `" ip saddr 127.0.0.0/8 
 	localnetRecheck = time.Minute
 )
 
-// localnetRules are the same for iptables, in the chain PREROUTING of its table raw.
+// localnetRules are the same rules for iptables, in the chain PREROUTING of its table raw.
 var localnetRules = [][]string{
 	{"-i", bridgeName, "-d", "127.0.0.0/8", "-j", "DROP"},
 	{"-i", bridgeName, "-s", "127.0.0.0/8", "-j", "DROP"},
 }
 
-// blockLocalnet drops packets with a loopback address that arrive on the pod bridge. It may be
-// repeated.
+// blockLocalnet drops packets with a loopback address that arrive on the pod bridge. It is
+// idempotent.
 func blockLocalnet(backend string) error {
 	if backend == backendNftables {
-		return wrapLocalnet(feed(localnetScript, "nft", "-f", "-"))
+		return wrapLocalnet(runWithInput(localnetScript, "nft", "-f", "-"))
 	}
 	for _, rule := range localnetRules {
 		if rawPrerouting("-C", rule) == nil {
@@ -66,14 +66,14 @@ func wrapLocalnet(err error) error {
 	return fmt.Errorf("block loopback addresses on the pod bridge: %w", err)
 }
 
-// removeLocalnetRules takes the rules out of iptables; cleanTables removes the table of nftables.
+// removeLocalnetRules removes the iptables rules; cleanTables removes the nftables table.
 func removeLocalnetRules() error {
 	for _, rule := range localnetRules {
 		if rawPrerouting("-C", rule) != nil {
-			continue // not there, or no iptables
+			continue // no such rule, or no iptables
 		}
 		if err := rawPrerouting("-D", rule); err != nil {
-			return fmt.Errorf("remove rules of the pod bridge: %w", err)
+			return fmt.Errorf("remove iptables rules of the pod bridge: %w", err)
 		}
 	}
 	return nil
@@ -131,11 +131,11 @@ func (s *Supervisor) keepLocalnetBlocked(ctx context.Context, backend string) {
 	}
 }
 
-// listenLocalnet subscribes to deletions of chains, where the rules are in one that the kernel
-// reports on.
+// listenLocalnet subscribes to deletions of nftables chains. The kernel sends no messages about
+// iptables rules.
 func listenLocalnet(backend string) (*nftables.Listener, error) {
 	if backend != backendNftables {
-		return nil, fmt.Errorf("rules are kept by %s", backend)
+		return nil, fmt.Errorf("listen for deletions: not supported by %s", backend)
 	}
 	return nftables.Listen()
 }

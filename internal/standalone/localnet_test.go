@@ -22,7 +22,7 @@ import (
 
 // TestPodsCannotReachHostLoopback: a host port makes the kernel route loopback addresses over
 // the pod bridge. A container that may send raw frames must still not reach what listens on
-// the host's 127.0.0.1, nor pass for it.
+// the host's 127.0.0.1, nor send packets from that address.
 func TestPodsCannotReachHostLoopback(t *testing.T) {
 	if !box(t) {
 		return
@@ -68,7 +68,7 @@ func TestPodsCannotReachHostLoopback(t *testing.T) {
 	}
 }
 
-// recheckClock is the real one, but for the interval after which rules are checked again.
+// recheckClock is the real clock, except that the test ends the interval between rule checks.
 type recheckClock struct {
 	clock.RealClock
 	elapse chan time.Time
@@ -105,7 +105,7 @@ func (m *machine) podNetwork(sandbox string) podNetwork {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	namespaces, err := filepath.Glob(filepath.Join(m.cfg.Places.run, "*", "*", "netns", "*"))
+	namespaces, err := filepath.Glob(filepath.Join(m.cfg.Paths.run, "*", "*", "netns", "*"))
 	if err != nil || len(namespaces) != 1 {
 		m.t.Fatalf("network namespaces of pods: %v, %v; want one", namespaces, err)
 	}
@@ -116,7 +116,8 @@ func (m *machine) podNetwork(sandbox string) podNetwork {
 type frame struct{ from, to netip.Addr }
 
 // testFrames sends crafted frames to the host. One to the host's address on the bridge is
-// let through, which shows that they are well formed; none with a loopback address is.
+// accepted, which shows that the frames are well formed. Those with a loopback address are
+// dropped.
 func (p podNetwork) testFrames(t *testing.T) {
 	t.Helper()
 	if err := p.blocked(t, frame{from: p.address, to: p.gateway}); err == nil {
@@ -133,8 +134,8 @@ func (p podNetwork) testFrames(t *testing.T) {
 	}
 }
 
-// blocked sends a datagram in a frame of the pod's own making, and fails if a socket on the
-// host receives it.
+// blocked sends a datagram in a crafted frame from the pod, and returns an error if a socket on
+// the host receives it.
 func (p podNetwork) blocked(t *testing.T, f frame) error {
 	t.Helper()
 	host, err := net.ListenUDP("udp4", &net.UDPAddr{IP: f.to.AsSlice()})
@@ -193,8 +194,8 @@ func sendIn(namespace string, data []byte) error {
 	return unix.Sendto(fd, data, 0, &unix.SockaddrLinklayer{Ifindex: link.Index, Halen: 6})
 }
 
-// datagram is an Ethernet frame with a UDP datagram. The sender's hardware address is left
-// open, and the datagram has no checksum, which IPv4 permits.
+// datagram builds an Ethernet frame with a UDP datagram. sendIn fills in the sender's hardware
+// address. The datagram has no checksum, which IPv4 permits.
 func datagram(to net.HardwareAddr, f frame, port uint16, payload []byte) []byte {
 	data := append(append([]byte{}, to...), make([]byte, 6)...)
 	data = binary.BigEndian.AppendUint16(data, unix.ETH_P_IP)
@@ -213,7 +214,7 @@ func datagram(to net.HardwareAddr, f frame, port uint16, payload []byte) []byte 
 	return append(append(append(data, ip...), udp...), payload...)
 }
 
-// checksum is the Internet checksum of a header of an even length.
+// checksum computes the Internet checksum of a header of even length.
 func checksum(header []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(header); i += 2 {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes the lock that keeps a second instance away. The kernel frees it with the
-// process, however that ends, so a stale file never stands in the way.
+// lockFile takes the lock that prevents a second instance. The kernel releases it when the
+// process exits for any reason, so a stale file does no harm.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -27,16 +27,16 @@ func lockFile(path string) (*os.File, error) {
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		// The holder before us may have removed the file between our open and our lock;
-		// a lock on a file that has no name any more keeps nobody away.
-		if same(f, path) {
+		// The previous holder may have removed the file between our open and our lock. A lock
+		// on a removed file would not stop a second instance.
+		if isSameFile(f, path) {
 			return f, writePID(f)
 		}
 		f.Close()
 	}
 }
 
-func same(f *os.File, path string) bool {
+func isSameFile(f *os.File, path string) bool {
 	held, err := f.Stat()
 	if err != nil {
 		return false

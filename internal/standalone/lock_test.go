@@ -18,12 +18,12 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := lockFile(path); err == nil || !strings.Contains(err.Error(), "process "+strings.TrimSpace(string(content))) {
-		t.Errorf("a second lock: got %v, want an error that names process %s", err, content)
+		t.Errorf("second lock: got %v, want an error with process %s", err, content)
 	}
 	first.Close()
 	second, err := lockFile(path)
 	if err != nil {
-		t.Fatalf("after its holder's end: %v", err)
+		t.Fatalf("lock after its holder has closed it: %v", err)
 	}
 	second.Close()
 }

@@ -13,14 +13,14 @@ const (
 	networkName = "swiftlet"
 )
 
-// The packet filters that the CNI plugins can write rules with.
+// The packet filters that the CNI plugins support.
 const (
 	backendNftables = "nftables"
 	backendIptables = "iptables"
 )
 
-// filterBackend chooses what the CNI plugins write rules with. nftables keeps its rules in
-// tables of their own, which makes taking them away exact, so it is preferred.
+// filterBackend chooses the packet filter for the CNI plugins. nftables is preferred: the
+// plugins use tables of their own there, which can be removed as a whole.
 func filterBackend(lookPath func(string) (string, error)) (string, error) {
 	for _, c := range []struct{ program, backend string }{{"nft", backendNftables}, {"iptables", backendIptables}} {
 		if _, err := lookPath(c.program); err == nil {
@@ -30,8 +30,8 @@ func filterBackend(lookPath func(string) (string, error)) (string, error) {
 	return "", fmt.Errorf("find a packet filter: neither nft nor iptables is installed; install the package nftables or iptables: %w", exec.ErrNotFound)
 }
 
-// networkConfig is the CNI configuration of the pod network: a bridge with addresses from
-// pods, a way out by masquerading, and host ports.
+// networkConfig is the CNI configuration of the pod network: a bridge with addresses of the
+// CIDR pods, masquerading, and host ports.
 func networkConfig(pods netip.Prefix, addresses, backend string) ([]byte, error) {
 	config := map[string]any{
 		"cniVersion": "1.0.0",
@@ -42,7 +42,7 @@ func networkConfig(pods netip.Prefix, addresses, backend string) ([]byte, error)
 			"ipMasq": true, "ipMasqBackend": backend,
 			"ipam": map[string]any{
 				"type":    "host-local",
-				"dataDir": addresses, // in the run folder: a reboot frees all addresses
+				"dataDir": addresses, // in the run directory: a reboot frees all addresses
 				"ranges":  [][]map[string]any{{{"subnet": pods.Masked().String()}}},
 				"routes":  []map[string]any{{"dst": "0.0.0.0/0"}},
 			},
@@ -53,9 +53,9 @@ func networkConfig(pods netip.Prefix, addresses, backend string) ([]byte, error)
 	}
 	out, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("render the network's configuration: %w", err)
+		return nil, fmt.Errorf("render network configuration: %w", err)
 	}
 	return append(out, '\n'), nil
 }
 
-func (p Places) networkFile() string { return filepath.Join(p.networkConf(), "10-swiftlet.conflist") }
+func (p Paths) networkFile() string { return filepath.Join(p.networkConf(), "10-swiftlet.conflist") }

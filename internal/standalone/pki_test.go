@@ -10,8 +10,8 @@ import (
 )
 
 func TestPKI(t *testing.T) {
-	p := Places{root: t.TempDir(), run: t.TempDir(), bundle: "/bundle"}
-	if err := p.make(); err != nil {
+	p := Paths{root: t.TempDir(), run: t.TempDir(), bundle: "/bundle"}
+	if err := p.makeDirs(); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -49,7 +49,7 @@ func TestPKI(t *testing.T) {
 	}
 	for _, f := range files {
 		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: mode %v, error %v; only root may read it", f.Name(), info.Mode(), err)
+			t.Errorf("%s: mode %v, error %v; want 0600", f.Name(), info.Mode(), err)
 		}
 	}
 
@@ -61,15 +61,15 @@ func TestPKI(t *testing.T) {
 		a, b  *x509.Certificate
 		equal bool
 	}{
-		{"a day later the CA stays", first["ca"], kept["ca"], true},
-		{"a day later the client stays", first["admin"], kept["admin"], true},
-		{"another node name needs another serving certificate", kept["serving"], renamed["serving"], false},
-		{"another node name leaves the client alone", kept["admin"], renamed["admin"], true},
-		{"near its end the client is renewed", renamed["admin"], late["admin"], false},
-		{"the CA outlives its leaves", first["ca"], late["ca"], true},
+		{"CA is kept a day later", first["ca"], kept["ca"], true},
+		{"client certificate is kept a day later", first["admin"], kept["admin"], true},
+		{"new node name needs a new serving certificate", kept["serving"], renamed["serving"], false},
+		{"client certificate is kept with a new node name", kept["admin"], renamed["admin"], true},
+		{"client certificate is renewed before it expires", renamed["admin"], late["admin"], false},
+		{"CA is kept when its certificates are renewed", first["ca"], late["ca"], true},
 	} {
 		if c.a.Equal(c.b) != c.equal {
-			t.Error(c.what)
+			t.Errorf("%s: equal %v, want %v", c.what, !c.equal, c.equal)
 		}
 	}
 }

@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// check is one thing the machine must offer. Each error says what to do about it.
+// check tests one requirement. Its error says what to do.
 type check struct {
 	name string
 	run  func(Config) error
 }
 
-// checks run before anything is touched; all of them, so that a user sees every problem
-// at once.
+// checks all run before anything is changed, so that the user sees every problem at once.
 var checks = []check{
 	{"root", checkRoot},
 	{"manifests", checkManifests},
@@ -43,7 +42,7 @@ func preflight(cfg Config) error {
 
 func checkRoot(Config) error {
 	if os.Geteuid() != 0 {
-		return errors.New("must run as root: it mounts, makes network namespaces and cgroups")
+		return errors.New("must run as root to mount and to create network namespaces and cgroups")
 	}
 	return nil
 }
@@ -51,7 +50,7 @@ func checkRoot(Config) error {
 func checkManifests(cfg Config) error {
 	info, err := os.Stat(cfg.Manifests)
 	if err != nil {
-		return fmt.Errorf("%w; --manifests names the directory of pods", err)
+		return fmt.Errorf("%w; set the directory of pods with --manifests", err)
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", cfg.Manifests)
@@ -61,15 +60,15 @@ func checkManifests(cfg Config) error {
 
 func checkPrograms(cfg Config) error {
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "runc", "ctr", "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap"} {
-		if info, err := os.Stat(cfg.Places.program(name)); err != nil || info.Mode()&0o111 == 0 {
-			return fmt.Errorf("%s is missing; `make build` puts it there, --bundle says where it is", cfg.Places.program(name))
+		if info, err := os.Stat(cfg.Paths.program(name)); err != nil || info.Mode()&0o111 == 0 {
+			return fmt.Errorf("%s is missing; run `make build`, or set its directory with --bundle", cfg.Paths.program(name))
 		}
 	}
 	return nil
 }
 
-// checkKernel looks for what pods are made of. A module that is built in or loaded shows
-// in /proc or /sys; one that is not may still be loaded by name.
+// checkKernel checks for bridge, veth and overlay. Modules that are built in or loaded are
+// listed in /proc or /sys; others are loaded with modprobe.
 func checkKernel(Config) error {
 	var missing []string
 	for _, m := range []struct{ name, seen string }{{"bridge", "/sys/module/bridge"}, {"veth", "/sys/module/veth"}} {
@@ -94,8 +93,9 @@ func hasFilesystem(name string) bool {
 	return err == nil && slices.Contains(strings.Fields(string(list)), name)
 }
 
-// builtIn asks the kernel's own list, which containers and odd kernels may lack; then the
-// kernel is believed to have it, and the first pod's event will tell.
+// builtIn reads the kernel's list of built-in modules. Containers and custom kernels may lack
+// the list; then the module is assumed to exist, and if it does not, the first pod fails with
+// an event.
 func builtIn(module string) bool {
 	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
@@ -115,7 +115,7 @@ func checkCgroups(cfg Config) error {
 	}
 	if cfg.SystemdCgroups {
 		if _, err := os.Stat("/run/systemd/system"); err != nil {
-			return errors.New("--cgroup-driver=systemd needs systemd as the machine's init")
+			return errors.New("--cgroup-driver=systemd needs systemd as the host's init")
 		}
 	}
 	return nil
@@ -126,8 +126,8 @@ func checkFilter(Config) error {
 	return err
 }
 
-// checkPorts finds a kubelet, or another program, on the agent's ports before the agent
-// would fail on them halfway up.
+// checkPorts checks that no kubelet or other program listens on the agent's ports: otherwise
+// the agent would fail later, after the runtime has started.
 func checkPorts(cfg Config) error {
 	for flag, port := range map[string]int{"--port": cfg.Port, "--healthz-port": cfg.HealthzPort} {
 		if port == 0 {
@@ -142,7 +142,7 @@ func checkPorts(cfg Config) error {
 	return nil
 }
 
-// checkAddresses refuses a pod network that overlaps one the machine is already on.
+// checkAddresses rejects a pod network that overlaps a network of the host.
 func checkAddresses(cfg Config) error {
 	links, err := net.Interfaces()
 	if err != nil {

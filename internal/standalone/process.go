@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a running program, our child or not: containerd may have been started by an
-// instance of swiftlet that is gone.
+// process is a running program. It need not be a child: an earlier instance of Swiftlet may
+// have started containerd.
 type process struct {
 	pid int
-	fd  *os.File // a pidfd: unlike the number, it never comes to mean another process
+	fd  *os.File // a pidfd: unlike pid, it never refers to another process later
 }
 
 func openProcess(pid int) (*process, error) {
@@ -28,7 +28,7 @@ func openProcess(pid int) (*process, error) {
 
 func (p *process) close() { p.fd.Close() }
 
-// wait blocks until the process has ended (nil) or ctx is done. It reaps a child.
+// wait blocks until the process has exited (nil) or ctx is done. It reaps a child.
 func (p *process) wait(ctx context.Context) error {
 	conn, err := p.fd.SyscallConn()
 	if err != nil {
@@ -47,11 +47,11 @@ func (p *process) wait(ctx context.Context) error {
 		return fmt.Errorf("wait for process %d: %w", p.pid, err)
 	}
 	var status unix.WaitStatus
-	_, _ = unix.Wait4(p.pid, &status, unix.WNOHANG, nil) // ECHILD where it was not ours
+	_, _ = unix.Wait4(p.pid, &status, unix.WNOHANG, nil) // ECHILD if it is not a child
 	return nil
 }
 
-// readable reports whether the pidfd says that its process has ended.
+// readable reports whether the pidfd is readable, which means that the process has exited.
 func readable(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
@@ -63,24 +63,24 @@ func (p *process) signal(s unix.Signal) error {
 	if err != nil {
 		return err
 	}
-	var sent error
-	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) }); err != nil {
+	var sendErr error
+	if err := conn.Control(func(fd uintptr) { sendErr = unix.PidfdSendSignal(int(fd), s, nil, 0) }); err != nil {
 		return err
 	}
-	if errors.Is(sent, unix.ESRCH) {
+	if errors.Is(sendErr, unix.ESRCH) {
 		return nil
 	}
-	return sent
+	return sendErr
 }
 
-// stop ends the process: politely, and after grace by force.
+// stop sends SIGTERM and, after the grace period, SIGKILL.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	if err := p.signal(unix.SIGTERM); err != nil {
 		return fmt.Errorf("stop process %d: %w", p.pid, err)
 	}
-	polite, cancel := context.WithTimeout(ctx, grace)
+	graceful, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if p.wait(polite) == nil {
+	if p.wait(graceful) == nil {
 		return nil
 	}
 	if err := p.signal(unix.SIGKILL); err != nil {
@@ -91,7 +91,7 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	return p.wait(last)
 }
 
-// listener finds the process that listens on a unix socket; nil where nobody does.
+// listener finds the process that listens on a unix socket; nil if there is none.
 func listener(socket string) (*process, error) {
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
@@ -106,9 +106,9 @@ func listener(socket string) (*process, error) {
 		return nil, fmt.Errorf("find who listens on %s: %w", socket, err)
 	}
 	var peer *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(err, failed); err != nil {
+	var optErr error
+	err = raw.Control(func(fd uintptr) { peer, optErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(err, optErr); err != nil {
 		return nil, fmt.Errorf("find who listens on %s: %w", socket, err)
 	}
 	return openProcess(int(peer.Pid))

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// annotationGrace is where a container bears its pod's grace period, in seconds.
+	// annotationGrace is the container annotation with the pod's grace period, in seconds.
 	annotationGrace = "io.kubernetes.pod.terminationGracePeriod"
 	labelPodName    = "io.kubernetes.pod.name"
 	defaultGrace    = 30 * time.Second
 )
 
-// stopPods ends every pod the runtime holds: all at once, each container with its own
-// grace period. The agent has had its turn by then, with hooks and order; this is for
-// what it could not, or was not there to, stop. hurry cuts the grace short.
-func (s *Supervisor) stopPods(ctx context.Context, hurry <-chan struct{}) error {
+// stopPods stops every pod in the runtime at once, each container with its grace period. The
+// agent has already stopped its pods, with hooks and in order; these are the pods that it did
+// not stop. When force is closed, the grace periods end.
+func (s *Supervisor) stopPods(ctx context.Context, force <-chan struct{}) error {
 	sandboxes, err := s.deps.Runtime.ListPodSandboxes(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("stop pods: %w", err)
@@ -40,36 +40,36 @@ func (s *Supervisor) stopPods(ctx context.Context, hurry <-chan struct{}) error 
 	problems := make([]error, len(sandboxes))
 	for i, sandbox := range sandboxes {
 		pods.Go(func() {
-			problems[i] = s.stopPod(ctx, hurry, sandbox, byPod[sandbox.Id])
+			problems[i] = s.stopPod(ctx, force, sandbox, byPod[sandbox.Id])
 		})
 	}
 	pods.Wait()
 	return errors.Join(problems...)
 }
 
-func (s *Supervisor) stopPod(ctx context.Context, hurry <-chan struct{}, sandbox *runtimeapi.PodSandbox, containers []*runtimeapi.Container) error {
+func (s *Supervisor) stopPod(ctx context.Context, force <-chan struct{}, sandbox *runtimeapi.PodSandbox, containers []*runtimeapi.Container) error {
 	began := s.deps.Clock.Now()
 	name := sandbox.Labels[labelPodName]
 	if name == "" {
 		name = sandbox.GetMetadata().GetName()
 	}
-	var all sync.WaitGroup
+	var stops sync.WaitGroup
 	running := 0
 	for _, c := range containers {
 		if c.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
 			continue
 		}
 		running++
-		all.Go(func() {
-			if err := s.stopContainer(ctx, hurry, c); err != nil {
-				s.deps.Log.Warn("stopping a container failed; its sandbox's end will kill it", "pod", name, "err", err)
+		stops.Go(func() {
+			if err := s.stopContainer(ctx, force, c); err != nil {
+				s.deps.Log.Warn("teardown: failed to stop container, stopping its sandbox will kill it", "pod", name, "container", c.Id, "err", err)
 			}
 		})
 	}
 	if running > 0 {
-		s.say("stopping %s (grace %s)", name, longestGrace(containers))
+		s.progress("stopping %s (grace %s)", name, longestGrace(containers))
 	}
-	all.Wait()
+	stops.Wait()
 	if err := s.deps.Runtime.StopPodSandbox(ctx, sandbox.Id); err != nil {
 		return fmt.Errorf("stop pod %s: %w", name, err)
 	}
@@ -77,22 +77,22 @@ func (s *Supervisor) stopPod(ctx context.Context, hurry <-chan struct{}, sandbox
 		return fmt.Errorf("remove pod %s: %w", name, err)
 	}
 	if running > 0 {
-		s.say("stopped  %s in %s", name, s.deps.Clock.Since(began).Round(100*time.Millisecond))
+		s.progress("stopped  %s in %s", name, s.deps.Clock.Since(began).Round(100*time.Millisecond))
 	}
 	return nil
 }
 
-// stopContainer gives the container its grace; when the user is in a hurry a second call
-// without any overtakes the first, which the runtime then ends too.
-func (s *Supervisor) stopContainer(ctx context.Context, hurry <-chan struct{}, c *runtimeapi.Container) error {
-	polite := make(chan error, 1)
-	go func() { polite <- s.deps.Runtime.StopContainer(ctx, c.Id, graceOf(c)) }()
+// stopContainer stops the container with its grace period. When force is closed, a second call
+// without a grace period kills the container, and the first call returns too.
+func (s *Supervisor) stopContainer(ctx context.Context, force <-chan struct{}, c *runtimeapi.Container) error {
+	graceful := make(chan error, 1)
+	go func() { graceful <- s.deps.Runtime.StopContainer(ctx, c.Id, graceOf(c)) }()
 	select {
-	case err := <-polite:
+	case err := <-graceful:
 		return err
-	case <-hurry:
+	case <-force:
 		err := s.deps.Runtime.StopContainer(ctx, c.Id, 0)
-		return errors.Join(err, <-polite)
+		return errors.Join(err, <-graceful)
 	}
 }
 

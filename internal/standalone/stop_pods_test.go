@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// No container is killed without SIGTERM and some time to act on it.
+// Every container gets SIGTERM and at least two seconds to exit.
 func TestGraceOfContainer(t *testing.T) {
 	for annotation, want := range map[string]time.Duration{
 		"45": 45 * time.Second, "2": 2 * time.Second, "1": 2 * time.Second, "0": 2 * time.Second,

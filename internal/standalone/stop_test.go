@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pod that does not end when asked must not hold up a user who asks twice.
-func TestHurryDoesNotWaitForGrace(t *testing.T) {
+// After a second signal, a pod that ignores SIGTERM must not delay the exit.
+func TestForceStopSkipsGracePeriod(t *testing.T) {
 	if !box(t) {
 		return
 	}
@@ -21,43 +21,43 @@ func TestHurryDoesNotWaitForGrace(t *testing.T) {
 	m.grace = 3600 * time.Second
 	down := m.up(idleAgent)
 	m.runPod("web", 8080)
-	before := traces(t)
+	before := hostTraces(t)
 	freeze(t, "/example")
-	close(m.hurry)
+	close(m.force)
 	began := time.Now()
 	if err := down(); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took > time.Minute {
-		t.Errorf("it took %s", took)
+		t.Errorf("forced stop took %s, want less than a minute", took)
 	}
-	if after := traces(t); after["processes"] != "" {
+	if after := hostTraces(t); after["processes"] != "" {
 		t.Errorf("processes left: %s\nbefore: %s", after["processes"], before["processes"])
 	}
 }
 
-// Whatever the runtime could not stop must be gone too.
-func TestLeftoversAreSwept(t *testing.T) {
+// Teardown must also remove pods that the runtime cannot stop.
+func TestTeardownRemovesWhatRuntimeLeft(t *testing.T) {
 	if !box(t) {
 		return
 	}
 	m := newMachine(t)
-	before := traces(t)
+	before := hostTraces(t)
 	down := m.up(func(ctx context.Context, run AgentRun) error {
 		idleAgent(ctx, run)
-		return errors.New("the agent broke")
+		return errors.New("agent failed")
 	})
 	sandbox, _ := m.runPod("web", 8080)
-	// The runtime forgets the pod: its record goes, its processes, mounts and rules stay. It
-	// may have been about to pause a container, whose processes then cannot die.
-	freezeGroups(t)
+	// The runtime cannot list the pod any more, while its processes, mounts and rules exist. Its
+	// cgroup is frozen, as if the runtime had been about to kill it.
+	freezeCgroups(t)
 	killAll(t, "containerd-shim-runc-v2")
-	m.supervisor.deps.Runtime = forgetful{m.cri}
+	m.supervisor.deps.Runtime = listFails{m.cri}
 	err := down()
-	if err == nil || !errors.Is(err, errForgot) {
-		t.Errorf("got %v, want the runtime's error among the results", err)
+	if err == nil || !errors.Is(err, errListSandboxes) {
+		t.Errorf("got %v, want the error of ListPodSandboxes among them", err)
 	}
-	after := traces(t)
+	after := hostTraces(t)
 	for _, name := range []string{"processes", "mounts", "interfaces", "netns", "rules", "cgroups", "cni", "run"} {
 		if after[name] != before[name] {
 			t.Errorf("%s of sandbox %s left behind:\nbefore: %s\nafter:  %s", name, sandbox, before[name], after[name])
@@ -65,21 +65,21 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
-// forgetful is a runtime that cannot say which pods it has.
-type forgetful struct{ Runtime }
+// listFails is a runtime whose ListPodSandboxes fails.
+type listFails struct{ Runtime }
 
-var errForgot = errors.New("forgot")
+var errListSandboxes = errors.New("list failed")
 
-func (forgetful) ListPodSandboxes(context.Context, *sandboxFilter) ([]*sandboxItem, error) {
-	return nil, errForgot
+func (listFails) ListPodSandboxes(context.Context, *sandboxFilter) ([]*sandboxItem, error) {
+	return nil, errListSandboxes
 }
 
-// freezeGroups freezes the innermost groups of all pods, as runc does before it kills.
-func freezeGroups(t *testing.T) {
+// freezeCgroups freezes the container cgroups of the pod, as runc does before it kills.
+func freezeCgroups(t *testing.T) {
 	t.Helper()
 	files, _ := filepath.Glob("/sys/fs/cgroup/freezer/swiftlet/web/*/freezer.state")
 	if len(files) == 0 {
-		t.Fatal("no group to freeze")
+		t.Fatal("no cgroup to freeze")
 	}
 	for _, file := range files {
 		if err := os.WriteFile(file, []byte("FROZEN"), 0o644); err != nil {
@@ -92,7 +92,7 @@ func freeze(t *testing.T, program string) { signalAll(t, program, unix.SIGSTOP) 
 
 func killAll(t *testing.T, program string) { signalAll(t, program, unix.SIGKILL) }
 
-// signalAll signals every process of the box whose executable has the name.
+// signalAll signals every process in the box whose executable has the name.
 func signalAll(t *testing.T, program string, s unix.Signal) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/exe")
@@ -119,40 +119,39 @@ func signalAll(t *testing.T, program string, s unix.Signal) {
 	}
 }
 
-// What is mounted in the folder is not ours to delete.
-func TestNothingIsDeletedThroughAMount(t *testing.T) {
+// Files behind a mount point must not be deleted.
+func TestRemoveStopsAtMounts(t *testing.T) {
 	if !box(t) {
 		return
 	}
-	folder, other := t.TempDir(), t.TempDir()
-	precious := filepath.Join(other, "precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+	dir, other := t.TempDir(), t.TempDir()
+	keptFile := filepath.Join(other, "keptFile")
+	if err := os.WriteFile(keptFile, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	point := filepath.Join(folder, "point")
+	point := filepath.Join(dir, "point")
 	if err := os.Mkdir(point, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Mount(other, point, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeUnmounted(folder); err == nil {
-		t.Error("it was removed")
+	if err := removeUnmounted(dir); err == nil {
+		t.Error("the directory was removed in spite of the mount")
 	}
-	if !exists(precious) {
+	if !exists(keptFile) {
 		t.Fatal("a file behind the mount was deleted")
 	}
-	if err := unmountBelow(folder); err != nil {
+	if err := unmountBelow(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeUnmounted(folder); err != nil || exists(folder) || !exists(precious) {
-		t.Errorf("after unmounting: error %v, folder there %v, file there %v", err, exists(folder), exists(precious))
+	if err := removeUnmounted(dir); err != nil || exists(dir) || !exists(keptFile) {
+		t.Errorf("after unmounting: error %v, directory exists %v, kept file exists %v", err, exists(dir), exists(keptFile))
 	}
 }
 
-// A runtime that does not start leaves nothing; one that does not start over running pods
-// leaves them alone.
-func TestRuntimeThatDoesNotStart(t *testing.T) {
+// If the runtime fails to start, Run removes everything, unless pods of an earlier instance run.
+func TestRuntimeFailsToStart(t *testing.T) {
 	if !box(t) {
 		return
 	}
@@ -165,7 +164,7 @@ func TestRuntimeThatDoesNotStart(t *testing.T) {
 	}
 	m.cfg.Keep = false
 	killAll(t, "containerd")
-	real := m.cfg.Places.bundle
+	real := m.cfg.Paths.bundle
 	broken := t.TempDir()
 	if err := os.CopyFS(broken, os.DirFS(real)); err != nil {
 		t.Fatal(err)
@@ -173,22 +172,22 @@ func TestRuntimeThatDoesNotStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "containerd"), []byte("not a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m.cfg.Places.bundle = broken
-	if err := m.fails(); err == nil {
-		t.Fatal("it came up with a broken runtime")
+	m.cfg.Paths.bundle = broken
+	if err := m.runExpectingFailure(); err == nil {
+		t.Fatal("Run succeeded with a broken runtime")
 	}
 	if err := get("http://127.0.0.1:8080/healthz"); err != nil {
-		t.Errorf("the pod does not answer any more: %v", err)
+		t.Errorf("the pod no longer answers: %v", err)
 	}
-	m.cfg.Places.bundle = real
+	m.cfg.Paths.bundle = real
 	if err := m.up(idleAgent)(); err != nil {
 		t.Fatal(err)
 	}
-	m.cfg.Places.bundle = broken
-	if err := m.fails(); err == nil {
-		t.Fatal("it came up with a broken runtime")
+	m.cfg.Paths.bundle = broken
+	if err := m.runExpectingFailure(); err == nil {
+		t.Fatal("Run succeeded with a broken runtime")
 	}
-	if exists(m.cfg.Places.run) {
-		t.Errorf("%s is left", m.cfg.Places.run)
+	if exists(m.cfg.Paths.run) {
+		t.Errorf("%s still exists", m.cfg.Paths.run)
 	}
 }

@@ -18,22 +18,22 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Config is what the user chose.
+// Config holds the user's settings.
 type Config struct {
-	Places    Places
+	Paths     Paths
 	Manifests string   // the directory of Pods, ConfigMaps and Secrets
 	ImageDirs []string // directories of image archives to import
 	PodCIDR   netip.Prefix
 	NodeName  string
-	// Port is the agent's HTTPS port and HealthzPort its health port, both on loopback;
-	// no health port where it is 0.
+	// Port is the agent's HTTPS port and HealthzPort its health port, both on loopback. With
+	// HealthzPort 0 there is no health port.
 	Port, HealthzPort int
 	SystemdCgroups    bool
-	// Keep leaves pods and runtime running when swiftlet ends, for the next one to take over.
+	// Keep leaves pods and runtime running on exit, for the next instance to adopt.
 	Keep bool
 }
 
-// Runtime is the part of CRI that bringing up and taking down needs.
+// Runtime is the part of CRI that start and teardown need.
 type Runtime interface {
 	Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error)
 	ListImages(ctx context.Context) ([]*runtimeapi.Image, error)
@@ -44,28 +44,28 @@ type Runtime interface {
 	RemovePodSandbox(ctx context.Context, id string) error
 }
 
-// AgentRun is what the agent gets. Args are its command line, as for `swiftlet kubelet`.
-// When Drain is closed it stops every pod, each with its hooks and grace period, and
-// returns; what it leaves is stopped after it. When its context ends it returns at once
-// and leaves the pods running. It shows pods on Board as their status changes.
+// AgentRun is the input of the agent. Args are its flags, as for `swiftlet kubelet`. When Drain
+// is closed, the agent stops every pod with its hooks and grace period, and returns; the
+// supervisor stops pods that are left. When its context is done, the agent returns at once and
+// leaves the pods running. It reports changed pods to Display.
 type AgentRun struct {
-	Args  []string
-	Drain <-chan struct{}
-	Board *Board
+	Args    []string
+	Drain   <-chan struct{}
+	Display *Display
 }
 
 // Deps is what the supervisor works with.
 type Deps struct {
 	Log     *slog.Logger
 	Clock   clock.Clock
-	Runtime Runtime // speaks to Config.Places.Socket()
+	Runtime Runtime // is connected to Config.Paths.Socket()
 	Agent   func(ctx context.Context, run AgentRun) error
-	// Out gets progress and the pods. Where it is a terminal, Rows tells how many lines it
-	// has now, and the pods are redrawn in place; else Rows is nil.
+	// Out receives progress messages and the pods. If it is a terminal, Rows returns its
+	// current height, and the pod table is redrawn in place; else Rows is nil.
 	Out  io.Writer
 	Rows func() int
-	// Hurry is closed when the user asks a second time to stop: no more grace.
-	Hurry <-chan struct{}
+	// ForceStop is closed at the second signal: grace periods end.
+	ForceStop <-chan struct{}
 }
 
 // Supervisor is one `swiftlet up`.
@@ -74,7 +74,7 @@ type Supervisor struct {
 	deps Deps
 }
 
-// New checks the configuration; nothing is started or touched.
+// New checks the configuration. It starts and changes nothing.
 func New(cfg Config, deps Deps) (*Supervisor, error) {
 	if err := require.Set("set up standalone", map[string]any{
 		"Log": deps.Log, "Clock": deps.Clock, "Runtime": deps.Runtime, "Agent": deps.Agent,
@@ -83,8 +83,8 @@ func New(cfg Config, deps Deps) (*Supervisor, error) {
 		return nil, err
 	}
 	switch {
-	case cfg.Places == Places{}:
-		return nil, errors.New("set up standalone: no places")
+	case cfg.Paths == Paths{}:
+		return nil, errors.New("set up standalone: no paths")
 	case !filepath.IsAbs(cfg.Manifests):
 		return nil, fmt.Errorf("set up standalone: the manifests directory %q is not an absolute path", cfg.Manifests)
 	case !cfg.PodCIDR.IsValid() || !cfg.PodCIDR.Addr().Is4() || cfg.PodCIDR.Bits() > 28:
@@ -95,14 +95,14 @@ func New(cfg Config, deps Deps) (*Supervisor, error) {
 	return &Supervisor{cfg: cfg, deps: deps}, nil
 }
 
-// Run brings everything up and blocks until ctx is done or the agent fails, then takes
-// everything down again, or leaves it running where Keep says so.
+// Run starts the runtime and the agent and blocks until ctx is done or the agent fails. Then it
+// removes everything again, or leaves pods and runtime running if Keep is set.
 func (s *Supervisor) Run(ctx context.Context) error {
-	lock, err := s.claim()
+	lock, err := s.acquireLock()
 	if err != nil {
 		return err
 	}
-	defer s.release(lock)
+	defer s.releaseLock(lock)
 	if err := preflight(s.cfg); err != nil {
 		return err
 	}
@@ -110,65 +110,65 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	configChanged, err := s.prepare(filter)
+	configChanged, err := s.writeConfigs(filter)
 	if err != nil {
 		return err
 	}
-	runtime := &containerd{places: s.cfg.Places, log: s.deps.Log, clock: s.deps.Clock}
-	if err := runtime.begin(ctx, configChanged); err != nil {
+	runtime := &containerd{paths: s.cfg.Paths, log: s.deps.Log, clock: s.deps.Clock}
+	if err := runtime.adoptOrStart(ctx, configChanged); err != nil {
 		if len(s.shims()) > 0 {
-			return err // pods of an earlier instance run: they are not to pay for it
+			return err // keep the pods of an earlier instance running
 		}
-		return errors.Join(err, s.tearDown(nil))
+		return errors.Join(err, s.teardown(nil))
 	}
-	watching, unwatch := context.WithCancel(context.Background())
-	var watched sync.WaitGroup
-	watched.Go(func() { _ = runtime.run(watching) }) // ends only with its context
-	watched.Go(func() { s.keepLocalnetBlocked(watching, filter) })
-	settle := func() *process { unwatch(); watched.Wait(); return runtime.current }
+	watchCtx, cancelWatch := context.WithCancel(context.Background())
+	var watchers sync.WaitGroup
+	watchers.Go(func() { _ = runtime.run(watchCtx) }) // returns only when its context is done
+	watchers.Go(func() { s.keepLocalnetBlocked(watchCtx, filter) })
+	stopWatching := func() *process { cancelWatch(); watchers.Wait(); return runtime.current }
 	err = s.serve(ctx)
 	if s.cfg.Keep {
-		settle().close()
-		s.say("pods and runtime go on; `swiftlet up` takes them over")
+		stopWatching().close()
+		s.progress("pods and runtime keep running; the next `swiftlet up` adopts them")
 		return err
 	}
-	return errors.Join(err, s.tearDown(settle))
+	return errors.Join(err, s.teardown(stopWatching))
 }
 
-// serve makes the runtime ready and runs the agent until the user has had enough.
+// serve waits for the runtime, imports images, and runs the agent until ctx is done.
 func (s *Supervisor) serve(ctx context.Context) error {
-	s.say("starting the runtime")
+	s.progress("starting the runtime")
 	if err := s.awaitRuntime(ctx); err != nil {
 		return withoutCancel(ctx, err)
 	}
 	if err := s.importImages(ctx); err != nil {
 		return withoutCancel(ctx, err)
 	}
-	board := newBoard(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
-	showing, hide := context.WithCancel(context.Background())
-	shown := make(chan struct{})
+	display := newDisplay(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
+	displayCtx, stopDisplay := context.WithCancel(context.Background())
+	displayStopped := make(chan struct{})
 	go func() {
-		defer close(shown)
-		board.run(showing)
+		defer close(displayStopped)
+		display.run(displayCtx)
 	}()
-	err := s.runAgent(ctx, board)
-	hide()
-	<-shown
+	err := s.runAgent(ctx, display)
+	stopDisplay()
+	<-displayStopped
 	return err
 }
 
-func (s *Supervisor) runAgent(ctx context.Context, board *Board) error {
+func (s *Supervisor) runAgent(ctx context.Context, display *Display) error {
 	agentCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	drain := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.deps.Agent(agentCtx, AgentRun{Args: agentArgs(s.cfg), Drain: drain, Board: board})
+		ended <- s.deps.Agent(agentCtx, AgentRun{Args: agentArgs(s.cfg), Drain: drain, Display: display})
 	}()
 	select {
 	case err := <-ended:
 		if err == nil && ctx.Err() == nil {
-			err = errors.New("ended without being stopped")
+			err = errors.New("agent returned before it was stopped")
 		}
 		return wrapAgent(err)
 	case <-ctx.Done():
@@ -181,7 +181,7 @@ func (s *Supervisor) runAgent(ctx context.Context, board *Board) error {
 	select {
 	case err := <-ended:
 		return wrapAgent(err)
-	case <-s.deps.Hurry:
+	case <-s.deps.ForceStop:
 		cancel()
 		return wrapAgent(withoutCancel(agentCtx, <-ended))
 	}
@@ -191,10 +191,10 @@ func wrapAgent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("run the agent: %w", err)
+	return fmt.Errorf("run agent: %w", err)
 }
 
-// withoutCancel makes an end that was asked for no error.
+// withoutCancel returns nil if ctx is done: then the failure is the result of the stop.
 func withoutCancel(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -202,9 +202,9 @@ func withoutCancel(ctx context.Context, err error) error {
 	return err
 }
 
-// awaitRuntime returns once pods can be started: the runtime and its network are ready.
+// awaitRuntime returns once the runtime and its network are ready.
 func (s *Supervisor) awaitRuntime(ctx context.Context) error {
-	return s.poll(ctx, time.Minute, "wait for the runtime (its log is "+s.cfg.Places.containerdLog()+")", func(ctx context.Context) error {
+	return s.poll(ctx, time.Minute, "wait for containerd (log: "+s.cfg.Paths.containerdLog()+")", func(ctx context.Context) error {
 		answer, err := s.deps.Runtime.Status(ctx, false)
 		if err != nil {
 			return err
@@ -218,7 +218,7 @@ func (s *Supervisor) awaitRuntime(ctx context.Context) error {
 	})
 }
 
-// poll asks again and again, for things that take milliseconds and announce nothing.
+// poll retries until try succeeds. It is for waits of milliseconds that have no notification.
 func (s *Supervisor) poll(ctx context.Context, limit time.Duration, doing string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -235,7 +235,7 @@ func (s *Supervisor) poll(ctx context.Context, limit time.Duration, doing string
 	}
 }
 
-func (s *Supervisor) say(format string, args ...any) {
+func (s *Supervisor) progress(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	fmt.Fprintln(s.deps.Out, "swiftlet: "+line)
 }

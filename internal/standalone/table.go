@@ -12,23 +12,23 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// table is the board's text: one row per pod, with the words kubectl uses.
+// table renders one row per pod, with the columns and status words of kubectl.
 func table(pods []*v1.Pod, now time.Time) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATUS\tREADY\tRESTARTS\tAGE\tIP")
 	for _, p := range pods {
-		ready, restarts := counts(p)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, word(p), ready, restarts, age(now.Sub(startOf(p))), orDash(p.Status.PodIP))
+		ready, restarts := readyAndRestarts(p)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, podStatusText(p), ready, restarts, age(now.Sub(startOf(p))), orDash(p.Status.PodIP))
 	}
 	_ = w.Flush()
 	return out.String()
 }
 
-// line is one pod without its age: two equal lines mean that nothing happened.
-func line(p *v1.Pod) string {
-	ready, restarts := counts(p)
-	return fmt.Sprintf("%s/%s %s ready %s restarts %d ip %s", p.Namespace, p.Name, word(p), ready, restarts, orDash(p.Status.PodIP))
+// statusLine describes one pod without its age: equal lines mean that nothing changed.
+func statusLine(p *v1.Pod) string {
+	ready, restarts := readyAndRestarts(p)
+	return fmt.Sprintf("%s/%s %s ready %s restarts %d ip %s", p.Namespace, p.Name, podStatusText(p), ready, restarts, orDash(p.Status.PodIP))
 }
 
 func orDash(s string) string {
@@ -59,8 +59,8 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// counts tells ready of wanted main containers and sidecars, and all restarts.
-func counts(p *v1.Pod) (ready string, restarts int32) {
+// readyAndRestarts tells ready of wanted main containers and sidecars, and all restarts.
+func readyAndRestarts(p *v1.Pod) (ready string, restarts int32) {
 	up, all := 0, len(p.Spec.Containers)
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Ready {
@@ -84,9 +84,9 @@ func counts(p *v1.Pod) (ready string, restarts int32) {
 	return fmt.Sprintf("%d/%d", up, all), restarts
 }
 
-// word says in one word how the pod is: the most telling of its phase and its
-// containers' reasons.
-func word(p *v1.Pod) string {
+// podStatusText is the STATUS column of kubectl: a reason of the pod or of a container if
+// there is one, else the phase.
+func podStatusText(p *v1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "Terminating"
 	}
@@ -114,14 +114,14 @@ func orElse(s, other string) string {
 	return s
 }
 
-// redraw is what to send to a terminal that shows old, which ends with a new line, to
-// make it show text instead: up to its first line, then each line over the old one.
+// redraw returns what to write to a terminal that shows old, which ends with a newline, so
+// that it shows text instead: move up to its first line, then overwrite each line.
 func redraw(old, text string) string {
 	var out strings.Builder
 	if n := strings.Count(old, "\n"); n > 0 {
 		fmt.Fprintf(&out, "\x1b[%dA\r", n)
 	}
-	out.WriteString("\x1b[?7l") // a row too wide is cut, not wrapped: rows are counted
+	out.WriteString("\x1b[?7l") // the terminal cuts wide rows and does not wrap them: rows are counted
 	for line := range strings.Lines(text) {
 		out.WriteString(strings.TrimSuffix(line, "\n") + "\x1b[K\n")
 	}
@@ -129,9 +129,9 @@ func redraw(old, text string) string {
 	return out.String()
 }
 
-// cut leaves out the last pods of a table that is higher than the terminal: lines that
-// have scrolled away cannot be drawn again.
-func cut(table string, rows int) string {
+// truncateRows drops the last pods of a table that is higher than the terminal: lines that
+// have scrolled out of view cannot be redrawn.
+func truncateRows(table string, rows int) string {
 	lines := strings.SplitAfter(strings.TrimSuffix(table, "\n"), "\n")
 	room := rows - 2 // one for the remark, one for the cursor
 	if rows <= 0 || len(lines) < rows || room < 1 {

@@ -15,36 +15,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is one kind of thing to take away.
+// step removes one kind of resource.
 type step struct {
 	name string
 	run  func() error
 }
 
-// lastChance is how long the runtime gets to end pods once the user is in a hurry; then
-// their processes are killed behind its back.
-const lastChance = 10 * time.Second
+// forcedStopTimeout is how long the runtime may take to stop pods after the second signal. Then
+// killShims and removeCgroups kill their processes without the runtime.
+const forcedStopTimeout = 10 * time.Second
 
-// tearDown leaves nothing behind but what is below the root folder. Each step cleans one
-// kind of thing and does not rely on the steps before: after a crash, or where one of
-// them failed, the later ones sweep up. settle ends the watch over the runtime, so that
-// nobody starts it again; it is nil where the runtime never came up.
-func (s *Supervisor) tearDown(settle func() *process) error {
-	p := s.cfg.Places
+// teardown removes everything except the files below the root directory. Each step removes one
+// kind of resource and does not rely on the steps before it, which may have failed.
+// stopWatching ends the supervision of the runtime, so that it is not restarted; it is nil if
+// the runtime never started.
+func (s *Supervisor) teardown(stopWatching func() *process) error {
+	p := s.cfg.Paths
 	var steps []step
-	if settle != nil {
-		steps = append(steps, step{"stop the pods", s.endPods}, step{"stop the runtime", func() error {
-			runtime := settle()
+	if stopWatching != nil {
+		steps = append(steps, step{"stop pods", s.stopPodsBounded}, step{"stop runtime", func() error {
+			runtime := stopWatching()
 			defer runtime.close()
 			return runtime.stop(context.Background(), runtimeGrace)
 		}})
 	}
 	steps = append(steps, []step{
-		{"end the shims", s.killShims},
-		{"remove the cgroups", s.removeCgroups},
+		{"kill shims", s.killShims},
+		{"remove cgroups", s.removeCgroups},
 		{"unmount", func() error { return unmountBelow(p.run, p.root) }},
-		{"clean the network", func() error { return cleanNetwork(s.cfg.PodCIDR, p) }},
-		{"remove the run folder", func() error { return removeUnmounted(p.run) }},
+		{"clean up network", func() error { return cleanNetwork(s.cfg.PodCIDR, p) }},
+		{"remove run directory", func() error { return removeUnmounted(p.run) }},
 	}...)
 	var problems []error
 	for _, step := range steps {
@@ -52,36 +52,36 @@ func (s *Supervisor) tearDown(settle func() *process) error {
 		if err := step.run(); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", step.name, err))
 		}
-		s.deps.Log.Debug("teardown", "step", step.name, "took", s.deps.Clock.Since(began))
+		s.deps.Log.Debug("teardown: step done", "step", step.name, "took", s.deps.Clock.Since(began))
 	}
 	if len(problems) == 0 {
-		s.say("stopped; images and logs stay in %s", p.root)
+		s.progress("stopped; images and logs stay in %s", p.root)
 	}
 	return errors.Join(problems...)
 }
 
-// endPods bounds stopPods once the user is in a hurry.
-func (s *Supervisor) endPods() error {
+// stopPodsBounded runs stopPods and cancels it forcedStopTimeout after the second signal.
+func (s *Supervisor) stopPodsBounded() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	bounded := make(chan struct{})
+	watcherDone := make(chan struct{})
 	go func() {
-		defer close(bounded)
+		defer close(watcherDone)
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.deps.Hurry:
-			s.say("not waiting any longer")
+		case <-s.deps.ForceStop:
+			s.progress("second signal: stopping pods without grace period")
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.deps.Clock.After(lastChance):
+		case <-s.deps.Clock.After(forcedStopTimeout):
 			cancel()
 		}
 	}()
-	err := s.stopPods(ctx, s.deps.Hurry)
+	err := s.stopPods(ctx, s.deps.ForceStop)
 	cancel()
-	<-bounded
+	<-watcherDone
 	return err
 }
 
@@ -92,10 +92,10 @@ func (s *Supervisor) removeCgroups() error {
 	return removeCgroups()
 }
 
-// killShims ends the shims that are left: one whose pod was removed has gone by itself.
+// killShims kills the shims that are left. A shim exits when its pod is removed.
 func (s *Supervisor) killShims() error {
 	for _, pid := range s.shims() {
-		s.deps.Log.Warn("killing a shim that was left over", "pid", pid)
+		s.deps.Log.Warn("teardown: killing leftover shim", "pid", pid)
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("kill shim %d: %w", pid, err)
 		}
@@ -103,13 +103,13 @@ func (s *Supervisor) killShims() error {
 	return nil
 }
 
-// shims finds the shims that serve our containerd, by their command line.
+// shims finds the shims of our containerd by their command line.
 func (s *Supervisor) shims() []int {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []int
 	for _, file := range commands {
 		content, err := readStart(file)
-		if err != nil || !isShim(strings.Split(string(content), "\x00"), s.cfg.Places.Socket()) {
+		if err != nil || !isShim(strings.Split(string(content), "\x00"), s.cfg.Paths.Socket()) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
@@ -119,8 +119,7 @@ func (s *Supervisor) shims() []int {
 	return found
 }
 
-// readStart reads the beginning of a command line: a process can make its own as long as it
-// likes.
+// readStart reads the first 64 KiB of a command line, which has no limit.
 func readStart(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {

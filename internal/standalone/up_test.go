@@ -15,7 +15,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-func TestStopLeavesNothing(t *testing.T) {
+func TestStopRemovesEverything(t *testing.T) {
 	if !box(t) {
 		return
 	}
@@ -26,14 +26,14 @@ func TestStopLeavesNothing(t *testing.T) {
 				hideNft(t)
 			}
 			m.t = t
-			before := traces(t)
+			before := hostTraces(t)
 			down := m.up(idleAgent)
 			m.runPod("web", 8080)
-			poll.Check(t, "ask the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
+			poll.Check(t, "call the pod through its host port", func() error { return get("http://127.0.0.1:8080/healthz") })
 			if err := down(); err != nil {
 				t.Fatal(err)
 			}
-			for name, now := range traces(t) {
+			for name, now := range hostTraces(t) {
 				if name == "tables" && backend == "iptables" {
 					continue // only nft can remove the empty tables that iptables makes
 				}
@@ -45,7 +45,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestRuntimeDeathKeepsPods(t *testing.T) {
+func TestPodsSurviveRuntimeCrash(t *testing.T) {
 	if !box(t) {
 		return
 	}
@@ -70,7 +70,7 @@ func TestRuntimeDeathKeepsPods(t *testing.T) {
 	}
 }
 
-func TestKeptPodsAreTakenOver(t *testing.T) {
+func TestNextInstanceAdoptsKeptPods(t *testing.T) {
 	if !box(t) {
 		return
 	}
@@ -85,7 +85,7 @@ func TestKeptPodsAreTakenOver(t *testing.T) {
 	m.cfg.Keep = false
 	down = m.up(idleAgent)
 	if pid := m.runtimePID(); pid != first {
-		t.Errorf("the runtime was replaced: process %d, before %d", pid, first)
+		t.Errorf("the runtime was replaced: process %d, was %d", pid, first)
 	}
 	if err := m.running(container); err != nil {
 		t.Error(err)
@@ -93,13 +93,12 @@ func TestKeptPodsAreTakenOver(t *testing.T) {
 	if err := down(); err != nil {
 		t.Fatal(err)
 	}
-	if exists(m.cfg.Places.run) {
-		t.Errorf("%s is left", m.cfg.Places.run)
+	if exists(m.cfg.Paths.run) {
+		t.Errorf("%s still exists", m.cfg.Paths.run)
 	}
 }
 
-// A changed program or configuration must reach a runtime that is taken over, and the
-// pods must not notice.
+// If program or configuration changed, the running containerd is replaced, and pods keep running.
 func TestOutdatedRuntimeIsReplacedUnderPods(t *testing.T) {
 	if !box(t) {
 		return
@@ -112,14 +111,14 @@ func TestOutdatedRuntimeIsReplacedUnderPods(t *testing.T) {
 	if err := down(); err != nil {
 		t.Fatal(err)
 	}
-	config := m.cfg.Places.containerdConfig()
-	if err := os.WriteFile(config, []byte("# of an older release\n"), 0o600); err != nil {
+	config := m.cfg.Paths.containerdConfig()
+	if err := os.WriteFile(config, []byte("# an older release\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.cfg.Keep = false
 	down = m.up(idleAgent)
 	if pid := m.runtimePID(); pid == first || pid == 0 {
-		t.Errorf("the runtime is process %d, before %d: it was not replaced", pid, first)
+		t.Errorf("the runtime was not replaced: process %d, was %d", pid, first)
 	}
 	if err := m.running(container); err != nil {
 		t.Error(err)
@@ -135,9 +134,9 @@ func TestSecondInstanceIsRefused(t *testing.T) {
 	}
 	m := newMachine(t)
 	down := m.up(idleAgent)
-	err := m.fails()
+	err := m.runExpectingFailure()
 	if want := fmt.Sprintf("process %d", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want an error that names %q", err, want)
+		t.Errorf("got %v, want an error with %q", err, want)
 	}
 	if err := down(); err != nil {
 		t.Fatal(err)
@@ -145,7 +144,7 @@ func TestSecondInstanceIsRefused(t *testing.T) {
 }
 
 func (m *machine) runtimePID() int {
-	p, err := listener(m.cfg.Places.Socket())
+	p, err := listener(m.cfg.Paths.Socket())
 	if err != nil || p == nil {
 		return 0
 	}

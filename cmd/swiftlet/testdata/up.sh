@@ -43,7 +43,7 @@ await "a host port leads to the pod" says 8080 "" "Hello from a pod"
 await "containers share a volume" says 8081 "" "prepared by the init container"
 
 await "hints are shown" grep -q 'Try next' "$out"
-request=$(hint 'ask a pod') follow=$(hint 'follow its log') more=$(hint 'add a pod')
+request=$(hint 'call a pod') follow=$(hint 'follow its log') more=$(hint 'add a pod')
 [ "$request" ] && [ "$follow" ] && [ "$more" ] || fail "a hint is missing"
 page "${request##*:}" >/dev/null || fail "the first hint does not work: $request"
 timeout 1 bash -c "$follow" >"$state/followed"

@@ -59,28 +59,28 @@ default     sidecar   Running            2/2     0          1m    10.88.0.7
 	}
 }
 
-func newTestBoard(out *bytes.Buffer, rows func() int) *Board {
-	places := Places{root: "/var/lib/swiftlet", run: "/run/swiftlet", bundle: "/b"}
-	return newBoard(out, rows, clocktesting.NewFakeClock(testNow), Config{Places: places, Manifests: "/m", Port: 10250})
+func newTestDisplay(out *bytes.Buffer, rows func() int) *Display {
+	paths := Paths{root: "/var/lib/swiftlet", run: "/run/swiftlet", bundle: "/b"}
+	return newDisplay(out, rows, clocktesting.NewFakeClock(testNow), Config{Paths: paths, Manifests: "/m", Port: 10250})
 }
 
-func TestLinesOnlyOnChange(t *testing.T) {
+func TestLinePrintedOnlyOnChange(t *testing.T) {
 	var out bytes.Buffer
-	b := newTestBoard(&out, nil)
+	d := newTestDisplay(&out, nil)
 	steps := []struct {
 		do   func()
 		want string
 	}{
-		{func() { b.Show(testPod("web", v1.PodPending)) }, "12:00:00 default/web Pending ready 0/1 restarts 0 ip -\n"},
-		{func() { b.Show(testPod("web", v1.PodPending)) }, ""},
-		{func() { b.Show(testPod("web", v1.PodSucceeded)) }, "12:00:00 default/web Completed ready 0/1 restarts 0 ip -\n"},
-		{func() { b.Forget("uid-web") }, "12:00:00 gone: default/web Completed ready 0/1 restarts 0 ip -\n"},
-		{func() { b.Forget("uid-web") }, ""},
+		{func() { d.Show(testPod("web", v1.PodPending)) }, "12:00:00 default/web Pending ready 0/1 restarts 0 ip -\n"},
+		{func() { d.Show(testPod("web", v1.PodPending)) }, ""},
+		{func() { d.Show(testPod("web", v1.PodSucceeded)) }, "12:00:00 default/web Completed ready 0/1 restarts 0 ip -\n"},
+		{func() { d.Forget("uid-web") }, "12:00:00 gone: default/web Completed ready 0/1 restarts 0 ip -\n"},
+		{func() { d.Forget("uid-web") }, ""},
 	}
 	for i, s := range steps {
 		out.Reset()
 		s.do()
-		b.draw()
+		d.draw()
 		if out.String() != s.want {
 			t.Errorf("step %d: got %q, want %q", i, out.String(), s.want)
 		}
@@ -89,38 +89,38 @@ func TestLinesOnlyOnChange(t *testing.T) {
 
 func TestRedrawOnlyOnChange(t *testing.T) {
 	var out bytes.Buffer
-	b := newTestBoard(&out, func() int { return 24 })
-	b.Show(testPod("web", v1.PodPending))
-	if next := b.draw(); next != time.Minute {
-		t.Errorf("the next age is due in %v, want a minute", next)
+	d := newTestDisplay(&out, func() int { return 24 })
+	d.Show(testPod("web", v1.PodPending))
+	if next := d.draw(); next != time.Minute {
+		t.Errorf("next redraw in %v, want a minute", next)
 	}
 	out.Reset()
-	b.draw()
+	d.draw()
 	if out.Len() != 0 {
-		t.Errorf("nothing changed, yet it drew %q", out.String())
+		t.Errorf("draw without a change wrote %q", out.String())
 	}
-	b.Show(testPod("young", v1.PodPending, func(p *v1.Pod) { p.Status.StartTime.Time = testNow }))
-	if next := b.draw(); next != time.Second {
-		t.Errorf("the next age is due in %v, want a second", next)
+	d.Show(testPod("young", v1.PodPending, func(p *v1.Pod) { p.Status.StartTime.Time = testNow }))
+	if next := d.draw(); next != time.Second {
+		t.Errorf("next redraw in %v, want a second", next)
 	}
 	if !strings.HasPrefix(out.String(), "\x1b[2A\r") {
-		t.Errorf("the redraw does not begin two lines up, where the table stood: %q", out.String())
+		t.Errorf("the redraw does not begin two lines up, at the first row of the table: %q", out.String())
 	}
 }
 
-func TestHints(t *testing.T) {
+func TestNextSteps(t *testing.T) {
 	web := testPod("web", v1.PodRunning, func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 8080}} })
 	for name, c := range map[string]struct {
 		pods []*v1.Pod
 		want []string
 	}{
-		"no pod runs":              {[]*v1.Pod{testPod("a", v1.PodPending)}, nil},
-		"more may come":            {[]*v1.Pod{testPod("a", v1.PodPending), testPod("b", v1.PodRunning)}, nil},
-		"a pod with a port":        {[]*v1.Pod{testPod("a", v1.PodPending), web}, []string{"curl http://127.0.0.1:8080/\n", "tail -F /var/lib/swiftlet/log/pods/default_web_uid-web/main/0.log\n", "> /m/more.json\n"}},
-		"no port: the agent's API": {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
+		"no running pod":                     {[]*v1.Pod{testPod("a", v1.PodPending)}, nil},
+		"running pod while one is pending":   {[]*v1.Pod{testPod("a", v1.PodPending), testPod("b", v1.PodRunning)}, nil},
+		"running pod with host port":         {[]*v1.Pod{testPod("a", v1.PodPending), web}, []string{"curl http://127.0.0.1:8080/\n", "tail -F /var/lib/swiftlet/log/pods/default_web_uid-web/main/0.log\n", "> /m/more.json\n"}},
+		"no host port: call the agent's API": {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hints(newTestBoard(nil, nil).cfg, c.pods)
+			got := nextSteps(newTestDisplay(nil, nil).cfg, c.pods)
 			if (got == "") != (c.want == nil) {
 				t.Fatalf("got %q", got)
 			}
@@ -133,14 +133,14 @@ func TestHints(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestTruncateRows(t *testing.T) {
 	const four = "HEAD\na\nb\nc\n"
 	for rows, want := range map[int]string{
 		0: four, 24: four, 5: four,
 		4: "HEAD\na\n… and 2 more\n",
 		3: "HEAD\n… and 3 more\n",
 	} {
-		if got := cut(four, rows); got != want {
+		if got := truncateRows(four, rows); got != want {
 			t.Errorf("%d rows: got %q, want %q", rows, got, want)
 		}
 	}

@@ -10,33 +10,31 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// hints are three things to try next. Each works when pasted into another terminal, so
-// they are made from the pods that run; there are none until a pod can be asked, or no
-// pod is on its way any more.
-func hints(cfg Config, pods []*v1.Pod) string {
-	p := worthAsking(pods)
+// nextSteps suggests three commands that work when pasted into another terminal. They are made
+// from the running pods; the text is empty until a pod has a host port, or none is pending.
+func nextSteps(cfg Config, pods []*v1.Pod) string {
+	p := hintPod(pods)
 	if p == nil {
 		return ""
 	}
 	request := fmt.Sprintf("curl http://127.0.0.1:%d/", hostPort(p))
 	if hostPort(p) == 0 {
 		request = fmt.Sprintf("curl --cacert %s --cert %s --key %s https://127.0.0.1:%d/pods",
-			quote(cfg.Places.pki("ca.crt")), quote(cfg.Places.pki("admin.crt")), quote(cfg.Places.pki("admin.key")), cfg.Port)
+			quote(cfg.Paths.pki("ca.crt")), quote(cfg.Paths.pki("admin.crt")), quote(cfg.Paths.pki("admin.key")), cfg.Port)
 	}
-	follow := "tail -F " + quote(filepath.Join(cfg.Places.PodLogs(), pod.RefOf(p).LogDirName(), p.Spec.Containers[0].Name, "0.log"))
+	follow := "tail -F " + quote(filepath.Join(cfg.Paths.PodLogs(), pod.RefOf(p).LogDirName(), p.Spec.Containers[0].Name, "0.log"))
 	more := `echo '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"more"},"spec":{"restartPolicy":"Never","containers":[{"name":"primes","image":"docker.io/swiftlet/example:1","args":["primes","1000"]}]}}' > ` +
 		quote(filepath.Join(cfg.Manifests, "more.json"))
 	return "Try next, in another terminal:\n" +
-		"  ask a pod        " + request + "\n" +
+		"  call a pod       " + request + "\n" +
 		"  follow its log   " + follow + "\n" +
 		"  add a pod        " + more + "\n" +
 		"Change or remove a file in " + cfg.Manifests + " and the pods follow. Ctrl-C stops everything.\n"
 }
 
-// worthAsking is a running pod with a port of the host, or any that runs once no other is
-// on its way.
-func worthAsking(pods []*v1.Pod) *v1.Pod {
-	var any *v1.Pod
+// hintPod returns a running pod with a host port, or, once no pod is pending, any running pod.
+func hintPod(pods []*v1.Pod) *v1.Pod {
+	var running *v1.Pod
 	pending := false
 	for _, p := range pods {
 		pending = pending || p.Status.Phase == v1.PodPending || p.Status.Phase == ""
@@ -46,12 +44,12 @@ func worthAsking(pods []*v1.Pod) *v1.Pod {
 		if hostPort(p) != 0 {
 			return p
 		}
-		any = p
+		running = p
 	}
 	if pending {
 		return nil
 	}
-	return any
+	return running
 }
 
 func hostPort(p *v1.Pod) int32 {
@@ -65,7 +63,7 @@ func hostPort(p *v1.Pod) int32 {
 	return 0
 }
 
-// quote makes a path one word for a shell.
+// quote quotes a path for a shell.
 func quote(path string) string {
 	if !strings.ContainsAny(path, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
 		return path

@@ -10,24 +10,24 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-func TestPlaces(t *testing.T) {
+func TestPaths(t *testing.T) {
 	for name, c := range map[string]struct {
 		root, run string
 		ok        bool
 	}{
-		"usual":          {"/var/lib/swiftlet", "/run/swiftlet", true},
-		"relative":       {"state", "/run/swiftlet", false},
-		"the root":       {"/", "/run/swiftlet", false},
-		"too long a run": {"/var/lib/swiftlet", "/run/" + strings.Repeat("x", 40), false},
+		"default paths":        {"/var/lib/swiftlet", "/run/swiftlet", true},
+		"relative root":        {"state", "/run/swiftlet", false},
+		"root is /":            {"/", "/run/swiftlet", false},
+		"run path is too long": {"/var/lib/swiftlet", "/run/" + strings.Repeat("x", 40), false},
 	} {
-		if _, err := NewPlaces(c.root, c.run, "/bundle"); (err == nil) != c.ok {
+		if _, err := NewPaths(c.root, c.run, "/bundle"); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestContainerdConfigNamesOnlyOurPlaces(t *testing.T) {
-	p, err := NewPlaces("/r", "/s", "/b")
+func TestContainerdConfigNamesOnlyOurPaths(t *testing.T) {
+	p, err := NewPaths("/r", "/s", "/b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +41,13 @@ func TestContainerdConfigNamesOnlyOurPlaces(t *testing.T) {
 			t.Errorf("%s is missing in:\n%s", want, config)
 		}
 	}
-	free, err := containerdConfig(p, true, true)
+	unrestricted, err := containerdConfig(p, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"restrict_oom_score_adj = false", "SystemdCgroup = true", "oom_score = -999"} {
-		if !strings.Contains(string(free), want) {
-			t.Errorf("%s is missing in:\n%s", want, free)
+		if !strings.Contains(string(unrestricted), want) {
+			t.Errorf("%s is missing in:\n%s", want, unrestricted)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestFilterBackend(t *testing.T) {
 	}
 }
 
-func TestMountTable(t *testing.T) {
+func TestMountFilters(t *testing.T) {
 	const table = `22 1 0:5 / /run/swiftlet rw - tmpfs tmpfs rw
 23 22 0:6 / /run/swiftlet/containerd/rootfs rw shared:1 - overlay overlay rw
 24 22 0:6 / /var/lib/swiftlet/kubelet/pods/a\040b rw - tmpfs tmpfs rw
@@ -83,7 +83,7 @@ func TestMountTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pointsOf(mounts)
+		return mountPoints(mounts)
 	}
 	mounts := points(mountsBelow("/run/swiftlet", "/var/lib/swiftlet"))
 	if want := []string{"/run/swiftlet/containerd/rootfs", "/var/lib/swiftlet/kubelet/pods/a b"}; !slices.Equal(mounts, want) {

@@ -1,0 +1,150 @@
+package standalone
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/notify"
+)
+
+// redrawDelay combines a burst of changes into one redraw.
+const redrawDelay = 50 * time.Millisecond
+
+// Display shows the pods: on a terminal as a table that it redraws on changes, elsewhere as one
+// line per change. Show and Forget do not wait for the output, so the agent may call them from
+// any goroutine.
+type Display struct {
+	out   io.Writer
+	rows  func() int // nil: not a terminal
+	clock clock.Clock
+	cfg   Config
+	dirty notify.Signal
+
+	mu   sync.Mutex
+	pods map[types.UID]*v1.Pod
+
+	// Used only by run: what it has written.
+	drawn          string
+	lines          map[types.UID]string
+	nextStepsShown bool
+}
+
+func newDisplay(out io.Writer, rows func() int, clock clock.Clock, cfg Config) *Display {
+	return &Display{
+		out: out, rows: rows, clock: clock, cfg: cfg,
+		dirty: notify.New(),
+		pods:  map[types.UID]*v1.Pod{}, lines: map[types.UID]string{},
+	}
+}
+
+// Show adds or updates the pod and its status. Neither Display nor the caller may change the
+// pod afterwards.
+func (d *Display) Show(p *v1.Pod) {
+	d.mu.Lock()
+	d.pods[p.UID] = p
+	d.mu.Unlock()
+	d.dirty.Notify()
+}
+
+// Forget removes a deleted pod.
+func (d *Display) Forget(uid types.UID) {
+	d.mu.Lock()
+	delete(d.pods, uid)
+	d.mu.Unlock()
+	d.dirty.Notify()
+}
+
+// run draws until ctx is done, and then one last time.
+func (d *Display) run(ctx context.Context) {
+	for {
+		next := d.draw()
+		var tick <-chan time.Time
+		if d.rows != nil && next > 0 {
+			tick = d.clock.After(next)
+		}
+		select {
+		case <-ctx.Done():
+			d.draw()
+			return
+		case <-tick:
+			continue
+		case <-d.dirty:
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.clock.After(redrawDelay):
+		}
+	}
+}
+
+// draw writes the changes and returns after which time the next age on the screen changes.
+func (d *Display) draw() (next time.Duration) {
+	now, pods := d.clock.Now(), d.sorted()
+	if d.rows == nil {
+		d.drawLines(now, pods)
+		return 0
+	}
+	text := truncateRows(table(pods, now), d.rows())
+	if advice := nextSteps(d.cfg, pods); advice != "" && !d.nextStepsShown {
+		// Written once, above the table: a terminal wraps these long lines, so that a redraw
+		// could not find its first row.
+		d.nextStepsShown = true
+		fmt.Fprint(d.out, redraw(d.drawn, "")+advice+"\n")
+		d.drawn = ""
+	}
+	if text != d.drawn {
+		fmt.Fprint(d.out, redraw(d.drawn, text))
+		d.drawn = text
+	}
+	for _, p := range pods {
+		until := time.Minute
+		if now.Sub(startOf(p)) < time.Minute {
+			until = time.Second
+		}
+		next = cmp.Or(min(next, until), until)
+	}
+	return next
+}
+
+func (d *Display) drawLines(now time.Time, pods []*v1.Pod) {
+	seen := map[types.UID]bool{}
+	for _, p := range pods {
+		seen[p.UID] = true
+		if l := statusLine(p); l != d.lines[p.UID] {
+			d.lines[p.UID] = l
+			fmt.Fprintf(d.out, "%s %s\n", now.Format(time.TimeOnly), l)
+		}
+	}
+	for uid, l := range d.lines {
+		if !seen[uid] {
+			delete(d.lines, uid)
+			fmt.Fprintf(d.out, "%s gone: %s\n", now.Format(time.TimeOnly), l)
+		}
+	}
+	if text := nextSteps(d.cfg, pods); text != "" && !d.nextStepsShown {
+		d.nextStepsShown = true
+		fmt.Fprint(d.out, text)
+	}
+}
+
+func (d *Display) sorted() []*v1.Pod {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pods := make([]*v1.Pod, 0, len(d.pods))
+	for _, p := range d.pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, d *v1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, d.Namespace), cmp.Compare(a.Name, d.Name), cmp.Compare(a.UID, d.UID))
+	})
+	return pods
+}
