@@ -40,21 +40,21 @@ func imports(t *testing.T) map[string][]string {
 	return found
 }
 
-// packageOf is the first folder below internal/: subfolders are parts of their package.
+// packageOf returns the first directory below internal/: subdirectories belong to it.
 func packageOf(file string) string { return strings.Split(filepath.ToSlash(file), "/")[0] }
 
 func layerOf(pkg string) int {
 	return slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, pkg) })
 }
 
-func TestImportsPointInwards(t *testing.T) {
+func TestPackageImportsOnlyInnerLayers(t *testing.T) {
 	for file, targets := range imports(t) {
 		from := packageOf(file)
 		if from == "architecture" {
 			continue
 		}
 		if layerOf(from) < 0 {
-			t.Errorf("package %s stands in no layer: add it to layers.go and to ARCHITECTURE.md", from)
+			t.Errorf("package %s is in no layer: add it to layers.go and to ARCHITECTURE.md", from)
 			continue
 		}
 		for _, target := range targets {
@@ -70,10 +70,10 @@ func TestImportsPointInwards(t *testing.T) {
 	}
 }
 
-func TestKeptImports(t *testing.T) {
+func TestRestrictedImports(t *testing.T) {
 	for file, targets := range imports(t) {
 		for _, target := range targets {
-			for _, rule := range only {
+			for _, rule := range restricted {
 				if target != rule.path && !strings.HasPrefix(target, rule.path+"/") {
 					continue
 				}

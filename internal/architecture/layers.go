@@ -1,12 +1,12 @@
 package architecture
 
 // layers lists the packages under internal/ from the inside out. A package may import
-// packages of the lines before its own, never of its own line or a later one.
-// ARCHITECTURE.md explains the lines; a new package must be added here first.
+// packages of the lines above its own, but none of its own line or of a later one.
+// ARCHITECTURE.md explains the layers. A new package must be added here first.
 var layers = [][]string{
 	{"pod", "meter", "backoff", "queue", "notify", "require"}, // the vocabulary
 	{"plan", "podstatus"},
-	{"checkpoint"}, // every state file is written by it, those of other adapters, too
+	{"checkpoint"}, // writes every state file, also those of adapters
 	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
@@ -15,16 +15,16 @@ var layers = [][]string{
 	{"agent"},
 }
 
-// only names imports that are kept to a few packages, with the reason.
-var only = []struct {
-	path     string   // this import path, or anything below it
-	packages []string // may be imported by these alone
+// restricted lists imports that only a few packages may use, with the reason.
+var restricted = []struct {
+	path     string   // this import path and everything below it
+	packages []string // the packages that may import it
 	why      string
 }{
-	{"k8s.io/kubernetes", nil, "it is the system being rewritten; tests use it from a module of their own"},
-	{"github.com/containerd/containerd", nil, "the runtime is reached over CRI only"},
-	{"github.com/opencontainers/cgroups", []string{"cgroup", "resource", "stats"}, "one package knows the cgroup tree"},
-	{"go.opentelemetry.io", []string{"tracing"}, "parts do not know that they are traced"},
-	{"github.com/spf13/pflag", []string{"config"}, "flags are resolved once"},
-	{"k8s.io/component-base/featuregate", []string{"config"}, "feature gates are resolved once, not looked up in logic"},
+	{"k8s.io/kubernetes", nil, "Swiftlet does not depend on the kubelet that it replaces; tests use it from their own module"},
+	{"github.com/containerd/containerd", nil, "Swiftlet talks to the runtime only over CRI"},
+	{"github.com/opencontainers/cgroups", []string{"cgroup", "resource", "stats"}, "other packages use package cgroup"},
+	{"go.opentelemetry.io", []string{"tracing"}, "other packages do not depend on the tracing library"},
+	{"github.com/spf13/pflag", []string{"config"}, "flags are parsed once, in config"},
+	{"k8s.io/component-base/featuregate", []string{"config"}, "feature gates are resolved once, in config"},
 }

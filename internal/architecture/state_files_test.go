@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// writers are functions of package os that put a file in place without waiting for the disk.
+// writers are functions of package os that create or replace a file without fsync.
 var writers = []string{"WriteFile", "Rename", "Create", "CreateTemp"}
 
-// writesFiles reports whether the file calls one of them, or opens files to create them.
+// writesFiles reports whether the source file uses a writer or os.O_CREATE.
 func writesFiles(file *ast.File) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -30,8 +30,8 @@ func writesFiles(file *ast.File) bool {
 	return found
 }
 
-// TestStateFilesAreWrittenByCheckpoint: a file that a crash of the machine may leave empty has
-// to be listed, with the reason why that does no harm.
+// TestStateFilesAreWrittenByCheckpoint: code that may leave an empty file after a crash of the
+// host must be listed in unsynced, with the reason why that is harmless.
 func TestStateFilesAreWrittenByCheckpoint(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -48,7 +48,7 @@ func TestStateFilesAreWrittenByCheckpoint(t *testing.T) {
 		}
 		seen[name] = true
 		if unsynced[name] == "" {
-			t.Errorf("%s writes files: use checkpoint.Replace, or say in state_files.go why a crash may leave them empty", name)
+			t.Errorf("%s writes files: use checkpoint.Replace, or explain in state_files.go why a crash may leave them empty", name)
 		}
 		return nil
 	})
@@ -78,7 +78,7 @@ func TestWritesFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := writesFiles(file); got != want {
-			t.Errorf("%s: %v", text, got)
+			t.Errorf("writesFiles(%s) = %v", text, got)
 		}
 	}
 }
