@@ -2,9 +2,9 @@ package bed
 
 import "path/filepath"
 
-// aggregationFlags let the API server hand requests on to others that serve a part of its
-// API, and let those know that a request comes from it. Services have no addresses of their
-// own on the control plane's side, so it asks their endpoints.
+// aggregationFlags configure the API server's aggregation layer and the client certificate by
+// which extension API servers recognize it. Service addresses are not routed on the host, so the
+// API server connects to endpoints.
 func (c *ControlPlane) aggregationFlags() ([]string, error) {
 	const name = "front-proxy-client"
 	front, err := newAuthority(filepath.Join(c.ca.dir, "front-proxy"))

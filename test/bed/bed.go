@@ -18,26 +18,26 @@ import (
 type Bed struct {
 	ControlPlane *ControlPlane
 
-	site     *site
+	slot     *slot
 	bin      *Binaries
 	images   *images.Set
 	progress io.Writer
 	kernel   kernelSettings
 
-	mu     sync.Mutex
-	nodes  []*Box
-	wiring sync.Mutex // guards wired
-	wired  []*Box     // those of the nodes that know the way to each other's pods
-	hosts  int        // how many addresses of the wire were given out
-	built  error      // how the build of our program went, once there is one
-	ours   string
+	mu          sync.Mutex
+	nodes       []*Box
+	routesMu    sync.Mutex // guards wired
+	routed      []*Box     // the nodes that have routes to each other's pods
+	hosts       int        // the last host number given out on the bridge's subnet
+	buildErr    error      // result of building our kubelet
+	kubeletPath string
 }
 
-// Start makes a bed without nodes, in a few seconds once the programs are built. What it
-// does meanwhile is told to progress.
+// Start creates a bed without nodes. It takes a few seconds once the programs are built, and
+// writes its progress to progress.
 func Start(ctx context.Context, progress io.Writer) (*Bed, error) {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("start bed: it needs root, for namespaces and cgroups")
+		return nil, errors.New("start bed: needs root, for namespaces and cgroups")
 	}
 	bin, err := FindBinaries(ctx, progress)
 	if err != nil {
@@ -51,11 +51,11 @@ func Start(ctx context.Context, progress io.Writer) (*Bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := claimSite()
+	s, err := claimSlot()
 	if err != nil {
 		return nil, err
 	}
-	b := &Bed{site: s, bin: bin, images: set, progress: progress, kernel: settings, hosts: 1}
+	b := &Bed{slot: s, bin: bin, images: set, progress: progress, kernel: settings, hosts: 1}
 	if err := s.addBridge(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -67,12 +67,12 @@ func Start(ctx context.Context, progress io.Writer) (*Bed, error) {
 	return b, nil
 }
 
-// AddNode makes a box with a running containerd that holds the test images. Its kubelet
-// is not started.
+// AddNode creates a box with a running containerd and the test images. It does not start a
+// kubelet.
 func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	b.mu.Lock()
 	b.hosts++
-	box := &Box{name: name, host: b.hosts, dir: filepath.Join(b.site.dir, "nodes", name), bed: b}
+	box := &Box{name: name, host: b.hosts, dir: filepath.Join(b.slot.dir, "nodes", name), bed: b}
 	b.nodes = append(b.nodes, box)
 	b.mu.Unlock()
 
@@ -80,7 +80,7 @@ func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	if err := box.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.wire(ctx, box); err != nil {
+	if err := b.addPodRoutes(ctx, box); err != nil {
 		return nil, err
 	}
 	if err := box.writeIdentity(); err != nil {
@@ -92,46 +92,46 @@ func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	if err := box.ImportImages(ctx); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(b.progress, "bed %d: node %s up in %.1f s\n", b.site.number, name, time.Since(began).Seconds())
+	fmt.Fprintf(b.progress, "bed %d: node %s up in %.1f s\n", b.slot.number, name, time.Since(began).Seconds())
 	return box, nil
 }
 
 // Kubectl runs the command against the bed and returns its standard output.
 func (b *Bed) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.ToolDir(), "kubectl"), args...)
-	// Its caches go where the bed's files go.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.ControlPlane.Kubeconfig, "HOME="+b.site.dir)
-	var said lines
-	cmd.Stderr = &said
+	// kubectl keeps its caches among the bed's files.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.ControlPlane.Kubeconfig, "HOME="+b.slot.dir)
+	var stderr outputBuffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return string(out), fmt.Errorf("kubectl %v: %w: %s", args, err, said)
+		return string(out), fmt.Errorf("kubectl %v: %w: %s", args, err, stderr)
 	}
 	return string(out), nil
 }
 
-// ToolDir is the directory that holds kubectl, for a person's PATH.
+// ToolDir is the directory of kubectl, for a user's PATH.
 func (b *Bed) ToolDir() string { return b.bin.Reference }
 
 // PauseProgram is a small program that waits and reaps, for images.
 func (b *Bed) PauseProgram() string { return b.images.PauseBin }
 
-// Logs is the directory with a file of each program.
-func (b *Bed) Logs() string { return b.site.logDir() }
+// Logs is the directory with one log file per program.
+func (b *Bed) Logs() string { return b.slot.logDir() }
 
-// ourKubelet builds our program, once for the bed. Its name makes it a kubelet, also to those
-// who look for one among the processes of a node.
+// ourKubelet builds Swiftlet once per bed, as a program called kubelet: so it acts as a kubelet,
+// and tests that look for a process of that name find it.
 func (b *Bed) ourKubelet(ctx context.Context) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ours == "" {
-		b.ours = filepath.Join(b.site.dir, "kubelet")
-		b.built = b.bin.BuildSwiftlet(ctx, b.progress, b.ours)
+	if b.kubeletPath == "" {
+		b.kubeletPath = filepath.Join(b.slot.dir, "kubelet")
+		b.buildErr = b.bin.BuildSwiftlet(ctx, b.progress, b.kubeletPath)
 	}
-	return b.ours, b.built
+	return b.kubeletPath, b.buildErr
 }
 
-// Close ends everything, nodes first, and removes every trace.
+// Close stops everything, nodes first, and removes all files, interfaces and cgroups.
 func (b *Bed) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,6 +143,6 @@ func (b *Bed) Close() error {
 	if b.ControlPlane != nil {
 		errs = append(errs, b.ControlPlane.Stop())
 	}
-	errs = append(errs, removeLink(b.site.bridge()), b.kernel.restore(), b.site.release())
+	errs = append(errs, removeLink(b.slot.bridge()), b.kernel.restore(), b.slot.release())
 	return errors.Join(errs...)
 }

@@ -12,7 +12,7 @@ import (
 	"swiftlet/test/images"
 )
 
-// TestBed walks through what every test relies on, and then looks for traces.
+// TestBed checks what every test relies on, and that Close leaves nothing behind.
 func TestBed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane and containerd")
@@ -25,9 +25,9 @@ func TestBed(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-		expectNoTrace(t, b.site)
+		checkNothingLeft(t, b.slot)
 	})
-	b.ShowLogs(t) // after the line above, so that it comes before it at the end
+	b.ShowLogs(t) // registered last, so that it runs before Close
 	one, err := b.AddNode(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
@@ -36,32 +36,32 @@ func TestBed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("containers outlive containerd", func(t *testing.T) { containersOutliveContainerd(t, one) })
-	t.Run("a node pulls with a password", func(t *testing.T) { pullsWithPassword(t, b, one) })
+	t.Run("containers survive a containerd stop", func(t *testing.T) { testContainersSurviveContainerdStop(t, one) })
+	t.Run("pull from a registry with password", func(t *testing.T) { testPullWithPassword(t, b, one) })
 	t.Run("nodes reach each other", func(t *testing.T) {
 		if _, err := one.Exec(t.Context(), "busybox", "ping", "-c1", "-W5", two.Address()); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("nodes keep their files apart", func(t *testing.T) {
+	t.Run("nodes do not share files", func(t *testing.T) {
 		if _, err := one.Exec(t.Context(), "touch", "/etc/only-here", "/var/lib/kubelet/only-here"); err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range []string{"/etc/only-here", "/var/lib/kubelet/only-here"} {
 			if _, err := two.Exec(t.Context(), "test", "!", "-e", path); err != nil {
-				t.Errorf("%s of one node is seen by another: %v", path, err)
+				t.Errorf("%s of one node is visible on another: %v", path, err)
 			}
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
-				t.Errorf("%s of a node is seen by the host: %v", path, err)
+				t.Errorf("%s of a node is visible on the host: %v", path, err)
 			}
 		}
 		if _, err := os.Stat(one.Path("/var/lib/kubelet/only-here")); err != nil {
-			t.Errorf("the host does not find the node's file: %v", err)
+			t.Errorf("the node's file is not visible on the host: %v", err)
 		}
 	})
 }
 
-func containersOutliveContainerd(t *testing.T, node *Box) {
+func testContainersSurviveContainerdStop(t *testing.T, node *Box) {
 	ctx := t.Context()
 	if _, err := node.Exec(ctx, "ctr", "-n", "k8s.io", "run", "--detach", images.Busybox, "stayer", "sleep", "3600"); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func containersOutliveContainerd(t *testing.T, node *Box) {
 				return f[1]
 			}
 		}
-		t.Fatalf("the container does not run:\n%s", out)
+		t.Fatalf("the container is not running:\n%s", out)
 		return ""
 	}
 	before := pid()
@@ -84,20 +84,20 @@ func containersOutliveContainerd(t *testing.T, node *Box) {
 		t.Fatal(err)
 	}
 	if _, err := node.Exec(ctx, "ctr", "version"); err == nil {
-		t.Error("containerd answers after it was stopped")
+		t.Error("containerd still answers after it was stopped")
 	}
 	if _, err := node.Exec(ctx, "kill", "-0", before); err != nil {
-		t.Errorf("the container ended with containerd: %v", err)
+		t.Errorf("the container exited when containerd was stopped: %v", err)
 	}
 	if err := node.StartContainerd(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if after := pid(); after != before {
-		t.Errorf("process was %s, is %s", before, after)
+		t.Errorf("container process was %s, is %s", before, after)
 	}
 }
 
-func pullsWithPassword(t *testing.T, b *Bed, node *Box) {
+func testPullWithPassword(t *testing.T, b *Bed, node *Box) {
 	r, err := b.StartRegistry("ann", "secret")
 	if err != nil {
 		t.Fatal(err)
@@ -123,8 +123,8 @@ func pullsWithPassword(t *testing.T, b *Bed, node *Box) {
 	}
 }
 
-// expectNoTrace looks for what a closed bed may have left on the host.
-func expectNoTrace(t *testing.T, s *site) {
+// checkNothingLeft checks that a closed bed left nothing on the host.
+func checkNothingLeft(t *testing.T, s *slot) {
 	t.Helper()
 	links, err := net.Interfaces()
 	if err != nil {
@@ -132,7 +132,7 @@ func expectNoTrace(t *testing.T, s *site) {
 	}
 	for _, link := range links {
 		if strings.HasPrefix(link.Name, s.bridge()) {
-			t.Errorf("interface %s is left", link.Name)
+			t.Errorf("interface %s still exists", link.Name)
 		}
 	}
 	hierarchies, err := readHierarchies()
@@ -141,23 +141,23 @@ func expectNoTrace(t *testing.T, s *site) {
 	}
 	for _, h := range hierarchies {
 		if left, _ := filepath.Glob(filepath.Join(h.dir, s.cgroupName("*"))); len(left) > 0 {
-			t.Errorf("cgroups %v are left", left)
+			t.Errorf("cgroups %v still exist", left)
 		}
 	}
 	if left, _ := filepath.Glob(s.dir + "*"); len(left) > 0 {
-		t.Errorf("files %v are left", left)
+		t.Errorf("files %v still exist", left)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(mounts), s.dir+"/") {
-		t.Errorf("mounts below %s are left:\n%s", s.dir, mounts)
+		t.Errorf("mounts below %s still exist:\n%s", s.dir, mounts)
 	}
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range commands {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), s.dir+"/") {
-			t.Errorf("process %s is left: %s", filepath.Dir(file), strings.ReplaceAll(string(text), "\x00", " "))
+			t.Errorf("process %s is still running: %s", filepath.Dir(file), strings.ReplaceAll(string(text), "\x00", " "))
 		}
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Binaries says where the programs are that a bed runs.
+// Binaries has the paths of the programs that a bed runs.
 type Binaries struct {
 	Bundle    string // directory of containerd, its shim, runc, ctr and cni/
 	Reference string // directory of etcd, the control plane, kubectl and the reference kubelet
-	Root      string // the checkout, where our own program is built from
-	Cache     string // what is costly to make and keyed by its contents
+	Root      string // the checkout that Swiftlet is built from
+	Cache     string // directory of build results, keyed by their inputs
 }
 
-// FindBinaries builds what the cache does not hold yet, which takes minutes the first time
-// on a machine; progress goes to w. It must be called from within the checkout.
+// FindBinaries builds what is not in the cache, which takes minutes the first time, and writes
+// its progress to w. It must be called from within the checkout.
 func FindBinaries(ctx context.Context, w io.Writer) (*Binaries, error) {
 	b, err := FindBundle(ctx, w)
 	if err != nil {
@@ -29,7 +29,7 @@ func FindBinaries(ctx context.Context, w io.Writer) (*Binaries, error) {
 	return b, err
 }
 
-// FindBundle is FindBinaries for those who need nothing of the reference.
+// FindBundle is FindBinaries without the control plane and the reference kubelet.
 func FindBundle(ctx context.Context, w io.Writer) (*Binaries, error) {
 	gomod, err := output(ctx, w, "", "go", "env", "GOMOD")
 	if err != nil {
@@ -42,8 +42,8 @@ func FindBundle(ctx context.Context, w io.Writer) (*Binaries, error) {
 
 func (b *Binaries) script() string { return filepath.Join(b.Root, "hack", "build-tools.sh") }
 
-// BuildSwiftlet builds our program from the checkout as it stands. Go's build cache makes
-// that quick; a copy of its own keeps a running node apart from the next build.
+// BuildSwiftlet builds Swiftlet from the checkout to out. Go's build cache makes that quick. A
+// separate copy is not replaced by the next build while a node runs it.
 func (b *Binaries) BuildSwiftlet(ctx context.Context, w io.Writer, out string) error {
 	_, err := output(ctx, w, b.Root, "go", "build", "-o", out, "./cmd/swiftlet")
 	return err
@@ -61,7 +61,7 @@ func cacheDir() string {
 	return filepath.Join(dir, "swiftlet")
 }
 
-// output runs a program to its end and returns its trimmed standard output.
+// output runs a program and returns its trimmed standard output.
 func output(ctx context.Context, stderr io.Writer, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stderr = dir, stderr

@@ -16,41 +16,41 @@ import (
 //go:embed box_init.sh
 var boxInit []byte
 
-// Box is a node in namespaces of its own, on this machine's kernel. The usual paths of a
-// node (/var/lib/kubelet, /run, /etc/cni, …) are its own, and so are its cgroups.
+// Box is a node in its own namespaces on the host's kernel. It has its own cgroups and its own
+// /var/lib/kubelet, /run, /etc/cni and so on.
 type Box struct {
 	name    string
-	host    int // its number on the bed's wire
+	host    int // last byte of its address on the bed's subnet
 	dir     string
 	bed     *Bed
 	cgroups []hierarchy
 
-	init       *daemon // the box's first process: all others die with it
-	containerd *daemon
-	kubelet    *daemon
-	handlers   []byte     // runtimes beside the usual one, as containerd's configuration has them
-	calls      *recording // nil when the kubelet's calls are not recorded
+	init            *daemon // PID 1 of the box: when it exits, the kernel kills all others
+	containerd      *daemon
+	kubelet         *daemon
+	runtimeHandlers []byte     // further runtime handlers, in the format of containerd's configuration
+	calls           *recording // nil when the kubelet's calls are not recorded
 }
 
 func (b *Box) Name() string    { return b.name }
-func (b *Box) Address() string { return b.bed.site.nodeAddress(b.host) }
-func (b *Box) PodCIDR() string { return b.bed.site.podCIDR(b.host) }
+func (b *Box) Address() string { return b.bed.slot.nodeAddress(b.host) }
+func (b *Box) PodCIDR() string { return b.bed.slot.podCIDR(b.host) }
 
 func (b *Box) Path(path string) string { return filepath.Join(b.dir, "fs", path) }
 
-// Inside leads to a path as the node itself sees it, also where it is not kept in a
-// directory of this machine: sockets below /run.
+// Inside returns a host path to a file as the node sees it. It also works for files that Path
+// cannot reach, such as sockets below /run.
 func (b *Box) Inside(path string) string {
 	return filepath.Join(fmt.Sprintf("/proc/%d/root", b.init.cmd.Process.Pid), path)
 }
 
-// start brings the box up as far as its network; nothing runs in it yet.
+// start creates namespaces, cgroups and network. It starts no programs.
 func (b *Box) start(ctx context.Context) error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return fmt.Errorf("start box: %w", err)
 	}
 	var err error
-	if b.cgroups, err = makeCgroups(b.bed.site.cgroupName(b.name)); err != nil {
+	if b.cgroups, err = makeCgroups(b.bed.slot.cgroupName(b.name)); err != nil {
 		return fmt.Errorf("start box: %w", err)
 	}
 	if err := b.startInit(); err != nil {
@@ -59,7 +59,7 @@ func (b *Box) start(ctx context.Context) error {
 	return b.startNetwork(ctx)
 }
 
-// startInit starts the first process and waits until it has arranged the box.
+// startInit starts PID 1 and waits until it has set up the mounts.
 func (b *Box) startInit() error {
 	script := filepath.Join(b.dir, "init.sh")
 	if err := os.WriteFile(script, boxInit, 0o755); err != nil {
@@ -84,16 +84,16 @@ func (b *Box) startInit() error {
 	if err != nil {
 		return err
 	}
-	// End of file without a word means that the script failed.
-	if said, _ := io.ReadAll(ready); len(said) == 0 {
+	// The script failed if it closed the pipe without writing to it.
+	if message, _ := io.ReadAll(ready); len(message) == 0 {
 		<-b.init.done
-		return fmt.Errorf("arrange the box: %w\n%s", b.init.err, tail(b.init.log, 10))
+		return fmt.Errorf("set up box: %w\n%s", b.init.err, tail(b.init.log, 10))
 	}
 	return nil
 }
 
 func (b *Box) startNetwork(ctx context.Context) error {
-	s := b.bed.site
+	s := b.bed.slot
 	if err := s.attach(ctx, b.init.cmd.Process.Pid, b.host); err != nil {
 		return err
 	}
@@ -111,15 +111,15 @@ func (b *Box) startNetwork(ctx context.Context) error {
 	return nil
 }
 
-// Log names the file that a program of the box logs to.
+// Log is the log file of a program of the box.
 func (b *Box) Log(program string) string {
-	return filepath.Join(b.bed.site.logDir(), b.name+"."+program+".log")
+	return filepath.Join(b.bed.slot.logDir(), b.name+"."+program+".log")
 }
 
-// Close ends the box. The kubelet and the runtime are killed with it: the kernel takes
-// their mounts and interfaces down with the namespaces.
+// Close kills the box with its kubelet and runtime. The kernel removes their mounts and
+// interfaces with the namespaces.
 func (b *Box) Close() error {
-	b.bed.unwire(b)
+	b.bed.stopPodRoutes(b)
 	var errs []error
 	if b.init != nil {
 		errs = append(errs, b.init.kill())
@@ -134,13 +134,13 @@ func (b *Box) Close() error {
 		errs = append(errs, removeCgroups(h.dir))
 	}
 	b.cgroups = nil
-	errs = append(errs, removeLink(fmt.Sprintf("%s-%d", b.bed.site.bridge(), b.host)))
-	errs = append(errs, removeAllSoon(b.dir))
+	errs = append(errs, removeLink(fmt.Sprintf("%s-%d", b.bed.slot.bridge(), b.host)))
+	errs = append(errs, removeAllRetry(b.dir))
 	return errors.Join(errs...)
 }
 
-// removeAllSoon deletes a directory that a dying mount namespace may hold for a moment.
-func removeAllSoon(dir string) error {
+// removeAllRetry removes a directory. It retries, as an exiting mount namespace may still use it.
+func removeAllRetry(dir string) error {
 	err := os.RemoveAll(dir)
 	for deadline := time.Now().Add(5 * time.Second); err != nil && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)

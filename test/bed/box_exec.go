@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// join makes a program a member of the box's cgroups; entering the namespaces alone leaves
+// joinCgroups is a shell command that moves a program to the box's cgroups. nsenter alone leaves
 // it in the host's.
-const join = `for f in /sys/fs/cgroup/*/cgroup.procs; do echo 0 > "$f" || exit; done; exec "$@"`
+const joinCgroups = `for f in /sys/fs/cgroup/*/cgroup.procs; do echo 0 > "$f" || exit; done; exec "$@"`
 
-// Command is one that runs argv in the box's namespaces.
+// Command returns a command that runs argv in the box's namespaces.
 func (b *Box) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	args := []string{"--target", strconv.Itoa(b.init.cmd.Process.Pid),
 		"--mount", "--net", "--pid", "--ipc", "--uts", "--cgroup", "--"}
@@ -30,7 +30,7 @@ func (b *Box) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// Exec runs a program in the box to its end and returns its standard output.
+// Exec runs a program in the box and returns its standard output.
 func (b *Box) Exec(ctx context.Context, argv ...string) (string, error) {
 	out, err := b.Command(ctx, argv...).Output()
 	if err != nil {
@@ -43,9 +43,9 @@ func (b *Box) Exec(ctx context.Context, argv ...string) (string, error) {
 	return string(out), nil
 }
 
-// spawn starts a program that stays.
+// spawn starts a program that runs until it is stopped.
 func (b *Box) spawn(program string, argv ...string) (*daemon, error) {
-	cmd := b.Command(context.Background(), append([]string{"sh", "-c", join, "sh"}, argv...)...)
+	cmd := b.Command(context.Background(), append([]string{"sh", "-c", joinCgroups, "sh"}, argv...)...)
 	cmd.Dir = "/"
 	d, err := startDaemon(b.name+" "+program, b.Log(program), cmd)
 	if err != nil {
@@ -55,8 +55,7 @@ func (b *Box) spawn(program string, argv ...string) (*daemon, error) {
 	return d, nil
 }
 
-// onlyChild finds the program that nsenter runs: it forks to enter the pid namespace, and
-// waits.
+// onlyChild finds the program that nsenter runs: nsenter forks to enter the pid namespace.
 func onlyChild(pid int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {

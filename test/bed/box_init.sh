@@ -1,15 +1,15 @@
 #!/bin/sh
-# The first process of a box. It starts in new mount, network, pid, ipc and uts namespaces,
-# arranges what a node expects to find, says so on descriptor 3, and becomes a program that
-# only reaps. When it ends the kernel ends everything else in the box.
+# PID 1 of a box. It starts in new mount, network, pid, ipc and uts namespaces, sets up the mounts
+# of a node, writes "ready" to descriptor 3, and execs a program that only reaps. When it exits,
+# the kernel kills everything else in the box.
 # usage: box_init.sh NAME DIR REAPER CNI_BIN_DIR CONTROLLERS:CGROUP_DIR…
 set -eu
 name=$1 dir=$2 reaper=$3 cni=$4
 shift 4
 
 if [ "${BOX_STAGE:-}" != cgrouped ]; then
-  mount --make-rprivate / # nothing mounted in here reaches the host
-  # A cgroup namespace is rooted where its maker stands: move first, then unshare.
+  mount --make-rprivate / # mounts do not propagate to the host
+  # The root of a cgroup namespace is the cgroup of its creator: move first, then unshare.
   for h; do echo 0 > "${h#*:}/cgroup.procs"; done
   BOX_STAGE=cgrouped exec unshare --cgroup -- sh "$0" "$name" "$dir" "$reaper" "$cni" "$@"
 fi
@@ -25,13 +25,13 @@ for h; do
   mount -t cgroup -o "$options" cgroup "/sys/fs/cgroup/$controllers"
 done
 
-# A node writes below these. What it writes stays in the box.
+# A node writes below these directories. Its changes stay in the box.
 for p in /etc /opt /usr/libexec /var; do
   mkdir -p "$dir/upper$p" "$dir/work$p"
   mount -t overlay -o "lowerdir=$p,upperdir=$dir/upper$p,workdir=$dir/work$p" overlay "$p"
 done
-# These are plain directories of the host, so that tests can read and write them, and so
-# that the snapshotter's overlays do not stand upon an overlay.
+# These are directories of the host, so that tests can read and write them, and so that the
+# snapshotter does not put an overlay on an overlay.
 for p in /etc/kubernetes /etc/containerd /etc/cni /var/lib/kubelet /var/lib/containerd \
   /var/lib/cni /var/log/pods /var/log/containers; do
   mkdir -p "$p" "$dir/fs$p"
@@ -43,7 +43,7 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/lock
 
 rm -f /etc/hosts /etc/resolv.conf /etc/machine-id
-tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id # a machine like no other
+tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id # unique per node
 printf '127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %s\n' "$name" > /etc/hosts
 printf 'nameserver 127.0.0.1\n' > /etc/resolv.conf
 echo 1 > /proc/sys/net/ipv4/ip_forward

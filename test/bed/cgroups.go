@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hierarchy is one mounted cgroup v1 tree, and where in it this process stands.
+// hierarchy is a mounted cgroup v1 hierarchy, and the cgroup of this process in it.
 type hierarchy struct {
 	controllers string // as the kernel names them: "memory", "cpu,cpuacct", "name=systemd"
 	dir         string
 }
 
-// readHierarchies lists the v1 trees of this machine.
+// readHierarchies lists the host's v1 hierarchies.
 func readHierarchies() ([]hierarchy, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -29,19 +29,19 @@ func readHierarchies() ([]hierarchy, error) {
 	for line := range strings.Lines(string(text)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 || parts[1] == "" {
-			continue // "0::" is the unified tree
+			continue // "0::" is cgroup v2
 		}
 		mount := filepath.Join("/sys/fs/cgroup", strings.TrimPrefix(parts[1], "name="))
 		found = append(found, hierarchy{controllers: parts[1], dir: filepath.Join(mount, parts[2])})
 	}
 	if len(found) == 0 {
-		return nil, errors.New("read own cgroups: a box needs cgroup v1, and none is mounted")
+		return nil, errors.New("read own cgroups: a box needs cgroup v1, which is not mounted")
 	}
 	return found, nil
 }
 
-// makeCgroups gives a box a cgroup of its own in every tree, so that "/kubepods" inside it
-// does not meet anybody else's.
+// makeCgroups creates a cgroup for a box in every hierarchy, so that its "/kubepods" does not
+// collide with another node's.
 func makeCgroups(name string) ([]hierarchy, error) {
 	parents, err := readHierarchies()
 	if err != nil {
@@ -63,7 +63,7 @@ func makeCgroups(name string) ([]hierarchy, error) {
 	return made, nil
 }
 
-// fillCpuset copies the parent's set: a new cpuset is empty and takes no process.
+// fillCpuset copies the parent's cpuset: a new one is empty and accepts no process.
 func fillCpuset(parent, child string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := readFile(filepath.Join(parent, file))
@@ -80,8 +80,8 @@ func fillCpuset(parent, child string) error {
 	return nil
 }
 
-// removeCgroups removes a tree whose processes are dead, deepest first. The kernel needs a
-// moment after the last exit before it lets go.
+// removeCgroups removes a tree of cgroups without processes, deepest first. It retries: a cgroup
+// stays busy for a moment after its last process has exited.
 func removeCgroups(dir string) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

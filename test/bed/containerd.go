@@ -14,7 +14,7 @@ import (
 //go:embed containerd.toml
 var containerdConfig []byte
 
-// cniConfig is the pod network of a box: a bridge of its own, with host ports.
+// cniConfig is the pod network of a box: a bridge, with host ports.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "bed",
@@ -28,12 +28,12 @@ const cniConfig = `{
 }
 `
 
-// StartContainerd returns when the runtime answers.
+// StartContainerd starts containerd and returns when it answers.
 func (b *Box) StartContainerd(ctx context.Context) error {
 	if b.containerd.running() {
-		return errors.New("start containerd: it runs already")
+		return errors.New("start containerd: already running")
 	}
-	if err := b.writeFile("/etc/containerd/config.toml", slices.Concat(containerdConfig, b.handlers)); err != nil {
+	if err := b.writeFile("/etc/containerd/config.toml", slices.Concat(containerdConfig, b.runtimeHandlers)); err != nil {
 		return err
 	}
 	if err := b.writeFile("/etc/cni/net.d/10-bed.conflist", fmt.Appendf(nil, cniConfig, b.PodCIDR())); err != nil {
@@ -51,8 +51,7 @@ func (b *Box) StartContainerd(ctx context.Context) error {
 	})
 }
 
-// StopContainerd ends the runtime. Its shims are not its children any more, so the
-// containers go on.
+// StopContainerd stops containerd. Shims are not its children, so containers keep running.
 func (b *Box) StopContainerd() error { return b.containerd.stop(10 * time.Second) }
 
 // ImportImages loads the test images into the running containerd.
@@ -65,7 +64,7 @@ func (b *Box) ImportImages(ctx context.Context) error {
 	return nil
 }
 
-// ImportImage loads a docker archive of this machine into the running containerd.
+// ImportImage loads a docker archive of the host into the running containerd.
 func (b *Box) ImportImage(ctx context.Context, archive string) error {
 	if _, err := b.Exec(ctx, "ctr", "-n", "k8s.io", "images", "import", archive); err != nil {
 		return fmt.Errorf("import %s: %w", archive, err)
@@ -73,15 +72,15 @@ func (b *Box) ImportImage(ctx context.Context, archive string) error {
 	return nil
 }
 
-// AddRuntime lets RuntimeClasses name a handler, which is runc like the usual one. It
-// takes effect with the next start of containerd. Its name is to be found in config.toml:
-// upstream's tests look for it there.
+// AddRuntime adds a runtime handler for RuntimeClasses, which is runc like the default. It takes
+// effect with the next start of containerd. It is written to config.toml, where upstream's tests
+// look for it.
 func (b *Box) AddRuntime(handler string) {
-	b.handlers = fmt.Appendf(b.handlers,
+	b.runtimeHandlers = fmt.Appendf(b.runtimeHandlers,
 		"\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.%s]\n  runtime_type = 'io.containerd.runc.v2'\n", handler)
 }
 
-// writeFile puts a file where the node finds it.
+// writeFile writes a file of the node.
 func (b *Box) writeFile(path string, data []byte) error {
 	host := b.Path(path)
 	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {

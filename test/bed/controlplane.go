@@ -17,7 +17,7 @@ const (
 	serviceCIDR   = "10.96.0.0/16"
 	clusterDNS    = "10.96.0.10"
 	clusterDomain = "cluster.local"
-	// startLimit bounds the start of any one program; a loaded machine needs a tenth of it.
+	// startLimit bounds the start of one program. A loaded machine needs a tenth of it.
 	startLimit = 60 * time.Second
 )
 
@@ -28,7 +28,7 @@ type ControlPlane struct {
 	Config     *rest.Config
 	Client     kubernetes.Interface
 
-	site    *site
+	slot    *slot
 	bin     string
 	ca      *authority
 	daemons []*daemon // in the order of their start
@@ -40,7 +40,7 @@ type ControlPlane struct {
 }
 
 // startControlPlane returns when the API server answers and both controllers run.
-func startControlPlane(ctx context.Context, s *site, bin string) (*ControlPlane, error) {
+func startControlPlane(ctx context.Context, s *slot, bin string) (*ControlPlane, error) {
 	ca, err := newAuthority(filepath.Join(s.dir, "pki"))
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func startControlPlane(ctx context.Context, s *site, bin string) (*ControlPlane,
 	c := &ControlPlane{
 		Kubeconfig: filepath.Join(s.dir, "admin.kubeconfig"),
 		Server:     fmt.Sprintf("https://%s:6443", s.gateway()),
-		site:       s,
+		slot:       s,
 		bin:        bin,
 		ca:         ca,
 	}
@@ -60,7 +60,7 @@ func startControlPlane(ctx context.Context, s *site, bin string) (*ControlPlane,
 	return c, nil
 }
 
-// Stop ends everything in the reverse order of its start, and waits.
+// Stop stops all programs in the reverse order of their start, and waits.
 func (c *ControlPlane) Stop() error {
 	var errs []error
 	for i := len(c.daemons) - 1; i >= 0; i-- {
@@ -70,7 +70,7 @@ func (c *ControlPlane) Stop() error {
 	return errors.Join(errs...)
 }
 
-// connect writes the administrator's kubeconfig and makes the clients from it.
+// connect writes the administrator's kubeconfig and creates the clients.
 func (c *ControlPlane) connect() error {
 	admin, err := c.ca.client("admin", "admin", "system:masters")
 	if err != nil {
@@ -82,18 +82,18 @@ func (c *ControlPlane) connect() error {
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	c.Config.QPS = -1 // tests measure the node, not a client's patience
+	c.Config.QPS = -1 // no client-side rate limit: tests measure the node
 	if c.Client, err = kubernetes.NewForConfig(c.Config); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
 	return nil
 }
 
-// run starts one of the control plane's programs.
+// run starts a program of the control plane.
 func (c *ControlPlane) run(name string, args ...string) (*daemon, error) {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
-	cmd.Dir = c.site.dir
-	d, err := startDaemon(name, filepath.Join(c.site.logDir(), name+".log"), cmd)
+	cmd.Dir = c.slot.dir
+	d, err := startDaemon(name, filepath.Join(c.slot.logDir(), name+".log"), cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -101,5 +101,5 @@ func (c *ControlPlane) run(name string, args ...string) (*daemon, error) {
 	return d, nil
 }
 
-// issuer is what tokens of service accounts name.
+// issuer is the issuer of service account tokens.
 const issuer = "https://kubernetes.default.svc." + clusterDomain

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// startEtcd does not wait: the API server waits for it.
+// startEtcd does not wait until etcd is ready: the API server does.
 func (c *ControlPlane) startEtcd(context.Context) (err error) {
 	c.etcd, err = c.run("etcd",
 		"--name=bed",
 		"--data-dir="+c.etcdDir(),
-		"--unsafe-no-fsync", // the data is worth nothing after the test
+		"--unsafe-no-fsync", // the data is not needed after the test
 		"--log-level=warn",
 		"--listen-client-urls="+c.etcdURL(2379),
 		"--advertise-client-urls="+c.etcdURL(2379),
@@ -24,7 +24,7 @@ func (c *ControlPlane) startEtcd(context.Context) (err error) {
 }
 
 func (c *ControlPlane) etcdURL(port int) string {
-	return fmt.Sprintf("http://%s:%d", c.site.loopback(), port)
+	return fmt.Sprintf("http://%s:%d", c.slot.loopback(), port)
 }
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
@@ -37,8 +37,8 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) (err error) {
 	return c.StartAPIServer(ctx)
 }
 
-// StartAPIServer starts it, after StopAPIServer with what it had stored, and returns when it
-// answers.
+// StartAPIServer starts the API server and returns when it is ready. After StopAPIServer it
+// finds its data again in etcd.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) (err error) {
 	if c.server, err = c.run("kube-apiserver", c.serverFlags...); err != nil {
 		return err
@@ -54,11 +54,11 @@ func (c *ControlPlane) awaitAPIServer(ctx context.Context) error {
 	})
 }
 
-// StopAPIServer ends it without warning.
+// StopAPIServer kills the API server.
 func (c *ControlPlane) StopAPIServer() error { return c.server.kill() }
 
 func (c *ControlPlane) apiServerFlags() ([]string, error) {
-	serving, err := c.ca.serving("apiserver", c.site.gateway(), serviceAddress, "127.0.0.1", "localhost",
+	serving, err := c.ca.serving("apiserver", c.slot.gateway(), serviceAddress, "127.0.0.1", "localhost",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+clusterDomain)
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (c *ControlPlane) apiServerFlags() ([]string, error) {
 	}
 	return append(aggregation,
 		"--etcd-servers="+c.etcdURL(2379),
-		"--bind-address="+c.site.gateway(),
-		"--advertise-address="+c.site.gateway(),
+		"--bind-address="+c.slot.gateway(),
+		"--advertise-address="+c.slot.gateway(),
 		"--secure-port=6443",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range="+serviceCIDR,
@@ -106,7 +106,7 @@ func (c *ControlPlane) apiServerFlags() ([]string, error) {
 	), nil
 }
 
-// startControllers starts the controller manager and the scheduler, together.
+// startControllers starts the controller manager and the scheduler and waits for both.
 func (c *ControlPlane) startControllers(ctx context.Context) error {
 	scheduler, err := c.controller("kube-scheduler", 10259)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *ControlPlane) startControllers(ctx context.Context) error {
 		"--use-service-account-credentials=true",
 		"--cluster-signing-cert-file="+c.ca.caFile(),
 		"--cluster-signing-key-file="+filepath.Join(c.ca.dir, "ca.key"),
-		"--cluster-signing-duration="+SignedFor.String(),
+		"--cluster-signing-duration="+SigningDuration.String(),
 	)
 	if err != nil {
 		return err
@@ -138,17 +138,17 @@ func (c *ControlPlane) controller(name string, port int, args ...string) (*daemo
 	if err != nil {
 		return nil, err
 	}
-	serving, err := c.ca.serving(name+"-serving", c.site.loopback())
+	serving, err := c.ca.serving(name+"-serving", c.slot.loopback())
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig := filepath.Join(c.site.dir, name+".kubeconfig")
+	kubeconfig := filepath.Join(c.slot.dir, name+".kubeconfig")
 	if err := writeKubeconfig(kubeconfig, c.Server, c.ca, user); err != nil {
 		return nil, err
 	}
 	return c.run(name, append([]string{
 		"--kubeconfig=" + kubeconfig,
-		"--bind-address=" + c.site.loopback(),
+		"--bind-address=" + c.slot.loopback(),
 		fmt.Sprintf("--secure-port=%d", port),
 		"--tls-cert-file=" + serving.cert,
 		"--tls-private-key-file=" + serving.key,
@@ -157,11 +157,11 @@ func (c *ControlPlane) controller(name string, port int, args ...string) (*daemo
 	}, args...)...)
 }
 
-// healthy asks a controller whether it runs; it tells that to anybody.
+// healthy returns a check of a controller's /healthz, which needs no credentials.
 func (c *ControlPlane) healthy(port int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-			fmt.Sprintf("https://%s:%d/healthz", c.site.loopback(), port), nil)
+			fmt.Sprintf("https://%s:%d/healthz", c.slot.loopback(), port), nil)
 		if err != nil {
 			return err
 		}

@@ -16,13 +16,13 @@ type daemon struct {
 	log   string
 	cmd   *exec.Cmd
 	began time.Time
-	// target is the process that signals are for, when it is not the one started.
+	// target returns the process to signal, which may be a child of the one started.
 	target func() (int, error)
-	done   chan struct{} // closed when the program has ended
-	err    error         // how; valid once done is closed
+	done   chan struct{} // closed when the program has exited
+	err    error         // its exit; valid once done is closed
 }
 
-// startDaemon starts cmd. The log is appended to, so that it tells of every start.
+// startDaemon starts cmd and appends its output to the log.
 func startDaemon(name, log string, cmd *exec.Cmd) (*daemon, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -33,8 +33,8 @@ func startDaemon(name, log string, cmd *exec.Cmd) (*daemon, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // nothing outlives a killed test
-	cmd.SysProcAttr.Setpgid = true              // Ctrl-C is for the bed, which stops things in order
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // it dies with the test, even if the test is killed
+	cmd.SysProcAttr.Setpgid = true              // Ctrl-C goes to the bed only, which stops programs in order
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
@@ -59,7 +59,7 @@ func (d *daemon) running() bool {
 	}
 }
 
-// signal does nothing when the program has ended.
+// signal does nothing if the program has exited.
 func (d *daemon) signal(sig syscall.Signal) error {
 	if !d.running() {
 		return nil
@@ -74,7 +74,8 @@ func (d *daemon) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// stop asks, waits for grace, then kills; it returns when the program is gone.
+// stop sends SIGTERM and, after the grace period, SIGKILL. It returns when the program has
+// exited.
 func (d *daemon) stop(grace time.Duration) error {
 	if !d.running() {
 		return nil
@@ -101,8 +102,8 @@ func (d *daemon) kill() error {
 	return nil
 }
 
-// await polls check until it passes. It gives up when ctx ends or the program does, with
-// the last reason and the end of the log.
+// await polls check until it passes. When ctx is done or the program exits, it returns the last
+// error with the end of the log.
 func (d *daemon) await(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -114,7 +115,7 @@ func (d *daemon) await(ctx context.Context, check func(context.Context) error) e
 		select {
 		case <-tick.C:
 		case <-d.done:
-			return fmt.Errorf("%s ended (%v) before it was ready: %w\n%s", d.name, d.err, err, tail(d.log, 20))
+			return fmt.Errorf("%s exited (%v) before it was ready: %w\n%s", d.name, d.err, err, tail(d.log, 20))
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready (%w): %w\n%s", d.name, context.Cause(ctx), err, tail(d.log, 20))
 		}

@@ -12,11 +12,11 @@ import (
 // etcdGrace is how long etcd may take to close its files.
 const etcdGrace = 10 * time.Second
 
-func (c *ControlPlane) etcdDir() string    { return filepath.Join(c.site.dir, "etcd") }
-func (c *ControlPlane) etcdBackup() string { return filepath.Join(c.site.dir, "etcd-backup") }
+func (c *ControlPlane) etcdDir() string    { return filepath.Join(c.slot.dir, "etcd") }
+func (c *ControlPlane) etcdBackup() string { return filepath.Join(c.slot.dir, "etcd-backup") }
 
-// BackUpEtcd copies etcd's data, for which etcd is stopped, and returns when the API server
-// is ready again.
+// BackUpEtcd stops etcd, copies its data, starts it again, and returns when the API server is
+// ready.
 func (c *ControlPlane) BackUpEtcd(ctx context.Context) error {
 	if err := c.etcd.stop(etcdGrace); err != nil {
 		return err
@@ -30,9 +30,9 @@ func (c *ControlPlane) BackUpEtcd(ctx context.Context) error {
 	return c.awaitAPIServer(ctx)
 }
 
-// RestoreEtcd puts the data of BackUpEtcd in the place of etcd's, so that resource versions
-// go back. As after any restore, the whole control plane is restarted. It returns when the
-// API server is ready again.
+// RestoreEtcd replaces etcd's data with that of BackUpEtcd, so that resource versions go back.
+// As Kubernetes requires after a restore, it restarts the whole control plane. It returns when
+// the API server is ready.
 func (c *ControlPlane) RestoreEtcd(ctx context.Context) error {
 	if err := c.StopAPIServer(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (c *ControlPlane) RestoreEtcd(ctx context.Context) error {
 	return c.restartControllers()
 }
 
-// restartControllers does not wait until they run: no node does.
+// restartControllers does not wait until they run: nodes do not need them.
 func (c *ControlPlane) restartControllers() (err error) {
 	for i, d := range c.controllers {
 		if err := d.kill(); err != nil {
@@ -65,7 +65,7 @@ func (c *ControlPlane) restartControllers() (err error) {
 	return nil
 }
 
-// copyDir makes to a copy of from, whatever was there.
+// copyDir replaces the directory to with a copy of from.
 func copyDir(ctx context.Context, from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("copy %s: %w", from, err)

@@ -6,42 +6,44 @@ import (
 	"path/filepath"
 )
 
-// Seat is a place in the bed for a node that is no box: a machine with a kernel of its own.
-type Seat struct {
-	Interface  string // of this machine: what is sent there is on the bed's wire, and the other way round
-	Address    string // with the length of its prefix
+// ExternalNode is the network and identity of a node that is not a box: a virtual machine with its
+// own kernel.
+type ExternalNode struct {
+	Interface  string // of the host; connected to the bed's bridge
+	Address    string // with prefix length
 	Gateway    string
-	Kubeconfig string // the node's
+	Kubeconfig string // of the node
 }
 
-// AddSeat makes a place for a node of that name. It goes with the bed.
-func (b *Bed) AddSeat(ctx context.Context, name string) (*Seat, error) {
+// AddExternalNode creates the interface and the kubeconfig of a node. They are removed with the
+// bed.
+func (b *Bed) AddExternalNode(ctx context.Context, name string) (*ExternalNode, error) {
 	b.mu.Lock()
 	b.hosts++
 	host := b.hosts
 	b.mu.Unlock()
 
-	link := fmt.Sprintf("%s-%d", b.site.bridge(), host)
-	seat := &Seat{
+	link := fmt.Sprintf("%s-%d", b.slot.bridge(), host)
+	node := &ExternalNode{
 		Interface:  link + "m",
-		Address:    b.site.nodeAddress(host) + "/24",
-		Gateway:    b.site.gateway(),
-		Kubeconfig: filepath.Join(b.site.dir, name+".kubeconfig"),
+		Address:    b.slot.nodeAddress(host) + "/24",
+		Gateway:    b.slot.gateway(),
+		Kubeconfig: filepath.Join(b.slot.dir, name+".kubeconfig"),
 	}
 	steps := [][]string{
-		{"link", "add", link, "type", "veth", "peer", "name", seat.Interface},
-		{"link", "set", link, "master", b.site.bridge(), "up"},
-		{"link", "set", seat.Interface, "up"},
+		{"link", "add", link, "type", "veth", "peer", "name", node.Interface},
+		{"link", "set", link, "master", b.slot.bridge(), "up"},
+		{"link", "set", node.Interface, "up"},
 	}
 	for _, step := range steps {
 		if err := ip(ctx, step...); err != nil {
-			return nil, fmt.Errorf("add seat %s: %w", name, err)
+			return nil, fmt.Errorf("add external node %s: %w", name, err)
 		}
 	}
 	c := b.ControlPlane
 	client, err := c.ca.client("node-"+name, "system:node:"+name, "system:nodes")
 	if err != nil {
-		return nil, fmt.Errorf("add seat %s: %w", name, err)
+		return nil, fmt.Errorf("add external node %s: %w", name, err)
 	}
-	return seat, writeKubeconfig(seat.Kubeconfig, c.Server, c.ca, client)
+	return node, writeKubeconfig(node.Kubeconfig, c.Server, c.ca, client)
 }

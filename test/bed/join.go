@@ -18,28 +18,28 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// SignedFor is how long the certificates live that the controller manager signs. It is
-// short, so that a test sees them renewed.
-const SignedFor = 2 * time.Minute
+// SigningDuration is the lifetime of certificates that the controller manager signs. It is short,
+// so that tests see renewals.
+const SigningDuration = 2 * time.Minute
 
-// joinRights are what kubeadm gives to nodes that join: those who bring a token may ask for
-// a certificate, and both they and nodes get it without anybody being asked.
-var joinRights = map[string]string{
+// bootstrapBindings bind cluster roles to groups as kubeadm does: holders of a bootstrap token
+// may request a certificate, and such requests and those of nodes are approved automatically.
+var bootstrapBindings = map[string]string{
 	"system:node-bootstrapper": "system:bootstrappers",
 	"system:certificates.k8s.io:certificatesigningrequests:nodeclient":     "system:bootstrappers",
 	"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient": "system:nodes",
 }
 
-// BootstrapKubeconfig makes a token that a node can join with, and the file that holds it.
+// BootstrapKubeconfig creates a bootstrap token and returns a kubeconfig with it.
 func (c *ControlPlane) BootstrapKubeconfig(ctx context.Context) ([]byte, error) {
-	for role, group := range joinRights {
+	for role, group := range bootstrapBindings {
 		_, err := c.Client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "bed:" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
 		}, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("let nodes join: %w", err)
+			return nil, fmt.Errorf("bind bootstrap roles: %w", err)
 		}
 	}
 	id, secret := randomHex(3), randomHex(8)
@@ -54,7 +54,8 @@ func (c *ControlPlane) BootstrapKubeconfig(ctx context.Context) ([]byte, error) 
 	return kubeconfigFor(c.Server, c.ca, &clientcmdapi.AuthInfo{Token: id + "." + secret})
 }
 
-// NodeKubeconfig holds a certificate of the node that is valid for the given time.
+// NodeKubeconfig returns a kubeconfig with a client certificate of the node that is valid for the
+// given time.
 func (c *ControlPlane) NodeKubeconfig(node string, life time.Duration) ([]byte, error) {
 	template := certificate(pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -70,8 +71,9 @@ func (c *ControlPlane) NodeKubeconfig(node string, life time.Duration) ([]byte, 
 	return kubeconfigFor(c.Server, c.ca, &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
 }
 
-// AuditLog tells who renewed the leases of nodes, and with which certificate.
-func (c *ControlPlane) AuditLog() string { return filepath.Join(c.site.dir, "audit.log") }
+// AuditLog is the API server's audit log. It has the renewals of node leases, with the
+// certificate of the client.
+func (c *ControlPlane) AuditLog() string { return filepath.Join(c.slot.dir, "audit.log") }
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -85,7 +87,7 @@ rules:
 `
 
 func (c *ControlPlane) writeAuditPolicy() (string, error) {
-	path := filepath.Join(c.site.dir, "audit-policy.yaml")
+	path := filepath.Join(c.slot.dir, "audit-policy.yaml")
 	if err := os.WriteFile(path, []byte(auditPolicy), 0o600); err != nil {
 		return "", fmt.Errorf("write audit policy: %w", err)
 	}
@@ -94,6 +96,6 @@ func (c *ControlPlane) writeAuditPolicy() (string, error) {
 
 func randomHex(bytes int) string {
 	text := make([]byte, bytes)
-	_, _ = rand.Read(text) // it does not fail
+	_, _ = rand.Read(text) // never fails
 	return hex.EncodeToString(text)
 }

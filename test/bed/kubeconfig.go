@@ -8,7 +8,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig writes the kubeconfig of somebody with a certificate.
+// writeKubeconfig writes a kubeconfig for a client certificate.
 func writeKubeconfig(path, server string, ca *authority, client keyPair) error {
 	cert, key, err := client.read()
 	if err != nil {
@@ -24,8 +24,8 @@ func writeKubeconfig(path, server string, ca *authority, client keyPair) error {
 	return nil
 }
 
-// kubeconfigFor makes a file that stands by itself: certificates are inside, so that it
-// can be read from any mount namespace.
+// kubeconfigFor returns a kubeconfig with embedded certificates, so that it works in any mount
+// namespace.
 func kubeconfigFor(server string, ca *authority, user *clientcmdapi.AuthInfo) ([]byte, error) {
 	caCert, err := readFile(ca.caFile())
 	if err != nil {

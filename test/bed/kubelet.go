@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// KubeletKind says whose kubelet a node runs.
+// KubeletKind is the kubelet that a node runs: Swiftlet or the reference kubelet.
 type KubeletKind string
 
 const (
@@ -20,16 +20,16 @@ const (
 	Reference KubeletKind = "reference"
 )
 
-// KubeletOptions is how one start of a kubelet differs from the usual.
+// KubeletOptions are the options of one kubelet start.
 type KubeletOptions struct {
 	Kind   KubeletKind
 	Flags  []string
-	Config string // YAML laid over the configuration file, field by field
-	Calls  string // file that gets its CRI calls as JSON lines; empty: they are not recorded
+	Config string // YAML merged into the configuration file, field by field
+	Calls  string // file to record its CRI calls in, as JSON lines; empty: not recorded
 }
 
-// kubeletConfig is what both kinds read, unless a test says otherwise. Images cannot be
-// pulled again, and how full this machine's disk is must not matter.
+// kubeletConfig is the default configuration of both kinds. Image garbage collection is off, as
+// images cannot be pulled again, and the host's disk usage must not cause evictions.
 const kubeletConfig = `
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -53,10 +53,10 @@ imageGCHighThresholdPercent: 100
 logging: {verbosity: 2}
 `
 
-// StartKubelet starts it and returns; the Node object tells when it is ready.
+// StartKubelet starts the kubelet and does not wait until the node is ready; see WaitReady.
 func (b *Box) StartKubelet(ctx context.Context, options KubeletOptions) error {
 	if b.kubelet.running() {
-		return errors.New("start kubelet: it runs already")
+		return errors.New("start kubelet: already running")
 	}
 	argv, err := b.bed.kubeletCommand(ctx, options.Kind)
 	if err != nil {
@@ -90,13 +90,13 @@ func (b *Box) writeKubeletConfig(options KubeletOptions) error {
 	return b.writeFile("/etc/kubernetes/kubelet.yaml", config)
 }
 
-// StopKubelet asks it to end and waits; pods go on.
+// StopKubelet sends SIGTERM to the kubelet and waits. Pods keep running.
 func (b *Box) StopKubelet() error { return b.kubelet.stop(20 * time.Second) }
 
-// KillKubelet ends it without warning; pods go on.
+// KillKubelet kills the kubelet. Pods keep running.
 func (b *Box) KillKubelet() error { return b.kubelet.kill() }
 
-// writeIdentity gives the node the files by which it and the API server know each other.
+// writeIdentity writes the node's certificates and kubeconfig.
 func (b *Box) writeIdentity() error {
 	c := b.bed.ControlPlane
 	client, err := c.ca.client("node-"+b.name, "system:node:"+b.name, "system:nodes")
@@ -126,7 +126,7 @@ func (b *Box) writeIdentity() error {
 	return writeKubeconfig(b.Path("/etc/kubernetes/kubelet.kubeconfig"), c.Server, c.ca, client)
 }
 
-// kubeletCommand is the program of a kind, built if it is ours.
+// kubeletCommand returns the kubelet of a kind. It builds Swiftlet if needed.
 func (b *Bed) kubeletCommand(ctx context.Context, kind KubeletKind) ([]string, error) {
 	switch kind {
 	case Reference:
@@ -138,7 +138,7 @@ func (b *Bed) kubeletCommand(ctx context.Context, kind KubeletKind) ([]string, e
 	return nil, fmt.Errorf("start kubelet: unknown kind %q", kind)
 }
 
-// overlayYAML lays the fields of one document over another's.
+// overlayYAML merges the fields of one document into another.
 func overlayYAML(base, over string) ([]byte, error) {
 	var below, above map[string]any
 	if err := yaml.Unmarshal([]byte(base), &below); err != nil {

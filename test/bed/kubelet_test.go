@@ -9,12 +9,12 @@ import (
 
 func TestOverlayYAML(t *testing.T) {
 	cases := []struct{ name, base, over, want string }{
-		{"nothing over", "a: 1", "", "a: 1"},
-		{"a new field", "a: 1", "b: 2", "{a: 1, b: 2}"},
-		{"another value", "a: 1", "a: 2", "a: 2"},
-		{"within a field", "a: {x: 1, y: 2}", "a: {y: 3}", "a: {x: 1, y: 3}"},
-		{"a list is replaced", "a: [1, 2]", "a: [3]", "a: [3]"},
-		{"a field becomes a map", "a: 1", "a: {x: 1}", "a: {x: 1}"},
+		{"empty overlay", "a: 1", "", "a: 1"},
+		{"new field is added", "a: 1", "b: 2", "{a: 1, b: 2}"},
+		{"value is replaced", "a: 1", "a: 2", "a: 2"},
+		{"nested maps are merged", "a: {x: 1, y: 2}", "a: {y: 3}", "a: {x: 1, y: 3}"},
+		{"list is replaced", "a: [1, 2]", "a: [3]", "a: [3]"},
+		{"scalar is replaced by a map", "a: 1", "a: {x: 1}", "a: {x: 1}"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// reporter is the part of testing.TB that showing logs needs.
+// reporter is the part of testing.TB that ShowLogs needs.
 type reporter interface {
 	Helper()
 	Name() string
@@ -19,26 +19,26 @@ type reporter interface {
 	Cleanup(func())
 }
 
-// ShowLogs prints the end of every log of the bed if the test fails, and keeps them whole
-// beside the bed.
+// ShowLogs prints the end of every log of the bed if the test fails, and saves the complete logs
+// in the cache directory.
 func (b *Bed) ShowLogs(t reporter) {
 	t.Helper()
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
 		}
-		logs, _ := filepath.Glob(filepath.Join(b.site.logDir(), "*.log"))
+		logs, _ := filepath.Glob(filepath.Join(b.slot.logDir(), "*.log"))
 		slices.Sort(logs)
 		for _, log := range logs {
 			t.Logf("--- %s\n%s", filepath.Base(log), tail(log, 15))
 		}
 		test, _, _ := strings.Cut(t.Name(), "/")
-		kept := filepath.Join(filepath.Dir(b.site.dir), "failed", time.Now().UTC().Format("0102-150405-")+test)
-		if err := os.CopyFS(kept, os.DirFS(b.site.logDir())); err != nil {
-			t.Logf("the logs could not be kept: %v", err)
+		saved := filepath.Join(filepath.Dir(b.slot.dir), "failed", time.Now().UTC().Format("0102-150405-")+test)
+		if err := os.CopyFS(saved, os.DirFS(b.slot.logDir())); err != nil {
+			t.Logf("failed to save logs: %v", err)
 			return
 		}
-		t.Logf("the whole logs are in %s", kept)
+		t.Logf("complete logs: %s", saved)
 	})
 }
 

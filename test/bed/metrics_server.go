@@ -15,8 +15,8 @@ import (
 
 const metricsServerPort = 4443
 
-// metricsServerService leads the API server to the program, which runs beside it rather
-// than in a pod. It has no address of its own, so that no pod finds it in its environment.
+// metricsServerService leads the API server to metrics-server, which runs as a process of the
+// host. The service is headless, so that it is not in the environment of pods.
 const metricsServerService = `
 apiVersion: v1
 kind: Service
@@ -36,16 +36,16 @@ endpoints: [{addresses: [%[1]q], conditions: {ready: true}}]
 ports: [{name: https, port: %[2]d, protocol: TCP}]
 `
 
-// StartMetricsServer starts the program that kubectl top asks, with the rights and the
-// registration that its own manifests give it. It ends with the control plane. It has read
-// nothing from nodes when this returns.
+// StartMetricsServer starts metrics-server, for kubectl top, and applies its RBAC and APIService
+// manifests. It stops with the control plane. When StartMetricsServer returns, metrics-server has
+// not scraped nodes yet.
 func (b *Bed) StartMetricsServer(ctx context.Context) error {
 	dir, err := output(ctx, b.progress, b.bin.Root, filepath.Join(b.bin.Root, "hack", "build-metrics-server.sh"))
 	if err != nil {
 		return err
 	}
-	service := filepath.Join(b.site.dir, "metrics-server.yaml")
-	text := fmt.Sprintf(metricsServerService, b.site.gateway(), metricsServerPort)
+	service := filepath.Join(b.slot.dir, "metrics-server.yaml")
+	text := fmt.Sprintf(metricsServerService, b.slot.gateway(), metricsServerPort)
 	if err := os.WriteFile(service, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("start metrics-server: %w", err)
 	}
@@ -58,7 +58,7 @@ func (b *Bed) StartMetricsServer(ctx context.Context) error {
 }
 
 func (c *ControlPlane) startMetricsServer(ctx context.Context, program string) error {
-	// A token, as in a pod: nodes then ask the API server who it is.
+	// It uses a token, as in a pod, so that nodes authenticate it by TokenReview.
 	token, err := c.Client.CoreV1().ServiceAccounts("kube-system").CreateToken(ctx, "metrics-server", &authn.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("start metrics-server: %w", err)
@@ -67,11 +67,11 @@ func (c *ControlPlane) startMetricsServer(ctx context.Context, program string) e
 	if err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(c.site.dir, "metrics-server.kubeconfig")
+	kubeconfig := filepath.Join(c.slot.dir, "metrics-server.kubeconfig")
 	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
 		return fmt.Errorf("start metrics-server: %w", err)
 	}
-	serving, err := c.ca.serving("metrics-server", c.site.gateway())
+	serving, err := c.ca.serving("metrics-server", c.slot.gateway())
 	if err != nil {
 		return err
 	}
@@ -79,18 +79,18 @@ func (c *ControlPlane) startMetricsServer(ctx context.Context, program string) e
 		"--kubeconfig="+kubeconfig,
 		"--authentication-kubeconfig="+kubeconfig,
 		"--authorization-kubeconfig="+kubeconfig,
-		"--bind-address="+c.site.gateway(),
+		"--bind-address="+c.slot.gateway(),
 		fmt.Sprintf("--secure-port=%d", metricsServerPort),
 		"--tls-cert-file="+serving.cert,
 		"--tls-private-key-file="+serving.key,
 		"--kubelet-certificate-authority="+c.ca.caFile(),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-use-node-status-port",
-		"--metric-resolution=10s", // the shortest that it takes
+		"--metric-resolution=10s", // the minimum
 		"--kubelet-request-timeout=9s",
 	)
-	cmd.Dir = c.site.dir
-	d, err := startDaemon("metrics-server", filepath.Join(c.site.logDir(), "metrics-server.log"), cmd)
+	cmd.Dir = c.slot.dir
+	d, err := startDaemon("metrics-server", filepath.Join(c.slot.logDir(), "metrics-server.log"), cmd)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *ControlPlane) startMetricsServer(ctx context.Context, program string) e
 	defer cancel()
 	return d.await(ctx, func(ctx context.Context) error {
 		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", c.site.gateway(), metricsServerPort))
+		conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("%s:%d", c.slot.gateway(), metricsServerPort))
 		if err != nil {
 			return err
 		}

@@ -13,18 +13,18 @@ import (
 
 // ip runs iproute2's command.
 func ip(ctx context.Context, args ...string) error {
-	var said lines
-	if _, err := output(ctx, &said, "", "ip", args...); err != nil {
-		return fmt.Errorf("%w: %s", err, said)
+	var stderr outputBuffer
+	if _, err := output(ctx, &stderr, "", "ip", args...); err != nil {
+		return fmt.Errorf("%w: %s", err, stderr)
 	}
 	return nil
 }
 
-// addBridge makes the wire that the bed's nodes and its API server share.
-func (s *site) addBridge(ctx context.Context) error {
+// addBridge creates the bridge that connects the bed's nodes and its API server.
+func (s *slot) addBridge(ctx context.Context) error {
 	steps := [][]string{
-		// Left to itself a bridge takes the lowest address of its ports, so that each node
-		// that comes or goes would cut the others off until they ask for it anew.
+		// By default a bridge takes the lowest MAC address of its ports. It would change whenever
+		// a node is added or removed, and cut others off until their ARP entries expire.
 		{"link", "add", s.bridge(), "address", s.bridgeMAC(), "type", "bridge"},
 		{"addr", "add", s.gateway() + "/24", "dev", s.bridge()},
 		{"link", "set", s.bridge(), "up"},
@@ -37,14 +37,14 @@ func (s *site) addBridge(ctx context.Context) error {
 	return nil
 }
 
-// attach gives the network namespace of process pid an interface eth0 on the bridge. It
-// goes when the namespace does.
-func (s *site) attach(ctx context.Context, pid, host int) error {
+// attach adds an interface eth0 on the bridge to the network namespace of process pid. The kernel
+// removes it with the namespace.
+func (s *slot) attach(ctx context.Context, pid, host int) error {
 	link := fmt.Sprintf("%s-%d", s.bridge(), host)
 	steps := [][]string{
 		{"link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
 		{"link", "set", link, "master", s.bridge(), "up"},
-		// The API server reaches pods too: webhooks, and the proxy of services and pods.
+		// The API server connects to pods for webhooks and for the proxy subresources.
 		{"route", "replace", s.podCIDR(host), "via", s.nodeAddress(host), "dev", s.bridge(), "onlink"},
 	}
 	for _, step := range steps {
@@ -55,7 +55,7 @@ func (s *site) attach(ctx context.Context, pid, host int) error {
 	return nil
 }
 
-// removeLink deletes an interface of the host, if it is there, with what is attached to it.
+// removeLink deletes an interface of the host, if it exists, and its bridge ports.
 func removeLink(name string) error {
 	members, err := os.ReadDir(filepath.Join("/sys/class/net", name, "brif"))
 	if err != nil && !os.IsNotExist(err) {
@@ -70,7 +70,7 @@ func removeLink(name string) error {
 		return nil
 	}
 	if err := ip(context.Background(), "link", "del", name); err != nil {
-		// A veth goes by itself with its namespace, maybe just now.
+		// The kernel removes a veth with its namespace, which may have just happened.
 		if _, gone := net.InterfaceByName(name); gone != nil {
 			return nil
 		}
@@ -79,22 +79,22 @@ func removeLink(name string) error {
 	return nil
 }
 
-// lines collects what a program says, for an error message.
-type lines []byte
+// outputBuffer collects the output of a program, for an error message.
+type outputBuffer []byte
 
-var _ io.Writer = (*lines)(nil)
+var _ io.Writer = (*outputBuffer)(nil)
 
-func (l *lines) Write(p []byte) (int, error) { *l = append(*l, p...); return len(p), nil }
-func (l lines) String() string               { return string(l) }
+func (l *outputBuffer) Write(p []byte) (int, error) { *l = append(*l, p...); return len(p), nil }
+func (l outputBuffer) String() string               { return string(l) }
 
-// wire lets the pods of this node and of the others reach each other: without a router in
-// between, each node needs to know which neighbour holds which pods.
-func (b *Bed) wire(ctx context.Context, node *Box) error {
-	b.wiring.Lock()
-	defer b.wiring.Unlock()
-	for _, other := range b.wired {
-		for _, way := range [][2]*Box{{node, other}, {other, node}} {
-			from, to := way[0], way[1]
+// addPodRoutes adds routes between the pods of this node and of the other nodes: there is no
+// router, so every node needs a route to every other pod CIDR.
+func (b *Bed) addPodRoutes(ctx context.Context, node *Box) error {
+	b.routesMu.Lock()
+	defer b.routesMu.Unlock()
+	for _, other := range b.routed {
+		for _, pair := range [][2]*Box{{node, other}, {other, node}} {
+			from, to := pair[0], pair[1]
 			if !from.init.running() {
 				continue
 			}
@@ -103,13 +103,13 @@ func (b *Bed) wire(ctx context.Context, node *Box) error {
 			}
 		}
 	}
-	b.wired = append(b.wired, node)
+	b.routed = append(b.routed, node)
 	return nil
 }
 
-// unwire has no more routes laid on a node that is about to end.
-func (b *Bed) unwire(node *Box) {
-	b.wiring.Lock()
-	defer b.wiring.Unlock()
-	b.wired = slices.DeleteFunc(b.wired, func(other *Box) bool { return other == node })
+// stopPodRoutes stops adding routes to a node that is about to be closed.
+func (b *Bed) stopPodRoutes(node *Box) {
+	b.routesMu.Lock()
+	defer b.routesMu.Unlock()
+	b.routed = slices.DeleteFunc(b.routed, func(other *Box) bool { return other == node })
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// authority signs every certificate of a bed and keeps the files in one directory.
+// authority is the certificate authority of a bed. All its files are in one directory.
 type authority struct {
 	dir  string
 	key  *ecdsa.PrivateKey
@@ -64,14 +64,14 @@ func newAuthority(dir string) (*authority, error) {
 
 func (a *authority) caFile() string { return filepath.Join(a.dir, "ca.crt") }
 
-// client issues a certificate that the API server takes for the user and its groups.
+// client issues a client certificate for a user and its groups.
 func (a *authority) client(file, user string, groups ...string) (keyPair, error) {
 	template := certificate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(file, template)
 }
 
-// serving issues a certificate for a server under these names and addresses.
+// serving issues a serving certificate for names and addresses.
 func (a *authority) serving(file string, hosts ...string) (keyPair, error) {
 	template := certificate(pkix.Name{CommonName: file})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -87,7 +87,7 @@ func (a *authority) serving(file string, hosts ...string) (keyPair, error) {
 
 func certificate(subject pkix.Name) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil { // the system's randomness does not fail
+	if err != nil { // crypto/rand does not fail
 		panic(err)
 	}
 	return &x509.Certificate{
@@ -119,7 +119,7 @@ func (a *authority) sign(file string, template *x509.Certificate, key *ecdsa.Pri
 	return pair, writeKey(pair.key, key)
 }
 
-// serviceAccountKey makes the key that signs tokens; its public half is derived from it.
+// serviceAccountKey creates the key that signs service account tokens.
 func (a *authority) serviceAccountKey() (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -145,7 +145,7 @@ func writePEM(path, kind string, der []byte) error {
 	return nil
 }
 
-// httpClient trusts the authority and shows no certificate of its own.
+// httpClient trusts the authority and has no client certificate.
 func (a *authority) httpClient() (*http.Client, error) {
 	text, err := readFile(a.caFile())
 	if err != nil {

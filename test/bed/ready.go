@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WaitReady returns when the node's kubelet, as it runs now, has reported it ready. An old
-// report does not count: the lease must have been renewed since the kubelet's start.
+// WaitReady returns when the running kubelet has reported the node ready. To ignore the status of
+// an earlier kubelet, it requires a lease renewal since the kubelet's start.
 func (b *Box) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 
 const (
 	containerdSocket = "/run/containerd/containerd.sock"
-	recordedSocket   = "/etc/containerd/recorded.sock" // in a folder that the host shares
+	recordedSocket   = "/etc/containerd/recorded.sock" // in a directory that the host can reach
 )
 
 // recording writes the calls of one kubelet to a file.
@@ -19,7 +19,7 @@ type recording struct {
 	file     *os.File
 }
 
-// record ends what was recorded so far and, with a path, records the next kubelet's calls.
+// record stops the current recording and, with a path, records the calls of the next kubelet.
 func (b *Box) record(path string) error {
 	if err := b.calls.close(); err != nil {
 		return err
@@ -33,13 +33,13 @@ func (b *Box) record(path string) error {
 	return err
 }
 
-// startRecording lets a kubelet reach containerd by way of a recorder.
+// startRecording starts a recorder between kubelet and containerd.
 func (b *Box) startRecording(path string) (*recording, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("record calls: %w", err)
 	}
-	// The host sees the box's own /run through its first process.
+	// The host reaches the box's own /run through /proc/PID/root.
 	runtime := fmt.Sprintf("/proc/%d/root%s", b.init.cmd.Process.Pid, containerdSocket)
 	recorder, err := crirecord.Start(b.Path(recordedSocket), runtime, file)
 	if err != nil {

@@ -21,58 +21,60 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Registry serves images to the nodes, over TLS with the bed's authority.
+// Registry serves images to the nodes over TLS, with a certificate of the bed's authority.
 type Registry struct {
-	Host     string // address and port, the first part of its images' names
-	User     string // empty: it asks for no password
+	Host     string // address and port: the registry part of image names
+	User     string // empty: no password needed
 	Password string
 
-	between atomic.Pointer[func(http.Handler) http.Handler]
+	interceptor atomic.Pointer[func(http.Handler) http.Handler]
 
 	ca     *authority
 	server *http.Server
-	done   chan error // how serving ended
+	done   chan error // result of serving
 }
 
-// StartRegistry starts one on the bed's address. With a user it answers only to the
-// password. The caller closes it.
+// StartRegistry starts a registry on the bed's address. With a user it requires the password. The
+// caller closes it.
 func (b *Bed) StartRegistry(user, password string) (*Registry, error) {
 	ca := b.ControlPlane.ca
-	listener, err := net.Listen("tcp", net.JoinHostPort(b.site.gateway(), "0"))
+	listener, err := net.Listen("tcp", net.JoinHostPort(b.slot.gateway(), "0"))
 	if err != nil {
 		return nil, fmt.Errorf("start registry: %w", err)
 	}
-	// Files of its own: two may start at the same time.
-	pair, err := ca.serving(fmt.Sprintf("registry-%d", listener.Addr().(*net.TCPAddr).Port), b.site.gateway())
+	// A unique file name: two registries may start at the same time.
+	pair, err := ca.serving(fmt.Sprintf("registry-%d", listener.Addr().(*net.TCPAddr).Port), b.slot.gateway())
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	quiet := log.New(io.Discard, "", 0)
 	r := &Registry{Host: listener.Addr().String(), User: user, Password: password, ca: ca, done: make(chan error, 1)}
 	r.server = &http.Server{
-		Handler:           r.disturbed(r.guard(registry.New(registry.Logger(quiet)))),
-		ErrorLog:          quiet, // a refused certificate is a case that tests make
+		Handler:           r.intercepted(r.requirePassword(registry.New(registry.Logger(quiet)))),
+		ErrorLog:          quiet, // tests provoke TLS errors
 		ReadHeaderTimeout: 10 * time.Second,
 	}
 	go func() { r.done <- r.server.ServeTLS(listener, pair.cert, pair.key) }()
 	return r, nil
 }
 
-// Disturb puts something between the registry and those who ask it; nil takes it away.
-func (r *Registry) Disturb(between func(http.Handler) http.Handler) { r.between.Store(&between) }
+// Intercept wraps the registry's handler; nil removes the wrapper.
+func (r *Registry) Intercept(interceptor func(http.Handler) http.Handler) {
+	r.interceptor.Store(&interceptor)
+}
 
-func (r *Registry) disturbed(next http.Handler) http.Handler {
+func (r *Registry) intercepted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		handler := next
-		if between := r.between.Load(); between != nil && *between != nil {
-			handler = (*between)(next)
+		if interceptor := r.interceptor.Load(); interceptor != nil && *interceptor != nil {
+			handler = (*interceptor)(next)
 		}
 		handler.ServeHTTP(w, request)
 	})
 }
 
-// guard asks for the password, if there is one.
-func (r *Registry) guard(next http.Handler) http.Handler {
+// requirePassword requires basic authentication if the registry has a user.
+func (r *Registry) requirePassword(next http.Handler) http.Handler {
 	if r.User == "" {
 		return next
 	}
@@ -117,22 +119,21 @@ func (r *Registry) Close() error {
 	return err
 }
 
-// Trust lets the node's containerd believe the registry's certificate.
+// Trust makes the node's containerd trust the registry's certificate.
 func (b *Box) Trust(r *Registry) error { return b.Mirror(r.Host, r) }
 
-// Mirror lets the node's containerd ask r in place of the registry of that name, and
-// nobody else.
+// Mirror makes the node's containerd pull from r instead of the registry of that name.
 func (b *Box) Mirror(name string, r *Registry) error {
 	server := url.URL{Scheme: "https", Host: r.Host}
 	return b.writeFile("/etc/containerd/certs.d/"+name+"/hosts.toml", fmt.Appendf(nil,
 		"server = %q\nca = \"/etc/kubernetes/pki/ca.crt\"\n", server.String()))
 }
 
-// Image is one of the test images, by its name, for pushing it elsewhere.
+// Image returns a test image by its name, for pushing.
 func (b *Bed) Image(name string) (v1.Image, error) {
 	archive, ok := b.images.Archives[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no test image %s", name)
+		return nil, fmt.Errorf("find test image: no image %s", name)
 	}
 	image, err := tarball.ImageFromPath(archive, nil)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 )
 
-// loopbackBed has what a registry needs of a bed, without root.
+// loopbackBed is a bed that needs no root and can only start a registry.
 func loopbackBed(t *testing.T) *Bed {
 	t.Helper()
 	ca, err := newAuthority(filepath.Join(t.TempDir(), "pki"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Bed{site: &site{wire: "127.0.0"}, ControlPlane: &ControlPlane{ca: ca}}
+	return &Bed{slot: &slot{subnet: "127.0.0"}, ControlPlane: &ControlPlane{ca: ca}}
 }
 
-func TestRegistryAsksForItsPassword(t *testing.T) {
+func TestRegistryRequiresPassword(t *testing.T) {
 	cases := []struct {
 		name           string
 		user, password string // of the registry
 		asUser, asPass string // of the caller
 		want           int
 	}{
-		{"open", "", "", "", "", http.StatusOK},
+		{"registry without password", "", "", "", "", http.StatusOK},
 		{"right password", "ann", "secret", "ann", "secret", http.StatusOK},
 		{"no password", "ann", "secret", "", "", http.StatusUnauthorized},
 		{"wrong password", "ann", "secret", "ann", "guess", http.StatusUnauthorized},
@@ -63,7 +63,7 @@ func TestRegistryAsksForItsPassword(t *testing.T) {
 	}
 }
 
-func TestRegistryKeepsWhatIsPushed(t *testing.T) {
+func TestPushReturnsFullName(t *testing.T) {
 	r, err := loopbackBed(t).StartRegistry("ann", "secret")
 	if err != nil {
 		t.Fatal(err)

@@ -10,34 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSites bounds how many beds stand on a machine at a time.
-const maxSites = 64
+// maxSlots is how many beds can exist on a host at a time.
+const maxSlots = 64
 
-// site is one bed's share of the machine. Every name and address follows from its number,
-// so beds do not meet, ports need no searching, and what a killed bed left behind is found
-// by the next that takes its number.
-type site struct {
+// slot is one bed's share of the host. All its names and addresses are derived from its number, so
+// that beds do not collide, and the next bed of that number finds the leftovers of a killed one.
+type slot struct {
 	number int
-	wire   string // the first three parts of the addresses on the bridge
+	subnet string // the first three bytes of the addresses on the bridge
 	dir    string // all files of the bed
 	lock   *os.File
 }
 
-func newSite(number int) *site {
-	return &site{
+func newSlot(number int) *slot {
+	return &slot{
 		number: number,
-		wire:   fmt.Sprintf("172.30.%d", number),
-		// Not below the directory for temporary files, which may be in memory: nodes should
-		// see the file systems that nodes have.
+		subnet: fmt.Sprintf("172.30.%d", number),
+		// Not below /tmp, which may be a tmpfs: nodes should have files on a disk.
 		dir: filepath.Join(cacheDir(), fmt.Sprintf("bed-%d", number)),
 	}
 }
 
-// claimSite takes the lowest free number. The kernel drops the lock with the process, so
-// a number is free again however its holder ended.
-func claimSite() (*site, error) {
-	for n := range maxSites {
-		s := newSite(n)
+// claimSlot locks the lowest free number. The kernel releases the lock when the process exits for
+// any reason.
+func claimSlot() (*slot, error) {
+	for n := range maxSlots {
+		s := newSlot(n)
 		lock, err := tryLock(s.lockFile())
 		if err != nil {
 			return nil, fmt.Errorf("claim bed: %w", err)
@@ -46,20 +44,20 @@ func claimSite() (*site, error) {
 			continue
 		}
 		s.lock = lock
-		if err := s.sweep(); err != nil {
+		if err := s.removeLeftovers(); err != nil {
 			lock.Close()
-			return nil, fmt.Errorf("sweep what a former bed left: %w", err)
+			return nil, fmt.Errorf("remove leftovers of an earlier bed: %w", err)
 		}
 		if err := os.MkdirAll(s.logDir(), 0o755); err != nil {
 			return nil, errors.Join(fmt.Errorf("claim bed: %w", err), s.release())
 		}
 		return s, nil
 	}
-	return nil, fmt.Errorf("claim bed: all %d are in use", maxSites)
+	return nil, fmt.Errorf("claim bed: all %d are in use", maxSlots)
 }
 
-// tryLock returns the locked file, or nil when somebody else holds it. Holders delete the
-// file when they leave, so a lock counts only while the name still leads to what was locked.
+// tryLock returns the locked file, or nil if another process holds it. Holders delete the file on
+// release, so the lock is valid only if the path still refers to the locked file.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -81,28 +79,27 @@ func tryLock(path string) (*os.File, error) {
 	return file, nil
 }
 
-func (s *site) bridgeMAC() string {
+func (s *slot) bridgeMAC() string {
 	return fmt.Sprintf("02:53:77:00:00:%02x", s.number)
 }
-func (s *site) bridge() string { return fmt.Sprintf("swbed%d", s.number) }
+func (s *slot) bridge() string { return fmt.Sprintf("swbed%d", s.number) }
 
-// lockFile is the same for everybody on the machine, whatever their directories are: so are
-// the bridge and the addresses.
-func (s *site) lockFile() string { return fmt.Sprintf("/run/swiftlet-bed-%d.lock", s.number) }
+// lockFile is host-wide, independent of the cache directory: bridge and addresses are host-wide.
+func (s *slot) lockFile() string { return fmt.Sprintf("/run/swiftlet-bed-%d.lock", s.number) }
 
-func (s *site) logDir() string   { return filepath.Join(s.dir, "logs") }
-func (s *site) gateway() string  { return s.nodeAddress(1) }
-func (s *site) loopback() string { return fmt.Sprintf("127.30.%d.1", s.number) }
+func (s *slot) logDir() string   { return filepath.Join(s.dir, "logs") }
+func (s *slot) gateway() string  { return s.nodeAddress(1) }
+func (s *slot) loopback() string { return fmt.Sprintf("127.30.%d.1", s.number) }
 
-func (s *site) nodeAddress(host int) string { return fmt.Sprintf("%s.%d", s.wire, host) }
-func (s *site) podCIDR(host int) string     { return fmt.Sprintf("10.%d.%d.0/24", 128+s.number, host) }
-func (s *site) cgroupName(node string) string {
+func (s *slot) nodeAddress(host int) string { return fmt.Sprintf("%s.%d", s.subnet, host) }
+func (s *slot) podCIDR(host int) string     { return fmt.Sprintf("10.%d.%d.0/24", 128+s.number, host) }
+func (s *slot) cgroupName(node string) string {
 	return s.bridge() + "-" + node
 }
 
-// sweep removes what a bed of this number left when it was killed. Its processes are gone
-// by then: they die with the process that started them.
-func (s *site) sweep() error {
+// removeLeftovers removes what a killed bed of this number left behind. It had no processes left:
+// they die with the process that started them.
+func (s *slot) removeLeftovers() error {
 	if err := removeLink(s.bridge()); err != nil {
 		return err
 	}
@@ -124,9 +121,9 @@ func (s *site) sweep() error {
 	return s.removeFiles()
 }
 
-// removeFiles deletes the bed's directory, unless something is still mounted in it: a
-// delete must never go through a mount.
-func (s *site) removeFiles() error {
+// removeFiles deletes the bed's directory unless something is mounted below it: files behind a
+// mount must not be deleted.
+func (s *slot) removeFiles() error {
 	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.dir))
 	if err != nil {
 		return fmt.Errorf("read mounts: %w", err)
@@ -136,11 +133,11 @@ func (s *site) removeFiles() error {
 			return fmt.Errorf("remove %s: %s is still mounted", s.dir, m.Mountpoint)
 		}
 	}
-	return removeAllSoon(s.dir)
+	return removeAllRetry(s.dir)
 }
 
-// release gives the number back.
-func (s *site) release() error {
+// release removes the files and releases the lock.
+func (s *slot) release() error {
 	err := s.removeFiles()
 	os.Remove(s.lockFile())
 	return errors.Join(err, s.lock.Close())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestLockIsHeldOnceAndEndsWithItsHolder(t *testing.T) {
+func TestLockHasOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	lock := func() *os.File {
 		t.Helper()
@@ -18,29 +18,29 @@ func TestLockIsHeldOnceAndEndsWithItsHolder(t *testing.T) {
 	}
 	first := lock()
 	if first == nil {
-		t.Fatal("a free lock was not given")
+		t.Fatal("free lock: got none")
 	}
 	if lock() != nil {
-		t.Error("the lock was given twice")
+		t.Error("held lock: got a second one")
 	}
 	first.Close()
 	second := lock()
 	if second == nil {
-		t.Fatal("the lock was not given after its holder left")
+		t.Fatal("lock after its holder closed it: got none")
 	}
 	defer second.Close()
-	os.Remove(path) // as a holder does when it leaves
+	os.Remove(path) // as a holder does on release
 	third := lock()
 	if third == nil {
-		t.Fatal("a lock whose file was removed still counts")
+		t.Fatal("lock whose file was removed: still held")
 	}
 	third.Close()
 }
 
-func TestAddressesOfBedsDoNotMeet(t *testing.T) {
+func TestSlotsShareNoNamesOrAddresses(t *testing.T) {
 	seen := map[string]int{}
-	for n := range maxSites {
-		s := newSite(n)
+	for n := range maxSlots {
+		s := newSlot(n)
 		for _, name := range []string{s.bridge(), s.gateway(), s.loopback(), s.podCIDR(2), s.dir} {
 			if other, ok := seen[name]; ok {
 				t.Errorf("beds %d and %d share %s", other, n, name)

@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// shared are the kernel settings that a kubelet changes at its start and that no namespace
-// keeps to itself.
-var shared = []string{
+// hostKernelSettings are the sysctls that a kubelet sets at its start and that are not namespaced.
+var hostKernelSettings = []string{
 	"/proc/sys/vm/overcommit_memory",
 	"/proc/sys/vm/panic_on_oom",
 	"/proc/sys/kernel/panic",
@@ -18,12 +17,12 @@ var shared = []string{
 	"/proc/sys/kernel/keys/root_maxbytes",
 }
 
-// kernelSettings are values to put back.
+// kernelSettings are the values to restore, by file.
 type kernelSettings map[string][]byte
 
 func readKernelSettings() (kernelSettings, error) {
 	settings := kernelSettings{}
-	for _, file := range shared {
+	for _, file := range hostKernelSettings {
 		value, err := readFile(file)
 		if err != nil {
 			return nil, err

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// A test of image volumes looks into the image for this name.
+	// A test of image volumes looks for this name in the image.
 	agnhostRelease = "NAME=\"Alpine Linux\"\nID=alpine\n"
-	// A test of supplementary groups needs a user whom the image puts into a group.
+	// A test of supplementary groups needs a user with a group that is defined in the image.
 	agnhostUsers = "root:x:0:0:root:/root:/bin/sh\n" +
 		"nobody:x:65534:65534:nobody:/home:/bin/false\n" +
 		"user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n"
@@ -21,15 +21,15 @@ const (
 		"group-defined-in-image:x:50000:user-defined-in-image\n"
 )
 
-func (m *maker) agnhostImage(ctx context.Context) (v1.Image, error) {
+func (m *imageBuilder) agnhostImage(ctx context.Context) (v1.Image, error) {
 	return m.agnhostVersion(ctx, "2.66.1")
 }
 
-func (m *maker) agnhostBefore(ctx context.Context) (v1.Image, error) {
+func (m *imageBuilder) agnhostOldImage(ctx context.Context) (v1.Image, error) {
 	return m.agnhostVersion(ctx, "2.55")
 }
 
-func (m *maker) agnhostVersion(ctx context.Context, version string) (v1.Image, error) {
+func (m *imageBuilder) agnhostVersion(ctx context.Context, version string) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -42,11 +42,15 @@ func (m *maker) agnhostVersion(ctx context.Context, version string) (v1.Image, e
 		Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}, []v1.Layer{base, layer})
 }
 
-func (m *maker) kittenImage(ctx context.Context) (v1.Image, error)   { return m.pet(ctx, "kitten") }
-func (m *maker) nautilusImage(ctx context.Context) (v1.Image, error) { return m.pet(ctx, "nautilus") }
+func (m *imageBuilder) kittenImage(ctx context.Context) (v1.Image, error) {
+	return m.petImage(ctx, "kitten")
+}
+func (m *imageBuilder) nautilusImage(ctx context.Context) (v1.Image, error) {
+	return m.petImage(ctx, "nautilus")
+}
 
-// pet is agnhost as a server of two files.
-func (m *maker) pet(ctx context.Context, name string) (v1.Image, error) {
+// petImage builds an image of agnhost that serves two files.
+func (m *imageBuilder) petImage(ctx context.Context, name string) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -67,9 +71,8 @@ func (m *maker) pet(ctx context.Context, name string) (v1.Image, error) {
 		Cmd: []string{"test-webserver"}}, []v1.Layer{base, layer}, picture, text)
 }
 
-// agnhostLayer is the program, the tools that tests call beside it, and the image that its
-// registry serves.
-func (m *maker) agnhostLayer(ctx context.Context) (v1.Layer, error) {
+// agnhostLayer has agnhost, the tools that tests call, and the image of its fake registry.
+func (m *imageBuilder) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 	if m.agnhost != nil {
 		return m.agnhost, nil
 	}
@@ -93,7 +96,7 @@ func (m *maker) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 		}
 		entries = append(entries, entry)
 	}
-	tools, err := debian(ctx, "bash", "curl", "ss", "ipcs", "nc")
+	tools, err := hostPrograms(ctx, "bash", "curl", "ss", "ipcs", "nc")
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +108,9 @@ func (m *maker) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 	return m.agnhost, err
 }
 
-// servedImage lays out pause:testing as agnhost's fake registry reads it: a file for the
-// tag that names a digest, and each manifest and blob at sha256/AB/ABCD…/data.
-func (m *maker) servedImage(ctx context.Context) ([]images.Entry, error) {
+// servedImage has the files of pause:testing for agnhost's fake registry: a file for the tag with
+// the digest, and each manifest and blob at sha256/AB/ABCD…/data.
+func (m *imageBuilder) servedImage(ctx context.Context) ([]images.Entry, error) {
 	const dir = "var/registry/pause/"
 	image, err := m.pauseImage(ctx)
 	if err != nil {

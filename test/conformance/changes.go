@@ -7,11 +7,11 @@ import (
 	"swiftlet/test/bed"
 )
 
-// Change is a test of which something else came than was recorded of it.
+// Change is a test whose outcome differs from the recorded one.
 type Change struct{ Test, Before, Now string }
 
-// Changes lists what came otherwise than was recorded, by name, and counts what did not. Of a
-// test without a record neither is said.
+// Changes lists the tests whose outcome differs from the recorded one, by name, and counts those
+// with the same outcome. It ignores tests without a record.
 func (p *Programs) Changes(kubelet bed.KubeletKind, outcomes []Outcome) (changes []Change, same int, err error) {
 	results, err := readResults(p.results(kubelet))
 	if err != nil {

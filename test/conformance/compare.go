@@ -12,11 +12,10 @@ import (
 	"swiftlet/test/bed"
 )
 
-// Kubelets are those that are compared.
+// Kubelets are the kubelets to compare.
 var Kubelets = []bed.KubeletKind{bed.Ours, bed.Reference}
 
-// runBoth runs the suite once on both kubelets. An error of one run ends the other: there
-// would be nothing to compare it with.
+// runBoth runs the suite once on both kubelets. If one run fails, it cancels the other.
 func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.KubeletKind][]Outcome, error) {
 	var (
 		mu       sync.Mutex
@@ -28,9 +27,9 @@ func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.Kubelet
 	all := map[bed.KubeletKind][]Outcome{}
 	for _, kubelet := range Kubelets {
 		group.Go(func() {
-			mine := options
-			mine.Kubelet, mine.Out = kubelet, filepath.Join(options.Out, string(kubelet))
-			outcomes, err := Run(ctx, p, mine)
+			kubeletOptions := options
+			kubeletOptions.Kubelet, kubeletOptions.Out = kubelet, filepath.Join(options.Out, string(kubelet))
+			outcomes, err := Run(ctx, p, kubeletOptions)
 			mu.Lock()
 			defer mu.Unlock()
 			all[kubelet] = outcomes
@@ -44,22 +43,22 @@ func runBoth(ctx context.Context, p *Programs, options Options) (map[bed.Kubelet
 	return all, failures
 }
 
-// Difference is a test of which not the same came on both kubelets. A state is empty where
-// the test was not run.
+// Difference is a test with different outcomes on the kubelets. A state is empty if the test was
+// not run.
 type Difference struct {
 	Test            string
 	Ours, Reference string
-	Message         string // why it failed on one
+	Message         string // of the run that did not pass
 	Output          string
 }
 
-// Defect tells whether ours does worse.
+// Defect reports whether the test does not pass on ours.
 func (d Difference) Defect() bool { return d.Ours != passed }
 
-// Compare lists what differs, by name.
+// Compare lists the tests with different outcomes, by name.
 func Compare(ours, reference []Outcome) []Difference {
 	all := map[string]*Difference{}
-	of := func(o Outcome) *Difference {
+	differenceOf := func(o Outcome) *Difference {
 		d, ok := all[o.Test]
 		if !ok {
 			d = &Difference{Test: o.Test}
@@ -71,10 +70,10 @@ func Compare(ours, reference []Outcome) []Difference {
 		return d
 	}
 	for _, o := range reference {
-		of(o).Reference = o.State
+		differenceOf(o).Reference = o.State
 	}
 	for _, o := range ours {
-		of(o).Ours = o.State
+		differenceOf(o).Ours = o.State
 	}
 	var differences []Difference
 	for _, d := range all {

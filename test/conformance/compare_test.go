@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCompareTellsWhatDiffers(t *testing.T) {
+func TestCompareListsDifferences(t *testing.T) {
 	ours := []Outcome{
 		{Test: "b", State: failed, Message: "too late", Output: "waited"},
 		{Test: "same", State: passed},

@@ -15,17 +15,17 @@ const (
 	critestOwn      = "gcr.io/k8s-staging-cri-tools/"
 	critestUsers    = "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:33::/var/www:/bin/false\nnobody:x:65534:65534:nobody:/home:/bin/false\ndefault-user:x:1000:1000::/home:/bin/sh\n"
 	critestGroups   = "root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\ndefault-user:x:1000:\ngroup-defined-in-image:x:50000:default-user\n"
-	critestHostPort = 12003 // of the web server that shares the node's network
+	critestHostPort = 12003 // port of the web server with host network
 )
 
-// CritestRegistries are those that the names of critest's images begin with.
+// CritestRegistries are the registries of critest's images.
 var CritestRegistries = []string{Registry, "gcr.io", "k8s.gcr.io"}
 
-// CritestImages makes the images that critest pulls, by the names it asks for. Of one it
-// knows the digest, which cannot be made again: that one is not among them. pause is the
-// bed's own program of that name.
+// CritestImages builds the images that critest pulls, by name. One image is missing: critest pulls
+// it by digest, and it cannot be rebuilt with that digest. pause is the path of the bed's pause
+// program.
 func (p *Programs) CritestImages(ctx context.Context, pause string) (map[string]v1.Image, error) {
-	m := &maker{programs: p, pause: pause}
+	m := &imageBuilder{programs: p, pause: pause}
 	all := map[string]v1.Image{}
 	recipes := map[string]func() (v1.Image, error){
 		critestSuite + "busybox:1.29-2":                            func() (v1.Image, error) { return m.critest(ctx, "busybox", "") },
@@ -52,20 +52,20 @@ func (p *Programs) CritestImages(ctx context.Context, pause string) (map[string]
 	for name, recipe := range recipes {
 		image, err := recipe()
 		if err != nil {
-			return nil, fmt.Errorf("make image %s: %w", name, err)
+			return nil, fmt.Errorf("build image %s: %w", name, err)
 		}
 		all[name] = image
 	}
 	return all, nil
 }
 
-// critest is busybox with a file of its own and a user.
-func (m *maker) critest(ctx context.Context, name, user string) (v1.Image, error) {
+// critest builds an image of busybox with a file of that name and a default user.
+func (m *imageBuilder) critest(ctx context.Context, name, user string) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A test hides it: as a link it would take all of busybox along.
+	// A test mounts over ls. If ls were a link, the test would hide all of busybox.
 	ls, err := file(m.programs.path("busybox"), "bin/ls", 0o755)
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (m *maker) critest(ctx context.Context, name, user string) (v1.Image, error
 		images.Entry{Name: "etc/group", Mode: 0o644, Data: []byte(critestGroups)})
 }
 
-// httpd is busybox's; it says its name, as the suite's does.
-func (m *maker) httpd(ctx context.Context) (v1.Image, error) {
+// httpd is the httpd of busybox. It prints its name, like the original image.
+func (m *imageBuilder) httpd(ctx context.Context) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (m *maker) httpd(ctx context.Context) (v1.Image, error) {
 		[]v1.Layer{base}, images.Entry{Name: "htdocs/index.html", Mode: 0o644, Data: []byte("It works!\n")})
 }
 
-// pauseOf is not the node's own pause image, whose tags tests count.
-func (m *maker) pauseOf(version string) (v1.Image, error) {
+// pauseOf builds a pause image that differs from the node's sandbox image, whose tags tests count.
+func (m *imageBuilder) pauseOf(version string) (v1.Image, error) {
 	program, err := file(m.pause, "pause", 0o755)
 	if err != nil {
 		return nil, err

@@ -15,12 +15,12 @@ import (
 	"swiftlet/test/images"
 )
 
-// csiRecipes lists the images of tests that bring a CSI or DRA driver of their own. Of the
-// CSI project's programs, provisioner and resizer can be built, in older versions than the
-// names say; the rest are stand-ins, whose packages say what they leave out. There is no
-// csi-snapshotter: its tests need a snapshot controller too.
-var csiRecipes = []recipeOf{
-	{"e2e-test-images/busybox:1.36.1-1", (*maker).busyboxImage},
+// csiRecipes lists the images of tests that deploy a CSI or DRA driver. csi-provisioner and
+// csi-resizer are built from source, in older versions than the tags say. The others are stand-ins;
+// their package comments say what they leave out. There is no csi-snapshotter: its tests also need
+// a snapshot controller.
+var csiRecipes = []imageRecipe{
+	{"e2e-test-images/busybox:1.36.1-1", (*imageBuilder).busyboxImage},
 	{"sig-storage/hostpathplugin:v1.17.1", standIn("hostpathplugin", "hostpathplugin")},
 	{"sig-storage/csi-node-driver-registrar:v2.17.0", standIn("registrar", "csi-node-driver-registrar")},
 	{"sig-storage/csi-attacher:v4.12.0", standIn("attacher", "csi-attacher")},
@@ -28,21 +28,21 @@ var csiRecipes = []recipeOf{
 	{"sig-storage/csi-resizer:v2.2.0", sidecar("csi-resizer")},
 }
 
-// bringsDriver finds the tests that csiRecipes is for.
-var bringsDriver = regexp.MustCompile(`\bCSI\b|\bDRA\b|\[Feature:DynamicResourceAllocation\]|\[Driver: csi`)
+// needsDriverImages matches the tests that need csiRecipes.
+var needsDriverImages = regexp.MustCompile(`\bCSI\b|\bDRA\b|\[Feature:DynamicResourceAllocation\]|\[Driver: csi`)
 
-// recipesFor leaves out what takes minutes to build where no test needs it.
-func recipesFor(tests []string) []recipeOf {
-	if slices.ContainsFunc(tests, bringsDriver.MatchString) {
+// recipesFor includes csiRecipes, which take minutes to build, only if a test needs them.
+func recipesFor(tests []string) []imageRecipe {
+	if slices.ContainsFunc(tests, needsDriverImages.MatchString) {
 		return slices.Concat(recipes, csiRecipes)
 	}
 	return recipes
 }
 
-// standIn makes an image of one of the programs below test/conformance/standins, under the
-// name that the original has in its image.
-func standIn(source, program string) func(*maker, context.Context) (v1.Image, error) {
-	return func(m *maker, ctx context.Context) (v1.Image, error) {
+// standIn builds an image of a program below test/conformance/standins, under the name of the
+// original program.
+func standIn(source, program string) func(*imageBuilder, context.Context) (v1.Image, error) {
+	return func(m *imageBuilder, ctx context.Context) (v1.Image, error) {
 		dir, err := os.MkdirTemp("", "standin-")
 		if err != nil {
 			return nil, err
@@ -52,16 +52,16 @@ func standIn(source, program string) func(*maker, context.Context) (v1.Image, er
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", built,
 			"./test/conformance/standins/"+source)
 		cmd.Dir, cmd.Env = m.programs.Root, append(os.Environ(), "CGO_ENABLED=0")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build stand-in: %w: %s", err, said)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build stand-in: %w: %s", err, out)
 		}
 		return m.entrypoint(ctx, built, program)
 	}
 }
 
-// sidecar makes an image of one of the CSI project's own programs.
-func sidecar(program string) func(*maker, context.Context) (v1.Image, error) {
-	return func(m *maker, ctx context.Context) (v1.Image, error) {
+// sidecar builds an image of a program of the CSI project.
+func sidecar(program string) func(*imageBuilder, context.Context) (v1.Image, error) {
+	return func(m *imageBuilder, ctx context.Context) (v1.Image, error) {
 		build := exec.CommandContext(ctx, filepath.Join(m.programs.Root, "hack", "build-csi-sidecars.sh"))
 		build.Stderr = os.Stderr
 		dir, err := build.Output()
@@ -72,8 +72,8 @@ func sidecar(program string) func(*maker, context.Context) (v1.Image, error) {
 	}
 }
 
-// entrypoint is the program upon busybox: tests run a shell beside some of them.
-func (m *maker) entrypoint(ctx context.Context, path, name string) (v1.Image, error) {
+// entrypoint builds an image of the program and busybox: tests run a shell in some of them.
+func (m *imageBuilder) entrypoint(ctx context.Context, path, name string) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,4 @@
-// Package conformance runs upstream's own end-to-end tests against a kubelet in a node of
-// the bed, and keeps what came of each: selection.yaml says which are run and why others
-// are not, results/ holds the last outcome of each on either kubelet, and
-// docs/conformance.md is made from that.
+// Package conformance runs upstream's end-to-end tests on a kubelet in a node of the bed and records
+// the outcomes. selection.yaml says which tests are run and why others are not. results/ has the
+// last outcome of each test on each kubelet. docs/conformance.md is generated from them.
 package conformance

@@ -13,15 +13,15 @@ import (
 	"swiftlet/test/images"
 )
 
-// Registry is where the suite believes its images to come from.
+// Registry is the registry of the suite's images.
 const Registry = "registry.k8s.io"
 
-// recipe is part of where images are kept: raise it when the way one is made changes.
+// recipe is part of the cache key: change it when images are built in another way.
 const recipe = "5"
 
-// Image is one of the suite's images as a file on this machine.
+// Image is an image of the suite, as a file.
 type Image struct {
-	Path    string // its name below the registry, with tag
+	Path    string // its name without the registry, with tag
 	Archive string // as `ctr images import` takes it
 }
 
@@ -38,35 +38,35 @@ func (i Image) Load() (v1.Image, error) {
 	return img, nil
 }
 
-// Images returns the images of tests under the names that the suite asks for, kept beside
-// the programs that they are made of. pause is the bed's own program of that name.
+// Images builds the images of tests, under the suite's names, and caches them next to the programs.
+// pause is the path of the bed's pause program.
 func (p *Programs) Images(ctx context.Context, pause string, tests []string) ([]Image, error) {
 	dir := p.path("images-" + recipe)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make image cache: %w", err)
 	}
 	var all []Image
-	maker := &maker{programs: p, pause: pause}
+	imageBuilder := &imageBuilder{programs: p, pause: pause}
 	for _, r := range recipesFor(tests) {
 		image := Image{Path: r.path, Archive: filepath.Join(dir, filepath.Base(r.path)+".tar")}
 		all = append(all, image)
 		if _, err := os.Stat(image.Archive); err == nil {
 			continue
 		}
-		if err := maker.write(ctx, r, image.Archive); err != nil {
+		if err := imageBuilder.write(ctx, r, image.Archive); err != nil {
 			return nil, fmt.Errorf("make image %s: %w", r.path, err)
 		}
 	}
 	return all, nil
 }
 
-// write makes the archive appear whole or not at all.
-func (m *maker) write(ctx context.Context, r recipeOf, archive string) error {
+// write writes the archive atomically.
+func (m *imageBuilder) write(ctx context.Context, r imageRecipe, archive string) error {
 	image, err := r.make(m, ctx)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(archive), "next-") // two runs may make it at a time
+	dir, err := os.MkdirTemp(filepath.Dir(archive), "next-") // two runs may build it at the same time
 	if err != nil {
 		return fmt.Errorf("write image: %w", err)
 	}

@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// What came of a test. One that found that it does not apply here was skipped by itself.
+// The states of tests. A test that does not apply to the node skips itself.
 const (
 	passed  = "passed"
 	failed  = "failed"
 	skipped = "skipped"
 )
 
-// interrupted is ginkgo's word for a test that the end of the whole run cut short.
+// interrupted is ginkgo's state of a test that was cut short by the end of the run.
 const interrupted = "interrupted"
 
-// Outcome is what came of one test.
+// Outcome is the outcome of one test.
 type Outcome struct {
 	Test    string
 	State   string
-	First   string // its state at the first try, if the second went otherwise
+	First   string // state of the first try, if that of the retry differs
 	Seconds float64
 	Message string // why it failed, or was skipped
-	Output  string // what it said, if it failed
+	Output  string // its output, if it failed
 }
 
-// specReport is the part of ginkgo's report of a test, or of a preparation of all, that is
-// read.
+// specReport has the fields of ginkgo's report of a test or of a suite node such as BeforeSuite.
 type specReport struct {
 	ContainerHierarchyTexts    []string
 	LeafNodeType               string
@@ -51,7 +50,7 @@ func (s specReport) name() string {
 	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
 }
 
-// file is a path within the repository, wherever the suite was built.
+// file is the path within upstream's repository.
 func (s specReport) file() string {
 	path := s.LeafNodeLocation.FileName
 	if i := strings.Index(path, "test/e2e/"); i >= 0 {
@@ -68,8 +67,8 @@ func (s specReport) outcome() Outcome {
 	return o
 }
 
-// ReadReport returns the tests that were begun; those that filters left out have no attempt.
-// Of a test that was interrupted because the whole run was, nothing came.
+// ReadReport returns the outcomes of the tests that were run. It leaves out tests that filters
+// excluded, which have no attempt, and tests that the end of the run interrupted.
 func ReadReport(path string) ([]Outcome, error) {
 	specs, err := readSpecs(path)
 	if err != nil {
@@ -84,7 +83,7 @@ func ReadReport(path string) ([]Outcome, error) {
 	return outcomes, nil
 }
 
-// readTests returns all that a dry run tells of.
+// readTests returns all tests of a dry run.
 func readTests(path string) ([]Test, error) {
 	specs, err := readSpecs(path)
 	if err != nil {
@@ -115,7 +114,7 @@ func readSpecs(path string) ([]specReport, error) {
 	return all, nil
 }
 
-// state counts panics and time-outs as failures.
+// state maps ginkgo's states to ours: panics and time-outs are failures.
 func state(ginkgo string) string {
 	if ginkgo == passed || ginkgo == skipped {
 		return ginkgo

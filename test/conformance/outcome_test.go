@@ -21,7 +21,7 @@ const ginkgoJSON = `[{"SpecReports": [
    "State": "skipped", "NumAttempts": 0}
 ]}]`
 
-func TestReadReportTakesWhatWasRun(t *testing.T) {
+func TestReadReportSkipsTestsNotRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	if err := os.WriteFile(path, []byte(ginkgoJSON), 0o644); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestReadReportTakesWhatWasRun(t *testing.T) {
 	}
 }
 
-func TestReadTestsTakesAll(t *testing.T) {
+func TestReadTestsListsAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	const text = `[{"SpecReports": [
 	  {"LeafNodeType": "ReportBeforeSuite", "State": "passed"},
@@ -57,7 +57,7 @@ func TestReadTestsTakesAll(t *testing.T) {
 	}
 }
 
-func TestReadReportTellsOfAFailedPreparation(t *testing.T) {
+func TestReadReportHasFailedBeforeSuite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	const text = `[{"SpecReports": [{"LeafNodeType": "SynchronizedBeforeSuite", "State": "failed", "NumAttempts": 1}]}]`
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -7,15 +7,15 @@ import (
 	"regexp"
 )
 
-// ended is the line by which ginkgo says that a test is over; the next line names it.
-var ended = regexp.MustCompile(`^• (\[FAILED\] )?\[([0-9.]+) seconds\]`)
+// testDone matches ginkgo's line about a finished test. The next line has the test's name.
+var testDone = regexp.MustCompile(`^• (\[FAILED\] )?\[([0-9.]+) seconds\]`)
 
-// progress reads ginkgo's output and tells of each test in a line of its own.
+// progress reads ginkgo's output and prints one line per test.
 type progress struct {
 	w       io.Writer
-	who     string // whose kubelet: two may run at a time
+	kubelet string // two may run at the same time
 	rest    []byte
-	outcome string // of the test that the next line names; empty: none
+	outcome string // of the test whose name is in the next line; empty: none
 }
 
 func (p *progress) Write(data []byte) (int, error) {
@@ -32,11 +32,11 @@ func (p *progress) Write(data []byte) (int, error) {
 
 func (p *progress) line(text string) {
 	if p.outcome != "" {
-		fmt.Fprintf(p.w, "%-9s %s %s\n", p.who, p.outcome, text)
+		fmt.Fprintf(p.w, "%-9s %s %s\n", p.kubelet, p.outcome, text)
 		p.outcome = ""
 		return
 	}
-	match := ended.FindStringSubmatch(text)
+	match := testDone.FindStringSubmatch(text)
 	if match == nil {
 		return
 	}

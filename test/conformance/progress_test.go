@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-func TestProgressTellsOfEachTestInALine(t *testing.T) {
-	var said strings.Builder
-	p := &progress{w: &said, who: "ours"}
+func TestProgressPrintsOneLinePerTest(t *testing.T) {
+	var out strings.Builder
+	p := &progress{w: &out, kubelet: "ours"}
 	const output = "------------------------------\n" +
 		"• [2.126 seconds]\n[sig-node] Pods should run\n/some/file.go:12\n" +
 		"------------------------------\n" +
@@ -18,7 +18,7 @@ func TestProgressTellsOfEachTestInALine(t *testing.T) {
 		}
 	}
 	const want = "ours      passed   2.126 s [sig-node] Pods should run\nours      failed   301.5 s [sig-node] Pods [It] should stop\n"
-	if said.String() != want {
-		t.Errorf("said %q, want %q", said.String(), want)
+	if out.String() != want {
+		t.Errorf("said %q, want %q", out.String(), want)
 	}
 }

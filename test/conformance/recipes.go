@@ -10,31 +10,31 @@ import (
 	"swiftlet/test/images"
 )
 
-// recipeOf says how one image is made.
-type recipeOf struct {
+// imageRecipe is an image and how to build it.
+type imageRecipe struct {
 	path string
-	make func(*maker, context.Context) (v1.Image, error)
+	make func(*imageBuilder, context.Context) (v1.Image, error)
 }
 
 // recipes lists the images under the names and tags of the suite's test/utils/image.
-var recipes = []recipeOf{
-	{"pause:3.10.2", (*maker).pauseImage},
-	{"e2e-test-images/busybox:1.37.0-2", (*maker).busyboxImage},
-	{"e2e-test-images/agnhost:2.66.1", (*maker).agnhostImage},
-	{"e2e-test-images/agnhost:2.55", (*maker).agnhostBefore},
-	{"e2e-test-images/kitten:1.8", (*maker).kittenImage},
-	{"e2e-test-images/nautilus:1.8", (*maker).nautilusImage},
-	{"e2e-test-images/nonewprivs:1.4", (*maker).nonewprivsImage},
-	{"e2e-test-images/nonroot:1.5", (*maker).nonrootImage},
-	{"e2e-test-images/glibc-dns-testing:2.1.1", (*maker).glibcImage},
-	{"e2e-test-images/sample-device-plugin:1.7", (*maker).devicePluginImage},
-	{"e2e-test-images/sample-device-plugin:1.8.0", (*maker).devicePluginImage}, // of the suite's manifests
-	{"e2e-test-images/nginx:1.27.0-2", (*maker).nginxImage},
-	{"e2e-test-images/nginx:1.28.0-2", (*maker).nginxNewImage},
+var recipes = []imageRecipe{
+	{"pause:3.10.2", (*imageBuilder).pauseImage},
+	{"e2e-test-images/busybox:1.37.0-2", (*imageBuilder).busyboxImage},
+	{"e2e-test-images/agnhost:2.66.1", (*imageBuilder).agnhostImage},
+	{"e2e-test-images/agnhost:2.55", (*imageBuilder).agnhostOldImage},
+	{"e2e-test-images/kitten:1.8", (*imageBuilder).kittenImage},
+	{"e2e-test-images/nautilus:1.8", (*imageBuilder).nautilusImage},
+	{"e2e-test-images/nonewprivs:1.4", (*imageBuilder).nonewprivsImage},
+	{"e2e-test-images/nonroot:1.5", (*imageBuilder).nonrootImage},
+	{"e2e-test-images/glibc-dns-testing:2.1.1", (*imageBuilder).glibcImage},
+	{"e2e-test-images/sample-device-plugin:1.7", (*imageBuilder).devicePluginImage},
+	{"e2e-test-images/sample-device-plugin:1.8.0", (*imageBuilder).devicePluginImage}, // used by the suite's manifests
+	{"e2e-test-images/nginx:1.27.0-2", (*imageBuilder).nginxImage},
+	{"e2e-test-images/nginx:1.28.0-2", (*imageBuilder).nginxNewImage},
 }
 
-// maker makes images; layers that several share are made once.
-type maker struct {
+// imageBuilder builds images. Shared layers are built once.
+type imageBuilder struct {
 	programs *Programs
 	pause    string
 
@@ -42,7 +42,7 @@ type maker struct {
 	agnhost v1.Layer
 }
 
-func (m *maker) pauseImage(context.Context) (v1.Image, error) {
+func (m *imageBuilder) pauseImage(context.Context) (v1.Image, error) {
 	program, err := file(m.pause, "pause", 0o755)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (m *maker) pauseImage(context.Context) (v1.Image, error) {
 	return compose(v1.Config{User: "65535:65535", Entrypoint: []string{"/pause"}}, nil, program)
 }
 
-func (m *maker) busyboxImage(ctx context.Context) (v1.Image, error) {
+func (m *imageBuilder) busyboxImage(ctx context.Context) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (m *maker) busyboxImage(ctx context.Context) (v1.Image, error) {
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"sh"}}, []v1.Layer{base})
 }
 
-// nonrootImage has a default user, which is all that it is for.
-func (m *maker) nonrootImage(ctx context.Context) (v1.Image, error) {
+// nonrootImage has a default user that is not root.
+func (m *imageBuilder) nonrootImage(ctx context.Context) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (m *maker) nonrootImage(ctx context.Context) (v1.Image, error) {
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"sh"}, User: "1234"}, []v1.Layer{base})
 }
 
-// nonewprivsImage has a program that runs as root whoever starts it, unless it is forbidden.
-func (m *maker) nonewprivsImage(ctx context.Context) (v1.Image, error) {
+// nonewprivsImage has a setuid program.
+func (m *imageBuilder) nonewprivsImage(ctx context.Context) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
@@ -80,13 +80,13 @@ func (m *maker) nonewprivsImage(ctx context.Context) (v1.Image, error) {
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"nnp"}}, []v1.Layer{base}, program)
 }
 
-// glibcImage has Debian's hostname, which asks the resolver where busybox's does not.
-func (m *maker) glibcImage(ctx context.Context) (v1.Image, error) {
+// glibcImage has Debian's hostname, which uses the resolver; that of busybox does not.
+func (m *imageBuilder) glibcImage(ctx context.Context) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := debian(ctx, "hostname", "getent")
+	entries, err := hostPrograms(ctx, "hostname", "getent")
 	if err != nil {
 		return nil, err
 	}
@@ -96,17 +96,17 @@ func (m *maker) glibcImage(ctx context.Context) (v1.Image, error) {
 	return compose(v1.Config{Env: []string{images.SearchPath}, Cmd: []string{"sh"}}, []v1.Layer{base}, entries...)
 }
 
-func (m *maker) devicePluginImage(context.Context) (v1.Image, error) {
+func (m *imageBuilder) devicePluginImage(context.Context) (v1.Image, error) {
 	const name = "sampledeviceplugin"
 	program, err := file(m.programs.path(name), name, 0o755)
 	if err != nil {
 		return nil, err
 	}
-	tmp := images.Entry{Name: "tmp/", Mode: 0o1777} // where its devices are
+	tmp := images.Entry{Name: "tmp/", Mode: 0o1777} // for its devices
 	return compose(v1.Config{Entrypoint: []string{"/" + name, "-alsologtostderr"}}, nil, program, tmp)
 }
 
-// nginxConfig has places for the file of its process id and the port.
+// nginxConfig has parameters for the PID file and the port.
 const nginxConfig = `user root;
 worker_processes 1;
 error_log /dev/stderr;
@@ -118,21 +118,21 @@ http {
 }
 `
 
-func (m *maker) nginxImage(ctx context.Context) (v1.Image, error) {
+func (m *imageBuilder) nginxImage(ctx context.Context) (v1.Image, error) {
 	return m.nginx(ctx, "1.27.0-2", "/tmp/nginx.pid", 80)
 }
 
-func (m *maker) nginxNewImage(ctx context.Context) (v1.Image, error) {
+func (m *imageBuilder) nginxNewImage(ctx context.Context) (v1.Image, error) {
 	return m.nginx(ctx, "1.28.0-2", "/tmp/nginx.pid", 80)
 }
 
-// nginx is Debian's, whatever the suite calls it; the label makes two images of it.
-func (m *maker) nginx(ctx context.Context, tag, pid string, port int) (v1.Image, error) {
+// nginx builds an image of Debian's nginx, whatever the tag says. The label makes digests differ.
+func (m *imageBuilder) nginx(ctx context.Context, tag, pid string, port int) (v1.Image, error) {
 	base, err := m.baseLayer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := linked(ctx, m.programs.path("nginx"), "usr/sbin/nginx")
+	entries, err := withLibraries(ctx, m.programs.path("nginx"), "usr/sbin/nginx")
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (m *maker) nginx(ctx context.Context, tag, pid string, port int) (v1.Image,
 		Cmd: []string{"nginx", "-g", "daemon off;"}}, []v1.Layer{base}, entries...)
 }
 
-func (m *maker) baseLayer(ctx context.Context) (v1.Layer, error) {
+func (m *imageBuilder) baseLayer(ctx context.Context) (v1.Layer, error) {
 	if m.base != nil {
 		return m.base, nil
 	}
@@ -160,12 +160,12 @@ func (m *maker) baseLayer(ctx context.Context) (v1.Layer, error) {
 	return m.base, err
 }
 
-// data is one of the suite's own files.
-func (m *maker) data(name, target string) (images.Entry, error) {
+// data is a file of the suite.
+func (m *imageBuilder) data(name, target string) (images.Entry, error) {
 	return file(m.programs.path(filepath.Join("files", name)), target, 0o644)
 }
 
-// compose puts the entries, if there are any, upon the layers.
+// compose builds an image of the layers and, if there are entries, a layer of them.
 func compose(config v1.Config, layers []v1.Layer, entries ...images.Entry) (v1.Image, error) {
 	if len(entries) > 0 {
 		top, err := images.Layer(entries...)

@@ -12,8 +12,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// writeReport makes docs/conformance.md from the recorded results.
-func (p *Programs) writeReport(judged Judged) error {
+// writeReport writes docs/conformance.md from the recorded results.
+func (p *Programs) writeReport(classified Classification) error {
 	selection, err := Selected()
 	if err != nil {
 		return err
@@ -30,20 +30,20 @@ func (p *Programs) writeReport(judged Judged) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	text := report(p.Release, selection, judged, reference, ours)
+	text := report(p.Release, selection, classified, reference, ours)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
 
-// report is Markdown: totals, what failed, what is left out, and every test.
-func report(release string, selection *Selection, judged Judged, reference, ours map[string]result) string {
+// report returns Markdown: totals, failures, tests that are left out, and every test.
+func report(release string, selection *Selection, classified Classification, reference, ours map[string]result) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `# Conformance
 
 Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
-`+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell is the last
+`+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell matches the last
 recorded run of that test. A test that has not been run on a kubelet has an empty cell. Tests
 that differ in a run are tried a second time on both.
 
@@ -51,17 +51,17 @@ that differ in a run are tried a second time on both.
 |---|---|---|
 `, release)
 	for _, word := range []string{passed, failed, skipped} {
-		is := func(r result) bool { return r.state == word }
-		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, is), count(ours, is))
+		matches := func(r result) bool { return r.state == word }
+		fmt.Fprintf(&text, "| %s | %d | %d |\n", word, count(reference, matches), count(ours, matches))
 	}
 	second := func(r result) bool { return r.state == passed && r.first != "" }
 	fmt.Fprintf(&text, "| %s at the second try, of those | %d | %d |\n", passed, count(reference, second), count(ours, second))
-	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(judged.Run, reference), missing(judged.Run, ours))
+	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(classified.Run, reference), missing(classified.Run, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
 	writeFailures(&text, selection, reference, ours)
-	writeLeftOut(&text, selection, judged)
+	writeLeftOut(&text, selection, classified)
 	text.WriteString("\n## Every test\n\n| test | reference | ours |\n|---|---|---|\n")
-	for _, test := range tests(judged.Run, reference, ours) {
+	for _, test := range tests(classified.Run, reference, ours) {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.ReplaceAll(test, "|", `\|`), cell(reference, test), cell(ours, test))
 	}
 	return text.String()
@@ -86,33 +86,33 @@ func writeFailures(text *strings.Builder, selection *Selection, reference, ours 
 	}
 }
 
-// writeLeftOut gives each reason once, with its patterns and how many tests they match.
-func writeLeftOut(text *strings.Builder, selection *Selection, judged Judged) {
+// writeLeftOut writes a row per rule, with its patterns and the number of tests.
+func writeLeftOut(text *strings.Builder, selection *Selection, classified Classification) {
 	total := 0
-	for _, n := range judged.LeftOut {
+	for _, n := range classified.LeftOut {
 		total += n
 	}
 	fmt.Fprintf(text, "\n## Left out\n\nOf the suite's %d tests, %d are run. The first row that matches decides.\n\n| tests | which | why |\n|---|---|---|\n",
-		len(judged.Run)+total, len(judged.Run))
+		len(classified.Run)+total, len(classified.Run))
 	for _, rule := range selection.Rules {
 		if !rule.Run {
-			fmt.Fprintf(text, "| %d | `%s` | %s |\n", judged.LeftOut[rule], strings.ReplaceAll(rule.String(), "|", `\|`), rule.Why)
+			fmt.Fprintf(text, "| %d | `%s` | %s |\n", classified.LeftOut[rule], strings.ReplaceAll(rule.String(), "|", `\|`), rule.Why)
 		}
 	}
 }
 
-// better counts the tests that pass in one and have another outcome in the other.
+// better counts the tests that pass in one and do not pass in the other.
 func better(one, other map[string]result) int {
 	n := 0
 	for test, r := range one {
-		if there, run := other[test]; run && r.state == passed && there.state != passed {
+		if otherResult, run := other[test]; run && r.state == passed && otherResult.state != passed {
 			n++
 		}
 	}
 	return n
 }
 
-// tests are all names, in order.
+// tests lists all names, sorted.
 func tests(selected []string, reference, ours map[string]result) []string {
 	all := map[string]bool{}
 	for _, names := range []iter.Seq[string]{slices.Values(selected), maps.Keys(reference), maps.Keys(ours)} {
@@ -123,7 +123,7 @@ func tests(selected []string, reference, ours map[string]result) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// missing counts the selected tests that have no result.
+// missing counts the selected tests without a result.
 func missing(selected []string, results map[string]result) int {
 	n := 0
 	for _, test := range selected {
@@ -145,17 +145,17 @@ func cell(results map[string]result, test string) string {
 	return fmt.Sprintf("%s, %.0f s", r.state, r.seconds)
 }
 
-func count(results map[string]result, is func(result) bool) int {
+func count(results map[string]result, matches func(result) bool) int {
 	n := 0
 	for _, r := range results {
-		if is(r) {
+		if matches(r) {
 			n++
 		}
 	}
 	return n
 }
 
-// days is the first and the last day of the runs.
+// days returns the first and the last day of the runs.
 func days(results map[string]result) string {
 	var all []string
 	for _, r := range results {

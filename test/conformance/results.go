@@ -16,21 +16,21 @@ import (
 	"swiftlet/test/bed"
 )
 
-// result is the last outcome of a test that was recorded, and the day.
+// result is the last recorded outcome of a test, with the day.
 type result struct {
 	state   string
-	first   string // at the first try, if the second went otherwise
+	first   string // state of the first try, if that of the retry differs
 	seconds float64
 	day     string
 }
 
-// then is between the states of two tries.
-const then = ", then "
+// retrySeparator is between the states of two tries.
+const retrySeparator = ", then "
 
-// Record puts the outcomes of a run in the place of earlier ones of the same tests, in the
-// file that the repository keeps of this kubelet, and makes docs/conformance.md anew. Tests
-// that are not selected any more are forgotten.
-func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, judged Judged, now time.Time) error {
+// Record writes the outcomes of a run to the results file of the kubelet and regenerates
+// docs/conformance.md. It replaces earlier outcomes of the same tests and removes tests that are no
+// longer selected.
+func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, classified Classification, now time.Time) error {
 	path := p.results(kubelet)
 	results, err := readResults(path)
 	if err != nil {
@@ -39,19 +39,19 @@ func Record(p *Programs, kubelet bed.KubeletKind, outcomes []Outcome, judged Jud
 	for _, o := range outcomes {
 		results[o.Test] = result{state: o.State, first: o.First, seconds: o.Seconds, day: now.UTC().Format(time.DateOnly)}
 	}
-	maps.DeleteFunc(results, func(test string, _ result) bool { return !slices.Contains(judged.Run, test) })
+	maps.DeleteFunc(results, func(test string, _ result) bool { return !slices.Contains(classified.Run, test) })
 	if err := writeResults(path, results); err != nil {
 		return err
 	}
-	return p.writeReport(judged)
+	return p.writeReport(classified)
 }
 
 func (p *Programs) results(kubelet bed.KubeletKind) string {
 	return filepath.Join(p.Root, "test", "conformance", "results", string(kubelet)+".tsv")
 }
 
-// readResults reads lines of state, seconds, day and test. Where two tries
-// differ, the states of both are there. No file is no results.
+// readResults reads lines of state, seconds, day and test. If a test was retried, the state field
+// has both states. A missing file has no results.
 func readResults(path string) (map[string]result, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func readResults(path string) (map[string]result, error) {
 			return nil, fmt.Errorf("read results: %s:%d: %w", path, number, err)
 		}
 		r := result{state: fields[0], seconds: seconds, day: fields[2]}
-		if first, second, both := strings.Cut(r.state, then); both {
+		if first, second, both := strings.Cut(r.state, retrySeparator); both {
 			r.first, r.state = first, second
 		}
 		results[fields[3]] = r
@@ -87,7 +87,7 @@ func writeResults(path string, results map[string]result) error {
 		r := results[test]
 		state := r.state
 		if r.first != "" {
-			state = r.first + then + r.state
+			state = r.first + retrySeparator + r.state
 		}
 		fmt.Fprintf(&text, "%s\t%.1f\t%s\t%s\n", state, r.seconds, r.day, test)
 	}
@@ -100,7 +100,7 @@ func writeResults(path string, results map[string]result) error {
 	return nil
 }
 
-// Summarize orders outcomes for reading, the failures last where they are seen.
+// Summarize counts the outcomes by state and returns the failures, sorted by name.
 func Summarize(outcomes []Outcome) (counts map[string]int, failures []Outcome) {
 	counts = map[string]int{}
 	for _, o := range outcomes {

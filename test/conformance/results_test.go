@@ -11,13 +11,13 @@ import (
 	"swiftlet/test/bed"
 )
 
-func TestRecordKeepsTheLastOutcomeOfEachTest(t *testing.T) {
+func TestRecordReplacesEarlierOutcome(t *testing.T) {
 	p := &Programs{Root: t.TempDir(), Release: "v1.37.1"}
 	first := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
-	judged := Judged{Run: []string{"one|1", "two", "three"}}
+	classified := Classification{Run: []string{"one|1", "two", "three"}}
 	record := func(kubelet bed.KubeletKind, day time.Time, outcomes ...Outcome) {
 		t.Helper()
-		if err := Record(p, kubelet, outcomes, judged, day); err != nil {
+		if err := Record(p, kubelet, outcomes, classified, day); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,11 +68,11 @@ func readReportOf(t *testing.T, p *Programs) string {
 	return string(text)
 }
 
-func TestChangesTellsWhatCameOtherwiseThanRecorded(t *testing.T) {
+func TestChangesListsDifferencesFromRecord(t *testing.T) {
 	p := &Programs{Root: t.TempDir()}
 	before := []Outcome{{Test: "b", State: passed}, {Test: "a", State: failed}, {Test: "same", State: skipped}, {Test: "not run now", State: passed}}
-	judged := Judged{Run: []string{"a", "b", "same", "not run now"}}
-	if err := Record(p, bed.Ours, before, judged, time.Now()); err != nil {
+	classified := Classification{Run: []string{"a", "b", "same", "not run now"}}
+	if err := Record(p, bed.Ours, before, classified, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	changes, same, err := p.Changes(bed.Ours, []Outcome{{Test: "b", State: failed}, {Test: "a", State: passed}, {Test: "same", State: skipped}, {Test: "new", State: passed}})
@@ -85,7 +85,7 @@ func TestChangesTellsWhatCameOtherwiseThanRecorded(t *testing.T) {
 	}
 }
 
-func TestReadResultsNamesABadLine(t *testing.T) {
+func TestReadResultsErrorHasLineNumber(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ours.tsv")
 	if err := os.WriteFile(path, []byte("passed\t1.0\t2026-01-02\tone\npassed\tsoon\t2026-01-02\ttwo\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -12,38 +12,38 @@ import (
 	"swiftlet/test/bed"
 )
 
-// Options is one run of the suite.
+// Options are the options of a run.
 type Options struct {
 	Kubelet bed.KubeletKind
 	Focus   string        // run only tests whose name matches, of those selected
 	Tests   []string      // run only these, of those selected
-	NotRun  bool          // run only those that have no recorded outcome on this kubelet
-	LeftOut bool          // also run those that the selection leaves out
-	Procs   int           // how many tests run at a time
+	NotRun  bool          // run only tests without a recorded outcome on this kubelet
+	LeftOut bool          // also run tests that the selection leaves out
+	Procs   int           // number of parallel tests
 	Limit   time.Duration // for the whole run
 	Out     string        // directory for the suite's log and reports
-	Report  io.Writer     // is told of each test as it ends
-	Trace   io.Writer     // is told what the bed does
+	Report  io.Writer     // gets a line per finished test
+	Trace   io.Writer     // gets the progress of the bed
 }
 
-// testHandler is the runtime handler that tests of RuntimeClass ask for.
+// testHandler is the runtime handler of RuntimeClass tests.
 const testHandler = "test-handler"
 
-// Run starts a bed with one node, runs the suite on it and returns the outcomes. That
-// tests fail is no error.
+// Run starts a bed with one node, runs the suite on it and returns the outcomes. A failed test is
+// not an error.
 func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome, err error) {
 	names, err := p.Choose(ctx, options)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
 	if err := os.MkdirAll(options.Out, 0o755); err != nil {
-		return nil, fmt.Errorf("make the folder of reports: %w", err)
+		return nil, fmt.Errorf("make report directory: %w", err)
 	}
 	b, err := bed.Start(ctx, options.Trace)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, keepLogs(b.Logs(), options.Out), b.Close()) }()
+	defer func() { err = errors.Join(err, saveLogs(b.Logs(), options.Out), b.Close()) }()
 	registry, err := b.StartRegistry("", "")
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome,
 	return runSuite(ctx, b, p, names, options)
 }
 
-// startNode brings up a node that finds the suite's images.
+// startNode starts a node with the suite's images.
 func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Programs, names []string, options Options) error {
 	set, err := p.Images(ctx, b.PauseProgram(), names)
 	if err != nil {
@@ -65,7 +65,7 @@ func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Progr
 	if err != nil {
 		return err
 	}
-	if err := node.LeadToAPI(ctx); err != nil {
+	if err := node.RouteAPIService(ctx); err != nil {
 		return err
 	}
 	if err := node.Mirror(Registry, registry); err != nil {
@@ -96,8 +96,8 @@ func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Progr
 	return node.WaitReady(ctx)
 }
 
-// keepLogs copies what the bed's programs said, for whoever looks into a failure.
-func keepLogs(from, out string) error {
+// saveLogs copies the logs of the bed to the output directory.
+func saveLogs(from, out string) error {
 	to := filepath.Join(out, "logs")
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("keep logs: %w", err)

@@ -13,31 +13,31 @@ import (
 //go:embed selection.yaml
 var selectionFile []byte
 
-// Selection says of each of the suite's tests whether it is run, and why not.
+// Selection decides for each test of the suite whether it is run.
 type Selection struct {
-	// Rules are tried in order; the first that matches decides.
+	// Rules are tried in order. The first that matches applies.
 	Rules []*Rule `json:"rules"`
-	// Failures say why tests that are run fail.
+	// Failures have the known causes of failing tests.
 	Failures []*Rule `json:"failures"`
 }
 
-// Rule is tests of some files, of some names, or of both.
+// Rule matches tests by file, by name, or by both.
 type Rule struct {
 	Files string `json:"files,omitempty"`
 	Tests string `json:"tests,omitempty"`
 	Run   bool   `json:"run,omitempty"`
-	Why   string `json:"why,omitempty"` // the tests are not run, or fail
+	Why   string `json:"why,omitempty"` // why the tests are not run, or fail
 
 	files, tests *regexp.Regexp
 }
 
-// Test is one of the suite's.
+// Test is a test of the suite.
 type Test struct {
-	File string // within upstream's repository
+	File string // path within upstream's repository
 	Name string
 }
 
-// Selected is the selection of selection.yaml.
+// Selected returns the selection of selection.yaml.
 func Selected() (*Selection, error) { return parseSelection(selectionFile) }
 
 func parseSelection(data []byte) (*Selection, error) {
@@ -60,15 +60,15 @@ func parseSelection(data []byte) (*Selection, error) {
 	return s, nil
 }
 
-// matches holds for everything where there is no pattern.
+// matches reports whether the patterns match. An empty pattern matches everything.
 func (r *Rule) matches(test Test) bool {
 	return r.files.MatchString(test.File) && r.tests.MatchString(test.Name)
 }
 
-// String is how the report names the tests.
+// String returns the patterns, for the report.
 func (r *Rule) String() string { return strings.TrimSpace(r.Files + " " + r.Tests) }
 
-// Cause says why a test fails, "" where that is not known.
+// Cause returns why a test fails, "" if that is not known.
 func (s *Selection) Cause(test string) string {
 	for _, f := range s.Failures {
 		if f.tests.MatchString(test) {
@@ -78,15 +78,15 @@ func (s *Selection) Cause(test string) string {
 	return ""
 }
 
-// Judged is the suite's tests by what the selection says of them.
-type Judged struct {
+// Classification has the tests that are run, and how many each rule leaves out.
+type Classification struct {
 	Run     []string      // names, as the suite orders them
-	LeftOut map[*Rule]int // how many each rule leaves out
+	LeftOut map[*Rule]int // number of tests that each rule leaves out
 }
 
-// Judge is an error where no rule says what to do with a test.
-func (s *Selection) Judge(tests []Test) (Judged, error) {
-	judged := Judged{LeftOut: map[*Rule]int{}}
+// Classify applies the rules to all tests. A test without a matching rule is an error.
+func (s *Selection) Classify(tests []Test) (Classification, error) {
+	classified := Classification{LeftOut: map[*Rule]int{}}
 	var unknown []string
 	for _, test := range tests {
 		i := slices.IndexFunc(s.Rules, func(r *Rule) bool { return r.matches(test) })
@@ -94,13 +94,13 @@ func (s *Selection) Judge(tests []Test) (Judged, error) {
 		case i < 0:
 			unknown = append(unknown, test.File+": "+test.Name)
 		case s.Rules[i].Run:
-			judged.Run = append(judged.Run, test.Name)
+			classified.Run = append(classified.Run, test.Name)
 		default:
-			judged.LeftOut[s.Rules[i]]++
+			classified.LeftOut[s.Rules[i]]++
 		}
 	}
 	if len(unknown) > 0 {
-		return Judged{}, fmt.Errorf("selection.yaml says nothing of %d tests:\n%s", len(unknown), strings.Join(unknown, "\n"))
+		return Classification{}, fmt.Errorf("classify tests: selection.yaml has no rule for %d tests:\n%s", len(unknown), strings.Join(unknown, "\n"))
 	}
-	return judged, nil
+	return classified, nil
 }

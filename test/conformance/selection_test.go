@@ -19,12 +19,12 @@ failures:
   why: it must
 `
 
-func TestTheFirstRuleDecides(t *testing.T) {
+func TestFirstMatchingRuleApplies(t *testing.T) {
 	s, err := parseSelection([]byte(smallSelection))
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged, err := s.Judge([]Test{
+	classified, err := s.Classify([]Test{
 		{"test/e2e/node/pods.go", "Pods should run [Alpha]"},
 		{"test/e2e/node/pods.go", "Pods should run"},
 		{"test/e2e/apps/job.go", "Jobs should run"},
@@ -34,14 +34,14 @@ func TestTheFirstRuleDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(judged.Run, ", "); got != "Pods should run, Jobs should run" {
-		t.Errorf("run are %s", got)
+	if got := strings.Join(classified.Run, ", "); got != "Pods should run, Jobs should run" {
+		t.Errorf("run: %s", got)
 	}
-	if judged.LeftOut[s.Rules[0]] != 1 || judged.LeftOut[s.Rules[2]] != 2 {
-		t.Errorf("left out are %v; want one Alpha and two of e2e/node", judged.LeftOut)
+	if classified.LeftOut[s.Rules[0]] != 1 || classified.LeftOut[s.Rules[2]] != 2 {
+		t.Errorf("left out: %v; want one Alpha and two of e2e/node", classified.LeftOut)
 	}
-	_, err = s.Judge([]Test{{"test/e2e/apps/job.go", "Jobs might run"}})
-	if err == nil || !strings.Contains(err.Error(), "nothing of 1 tests:\ntest/e2e/apps/job.go: Jobs might run") {
+	_, err = s.Classify([]Test{{"test/e2e/apps/job.go", "Jobs might run"}})
+	if err == nil || !strings.Contains(err.Error(), "no rule for 1 tests:\ntest/e2e/apps/job.go: Jobs might run") {
 		t.Errorf("Judge = %v of a test that no rule matches", err)
 	}
 	if got := s.Cause("Pods should fail"); got != "it must" {
@@ -49,7 +49,7 @@ func TestTheFirstRuleDecides(t *testing.T) {
 	}
 }
 
-func TestSelectionRefuses(t *testing.T) {
+func TestParseSelectionErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules: [{run: true}]":                       "rule 1 needs",
 		"rules: [{files: a}]":                        "rule 1 needs",

@@ -10,21 +10,21 @@ import (
 //go:embed smoke.txt
 var smokeFile string
 
-// Smoke are the tests of smoke.txt, a few of each kind that are soon over.
+// Smoke lists the tests of smoke.txt: a few short ones of each kind.
 func Smoke() []string { return slices.Collect(strings.FieldsFuncSeq(smokeFile, isNewline)) }
 
 func isNewline(r rune) bool { return r == '\n' }
 
-// CheckAll is an error unless each of the tests has passed: one that the suite has renamed,
-// or that finds that it does not apply, would not be missed otherwise.
+// CheckAll returns an error unless every test has passed. So it also finds tests that were renamed
+// in the suite or that skip themselves.
 func CheckAll(tests []string, outcomes []Outcome) error {
-	came := map[string]string{}
+	states := map[string]string{}
 	for _, o := range outcomes {
-		came[o.Test] = o.State
+		states[o.Test] = o.State
 	}
 	var lines []string
 	for _, test := range tests {
-		switch state := came[test]; state {
+		switch state := states[test]; state {
 		case passed:
 		case "":
 			lines = append(lines, "was not run: "+test)

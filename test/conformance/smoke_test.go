@@ -8,8 +8,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-func TestSmokeTestsAreSelectedOnes(t *testing.T) {
-	// What was once run was selected.
+func TestSmokeTestsHavePassed(t *testing.T) {
+	// A test with a recorded result is selected.
 	results, err := readResults("results/" + string(bed.Ours) + ".tsv")
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestSmokeTestsAreSelectedOnes(t *testing.T) {
 			t.Errorf("%q has not passed before", test)
 		}
 		if slices.Contains(tests[:i], test) {
-			t.Errorf("%q is there twice", test)
+			t.Errorf("%q is listed twice", test)
 		}
 	}
 	for _, part := range []string{"[sig-node] ", "[sig-storage] ", "[sig-network] "} {
@@ -33,7 +33,7 @@ func TestSmokeTestsAreSelectedOnes(t *testing.T) {
 	}
 }
 
-func TestCheckAllMissesWhatWasNotRun(t *testing.T) {
+func TestCheckAllReportsTestsNotRun(t *testing.T) {
 	outcomes := []Outcome{{Test: "one", State: passed}, {Test: "two", State: skipped}, {Test: "more", State: failed}}
 	if err := CheckAll([]string{"one"}, outcomes); err != nil {
 		t.Errorf("CheckAll = %v of a test that passed", err)

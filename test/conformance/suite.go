@@ -11,35 +11,35 @@ import (
 	"slices"
 )
 
-// Tests lists all that the suite has, in the order in which it runs them.
+// Tests lists all tests of the suite, in the order in which it runs them.
 func (p *Programs) Tests(ctx context.Context) ([]Test, error) {
 	dir, err := os.MkdirTemp("", "conformance-")
 	if err != nil {
 		return nil, fmt.Errorf("list tests: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	said, err := exec.CommandContext(ctx, p.path("ginkgo"), "--dry-run", "--no-color", mixed, seed,
+	out, err := exec.CommandContext(ctx, p.path("ginkgo"), "--dry-run", "--no-color", randomize, seed,
 		"--output-dir="+dir, "--json-report=report.json", p.path("e2e.test")).CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("list tests: %w: %s", err, said)
+		return nil, fmt.Errorf("list tests: %w: %s", err, out)
 	}
 	return readTests(filepath.Join(dir, "report.json"))
 }
 
-// Judged is what the selection says of the suite's tests.
-func (p *Programs) Judged(ctx context.Context) (Judged, error) {
+// Classification classifies all tests of the suite.
+func (p *Programs) Classification(ctx context.Context) (Classification, error) {
 	selection, err := Selected()
 	if err != nil {
-		return Judged{}, err
+		return Classification{}, err
 	}
 	tests, err := p.Tests(ctx)
 	if err != nil {
-		return Judged{}, err
+		return Classification{}, err
 	}
-	return selection.Judge(tests)
+	return selection.Classify(tests)
 }
 
-// Choose names the tests that the options ask for.
+// Choose returns the names of the tests that match the options.
 func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error) {
 	focus, err := regexp.Compile(options.Focus)
 	if err != nil {
@@ -57,17 +57,17 @@ func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error
 		_, run := results[name]
 		return !focus.MatchString(name) || options.NotRun && run || len(options.Tests) > 0 && !slices.Contains(options.Tests, name)
 	})
-	if len(names) == 0 && !options.NotRun { // otherwise all have been
+	if len(names) == 0 && !options.NotRun { // with NotRun, all may have been run
 		return nil, errors.New("choose tests: none matches")
 	}
 	return names, nil
 }
 
-// candidates are the tests that may be run at all.
+// candidates are the selected tests or, with LeftOut, all tests.
 func (p *Programs) candidates(ctx context.Context, options Options) ([]string, error) {
 	if !options.LeftOut {
-		judged, err := p.Judged(ctx)
-		return judged.Run, err
+		classified, err := p.Classification(ctx)
+		return classified.Run, err
 	}
 	tests, err := p.Tests(ctx)
 	var names []string
@@ -77,7 +77,7 @@ func (p *Programs) candidates(ctx context.Context, options Options) ([]string, e
 	return names, err
 }
 
-// focusOn is flags of ginkgo's, which runs what matches any of them.
+// focusOn returns --focus flags of ginkgo, which runs tests that match any of them.
 func focusOn(names []string) []string {
 	var flags []string
 	for _, name := range names {

@@ -68,7 +68,7 @@ func TestClientCertificate(t *testing.T) {
 		}
 	}
 	first := clientCertificate(t, node)
-	if left := time.Until(first.Leaf.NotAfter); left > bed.SignedFor {
+	if left := time.Until(first.Leaf.NotAfter); left > bed.SigningDuration {
 		t.Fatalf("the certificate lives for %v", left)
 	}
 
@@ -79,7 +79,7 @@ func TestClientCertificate(t *testing.T) {
 	lines := followLog(t, space, "counter")
 
 	var second tls.Certificate
-	eventually(t, bed.SignedFor+usual, func() string {
+	eventually(t, bed.SigningDuration+usual, func() string {
 		if second = clientCertificate(t, node); second.Leaf.Equal(first.Leaf) {
 			return "the certificate is not replaced"
 		}

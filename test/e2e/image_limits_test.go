@@ -127,7 +127,7 @@ func holdBlobs(t *testing.T, registry *bed.Registry, path string) *heldBlobs {
 	let := make(chan struct{})
 	h := &heldBlobs{release: sync.OnceFunc(func() { close(let) }), now: map[string]int{}}
 	t.Cleanup(h.release)
-	registry.Disturb(func(next http.Handler) http.Handler {
+	registry.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if image, _, ok := strings.Cut(r.URL.Path, "/blobs/"); ok && r.Method == http.MethodGet && strings.Contains(image, path) {
 				h.count(image, 1)

@@ -60,7 +60,7 @@ func TestASlowRegistry(t *testing.T) {
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
 	let := make(chan struct{})
-	image.registry.Disturb(func(next http.Handler) http.Handler {
+	image.registry.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/blobs/") {
 				select {
@@ -103,7 +103,7 @@ func TestACorruptLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	image.name = image.push(t, "team/layered:1", layer)
-	image.registry.Disturb(func(next http.Handler) http.Handler {
+	image.registry.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/blobs/"+digest.String()) {
 				w = &flipper{ResponseWriter: w}
@@ -120,7 +120,7 @@ func TestACorruptLayer(t *testing.T) {
 		"Normal BackOff: Back-off pulling image IMAGE",
 		"Warning Failed: Error: ImagePullBackOff",
 	})
-	image.registry.Disturb(nil)
+	image.registry.Intercept(nil)
 	awaitPod(t, in, "p", usual, ready)
 }
 

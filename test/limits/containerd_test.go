@@ -23,24 +23,24 @@ import (
 //go:embed containerd.toml
 var containerdConfig string
 
-// home holds everything of a node. It is in memory on both machines.
-const home = "/run/limits"
+// nodeDir holds all files of a node. It is on a tmpfs on both machines.
+const nodeDir = "/run/limits"
 
-// The groups that a test's node has besides those of pods.
+// The cgroups of a test node besides those of pods.
 const (
-	agentsGroup = "/agents" // kubelet and runtime
-	systemGroup = "/system"
-	kubeGroup   = "/kube"
+	agentsCgroup = "/agents" // kubelet and runtime
+	systemCgroup = "/system"
+	kubeCgroup   = "/kube"
 )
 
-// hierarchy is the machine's.
+// hierarchy is the machine's cgroup hierarchy.
 var hierarchy cgroup.Hierarchy
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envMachine) == "" {
 		os.Exit(m.Run())
 	}
-	code, err := withRuntime(m.Run)
+	code, err := runWithContainerd(m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "limits:", err)
 		code = 1
@@ -48,18 +48,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withRuntime runs the tests on the machine, upon a containerd.
-func withRuntime(run func() int) (code int, err error) {
+// runWithContainerd starts containerd on the machine and runs the tests.
+func runWithContainerd(run func() int) (code int, err error) {
 	if hierarchy, err = cgroup.Detect(); err != nil {
 		return 0, err
 	}
-	for _, dir := range []string{"/var/lib", "/var/log"} { // of a box these are the host's
+	for _, dir := range []string{"/var/lib", "/var/log"} { // in a box these are the host's
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
-			return 0, fmt.Errorf("cover %s: %w", dir, err)
+			return 0, fmt.Errorf("mount tmpfs on %s: %w", dir, err)
 		}
 	}
-	for _, group := range []string{agentsGroup, systemGroup, kubeGroup} {
-		if err := makeGroup(group); err != nil {
+	for _, group := range []string{agentsCgroup, systemCgroup, kubeCgroup} {
+		if err := makeCgroup(group); err != nil {
 			return 0, err
 		}
 	}
@@ -68,14 +68,14 @@ func withRuntime(run func() int) (code int, err error) {
 	}
 	bundle := os.Getenv(envBundle)
 	os.Setenv("PATH", bundle+":"+os.Getenv("PATH"))
-	if err := os.MkdirAll(home, 0o755); err != nil {
+	if err := os.MkdirAll(nodeDir, 0o755); err != nil {
 		return 0, err
 	}
-	config := strings.Replace(containerdConfig, "@RESTRICT@", fmt.Sprint(!mayLowerScores()), 1)
-	if err := os.WriteFile(home+"/containerd.toml", []byte(config), 0o600); err != nil {
+	config := strings.Replace(containerdConfig, "@RESTRICT@", fmt.Sprint(!mayLowerOOMScore()), 1)
+	if err := os.WriteFile(nodeDir+"/containerd.toml", []byte(config), 0o600); err != nil {
 		return 0, err
 	}
-	runtime, err := start("containerd", filepath.Join(bundle, "containerd"), "--config", home+"/containerd.toml")
+	runtime, err := start("containerd", filepath.Join(bundle, "containerd"), "--config", nodeDir+"/containerd.toml")
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func withRuntime(run func() int) (code int, err error) {
 }
 
 func importImages(runtime *program) error {
-	socket := home + "/containerd.sock"
+	socket := nodeDir + "/containerd.sock"
 	err := runtime.await(func() error {
 		conn, err := net.Dial("unix", socket)
 		if err == nil {
@@ -96,7 +96,7 @@ func importImages(runtime *program) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, runtime.said())
+		return fmt.Errorf("%w\n%s", err, runtime.logTail())
 	}
 	set, err := images.Build(context.Background(), os.Getenv("SWIFTLET_CACHE"))
 	if err != nil {
@@ -105,16 +105,16 @@ func importImages(runtime *program) error {
 	for _, archive := range set.Archives {
 		out, err := exec.Command("ctr", "--address", socket, "--namespace", "k8s.io", "images", "import", archive).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("import %s: %w\n%s\n%s", archive, err, out, runtime.said())
+			return fmt.Errorf("import %s: %w\n%s\n%s", archive, err, out, runtime.logTail())
 		}
 	}
 	return nil
 }
 
-// addNetwork gives the node an address, which it needs for pods on its own network.
+// addNetwork gives the node an address, which pods with hostNetwork need.
 func addNetwork() error {
 	if os.Getenv(envNode) != "" {
-		return nil // it has one already, by which it reaches the API server
+		return nil // it already has one, to reach the API server
 	}
 	for _, args := range []string{
 		"link add eth0 type bridge", "addr add 10.99.0.1/24 dev eth0", "link set eth0 up", "route add default via 10.99.0.2",
@@ -126,8 +126,8 @@ func addNetwork() error {
 	return nil
 }
 
-// makeGroup makes a group with all controllers in every tree.
-func makeGroup(group string) error {
+// makeCgroup creates a cgroup with all controllers in every hierarchy.
+func makeCgroup(group string) error {
 	for controller, mount := range hierarchy.Mounts {
 		if hierarchy.Version == 2 {
 			if err := os.WriteFile(mount+"/cgroup.subtree_control", []byte("+cpu +io +memory +pids"), 0); err != nil {
@@ -137,7 +137,7 @@ func makeGroup(group string) error {
 		if err := os.Mkdir(mount+group, 0o755); err != nil && !os.IsExist(err) {
 			return err
 		}
-		if hierarchy.Version == 1 && controller == "cpuset" { // it is empty until filled
+		if hierarchy.Version == 1 && controller == "cpuset" { // a new v1 cpuset is empty
 			for _, file := range []string{"/cpuset.cpus", "/cpuset.mems"} {
 				value, err := os.ReadFile(mount + file)
 				if err == nil {
@@ -152,14 +152,14 @@ func makeGroup(group string) error {
 	return nil
 }
 
-// mayLowerScores reports whether this process may lower a process's OOM score below its own.
-func mayLowerScores() bool {
+// mayLowerOOMScore reports whether this process may set an OOM score below its own.
+func mayLowerOOMScore() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-// program is one that runs in the group of agents until it is stopped.
+// program is a daemon in agentsCgroup.
 type program struct {
 	cmd  *exec.Cmd
 	log  string
@@ -167,27 +167,27 @@ type program struct {
 }
 
 func start(name string, argv ...string) (*program, error) {
-	p := &program{log: filepath.Join(home, name+".log"), done: make(chan struct{})}
+	p := &program{log: filepath.Join(nodeDir, name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	// A shell joins the groups, and becomes the program.
+	// A shell joins the cgroups and execs the program.
 	join := "set -e; "
 	for _, mount := range hierarchy.Mounts {
-		join += fmt.Sprintf("echo 0 > %s%s/cgroup.procs; ", mount, agentsGroup)
+		join += fmt.Sprintf("echo 0 > %s%s/cgroup.procs; ", mount, agentsCgroup)
 	}
 	p.cmd = exec.Command("sh", append([]string{"-c", join + `exec "$@"`, "sh"}, argv...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	go func() { _ = p.cmd.Wait(); close(p.done) }() // ends with stop, which waits
+	go func() { _ = p.cmd.Wait(); close(p.done) }() // stop waits for it
 	return p, nil
 }
 
-// stop asks it to end, then makes it.
+// stop sends SIGTERM and, after 20 s, SIGKILL.
 func (p *program) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -198,13 +198,13 @@ func (p *program) stop() error {
 	case <-time.After(20 * time.Second):
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		return fmt.Errorf("%s did not end when asked", p.log)
+		return fmt.Errorf("stop %s: killed after 20 s", p.log)
 	}
 }
 
-// await repeats a check until it passes or the program has ended.
+// await polls check until it passes or the program has exited.
 func (p *program) await(check func() error) error {
-	tick := time.NewTicker(300 * time.Millisecond) // the machine is slow, and asking costs it
+	tick := time.NewTicker(300 * time.Millisecond) // the machine is slow, and each check costs CPU
 	defer tick.Stop()
 	late := time.After(3 * time.Minute)
 	for {
@@ -215,15 +215,15 @@ func (p *program) await(check func() error) error {
 		select {
 		case <-tick.C:
 		case <-p.done:
-			return fmt.Errorf("the program has ended: %w", err)
+			return fmt.Errorf("program has exited: %w", err)
 		case <-late:
 			return err
 		}
 	}
 }
 
-// said is the end of the program's log.
-func (p *program) said() string {
+// logTail returns the end of the program's log.
+func (p *program) logTail() string {
 	text, _ := os.ReadFile(p.log)
 	return string(text[max(0, len(text)-8<<10):])
 }

@@ -1,10 +1,10 @@
-// Package limits tests what the kernel is told of pods, and that it holds them to it: in a
-// box on this machine, which has cgroup v1, and on cgroup v2 in a user-mode Linux. The same
-// tests run on both, but for those of pods of an API server: on cgroup v1 these are test/e2e's.
-// What they expect is in testdata, recorded from the reference kubelet, but for reserved.v2 and
-// tiered.v2, which are worked out from its formulas:
+// Package limits tests the cgroup settings of pods, and that the kernel enforces them: on cgroup v1
+// in a box on the host, and on cgroup v2 in a user-mode Linux. The same tests run on both, except
+// those that need an API server: on cgroup v1 these are in test/e2e. The expected tables in testdata
+// were recorded from the reference kubelet, except reserved.v2 and tiered.v2, which were computed
+// from its formulas:
 //
-//	go test ./test/limits                                            our kubelet on both
-//	SWIFTLET_BED_KUBELET=reference go test ./test/limits             must pass too, where recorded
+//	go test ./test/limits                                            Swiftlet, on both
+//	SWIFTLET_BED_KUBELET=reference go test ./test/limits             the reference kubelet; must pass where recorded
 //	SWIFTLET_BED_KUBELET=reference go test ./test/limits -args -record
 package limits

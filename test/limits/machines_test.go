@@ -18,24 +18,24 @@ import (
 )
 
 var (
-	record = flag.Bool("record", false, "write what is seen to testdata, instead of comparing")
-	inside = flag.String("inside", "", "pattern of the tests to run on the machines, all by default")
+	record   = flag.Bool("record", false, "write the tables to testdata instead of comparing")
+	innerRun = flag.String("inside", "", "pattern of the tests to run on the machines; default: all")
 )
 
-// What the machines are told. A test that finds no name of one is not on any.
+// Environment variables for tests on the machines. Without envMachine a test runs on the host.
 const (
 	envMachine = "SWIFTLET_LIMITS_MACHINE"
 	envBundle  = "SWIFTLET_LIMITS_BUNDLE"
 	envKubelet = "SWIFTLET_LIMITS_KUBELET"
-	envNode    = "SWIFTLET_LIMITS_NODE"  // kubeconfig of the node, where there is an API server
+	envNode    = "SWIFTLET_LIMITS_NODE"  // kubeconfig of the node, if there is an API server
 	envAdmin   = "SWIFTLET_LIMITS_ADMIN" // kubeconfig of an administrator
 )
 
-// deadline is for a machine that hangs; a test run takes a fraction of it.
+// deadline bounds a run on a machine that hangs. A run takes a fraction of it.
 const deadline = 8 * time.Minute
 
 func TestCgroup1(t *testing.T) {
-	command, env := job(t)
+	command, env := testCommand(t)
 	name := fmt.Sprintf("swiftlet-limits-%d", os.Getpid())
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -48,17 +48,17 @@ func TestCgroup1(t *testing.T) {
 		}
 	}()
 	out, err := cmd.CombinedOutput()
-	show(t, out, err)
+	reportOutput(t, out, err)
 }
 
 func TestCgroup2(t *testing.T) {
-	command, env := job(t)
+	command, env := testCommand(t)
 	runUML(t, uml.Machine{Command: command, Env: env})
 }
 
-// TestCgroup2Cluster runs the tests that need an API server. It stays on this machine.
+// TestCgroup2Cluster runs the tests that need an API server, which runs on the host.
 func TestCgroup2Cluster(t *testing.T) {
-	command, env := job(t)
+	command, env := testCommand(t)
 	b, err := bed.Start(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -68,18 +68,18 @@ func TestCgroup2Cluster(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	seat, err := b.AddSeat(t.Context(), nodeName)
+	node, err := b.AddExternalNode(t.Context(), nodeName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	runUML(t, uml.Machine{
 		Command: command,
-		Env:     append(env, envNode+"="+seat.Kubeconfig, envAdmin+"="+b.ControlPlane.Kubeconfig),
-		Network: &uml.Network{Interface: seat.Interface, Address: seat.Address, Gateway: seat.Gateway},
+		Env:     append(env, envNode+"="+node.Kubeconfig, envAdmin+"="+b.ControlPlane.Kubeconfig),
+		Network: &uml.Network{Interface: node.Interface, Address: node.Address, Gateway: node.Gateway},
 	})
 }
 
-// runUML runs a job on a machine with cgroup v2.
+// runUML runs a command on a machine with cgroup v2.
 func runUML(t *testing.T, m uml.Machine) {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -97,17 +97,18 @@ func runUML(t *testing.T, m uml.Machine) {
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d", code)
 	}
-	show(t, out.Bytes(), err)
+	reportOutput(t, out.Bytes(), err)
 }
 
-// job is this program again, with what it needs on another machine made ready.
-func job(t *testing.T) (command, env []string) {
+// testCommand returns a command that runs this test program on a machine. It builds what the
+// command needs.
+func testCommand(t *testing.T) (command, env []string) {
 	t.Helper()
 	switch {
 	case os.Getenv(envMachine) != "":
-		t.Skip("on the machine already")
+		t.Skip("already on a machine")
 	case testing.Short() || os.Geteuid() != 0:
-		t.Skip("runs a node, which needs root")
+		t.Skip("needs root: runs a node")
 	}
 	find := bed.FindBundle
 	if isReference() {
@@ -122,7 +123,7 @@ func job(t *testing.T) (command, env []string) {
 	}
 	kubelet := filepath.Join(bin.Reference, "kubelet")
 	if !isReference() {
-		kubelet = filepath.Join(t.TempDir(), "kubelet") // by this name our program is one
+		kubelet = filepath.Join(t.TempDir(), "kubelet") // under this name Swiftlet is a kubelet
 		if err := bin.BuildSwiftlet(t.Context(), os.Stderr, kubelet); err != nil {
 			t.Fatal(err)
 		}
@@ -131,11 +132,11 @@ func job(t *testing.T) (command, env []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command = []string{self, "-test.v", "-test.timeout=" + deadline.String(), "-test.run=" + *inside, fmt.Sprintf("-record=%v", *record)}
+	command = []string{self, "-test.v", "-test.timeout=" + deadline.String(), "-test.run=" + *innerRun, fmt.Sprintf("-record=%v", *record)}
 	return command, append(os.Environ(), envBundle+"="+bin.Bundle, envKubelet+"="+kubelet, "SWIFTLET_CACHE="+bin.Cache)
 }
 
-func show(t *testing.T, out []byte, err error) {
+func reportOutput(t *testing.T, out []byte, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -148,10 +149,11 @@ func show(t *testing.T, out []byte, err error) {
 
 func isReference() bool { return os.Getenv("SWIFTLET_BED_KUBELET") == string(bed.Reference) }
 
-// onMachine skips the tests that are not for this one, which has an API server or not.
-func onMachine(t *testing.T, cluster bool) {
+// skipUnlessOnMachine skips a test that is not for this machine, which may or may not have an API
+// server.
+func skipUnlessOnMachine(t *testing.T, cluster bool) {
 	t.Helper()
 	if os.Getenv(envMachine) == "" || cluster != (os.Getenv(envNode) != "") {
-		t.Skip("runs on a machine of its own, by TestCgroup1, TestCgroup2 and TestCgroup2Cluster")
+		t.Skip("run by TestCgroup1, TestCgroup2 or TestCgroup2Cluster on a machine")
 	}
 }

@@ -13,15 +13,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// kubeletConfig is what the nodes have in common.
+// kubeletConfig is the configuration of all nodes.
 const kubeletConfig = `
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-containerRuntimeEndpoint: unix://` + home + `/containerd.sock
+containerRuntimeEndpoint: unix://` + nodeDir + `/containerd.sock
 cgroupDriver: cgroupfs
-staticPodPath: ` + home + `/manifests
-podLogsDir: ` + home + `/logs
-volumePluginDir: ` + home + `/volume-plugins
+staticPodPath: ` + nodeDir + `/manifests
+podLogsDir: ` + nodeDir + `/logs
+volumePluginDir: ` + nodeDir + `/volume-plugins
 address: 127.0.0.1
 readOnlyPort: 10255
 authentication:
@@ -40,35 +40,35 @@ type node struct {
 	kubelet *program
 }
 
-// nodeName is what the API server knows it by, where there is one.
+// nodeName is the name of the node.
 const nodeName = "node"
 
-// startNode starts a kubelet without an API server; config is added to what all have. It ends
-// with the test, and so do its pods.
+// startNode starts a kubelet without an API server, with kubeletConfig and config. It is stopped
+// with the test, and so are its pods.
 func startNode(t *testing.T, config string) *node {
 	t.Helper()
-	onMachine(t, false)
+	skipUnlessOnMachine(t, false)
 	return startKubelet(t, config)
 }
 
 func startKubelet(t *testing.T, config string, flags ...string) *node {
 	t.Helper()
-	manifests := home + "/manifests"
+	manifests := nodeDir + "/manifests"
 	if err := os.MkdirAll(manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(home+"/kubelet.yaml", []byte(kubeletConfig+config), 0o600); err != nil {
+	if err := os.WriteFile(nodeDir+"/kubelet.yaml", []byte(kubeletConfig+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubelet, err := start("kubelet", append([]string{os.Getenv(envKubelet), "--config=" + home + "/kubelet.yaml",
-		"--root-dir=/var/lib/kubelet", "--cert-dir=" + home + "/pki", "--hostname-override=" + nodeName, "--v=2"}, flags...)...)
+	kubelet, err := start("kubelet", append([]string{os.Getenv(envKubelet), "--config=" + nodeDir + "/kubelet.yaml",
+		"--root-dir=/var/lib/kubelet", "--cert-dir=" + nodeDir + "/pki", "--hostname-override=" + nodeName, "--v=2"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{t: t, kubelet: kubelet}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the kubelet's last words:\n%s", kubelet.said())
+			t.Logf("end of the kubelet's log:\n%s", kubelet.logTail())
 		}
 		files, _ := filepath.Glob(manifests + "/*")
 		for _, file := range files {
@@ -81,33 +81,34 @@ func startKubelet(t *testing.T, config string, flags ...string) *node {
 			t.Error(err)
 		}
 	})
-	n.await(0, running) // it is up
+	n.await(0, running) // until the kubelet answers
 	return n
 }
 
-// run makes pods of manifests and returns them as soon as all are as they should be.
-func (n *node) run(manifests map[string]string, are func(*v1.Pod) error) []v1.Pod {
+// run creates pods and returns them once the check passes for all.
+func (n *node) run(manifests map[string]string, check func(*v1.Pod) error) []v1.Pod {
 	n.t.Helper()
 	for name, manifest := range manifests {
 		n.add(name, manifest)
 	}
-	return n.await(len(manifests), are)
+	return n.await(len(manifests), check)
 }
 
-// add makes a pod. Its manifest is written elsewhere and renamed: half of one would be a bad one.
+// add creates a pod. It writes the manifest elsewhere and renames it, so that the kubelet never
+// reads an incomplete one.
 func (n *node) add(name, manifest string) {
 	n.t.Helper()
-	temporary := filepath.Join(home, name)
+	temporary := filepath.Join(nodeDir, name)
 	if err := os.WriteFile(temporary, []byte(manifest), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := os.Rename(temporary, filepath.Join(home, "manifests", name+".yaml")); err != nil {
+	if err := os.Rename(temporary, filepath.Join(nodeDir, "manifests", name+".yaml")); err != nil {
 		n.t.Fatal(err)
 	}
 }
 
-// await waits until there are so many pods and all are as they should be.
-func (n *node) await(count int, are func(*v1.Pod) error) (pods []v1.Pod) {
+// await waits until there are count pods and the check passes for all.
+func (n *node) await(count int, check func(*v1.Pod) error) (pods []v1.Pod) {
 	n.t.Helper()
 	err := n.kubelet.await(func() (err error) {
 		if pods, err = readPods(); err != nil {
@@ -117,7 +118,7 @@ func (n *node) await(count int, are func(*v1.Pod) error) (pods []v1.Pod) {
 			return fmt.Errorf("there are %d pods, want %d", len(pods), count)
 		}
 		for i := range pods {
-			if err := are(&pods[i]); err != nil {
+			if err := check(&pods[i]); err != nil {
 				return fmt.Errorf("pod %s: %w", pods[i].Name, err)
 			}
 		}
@@ -149,7 +150,7 @@ func readPods() ([]v1.Pod, error) {
 	return list.Items, nil
 }
 
-// running is a pod whose containers all run.
+// running checks that all containers of the pod run.
 func running(p *v1.Pod) error {
 	if len(p.Status.ContainerStatuses) == 0 {
 		return fmt.Errorf("has no status yet")
@@ -162,7 +163,7 @@ func running(p *v1.Pod) error {
 	return nil
 }
 
-// noPods is true once the groups of all pods are gone.
+// noPods checks that all pod cgroups are removed.
 func noPods() error {
 	left, err := filepath.Glob(filepath.Join(hierarchy.Dir("memory", "/kubepods"), "pod*"))
 	for _, class := range []string{"burstable", "besteffort"} {
@@ -170,7 +171,7 @@ func noPods() error {
 		left = append(left, more...)
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("pods are left: %v", left)
+		return fmt.Errorf("pod cgroups left: %v", left)
 	}
 	return err
 }

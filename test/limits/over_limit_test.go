@@ -7,24 +7,24 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// script is an element of a pod's containers that runs a shell script.
+// script is a container of a pod manifest that runs a shell script.
 func script(name, resources, text string) string {
 	return fmt.Sprintf("{name: %s, image: docker.io/library/busybox:1.36, command: [sh, -c, %q], resources: {%s}}", name, text, resources)
 }
 
-// A pod that wants more than it may have harms itself alone: afterwards the node runs others.
+// A pod that exceeds its limits affects only itself: the node can run other pods afterwards.
 func TestOverLimit(t *testing.T) {
 	n := startNode(t, "podPidsLimit: 40\n")
-	// The runtime hears on cgroup v1 of a process that was killed for its memory; if the
-	// container ends in the same moment it may hear of that first.
+	// On cgroup v1 the runtime gets a notification of the OOM kill. If the container exited at the
+	// same moment, the runtime might see the exit first.
 	hog := "(x=hog; while :; do x=$x$x; done); code=$?; sleep 2; exit $code"
 	pods := n.run(map[string]string{
 		"hog":  pod("hog", "restartPolicy: Never, containers: ["+script("app", "limits: {memory: 24Mi}", hog)+"]"),
 		"bomb": pod("bomb", "restartPolicy: Never, containers: ["+script("app", "", "for i in $(seq 200); do sleep 1000 & done; wait")+"]"),
-	}, stopped)
+	}, terminated)
 	want := map[string]string{
 		"hog":  "Failed OOMKilled 137",
-		"bomb": "Failed Error 2", // the shell gives up where it cannot fork
+		"bomb": "Failed Error 2", // the shell exits if it cannot fork
 	}
 	for _, p := range pods {
 		end := p.Status.ContainerStatuses[0].State.Terminated
@@ -41,8 +41,8 @@ func TestOverLimit(t *testing.T) {
 	})
 }
 
-// stopped is a pod whose containers have all ended.
-func stopped(p *v1.Pod) error {
+// terminated checks that all containers of the pod have terminated.
+func terminated(p *v1.Pod) error {
 	if len(p.Status.ContainerStatuses) == 0 {
 		return fmt.Errorf("has no status yet")
 	}

@@ -18,37 +18,37 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kernel's files that bound a group, in the order of the tables' columns.
+// boundFiles are the cgroup files of the tables' columns, by cgroup version.
 var boundFiles = map[int][]string{
 	1: {"cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes", "pids/pids.max"},
 	2: {"cpu.weight", "cpu.max", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group", "pids.max"},
 }
 
-// group is a row of a table.
-type group struct {
-	name string // as the table calls it
+// cgroupRow is the cgroup of a row of a table.
+type cgroupRow struct {
+	name string // its name in the table
 	path string
 }
 
-// podsGroups are those above pods.
-var podsGroups = []group{{"kubepods", "/kubepods"}, {"(burstable)", "/kubepods/burstable"}, {"(besteffort)", "/kubepods/besteffort"}}
+// parentCgroups are the cgroups above those of pods.
+var parentCgroups = []cgroupRow{{"kubepods", "/kubepods"}, {"(burstable)", "/kubepods/burstable"}, {"(besteffort)", "/kubepods/besteffort"}}
 
-// groupsOf are the pods' own groups, and their containers'.
-func groupsOf(pods []v1.Pod) (groups []group) {
+// podCgroups are the cgroups of the pods and of their containers.
+func podCgroups(pods []v1.Pod) (groups []cgroupRow) {
 	slices.SortFunc(pods, func(a, b v1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range pods {
 		class := map[v1.PodQOSClass]string{v1.PodQOSBurstable: "/burstable", v1.PodQOSBestEffort: "/besteffort"}[p.Status.QOSClass]
-		uid := cmp.Or(p.Annotations["kubernetes.io/config.hash"], string(p.UID)) // a static pod's, or another's
-		own := group{p.Name, "/kubepods" + class + "/pod" + uid}
+		uid := cmp.Or(p.Annotations["kubernetes.io/config.hash"], string(p.UID)) // static pods have the annotation
+		own := cgroupRow{p.Name, "/kubepods" + class + "/pod" + uid}
 		groups = append(groups, own)
 		for _, s := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
-			groups = append(groups, group{p.Name + "/" + s.Name, own.path + "/" + strings.TrimPrefix(s.ContainerID, "containerd://")})
+			groups = append(groups, cgroupRow{p.Name + "/" + s.Name, own.path + "/" + strings.TrimPrefix(s.ContainerID, "containerd://")})
 		}
 	}
 	return groups
 }
 
-// table is what the kernel was seen to hold groups to, a row each.
+// table has the cgroup files' values, one row per cgroup.
 type table struct {
 	text   bytes.Buffer
 	writer *tabwriter.Writer
@@ -65,8 +65,8 @@ func newTable() *table {
 	return t
 }
 
-// add reads the bounds of the groups as they are now.
-func (tb *table) add(t *testing.T, prefix string, groups []group) {
+// add adds rows with the current values of the cgroups.
+func (tb *table) add(t *testing.T, prefix string, groups []cgroupRow) {
 	t.Helper()
 	for _, g := range groups {
 		fmt.Fprint(tb.writer, prefix, g.name)
@@ -77,8 +77,8 @@ func (tb *table) add(t *testing.T, prefix string, groups []group) {
 	}
 }
 
-// compare holds what was seen against testdata/NAME.vN. Words stand there for amounts that
-// are the machine's.
+// compare compares the table with testdata/NAME.vN. In both, symbols replace values that depend on
+// the machine.
 func (tb *table) compare(t *testing.T, name string) {
 	t.Helper()
 	tb.writer.Flush()
@@ -94,20 +94,20 @@ func (tb *table) compare(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s is not what was seen:\n%s(-want +got)\n%s", file, got, diff)
+		t.Errorf("table differs from %s:\n%s(-want +got)\n%s", file, got, diff)
 	}
 }
 
-// compare holds the bounds that the groups have now against testdata/NAME.vN.
-func compare(t *testing.T, name string, groups []group) {
+// compare compares the current values of the cgroups with testdata/NAME.vN.
+func compare(t *testing.T, name string, groups []cgroupRow) {
 	t.Helper()
 	seen := newTable()
 	seen.add(t, "", groups)
 	seen.compare(t, name)
 }
 
-// read is one cell: what a file of the group says.
-func read(t *testing.T, g group, file string) string {
+// read returns one cell: the value of a cgroup file.
+func read(t *testing.T, g cgroupRow, file string) string {
 	t.Helper()
 	controller, base, found := strings.Cut(file, "/")
 	if !found {
@@ -119,14 +119,14 @@ func read(t *testing.T, g group, file string) string {
 		return "?"
 	}
 	value := strings.ReplaceAll(strings.TrimSpace(string(text)), " ", "/")
-	if word := machineWord(t, g, base, value); word != "" {
+	if word := symbolFor(t, g, base, value); word != "" {
 		return word
 	}
 	return value
 }
 
-// machineWord is the word for an amount that is the machine's, or a share of it.
-func machineWord(t *testing.T, g group, file, value string) string {
+// symbolFor returns the symbol of a value that depends on the machine's resources, or "".
+func symbolFor(t *testing.T, g cgroupRow, file, value string) string {
 	t.Helper()
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -161,7 +161,7 @@ func machineWord(t *testing.T, g group, file, value string) string {
 	return words[value]
 }
 
-// shares is the weight of all CPUs but what is reserved, in thousandths.
+// shares is cpu.shares of all CPUs minus reserved millicores.
 func shares(reserved int64) int64 { return (int64(runtime.NumCPU())*1000 - reserved) * 1024 / 1000 }
 
 func number(t *testing.T, file string) int64 {

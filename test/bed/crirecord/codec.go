@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// rawCodec takes messages for the bytes they are, so that fields nobody here knows pass too.
+// rawCodec passes messages as bytes, so that unknown fields are forwarded too.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -14,7 +14,7 @@ func (rawCodec) Name() string { return "proto" }
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	message, ok := v.(*[]byte)
 	if !ok {
-		return nil, fmt.Errorf("marshal: %T is no raw message", v)
+		return nil, fmt.Errorf("marshal: %T is not a raw message", v)
 	}
 	return mem.BufferSlice{mem.SliceBuffer(*message)}, nil
 }
@@ -22,7 +22,7 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	message, ok := v.(*[]byte)
 	if !ok {
-		return fmt.Errorf("unmarshal: %T is no raw message", v)
+		return fmt.Errorf("unmarshal: %T is not a raw message", v)
 	}
 	*message = data.Materialize()
 	return nil

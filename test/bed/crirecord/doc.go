@@ -1,3 +1,3 @@
-// Package crirecord stands between a kubelet and its container runtime: it passes every
-// call on unchanged, and writes down what was asked and answered.
+// Package crirecord is a proxy between a kubelet and its container runtime. It forwards every call
+// unchanged and records request and response.
 package crirecord

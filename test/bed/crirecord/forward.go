@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// forward passes one call on. The caller's deadline and its change of mind go along with
-// the context. In CRI the caller says one thing; only answers may be many.
+// forward forwards one call, with the caller's deadline and cancellation. In CRI a call has one
+// request; it may have many responses.
 func (r *Recorder) forward(_ any, caller grpc.ServerStream) error {
 	method, ok := grpc.MethodFromServerStream(caller)
 	if !ok {
@@ -29,19 +29,19 @@ func (r *Recorder) forward(_ any, caller grpc.ServerStream) error {
 	}
 	runtime, err := r.runtime.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
 	if err == nil {
-		// A stream that ends here tells why in what is received from it.
+		// If the stream fails here, RecvMsg returns the reason.
 		_, _ = runtime.SendMsg(&request), runtime.CloseSend()
 	}
 	for err == nil {
 		var answer []byte
 		if err = runtime.RecvMsg(&answer); err == nil {
-			r.note(line{Time: began, Method: method, request: request, answer: answer})
+			r.write(line{Time: began, Method: method, request: request, answer: answer})
 			err = caller.SendMsg(&answer)
 		}
 	}
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	r.note(line{Time: began, Method: method, request: request, Error: err.Error()})
+	r.write(line{Time: began, Method: method, request: request, Error: err.Error()})
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	_ "k8s.io/cri-api/pkg/apis/runtime/v1" // describes the messages
 )
 
-// line is one answer, with the request that it answers.
+// line is one response with its request.
 type line struct {
 	Time     time.Time       `json:"t"` // when the call began
 	Millis   float64         `json:"ms"`
@@ -26,13 +26,14 @@ type line struct {
 	request, answer []byte
 }
 
-// note writes the line. What cannot be read is noted as such: the call itself goes on.
-func (r *Recorder) note(l line) {
+// write writes the line. A message that cannot be decoded is recorded as an error; the call is not
+// affected.
+func (r *Recorder) write(l line) {
 	l.Millis = float64(time.Since(l.Time).Microseconds()) / 1000
-	asked, answered := messages(l.Method)
-	l.Request = asJSON(asked, l.request)
+	requestType, responseType := messages(l.Method)
+	l.Request = asJSON(requestType, l.request)
 	if l.Error == "" {
-		l.Response = asJSON(answered, l.answer)
+		l.Response = asJSON(responseType, l.answer)
 	}
 	l.Method = path.Base(l.Method)
 	text, err := json.Marshal(l)
@@ -41,11 +42,11 @@ func (r *Recorder) note(l line) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, _ = r.out.Write(append(text, '\n')) // a reader misses a line; the kubelet misses nothing
+	_, _ = r.out.Write(append(text, '\n')) // a failure loses a line of the record, but does not affect the call
 }
 
-// messages are the kinds that a method such as /runtime.v1.RuntimeService/Version takes and
-// gives; nil when it is unknown.
+// messages returns the request and response types of a method such as
+// /runtime.v1.RuntimeService/Version; nil if it is unknown.
 func messages(method string) (request, response protoreflect.MessageDescriptor) {
 	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))

@@ -14,23 +14,23 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Recorder serves on one socket what a runtime serves on another.
+// Recorder serves a runtime's API on another socket.
 type Recorder struct {
 	server  *grpc.Server
 	runtime *grpc.ClientConn
-	done    chan error // how serving ended
+	done    chan error // result of serving
 
-	mu  sync.Mutex // of out: a line is written as a whole
+	mu  sync.Mutex // guards out: lines do not interleave
 	out io.Writer
 }
 
-// Start listens on the socket of that path and passes calls on to the runtime's, which
-// need not be there yet. One JSON line for each answer goes to out. The caller closes it.
+// Start listens on socket and forwards calls to the socket runtime, which need not exist yet. It
+// writes one JSON line per response to out. The caller closes the Recorder.
 func Start(socket, runtime string, out io.Writer) (*Recorder, error) {
 	connection, err := grpc.NewClient("unix://"+runtime,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		// A runtime that returns is found soon, as by a kubelet that asks it directly.
+		// Reconnect quickly when the runtime is back, like a directly connected kubelet.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: time.Second,
@@ -49,7 +49,7 @@ func Start(socket, runtime string, out io.Writer) (*Recorder, error) {
 	return r, nil
 }
 
-// Close ends the calls that are under way, and the socket with them.
+// Close cancels running calls and closes the socket.
 func (r *Recorder) Close() error {
 	r.server.Stop()
 	return errors.Join(<-r.done, r.runtime.Close())

@@ -21,19 +21,19 @@ import (
 	"swiftlet/test/fakecri"
 )
 
-// notes is a writer that a test may read while it is written.
-type notes struct {
+// syncBuffer is a buffer that may be read while it is written.
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (n *notes) Write(p []byte) (int, error) {
+func (n *syncBuffer) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.text.Write(p)
 }
 
-func (n *notes) lines(t *testing.T) []map[string]any {
+func (n *syncBuffer) lines(t *testing.T) []map[string]any {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,15 +48,15 @@ func (n *notes) lines(t *testing.T) []map[string]any {
 	return all
 }
 
-// between puts a recorder before the fake runtime, and connects to it.
-func between(t *testing.T, runtime *fakecri.Server) (runtimeapi.RuntimeServiceClient, *notes) {
+// startRecorder starts a recorder for the fake runtime and connects to it.
+func startRecorder(t *testing.T, runtime *fakecri.Server) (runtimeapi.RuntimeServiceClient, *syncBuffer) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "crirecord") // not t.TempDir: a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	out := &notes{}
+	out := &syncBuffer{}
 	socket := filepath.Join(dir, "cri.sock")
 	recorder, err := Start(socket, strings.TrimPrefix(runtime.Endpoint(), "unix://"), out)
 	if err != nil {
@@ -75,8 +75,8 @@ func between(t *testing.T, runtime *fakecri.Server) (runtimeapi.RuntimeServiceCl
 	return runtimeapi.NewRuntimeServiceClient(connection), out
 }
 
-func TestACallPassesAndIsWrittenDown(t *testing.T) {
-	client, out := between(t, fakecri.Start(t))
+func TestCallIsForwardedAndRecorded(t *testing.T) {
+	client, out := startRecorder(t, fakecri.Start(t))
 	made, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{
 		Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Namespace: "default", Uid: "1"}},
 	})
@@ -89,7 +89,7 @@ func TestACallPassesAndIsWrittenDown(t *testing.T) {
 	}
 	for _, key := range []string{"t", "ms"} {
 		if lines[0][key] == nil {
-			t.Errorf("the line has no %q", key)
+			t.Errorf("line without %q", key)
 		}
 		delete(lines[0], key)
 	}
@@ -103,41 +103,41 @@ func TestACallPassesAndIsWrittenDown(t *testing.T) {
 	}
 }
 
-func TestAnErrorPassesAsItIs(t *testing.T) {
+func TestErrorIsForwardedAndRecorded(t *testing.T) {
 	runtime := fakecri.Start(t)
 	runtime.Inject("StartContainer", fakecri.Fault{Err: status.Error(codes.Aborted, "no such file")})
-	client, out := between(t, runtime)
+	client, out := startRecorder(t, runtime)
 	_, err := client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: "x"})
 	if status.Code(err) != codes.Aborted || status.Convert(err).Message() != "no such file" {
 		t.Errorf("got %v", err)
 	}
 	lines := out.lines(t)
 	if len(lines) != 1 || lines[0]["err"] != "rpc error: code = Aborted desc = no such file" {
-		t.Errorf("noted %v", lines)
+		t.Errorf("recorded %v", lines)
 	}
 }
 
-func TestTheDeadlineReachesTheRuntime(t *testing.T) {
+func TestDeadlineReachesRuntime(t *testing.T) {
 	runtime := fakecri.Start(t)
 	seen := make(chan time.Duration, 1)
-	runtime.Inject("Version", fakecri.Fault{See: func(ctx context.Context) {
+	runtime.Inject("Version", fakecri.Fault{Inspect: func(ctx context.Context) {
 		deadline, _ := ctx.Deadline()
 		seen <- time.Until(deadline)
 	}})
-	client, _ := between(t, runtime)
+	client, _ := startRecorder(t, runtime)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := client.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if left := <-seen; left > time.Minute || left < 30*time.Second {
-		t.Errorf("%v left at the runtime, want about a minute", left)
+		t.Errorf("deadline at the runtime is in %v, want about a minute", left)
 	}
 }
 
-func TestAStreamPassesEventByEvent(t *testing.T) {
+func TestStreamIsForwardedEventByEvent(t *testing.T) {
 	runtime := fakecri.Start(t)
-	client, out := between(t, runtime)
+	client, out := startRecorder(t, runtime)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	events, err := client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
@@ -164,6 +164,6 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 		}
 	}
 	if count < 2 {
-		t.Errorf("%d events are noted, want every one of at least 2", count)
+		t.Errorf("%d events recorded, want at least 2", count)
 	}
 }

@@ -1,5 +1,5 @@
-// Command bed starts a control plane and nodes on this machine, says how to use them, and
-// takes everything down again on Ctrl-C.
+// Command bed starts a control plane and nodes on this machine, prints how to use them, and stops
+// and removes everything on Ctrl-C.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 )
 
 func main() {
-	kubelet := flag.String("kubelet", string(bed.Ours), "whose kubelet the nodes run: ours or reference")
-	nodes := flag.Int("nodes", 1, "how many nodes")
+	kubelet := flag.String("kubelet", string(bed.Ours), "kubelet of the nodes: ours or reference")
+	nodes := flag.Int("nodes", 1, "number of nodes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -48,20 +48,20 @@ func run(ctx context.Context, kind bed.KubeletKind, nodes int) (err error) {
 			return err
 		}
 	}
-	explain(b, kind)
+	printUsage(b, kind)
 	<-ctx.Done()
 	return nil
 }
 
-func explain(b *bed.Bed, kind bed.KubeletKind) {
+func printUsage(b *bed.Bed, kind bed.KubeletKind) {
 	fmt.Printf(`
-The cluster is up; its nodes run the kubelet of kind %q. In another terminal:
+The cluster is up; its nodes run kubelet %q. In another terminal:
 
   export KUBECONFIG=%s PATH=%s:$PATH
   kubectl get nodes -o wide
   kubectl run hello --image=%s -- sleep 3600
   kubectl get pods --all-namespaces -w
 
-Logs are in %s. Ctrl-C ends it and leaves nothing.
+Logs are in %s. Ctrl-C stops the cluster and removes everything.
 `, kind, b.ControlPlane.Kubeconfig, b.ToolDir(), images.Busybox, b.Logs())
 }

@@ -16,21 +16,21 @@ import (
 	"swiftlet/test/conformance"
 )
 
-// both is the value of -kubelet that compares.
+// both is the value of -kubelet that runs and compares both.
 const both = "both"
 
 func main() {
 	var options conformance.Options
-	kubelet := flag.String("kubelet", both, "whose kubelet runs: ours, reference, or both at the same time")
+	kubelet := flag.String("kubelet", both, "kubelet to test: ours, reference, or both at the same time")
 	flag.StringVar(&options.Focus, "focus", "", "run only tests whose name matches this regular expression")
 	flag.BoolVar(&options.LeftOut, "left-out", false, "run also tests that the selection leaves out")
 	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
-	flag.IntVar(&options.Procs, "procs", 14, "how many tests run at a time on a node")
+	flag.IntVar(&options.Procs, "procs", 14, "number of parallel tests on a node")
 	flag.DurationVar(&options.Limit, "limit", 90*time.Minute, "how long the run may take")
 	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance)")
-	list := flag.Bool("list", false, "name the tests and run none")
+	list := flag.Bool("list", false, "list the tests and run none")
 	smoke := flag.Bool("smoke", false, "run the tests of smoke.txt, all of which must pass")
-	record := flag.Bool("record", false, "keep the outcomes in test/conformance/results and docs/conformance.md")
+	record := flag.Bool("record", false, "record the outcomes in test/conformance/results and docs/conformance.md")
 	flag.Parse()
 	if *smoke {
 		options.Tests = conformance.Smoke()
@@ -38,12 +38,12 @@ func main() {
 	options.Report, options.Trace = os.Stdout, os.Stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	do := func() error { return run(ctx, options, *kubelet, *record) }
+	action := func() error { return run(ctx, options, *kubelet, *record) }
 	if *list {
 		options.Kubelet = bed.KubeletKind(*kubelet)
-		do = func() error { return listTests(ctx, options) }
+		action = func() error { return listTests(ctx, options) }
 	}
-	if err := do(); err != nil {
+	if err := action(); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
@@ -57,13 +57,13 @@ func run(ctx context.Context, options conformance.Options, kubelet string, recor
 	if options.Out == "" {
 		options.Out = filepath.Join(programs.Root, "bin", "conformance")
 	} else if options.Out, err = filepath.Abs(options.Out); err != nil {
-		return fmt.Errorf("find the folder of reports: %w", err)
+		return fmt.Errorf("find report directory: %w", err)
 	}
 	began := time.Now()
 	all, err := outcomes(ctx, programs, options, kubelet)
-	err = errors.Join(err, sayChanges(programs, all))
+	err = errors.Join(err, printChanges(programs, all))
 	if record {
-		err = errors.Join(err, recordAll(context.WithoutCancel(ctx), programs, all, began)) // what came before an interrupt, too
+		err = errors.Join(err, recordAll(context.WithoutCancel(ctx), programs, all, began)) // also after an interrupt
 	}
 	fmt.Printf("\nin %.0f s; reports in %s\n", time.Since(began).Seconds(), options.Out)
 	if err != nil {
@@ -81,17 +81,17 @@ func outcomes(ctx context.Context, programs *conformance.Programs, options confo
 	}
 	options.Kubelet = bed.KubeletKind(kubelet)
 	options.Out = filepath.Join(options.Out, kubelet)
-	came, err := conformance.Run(ctx, programs, options)
-	return map[bed.KubeletKind][]conformance.Outcome{options.Kubelet: came}, err
+	outcomes, err := conformance.Run(ctx, programs, options)
+	return map[bed.KubeletKind][]conformance.Outcome{options.Kubelet: outcomes}, err
 }
 
 func recordAll(ctx context.Context, programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome, began time.Time) error {
-	judged, err := programs.Judged(ctx)
+	classified, err := programs.Classification(ctx)
 	if err != nil {
 		return err
 	}
-	for kubelet, came := range all {
-		if err := conformance.Record(programs, kubelet, came, judged, began); err != nil {
+	for kubelet, outcomes := range all {
+		if err := conformance.Record(programs, kubelet, outcomes, classified, began); err != nil {
 			return err
 		}
 	}

@@ -20,37 +20,37 @@ import (
 
 const (
 	workers = 4
-	// callLimit bounds one call to the driver, as the original's default does.
+	// callLimit bounds one call to the driver. It is the default of csi-attacher.
 	callLimit = 15 * time.Second
 )
 
-// attacher serves the VolumeAttachments of one driver.
+// attacher reconciles the VolumeAttachments of one driver.
 type attacher struct {
 	client  kubernetes.Interface
 	driver  csi.ControllerClient
 	name    string
-	attach  bool // the driver attaches; otherwise there is nothing to do but to say so
+	attach  bool // the driver attaches volumes; otherwise they are marked as attached at once
 	watches informers.SharedInformerFactory
 	all     storagelisters.VolumeAttachmentLister
 	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
-// newAttacher waits for the driver and asks what it is.
+// newAttacher waits for the driver and reads its name and capabilities.
 func newAttacher(ctx context.Context, client kubernetes.Interface, conn *grpc.ClientConn) (*attacher, error) {
 	info, err := csi.NewIdentityClient(conn).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
-		return nil, fmt.Errorf("ask the driver's name: %w", err)
+		return nil, fmt.Errorf("get name of the driver: %w", err)
 	}
 	controller := csi.NewControllerClient(conn)
-	can, err := controller.ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
+	capabilities, err := controller.ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("ask what the driver can do: %w", err)
+		return nil, fmt.Errorf("get capabilities of the driver: %w", err)
 	}
 	watches := informers.NewSharedInformerFactory(client, 0)
 	limits := workqueue.NewTypedItemExponentialFailureRateLimiter[string](500*time.Millisecond, 30*time.Second)
 	return &attacher{
 		client: client, driver: controller, name: info.GetName(), watches: watches,
-		attach: slices.ContainsFunc(can.GetCapabilities(), func(c *csi.ControllerServiceCapability) bool {
+		attach: slices.ContainsFunc(capabilities.GetCapabilities(), func(c *csi.ControllerServiceCapability) bool {
 			return c.GetRpc().GetType() == csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME
 		}),
 		all:   watches.Storage().V1().VolumeAttachments().Lister(),
@@ -58,7 +58,7 @@ func newAttacher(ctx context.Context, client kubernetes.Interface, conn *grpc.Cl
 	}, nil
 }
 
-// run works until ctx is done.
+// run reconciles until ctx is done.
 func (a *attacher) run(ctx context.Context) error {
 	add := func(object any) {
 		if v, ok := object.(*storage.VolumeAttachment); ok && v.Spec.Attacher == a.name {
@@ -86,7 +86,7 @@ func (a *attacher) run(ctx context.Context) error {
 	return nil
 }
 
-// next works on one attachment, and reports whether there may be another.
+// next reconciles one attachment. It returns false when the queue is shut down.
 func (a *attacher) next(ctx context.Context) bool {
 	name, ended := a.queue.Get()
 	if ended {
@@ -95,7 +95,7 @@ func (a *attacher) next(ctx context.Context) bool {
 	defer a.queue.Done(name)
 	v, err := a.all.Get(name)
 	if err != nil {
-		a.queue.Forget(name) // it is gone
+		a.queue.Forget(name) // deleted
 		return true
 	}
 	if err := a.sync(ctx, v); err != nil {

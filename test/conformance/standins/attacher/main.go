@@ -1,8 +1,7 @@
-// Attacher stands in for the CSI project's csi-attacher in the images of upstream's
-// end-to-end tests: it has the driver attach and detach what VolumeAttachments ask for, and
-// writes what came of it into their status. It leaves out secrets, in-tree volumes that were
-// migrated, inline volumes, the finalizer on PersistentVolumes, leader election, and the
-// comparison with the volumes that a driver lists.
+// Attacher replaces csi-attacher of the CSI project in the images of upstream's end-to-end tests. It
+// calls the driver to attach and detach the volumes of VolumeAttachments and writes their status. It
+// does not support secrets, migrated in-tree volumes, inline volumes, the finalizer on
+// PersistentVolumes, leader election, and the comparison with the driver's list of volumes.
 package main
 
 import (

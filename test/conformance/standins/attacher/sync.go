@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// finalizer keeps an attachment until the volume is detached.
+// finalizer is the finalizer on attachments until the volume is detached.
 func (a *attacher) finalizer() string { return "external-attacher/" + a.name }
 
-// sync takes an attachment one step towards what it asks for.
+// sync reconciles an attachment by one step.
 func (a *attacher) sync(ctx context.Context, v *storage.VolumeAttachment) error {
 	ours := slices.Contains(v.Finalizers, a.finalizer())
 	switch {
@@ -29,15 +29,15 @@ func (a *attacher) sync(ctx context.Context, v *storage.VolumeAttachment) error 
 	case v.DeletionTimestamp != nil || v.Status.Attached:
 		return nil
 	case !a.attach:
-		return a.say(ctx, v, storage.VolumeAttachmentStatus{Attached: true})
+		return a.setStatus(ctx, v, storage.VolumeAttachmentStatus{Attached: true})
 	case !ours:
-		return a.keep(ctx, v, append(slices.Clone(v.Finalizers), a.finalizer())) // the change brings it back here
+		return a.setFinalizers(ctx, v, append(slices.Clone(v.Finalizers), a.finalizer())) // the update triggers the next sync
 	}
 	published, err := a.publish(ctx, v)
 	if err != nil {
-		return errors.Join(err, a.say(ctx, v, storage.VolumeAttachmentStatus{AttachError: failure(err)}))
+		return errors.Join(err, a.setStatus(ctx, v, storage.VolumeAttachmentStatus{AttachError: failure(err)}))
 	}
-	return a.say(ctx, v, storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: published})
+	return a.setStatus(ctx, v, storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: published})
 }
 
 func (a *attacher) publish(ctx context.Context, v *storage.VolumeAttachment) (map[string]string, error) {
@@ -57,7 +57,7 @@ func (a *attacher) publish(ctx context.Context, v *storage.VolumeAttachment) (ma
 	return answer.GetPublishContext(), err
 }
 
-// detach has the driver detach the volume, then lets the attachment go.
+// detach calls the driver to detach the volume and then removes the finalizer.
 func (a *attacher) detach(ctx context.Context, v *storage.VolumeAttachment) error {
 	volume, node, err := a.find(ctx, v)
 	if err == nil {
@@ -67,18 +67,18 @@ func (a *attacher) detach(ctx context.Context, v *storage.VolumeAttachment) erro
 			VolumeId: volume.Spec.CSI.VolumeHandle, NodeId: node,
 		})
 	}
-	if err != nil && !apierrors.IsNotFound(err) { // without its volume there is nothing to detach
+	if err != nil && !apierrors.IsNotFound(err) { // a deleted volume need not be detached
 		next := v.Status
 		next.DetachError = failure(err)
-		return errors.Join(err, a.say(ctx, v, next))
+		return errors.Join(err, a.setStatus(ctx, v, next))
 	}
-	return a.keep(ctx, v, slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return f == a.finalizer() }))
+	return a.setFinalizers(ctx, v, slices.DeleteFunc(slices.Clone(v.Finalizers), func(f string) bool { return f == a.finalizer() }))
 }
 
-// find is the attachment's volume, and the driver's name for its node.
+// find returns the attachment's volume, and the driver's ID of its node.
 func (a *attacher) find(ctx context.Context, v *storage.VolumeAttachment) (*core.PersistentVolume, string, error) {
 	if v.Spec.Source.PersistentVolumeName == nil {
-		return nil, "", errors.New("the attachment names no volume")
+		return nil, "", errors.New("find volume: the attachment has no PersistentVolume")
 	}
 	volume, err := a.client.CoreV1().PersistentVolumes().Get(ctx, *v.Spec.Source.PersistentVolumeName, meta.GetOptions{})
 	if err != nil {
@@ -96,10 +96,10 @@ func (a *attacher) find(ctx context.Context, v *storage.VolumeAttachment) (*core
 			return volume, d.NodeID, nil
 		}
 	}
-	return nil, "", fmt.Errorf("the driver is not on node %s", v.Spec.NodeName)
+	return nil, "", fmt.Errorf("find node: the driver is not registered on node %s", v.Spec.NodeName)
 }
 
-// capability says how the volume is wanted; of several access modes the first counts.
+// capability returns the volume's capability. Of several access modes it takes the first.
 func capability(volume *core.PersistentVolume) *csi.VolumeCapability {
 	modes := map[core.PersistentVolumeAccessMode]csi.VolumeCapability_AccessMode_Mode{
 		core.ReadWriteOnce:    csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
@@ -120,7 +120,7 @@ func capability(volume *core.PersistentVolume) *csi.VolumeCapability {
 	return c
 }
 
-// failure carries the driver's code: the kubelet looks for ResourceExhausted.
+// failure has the driver's gRPC code: the kubelet checks for ResourceExhausted.
 func failure(err error) *storage.VolumeError {
 	e := &storage.VolumeError{Time: meta.Now(), Message: err.Error()}
 	if s, ok := status.FromError(err); ok && s.Code() != codes.OK {
@@ -130,17 +130,17 @@ func failure(err error) *storage.VolumeError {
 	return e
 }
 
-// say writes the status.
-func (a *attacher) say(ctx context.Context, v *storage.VolumeAttachment, next storage.VolumeAttachmentStatus) error {
-	// null takes away what an earlier try left.
+// setStatus patches the status.
+func (a *attacher) setStatus(ctx context.Context, v *storage.VolumeAttachment, next storage.VolumeAttachmentStatus) error {
+	// null removes errors of an earlier try.
 	return a.patch(ctx, v, map[string]any{"status": map[string]any{
 		"attached": next.Attached, "attachmentMetadata": next.AttachmentMetadata,
 		"attachError": next.AttachError, "detachError": next.DetachError,
 	}}, "status")
 }
 
-// keep writes the finalizers, unless somebody else has changed the attachment.
-func (a *attacher) keep(ctx context.Context, v *storage.VolumeAttachment, finalizers []string) error {
+// setFinalizers patches the finalizers, and fails if the attachment has changed.
+func (a *attacher) setFinalizers(ctx context.Context, v *storage.VolumeAttachment, finalizers []string) error {
 	return a.patch(ctx, v, map[string]any{"metadata": map[string]any{
 		"finalizers": finalizers, "resourceVersion": v.ResourceVersion,
 	}})

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// driver attaches one volume and refuses another.
+// driver attaches all volumes except the one called full.
 type driver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -77,7 +77,7 @@ func testAttacher(t *testing.T, d *driver, handle string) *attacher {
 	return a
 }
 
-// step syncs once and returns the attachment as it then is.
+// step syncs once and returns the updated attachment.
 func step(t *testing.T, a *attacher, wantError bool, change func(*storage.VolumeAttachment)) *storage.VolumeAttachment {
 	t.Helper()
 	get := func() *storage.VolumeAttachment {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// defaultSize is that of a volume whose size nobody cares about.
+// defaultSize is the size of a volume without a requested size.
 const defaultSize = 1 << 30
 
 func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
@@ -30,7 +30,7 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 	return answer, nil
 }
 
-// CreateVolume makes the id of the name, so that asking twice makes one volume.
+// CreateVolume derives the ID from the name, so that it is idempotent.
 func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	if r.GetName() == "" || len(r.GetVolumeCapabilities()) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "name and volume capabilities are needed")
@@ -44,8 +44,8 @@ func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*c
 	defer d.mu.Unlock()
 	d.volumes[id] = max(size, d.volumes[id])
 	v := &csi.Volume{VolumeId: id, CapacityBytes: d.volumes[id], VolumeContext: r.GetParameters()}
-	if place := d.place(); place != nil {
-		v.AccessibleTopology = []*csi.Topology{place}
+	if topologyOfNode := d.topologyOfNode(); topologyOfNode != nil {
+		v.AccessibleTopology = []*csi.Topology{topologyOfNode}
 	}
 	return &csi.CreateVolumeResponse{Volume: v}, nil
 }
@@ -66,7 +66,7 @@ func (d *driver) ControllerPublishVolume(_ context.Context, r *csi.ControllerPub
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.most > 0 && !d.attached[r.GetVolumeId()] && int64(len(d.attached)) >= d.most {
+	if d.attachLimit > 0 && !d.attached[r.GetVolumeId()] && int64(len(d.attached)) >= d.attachLimit {
 		return nil, status.Error(codes.ResourceExhausted, "no more volumes can be attached")
 	}
 	d.attached[r.GetVolumeId()] = true

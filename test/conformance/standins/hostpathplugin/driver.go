@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// topologyKey is the node label that says which node a volume is on.
+// topologyKey is the topology key of volumes.
 const topologyKey = "topology.hostpath.csi/node"
 
 // driver serves all three services.
@@ -47,7 +47,7 @@ func (d *driver) run(ctx context.Context) error {
 	return server.Serve(listener)
 }
 
-// call is what tests read from the log.
+// call is the format of calls in the log.
 type call struct {
 	Method    string
 	Request   any
@@ -97,8 +97,8 @@ func (d *driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabiliti
 	return answer, nil
 }
 
-// place is where volumes can be reached from, nil for everywhere.
-func (d *driver) place() *csi.Topology {
+// topologyOfNode is the accessible topology of volumes, nil without -enable-topology.
+func (d *driver) topologyOfNode() *csi.Topology {
 	if !d.topology {
 		return nil
 	}

@@ -20,8 +20,8 @@ func testDriver(t *testing.T, args ...string) *driver {
 	return newDriver(o)
 }
 
-// TestVolume takes one through its life on the node.
-func TestVolume(t *testing.T) {
+// TestVolumeLifecycle creates, publishes and unpublishes a volume.
+func TestVolumeLifecycle(t *testing.T) {
 	d := testDriver(t)
 	capability := &csi.VolumeCapability{}
 	made, err := d.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a", VolumeCapabilities: []*csi.VolumeCapability{capability}})
@@ -60,8 +60,8 @@ func TestAttachLimit(t *testing.T) {
 	}
 }
 
-// TestCallForm holds the log to the field names that the suite reads.
-func TestCallForm(t *testing.T) {
+// TestCallLogFields checks that the log has the field names that the suite reads.
+func TestCallLogFields(t *testing.T) {
 	line, err := json.Marshal(call{Method: "/csi.v1.Node/NodePublishVolume",
 		Request:   &csi.NodePublishVolumeRequest{VolumeContext: map[string]string{"a": "b"}, Secrets: map[string]string{"c": "d"}},
 		FullError: &fullError{Code: 5, Message: "gone"}})

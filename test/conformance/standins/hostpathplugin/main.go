@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// options are the original's flags, as far as the suite sets them.
+// options are the flags of the original that the suite sets.
 type options struct {
-	name      string
-	node      string
-	endpoint  string
-	proxy     string // the other end, for a proxy; empty: this is the driver
-	attach    bool
-	topology  bool
-	most      int64 // volumes per node, 0 for any number
-	expansion bool  // growing needs the node
+	name        string
+	node        string
+	endpoint    string
+	proxy       string // the other endpoint of a proxy; empty: this is a driver
+	attach      bool
+	topology    bool
+	attachLimit int64 // volumes per node, 0 for any number
+	expansion   bool  // NodeExpandVolume is needed
 }
 
 func parse(args []string) (options, error) {
@@ -28,13 +28,13 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.name, "drivername", "hostpath.csi.k8s.io", "name of the driver")
 	flags.StringVar(&o.node, "nodeid", "", "the driver's name for this node")
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///tmp/csi.sock", "socket to serve on")
-	flags.StringVar(&o.proxy, "proxy-endpoint", "", "join connections to -endpoint with those to this one")
-	flags.BoolVar(&o.attach, "enable-attach", false, "volumes have to be attached")
-	flags.BoolVar(&o.topology, "enable-topology", true, "volumes can be reached from this node alone")
-	flags.Int64Var(&o.most, "attach-limit", 0, "volumes per node")
-	flags.BoolVar(&o.expansion, "node-expand-required", true, "growing a volume needs the node")
-	flags.String("statedir", "", "of no effect: volumes are kept nowhere")
-	flags.Int("v", 0, "of no effect")
+	flags.StringVar(&o.proxy, "proxy-endpoint", "", "proxy connections to -endpoint to this endpoint")
+	flags.BoolVar(&o.attach, "enable-attach", false, "volumes must be attached")
+	flags.BoolVar(&o.topology, "enable-topology", true, "volumes are accessible only from this node")
+	flags.Int64Var(&o.attachLimit, "attach-limit", 0, "volumes per node")
+	flags.BoolVar(&o.expansion, "node-expand-required", true, "expansion needs NodeExpandVolume")
+	flags.String("statedir", "", "no effect: volumes are not stored")
+	flags.Int("v", 0, "no effect")
 	return o, flags.Parse(args)
 }
 
@@ -58,7 +58,7 @@ func run(ctx context.Context, o options) error {
 	return newDriver(o).run(ctx)
 }
 
-// address takes an endpoint apart: tcp://HOST:PORT, unix://PATH, or a path.
+// address parses an endpoint: tcp://HOST:PORT, unix://PATH, or a path.
 func address(endpoint string) (network, address string) {
 	if rest, ok := strings.CutPrefix(endpoint, "tcp://"); ok {
 		return "tcp", rest

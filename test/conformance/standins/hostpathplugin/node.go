@@ -11,7 +11,7 @@ import (
 )
 
 func (d *driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	return &csi.NodeGetInfoResponse{NodeId: d.node, MaxVolumesPerNode: d.most, AccessibleTopology: d.place()}, nil
+	return &csi.NodeGetInfoResponse{NodeId: d.node, MaxVolumesPerNode: d.attachLimit, AccessibleTopology: d.topologyOfNode()}, nil
 }
 
 func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
@@ -39,7 +39,7 @@ func (d *driver) NodeUnstageVolume(context.Context, *csi.NodeUnstageVolumeReques
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-// NodePublishVolume makes the folder that the pod gets as its volume.
+// NodePublishVolume creates the directory that the pod gets as its volume.
 func (d *driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" || r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume id, path and capability are needed")
@@ -64,7 +64,7 @@ func (d *driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequ
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}, nil
 }
 
-// NodeGetVolumeStats measures the file system that the folder is on.
+// NodeGetVolumeStats returns the usage of the directory's file system.
 func (d *driver) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(r.GetVolumePath(), &s); err != nil {

@@ -12,42 +12,42 @@ import (
 	"sync"
 )
 
-// runProxy joins each connection to one endpoint with the next to the other, until ctx is
-// done. The test connects ahead of need, so that callers on the node need not wait.
+// runProxy connects each client of one endpoint to the next client of the other, until ctx is done.
+// The test connects in advance, so that clients on the node need not wait.
 func runProxy(ctx context.Context, endpoint, other string) error {
-	near, err := listen(endpoint)
+	local, err := listen(endpoint)
 	if err != nil {
 		return err
 	}
-	far, err := listen(other)
+	remote, err := listen(other)
 	if err != nil {
-		return errors.Join(err, near.Close())
+		return errors.Join(err, local.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { near.Close(); far.Close() })
+	stop := context.AfterFunc(ctx, func() { local.Close(); remote.Close() })
 	defer stop()
 	for {
-		caller, err := near.Accept()
+		caller, err := local.Accept()
 		if err != nil {
-			return ended(ctx, err)
+			return acceptError(ctx, err)
 		}
-		test, err := far.Accept()
+		test, err := remote.Accept()
 		if err != nil {
 			caller.Close()
-			return ended(ctx, err)
+			return acceptError(ctx, err)
 		}
-		go join(ctx, caller, test)
+		go copyBoth(ctx, caller, test)
 	}
 }
 
-// ended makes no error of an end that was asked for.
-func ended(ctx context.Context, err error) error {
+// acceptError returns nil if ctx is done.
+func acceptError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
 	return fmt.Errorf("accept: %w", err)
 }
 
-// listen opens an endpoint, in place of a socket that a killed program has left.
+// listen listens on an endpoint. It replaces a socket that a killed program left.
 func listen(endpoint string) (net.Listener, error) {
 	network, at := address(endpoint)
 	if network == "unix" {
@@ -61,16 +61,16 @@ func listen(endpoint string) (net.Listener, error) {
 	return net.Listen(network, at)
 }
 
-// join copies both ways until one side ends, then ends the other.
-func join(ctx context.Context, a, b net.Conn) {
+// copyBoth copies in both directions until one side is closed, then closes the other.
+func copyBoth(ctx context.Context, a, b net.Conn) {
 	closeBoth := func() { a.Close(); b.Close() }
 	defer closeBoth()
 	stop := context.AfterFunc(ctx, closeBoth)
 	defer stop()
 	var copies sync.WaitGroup
-	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
 		copies.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // that it ended is all there is to know
+			_, _ = io.Copy(pair[0], pair[1]) // only the end matters
 			closeBoth()
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestProxy connects from the test's side first, as the suite does, and sees each caller
-// joined with one of those connections, in both ways and to the end.
+// TestProxy connects from the test's side first, as the suite does. Each client of the socket must be
+// connected to one of those connections, in both directions, until it is closed.
 func TestProxy(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "csi.sock")
 	port := freePort(t)
@@ -26,11 +26,11 @@ func TestProxy(t *testing.T) {
 	for n := range 2 {
 		test := dial(t, "tcp", port)
 		caller := dial(t, "unix", socket)
-		say(t, caller, test, fmt.Sprintf("call %d", n))
-		say(t, test, caller, fmt.Sprintf("answer %d", n))
+		sendAndReceive(t, caller, test, fmt.Sprintf("call %d", n))
+		sendAndReceive(t, test, caller, fmt.Sprintf("answer %d", n))
 		caller.Close()
 		if _, err := test.Read(make([]byte, 1)); err == nil {
-			t.Error("the test's connection goes on after the caller's has ended")
+			t.Error("the test's connection is open after the client's was closed")
 		}
 	}
 	stop()
@@ -49,7 +49,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// dial waits for somebody to listen.
+// dial retries until the endpoint accepts connections.
 func dial(t *testing.T, network, address string) net.Conn {
 	t.Helper()
 	for {
@@ -66,12 +66,12 @@ func dial(t *testing.T, network, address string) net.Conn {
 	}
 }
 
-func say(t *testing.T, from, to net.Conn, what string) {
+func sendAndReceive(t *testing.T, from, to net.Conn, what string) {
 	t.Helper()
 	if _, err := fmt.Fprintln(from, what); err != nil {
 		t.Fatal(err)
 	}
-	if heard, err := bufio.NewReader(to).ReadString('\n'); err != nil || heard != what+"\n" {
-		t.Errorf("heard %q, %v", heard, err)
+	if received, err := bufio.NewReader(to).ReadString('\n'); err != nil || received != what+"\n" {
+		t.Errorf("received %q, %v", received, err)
 	}
 }

@@ -1,6 +1,6 @@
-// Registrar stands in for the CSI project's csi-node-driver-registrar in the images of
-// upstream's end-to-end tests: it asks a driver for its name and registers it with the
-// kubelet. It leaves out Windows, metrics, and the mode that only checks a registration.
+// Registrar replaces csi-node-driver-registrar of the CSI project in the images of upstream's
+// end-to-end tests. It reads a driver's name and registers it with the kubelet. It does not support
+// Windows, metrics, and the mode that only checks a registration.
 package main
 
 import (
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// options are the original's flags, as far as the suite sets them.
+// options are the flags of the original that the suite sets.
 type options struct {
-	driver   string // the driver's socket, as this program reaches it
-	register string // the same, as the kubelet reaches it
-	folder   string // where the kubelet looks for plugins
-	health   string // address to answer probes on; empty: none
+	driver          string // the driver's socket, as this program reaches it
+	register        string // the same, as the kubelet reaches it
+	registrationDir string // the kubelet's plugin registration directory
+	health          string // address of /healthz; empty: none
 }
 
 func parse(args []string) (options, error) {
@@ -26,10 +26,10 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("csi-node-driver-registrar", flag.ContinueOnError)
 	flags.StringVar(&o.driver, "csi-address", "/run/csi/socket", "the driver's socket")
 	flags.StringVar(&o.register, "kubelet-registration-path", "", "the driver's socket, as the kubelet reaches it")
-	flags.StringVar(&o.folder, "plugin-registration-path", "/registration", "folder in which the kubelet looks for plugins")
-	flags.StringVar(&o.health, "http-endpoint", "", "address to answer probes on")
-	flags.Duration("timeout", time.Second, "of no effect: each call is tried until it succeeds")
-	flags.Int("v", 0, "of no effect")
+	flags.StringVar(&o.registrationDir, "plugin-registration-path", "/registration", "the kubelet's plugin registration directory")
+	flags.StringVar(&o.health, "http-endpoint", "", "address of /healthz")
+	flags.Duration("timeout", time.Second, "no effect: calls are retried until they succeed")
+	flags.Int("v", 0, "no effect")
 	return o, flags.Parse(args)
 }
 

@@ -18,22 +18,22 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// run registers the driver and serves until ctx is done, or until the kubelet refuses: the
-// container then starts again, which is the next try.
+// run registers the driver and serves until ctx is done. If the kubelet rejects the registration, run
+// fails, and the restart of the container is the next try.
 func run(ctx context.Context, o options) error {
 	name, err := driverName(ctx, o.driver)
 	if err != nil {
-		return fmt.Errorf("ask the driver's name: %w", err)
+		return fmt.Errorf("get name of the driver: %w", err)
 	}
-	socket := filepath.Join(o.folder, name+"-reg.sock")
+	socket := filepath.Join(o.registrationDir, name+"-reg.sock")
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	listener, err := net.Listen("unix", socket) // the socket goes when it is closed
+	listener, err := net.Listen("unix", socket) // removes the socket on close
 	if err != nil {
 		return err
 	}
-	r := &registrant{name: name, endpoint: o.register, refused: make(chan error, 1)}
+	r := &registrationServer{name: name, endpoint: o.register, refused: make(chan error, 1)}
 	server := grpc.NewServer()
 	registration.RegisterRegistrationServer(server, r)
 	group, ctx := errgroup.WithContext(ctx)
@@ -41,7 +41,7 @@ func run(ctx context.Context, o options) error {
 	group.Go(func() error {
 		select {
 		case err := <-r.refused:
-			server.GracefulStop() // the kubelet still gets its answer
+			server.GracefulStop() // sends the pending response to the kubelet
 			return err
 		case <-ctx.Done():
 			server.Stop()
@@ -49,12 +49,12 @@ func run(ctx context.Context, o options) error {
 		}
 	})
 	if o.health != "" {
-		group.Go(func() error { return answerProbes(ctx, o.health, socket) })
+		group.Go(func() error { return serveHealth(ctx, o.health, socket) })
 	}
 	return group.Wait()
 }
 
-// driverName waits for the driver, however long it takes to come up.
+// driverName returns the driver's name. It waits until the driver answers.
 func driverName(ctx context.Context, socket string) (string, error) {
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -74,31 +74,31 @@ func driverName(ctx context.Context, socket string) (string, error) {
 	}
 }
 
-// registrant tells the kubelet what this is.
-type registrant struct {
+// registrationServer serves the kubelet's plugin registration API.
+type registrationServer struct {
 	registration.UnimplementedRegistrationServer
 	name, endpoint string
 	refused        chan error
 }
 
-func (r *registrant) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+func (r *registrationServer) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: r.name, Endpoint: r.endpoint,
 		SupportedVersions: []string{"1.0.0"}}, nil
 }
 
-func (r *registrant) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r *registrationServer) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	fmt.Fprintf(os.Stderr, "registered: %v %s\n", s.GetPluginRegistered(), s.GetError())
 	if !s.GetPluginRegistered() {
 		select {
-		case r.refused <- fmt.Errorf("the kubelet refused: %s", s.GetError()):
-		default: // it is ending already
+		case r.refused <- fmt.Errorf("register driver: rejected by the kubelet: %s", s.GetError()):
+		default: // already stopping
 		}
 	}
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
-// answerProbes says that all is well while the socket is there.
-func answerProbes(ctx context.Context, at, socket string) error {
+// serveHealth serves /healthz, which succeeds while the registration socket exists.
+func serveHealth(ctx context.Context, at, socket string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := os.Stat(socket); err != nil {

@@ -23,19 +23,19 @@ func (identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.
 	return &csi.GetPluginInfoResponse{Name: "some.driver"}, nil
 }
 
-// TestRegister plays driver and kubelet: the kubelet learns the driver's name and socket,
-// and when it refuses, the registrar ends and takes its socket along.
+// TestRegister acts as driver and kubelet. The kubelet receives the driver's name and socket. When it
+// rejects the registration, the registrar exits and removes its socket.
 func TestRegister(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parse([]string{"--v=5", "--csi-address=" + dir + "/csi.sock", "--kubelet-registration-path=/plugins/csi.sock", "--timeout=1m"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.folder = dir
+	o.registrationDir = dir
 	ended := make(chan error, 1)
 	go func() { ended <- run(t.Context(), o) }()
 
-	listener, err := net.Listen("unix", o.driver) // only now: the registrar waits
+	listener, err := net.Listen("unix", o.driver) // late: the registrar waits for it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "too old") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("run returned %v", err)
 	}
 	if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("its socket: %v", err)
+		t.Errorf("registration socket still exists: %v", err)
 	}
 }

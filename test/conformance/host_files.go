@@ -15,16 +15,15 @@ import (
 // library finds a path in ldd's output: "name => /path (0x…)" or "/path (0x…)".
 var library = regexp.MustCompile(`(?m)(?:=> |^\s*)(/\S+) \(0x`)
 
-// debian is a program of this machine under its own name in the image, with the libraries
-// that it is linked with.
-func debian(ctx context.Context, names ...string) ([]images.Entry, error) {
+// hostPrograms are programs of the host with their libraries, for usr/bin of an image.
+func hostPrograms(ctx context.Context, names ...string) ([]images.Entry, error) {
 	var entries []images.Entry
 	for _, name := range names {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			return nil, fmt.Errorf("find %s for an image (run hack/install-deps.sh): %w", name, err)
 		}
-		more, err := linked(ctx, path, "usr/bin/"+name)
+		more, err := withLibraries(ctx, path, "usr/bin/"+name)
 		if err != nil {
 			return nil, err
 		}
@@ -33,17 +32,17 @@ func debian(ctx context.Context, names ...string) ([]images.Entry, error) {
 	return entries, nil
 }
 
-// linked is the program at path, placed at target, after its libraries.
-func linked(ctx context.Context, path, target string) ([]images.Entry, error) {
-	said, err := exec.CommandContext(ctx, "ldd", path).CombinedOutput()
-	if err != nil && !strings.Contains(string(said), "not a dynamic executable") {
-		return nil, fmt.Errorf("list libraries of %s: %w: %s", path, err, said)
+// withLibraries is the program at path, for target in an image, preceded by its libraries.
+func withLibraries(ctx context.Context, path, target string) ([]images.Entry, error) {
+	out, err := exec.CommandContext(ctx, "ldd", path).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "not a dynamic executable") {
+		return nil, fmt.Errorf("list libraries of %s: %w: %s", path, err, out)
 	}
-	if strings.Contains(string(said), "not found") {
-		return nil, fmt.Errorf("list libraries of %s: one is missing: %s", path, said)
+	if strings.Contains(string(out), "not found") {
+		return nil, fmt.Errorf("list libraries of %s: one is missing: %s", path, out)
 	}
 	var entries []images.Entry
-	for _, match := range library.FindAllStringSubmatch(string(said), -1) {
+	for _, match := range library.FindAllStringSubmatch(string(out), -1) {
 		entry, err := file(match[1], strings.TrimPrefix(match[1], "/"), 0o755)
 		if err != nil {
 			return nil, err
@@ -54,7 +53,7 @@ func linked(ctx context.Context, path, target string) ([]images.Entry, error) {
 	return append(entries, program), err
 }
 
-// file is a file of this machine, links followed.
+// file is a file of the host, for target in an image. It follows links.
 func file(path, target string, mode int64) (images.Entry, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

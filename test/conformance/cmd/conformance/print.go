@@ -14,10 +14,10 @@ import (
 	"swiftlet/test/conformance"
 )
 
-// outputLines is how much of what a failed test said is shown; the log has it all.
+// outputLines is how many lines of a failed test's output are printed. The log has all.
 const outputLines = 100
 
-// listTests names those that a run would take.
+// listTests prints the tests that a run would include.
 func listTests(ctx context.Context, options conformance.Options) error {
 	programs, err := conformance.FindPrograms(ctx, os.Stderr)
 	if err != nil {
@@ -31,8 +31,8 @@ func listTests(ctx context.Context, options conformance.Options) error {
 	return nil
 }
 
-// sayChanges shows what came otherwise than the repository has it recorded.
-func sayChanges(programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome) error {
+// printChanges prints the outcomes that differ from the recorded ones.
+func printChanges(programs *conformance.Programs, all map[bed.KubeletKind][]conformance.Outcome) error {
 	for _, kubelet := range slices.Sorted(maps.Keys(all)) {
 		changes, same, err := programs.Changes(kubelet, all[kubelet])
 		if err != nil {
@@ -40,25 +40,25 @@ func sayChanges(programs *conformance.Programs, all map[bed.KubeletKind][]confor
 		}
 		fmt.Println()
 		for _, c := range changes {
-			fmt.Printf("CHANGED on %s, %s before and %s now: %s\n", kubelet, c.Before, c.Now, c.Test)
+			fmt.Printf("CHANGED on %s: was %s, is %s: %s\n", kubelet, c.Before, c.Now, c.Test)
 		}
-		fmt.Printf("%-9s %d tests as recorded, %d otherwise\n", kubelet, same, len(changes))
+		fmt.Printf("%-9s %d tests as recorded, %d changed\n", kubelet, same, len(changes))
 	}
 	return nil
 }
 
-// summarize shows what came of a run on one kubelet. Every failure is an error.
-func summarize(came []conformance.Outcome, options conformance.Options) error {
-	if len(came) == 0 {
+// summarize prints the outcomes of a run on one kubelet. A failed test is an error.
+func summarize(outcomes []conformance.Outcome, options conformance.Options) error {
+	if len(outcomes) == 0 {
 		return errors.New("no test matches")
 	}
-	_, failures := conformance.Summarize(came)
+	_, failures := conformance.Summarize(outcomes)
 	for _, f := range failures {
 		fmt.Printf("\nFAILED %s\n%s\n%s\n", f.Test, lastLines(f.Output), f.Message)
 	}
-	fmt.Println(totals(came))
+	fmt.Println(totals(outcomes))
 	if len(options.Tests) > 0 {
-		return conformance.CheckAll(options.Tests, came)
+		return conformance.CheckAll(options.Tests, outcomes)
 	}
 	if len(failures) > 0 {
 		return fmt.Errorf("%d tests failed", len(failures))
@@ -66,15 +66,15 @@ func summarize(came []conformance.Outcome, options conformance.Options) error {
 	return nil
 }
 
-// compare shows what differs between the kubelets, and what fails on both with the cause.
-// That ours does worse is an error.
+// compare prints the tests with different outcomes, and those that fail on both with the cause. It
+// returns an error if a test does worse on ours.
 func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.Options) error {
 	selection, err := conformance.Selected()
 	if err != nil {
 		return err
 	}
 	differences := conformance.Compare(all[bed.Ours], all[bed.Reference])
-	if options.NotRun { // they had not the same tests to run
+	if options.NotRun { // they did not have the same tests to run
 		differences = slices.DeleteFunc(differences, func(d conformance.Difference) bool { return d.Ours == "" || d.Reference == "" })
 	}
 	differs := map[string]bool{}
@@ -88,12 +88,12 @@ func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.
 			cmp.Or(d.Ours, "not run"), cmp.Or(d.Reference, "not run"), lastLines(d.Output), d.Message)
 	}
 	for _, kubelet := range conformance.Kubelets {
-		saySecondTries(kubelet, all[kubelet])
+		printRetries(kubelet, all[kubelet])
 	}
 	_, failures := conformance.Summarize(all[bed.Ours])
 	for _, f := range failures {
 		if !differs[f.Test] {
-			fmt.Printf("\nFAILED ON BOTH %s\nbecause %s\n", f.Test, cmp.Or(selection.Cause(f.Test), "of something unknown"))
+			fmt.Printf("\nFAILED ON BOTH %s\ncause: %s\n", f.Test, cmp.Or(selection.Cause(f.Test), "unknown"))
 		}
 	}
 	for _, kubelet := range conformance.Kubelets {
@@ -106,16 +106,16 @@ func compare(all map[bed.KubeletKind][]conformance.Outcome, options conformance.
 	return nil
 }
 
-func saySecondTries(kubelet bed.KubeletKind, came []conformance.Outcome) {
-	for _, o := range came {
+func printRetries(kubelet bed.KubeletKind, outcomes []conformance.Outcome) {
+	for _, o := range outcomes {
 		if o.First != "" {
-			fmt.Printf("\nAGAIN on %s, %s at first and %s then: %s\n", kubelet, o.First, o.State, o.Test)
+			fmt.Printf("\nRETRIED on %s: %s, then %s: %s\n", kubelet, o.First, o.State, o.Test)
 		}
 	}
 }
 
-func totals(came []conformance.Outcome) string {
-	counts, _ := conformance.Summarize(came)
+func totals(outcomes []conformance.Outcome) string {
+	counts, _ := conformance.Summarize(outcomes)
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", counts["passed"], counts["failed"], counts["skipped"])
 }
 

@@ -8,20 +8,20 @@ import (
 	"swiftlet/test/bed"
 )
 
-func TestWhatDiffersIsTriedAgain(t *testing.T) {
+func TestRetryOfDifferingTests(t *testing.T) {
 	all := map[bed.KubeletKind][]Outcome{
 		bed.Ours:      {{Test: "late", State: failed}, {Test: "broken", State: failed}, {Test: "fine", State: passed}, {Test: "only here", State: passed}},
 		bed.Reference: {{Test: "late", State: passed}, {Test: "broken", State: failed}, {Test: "fine", State: passed}},
 	}
-	if got := namesToTryAgain(all); !slices.Equal(got, []string{"late"}) {
-		t.Errorf("namesToTryAgain = %q, want late", got)
+	if got := testsToRetry(all); !slices.Equal(got, []string{"late"}) {
+		t.Errorf("testsToRetry = %q, want late", got)
 	}
-	got := withSecondTries(all[bed.Ours], []Outcome{{Test: "late", State: passed, Seconds: 2}, {Test: "fine", State: passed, Seconds: 3}, {Test: "unasked", State: passed}})
+	got := mergeRetries(all[bed.Ours], []Outcome{{Test: "late", State: passed, Seconds: 2}, {Test: "fine", State: passed, Seconds: 3}, {Test: "unasked", State: passed}})
 	want := []Outcome{{Test: "late", State: passed, First: failed, Seconds: 2}, {Test: "broken", State: failed}, {Test: "fine", State: passed, Seconds: 3}, {Test: "only here", State: passed}}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("withSecondTries = %+v\nwant %+v", got, want)
+		t.Errorf("mergeRetries = %+v\nwant %+v", got, want)
 	}
 	if all[bed.Ours][0].State != failed {
-		t.Error("withSecondTries changed the first outcomes")
+		t.Error("mergeRetries changed the first outcomes")
 	}
 }
