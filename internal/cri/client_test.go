@@ -94,7 +94,7 @@ func TestDeadlines(t *testing.T) {
 		{"PullImage", 0, func(ctx context.Context) { _, _ = c.PullImage(ctx, &runtimeapi.ImageSpec{}, nil, nil) }},
 	} {
 		var left time.Duration
-		runtime.Inject(test.method, fakecri.Fault{See: func(ctx context.Context) {
+		runtime.Inject(test.method, fakecri.Fault{Inspect: func(ctx context.Context) {
 			if deadline, ok := ctx.Deadline(); ok {
 				left = time.Until(deadline)
 			}

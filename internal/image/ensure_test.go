@@ -201,7 +201,7 @@ func TestBackOffGrowsPerPodAndImage(t *testing.T) {
 	if b.runtime.Count("PullImage") != before+1 {
 		t.Error("another pod is held back too")
 	}
-	b.runtime.Heal("PullImage")
+	b.runtime.ClearFault("PullImage")
 	b.runtime.Publish("app:1", 1)
 	if _, err := b.ensure(p); err != nil {
 		t.Errorf("once it can be pulled: %v", err)

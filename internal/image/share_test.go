@@ -17,7 +17,7 @@ import (
 // gate makes pulls wait until it is opened.
 func gate(b *bench) (open func()) {
 	closed := make(chan struct{})
-	b.runtime.Inject("PullImage", fakecri.Fault{See: func(ctx context.Context) {
+	b.runtime.Inject("PullImage", fakecri.Fault{Inspect: func(ctx context.Context) {
 		select {
 		case <-closed:
 		case <-ctx.Done():

@@ -122,7 +122,7 @@ func TestEventsCostNoCalls(t *testing.T) {
 	poll.Until(t, "subscribed and listed", func() bool { // once at the start, once for the subscription
 		return runtime.Events.Subscribers() == 1 && runtime.Count("ListContainers") == 2
 	})
-	runtime.ForgetCalls()
+	runtime.ResetCalls()
 	_, ids := runtime.RunPod("ns", "a", "u", "c")
 	o.await("u", "c", "running")
 	runtime.Exit(ids[0], 3)
@@ -141,7 +141,7 @@ func TestAQuietRelistIsTwoCalls(t *testing.T) {
 		runtime.RunPod("ns", uid, uid, "c", "d")
 	}
 	start(t, runtime, Config{RelistPeriod: time.Millisecond, PollPeriod: time.Millisecond}, nil)
-	runtime.ForgetCalls()
+	runtime.ResetCalls()
 	relists(t, runtime, 3)
 	if n := runtime.Count("PodSandboxStatus") + runtime.Count("ContainerStatus"); n != 0 {
 		t.Errorf("%d status calls though nothing changed", n)
@@ -178,7 +178,7 @@ func TestAContainerThatComesAfterItsSandboxIsSeen(t *testing.T) {
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
 	_, _ = runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox})
 	_, _ = runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox})
-	runtime.AppearContainer("ns", "a", "u", sandbox, "late")
+	runtime.AddOrphanContainer("ns", "a", "u", sandbox, "late")
 	o.await("u", "late", "created")
 	o.await("u", "c", "no container")
 }

@@ -12,8 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// killed is how a process that was stopped ends.
-const killed = 137
+// killedExitCode is the exit code of a stopped container.
+const killedExitCode = 137
 
 type container struct {
 	status  *runtimeapi.ContainerStatus
@@ -21,15 +21,15 @@ type container struct {
 	order   int
 }
 
-// OnStart lets a test script what becomes of containers: it is asked at each start, and
-// a container for which it answers true has exited when StartContainer returns.
+// OnStart sets a function that is called at each container start. If it returns true, the
+// container has exited when StartContainer returns.
 func (s *Server) OnStart(f func(*runtimeapi.ContainerStatus) (exitCode int32, exits bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onStart = f
 }
 
-// OnExec answers ExecSync; without it every command succeeds silently.
+// OnExec sets the function that handles ExecSync. Without it every command succeeds.
 func (s *Server) OnExec(f func(*runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Server) sorted() []*container {
 	return all
 }
 
-// exit ends a process that has not ended; the caller holds mu.
+// exit marks a container as exited, if it is not; the caller holds mu.
 func (s *Server) exit(c *container, code int32) {
 	if c.status.State == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return
@@ -79,7 +79,7 @@ func (s *Server) exit(c *container, code int32) {
 	s.emit(stopped, c.status.Id, c.sandbox)
 }
 
-// find returns a container, or the error a runtime gives; the caller holds mu.
+// find returns a container, or the runtime's error; the caller holds mu.
 func (s *Server) find(id string) (*container, error) {
 	if c := s.containers[id]; c != nil {
 		return c, nil
@@ -87,7 +87,7 @@ func (s *Server) find(id string) (*container, error) {
 	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
 }
 
-// CreateContainer makes a container in a ready sandbox.
+// CreateContainer creates a container in a ready sandbox.
 func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContaine
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// StartContainer starts a created container; OnStart may end it at once.
+// StartContainer starts a created container. With OnStart it may exit at once.
 func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerR
 	return &runtimeapi.StartContainerResponse{}, nil
 }
 
-// StopContainer ends the container at once, whatever its grace.
+// StopContainer stops the container at once and ignores the grace period.
 func (s *Server) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Server) StopContainer(_ context.Context, r *runtimeapi.StopContainerReq
 	if err != nil {
 		return nil, err
 	}
-	s.exit(c, killed)
+	s.exit(c, killedExitCode)
 	return &runtimeapi.StopContainerResponse{}, nil
 }
 
@@ -167,7 +167,7 @@ func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContaine
 	return &runtimeapi.RemoveContainerResponse{}, nil
 }
 
-// ContainerStatus tells of one container.
+// ContainerStatus returns the status of a container.
 func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 	return &runtimeapi.ContainerStatusResponse{Status: proto.Clone(c.status).(*runtimeapi.ContainerStatus)}, nil
 }
 
-// ListContainers lists the containers that match.
+// ListContainers lists the containers that match the filter.
 func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersR
 	f := r.GetFilter()
 	for _, c := range s.sorted() {
 		if f.GetId() != "" && f.GetId() != c.status.Id || f.GetPodSandboxId() != "" && f.GetPodSandboxId() != c.sandbox ||
-			f.GetState() != nil && f.GetState().State != c.status.State || !has(c.status.Labels, f.GetLabelSelector()) {
+			f.GetState() != nil && f.GetState().State != c.status.State || !matchesLabels(c.status.Labels, f.GetLabelSelector()) {
 			continue
 		}
 		answer.Containers = append(answer.Containers, &runtimeapi.Container{
@@ -229,7 +229,7 @@ func (s *Server) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest) (*ru
 	return run(r)
 }
 
-// Exec, Attach and PortForward answer a URL at which nobody listens.
+// Exec, Attach and PortForward return a URL that refuses connections.
 func (s *Server) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
 	return &runtimeapi.ExecResponse{Url: "http://127.0.0.1:1/exec"}, nil
 }

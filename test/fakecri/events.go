@@ -11,11 +11,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Events is the runtime's event stream. Events that nobody listens to wait for the next
-// subscriber.
+// Events is the runtime's event stream. Events without a subscriber are kept for the next one.
 type Events struct {
 	mu      sync.Mutex
-	waiting []*runtimeapi.ContainerEventResponse // not yet delivered to anyone
+	waiting []*runtimeapi.ContainerEventResponse // not yet delivered
 	held    bool
 	drop    int
 	repeat  bool
@@ -30,19 +29,19 @@ type stream struct {
 
 func newEvents() *Events { return &Events{} }
 
-// Hold keeps events back, so that they come late.
+// Hold delays events until Release.
 func (e *Events) Hold() { e.change(func() { e.held = true }) }
 
-// Release delivers what was held, in order.
+// Release delivers the held events, in order.
 func (e *Events) Release() { e.change(func() { e.held = false }) }
 
-// Drop loses the next n events.
+// Drop discards the next n events.
 func (e *Events) Drop(n int) { e.change(func() { e.drop = n }) }
 
 // Repeat delivers every later event twice.
 func (e *Events) Repeat() { e.change(func() { e.repeat = true }) }
 
-// Break ends all streams; subscribers may come again.
+// Break closes all streams. Clients may subscribe again.
 func (e *Events) Break() {
 	e.change(func() {
 		for _, s := range e.streams {
@@ -52,14 +51,14 @@ func (e *Events) Break() {
 	})
 }
 
-// Subscribers is how many streams are open.
+// Subscribers returns the number of open streams.
 func (e *Events) Subscribers() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.streams)
 }
 
-// Emit sends an event made by the test.
+// Emit sends an event.
 func (e *Events) Emit(event *runtimeapi.ContainerEventResponse) {
 	e.change(func() {
 		if e.drop > 0 {
@@ -73,7 +72,7 @@ func (e *Events) Emit(event *runtimeapi.ContainerEventResponse) {
 	})
 }
 
-// change alters the state and hands out what became deliverable.
+// change runs f under the lock and then delivers what can be delivered.
 func (e *Events) change(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +84,7 @@ func (e *Events) change(f func()) {
 		s.queue = append(s.queue, e.waiting...)
 		select {
 		case s.wake <- struct{}{}:
-		default: // it is awake already
+		default: // already signalled
 		}
 	}
 	e.waiting = nil
@@ -106,7 +105,7 @@ func (e *Events) leave(s *stream) {
 // GetContainerEvents serves one subscriber.
 func (s *Server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
 	if s.noEvents {
-		return status.Error(codes.Unimplemented, "no container events here")
+		return status.Error(codes.Unimplemented, "container events are not implemented")
 	}
 	mine := &stream{wake: make(chan struct{}, 1), broken: make(chan struct{})}
 	s.Events.change(func() { s.Events.streams = append(s.Events.streams, mine) })
@@ -127,9 +126,8 @@ func (s *Server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, out grpc.Ser
 	}
 }
 
-// emit tells of a change to an object of the sandbox; the caller holds mu. As in
-// containerd the event carries the one sandbox and its containers, and the removal of a
-// container carries none.
+// emit sends an event about the sandbox or one of its containers; the caller holds mu. As in
+// containerd the event has the sandbox and its containers, and no containers if one was removed.
 func (s *Server) emit(kind runtimeapi.ContainerEventType, id, sandboxID string) {
 	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: s.now().UnixNano()}
 	if sandbox := s.sandboxes[sandboxID]; sandbox != nil {

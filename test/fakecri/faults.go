@@ -9,30 +9,30 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Call is one request the runtime got.
+// Call is a request that the runtime received.
 type Call struct {
 	Method  string // as "RunPodSandbox"
 	Request proto.Message
 	At      time.Time
 }
 
-// Fault changes the answer of one method. See comes first, then Delay, then Hang or Err.
+// Fault changes the response of a method: first Inspect, then Delay, then Hang or Err.
 type Fault struct {
-	// See is shown the call's context, for instance its deadline.
-	See func(context.Context)
-	// Err is returned instead of acting; make one with status.Error.
+	// Inspect is called with the call's context, for example to check its deadline.
+	Inspect func(context.Context)
+	// Err is returned instead of a response; use status.Error.
 	Err error
-	// Delay passes before anything else happens.
+	// Delay is how long the call takes before anything else happens.
 	Delay time.Duration
-	// Hang keeps the call until its caller gives up or the runtime stops.
+	// Hang blocks the call until the caller cancels it or the runtime stops.
 	Hang bool
-	// Times is how many calls are hit; zero is all until Heal.
+	// Times is the number of affected calls; zero means all until ClearFault.
 	Times int
-	// Match limits the fault to some requests; nil is all.
+	// Match limits the fault to some requests; nil means all.
 	Match func(request any) bool
 }
 
-// Inject makes the method (as "PullImage") fail from now on; it replaces an earlier fault.
+// Inject sets the fault of a method, such as "PullImage". It replaces an earlier one.
 func (s *Server) Inject(method string, fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,33 +42,32 @@ func (s *Server) Inject(method string, fault Fault) {
 	s.faults[method] = &fault
 }
 
-// Between stands between the wire and the runtime: it is given each call and decides
-// whether and when the runtime acts on it, and what is answered.
-type Between func(ctx context.Context, call Call, act func() (any, error)) (answer any, err error)
+// Interceptor handles a call. It decides whether and when the runtime executes it, and what the
+// response is.
+type Interceptor func(ctx context.Context, call Call, act func() (any, error)) (answer any, err error)
 
-// Stand puts something between the wire and the runtime; nil takes it away. Streams are
-// not its business.
-func (s *Server) Stand(between Between) {
+// SetInterceptor sets the interceptor of unary calls; nil removes it.
+func (s *Server) SetInterceptor(interceptor Interceptor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.between = between
+	s.interceptor = interceptor
 }
 
-// Heal ends the method's fault. Calls that hang already keep hanging.
-func (s *Server) Heal(method string) {
+// ClearFault removes the method's fault. Calls that already hang keep hanging.
+func (s *Server) ClearFault(method string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.faults, method)
 }
 
-// Calls lists what the runtime was asked, in order.
+// Calls lists the calls in the order in which they were received.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Call(nil), s.calls...)
 }
 
-// Count is how often a method was called.
+// Count returns how often a method was called.
 func (s *Server) Count(method string) int {
 	n := 0
 	for _, call := range s.Calls() {
@@ -79,17 +78,17 @@ func (s *Server) Count(method string) int {
 	return n
 }
 
-// ForgetCalls empties the list of calls.
-func (s *Server) ForgetCalls() {
+// ResetCalls clears the list of calls.
+func (s *Server) ResetCalls() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = nil
 }
 
 func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	call, fault, hit := s.record(path.Base(info.FullMethod), request)
+	call, fault, matched := s.record(path.Base(info.FullMethod), request)
 	act := func() (any, error) {
-		if hit {
+		if matched {
 			if err := fault.apply(ctx); err != nil {
 				return nil, err
 			}
@@ -97,17 +96,17 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 		return handle(ctx, request)
 	}
 	s.mu.Lock()
-	between := s.between
+	interceptor := s.interceptor
 	s.mu.Unlock()
-	if between != nil {
-		return between(ctx, call, act)
+	if interceptor != nil {
+		return interceptor(ctx, call, act)
 	}
 	return act()
 }
 
 func (s *Server) interceptStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	_, fault, hit := s.record(path.Base(info.FullMethod), nil)
-	if hit {
+	_, fault, matched := s.record(path.Base(info.FullMethod), nil)
+	if matched {
 		if err := fault.apply(stream.Context()); err != nil {
 			return err
 		}
@@ -115,8 +114,8 @@ func (s *Server) interceptStream(server any, stream grpc.ServerStream, info *grp
 	return handle(server, stream)
 }
 
-// record notes the call and says which fault, if any, it runs into.
-func (s *Server) record(method string, request any) (call Call, fault Fault, hit bool) {
+// record adds the call to the list and returns its fault, if there is one.
+func (s *Server) record(method string, request any) (call Call, fault Fault, matched bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	call = Call{Method: method, At: s.now()}
@@ -133,9 +132,9 @@ func (s *Server) record(method string, request any) (call Call, fault Fault, hit
 }
 
 func (f Fault) apply(ctx context.Context) error {
-	if f.See != nil {
-		f.See(ctx)
-		if ctx.Err() != nil { // it waited until the caller gave up
+	if f.Inspect != nil {
+		f.Inspect(ctx)
+		if ctx.Err() != nil { // Inspect blocked until the caller cancelled
 			return ctx.Err()
 		}
 	}

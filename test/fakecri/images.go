@@ -12,10 +12,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageID is the id the fake gives to an image of that name.
+// ImageID is the ID of an image of that name.
 func ImageID(name string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name))) }
 
-// AddImage puts an image on the node, under exactly this name and its id.
+// AddImage adds an image to the node, under exactly this name.
 func (s *Server) AddImage(name string, size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,14 +26,14 @@ func (s *Server) addImage(name string, size uint64) {
 	s.images[name] = &runtimeapi.Image{Id: ImageID(name), RepoTags: []string{name}, Size: size, Spec: &runtimeapi.ImageSpec{Image: name}}
 }
 
-// Publish puts an image into the registry, so that it can be pulled.
+// Publish adds an image to the registry, so that it can be pulled.
 func (s *Server) Publish(name string, size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remote[name] = size
+	s.registry[name] = size
 }
 
-// ListImages lists what is on the node.
+// ListImages lists the images on the node.
 func (s *Server) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Server) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*ru
 	return answer, nil
 }
 
-// ImageStatus finds an image by name or id.
+// ImageStatus finds an image by name or ID.
 func (s *Server) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,12 +56,12 @@ func (s *Server) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest
 	return &runtimeapi.ImageStatusResponse{}, nil
 }
 
-// PullImage brings a published image to the node.
+// PullImage adds a published image to the node.
 func (s *Server) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := r.GetImage().GetImage()
-	size, ok := s.remote[name]
+	size, ok := s.registry[name]
 	if !ok {
 		return nil, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
 	}
@@ -69,7 +69,7 @@ func (s *Server) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*
 	return &runtimeapi.PullImageResponse{ImageRef: ImageID(name)}, nil
 }
 
-// RemoveImage removes an image by name or id.
+// RemoveImage removes an image by name or ID.
 func (s *Server) RemoveImage(_ context.Context, r *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RunPod makes a pod with one running container per name, as a kubelet would have, and
-// returns their ids. It bypasses faults and the list of calls.
+// RunPod creates a pod with one running container per name, as a kubelet would, and returns the
+// IDs. It bypasses faults and the list of calls.
 func (s *Server) RunPod(namespace, name, uid string, containers ...string) (sandbox string, ids []string) {
 	labels := map[string]string{
 		"io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid,
@@ -19,7 +19,7 @@ func (s *Server) RunPod(namespace, name, uid string, containers ...string) (sand
 	}
 	answer, err := s.RunPodSandbox(context.Background(), &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err != nil {
-		panic(err) // a test that makes the same pod twice
+		panic(err) // the test created the same pod twice
 	}
 	for _, c := range containers {
 		ids = append(ids, s.RunContainer(answer.PodSandboxId, c, 0))
@@ -49,26 +49,26 @@ func (s *Server) RunContainer(sandbox, name string, restartCount int) string {
 		_, err = s.StartContainer(context.Background(), &runtimeapi.StartContainerRequest{ContainerId: answer.ContainerId})
 	}
 	if err != nil {
-		panic(err) // a test that uses a sandbox which is not ready
+		panic(err) // the test uses a sandbox that is not ready
 	}
 	return answer.ContainerId
 }
 
-// AppearContainer adds a container that was never started to a pod, in a sandbox that need
-// not be there any more: what becomes of a request whose client died when the runtime is
-// done with it only after the sandbox was removed.
-func (s *Server) AppearContainer(namespace, name, uid, sandbox, called string) {
+// AddOrphanContainer adds a container that was not started to a pod, in a sandbox that may already
+// be removed. This happens if the client of a CreateContainer call dies and the runtime completes
+// the call after the sandbox was removed.
+func (s *Server) AddOrphanContainer(namespace, name, uid, sandbox, containerName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.id("container")
 	s.containers[id] = &container{sandbox: sandbox, order: s.nextID, status: &runtimeapi.ContainerStatus{
 		Id:        id,
-		Metadata:  &runtimeapi.ContainerMetadata{Name: called},
+		Metadata:  &runtimeapi.ContainerMetadata{Name: containerName},
 		State:     runtimeapi.ContainerState_CONTAINER_CREATED,
 		CreatedAt: s.now().UnixNano(),
 		Image:     &runtimeapi.ImageSpec{Image: "image"},
 		Labels: map[string]string{
-			"io.kubernetes.container.name": called, "io.kubernetes.pod.name": name,
+			"io.kubernetes.container.name": containerName, "io.kubernetes.pod.name": name,
 			"io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid,
 		},
 		Annotations: map[string]string{"io.kubernetes.container.restartCount": "0"},

@@ -20,7 +20,7 @@ const (
 	deleted = runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT
 )
 
-// RunPodSandbox makes a ready sandbox with an address of its own.
+// RunPodSandbox creates a ready sandbox with its own address.
 func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxReq
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
 
-// StopPodSandbox kills what runs in the sandbox and makes it not ready.
+// StopPodSandbox kills the sandbox's containers and makes it not ready.
 func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxR
 	}
 	for _, c := range s.sorted() {
 		if c.sandbox == sandbox.Id {
-			s.exit(c, killed)
+			s.exit(c, killedExitCode)
 		}
 	}
 	if sandbox.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
@@ -92,7 +92,7 @@ func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSand
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
-// PodSandboxStatus tells of one sandbox.
+// PodSandboxStatus returns the status of a sandbox.
 func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxSta
 	return &runtimeapi.PodSandboxStatusResponse{Status: proto.Clone(sandbox).(*runtimeapi.PodSandboxStatus)}, nil
 }
 
-// ListPodSandbox lists the sandboxes that match.
+// ListPodSandbox lists the sandboxes that match the filter.
 func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxR
 	f := r.GetFilter()
 	for _, id := range slices.Sorted(maps.Keys(s.sandboxes)) {
 		sb := s.sandboxes[id]
-		if f.GetId() != "" && f.GetId() != id || f.GetState() != nil && f.GetState().State != sb.State || !has(sb.Labels, f.GetLabelSelector()) {
+		if f.GetId() != "" && f.GetId() != id || f.GetState() != nil && f.GetState().State != sb.State || !matchesLabels(sb.Labels, f.GetLabelSelector()) {
 			continue
 		}
 		answer.Items = append(answer.Items, &runtimeapi.PodSandbox{
@@ -122,9 +122,8 @@ func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxR
 	return answer, nil
 }
 
-// LoseSandbox makes a sandbox not ready without anybody asking, as when its process is
-// killed.
-func (s *Server) LoseSandbox(id string) {
+// KillSandbox makes a sandbox not ready, as if its pause process was killed.
+func (s *Server) KillSandbox(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sandboxes[id].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
@@ -143,7 +142,7 @@ func (s *Server) Sandboxes() []*runtimeapi.PodSandboxStatus {
 	return all
 }
 
-func has(labels, selector map[string]string) bool {
+func matchesLabels(labels, selector map[string]string) bool {
 	for k, v := range selector {
 		if labels[k] != v {
 			return false
@@ -152,7 +151,7 @@ func has(labels, selector map[string]string) bool {
 	return true
 }
 
-// UpdatePodSandboxResources takes note of nothing but the call.
+// UpdatePodSandboxResources changes nothing.
 func (s *Server) UpdatePodSandboxResources(_ context.Context, r *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

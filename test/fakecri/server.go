@@ -15,20 +15,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Option changes how a fake runtime behaves from its start.
+// Option is an option of Start.
 type Option func(*Server)
 
-// WithoutEvents makes a runtime that does not implement the event stream.
+// WithoutEvents disables the event stream.
 func WithoutEvents() Option { return func(s *Server) { s.noEvents = true } }
 
-// WithNow sets the clock that dates objects and events.
+// WithNow sets the clock for timestamps of objects and events.
 func WithNow(now func() time.Time) Option { return func(s *Server) { s.now = now } }
 
-// InMemory makes a runtime that is reached by Dial alone: without the kernel in between, a
-// test may run it on synctest's time.
+// InMemory makes the runtime reachable only by Dial, without a socket, so that it works with
+// synctest.
 func InMemory() Option { return func(s *Server) { s.inMemory = true } }
 
-// WithImages puts images on the node, each of 1 MiB.
+// WithImages adds images of 1 MiB to the node.
 func WithImages(names ...string) Option {
 	return func(s *Server) {
 		for _, name := range names {
@@ -50,26 +50,26 @@ type Server struct {
 	inMemory bool
 	now      func() time.Time
 
-	mu         sync.Mutex
-	memory     *bufconn.Listener // where inMemory
-	between    Between
-	grpc       *grpc.Server
-	served     sync.WaitGroup
-	calls      []Call
-	faults     map[string]*Fault
-	nextID     int
-	sandboxes  map[string]*runtimeapi.PodSandboxStatus
-	containers map[string]*container
-	images     map[string]*runtimeapi.Image
-	remote     map[string]uint64
-	onStart    func(*runtimeapi.ContainerStatus) (exitCode int32, exits bool)
-	onExec     func(*runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
+	mu          sync.Mutex
+	memory      *bufconn.Listener // set if inMemory
+	interceptor Interceptor
+	grpc        *grpc.Server
+	served      sync.WaitGroup
+	calls       []Call
+	faults      map[string]*Fault
+	nextID      int
+	sandboxes   map[string]*runtimeapi.PodSandboxStatus
+	containers  map[string]*container
+	images      map[string]*runtimeapi.Image
+	registry    map[string]uint64
+	onStart     func(*runtimeapi.ContainerStatus) (exitCode int32, exits bool)
+	onExec      func(*runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 }
 
-// Start starts a fake runtime that lives as long as the test.
+// Start starts a fake runtime that is stopped when the test ends.
 func Start(t testing.TB, options ...Option) *Server {
 	t.Helper()
-	// Not t.TempDir: a socket's path may have 107 characters only.
+	// Not t.TempDir: the path of a socket is limited to 107 characters.
 	dir, err := os.MkdirTemp("", "fakecri")
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func Start(t testing.TB, options ...Option) *Server {
 		sandboxes:  map[string]*runtimeapi.PodSandboxStatus{},
 		containers: map[string]*container{},
 		images:     map[string]*runtimeapi.Image{},
-		remote:     map[string]uint64{},
+		registry:   map[string]uint64{},
 		Events:     newEvents(),
 	}
 	for _, option := range options {
@@ -97,10 +97,10 @@ func Start(t testing.TB, options ...Option) *Server {
 	return s
 }
 
-// Endpoint is where the runtime listens.
+// Endpoint is the runtime's endpoint, for cri.Config.
 func (s *Server) Endpoint() string { return "unix://" + s.socket }
 
-// Dial connects to a runtime that is InMemory.
+// Dial connects to a runtime with the option InMemory.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	s.mu.Lock()
 	listener := s.memory
@@ -108,8 +108,7 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return listener.DialContext(ctx)
 }
 
-// Stop takes the runtime away, as a crash would; what it ran stays. Calls that hang are
-// ended.
+// Stop stops the runtime like a crash: containers keep running. Hanging calls end.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	server := s.grpc
@@ -122,7 +121,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart brings a stopped runtime back.
+// Restart starts a stopped runtime again.
 func (s *Server) Restart() error {
 	listener, err := s.listen()
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *Server) Restart() error {
 	s.mu.Lock()
 	s.grpc = server
 	s.mu.Unlock()
-	s.served.Go(func() { _ = server.Serve(listener) }) // ends with Stop
+	s.served.Go(func() { _ = server.Serve(listener) }) // returns after Stop
 	return nil
 }
 
@@ -148,18 +147,18 @@ func (s *Server) listen() (net.Listener, error) {
 	return s.memory, nil
 }
 
-// id makes the next object's name; the caller holds mu.
+// id returns the next object's ID; the caller holds mu.
 func (s *Server) id(kind string) string {
 	s.nextID++
 	return fmt.Sprintf("%s-%d", kind, s.nextID)
 }
 
-// Version names the fake.
+// Version returns the fake's name and version.
 func (s *Server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "fake", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
-// Status says that all is well.
+// Status reports runtime and network as ready.
 func (s *Server) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true},
@@ -167,7 +166,7 @@ func (s *Server) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi
 	}}}, nil
 }
 
-// RuntimeConfig names the cgroup driver.
+// RuntimeConfig returns the cgroup driver.
 func (s *Server) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
 }

@@ -35,11 +35,11 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// agent is one life of the agent. All that it remembers goes with it.
+// agent is one run of the agent. Its memory is lost when it is killed.
 type agent struct {
 	client   *cri.Client
-	wishes   *wishes
-	dead     atomic.Bool
+	store    *podStore
+	killed   atomic.Bool
 	observer *observe.Observer
 	workers  *worker.Pool
 	status   *status.Publisher
@@ -50,13 +50,13 @@ type agent struct {
 // longestBackoff is the reference kubelet's default.
 const longestBackoff = 5 * time.Minute
 
-// newAgent wires an agent as internal/agent does, and lets it run.
-func newAgent(w *world) (*agent, error) {
+// newAgent connects the packages as internal/agent does, and starts them.
+func newAgent(w *testNode) (*agent, error) {
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: w.runtime.Endpoint(), Dial: w.runtime.Dial, RequestTimeout: 2 * time.Minute})
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{client: client, wishes: w.wishes}
+	a := &agent{client: client, store: w.store}
 	log := slog.New(slog.NewTextHandler(w.log(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	objects := kubeapi.NewLocal()
 	rt, err1 := newRuntime(w, client, log)
@@ -68,12 +68,12 @@ func newAgent(w *world) (*agent, error) {
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
-	given, err1 := allocation.Open(filepath.Join(w.root, allocation.Allocated))
+	allocated, err1 := allocation.Open(filepath.Join(w.root, allocation.Allocated))
 	actual, err2 := allocation.Open(filepath.Join(w.root, allocation.Actuated))
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	allocator, err := allocation.New(allocation.Deps{Allocated: given, PodLevel: true, Check: judge, Events: w.events, Clock: now})
+	allocator, err := allocation.New(allocation.Deps{Allocated: allocated, PodLevel: true, Check: checkResize, Events: w.events, Clock: now})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func newAgent(w *world) (*agent, error) {
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
 		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes,
-		Resizing: podsync.Resizing{Given: given, Actual: actual, Usage: noUsage{}}, Removed: allocator.Forget,
+		Resizing: podsync.Resizing{Given: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,
 		Node: podsync.Node{
 			Handler: w.handler, Allocatable: allocatable,
 			Network: func() error { return nil },
@@ -120,20 +120,20 @@ func newAgent(w *world) (*agent, error) {
 	}
 	a.observer, a.workers, a.status = observer, pool, publisher
 	a.run(w, observer.Run, volumes.Run, probes.Run, publisher.Run, pool.Run, loop.Run, keeper.Run,
-		func(ctx context.Context) error { w.wishes.feed(ctx, snapshots); return nil })
+		func(ctx context.Context) error { w.store.feed(ctx, snapshots); return nil })
 	return a, nil
 }
 
-var now = clock.RealClock{} // synctest's
+var now = clock.RealClock{} // uses synctest's time
 
-// verification is what the agent does about pull credentials by default.
+// verification is the default policy for pull credentials.
 func verification(root string) image.Verification {
 	return image.Verification{Dir: filepath.Join(root, "image_manager"), Policy: kubelet.NeverVerifyPreloadedImages}
 }
 
 func allocatable() v1.ResourceList { return v1.ResourceList{} }
 
-func newRuntime(w *world, client *cri.Client, log *slog.Logger) (*runtime.Runtime, error) {
+func newRuntime(w *testNode, client *cri.Client, log *slog.Logger) (*runtime.Runtime, error) {
 	resolver, err := dns.New(dns.Config{NoCluster: true}, dns.Deps{Events: w.events, Node: &v1.ObjectReference{}, Log: log})
 	if err != nil {
 		return nil, err
@@ -146,47 +146,47 @@ func newRuntime(w *world, client *cri.Client, log *slog.Logger) (*runtime.Runtim
 	})
 }
 
-// run lets the parts run until the agent dies.
-func (a *agent) run(w *world, parts ...func(context.Context) error) {
+// run starts the parts, which run until the agent is killed.
+func (a *agent) run(w *testNode, parts ...func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	for _, part := range parts {
 		a.parts.Go(func() {
 			if err := part(ctx); err != nil {
-				w.t.Errorf("a part of the agent failed: %v", err)
+				w.t.Errorf("part of the agent failed: %v", err)
 			}
 		})
 	}
 }
 
-// PatchStatus and DeletePod reach the API server as long as the agent lives.
+// PatchStatus and DeletePod reach the API server until the agent is killed.
 func (a *agent) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (string, error) {
-	if a.dead.Load() {
+	if a.killed.Load() {
 		return "", errors.New("dead")
 	}
-	return a.wishes.PatchStatus(ctx, namespace, name, patch)
+	return a.store.PatchStatus(ctx, namespace, name, patch)
 }
 
 func (a *agent) DeletePod(ctx context.Context, namespace, name string, uid types.UID) error {
-	if a.dead.Load() {
+	if a.killed.Load() {
 		return errors.New("dead")
 	}
-	return a.wishes.DeletePod(ctx, namespace, name, uid)
+	return a.store.DeletePod(ctx, namespace, name, uid)
 }
 
-// die ends an agent as a crash would: nothing it tries from here on reaches anybody.
-func (a *agent) die() {
-	a.dead.Store(true)
+// kill stops the agent like a crash: its calls reach neither the runtime nor the API server any more.
+func (a *agent) kill() {
+	a.killed.Store(true)
 	_ = a.client.Close()
 	a.cancel()
 }
 
-// noServices: without an API server there are none, and that is known.
+// noServices has no services, and is synced.
 type noServices struct{ *kubeapi.Local }
 
 func (noServices) Services(string) ([]*v1.Service, bool) { return nil, true }
 
-// cgroups stands in for the kernel's: each pod's CPU request, in thousandths.
+// cgroups is a fake of the kernel's cgroups: the CPU request of each pod, in millicores.
 type cgroups struct {
 	mu   sync.Mutex
 	pods map[types.UID]int64
@@ -225,8 +225,8 @@ func (c *cgroups) Pods() ([]types.UID, error) {
 	return all, nil
 }
 
-// log is where the agent's own words go: nowhere, unless the test is run with -v.
-func (w *world) log() io.Writer {
+// log is the output of the agent's log: nothing, unless the test is run with -v.
+func (w *testNode) log() io.Writer {
 	if testing.Verbose() {
 		return w.t.Output()
 	}

@@ -8,37 +8,37 @@ import (
 	"time"
 )
 
-// crash is the agent's death at one of its calls to the runtime.
+// crash kills the agent at one of its calls to the runtime.
 type crash struct {
-	// in is how many calls are still to come.
-	in int
-	// acted: the runtime still does what the last call asked; only the answer is lost.
-	acted bool
-	died  chan struct{}
+	// callsLeft is the number of calls until the crash.
+	callsLeft int
+	// executed: the runtime executes the last call, and only the response is lost.
+	executed bool
+	died     chan struct{}
 }
 
-// meet lets a call pass, or has the agent die of it.
-func (c *crash) meet(ctx context.Context, w *world, act func() (any, error)) (any, error) {
+// intercept executes a call, or kills the agent at it.
+func (c *crash) intercept(ctx context.Context, w *testNode, act func() (any, error)) (any, error) {
 	w.mu.Lock()
-	c.in--
-	dies := c.in == 0
+	c.callsLeft--
+	isLast := c.callsLeft == 0
 	w.mu.Unlock()
-	if !dies {
+	if !isLast {
 		return act()
 	}
-	if c.acted {
+	if c.executed {
 		_, _ = act()
 	}
-	w.agent.die()
+	w.agent.kill()
 	close(c.died)
 	<-ctx.Done()
-	return nil, errors.New("nobody listens")
+	return nil, errors.New("agent was killed")
 }
 
-// dieAt has the agent die at its n-th call from now on, and live again a second later. It
-// reports whether there were as many calls within the time.
-func (w *world) dieAt(n int, acted bool, within time.Duration) (died bool) {
-	c := &crash{in: n, acted: acted, died: make(chan struct{})}
+// crashAtCall kills the agent at its n-th call and starts it again a second later. It returns false
+// if there were fewer calls within the time.
+func (w *testNode) crashAtCall(n int, executed bool, within time.Duration) (died bool) {
+	c := &crash{callsLeft: n, executed: executed, died: make(chan struct{})}
 	w.mu.Lock()
 	w.crash = c
 	w.mu.Unlock()
@@ -68,35 +68,35 @@ spec:
   - {name: main, image: app:1}
 `
 
-// crashes are turns in a pod's life. Wherever in them the agent dies, once or twice, they
-// end as if it had lived.
-var crashes = map[string]struct {
-	before, turn func(w *world) error
-	runtime      []string
-	status       []string
+// crashCases are changes of a pod. Wherever the agent crashes in them, once or twice, the result must
+// be the same as without a crash.
+var crashCases = map[string]struct {
+	setup, trigger func(w *testNode) error
+	runtime        []string
+	status         []string
 }{
-	"start": {
-		turn:    func(w *world) error { return w.wishes.apply([]byte(initPod)) },
+	"pod start": {
+		trigger: func(w *testNode) error { return w.store.apply([]byte(initPod)) },
 		runtime: []string{"sandbox web attempt=0 ready", "  init exited 0 attempt=0", "  main running attempt=0", "  sidecar running attempt=0"},
 		status:  []string{"web Running ready", "  init terminated 0 Completed, 0 restarts", "  sidecar running, 0 restarts", "  main running, 0 restarts"},
 	},
-	"end": {
-		before: func(w *world) error { return w.wishes.apply([]byte(initPod)) },
-		turn:   func(w *world) error { return w.wishes.delete("web", 30) },
+	"pod deletion": {
+		setup:   func(w *testNode) error { return w.store.apply([]byte(initPod)) },
+		trigger: func(w *testNode) error { return w.store.delete("web", 30) },
 	},
-	"end of a static pod": {
-		before: func(w *world) error { return w.wishes.setStatic([]byte(initPod)) },
-		turn:   func(w *world) error { return w.wishes.setStatic() },
+	"static pod removal": {
+		setup:   func(w *testNode) error { return w.store.setStatic([]byte(initPod)) },
+		trigger: func(w *testNode) error { return w.store.setStatic() },
 	},
-	"restart of a container": {
-		before:  func(w *world) error { return w.wishes.apply([]byte(initPod)) },
-		turn:    func(w *world) error { w.runtime.Exit(w.container("main").Id, 1); return nil },
+	"container restart": {
+		setup:   func(w *testNode) error { return w.store.apply([]byte(initPod)) },
+		trigger: func(w *testNode) error { w.runtime.Exit(w.container("main").Id, 1); return nil },
 		runtime: []string{"sandbox web attempt=0 ready", "  init exited 0 attempt=0", "  main exited 1 attempt=0", "  main running attempt=1", "  sidecar running attempt=0"},
 		status:  []string{"web Running ready", "  init terminated 0 Completed, 0 restarts", "  sidecar running, 0 restarts", "  main running, 1 restarts"},
 	},
-	"new sandbox": {
-		before: func(w *world) error { return w.wishes.apply([]byte(initPod)) },
-		turn:   func(w *world) error { w.runtime.LoseSandbox(w.runtime.Sandboxes()[0].Id); return nil },
+	"sandbox replacement": {
+		setup:   func(w *testNode) error { return w.store.apply([]byte(initPod)) },
+		trigger: func(w *testNode) error { w.runtime.KillSandbox(w.runtime.Sandboxes()[0].Id); return nil },
 		runtime: []string{
 			"sandbox web attempt=0 not ready", "  main exited 137 attempt=0", "  sidecar exited 137 attempt=0",
 			"sandbox web attempt=1 ready", "  init exited 0 attempt=1", "  main running attempt=1", "  sidecar running attempt=1",
@@ -105,24 +105,24 @@ var crashes = map[string]struct {
 	},
 }
 
-func TestCrashes(t *testing.T) {
-	for name, c := range crashes {
+func TestCrashAtEveryCall(t *testing.T) {
+	for name, c := range crashCases {
 		t.Run(name, func(t *testing.T) {
-			eachCrash(t, func(w *world, die func() bool) bool {
+			eachCrash(t, func(w *testNode, die func() bool) bool {
 				w.exits["init"] = 0
-				if c.before != nil {
-					if err := c.before(w); err != nil {
+				if c.setup != nil {
+					if err := c.setup(w); err != nil {
 						w.t.Fatal(err)
 					}
 					w.pass(90 * time.Second)
 				}
-				if err := c.turn(w); err != nil {
+				if err := c.trigger(w); err != nil {
 					w.t.Fatal(err)
 				}
 				died := die()
 				w.pass(time.Minute)
 				if c.runtime == nil {
-					w.expect(w.showLeft(), nil)
+					w.expect(w.showLeftovers(), nil)
 					return died
 				}
 				w.expect(w.showRuntime(), c.runtime)
@@ -133,22 +133,22 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// eachCrash repeats a test with the agent dying at the first call, at the second and so on,
-// until there are no more, once before and once after the runtime acted.
-func eachCrash(t *testing.T, test func(w *world, die func() bool) (died bool)) {
+// eachCrash repeats a test with a crash at the first call, at the second and so on, until there are
+// no more calls; once before and once after the runtime executed the call.
+func eachCrash(t *testing.T, test func(w *testNode, die func() bool) (died bool)) {
 	step := 1
 	if testing.Short() {
 		step = 3
 	}
-	for _, acted := range []bool{false, true} {
+	for _, executed := range []bool{false, true} {
 		for n := 1; ; n += step {
 			died := false
-			t.Run(fmt.Sprintf("at call %d acted on %v", n, acted), func(t *testing.T) {
-				inWorld(t, func(w *world) {
+			t.Run(fmt.Sprintf("at call %d executed %v", n, executed), func(t *testing.T) {
+				onTestNode(t, func(w *testNode) {
 					died = test(w, func() bool {
-						died := w.dieAt(n, acted, 30*time.Second)
-						// Once more, early in the next life, where there may be less to do.
-						_ = died && n%2 == 0 && w.dieAt(n/2, !acted, 30*time.Second)
+						died := w.crashAtCall(n, executed, 30*time.Second)
+						// A second crash, early in the next run.
+						_ = died && n%2 == 0 && w.crashAtCall(n/2, !executed, 30*time.Second)
 						return died
 					})
 				})
@@ -157,7 +157,7 @@ func eachCrash(t *testing.T, test func(w *world, die func() bool) (died bool)) {
 				continue
 			}
 			if n <= 3 && !t.Failed() {
-				t.Fatalf("only %d calls were made", n-1)
+				t.Fatalf("there were only %d calls", n-1)
 			}
 			break
 		}

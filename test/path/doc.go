@@ -1,7 +1,6 @@
-// Package path tests the path of a pod as a whole: the agent's own packages, wired as the
-// agent wires them, over the fake runtime and a few lines that stand in for an API server.
-// All of it runs on synctest's time, in which a call to the runtime takes a millisecond, so
-// that a minute of a pod's life passes at once and nothing is ever waited for in vain.
+// Package path tests the whole path of a pod: the agent's packages, connected as in internal/agent,
+// with the fake runtime and a minimal fake API server. It runs on synctest's time, in which a call to
+// the runtime takes a millisecond, so that tests of minutes are fast and deterministic.
 //
-// Most tests are the scripts in testdata; see script_test.go for what they can say.
+// Most tests are scripts in testdata; script_test.go has their commands.
 package path

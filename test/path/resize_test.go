@@ -12,25 +12,25 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// most is what a resize may ask for, in thousandths of a CPU.
-const most = 500
+// maxCPU is the largest CPU request that a resize may have, in millicores.
+const maxCPU = 500
 
-func judge(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
-	if p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() > most {
+func checkResize(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
+	if p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() > maxCPU {
 		return pod.Reject("OutOfcpu", "full")
 	}
 	return nil
 }
 
-// noUsage: nothing in this world uses memory.
-type noUsage struct{}
+// noMemoryUsage reports that no pod uses memory.
+type noMemoryUsage struct{}
 
-func (noUsage) Memory(context.Context, *v1.Pod, *pod.Observed) (uint64, map[string]uint64, error) {
+func (noMemoryUsage) Memory(context.Context, *v1.Pod, *pod.Observed) (uint64, map[string]uint64, error) {
 	return 0, nil, nil
 }
 
-// asks is a pod that requests this much CPU, in thousandths.
-func asks(cpu int, policy string) []byte {
+// podRequesting returns a pod with a CPU request in millicores.
+func podRequesting(cpu int, policy string) []byte {
 	return fmt.Appendf(nil, `
 metadata: {name: web}
 spec:
@@ -39,9 +39,9 @@ spec:
 `, cpu, policy)
 }
 
-// showResources tells how much CPU the pod was given, and the runtime and the kernel know of.
-func (w *world) showResources() string {
-	all := w.wishes.list()
+// showResources returns the pod's allocated CPU, and that of its container and cgroup.
+func (w *testNode) showResources() string {
+	all := w.store.list()
 	if len(all) != 1 || len(all[0].Status.ContainerStatuses) != 1 || w.container("main") == nil {
 		return "nothing"
 	}
@@ -56,25 +56,25 @@ func (w *world) showResources() string {
 	return strings.Join(words, ", ")
 }
 
-func (w *world) apply(text []byte) {
+func (w *testNode) apply(text []byte) {
 	w.t.Helper()
-	if err := w.wishes.apply(text); err != nil {
+	if err := w.store.apply(text); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// Wherever in a resize the agent dies, the next one completes it.
-func TestResizeCrashes(t *testing.T) {
+// Wherever the agent crashes during a resize, the next run completes it.
+func TestResizeSurvivesCrash(t *testing.T) {
 	for policy, want := range map[string]string{
 		"NotRequired":      "given 200m, container 204, pod 200, 0 restarts",
 		"RestartContainer": "given 200m, container 204, pod 200, 1 restarts",
 	} {
 		t.Run(policy, func(t *testing.T) {
-			eachCrash(t, func(w *world, die func() bool) bool {
-				w.apply(asks(100, policy))
+			eachCrash(t, func(w *testNode, die func() bool) bool {
+				w.apply(podRequesting(100, policy))
 				w.pass(90 * time.Second)
 				w.expect([]string{w.showResources()}, []string{"given 100m, container 102, pod 100, 0 restarts"})
-				w.apply(asks(200, policy))
+				w.apply(podRequesting(200, policy))
 				died := die()
 				w.pass(time.Minute)
 				w.expect([]string{w.showResources()}, []string{want})
@@ -84,17 +84,17 @@ func TestResizeCrashes(t *testing.T) {
 	}
 }
 
-// From the moment on that a pod has a container, it is known what the pod was given, even to
-// an agent that finds the spec changed: wherever the one before it died.
-func TestGivenIsKnownToTheNext(t *testing.T) {
+// Once a pod has a container, its allocation is stored. It survives a crash at any call, even if the
+// spec changes before the next run.
+func TestAllocationSurvivesCrash(t *testing.T) {
 	waits := 0
 	for n := 1; ; n++ {
 		died := false
-		t.Run(fmt.Sprintf("died at call %d", n), func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := &crash{in: n, acted: true, died: make(chan struct{})}
+		t.Run(fmt.Sprintf("crash at call %d", n), func(t *testing.T) {
+			onTestNode(t, func(w *testNode) {
+				c := &crash{callsLeft: n, executed: true, died: make(chan struct{})}
 				w.crash = c
-				w.apply(asks(100, "NotRequired"))
+				w.apply(podRequesting(100, "NotRequired"))
 				select {
 				case <-c.died:
 					died = true
@@ -102,14 +102,14 @@ func TestGivenIsKnownToTheNext(t *testing.T) {
 					return
 				}
 				w.agent.parts.Wait()
-				had := w.container("main") != nil
+				hadContainer := w.container("main") != nil
 				w.mu.Lock()
 				w.crash = nil
 				w.mu.Unlock()
-				w.apply(asks(900, "NotRequired"))
+				w.apply(podRequesting(900, "NotRequired"))
 				w.start()
 				w.pass(90 * time.Second)
-				if had {
+				if hadContainer {
 					waits++
 					w.expect([]string{w.showResources()}, []string{"given 100m, container 102, pod 100, 0 restarts, PodResizePending Deferred full"})
 				}
@@ -120,6 +120,6 @@ func TestGivenIsKnownToTheNext(t *testing.T) {
 		}
 	}
 	if waits == 0 && !t.Failed() {
-		t.Error("the agent never died with a container there")
+		t.Error("no crash happened after a container was created")
 	}
 }

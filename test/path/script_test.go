@@ -21,11 +21,11 @@ import (
 	"swiftlet/test/fakecri"
 )
 
-var update = flag.Bool("update", false, "write what the scripts show into them")
+var update = flag.Bool("update", false, "write the actual output to the scripts")
 
-// TestScripts runs testdata/*.txtar. A script is the part before the files: a command per
-// line, each followed by what it shows, in lines that begin with ">". Lines that begin
-// with "#" say why. After a command, all that needs no waiting happens before the next.
+// TestScripts runs testdata/*.txtar. A script is the part before the files: one command per line,
+// followed by its expected output in lines that begin with ">". Lines that begin with "#" are
+// comments. After each command the script waits until everything without a delay has happened.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -37,20 +37,20 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			inWorld(t, func(w *world) { runScript(w, file, archive) })
+			onTestNode(t, func(w *testNode) { runScript(w, file, archive) })
 		})
 	}
 }
 
-func runScript(w *world, file string, archive *txtar.Archive) {
-	s := &script{world: w, files: map[string][]byte{}, ids: map[string]string{}}
+func runScript(w *testNode, file string, archive *txtar.Archive) {
+	s := &script{testNode: w, files: map[string][]byte{}, ids: map[string]string{}}
 	for _, f := range archive.Files {
 		s.files[f.Name] = f.Data
 	}
-	var said []string
+	var transcript []string
 	lines := strings.Split(strings.TrimRight(string(archive.Comment), "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
-		said = append(said, lines[i])
+		transcript = append(transcript, lines[i])
 		words := strings.Fields(lines[i])
 		if len(words) == 0 || words[0] == "#" {
 			continue
@@ -66,14 +66,14 @@ func runScript(w *world, file string, archive *txtar.Archive) {
 			want = append(want, strings.TrimPrefix(strings.TrimPrefix(lines[i], ">"), " "))
 		}
 		for _, line := range shown {
-			said = append(said, "> "+line)
+			transcript = append(transcript, "> "+line)
 		}
 		if !*update && strings.Join(shown, "\n") != strings.Join(want, "\n") {
 			w.t.Fatalf("%s:%d: %s\ngot:\n%s\nwant:\n%s", file, at, words, strings.Join(shown, "\n"), strings.Join(want, "\n"))
 		}
 	}
 	if *update {
-		archive.Comment = []byte(strings.Join(said, "\n") + "\n")
+		archive.Comment = []byte(strings.Join(transcript, "\n") + "\n")
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 			w.t.Fatal(err)
 		}
@@ -81,86 +81,86 @@ func runScript(w *world, file string, archive *txtar.Archive) {
 }
 
 type script struct {
-	*world
+	*testNode
 	files map[string][]byte
-	ids   map[string]string // of the containers that were there when a fault was made for them
+	ids   map[string]string // IDs of containers that existed when a fault was injected for them
 }
 
-// commands are what a script can say.
+// commands are the commands of scripts.
 var commands = map[string]func(s *script, args []string) ([]string, error){
-	// What is wanted.
-	"apply":  func(s *script, a []string) ([]string, error) { return nil, s.wishes.apply(s.files[a[0]]) },
-	"static": (*script).static, // FILE…: the manifests that are there from now on
+	// Changes of pods.
+	"apply":  func(s *script, a []string) ([]string, error) { return nil, s.store.apply(s.files[a[0]]) },
+	"static": (*script).static, // FILE…: replaces the static manifests
 	"delete": (*script).delete, // POD [GRACE]
 	"evict":  (*script).evict,  // POD REASON [GRACE]
 	"reject": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { s.world.rejects[a[0]] = a[1] })
-	}, // POD REASON: it is not admitted from now on
+		return nil, s.setBehaviour(func() { s.testNode.rejects[a[0]] = a[1] })
+	}, // POD REASON: admission rejects it from now on
 	"forget": func(s *script, a []string) ([]string, error) {
-		return nil, s.wishes.DeletePod(s.t.Context(), "", a[0], "")
-	}, // at once, by force
+		return nil, s.store.DeletePod(s.t.Context(), "", a[0], "")
+	}, // POD: deletes it from the API server at once
 
-	// What happens.
+	// Behaviour of containers, runtime and agent.
 	"pass":  (*script).passTime, // DURATION
-	"exit":  (*script).exit,     // CONTAINER CODE: its process ends
-	"exits": (*script).exits,    // CONTAINER CODE: it ends as soon as it starts
+	"exit":  (*script).exit,     // CONTAINER CODE: it exits
+	"exits": (*script).exits,    // CONTAINER CODE: it exits whenever it starts
 	"stays": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { delete(s.world.exits, a[0]) })
+		return nil, s.setBehaviour(func() { delete(s.testNode.exits, a[0]) })
 	},
 	"sick": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { s.world.sick[a[0]] = true })
+		return nil, s.setBehaviour(func() { s.testNode.unhealthy[a[0]] = true })
 	},
 	"well": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { delete(s.world.sick, a[0]) })
+		return nil, s.setBehaviour(func() { delete(s.testNode.unhealthy, a[0]) })
 	},
 	"stubborn": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { s.world.stubborn[a[0]] = true })
+		return nil, s.setBehaviour(func() { s.testNode.slowToStop[a[0]] = true })
 	},
 	"class": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { s.world.classes[a[0]] = true })
-	}, // NAME: there is such a runtime class
+		return nil, s.setBehaviour(func() { s.testNode.classes[a[0]] = true })
+	}, // NAME: the runtime class exists
 	"unclass": func(s *script, a []string) ([]string, error) {
-		return nil, s.with(func() { delete(s.world.classes, a[0]) })
+		return nil, s.setBehaviour(func() { delete(s.testNode.classes, a[0]) })
 	},
 	"publish": func(s *script, a []string) ([]string, error) { s.runtime.Publish(a[0], 1); return nil, nil },
-	"lose":    (*script).lose,   // POD: its sandbox dies
-	"events":  (*script).stream, // hold|release|repeat|break|drop: what becomes of the runtime's events
-	"fault":   (*script).fault,  // METHOD [for=NAME] hang|delay=D|TEXT [times=N]
-	"heal":    func(s *script, a []string) ([]string, error) { s.runtime.Heal(a[0]); return nil, nil },
+	"lose":    (*script).lose,          // POD: its sandbox is killed
+	"events":  (*script).controlEvents, // hold|release|repeat|break|drop: the runtime's events
+	"fault":   (*script).fault,         // METHOD [for=NAME] hang|delay=D|TEXT [times=N]
+	"heal":    func(s *script, a []string) ([]string, error) { s.runtime.ClearFault(a[0]); return nil, nil },
 	"restart": func(s *script, a []string) ([]string, error) { s.stop(); s.start(); return nil, nil },
-	"dies":    func(s *script, a []string) ([]string, error) { s.stop(); return nil, nil }, // and so does nothing until restart
+	"dies":    func(s *script, a []string) ([]string, error) { s.stop(); return nil, nil }, // the agent, until lives
 	"lives":   func(s *script, a []string) ([]string, error) { s.start(); return nil, nil },
 	"away":    func(s *script, a []string) ([]string, error) { s.runtime.Stop(); return nil, nil }, // the runtime
 	"back":    func(s *script, a []string) ([]string, error) { return nil, s.runtime.Restart() },
-	"stray":   (*script).stray, // POD CONTAINER: a running pod that nobody wants
+	"stray":   (*script).runUnknownPod, // POD CONTAINER: a running pod that is in no source
 
-	// What is to be seen.
+	// Output.
 	"status":  func(s *script, a []string) ([]string, error) { return s.showStatus(a...), nil },
 	"runtime": func(s *script, a []string) ([]string, error) { return s.showRuntime(), nil },
 	"actions": func(s *script, a []string) ([]string, error) { return s.showActions(), nil },
 	"calls":   func(s *script, a []string) ([]string, error) { return s.showCalls(), nil },
-	"told":    func(s *script, a []string) ([]string, error) { return s.world.events.take(a...), nil }, // [REASON…]
-	"left":    func(s *script, a []string) ([]string, error) { return s.showLeft(), nil },
+	"told":    func(s *script, a []string) ([]string, error) { return s.testNode.events.take(a...), nil }, // [REASON…]
+	"left":    func(s *script, a []string) ([]string, error) { return s.showLeftovers(), nil },
 }
 
-// needed is how many arguments a command has at least.
-var needed = map[string]int{
+// minArgs is the minimum number of arguments of a command.
+var minArgs = map[string]int{
 	"apply": 1, "delete": 1, "evict": 2, "reject": 2, "forget": 1, "pass": 1, "exit": 2, "exits": 2, "stays": 1, "sick": 1, "well": 1, "class": 1, "unclass": 1,
 	"stubborn": 1, "publish": 1, "lose": 1, "events": 1, "fault": 2, "heal": 1, "stray": 2,
 }
 
 func (s *script) run(words []string) ([]string, error) {
 	do, ok := commands[words[0]]
-	if !ok || len(words)-1 < needed[words[0]] {
-		return nil, errors.New("not a command")
+	if !ok || len(words)-1 < minArgs[words[0]] {
+		return nil, errors.New("unknown command or missing arguments")
 	}
 	shown, err := do(s, words[1:])
 	s.settle()
 	return shown, err
 }
 
-// with changes how containers behave.
-func (s *script) with(change func()) error {
+// setBehaviour changes the node's behaviour under its lock.
+func (s *script) setBehaviour(change func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
@@ -172,7 +172,7 @@ func (s *script) static(names []string) ([]string, error) {
 	for _, name := range names {
 		texts = append(texts, s.files[name])
 	}
-	return nil, s.wishes.setStatic(texts...)
+	return nil, s.store.setStatic(texts...)
 }
 
 func (s *script) delete(args []string) ([]string, error) {
@@ -183,7 +183,7 @@ func (s *script) delete(args []string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return nil, s.wishes.delete(args[0], grace)
+	return nil, s.store.delete(args[0], grace)
 }
 
 func (s *script) evict(args []string) ([]string, error) {
@@ -220,39 +220,39 @@ func (s *script) exit(args []string) ([]string, error) {
 
 func (s *script) exits(args []string) ([]string, error) {
 	code, err := strconv.Atoi(args[1])
-	return nil, errors.Join(err, s.with(func() { s.world.exits[args[0]] = int32(code) }))
+	return nil, errors.Join(err, s.setBehaviour(func() { s.testNode.exits[args[0]] = int32(code) }))
 }
 
 func (s *script) lose(args []string) ([]string, error) {
 	for _, b := range s.runtime.Sandboxes() {
 		if b.Metadata.Name == args[0] && b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-			s.runtime.LoseSandbox(b.Id)
+			s.runtime.KillSandbox(b.Id)
 			return nil, nil
 		}
 	}
 	return nil, errors.New("no such sandbox")
 }
 
-func (s *script) stream(args []string) ([]string, error) {
-	stream := s.runtime.Events
+func (s *script) controlEvents(args []string) ([]string, error) {
+	controlEvents := s.runtime.Events
 	switch args[0] {
 	case "hold":
-		stream.Hold()
+		controlEvents.Hold()
 	case "release":
-		stream.Release()
+		controlEvents.Release()
 	case "repeat":
-		stream.Repeat()
+		controlEvents.Repeat()
 	case "break":
-		stream.Break()
+		controlEvents.Break()
 	case "drop":
-		stream.Drop(1000)
+		controlEvents.Drop(1000)
 	default:
-		return nil, errors.New("not known")
+		return nil, errors.New("unknown argument")
 	}
 	return nil, nil
 }
 
-func (s *script) stray(args []string) ([]string, error) {
+func (s *script) runUnknownPod(args []string) ([]string, error) {
 	s.runtime.RunPod("default", args[0], args[0]+"-uid", args[1])
 	return nil, nil
 }
@@ -268,10 +268,10 @@ func (s *script) fault(args []string) ([]string, error) {
 		rest = rest[:len(rest)-1]
 	}
 	if name, limited := strings.CutPrefix(rest[0], "for="); limited {
-		if c := s.container(name); c != nil { // the runtime is not to be asked from within its own calls
+		if c := s.container(name); c != nil { // Match must not call the runtime
 			s.ids[name] = c.Id
 		}
-		fault.Match = func(request any) bool { return s.about(request, name) }
+		fault.Match = func(request any) bool { return s.concerns(request, name) }
 		rest = rest[1:]
 	}
 	what := strings.Join(rest, " ")
@@ -292,8 +292,8 @@ func (s *script) fault(args []string) ([]string, error) {
 	return nil, nil
 }
 
-// about reports whether a request names the pod, container or image.
-func (s *script) about(request any, name string) bool {
+// concerns reports whether a request is for the pod, container or image.
+func (s *script) concerns(request any, name string) bool {
 	switch r := request.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
 		return r.Config.Metadata.Name == name

@@ -17,8 +17,8 @@ import (
 	"swiftlet/test/fakecri"
 )
 
-// showRuntime lists what the runtime holds.
-func (w *world) showRuntime() []string {
+// showRuntime lists the runtime's sandboxes and containers.
+func (w *testNode) showRuntime() []string {
 	var lines []string
 	containers := w.runtime.Containers()
 	for _, s := range w.runtime.Sandboxes() {
@@ -34,7 +34,7 @@ func (w *world) showRuntime() []string {
 			}
 			inside = append(inside, "  "+showContainer(c))
 		}
-		slices.Sort(inside) // containers without an order are made at the same time
+		slices.Sort(inside) // containers are created in parallel
 		lines = append(lines, inside...)
 	}
 	for _, c := range containers {
@@ -53,8 +53,8 @@ func showContainer(c *runtimeapi.ContainerStatus) string {
 	return fmt.Sprintf("%s %s attempt=%d", c.Metadata.Name, state, c.Metadata.Attempt)
 }
 
-// sandboxOf is the newest sandbox of the container's pod that is not younger than it.
-func sandboxOf(w *world, c *runtimeapi.ContainerStatus) string {
+// sandboxOf returns the newest sandbox of the container's pod that is not newer than the container.
+func sandboxOf(w *testNode, c *runtimeapi.ContainerStatus) string {
 	id := ""
 	for _, s := range w.runtime.Sandboxes() {
 		if s.Metadata.Uid == c.Labels[cri.LabelPodUID] && s.CreatedAt <= c.CreatedAt {
@@ -64,11 +64,10 @@ func sandboxOf(w *world, c *runtimeapi.ContainerStatus) string {
 	return id
 }
 
-// showStatus tells of pods as the API server shows them, or of static ones as the agent
-// knows them.
-func (w *world) showStatus(names ...string) []string {
+// showStatus shows the status of API pods as published, and of static pods as the agent has it.
+func (w *testNode) showStatus(names ...string) []string {
 	var lines []string
-	for _, p := range append(w.wishes.list(), w.staticPods()...) {
+	for _, p := range append(w.store.list(), w.staticPods()...) {
 		if len(names) > 0 && !slices.Contains(names, p.Name) {
 			continue
 		}
@@ -87,11 +86,11 @@ func (w *world) showStatus(names ...string) []string {
 	return lines
 }
 
-func (w *world) staticPods() []*v1.Pod {
+func (w *testNode) staticPods() []*v1.Pod {
 	var all []*v1.Pod
-	w.wishes.mu.Lock()
-	defer w.wishes.mu.Unlock()
-	for _, p := range w.wishes.static {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	for _, p := range w.store.static {
 		p = p.DeepCopy()
 		p.Status, _ = w.agent.status.Get(p.UID)
 		all = append(all, p)
@@ -117,9 +116,9 @@ func showState(s v1.ContainerState) string {
 	return "unknown"
 }
 
-// showActions lists what the runtime was asked to do since it was last asked, in order;
-// what it was asked at the same moment stands in the order of the alphabet.
-func (w *world) showActions() []string {
+// showActions lists the runtime calls that change something, since the last showActions or showCalls,
+// sorted by time and then by name.
+func (w *testNode) showActions() []string {
 	calls := w.takeCalls(isAction)
 	slices.SortFunc(calls, func(a, b fakecri.Call) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Method, b.Method), strings.Compare(w.subject(a), w.subject(b)))
@@ -131,8 +130,8 @@ func (w *world) showActions() []string {
 	return lines
 }
 
-// showCalls counts all that the runtime was asked since it was last asked.
-func (w *world) showCalls() []string {
+// showCalls counts all runtime calls since the last showActions or showCalls.
+func (w *testNode) showCalls() []string {
 	counts := map[string]int{}
 	for _, call := range w.takeCalls(func(fakecri.Call) bool { return true }) {
 		name := call.Method
@@ -149,9 +148,9 @@ func (w *world) showCalls() []string {
 	return lines
 }
 
-func (w *world) takeCalls(which func(fakecri.Call) bool) []fakecri.Call {
+func (w *testNode) takeCalls(which func(fakecri.Call) bool) []fakecri.Call {
 	calls := w.runtime.Calls()
-	w.runtime.ForgetCalls()
+	w.runtime.ResetCalls()
 	return slices.DeleteFunc(calls, func(c fakecri.Call) bool { return !which(c) })
 }
 
@@ -174,8 +173,8 @@ func isRelist(c fakecri.Call) bool {
 	return false
 }
 
-// subject is whom an action is about.
-func (w *world) subject(c fakecri.Call) string {
+// subject is the object of a call.
+func (w *testNode) subject(c fakecri.Call) string {
 	switch r := c.Request.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
 		return fmt.Sprintf("%s attempt=%d", r.Config.Metadata.Name, r.Config.Metadata.Attempt)
@@ -196,15 +195,15 @@ func (w *world) subject(c fakecri.Call) string {
 }
 
 // expect compares lines.
-func (w *world) expect(got, want []string) {
+func (w *testNode) expect(got, want []string) {
 	w.t.Helper()
 	if !slices.Equal(got, want) {
 		w.t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// showLeft lists the traces that pods have left.
-func (w *world) showLeft() []string {
+// showLeftovers lists everything that exists of pods.
+func (w *testNode) showLeftovers() []string {
 	lines := append(w.showStatus(), w.showRuntime()...)
 	groups, _ := w.cgroups.Pods()
 	for _, uid := range groups {

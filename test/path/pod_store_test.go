@@ -20,9 +20,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// wishes are what is wanted of the node: the pods that an API server and a manifest
-// directory hold. It outlives the agents that read it.
-type wishes struct {
+// podStore has the pods of a fake API server and of a manifest directory. It survives crashes of the
+// agent.
+type podStore struct {
 	mu      sync.Mutex
 	pods    []*v1.Pod // of the API server; replaced, never changed
 	static  []*v1.Pod
@@ -30,10 +30,10 @@ type wishes struct {
 	changed chan struct{}
 }
 
-func newWishes() *wishes { return &wishes{changed: make(chan struct{}, 1)} }
+func newPodStore() *podStore { return &podStore{changed: make(chan struct{}, 1)} }
 
-// feed sends what is wanted, now and whenever it changes.
-func (w *wishes) feed(ctx context.Context, out chan<- pod.Snapshot) {
+// feed sends snapshots of the pods, now and after every change.
+func (w *podStore) feed(ctx context.Context, out chan<- pod.Snapshot) {
 	for {
 		w.mu.Lock()
 		all := []pod.Snapshot{
@@ -56,8 +56,8 @@ func (w *wishes) feed(ctx context.Context, out chan<- pod.Snapshot) {
 	}
 }
 
-// change edits what is wanted and lets the agent know.
-func (w *wishes) change(edit func() error) error {
+// change edits the pods and triggers new snapshots.
+func (w *podStore) change(edit func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := edit(); err != nil {
@@ -70,8 +70,8 @@ func (w *wishes) change(edit func() error) error {
 	return nil
 }
 
-// find is the place of an API pod; the caller holds mu.
-func (w *wishes) find(name string) (int, error) {
+// find returns the index of an API pod; the caller holds mu.
+func (w *podStore) find(name string) (int, error) {
 	i := slices.IndexFunc(w.pods, func(p *v1.Pod) bool { return p.Name == name })
 	if i < 0 {
 		return 0, apierrors.NewNotFound(v1.Resource("pods"), name)
@@ -79,15 +79,15 @@ func (w *wishes) find(name string) (int, error) {
 	return i, nil
 }
 
-// put stores a pod under a new version; the caller holds mu.
-func (w *wishes) put(i int, p *v1.Pod) {
+// put stores a pod with a new resource version; the caller holds mu.
+func (w *podStore) put(i int, p *v1.Pod) {
 	w.version++
 	p.ResourceVersion = strconv.Itoa(w.version)
 	w.pods[i] = p
 }
 
-// apply creates pods, or changes their spec.
-func (w *wishes) apply(text []byte) error {
+// apply creates pods or changes their spec.
+func (w *podStore) apply(text []byte) error {
 	pods, err := parse(text)
 	if err != nil {
 		return err
@@ -110,8 +110,8 @@ func (w *wishes) apply(text []byte) error {
 	})
 }
 
-// setStatic makes the manifests all there is in the directory.
-func (w *wishes) setStatic(texts ...[]byte) error {
+// setStatic replaces all static manifests.
+func (w *podStore) setStatic(texts ...[]byte) error {
 	var all []*v1.Pod
 	for _, text := range texts {
 		pods, err := parse(text)
@@ -126,8 +126,8 @@ func (w *wishes) setStatic(texts ...[]byte) error {
 	return w.change(func() error { w.static = all; return nil })
 }
 
-// delete asks for a pod's end; a negative grace stands for the pod's own.
-func (w *wishes) delete(name string, grace int64) error {
+// delete sets a pod's deletion timestamp; a negative grace period means the pod's own.
+func (w *podStore) delete(name string, grace int64) error {
 	return w.change(func() error {
 		i, err := w.find(name)
 		if err != nil {
@@ -145,8 +145,8 @@ func (w *wishes) delete(name string, grace int64) error {
 	})
 }
 
-// PatchStatus is the status publisher's way to the API server.
-func (w *wishes) PatchStatus(_ context.Context, _, name string, patch []byte) (version string, err error) {
+// PatchStatus is called by the status publisher.
+func (w *podStore) PatchStatus(_ context.Context, _, name string, patch []byte) (version string, err error) {
 	err = w.change(func() error {
 		i, err := w.find(name)
 		if err != nil {
@@ -171,8 +171,8 @@ func (w *wishes) PatchStatus(_ context.Context, _, name string, patch []byte) (v
 	return version, err
 }
 
-// DeletePod is how the publisher says that a pod has ended.
-func (w *wishes) DeletePod(_ context.Context, _, name string, _ types.UID) error {
+// DeletePod is called by the status publisher when a pod has terminated.
+func (w *podStore) DeletePod(_ context.Context, _, name string, _ types.UID) error {
 	return w.change(func() error {
 		i, err := w.find(name)
 		if err != nil {
@@ -183,14 +183,14 @@ func (w *wishes) DeletePod(_ context.Context, _, name string, _ types.UID) error
 	})
 }
 
-// list is the API server's pods, with their status as published.
-func (w *wishes) list() []*v1.Pod {
+// list returns the API pods with their published status.
+func (w *podStore) list() []*v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.pods)
 }
 
-// parse reads the pods of a YAML file.
+// parse parses the pods of a YAML file.
 func parse(text []byte) ([]*v1.Pod, error) {
 	var pods []*v1.Pod
 	for _, document := range strings.Split(string(text), "\n---\n") {
