@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// defaultCapacity is that of a volume whose size nobody cares about.
+// defaultCapacity is the capacity of a volume without a requested size.
 const defaultCapacity = 64 << 20
 
 func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
@@ -38,8 +38,8 @@ func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*c
 	if limit := r.GetCapacityRange().GetLimitBytes(); limit > 0 && size > limit {
 		return nil, status.Error(codes.OutOfRange, "no size fits")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	d.volumesMu.Lock()
+	defer d.volumesMu.Unlock()
 	id := fmt.Sprintf("v-%x", sha256.Sum256([]byte(r.GetName())))[:18]
 	v, err := d.store.get(id)
 	switch {
@@ -53,7 +53,7 @@ func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*c
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
-		VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: d.places(),
+		VolumeId: v.ID, CapacityBytes: v.Capacity, AccessibleTopology: d.topologies(),
 	}}, nil
 }
 
@@ -61,8 +61,8 @@ func (d *driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*c
 	if r.GetVolumeId() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id is needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	d.volumesMu.Lock()
+	defer d.volumesMu.Unlock()
 	if err := d.store.delete(r.GetVolumeId()); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
@@ -85,8 +85,8 @@ func (d *driver) ControllerExpandVolume(_ context.Context, r *csi.ControllerExpa
 	if r.GetVolumeId() == "" || r.GetCapacityRange() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume id and capacity range are needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	d.volumesMu.Lock()
+	defer d.volumesMu.Unlock()
 	v, err := d.grow(r.GetVolumeId(), r.GetCapacityRange().GetRequiredBytes())
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (d *driver) ControllerExpandVolume(_ context.Context, r *csi.ControllerExpa
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: v.Capacity, NodeExpansionRequired: true}, nil
 }
 
-// grow makes the volume at least as large as size.
+// grow increases the volume's capacity to at least size.
 func (d *driver) grow(id string, size int64) (*volume, error) {
 	v, err := d.find(id)
 	if err != nil {
@@ -109,7 +109,7 @@ func (d *driver) grow(id string, size int64) (*volume, error) {
 	return v, nil
 }
 
-// find words its error for callers.
+// find returns a volume, or a gRPC error.
 func (d *driver) find(id string) (*volume, error) {
 	v, err := d.store.get(id)
 	if errors.Is(err, errUnknown) {

@@ -1,9 +1,8 @@
-// Csidriver is a CSI driver for tests: a process of its own that keeps volumes as folders
-// and, where a file system or a raw device is asked for, as loop devices. It does what a
-// driver must (the sanity suite of kubernetes-csi runs against it) and writes down what it
-// was asked, so that tests can look.
+// Csidriver is a CSI driver for tests. It runs as its own process. Its volumes are directories or,
+// if a file system or a raw device is requested, loop devices. It conforms to the specification
+// (see sanity) and records its calls, so that tests can check them.
 //
-// While a file hold-METHOD is in its state folder, the driver does not answer that method:
-// hold-before-METHOD stops it at the beginning, hold-after-METHOD when all is done but the
-// answer. It notes in a file in-METHOD that it is there.
+// While the file hold-before-METHOD or hold-after-METHOD is in its state directory, the driver
+// blocks that method before or after its work. It creates in-before-METHOD or in-after-METHOD
+// while it is blocked.
 package main

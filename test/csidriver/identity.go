@@ -15,8 +15,8 @@ type driver struct {
 	csi.UnimplementedNodeServer
 	options
 	store store
-	// mu guards calls.jsonl, work the volumes: one thing at a time will do.
-	mu, work sync.Mutex
+	// callsMu guards calls.jsonl. volumesMu guards the volumes: calls run one at a time.
+	callsMu, volumesMu sync.Mutex
 }
 
 func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {

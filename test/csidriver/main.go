@@ -19,19 +19,19 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// options is how one driver differs from another.
+// options are the flags.
 type options struct {
-	name     string
-	node     string // its name for this node
-	endpoint string // the socket it is called on
-	register string // the socket it registers with; empty: nobody is told
-	state    string // the folder of its volumes
-	topology string // KEY=VALUE, empty for none
-	most     int64  // volumes per node, 0 for any number
-	without  string // capabilities it denies, separated by commas
-	mountGID bool   // it hands volumes to the pod's group by itself
-	health   bool   // it tells how volumes fare
-	versions string // of the interface it speaks, separated by commas
+	name       string
+	node       string // the driver's name for this node
+	endpoint   string // the socket of its services
+	register   string // its registration socket; empty: it does not register
+	state      string // the directory of its volumes
+	topology   string // KEY=VALUE, empty for none
+	maxVolumes int64  // volumes per node, 0 for any number
+	disabled   string // capabilities that it does not report, comma-separated
+	mountGID   bool   // it applies the pod's fsGroup itself
+	health     bool   // it reports volume health
+	versions   string // supported versions in its registration, comma-separated
 }
 
 func main() {
@@ -39,14 +39,14 @@ func main() {
 	flag.StringVar(&o.name, "name", "test.csi.swiftlet.dev", "name of the driver")
 	flag.StringVar(&o.node, "node", "node", "the driver's name for this node")
 	flag.StringVar(&o.endpoint, "endpoint", "", "socket to serve on")
-	flag.StringVar(&o.register, "register", "", "socket to register with")
-	flag.StringVar(&o.state, "state", "", "folder for volumes")
+	flag.StringVar(&o.register, "register", "", "registration socket for the kubelet")
+	flag.StringVar(&o.state, "state", "", "directory of volumes")
 	flag.StringVar(&o.topology, "topology", "", "KEY=VALUE of this node")
-	flag.Int64Var(&o.most, "max-volumes", 0, "volumes per node")
-	flag.StringVar(&o.without, "without", "", "node capabilities to deny")
-	flag.BoolVar(&o.mountGID, "mount-group", false, "apply the pod's group")
-	flag.BoolVar(&o.health, "health", false, "tell how volumes fare")
-	flag.StringVar(&o.versions, "versions", "1.0.0", "versions of the interface that it speaks")
+	flag.Int64Var(&o.maxVolumes, "max-volumes", 0, "volumes per node")
+	flag.StringVar(&o.disabled, "without", "", "node capabilities not to report, comma-separated")
+	flag.BoolVar(&o.mountGID, "mount-group", false, "apply the pod's fsGroup")
+	flag.BoolVar(&o.health, "health", false, "report volume health")
+	flag.StringVar(&o.versions, "versions", "1.0.0", "supported versions in the registration")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -75,8 +75,8 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.register != "" {
 		registrar := grpc.NewServer()
-		registration.RegisterRegistrationServer(registrar, &registrant{options: o})
-		// Only now: whoever finds this socket calls the other one at once.
+		registration.RegisterRegistrationServer(registrar, &registrationServer{options: o})
+		// Last: a kubelet that finds this socket connects to the endpoint at once.
 		if err := serve(ctx, group, o.register, registrar); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func run(ctx context.Context, o options) error {
 	return group.Wait()
 }
 
-// serve listens on a socket, in place of one that a killed driver has left.
+// serve listens on a socket. It replaces a socket that a killed driver left.
 func serve(ctx context.Context, group *errgroup.Group, path string, server *grpc.Server) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -101,24 +101,24 @@ func serve(ctx context.Context, group *errgroup.Group, path string, server *grpc
 	return nil
 }
 
-// registrant tells the kubelet what this is.
-type registrant struct {
+// registrationServer serves the kubelet's plugin registration API.
+type registrationServer struct {
 	registration.UnimplementedRegistrationServer
 	options
 }
 
-func (r *registrant) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+func (r *registrationServer) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{Type: "CSIPlugin", Name: r.name, Endpoint: r.endpoint, SupportedVersions: strings.Split(r.versions, ",")}, nil
 }
 
-func (r *registrant) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r *registrationServer) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	fmt.Fprintf(os.Stderr, "registered: %v %s\n", s.PluginRegistered, s.Error)
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
-// denies reports whether the driver is to behave as if it could not do this.
-func (o options) denies(capability string) bool {
-	for _, c := range strings.Split(o.without, ",") {
+// isDisabled reports whether the driver must not report this capability.
+func (o options) isDisabled(capability string) bool {
+	for _, c := range strings.Split(o.disabled, ",") {
 		if c == capability {
 			return true
 		}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run runs a program to its end.
+// runTool runs a program and returns its output.
 func runTool(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
@@ -27,7 +27,7 @@ func mounted(path string) bool {
 	return err == nil && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
-// bind shows source at target, once.
+// bind bind-mounts source at target, if nothing is mounted there.
 func bind(source, target string, readOnly bool) error {
 	if mounted(target) {
 		return nil
@@ -44,7 +44,7 @@ func bind(source, target string, readOnly bool) error {
 	return nil
 }
 
-// unmount takes away all that is mounted at path.
+// unmount unmounts everything at path.
 func unmount(path string) error {
 	for mounted(path) {
 		if err := unix.Unmount(path, 0); err != nil {
@@ -54,7 +54,7 @@ func unmount(path string) error {
 	return nil
 }
 
-// makeImage makes the volume's disk as large as it is to be.
+// makeImage creates the volume's disk image, or extends it to the volume's capacity.
 func (v *volume) makeImage() error {
 	f, err := os.OpenFile(v.image(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -67,7 +67,7 @@ func (v *volume) makeImage() error {
 	return f.Truncate(v.Capacity)
 }
 
-// loopDevice is the device of the volume's disk, "" while there is none.
+// loopDevice is the loop device of the volume's disk image, "" if there is none.
 func (v *volume) loopDevice() (string, error) {
 	all, err := v.loopDevices()
 	if err != nil || len(all) == 0 {
@@ -76,14 +76,15 @@ func (v *volume) loopDevice() (string, error) {
 	return all[0], nil
 }
 
-// loopDevices may be several: a killed driver's losetup goes on beside the next driver's.
+// loopDevices may return several devices: the losetup of a killed driver may still be running when
+// the next driver calls losetup.
 func (v *volume) loopDevices() ([]string, error) {
 	out, err := runTool("losetup", "-n", "-O", "NAME", "-j", v.image())
 	return strings.Fields(out), err
 }
 
-// mountImage mounts the disk's file system, made if need be. The loop device goes with the
-// last mount.
+// mountImage mounts the disk image and formats it first if needed. The kernel removes the loop
+// device with the last mount.
 func (v *volume) mountImage(target, fsType string, flags []string) error {
 	if mounted(target) {
 		return nil
@@ -100,7 +101,7 @@ func (v *volume) mountImage(target, fsType string, flags []string) error {
 	return err
 }
 
-// attachImage makes the disk a raw device.
+// attachImage attaches the disk image to a loop device.
 func (v *volume) attachImage() (string, error) {
 	if err := v.makeImage(); err != nil {
 		return "", err
@@ -126,7 +127,7 @@ func (v *volume) detachImage() error {
 	return nil
 }
 
-// publishDevice shows a device at target, a file.
+// publishDevice bind-mounts a device at target, a file.
 func publishDevice(device, target string, readOnly bool) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err

@@ -14,15 +14,15 @@ import (
 )
 
 func (d *driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
-	info := &csi.NodeGetInfoResponse{NodeId: d.node, MaxVolumesPerNode: d.most}
-	if places := d.places(); len(places) > 0 {
-		info.AccessibleTopology = places[0]
+	info := &csi.NodeGetInfoResponse{NodeId: d.node, MaxVolumesPerNode: d.maxVolumes}
+	if topologies := d.topologies(); len(topologies) > 0 {
+		info.AccessibleTopology = topologies[0]
 	}
 	return info, nil
 }
 
-// places is where volumes can be used: here.
-func (d *driver) places() []*csi.Topology {
+// topologies is the accessible topology of volumes: this node's.
+func (d *driver) topologies() []*csi.Topology {
 	key, value, ok := strings.Cut(d.topology, "=")
 	if !ok {
 		return nil
@@ -45,7 +45,7 @@ func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	}
 	var all []*csi.NodeServiceCapability
 	for _, t := range types {
-		if !d.denies(t.String()) {
+		if !d.isDisabled(t.String()) {
 			all = append(all, &csi.NodeServiceCapability{Type: &csi.NodeServiceCapability_Rpc{
 				Rpc: &csi.NodeServiceCapability_RPC{Type: t}}})
 		}
@@ -53,22 +53,22 @@ func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return &csi.NodeGetCapabilitiesResponse{Capabilities: all}, nil
 }
 
-// begin waits for the turn of a call. One whose caller has gone meanwhile is not begun: who
-// comes next believes that it is over.
-func (d *driver) begin(ctx context.Context) (done func(), err error) {
-	d.work.Lock()
+// acquire locks the volumes for a call. It fails if the caller has given up meanwhile: the caller
+// may already have sent the next call.
+func (d *driver) acquire(ctx context.Context) (done func(), err error) {
+	d.volumesMu.Lock()
 	if ctx.Err() != nil {
-		d.work.Unlock()
+		d.volumesMu.Unlock()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return d.work.Unlock, nil
+	return d.volumesMu.Unlock, nil
 }
 
 func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" || r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume id, staging target path and volume capability are needed")
 	}
-	done, err := d.begin(ctx)
+	done, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	if r.GetVolumeCapability().GetBlock() != nil {
 		_, err = v.attachImage()
 	} else {
-		err = v.show(r.GetStagingTargetPath(), r.GetVolumeCapability().GetMount())
+		err = v.mountAt(r.GetStagingTargetPath(), r.GetVolumeCapability().GetMount())
 	}
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
@@ -92,22 +92,22 @@ func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
-// show mounts the volume: its disk where a file system is asked for, else its folder.
-func (v *volume) show(target string, how *csi.VolumeCapability_MountVolume) error {
+// mountAt mounts the volume: its disk image if a file system is requested, else its directory.
+func (v *volume) mountAt(target string, capability *csi.VolumeCapability_MountVolume) error {
 	if err := os.MkdirAll(target, 0o750); err != nil {
 		return err
 	}
-	if how.GetFsType() != "" {
-		return v.mountImage(target, how.GetFsType(), how.GetMountFlags())
+	if capability.GetFsType() != "" {
+		return v.mountImage(target, capability.GetFsType(), capability.GetMountFlags())
 	}
-	return bind(v.folder(), target, false)
+	return bind(v.contentDir(), target, false)
 }
 
 func (d *driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id and staging target path are needed")
 	}
-	done, err := d.begin(ctx)
+	done, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" || r.GetVolumeCapability() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume id, target path and volume capability are needed")
 	}
-	done, err := d.begin(ctx)
+	done, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		return nil, err
 	}
 	staged := r.GetStagingTargetPath() != "" && !ephemeral
-	if !ephemeral && !d.denies("STAGE_UNSTAGE_VOLUME") {
+	if !ephemeral && !d.isDisabled("STAGE_UNSTAGE_VOLUME") {
 		if !staged {
 			return nil, status.Error(codes.InvalidArgument, "staging target path is needed")
 		}
@@ -157,8 +157,8 @@ func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 			return nil, status.Error(codes.FailedPrecondition, "the volume is not staged")
 		}
 	}
-	alone := r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
-	if alone && v.elsewhere(r.GetTargetPath()) {
+	singleWriter := r.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
+	if singleWriter && v.publishedElsewhere(r.GetTargetPath()) {
 		return nil, status.Error(codes.FailedPrecondition, "the volume is for one writer and published elsewhere")
 	}
 	v.Targets = append(v.Targets, r.GetTargetPath())
@@ -185,7 +185,7 @@ func publish(v *volume, r *csi.NodePublishVolumeRequest, staged bool) error {
 	}
 	source := r.GetStagingTargetPath()
 	if !staged {
-		source = v.folder()
+		source = v.contentDir()
 	}
 	if err := bind(source, target, r.GetReadonly()); err != nil {
 		return err
@@ -204,13 +204,13 @@ func (d *driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id and target path are needed")
 	}
-	done, err := d.begin(ctx)
+	done, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	if _, err := d.store.get(r.GetVolumeId()); errors.Is(err, errUnknown) && strings.HasPrefix(r.GetVolumeId(), "csi-") {
-		return &csi.NodeUnpublishVolumeResponse{}, nil // of a pod, and gone already
+		return &csi.NodeUnpublishVolumeResponse{}, nil // an ephemeral volume that is already deleted
 	}
 	v, err := d.find(r.GetVolumeId())
 	if err != nil {
@@ -226,7 +226,7 @@ func (d *driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 	if err := d.store.put(v); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if v.Name == "" { // made by the publication
+	if v.Name == "" { // an ephemeral volume, created by NodePublishVolume
 		if err := d.store.delete(v.ID); err != nil {
 			return nil, status.Error(codes.Internal, err.Error())
 		}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// NodeGetVolumeHealth tells what the file "health" beside the volume's content says: one line
-// per ailment, of a status of the specification, a reason and a message.
+// NodeGetVolumeHealth reports the content of the volume's file "health": one line per problem, with
+// a status of the specification, a reason and a message.
 func (d *driver) NodeGetVolumeHealth(_ context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
 	if r.GetVolumeId() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id is needed")

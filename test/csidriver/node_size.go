@@ -14,8 +14,8 @@ func (d *driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequ
 	if r.GetVolumeId() == "" || r.GetVolumePath() == "" {
 		return nil, status.Error(codes.InvalidArgument, "volume id and volume path are needed")
 	}
-	d.work.Lock()
-	defer d.work.Unlock()
+	d.volumesMu.Lock()
+	defer d.volumesMu.Unlock()
 	v, err := d.grow(r.GetVolumeId(), r.GetCapacityRange().GetRequiredBytes())
 	if err != nil {
 		return nil, err
@@ -29,10 +29,10 @@ func (d *driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequ
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: v.Capacity}, nil
 }
 
-// expandImage has the disk, its device and its file system take all of the volume's size.
+// expandImage extends the disk image, its loop device and its file system to the volume's capacity.
 func (v *volume) expandImage() error {
 	if _, err := os.Stat(v.image()); os.IsNotExist(err) {
-		return nil // a folder has no size
+		return nil // a directory has no size
 	}
 	if err := v.makeImage(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (v *volume) expandImage() error {
 		return err
 	}
 	if kind, err := runTool("blkid", "-p", "-o", "value", "-s", "TYPE", device); err != nil || kind != "ext4" {
-		return nil // raw
+		return nil // a raw device
 	}
 	_, err = runTool("resize2fs", device)
 	return err

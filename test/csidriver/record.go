@@ -23,7 +23,7 @@ type call struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// record writes down every call after it was answered, and holds those that tests hold.
+// record appends every call to calls.jsonl, and blocks calls that have a hold file.
 func (d *driver) record(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	d.hold(ctx, "before-"+method)
@@ -36,8 +36,8 @@ func (d *driver) record(ctx context.Context, request any, info *grpc.UnaryServer
 	if err != nil {
 		line.Error = err.Error()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.callsMu.Lock()
+	defer d.callsMu.Unlock()
 	return answer, errors.Join(err, d.append(line))
 }
 
@@ -55,19 +55,19 @@ func (d *driver) append(line call) error {
 	return err
 }
 
-// hold waits while a test wants the driver to hang here.
+// hold blocks while the hold file of this point exists.
 func (d *driver) hold(ctx context.Context, point string) {
-	held := filepath.Join(d.state, "hold-"+point)
-	if _, err := os.Stat(held); errors.Is(err, fs.ErrNotExist) {
+	holdFile := filepath.Join(d.state, "hold-"+point)
+	if _, err := os.Stat(holdFile); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	in := filepath.Join(d.state, "in-"+point)
-	_ = os.WriteFile(in, nil, 0o600)
+	inFile := filepath.Join(d.state, "in-"+point)
+	_ = os.WriteFile(inFile, nil, 0o600)
 	for ctx.Err() == nil {
-		if _, err := os.Stat(held); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(holdFile); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	_ = os.Remove(in)
+	_ = os.Remove(inFile)
 }

@@ -10,36 +10,35 @@ import (
 	"strings"
 )
 
-// volume is what is kept of one volume beside its content.
+// volume is the stored state of a volume.
 type volume struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Capacity int64  `json:"capacity"`
-	// Targets are where it is published, Staged where it is staged; each is noted before it
-	// is done and forgotten after it is undone.
+	// Targets are the paths where it is published, Staged the path where it is staged. A path is
+	// stored before the volume is mounted and removed after it is unmounted.
 	Targets []string `json:"targets,omitempty"`
 	Staged  string   `json:"staged,omitempty"`
 	dir     string
 }
 
-// elsewhere reports whether it is published at another place.
-func (v *volume) elsewhere(target string) bool {
+// publishedElsewhere reports whether the volume is published at another path.
+func (v *volume) publishedElsewhere(target string) bool {
 	return slices.ContainsFunc(v.Targets, func(t string) bool { return t != target && mounted(t) })
 }
 
-// folder is the content of a volume without a file system of its own.
-func (v *volume) folder() string { return filepath.Join(v.dir, "folder") }
+// contentDir is the content of a volume without its own file system.
+func (v *volume) contentDir() string { return filepath.Join(v.dir, "folder") }
 
-// image is the content of a volume on a loop device.
+// image is the disk image of a volume on a loop device.
 func (v *volume) image() string { return filepath.Join(v.dir, "image") }
 
-// store keeps volumes on the disk: a driver that is killed knows them again.
+// store keeps volumes on disk, so that they survive a restart of the driver.
 type store struct{ dir string }
 
 var errUnknown = errors.New("no such volume")
 
-// get finds a volume by its ID. Drivers of clouds know theirs by longer handles too, such as
-// projects/P/zones/Z/disks/ID.
+// get finds a volume by its ID, or by a cloud driver's handle such as projects/P/zones/Z/disks/ID.
 func (s store) get(id string) (*volume, error) {
 	id = id[strings.LastIndex(id, "/")+1:]
 	if id == "" || id == ".." || id == "." {
@@ -57,22 +56,22 @@ func (s store) get(id string) (*volume, error) {
 	return v, json.Unmarshal(text, v)
 }
 
-// put makes the volume, or changes what is kept of it.
+// put creates or updates the stored state of a volume.
 func (s store) put(v *volume) error {
 	v.dir = filepath.Join(s.dir, v.ID)
-	if err := os.MkdirAll(v.folder(), 0o755); err != nil {
+	if err := os.MkdirAll(v.contentDir(), 0o755); err != nil {
 		return err
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	// Killed at any moment, the driver finds the old or the new.
-	draft := filepath.Join(v.dir, "volume.json.new")
-	if err := os.WriteFile(draft, text, 0o600); err != nil {
+	// Atomic: the driver may be killed at any time.
+	temporary := filepath.Join(v.dir, "volume.json.new")
+	if err := os.WriteFile(temporary, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(draft, filepath.Join(v.dir, "volume.json"))
+	return os.Rename(temporary, filepath.Join(v.dir, "volume.json"))
 }
 
 func (s store) delete(id string) error {

@@ -1,5 +1,5 @@
-// Package sanity holds the test driver to what the CSI specification asks of every driver.
-// It is a module of its own, so that what the suite needs stays out of the agent's.
+// Package sanity runs the csi-sanity suite of kubernetes-csi on the test driver. It is its own
+// module, so that the suite's dependencies stay out of the agent's.
 package sanity
 
 import (
@@ -17,9 +17,9 @@ import (
 
 func TestDriver(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Fatal("the driver mounts: run as root")
+		t.Fatal("needs root: the driver mounts")
 	}
-	// Short, because a socket's name must be.
+	// Not t.TempDir: the path of a socket is limited to 107 characters.
 	dir, err := os.MkdirTemp("", "csi")
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +39,11 @@ func TestDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(mounts), dir) {
-		t.Error("something is still mounted in", dir)
+		t.Error("mounts left in", dir)
 	}
 }
 
-// start builds and runs the driver, as a process of its own.
+// start builds and starts the driver.
 func start(t *testing.T, dir string) (socket string) {
 	t.Helper()
 	program := filepath.Join(dir, "csidriver")
@@ -63,7 +63,7 @@ func start(t *testing.T, dir string) (socket string) {
 	t.Cleanup(func() {
 		_ = driver.Process.Signal(syscall.SIGTERM)
 		if err := driver.Wait(); err != nil {
-			t.Error("the driver ended:", err)
+			t.Error("driver exited:", err)
 		}
 	})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -71,7 +71,7 @@ func start(t *testing.T, dir string) (socket string) {
 			return socket
 		}
 		if time.Now().After(end) {
-			t.Fatal("the driver does not listen")
+			t.Fatal("driver does not listen")
 		}
 	}
 }
