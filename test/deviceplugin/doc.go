@@ -1,12 +1,12 @@
-// Deviceplugin is a device plugin for tests: a process of its own whose devices are files.
+// Deviceplugin is a device plugin for tests. It runs as its own process, and its devices are files.
 //
-// Each file in the folder devices of its state folder is a device of that name, and says
-// how it is ("Healthy"); a change is told at once. A container that is given devices finds
-// their names in $SAMPLE_DEVICES, a character device /dev/sample-NAME for each, a read-only
-// file /run/sample/NAME with the name in it, and where the plugin was told to use CDI the
-// variable $SAMPLE_CDI_NAME. Calls are noted in calls.jsonl in the state folder. While there
-// is a file hang in it, nothing is allocated; "hanging" stands in it then.
+// Each file in the directory devices of its state directory is a device of that name; its content is
+// the device's health, such as "Healthy". The plugin reports changes at once. A container with
+// devices has their names in $SAMPLE_DEVICES, a character device /dev/sample-NAME and a read-only
+// file /run/sample/NAME for each and, with -cdi, the variable $SAMPLE_CDI_NAME. The plugin records
+// calls in calls.jsonl in the state directory. While the file hang exists there, Allocate blocks and
+// writes "hanging" to that file.
 //
-// The plugin registers on the kubelet's socket and again whenever that is made anew, or,
-// with -register, through the folder that all kinds of plugins share.
+// The plugin registers on the kubelet's socket, again whenever that socket is recreated, or, with
+// -register, through the plugin registration directory.
 package main

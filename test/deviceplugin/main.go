@@ -21,28 +21,28 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// options is how one plugin differs from another.
+// options are the flags.
 type options struct {
-	resource string
-	dir      string // of the kubelet's socket and this plugin's
-	socket   string // its own, a name in dir
-	register string // the socket in the folder of all plugins; empty: the kubelet is told
-	state    string
-	cdi      string // folder for CDI descriptions; empty: none are used
-	prefers  string // the device it would give first
-	preStart bool
+	resource  string
+	dir       string // directory of the kubelet's socket and the plugin's
+	socket    string // name of its socket in dir
+	register  string // its socket in the plugin registration directory; empty: it registers on the kubelet's socket
+	state     string
+	cdi       string // directory of CDI specifications; empty: no CDI
+	preferred string // the device of GetPreferredAllocation
+	preStart  bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.resource, "resource", "", "name of the resource")
-	flag.StringVar(&o.dir, "dir", "/var/lib/kubelet/device-plugins", "folder of sockets")
-	flag.StringVar(&o.socket, "socket", "sample.sock", "name of its own socket")
-	flag.StringVar(&o.register, "register", "", "socket to register with")
-	flag.StringVar(&o.state, "state", "", "folder of devices and notes")
-	flag.StringVar(&o.cdi, "cdi", "", "folder of CDI descriptions")
-	flag.StringVar(&o.prefers, "prefers", "", "device that is preferred")
-	flag.BoolVar(&o.preStart, "prestart", false, "be told of each start of a container")
+	flag.StringVar(&o.dir, "dir", "/var/lib/kubelet/device-plugins", "directory of device plugin sockets")
+	flag.StringVar(&o.socket, "socket", "sample.sock", "name of the plugin's socket")
+	flag.StringVar(&o.register, "register", "", "registration socket for the kubelet")
+	flag.StringVar(&o.state, "state", "", "directory of devices and recorded calls")
+	flag.StringVar(&o.cdi, "cdi", "", "directory of CDI specifications")
+	flag.StringVar(&o.preferred, "prefers", "", "preferred device")
+	flag.BoolVar(&o.preStart, "prestart", false, "require PreStartContainer")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -77,9 +77,9 @@ func run(ctx context.Context, o options) error {
 	if err := serve(ctx, group, filepath.Join(o.dir, o.socket), o.service); err != nil {
 		return err
 	}
-	// Only now: whoever finds this socket calls the other one at once.
+	// Last: a kubelet that finds this socket connects to the plugin's socket at once.
 	if err := serve(ctx, group, o.register, func(s *grpc.Server) {
-		registration.RegisterRegistrationServer(s, &registrant{options: o})
+		registration.RegisterRegistrationServer(s, &registrationServer{options: o})
 	}); err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (o options) service(s *grpc.Server) {
 	pluginapi.RegisterDevicePluginServer(s, &plugin{options: o})
 }
 
-// followKubelet serves and registers anew for each kubelet: one that starts removes the
-// sockets of plugins, so that they notice.
+// followKubelet serves and registers again after each kubelet restart: a kubelet removes the
+// sockets of plugins when it starts.
 func (o options) followKubelet(ctx context.Context, watcher *fsnotify.Watcher) error {
 	kubelet := filepath.Join(o.dir, "kubelet.sock")
 	for ctx.Err() == nil {
@@ -99,7 +99,7 @@ func (o options) followKubelet(ctx context.Context, watcher *fsnotify.Watcher) e
 		group, serving := errgroup.WithContext(serving)
 		err := serve(serving, group, filepath.Join(o.dir, o.socket), o.service)
 		if err == nil {
-			err = o.tell(serving, kubelet)
+			err = o.registerWithKubelet(serving, kubelet)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "deviceplugin:", err)
@@ -117,8 +117,8 @@ func (o options) followKubelet(ctx context.Context, watcher *fsnotify.Watcher) e
 	return nil
 }
 
-// tell registers with the kubelet.
-func (o options) tell(ctx context.Context, kubelet string) error {
+// registerWithKubelet registers on the kubelet's socket.
+func (o options) registerWithKubelet(ctx context.Context, kubelet string) error {
 	conn, err := grpc.NewClient("unix:"+kubelet, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
@@ -127,12 +127,12 @@ func (o options) tell(ctx context.Context, kubelet string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_, err = pluginapi.NewRegistrationClient(conn).Register(ctx, &pluginapi.RegisterRequest{
-		Version: pluginapi.Version, Endpoint: o.socket, ResourceName: o.resource, Options: o.wishes(),
+		Version: pluginapi.Version, Endpoint: o.socket, ResourceName: o.resource, Options: o.pluginOptions(),
 	})
 	return err
 }
 
-// serve listens on a socket, in place of one that a killed plugin has left.
+// serve listens on a socket. It replaces a socket that a killed plugin left.
 func serve(ctx context.Context, group *errgroup.Group, path string, register func(*grpc.Server)) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -141,7 +141,7 @@ func serve(ctx context.Context, group *errgroup.Group, path string, register fun
 	if err != nil {
 		return err
 	}
-	// It goes when the next one comes: it may be that one's by then.
+	// The next plugin replaces the socket. Unlinking it on close could remove that plugin's.
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	server := grpc.NewServer()
 	register(server)
@@ -150,17 +150,17 @@ func serve(ctx context.Context, group *errgroup.Group, path string, register fun
 	return nil
 }
 
-// registrant tells the kubelet what this is.
-type registrant struct {
+// registrationServer serves the kubelet's plugin registration API.
+type registrationServer struct {
 	registration.UnimplementedRegistrationServer
 	options
 }
 
-func (r *registrant) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+func (r *registrationServer) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{Type: "DevicePlugin", Name: r.resource, Endpoint: filepath.Join(r.dir, r.socket), SupportedVersions: []string{pluginapi.Version}}, nil
 }
 
-func (r *registrant) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r *registrationServer) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	fmt.Fprintf(os.Stderr, "registered: %v %s\n", s.PluginRegistered, s.Error)
 	return &registration.RegistrationStatusResponse{}, nil
 }

@@ -18,22 +18,22 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// plugin serves the devices.
+// plugin serves the device plugin API.
 type plugin struct {
 	pluginapi.UnimplementedDevicePluginServer
 	options
-	mu sync.Mutex // of the notes
+	mu sync.Mutex // guards calls.jsonl
 }
 
-func (o options) wishes() *pluginapi.DevicePluginOptions {
-	return &pluginapi.DevicePluginOptions{PreStartRequired: o.preStart, GetPreferredAllocationAvailable: o.prefers != ""}
+func (o options) pluginOptions() *pluginapi.DevicePluginOptions {
+	return &pluginapi.DevicePluginOptions{PreStartRequired: o.preStart, GetPreferredAllocationAvailable: o.preferred != ""}
 }
 
 func (p *plugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
-	return p.wishes(), nil
+	return p.pluginOptions(), nil
 }
 
-// ListAndWatch tells the devices, and again at each change of the folder.
+// ListAndWatch sends the devices, and again whenever the directory changes.
 func (p *plugin) ListAndWatch(_ *pluginapi.Empty, stream grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *plugin) devices() ([]*pluginapi.Device, error) {
 	var all []*pluginapi.Device
 	for _, e := range entries {
 		health, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil || len(health) == 0 { // it is being written
+		if err != nil || len(health) == 0 { // being written
 			continue
 		}
 		all = append(all, &pluginapi.Device{ID: e.Name(), Health: strings.TrimSpace(string(health))})
@@ -76,35 +76,35 @@ func (p *plugin) devices() ([]*pluginapi.Device, error) {
 	return all, nil
 }
 
-func (p *plugin) GetPreferredAllocation(_ context.Context, q *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
+func (p *plugin) GetPreferredAllocation(_ context.Context, request *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
 	answer := &pluginapi.PreferredAllocationResponse{}
-	for _, c := range q.ContainerRequests {
+	for _, c := range request.ContainerRequests {
 		ids := c.MustIncludeDeviceIDs
-		if slices.Contains(c.AvailableDeviceIDs, p.prefers) && !slices.Contains(ids, p.prefers) {
-			ids = append(ids, p.prefers)
+		if slices.Contains(c.AvailableDeviceIDs, p.preferred) && !slices.Contains(ids, p.preferred) {
+			ids = append(ids, p.preferred)
 		}
 		answer.ContainerResponses = append(answer.ContainerResponses, &pluginapi.ContainerPreferredAllocationResponse{DeviceIDs: ids})
 	}
 	return answer, nil
 }
 
-func (p *plugin) Allocate(ctx context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
-	if err := p.hang(ctx); err != nil {
+func (p *plugin) Allocate(ctx context.Context, request *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
+	if err := p.waitWhileHanging(ctx); err != nil {
 		return nil, err
 	}
 	answer := &pluginapi.AllocateResponse{}
-	for _, c := range q.ContainerRequests {
-		one, err := p.allocate(c.DevicesIds)
+	for _, c := range request.ContainerRequests {
+		response, err := p.allocate(c.DevicesIds)
 		if err != nil {
 			return nil, err
 		}
-		answer.ContainerResponses = append(answer.ContainerResponses, one)
+		answer.ContainerResponses = append(answer.ContainerResponses, response)
 	}
 	return answer, nil
 }
 
-// hang lasts for as long as there is a file of that name, which says so once it does.
-func (p *plugin) hang(ctx context.Context) error {
+// waitWhileHanging blocks while the file hang exists, and writes "hanging" to it.
+func (p *plugin) waitWhileHanging(ctx context.Context) error {
 	file := filepath.Join(p.state, "hang")
 	for {
 		text, err := os.ReadFile(file)
@@ -129,7 +129,7 @@ const hanging = "hanging"
 
 func (p *plugin) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 	ids = slices.Sorted(slices.Values(ids))
-	one := &pluginapi.ContainerAllocateResponse{
+	response := &pluginapi.ContainerAllocateResponse{
 		Envs:        map[string]string{"SAMPLE_DEVICES": strings.Join(ids, ",")},
 		Annotations: map[string]string{"sample/devices": strings.Join(ids, ",")},
 	}
@@ -138,20 +138,20 @@ func (p *plugin) allocate(ids []string) (*pluginapi.ContainerAllocateResponse, e
 		if err := os.WriteFile(file, []byte(id), 0o644); err != nil {
 			return nil, err
 		}
-		one.Mounts = append(one.Mounts, &pluginapi.Mount{HostPath: file, ContainerPath: "/run/sample/" + id, ReadOnly: true})
-		one.Devices = append(one.Devices, &pluginapi.DeviceSpec{HostPath: "/dev/zero", ContainerPath: "/dev/sample-" + id, Permissions: "r"})
+		response.Mounts = append(response.Mounts, &pluginapi.Mount{HostPath: file, ContainerPath: "/run/sample/" + id, ReadOnly: true})
+		response.Devices = append(response.Devices, &pluginapi.DeviceSpec{HostPath: "/dev/zero", ContainerPath: "/dev/sample-" + id, Permissions: "r"})
 		if p.cdi != "" {
-			if err := p.describe(id); err != nil {
+			if err := p.writeCDISpec(id); err != nil {
 				return nil, err
 			}
-			one.CdiDevices = append(one.CdiDevices, &pluginapi.CDIDevice{Name: "sample.swiftlet.dev/device=" + id})
+			response.CdiDevices = append(response.CdiDevices, &pluginapi.CDIDevice{Name: "sample.swiftlet.dev/device=" + id})
 		}
 	}
-	return one, p.note("Allocate", ids)
+	return response, p.recordCall("Allocate", ids)
 }
 
-// describe writes what the container runtime is to do about a device.
-func (p *plugin) describe(id string) error {
+// writeCDISpec writes the CDI specification of a device, for the container runtime.
+func (p *plugin) writeCDISpec(id string) error {
 	if err := os.MkdirAll(p.cdi, 0o755); err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ func (p *plugin) describe(id string) error {
 	return os.WriteFile(filepath.Join(p.cdi, "sample-"+id+".json"), []byte(text), 0o644)
 }
 
-func (p *plugin) PreStartContainer(_ context.Context, q *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
-	return &pluginapi.PreStartContainerResponse{}, p.note("PreStartContainer", slices.Sorted(slices.Values(q.DevicesIds)))
+func (p *plugin) PreStartContainer(_ context.Context, request *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
+	return &pluginapi.PreStartContainerResponse{}, p.recordCall("PreStartContainer", slices.Sorted(slices.Values(request.DevicesIds)))
 }
 
-// note writes down a call.
-func (p *plugin) note(method string, ids []string) error {
+// recordCall appends a call to calls.jsonl.
+func (p *plugin) recordCall(method string, ids []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, err := os.OpenFile(filepath.Join(p.state, "calls.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
