@@ -10,8 +10,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 )
 
-// WatchHealthStatus tells what the files say, again and again: devices that have no file are
-// left out, so that what was said of them grows old.
+// WatchHealthStatus sends the health of all devices at intervals. It leaves out devices without a
+// file, so that their last health expires.
 func (d *driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
 	if d.health == 0 {
 		return kubeletplugin.ErrHealthNotSupported
@@ -19,7 +19,7 @@ func (d *driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 	tick := time.NewTicker(d.health / 10)
 	defer tick.Stop()
 	for {
-		report, err := d.look()
+		report, err := d.readHealth()
 		if err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func (d *driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 	}
 }
 
-// look reads the files.
-func (d *driver) look() (kubeletplugin.DeviceHealthReport, error) {
+// readHealth reads the health files.
+func (d *driver) readHealth() (kubeletplugin.DeviceHealthReport, error) {
 	var report kubeletplugin.DeviceHealthReport
 	files, err := filepath.Glob(filepath.Join(d.state, "health", "*"))
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *driver) look() (kubeletplugin.DeviceHealthReport, error) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if os.IsNotExist(err) { // removed just now
+		if os.IsNotExist(err) { // just removed
 			continue
 		}
 		if err != nil {

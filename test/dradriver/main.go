@@ -1,11 +1,11 @@
-// Dradriver is a driver of resource claims for tests, a process of its own made with
-// upstream's library for such drivers. It offers devices a and b of its node. A container
-// that uses one finds its name in $SAMPLE_CLAIM_DEVICE. In the state folder stand what is
-// prepared, in the file prepared with a line "CLAIM DEVICE" each, and what was asked for, in
-// the file calls. While there is a file hang, nothing is prepared. With -health the folder
-// health has a file for each device that tells how it is, such as "Unhealthy too hot".
+// Dradriver is a DRA driver for tests. It runs as its own process and uses upstream's library for
+// DRA drivers. It publishes the devices a and b of its node. A container that uses one has its name
+// in $SAMPLE_CLAIM_DEVICE. In the state directory, the file prepared has a line "CLAIM DEVICE" for
+// each prepared device, and the file calls has the calls. While the file hang exists there, Prepare
+// blocks. With -health the directory health has a file for each device with its health, such as
+// "Unhealthy too hot".
 //
-// It is a module of its own, so that what the library needs stays out of the agent's.
+// It is its own module, so that the library's dependencies stay out of the agent's.
 package main
 
 import (
@@ -32,13 +32,13 @@ import (
 
 func main() {
 	d := &driver{prepared: map[types.UID]string{}}
-	kubeconfig := flag.String("kubeconfig", "/etc/kubernetes/kubelet.kubeconfig", "way to the API server")
+	kubeconfig := flag.String("kubeconfig", "/etc/kubernetes/kubelet.kubeconfig", "kubeconfig of the API server")
 	flag.StringVar(&d.name, "name", "", "name of the driver")
 	flag.StringVar(&d.node, "node", "", "name of the node")
-	flag.StringVar(&d.state, "state", "", "folder for notes and sockets")
-	flag.StringVar(&d.cdi, "cdi", "/var/run/cdi", "folder of CDI descriptions")
-	flag.DurationVar(&d.health, "health", 0, "tell the health of devices, which is good for this long")
-	flag.BoolVar(&d.old, "old", false, "speak the older versions only")
+	flag.StringVar(&d.state, "state", "", "directory of recorded calls and sockets")
+	flag.StringVar(&d.cdi, "cdi", "/var/run/cdi", "directory of CDI specifications")
+	flag.DurationVar(&d.health, "health", 0, "report device health that expires after this time")
+	flag.BoolVar(&d.old, "old", false, "serve only the older API versions")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -54,7 +54,7 @@ type driver struct {
 	old                    bool
 
 	mu       sync.Mutex
-	prepared map[types.UID]string // claim's name and device
+	prepared map[types.UID]string // claim name and device, by claim UID
 }
 
 // run serves until ctx is done.
@@ -82,7 +82,7 @@ func (d *driver) run(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	defer helper.Stop()
-	if err := d.describe(); err != nil {
+	if err := d.writeCDISpec(); err != nil {
 		return err
 	}
 	err = helper.PublishResources(ctx, resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{
@@ -95,22 +95,22 @@ func (d *driver) run(ctx context.Context, kubeconfig string) error {
 	return nil
 }
 
-// describe tells the container runtime what to do about the devices.
-func (d *driver) describe() error {
+// writeCDISpec writes the CDI specification of the devices, for the container runtime.
+func (d *driver) writeCDISpec() error {
 	var devices []string
 	for _, name := range []string{"a", "b"} {
 		devices = append(devices, fmt.Sprintf(`{"name":%q,"containerEdits":{"env":["SAMPLE_CLAIM_DEVICE=%s"]}}`, name, name))
 	}
-	text := fmt.Sprintf(`{"cdiVersion":"0.6.0","kind":%q,"devices":[%s]}`, d.kind(), strings.Join(devices, ","))
+	text := fmt.Sprintf(`{"cdiVersion":"0.6.0","kind":%q,"devices":[%s]}`, d.cdiKind(), strings.Join(devices, ","))
 	return os.WriteFile(filepath.Join(d.cdi, d.name+".json"), []byte(text), 0o644)
 }
 
-// kind is what the devices are to the container runtime.
-func (d *driver) kind() string { return d.name + "/device" }
+// cdiKind is the CDI kind of the devices.
+func (d *driver) cdiKind() string { return d.name + "/device" }
 
 func (d *driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	for _, c := range claims {
-		if err := d.called("prepare", c.Name); err != nil {
+		if err := d.recordCall("prepare", c.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +123,7 @@ func (d *driver) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	answer := map[types.UID]kubeletplugin.PrepareResult{}
+	results := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, c := range claims {
 		var result kubeletplugin.PrepareResult
 		for _, r := range c.Status.Allocation.Devices.Results {
@@ -131,31 +131,31 @@ func (d *driver) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 				continue
 			}
 			result.Devices = append(result.Devices, kubeletplugin.Device{
-				Requests: []string{r.Request}, PoolName: r.Pool, DeviceName: r.Device, CDIDeviceIDs: []string{d.kind() + "=" + r.Device},
+				Requests: []string{r.Request}, PoolName: r.Pool, DeviceName: r.Device, CDIDeviceIDs: []string{d.cdiKind() + "=" + r.Device},
 			})
 			d.prepared[c.UID] = c.Name + " " + r.Device
 		}
-		answer[c.UID] = result
+		results[c.UID] = result
 	}
-	return answer, d.note()
+	return results, d.writePrepared()
 }
 
 func (d *driver) UnprepareResourceClaims(_ context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	answer := map[types.UID]error{}
+	results := map[types.UID]error{}
 	for _, c := range claims {
-		if err := d.called("unprepare", c.Name); err != nil {
+		if err := d.recordCall("unprepare", c.Name); err != nil {
 			return nil, err
 		}
 		delete(d.prepared, c.UID)
-		answer[c.UID] = nil
+		results[c.UID] = nil
 	}
-	return answer, d.note()
+	return results, d.writePrepared()
 }
 
-// note writes down what is prepared.
-func (d *driver) note() error {
+// writePrepared writes the file prepared.
+func (d *driver) writePrepared() error {
 	var lines []string
 	for _, line := range d.prepared {
 		lines = append(lines, line+"\n")
@@ -168,8 +168,8 @@ func (d *driver) HandleError(_ context.Context, err error, message string) {
 	fmt.Fprintln(os.Stderr, "dradriver:", message, err)
 }
 
-// called notes what was asked for.
-func (d *driver) called(method, claim string) error {
+// recordCall appends a call to the file calls.
+func (d *driver) recordCall(method, claim string) error {
 	f, err := os.OpenFile(filepath.Join(d.state, "calls"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
