@@ -12,11 +12,11 @@ import (
 	"swiftlet/test/conformance"
 )
 
-// endpoint is where a node's containerd listens.
+// endpoint is containerd's endpoint on a node.
 const endpoint = "unix:///run/containerd/containerd.sock"
 
-// RunCritest runs critest on the node and returns what came of each of its tests. That
-// tests fail is no error. dir gets the log and the report.
+// RunCritest runs critest on the node and returns the outcome of each test. A failed test is not
+// an error. Log and report are written to dir.
 func RunCritest(ctx context.Context, p Programs, node *bed.Box, dir string, limit time.Duration) ([]conformance.Outcome, error) {
 	log, err := os.Create(filepath.Join(dir, "critest.log"))
 	if err != nil {
@@ -27,10 +27,10 @@ func RunCritest(ctx context.Context, p Programs, node *bed.Box, dir string, limi
 		"--skip=benchmark", "--output-dir="+dir, "--json-report=report.json",
 		p.path("critest.test"), "--", "-runtime-endpoint="+endpoint)
 	cmd.Stdout, cmd.Stderr = log, log
-	ended := cmd.Run() // says that a test failed, which the report says better
+	runErr := cmd.Run() // an error if a test failed; the report has the details
 	outcomes, err := conformance.ReadReport(filepath.Join(dir, "report.json"))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("run critest: see %s: %w", log.Name(), err), ended)
+		return nil, errors.Join(fmt.Errorf("run critest: see %s: %w", log.Name(), err), runErr)
 	}
 	return outcomes, nil
 }

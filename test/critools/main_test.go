@@ -24,14 +24,14 @@ var (
 	registry *bed.Registry
 	programs Programs
 	kubelet  = bed.KubeletKind(cmp.Or(os.Getenv("SWIFTLET_BED_KUBELET"), string(bed.Ours)))
-	// shared is the node whose runtime an agent and others use.
+	// shared is the node whose runtime is used by an agent and by the tools.
 	shared *bed.Box
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("critools: left out, because these tests start a cluster")
+		fmt.Println("critools: skipped in short mode: the tests start a cluster")
 		return
 	}
 	code, err := run(m)
@@ -79,7 +79,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 }
 
-// push stores the images where the nodes look for them, whichever registry they name.
+// push pushes the images of all registries to the bed's registry, which mirrors them.
 func push(ctx context.Context, suite *conformance.Programs) error {
 	set, err := suite.CritestImages(ctx, cluster.PauseProgram())
 	if err != nil {
@@ -94,7 +94,7 @@ func push(ctx context.Context, suite *conformance.Programs) error {
 	return nil
 }
 
-// addNode makes a node that finds the images, without a kubelet.
+// addNode adds a node that pulls from the bed's registry. It has no kubelet.
 func addNode(ctx context.Context, name string) (*bed.Box, error) {
 	node, err := cluster.AddNode(ctx, name)
 	if err != nil {
@@ -108,7 +108,7 @@ func addNode(ctx context.Context, name string) (*bed.Box, error) {
 	return node, nil
 }
 
-// startPods brings up the agent and its pods on the shared node.
+// startPods starts the agent and its pods on the shared node.
 func startPods(ctx context.Context) error {
 	if err := shared.StartKubelet(ctx, bed.KubeletOptions{Kind: kubelet}); err != nil {
 		return err
@@ -128,7 +128,7 @@ func startPods(ctx context.Context) error {
 	return nil
 }
 
-// podStatuses are the pods' by name, as the agent reports them.
+// podStatuses reads the status of each pod, by name, from the API server.
 func podStatuses(t *testing.T) map[string]corev1.PodStatus {
 	t.Helper()
 	text, err := cluster.Kubectl(t.Context(), "get", "pods", "-o", "json")
