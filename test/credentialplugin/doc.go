@@ -1,4 +1,4 @@
-// Credentialplugin is a credential provider plugin for tests, run by a kubelet whenever it
-// wants to open a registry. It notes each request in a file, and answers with the logins
-// of another, which may change from run to run; where that is missing, it fails.
+// Credentialplugin is a credential provider plugin for tests. The kubelet runs it when it needs
+// credentials for a registry. It appends each request to a file, and responds with the logins of
+// another file, which tests may change. If that file is missing, it fails.
 package main

@@ -13,26 +13,26 @@ import (
 )
 
 func main() {
-	notes := flag.String("notes", "", "file that gets the requests, one a line")
-	logins := flag.String("logins", "", "file with the answer's field auth, as JSON")
-	keep := flag.Duration("keep", 0, "how long the answer may be kept")
+	requestLog := flag.String("notes", "", "file to append requests to, one per line")
+	logins := flag.String("logins", "", "file with the field auth of the response, as JSON")
+	cacheFor := flag.Duration("keep", 0, "cacheDuration of the response")
 	flag.Parse()
-	if err := answer(*notes, *logins, *keep); err != nil {
+	if err := respond(*requestLog, *logins, *cacheFor); err != nil {
 		fmt.Fprintln(os.Stderr, "credentialplugin:", err)
 		os.Exit(1)
 	}
 }
 
-func answer(notes, logins string, keep time.Duration) error {
+func respond(requestLog, logins string, cacheFor time.Duration) error {
 	request, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return err
 	}
-	var asked api.CredentialProviderRequest
-	if err := json.Unmarshal(request, &asked); err != nil {
+	var parsed api.CredentialProviderRequest
+	if err := json.Unmarshal(request, &parsed); err != nil {
 		return fmt.Errorf("read request: %w", err)
 	}
-	if err := note(notes, request); err != nil {
+	if err := appendRequest(requestLog, request); err != nil {
 		return err
 	}
 	content, err := os.ReadFile(logins)
@@ -40,9 +40,9 @@ func answer(notes, logins string, keep time.Duration) error {
 		return err
 	}
 	response := api.CredentialProviderResponse{
-		TypeMeta:      metav1.TypeMeta{APIVersion: asked.APIVersion, Kind: "CredentialProviderResponse"},
+		TypeMeta:      metav1.TypeMeta{APIVersion: parsed.APIVersion, Kind: "CredentialProviderResponse"},
 		CacheKeyType:  api.RegistryPluginCacheKeyType,
-		CacheDuration: &metav1.Duration{Duration: keep},
+		CacheDuration: &metav1.Duration{Duration: cacheFor},
 	}
 	if err := json.Unmarshal(content, &response.Auth); err != nil {
 		return fmt.Errorf("read logins: %w", err)
@@ -50,15 +50,15 @@ func answer(notes, logins string, keep time.Duration) error {
 	return json.NewEncoder(os.Stdout).Encode(response)
 }
 
-// note adds a request to the file, which ends with a newline already.
-func note(file string, request []byte) error {
+// appendRequest appends a request, which ends with a newline, to the file.
+func appendRequest(file string, request []byte) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(request)
-	if closed := f.Close(); err == nil {
-		err = closed
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
 	}
 	return err
 }
