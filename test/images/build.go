@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// The names under which tests ask for the images.
+// The names of the images.
 const (
 	Busybox = "docker.io/library/busybox:1.36"
 	Pause   = "registry.k8s.io/pause:3.10"
@@ -26,17 +26,17 @@ const (
 //go:embed pause/pause.c
 var pauseSource []byte
 
-// recipe is part of the cache key: raise it when the way an image is put together changes.
+// recipe is part of the cache key: change it when images are built in another way.
 const recipe = "2"
 
-// Set is the images as files on this machine.
+// Set has the files of the images.
 type Set struct {
 	Archives map[string]string // image name → docker archive, as `ctr images import` takes it
 	PauseBin string            // the pause program itself: a small init that reaps
 }
 
-// Build returns the images, kept in cacheDir under the hash of what they are made of, so
-// that the second run on a machine finds them ready. It needs gcc and busybox-static.
+// Build builds the images, or finds them in cacheDir, where they are keyed by their content. It
+// needs gcc and busybox-static.
 func Build(ctx context.Context, cacheDir string) (*Set, error) {
 	busybox, err := staticBusybox()
 	if err != nil {
@@ -60,8 +60,8 @@ func Build(ctx context.Context, cacheDir string) (*Set, error) {
 	return set, fill(ctx, dir, busybox)
 }
 
-// fill makes everything in a directory beside the wanted one and renames it, so that a
-// reader never finds half a set and two builders at once do no harm.
+// fill builds in a temporary directory and renames it, so that a reader never finds an incomplete
+// set and concurrent builds do no harm.
 func fill(ctx context.Context, dir, busybox string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make image cache: %w", err)
@@ -94,7 +94,7 @@ func fill(ctx context.Context, dir, busybox string) error {
 	}
 	if err := os.Rename(work, dir); err != nil {
 		if _, there := os.Stat(dir); there == nil {
-			return nil // somebody else was faster
+			return nil // another build was faster
 		}
 		return fmt.Errorf("make image cache: %w", err)
 	}
@@ -125,8 +125,8 @@ func compilePause(ctx context.Context, out string) error {
 	return nil
 }
 
-// staticBusybox finds the program; a dynamically linked one would not run in an image
-// that holds nothing else, and Debian keeps both in the same place.
+// staticBusybox finds busybox and checks that it is linked statically: the image has no libraries,
+// and Debian installs both variants at the same path.
 func staticBusybox() (string, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {

@@ -16,7 +16,7 @@ func TestBuildIsReproducibleAndComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(set.PauseBin); err != nil || info.Mode().Perm()&0o111 == 0 {
-			t.Errorf("pause program: %v, %v; want an executable file", info, err)
+			t.Errorf("pause program: %v, %v; want an executable", info, err)
 		}
 		for ref, path := range set.Archives {
 			tag, err := name.NewTag(ref)

@@ -1,3 +1,3 @@
-// Package images makes the container images that tests run, from programs of this
-// machine: no registry is reached.
+// Package images builds the container images of tests from programs of the host, without a
+// registry.
 package images

@@ -35,10 +35,10 @@ func busyboxImage(ctx context.Context, program string) (v1.Image, error) {
 	return single(v1.Config{Env: []string{SearchPath}, Cmd: []string{"sh"}}, entries...)
 }
 
-// SearchPath is the environment variable that leads to an image's programs.
+// SearchPath is the PATH variable of the images.
 const SearchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// BusyboxEntries is a root directory with the program, a link per applet, and users.
+// BusyboxEntries are the files of a root directory with busybox, a link per applet, and users.
 func BusyboxEntries(ctx context.Context, program string) ([]Entry, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -65,8 +65,8 @@ func BusyboxEntries(ctx context.Context, program string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Entry is one file of a layer: a directory when its name ends in a slash, a symbolic
-// link when Link is set. Later ones of the same name replace earlier ones.
+// Entry is a file of a layer: a directory if its name ends in a slash, a symbolic link if Link is
+// set. A later entry replaces an earlier one of the same name.
 type Entry struct {
 	Name string
 	Mode int64
@@ -75,7 +75,7 @@ type Entry struct {
 }
 
 func (e Entry) header() *tar.Header {
-	// A fixed time keeps the image's digest the same for the same contents.
+	// A fixed time keeps the image's digest reproducible.
 	h := &tar.Header{Name: e.Name, Mode: e.Mode, Typeflag: tar.TypeReg, Size: int64(len(e.Data)), ModTime: time.Unix(0, 0)}
 	switch {
 	case e.Link != "":
@@ -86,7 +86,7 @@ func (e Entry) header() *tar.Header {
 	return h
 }
 
-// single is an image of one layer.
+// single builds an image of one layer.
 func single(config v1.Config, entries ...Entry) (v1.Image, error) {
 	layer, err := Layer(entries...)
 	if err != nil {
@@ -95,7 +95,7 @@ func single(config v1.Config, entries ...Entry) (v1.Image, error) {
 	return Compose(config, layer)
 }
 
-// Layer packs the entries.
+// Layer builds a layer of the entries.
 func Layer(entries ...Entry) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -119,7 +119,7 @@ func Layer(entries ...Entry) (v1.Layer, error) {
 	return layer, nil
 }
 
-// Compose makes an image for this machine of the layers, the lowest first.
+// Compose builds an image for the host's architecture from the layers, lowest first.
 func Compose(config v1.Config, layers ...v1.Layer) (v1.Image, error) {
 	img, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
@@ -128,7 +128,7 @@ func Compose(config v1.Config, layers ...v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(img, configFile(img, config))
 }
 
-// configFile keeps the layer ids that the image has and says what to run, and where.
+// configFile returns the image's configuration file with its layer IDs and config.
 func configFile(img v1.Image, config v1.Config) *v1.ConfigFile {
 	file, err := img.ConfigFile()
 	if err != nil { // an image made above always has one
