@@ -1,5 +1,5 @@
-// Package logind stands in for systemd-logind on a real D-Bus daemon, for the tests of
-// graceful shutdown.
+// Package logind is a fake systemd-logind on a real D-Bus daemon, for tests of graceful node
+// shutdown.
 package logind
 
 import (
@@ -17,7 +17,7 @@ const (
 	object  = dbus.ObjectPath("/org/freedesktop/login1")
 )
 
-// BusConfig is a dbus-daemon's configuration that lets everybody own and say everything.
+// BusConfig is a configuration of dbus-daemon that allows all users to own and send everything.
 func BusConfig(socket string) string {
 	return fmt.Sprintf(`<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -32,26 +32,26 @@ func BusConfig(socket string) string {
 `, socket)
 }
 
-// Logind answers for systemd-logind, and for systemd as far as it concerns logind.
+// Logind implements the methods of systemd-logind and systemd that the agent calls.
 type Logind struct {
 	conn  *dbus.Conn
 	props *prop.Properties
-	// longer is the delay once the configuration was read again, in microseconds.
-	longer uint64
+	// delayAfterReload is InhibitDelayMaxUSec after a reload of the configuration.
+	delayAfterReload uint64
 
 	mu       sync.Mutex
-	holders  []*os.File // our ends of what was handed out
+	locks    []*os.File // our copies of the inhibitor locks
 	released chan struct{}
 }
 
-// Start takes the names on the bus at an address. delay is how long it says that it waits,
-// and longer what it says after it was told to read its configuration again.
-func Start(address string, delay, longer uint64) (*Logind, error) {
+// Start connects to the bus and takes the names of logind and systemd. InhibitDelayMaxUSec is delay,
+// and delayAfterReload after logind was signalled to reload its configuration.
+func Start(address string, delay, delayAfterReload uint64) (*Logind, error) {
 	conn, err := dbus.Connect(address)
 	if err != nil {
 		return nil, fmt.Errorf("start logind: %w", err)
 	}
-	l := &Logind{conn: conn, longer: longer, released: make(chan struct{}, 16)}
+	l := &Logind{conn: conn, delayAfterReload: delayAfterReload, released: make(chan struct{}, 16)}
 	if err := conn.Export(l, object, manager); err != nil {
 		return nil, fmt.Errorf("start logind: %w", err)
 	}
@@ -72,56 +72,56 @@ func Start(address string, delay, longer uint64) (*Logind, error) {
 	return l, nil
 }
 
-// Inhibit is logind's method: the shutdown waits until what it returns is closed.
+// Inhibit is a method of logind. It returns an inhibitor lock: shutdown waits until it is closed.
 func (l *Logind) Inhibit(what, _, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	if what != "shutdown" || mode != "delay" {
 		return 0, dbus.MakeFailedError(fmt.Errorf("inhibit %s by %s", what, mode))
 	}
-	ours, theirs, err := os.Pipe()
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		return 0, dbus.MakeFailedError(err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holders = append(l.holders, theirs)
-	go func() { // until all copies of the other end are closed
-		_, _ = ours.Read(make([]byte, 1))
-		_ = ours.Close()
+	l.locks = append(l.locks, writer)
+	go func() { // until all copies of the write end are closed
+		_, _ = reader.Read(make([]byte, 1))
+		_ = reader.Close()
 		l.released <- struct{}{}
 	}()
-	return dbus.UnixFD(theirs.Fd()), nil
+	return dbus.UnixFD(writer.Fd()), nil
 }
 
-// Held is how many wait to be released.
+// Held returns the number of inhibitor locks.
 func (l *Logind) Held() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.holders)
+	return len(l.locks)
 }
 
-// Released says, for each hold, that it is over.
+// Released receives a value for each released inhibitor lock.
 func (l *Logind) Released() <-chan struct{} { return l.released }
 
-// Announce says that the machine goes down, or that it does not after all.
+// Announce sends PrepareForShutdown: the shutdown begins, or is cancelled.
 func (l *Logind) Announce(down bool) error {
 	l.mu.Lock()
-	for _, theirs := range l.holders { // only the copies that were handed out count from now on
-		_ = theirs.Close()
+	for _, writer := range l.locks { // from now on only the agent's copies count
+		_ = writer.Close()
 	}
-	l.holders = nil
+	l.locks = nil
 	l.mu.Unlock()
 	return l.conn.Emit(object, manager+".PrepareForShutdown", down)
 }
 
-// Close leaves the bus.
+// Close disconnects from the bus.
 func (l *Logind) Close() error { return l.conn.Close() }
 
 type systemd struct{ *Logind }
 
-// KillUnit is systemd's method, by which logind is told to read its configuration again.
+// KillUnit is a method of systemd. The agent uses it to signal logind to reload its configuration.
 func (s systemd) KillUnit(unit, _ string, _ int32) *dbus.Error {
 	if filepath.Base(unit) == "systemd-logind.service" {
-		s.props.SetMust(manager, "InhibitDelayMaxUSec", s.longer)
+		s.props.SetMust(manager, "InhibitDelayMaxUSec", s.delayAfterReload)
 	}
 	return nil
 }
