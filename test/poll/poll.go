@@ -1,4 +1,4 @@
-// Package poll waits in tests for what happens in its own time and sends no notification.
+// Package poll waits in tests for conditions that have no notification.
 package poll
 
 import (
@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// patience is far above what anything takes on a busy machine.
-	patience = 30 * time.Second
+	// timeout is far longer than anything takes on a busy machine.
+	timeout  = 30 * time.Second
 	interval = time.Millisecond
 )
 
-// Until calls is until it returns true. If it does not in time, the test fails: what says
-// what was waited for.
-func Until(t testing.TB, what string, is func() bool) {
+// Until calls condition until it returns true. After 30 s the test fails with a message that
+// contains what.
+func Until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	Check(t, what, func() error {
-		if !is() {
+		if !condition() {
 			return errors.New("still false")
 		}
 		return nil
 	})
 }
 
-// Check calls check until it returns no error. If it does not in time, the test fails with
-// the last error.
+// Check calls check until it returns no error. After 30 s the test fails with what and the last
+// error.
 func Check(t testing.TB, what string, check func() error) {
 	t.Helper()
 	began := time.Now()
@@ -35,7 +35,7 @@ func Check(t testing.TB, what string, check func() error) {
 		if err == nil {
 			return
 		}
-		if waited := time.Since(began); waited > patience {
+		if waited := time.Since(began); waited > timeout {
 			t.Fatalf("waited %v for %s: %v", waited.Round(time.Millisecond), what, err)
 		}
 		time.Sleep(interval)

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// recorder is a test that notes how it failed.
+// recorder is a testing.TB that records its failure.
 type recorder struct {
 	testing.TB
 	failure string
@@ -32,7 +32,7 @@ func TestUntilReturnsOnceTrue(t *testing.T) {
 	})
 }
 
-func TestCheckFailsWithTheLastError(t *testing.T) {
+func TestCheckFailsWithLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{}
 		done := make(chan struct{})
