@@ -1,5 +1,5 @@
-# The first process of the namespaces: it makes them usable, says so, and becomes a program
-# that only reaps. When it ends the kernel ends everything else in them.
+# PID 1 of the namespaces: sets up mounts, writes "ready", and execs a program that only reaps. When
+# it exits, the kernel kills everything else in the pid namespace.
 set -e
 mount --make-rprivate /
 mount -t proc proc /proc

@@ -8,7 +8,7 @@ import (
 	"swiftlet/test/images"
 )
 
-// Pod is a small sandbox's configuration, labelled as a kubelet labels it.
+// Pod returns the configuration of a sandbox, with the labels of a kubelet.
 func (r *Runtime) Pod(name, uid string) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "test", Uid: uid},
@@ -21,7 +21,7 @@ func (r *Runtime) Pod(name, uid string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// Container is a container's configuration that runs a shell script in busybox.
+// Container returns the configuration of a busybox container that runs a shell script.
 func (r *Runtime) Container(pod *runtimeapi.PodSandboxConfig, name, script string) *runtimeapi.ContainerConfig {
 	labels := map[string]string{"io.kubernetes.container.name": name}
 	for k, v := range pod.Labels {

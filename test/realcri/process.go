@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// startAndTie starts a process that dies with this one, even if this one is killed, and
-// at the latest when the test ends. The kernel ties it to the thread that started it, so
-// that thread waits for it.
-func startAndTie(t testing.TB, cmd *exec.Cmd) error {
+// startWithPdeathsig starts a process that is killed when the test ends or this process dies. The
+// kernel ties the signal to the thread that started the process, so that thread waits for it.
+func startWithPdeathsig(t testing.TB, cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -30,18 +29,18 @@ func startAndTie(t testing.TB, cmd *exec.Cmd) error {
 		return err
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the first process of a pid namespace takes all others along
+		_ = cmd.Process.Kill() // kills all processes of its pid namespace
 		<-ended
 	})
 	return nil
 }
 
-// clean removes what is left when all processes have ended. It is registered before them,
-// so it runs after them.
-func (r *Runtime) clean() {
+// cleanUp removes cgroups and files. It is registered before the processes start, so it runs after
+// they have exited.
+func (r *Runtime) cleanUp() {
 	if r.t.Failed() {
 		if log, err := os.ReadFile(filepath.Join(r.dir, "containerd.log")); err == nil {
-			r.t.Logf("containerd's last words:\n%s", log[max(0, len(log)-4000):])
+			r.t.Logf("end of containerd's log:\n%s", log[max(0, len(log)-4000):])
 		}
 	}
 	if r.containerd != nil {
@@ -53,7 +52,7 @@ func (r *Runtime) clean() {
 			break
 		}
 		if time.Now().After(deadline) {
-			r.t.Errorf("cgroups are left: %v", left)
+			r.t.Errorf("cgroups left: %v", left)
 			break
 		}
 	}
@@ -62,8 +61,8 @@ func (r *Runtime) clean() {
 	}
 }
 
-// removeCgroups removes the cgroup from all trees, children first, and returns what could
-// not be removed yet.
+// removeCgroups removes the cgroup from all hierarchies, children first, and returns those that
+// could not be removed yet.
 func removeCgroups(parent string) (left []string) {
 	roots, _ := filepath.Glob("/sys/fs/cgroup/*" + parent)
 	roots = append(roots, "/sys/fs/cgroup"+parent)
@@ -84,7 +83,7 @@ func removeCgroups(parent string) (left []string) {
 	return left
 }
 
-// bundle is the directory with containerd, runc and the CNI plugins.
+// bundle returns the directory of containerd, runc and the CNI plugins.
 func bundle(t testing.TB) string {
 	t.Helper()
 	if dir := os.Getenv("SWIFTLET_BUNDLE"); dir != "" {
@@ -95,10 +94,10 @@ func bundle(t testing.TB) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(filepath.Join(filepath.Dir(string(gomod)), "hack/build-tools.sh"), "bundle")
-	cmd.Stderr = os.Stderr // it may build for minutes, and says so
+	cmd.Stderr = os.Stderr // it may build for minutes and prints its progress
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("find the bundled runtime: %v", err)
+		t.Fatalf("find bundled runtime: %v", err)
 	}
 	return strings.TrimSpace(string(out))
 }

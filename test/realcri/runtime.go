@@ -24,24 +24,24 @@ var initScript string
 //go:embed containerd.toml
 var containerdConfig string
 
-// Runtime is a containerd of a test's own, with the images of test/images.
+// Runtime is a containerd for one test, with the images of test/images.
 type Runtime struct {
 	t      testing.TB
 	bundle string
 	dir    string
-	init   int // the namespaces' first process
+	init   int // PID 1 of the namespaces, by its PID on the host
 
 	containerd *exec.Cmd
 	exited     chan struct{}
 }
 
-// Start starts a containerd that lives as long as the test.
+// Start starts a containerd that is stopped when the test ends.
 func Start(t testing.TB) *Runtime {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a real container runtime needs root")
+		t.Skip("needs root: runs containerd")
 	}
-	// Not t.TempDir: a socket's path may have 107 characters only.
+	// Not t.TempDir: the path of a socket is limited to 107 characters.
 	dir, err := os.MkdirTemp("", "realcri")
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func Start(t testing.TB) *Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.clean)
-	r.enter(set.PauseBin)
+	t.Cleanup(r.cleanUp)
+	r.makeNamespaces(set.PauseBin)
 	r.Restart()
 	for _, archive := range set.Archives {
 		r.Import(archive)
@@ -66,27 +66,27 @@ func (r *Runtime) Import(archive string) {
 	r.run("ctr", "--address", r.socket(), "--namespace", "k8s.io", "images", "import", archive)
 }
 
-// Endpoint is where containerd serves CRI.
+// Endpoint is containerd's CRI endpoint.
 func (r *Runtime) Endpoint() string { return "unix://" + r.socket() }
 
 // LogDir is a directory for the logs of a pod.
 func (r *Runtime) LogDir() string { return filepath.Join(r.dir, "logs") }
 
-// CgroupParent is where pods belong in the cgroup tree; it goes with the test.
+// CgroupParent is the parent cgroup of pods. It is removed with the test.
 func (r *Runtime) CgroupParent() string { return "/" + filepath.Base(r.dir) }
 
 func (r *Runtime) socket() string { return filepath.Join(r.dir, "containerd.sock") }
 
-// Stop takes containerd away; containers go on running.
+// Stop kills containerd. Containers keep running.
 func (r *Runtime) Stop() {
 	r.t.Helper()
 	if r.containerd == nil {
 		return
 	}
-	_ = r.containerd.Process.Kill() // it may have ended by itself
+	_ = r.containerd.Process.Kill() // it may have exited
 	<-r.exited
 	r.containerd = nil
-	r.await("containerd to end", func() bool { return !r.answers() })
+	r.await("containerd to stop", func() bool { return !r.answers() })
 }
 
 // Restart starts containerd, for the first time or after Stop, and waits until it answers.
@@ -97,13 +97,13 @@ func (r *Runtime) Restart() {
 		r.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := r.inside(context.Background(), filepath.Join(r.bundle, "containerd"), "--config", filepath.Join(r.dir, "config.toml"))
+	cmd := r.nsenter(context.Background(), filepath.Join(r.bundle, "containerd"), "--config", filepath.Join(r.dir, "config.toml"))
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
 	exited := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(exited) }() // ends with Stop, which waits
+	go func() { _ = cmd.Wait(); close(exited) }() // Stop waits for it
 	r.containerd, r.exited = cmd, exited
 	r.await("containerd to answer", r.answers)
 }
@@ -120,30 +120,30 @@ func (r *Runtime) await(what string, is func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("waited in vain for %s", what)
+			r.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-// inside is a program of the bundle in the runtime's namespaces. What is started is the
-// program's parent, and the program dies with it.
-func (r *Runtime) inside(ctx context.Context, program string, args ...string) *exec.Cmd {
-	enter := []string{"--target", strconv.Itoa(r.init), "--mount", "--net", "--pid", "--ipc", "--uts", "--", "setpriv", "--pdeathsig", "KILL", "--"}
-	cmd := exec.CommandContext(ctx, "nsenter", append(append(enter, program), args...)...)
+// nsenter returns a command that runs a program in the runtime's namespaces. The started process is
+// the program's parent, and the program dies with it.
+func (r *Runtime) nsenter(ctx context.Context, program string, args ...string) *exec.Cmd {
+	makeNamespaces := []string{"--target", strconv.Itoa(r.init), "--mount", "--net", "--pid", "--ipc", "--uts", "--", "setpriv", "--pdeathsig", "KILL", "--"}
+	cmd := exec.CommandContext(ctx, "nsenter", append(append(makeNamespaces, program), args...)...)
 	cmd.Env = append(os.Environ(), "PATH="+r.bundle+":"+os.Getenv("PATH"))
 	return cmd
 }
 
-// run runs a program of the bundle to its end.
+// run runs a program of the bundle.
 func (r *Runtime) run(program string, args ...string) {
 	r.t.Helper()
-	if out, err := r.inside(r.t.Context(), filepath.Join(r.bundle, program), args...).CombinedOutput(); err != nil {
+	if out, err := r.nsenter(r.t.Context(), filepath.Join(r.bundle, program), args...).CombinedOutput(); err != nil {
 		r.t.Fatalf("%s: %v\n%s", program, err, out)
 	}
 }
 
-// enter makes the namespaces and the configuration.
-func (r *Runtime) enter(reaper string) {
+// makeNamespaces creates the namespaces and writes the configuration.
+func (r *Runtime) makeNamespaces(reaper string) {
 	r.t.Helper()
 	config := strings.NewReplacer("@DIR@", r.dir, "@CNI@", filepath.Join(r.bundle, "cni")).Replace(containerdConfig)
 	for name, data := range map[string]string{"config.toml": config, "net.d/10-bridge.conflist": bridge(r.dir)} {
@@ -165,7 +165,7 @@ func (r *Runtime) enter(reaper string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if err := startAndTie(r.t, cmd); err != nil {
+	if err := startWithPdeathsig(r.t, cmd); err != nil {
 		r.t.Fatal(err)
 	}
 	r.init = cmd.Process.Pid
