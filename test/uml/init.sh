@@ -1,8 +1,8 @@
 #!/bin/sh
-# The first process of the machine: arranges what programs expect to find, runs the job,
-# leaves its exit code in the job's folder, and turns the machine off.
-# usage: JOB=FOLDER [SHARED=FOLDER] [SYSTEMD=yes] [ADDRESS=A.B.C.D/N GATEWAY=A.B.C.D] init.sh,
-# with folders of the host; JOB holds run.sh
+# PID 1 of the machine: sets up mounts and network, runs the job, writes its exit code to the job
+# directory, and powers the machine off.
+# usage: JOB=DIR [SHARED=DIR] [SYSTEMD=yes] [ADDRESS=A.B.C.D/N GATEWAY=A.B.C.D] init.sh, with
+# directories of the host; JOB has run.sh
 modules=/usr/lib/uml/modules
 
 job() {
@@ -11,14 +11,14 @@ job() {
   sh "$JOB/run.sh" </dev/null >/dev/ttyS0 2>&1
   echo $? > "$JOB/code"
   sync
-  exec busybox poweroff -f # what still runs is not asked
+  exec busybox poweroff -f # kill what still runs
 }
 
 case ${STAGE:-} in
   rooted) ;;
   job) job ;;
   *)
-    # The host's files are the lower layer: all is writable, and nothing reaches the host.
+    # The host's files are the lower layer: everything is writable, and the host does not change.
     insmod "$modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko"
     mount -t tmpfs -o mode=755 tmpfs /mnt
     mkdir /mnt/upper /mnt/work /mnt/root
@@ -37,7 +37,7 @@ mount -t devtmpfs devtmpfs /dev
 mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts -o ptmxmode=666 devpts /dev/pts
 mount -t mqueue mqueue /dev/mqueue
-# What is no overlay itself: containers' files may be one's upper layer.
+# Not on the overlay: the runtime cannot use it as the upper layer of another overlay.
 for dir in /dev/shm /run /var/lib /var/log /etc/cni /etc/kubernetes; do
   mkdir -p "$dir"
   mount -t tmpfs -o mode=755 tmpfs "$dir"
@@ -58,14 +58,13 @@ if [ -n "${ADDRESS:-}" ]; then
   ip route add default via "$GATEWAY"
 fi
 [ ! -e /dev/ubda ] || { mkswap /dev/ubda && swapon /dev/ubda; }
-# The kernel does not say how fast it is, and programs ask.
+# /proc/cpuinfo lacks the clock rate, which programs read.
 { cat /proc/cpuinfo; printf 'cpu MHz\t\t: 1000.000\n'; } > /run/cpuinfo
 mount --bind /run/cpuinfo /proc/cpuinfo
 stty -F /dev/ttyS0 raw -echo
 [ -n "${SYSTEMD:-}" ] || job
 
-# From here on systemd is the first process, with a bus and the job, but none of the services
-# of the host.
+# systemd becomes PID 1, with D-Bus and the job, but without the host's services.
 units=/run/systemd/system
 for unit in dbus.service dbus.socket; do
   mkdir -p "$units/$unit.d"

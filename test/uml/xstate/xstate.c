@@ -1,8 +1,8 @@
-// Lets the kernel of a user-mode Linux run on processors with larger registers than it knows.
+// Lets a user-mode Linux kernel run on processors with larger register sets than it supports.
 //
-// It keeps 2,696 bytes of a process's registers. Where processors have tiles (AMX) the host
-// has 11,008, and refuses to set less than all of them. Preloaded into that kernel, this sets
-// the rest to zero, which is what processes have there that never used it.
+// It saves 2,696 bytes of a process's registers. On processors with AMX the host has 11,008, and
+// PTRACE_SETREGSET must set all of them. This library, preloaded into the kernel, sets the rest to
+// zero, which is its value in processes that never used it.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-// Command uml runs a program on a machine of its own with cgroup v2. It exits with the
-// program's code: go test -exec bin/uml ./internal/cgroup
+// Command uml runs a program on a virtual machine with cgroup v2 and exits with the program's code:
+// go test -exec bin/uml ./internal/cgroup
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 
 func main() {
 	m := uml.Machine{Env: os.Environ(), Out: os.Stdout}
-	flag.IntVar(&m.MemoryMiB, "memory", 1024, "the machine's memory in MiB")
-	flag.IntVar(&m.SwapMiB, "swap", 0, "the machine's swap in MiB")
-	flag.BoolVar(&m.Systemd, "systemd", false, "systemd is the machine's first process")
-	deadline := flag.Duration("deadline", 5*time.Minute, "when to end the machine at the latest")
+	flag.IntVar(&m.MemoryMiB, "memory", 1024, "memory in MiB")
+	flag.IntVar(&m.SwapMiB, "swap", 0, "swap in MiB")
+	flag.BoolVar(&m.Systemd, "systemd", false, "run systemd as PID 1")
+	deadline := flag.Duration("deadline", 5*time.Minute, "kill the machine after this time")
 	flag.Parse()
 	m.Command = flag.Args()
 	code, err := run(m, *deadline)
@@ -36,7 +36,7 @@ func run(m uml.Machine, deadline time.Duration) (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("its %s are over", deadline))
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("deadline of %s exceeded", deadline))
 	defer cancel()
 	if m.Dir, err = os.Getwd(); err != nil {
 		return 0, err
