@@ -1,7 +1,6 @@
-// Cpus records what the reference kubelet's static CPU policy gives to pods. It reads
-// machines and pods, as the tests of internal/resource/cpu write them, from its standard
-// input, and writes the pods with the CPUs and hints that they are given to its standard
-// output:
+// Cpus records the allocations of the reference kubelet's static CPU policy. It reads machines and
+// pods, as the tests of internal/resource/cpu write them, from standard input, and writes the pods
+// with their CPUs and topology hints to standard output:
 //
 //	go test ./internal/resource/cpu -run TestReference -ask /tmp/pods.json
 //	(cd test/reference && go run ./cpus </tmp/pods.json) >internal/resource/cpu/testdata/reference.json
@@ -29,9 +28,9 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// question is what is asked, and answered in place.
+// question is the input, and with its empty fields filled in the output.
 type question struct {
-	// Machines have a CPU, its core, cache, socket and NUMA node in each row.
+	// Machines have one row per CPU: CPU, core, uncore cache, socket and NUMA node.
 	Machines map[string][][5]int `json:",omitempty"`
 	Runs     []*run
 }
@@ -40,24 +39,24 @@ type question struct {
 type run struct {
 	Machine  string
 	Options  []string `json:",omitempty"`
-	Reserved string   `json:",omitempty"` // these CPUs, or
-	Count    int      `json:",omitempty"` // so many
-	// Chosen are the reserved CPUs, or why there are none.
+	Reserved string   `json:",omitempty"` // reserved CPUs, or
+	Count    int      `json:",omitempty"` // number of reserved CPUs
+	// Chosen is the output: the reserved CPUs, or an error.
 	Chosen string
 	Steps  []*step
 }
 
-// step is a pod that comes, or goes if it asks for nothing.
+// step adds a pod, or removes it if Asks is empty.
 type step struct {
 	Pod  string
 	Asks []*ask `json:",omitempty"`
 }
 
-// ask is what a container asks for.
+// ask is the request of a container.
 type ask struct {
-	Kind  string `json:",omitempty"` // init, sidecar or a usual one
+	Kind  string `json:",omitempty"` // init, sidecar or empty
 	CPUs  int
-	Nodes uint64 `json:",omitempty"` // where it is to come from, as bits
+	Nodes uint64 `json:",omitempty"` // NUMA affinity, as a bit mask
 	Hints string `json:",omitempty"`
 	Got   string // CPUs, or an error
 }
@@ -112,7 +111,7 @@ func machine(rows [][5]int) *topology.CPUTopology {
 	return m
 }
 
-// where stands in for the topology manager: it says where a container's CPUs are to be.
+// where is a fake topology manager that returns a fixed NUMA affinity.
 type where struct{ nodes bitmask.BitMask }
 
 func (w *where) GetAffinity(klog.Logger, string, string) topologymanager.TopologyHint {
@@ -130,7 +129,7 @@ func (r *run) answer(m *topology.CPUTopology) error {
 	for _, o := range r.Options {
 		options[o] = "true"
 	}
-	log, place := klog.Logger{}, &where{} // nobody reads it
+	log, place := klog.Logger{}, &where{} // the log is discarded
 	policy, err := cpumanager.NewStaticPolicy(log, m, max(named.Size(), r.Count), named, place, options)
 	if err != nil {
 		r.Chosen, r.Steps = "error: "+err.Error(), nil
@@ -173,7 +172,7 @@ func (r *run) answer(m *topology.CPUTopology) error {
 	return nil
 }
 
-// release takes back what the pod has.
+// release removes the pod's containers from the policy.
 func release(log klog.Logger, policy cpumanager.Policy, s state.State, p *v1.Pod) error {
 	for _, c := range append(slices.Clone(p.Spec.InitContainers), p.Spec.Containers...) {
 		if err := policy.RemoveContainer(log, s, string(p.UID), c.Name); err != nil {
@@ -193,7 +192,7 @@ func mask(bits uint64) bitmask.BitMask {
 	return m
 }
 
-// pod is a Guaranteed one.
+// pod returns a Guaranteed pod.
 func (s *step) pod() *v1.Pod {
 	p := &v1.Pod{}
 	p.Name, p.UID = s.Pod, types.UID(s.Pod)
@@ -225,7 +224,8 @@ func find(p *v1.Pod, name string) *v1.Container {
 	return nil
 }
 
-// text has the bits of each hint, with ! where it is preferred; a checksum if they are many.
+// text returns the bit mask of each hint, with ! if it is preferred; of more than 15 hints their
+// number and a checksum.
 func text(hints []topologymanager.TopologyHint) string {
 	type hint struct {
 		bits      uint64
