@@ -18,33 +18,29 @@ var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodGet: "get", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// Paths and the subresource of nodes that gives the right to them. Those of fineGrained
-// were once reached with nodes/proxy alone, so that still opens them; those of own are
-// opened by nothing else. All other paths are nodes/proxy.
-var (
-	fineGrained = map[string]string{"/pods": "pods", "/allocatedPods": "pods", "/runningpods": "pods", "/healthz": "healthz", "/configz": "configz"}
-	own         = map[string]string{"/stats": "stats", "/metrics": "metrics", "/logs": "log", "/checkpoint": "checkpoint", "/statusz": "statusz", "/flagz": "configz"}
-)
-
-// accessTo lists the rights any one of which lets the request pass, the narrowest first.
-func accessTo(node string, r *http.Request) []access {
-	// A method that has no verb is asked about with none, which no role allows by name.
-	verb := verbs[r.Method]
-	if sub, ok := subresource(own, r.URL.Path); ok {
-		return []access{{node, verb, sub}}
+// subresourcesOf maps the first segment of each path to the subresources that open it.
+func subresourcesOf(table []route) map[string][]string {
+	opens := map[string][]string{}
+	for _, r := range table {
+		opens[firstSegment(r.path)] = strings.Fields(r.subresources)
 	}
-	wanted := []access{{node, verb, "proxy"}}
-	if sub, ok := subresource(fineGrained, r.URL.Path); ok {
-		wanted = slices.Insert(wanted, 0, access{node, verb, sub})
-	}
-	return wanted
+	return opens
 }
 
-// subresource looks the path's first part up.
-func subresource(paths map[string]string, path string) (string, bool) {
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	sub, ok := paths["/"+first]
-	return sub, ok
+// accessTo lists the rights any one of which lets the request pass, the narrowest first. A
+// path that is not in the route table needs nodes/proxy.
+func (g *guard) accessTo(r *http.Request) []access {
+	opens, ok := g.subresources[firstSegment(r.URL.Path)]
+	if !ok {
+		opens = []string{"proxy"}
+	}
+	// A method that has no verb is asked about with none, which no role allows by name.
+	verb := verbs[r.Method]
+	wanted := make([]access, 0, len(opens))
+	for _, sub := range opens {
+		wanted = append(wanted, access{g.node, verb, sub})
+	}
+	return wanted
 }
 
 // everyone is the authorization mode AlwaysAllow.

@@ -115,9 +115,11 @@ func FuzzAccessTo(f *testing.F) {
 		f.Add(http.MethodConnect, path)
 	}
 	var mux *http.ServeMux
+	var guard *guard
 	f.Fuzz(func(t *testing.T, method, path string) {
 		if mux == nil {
-			mux = newMux(start(t, true, everything).server.apiRoutes())
+			server := start(t, true, everything).server
+			mux, guard = newMux(server.apiRoutes()), server.guard
 		}
 		address, err := url.ParseRequestURI(path)
 		if err != nil {
@@ -128,7 +130,7 @@ func FuzzAccessTo(f *testing.F) {
 		if _, served := handler.(http.HandlerFunc); !served || pattern == "" {
 			return // sent elsewhere, or not found
 		}
-		got, want := accessTo("node-1", r), accessTo("node-1", &http.Request{Method: method, URL: &url.URL{Path: pattern}})
+		got, want := guard.accessTo(r), guard.accessTo(&http.Request{Method: method, URL: &url.URL{Path: pattern}})
 		if !slices.Equal(got, want) {
 			t.Errorf("%s %s is served as %s and asks for %v; want %v", method, path, pattern, got, want)
 		}

@@ -55,11 +55,3 @@ func (s *Server) running(p *v1.Pod, name string) *pod.Container {
 	}
 	return nil
 }
-
-// fail answers with an error as plain text.
-func fail(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text) // who does not take it has gone
-}

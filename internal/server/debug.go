@@ -13,28 +13,6 @@ const pprofPath = "/debug/pprof/"
 // maxVerbosity is more than any verbosity is long.
 const maxVerbosity = 64
 
-// debugRoutes look into the agent and its machine, each with its own switch.
-func (s *Server) debugRoutes() []route {
-	kc := s.cfg.Kubelet
-	logs := route{"/logs/", nil, disabled("logs endpoint is disabled.")}
-	if *kc.EnableSystemLogHandler {
-		logs = route{"/logs/", get, s.systemLogs().ServeHTTP}
-	}
-	profiles := route{pprofPath, nil, disabled("profiling endpoint is disabled.")}
-	if *kc.EnableProfilingHandler {
-		profiles = route{pprofPath, get, profile}
-	}
-	flags := route{"/debug/flags/v", nil, disabled("flags endpoint is disabled.")}
-	if *kc.EnableDebugFlagsHandler {
-		flags.handler = s.verbosity
-	}
-	return []route{logs, profiles, flags}
-}
-
-func disabled(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, http.StatusMethodNotAllowed) }
-}
-
 func profile(w http.ResponseWriter, r *http.Request) {
 	switch strings.TrimPrefix(r.URL.Path, pprofPath) {
 	case "profile":

@@ -25,6 +25,8 @@ type guard struct {
 	tokens    *tokenReviews                        // nil: bearer tokens are worth nothing
 	anonymous bool
 	rights    rights
+	// subresources lists what opens a path, by its first segment.
+	subresources map[string][]string
 	// certificate is told how long a client's certificate is still good for.
 	certificate meter.Timing
 }
@@ -34,9 +36,12 @@ type rights interface {
 	allow(ctx context.Context, who identity, what access) (bool, error)
 }
 
-func newGuard(cfg Config, deps Deps) (*guard, error) {
+func newGuard(cfg Config, deps Deps, table []route) (*guard, error) {
 	authn, authz := cfg.Kubelet.Authentication, cfg.Kubelet.Authorization
-	g := &guard{log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled, certificate: deps.Meters.Certificate}
+	g := &guard{
+		log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled,
+		subresources: subresourcesOf(table), certificate: deps.Meters.Certificate,
+	}
 	if file := authn.X509.ClientCAFile; file != "" {
 		ca, err := newClientCA(file, deps.Log)
 		if err != nil {
@@ -82,7 +87,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 // refusal is the answer to a request that may not pass, or 0. Several subresources may
 // give the right to one path; any of them is enough, but an error on the way is final.
 func (g *guard) refusal(r *http.Request, who identity) (code int, text string) {
-	wanted := accessTo(g.node, r)
+	wanted := g.accessTo(r)
 	subresources := make([]string, 0, len(wanted))
 	for _, what := range wanted {
 		subresources = append(subresources, what.subresource)

@@ -25,15 +25,17 @@ var (
 
 // healthRoutes are /healthz and one path below it for each check.
 func (s *Server) healthRoutes(checks []Check) []route {
-	routes := []route{{"/healthz", nil, func(w http.ResponseWriter, r *http.Request) { s.writeHealth(w, r, checks) }}}
+	all := func(w http.ResponseWriter, r *http.Request) { s.writeHealth(w, r, checks) }
+	routes := []route{{"/healthz", nil, "healthz proxy", readOnlyPort, always, all}}
 	for _, check := range checks {
-		routes = append(routes, route{"/healthz/" + check.Name, nil, func(w http.ResponseWriter, r *http.Request) {
+		one := func(w http.ResponseWriter, r *http.Request) {
 			if err := check.Check(r); err != nil {
 				http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 				return
 			}
 			fmt.Fprint(w, "ok")
-		}})
+		}
+		routes = append(routes, route{"/healthz/" + check.Name, nil, "healthz proxy", readOnlyPort, always, one})
 	}
 	return routes
 }

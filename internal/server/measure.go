@@ -53,17 +53,20 @@ type Request struct {
 	LongRunning bool
 }
 
-// What the reference kubelet tells apart; a client must not be able to make up more.
-var (
-	measuredMethods = []string{"OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "CONNECT"}
-	measuredPaths   = []string{
-		"healthz", "pods", "stats", "metrics", "metrics/cadvisor", "metrics/probes", "metrics/resource",
-		"run", "exec", "attach", "portForward", "containerLogs", "configz", "allocatedPods", "runningpods",
-		"checkpoint", "logs", "debug", "statusz", "flagz",
+// measuredMethods are the values of the method label besides "other". As with paths, a client
+// must not be able to add values.
+var measuredMethods = []string{"OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "CONNECT"}
+
+// pathLabels maps each value of the path label to whether such requests are long-running.
+func pathLabels(table []route) map[string]bool {
+	labels := map[string]bool{}
+	for _, r := range table {
+		if !r.traits.has(unlabelled) {
+			labels[rootOf(r.path)] = r.traits.has(longRunning)
+		}
 	}
-	// Port-forwards do not count as such there.
-	longRunningPaths = []string{"exec", "attach", "debug"}
-)
+	return labels
+}
 
 // measured tells of the requests to next, those that next refuses too.
 func (s *Server) measured(readOnly bool, next http.Handler) http.Handler {
@@ -71,23 +74,19 @@ func (s *Server) measured(readOnly bool, next http.Handler) http.Handler {
 	if begin == nil {
 		return next
 	}
+	labels := pathLabels(s.routes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := known(measuredPaths, rootOf(r.URL.Path))
-		defer begin(Request{
-			ReadOnly:    readOnly,
-			Method:      known(measuredMethods, r.Method),
-			Path:        path,
-			LongRunning: slices.Contains(longRunningPaths, path),
-		})()
+		method, path := r.Method, rootOf(r.URL.Path)
+		long, known := labels[path]
+		if !known {
+			path = "other"
+		}
+		if !slices.Contains(measuredMethods, method) {
+			method = "other"
+		}
+		defer begin(Request{ReadOnly: readOnly, Method: method, Path: path, LongRunning: long})()
 		next.ServeHTTP(w, r)
 	})
-}
-
-func known(list []string, word string) string {
-	if slices.Contains(list, word) {
-		return word
-	}
-	return "other"
 }
 
 // rootOf is the first part of a path; there are several kinds of metrics.

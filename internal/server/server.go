@@ -93,9 +93,10 @@ type Deps struct {
 
 // Server is the agent's face to the network.
 type Server struct {
-	cfg   Config
-	deps  Deps
-	guard *guard
+	cfg    Config
+	deps   Deps
+	routes []route // every row of the table, enabled or not
+	guard  *guard
 	// started is when the program came up, more or less.
 	started time.Time
 	// streams are the connections that were taken over from the HTTP server.
@@ -125,11 +126,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if deps.Listen == nil {
 		deps.Listen = (&net.ListenConfig{}).Listen
 	}
-	guard, err := newGuard(cfg, deps)
-	if err != nil {
+	s := &Server{cfg: cfg, deps: deps, started: deps.Clock.Now()}
+	s.routes = s.routeTable()
+	var err error
+	if s.guard, err = newGuard(cfg, deps, s.routes); err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, deps: deps, guard: guard, started: deps.Clock.Now()}, nil
+	return s, nil
 }
 
 // Run serves until ctx is done.

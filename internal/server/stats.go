@@ -23,16 +23,6 @@ type Stats interface {
 	WriteResource(context.Context, io.Writer) error
 }
 
-func (s *Server) statsRoutes() []route {
-	return []route{
-		{"/stats/summary", getOrPost, s.summary},
-		{"/stats/summary/{$}", getOrPost, s.summary},
-		{"/metrics/cadvisor", nil, s.metricsText(s.deps.Stats.WriteCadvisor)},
-		{"/metrics/resource", nil, s.metricsText(s.deps.Stats.WriteResource)},
-		{"/metrics/probes", nil, s.gathered(s.deps.ProbeMetrics)},
-	}
-}
-
 func (s *Server) summary(w http.ResponseWriter, r *http.Request) {
 	ask := s.deps.Stats.Summary
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {

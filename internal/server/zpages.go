@@ -35,20 +35,8 @@ type zPage struct {
 // zPageVersions are the versions of the objects, which are alike; the older is deprecated.
 var zPageVersions = []string{"v1beta1", "v1alpha1"}
 
-// zPageRoutes must be told all other routes, for /statusz lists them.
-func (s *Server) zPageRoutes(others []route) []route {
-	var routes []route
-	if s.cfg.Flagz {
-		routes = append(routes, route{"/flagz", nil, s.flagz().serve})
-	}
-	if s.cfg.Statusz {
-		routes = append(routes, route{"/statusz", nil, s.statusz(slices.Concat(others, routes)).serve})
-	}
-	return routes
-}
-
-func (s *Server) flagz() zPage {
-	return zPage{
+func (s *Server) flagz(w http.ResponseWriter, r *http.Request) {
+	zPage{
 		kind: "Flagz",
 		text: func() string {
 			var b strings.Builder
@@ -64,15 +52,16 @@ func (s *Server) flagz() zPage {
 				Flags             map[string]string `json:"flags,omitempty"`
 			}{t, o, s.cfg.Flags}
 		},
-	}
+	}.serve(w, r)
 }
 
-func (s *Server) statusz(routes []route) zPage {
-	paths := topPaths(routes)
+// statusz lists the paths of the API besides its own.
+func (s *Server) statusz(w http.ResponseWriter, r *http.Request) {
+	paths := rootPaths(slices.DeleteFunc(s.apiRoutes(), func(r route) bool { return r.path == "/statusz" }))
 	version := strings.TrimPrefix(config.KubernetesVersion, "v")
 	minor := version[:strings.LastIndex(version, ".")]
 	up := func() time.Duration { return max(0, s.deps.Clock.Since(s.started)) }
-	return zPage{
+	zPage{
 		kind: "Statusz",
 		text: func() string {
 			t := up()
@@ -92,15 +81,14 @@ func (s *Server) statusz(routes []route) zPage {
 				Paths             []string    `json:"paths"`
 			}{t, o, metav1.NewTime(s.started), int64(up().Seconds()), runtime.Version(), version, minor, paths}
 		},
-	}
+	}.serve(w, r)
 }
 
-// topPaths are the first parts of the routes' paths.
-func topPaths(routes []route) []string {
+// rootPaths are the first segments of the routes' paths.
+func rootPaths(routes []route) []string {
 	var paths []string
 	for _, r := range routes {
-		first, _, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
-		paths = append(paths, "/"+first)
+		paths = append(paths, "/"+firstSegment(r.path))
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
