@@ -14,7 +14,7 @@ import (
 // accessRow is a line of testdata/access.tsv.
 type accessRow struct {
 	method, path string
-	rights       []string
+	subresources []string
 	code         int
 }
 
@@ -43,56 +43,56 @@ func accessTable(t *testing.T) []accessRow {
 	return rows
 }
 
-// rightsOfNodes are the subresources of nodes that may be given.
-var rightsOfNodes = []string{"stats", "metrics", "log", "healthz", "pods", "configz", "checkpoint", "statusz", "proxy", "status"}
+// nodeSubresources are the subresources of nodes that a role may grant.
+var nodeSubresources = []string{"stats", "metrics", "log", "healthz", "pods", "configz", "checkpoint", "statusz", "proxy", "status"}
 
-// everything switches all paths on.
-func everything(c *Config, d *Deps) {
+// enableAll enables all routes.
+func enableAll(c *Config, d *Deps) {
 	c.AllocatedPods, c.Checkpoints, c.Statusz, c.Flagz, c.CheckpointDir = true, true, true, true, "/none"
 	*c.Kubelet.EnableSystemLogQuery = true
 	d.Checks = []Check{{"syncloop", alwaysHealthy}}
 	d.SetVerbosity = func(string) error { return nil }
 }
 
-// TestAccess asks for every line of the table with every credential.
+// TestAccess requests every line of the table with every credential.
 func TestAccess(t *testing.T) {
-	n := start(t, true, func(c *Config, d *Deps) { c.SystemLogDir = t.TempDir(); everything(c, d) })
-	who := n.credentials()
-	for _, right := range rightsOfNodes {
-		n.api.tokens["with "+right], n.api.may["with "+right] = "with "+right, []string{right}
+	n := start(t, true, func(c *Config, d *Deps) { c.SystemLogDir = t.TempDir(); enableAll(c, d) })
+	credentials := n.credentials()
+	for _, sub := range nodeSubresources {
+		n.api.tokens["with "+sub], n.api.grants["with "+sub] = "with "+sub, []string{sub}
 	}
-	clients := map[string]*http.Client{} // each keeps its connection
+	clients := map[string]*http.Client{} // each reuses its connection
 	for _, row := range accessTable(t) {
-		want := map[string]int{"nobody": 401, "foreign cert": 401, "expired cert": 401, "bad token": 401, "unknown cert": 403, "admin cert": row.code}
-		for _, right := range rightsOfNodes {
-			who["with "+right] = credential{token: "with " + right}
-			want["with "+right] = 403
-			if slices.Contains(row.rights, right) {
-				want["with "+right] = row.code
+		want := map[string]int{"no credential": 401, "foreign cert": 401, "expired cert": 401, "bad token": 401, "unknown cert": 403, "admin cert": row.code}
+		for _, sub := range nodeSubresources {
+			credentials["with "+sub] = credential{token: "with " + sub}
+			want["with "+sub] = 403
+			if slices.Contains(row.subresources, sub) {
+				want["with "+sub] = row.code
 			}
 		}
 		for name, code := range want {
 			if clients[name] == nil {
-				clients[name] = n.client(who[name])
+				clients[name] = n.client(credentials[name])
 				defer clients[name].CloseIdleConnections()
 			}
-			if got, body, _ := n.ask(clients[name], "https", "10250", row.method, row.path, who[name]); got != code {
+			if got, body, _ := n.request(clients[name], "https", "10250", row.method, row.path, credentials[name]); got != code {
 				t.Errorf("%s %s by %s: %d, want %d: %.200s", row.method, row.path, name, got, code, body)
 			}
 		}
 	}
 }
 
-// TestAccessTableHasEveryRoute keeps a new path from being forgotten: what the mux serves,
-// by each method, must be in the table.
+// TestAccessTableHasEveryRoute: each route must be in testdata/access.tsv with each of its
+// methods.
 func TestAccessTableHasEveryRoute(t *testing.T) {
-	n := start(t, true, everything)
+	n := start(t, true, enableAll)
 	routes := n.server.apiRoutes()
 	mux := newMux(routes)
-	asked := map[string]bool{}
+	listed := map[string]bool{}
 	for _, row := range accessTable(t) {
 		_, pattern := mux.Handler(httptest.NewRequest(row.method, row.path, nil))
-		asked[row.method+" "+pattern] = true
+		listed[row.method+" "+pattern] = true
 	}
 	for _, r := range routes {
 		methods := r.methods
@@ -100,39 +100,39 @@ func TestAccessTableHasEveryRoute(t *testing.T) {
 			methods = []string{http.MethodGet}
 		}
 		for _, method := range methods {
-			if !asked[method+" "+r.path] {
-				t.Errorf("%s %s is served, but testdata/access.tsv does not say who may", method, r.path)
+			if !listed[method+" "+r.path] {
+				t.Errorf("%s %s is served but not listed in testdata/access.tsv", method, r.path)
 			}
 		}
 	}
 }
 
-// FuzzAccessTo holds that however a path is spelled, the guard asks for the rights to what
-// the mux then serves.
-func FuzzAccessTo(f *testing.F) {
+// FuzzRequestAttributes: however a client writes a path, authorization checks the subresources
+// of the route that the mux then serves.
+func FuzzRequestAttributes(f *testing.F) {
 	for _, path := range []string{"/exec/ns/p/c", "/metrics/../exec/ns/p/c", "/stats%2f../run/ns/p/c", "//logs/", "/pods/.", "/logs/%2e%2e/x", "/healthz/log", "/exec/metrics/stats/pods"} {
 		f.Add(http.MethodGet, path)
 		f.Add(http.MethodConnect, path)
 	}
 	var mux *http.ServeMux
-	var guard *guard
+	var auth *auth
 	f.Fuzz(func(t *testing.T, method, path string) {
 		if mux == nil {
-			server := start(t, true, everything).server
-			mux, guard = newMux(server.apiRoutes()), server.guard
+			server := start(t, true, enableAll).server
+			mux, auth = newMux(server.apiRoutes()), server.auth
 		}
 		address, err := url.ParseRequestURI(path)
 		if err != nil {
-			return // no server takes it
+			return // net/http rejects it
 		}
 		r := &http.Request{Method: method, URL: address, Host: "node-1"}
 		handler, pattern := mux.Handler(r)
 		if _, served := handler.(http.HandlerFunc); !served || pattern == "" {
-			return // sent elsewhere, or not found
+			return // redirected or not found
 		}
-		got, want := guard.accessTo(r), guard.accessTo(&http.Request{Method: method, URL: &url.URL{Path: pattern}})
+		got, want := auth.requestAttributes(r), auth.requestAttributes(&http.Request{Method: method, URL: &url.URL{Path: pattern}})
 		if !slices.Equal(got, want) {
-			t.Errorf("%s %s is served as %s and asks for %v; want %v", method, path, pattern, got, want)
+			t.Errorf("%s %s is served as %s and needs %v, want %v", method, path, pattern, got, want)
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// allocatedPods lists the pods with the resources they were given. What is given is what
-// the spec says; statuses are left out.
+// allocatedPods lists the pods with their allocated resources, which are those of the spec,
+// and without status.
 func (s *Server) allocatedPods(w http.ResponseWriter, _ *http.Request) {
 	list := &v1.PodList{}
 	for _, p := range s.deps.Pods.Pods().Items {
@@ -18,16 +18,16 @@ func (s *Server) allocatedPods(w http.ResponseWriter, _ *http.Request) {
 	s.writePods(w, list)
 }
 
-// allocatedPod shows one of them.
+// allocatedPod returns one such pod.
 func (s *Server) allocatedPod(w http.ResponseWriter, r *http.Request) {
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if uid := r.PathValue("uid"); !ok || uid != "" && uid != string(p.UID) {
 		fail(w, http.StatusNotFound, "pod not found")
 		return
 	}
-	shown := *p
-	shown.Kind, shown.APIVersion, shown.Status = "Pod", "v1", v1.PodStatus{}
-	text, err := json.Marshal(&shown)
+	allocated := *p
+	allocated.Kind, allocated.APIVersion, allocated.Status = "Pod", "v1", v1.PodStatus{}
+	text, err := json.Marshal(&allocated)
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return

@@ -17,12 +17,13 @@ import (
 	"swiftlet/internal/certificate"
 )
 
-// Certifier has the certificate of the moment; nil while there is none yet.
-type Certifier interface {
+// CertificateSource returns the current certificate, or nil before the first is issued.
+type CertificateSource interface {
 	Current() *tls.Certificate
 }
 
-// tlsConfig makes the TLS settings, and the certificate where none was given.
+// tlsConfig returns the TLS configuration. It creates a self-signed certificate if none is
+// configured.
 func (s *Server) tlsConfig() (*tls.Config, error) {
 	kc := s.cfg.Kubelet
 	minVersion, err := cliflag.TLSVersion(kc.TLSMinVersion)
@@ -33,7 +34,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up TLS: %w", err)
 	}
-	s.judgeSuites(minVersion, suites)
+	s.warnCipherSuites(minVersion, suites)
 	curves, err := cliflag.TLSCurvePreferences(kc.TLSCurvePreferences)
 	if err != nil {
 		return nil, fmt.Errorf("set up TLS: %w", err)
@@ -46,36 +47,36 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 		MinVersion:       minVersion,
 		CipherSuites:     suites,
 		CurvePreferences: curves,
-		// HTTP/2 is left to clients that need no stream upgrade; they choose.
+		// Clients that upgrade a connection to a stream negotiate HTTP/1.1.
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if cert := current(); cert != nil {
 				return cert, nil
 			}
-			return nil, errors.New("there is no serving certificate yet")
+			return nil, errors.New("get serving certificate: not issued yet")
 		},
 	}
-	if s.guard.ca != nil {
-		// Certificates are verified by the guard, which can still serve a good token
-		// beside a bad certificate.
+	if s.auth.ca != nil {
+		// auth verifies client certificates, because it accepts a valid token from a client
+		// with an invalid certificate.
 		config.ClientAuth = tls.RequestClientCert
 	}
 	return config, nil
 }
 
-// judgeSuites says where the choice of cipher suites is a bad one or has no effect.
-func (s *Server) judgeSuites(minVersion uint16, suites []uint16) {
+// warnCipherSuites logs cipher suites that are insecure or have no effect.
+func (s *Server) warnCipherSuites(minVersion uint16, suites []uint16) {
 	for name, id := range cliflag.InsecureTLSCiphers() {
 		if slices.Contains(suites, id) {
 			s.deps.Log.Warn("tlsCipherSuites allows an insecure cipher", "suite", name)
 		}
 	}
 	if minVersion == tls.VersionTLS13 && len(suites) > 0 {
-		s.deps.Log.Warn("tlsCipherSuites has no effect: those of TLS 1.3 cannot be chosen")
+		s.deps.Log.Warn("tlsCipherSuites has no effect: TLS 1.3 cipher suites are not configurable")
 	}
 }
 
-// certificate finds where the serving certificate comes from.
+// certificate returns the source of the serving certificate.
 func (s *Server) certificate() (func() *tls.Certificate, error) {
 	kc := s.cfg.Kubelet
 	if s.deps.Certificate != nil {
@@ -98,25 +99,25 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 	return pair.Current, nil
 }
 
-// ensureSelfSigned makes a certificate for host unless the files hold one that is valid.
+// ensureSelfSigned writes a certificate for host unless the files hold a valid one.
 func ensureSelfSigned(host, certFile, keyFile string, now time.Time) error {
 	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && pair.Leaf.NotAfter.After(now) {
 		return nil
 	}
 	cert, key, err := certutil.GenerateSelfSignedCertKey(host, nil, nil)
 	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
+		return fmt.Errorf("generate self-signed certificate: %w", err)
 	}
 	if err := keyutil.WriteKey(keyFile, key); err != nil {
-		return fmt.Errorf("keep the certificate's key: %w", err)
+		return fmt.Errorf("write self-signed certificate's key: %w", err)
 	}
 	if err := certutil.WriteCert(certFile, cert); err != nil {
-		return fmt.Errorf("keep the certificate: %w", err)
+		return fmt.Errorf("write self-signed certificate: %w", err)
 	}
 	return nil
 }
 
-// newClientCA reads the authorities that sign client certificates, anew when they change.
+// newClientCA loads the CA bundle for client certificates. It is reloaded when the file changes.
 func newClientCA(file string, log *slog.Logger) (*certificate.Reloaded[x509.CertPool], error) {
 	ca, err := certificate.Load(log, func() (*x509.CertPool, error) { return certutil.NewPool(file) }, file)
 	if err != nil {

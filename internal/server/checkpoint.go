@@ -16,9 +16,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// checkpoint has the runtime write a running container, memory and all, to a file.
+// checkpoint makes the runtime write a running container, with its memory, to a file.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if !ok {
 		fail(w, http.StatusNotFound, "pod does not exist")
 		return
@@ -46,27 +46,27 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	s.write(w, text)
 }
 
-// checkpointTimeout reads the last timeout given; 0 is the runtime's own.
-func checkpointTimeout(given []string) (time.Duration, error) {
-	if len(given) == 0 {
+// checkpointTimeout parses the last timeout parameter; 0 is the runtime's default.
+func checkpointTimeout(values []string) (time.Duration, error) {
+	if len(values) == 0 {
 		return 0, nil
 	}
-	seconds, err := strconv.ParseInt(given[len(given)-1], 10, 64)
+	seconds, err := strconv.ParseInt(values[len(values)-1], 10, 64)
 	if err != nil {
 		return 0, errors.New("cannot parse value of timeout parameter")
 	}
-	if longest := int64(longestRequest / time.Second); seconds < 0 || seconds > longest {
-		return 0, fmt.Errorf("timeout parameter must be between 0 and %d seconds", longest)
+	if limit := int64(requestTimeout / time.Second); seconds < 0 || seconds > limit {
+		return 0, fmt.Errorf("timeout parameter must be between 0 and %d seconds", limit)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }
 
 func (s *Server) writeCheckpoint(r *http.Request, p *v1.Pod, name string, timeout time.Duration) (path string, err error) {
-	c := s.running(p, name)
+	c := s.runningContainer(p, name)
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", name)
 	}
-	// It holds the container's memory, secrets included.
+	// A checkpoint contains the container's memory, which may hold secrets.
 	if err := os.MkdirAll(s.cfg.CheckpointDir, 0o700); err != nil {
 		return "", err
 	}

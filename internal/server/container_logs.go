@@ -14,9 +14,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// containerLogs serves a container's log, as it is or as it grows.
+// containerLogs serves the log of a container. With ?follow it sends new lines as they appear.
 func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
-	wanted, err := parseLogQuery(r.URL.Query())
+	query, err := parseLogQuery(r.URL.Query())
 	switch {
 	case errors.Is(err, errOptions):
 		fail(w, http.StatusUnprocessableEntity, err.Error())
@@ -25,7 +25,7 @@ func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if !ok {
 		fail(w, http.StatusNotFound, fmt.Sprintf("pod %q does not exist", r.PathValue("pod")))
 		return
@@ -35,63 +35,63 @@ func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, fmt.Sprintf("container %q not found in pod %q", container, p.Name))
 		return
 	}
-	stream, err := s.logStream(wanted.Stream)
+	stream, err := s.logStream(query.Stream)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	id, err := logOwner(p, container, wanted.Previous)
+	id, err := logContainerID(p, container, query.Previous)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	s.sendLog(w, r, p, id, logs.Options{
-		Tail:       wanted.TailLines,
-		Limit:      wanted.LimitBytes,
-		Since:      sinceOf(wanted, s.deps.Clock.Now()),
-		Timestamps: wanted.Timestamps,
+		Tail:       query.TailLines,
+		Limit:      query.LimitBytes,
+		Since:      sinceTime(query, s.deps.Clock.Now()),
+		Timestamps: query.Timestamps,
 		Stream:     stream,
-	}, wanted.Follow)
+	}, query.Follow)
 }
 
-// sendLog sends the log of the container instance with an id as pod status shows it.
-func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, p *v1.Pod, fullID string, o logs.Options, follow bool) {
-	_, id, _ := strings.Cut(fullID, "://")
+// sendLog sends the log of one container instance. containerID has the form of the pod status.
+func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, p *v1.Pod, containerID string, o logs.Options, follow bool) {
+	_, id, _ := strings.Cut(containerID, "://")
 	var path string
-	if seen := s.deps.Containers.Observed(p.UID); seen != nil {
-		if i := slices.IndexFunc(seen.Containers, func(c pod.Container) bool { return c.ID == id }); i >= 0 {
-			path = seen.Containers[i].LogPath
+	if observed := s.deps.Containers.Observed(p.UID); observed != nil {
+		if i := slices.IndexFunc(observed.Containers, func(c pod.Container) bool { return c.ID == id }); i >= 0 {
+			path = observed.Containers[i].LogPath
 		}
 	}
 	if path == "" {
-		fail(w, http.StatusBadRequest, "unable to retrieve container logs for "+fullID)
+		fail(w, http.StatusBadRequest, "unable to retrieve container logs for "+containerID)
 		return
 	}
 	if follow {
-		ended, forget := s.deps.Containers.Ended(p.UID, id)
-		defer forget()
-		o.Ended = ended
+		exited, stop := s.deps.Containers.Exited(p.UID, id)
+		defer stop()
+		o.Ended = exited
 	}
-	out := &flushing{w: w}
+	out := &flushWriter{w: w}
 	switch err := s.deps.Logs.Read(r.Context(), path, o, out); {
 	case err == nil || errors.Is(err, context.Canceled):
-	case !out.begun:
+	case !out.started:
 		fail(w, http.StatusBadRequest, err.Error())
 	default:
-		s.deps.Log.Warn("log was cut off", "pod", pod.RefOf(p), "container", id, "err", err)
-		panic(http.ErrAbortHandler) // the only way left to say that this is not all
+		s.deps.Log.Warn("read container log: aborted", "pod", pod.RefOf(p), "container", id, "err", err)
+		panic(http.ErrAbortHandler) // the status is sent, so only this shows that the log is incomplete
 	}
 }
 
-// flushing sends what is written at once.
-type flushing struct {
-	w     http.ResponseWriter
-	begun bool
+// flushWriter flushes every write.
+type flushWriter struct {
+	w       http.ResponseWriter
+	started bool // something was written
 }
 
-func (f *flushing) Write(data []byte) (int, error) {
-	if !f.begun {
-		f.begun = true
+func (f *flushWriter) Write(data []byte) (int, error) {
+	if !f.started {
+		f.started = true
 		f.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	n, err := f.w.Write(data)
@@ -101,23 +101,23 @@ func (f *flushing) Write(data []byte) (int, error) {
 	return n, http.NewResponseController(f.w).Flush()
 }
 
-// logStream is the one stream that was asked for, empty for both.
-func (s *Server) logStream(wanted *string) (logs.Stream, error) {
+// logStream returns the requested stream, or the empty one for both.
+func (s *Server) logStream(requested *string) (logs.Stream, error) {
 	switch {
-	case wanted == nil || *wanted == v1.LogStreamAll:
+	case requested == nil || *requested == v1.LogStreamAll:
 		return "", nil
 	case !s.cfg.SplitLogStreams:
-		return "", fmt.Errorf("unable to return the given log stream: %q. Please enable PodLogsQuerySplitStreams feature gate in kubelet", *wanted)
-	case *wanted == v1.LogStreamStdout:
+		return "", fmt.Errorf("unable to return the given log stream: %q. Please enable PodLogsQuerySplitStreams feature gate in kubelet", *requested)
+	case *requested == v1.LogStreamStdout:
 		return logs.Stdout, nil
 	}
 	return logs.Stderr, nil
 }
 
-// logOwner finds, in the pod's status, the instance of a container whose log to show: the
-// one that runs, or else the last that did.
-func logOwner(p *v1.Pod, container string, previous bool) (id string, err error) {
-	status, ok := statusOf(&p.Status, container)
+// logContainerID finds the container instance whose log to send: the running one, or else the
+// last that ran, as the pod status shows it.
+func logContainerID(p *v1.Pod, container string, previous bool) (id string, err error) {
+	status, ok := containerStatus(&p.Status, container)
 	if !ok {
 		return "", fmt.Errorf("container %q in pod %q is not available", container, p.Name)
 	}
@@ -139,12 +139,12 @@ func logOwner(p *v1.Pod, container string, previous bool) (id string, err error)
 	case state.Terminated != nil || status.LastTerminationState.Terminated != nil:
 		return "", fmt.Errorf("container %q in pod %q is terminated", container, p.Name)
 	case state.Waiting != nil:
-		return "", fmt.Errorf("container %q in pod %q is waiting to start: %s", container, p.Name, whyWaiting(state.Waiting.Reason))
+		return "", fmt.Errorf("container %q in pod %q is waiting to start: %s", container, p.Name, waitingMessage(state.Waiting.Reason))
 	}
 	return "", fmt.Errorf("container %q in pod %q is waiting to start - no logs yet", container, p.Name)
 }
 
-func whyWaiting(reason string) string {
+func waitingMessage(reason string) string {
 	switch reason {
 	case "ErrImagePull":
 		return "image can't be pulled"
@@ -154,7 +154,7 @@ func whyWaiting(reason string) string {
 	return reason
 }
 
-func statusOf(s *v1.PodStatus, container string) (v1.ContainerStatus, bool) {
+func containerStatus(s *v1.PodStatus, container string) (v1.ContainerStatus, bool) {
 	for _, list := range [][]v1.ContainerStatus{s.ContainerStatuses, s.InitContainerStatuses, s.EphemeralContainerStatuses} {
 		for _, status := range list {
 			if status.Name == container {

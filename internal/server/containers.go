@@ -15,24 +15,24 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Containers leads from names to containers. Its methods may be called at any time.
+// Containers finds pods and their containers. Its methods are safe for concurrent use.
 type Containers interface {
-	// Pod is a pod that is wanted here, with its status.
+	// Pod finds a desired pod, with its status.
 	Pod(namespace, name string) (*v1.Pod, bool)
-	// Observed is what the runtime holds of a pod, nil for nothing.
+	// Observed returns the state of a pod in the runtime, or nil.
 	Observed(uid types.UID) *pod.Observed
-	// Ended returns a channel that is closed once the container does not run. The caller
-	// calls forget when it has lost interest.
-	Ended(uid types.UID, containerID string) (ended <-chan struct{}, forget func())
+	// Exited returns a channel that is closed once the container does not run. The caller
+	// must call stop to release the channel.
+	Exited(uid types.UID, containerID string) (exited <-chan struct{}, stop func())
 }
 
-// Logs reads a container's log file; logs.Reader is one.
+// Logs reads log files of containers; logs.Reader implements it.
 type Logs interface {
 	Read(ctx context.Context, path string, o logs.Options, w io.Writer) error
 }
 
-// Runtime opens ways into containers; cri.Client is one. Exec, Attach and PortForward
-// return the URL where the runtime itself serves the stream.
+// Runtime runs commands and opens streams; cri.Client implements it. Exec, Attach and
+// PortForward return the URL at which the runtime serves the stream.
 type Runtime interface {
 	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
 	Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error)
@@ -41,13 +41,13 @@ type Runtime interface {
 	Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error
 }
 
-// podOf finds the pod that the path names.
-func (s *Server) podOf(r *http.Request) (*v1.Pod, bool) {
+// requestedPod finds the pod that the path names.
+func (s *Server) requestedPod(r *http.Request) (*v1.Pod, bool) {
 	return s.deps.Containers.Pod(r.PathValue("namespace"), r.PathValue("pod"))
 }
 
-// running finds the container of a pod that runs under a name, nil if none does.
-func (s *Server) running(p *v1.Pod, name string) *pod.Container {
+// runningContainer finds the running container of that name, or returns nil.
+func (s *Server) runningContainer(p *v1.Pod, name string) *pod.Container {
 	for _, c := range s.deps.Containers.Observed(p.UID).Instances(name) {
 		if c.State == pod.Running {
 			return &c

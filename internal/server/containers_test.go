@@ -19,7 +19,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// fakeContainers is a node with one pod, whose containers are in all states.
+// fakeContainers is one pod with containers in all states.
 type fakeContainers struct {
 	pod      *v1.Pod
 	observed *pod.Observed
@@ -65,11 +65,11 @@ func (f fakeContainers) Pod(namespace, name string) (*v1.Pod, bool) {
 
 func (f fakeContainers) Observed(types.UID) *pod.Observed { return f.observed }
 
-func (f fakeContainers) Ended(types.UID, string) (<-chan struct{}, func()) {
+func (f fakeContainers) Exited(types.UID, string) (<-chan struct{}, func()) {
 	return make(chan struct{}), func() {}
 }
 
-// fakeLogs answers with what it was asked for.
+// fakeLogs writes the path and options it is called with.
 type fakeLogs struct{}
 
 func (fakeLogs) Read(_ context.Context, path string, o logs.Options, w io.Writer) error {
@@ -87,7 +87,7 @@ func (fakeLogs) Read(_ context.Context, path string, o logs.Options, w io.Writer
 	return err
 }
 
-// fakeRuntime serves its streams at url, and remembers what it was last asked for.
+// fakeRuntime serves streams at url and records the last request.
 type fakeRuntime struct {
 	url string
 	err error
@@ -96,7 +96,7 @@ type fakeRuntime struct {
 	last any
 }
 
-func (f *fakeRuntime) answer(request any) (string, error) {
+func (f *fakeRuntime) record(request any) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = request
@@ -104,19 +104,19 @@ func (f *fakeRuntime) answer(request any) (string, error) {
 }
 
 func (f *fakeRuntime) Exec(_ context.Context, r *runtimeapi.ExecRequest) (string, error) {
-	return f.answer(r)
+	return f.record(r)
 }
 
 func (f *fakeRuntime) Attach(_ context.Context, r *runtimeapi.AttachRequest) (string, error) {
-	return f.answer(r)
+	return f.record(r)
 }
 
 func (f *fakeRuntime) PortForward(_ context.Context, r *runtimeapi.PortForwardRequest) (string, error) {
-	return f.answer(r)
+	return f.record(r)
 }
 
 func (f *fakeRuntime) ExecSync(_ context.Context, id string, command []string, _ time.Duration) (cri.ExecResult, error) {
-	_, err := f.answer(command)
+	_, err := f.record(command)
 	if command[0] == "false" {
 		return cri.ExecResult{ExitCode: 1, Stderr: []byte("no")}, err
 	}
@@ -127,6 +127,6 @@ func (f *fakeRuntime) Checkpoint(_ context.Context, id, path string, timeout tim
 	if id == "plain-0" {
 		return errors.New("criu is missing")
 	}
-	_, err := f.answer(fmt.Sprintf("checkpoint %s to %s in %s", id, path, timeout))
+	_, err := f.record(fmt.Sprintf("checkpoint %s to %s in %s", id, path, timeout))
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// authority is a CA for tests, with its certificate in a file.
+// authority is a CA with its certificate in a file.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -53,7 +53,7 @@ func writePEM(t *testing.T, file, kind string, der []byte) {
 	}
 }
 
-// issue signs a certificate; edit may change it first.
+// issue signs a client certificate; edit may change the template.
 func (a *authority) issue(t *testing.T, name string, groups []string, edit func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -75,7 +75,7 @@ func (a *authority) issue(t *testing.T, name string, groups []string, edit func(
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// writePair puts a serving certificate of the authority into the two files.
+// writePair writes a serving certificate and its key.
 func (a *authority) writePair(t *testing.T, name, certFile, keyFile string) {
 	t.Helper()
 	pair := a.issue(t, name, nil, func(c *x509.Certificate) {

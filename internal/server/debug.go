@@ -10,8 +10,8 @@ import (
 
 const pprofPath = "/debug/pprof/"
 
-// maxVerbosity is more than any verbosity is long.
-const maxVerbosity = 64
+// maxVerbosityBytes is the longest accepted body of /debug/flags/v.
+const maxVerbosityBytes = 64
 
 func profile(w http.ResponseWriter, r *http.Request) {
 	switch strings.TrimPrefix(r.URL.Path, pprofPath) {
@@ -28,13 +28,13 @@ func profile(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verbosity changes how much is logged.
+// verbosity changes the log verbosity.
 func (s *Server) verbosity(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPut || s.deps.SetVerbosity == nil {
 		http.Error(w, "unsupported http method", http.StatusNotAcceptable)
 		return
 	}
-	level, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxVerbosity))
+	level, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxVerbosityBytes))
 	if err != nil {
 		http.Error(w, "error reading request body: "+err.Error(), http.StatusBadRequest)
 		return

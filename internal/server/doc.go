@@ -1,4 +1,4 @@
-// Package server answers requests from outside: the HTTPS API for the API server and for
-// monitoring, the optional read-only port, and the health check. Who may ask what is
-// decided by the API server, and by nobody when that cannot be reached.
+// Package server serves the kubelet's HTTPS API, the optional read-only port and the health
+// check. The API server authenticates bearer tokens and authorizes requests; while it cannot
+// be reached, requests are denied unless a cached decision allows them.
 package server

@@ -13,13 +13,13 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// streamOptions says which streams a client wants to a process.
+// streamOptions are the streams that a client opens to a process.
 type streamOptions struct{ stdin, stdout, stderr, tty bool }
 
-// parseStreamOptions reads them from the query. A terminal has one output for both.
+// parseStreamOptions parses the query. A terminal has no separate stderr.
 func parseStreamOptions(r *http.Request) (streamOptions, error) {
-	on := func(name string) bool { return r.FormValue(name) == "1" }
-	o := streamOptions{stdin: on("input"), stdout: on("output"), stderr: on("error"), tty: on("tty")}
+	isOne := func(name string) bool { return r.FormValue(name) == "1" }
+	o := streamOptions{stdin: isOne("input"), stdout: isOne("output"), stderr: isOne("error"), tty: isOne("tty")}
 	if o.tty {
 		o.stderr = false
 	}
@@ -36,12 +36,12 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if !ok {
 		fail(w, http.StatusNotFound, "pod does not exist")
 		return
 	}
-	c := s.running(p, r.PathValue("container"))
+	c := s.runningContainer(p, r.PathValue("container"))
 	if c == nil {
 		fail(w, http.StatusInternalServerError, fmt.Sprintf("container not found (%q)", r.PathValue("container")))
 		return
@@ -53,20 +53,20 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	s.connect(w, r, location, err, o)
 }
 
-// attach connects the client to a container's own process.
+// attach connects the client to the main process of a container.
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	o, err := parseStreamOptions(r)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if !ok {
 		fail(w, http.StatusNotFound, "pod does not exist")
 		return
 	}
 	name := r.PathValue("container")
-	c, spec := s.running(p, name), pod.FindContainer(p, name)
+	c, spec := s.runningContainer(p, name), pod.FindContainer(p, name)
 	if c == nil || spec == nil {
 		fail(w, http.StatusInternalServerError, fmt.Sprintf("container %s not found in pod %s", name, pod.FullName(p)))
 		return
@@ -75,7 +75,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, fmt.Sprintf("pod %s not found", pod.FullName(p)))
 		return
 	}
-	// Whether a process has a terminal was decided when it was started.
+	// A process has a terminal if its container was started with one.
 	request := &runtimeapi.AttachRequest{ContainerId: c.ID, Stdin: o.stdin, Stdout: o.stdout, Stderr: o.stderr, Tty: spec.TTY}
 	if request.Tty {
 		request.Stderr = false
@@ -84,14 +84,14 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	s.connect(w, r, location, err, o)
 }
 
-// run runs a command to its end and answers with what it wrote.
+// run runs a command and responds with its output.
 func (s *Server) run(w http.ResponseWriter, r *http.Request) {
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if !ok {
 		fail(w, http.StatusNotFound, "pod does not exist")
 		return
 	}
-	output, err := s.output(r, p)
+	output, err := s.runCommand(r, p)
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
@@ -99,8 +99,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	s.write(w, output)
 }
 
-func (s *Server) output(r *http.Request, p *v1.Pod) ([]byte, error) {
-	c := s.running(p, r.PathValue("container"))
+func (s *Server) runCommand(r *http.Request, p *v1.Pod) ([]byte, error) {
+	c := s.runningContainer(p, r.PathValue("container"))
 	if c == nil {
 		return nil, fmt.Errorf("container not found (%q)", r.PathValue("container"))
 	}

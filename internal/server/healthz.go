@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Check is one named part of the agent's health.
+// Check is a named health check.
 type Check struct {
 	Name string
-	// Check returns why the part is ill. The reason goes to the log; those who ask see
-	// only that it failed.
+	// Check returns an error if the check fails. /healthz logs the error and withholds it from
+	// clients.
 	Check func(*http.Request) error
 }
 
@@ -20,7 +20,7 @@ func alwaysHealthy(*http.Request) error { return nil }
 
 var (
 	ping     = Check{"ping", alwaysHealthy}
-	logCheck = Check{"log", alwaysHealthy} // log lines are not buffered, so nothing can hang
+	logCheck = Check{"log", alwaysHealthy} // log lines are not buffered, so it cannot fail
 )
 
 // healthRoutes are /healthz and one path below it for each check.
@@ -40,8 +40,8 @@ func (s *Server) healthRoutes(checks []Check) []route {
 	return routes
 }
 
-// writeHealth asks all checks, but for those that ?exclude= names. It lists them when one
-// failed, or when ?verbose asks for it.
+// writeHealth runs all checks that ?exclude= does not name. It lists the results if one failed,
+// or with ?verbose.
 func (s *Server) writeHealth(w http.ResponseWriter, r *http.Request, checks []Check) {
 	excluded := map[string]bool{}
 	for _, name := range r.URL.Query()["exclude"] {
@@ -59,7 +59,7 @@ func (s *Server) writeHealth(w http.ResponseWriter, r *http.Request, checks []Ch
 		s.deps.SLIs.Checked(check.Name, "healthz", err)
 		if err != nil {
 			failed = true
-			s.deps.Log.Warn("health check failed", "check", check.Name, "err", err)
+			s.deps.Log.Warn("healthz: check failed", "check", check.Name, "err", err)
 			fmt.Fprintf(&list, "[-]%s failed: reason withheld\n", check.Name)
 		} else {
 			fmt.Fprintf(&list, "[+]%s ok\n", check.Name)

@@ -13,22 +13,21 @@ import (
 	"time"
 )
 
-// longestQuery bounds the time that a query of logs may take.
-const longestQuery = 30 * time.Second
+// logQueryTimeout limits a query of service logs.
+const logQueryTimeout = 30 * time.Second
 
-// serviceLogs answers with the logs of services: from the journal where that has them, or
-// else from files that bear their names. What goes wrong on the way is told in the text,
-// for the answer has begun.
+// serviceLogs sends the logs of services, from the journal if it has them, or else from files of
+// their names. It reports errors in the text, because the status is already sent.
 func (s *Server) serviceLogs(w http.ResponseWriter, r *http.Request, q *nodeLogQuery) {
-	ctx, cancel := context.WithTimeout(r.Context(), longestQuery)
+	ctx, cancel := context.WithTimeout(r.Context(), logQueryTimeout)
 	defer cancel()
 	w.Header().Set("Content-Type", "text/plain;charset=UTF-8")
 	var out io.Writer = w
 	if r.Header.Get("Accept-Encoding") == "gzip" {
 		w.Header().Set("Content-Encoding", "gzip")
-		packed := gzip.NewWriter(w)
-		defer packed.Close()
-		out = packed
+		gzipped := gzip.NewWriter(w)
+		defer gzipped.Close()
+		out = gzipped
 	}
 	inJournal, inFiles := splitServices(q.services, journalUnits(ctx))
 	if len(inJournal) > 0 {
@@ -43,7 +42,7 @@ func (s *Server) serviceLogs(w http.ResponseWriter, r *http.Request, q *nodeLogQ
 	}
 }
 
-// journalUnits are the units that the journal has entries of; none where there is no journal.
+// journalUnits lists the units that have entries in the journal; none if there is no journal.
 func journalUnits(ctx context.Context) map[string]bool {
 	list, err := exec.CommandContext(ctx, "journalctl", "--field", "_SYSTEMD_UNIT").Output()
 	if err != nil {
@@ -67,8 +66,8 @@ func splitServices(services []string, units map[string]bool) (inJournal, inFiles
 	return inJournal, inFiles
 }
 
-// journalArgs are the arguments of journalctl. Each value is joined to its option, so that
-// none can be taken for another option.
+// journalArgs returns the arguments of journalctl. Each value is part of its option's argument,
+// so that no value is parsed as an option.
 func (q *nodeLogQuery) journalArgs(services []string) []string {
 	const layout = "2006-01-02 15:04:05 UTC"
 	args := []string{"--utc", "--no-pager", "--output=short-precise"}
@@ -97,15 +96,15 @@ func copyJournal(ctx context.Context, out io.Writer, args []string) {
 	cmd := exec.CommandContext(ctx, "journalctl", args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // one that ran has told its reason
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // journalctl itself wrote the reason of its exit code
 		fmt.Fprint(out, "\nerror: journal output not available\n")
 	}
 }
 
-// copyServiceFile takes the first file that may be a service's log.
+// copyServiceFile sends the first file that may be the log of a service.
 func (s *Server) copyServiceFile(ctx context.Context, out io.Writer, service string) {
 	for _, name := range []string{service, service + ".log", service + "/" + service + ".log"} {
-		err := s.logTree().copy(ctx, out, name)
+		err := s.logDir().copy(ctx, out, name)
 		switch {
 		case err == nil:
 			return
@@ -117,9 +116,9 @@ func (s *Server) copyServiceFile(ctx context.Context, out io.Writer, service str
 	fmt.Fprintf(out, "\nlog not found for %s\n", service)
 }
 
-// copy writes a file; a directory counts as none.
-func (t logTree) copy(ctx context.Context, out io.Writer, name string) error {
-	file, err := t.Open(name)
+// copy sends a file. It reports a directory as not existing.
+func (d logDir) copy(ctx context.Context, out io.Writer, name string) error {
+	file, err := d.Open(name)
 	if err != nil {
 		return err
 	}

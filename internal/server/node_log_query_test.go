@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// journalctl is a stand-in that knows one unit, and shows its arguments one by one.
+// journalctl is a fake that lists two services and prints its arguments.
 const journalctl = `#!/bin/sh
 if [ "$1" = --field ]; then
 	printf 'kubelet.service\nfailing.service\ninit.scope\n'
@@ -20,8 +20,8 @@ for a; do printf '<%s>' "$a"; done
 case "$*" in *failing*) echo 'no such boot' >&2; exit 1;; esac
 `
 
-// queriedNode serves a log directory, beside a journal.
-func queriedNode(t *testing.T) *node {
+// newLogQueryNode serves a log directory and a journal.
+func newLogQueryNode(t *testing.T) *node {
 	t.Helper()
 	dir, outside, tools := t.TempDir(), t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
@@ -51,15 +51,15 @@ func queriedNode(t *testing.T) *node {
 }
 
 func TestNodeLogQuery(t *testing.T) {
-	const usual = "200 <--utc><--no-pager><--output=short-precise>"
-	n := queriedNode(t)
+	const common = "200 <--utc><--no-pager><--output=short-precise>"
+	n := newLogQueryNode(t)
 	n.expect(map[string]string{
-		"GET /logs/?query=kubelet":                                   usual + "<--unit=kubelet>",
-		"GET /logs/?query=kubelet&tailLines=5&boot=-1&pattern=--all": usual + "<--pager-end><--lines=5><--unit=kubelet><--grep=--all><--boot=-1>",
-		"GET /logs/?query=kubelet&sinceTime=2026-11-15T02:00:00%2B02:00&untilTime=2026-11-16T00:00:00Z": usual +
+		"GET /logs/?query=kubelet":                                   common + "<--unit=kubelet>",
+		"GET /logs/?query=kubelet&tailLines=5&boot=-1&pattern=--all": common + "<--pager-end><--lines=5><--unit=kubelet><--grep=--all><--boot=-1>",
+		"GET /logs/?query=kubelet&sinceTime=2026-11-15T02:00:00%2B02:00&untilTime=2026-11-16T00:00:00Z": common +
 			"<--since=2026-11-15 00:00:00 UTC><--until=2026-11-16 00:00:00 UTC><--unit=kubelet>",
-		"GET /logs/?query=failing":                           usual + "<--unit=failing>no such boot\n",
-		"GET /logs/?query=kubelet&query=plain":               usual + "<--unit=kubelet>plain text",
+		"GET /logs/?query=failing":                           common + "<--unit=failing>no such boot\n",
+		"GET /logs/?query=kubelet&query=plain":               common + "<--unit=kubelet>plain text",
 		"GET /logs/?query=let":                               "200 \nlog not found for let\n",
 		"GET /logs/?query=plain":                             "200 plain text",
 		"GET /logs/?query=app":                               "200 app text",
@@ -101,10 +101,10 @@ func TestNodeLogQuery(t *testing.T) {
 	}
 }
 
-func TestNodeLogQueryIsOffByDefault(t *testing.T) {
+func TestNodeLogQueryIsDisabledByDefault(t *testing.T) {
 	n := start(t, true, func(c *Config, _ *Deps) { c.SystemLogDir = t.TempDir() })
 	if code, body, _ := n.get("GET", "/logs/?query=kubelet", n.credentials()["admin cert"]); code != 200 || !strings.Contains(body, "<pre>") {
-		t.Errorf("query while it is off: %d %s, want the directory", code, body)
+		t.Errorf("query while disabled: %d %s, want the directory", code, body)
 	}
 }
 
@@ -116,14 +116,14 @@ func FuzzNodeLogQuery(f *testing.F) {
 	if err := os.Symlink(outside, filepath.Join(dir, "out")); err != nil {
 		f.Fatal(err)
 	}
-	tree := logTree{dir}
+	logs := logDir{dir}
 	f.Fuzz(func(t *testing.T, text string) {
 		query, err := url.ParseQuery(text)
 		if err != nil {
 			return
 		}
-		q, wrong := parseNodeLogQuery(query)
-		if q == nil || len(wrong) > 0 || len(q.check(tree)) > 0 {
+		q, errs := parseNodeLogQuery(query)
+		if q == nil || len(errs) > 0 || len(q.validate(logs)) > 0 {
 			return
 		}
 		if len(q.services) == 0 && len(q.files) != 1 || len(q.services) > maxQueriedServices {
@@ -141,8 +141,8 @@ func FuzzNodeLogQuery(f *testing.F) {
 	})
 }
 
-// FuzzLogTree looks for a path that leads out of the log directory.
-func FuzzLogTree(f *testing.F) {
+// FuzzLogDir searches for a path that leads out of the log directory.
+func FuzzLogDir(f *testing.F) {
 	dir, outside := f.TempDir(), f.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "shadow"), []byte("secret"), 0o600); err != nil {
 		f.Fatal(err)
@@ -160,12 +160,12 @@ func FuzzLogTree(f *testing.F) {
 	for _, path := range []string{"a/b", "out/shadow", "a/up/shadow", "a/b/here/a/b/file", "../" + filepath.Base(outside) + "/shadow", "loop", "", "/", "a/b/here/../../out/shadow"} {
 		f.Add(path)
 	}
-	beyond, err := os.Stat(outside)
+	outsideInfo, err := os.Stat(outside)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		file, err := logTree{dir}.Open(path)
+		file, err := logDir{dir}.Open(path)
 		if err != nil {
 			return
 		}
@@ -174,7 +174,7 @@ func FuzzLogTree(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !info.IsDir() || os.SameFile(info, beyond) { // there is no file inside
+		if !info.IsDir() || os.SameFile(info, outsideInfo) { // the directory contains no regular file
 			t.Errorf("%q leads outside, to %s", path, info.Name())
 		}
 	})

@@ -40,27 +40,26 @@ func (fakePods) Pods() *v1.PodList {
 
 func (fakePods) RunningPods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
 
-// fakeAPI answers reviews over HTTP: it knows the token of each user, and who may reach
-// which subresources.
+// fakeAPI serves TokenReviews and SubjectAccessReviews.
 type fakeAPI struct {
 	*httptest.Server
 	tokens map[string]string   // token → user
-	may    map[string][]string // user → subresources, "*" for all
+	grants map[string][]string // user → subresources, "*" for all
 
 	mu     sync.Mutex
 	broken bool
-	asked  map[string]int // kind of review → count
+	counts map[string]int // kind of review → count
 	last   authz.SubjectAccessReviewSpec
 }
 
 func newFakeAPI(t *testing.T) *fakeAPI {
 	a := &fakeAPI{
 		tokens: map[string]string{"good": "reader", "scraper": "prometheus", "old": "legacy"},
-		may: map[string][]string{
+		grants: map[string][]string{
 			"reader": {"pods"}, "prometheus": {"metrics"}, "legacy": {"proxy"}, "admin": {"*"},
 			"probe": {"healthz"}, "system:anonymous": {"healthz"},
 		},
-		asked: map[string]int{},
+		counts: map[string]int{},
 	}
 	a.Server = httptest.NewServer(a)
 	t.Cleanup(a.Close)
@@ -71,32 +70,32 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kind := filepath.Base(r.URL.Path)
-	a.asked[kind]++
+	a.counts[kind]++
 	if a.broken {
 		http.Error(w, "no etcd", http.StatusForbidden)
 		return
 	}
-	var answer any
+	var response any
 	switch kind {
 	case "tokenreviews":
 		var review authn.TokenReview
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		review.Status.User.Username, review.Status.Authenticated = a.tokens[review.Spec.Token], a.tokens[review.Spec.Token] != ""
-		answer = review
+		response = review
 	case "subjectaccessreviews":
 		var review authz.SubjectAccessReview
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		a.last = review.Spec
-		for _, sub := range a.may[review.Spec.User] {
+		for _, sub := range a.grants[review.Spec.User] {
 			review.Status.Allowed = review.Status.Allowed || sub == "*" || sub == review.Spec.ResourceAttributes.Subresource
 		}
-		answer = review
+		response = review
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(response)
 }
 
-func (a *fakeAPI) breakDown(broken bool) {
+func (a *fakeAPI) setBroken(broken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.broken = broken
@@ -105,7 +104,7 @@ func (a *fakeAPI) breakDown(broken bool) {
 func (a *fakeAPI) count(kind string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.asked[kind]
+	return a.counts[kind]
 }
 
 // node is a running server on a port of its own.
@@ -118,8 +117,8 @@ type node struct {
 	ports   map[string]string // configured port → address
 }
 
-// start runs a server. The configuration is the product's default for a file, but for
-// what edit changes; withAPI says whether there is an API server.
+// start runs a server with the defaults of a configuration file, as changed by edit. withAPI adds
+// an API server.
 func start(t *testing.T, withAPI bool, edit func(*Config, *Deps)) *node {
 	t.Helper()
 	n := &node{t: t, ca: newAuthority(t, "ca"), certDir: t.TempDir(), ports: map[string]string{}}
@@ -192,44 +191,44 @@ func (n *node) run(cfg Config, deps Deps) {
 	}
 }
 
-// credential is how a client shows who it is.
+// credential is a client certificate or a bearer token.
 type credential struct {
 	cert  *tls.Certificate
 	token string
 }
 
 // get sends a request to the HTTPS port on a connection of its own.
-func (n *node) get(method, path string, who credential) (code int, body string, proto string) {
+func (n *node) get(method, path string, cred credential) (code int, body string, proto string) {
 	n.t.Helper()
-	return n.send("https", "10250", method, path, who)
+	return n.send("https", "10250", method, path, cred)
 }
 
-func (n *node) send(scheme, port, method, path string, who credential) (code int, body string, proto string) {
+func (n *node) send(scheme, port, method, path string, cred credential) (code int, body string, proto string) {
 	n.t.Helper()
-	client := n.client(who)
+	client := n.client(cred)
 	defer client.CloseIdleConnections()
-	return n.ask(client, scheme, port, method, path, who)
+	return n.request(client, scheme, port, method, path, cred)
 }
 
-// client shows the certificate of a credential, if that has one.
-func (n *node) client(who credential) *http.Client {
+// client returns a client with the certificate of the credential, if any.
+func (n *node) client(cred credential) *http.Client {
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	if who.cert != nil {
-		transport.TLSClientConfig.Certificates = []tls.Certificate{*who.cert}
+	if cred.cert != nil {
+		transport.TLSClientConfig.Certificates = []tls.Certificate{*cred.cert}
 	}
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
-func (n *node) ask(client *http.Client, scheme, port, method, path string, who credential) (code int, body string, proto string) {
+func (n *node) request(client *http.Client, scheme, port, method, path string, cred credential) (code int, body string, proto string) {
 	n.t.Helper()
-	request, err := http.NewRequest(method, fmt.Sprintf("%s://%s%s", scheme, n.ports[port], path), nil)
+	req, err := http.NewRequest(method, fmt.Sprintf("%s://%s%s", scheme, n.ports[port], path), nil)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if who.token != "" {
-		request.Header.Set("Authorization", "Bearer "+who.token)
+	if cred.token != "" {
+		req.Header.Set("Authorization", "Bearer "+cred.token)
 	}
-	response, err := client.Do(request)
+	response, err := client.Do(req)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -241,27 +240,27 @@ func (n *node) ask(client *http.Client, scheme, port, method, path string, who c
 	return response.StatusCode, string(text), response.Proto
 }
 
-// credentials makes the clients of the matrix, signed by the node's CA or not.
+// credentials returns all kinds of credentials, valid and invalid.
 func (n *node) credentials() map[string]credential {
 	n.t.Helper()
-	stranger := newAuthority(n.t, "stranger")
+	foreign := newAuthority(n.t, "foreign")
 	cert := func(a *authority, name string, edit func(*x509.Certificate)) *tls.Certificate {
 		pair := a.issue(n.t, name, []string{"team"}, edit)
 		return &pair
 	}
 	return map[string]credential{
-		"nobody":        {},
+		"no credential": {},
 		"admin cert":    {cert: cert(n.ca, "admin", nil)},
 		"probe cert":    {cert: cert(n.ca, "probe", nil)},
 		"unknown cert":  {cert: cert(n.ca, "mallory", nil)},
 		"expired cert":  {cert: cert(n.ca, "admin", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })},
 		"serving cert":  {cert: cert(n.ca, "admin", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })},
-		"foreign cert":  {cert: cert(stranger, "admin", nil)},
+		"foreign cert":  {cert: cert(foreign, "admin", nil)},
 		"pods token":    {token: "good"},
 		"metrics token": {token: "scraper"},
 		"proxy token":   {token: "old"},
 		"bad token":     {token: "wrong"},
-		"foreign cert, pods token": {cert: cert(stranger, "admin", nil),
+		"foreign cert, pods token": {cert: cert(foreign, "admin", nil),
 			token: "good"},
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,29 +9,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// PodViewDeps are where a PodView reads.
+// PodViewDeps are the dependencies of a PodView.
 type PodViewDeps struct {
-	// Desired has the pods that the sources want.
+	// Desired lists the desired pods.
 	Desired interface {
 		List() []*v1.Pod
 		GetByFullName(fullName string) (*v1.Pod, bool)
 	}
-	// Observer has what the runtime holds.
+	// Observer lists the pods in the runtime.
 	Observer interface {
 		Get(types.UID) (pod.Observed, bool)
 		List() []pod.Observed
 	}
-	// Statuses has what was last derived of each pod. A container's exit changes its pod's
-	// status, after the observer has seen it.
+	// Statuses holds the status last derived for each pod. It notifies subscribers of a
+	// container's exit after Observer has observed it.
 	Statuses interface {
 		Get(types.UID) (v1.PodStatus, bool)
 		Subscribe(changed func())
 	}
 }
 
-// PodView is the pods of this node as the server shows them.
+// PodView combines desired pods, their status and the runtime's state for the server.
 type PodView struct {
 	deps PodViewDeps
 
@@ -40,17 +40,19 @@ type PodView struct {
 	waits map[*exitWait]bool
 }
 
-// exitWait is a caller's wait for the exit of a container.
+// exitWait waits for the exit of a container.
 type exitWait struct {
 	uid         types.UID
 	containerID string
 	exited      chan struct{}
 }
 
-// NewPodView makes a view and subscribes it to changes of status.
+// NewPodView returns a view that is subscribed to status changes.
 func NewPodView(deps PodViewDeps) (*PodView, error) {
-	if deps.Desired == nil || deps.Observer == nil || deps.Statuses == nil {
-		return nil, errors.New("new pod view: desired pods, observer and statuses are needed")
+	if err := require.Set("new pod view", map[string]any{
+		"Desired": deps.Desired, "Observer": deps.Observer, "Statuses": deps.Statuses,
+	}); err != nil {
+		return nil, err
 	}
 	v := &PodView{deps: deps, waits: map[*exitWait]bool{}}
 	deps.Statuses.Subscribe(v.releaseWaits)
@@ -66,7 +68,7 @@ func (v *PodView) Pods() *v1.PodList {
 	return list
 }
 
-// RunningPods lists the pods of which the runtime holds running containers.
+// RunningPods lists the pods with running containers.
 func (v *PodView) RunningPods(context.Context) (*v1.PodList, error) {
 	list := newPodList()
 	for _, o := range v.deps.Observer.List() {
@@ -89,11 +91,11 @@ func newPodList() *v1.PodList {
 
 // WithStatus returns a copy of the pod with its status as last derived.
 func (v *PodView) WithStatus(p *v1.Pod) *v1.Pod {
-	shown := *p
+	withStatus := *p
 	if s, ok := v.deps.Statuses.Get(p.UID); ok {
-		shown.Status = s
+		withStatus.Status = s
 	}
-	return &shown
+	return &withStatus
 }
 
 // Pod finds a desired pod by its name.
@@ -105,7 +107,7 @@ func (v *PodView) Pod(namespace, name string) (*v1.Pod, bool) {
 	return v.WithStatus(p), true
 }
 
-// Observed is what the runtime holds of a pod, nil for nothing.
+// Observed returns the state of a pod in the runtime, or nil.
 func (v *PodView) Observed(uid types.UID) *pod.Observed {
 	if o, ok := v.deps.Observer.Get(uid); ok {
 		return &o
@@ -113,13 +115,13 @@ func (v *PodView) Observed(uid types.UID) *pod.Observed {
 	return nil
 }
 
-// Ended returns a channel that is closed once the container does not run.
-func (v *PodView) Ended(uid types.UID, containerID string) (<-chan struct{}, func()) {
+// Exited returns a channel that is closed once the container does not run.
+func (v *PodView) Exited(uid types.UID, containerID string) (<-chan struct{}, func()) {
 	w := &exitWait{uid: uid, containerID: containerID, exited: make(chan struct{})}
 	v.mu.Lock()
 	v.waits[w] = true
 	v.mu.Unlock()
-	v.releaseWaits() // it may have exited before the wait began
+	v.releaseWaits() // the container may have exited before
 	return w.exited, func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -132,14 +134,14 @@ func (v *PodView) releaseWaits() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for w := range v.waits {
-		if !v.runs(w) {
+		if !v.isRunning(w) {
 			close(w.exited)
 			delete(v.waits, w)
 		}
 	}
 }
 
-func (v *PodView) runs(w *exitWait) bool {
+func (v *PodView) isRunning(w *exitWait) bool {
 	for _, c := range v.Observed(w.uid).Live() {
 		if c.ID == w.containerID {
 			return true

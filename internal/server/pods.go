@@ -14,7 +14,7 @@ func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) runningPods(w http.ResponseWriter, r *http.Request) {
 	pods, err := s.deps.Pods.RunningPods(r.Context())
 	if err != nil {
-		s.deps.Log.Error("list running pods", "err", err)
+		s.deps.Log.Error("list running pods: failed", "err", err)
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -18,14 +18,14 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	tunnel := s.cfg.WebSockets && wsstream.IsWebSocketRequestWithTunnelingProtocol(r)
 	var ports []int32
 	if wsstream.IsWebSocketRequest(r) && !tunnel {
-		// The oldest form names its ports at once; the others name one for each stream.
+		// The oldest protocol names all ports in the query; the others name one for each stream.
 		var err error
 		if ports, err = parsePorts(r.URL.Query()); err != nil {
 			fail(w, http.StatusBadRequest, err.Error())
 			return
 		}
 	}
-	p, ok := s.podOf(r)
+	p, ok := s.requestedPod(r)
 	if !ok {
 		fail(w, http.StatusNotFound, "pod does not exist")
 		return
@@ -47,14 +47,14 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	s.upgrade(w, r, location, err)
 }
 
-// parsePorts reads the ports of a query: several parameters, several ports in each.
+// parsePorts parses the port parameters, each of which may list several ports.
 func parsePorts(query url.Values) ([]int32, error) {
-	given := query["port"]
-	if len(given) == 0 {
+	values := query["port"]
+	if len(values) == 0 {
 		return nil, fmt.Errorf("query parameter %q is required", "port")
 	}
 	var ports []int32
-	for _, list := range given {
+	for _, list := range values {
 		if list == "" {
 			return nil, fmt.Errorf("query parameter %q cannot be empty", "port")
 		}

@@ -9,7 +9,7 @@ import (
 func (s *Server) write(w http.ResponseWriter, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(text); err != nil {
-		s.deps.Log.Debug("answer was not taken", "err", err)
+		s.deps.Log.Debug("write response: failed", "err", err)
 	}
 }
 

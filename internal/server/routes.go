@@ -20,9 +20,9 @@ func (s *Server) routeTable() []route {
 		{"/pods/{$}", get, "pods proxy", readOnlyPort, always, s.pods},
 		{"/stats/summary", getOrPost, "stats", readOnlyPort, always, s.summary},
 		{"/stats/summary/{$}", getOrPost, "stats", readOnlyPort, always, s.summary},
-		{"/metrics", nil, "metrics", readOnlyPort, always, s.gathered(s.deps.Metrics)},
+		{"/metrics", nil, "metrics", readOnlyPort, always, s.metricsHandler(s.deps.Metrics)},
 		{"/metrics/cadvisor", nil, "metrics", readOnlyPort, always, s.metricsText(s.deps.Stats.WriteCadvisor)},
-		{"/metrics/probes", nil, "metrics", readOnlyPort, always, s.gathered(s.deps.ProbeMetrics)},
+		{"/metrics/probes", nil, "metrics", readOnlyPort, always, s.metricsHandler(s.deps.ProbeMetrics)},
 		{"/metrics/resource", nil, "metrics", readOnlyPort, always, s.metricsText(s.deps.Stats.WriteResource)},
 		{"/metrics/slis", nil, "metrics", readOnlyPort | unlabelled, always, s.slis},
 
@@ -53,7 +53,7 @@ func (s *Server) routeTable() []route {
 	})
 }
 
-// apiRoutes are the routes of the HTTPS API. All of them stand behind the guard.
+// apiRoutes are the routes of the HTTPS API, all of which need authorization.
 func (s *Server) apiRoutes() []route {
 	return selectRoutes(s.routes, func(t trait) bool { return *s.cfg.Kubelet.EnableDebuggingHandlers || !t.has(debugging) })
 }

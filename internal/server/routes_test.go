@@ -11,7 +11,7 @@ import (
 // of a path, which may not be a path of the table, so the rows that share it must agree.
 func TestRoutesAgree(t *testing.T) {
 	subresources, long := map[string]string{}, map[string]bool{}
-	for _, r := range start(t, true, everything).server.routes {
+	for _, r := range start(t, true, enableAll).server.routes {
 		root := firstSegment(r.path)
 		if before, ok := subresources[root]; r.subresources == "" || ok && before != r.subresources {
 			t.Errorf("%s: subresources %q, want %q as for the rest of /%s", r.path, r.subresources, before, root)
@@ -40,7 +40,7 @@ func TestRequestLabels(t *testing.T) {
 
 // TestRefusals: these paths answer 405 where debugging handlers are off; all others are not found.
 func TestRefusals(t *testing.T) {
-	n := start(t, true, everything)
+	n := start(t, true, enableAll)
 	var refused []string
 	for _, r := range n.server.readOnlyRoutes() {
 		if r.subresources == "" {

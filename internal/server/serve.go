@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	healthzRetry  = 5 * time.Second
-	headerTimeout = 30 * time.Second
-	idleTimeout   = 90 * time.Second
-	// A connection lives at most this long, streams included; the reference's limit.
-	longestRequest = 4 * time.Hour
-	// On the way down requests get this long to finish.
-	shutdownTime = 2 * time.Second
+	healthzRetryDelay = 5 * time.Second
+	readHeaderTimeout = 30 * time.Second
+	idleTimeout       = 90 * time.Second
+	// requestTimeout limits requests, streams included. It is the reference kubelet's limit.
+	requestTimeout = 4 * time.Hour
+	// shutdownTimeout is how long requests may take to finish when the server stops.
+	shutdownTimeout = 2 * time.Second
 )
 
 func (s *Server) serveAPI(ctx context.Context) error {
@@ -31,54 +31,54 @@ func (s *Server) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve API: %w", err)
 	}
-	return s.serveOn(ctx, "API", tls.NewListener(listener, tlsConfig), s.measured(false, s.guard.protect(s.traced(newMux(s.apiRoutes())))))
+	return s.serveOn(ctx, "API", tls.NewListener(listener, tlsConfig), s.withMetrics(false, s.auth.protect(s.withTracing(newMux(s.apiRoutes())))))
 }
 
-func (s *Server) traced(next http.Handler) http.Handler {
+func (s *Server) withTracing(next http.Handler) http.Handler {
 	if s.deps.Trace == nil {
 		return next
 	}
 	return s.deps.Trace(next)
 }
 
-func (s *Server) serve(ctx context.Context, what, host string, port int32, handler http.Handler) error {
+func (s *Server) serve(ctx context.Context, name, host string, port int32, handler http.Handler) error {
 	listener, err := s.deps.Listen(ctx, "tcp", address(host, port))
 	if err != nil {
-		return fmt.Errorf("serve %s: %w", what, err)
+		return fmt.Errorf("serve %s: %w", name, err)
 	}
-	return s.serveOn(ctx, what, listener, handler)
+	return s.serveOn(ctx, name, listener, handler)
 }
 
-// serveOn owns the listener and returns when ctx is done or serving fails.
-func (s *Server) serveOn(ctx context.Context, what string, listener net.Listener, handler http.Handler) error {
-	s.deps.Log.Info("serving", "what", what, "address", listener.Addr().String())
+// serveOn serves until ctx is done or serving fails. It closes the listener.
+func (s *Server) serveOn(ctx context.Context, name string, listener net.Listener, handler http.Handler) error {
+	s.deps.Log.Info("server: listening", "name", name, "address", listener.Addr().String())
 	server := &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       longestRequest,
-		WriteTimeout:      longestRequest,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    1 << 20,
-		// Logs that are followed and streams last until they are told to end.
+		// Canceling ctx ends streams and logs that are followed.
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		// Mostly handshakes that somebody broke off.
+		// These are mostly aborted TLS handshakes.
 		ErrorLog: slog.NewLogLogger(s.deps.Log.Handler(), slog.LevelDebug),
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	select {
 	case err := <-done:
-		return fmt.Errorf("serve %s: %w", what, err)
+		return fmt.Errorf("serve %s: %w", name, err)
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		_ = server.Close() // what has not finished is cut off
+		_ = server.Close() // aborts the requests that have not finished
 	}
 	s.streams.Wait()
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve %s: %w", what, err)
+		return fmt.Errorf("serve %s: %w", name, err)
 	}
 	return nil
 }

@@ -20,105 +20,101 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Config says where to serve and whom to trust.
+// Config is the configuration of a Server.
 type Config struct {
 	NodeName string
-	// CertDir keeps the self-signed certificate, kubelet.crt and kubelet.key, of a node
-	// that was given none.
+	// CertDir is where the server writes a self-signed certificate, kubelet.crt and
+	// kubelet.key, if none is configured.
 	CertDir string
-	// SystemLogDir is served below /logs/. Default /var/log.
+	// SystemLogDir is served below /logs/. The default is /var/log.
 	SystemLogDir string
 	// Kubelet is the complete configuration, as config.Load returns it.
 	Kubelet *kubelet.KubeletConfiguration
-	// SplitLogStreams lets clients ask for one stream of a log (PodLogsQuerySplitStreams).
+	// SplitLogStreams allows clients to select one stream of a log (PodLogsQuerySplitStreams).
 	SplitLogStreams bool
-	// WebSockets has WebSocket clients served here rather than by the API server
+	// WebSockets serves WebSocket clients here instead of in the API server
 	// (ExtendWebSocketsToKubelet).
 	WebSockets bool
-	// AllocatedPods opens /allocatedPods (KubeletAllocatedPodsEndpoint).
+	// AllocatedPods enables /allocatedPods (KubeletAllocatedPodsEndpoint).
 	AllocatedPods bool
-	// Checkpoints opens /checkpoint (ContainerCheckpoint); CheckpointDir gets what is written.
+	// Checkpoints enables /checkpoint (ContainerCheckpoint), which writes to CheckpointDir.
 	Checkpoints   bool
 	CheckpointDir string
-	// Statusz opens /statusz, and Flagz /flagz, which shows Flags (ComponentStatusz and
-	// ComponentFlagz).
+	// Statusz enables /statusz (ComponentStatusz). Flagz enables /flagz, which shows Flags
+	// (ComponentFlagz).
 	Statusz, Flagz bool
 	Flags          map[string]string
 }
 
-// Pods tells what runs on the node. Both may be called at any time.
+// Pods lists the pods of the node. Its methods are safe for concurrent use.
 type Pods interface {
-	// Pods are the pods that are wanted here, with their status.
+	// Pods lists the desired pods, with their status.
 	Pods() *v1.PodList
-	// RunningPods are the pods that the runtime has, wanted or not.
+	// RunningPods lists the pods that the runtime runs, desired or not.
 	RunningPods(ctx context.Context) (*v1.PodList, error)
 }
 
-// Deps are what the server is made of.
+// Deps are the dependencies of a Server.
 type Deps struct {
 	Log     *slog.Logger
 	Clock   clock.Clock
 	Pods    Pods
 	Metrics prometheus.Gatherer
 	Meters  Meters
-	// Trace stands around what serves the requests that the guard lets through; may be nil.
+	// Trace wraps the handler of authorized requests in spans; may be nil.
 	Trace func(http.Handler) http.Handler
-	// ProbeMetrics tell how probes went, SLIs how health checks did.
+	// ProbeMetrics are the metrics of probes, SLIs those of health checks.
 	ProbeMetrics prometheus.Gatherer
 	SLIs         SLIs
 	Stats        Stats
 
-	// Containers, Logs and Runtime are the ways into pods.
+	// Containers, Logs and Runtime serve logs, exec, attach and port-forward.
 	Containers Containers
 	Logs       Logs
 	Runtime    Runtime
-	// SetVerbosity changes how much is logged; nil where that cannot be changed.
+	// SetVerbosity changes the log verbosity; nil if it cannot be changed.
 	SetVerbosity func(level string) error
 
-	// Checks are asked by /healthz of the HTTPS API, besides ping and log.
+	// Checks run on /healthz, in addition to ping and log.
 	Checks []Check
 
-	// TokenReviews and AccessReviews reach the API server; nil when there is none. Then
-	// bearer tokens are worth nothing, and in Webhook mode only certificates of the group
-	// system:masters are served.
+	// TokenReviews and AccessReviews call the API server; nil if there is none. Bearer tokens
+	// are then ignored, and Webhook mode allows only client certificates of the group
+	// system:masters.
 	TokenReviews  TokenReviewer
 	AccessReviews AccessReviewer
 
-	// Certificate is the serving certificate when the API server issues it
-	// (serverTLSBootstrap); nil otherwise.
-	Certificate Certifier
-	// Listen opens the ports; nil means the network.
+	// Certificate is the serving certificate that the API server issues (serverTLSBootstrap);
+	// nil otherwise.
+	Certificate CertificateSource
+	// Listen opens a port; nil uses the network.
 	Listen func(ctx context.Context, network, address string) (net.Listener, error)
 }
 
-// Server is the agent's face to the network.
+// Server serves the kubelet's HTTP endpoints.
 type Server struct {
 	cfg    Config
 	deps   Deps
 	routes []route // every row of the table, enabled or not
-	guard  *guard
-	// started is when the program came up, more or less.
+	auth   *auth
+	// started approximates the start of the process.
 	started time.Time
-	// streams are the connections that were taken over from the HTTP server.
+	// streams counts hijacked connections, which http.Server does not wait for.
 	streams sync.WaitGroup
 }
 
-// New checks the configuration. Nothing is opened before Run.
+// New validates the configuration. Run opens the ports.
 func New(cfg Config, deps Deps) (*Server, error) {
-	if err := require.Set("make server", map[string]any{
+	if err := require.Set("new server", map[string]any{
+		"NodeName": cfg.NodeName, "Kubelet": cfg.Kubelet,
 		"Log": deps.Log, "Clock": deps.Clock, "Pods": deps.Pods, "Metrics": deps.Metrics,
 		"Containers": deps.Containers, "Logs": deps.Logs, "Runtime": deps.Runtime,
 		"Stats": deps.Stats, "ProbeMetrics": deps.ProbeMetrics, "SLIs": deps.SLIs,
 	}); err != nil {
 		return nil, err
 	}
-	switch {
-	case cfg.NodeName == "":
-		return nil, errors.New("make server: no node name")
-	case cfg.Kubelet == nil:
-		return nil, errors.New("make server: no configuration")
-	case cfg.Checkpoints && cfg.CheckpointDir == "":
-		return nil, errors.New("make server: no folder for checkpoints")
+	if cfg.Checkpoints && cfg.CheckpointDir == "" {
+		return nil, errors.New("new server: missing CheckpointDir")
 	}
 	if cfg.SystemLogDir == "" {
 		cfg.SystemLogDir = "/var/log"
@@ -129,7 +125,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{cfg: cfg, deps: deps, started: deps.Clock.Now()}
 	s.routes = s.routeTable()
 	var err error
-	if s.guard, err = newGuard(cfg, deps, s.routes); err != nil {
+	if s.auth, err = newAuth(cfg, deps, s.routes); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -147,11 +143,11 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if kc.ReadOnlyPort > 0 {
 		group.Go(func() error {
-			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, s.measured(true, newMux(s.readOnlyRoutes())))
+			return s.serve(ctx, "read-only", kc.Address, kc.ReadOnlyPort, s.withMetrics(true, newMux(s.readOnlyRoutes())))
 		})
 	}
 	if *kc.HealthzPort > 0 {
-		group.Go(func() error { return s.keepHealthz(ctx) })
+		group.Go(func() error { return s.serveHealthz(ctx) })
 	}
 	group.Go(func() error {
 		<-ctx.Done()
@@ -160,20 +156,20 @@ func (s *Server) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// keepHealthz serves the health check. It is tried again where it fails, because others
-// decide by this port alone whether the agent lives, and a taken port may come free.
-func (s *Server) keepHealthz(ctx context.Context) error {
+// serveHealthz serves the health check. It retries after a failure, because liveness checks of
+// the kubelet use this port, and a port that is in use may become free.
+func (s *Server) serveHealthz(ctx context.Context) error {
 	kc := s.cfg.Kubelet
-	routes := newMux(s.healthRoutes(append([]Check{ping}, s.deps.Checks...)))
+	mux := newMux(s.healthRoutes(append([]Check{ping}, s.deps.Checks...)))
 	for ctx.Err() == nil {
-		err := s.serve(ctx, "healthz", kc.HealthzBindAddress, *kc.HealthzPort, routes)
+		err := s.serve(ctx, "healthz", kc.HealthzBindAddress, *kc.HealthzPort, mux)
 		if err == nil {
 			return nil
 		}
-		s.deps.Log.Error("health check is not served; trying again", "err", err)
+		s.deps.Log.Error("serve healthz: failed, retrying", "err", err)
 		select {
 		case <-ctx.Done():
-		case <-s.deps.Clock.After(healthzRetry):
+		case <-s.deps.Clock.After(healthzRetryDelay):
 		}
 	}
 	return nil

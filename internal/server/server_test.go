@@ -15,12 +15,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestWhoMayReachWhat(t *testing.T) {
+func TestAuthorizationMatrix(t *testing.T) {
 	n := start(t, true, nil)
 	paths := []string{"GET /pods", "GET /runningpods/", "GET /configz", "GET /healthz", "GET /healthz/ping", "GET /metrics", "GET /nothing", "POST /pods", "HEAD /pods", "GET /exec/ns/pod/c",
 		"GET /containerLogs/ns/web/main", "POST /run/ns/web/main", "GET /logs/none", "GET /debug/pprof/cmdline", "GET /pods/../exec/ns/web/main"}
 	matrix := map[string][]int{ // one code for each path
-		"nobody":                   {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
+		"no credential":            {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
 		"admin cert":               {200, 200, 200, 200, 200, 200, 404, 405, 405, 400, 200, 200, 404, 200, 400},
 		"probe cert":               {403, 403, 403, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
 		"unknown cert":             {403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403},
@@ -33,10 +33,10 @@ func TestWhoMayReachWhat(t *testing.T) {
 		"bad token":                {401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 401},
 		"foreign cert, pods token": {200, 200, 403, 403, 403, 403, 403, 405, 405, 403, 403, 403, 403, 403, 403},
 	}
-	for name, who := range n.credentials() {
+	for name, cred := range n.credentials() {
 		for i, request := range paths {
 			method, path, _ := strings.Cut(request, " ")
-			if code, body, _ := n.get(method, path, who); code != matrix[name][i] {
+			if code, body, _ := n.get(method, path, cred); code != matrix[name][i] {
 				t.Errorf("%s by %s: %d, want %d: %s", request, name, code, matrix[name][i], body)
 			}
 		}
@@ -45,13 +45,13 @@ func TestWhoMayReachWhat(t *testing.T) {
 
 func TestAnonymousRequests(t *testing.T) {
 	n := start(t, true, func(c *Config, _ *Deps) { *c.Kubelet.Authentication.Anonymous.Enabled = true })
-	who := n.credentials()
+	credentials := n.credentials()
 	for request, want := range map[string]map[string]int{
-		"/healthz": {"nobody": 200, "bad token": 401, "foreign cert": 401},
-		"/pods":    {"nobody": 403, "pods token": 200, "bad token": 401},
+		"/healthz": {"no credential": 200, "bad token": 401, "foreign cert": 401},
+		"/pods":    {"no credential": 403, "pods token": 200, "bad token": 401},
 	} {
 		for name, code := range want {
-			if got, _, _ := n.get("GET", request, who[name]); got != code {
+			if got, _, _ := n.get("GET", request, credentials[name]); got != code {
 				t.Errorf("%s by %s: %d, want %d", request, name, got, code)
 			}
 		}
@@ -60,11 +60,11 @@ func TestAnonymousRequests(t *testing.T) {
 
 func TestWithoutAPIServer(t *testing.T) {
 	n := start(t, false, nil)
-	who := n.credentials()
+	credentials := n.credentials()
 	master := n.ca.issue(t, "root", []string{"system:masters"}, nil)
-	who["master cert"] = credential{cert: &master}
-	for name, want := range map[string]int{"nobody": 401, "master cert": 200, "admin cert": 403, "foreign cert": 401, "pods token": 401} {
-		if got, _, _ := n.get("GET", "/pods", who[name]); got != want {
+	credentials["master cert"] = credential{cert: &master}
+	for name, want := range map[string]int{"no credential": 401, "master cert": 200, "admin cert": 403, "foreign cert": 401, "pods token": 401} {
+		if got, _, _ := n.get("GET", "/pods", credentials[name]); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}
@@ -72,42 +72,42 @@ func TestWithoutAPIServer(t *testing.T) {
 
 func TestAlwaysAllowStillAuthenticates(t *testing.T) {
 	n := start(t, false, func(c *Config, _ *Deps) { c.Kubelet.Authorization.Mode = "AlwaysAllow" })
-	who := n.credentials()
-	for name, want := range map[string]int{"nobody": 401, "unknown cert": 200, "foreign cert": 401, "pods token": 401} {
-		if got, _, _ := n.get("GET", "/pods", who[name]); got != want {
+	credentials := n.credentials()
+	for name, want := range map[string]int{"no credential": 401, "unknown cert": 200, "foreign cert": 401, "pods token": 401} {
+		if got, _, _ := n.get("GET", "/pods", credentials[name]); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}
 }
 
-func TestFailsClosedAndRemembers(t *testing.T) {
+func TestReviewsFailClosedAndAreCached(t *testing.T) {
 	n := start(t, true, nil)
-	who := n.credentials()
+	credentials := n.credentials()
 	for range 3 {
-		n.get("GET", "/pods", who["pods token"])
-		n.get("GET", "/metrics", who["bad token"])
-		n.get("GET", "/metrics", who["probe cert"])
+		n.get("GET", "/pods", credentials["pods token"])
+		n.get("GET", "/metrics", credentials["bad token"])
+		n.get("GET", "/metrics", credentials["probe cert"])
 	}
-	if tokens, rights := n.api.count("tokenreviews"), n.api.count("subjectaccessreviews"); tokens != 2 || rights != 2 {
-		t.Errorf("the API server was asked about %d tokens and %d rights, want 2 and 2", tokens, rights)
+	if tokens, access := n.api.count("tokenreviews"), n.api.count("subjectaccessreviews"); tokens != 2 || access != 2 {
+		t.Errorf("%d token reviews and %d access reviews, want 2 and 2", tokens, access)
 	}
 	if got := n.api.last; got.User != "probe" || got.ResourceAttributes.Name != "node-1" || got.ResourceAttributes.Resource != "nodes" ||
 		got.ResourceAttributes.Verb != "get" || strings.Join(got.Groups, " ") != "team system:authenticated" {
-		t.Errorf("last question was %+v", got)
+		t.Errorf("last access review was %+v", got)
 	}
-	n.api.breakDown(true)
+	n.api.setBroken(true)
 	for name, want := range map[string]int{"pods token": 200, "metrics token": 401, "admin cert": 500} {
-		if got, body, _ := n.get("GET", "/pods", who[name]); got != want {
+		if got, body, _ := n.get("GET", "/pods", credentials[name]); got != want {
 			t.Errorf("API server down, %s: %d, want %d: %s", name, got, want, body)
 		}
 	}
-	n.api.breakDown(false)
-	if got, _, _ := n.get("GET", "/pods", who["admin cert"]); got != 200 {
-		t.Errorf("API server back: %d, want 200; errors must not be remembered", got)
+	n.api.setBroken(false)
+	if got, _, _ := n.get("GET", "/pods", credentials["admin cert"]); got != 200 {
+		t.Errorf("API server back: %d, want 200; errors must not be cached", got)
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	slis := &fakeSLIs{Registry: prometheus.NewRegistry()}
 	n := start(t, true, func(_ *Config, d *Deps) {
 		d.Checks = []Check{{"syncloop", func(*http.Request) error { return errors.New("stuck since noon") }}}
@@ -139,7 +139,7 @@ func TestAnswers(t *testing.T) {
 	if code, _, _ := n.send("http", "10248", "GET", "/pods", credential{}); code != 404 {
 		t.Errorf("pods on the health port = %d, want 404", code)
 	}
-	// Both ports, without what was excluded and what was asked for by itself.
+	// Checks of /healthz on both ports, without excluded ones and requests for single checks.
 	want := "ping healthz true, log healthz true, syncloop healthz false, ping healthz true, log healthz true, ping healthz true, syncloop healthz false"
 	if got := slis.list(); got != want {
 		t.Errorf("checked: %s, want %s", got, want)
@@ -149,7 +149,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// fakeSLIs note what they are told.
+// fakeSLIs record the results of checks.
 type fakeSLIs struct {
 	*prometheus.Registry
 	mu      sync.Mutex
@@ -192,8 +192,8 @@ func TestDebuggingDisabledAndReadOnlyPort(t *testing.T) {
 	}
 }
 
-// served is the name in the certificate that the server shows.
-func (n *node) served() string {
+// servedName is the common name of the serving certificate.
+func (n *node) servedName() string {
 	n.t.Helper()
 	conn, err := tls.Dial("tcp", n.ports["10250"], &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
@@ -203,24 +203,24 @@ func (n *node) served() string {
 	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-func TestFilesAreReloaded(t *testing.T) {
+func TestCertificateFilesAreReloaded(t *testing.T) {
 	issuer, dir := newAuthority(t, "issuer"), t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	issuer.writePair(t, "first", certFile, keyFile)
 	n := start(t, true, func(c *Config, _ *Deps) {
 		c.Kubelet.TLSCertFile, c.Kubelet.TLSPrivateKeyFile = certFile, keyFile
 	})
-	if got := n.served(); got != "first" {
+	if got := n.servedName(); got != "first" {
 		t.Errorf("serving %q, want first", got)
 	}
 	issuer.writePair(t, "second", certFile, keyFile)
-	if got := n.served(); got != "second" {
+	if got := n.servedName(); got != "second" {
 		t.Errorf("after a change serving %q, want second", got)
 	}
 	if err := os.WriteFile(certFile, []byte("half a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.served(); got != "second" {
+	if got := n.servedName(); got != "second" {
 		t.Errorf("after a broken change serving %q, want second", got)
 	}
 
@@ -242,7 +242,7 @@ func TestFilesAreReloaded(t *testing.T) {
 	}
 }
 
-func TestSelfSignedCertificateIsKept(t *testing.T) {
+func TestSelfSignedCertificateIsReused(t *testing.T) {
 	n := start(t, true, nil)
 	first, err := os.ReadFile(filepath.Join(n.certDir, "kubelet.crt"))
 	if err != nil {
@@ -258,13 +258,13 @@ func TestSelfSignedCertificateIsKept(t *testing.T) {
 		}
 		now, _ := os.ReadFile(certFile)
 		if same != (string(now) == string(first)) {
-			t.Errorf("%s later: kept %t, want %t", later, !same, same)
+			t.Errorf("%s later: reused %t, want %t", later, !same, same)
 		}
 		first = now
 	}
 }
 
-func TestOldTLSIsRefused(t *testing.T) {
+func TestTLS11IsRefused(t *testing.T) {
 	n := start(t, true, nil)
 	_, err := tls.Dial("tcp", n.ports["10250"], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// fakeStats is a node that says which question it answers.
+// fakeStats returns summaries named after the method.
 type fakeStats struct{}
 
 func (fakeStats) Summary(context.Context) (*statsapi.Summary, error) {
@@ -45,7 +45,7 @@ func TestStats(t *testing.T) {
 		_, body, _ := n.get("GET", path, admin)
 		var got statsapi.Summary
 		if err := json.Unmarshal([]byte(body), &got); err != nil || got.Node.NodeName != want {
-			t.Errorf("%s is answered with %q (%v), want %q", path, body, err, want)
+			t.Errorf("%s returns %q (%v), want %q", path, body, err, want)
 		}
 	}
 	for _, name := range []string{"cadvisor", "resource"} {
@@ -55,27 +55,27 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestPackedMetrics asks as those do who unpack for themselves.
-func TestPackedMetrics(t *testing.T) {
+// TestGzippedMetrics uses a transport that does not decompress.
+func TestGzippedMetrics(t *testing.T) {
 	n := start(t, true, nil)
 	admin := n.credentials()["admin cert"]
 	transport := &http.Transport{DisableCompression: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*admin.cert}}}
 	defer transport.CloseIdleConnections()
-	for offer, packed := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "identity": false} {
+	for accept, gzipped := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "identity": false} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+n.ports["10250"]+"/metrics/cadvisor", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("Accept-Encoding", offer)
+		request.Header.Set("Accept-Encoding", accept)
 		response, err := transport.RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var body io.Reader = response.Body
-		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed {
-			t.Errorf("offered %q: packed is %v, want %v", offer, got, packed)
-		} else if packed {
+		if got := response.Header.Get("Content-Encoding") == "gzip"; got != gzipped {
+			t.Errorf("accept %q: gzip is %v, want %v", accept, got, gzipped)
+		} else if gzipped {
 			if body, err = gzip.NewReader(response.Body); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestPackedMetrics(t *testing.T) {
 		text, err := io.ReadAll(body)
 		response.Body.Close()
 		if err != nil || string(text) != "cadvisor 1\n" {
-			t.Errorf("offered %q: %q, %v", offer, text, err)
+			t.Errorf("accept %q: %q, %v", accept, text, err)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// connect joins the client with a process whose streams the runtime serves at location;
-// err says why it does not. Runtimes speak SPDY, and the older WebSocket protocols at
-// most, so version 5 of the latter is translated here.
+// connect streams between the client and a process that the runtime serves at location. err is
+// the runtime's error, if any. Runtimes support SPDY and at most the older WebSocket protocols,
+// so connect translates version 5 of the latter.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string, err error, o streamOptions) {
 	if !s.cfg.WebSockets || !wsstream.IsWebSocketRequestWithStreamCloseProtocol(r) {
 		s.upgrade(w, r, location, err)
@@ -27,14 +27,14 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string
 	})
 }
 
-// upgrade passes the client's own protocol on to the runtime.
+// upgrade proxies the client's protocol to the runtime.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, location string, err error) {
 	s.stream(w, r, location, err, func(w http.ResponseWriter, r *http.Request, to *url.URL) {
-		proxy.NewUpgradeAwareHandler(to, nil, false, true, streamTrouble{s}).ServeHTTP(w, r)
+		proxy.NewUpgradeAwareHandler(to, nil, false, true, streamErrors{s}).ServeHTTP(w, r)
 	})
 }
 
-// stream serves a connection that both sides may use for long. It ends with the server.
+// stream serves a long-lived connection. It ends when the server stops.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, location string, err error, serve func(http.ResponseWriter, *http.Request, *url.URL)) {
 	if err != nil {
 		failStream(w, err)
@@ -46,20 +46,20 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, location string,
 		return
 	}
 	if wsstream.IsWebSocketRequest(r) {
-		s.deps.Meters.WebSocket.Inc(strings.ToLower(rootOf(r.URL.Path)))
+		s.deps.Meters.WebSocket.Inc(strings.ToLower(pathLabel(r.URL.Path)))
 	}
 	s.streams.Add(1)
 	defer s.streams.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	kept := &keptWriter{ResponseWriter: w, ctx: ctx, clock: s.deps.Clock, idle: s.cfg.Kubelet.StreamingConnectionIdleTimeout.Duration}
-	serve(kept, r.WithContext(ctx), to)
+	hijacker := &idleTimeoutWriter{ResponseWriter: w, ctx: ctx, clock: s.deps.Clock, timeout: s.cfg.Kubelet.StreamingConnectionIdleTimeout.Duration}
+	serve(hijacker, r.WithContext(ctx), to)
 }
 
-// retrySeconds is when a runtime that holds too many prepared streams has dropped some.
-const retrySeconds = "60"
+// retryAfterSeconds is when a runtime with too many pending streams has expired some.
+const retryAfterSeconds = "60"
 
-// failStream answers with the runtime's reason for not serving a stream.
+// failStream responds with the runtime's error.
 func failStream(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	switch status.Code(err) {
@@ -67,15 +67,15 @@ func failStream(w http.ResponseWriter, err error) {
 		code = http.StatusNotFound
 	case codes.ResourceExhausted:
 		code = http.StatusTooManyRequests
-		w.Header().Set("Retry-After", retrySeconds)
+		w.Header().Set("Retry-After", retryAfterSeconds)
 	}
 	fail(w, code, cri.Text(err))
 }
 
-// streamTrouble answers when the runtime cannot be reached, or no upgrade was asked for.
-type streamTrouble struct{ *Server }
+// streamErrors responds if the runtime is unreachable or the client requests no upgrade.
+type streamErrors struct{ *Server }
 
-func (t streamTrouble) Error(w http.ResponseWriter, r *http.Request, err error) {
-	t.deps.Log.Info("stream not served", "path", r.URL.Path, "err", err)
+func (t streamErrors) Error(w http.ResponseWriter, r *http.Request, err error) {
+	t.deps.Log.Info("serve stream: failed", "path", r.URL.Path, "err", err)
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }

@@ -21,15 +21,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// expect sends each request as an administrator and compares code and text.
+// expect sends each request with the admin certificate and compares status code and body.
 func (n *node) expect(want map[string]string) {
 	n.t.Helper()
 	admin := n.credentials()["admin cert"]
-	for request, answer := range want {
+	for request, response := range want {
 		method, path, _ := strings.Cut(request, " ")
 		code, body, _ := n.get(method, path, admin)
-		if got := fmt.Sprint(code, " ", body); got != answer {
-			n.t.Errorf("%s: %s, want %s", request, got, answer)
+		if got := fmt.Sprint(code, " ", body); got != response {
+			n.t.Errorf("%s: %s, want %s", request, got, response)
 		}
 	}
 }
@@ -76,18 +76,18 @@ func TestContainerLogs(t *testing.T) {
 	})
 }
 
-func TestStreamsThatCannotBe(t *testing.T) {
+func TestStreamErrors(t *testing.T) {
 	n := start(t, true, nil)
-	const none = "400 you must specify at least 1 of stdin, stdout, stderr"
+	const noStream = "400 you must specify at least 1 of stdin, stdout, stderr"
 	n.expect(map[string]string{
-		"POST /exec/ns/web/main":                     none,
-		"POST /exec/ns/web/main?tty=1&error=1":       none,
+		"POST /exec/ns/web/main":                     noStream,
+		"POST /exec/ns/web/main?tty=1&error=1":       noStream,
 		"POST /exec/ns/other/main?output=1":          "404 pod does not exist",
 		"POST /exec/ns/web/init?output=1":            `500 container not found ("init")`,
 		"POST /exec/ns/web/main?output=1&command=ls": "500 Upgrade request required\n",
 		"GET /exec/ns/web/uid-1/main?output=1":       "500 Upgrade request required\n",
 		"PUT /exec/ns/web/main?output=1":             "405 405: Method Not Allowed",
-		"POST /attach/ns/web/main":                   none,
+		"POST /attach/ns/web/main":                   noStream,
 		"POST /attach/ns/web/none?output=1":          "500 container none not found in pod web_ns",
 		"POST /attach/ns/web/uid-2/main?output=1":    "500 pod web_ns not found",
 		"POST /portForward/ns/other":                 "404 pod does not exist",
@@ -109,8 +109,8 @@ func TestStreamsThatCannotBe(t *testing.T) {
 	}
 }
 
-// echoing is a runtime's streaming server that says what is said to it.
-func echoing(t *testing.T) *httptest.Server {
+// newEchoServer is a runtime's streaming server that echoes its input.
+func newEchoServer(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -119,13 +119,13 @@ func echoing(t *testing.T) *httptest.Server {
 		}
 		defer conn.Close()
 		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
-		_, _ = io.Copy(conn, buffered) // until the test has seen enough
+		_, _ = io.Copy(conn, buffered) // until the test closes the connection
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-// dial upgrades a connection to the node for the time of the test.
+// dial is connect that closes the connection at the end of the test.
 func (n *node) dial(path string) (net.Conn, *bufio.Reader) {
 	n.t.Helper()
 	conn, from := n.connect(path)
@@ -133,7 +133,7 @@ func (n *node) dial(path string) (net.Conn, *bufio.Reader) {
 	return conn, from
 }
 
-// connect upgrades a connection to the node, as an administrator.
+// connect upgrades a connection to the node with the admin certificate.
 func (n *node) connect(path string) (net.Conn, *bufio.Reader) {
 	n.t.Helper()
 	conn, err := tls.Dial("tcp", n.ports["10250"], &tls.Config{
@@ -151,7 +151,7 @@ func (n *node) connect(path string) (net.Conn, *bufio.Reader) {
 }
 
 func TestStreamsReachTheRuntime(t *testing.T) {
-	runtime := &fakeRuntime{url: echoing(t).URL}
+	runtime := &fakeRuntime{url: newEchoServer(t).URL}
 	n := start(t, true, func(_ *Config, d *Deps) { d.Runtime = runtime })
 	for path, want := range map[string]any{
 		"/exec/ns/web/plain?input=1&output=1&error=1&command=a&command=b+c": &runtimeapi.ExecRequest{
@@ -164,8 +164,8 @@ func TestStreamsReachTheRuntime(t *testing.T) {
 	} {
 		conn, from := n.dial(path)
 		fmt.Fprintln(conn, "hello")
-		if said, err := from.ReadString('\n'); err != nil || said != "hello\n" {
-			t.Errorf("%s: echo is %q %v", path, said, err)
+		if echo, err := from.ReadString('\n'); err != nil || echo != "hello\n" {
+			t.Errorf("%s: echo is %q %v", path, echo, err)
 		}
 		if diff := cmp.Diff(want, runtime.last, protocmp.Transform()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
@@ -174,7 +174,7 @@ func TestStreamsReachTheRuntime(t *testing.T) {
 }
 
 func TestIdleStreamsAreClosed(t *testing.T) {
-	runtime := &fakeRuntime{url: echoing(t).URL}
+	runtime := &fakeRuntime{url: newEchoServer(t).URL}
 	n := start(t, true, func(c *Config, d *Deps) {
 		d.Runtime = runtime
 		c.Kubelet.StreamingConnectionIdleTimeout.Duration = 50 * time.Millisecond
@@ -183,20 +183,20 @@ func TestIdleStreamsAreClosed(t *testing.T) {
 	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := from.ReadByte(); !isEnd(err) {
-		t.Errorf("error %v, want the end", err)
+	if _, err := from.ReadByte(); !isClosed(err) {
+		t.Errorf("error %v, want a closed connection", err)
 	}
 }
 
-// isEnd tells that the other side closed, from an own deadline.
-func isEnd(err error) bool {
+// isClosed reports whether the other side closed the connection before the read deadline.
+func isClosed(err error) bool {
 	var timeout net.Error
 	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())
 }
 
-// TestStreamsEndWithTheServer leaves a stream open, for which the server must not wait.
+// TestStreamsEndWithTheServer: the server closes open streams when it stops.
 func TestStreamsEndWithTheServer(t *testing.T) {
-	runtime := &fakeRuntime{url: echoing(t).URL}
+	runtime := &fakeRuntime{url: newEchoServer(t).URL}
 	var conn net.Conn
 	var from *bufio.Reader
 	t.Run("server", func(t *testing.T) {
@@ -207,12 +207,12 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := from.ReadByte(); !isEnd(err) {
-		t.Errorf("error %v, want the end", err)
+	if _, err := from.ReadByte(); !isClosed(err) {
+		t.Errorf("error %v, want a closed connection", err)
 	}
 }
 
-func TestDebugSwitches(t *testing.T) {
+func TestDebugHandlerToggles(t *testing.T) {
 	n := start(t, true, func(c *Config, _ *Deps) {
 		*c.Kubelet.EnableSystemLogHandler = false
 		*c.Kubelet.EnableProfilingHandler = false
@@ -257,7 +257,7 @@ func FuzzParseLogQuery(f *testing.F) {
 		if o.TailLines != nil && *o.TailLines < 0 || o.LimitBytes != nil && *o.LimitBytes <= 0 {
 			t.Errorf("%q became %+v", text, o)
 		}
-		if since := sinceOf(o, now); o.SinceSeconds != nil && !since.Before(now) {
+		if since := sinceTime(o, now); o.SinceSeconds != nil && !since.Before(now) {
 			t.Errorf("%q: since %v", text, since)
 		}
 	})

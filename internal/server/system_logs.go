@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemLogs serves the files of the system's log directory and, where that is switched
-// on, answers queries for the logs of its services.
+// systemLogs serves the files of the system's log directory and, with enableSystemLogQuery, the
+// logs of services.
 func (s *Server) systemLogs() http.Handler {
-	files := http.StripPrefix("/logs/", http.FileServerFS(s.logTree()))
+	files := http.StripPrefix("/logs/", http.FileServerFS(s.logDir()))
 	if !*s.cfg.Kubelet.EnableSystemLogQuery {
 		return files
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q, wrong := parseNodeLogQuery(r.URL.Query())
+		q, errs := parseNodeLogQuery(r.URL.Query())
 		switch {
-		case len(wrong) > 0:
-			http.Error(w, wrong.ToAggregate().Error(), http.StatusBadRequest)
+		case len(errs) > 0:
+			http.Error(w, errs.ToAggregate().Error(), http.StatusBadRequest)
 			return
 		case q == nil:
 			files.ServeHTTP(w, r)
@@ -30,49 +30,49 @@ func (s *Server) systemLogs() http.Handler {
 			http.Error(w, "path not allowed in query mode", http.StatusNotAcceptable)
 			return
 		}
-		if wrong := q.check(s.logTree()); len(wrong) > 0 {
-			http.Error(w, wrong.ToAggregate().Error(), http.StatusNotAcceptable)
+		if errs := q.validate(s.logDir()); len(errs) > 0 {
+			http.Error(w, errs.ToAggregate().Error(), http.StatusNotAcceptable)
 			return
 		}
 		if len(q.services) > 0 {
 			s.serviceLogs(w, r, q)
 			return
 		}
-		http.ServeFileFS(w, r, s.logTree(), q.file())
+		http.ServeFileFS(w, r, s.logDir(), q.file())
 	})
 }
 
-func (s *Server) logTree() logTree { return logTree{s.cfg.SystemLogDir} }
+func (s *Server) logDir() logDir { return logDir{s.cfg.SystemLogDir} }
 
-// logTree is a directory whose links are followed as long as they stay in it. Pods that
-// mount it can make links there; those that lead out are not theirs to read through us.
-type logTree struct{ dir string }
+// logDir is a directory whose symlinks are followed only within it. Pods that mount the
+// directory can create symlinks, which must not expose other files of the host.
+type logDir struct{ path string }
 
-// Open opens a file or a directory, and nothing else: a pipe would have us wait for a
-// writer, and a device might do anything.
-func (t logTree) Open(name string) (fs.File, error) {
-	root, err := os.OpenRoot(t.dir)
+// Open opens a regular file or a directory. Others are refused: opening a pipe may block, and
+// opening a device may have side effects.
+func (d logDir) Open(name string) (fs.File, error) {
+	root, err := os.OpenRoot(d.path)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	file, err := openNow(root, name)
+	file, err := openNonblock(root, name)
 	if err == nil || os.IsNotExist(err) {
 		return file, err
 	}
-	// A link with an absolute target may still lead to a place below. The kernel has the
-	// last word on that: the path found is opened as one without links.
-	if below, ok := t.resolve(name); ok {
-		if file, again := openNow(root, below); again == nil {
+	// os.Root refuses absolute symlinks, but the target may be within the directory. Opening
+	// the resolved path through root again guards against a symlink that changes meanwhile.
+	if relative, ok := d.resolve(name); ok {
+		if file, retryErr := openNonblock(root, relative); retryErr == nil {
 			return file, nil
 		}
 	}
-	return nil, err // the first, which does not tell where a link leads
+	return nil, err // the first error, which does not reveal the symlink's target
 }
 
-// resolve follows links anywhere and returns what the path leads to, seen from the top.
-func (t logTree) resolve(name string) (below string, ok bool) {
-	top, err := filepath.EvalSymlinks(t.dir)
+// resolve follows all symlinks and returns the target relative to the directory.
+func (d logDir) resolve(name string) (relative string, ok bool) {
+	top, err := filepath.EvalSymlinks(d.path)
 	if err != nil {
 		return "", false
 	}
@@ -80,18 +80,18 @@ func (t logTree) resolve(name string) (below string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	below, err = filepath.Rel(top, target)
-	return below, err == nil
+	relative, err = filepath.Rel(top, target)
+	return relative, err == nil
 }
 
-func openNow(root *os.Root, name string) (fs.File, error) {
+func openNonblock(root *os.Root, name string) (fs.File, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	info, err := file.Stat()
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errNoFile}
+		err = &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
 	}
 	if err != nil {
 		file.Close()
@@ -100,11 +100,11 @@ func openNow(root *os.Root, name string) (fs.File, error) {
 	return file, nil
 }
 
-var errNoFile = errors.New("neither a file nor a directory")
+var errNotRegular = errors.New("neither a file nor a directory")
 
-// has says why a file cannot be read.
-func (t logTree) has(name string) error {
-	file, err := t.Open(name)
+// readable returns an error if the file cannot be opened.
+func (d logDir) readable(name string) error {
+	file, err := d.Open(name)
 	if err != nil {
 		return err
 	}

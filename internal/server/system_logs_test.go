@@ -28,7 +28,7 @@ func TestSystemLogs(t *testing.T) {
 		}
 	}
 	n := start(t, true, func(c *Config, _ *Deps) { c.SystemLogDir = dir })
-	who := n.credentials()
+	credentials := n.credentials()
 	for path, want := range map[string]struct {
 		code int
 		body string
@@ -44,12 +44,12 @@ func TestSystemLogs(t *testing.T) {
 		"/logs/up":            {500, ""},
 		"/logs/folder/shadow": {500, ""},
 	} {
-		code, body, _ := n.get("GET", path, who["admin cert"])
+		code, body, _ := n.get("GET", path, credentials["admin cert"])
 		if code != want.code || want.body != "" && body != want.body {
 			t.Errorf("%s: %d %q, want %d %q", path, code, body, want.code, want.body)
 		}
 	}
-	if code, _, _ := n.get("GET", "/logs/messages", who["proxy token"]); code != 403 {
-		t.Errorf("logs with nodes/proxy: %d, want 403: they have a right of their own", code)
+	if code, _, _ := n.get("GET", "/logs/messages", credentials["proxy token"]); code != 403 {
+		t.Errorf("logs with nodes/proxy: %d, want 403: they need nodes/log", code)
 	}
 }

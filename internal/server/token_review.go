@@ -13,60 +13,61 @@ import (
 	"swiftlet/internal/meter"
 )
 
-// TokenReviewer asks the API server whose token it is.
+// TokenReviewer creates TokenReviews in the API server.
 type TokenReviewer interface {
 	Create(context.Context, *authn.TokenReview, metav1.CreateOptions) (*authn.TokenReview, error)
 }
 
-// tokenReviews remembers the API server's answers for a while, bad ones too.
+// tokenReviews authenticates bearer tokens by the API server and caches the results, those of
+// invalid tokens too.
 type tokenReviews struct {
-	api     TokenReviewer
-	ttl     time.Duration
-	retries retries
-	answers *answers[tokenAnswer]
-	salt    string // so that memory holds nothing that can be looked up elsewhere
-	took    meter.TimingOf
+	api      TokenReviewer
+	ttl      time.Duration
+	retrier  retrier
+	cache    *reviewCache[tokenResult]
+	salt     string // keeps hashes of tokens useless outside this process
+	duration meter.TimingOf
 }
 
-type tokenAnswer struct {
-	who   identity
+type tokenResult struct {
+	user  user
 	valid bool
 }
 
 func newTokenReviews(api TokenReviewer, clock clock.Clock, ttl time.Duration, meters Meters) *tokenReviews {
 	return &tokenReviews{
-		api: api, ttl: ttl, retries: retries{clock}, salt: rand.Text(), took: meters.TokenReview,
-		answers: newAnswers[tokenAnswer](clock, meters.Tokens),
+		api: api, ttl: ttl, retrier: retrier{clock}, salt: rand.Text(), duration: meters.TokenReview,
+		cache: newReviewCache[tokenResult](clock, meters.Tokens),
 	}
 }
 
-func (t *tokenReviews) review(ctx context.Context, token string) (identity, error) {
-	answer, err := t.answers.get(ctx, t.salt+token, func(ctx context.Context) (tokenAnswer, time.Duration, error) {
+func (t *tokenReviews) authenticate(ctx context.Context, token string) (user, error) {
+	result, err := t.cache.get(ctx, t.salt+token, func(ctx context.Context) (tokenResult, time.Duration, error) {
 		review := &authn.TokenReview{Spec: authn.TokenReviewSpec{Token: token}}
 		var got *authn.TokenReview
-		err := t.retries.do(ctx, t.took, func() (err error) {
+		err := t.retrier.do(ctx, t.duration, func() (err error) {
 			got, err = t.api.Create(ctx, review, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
-			return tokenAnswer{}, 0, fmt.Errorf("review token: %w", err)
+			return tokenResult{}, 0, fmt.Errorf("review token: %w", err)
 		}
-		return answerOf(got), t.ttl, nil
+		return resultOf(got), t.ttl, nil
 	})
 	if err != nil {
-		return identity{}, err
+		return user{}, err
 	}
-	if !answer.valid {
-		return identity{}, errInvalidToken
+	if !result.valid {
+		return user{}, errInvalidToken
 	}
-	return answer.who, nil
+	return result.user, nil
 }
 
-func answerOf(review *authn.TokenReview) tokenAnswer {
-	user := review.Status.User
-	who := identity{name: user.Username, uid: user.UID, groups: user.Groups, extra: map[string][]string{}}
-	for key, values := range user.Extra {
-		who.extra[key] = values
+func resultOf(review *authn.TokenReview) tokenResult {
+	info := review.Status.User
+	u := user{name: info.Username, uid: info.UID, groups: info.Groups, extra: map[string][]string{}}
+	for key, values := range info.Extra {
+		u.extra[key] = values
 	}
-	return tokenAnswer{who: who, valid: review.Status.Authenticated}
+	return tokenResult{user: u, valid: review.Status.Authenticated}
 }

@@ -16,61 +16,61 @@ import (
 	"k8s.io/client-go/tools/portforward"
 )
 
-// runtimeTLS is how a runtime that serves its streams over TLS is trusted: its address,
-// and the secret in it, came over its own socket.
+// runtimeTLS does not verify the runtime's certificate: the URL of the stream, which contains a
+// secret, was read from the runtime's own socket.
 var runtimeTLS = &tls.Config{InsecureSkipVerify: true}
 
-// dialTime is how long the runtime may take to accept a stream that it prepared.
-const dialTime = 30 * time.Second
+// dialTimeout is how long the runtime may take to accept a stream that it prepared.
+const dialTimeout = 30 * time.Second
 
-// tunnel serves a client that speaks SPDY within a WebSocket.
+// tunnel serves a client that tunnels SPDY through a WebSocket.
 func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string, err error) {
 	s.stream(w, r, location, err, func(w http.ResponseWriter, r *http.Request, to *url.URL) {
 		backend, err := dialSPDY(r.Context(), to, forward.PortForwardV1Name)
 		if err != nil {
-			streamTrouble{s}.Error(w, r, err)
+			streamErrors{s}.Error(w, r, err)
 			return
 		}
 		defer backend.Close()
 		upgrader := websocket.Upgrader{
 			Subprotocols: []string{forward.WebsocketsSPDYTunnelingPortForwardV1},
-			// Who may connect was decided by the guard, not by a page's origin.
+			// Clients are authorized by credential, not by origin.
 			CheckOrigin: func(*http.Request) bool { return true },
 		}
 		client, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
-			s.deps.Log.Info("stream not served", "path", r.URL.Path, "err", err) // the upgrader has answered
+			s.deps.Log.Info("serve stream: failed", "path", r.URL.Path, "err", err) // the upgrader has responded
 			return
 		}
-		join(portforward.NewTunnelingConnection("server", client), backend)
+		copyBoth(portforward.NewTunnelingConnection("server", client), backend)
 	})
 }
 
-// join copies both ways until either side ends, and closes both.
-func join(a, b io.ReadWriteCloser) {
+// copyBoth copies in both directions until one side ends, then closes both.
+func copyBoth(a, b io.ReadWriteCloser) {
 	done := make(chan struct{}, 2)
-	pass := func(to, from io.ReadWriteCloser) {
-		_, _ = io.Copy(to, from) // an end is an end; the streams within tell their own errors
+	copyOne := func(to, from io.ReadWriteCloser) {
+		_, _ = io.Copy(to, from) // the tunneled streams report their own errors
 		done <- struct{}{}
 	}
-	go pass(a, b)
-	go pass(b, a)
+	go copyOne(a, b)
+	go copyOne(b, a)
 	<-done
 	a.Close()
 	b.Close()
 	<-done
 }
 
-// dialSPDY opens a connection on which the runtime speaks SPDY with the given protocol.
+// dialSPDY opens a SPDY connection to the runtime with the given subprotocol.
 func dialSPDY(ctx context.Context, to *url.URL, protocol string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := dialRuntime(ctx, to)
 	if err != nil {
 		return nil, fmt.Errorf("dial runtime's stream: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	spoken, err := askSPDY(conn, to, protocol)
+	upgraded, err := upgradeSPDY(conn, to, protocol)
 	if err == nil && !stop() {
 		err = ctx.Err()
 	}
@@ -78,7 +78,7 @@ func dialSPDY(ctx context.Context, to *url.URL, protocol string) (net.Conn, erro
 		conn.Close()
 		return nil, fmt.Errorf("upgrade runtime's stream: %w", err)
 	}
-	return spoken, nil
+	return upgraded, nil
 }
 
 func dialRuntime(ctx context.Context, to *url.URL) (net.Conn, error) {
@@ -97,8 +97,8 @@ func dialRuntime(ctx context.Context, to *url.URL) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), port))
 }
 
-// askSPDY sends the request for the upgrade and reads the answer.
-func askSPDY(conn net.Conn, to *url.URL, protocol string) (net.Conn, error) {
+// upgradeSPDY sends the upgrade request and reads the response.
+func upgradeSPDY(conn net.Conn, to *url.URL, protocol string) (net.Conn, error) {
 	request := &http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: http.Header{
 		"Connection":                {"Upgrade"},
 		"Upgrade":                   {"SPDY/3.1"},
@@ -107,8 +107,8 @@ func askSPDY(conn net.Conn, to *url.URL, protocol string) (net.Conn, error) {
 	if err := request.Write(conn); err != nil {
 		return nil, err
 	}
-	from := bufio.NewReader(conn)
-	response, err := http.ReadResponse(from, request)
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, request)
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +116,13 @@ func askSPDY(conn net.Conn, to *url.URL, protocol string) (net.Conn, error) {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
 		return nil, fmt.Errorf("upgrade connection to runtime: %s: %s", response.Status, text)
 	}
-	return &bufferedConn{conn, from}, nil
+	return &bufferedConn{conn, reader}, nil
 }
 
-// bufferedConn is a connection of which some was read already.
+// bufferedConn is a connection with data that is already read into a buffer.
 type bufferedConn struct {
 	net.Conn
-	from *bufio.Reader
+	reader *bufio.Reader
 }
 
-func (c *bufferedConn) Read(p []byte) (int, error) { return c.from.Read(p) }
+func (c *bufferedConn) Read(p []byte) (int, error) { return c.reader.Read(p) }

@@ -21,51 +21,52 @@ import (
 )
 
 const (
-	// runtimePing keeps the runtime's connection from being taken for dead.
+	// runtimePing keeps the connection to the runtime alive.
 	runtimePing = 5 * time.Second
-	// lastWordTime is how long a client may take to accept how the process ended.
-	lastWordTime = 10 * time.Second
+	// statusWriteTimeout is how long a client may take to accept the final status.
+	statusWriteTimeout = 10 * time.Second
 )
 
-// translate serves a WebSocket client (v5.channel.k8s.io) from a runtime that speaks SPDY.
+// translate connects a WebSocket client (v5.channel.k8s.io) to a runtime that supports SPDY.
 func (s *Server) translate(w http.ResponseWriter, r *http.Request, to *url.URL, o streamOptions) {
 	conn, channels, err := openChannels(w, r, o)
 	if err != nil {
-		s.deps.Log.Debug("WebSocket client is gone", "err", err)
+		s.deps.Log.Debug("open WebSocket channels: failed", "err", err)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	// This channel ends only with the connection, which makes it the one to tell of that.
-	sizes := make(sizes)
-	ended := make(chan struct{})
+	// The resize channel ends only with the connection, so its end cancels the stream.
+	sizes := make(resizeQueue)
+	disconnected := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(disconnected)
 		defer cancel()
 		sizes.read(ctx, channels[protocol.StreamResize])
 	}()
 	defer func() {
 		conn.Close()
 		cancel()
-		<-ended
+		<-disconnected
 	}()
-	status := outcome(joinRuntime(ctx, to, channels, o, sizes))
+	status := exitStatus(streamToRuntime(ctx, to, channels, o, sizes))
 	text, err := json.Marshal(status)
 	if err != nil {
-		s.deps.Log.Error("encode outcome of stream", "err", err)
+		s.deps.Log.Error("encode stream status: failed", "err", err)
 		return
 	}
-	conn.SetWriteDeadline(lastWordTime)
+	conn.SetWriteDeadline(statusWriteTimeout)
 	if _, err := channels[protocol.StreamErr].Write(text); err != nil {
-		s.deps.Log.Debug("outcome of stream was not taken", "err", err)
+		s.deps.Log.Debug("write stream status: failed", "err", err)
 	}
 }
 
-// openChannels accepts the client. A first, empty message tells it that all is ready.
+// openChannels upgrades the client's connection. An empty message on stdout, or else on
+// stderr or the error channel, signals that the channels are open.
 func openChannels(w http.ResponseWriter, r *http.Request, o streamOptions) (*wsstream.Conn, []io.ReadWriteCloser, error) {
 	types := make([]wsstream.ChannelType, protocol.StreamResize+1)
-	first := protocol.StreamErr
+	readyChannel := protocol.StreamErr
 	for _, c := range []struct {
-		wanted bool
+		open   bool
 		number int
 		kind   wsstream.ChannelType
 	}{
@@ -75,11 +76,11 @@ func openChannels(w http.ResponseWriter, r *http.Request, o streamOptions) (*wss
 		{o.stderr, protocol.StreamStdErr, wsstream.WriteChannel},
 		{o.stdout, protocol.StreamStdOut, wsstream.WriteChannel},
 	} {
-		if !c.wanted {
+		if !c.open {
 			continue
 		}
 		if types[c.number] = c.kind; c.kind == wsstream.WriteChannel {
-			first = c.number
+			readyChannel = c.number
 		}
 	}
 	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
@@ -89,15 +90,15 @@ func openChannels(w http.ResponseWriter, r *http.Request, o streamOptions) (*wss
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := channels[first].Write(nil); err != nil {
+	if _, err := channels[readyChannel].Write(nil); err != nil {
 		conn.Close()
 		return nil, nil, err
 	}
 	return conn, channels, nil
 }
 
-// joinRuntime connects the channels to the process and returns when it has ended.
-func joinRuntime(ctx context.Context, to *url.URL, channels []io.ReadWriteCloser, o streamOptions, sizes sizes) error {
+// streamToRuntime connects the channels to the process and returns when it has exited.
+func streamToRuntime(ctx context.Context, to *url.URL, channels []io.ReadWriteCloser, o streamOptions, sizes resizeQueue) error {
 	transport, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: runtimeTLS, PingPeriod: runtimePing})
 	if err != nil {
 		return err
@@ -106,24 +107,24 @@ func joinRuntime(ctx context.Context, to *url.URL, channels []io.ReadWriteCloser
 	if err != nil {
 		return err
 	}
-	joined := remotecommand.StreamOptions{Tty: o.tty}
+	options := remotecommand.StreamOptions{Tty: o.tty}
 	if o.stdin {
-		joined.Stdin = channels[protocol.StreamStdIn]
+		options.Stdin = channels[protocol.StreamStdIn]
 	}
 	if o.stdout {
-		joined.Stdout = channels[protocol.StreamStdOut]
+		options.Stdout = channels[protocol.StreamStdOut]
 	}
 	if o.stderr {
-		joined.Stderr = channels[protocol.StreamStdErr]
+		options.Stderr = channels[protocol.StreamStdErr]
 	}
 	if o.tty {
-		joined.TerminalSizeQueue = sizes
+		options.TerminalSizeQueue = sizes
 	}
-	return process.StreamWithContext(ctx, joined)
+	return process.StreamWithContext(ctx, options)
 }
 
-// outcome is how the process ended, in the form that clients read.
-func outcome(err error) metav1.Status {
+// exitStatus converts the result of a process to the status that clients expect.
+func exitStatus(err error) metav1.Status {
 	var refused apierrors.APIStatus
 	var exit exec.CodeExitError
 	switch {
@@ -144,20 +145,20 @@ func outcome(err error) metav1.Status {
 	return apierrors.NewInternalError(err).Status()
 }
 
-// sizes passes on the changes of the client's terminal.
-type sizes chan remotecommand.TerminalSize
+// resizeQueue passes terminal sizes from the client to the runtime.
+type resizeQueue chan remotecommand.TerminalSize
 
-// read ends with the stream or with ctx.
-func (s sizes) read(ctx context.Context, from io.Reader) {
-	defer close(s)
-	decoder := json.NewDecoder(from)
+// read decodes sizes until the stream ends or ctx is done.
+func (q resizeQueue) read(ctx context.Context, reader io.Reader) {
+	defer close(q)
+	decoder := json.NewDecoder(reader)
 	for {
 		var size remotecommand.TerminalSize
 		if err := decoder.Decode(&size); err != nil {
 			return
 		}
 		select {
-		case s <- size:
+		case q <- size:
 		case <-ctx.Done():
 			return
 		}
@@ -165,8 +166,8 @@ func (s sizes) read(ctx context.Context, from io.Reader) {
 }
 
 // Next implements remotecommand.TerminalSizeQueue.
-func (s sizes) Next() *remotecommand.TerminalSize {
-	size, ok := <-s
+func (q resizeQueue) Next() *remotecommand.TerminalSize {
+	size, ok := <-q
 	if !ok {
 		return nil
 	}

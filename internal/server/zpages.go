@@ -24,15 +24,15 @@ const (
 	zPageGroup = "config.k8s.io"
 )
 
-// zPage is a page about the program itself: text for people, and an object for programs
-// that ask for it by kind and version.
+// zPage is a page about the process: text for people, and an API object for clients that accept
+// its group, version and kind.
 type zPage struct {
 	kind   string
 	text   func() string
 	object func(metav1.TypeMeta, metav1.ObjectMeta) any
 }
 
-// zPageVersions are the versions of the objects, which are alike; the older is deprecated.
+// zPageVersions are the versions of the objects, which are equal; the older is deprecated.
 var zPageVersions = []string{"v1beta1", "v1alpha1"}
 
 func (s *Server) flagz(w http.ResponseWriter, r *http.Request) {
@@ -95,16 +95,16 @@ func rootPaths(routes []route) []string {
 }
 
 func (z zPage) serve(w http.ResponseWriter, r *http.Request) {
-	for _, wanted := range acceptable(r.Header.Get("Accept")) {
-		switch kind, version := wanted.params["as"], wanted.params["v"]; {
-		case kind == "" && slices.Contains([]string{"text/plain", "text/*", "*/*"}, wanted.media):
+	for _, accepted := range parseAccept(r.Header.Get("Accept")) {
+		switch kind, version := accepted.params["as"], accepted.params["v"]; {
+		case kind == "" && slices.Contains([]string{"text/plain", "text/*", "*/*"}, accepted.media):
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			fmt.Fprintf(w, "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n%s",
 				component, strings.ToLower(z.kind), z.text())
 			return
-		case kind == z.kind && wanted.params["g"] == zPageGroup && slices.Contains(zPageVersions, version) &&
-			slices.Contains([]string{"application/json", "application/yaml"}, wanted.media):
-			z.writeObject(w, wanted.media, version)
+		case kind == z.kind && accepted.params["g"] == zPageGroup && slices.Contains(zPageVersions, version) &&
+			slices.Contains([]string{"application/json", "application/yaml"}, accepted.media):
+			z.writeObject(w, accepted.media, version)
 			return
 		}
 	}
@@ -125,7 +125,7 @@ func (z zPage) writeObject(w http.ResponseWriter, media, version string) {
 		w.Header().Set("Warning", fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`, strings.ToLower(z.kind)))
 	}
 	w.Header().Set("Content-Type", fmt.Sprintf("%s;g=%s;v=%s;as=%s", media, zPageGroup, version, z.kind))
-	_, _ = w.Write(text) // who does not take it has gone
+	_, _ = w.Write(text) // it fails only when the client has disconnected
 }
 
 func notAcceptable(w http.ResponseWriter) {
@@ -145,16 +145,16 @@ func notAcceptable(w http.ResponseWriter) {
 	_, _ = w.Write(text)
 }
 
-// mediaRange is one of the answers that a client accepts.
+// mediaRange is an element of an Accept header.
 type mediaRange struct {
 	media  string
 	params map[string]string
 	weight float64
 }
 
-// acceptable lists what an Accept header asks for, the best first; none is anything.
-// What cannot be read is left out.
-func acceptable(header string) []mediaRange {
+// parseAccept parses an Accept header, the preferred range first. An empty header accepts
+// everything. Malformed elements are skipped.
+func parseAccept(header string) []mediaRange {
 	if strings.TrimSpace(header) == "" {
 		return []mediaRange{{media: "*/*"}}
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestZPages(t *testing.T) {
 	n := start(t, true, func(c *Config, d *Deps) {
-		everything(c, d)
+		enableAll(c, d)
 		c.Flags = map[string]string{"v": "2", "address": "0.0.0.0"}
 	})
 	mux := newMux(n.server.apiRoutes())
@@ -38,23 +38,23 @@ func TestZPages(t *testing.T) {
 	} {
 		request := httptest.NewRequest("GET", c.path, nil)
 		request.Header.Set("Accept", c.accept)
-		answer := httptest.NewRecorder()
-		mux.ServeHTTP(answer, request)
-		body := answer.Body.String()
-		if answer.Code != c.code || answer.Header().Get("Content-Type") != c.contentType {
-			t.Errorf("%s as %q: %d %s, want %d %s", c.path, c.accept, answer.Code, answer.Header().Get("Content-Type"), c.code, c.contentType)
+		response := httptest.NewRecorder()
+		mux.ServeHTTP(response, request)
+		body := response.Body.String()
+		if response.Code != c.code || response.Header().Get("Content-Type") != c.contentType {
+			t.Errorf("%s as %q: %d %s, want %d %s", c.path, c.accept, response.Code, response.Header().Get("Content-Type"), c.code, c.contentType)
 		}
 		for _, part := range c.body {
 			if !strings.Contains(body, part) {
 				t.Errorf("%s as %q: %s\nlacks %q", c.path, c.accept, body, part)
 			}
 		}
-		if deprecated := strings.Contains(c.accept, "v1alpha1"); deprecated != (answer.Header().Get("Warning") != "") {
-			t.Errorf("%s as %q: warning %q", c.path, c.accept, answer.Header().Get("Warning"))
+		if deprecated := strings.Contains(c.accept, "v1alpha1"); deprecated != (response.Header().Get("Warning") != "") {
+			t.Errorf("%s as %q: warning %q", c.path, c.accept, response.Header().Get("Warning"))
 		}
 		if c.code == 200 && strings.HasPrefix(c.contentType, "application/") {
 			var object map[string]any
-			if err := yaml.Unmarshal(answer.Body.Bytes(), &object); err != nil {
+			if err := yaml.Unmarshal(response.Body.Bytes(), &object); err != nil {
 				t.Errorf("%s as %q: %v", c.path, c.accept, err)
 			}
 		}
@@ -67,27 +67,27 @@ func FuzzAccept(f *testing.F) {
 	page := zPage{kind: "Flagz", text: func() string { return "" }}
 	f.Fuzz(func(t *testing.T, header string) {
 		best := 1.0
-		for _, r := range acceptable(header) {
+		for _, r := range parseAccept(header) {
 			if !(r.weight >= 0 && r.weight <= best) {
 				t.Errorf("%q: weight %v after %v", header, r.weight, best)
 			}
 			best = r.weight
 		}
 		if strings.Contains(header, "as") {
-			return // the object is not what is looked for here
+			return // this fuzz test covers text only
 		}
 		request := httptest.NewRequest("GET", "/flagz", nil)
 		request.Header.Set("Accept", header)
-		answer := httptest.NewRecorder()
-		page.serve(answer, request)
-		if answer.Code != http.StatusOK && answer.Code != http.StatusNotAcceptable {
-			t.Errorf("%q: %d", header, answer.Code)
+		response := httptest.NewRecorder()
+		page.serve(response, request)
+		if response.Code != http.StatusOK && response.Code != http.StatusNotAcceptable {
+			t.Errorf("%q: %d", header, response.Code)
 		}
 	})
 }
 
 func TestAllocatedPods(t *testing.T) {
-	n := start(t, true, everything)
+	n := start(t, true, enableAll)
 	admin := n.credentials()["admin cert"]
 	_, text, _ := n.get("GET", "/allocatedPods/ns/web", admin)
 	var shown struct {
@@ -108,7 +108,7 @@ func TestAllocatedPods(t *testing.T) {
 		"POST /allocatedPods/ns/web/uid-1": "405 405: Method Not Allowed",
 	})
 	if code, _, _ := n.get("GET", "/allocatedPods/ns/web/uid-1", admin); code != 200 {
-		t.Errorf("with the right uid: %d, want 200", code)
+		t.Errorf("with the matching uid: %d, want 200", code)
 	}
 }
 
@@ -116,37 +116,37 @@ func TestCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	runtime := &fakeRuntime{}
 	n := start(t, true, func(c *Config, d *Deps) {
-		everything(c, d)
+		enableAll(c, d)
 		c.CheckpointDir, d.Runtime = dir, runtime
 	})
 	code, body, _ := n.get("POST", "/checkpoint/ns/web/main?timeout=1&timeout=7", n.credentials()["admin cert"])
-	var answer struct{ Items []string }
-	if err := json.Unmarshal([]byte(body), &answer); err != nil || code != 200 || len(answer.Items) != 1 {
+	var response struct{ Items []string }
+	if err := json.Unmarshal([]byte(body), &response); err != nil || code != 200 || len(response.Items) != 1 {
 		t.Fatalf("checkpoint = %d %s: %v", code, body, err)
 	}
-	path := answer.Items[0]
+	path := response.Items[0]
 	if !strings.HasPrefix(path, dir+"/checkpoint-web_ns-main-20") || !strings.HasSuffix(path, ".tar") {
 		t.Errorf("written to %s", path)
 	}
 	if want := "checkpoint main-1 to " + path + " in 7s"; runtime.last != want {
-		t.Errorf("the runtime was asked for %q, want %q", runtime.last, want)
+		t.Errorf("the runtime was called with %q, want %q", runtime.last, want)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("folder of checkpoints: %v %v, want mode 0700", info, err)
+		t.Errorf("checkpoint directory: %v %v, want mode 0700", info, err)
 	}
 	n.expect(map[string]string{
-		"POST /checkpoint/ns/none/main":              "404 pod does not exist",
-		"POST /checkpoint/ns/web/none":               "404 container none does not exist",
-		"POST /checkpoint/ns/web/main?timeout=x":     "404 cannot parse value of timeout parameter",
-		"POST /checkpoint/ns/web/main?timeout=-1":    "404 timeout parameter must be between 0 and 14400 seconds",
-		"POST /checkpoint/ns/web/init":               "500 checkpointing of ns/web/init failed (container init not found)",
-		"POST /checkpoint/ns/web/plain":              "500 checkpointing of ns/web/plain failed (criu is missing)",
-		"GET /checkpoint/ns/web/main":                "405 405: Method Not Allowed",
-		"POST /checkpoint/ns/web/main/and-something": "404 404 page not found\n",
+		"POST /checkpoint/ns/none/main":           "404 pod does not exist",
+		"POST /checkpoint/ns/web/none":            "404 container none does not exist",
+		"POST /checkpoint/ns/web/main?timeout=x":  "404 cannot parse value of timeout parameter",
+		"POST /checkpoint/ns/web/main?timeout=-1": "404 timeout parameter must be between 0 and 14400 seconds",
+		"POST /checkpoint/ns/web/init":            "500 checkpointing of ns/web/init failed (container init not found)",
+		"POST /checkpoint/ns/web/plain":           "500 checkpointing of ns/web/plain failed (criu is missing)",
+		"GET /checkpoint/ns/web/main":             "405 405: Method Not Allowed",
+		"POST /checkpoint/ns/web/main/extra":      "404 404 page not found\n",
 	})
 }
 
-func TestGatesOfPaths(t *testing.T) {
+func TestGatedPaths(t *testing.T) {
 	n := start(t, true, nil)
 	n.expect(map[string]string{
 		"GET /statusz":                 "404 404 page not found\n",

@@ -17,15 +17,15 @@ var (
 	errOptions = errors.New(`{"message": "Invalid request."}`)
 )
 
-// parseLogQuery reads what part of a log is wanted. Unknown parameters are ignored, and
-// of those given twice the first counts.
+// parseLogQuery parses log options. It ignores unknown parameters, and takes the first of
+// repeated ones.
 func parseLogQuery(query url.Values) (*v1.PodLogOptions, error) {
 	o := &v1.PodLogOptions{
-		Follow:     isSet(query, "follow"),
-		Previous:   isSet(query, "previous"),
-		Timestamps: isSet(query, "timestamps"),
+		Follow:     isTrue(query, "follow"),
+		Previous:   isTrue(query, "previous"),
+		Timestamps: isTrue(query, "timestamps"),
 	}
-	// "tail" is what "tailLines" was once called.
+	// "tail" is the old name of "tailLines".
 	if tail := query.Get("tail"); tail == "all" {
 		query.Del("tailLines")
 	} else if tail != "" {
@@ -51,16 +51,16 @@ func parseLogQuery(query url.Values) (*v1.PodLogOptions, error) {
 		stream := query.Get("stream")
 		o.Stream = &stream
 	}
-	return o, checkLogOptions(o)
+	return o, validateLogOptions(o)
 }
 
-// isSet reads a switch: any value turns it on but 0 and false.
-func isSet(query url.Values, name string) bool {
+// isTrue parses a boolean: every value but 0 and false is true.
+func isTrue(query url.Values, name string) bool {
 	value := query.Get(name)
 	return query.Has(name) && value != "0" && !strings.EqualFold(value, "false")
 }
 
-func checkLogOptions(o *v1.PodLogOptions) error {
+func validateLogOptions(o *v1.PodLogOptions) error {
 	streams := []string{v1.LogStreamAll, v1.LogStreamStdout, v1.LogStreamStderr}
 	switch {
 	case o.TailLines != nil && *o.TailLines < 0,
@@ -74,11 +74,11 @@ func checkLogOptions(o *v1.PodLogOptions) error {
 	return nil
 }
 
-// sinceOf is the time before which entries are left out.
-func sinceOf(o *v1.PodLogOptions, now time.Time) time.Time {
+// sinceTime returns the time of the oldest entry to send.
+func sinceTime(o *v1.PodLogOptions, now time.Time) time.Time {
 	switch {
 	case o.SinceSeconds != nil:
-		// A longer time than a duration can hold is all of it.
+		// A duration cannot hold more than this; the whole log is sent then.
 		seconds := min(*o.SinceSeconds, int64(time.Duration(1<<63-1)/time.Second))
 		return now.Add(-time.Duration(seconds) * time.Second)
 	case o.SinceTime != nil:
