@@ -1,3 +1,3 @@
-// Package sockets answers programs on the node itself over gRPC on Unix sockets: which
-// resources pods were given (PodResources), and what pods there are (Pods).
+// Package sockets serves the gRPC APIs for programs on the node over Unix sockets: the resources
+// allocated to pods (PodResources), and the pods of the node (Pods).
 package sockets

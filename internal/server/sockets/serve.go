@@ -15,16 +15,16 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// One socket answers this many calls in a second, and so many at once; more are refused,
-// lest a monitor that asks without pause keep the agent from its pods.
+// The rate limit of each socket. It keeps a client that polls without pause from taking the
+// kubelet's CPU time.
 const (
 	callsPerSecond = 100
-	callsAtOnce    = 10
+	callBurst      = 10
 )
 
-var errTooMany = status.Error(codes.ResourceExhausted, "rejected by rate limit")
+var errRateLimited = status.Error(codes.ResourceExhausted, "rejected by rate limit")
 
-// serve serves one socket until ctx ends.
+// serve serves one socket until ctx is done.
 func (s *Server) serve(ctx context.Context, path string, register func(grpc.ServiceRegistrar)) error {
 	listener, err := listen(ctx, path)
 	if err != nil {
@@ -34,14 +34,14 @@ func (s *Server) serve(ctx context.Context, path string, register func(grpc.Serv
 	register(server)
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
-	s.deps.Log.Info("serving", "what", "local API", "socket", path)
+	s.deps.Log.Info("server: listening", "name", "local API", "path", path)
 	if err := server.Serve(listener); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve %s: %w", path, err)
 	}
 	return nil
 }
 
-// listen opens the socket in place of one that an agent before this one left behind.
+// listen opens the socket. It removes a socket that an earlier process left.
 func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, errors.New("something that is not a socket is in its place")
+		return nil, errors.New("the existing file is not a socket")
 	default:
 		if err := os.Remove(path); err != nil {
 			return nil, err
@@ -60,22 +60,22 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "unix", path)
 }
 
-// unary limits and reports calls of one answer.
+// unary limits the rate of unary calls and counts them.
 func (s *Server) unary() grpc.UnaryServerInterceptor {
-	limit := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(callsPerSecond, callsAtOnce, s.deps.Clock)
-	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+	limit := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(callsPerSecond, callBurst, s.deps.Clock)
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (response any, err error) {
 		if !limit.TryAccept() {
-			return nil, errTooMany
+			return nil, errRateLimited
 		}
-		answer, err = handle(ctx, request)
+		response, err = handle(ctx, request)
 		s.deps.Called(info.FullMethod, err)
-		return answer, err
+		return response, err
 	}
 }
 
-// stream reports calls that have many answers.
-func (s *Server) stream(of any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	err := handle(of, stream)
+// stream counts streaming calls.
+func (s *Server) stream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	err := handle(service, stream)
 	s.deps.Called(info.FullMethod, err)
 	return err
 }

@@ -17,38 +17,38 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Config says what is served and where.
+// Config is the configuration of a Server.
 type Config struct {
 	RootDir string
-	// ActivePods has PodResources v1 list only pods that may still hold something
+	// ActivePods limits PodResources v1 to pods that are not terminal
 	// (KubeletPodResourcesListUseActivePods).
 	ActivePods bool
-	// PodLevel has it show what whole pods were given (PodLevelResourceManagers).
+	// PodLevel adds pod-level resources to it (PodLevelResourceManagers).
 	PodLevel bool
-	// PodsAPI opens the Pods socket (PodsAPI).
+	// PodsAPI serves the Pods socket (PodsAPI).
 	PodsAPI bool
 }
 
-// Pods are those wanted here. Its methods may be called at any time.
+// Pods lists the desired pods. Its methods are safe for concurrent use.
 type Pods interface {
-	// Ready reports whether every source of pods was heard.
+	// Ready reports whether every pod source has reported.
 	Ready() bool
 	List() []*v1.Pod
-	// Active leaves out those that have ended for good.
+	// Active omits terminal pods.
 	Active() []*v1.Pod
 	ByName(namespace, name string) (*v1.Pod, bool)
 	Get(uid types.UID) (*v1.Pod, bool)
 }
 
-// Statuses are as last derived here; status.Publisher has them.
+// Statuses holds the status last derived for each pod; status.Publisher implements it.
 type Statuses interface {
 	Get(uid types.UID) (v1.PodStatus, bool)
-	// Subscribe has f called after each change of any status.
+	// Subscribe calls f after each change of a status.
 	Subscribe(f func())
 }
 
-// Deps are what the sockets are connected to. Who gives out devices, CPUs, memory or claims
-// may be missing; then nothing of the kind was given to any pod.
+// Deps are the dependencies of a Server. Devices, CPUs, Memory and Claims may be nil if noProvider of
+// the kind is allocated to pods.
 type Deps struct {
 	Pods     Pods
 	Statuses Statuses
@@ -56,38 +56,38 @@ type Deps struct {
 	CPUs     CPUs
 	Memory   Memory
 	Claims   Claims
-	// Called is told of each call that has ended, for statistics; may be nil.
+	// Called counts finished calls; may be nil.
 	Called func(fullMethod string, err error)
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
 
-// Server serves the sockets.
+// Server serves the APIs.
 type Server struct {
 	cfg      Config
 	deps     Deps
 	watchers watchers
 }
 
-// New validates; nothing is opened before Run.
+// New validates the configuration. Run opens the sockets.
 func New(cfg Config, deps Deps) (*Server, error) {
-	if err := require.Set("make sockets", map[string]any{
+	if err := require.Set("new sockets server", map[string]any{
 		"Pods": deps.Pods, "Statuses": deps.Statuses, "Clock": deps.Clock, "Log": deps.Log,
 		"RootDir": cfg.RootDir,
 	}); err != nil {
 		return nil, err
 	}
 	if deps.Devices == nil {
-		deps.Devices = nothing{}
+		deps.Devices = noProvider{}
 	}
 	if deps.CPUs == nil {
-		deps.CPUs = nothing{}
+		deps.CPUs = noProvider{}
 	}
 	if deps.Memory == nil {
-		deps.Memory = nothing{}
+		deps.Memory = noProvider{}
 	}
 	if deps.Claims == nil {
-		deps.Claims = nothing{}
+		deps.Claims = noProvider{}
 	}
 	if deps.Called == nil {
 		deps.Called = func(string, error) {}
@@ -97,22 +97,23 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// Poke has watchers of pods look again. It does not block. Changes of status need no poke.
-func (s *Server) Poke() { s.watchers.wake() }
+// Poke makes watches of pods compare again. It does not block. The server subscribes to status
+// changes itself.
+func (s *Server) Poke() { s.watchers.notify() }
 
-// Run serves until ctx ends or a socket cannot be served.
+// Run serves until ctx is done or a socket fails.
 func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return s.serve(ctx, filepath.Join(s.cfg.RootDir, "pod-resources", "kubelet.sock"), func(r grpc.ServiceRegistrar) {
-			resourcesv1.RegisterPodResourcesListerServer(r, &resources{Server: s})
-			resourcesv1alpha1.RegisterPodResourcesListerServer(r, &oldResources{Server: s})
+			resourcesv1.RegisterPodResourcesListerServer(r, &podResources{Server: s})
+			resourcesv1alpha1.RegisterPodResourcesListerServer(r, &podResourcesV1alpha1{Server: s})
 		})
 	})
 	if s.cfg.PodsAPI {
 		group.Go(func() error {
 			return s.serve(ctx, filepath.Join(s.cfg.RootDir, "pods-api", "pods-api.sock"), func(r grpc.ServiceRegistrar) {
-				podsv1alpha1.RegisterPodsServer(r, &podsAPI{Server: s, ending: ctx.Done()})
+				podsv1alpha1.RegisterPodsServer(r, &podsAPI{Server: s, stopping: ctx.Done()})
 			})
 		})
 	}

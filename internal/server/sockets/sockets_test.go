@@ -24,39 +24,39 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// world is a node with pods that a test changes.
-type world struct {
+// fakeNode is a node with pods that a test changes.
+type fakeNode struct {
 	mu       sync.Mutex
-	heard    bool
+	ready    bool
 	pods     []*v1.Pod
-	ended    map[types.UID]bool
+	terminal map[types.UID]bool
 	statuses map[types.UID]v1.PodStatus
-	tell     func()
+	notify   func()
 	calls    []string
 }
 
-func (w *world) Ready() bool {
+func (w *fakeNode) Ready() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.heard
+	return w.ready
 }
 
-func (w *world) List() []*v1.Pod {
+func (w *fakeNode) List() []*v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]*v1.Pod{}, w.pods...)
 }
 
-func (w *world) Active() (active []*v1.Pod) {
+func (w *fakeNode) Active() (active []*v1.Pod) {
 	for _, p := range w.List() {
-		if !w.ended[p.UID] {
+		if !w.terminal[p.UID] {
 			active = append(active, p)
 		}
 	}
 	return active
 }
 
-func (w *world) find(is func(*v1.Pod) bool) (*v1.Pod, bool) {
+func (w *fakeNode) find(is func(*v1.Pod) bool) (*v1.Pod, bool) {
 	for _, p := range w.List() {
 		if is(p) {
 			return p, true
@@ -65,16 +65,16 @@ func (w *world) find(is func(*v1.Pod) bool) (*v1.Pod, bool) {
 	return nil, false
 }
 
-func (w *world) ByName(namespace, name string) (*v1.Pod, bool) {
+func (w *fakeNode) ByName(namespace, name string) (*v1.Pod, bool) {
 	return w.find(func(p *v1.Pod) bool { return p.Namespace == namespace && p.Name == name })
 }
 
-func (w *world) Get(uid types.UID) (*v1.Pod, bool) {
+func (w *fakeNode) Get(uid types.UID) (*v1.Pod, bool) {
 	return w.find(func(p *v1.Pod) bool { return p.UID == uid })
 }
 
-// statuses is the other half of world: both halves have a Get.
-type statuses struct{ *world }
+// statuses implements Statuses, whose Get differs from that of Pods.
+type statuses struct{ *fakeNode }
 
 func (s statuses) Get(uid types.UID) (v1.PodStatus, bool) {
 	s.mu.Lock()
@@ -83,43 +83,43 @@ func (s statuses) Get(uid types.UID) (v1.PodStatus, bool) {
 	return known, ok
 }
 
-func (s statuses) Subscribe(f func()) { s.tell = f }
+func (s statuses) Subscribe(f func()) { s.notify = f }
 
-func (w *world) change(f func()) {
+func (w *fakeNode) change(f func()) {
 	w.mu.Lock()
 	f()
 	w.mu.Unlock()
-	w.tell()
+	w.notify()
 }
 
-// given is a node that has given everything there is to container main.
-type given struct{}
+// providers reports resources of every kind for every container.
+type providers struct{}
 
-func (given) Devices(_ types.UID, c string) []*resourcesv1.ContainerDevices {
+func (providers) Devices(_ types.UID, c string) []*resourcesv1.ContainerDevices {
 	return []*resourcesv1.ContainerDevices{{ResourceName: "example.com/gpu", DeviceIds: []string{c + "-0"}}}
 }
-func (given) AllocatableDevices() []*resourcesv1.ContainerDevices {
+func (providers) AllocatableDevices() []*resourcesv1.ContainerDevices {
 	return []*resourcesv1.ContainerDevices{{ResourceName: "example.com/gpu", DeviceIds: []string{"0", "1"}}}
 }
-func (given) CPUs(*v1.Pod, *v1.Container) []int64 { return []int64{2, 3} }
-func (given) PodCPUs(types.UID) []int64           { return []int64{1, 2, 3} }
-func (given) AllocatableCPUs() []int64            { return []int64{1, 2, 3, 4} }
-func (given) Memory(*v1.Pod, *v1.Container) []*resourcesv1.ContainerMemory {
+func (providers) CPUs(*v1.Pod, *v1.Container) []int64 { return []int64{2, 3} }
+func (providers) PodCPUs(types.UID) []int64           { return []int64{1, 2, 3} }
+func (providers) AllocatableCPUs() []int64            { return []int64{1, 2, 3, 4} }
+func (providers) Memory(*v1.Pod, *v1.Container) []*resourcesv1.ContainerMemory {
 	return []*resourcesv1.ContainerMemory{{MemoryType: "memory", Size: 7}}
 }
-func (given) PodMemory(types.UID) []*resourcesv1.ContainerMemory {
+func (providers) PodMemory(types.UID) []*resourcesv1.ContainerMemory {
 	return []*resourcesv1.ContainerMemory{{MemoryType: "memory", Size: 8}}
 }
-func (given) AllocatableMemory() []*resourcesv1.ContainerMemory {
+func (providers) AllocatableMemory() []*resourcesv1.ContainerMemory {
 	return []*resourcesv1.ContainerMemory{{MemoryType: "memory", Size: 9}}
 }
-func (given) DynamicResources(*v1.Pod, *v1.Container) []*resourcesv1.DynamicResource {
+func (providers) DynamicResources(*v1.Pod, *v1.Container) []*resourcesv1.DynamicResource {
 	return []*resourcesv1.DynamicResource{{ClaimName: "claim"}}
 }
 
-func newWorld(t *testing.T) *world {
+func newFakeNode(t *testing.T) *fakeNode {
 	t.Helper()
-	w := &world{heard: true, ended: map[types.UID]bool{"uid-2": true}, statuses: map[types.UID]v1.PodStatus{"uid-1": {Phase: v1.PodRunning}}}
+	w := &fakeNode{ready: true, terminal: map[types.UID]bool{"uid-2": true}, statuses: map[types.UID]v1.PodStatus{"uid-1": {Phase: v1.PodRunning}}}
 	for _, text := range []string{`
 metadata: {namespace: ns, name: done, uid: uid-2}
 spec: {containers: [{name: main}]}
@@ -138,8 +138,8 @@ spec:
 	return w
 }
 
-// start serves a world and returns connections to both sockets. Time stands still.
-func (w *world) start(t *testing.T, edit func(*Config, *Deps)) (resources, pods *grpc.ClientConn) {
+// start serves the node and returns connections to both sockets. The clock stands still.
+func (w *fakeNode) start(t *testing.T, edit func(*Config, *Deps)) (resources, pods *grpc.ClientConn) {
 	t.Helper()
 	cfg := Config{RootDir: t.TempDir(), ActivePods: true, PodsAPI: true}
 	deps := Deps{Pods: w, Statuses: statuses{w}, Clock: testclock.NewFakeClock(time.Now()), Log: slog.New(slog.DiscardHandler),
@@ -177,25 +177,25 @@ func dial(t *testing.T, path string) *grpc.ClientConn {
 	return conn
 }
 
-// within bounds a call; the deadline is for a test that hangs.
-func within(t *testing.T) context.Context {
+// withDeadline returns a context for calls, so that a failing test does not hang.
+func withDeadline(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 func TestPodResources(t *testing.T) {
-	conn, _ := newWorld(t).start(t, nil)
-	client, ctx := resourcesv1.NewPodResourcesListerClient(conn), within(t)
+	conn, _ := newFakeNode(t).start(t, nil)
+	client, ctx := resourcesv1.NewPodResourcesListerClient(conn), withDeadline(t)
 	list, err := client.List(ctx, &resourcesv1.ListPodResourcesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(list.PodResources), `[name:"web" namespace:"ns" containers:{name:"sidecar"} containers:{name:"main"}]`; plain(got) != want {
+	if got, want := fmt.Sprint(list.PodResources), `[name:"web" namespace:"ns" containers:{name:"sidecar"} containers:{name:"main"}]`; singleSpaced(got) != want {
 		t.Errorf("list = %s, want %s", got, want)
 	}
 	one, err := client.Get(ctx, &resourcesv1.GetPodResourcesRequest{PodNamespace: "ns", PodName: "done"})
-	if got, want := fmt.Sprint(one.GetPodResources(), err), `name:"done" namespace:"ns" containers:{name:"main"} <nil>`; plain(got) != want {
+	if got, want := fmt.Sprint(one.GetPodResources(), err), `name:"done" namespace:"ns" containers:{name:"main"} <nil>`; singleSpaced(got) != want {
 		t.Errorf("get = %s, want %s", got, want)
 	}
 	_, err = client.Get(ctx, &resourcesv1.GetPodResourcesRequest{PodNamespace: "ns", PodName: "none"})
@@ -206,46 +206,46 @@ func TestPodResources(t *testing.T) {
 		t.Errorf("allocatable = %v, %v", all, err)
 	}
 	old, err := resourcesv1alpha1.NewPodResourcesListerClient(conn).List(ctx, &resourcesv1alpha1.ListPodResourcesRequest{})
-	if got, want := fmt.Sprint(old.GetPodResources(), err), `[name:"done" namespace:"ns" containers:{name:"main"} name:"web" namespace:"ns" containers:{name:"main"}] <nil>`; plain(got) != want {
+	if got, want := fmt.Sprint(old.GetPodResources(), err), `[name:"done" namespace:"ns" containers:{name:"main"} name:"web" namespace:"ns" containers:{name:"main"}] <nil>`; singleSpaced(got) != want {
 		t.Errorf("v1alpha1 = %s, want %s", got, want)
 	}
 }
 
-// plain undoes the spaces that protobuf doubles by chance, to keep tests from relying on
-// its text.
-func plain(text string) string { return strings.Join(strings.Fields(text), " ") }
+// singleSpaced removes the double spaces that protobuf inserts at random to make its text format
+// unstable.
+func singleSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func TestPodResourcesWithProviders(t *testing.T) {
-	conn, _ := newWorld(t).start(t, func(c *Config, d *Deps) {
+	conn, _ := newFakeNode(t).start(t, func(c *Config, d *Deps) {
 		c.PodLevel, c.ActivePods = true, false
-		d.Devices, d.CPUs, d.Memory, d.Claims = given{}, given{}, given{}, given{}
+		d.Devices, d.CPUs, d.Memory, d.Claims = providers{}, providers{}, providers{}, providers{}
 	})
-	client, ctx := resourcesv1.NewPodResourcesListerClient(conn), within(t)
+	client, ctx := resourcesv1.NewPodResourcesListerClient(conn), withDeadline(t)
 	list, err := client.List(ctx, &resourcesv1.ListPodResourcesRequest{})
 	if err != nil || len(list.PodResources) != 2 {
 		t.Fatalf("list = %v, %v, want both pods", list, err)
 	}
 	const want = `name:"done" namespace:"ns" containers:{name:"main" devices:{resource_name:"example.com/gpu" device_ids:"main-0"} cpu_ids:2 cpu_ids:3 ` +
 		`memory:{memory_type:"memory" size:7} dynamic_resources:{claim_name:"claim"}} cpu_ids:1 cpu_ids:2 cpu_ids:3 memory:{memory_type:"memory" size:8}`
-	if got := plain(fmt.Sprint(list.PodResources[0])); got != want {
+	if got := singleSpaced(fmt.Sprint(list.PodResources[0])); got != want {
 		t.Errorf("list = %s, want %s", got, want)
 	}
 	all, err := client.GetAllocatableResources(ctx, &resourcesv1.AllocatableResourcesRequest{})
-	if got, want := plain(fmt.Sprint(all, err)), `devices:{resource_name:"example.com/gpu" device_ids:"0" device_ids:"1"} cpu_ids:1 cpu_ids:2 cpu_ids:3 cpu_ids:4 memory:{memory_type:"memory" size:9} <nil>`; got != want {
+	if got, want := singleSpaced(fmt.Sprint(all, err)), `devices:{resource_name:"example.com/gpu" device_ids:"0" device_ids:"1"} cpu_ids:1 cpu_ids:2 cpu_ids:3 cpu_ids:4 memory:{memory_type:"memory" size:9} <nil>`; got != want {
 		t.Errorf("allocatable = %s, want %s", got, want)
 	}
 	old, err := resourcesv1alpha1.NewPodResourcesListerClient(conn).List(ctx, &resourcesv1alpha1.ListPodResourcesRequest{})
-	if err != nil || len(old.PodResources) != 2 || plain(fmt.Sprint(old.PodResources[0].Containers[0].Devices)) != `[resource_name:"example.com/gpu" device_ids:"main-0"]` {
+	if err != nil || len(old.PodResources) != 2 || singleSpaced(fmt.Sprint(old.PodResources[0].Containers[0].Devices)) != `[resource_name:"example.com/gpu" device_ids:"main-0"]` {
 		t.Errorf("v1alpha1 = %v, %v", old, err)
 	}
 }
 
-func TestTooManyCalls(t *testing.T) {
-	w := newWorld(t)
+func TestRateLimit(t *testing.T) {
+	w := newFakeNode(t)
 	conn, _ := w.start(t, nil)
-	client, ctx := resourcesv1.NewPodResourcesListerClient(conn), within(t)
+	client, ctx := resourcesv1.NewPodResourcesListerClient(conn), withDeadline(t)
 	refused := 0
-	for range callsAtOnce + 5 { // the clock stands, so that none of them is forgotten
+	for range callBurst + 5 { // the clock stands still, so the limiter does not refill
 		if _, err := client.List(ctx, &resourcesv1.ListPodResourcesRequest{}); status.Code(err) == codes.ResourceExhausted {
 			refused++
 		} else if err != nil {
@@ -253,9 +253,9 @@ func TestTooManyCalls(t *testing.T) {
 		}
 	}
 	if refused != 5 {
-		t.Errorf("%d of %d calls at once were refused, want 5", refused, callsAtOnce+5)
+		t.Errorf("%d of %d calls were refused, want 5", refused, callBurst+5)
 	}
-	if len(w.calls) != callsAtOnce || w.calls[0] != "/v1.PodResourcesLister/List OK" {
+	if len(w.calls) != callBurst || w.calls[0] != "/v1.PodResourcesLister/List OK" {
 		t.Errorf("calls counted: %v", w.calls)
 	}
 }
@@ -270,14 +270,14 @@ func decode(t *testing.T, text []byte) *v1.Pod {
 }
 
 func TestPodsAPI(t *testing.T) {
-	w := newWorld(t)
-	w.heard = false
+	w := newFakeNode(t)
+	w.ready = false
 	_, conn := w.start(t, nil)
-	client, ctx := podsv1alpha1.NewPodsClient(conn), within(t)
+	client, ctx := podsv1alpha1.NewPodsClient(conn), withDeadline(t)
 	if _, err := client.ListPods(ctx, &podsv1alpha1.ListPodsRequest{}); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("list before the sources were heard: %v", err)
+		t.Errorf("list before the sources have reported: %v", err)
 	}
-	w.change(func() { w.heard = true })
+	w.change(func() { w.ready = true })
 	list, err := client.ListPods(ctx, &podsv1alpha1.ListPodsRequest{})
 	if err != nil || len(list.Pods) != 2 {
 		t.Fatalf("list = %v, %v, want both pods", list, err)
@@ -291,7 +291,7 @@ func TestPodsAPI(t *testing.T) {
 	}
 	p := decode(t, one.Pod)
 	if c := p.Status.Conditions; p.Status.Phase != v1.PodPending || c[0].Status != v1.ConditionFalse || c[0].Reason != "ContainersNotReady" || c[1].Status != v1.ConditionTrue {
-		t.Errorf("a pod of which nothing is known yet: %+v", p.Status)
+		t.Errorf("status of a pod without derived status: %+v", p.Status)
 	}
 	if w.pods[0].Status.Conditions[0].Status != v1.ConditionTrue {
 		t.Error("the pod itself was changed")
@@ -302,9 +302,9 @@ func TestPodsAPI(t *testing.T) {
 }
 
 func TestWatchPods(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeNode(t)
 	_, conn := w.start(t, nil)
-	stream, err := podsv1alpha1.NewPodsClient(conn).WatchPods(within(t), &podsv1alpha1.WatchPodsRequest{})
+	stream, err := podsv1alpha1.NewPodsClient(conn).WatchPods(withDeadline(t), &podsv1alpha1.WatchPodsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestWatchPods(t *testing.T) {
 	next("ADDED ns/web uid-1 Running 1")
 	next("ADDED ns/done uid-2 Pending 1")
 	next("INITIAL_SYNC_COMPLETE")
-	w.change(func() {}) // nothing new is nothing to tell
+	w.change(func() {}) // no event for an unchanged pod
 	w.change(func() { w.statuses["uid-1"] = v1.PodStatus{Phase: v1.PodSucceeded} })
 	next("MODIFIED ns/web uid-1 Succeeded 1")
 	w.change(func() { w.pods = w.pods[1:] })
@@ -336,9 +336,9 @@ func TestWatchPods(t *testing.T) {
 }
 
 func TestWatchEndsWithTheServer(t *testing.T) {
-	w := newWorld(t)
+	w := newFakeNode(t)
 	var stream grpc.ServerStreamingClient[podsv1alpha1.WatchPodsEvent]
-	ctx := within(t)
+	ctx := withDeadline(t)
 	t.Run("server", func(t *testing.T) {
 		_, conn := w.start(t, nil)
 		var err error
@@ -351,12 +351,12 @@ func TestWatchEndsWithTheServer(t *testing.T) {
 	})
 	for {
 		if _, err := stream.Recv(); err != nil {
-			break // the server has returned, or the cleanup would have hung
+			break // the server has returned, otherwise the cleanup hangs
 		}
 	}
 }
 
-func TestSocketTakesThePlaceOfAnother(t *testing.T) {
+func TestListenReplacesLeftoverSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a", "kubelet.sock")
 	for range 2 {
@@ -364,7 +364,7 @@ func TestSocketTakesThePlaceOfAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false) // as one that was killed
+		l.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false) // as after SIGKILL
 		l.Close()
 	}
 	if err := os.Remove(path); err != nil {
@@ -374,17 +374,17 @@ func TestSocketTakesThePlaceOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "not a socket") {
-		t.Errorf("a file in its place: %v", err)
+		t.Errorf("regular file at the path: %v", err)
 	}
 }
 
-func TestPodsAPIIsBehindItsGate(t *testing.T) {
+func TestPodsAPIGate(t *testing.T) {
 	var root string
-	resources, _ := newWorld(t).start(t, func(c *Config, _ *Deps) { c.PodsAPI, root = false, c.RootDir })
-	if _, err := resourcesv1.NewPodResourcesListerClient(resources).List(within(t), &resourcesv1.ListPodResourcesRequest{}); err != nil {
+	resources, _ := newFakeNode(t).start(t, func(c *Config, _ *Deps) { c.PodsAPI, root = false, c.RootDir })
+	if _, err := resourcesv1.NewPodResourcesListerClient(resources).List(withDeadline(t), &resourcesv1.ListPodResourcesRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "pods-api")); !os.IsNotExist(err) {
-		t.Errorf("the socket of pods: %v, want none", err)
+		t.Errorf("socket of the Pods API: %v, want none", err)
 	}
 }

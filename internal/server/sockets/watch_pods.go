@@ -15,8 +15,8 @@ import (
 	"swiftlet/internal/notify"
 )
 
-// watchers are those who want to know when a pod changes. A slow one sees fewer changes,
-// never old ones.
+// watchers are notified when a pod changes. A slow watcher misses intermediate states and always
+// gets the latest one.
 type watchers struct {
 	mu  sync.Mutex
 	all map[notify.Signal]bool
@@ -37,7 +37,7 @@ func (w *watchers) add() (changed notify.Signal, remove func()) {
 	}
 }
 
-func (w *watchers) wake() {
+func (w *watchers) notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for changed := range w.all {
@@ -45,14 +45,15 @@ func (w *watchers) wake() {
 	}
 }
 
-// WatchPods sends all pods, then a mark, then each pod that has changed since it was sent.
+// WatchPods sends all pods, then INITIAL_SYNC_COMPLETE, then each pod that has changed since it
+// was sent.
 func (a *podsAPI) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream grpc.ServerStreamingServer[podsv1alpha1.WatchPodsEvent]) error {
 	if err := a.ready(); err != nil {
 		return err
 	}
 	changed, remove := a.watchers.add()
 	defer remove()
-	w := &watch{api: a, stream: stream, seed: maphash.MakeSeed(), sent: map[types.UID]sent{}}
+	w := &watch{api: a, stream: stream, seed: maphash.MakeSeed(), sent: map[types.UID]sentPod{}}
 	if err := w.send(); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (a *podsAPI) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream grpc.Server
 		select {
 		case <-stream.Context().Done():
 			return stream.Context().Err()
-		case <-a.ending:
+		case <-a.stopping:
 			return status.Error(codes.Unavailable, "the agent is going down")
 		case <-changed:
 		}
@@ -78,16 +79,16 @@ type watch struct {
 	api    *podsAPI
 	stream grpc.ServerStreamingServer[podsv1alpha1.WatchPodsEvent]
 	seed   maphash.Seed
-	sent   map[types.UID]sent
+	sent   map[types.UID]sentPod
 }
 
-// sent is what a client knows of a pod.
-type sent struct {
+// sentPod is the last version of a pod that a client received.
+type sentPod struct {
 	ref  metav1.ObjectMeta
-	hash uint64 // of the pod as it was sent
+	hash uint64 // of the encoded pod
 }
 
-// send tells the client what it does not know yet.
+// send sends the changes since the last call.
 func (w *watch) send() error {
 	present := map[types.UID]bool{}
 	for _, p := range w.api.sorted() {
@@ -96,12 +97,12 @@ func (w *watch) send() error {
 			return err
 		}
 	}
-	for uid, known := range w.sent {
+	for uid, last := range w.sent {
 		if present[uid] {
 			continue
 		}
 		delete(w.sent, uid)
-		text, err := (&v1.Pod{ObjectMeta: known.ref}).Marshal()
+		text, err := (&v1.Pod{ObjectMeta: last.ref}).Marshal()
 		if err != nil {
 			return status.Errorf(codes.Internal, "error marshalling watch event pod: %v", err)
 		}
@@ -119,12 +120,12 @@ func (w *watch) sendPod(p *v1.Pod) error {
 	}
 	hash := maphash.Bytes(w.seed, text)
 	event := podsv1alpha1.EventType_ADDED
-	if known, ok := w.sent[p.UID]; ok {
-		if known.hash == hash {
+	if last, ok := w.sent[p.UID]; ok {
+		if last.hash == hash {
 			return nil
 		}
 		event = podsv1alpha1.EventType_MODIFIED
 	}
-	w.sent[p.UID] = sent{metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID}, hash}
+	w.sent[p.UID] = sentPod{metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID}, hash}
 	return w.stream.Send(&podsv1alpha1.WatchPodsEvent{Type: event, Pod: text})
 }

@@ -13,16 +13,16 @@ import (
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 )
 
-// podsAPI is Pods v1alpha1: the pods of the node as the agent sees them, without a way to
-// the API server and before that one knows.
+// podsAPI is Pods v1alpha1. It serves the kubelet's own view of the pods, which does not need the
+// API server and may be ahead of it.
 type podsAPI struct {
 	*Server
-	ending <-chan struct{} // closed when the socket is about to close
+	stopping <-chan struct{} // closed when the server stops
 	podsv1alpha1.UnimplementedPodsServer
 }
 
-// ready says why there is no answer yet: pods that were not heard of are not pods that are
-// not there.
+// ready returns an error until every pod source has reported, because the list of pods is
+// incomplete before that.
 func (a *podsAPI) ready() error {
 	if !a.deps.Pods.Ready() {
 		return status.Error(codes.FailedPrecondition, "Kubelet is initializing")
@@ -30,23 +30,23 @@ func (a *podsAPI) ready() error {
 	return nil
 }
 
-// ListPods shows all pods, ordered by UID.
+// ListPods returns all pods, ordered by UID.
 func (a *podsAPI) ListPods(context.Context, *podsv1alpha1.ListPodsRequest) (*podsv1alpha1.ListPodsResponse, error) {
 	if err := a.ready(); err != nil {
 		return nil, err
 	}
-	answer := &podsv1alpha1.ListPodsResponse{}
+	response := &podsv1alpha1.ListPodsResponse{}
 	for _, p := range a.sorted() {
 		text, err := a.encode(p)
 		if err != nil {
 			return nil, err
 		}
-		answer.Pods = append(answer.Pods, text)
+		response.Pods = append(response.Pods, text)
 	}
-	return answer, nil
+	return response, nil
 }
 
-// GetPod shows one pod.
+// GetPod returns one pod.
 func (a *podsAPI) GetPod(_ context.Context, q *podsv1alpha1.GetPodRequest) (*podsv1alpha1.GetPodResponse, error) {
 	if err := a.ready(); err != nil {
 		return nil, err
@@ -65,29 +65,29 @@ func (a *podsAPI) sorted() []*v1.Pod {
 	return pods
 }
 
-// encode is the pod with its status as protobuf.
+// encode marshals the pod, with its status, as protobuf.
 func (a *podsAPI) encode(p *v1.Pod) ([]byte, error) {
-	shown := *p
-	shown.Status = a.statusOf(p)
-	text, err := shown.Marshal()
+	withStatus := *p
+	withStatus.Status = a.statusOf(p)
+	text, err := withStatus.Marshal()
 	if err != nil {
 		return nil, status.Error(codes.Internal, fmt.Sprintf("failed to marshal pod: %v", err))
 	}
 	return text, nil
 }
 
-// statusOf is the status as derived here. Where none was yet, it is the API server's, but
-// that one's word for a pod being ready may be from before this agent came up.
+// statusOf returns the status that the kubelet has derived. If there is none yet, it returns the
+// API server's, without a Ready condition that may predate the start of the kubelet.
 func (a *podsAPI) statusOf(p *v1.Pod) v1.PodStatus {
-	if known, ok := a.deps.Statuses.Get(p.UID); ok {
-		return known
+	if derived, ok := a.deps.Statuses.Get(p.UID); ok {
+		return derived
 	}
-	given := *p.Status.DeepCopy()
-	given.Phase = cmp.Or(given.Phase, v1.PodPending)
-	for i := range given.Conditions {
-		if c := &given.Conditions[i]; c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
+	reported := *p.Status.DeepCopy()
+	reported.Phase = cmp.Or(reported.Phase, v1.PodPending)
+	for i := range reported.Conditions {
+		if c := &reported.Conditions[i]; c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
 			c.Status, c.Reason, c.Message = v1.ConditionFalse, "ContainersNotReady", "Kubelet is initializing pod containers"
 		}
 	}
-	return given
+	return reported
 }
