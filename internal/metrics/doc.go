@@ -1,4 +1,4 @@
-// Package metrics shows what the agent measures in the form that Prometheus reads, under
-// the reference kubelet's names. Packages measure with the instruments of package meter;
-// here they are made. What can be read when somebody asks is read then, not counted along.
+// Package metrics exposes the kubelet's measurements to Prometheus under the reference kubelet's
+// names. It implements the instruments of package meter that other packages measure with. State
+// that can be read on a scrape is read then instead of being counted.
 package metrics

@@ -6,10 +6,10 @@ import (
 	"k8s.io/component-base/metrics/prometheus/feature"
 )
 
-// Gate shows whether a feature gate is on. Its stage is ALPHA, BETA, DEPRECATED or GA.
+// Gate exposes whether a feature gate is on. Its stage is ALPHA, BETA, DEPRECATED or GA.
 func (m *Metrics) Gate(name, stage string, on bool) {
 	if stage == "GA" {
-		stage = "" // as all components show it
+		stage = "" // as in all Kubernetes components
 	}
 	feature.RecordFeatureInfo(context.Background(), name, stage, on)
 }

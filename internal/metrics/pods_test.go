@@ -48,12 +48,12 @@ func newMetrics(t *testing.T) *Metrics {
 	return m
 }
 
-// TestTerminatedContainers feeds it a pod's life: each end is counted once, those that
-// were only ever seen as the last state too.
+// TestTerminatedContainers: each termination is counted once, also one that shows only as the
+// last state.
 func TestTerminatedContainers(t *testing.T) {
 	m := newMetrics(t)
 	changed := m.Status().Changed
-	ended := func(id string, code int32) v1.ContainerState {
+	terminated := func(id string, code int32) v1.ContainerState {
 		reason := "Error"
 		if code == 0 {
 			reason = "Completed"
@@ -63,21 +63,21 @@ func TestTerminatedContainers(t *testing.T) {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	main := func(now, last v1.ContainerState) *v1.PodStatus {
 		return &v1.PodStatus{
-			InitContainerStatuses: []v1.ContainerStatus{{Name: "i", State: ended("i1", 0)}},
+			InitContainerStatuses: []v1.ContainerStatus{{Name: "i", State: terminated("i1", 0)}},
 			ContainerStatuses:     []v1.ContainerStatus{{Name: "c", State: now, LastTerminationState: last}},
 		}
 	}
-	life := []*v1.PodStatus{
+	statuses := []*v1.PodStatus{
 		{},
-		main(running, v1.ContainerState{}), // the init container's end
-		main(ended("c1", 1), v1.ContainerState{}), // one more
-		main(running, ended("c1", 1)),             // the same
-		main(running, ended("c2", 1)),             // another, which was not seen as the current state
-		main(ended("c3", 0), ended("c2", 1)),      // and its successor's
-		main(ended("c3", 0), ended("c2", 1)),      // nothing new
+		main(running, v1.ContainerState{}), // the init container terminated
+		main(terminated("c1", 1), v1.ContainerState{}), // the container terminated
+		main(running, terminated("c1", 1)),             // the same termination
+		main(running, terminated("c2", 1)),             // another one, only as the last state
+		main(terminated("c3", 0), terminated("c2", 1)), // one more as the current state
+		main(terminated("c3", 0), terminated("c2", 1)), // unchanged
 	}
-	for i := 1; i < len(life); i++ {
-		changed(&v1.Pod{}, life[i-1], life[i])
+	for i := 1; i < len(statuses); i++ {
+		changed(&v1.Pod{}, statuses[i-1], statuses[i])
 	}
 	want := map[string]float64{
 		"container_type=init_container exit_code=0 reason=Completed": 1,
@@ -91,16 +91,16 @@ func TestTerminatedContainers(t *testing.T) {
 
 func TestAdmitted(t *testing.T) {
 	m := newMetrics(t)
-	judge := m.Admitted()
+	admitted := m.Admitted()
 	some := v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
 	inContainer := v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: some}}}}
 	inBoth := inContainer
 	inBoth.Resources = &v1.ResourceRequirements{Requests: some}
-	judge(&v1.Pod{Spec: inContainer}, "")
-	judge(&v1.Pod{Spec: inBoth}, "")
-	judge(&v1.Pod{}, "")
-	for _, reason := range []string{"OutOfcpu", "OutOfexample.com/gpu", "MadeUp"} {
-		judge(&v1.Pod{}, reason)
+	admitted(&v1.Pod{Spec: inContainer}, "")
+	admitted(&v1.Pod{Spec: inBoth}, "")
+	admitted(&v1.Pod{}, "")
+	for _, reason := range []string{"OutOfcpu", "OutOfexample.com/gpu", "Custom"} {
+		admitted(&v1.Pod{}, reason)
 	}
 	if diff := cmp.Diff(map[string]float64{
 		"config_mode=container_level qos_class=burstable":         1,
@@ -117,21 +117,21 @@ func TestAdmitted(t *testing.T) {
 
 func TestImageSize(t *testing.T) {
 	for bytes, want := range map[uint64]string{0: "0-10MB", 10 << 20: "0-10MB", 10<<20 + 1: "10MB-100MB", 3 << 30: "1GB-5GB", 100<<30 + 1: "GT100GB"} {
-		if got := imageSize(bytes); got != want {
+		if got := imageSizeLabel(bytes); got != want {
 			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
 		}
 	}
 }
 
-func TestTallyWorking(t *testing.T) {
-	got := tallyWorking([]worker.Standing{
+func TestCountWorking(t *testing.T) {
+	got := countWorking([]worker.Standing{
 		{Stage: worker.Syncing}, {Stage: worker.Syncing}, {Stage: worker.Syncing, Static: true},
 		{Stage: worker.Stopping, Unwanted: true}, {Stage: worker.Ended}, {Stage: worker.Stopping, Orphan: true, Unwanted: true},
 	})
 	if len(got) != 15 {
 		t.Errorf("%d combinations, want 15", len(got))
 	}
-	for s, want := range map[standing]int{
+	for s, want := range map[workingLabels]int{
 		{"sync", "desired", ""}:                    2,
 		{"sync", "desired", "true"}:                1,
 		{"terminating", "orphan", ""}:              1,

@@ -11,42 +11,42 @@ import (
 )
 
 var (
-	pendingResizes = describe(kubelet+"pod_pending_resizes", "Pods whose resize is not granted, by why and by their priority.", "reason", "priority_bucket")
-	resizing       = describe(kubelet+"pod_in_progress_resizes", "Pods that do not have yet what they were given.")
+	pendingResizes    = describe(kubelet+"pod_pending_resizes", "Pods whose resize is not granted, by why and by their priority.", "reason", "priority_bucket")
+	inProgressResizes = describe(kubelet+"pod_in_progress_resizes", "Pods that do not have yet what they were given.")
 )
 
-// Allocation measures what becomes of resizes.
+// Allocation measures in-place resizes.
 func (m *Metrics) Allocation() allocation.Meters {
-	asked := m.counters(kubelet+"container_requested_resizes_total", "Amounts that resizes were to change.", "resource", "requirement", "operation")
-	waits := m.histograms(kubelet+"pod_deferred_resize_duration_seconds", "How long resizes waited for room, by how that ended.", resizeWaits, "resolution", "priority_bucket")
+	requested := m.counters(kubelet+"container_requested_resizes_total", "Amounts that resizes were to change.", "resource", "requirement", "operation")
+	waits := m.histograms(kubelet+"pod_deferred_resize_duration_seconds", "How long resizes waited for room, by how that ended.", resizeWaitBuckets, "resolution", "priority_bucket")
 	return allocation.Meters{
 		Asked: func(resource, requirement, operation string) {
-			asked.WithLabelValues(resource, requirement, operation).Inc()
+			requested.WithLabelValues(resource, requirement, operation).Inc()
 		},
-		Infeasible: count(m.counters(kubelet+"pod_infeasible_resizes_total", "Resizes that were refused for good.", "reason_detail")),
-		Accepted:   count(m.counters(kubelet+"pod_deferred_accepted_resizes_total", "Resizes that were granted after a wait, by what made room.", "retry_trigger")),
+		Infeasible: incBy(m.counters(kubelet+"pod_infeasible_resizes_total", "Resizes that were refused for good.", "reason_detail")),
+		Accepted:   incBy(m.counters(kubelet+"pod_deferred_accepted_resizes_total", "Resizes that were granted after a wait, by what made room.", "retry_trigger")),
 		Waited: func(p *v1.Pod, resolution string, took time.Duration) {
 			waits.WithLabelValues(resolution, priorityBucket(p)).Observe(took.Seconds())
 		},
 	}
 }
 
-// collectResizes shows the resizes that are under way.
-func collectResizes(pending map[string][]*v1.Pod, underway int, show func(*prometheus.Desc, float64, ...string)) {
+// collectResizes emits the metrics of resizes that are pending or in progress.
+func collectResizes(pending map[string][]*v1.Pod, inProgress int, emit func(*prometheus.Desc, float64, ...string)) {
 	type labels struct{ reason, bucket string }
-	tally := map[labels]int{}
+	counts := map[labels]int{}
 	for reason, pods := range pending {
 		for _, p := range pods {
-			tally[labels{strings.ToLower(reason), priorityBucket(p)}]++
+			counts[labels{strings.ToLower(reason), priorityBucket(p)}]++
 		}
 	}
-	for l, n := range tally {
-		show(pendingResizes, float64(n), l.reason, l.bucket)
+	for l, n := range counts {
+		emit(pendingResizes, float64(n), l.reason, l.bucket)
 	}
-	show(resizing, float64(underway))
+	emit(inProgressResizes, float64(inProgress))
 }
 
-// priorityBucket is the reference kubelet's word for how important a pod is.
+// priorityBucket is the reference kubelet's label for the priority of a pod.
 func priorityBucket(p *v1.Pod) string {
 	var priority int32
 	if p.Spec.Priority != nil {

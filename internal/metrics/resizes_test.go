@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func prior(priority int32) *v1.Pod { return &v1.Pod{Spec: v1.PodSpec{Priority: &priority}} }
+func podWithPriority(priority int32) *v1.Pod { return &v1.Pod{Spec: v1.PodSpec{Priority: &priority}} }
 
 // The names and labels are the reference kubelet's.
 func TestResizes(t *testing.T) {
@@ -28,15 +28,15 @@ func TestResizes(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	var shown []string
-	collectResizes(map[string][]*v1.Pod{"Deferred": {prior(0), {}, prior(7)}, "Infeasible": {prior(2_000_000_000)}}, 3,
+	var emitted []string
+	collectResizes(map[string][]*v1.Pod{"Deferred": {podWithPriority(0), {}, podWithPriority(7)}, "Infeasible": {podWithPriority(2_000_000_000)}}, 3,
 		func(d *prometheus.Desc, value float64, labels ...string) {
-			name := map[*prometheus.Desc]string{pendingResizes: "pending", resizing: "resizing"}[d]
-			shown = append(shown, fmt.Sprintf("%s%v %v", name, labels, value))
+			name := map[*prometheus.Desc]string{pendingResizes: "pending", inProgressResizes: "resizing"}[d]
+			emitted = append(emitted, fmt.Sprintf("%s%v %v", name, labels, value))
 		})
-	slices.Sort(shown)
+	slices.Sort(emitted)
 	want := []string{"pending[deferred medium] 1", "pending[deferred normal] 2", "pending[infeasible system-critical] 1", "resizing[] 3"}
-	if diff := cmp.Diff(want, shown); diff != "" {
+	if diff := cmp.Diff(want, emitted); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -46,7 +46,7 @@ func TestPriorityBucket(t *testing.T) {
 		2_000_000_000: "system-critical", 1_999_999_999: "high", 100_000: "high", 99_999: "medium", 1: "medium",
 		0: "normal", -1: "low", -999: "low", -1000: "very-low",
 	} {
-		if got := priorityBucket(prior(priority)); got != want {
+		if got := priorityBucket(podWithPriority(priority)); got != want {
 			t.Errorf("%d is %s, not %s", priority, got, want)
 		}
 	}

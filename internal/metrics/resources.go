@@ -11,41 +11,41 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// admissions are in milliseconds.
-var admissions = prometheus.ExponentialBuckets(.05, 2, 15)
+// admissionBuckets are in milliseconds.
+var admissionBuckets = prometheus.ExponentialBuckets(.05, 2, 15)
 
-// Resources are the instruments of those who give out parts of the machine.
+// Resources are the instruments of the CPU, memory and topology managers.
 type Resources struct {
 	Align numa.Meters
 	CPUs  cpu.Meters
-	// MemoryRequests and MemoryErrors count who is given memory of NUMA nodes.
+	// MemoryRequests and MemoryErrors count containers that need memory of NUMA nodes.
 	MemoryRequests, MemoryErrors meter.Count
 }
 
-// Resources counts what containers are given of the machine, and what is refused.
+// Resources measures the allocation of exclusive resources.
 func (m *Metrics) Resources() Resources {
 	aligned := m.counters(kubelet+"container_aligned_compute_resources_count", "Resources given to containers that lie together, by what they were to share.", "scope", "boundary")
 	failed := m.counters(kubelet+"container_aligned_compute_resources_failure_count", "Resources that could not be given so that they lie together.", "scope", "boundary")
-	inScope := func(c *prometheus.CounterVec) meter.CountOf {
+	byScope := func(c *prometheus.CounterVec) meter.CountOf {
 		return func(scope string) { c.WithLabelValues(scope, "numa_node").Inc() }
 	}
-	inContainer := func(c *prometheus.CounterVec) meter.CountOf {
+	byBoundary := func(c *prometheus.CounterVec) meter.CountOf {
 		return func(boundary string) { c.WithLabelValues("container", boundary).Inc() }
 	}
-	took := m.histogram(kubelet+"topology_manager_admission_duration_ms", "How long it took to give a pod its resources, in milliseconds.", admissions)
+	took := m.histogram(kubelet+"topology_manager_admission_duration_ms", "How long it took to give a pod its resources, in milliseconds.", admissionBuckets)
 	return Resources{
 		Align: numa.Meters{
 			Requests:   m.counter(kubelet+"topology_manager_admission_requests_total", "Pods that were to be given resources.").Inc,
 			Errors:     m.counter(kubelet+"topology_manager_admission_errors_total", "Pods whose resources could not be given as the policy asks.").Inc,
 			Took:       func(d time.Duration) { took.Observe(float64(d.Milliseconds())) },
-			Aligned:    inScope(aligned),
-			Misaligned: inScope(failed),
+			Aligned:    byScope(aligned),
+			Misaligned: byScope(failed),
 		},
 		CPUs: cpu.Meters{
 			Requests:   m.counter(kubelet+"cpu_manager_pinning_requests_total", "Containers that were to have CPUs of their own.").Inc,
 			Errors:     m.counter(kubelet+"cpu_manager_pinning_errors_total", "Containers that could not be given CPUs of their own.").Inc,
-			Aligned:    inContainer(aligned),
-			Misaligned: inContainer(failed),
+			Aligned:    byBoundary(aligned),
+			Misaligned: byBoundary(failed),
 		},
 		MemoryRequests: m.counter(kubelet+"memory_manager_pinning_requests_total", "Containers that were to have memory of NUMA nodes.").Inc,
 		MemoryErrors:   m.counter(kubelet+"memory_manager_pinning_errors_total", "Containers that could not be given memory of NUMA nodes.").Inc,
@@ -58,28 +58,28 @@ var (
 	cpusByNode    = describe(kubelet+"cpu_manager_allocation_per_numa", "CPUs that are given to one container, by NUMA node.", "numa_node")
 )
 
-// cpuTally is the collector of who has CPUs.
-type cpuTally func() cpu.Tally
+// cpuCollector collects CPU allocations.
+type cpuCollector func() cpu.Tally
 
-// CPUs shows what the tally tells, each time somebody asks.
-func (m *Metrics) CPUs(tally func() cpu.Tally) { registered(m, cpuTally(tally)) }
+// CPUs exposes CPU allocations, which are read on each scrape.
+func (m *Metrics) CPUs(tally func() cpu.Tally) { register(m, cpuCollector(tally)) }
 
-// Describe tells the registry what there is.
-func (cpuTally) Describe(to chan<- *prometheus.Desc) {
+// Describe implements prometheus.Collector.
+func (cpuCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- exclusiveCPUs
 	to <- sharedCPUs
 	to <- cpusByNode
 }
 
-// Collect reads the tally.
-func (tally cpuTally) Collect(to chan<- prometheus.Metric) {
+// Collect implements prometheus.Collector.
+func (tally cpuCollector) Collect(to chan<- prometheus.Metric) {
 	t := tally()
-	show := func(d *prometheus.Desc, value int, labels ...string) {
+	emit := func(d *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
-	show(exclusiveCPUs, t.Exclusive)
-	show(sharedCPUs, t.Free*1000)
+	emit(exclusiveCPUs, t.Exclusive)
+	emit(sharedCPUs, t.Free*1000)
 	for node, n := range t.ByNode {
-		show(cpusByNode, n, strconv.Itoa(node))
+		emit(cpusByNode, n, strconv.Itoa(node))
 	}
 }

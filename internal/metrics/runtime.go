@@ -13,7 +13,7 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// operations are the reference kubelet's names of CRI calls.
+// operations maps CRI calls to the reference kubelet's labels.
 var operations = map[string]string{
 	"Version": "version", "Status": "status", "RuntimeConfig": "runtime_config", "UpdateRuntimeConfig": "update_runtime_config",
 	"RunPodSandbox": "run_podsandbox", "StopPodSandbox": "stop_podsandbox", "RemovePodSandbox": "remove_podsandbox",
@@ -29,12 +29,12 @@ var operations = map[string]string{
 	"ListImages": "list_images", "ImageStatus": "image_status", "PullImage": "pull_image", "RemoveImage": "remove_image", "ImageFsInfo": "image_fs_info",
 }
 
-// CRI takes the calls to the container runtime by their CRI names, and counts the
-// subscriptions to its events.
+// CRI measures calls to the container runtime by CRI method, and counts subscriptions to its
+// events.
 func (m *Metrics) CRI() (called meter.CallsOf, subscribed meter.Count) {
 	total := m.counters(kubelet+"runtime_operations_total", "Calls to the container runtime.", "operation_type")
 	failed := m.counters(kubelet+"runtime_operations_errors_total", "Calls to the container runtime that failed.", "operation_type")
-	took := m.histograms(kubelet+"runtime_operations_duration_seconds", "How long calls to the container runtime took.", runtimeOperations, "operation_type")
+	took := m.histograms(kubelet+"runtime_operations_duration_seconds", "How long calls to the container runtime took.", runtimeOperationBuckets, "operation_type")
 	called = func(method string, d time.Duration, err error) {
 		operation, known := operations[method]
 		if !known {
@@ -49,24 +49,24 @@ func (m *Metrics) CRI() (called meter.CallsOf, subscribed meter.Count) {
 	return called, m.counter(kubelet+"evented_pleg_connection_success_count", "Subscriptions to the runtime's events that it accepted.").Inc
 }
 
-// Observe measures the observing of the container runtime.
+// Observe measures relists and events of the container runtime (PLEG).
 func (m *Metrics) Observe() observe.Meters {
 	return observe.Meters{
-		Relist:   seconds(m.histogram(kubelet+"pleg_relist_duration_seconds", "How long it took to list all that the runtime holds.", usual)),
-		Interval: seconds(m.histogram(kubelet+"pleg_relist_interval_seconds", "The time between such lists.", relistIntervals)),
-		PodRead:  seconds(m.histogram(kubelet+"pleg_pod_relist_duration_seconds", "How long it took to read one pod from the runtime.", usual)),
+		Relist:   observeSeconds(m.histogram(kubelet+"pleg_relist_duration_seconds", "How long it took to list all that the runtime holds.", defaultBuckets)),
+		Interval: observeSeconds(m.histogram(kubelet+"pleg_relist_interval_seconds", "The time between such lists.", relistIntervalBuckets)),
+		PodRead:  observeSeconds(m.histogram(kubelet+"pleg_pod_relist_duration_seconds", "How long it took to read one pod from the runtime.", defaultBuckets)),
 		Broken:   m.counter(kubelet+"evented_pleg_connection_error_count", "Subscriptions to the runtime's events that failed or ended.").Inc,
-		EventLag: seconds(m.histogram(kubelet+"evented_pleg_connection_latency_seconds", "The age of the runtime's events when they arrived.", usual)),
+		EventLag: observeSeconds(m.histogram(kubelet+"evented_pleg_connection_latency_seconds", "The age of the runtime's events when they arrived.", defaultBuckets)),
 	}
 }
 
-// Runtime measures what is done to pods.
+// Runtime measures starts of pods.
 func (m *Metrics) Runtime() runtime.Meters {
-	took := m.histograms(kubelet+"run_podsandbox_duration_seconds", "How long it took to make sandboxes.", usual, "runtime_handler")
+	took := m.histograms(kubelet+"run_podsandbox_duration_seconds", "How long it took to make sandboxes.", defaultBuckets, "runtime_handler")
 	failed := m.counters(kubelet+"run_podsandbox_errors_total", "Sandboxes that could not be made.", "runtime_handler")
 	pods := m.counter(kubelet+"started_pods_total", "Tries to start a pod.")
 	podsFailed := m.counter(kubelet+"started_pods_errors_total", "Tries to start a pod that failed.")
-	mapped := m.counter(kubelet+"started_user_namespaced_pods_total", "Tries to start a pod with users of its own.")
+	userNamespaced := m.counter(kubelet+"started_user_namespaced_pods_total", "Tries to start a pod with users of its own.")
 	return runtime.Meters{
 		Sandbox: func(handler string, d time.Duration, err error) {
 			took.WithLabelValues(handler).Observe(d.Seconds())
@@ -76,8 +76,8 @@ func (m *Metrics) Runtime() runtime.Meters {
 		},
 		Started: func(p *v1.Pod, err error) {
 			pods.Inc()
-			if ownUsers(p) {
-				mapped.Inc()
+			if hasUserNamespace(p) {
+				userNamespaced.Inc()
 			}
 			if err != nil {
 				podsFailed.Inc()
@@ -88,12 +88,12 @@ func (m *Metrics) Runtime() runtime.Meters {
 	}
 }
 
-func ownUsers(p *v1.Pod) bool { return p.Spec.HostUsers != nil && !*p.Spec.HostUsers }
+func hasUserNamespace(p *v1.Pod) bool { return p.Spec.HostUsers != nil && !*p.Spec.HostUsers }
 
-// containerTypes are the reference kubelet's names of the lists that containers stand in.
+// containerTypes maps container kinds to the reference kubelet's labels.
 var containerTypes = map[pod.ContainerKind]string{pod.Init: "init_container", pod.Main: "container", pod.Ephemeral: "ephemeral_container"}
 
-// Podsync measures the starting of pods' containers.
+// Podsync measures starts of containers and resizes.
 func (m *Metrics) Podsync() podsync.Meters {
 	total := m.counters(kubelet+"started_containers_total", "Tries to start a container.", "container_type")
 	failed := m.counters(kubelet+"started_containers_errors_total", "Tries to start a container that failed, by the reason that its status shows.", "container_type", "code")
@@ -103,14 +103,14 @@ func (m *Metrics) Podsync() podsync.Meters {
 			failed.WithLabelValues(containerTypes[kind], failure).Inc()
 		}
 	}
-	resized := m.histograms(kubelet+"pod_resize_duration_milliseconds", "How long it took to change a pod's resources.", resizes, "success")
-	// The runtime finds out that it cannot map users only when it creates a container.
-	mappedFailed := m.counter(kubelet+"started_user_namespaced_pods_errors_total", "Tries to start a pod with users of its own that failed.")
+	resized := m.histograms(kubelet+"pod_resize_duration_milliseconds", "How long it took to change a pod's resources.", resizeBuckets, "success")
+	// The runtime detects that it cannot map users only when it creates a container.
+	userNamespacedFailed := m.counter(kubelet+"started_user_namespaced_pods_errors_total", "Tries to start a pod with users of its own that failed.")
 	return podsync.Meters{
 		Started: started,
 		Began: func(p *v1.Pod, failed bool) {
-			if failed && ownUsers(p) {
-				mappedFailed.Inc()
+			if failed && hasUserNamespace(p) {
+				userNamespacedFailed.Inc()
 			}
 		},
 		Resized: func(took time.Duration, success bool) {
@@ -134,8 +134,8 @@ func (m *Metrics) imageVolumes() func(images int, mounted bool) {
 	}
 }
 
-// Swept takes how many orphaned pods' folders the last round of housekeeping found, and
-// how many of them it could not remove.
+// Swept records how many directories of orphaned pods the last cleanup found, and how many of
+// them it could not remove.
 func (m *Metrics) Swept() func(found, left int) {
 	all := m.gauge(kubelet+"orphan_pod_cleaned_volumes", "Orphaned pods with folders, as of the last round of housekeeping.")
 	errors := m.gauge(kubelet+"orphan_pod_cleaned_volumes_errors", "Those of them that could not be removed.")

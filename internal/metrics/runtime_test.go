@@ -10,20 +10,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestPodsWithUsersOfTheirOwn(t *testing.T) {
+func TestUserNamespacedPods(t *testing.T) {
 	m, err := New(clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	started, began := m.Runtime().Started, m.Podsync().Began
-	own := &v1.Pod{Spec: v1.PodSpec{HostUsers: ptr.To(false)}}
-	hosts := &v1.Pod{Spec: v1.PodSpec{HostUsers: ptr.To(true)}}
-	started(own, nil) // its sandbox came up
-	began(own, true)  // a container did not
-	started(own, nil)
-	began(own, false)
-	started(hosts, errors.New("no"))
-	began(hosts, true)
+	namespaced := &v1.Pod{Spec: v1.PodSpec{HostUsers: ptr.To(false)}}
+	hostUsers := &v1.Pod{Spec: v1.PodSpec{HostUsers: ptr.To(true)}}
+	started(namespaced, nil) // the sandbox started
+	began(namespaced, true)  // a container failed
+	started(namespaced, nil)
+	began(namespaced, false)
+	started(hostUsers, errors.New("no"))
+	began(hostUsers, true)
 	got := text(t, m.registry)
 	for _, want := range []string{
 		"kubelet_started_pods_total 3",
@@ -32,7 +32,7 @@ func TestPodsWithUsersOfTheirOwn(t *testing.T) {
 		"kubelet_started_user_namespaced_pods_errors_total 1",
 	} {
 		if !strings.Contains(got, want+"\n") {
-			t.Errorf("there is no %s in\n%s", want, got)
+			t.Errorf("missing %s in\n%s", want, got)
 		}
 	}
 }

@@ -2,17 +2,16 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// SLIs are the few figures of /metrics/slis, by which people judge whether a node is up: what
-// came of each health check that somebody asked for. They are gathered apart from the others,
-// so that they can be asked for often.
+// SLIs are the metrics of /metrics/slis: the results of health checks. They have a registry of
+// their own, so that they are cheap to scrape often.
 type SLIs struct {
 	*prometheus.Registry
 	last  *prometheus.GaugeVec
 	total *prometheus.CounterVec
 }
 
-// NewSLIs makes figures without a check. started is a collector that tells when the process
-// began, which is when its counters did.
+// NewSLIs returns SLIs without results. started is a collector of the start time of the process,
+// at which the counters started.
 func NewSLIs(started prometheus.Collector) *SLIs {
 	s := &SLIs{
 		Registry: prometheus.NewRegistry(),
@@ -23,8 +22,7 @@ func NewSLIs(started prometheus.Collector) *SLIs {
 	return s
 }
 
-// Checked notes what came of a health check that was asked for as part of an endpoint, such
-// as healthz.
+// Checked records the result of a health check of an endpoint, such as healthz.
 func (s *SLIs) Checked(name, endpoint string, err error) {
 	value, status := 1.0, "success"
 	if err != nil {
@@ -34,7 +32,7 @@ func (s *SLIs) Checked(name, endpoint string, err error) {
 	s.total.WithLabelValues(name, endpoint, status).Inc()
 }
 
-// Reset forgets all checks.
+// Reset removes all results.
 func (s *SLIs) Reset() {
 	s.last.Reset()
 	s.total.Reset()

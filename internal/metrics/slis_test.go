@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// text is what is gathered, without the help.
+// text gathers metrics in the text format, without help.
 func text(t *testing.T, from prometheus.Gatherer) string {
 	t.Helper()
 	families, err := from.Gather()

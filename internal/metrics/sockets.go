@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Sockets takes the calls to the APIs for programs on the node, by their gRPC names, such as
+// Sockets counts calls to the APIs for programs on the node by full gRPC method, such as
 // /v1.PodResourcesLister/List.
 func (m *Metrics) Sockets() func(fullMethod string, err error) {
 	resources, pods := m.podResources(), m.podsAPI()
@@ -23,12 +23,12 @@ func (m *Metrics) Sockets() func(fullMethod string, err error) {
 	}
 }
 
-// podResources counts the calls of PodResources, by version and method. Methods of the old
-// version are not told apart.
+// podResources counts calls of PodResources by version and method. v1alpha1 has no metrics by
+// method.
 func (m *Metrics) podResources() func(version, method string, err error) {
 	const name, label = kubelet + "pod_resources_endpoint_", "server_api_version"
 	total := m.counters(name+"requests_total", "Calls of PodResources.", label)
-	type calls struct{ asked, failed *prometheus.CounterVec }
+	type calls struct{ total, failed *prometheus.CounterVec }
 	of := func(method string) calls {
 		return calls{
 			m.counters(name+"requests_"+method, "Calls of one method of PodResources.", label),
@@ -42,14 +42,14 @@ func (m *Metrics) podResources() func(version, method string, err error) {
 		if !known || version != "v1" {
 			return
 		}
-		one.asked.WithLabelValues(version).Inc()
+		one.total.WithLabelValues(version).Inc()
 		if err != nil {
 			one.failed.WithLabelValues(version).Inc()
 		}
 	}
 }
 
-// podsAPI counts the calls of Pods, by version and method and by how they ended.
+// podsAPI counts calls of Pods by version, method and status code.
 func (m *Metrics) podsAPI() func(version, method string, err error) {
 	const name = kubelet + "pod_requests_"
 	of := func(which, help string) *prometheus.CounterVec {
@@ -62,7 +62,7 @@ func (m *Metrics) podsAPI() func(version, method string, err error) {
 		"WatchPods": of("watch_total", "Calls of the Pods API for pods as they change."),
 	}
 	return func(version, method string, err error) {
-		code := codeOf(err)
+		code := statusCode(err)
 		total.WithLabelValues(version, code).Inc()
 		if one := methods[method]; one != nil {
 			one.WithLabelValues(version, code).Inc()
@@ -70,8 +70,9 @@ func (m *Metrics) podsAPI() func(version, method string, err error) {
 	}
 }
 
-// codeOf is how a call ended. One whose client went away ended with its context's error.
-func codeOf(err error) string {
+// statusCode returns the gRPC code of a call. If the client disconnected, err is the error of the
+// call's context.
+func statusCode(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Code().String()
 	}

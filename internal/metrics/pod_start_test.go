@@ -14,8 +14,8 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// shown reads what one metric without labels shows: its count and its sum, or its value.
-func shown(t *testing.T, m *Metrics, name string) (count uint64, sum float64) {
+// measured returns the count and the sum of a histogram without labels, or the value of a gauge.
+func measured(t *testing.T, m *Metrics, name string) (count uint64, sum float64) {
 	t.Helper()
 	families, err := m.registry.Gather()
 	if err != nil {
@@ -34,15 +34,15 @@ func shown(t *testing.T, m *Metrics, name string) (count uint64, sum float64) {
 	return 0, 0
 }
 
-// showsRunning is the pod as the API server shows it once its containers run.
-func showsRunning(p *v1.Pod) *v1.Pod {
+// withRunningStatus is the pod as the API server shows it once its containers run.
+func withRunningStatus(p *v1.Pod) *v1.Pod {
 	up := p.DeepCopy()
 	up.Status.StartTime = &metav1.Time{Time: epoch}
 	up.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Time{Time: epoch}}}}}
 	return up
 }
 
-func TestStartWithoutImagesAndInit(t *testing.T) {
+func TestStartExcludesPullsAndInit(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(epoch)
 	m, err := New(clock)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestStartWithoutImagesAndInit(t *testing.T) {
 	clock.SetTime(at(6))
 	second()
 	clock.SetTime(at(20))
-	up := showsRunning(p)
+	up := withRunningStatus(p)
 	up.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
 		StartedAt: metav1.Time{Time: at(7)}, FinishedAt: metav1.Time{Time: at(10)},
 	}}}}
@@ -73,43 +73,43 @@ func TestStartWithoutImagesAndInit(t *testing.T) {
 		"kubelet_pod_start_sli_duration_seconds":               20 - 5 - 3,
 		"kubelet_first_network_pod_start_sli_duration_seconds": 20 - 5 - 3,
 	} {
-		if count, sum := shown(t, m, name); count != 1 || sum != want {
+		if count, sum := measured(t, m, name); count != 1 || sum != want {
 			t.Errorf("%s: %d of %v, want 1 of %v", name, count, sum, want)
 		}
 	}
 }
 
-func TestStartsNotTimed(t *testing.T) {
-	fresh := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", CreationTimestamp: metav1.Time{Time: epoch}}}
+func TestStartsNotMeasured(t *testing.T) {
+	newPod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", CreationTimestamp: metav1.Time{Time: epoch}}}
 	for name, c := range map[string]struct {
 		changes    []pod.Change
 		total, sli uint64
 	}{
-		"ran before this agent": {changes: []pod.Change{{Op: pod.Add, Pod: showsRunning(fresh)}, {Op: pod.Reconcile, Pod: showsRunning(fresh)}}},
-		"not all containers run": {changes: []pod.Change{{Op: pod.Add, Pod: fresh}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
-			p := showsRunning(fresh)
+		"ran before the kubelet started": {changes: []pod.Change{{Op: pod.Add, Pod: withRunningStatus(newPod)}, {Op: pod.Reconcile, Pod: withRunningStatus(newPod)}}},
+		"not all containers running": {changes: []pod.Change{{Op: pod.Add, Pod: newPod}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
+			p := withRunningStatus(newPod)
 			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, v1.ContainerStatus{Name: "waits"})
 			return p
 		}()}}},
-		"failed": {changes: []pod.Change{{Op: pod.Add, Pod: fresh}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
-			p := fresh.DeepCopy()
+		"pod failed": {changes: []pod.Change{{Op: pod.Add, Pod: newPod}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
+			p := newPod.DeepCopy()
 			p.Status.Phase = v1.PodFailed
 			return p
-		}()}, {Op: pod.Reconcile, Pod: showsRunning(fresh)}}},
-		"once unschedulable": {changes: []pod.Change{{Op: pod.Add, Pod: fresh}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
-			p := fresh.DeepCopy()
+		}()}, {Op: pod.Reconcile, Pod: withRunningStatus(newPod)}}},
+		"was unschedulable": {changes: []pod.Change{{Op: pod.Add, Pod: newPod}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
+			p := newPod.DeepCopy()
 			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse}}
 			return p
-		}()}, {Op: pod.Reconcile, Pod: showsRunning(fresh)}}},
-		"with a lasting volume only in total": {total: 1, changes: []pod.Change{{Op: pod.Add, Pod: fresh}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
-			p := showsRunning(fresh)
+		}()}, {Op: pod.Reconcile, Pod: withRunningStatus(newPod)}}},
+		"stateful volume counts in total only": {total: 1, changes: []pod.Change{{Op: pod.Add, Pod: newPod}, {Op: pod.Reconcile, Pod: func() *v1.Pod {
+			p := withRunningStatus(newPod)
 			p.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{}}}}
 			return p
 		}()}}},
-		"static by its mirror": {total: 1, sli: 1, changes: func() []pod.Change {
-			static := fresh.DeepCopy()
+		"static pod by its mirror pod": {total: 1, sli: 1, changes: func() []pod.Change {
+			static := newPod.DeepCopy()
 			static.Annotations = map[string]string{pod.AnnotationSource: string(pod.SourceFile)}
-			return []pod.Change{{Op: pod.Add, Pod: static}, {Op: pod.Reconcile, Pod: static, Mirror: showsRunning(fresh)}}
+			return []pod.Change{{Op: pod.Add, Pod: static}, {Op: pod.Reconcile, Pod: static, Mirror: withRunningStatus(newPod)}}
 		}()},
 	} {
 		m, err := New(testclock.NewFakePassiveClock(epoch))
@@ -119,8 +119,8 @@ func TestStartsNotTimed(t *testing.T) {
 		for _, change := range c.changes {
 			m.Seen(change)
 		}
-		total, _ := shown(t, m, "kubelet_pod_start_total_duration_seconds")
-		sli, _ := shown(t, m, "kubelet_pod_start_sli_duration_seconds")
+		total, _ := measured(t, m, "kubelet_pod_start_total_duration_seconds")
+		sli, _ := measured(t, m, "kubelet_pod_start_sli_duration_seconds")
 		if total != c.total || sli != c.sli {
 			t.Errorf("%s: %d in total, %d for the SLI, want %d and %d", name, total, sli, c.total, c.sli)
 		}
