@@ -1,64 +1,63 @@
-// Package meter holds the instruments that packages count and time with. They are plain
-// functions: whoever hands them out decides what becomes of a measurement, and one that
-// nobody handed out measures nothing. They are called where things happen, so they must
-// be quick and must not block.
+// Package meter defines the instruments that packages count and time with. They are plain
+// functions, so a package that measures does not depend on a metrics library. A nil instrument
+// measures nothing. Instruments are called on hot paths: they must be fast and must not block.
 package meter
 
 import "time"
 
-// Count counts.
+// Count is a counter.
 type Count func()
 
-// Inc counts one.
+// Inc adds one.
 func (c Count) Inc() {
 	if c != nil {
 		c()
 	}
 }
 
-// CountOf counts by kind.
+// CountOf is a counter with one label.
 type CountOf func(kind string)
 
-// Inc counts one of the kind.
+// Inc adds one to the kind.
 func (c CountOf) Inc(kind string) {
 	if c != nil {
 		c(kind)
 	}
 }
 
-// Timing takes how long something took.
+// Timing observes durations.
 type Timing func(time.Duration)
 
-// Took notes one duration.
+// Took observes a duration.
 func (t Timing) Took(d time.Duration) {
 	if t != nil {
 		t(d)
 	}
 }
 
-// TimingOf takes how long things took, by kind.
+// TimingOf observes durations with one label.
 type TimingOf func(kind string, took time.Duration)
 
-// Took notes one duration of the kind.
+// Took observes a duration of the kind.
 func (t TimingOf) Took(kind string, d time.Duration) {
 	if t != nil {
 		t(kind, d)
 	}
 }
 
-// CallsOf takes how long calls took and how they ended, by kind.
+// CallsOf observes durations and errors of calls with one label.
 type CallsOf func(kind string, took time.Duration, err error)
 
-// Done notes one call of the kind.
+// Done observes a call of the kind.
 func (c CallsOf) Done(kind string, took time.Duration, err error) {
 	if c != nil {
 		c(kind, took, err)
 	}
 }
 
-// With hands a measured value on, unless nobody takes it.
-func With[T any](take func(T), value T) {
-	if take != nil {
-		take(value)
+// With calls an instrument that is a plain function, unless it is nil.
+func With[T any](instrument func(T), value T) {
+	if instrument != nil {
+		instrument(value)
 	}
 }
