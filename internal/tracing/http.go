@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// HTTP shows the requests to next, named by the route they took. Anybody can send trace
-// headers, so a request is a trace of its own, which the client's is linked to.
+// HTTP creates a span for each request to next, named for its route. Trace headers of clients are
+// not trusted, so a request starts a new trace, with a link to the client's.
 func (p *Provider) HTTP(next http.Handler) http.Handler {
 	tracer := p.tracer()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -21,44 +21,44 @@ func (p *Provider) HTTP(next http.Handler) http.Handler {
 			trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", r.URL.Path)),
 		}
-		if from := trace.SpanContextFromContext(remote); from.IsValid() {
-			options = append(options, trace.WithLinks(trace.Link{SpanContext: from}))
+		if client := trace.SpanContextFromContext(remote); client.IsValid() {
+			options = append(options, trace.WithLinks(trace.Link{SpanContext: client}))
 		}
 		ctx, span := tracer.Start(r.Context(), r.Method, options...)
 		defer span.End()
-		answer := &answer{ResponseWriter: w, code: http.StatusOK}
+		recorder := &statusRecorder{ResponseWriter: w, code: http.StatusOK}
 		r = r.WithContext(ctx)
-		next.ServeHTTP(answer, r)
+		next.ServeHTTP(recorder, r)
 		if r.Pattern != "" {
 			span.SetName(r.Pattern)
 			span.SetAttributes(attribute.String("http.route", r.Pattern))
 		}
-		span.SetAttributes(attribute.Int("http.response.status_code", answer.code))
-		if answer.code >= http.StatusInternalServerError {
+		span.SetAttributes(attribute.Int("http.response.status_code", recorder.code))
+		if recorder.code >= http.StatusInternalServerError {
 			span.SetStatus(codes.Error, "")
 		}
 	})
 }
 
-// answer notes the code of an answer. Streams flush it and take its connection over.
-type answer struct {
+// statusRecorder records the status code of a response. Streams flush and hijack it.
+type statusRecorder struct {
 	http.ResponseWriter
 	code int
 }
 
-func (a *answer) WriteHeader(code int) {
-	a.code = code
-	a.ResponseWriter.WriteHeader(code)
+func (s *statusRecorder) WriteHeader(code int) {
+	s.code = code
+	s.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap lets http.ResponseController reach what the answer is written to.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+// Unwrap implements the interface of http.ResponseController.
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// Flush sends what was written so far.
-func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+// Flush implements http.Flusher.
+func (s *statusRecorder) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
 
-// Hijack hands over the connection.
-func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	a.code = http.StatusSwitchingProtocols
-	return http.NewResponseController(a.ResponseWriter).Hijack()
+// Hijack implements http.Hijacker.
+func (s *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	s.code = http.StatusSwitchingProtocols
+	return http.NewResponseController(s.ResponseWriter).Hijack()
 }

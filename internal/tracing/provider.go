@@ -1,7 +1,7 @@
-// Package tracing shows what the agent does as OpenTelemetry traces: one for each start of
-// a pod, with a span for each step and each call to the container runtime or the API server,
-// and one for each request to the node's API. It stands around the parts that it shows, which know nothing
-// of it; where the configuration does not ask for tracing, it is not there at all.
+// Package tracing exports OpenTelemetry traces: one for each start of a pod, with a span for each
+// step and each call to the container runtime or the API server, and one for each request to the
+// kubelet's API. It wraps the interfaces of the packages that it traces; they do not depend on it,
+// and without tracing in the configuration nothing is wrapped.
 package tracing
 
 import (
@@ -22,33 +22,32 @@ import (
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 )
 
-// scope names the source of spans.
+// scope is the instrumentation scope of all spans.
 const scope = "swiftlet"
 
-// flushTime is how long the last spans may take on the way down.
-const flushTime = 2 * time.Second
+// flushTimeout limits the export of the last spans on shutdown.
+const flushTimeout = 2 * time.Second
 
-// Provider makes spans and sends them to a collector over OTLP gRPC.
+// Provider creates spans and exports them to a collector over OTLP gRPC.
 type Provider struct {
 	sdk        *sdktrace.TracerProvider
 	propagator propagation.TextMapPropagator
 }
 
-// New prepares sending to the configured collector, which need not be there: what cannot be
-// delivered is dropped. Spans are gathered from the first on; Run must be called to have
-// the last ones delivered.
+// New returns a Provider for the configured collector. Spans are dropped while the collector is
+// unavailable. They are exported from now on; Run exports the last ones on shutdown.
 func New(ctx context.Context, cfg *tracingapi.TracingConfiguration, host string, log *slog.Logger) (*Provider, error) {
-	// The library knows one place to complain for the whole process.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are not delivered", "err", err) }))
+	// The library has one error handler for the whole process.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("export traces: failed", "err", err) }))
 	options := []otlptracegrpc.Option{otlptracegrpc.WithInsecure()}
 	if cfg.Endpoint != nil {
 		options = append(options, otlptracegrpc.WithEndpoint(*cfg.Endpoint))
 	}
 	exporter, err := otlptracegrpc.New(ctx, options...)
 	if err != nil {
-		return nil, fmt.Errorf("send traces: %w", err)
+		return nil, fmt.Errorf("new trace exporter: %w", err)
 	}
-	// Without a rate only what somebody else decided to trace is.
+	// Without a sampling rate only spans with a sampled parent are recorded.
 	sampler := sdktrace.NeverSample()
 	if rate := cfg.SamplingRatePerMillion; rate != nil && *rate > 0 {
 		sampler = sdktrace.TraceIDRatioBased(float64(*rate) / 1e6)
@@ -67,18 +66,17 @@ func newProvider(options ...sdktrace.TracerProviderOption) *Provider {
 	}
 }
 
-// Run waits for ctx, and then for the last spans to be delivered.
+// Run waits for ctx to be done and then exports the last spans.
 func (p *Provider) Run(ctx context.Context) error {
 	<-ctx.Done()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	// A collector that is not there is no reason to end otherwise than well.
+	// An unavailable collector must not make the shutdown fail.
 	_ = p.sdk.Shutdown(last)
 	return nil
 }
 
-// CRI shows the calls on a connection to the container runtime, and has them carry the
-// trace they are part of.
+// CRI creates spans for calls to the container runtime and propagates the trace to it.
 func (p *Provider) CRI() stats.Handler {
 	return otelgrpc.NewClientHandler(otelgrpc.WithTracerProvider(p.sdk), otelgrpc.WithPropagators(p.propagator))
 }

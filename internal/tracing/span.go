@@ -9,13 +9,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// start begins a span; what it returns ends it, with how it went.
-func start(ctx context.Context, tracer trace.Tracer, name string, attributes ...attribute.KeyValue) (context.Context, func(error)) {
+// startSpan starts a span. The returned function ends it with the result of the operation.
+func startSpan(ctx context.Context, tracer trace.Tracer, name string, attributes ...attribute.KeyValue) (context.Context, func(error)) {
 	ctx, span := tracer.Start(ctx, name, trace.WithAttributes(attributes...))
-	return ctx, func(err error) { end(span, err) }
+	return ctx, func(err error) { endSpan(span, err) }
 }
 
-func end(span trace.Span, err error) {
+func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())
@@ -23,8 +23,8 @@ func end(span trace.Span, err error) {
 	span.End()
 }
 
-// about names a pod as the reference kubelet's spans do.
-func about(p *v1.Pod) []attribute.KeyValue {
+// podAttributes are the attributes of the reference kubelet's spans.
+func podAttributes(p *v1.Pod) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("k8s.pod.uid", string(p.UID)),
 		attribute.String("k8s.pod", p.Namespace+"/"+p.Name),
@@ -33,4 +33,6 @@ func about(p *v1.Pod) []attribute.KeyValue {
 	}
 }
 
-func container(name string) attribute.KeyValue { return attribute.String("k8s.container.name", name) }
+func containerName(name string) attribute.KeyValue {
+	return attribute.String("k8s.container.name", name)
+}

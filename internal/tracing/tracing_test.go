@@ -31,14 +31,14 @@ func recording() (*Provider, *tracetest.SpanRecorder) {
 	return newProvider(sdktrace.WithSpanProcessor(recorder)), recorder
 }
 
-// TestCallsCarryTheTrace looks at what a runtime is told.
-func TestCallsCarryTheTrace(t *testing.T) {
+// TestCRIPropagatesTrace checks the metadata that a runtime receives.
+func TestCRIPropagatesTrace(t *testing.T) {
 	p, _ := recording()
-	var told []string
+	var received []string
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
-		given, _ := metadata.FromIncomingContext(s.Context())
-		told = given.Get("traceparent")
-		return errors.New("seen enough")
+		md, _ := metadata.FromIncomingContext(s.Context())
+		received = md.Get("traceparent")
+		return errors.New("unimplemented")
 	}))
 	listener := bufconn.Listen(1 << 16)
 	done := make(chan error, 1)
@@ -56,10 +56,10 @@ func TestCallsCarryTheTrace(t *testing.T) {
 	defer client.Close()
 	ctx, span := p.tracer().Start(t.Context(), "step")
 	if _, err := client.Version(ctx); err == nil {
-		t.Error("the call is answered")
+		t.Error("the call succeeded")
 	}
-	if len(told) != 1 || !strings.Contains(told[0], span.SpanContext().TraceID().String()) {
-		t.Errorf("the call carries %q, want trace %s", told, span.SpanContext().TraceID())
+	if len(received) != 1 || !strings.Contains(received[0], span.SpanContext().TraceID().String()) {
+		t.Errorf("the call carries %q, want trace %s", received, span.SpanContext().TraceID())
 	}
 }
 
@@ -68,13 +68,13 @@ func TestHTTP(t *testing.T) {
 	routes := http.NewServeMux()
 	routes.HandleFunc("/containerLogs/{namespace}/{pod}", func(w http.ResponseWriter, r *http.Request) {
 		if !trace.SpanFromContext(r.Context()).IsRecording() {
-			t.Error("the handler is in no span")
+			t.Error("the handler runs without a span")
 		}
 		w.WriteHeader(http.StatusInternalServerError)
 	})
 	request := httptest.NewRequest(http.MethodGet, "/containerLogs/a/b", nil)
-	const theirs = "0af7651916cd43dd8448eb211c80319c"
-	request.Header.Set("traceparent", "00-"+theirs+"-b7ad6b7169203331-01")
+	const clientTrace = "0af7651916cd43dd8448eb211c80319c"
+	request.Header.Set("traceparent", "00-"+clientTrace+"-b7ad6b7169203331-01")
 	p.HTTP(routes).ServeHTTP(httptest.NewRecorder(), request)
 
 	ended := recorder.Ended()
@@ -85,24 +85,24 @@ func TestHTTP(t *testing.T) {
 	if span.Name() != "/containerLogs/{namespace}/{pod}" || span.Status().Code != codes.Error || span.SpanKind() != trace.SpanKindServer {
 		t.Errorf("span %q of kind %v with status %v", span.Name(), span.SpanKind(), span.Status())
 	}
-	if span.Parent().IsValid() || span.SpanContext().TraceID().String() == theirs {
-		t.Error("a client decides what is part of which trace")
+	if span.Parent().IsValid() || span.SpanContext().TraceID().String() == clientTrace {
+		t.Error("the request is part of the client's trace")
 	}
-	if links := span.Links(); len(links) != 1 || links[0].SpanContext.TraceID().String() != theirs {
+	if links := span.Links(); len(links) != 1 || links[0].SpanContext.TraceID().String() != clientTrace {
 		t.Errorf("links %v, want the client's trace", links)
 	}
 }
 
-// script is a pod's steps with given outcomes.
-type script struct{ err error }
+// fakeSteps returns err from every step.
+type fakeSteps struct{ err error }
 
-func (s script) Sync(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{}, s.err }
-func (s script) Stop(context.Context, pod.Work) error                { return s.err }
-func (s script) Finish(context.Context, pod.Work) error              { return s.err }
-func (s script) Remove(context.Context, pod.Work) error              { return s.err }
+func (s fakeSteps) Sync(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{}, s.err }
+func (s fakeSteps) Stop(context.Context, pod.Work) error                { return s.err }
+func (s fakeSteps) Finish(context.Context, pod.Work) error              { return s.err }
+func (s fakeSteps) Remove(context.Context, pod.Work) error              { return s.err }
 
-// TestSteps runs a pod's life. Until its containers run, its steps are one trace, which
-// begins when the pod was seen.
+// TestSteps runs all steps of a pod. Until its containers run, the steps are one trace, which
+// starts when the kubelet first saw the pod.
 func TestSteps(t *testing.T) {
 	p, recorder := recording()
 	seen := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -111,7 +111,7 @@ func TestSteps(t *testing.T) {
 		Spec:       v1.PodSpec{Containers: make([]v1.Container, 1)},
 	}}
 	var status v1.PodStatus
-	steps := p.Steps(func() worker.Steps { return script{} }, func(types.UID) (v1.PodStatus, bool) { return status, true })()
+	steps := p.Steps(func() worker.Steps { return fakeSteps{} }, func(types.UID) (v1.PodStatus, bool) { return status, true })()
 	sync := func() {
 		if _, err := steps.Sync(t.Context(), work); err != nil {
 			t.Fatal(err)
@@ -119,11 +119,11 @@ func TestSteps(t *testing.T) {
 	}
 	sync()
 	if n := len(recorder.Ended()); n != 1 {
-		t.Fatalf("%d spans have ended while the pod waits, want 1", n)
+		t.Fatalf("%d spans have ended while the pod starts, want 1", n)
 	}
 	status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
-	sync() // the start ends with this one
-	sync() // this is none of it
+	sync() // ends the start
+	sync() // a trace of its own
 	if err := errors.Join(steps.Stop(t.Context(), work), steps.Finish(t.Context(), work), steps.Remove(t.Context(), work)); err != nil {
 		t.Fatal(err)
 	}
@@ -149,15 +149,15 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestNoStart: pods that ran before this agent did have no start to show, and one that is
-// stopped before it runs has had its start.
+// TestNoStart: a pod that already runs when the kubelet starts has no start; stopping a pod ends its
+// start.
 func TestNoStart(t *testing.T) {
 	p, recorder := recording()
 	running := v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
 	old := pod.Work{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "old"}, Spec: v1.PodSpec{Containers: make([]v1.Container, 1)}, Status: running}}
 	broken := pod.Work{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "broken"}, Spec: v1.PodSpec{Containers: make([]v1.Container, 1)}}}
 	failure := errors.New("broken")
-	newSteps := p.Steps(func() worker.Steps { return script{failure} }, func(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, false })
+	newSteps := p.Steps(func() worker.Steps { return fakeSteps{failure} }, func(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, false })
 	for _, w := range []pod.Work{old, broken} {
 		steps := newSteps()
 		if _, err := steps.Sync(t.Context(), w); !errors.Is(err, failure) {
@@ -171,7 +171,7 @@ func TestNoStart(t *testing.T) {
 	for _, s := range recorder.Ended() {
 		names = append(names, s.Name())
 		if s.Name() == "syncPod" && s.Status().Code != codes.Error {
-			t.Error("a failed step looks well")
+			t.Error("the span of a failed step has no error status")
 		}
 	}
 	if got := strings.Join(names, " "); got != "syncPod syncTerminatingPod syncPod podStart syncTerminatingPod" {

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport shows the requests that go through next, each from its sending until its answer
-// has been read, and has them carry the trace they are part of.
+// Transport creates a span for each request through next, which ends when the response body is read,
+// and propagates the trace to the server.
 func (p *Provider) Transport(next http.RoundTripper) http.RoundTripper {
 	return &transport{next: next, tracer: p.tracer(), propagator: p.propagator}
 }
@@ -23,7 +23,7 @@ type transport struct {
 	propagator propagation.TextMapPropagator
 }
 
-// RoundTrip leaves the caller's request as it is, as the contract of transports asks.
+// RoundTrip clones the request, because a RoundTripper must not modify it.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, span := t.tracer.Start(request.Context(), "HTTP "+request.Method, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
@@ -35,7 +35,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	t.propagator.Inject(ctx, propagation.HeaderCarrier(request.Header))
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
-		end(span, err)
+		endSpan(span, err)
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
@@ -46,28 +46,28 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		span.End()
 		return response, nil
 	}
-	response.Body = &body{ReadCloser: response.Body, over: sync.OnceFunc(func() { span.End() })}
+	response.Body = &body{ReadCloser: response.Body, end: sync.OnceFunc(func() { span.End() })}
 	return response, nil
 }
 
-// WrappedRoundTripper lets others reach the transport, to close idle connections.
+// WrappedRoundTripper lets client-go close idle connections.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// body is over when it has been read or is closed, whichever comes first.
+// body calls end when it is read completely or closed, whichever comes first.
 type body struct {
 	io.ReadCloser
-	over func()
+	end func()
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.over()
+		b.end()
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
-	b.over()
+	b.end()
 	return b.ReadCloser.Close()
 }

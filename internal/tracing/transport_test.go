@@ -11,13 +11,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TestTransport looks at what a server is told, and at when the request is over: a watch is
-// not when its answer begins.
+// TestTransport checks the headers that a server receives, and that a span ends with the body: a
+// watch does not end when its response starts.
 func TestTransport(t *testing.T) {
 	p, recorder := recording()
-	var told string
+	var received string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		told = r.Header.Get("traceparent")
+		received = r.Header.Get("traceparent")
 		if r.URL.Path == "/none" {
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -26,7 +26,7 @@ func TestTransport(t *testing.T) {
 	defer server.Close()
 	client := &http.Client{Transport: p.Transport(http.DefaultTransport)}
 	ctx, step := p.tracer().Start(t.Context(), "step")
-	ask := func(path string) *http.Response {
+	get := func(path string) *http.Response {
 		t.Helper()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 		if err != nil {
@@ -37,25 +37,25 @@ func TestTransport(t *testing.T) {
 			t.Fatal(err)
 		}
 		if request.Header.Get("traceparent") != "" {
-			t.Error("the caller's request is changed")
+			t.Error("the caller's request is modified")
 		}
 		return response
 	}
-	response := ask("/pods")
-	if !strings.Contains(told, step.SpanContext().TraceID().String()) {
-		t.Errorf("the request carries %q, want trace %s", told, step.SpanContext().TraceID())
+	response := get("/pods")
+	if !strings.Contains(received, step.SpanContext().TraceID().String()) {
+		t.Errorf("the request carries %q, want trace %s", received, step.SpanContext().TraceID())
 	}
 	if n := len(recorder.Ended()); n != 0 {
-		t.Errorf("%d spans have ended before the answer was read", n)
+		t.Errorf("%d spans have ended before the body was read", n)
 	}
 	if text, err := io.ReadAll(response.Body); err != nil || string(text) != "answer" {
-		t.Errorf("answer %q, %v", text, err)
+		t.Errorf("body %q, %v", text, err)
 	}
 	response.Body.Close()
-	ask("/none").Body.Close() // unread
+	get("/none").Body.Close() // unread
 	server.Close()
 	if _, err := client.Get(server.URL); err == nil {
-		t.Error("a server that is gone answers")
+		t.Error("a request to a closed server succeeded")
 	}
 	ended := recorder.Ended()
 	if len(ended) != 3 {
