@@ -27,8 +27,8 @@ func newCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cfg.Asked != config.Run {
-				return answer(cmd, cfg.Asked)
+			if cfg.Action != config.Run {
+				return answer(cmd, cfg.Action)
 			}
 			plugins, err := credentialPlugins(cfg)
 			if err != nil {

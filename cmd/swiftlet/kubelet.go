@@ -37,8 +37,8 @@ func newKubeletCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cfg.Asked != config.Run {
-				return answer(cmd, cfg.Asked)
+			if cfg.Action != config.Run {
+				return answer(cmd, cfg.Action)
 			}
 			if err := cfg.CheckHost(config.ReadHost()); err != nil {
 				return err
@@ -58,8 +58,8 @@ func newKubeletCommand() *cobra.Command {
 }
 
 // answer does what a command line asks for instead of running.
-func answer(cmd *cobra.Command, asked config.Request) error {
-	switch asked {
+func answer(cmd *cobra.Command, action config.Action) error {
+	switch action {
 	case config.Version:
 		fmt.Fprintf(cmd.OutOrStdout(), "Kubernetes %s\n", config.KubernetesVersion)
 	case config.VersionRaw:

@@ -13,24 +13,24 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// commandLine is the flag set together with what pflag cannot hold: the field of the
-// configuration that each flag sets, and the heading it stands under in the help.
+// commandLine is a flag set with the configuration field that each flag sets and the heading of
+// the help that lists it.
 type commandLine struct {
 	set    *pflag.FlagSet
 	fields map[string]string // flag → field path
 	groups map[string]string // flag → heading
-	order  []string          // headings as they were first used
+	order  []string          // headings in the order of their first use
 }
 
 func newCommandLine() *commandLine {
 	set := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	set.SetOutput(io.Discard) // what pflag would print is returned as errors and notices
+	set.SetOutput(io.Discard) // errors and notices are returned instead
 	set.SortFlags = true
 	return &commandLine{set: set, fields: map[string]string{}, groups: map[string]string{}}
 }
 
-// section adds flags under one heading of the help.
+// section adds flags under a heading of the help.
 type section struct {
 	*commandLine
 	heading string
@@ -43,8 +43,8 @@ func (c *commandLine) under(heading string) section {
 	return section{c, heading}
 }
 
-// notDeprecated are the flags that set a field of the configuration file and yet are not
-// deprecated in favour of it.
+// notDeprecated are the flags that set a field of the configuration file but are not deprecated in
+// favor of it.
 var notDeprecated = map[string]bool{
 	"v": true, "vmodule": true, "log-flush-frequency": true, "provider-id": true, "fail-cgroupv1": true,
 	"feature-gates": true, "tls-cipher-suites": true,
@@ -52,7 +52,7 @@ var notDeprecated = map[string]bool{
 
 const useConfigFile = "set it in the file given by --config"
 
-func (s section) added(name, field string) {
+func (s section) register(name, field string) {
 	s.groups[name] = s.heading
 	if field == "" {
 		return
@@ -63,37 +63,37 @@ func (s section) added(name, field string) {
 	}
 }
 
-// deprecate marks the flag without hiding it from the help, unlike pflag's own method.
+// deprecate marks a flag as deprecated. Unlike pflag.MarkDeprecated it does not hide the flag.
 func (c *commandLine) deprecate(name, instead string) { c.set.Lookup(name).Deprecated = instead }
 
 func (s section) bool(name, field string, p *bool, help string) {
 	s.set.BoolVar(p, name, *p, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
 func (s section) int32(name, field string, p *int32, help string) {
 	s.set.Int32Var(p, name, *p, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
 func (s section) int64(name, field string, p *int64, help string) {
 	s.set.Int64Var(p, name, *p, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
 func (s section) string(name, field string, p *string, help string) {
 	s.set.StringVar(p, name, *p, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
 func (s section) strings(name, field string, p *[]string, help string) {
 	s.set.StringSliceVar(p, name, *p, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
 func (s section) duration(name, field string, p *time.Duration, help string) {
 	s.set.DurationVar(p, name, *p, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
 func (s section) stringMap(name, field string, p *map[string]string, help string) {
@@ -102,17 +102,17 @@ func (s section) stringMap(name, field string, p *map[string]string, help string
 
 func (s section) value(name, field string, v pflag.Value, help string) {
 	s.set.Var(v, name, help)
-	s.added(name, field)
+	s.register(name, field)
 }
 
-// parse reads the arguments into the bound values.
+// parse parses the arguments into the bound values.
 func (c *commandLine) parse(args []string) error {
 	err := c.set.Parse(args)
 	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
-		return fmt.Errorf("--%s is not a flag of the kubelet%s", name, c.nearest(name))
+		return fmt.Errorf("--%s is not a flag of the kubelet%s", name, c.suggestion(name))
 	case err != nil:
 		return fmt.Errorf("read command line: %w", err)
 	case c.set.NArg() > 0:
@@ -121,22 +121,22 @@ func (c *commandLine) parse(args []string) error {
 	return nil
 }
 
-func (c *commandLine) nearest(name string) string {
+func (c *commandLine) suggestion(name string) string {
 	hint := didYouMean(name, maps.Keys(c.groups))
 	return strings.Replace(hint, "did you mean ", "did you mean --", 1)
 }
 
-// given yields the flags that were on the command line.
-func (c *commandLine) given() []*pflag.Flag {
+// changed lists the flags of the command line.
+func (c *commandLine) changed() []*pflag.Flag {
 	var flags []*pflag.Flag
 	c.set.Visit(func(f *pflag.Flag) { flags = append(flags, f) })
 	return flags
 }
 
-// secretFlags may hold credentials: headers that fetch static pods.
+// secretFlags may contain credentials, such as the headers for static pods.
 var secretFlags = map[string]bool{"manifest-url-header": true}
 
-// values are all flags, given or not, as text.
+// values returns all flags as text, with defaults for those not on the command line.
 func (c *commandLine) values() map[string]string {
 	values := map[string]string{}
 	c.set.VisitAll(func(f *pflag.Flag) {
@@ -148,14 +148,14 @@ func (c *commandLine) values() map[string]string {
 	return values
 }
 
-// record notes the fields that the command line has set.
-func (c *commandLine) record(origins Origins, gatesOfFlags map[string]bool) {
-	for _, f := range c.given() {
+// recordOrigins records the fields that the command line sets.
+func (c *commandLine) recordOrigins(origins Origins, flagGates map[string]bool) {
+	for _, f := range c.changed() {
 		field := c.fields[f.Name]
 		switch {
 		case field == "":
 		case f.Name == "feature-gates": // merged by key
-			for name := range gatesOfFlags {
+			for name := range flagGates {
 				origins.set(join(field, name), Origin{Flag: f.Name})
 			}
 		default:
@@ -164,12 +164,12 @@ func (c *commandLine) record(origins Origins, gatesOfFlags map[string]bool) {
 	}
 }
 
-// notices tells about flags that work no more, or will not for long.
+// notices lists flags that have no effect or are deprecated.
 func (c *commandLine) notices() (notices []string) {
 	var deprecated []string
-	for _, f := range c.given() {
-		if why, ok := withoutEffect[f.Name]; ok {
-			notices = append(notices, fmt.Sprintf("--%s has no effect: %s", f.Name, why))
+	for _, f := range c.changed() {
+		if reason, ok := flagsWithoutEffect[f.Name]; ok {
+			notices = append(notices, fmt.Sprintf("--%s has no effect: %s", f.Name, reason))
 		} else if f.Deprecated == useConfigFile {
 			deprecated = append(deprecated, "--"+f.Name)
 		} else if f.Deprecated != "" {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Configz is the answer of the server's /configz.
+// Configz returns the response of /configz.
 func Configz(kc *kubelet.KubeletConfiguration) ([]byte, error) {
 	text, err := json.Marshal(map[string]any{"kubeletconfig": masked(kc)})
 	if err != nil {
@@ -21,7 +21,7 @@ func Configz(kc *kubelet.KubeletConfiguration) ([]byte, error) {
 	return text, nil
 }
 
-// masked hides the one secret of the configuration: headers that fetch static pods.
+// masked hides the only secrets of the configuration, the headers for static pods.
 func masked(kc *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
 	if len(kc.StaticPodURLHeader) == 0 {
 		return kc
@@ -33,14 +33,13 @@ func masked(kc *kubelet.KubeletConfiguration) *kubelet.KubeletConfiguration {
 	return kc
 }
 
-// Print writes the configuration as YAML that could be given to --config again, but for
-// secrets, with the origin of each value that is not a default as a comment.
+// Print writes the configuration as YAML that --config accepts, apart from masked secrets. A comment
+// names the origin of each value that is not a default.
 func (c *Config) Print(w io.Writer) error {
 	values, err := toValues(masked(&c.Kubelet))
 	if err != nil {
 		return err
 	}
-	// The two lines that every configuration file begins with.
 	fmt.Fprintf(w, "apiVersion: %s\nkind: %s\n", c.Kubelet.APIVersion, c.Kubelet.Kind)
 	delete(values, "apiVersion")
 	delete(values, "kind")

@@ -2,15 +2,15 @@ package config
 
 import "time"
 
-// CrashBackoff is the curve by which a crashing container is held back. A longest delay in
-// the configuration goes before what the gates say.
-func (c *Config) CrashBackoff() (first, longest time.Duration) {
-	first, longest = 10*time.Second, 5*time.Minute
+// CrashBackoff returns the initial and the maximum delay of the back-off of crashing containers. A
+// maximum in the configuration overrides that of the feature gates.
+func (c *Config) CrashBackoff() (initial, maximum time.Duration) {
+	initial, maximum = 10*time.Second, 5*time.Minute
 	if c.Features.ReduceDefaultCrashLoopBackOffDecay {
-		first, longest = time.Second, time.Minute
+		initial, maximum = time.Second, time.Minute
 	}
 	if set := c.Kubelet.CrashLoopBackOff.MaxContainerRestartPeriod; set != nil {
-		longest = set.Duration
+		maximum = set.Duration
 	}
-	return min(first, longest), longest
+	return min(initial, maximum), maximum
 }

@@ -13,8 +13,8 @@ func TestCrashBackoff(t *testing.T) {
 		"ReduceDefaultCrashLoopBackOffDecay=true,KubeletCrashLoopBackOffMax=false": {time.Second, time.Minute},
 	} {
 		cfg := mustLoad(t, "--feature-gates="+gates)
-		if first, longest := cfg.CrashBackoff(); first != want[0] || longest != want[1] {
-			t.Errorf("%q: first %s, longest %s, want %s", gates, first, longest, want)
+		if initial, maximum := cfg.CrashBackoff(); initial != want[0] || maximum != want[1] {
+			t.Errorf("%q: initial %s, maximum %s, want %s", gates, initial, maximum, want)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// defaultEvictionHard protects a node whose configuration file does not speak of eviction.
-// It is not applied to a node that is configured by flags alone.
+// defaultEvictionHard applies to configuration files without evictionHard. It does not apply to a
+// node without a configuration file.
 var defaultEvictionHard = map[string]string{
 	"memory.available":   "100Mi",
 	"nodefs.available":   "10%",
@@ -19,16 +19,16 @@ var defaultEvictionHard = map[string]string{
 	"imagefs.inodesFree": "5%",
 }
 
-// orElse sets a value that is still zero: for these fields the API cannot tell zero from unset.
-func orElse[T comparable](p *T, value T) {
+// setDefault replaces a zero value. In these fields of the API zero means unset.
+func setDefault[T comparable](p *T, value T) {
 	var zero T
 	if *p == zero {
 		*p = value
 	}
 }
 
-// orNew sets a value that was not given.
-func orNew[T any](p **T, value T) {
+// setDefaultPointer replaces a nil pointer.
+func setDefaultPointer[T any](p **T, value T) {
 	if *p == nil {
 		*p = &value
 	}
@@ -36,9 +36,8 @@ func orNew[T any](p **T, value T) {
 
 func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-// applyDefaults completes kc. It may run again on its own result, after drop-ins were
-// merged, and then fills only what they removed. Afterwards every pointer that has a
-// default is set.
+// applyDefaults sets the defaults of kc. It is idempotent and runs again after drop-ins, which may
+// remove values. Afterwards every pointer that has a default is set.
 func applyDefaults(kc *kubelet.KubeletConfiguration, g gates) {
 	kc.TypeMeta = metav1.TypeMeta{Kind: "KubeletConfiguration", APIVersion: kubelet.SchemeGroupVersion.String()}
 	defaultSources(kc)
@@ -51,114 +50,114 @@ func applyDefaults(kc *kubelet.KubeletConfiguration, g gates) {
 }
 
 func defaultSources(kc *kubelet.KubeletConfiguration) {
-	orElse(&kc.SyncFrequency, duration(time.Minute))
-	orElse(&kc.FileCheckFrequency, duration(20*time.Second))
-	orElse(&kc.HTTPCheckFrequency, duration(20*time.Second))
-	orElse(&kc.ConfigMapAndSecretChangeDetectionStrategy, kubelet.WatchChangeDetectionStrategy)
-	orElse(&kc.ContentType, "application/vnd.kubernetes.protobuf")
-	orNew(&kc.KubeAPIQPS, 50)
-	orElse(&kc.KubeAPIBurst, 100)
-	orNew(&kc.EventRecordQPS, 50)
-	orElse(&kc.EventBurst, 100)
+	setDefault(&kc.SyncFrequency, duration(time.Minute))
+	setDefault(&kc.FileCheckFrequency, duration(20*time.Second))
+	setDefault(&kc.HTTPCheckFrequency, duration(20*time.Second))
+	setDefault(&kc.ConfigMapAndSecretChangeDetectionStrategy, kubelet.WatchChangeDetectionStrategy)
+	setDefault(&kc.ContentType, "application/vnd.kubernetes.protobuf")
+	setDefaultPointer(&kc.KubeAPIQPS, 50)
+	setDefault(&kc.KubeAPIBurst, 100)
+	setDefaultPointer(&kc.EventRecordQPS, 50)
+	setDefault(&kc.EventBurst, 100)
 }
 
 func defaultServer(kc *kubelet.KubeletConfiguration) {
-	orNew(&kc.EnableServer, true)
-	orElse(&kc.Address, "0.0.0.0")
-	orElse(&kc.Port, 10250)
-	orNew(&kc.HealthzPort, 10248)
-	orElse(&kc.HealthzBindAddress, "127.0.0.1")
-	orNew(&kc.Authentication.Anonymous.Enabled, false)
-	orNew(&kc.Authentication.Webhook.Enabled, true)
-	orElse(&kc.Authentication.Webhook.CacheTTL, duration(2*time.Minute))
-	orElse(&kc.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
-	orElse(&kc.Authorization.Webhook.CacheAuthorizedTTL, duration(5*time.Minute))
-	orElse(&kc.Authorization.Webhook.CacheUnauthorizedTTL, duration(30*time.Second))
-	orElse(&kc.StreamingConnectionIdleTimeout, duration(4*time.Hour))
-	orNew(&kc.EnableDebuggingHandlers, true)
-	orNew(&kc.EnableSystemLogHandler, true)
-	orNew(&kc.EnableSystemLogQuery, false)
-	orNew(&kc.EnableProfilingHandler, true)
-	orNew(&kc.EnableDebugFlagsHandler, true)
+	setDefaultPointer(&kc.EnableServer, true)
+	setDefault(&kc.Address, "0.0.0.0")
+	setDefault(&kc.Port, 10250)
+	setDefaultPointer(&kc.HealthzPort, 10248)
+	setDefault(&kc.HealthzBindAddress, "127.0.0.1")
+	setDefaultPointer(&kc.Authentication.Anonymous.Enabled, false)
+	setDefaultPointer(&kc.Authentication.Webhook.Enabled, true)
+	setDefault(&kc.Authentication.Webhook.CacheTTL, duration(2*time.Minute))
+	setDefault(&kc.Authorization.Mode, kubelet.KubeletAuthorizationModeWebhook)
+	setDefault(&kc.Authorization.Webhook.CacheAuthorizedTTL, duration(5*time.Minute))
+	setDefault(&kc.Authorization.Webhook.CacheUnauthorizedTTL, duration(30*time.Second))
+	setDefault(&kc.StreamingConnectionIdleTimeout, duration(4*time.Hour))
+	setDefaultPointer(&kc.EnableDebuggingHandlers, true)
+	setDefaultPointer(&kc.EnableSystemLogHandler, true)
+	setDefaultPointer(&kc.EnableSystemLogQuery, false)
+	setDefaultPointer(&kc.EnableProfilingHandler, true)
+	setDefaultPointer(&kc.EnableDebugFlagsHandler, true)
 }
 
 func defaultNode(kc *kubelet.KubeletConfiguration) {
-	orNew(&kc.RegisterNode, true)
-	// A cluster that slowed the computing of the status down meant the reporting too.
+	setDefaultPointer(&kc.RegisterNode, true)
+	// A longer update frequency also applies to the report frequency.
 	if kc.NodeStatusUpdateFrequency.Duration == 0 {
-		orElse(&kc.NodeStatusReportFrequency, duration(5*time.Minute))
+		setDefault(&kc.NodeStatusReportFrequency, duration(5*time.Minute))
 	}
-	orElse(&kc.NodeStatusReportFrequency, kc.NodeStatusUpdateFrequency)
-	orElse(&kc.NodeStatusUpdateFrequency, duration(10*time.Second))
-	orNew(&kc.NodeStatusMaxImages, 50)
-	orElse(&kc.NodeLeaseDurationSeconds, 40)
-	orElse(&kc.MaxPods, 110)
-	orNew(&kc.ResolverConfig, "/etc/resolv.conf")
-	orNew(&kc.EnableControllerAttachDetach, true)
-	orElse(&kc.VolumePluginDir, "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/")
-	orElse(&kc.VolumeStatsAggPeriod, duration(time.Minute))
-	orNew(&kc.LocalStorageCapacityIsolation, true)
-	orNew(&kc.OOMScoreAdj, -999)
-	orElse(&kc.MaxOpenFiles, 1000000)
-	orNew(&kc.FailSwapOn, true)
-	orNew(&kc.FailCgroupV1, true)
-	orElse(&kc.HairpinMode, kubelet.PromiscuousBridge)
-	orNew(&kc.MakeIPTablesUtilChains, true)
-	orNew(&kc.IPTablesMasqueradeBit, 14)
-	orNew(&kc.IPTablesDropBit, 15)
+	setDefault(&kc.NodeStatusReportFrequency, kc.NodeStatusUpdateFrequency)
+	setDefault(&kc.NodeStatusUpdateFrequency, duration(10*time.Second))
+	setDefaultPointer(&kc.NodeStatusMaxImages, 50)
+	setDefault(&kc.NodeLeaseDurationSeconds, 40)
+	setDefault(&kc.MaxPods, 110)
+	setDefaultPointer(&kc.ResolverConfig, "/etc/resolv.conf")
+	setDefaultPointer(&kc.EnableControllerAttachDetach, true)
+	setDefault(&kc.VolumePluginDir, "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/")
+	setDefault(&kc.VolumeStatsAggPeriod, duration(time.Minute))
+	setDefaultPointer(&kc.LocalStorageCapacityIsolation, true)
+	setDefaultPointer(&kc.OOMScoreAdj, -999)
+	setDefault(&kc.MaxOpenFiles, 1000000)
+	setDefaultPointer(&kc.FailSwapOn, true)
+	setDefaultPointer(&kc.FailCgroupV1, true)
+	setDefault(&kc.HairpinMode, kubelet.PromiscuousBridge)
+	setDefaultPointer(&kc.MakeIPTablesUtilChains, true)
+	setDefaultPointer(&kc.IPTablesMasqueradeBit, 14)
+	setDefaultPointer(&kc.IPTablesDropBit, 15)
 }
 
 func defaultImages(kc *kubelet.KubeletConfiguration, g gates) {
-	orNew(&kc.RegistryPullQPS, 5)
-	orElse(&kc.RegistryBurst, 10)
-	orElse(&kc.ImageMinimumGCAge, duration(2*time.Minute))
-	orNew(&kc.ImageGCHighThresholdPercent, 85)
-	orNew(&kc.ImageGCLowThresholdPercent, 80)
+	setDefaultPointer(&kc.RegistryPullQPS, 5)
+	setDefault(&kc.RegistryBurst, 10)
+	setDefault(&kc.ImageMinimumGCAge, duration(2*time.Minute))
+	setDefaultPointer(&kc.ImageGCHighThresholdPercent, 85)
+	setDefaultPointer(&kc.ImageGCLowThresholdPercent, 80)
 	parallel := kc.MaxParallelImagePulls != nil && *kc.MaxParallelImagePulls > 1
-	orNew(&kc.SerializeImagePulls, !parallel)
+	setDefaultPointer(&kc.SerializeImagePulls, !parallel)
 	if g["KubeletEnsureSecretPulledImages"] {
-		orElse(&kc.ImagePullCredentialsVerificationPolicy, kubelet.NeverVerifyPreloadedImages)
+		setDefault(&kc.ImagePullCredentialsVerificationPolicy, kubelet.NeverVerifyPreloadedImages)
 	}
 }
 
 func defaultContainers(kc *kubelet.KubeletConfiguration, g gates) {
-	orElse(&kc.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
-	orElse(&kc.RuntimeRequestTimeout, duration(2*time.Minute))
-	orElse(&kc.PodLogsDir, "/var/log/pods")
-	orElse(&kc.ContainerLogMaxSize, "10Mi")
-	orNew(&kc.ContainerLogMaxFiles, 5)
-	orNew(&kc.ContainerLogMaxWorkers, 1)
-	orNew(&kc.ContainerLogMonitorInterval, duration(10*time.Second))
-	orNew(&kc.SeccompDefault, false)
-	orNew(&kc.CPUCFSQuota, true)
-	orNew(&kc.CPUCFSQuotaPeriod, duration(100*time.Millisecond))
+	setDefault(&kc.ContainerRuntimeEndpoint, "unix:///run/containerd/containerd.sock")
+	setDefault(&kc.RuntimeRequestTimeout, duration(2*time.Minute))
+	setDefault(&kc.PodLogsDir, "/var/log/pods")
+	setDefault(&kc.ContainerLogMaxSize, "10Mi")
+	setDefaultPointer(&kc.ContainerLogMaxFiles, 5)
+	setDefaultPointer(&kc.ContainerLogMaxWorkers, 1)
+	setDefaultPointer(&kc.ContainerLogMonitorInterval, duration(10*time.Second))
+	setDefaultPointer(&kc.SeccompDefault, false)
+	setDefaultPointer(&kc.CPUCFSQuota, true)
+	setDefaultPointer(&kc.CPUCFSQuotaPeriod, duration(100*time.Millisecond))
 	if kc.PodPidsLimit == nil || *kc.PodPidsLimit < 0 {
 		limit := int64(-1)
 		kc.PodPidsLimit = &limit
 	}
 	if g["KubeletCrashLoopBackOffMax"] {
-		orNew(&kc.CrashLoopBackOff.MaxContainerRestartPeriod, duration(5*time.Minute))
+		setDefaultPointer(&kc.CrashLoopBackOff.MaxContainerRestartPeriod, duration(5*time.Minute))
 	}
 }
 
 func defaultResources(kc *kubelet.KubeletConfiguration) {
-	orNew(&kc.CgroupsPerQOS, true)
-	orElse(&kc.CgroupDriver, "cgroupfs")
-	orElse(&kc.CPUManagerPolicy, "none")
-	orElse(&kc.CPUManagerReconcilePeriod, duration(10*time.Second))
-	orElse(&kc.MemoryManagerPolicy, kubelet.NoneMemoryManagerPolicy)
-	orElse(&kc.MemoryReservationPolicy, kubelet.NoneMemoryReservationPolicy)
-	orElse(&kc.TopologyManagerPolicy, kubelet.NoneTopologyManagerPolicy)
-	orElse(&kc.TopologyManagerScope, kubelet.ContainerTopologyManagerScope)
+	setDefaultPointer(&kc.CgroupsPerQOS, true)
+	setDefault(&kc.CgroupDriver, "cgroupfs")
+	setDefault(&kc.CPUManagerPolicy, "none")
+	setDefault(&kc.CPUManagerReconcilePeriod, duration(10*time.Second))
+	setDefault(&kc.MemoryManagerPolicy, kubelet.NoneMemoryManagerPolicy)
+	setDefault(&kc.MemoryReservationPolicy, kubelet.NoneMemoryReservationPolicy)
+	setDefault(&kc.TopologyManagerPolicy, kubelet.NoneTopologyManagerPolicy)
+	setDefault(&kc.TopologyManagerScope, kubelet.ContainerTopologyManagerScope)
 	if kc.EnforceNodeAllocatable == nil {
 		kc.EnforceNodeAllocatable = []string{"pods"}
 	}
-	orElse(&kc.EvictionPressureTransitionPeriod, duration(5*time.Minute))
-	orNew(&kc.MergeDefaultEvictionSettings, false)
+	setDefault(&kc.EvictionPressureTransitionPeriod, duration(5*time.Minute))
+	setDefaultPointer(&kc.MergeDefaultEvictionSettings, false)
 }
 
-// defaultEviction completes the thresholds of a configuration file. Drop-ins and flags
-// come later and change the result key by key, or as a whole.
+// defaultEviction sets the default thresholds of a configuration file. Drop-ins and flags, which are
+// merged later, override single thresholds or all.
 func defaultEviction(kc *kubelet.KubeletConfiguration) {
 	if kc.EvictionHard == nil {
 		kc.EvictionHard = maps.Clone(defaultEvictionHard)
@@ -174,11 +173,11 @@ func defaultEviction(kc *kubelet.KubeletConfiguration) {
 	}
 }
 
-// defaultsOfFlags is the configuration of a node that has no file. The flags' defaults
-// are older than the file's and differ in four fields. One of them, that bearer tokens
-// are not checked, is kept; the three that would open the node to anyone (anonymous
-// requests, everything allowed, the read-only port) are not.
-func defaultsOfFlags(g gates) kubelet.KubeletConfiguration {
+// flagDefaults returns the configuration of a node without a configuration file. The reference
+// kubelet's defaults of flags differ from those of the file in four fields. One is the same here:
+// bearer tokens are not authenticated. The three insecure ones are not: anonymous requests, the
+// authorization mode AlwaysAllow and the read-only port.
+func flagDefaults(g gates) kubelet.KubeletConfiguration {
 	var kc kubelet.KubeletConfiguration
 	applyDefaults(&kc, g)
 	*kc.Authentication.Webhook.Enabled = false

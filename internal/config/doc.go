@@ -1,4 +1,3 @@
-// Package config turns command line, configuration file and drop-ins into one checked
-// value. Everything is resolved here, once: no other package reads a flag, a file of
-// settings or a feature gate.
+// Package config loads and validates the command line, the configuration file and its drop-ins. No
+// other package reads a flag, a configuration file or the table of feature gates.
 package config

@@ -9,8 +9,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// findDropins lists the *.conf files below dir in the order they apply, which is the
-// order of their paths, and the files that are left out.
+// findDropins lists the *.conf files below dir in the order of their paths, in which they apply, and
+// the files that it skips.
 func findDropins(dir string) (files, skipped []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -29,31 +29,31 @@ func findDropins(dir string) (files, skipped []string, err error) {
 	return files, skipped, nil
 }
 
-// applyDropins merges the drop-ins into kc as JSON merge patches (RFC 7386): maps key by
-// key, lists and single values as a whole, and null puts the default back.
-func applyDropins(kc *kubelet.KubeletConfiguration, files []string, origins Origins, named map[string]bool) (wrong Errors, err error) {
+// applyDropins merges the drop-ins into kc as JSON merge patches (RFC 7386): maps are merged by key,
+// lists and scalars are replaced, and null restores the default.
+func applyDropins(kc *kubelet.KubeletConfiguration, files []string, origins Origins, flagGates map[string]bool) (errs Errors, err error) {
 	merged, err := toValues(kc)
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		d, bad, err := readDocument(file)
+		d, fileErrs, err := readDocument(file)
 		if err != nil {
 			return nil, err
 		}
 		if d == nil {
-			return nil, bad
+			return nil, fileErrs
 		}
-		wrong = append(wrong, bad...)
+		errs = append(errs, fileErrs...)
 		merged = mergePatch(merged, d.values)
-		d.record(origins)
+		d.recordOrigins(origins)
 	}
 	*kc = kubelet.KubeletConfiguration{}
 	if err := decodeStrict("merged drop-ins", merged, kc); err != nil {
 		return nil, err
 	}
-	applyDefaults(kc, gatesWith(kc, named))
-	return wrong, nil
+	applyDefaults(kc, gatesWith(kc, flagGates))
+	return errs, nil
 }
 
 func mergePatch(base, patch map[string]any) map[string]any {
@@ -65,8 +65,8 @@ func mergePatch(base, patch map[string]any) map[string]any {
 		case nil:
 			delete(base, key)
 		case map[string]any:
-			below, _ := base[key].(map[string]any)
-			base[key] = mergePatch(below, value)
+			nested, _ := base[key].(map[string]any)
+			base[key] = mergePatch(nested, value)
 		default:
 			base[key] = value
 		}
@@ -74,7 +74,7 @@ func mergePatch(base, patch map[string]any) map[string]any {
 	return base
 }
 
-// toValues is kc as generic JSON, with numbers kept as they were written.
+// toValues converts kc to generic JSON. Numbers keep their notation.
 func toValues(kc *kubelet.KubeletConfiguration) (map[string]any, error) {
 	text, err := json.Marshal(kc)
 	if err != nil {

@@ -2,10 +2,10 @@ package config
 
 import "reflect"
 
-// Features are the gates that change what this agent does beyond what a configuration may
-// say, and some that could (noEffect). Each field is named for its gate. Consumers take the
-// single booleans they need into their own Config; a gate that graduates is deleted here, and
-// the compiler finds what depended on it.
+// Features are the feature gates that change the behavior of the kubelet, and some that have no
+// effect yet (gatesWithoutEffect). Each field has the name of its gate. Other packages take single
+// booleans into their own Config. When a gate is removed, so is its field, and the compiler finds
+// its uses.
 type Features struct {
 	AllowDNSOnlyNodeCSR                              bool
 	AtomicWriteVolumeUserFields                      bool
@@ -58,7 +58,7 @@ type Features struct {
 	VolumeBindMountOptions                           bool
 }
 
-// features reads each field's gate; a test holds every name against the table.
+// features sets each field from its gate. A test checks that every field is a gate.
 func (g gates) features() Features {
 	var f Features
 	v := reflect.ValueOf(&f).Elem()
@@ -68,19 +68,19 @@ func (g gates) features() Features {
 	return f
 }
 
-// Gate tells whether the named gate is on, for the features that the node declares to the
-// cluster by their gates' names. Logic reads Features. One without effect is as by default:
-// a node must not promise what it does not do.
+// Gate reports whether a gate is on, for the features that the node declares to the cluster by gate
+// name. Other code uses Features. A gate without effect reports its default, because the node must
+// not declare what it does not implement.
 func (c *Config) Gate(name string) bool {
-	if _, vain := noEffect[name]; vain {
+	if _, ineffective := gatesWithoutEffect[name]; ineffective {
 		return knownGates()[name].on
 	}
 	return c.gates[name]
 }
 
-// Gates calls show for every known gate, with its stage (ALPHA, BETA, GA or DEPRECATED).
-func (c *Config) Gates(show func(name, stage string, on bool)) {
+// Gates calls visit for every known gate, with its stage (ALPHA, BETA, GA or DEPRECATED).
+func (c *Config) Gates(visit func(name, stage string, on bool)) {
 	for name, g := range knownGates() {
-		show(name, g.stage, c.gates[name])
+		visit(name, g.stage, c.gates[name])
 	}
 }

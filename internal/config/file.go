@@ -18,7 +18,7 @@ import (
 	apiyaml "sigs.k8s.io/yaml"
 )
 
-// document is one configuration file: its values as JSON, and the lines they stand on.
+// document is a configuration file: its values as JSON, and their line numbers.
 type document struct {
 	name   string
 	values map[string]any
@@ -30,31 +30,31 @@ func readDocument(name string) (*document, Errors, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	d, wrong := parseDocument(name, data)
-	return d, wrong, nil
+	d, errs := parseDocument(name, data)
+	return d, errs, nil
 }
 
-// parseDocument reads YAML or JSON and holds it against the API's fields and types. The
-// document is left with what is right in it; it is nil when the file cannot be read at all.
+// parseDocument parses YAML or JSON and checks it against the fields and types of the API. The
+// document contains only valid fields. It is nil if the file cannot be parsed.
 func parseDocument(name string, data []byte) (*document, Errors) {
 	var root yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&root); errors.Is(err, io.EOF) {
-		return nil, wholeFile(name, errors.New("the file is empty"))
+		return nil, fileError(name, errors.New("the file is empty"))
 	} else if err != nil {
-		return nil, wholeFile(name, err)
+		return nil, fileError(name, err)
 	}
 	asJSON, err := apiyaml.YAMLToJSON(data)
 	if err != nil {
-		return nil, wholeFile(name, err)
+		return nil, fileError(name, err)
 	}
 	values, err := decodeValues(asJSON)
 	if err != nil {
-		return nil, wholeFile(name, errors.New("line 1: the file is not a set of fields"))
+		return nil, fileError(name, errors.New("line 1: the file is not a set of fields"))
 	}
-	lines, problems := indexLines(&root)
+	lines, problems := newLineIndex(&root)
 	d := &document{name: name, values: values, lines: lines}
-	problems = append(problems, d.wrongKind()...)
-	problems = append(problems, checkAgainst(reflect.TypeFor[kubelet.KubeletConfiguration](), "", values)...)
+	problems = append(problems, d.checkKind()...)
+	problems = append(problems, checkType(reflect.TypeFor[kubelet.KubeletConfiguration](), "", values)...)
 	origins := Origins{}
 	for _, p := range problems {
 		origins[p.field] = Origin{File: name, Line: lines.of(p.field)}
@@ -62,7 +62,7 @@ func parseDocument(name string, data []byte) (*document, Errors) {
 	return d, locate(problems, origins)
 }
 
-// decodeValues reads a JSON object and keeps its numbers as they were written.
+// decodeValues decodes a JSON object. Numbers keep their notation.
 func decodeValues(text []byte) (values map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -77,24 +77,24 @@ func decodeValues(text []byte) (values map[string]any, err error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)`)
 
-// wholeFile is an error that has no field; the YAML libraries put the line in the text.
-func wholeFile(name string, err error) Errors {
-	e := &FieldError{Origin: Origin{File: name}, What: err.Error()}
-	if m := yamlLine.FindStringSubmatch(e.What); m != nil {
+// fileError is an error without a field. It takes the line number from the text of YAML errors.
+func fileError(name string, err error) Errors {
+	e := &FieldError{Origin: Origin{File: name}, Message: err.Error()}
+	if m := yamlLine.FindStringSubmatch(e.Message); m != nil {
 		e.Origin.Line, _ = strconv.Atoi(m[1])
-		e.What = m[2]
+		e.Message = m[2]
 	}
 	return Errors{e}
 }
 
-func (d *document) wrongKind() (problems []problem) {
-	want := func(field, value string) {
+func (d *document) checkKind() (problems []problem) {
+	require := func(field, value string) {
 		if d.values[field] != value {
 			problems = append(problems, problem{field, "must be " + value})
 		}
 	}
-	want("apiVersion", kubelet.SchemeGroupVersion.String())
-	want("kind", "KubeletConfiguration")
+	require("apiVersion", kubelet.SchemeGroupVersion.String())
+	require("kind", "KubeletConfiguration")
 	return problems
 }
 
@@ -113,29 +113,30 @@ func decodeStrict(name string, values map[string]any, kc *kubelet.KubeletConfigu
 	return nil
 }
 
-// record notes where the document's values stand: maps and structs by key, lists as one.
-func (d *document) record(origins Origins) {
-	d.recordBelow(origins, "", d.values)
-	origins.forget("apiVersion")
-	origins.forget("kind")
+// recordOrigins records the lines of the document's values: by key for maps and structs, one for
+// each list.
+func (d *document) recordOrigins(origins Origins) {
+	d.recordNested(origins, "", d.values)
+	origins.clear("apiVersion")
+	origins.clear("kind")
 }
 
-func (d *document) recordBelow(origins Origins, path string, values map[string]any) {
+func (d *document) recordNested(origins Origins, path string, values map[string]any) {
 	for key, value := range values {
-		below := join(path, key)
+		field := join(path, key)
 		switch value := value.(type) {
 		case nil:
-			origins.forget(below)
+			origins.clear(field)
 		case map[string]any:
-			d.recordBelow(origins, below, value)
+			d.recordNested(origins, field, value)
 		default:
-			origins.set(below, Origin{File: d.name, Line: d.lines.of(below)})
+			origins.set(field, Origin{File: d.name, Line: d.lines.of(field)})
 		}
 	}
 }
 
-// absolute resolves the paths of a configuration file against the file's own directory.
-func absolute(kc *kubelet.KubeletConfiguration, file string) error {
+// resolvePaths makes relative paths of a configuration file relative to the file's directory.
+func resolvePaths(kc *kubelet.KubeletConfiguration, file string) error {
 	abs, err := filepath.Abs(file)
 	if err != nil {
 		return fmt.Errorf("resolve paths of %s: %w", file, err)

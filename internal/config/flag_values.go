@@ -18,14 +18,14 @@ import (
 
 func gatesFlag(m *map[string]bool) pflag.Value { return cliflag.NewMapStringBool(m) }
 
-// ipValue takes an IP address as it was written.
+// ipValue is an IP address in the notation of the flag.
 type ipValue string
 
 func (v *ipValue) String() string { return string(*v) }
 func (*ipValue) Type() string     { return "ip" }
 
 func (v *ipValue) Set(s string) error {
-	if s == "" { // means: leave the default
+	if s == "" { // keeps the default
 		return nil
 	}
 	if netutils.ParseIPSloppy(s) == nil {
@@ -35,7 +35,7 @@ func (v *ipValue) Set(s string) error {
 	return nil
 }
 
-// taintsValue takes key[=value]:effect, separated by commas; the last use of the flag wins.
+// taintsValue parses key[=value]:effect, separated by commas. A repeated flag replaces the value.
 type taintsValue []v1.Taint
 
 func (*taintsValue) Type() string { return "[]v1.Taint" }
@@ -57,8 +57,8 @@ func (v *taintsValue) Set(s string) error {
 		pair, effect, ok := strings.Cut(one, ":")
 		key, value, _ := strings.Cut(pair, "=")
 		taint := v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}
-		if what := wrongTaint(taint); !ok || effect == "" || what != "" {
-			return fmt.Errorf("%q is not a taint: want key=value:effect%s", one, prefixed("; ", what))
+		if message := taintProblem(taint); !ok || effect == "" || message != "" {
+			return fmt.Errorf("%q is not a taint: want key=value:effect%s", one, prefixed("; ", message))
 		}
 		if slices.ContainsFunc(*v, func(t v1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect }) {
 			return fmt.Errorf("taint %s:%s is given twice", taint.Key, taint.Effect)
@@ -75,10 +75,10 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// reservedMemoryValue takes node:type=quantity,…;node:… and adds up over repeated flags.
+// reservedMemoryValue parses node:type=quantity,…;node:…. Repeated flags add up.
 type reservedMemoryValue struct {
 	target *[]kubelet.MemoryReservation
-	used   bool // the first use replaces what the configuration file said
+	used   bool // the first use replaces the value of the configuration file
 }
 
 func (*reservedMemoryValue) Type() string { return "reserved-memory" }
@@ -138,7 +138,7 @@ func parseReservation(s string) (kubelet.MemoryReservation, error) {
 	return r, nil
 }
 
-// versionValue is the flag --version: given alone it means "true".
+// versionValue is the value of --version, which is "true" without an argument.
 type versionValue string
 
 func (v *versionValue) String() string { return string(*v) }
@@ -160,7 +160,7 @@ func (v *versionValue) Set(s string) error {
 	return nil
 }
 
-// VModule is the setting in the form that klog's own flag takes.
+// VModule formats the setting for klog's flag.
 func VModule(modules logs.VModuleConfiguration) string {
 	return logs.VModuleConfigurationPflag(&modules).String()
 }

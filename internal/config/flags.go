@@ -6,13 +6,13 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// Flags are the settings that belong to one machine and so have no field in the
-// configuration file, which is meant to be shared by many.
+// Flags are the settings of a single node. They have no field in the configuration file, which is
+// shared by many nodes.
 type Flags struct {
 	ConfigFile string
 	ConfigDir  string
 
-	Kubeconfig          string // empty: no API server
+	Kubeconfig          string // empty without an API server
 	BootstrapKubeconfig string
 	CertDir             string
 	RootDir             string
@@ -35,8 +35,8 @@ type Flags struct {
 	MaximumDeadContainers             int32
 	AllocatableIgnoreEviction         bool
 
-	housekeepingInterval time.Duration // accepted, unused: usage is read when asked for
-	mounterPath          string        // accepted, unused
+	housekeepingInterval time.Duration // accepted but unused: usage is read on request
+	mounterPath          string        // accepted but unused
 	help                 bool
 	version              versionValue
 }
@@ -52,8 +52,8 @@ func defaultFlags() Flags {
 	}
 }
 
-// bind makes a command line that writes into f and kc. Every pointer of kc is set: it has
-// been through applyDefaults.
+// bind returns a command line that writes to f and kc. The caller has called applyDefaults, so
+// every pointer of kc is set.
 func bind(f *Flags, kc *kubelet.KubeletConfiguration) *commandLine {
 	c := newCommandLine()
 	c.bindCluster(f, kc)
@@ -74,15 +74,14 @@ func bind(f *Flags, kc *kubelet.KubeletConfiguration) *commandLine {
 	return c
 }
 
-// withoutEffect names flags that are accepted so that an existing command line keeps
-// working, with the reason why they change nothing here.
-var withoutEffect = map[string]string{
-	"cpu-manager-reconcile-period": "containers move as soon as other CPUs are theirs",
-	"housekeeping-interval":        "usage is read from the kernel when asked for, not collected in advance",
-	"volume-stats-agg-period":      "volume usage is read when asked for, not collected in advance",
-	"hairpin-mode":                 "the container runtime's network plugin decides it",
-	"experimental-mounter-path":    "mounts are made without a helper program",
-	"log-flush-frequency":          "log lines are written at once",
-	"log-text-info-buffer-size":    "log lines are written at once",
-	"log-json-info-buffer-size":    "log lines are written at once",
+// flagsWithoutEffect are accepted for compatibility, with the reason why they have no effect.
+var flagsWithoutEffect = map[string]string{
+	"cpu-manager-reconcile-period": "CPU assignments are applied as soon as they change",
+	"housekeeping-interval":        "usage is read from the kernel on request, not collected periodically",
+	"volume-stats-agg-period":      "volume usage is read on request, not collected periodically",
+	"hairpin-mode":                 "the network plugin of the container runtime configures it",
+	"experimental-mounter-path":    "volumes are mounted without a helper program",
+	"log-flush-frequency":          "log lines are not buffered",
+	"log-text-info-buffer-size":    "log lines are not buffered",
+	"log-json-info-buffer-size":    "log lines are not buffered",
 }

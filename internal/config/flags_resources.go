@@ -51,7 +51,7 @@ func (c *commandLine) bindLogging(kc *kubelet.KubeletConfiguration) {
 	s := c.under("Logging")
 	l := &kc.Logging
 	s.set.VarP(logs.VerbosityLevelPflag(&l.Verbosity), "v", "v", "how much is logged; 2 is usual, 4 is for debugging")
-	s.added("v", "logging.verbosity")
+	s.register("v", "logging.verbosity")
 	s.value("vmodule", "logging.vmodule", logs.VModuleConfigurationPflag(&l.VModule), "levels of single files, pattern=N separated by commas, added to those of the file; text format only")
 	s.string("logging-format", "logging.format", &l.Format, "text or json")
 	s.duration("log-flush-frequency", "logging.flushFrequency", &l.FlushFrequency.Duration.Duration, "longest time a log line is held back")

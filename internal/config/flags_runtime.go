@@ -66,5 +66,5 @@ func (c *commandLine) bindProcess(f *Flags, kc *kubelet.KubeletConfiguration) {
 	s.value("version", "", &f.version, "print the version and exit; --version=raw prints all that is known of it")
 	s.set.Lookup("version").NoOptDefVal = "true"
 	s.set.BoolVarP(&f.help, "help", "h", false, "print this and exit")
-	s.added("help", "")
+	s.register("help", "")
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags as the reference kubelet lists them. Three defaults differ on purpose.
+// TestFlagsEqualReference compares with the reference kubelet's flags. Three insecure defaults differ.
 func TestFlagsEqualReference(t *testing.T) {
 	table, err := os.ReadFile("testdata/flags.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := map[string]string{"anonymous-auth": "", "authorization-mode": `"Webhook"`, "read-only-port": ""}
-	flags, kc := defaultFlags(), defaultsOfFlags(nil)
+	secure := map[string]string{"anonymous-auth": "", "authorization-mode": `"Webhook"`, "read-only-port": ""}
+	flags, kc := defaultFlags(), flagDefaults(nil)
 	set := bind(&flags, &kc).set
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(table)) {
@@ -27,10 +27,10 @@ func TestFlagsEqualReference(t *testing.T) {
 			t.Errorf("--%s is missing", name)
 			continue
 		}
-		if other, ok := closed[name]; ok {
+		if other, ok := secure[name]; ok {
 			value = other
 		}
-		if got := kindOf(f); got != kind {
+		if got := typeOf(f); got != kind {
 			t.Errorf("--%s is of type %s, want %s", name, got, kind)
 		}
 		if got := defaultOf(f); got != value {
@@ -42,16 +42,16 @@ func TestFlagsEqualReference(t *testing.T) {
 	}
 	set.VisitAll(func(f *pflag.Flag) {
 		if !seen[f.Name] {
-			t.Errorf("--%s is no flag of the reference", f.Name)
+			t.Errorf("--%s is not a flag of the reference kubelet", f.Name)
 		}
 	})
 }
 
-// kindOf is the type as the reference's help prints it.
-func kindOf(f *pflag.Flag) string {
+// typeOf is the type in the reference kubelet's help.
+func typeOf(f *pflag.Flag) string {
 	switch {
 	case f.Name == "seccomp-default":
-		return "RuntimeDefault" // it quotes the word in the text, and pflag takes that for the type
+		return "RuntimeDefault" // the help quotes the word, which pflag prints as the type
 	case f.NoOptDefVal != "" && f.Value.Type() == "version":
 		return "version[=true]"
 	}
@@ -65,7 +65,7 @@ func kindOf(f *pflag.Flag) string {
 	}
 }
 
-// defaultOf is the default as the reference's help prints it: nothing for a zero value.
+// defaultOf is the default in the reference kubelet's help, empty for a zero value.
 func defaultOf(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "false", "0", "0s", "[]":
@@ -78,10 +78,10 @@ func defaultOf(f *pflag.Flag) string {
 }
 
 func TestFlagFieldsExist(t *testing.T) {
-	flags, kc := defaultFlags(), defaultsOfFlags(nil)
+	flags, kc := defaultFlags(), flagDefaults(nil)
 	for flag, field := range bind(&flags, &kc).fields {
 		if !fieldExists(field) {
-			t.Errorf("--%s sets %s, which is no field", flag, field)
+			t.Errorf("--%s sets %s, which is not a field", flag, field)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestFlagValues(t *testing.T) {
 		"headers":  {strings.Join(kc.StaticPodURLHeader["a"], " "), "1 3"},
 		"dns":      {strings.Join(kc.ClusterDNS, " "), "1.1.1.1 2.2.2.2"},
 		"address":  {kc.Address, "::"},
-		"cpu":      {pairs(kc.CPUManagerPolicyOptions), "a=b,c=d"}, // the one list that is not split
+		"cpu":      {pairs(kc.CPUManagerPolicyOptions), "a=b,c=d"}, // not split at commas
 	}
 	for what, pair := range checks {
 		if pair[0] != pair[1] {
@@ -117,13 +117,13 @@ func TestFlagValues(t *testing.T) {
 
 func TestUsageNamesEveryFlag(t *testing.T) {
 	usage := Usage(100)
-	flags, kc := defaultFlags(), defaultsOfFlags(nil)
+	flags, kc := defaultFlags(), flagDefaults(nil)
 	bind(&flags, &kc).set.VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(usage, "--"+f.Name) {
 			t.Errorf("--%s is not in the help", f.Name)
 		}
 	})
 	if before, after, _ := strings.Cut(usage, "deprecated; most have"); !strings.Contains(before, "--kubeconfig") || !strings.Contains(after, "[maxPods]") {
-		t.Error("deprecated flags do not come last with the name of their field")
+		t.Error("deprecated flags are not last, or lack the name of their field")
 	}
 }

@@ -14,17 +14,17 @@ var gateTable string
 
 // gate is one row of feature-gates.tsv.
 type gate struct {
-	stage  string // ALPHA, BETA, GA or DEPRECATED
-	on     bool
-	locked bool     // may be named, but only with its default
-	needs  []string // gates that must be on when this one is
+	stage        string // ALPHA, BETA, GA or DEPRECATED
+	on           bool
+	locked       bool     // may be set to its default only
+	dependencies []string // gates that must be on if this one is
 }
 
-// The two gates that set every other gate of their stage, unless that one is named too.
+// stageGates set all gates of their stage that are not set themselves.
 var stageGates = map[string]string{"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 
-// knownGates is the table of Kubernetes v1.37: the names are shared by all components, so
-// that one list of gates can be given to a whole cluster.
+// knownGates returns all gates of Kubernetes v1.37, also those of other components, so that one list
+// of gates can be used for a whole cluster.
 var knownGates = sync.OnceValue(func() map[string]gate {
 	known := map[string]gate{}
 	for line := range strings.Lines(gateTable) {
@@ -34,7 +34,7 @@ var knownGates = sync.OnceValue(func() map[string]gate {
 		cells := append(strings.Split(strings.TrimRight(line, "\n"), "\t"), "", "")
 		g := gate{stage: cells[1], on: cells[2] == "1", locked: cells[3] == "locked"}
 		if cells[4] != "" {
-			g.needs = strings.Split(cells[4], ",")
+			g.dependencies = strings.Split(cells[4], ",")
 		}
 		known[cells[0]] = g
 	}
@@ -44,16 +44,16 @@ var knownGates = sync.OnceValue(func() map[string]gate {
 // gates holds the resolved state of every known gate.
 type gates map[string]bool
 
-// resolveGates applies what was asked for to the defaults. Asking for an unknown gate or
-// against a lock is a problem of that gate; asking for a settled one is worth a notice.
-func resolveGates(asked map[string]bool) (g gates, problems []problem, notices []string) {
+// resolveGates applies the requested gates to the defaults. A gate that is unknown or locked to
+// another value is a problem. A gate that will be removed gets a notice.
+func resolveGates(requested map[string]bool) (g gates, problems []problem, notices []string) {
 	known := knownGates()
 	g = gates{}
 	for name, spec := range known {
 		g[name] = spec.on
 	}
 	for name, stage := range stageGates {
-		value, ok := asked[name]
+		value, ok := requested[name]
 		if !ok {
 			continue
 		}
@@ -63,8 +63,8 @@ func resolveGates(asked map[string]bool) (g gates, problems []problem, notices [
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(asked)) {
-		value := asked[name]
+	for _, name := range slices.Sorted(maps.Keys(requested)) {
+		value := requested[name]
 		spec, ok := known[name]
 		switch {
 		case !ok:
@@ -78,27 +78,27 @@ func resolveGates(asked map[string]bool) (g gates, problems []problem, notices [
 		}
 		g[name] = value
 	}
-	problems = append(problems, g.unmetNeeds(asked)...)
+	problems = append(problems, g.unmetDependencies(requested)...)
 	return g, problems, notices
 }
 
-// unmetNeeds finds gates that are on without what they stand on. The problem is one of the
-// gate that was asked for, where it was; a default that lost its ground has no such place.
-func (g gates) unmetNeeds(asked map[string]bool) (problems []problem) {
+// unmetDependencies finds gates that are on while a dependency is off. It reports the problem for
+// the gate that was requested, which may be the dependency.
+func (g gates) unmetDependencies(requested map[string]bool) (problems []problem) {
 	known := knownGates()
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		if !g[name] {
 			continue
 		}
-		for _, need := range known[name].needs {
+		for _, dependency := range known[name].dependencies {
 			field := "featureGates"
-			if _, ok := asked[name]; ok {
+			if _, ok := requested[name]; ok {
 				field += "." + name
-			} else if _, ok := asked[need]; ok {
-				field += "." + need
+			} else if _, ok := requested[dependency]; ok {
+				field += "." + dependency
 			}
-			if !g[need] {
-				problems = append(problems, problem{field, fmt.Sprintf("%s is on, but needs %s, which is off", name, need)})
+			if !g[dependency] {
+				problems = append(problems, problem{field, fmt.Sprintf("%s is on, but needs %s, which is off", name, dependency)})
 			}
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Usage is the list of flags for the help, by subject, wrapped at width. Flags that a
-// configuration file replaces come last, each with the name of its field.
+// Usage returns the help of all flags by heading, wrapped at width. Deprecated flags are last, with
+// the name of their field in the configuration file.
 func Usage(width int) string {
 	flags := defaultFlags()
-	kc := defaultsOfFlags(nil)
+	kc := flagDefaults(nil)
 	c := bind(&flags, &kc)
 	var out strings.Builder
 	for _, heading := range c.order {
@@ -30,10 +30,10 @@ func (c *commandLine) writeGroup(out *strings.Builder, heading, title string, de
 		if c.groups[f.Name] != heading || (f.Deprecated != "") != deprecated {
 			return
 		}
-		shown := *f
-		shown.Deprecated = "" // pflag would repeat it in every line
-		shown.Usage = c.usage(f)
-		group.AddFlag(&shown)
+		listed := *f
+		listed.Deprecated = "" // pflag would append it to every line
+		listed.Usage = c.usage(f)
+		group.AddFlag(&listed)
 	})
 	if group.HasFlags() {
 		fmt.Fprintf(out, "\n%s:\n%s", title, group.FlagUsagesWrapped(width))
@@ -47,8 +47,8 @@ func (c *commandLine) usage(f *pflag.Flag) string {
 	} else if f.Deprecated != "" {
 		usage += " [" + f.Deprecated + "]"
 	}
-	if why, ok := withoutEffect[f.Name]; ok {
-		usage += " (no effect here: " + why + ")"
+	if reason, ok := flagsWithoutEffect[f.Name]; ok {
+		usage += " (no effect here: " + reason + ")"
 	}
 	return usage
 }

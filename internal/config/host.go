@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Host is what the configuration has to fit besides itself.
+// Host holds the properties of the host that the configuration is checked against.
 type Host struct {
 	CgroupV2 bool
-	Swap     bool // some swap is in use
+	Swap     bool // swap is enabled
 }
 
-// ReadHost looks at the machine the process runs on.
+// ReadHost reads the properties of the current host.
 func ReadHost() Host {
 	var h Host
 	var fs unix.Statfs_t
@@ -21,13 +21,13 @@ func ReadHost() Host {
 	if f, err := os.Open("/proc/swaps"); err == nil {
 		defer f.Close()
 		lines := bufio.NewScanner(f)
-		lines.Scan() // the heading
+		lines.Scan() // the header
 		h.Swap = lines.Scan() && lines.Text() != ""
 	}
 	return h
 }
 
-// CheckHost reports settings that forbid running on this host, or cannot work on it.
+// CheckHost returns an error if the configuration does not allow to start on this host.
 func (c *Config) CheckHost(h Host) error {
 	var problems []problem
 	if *c.Kubelet.FailCgroupV1 && !h.CgroupV2 {

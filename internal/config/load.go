@@ -7,33 +7,33 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// Config is the whole configuration, complete and checked.
+// Config is the complete, validated configuration.
 type Config struct {
 	Flags    Flags
 	Kubelet  kubelet.KubeletConfiguration
 	Features Features
 	gates    gates
 	Origins  Origins
-	// FlagValues are all flags as the command line leaves them, whatever files say.
+	// FlagValues are the values of all flags, regardless of configuration files.
 	FlagValues map[string]string
-	// Notices are remarks for the log, each to be made once: flags without effect,
-	// deprecated ones, settings that open the node.
+	// Notices are warnings to log at startup: flags without effect, deprecated flags, insecure
+	// settings.
 	Notices []string
-	// Asked is what the command line wants; unless it is Run, the rest is not filled in.
-	Asked Request
+	// Action is what the command line requests. Unless it is Run, other fields are not set.
+	Action Action
 }
 
-// Request is what a command line asks for.
-type Request int
+// Action is what a command line requests.
+type Action int
 
 const (
-	Run Request = iota
+	Run Action = iota
 	Help
 	Version
 	VersionRaw
 )
 
-func (f *Flags) request() Request {
+func (f *Flags) action() Action {
 	switch {
 	case f.help:
 		return Help
@@ -45,24 +45,24 @@ func (f *Flags) request() Request {
 	return Run
 }
 
-// Load reads the command line and the files it names. Defaults give way to the file, the
-// file to drop-ins, drop-ins to flags; feature gates are merged one by one. An error of
-// type Errors names every wrong value with its place.
+// Load reads the command line and the files that it names. Drop-ins override the file, and flags
+// override both; feature gates are merged by name. An error of type Errors lists every invalid value
+// with its origin.
 func Load(args []string) (*Config, error) {
-	// A first reading finds the files and the gates, which decide some defaults.
+	// The first parse finds the files, and the gates that some defaults depend on.
 	flags := defaultFlags()
-	scratch := defaultsOfFlags(nil)
+	scratch := flagDefaults(nil)
 	first := bind(&flags, &scratch)
 	if err := first.parse(args); err != nil {
 		return nil, err
 	}
-	if asked := flags.request(); asked != Run {
-		return &Config{Asked: asked}, nil
+	if action := flags.action(); action != Run {
+		return &Config{Action: action}, nil
 	}
-	named := scratch.FeatureGates
+	flagGates := scratch.FeatureGates
 
 	c := &Config{Flags: defaultFlags(), Origins: Origins{}, FlagValues: first.values()}
-	wrong, err := c.readFiles(&flags, named)
+	errs, err := c.readFiles(&flags, flagGates)
 	if err != nil {
 		return nil, err
 	}
@@ -71,34 +71,33 @@ func Load(args []string) (*Config, error) {
 	if err := line.parse(args); err != nil {
 		return nil, err
 	}
-	c.Kubelet.FeatureGates = mergeGates(fromFiles, named)
-	line.record(c.Origins, named)
-	return c.finish(line, wrong)
+	c.Kubelet.FeatureGates = mergeGates(fromFiles, flagGates)
+	line.recordOrigins(c.Origins, flagGates)
+	return c.finish(line, errs)
 }
 
-// finish checks what was read and resolves the gates.
-func (c *Config) finish(line *commandLine, wrong Errors) (*Config, error) {
+// finish resolves the gates and validates the configuration.
+func (c *Config) finish(line *commandLine, errs Errors) (*Config, error) {
 	g, problems, notices := resolveGates(c.Kubelet.FeatureGates)
 	problems = append(problems, validate(&c.Kubelet, g)...)
 	problems = append(problems, validateFlags(&c.Flags)...)
-	if wrong = append(wrong, locate(problems, c.Origins)...); len(wrong) > 0 {
-		return nil, wrong.sorted()
+	if errs = append(errs, locate(problems, c.Origins)...); len(errs) > 0 {
+		return nil, errs.sorted()
 	}
 	c.Features, c.gates = g.features(), g
 	c.Notices = append(c.Notices, line.notices()...)
 	c.Notices = append(c.Notices, notices...)
-	c.Notices = append(c.Notices, g.vain()...)
-	c.Notices = append(c.Notices, openings(&c.Kubelet)...)
+	c.Notices = append(c.Notices, g.ineffective()...)
+	c.Notices = append(c.Notices, securityNotices(&c.Kubelet)...)
 	return c, nil
 }
 
-// readFiles fills c.Kubelet from the configuration file and the drop-ins, or else with
-// the defaults of the flags. Wrong fields are returned together; an error means that a
-// file could not be read at all.
-func (c *Config) readFiles(flags *Flags, named map[string]bool) (wrong Errors, err error) {
-	c.Kubelet = defaultsOfFlags(gatesWith(nil, named))
+// readFiles sets c.Kubelet from the configuration file and the drop-ins, or else to the defaults of
+// flags. errs lists invalid fields; err means that a file could not be read.
+func (c *Config) readFiles(flags *Flags, flagGates map[string]bool) (errs Errors, err error) {
+	c.Kubelet = flagDefaults(gatesWith(nil, flagGates))
 	if flags.ConfigFile != "" {
-		if wrong, err = c.readFile(flags.ConfigFile, named); err != nil {
+		if errs, err = c.readFile(flags.ConfigFile, flagGates); err != nil {
 			return nil, err
 		}
 	}
@@ -110,48 +109,48 @@ func (c *Config) readFiles(flags *Flags, named map[string]bool) (wrong Errors, e
 		for _, file := range skipped {
 			c.Notices = append(c.Notices, fmt.Sprintf("%s is not read: its name does not end in .conf", file))
 		}
-		more, err := applyDropins(&c.Kubelet, files, c.Origins, named)
+		dropinErrs, err := applyDropins(&c.Kubelet, files, c.Origins, flagGates)
 		if err != nil {
 			return nil, err
 		}
-		wrong = append(wrong, more...)
+		errs = append(errs, dropinErrs...)
 	}
-	return wrong, nil
+	return errs, nil
 }
 
-func (c *Config) readFile(name string, named map[string]bool) (Errors, error) {
-	d, wrong, err := readDocument(name)
+func (c *Config) readFile(name string, flagGates map[string]bool) (Errors, error) {
+	d, errs, err := readDocument(name)
 	if err != nil {
 		return nil, err
 	}
-	if d == nil { // nothing in it can be relied on, so no more is checked
-		return nil, wrong
+	if d == nil { // the file cannot be parsed, so nothing else is checked
+		return nil, errs
 	}
 	var kc kubelet.KubeletConfiguration
 	if err := decodeStrict(name, d.values, &kc); err != nil {
 		return nil, err
 	}
-	applyDefaults(&kc, gatesWith(&kc, named))
+	applyDefaults(&kc, gatesWith(&kc, flagGates))
 	defaultEviction(&kc)
-	if err := absolute(&kc, name); err != nil {
+	if err := resolvePaths(&kc, name); err != nil {
 		return nil, err
 	}
 	c.Kubelet = kc
-	d.record(c.Origins)
-	return wrong, nil
+	d.recordOrigins(c.Origins)
+	return errs, nil
 }
 
-// gatesWith resolves the gates that decide defaults; what is wrong with them is told later.
-func gatesWith(kc *kubelet.KubeletConfiguration, named map[string]bool) gates {
+// gatesWith resolves the gates that defaults depend on. finish reports their problems.
+func gatesWith(kc *kubelet.KubeletConfiguration, flagGates map[string]bool) gates {
 	var inFile map[string]bool
 	if kc != nil {
 		inFile = kc.FeatureGates
 	}
-	g, _, _ := resolveGates(mergeGates(inFile, named))
+	g, _, _ := resolveGates(mergeGates(inFile, flagGates))
 	return g
 }
 
-// mergeGates lets the flags' gates win over the files' one by one.
+// mergeGates merges gates by name. Those of flags override those of files.
 func mergeGates(files, flags map[string]bool) map[string]bool {
 	if len(files)+len(flags) == 0 {
 		return nil

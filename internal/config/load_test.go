@@ -13,7 +13,7 @@ import (
 
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
-// writeFiles makes files in a new directory and the arguments that point to them.
+// writeFiles writes files to a new directory.
 func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func mustLoad(t *testing.T, args ...string) *Config {
 	return c
 }
 
-// The answer recorded from the reference kubelet, for a file that sets what is not default.
+// TestConfigzEqualsReference compares with a recording of the reference kubelet.
 func TestConfigzEqualsReference(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"kubelet.yaml": header + `
 staticPodPath: /etc/kubernetes/manifests
@@ -86,7 +86,7 @@ func TestPrecedence(t *testing.T) {
 			"evictionPressureTransitionPeriod: 1m\nstaticPodPath: manifests\n",
 		"d/10-a.conf":     header + "podsPerCore: 2\nport: 1000\nclusterDNS: [10.0.0.3]\nsystemReserved: {memory: 2Gi}\n",
 		"d/20-b.conf":     header + "port: 2000\nevictionPressureTransitionPeriod: null\n",
-		"d/sub/05-c.conf": header + "port: 3000\n", // by path, so after 20-b.conf
+		"d/sub/05-c.conf": header + "port: 3000\n", // ordered by path, so after 20-b.conf
 		"d/ignored.yaml":  "not even: [yaml",
 	})
 	file, dropins := dir+"/kubelet.yaml", dir+"/d"
@@ -137,12 +137,12 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Without a file the flags' own defaults count, the ones that open a node excepted.
+// TestFlagsAlone: without a file the defaults of flags apply, apart from insecure ones.
 func TestFlagsAlone(t *testing.T) {
 	c := mustLoad(t)
 	kc := c.Kubelet
 	if *kc.Authentication.Anonymous.Enabled || kc.Authorization.Mode != "Webhook" || kc.ReadOnlyPort != 0 {
-		t.Errorf("open by default: anonymous %t, authorization %s, read-only port %d",
+		t.Errorf("insecure by default: anonymous %t, authorization %s, read-only port %d",
 			*kc.Authentication.Anonymous.Enabled, kc.Authorization.Mode, kc.ReadOnlyPort)
 	}
 	if *kc.Authentication.Webhook.Enabled || kc.EvictionHard != nil {
@@ -151,10 +151,10 @@ func TestFlagsAlone(t *testing.T) {
 	c = mustLoad(t, "--anonymous_auth", "--authorization-mode=AlwaysAllow", "--read-only-port=10255")
 	kc = c.Kubelet
 	if !*kc.Authentication.Anonymous.Enabled || kc.Authorization.Mode != "AlwaysAllow" || kc.ReadOnlyPort != 10255 {
-		t.Error("what the operator asks for is not followed")
+		t.Error("insecure flags are not applied")
 	}
 	if notices := strings.Join(c.Notices, "\n"); !strings.Contains(notices, "port 10250 may do anything") || !strings.Contains(notices, "port 10255 may read") {
-		t.Errorf("no notice of the opened ports in:\n%s", notices)
+		t.Errorf("no notice of insecure ports in:\n%s", notices)
 	}
 }
 
@@ -163,10 +163,10 @@ func TestEvictionDefaultsAreMergedOnRequest(t *testing.T) {
 		file string
 		want map[string]string
 	}{
-		"none given":       {"", defaultEvictionHard},
-		"given alone":      {"evictionHard: {memory.available: 1Gi}", map[string]string{"memory.available": "1Gi"}},
-		"given and merged": {"evictionHard: {memory.available: 1Gi, imagefs.available: 1%}\nmergeDefaultEvictionSettings: true", map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "1%", "imagefs.inodesFree": "5%"}},
-		"turned off":       {"evictionHard: {}", map[string]string{}},
+		"not set":             {"", defaultEvictionHard},
+		"set without merging": {"evictionHard: {memory.available: 1Gi}", map[string]string{"memory.available": "1Gi"}},
+		"set and merged":      {"evictionHard: {memory.available: 1Gi, imagefs.available: 1%}\nmergeDefaultEvictionSettings: true", map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "1%", "imagefs.inodesFree": "5%"}},
+		"set to empty":        {"evictionHard: {}", map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeFiles(t, map[string]string{"k": header + tc.file})
@@ -180,8 +180,8 @@ func TestEvictionDefaultsAreMergedOnRequest(t *testing.T) {
 func TestNotices(t *testing.T) {
 	c := mustLoad(t, "--cpu-manager-reconcile-period=1s", "--housekeeping-interval=1s", "--max-pods=5", "--port=1000", "--feature-gates=GitRepoVolumeDriver=false", "--maximum-dead-containers=3")
 	want := []string{
-		"--cpu-manager-reconcile-period has no effect: containers move as soon as other CPUs are theirs",
-		"--housekeeping-interval has no effect: usage is read from the kernel when asked for, not collected in advance",
+		"--cpu-manager-reconcile-period has no effect: CPU assignments are applied as soon as they change",
+		"--housekeeping-interval has no effect: usage is read from the kernel on request, not collected periodically",
 		"--maximum-dead-containers is deprecated: eviction thresholds replace it",
 		"deprecated flags, better set in the file given by --config: --max-pods --port",
 		"feature gate GitRepoVolumeDriver=false: the gate is DEPRECATED and will be removed in a future release",
@@ -191,15 +191,15 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-func TestAsked(t *testing.T) {
-	for arg, want := range map[string]Request{"-h": Help, "--help": Help, "--version": Version, "--version=raw": VersionRaw, "--version=false": Run} {
-		if c := mustLoad(t, arg); c.Asked != want {
-			t.Errorf("%s asks for %d, want %d", arg, c.Asked, want)
+func TestAction(t *testing.T) {
+	for arg, want := range map[string]Action{"-h": Help, "--help": Help, "--version": Version, "--version=raw": VersionRaw, "--version=false": Run} {
+		if c := mustLoad(t, arg); c.Action != want {
+			t.Errorf("%s: action %d, want %d", arg, c.Action, want)
 		}
 	}
 }
 
-func TestPrintReadsBack(t *testing.T) {
+func TestPrintedConfigurationLoads(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"k.yaml": header + "maxPods: 7\nevictionHard:\n  memory.available: 1Gi\nregisterWithTaints: [{key: a, effect: NoSchedule}]\n"})
 	c := mustLoad(t, "--config="+dir+"/k.yaml", "--port=1234")
 	var out strings.Builder
@@ -219,7 +219,7 @@ func TestPrintReadsBack(t *testing.T) {
 	}
 	again := writeFiles(t, map[string]string{"k.yaml": out.String()})
 	if diff := cmp.Diff(c.Kubelet, mustLoad(t, "--config="+again+"/k.yaml").Kubelet); diff != "" {
-		t.Errorf("read back (-first +second):\n%s", diff)
+		t.Errorf("loaded again (-first +second):\n%s", diff)
 	}
 }
 
@@ -239,6 +239,6 @@ func TestHeadersAreMasked(t *testing.T) {
 		}
 	}
 	if c.Kubelet.StaticPodURLHeader["Authorization"][0] != "secret" {
-		t.Error("the header in use is masked")
+		t.Error("the loaded header is masked")
 	}
 }

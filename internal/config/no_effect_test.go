@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// TestEveryFeatureIsRead: a gate changes something, or the user is told that it does not.
+// TestEveryFeatureIsRead: a gate is read by the kubelet or listed as having no effect.
 func TestEveryFeatureIsRead(t *testing.T) {
 	read := featuresRead(t, "..", "../../cmd")
 	for field := range structFields(reflect.TypeFor[Features]()) {
-		if _, vain := noEffect[field.Name]; vain == read[field.Name] {
-			t.Errorf("Features.%s: read by the agent %v, told to have no effect %v", field.Name, read[field.Name], vain)
+		if _, ineffective := gatesWithoutEffect[field.Name]; ineffective == read[field.Name] {
+			t.Errorf("Features.%s: read %v, listed as without effect %v", field.Name, read[field.Name], ineffective)
 		}
 	}
 	text, err := os.ReadFile("../../docs/node.md")
@@ -27,20 +27,20 @@ func TestEveryFeatureIsRead(t *testing.T) {
 	}
 	_, docs, _ := strings.Cut(string(text), "\n## Feature gates without effect\n")
 	docs, _, _ = strings.Cut(docs, "\n## ")
-	for name, why := range noEffect {
-		if g, known := knownGates()[name]; !known || g.locked || why == "" {
-			t.Errorf("%s is told to have no effect: no gate that can be set, or no reason", name)
+	for name, reason := range gatesWithoutEffect {
+		if g, known := knownGates()[name]; !known || g.locked || reason == "" {
+			t.Errorf("%s is listed as without effect, but is unknown or locked or has no reason", name)
 		}
-		if !strings.Contains(docs, "| `"+name+"` | "+why+" |\n") {
+		if !strings.Contains(docs, "| `"+name+"` | "+reason+" |\n") {
 			t.Errorf("docs/node.md does not say that %s has no effect", name)
 		}
 	}
-	if n := strings.Count(docs, "\n| `"); n != len(noEffect) {
-		t.Errorf("docs/node.md lists %d gates without effect, there are %d", n, len(noEffect))
+	if n := strings.Count(docs, "\n| `"); n != len(gatesWithoutEffect) {
+		t.Errorf("docs/node.md lists %d gates without effect, there are %d", n, len(gatesWithoutEffect))
 	}
 }
 
-// featuresRead finds the fields of Features that the program reads.
+// featuresRead finds the fields of Features that the source code reads.
 func featuresRead(t *testing.T, roots ...string) map[string]bool {
 	t.Helper()
 	read := map[string]bool{}
@@ -51,7 +51,7 @@ func featuresRead(t *testing.T, roots ...string) map[string]bool {
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 			if err == nil {
-				noteFeatures(file, read)
+				recordFeatureReads(file, read)
 			}
 			return err
 		})
@@ -62,8 +62,8 @@ func featuresRead(t *testing.T, roots ...string) map[string]bool {
 	return read
 }
 
-// noteFeatures notes x.Features.Gate, and f.Gate in a function that has f := x.Features.
-func noteFeatures(file *ast.File, read map[string]bool) {
+// recordFeatureReads records x.Features.Gate, and f.Gate in a function that has f := x.Features.
+func recordFeatureReads(file *ast.File, read map[string]bool) {
 	for _, decl := range file.Decls {
 		var names []string
 		ast.Inspect(decl, func(n ast.Node) bool {
@@ -97,13 +97,13 @@ func isFeatures(e ast.Expr) bool {
 func TestGateWithoutEffect(t *testing.T) {
 	c := mustLoad(t, "--feature-gates=RuntimeClassInImageCriApi=true,EventedPLEG=false,ReloadKubeletClientCAFile=false,EnvFiles=true")
 	want := []string{
-		"feature gate ReloadKubeletClientCAFile=false has no effect: the file is always read again when it changes",
-		"feature gate RuntimeClassInImageCriApi=true has no effect: images are not told apart by the runtime class of their pods",
+		"feature gate ReloadKubeletClientCAFile=false has no effect: the file is always reloaded when it changes",
+		"feature gate RuntimeClassInImageCriApi=true has no effect: images are not distinguished by runtime class",
 	}
 	if !slices.Equal(c.Notices, want) {
 		t.Errorf("notices %q, want %q", c.Notices, want)
 	}
 	if c.Gate("RuntimeClassInImageCriApi") || !c.Gate("ReloadKubeletClientCAFile") || !c.Gate("EnvFiles") {
-		t.Error("a gate without effect is not as by default, or one with effect not as it was set")
+		t.Error("a gate without effect does not report its default, or another not its value")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Origin is where a value came from. The zero Origin is the built-in default.
+// Origin is the source of a value. The zero Origin is the built-in default.
 type Origin struct {
 	File string
 	Line int
@@ -24,12 +24,11 @@ func (o Origin) String() string {
 	return "default"
 }
 
-// Origins maps field paths, as in evictionHard.memory.available or clusterDNS, to where
-// their value came from. A list has one origin; a map has one for each key.
+// Origins maps field paths, such as evictionHard.memory.available or clusterDNS, to the origins of
+// their values. A list has one origin; a map has one for each key.
 type Origins map[string]Origin
 
-// Of is the origin of the path, or else of the nearest path above or the first below it:
-// good enough to lead a reader to the right line.
+// Of returns the origin of the path, or else of its nearest parent, or of its first child.
 func (o Origins) Of(path string) Origin {
 	for p := path; p != ""; p = parentPath(p) {
 		if origin, ok := o[p]; ok {
@@ -38,33 +37,33 @@ func (o Origins) Of(path string) Origin {
 	}
 	var found Origin
 	for p, origin := range o {
-		if below(p, path) && (found == Origin{} || origin.File == found.File && origin.Line < found.Line) {
+		if isChild(p, path) && (found == Origin{} || origin.File == found.File && origin.Line < found.Line) {
 			found = origin
 		}
 	}
 	return found
 }
 
-// set records that path now has this origin, and that nothing below it has another.
+// set records the origin of a path and of all its children.
 func (o Origins) set(path string, origin Origin) {
-	o.forget(path)
+	o.clear(path)
 	o[path] = origin
 }
 
-func (o Origins) forget(path string) {
+func (o Origins) clear(path string) {
 	for p := range o {
-		if p == path || below(p, path) {
+		if p == path || isChild(p, path) {
 			delete(o, p)
 		}
 	}
 }
 
-func below(path, parent string) bool {
+func isChild(path, parent string) bool {
 	return len(path) > len(parent) && strings.HasPrefix(path, parent) && (path[len(parent)] == '.' || path[len(parent)] == '[')
 }
 
-// parentPath cuts the last part. Keys of maps may hold dots themselves, so a "parent" may
-// be no path at all; looking it up then finds nothing, which is what is wanted.
+// parentPath removes the last part. Keys of maps may contain dots, so the result may not be a path;
+// looking it up finds nothing then.
 func parentPath(path string) string {
 	if i := strings.LastIndexAny(path, ".["); i >= 0 {
 		return path[:i]

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// problem is something wrong with one field, not yet knowing where the field was set. A
-// flag that is no field of the configuration is named with its dashes.
+// problem is an invalid field whose origin is not known yet. A flag that sets no field is named with
+// its dashes.
 type problem struct {
-	field string
-	what  string
+	field   string
+	message string
 }
 
-// FieldError says what is wrong with one value, and where the value came from.
+// FieldError is an invalid value with its origin.
 type FieldError struct {
-	Origin Origin
-	Field  string // path in the configuration, empty when the whole file or flag is meant
-	What   string
+	Origin  Origin
+	Field   string // path in the configuration, empty for a whole file or a flag
+	Message string
 }
 
-// Error begins with the place, so that editors and people can jump to it.
+// Error begins with the origin, so that editors can jump to it.
 func (e *FieldError) Error() string {
 	parts := []string{e.Origin.String()}
 	if e.Field != "" {
 		parts = append(parts, e.Field)
 	}
-	return strings.Join(append(parts, e.What), ": ")
+	return strings.Join(append(parts, e.Message), ": ")
 }
 
-// Errors are all that is wrong with the configuration, in the order of the files' lines.
+// Errors are all invalid values of the configuration in the order of files and lines.
 type Errors []*FieldError
 
 func (e Errors) Error() string {
@@ -42,7 +42,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.As find the single errors.
+// Unwrap makes errors.As find single errors.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, err := range e {
@@ -51,19 +51,19 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// locate gives each problem the place its field was last set.
+// locate adds the origin of its field to each problem.
 func locate(problems []problem, origins Origins) (errs Errors) {
 	for _, p := range problems {
 		if flag, ok := strings.CutPrefix(p.field, "--"); ok {
-			errs = append(errs, &FieldError{Origin: Origin{Flag: flag}, What: p.what})
+			errs = append(errs, &FieldError{Origin: Origin{Flag: flag}, Message: p.message})
 			continue
 		}
-		errs = append(errs, &FieldError{Origin: origins.Of(p.field), Field: p.field, What: p.what})
+		errs = append(errs, &FieldError{Origin: origins.Of(p.field), Field: p.field, Message: p.message})
 	}
 	return errs
 }
 
-// sorted orders the errors by file and line, flags and defaults first, each error once.
+// sorted orders the errors by file and line, with flags and defaults first, and removes duplicates.
 func (e Errors) sorted() Errors {
 	errs := slices.Clone(e)
 	slices.SortStableFunc(errs, func(a, b *FieldError) int {
@@ -76,7 +76,7 @@ func (e Errors) sorted() Errors {
 	return slices.CompactFunc(errs, func(a, b *FieldError) bool { return *a == *b })
 }
 
-// didYouMean names the nearest of the known words, when one is near enough to be a slip.
+// didYouMean suggests the most similar known word, if one is similar enough to be a typo.
 func didYouMean(word string, known iter.Seq[string]) string {
 	best, distance := "", max(2, len(word)/4)+1
 	for other := range known {

@@ -19,8 +19,8 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// rules are the checks that need more than a row of a table. Each is independent of the
-// others, and says everything it finds.
+// rules are the checks that are not rows of a table. They are independent of each other, and each
+// reports all its problems.
 var rules = []func(*validation){
 	imageThresholds, imagePulls, imageAllowlist,
 	shutdownPeriods, podSysctls, taints, runOnce,
@@ -32,34 +32,34 @@ var rules = []func(*validation){
 func imageThresholds(v *validation) {
 	low, high := *v.kc.ImageGCLowThresholdPercent, *v.kc.ImageGCHighThresholdPercent
 	if low >= high {
-		v.say("imageGCLowThresholdPercent", "%d must be less than imageGCHighThresholdPercent, which is %d", low, high)
+		v.addf("imageGCLowThresholdPercent", "%d must be less than imageGCHighThresholdPercent, which is %d", low, high)
 	}
-	oldest, youngest := v.kc.ImageMaximumGCAge.Duration, v.kc.ImageMinimumGCAge.Duration
-	if oldest > 0 && oldest <= youngest {
-		v.say("imageMaximumGCAge", "%s must be greater than imageMinimumGCAge, which is %s", oldest, youngest)
+	maximum, minimum := v.kc.ImageMaximumGCAge.Duration, v.kc.ImageMinimumGCAge.Duration
+	if maximum > 0 && maximum <= minimum {
+		v.addf("imageMaximumGCAge", "%s must be greater than imageMinimumGCAge, which is %s", maximum, minimum)
 	}
 }
 
 func imagePulls(v *validation) {
 	if n := v.kc.MaxParallelImagePulls; *v.kc.SerializeImagePulls && n != nil && *n > 1 {
-		v.say("maxParallelImagePulls", "%d needs serializeImagePulls to be false", *n)
+		v.addf("maxParallelImagePulls", "%d needs serializeImagePulls to be false", *n)
 	}
 }
 
 func imageAllowlist(v *validation) {
 	list := v.kc.PreloadedImagesVerificationAllowlist
 	if len(list) > 0 && v.kc.ImagePullCredentialsVerificationPolicy != "NeverVerifyAllowlistedImages" {
-		v.say("preloadedImagesVerificationAllowlist", "needs imagePullCredentialsVerificationPolicy to be NeverVerifyAllowlistedImages")
+		v.addf("preloadedImagesVerificationAllowlist", "needs imagePullCredentialsVerificationPolicy to be NeverVerifyAllowlistedImages")
 		return
 	}
 	for i, pattern := range list {
-		if what := wrongImagePattern(pattern); what != "" {
-			v.say(fmt.Sprintf("preloadedImagesVerificationAllowlist[%d]", i), "%q %s", pattern, what)
+		if message := imagePatternProblem(pattern); message != "" {
+			v.addf(fmt.Sprintf("preloadedImagesVerificationAllowlist[%d]", i), "%q %s", pattern, message)
 		}
 	}
 }
 
-func wrongImagePattern(pattern string) string {
+func imagePatternProblem(pattern string) string {
 	prefix, wildcard := strings.CutSuffix(pattern, "/*")
 	switch {
 	case strings.TrimSpace(pattern) != pattern:
@@ -82,12 +82,12 @@ func wrongImagePattern(pattern string) string {
 }
 
 func shutdownPeriods(v *validation) {
-	all, critical := v.kc.ShutdownGracePeriod.Duration, v.kc.ShutdownGracePeriodCriticalPods.Duration
-	if critical > all {
-		v.say("shutdownGracePeriodCriticalPods", "%s must not be greater than shutdownGracePeriod, which is %s", critical, all)
+	total, critical := v.kc.ShutdownGracePeriod.Duration, v.kc.ShutdownGracePeriodCriticalPods.Duration
+	if critical > total {
+		v.addf("shutdownGracePeriodCriticalPods", "%s must not be greater than shutdownGracePeriod, which is %s", critical, total)
 	}
-	if len(v.kc.ShutdownGracePeriodByPodPriority) > 0 && (all > 0 || critical > 0) {
-		v.say("shutdownGracePeriodByPodPriority", "cannot be given together with shutdownGracePeriod")
+	if len(v.kc.ShutdownGracePeriodByPodPriority) > 0 && (total > 0 || critical > 0) {
+		v.addf("shutdownGracePeriodByPodPriority", "cannot be given together with shutdownGracePeriod")
 	}
 }
 
@@ -101,12 +101,12 @@ func podSysctls(v *validation) {
 		namespace, _, _ := sysctl.GetNamespace(name)
 		switch {
 		case len(name) > 253 || !sysctlName.MatchString(name):
-			v.say(field, "is not the name of a sysctl")
+			v.addf(field, "is not the name of a sysctl")
 			continue
 		case namespace == sysctl.UnknownNamespace:
-			v.say(field, "is not known to be of a pod rather than of the whole host")
+			v.addf(field, "is not a namespaced sysctl")
 		case seen[normal]:
-			v.say(field, "is given twice, once with dots and once with slashes")
+			v.addf(field, "is given twice, once with dots and once with slashes")
 		}
 		seen[normal] = true
 	}
@@ -115,18 +115,18 @@ func podSysctls(v *validation) {
 func taints(v *validation) {
 	for i, t := range v.kc.RegisterWithTaints {
 		field := fmt.Sprintf("registerWithTaints[%d]", i)
-		if what := wrongTaint(t); what != "" {
-			v.say(field, "%s", what)
+		if message := taintProblem(t); message != "" {
+			v.addf(field, "%s", message)
 		}
 		if t.TimeAdded != nil {
-			v.say(field+".timeAdded", "must not be set")
+			v.addf(field+".timeAdded", "must not be set")
 		}
 	}
 }
 
-// wrongTaint says what is wrong with a taint, or nothing. A taint of the configuration
-// file may lack the effect.
-func wrongTaint(t v1.Taint) string {
+// taintProblem returns a message if the taint is invalid. A taint of the configuration file may omit
+// the effect.
+func taintProblem(t v1.Taint) string {
 	if errs := content.IsQualifiedName(t.Key); len(errs) > 0 {
 		return fmt.Sprintf("key %q: %s", t.Key, strings.Join(errs, "; "))
 	}
@@ -142,33 +142,33 @@ func wrongTaint(t v1.Taint) string {
 
 func runOnce(v *validation) {
 	if v.kc.RunOnce {
-		v.say("runOnce", "is no longer possible")
+		v.addf("runOnce", "is no longer possible")
 	}
 }
 
 func addresses(v *validation) {
 	for field, address := range map[string]string{"address": v.kc.Address, "healthzBindAddress": v.kc.HealthzBindAddress} {
 		if netutils.ParseIPSloppy(address) == nil {
-			v.say(field, "%q is not an IP address", address)
+			v.addf(field, "%q is not an IP address", address)
 		}
 	}
 }
 
 func tlsOptions(v *validation) {
 	if _, err := cliflag.TLSCipherSuites(v.kc.TLSCipherSuites); err != nil {
-		v.say("tlsCipherSuites", "%s", err)
+		v.addf("tlsCipherSuites", "%s", err)
 	}
 	if _, err := cliflag.TLSVersion(v.kc.TLSMinVersion); err != nil {
-		v.say("tlsMinVersion", "%q must be one of %s", v.kc.TLSMinVersion, strings.Join(cliflag.TLSPossibleVersions(), ", "))
+		v.addf("tlsMinVersion", "%q must be one of %s", v.kc.TLSMinVersion, strings.Join(cliflag.TLSPossibleVersions(), ", "))
 	}
 	if _, err := cliflag.TLSCurvePreferences(v.kc.TLSCurvePreferences); err != nil {
-		v.say("tlsCurvePreferences", "%s", err)
+		v.addf("tlsCurvePreferences", "%s", err)
 	}
 	switch cert, key := v.kc.TLSCertFile, v.kc.TLSPrivateKeyFile; {
 	case cert != "" && key == "":
-		v.say("tlsCertFile", "needs tlsPrivateKeyFile")
+		v.addf("tlsCertFile", "needs tlsPrivateKeyFile")
 	case cert == "" && key != "":
-		v.say("tlsPrivateKeyFile", "needs tlsCertFile")
+		v.addf("tlsPrivateKeyFile", "needs tlsCertFile")
 	}
 }
 
@@ -176,30 +176,30 @@ func logDir(v *validation) {
 	dir := v.kc.PodLogsDir
 	switch {
 	case !filepath.IsAbs(dir):
-		v.say("podLogsDir", "%q must be an absolute path", dir)
+		v.addf("podLogsDir", "%q must be an absolute path", dir)
 	case filepath.Clean(dir) != dir:
-		v.say("podLogsDir", "%q must be written as %s", dir, filepath.Clean(dir))
+		v.addf("podLogsDir", "%q must be written as %s", dir, filepath.Clean(dir))
 	case strings.ContainsFunc(dir, func(r rune) bool { return r > unicode.MaxASCII }):
-		v.say("podLogsDir", "%q must be ASCII, because it becomes part of metrics", dir)
+		v.addf("podLogsDir", "%q must be ASCII, because it becomes part of metrics", dir)
 	}
 }
 
 func logQuery(v *validation) {
 	if *v.kc.EnableSystemLogQuery && !*v.kc.EnableSystemLogHandler {
-		v.say("enableSystemLogQuery", "needs enableSystemLogHandler")
+		v.addf("enableSystemLogQuery", "needs enableSystemLogHandler")
 	}
 }
 
 func logModules(v *validation) {
 	modules := v.kc.Logging.VModule
 	if len(modules) > 0 && v.kc.Logging.Format != "text" {
-		v.say("logging.vmodule", "works with the text format only")
+		v.addf("logging.vmodule", "works with the text format only")
 	}
 	for i, m := range modules {
 		if field := fmt.Sprintf("logging.vmodule[%d]", i); m.FilePattern == "" || strings.ContainsAny(m.FilePattern, "=,") {
-			v.say(field, "filePattern %q must be neither empty nor contain = or ,", m.FilePattern)
+			v.addf(field, "filePattern %q must be neither empty nor contain = or ,", m.FilePattern)
 		} else if m.Verbosity > math.MaxInt32 {
-			v.say(field, "verbosity %d is too great", m.Verbosity)
+			v.addf(field, "verbosity %d is too great", m.Verbosity)
 		}
 	}
 }
@@ -214,6 +214,6 @@ func tracing(v *validation) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || !slices.Contains([]string{"dns", "unix", "unix-abstract"}, u.Scheme) {
-		v.say("tracing.endpoint", "%q must be host:port, dns:, unix: or unix-abstract:", *v.kc.Tracing.Endpoint)
+		v.addf("tracing.endpoint", "%q must be host:port, dns:, unix: or unix-abstract:", *v.kc.Tracing.Endpoint)
 	}
 }

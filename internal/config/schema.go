@@ -15,35 +15,34 @@ import (
 	logs "k8s.io/component-base/logs/api/v1"
 )
 
-// checkAgainst compares decoded JSON with the Go type it is meant for and collects all
-// that does not fit, where the decoder would stop at the first. What does not fit is cut
-// out of the value, so that the rest can still be decoded and checked further.
-func checkAgainst(t reflect.Type, path string, value any) (problems []problem) {
-	say := func(format string, args ...any) []problem {
+// checkType checks decoded JSON against a Go type. It reports all problems, while the decoder stops at
+// the first, and deletes invalid values, so that the rest can be decoded and validated.
+func checkType(t reflect.Type, path string, value any) (problems []problem) {
+	addf := func(format string, args ...any) []problem {
 		return append(problems, problem{path, fmt.Sprintf(format, args...)})
 	}
-	if value == nil { // null means: not given
+	if value == nil { // null means unset
 		return nil
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		if err := unmarshal(value, reflect.New(t).Interface()); err != nil {
-			return say("%s is not %s", shown(value), described(t))
+			return addf("%s is not %s", jsonText(value), typeDescription(t))
 		}
 		return nil
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return checkAgainst(t.Elem(), path, value)
+		return checkType(t.Elem(), path, value)
 	case reflect.Struct:
 		fields, ok := value.(map[string]any)
 		if !ok {
-			return say("%s is not a set of fields", shown(value))
+			return addf("%s is not a set of fields", jsonText(value))
 		}
 		return checkStruct(t, path, fields)
 	case reflect.Map:
 		entries, ok := value.(map[string]any)
 		if !ok {
-			return say("%s is not a map", shown(value))
+			return addf("%s is not a map", jsonText(value))
 		}
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
 			problems = append(problems, checkEntry(t.Elem(), path, key, entries)...)
@@ -52,15 +51,15 @@ func checkAgainst(t reflect.Type, path string, value any) (problems []problem) {
 	case reflect.Slice:
 		list, ok := value.([]any)
 		if !ok {
-			return say("%s is not a list", shown(value))
+			return addf("%s is not a list", jsonText(value))
 		}
 		for i, item := range list {
-			problems = append(problems, checkAgainst(t.Elem(), fmt.Sprintf("%s[%d]", path, i), item)...)
+			problems = append(problems, checkType(t.Elem(), fmt.Sprintf("%s[%d]", path, i), item)...)
 		}
 		return problems
 	}
-	if !fitsScalar(t, value) {
-		return say("%s is not %s", shown(value), described(t))
+	if !isScalar(t, value) {
+		return addf("%s is not %s", jsonText(value), typeDescription(t))
 	}
 	return nil
 }
@@ -79,10 +78,10 @@ func checkStruct(t reflect.Type, path string, fields map[string]any) (problems [
 	return problems
 }
 
-// checkEntry checks one entry of a map or struct and deletes it when it does not fit. A
-// list with one wrong item goes as a whole; a map loses the wrong entries only.
+// checkEntry checks one entry of a map or struct and deletes it if it is invalid. A list with an
+// invalid item is deleted as a whole; of a map only invalid entries are deleted.
 func checkEntry(t reflect.Type, path, key string, entries map[string]any) []problem {
-	problems := checkAgainst(t, join(path, key), entries[key])
+	problems := checkType(t, join(path, key), entries[key])
 	_, isMap := entries[key].(map[string]any)
 	if len(problems) > 0 && (!isMap || problems[0].field == join(path, key)) {
 		delete(entries, key)
@@ -90,7 +89,7 @@ func checkEntry(t reflect.Type, path, key string, entries map[string]any) []prob
 	return problems
 }
 
-// jsonFields lists the fields of a struct by their name in JSON.
+// jsonFields maps JSON names to the types of a struct's fields.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for field := range structFields(t) {
@@ -118,7 +117,7 @@ func structFields(t reflect.Type) iter.Seq[reflect.StructField] {
 	}
 }
 
-func fitsScalar(t reflect.Type, value any) bool {
+func isScalar(t reflect.Type, value any) bool {
 	number, isNumber := value.(json.Number)
 	var err error
 	switch t.Kind() {
@@ -138,8 +137,8 @@ func fitsScalar(t reflect.Type, value any) bool {
 	return isNumber && err == nil
 }
 
-// described names a type the way an operator would.
-func described(t reflect.Type) string {
+// typeDescription names a type in error messages.
+func typeDescription(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[metav1.Duration](), reflect.TypeFor[logs.TimeOrMetaDuration]():
 		return "a duration, such as 10s or 1m30s"
@@ -165,8 +164,8 @@ func described(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// shown is the value as it would stand in JSON, cut short when long.
-func shown(value any) string {
+// jsonText encodes the value as JSON and truncates it.
+func jsonText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return "the value"

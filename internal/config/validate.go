@@ -11,8 +11,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// validate holds a complete configuration against the rules of the reference kubelet,
-// including those it finds broken only later, while it starts.
+// validate checks a complete configuration by the rules of the reference kubelet, including those
+// that the reference kubelet checks only during startup.
 func validate(kc *kubelet.KubeletConfiguration, g gates) (problems []problem) {
 	v := &validation{kc: kc, gates: g}
 	var err error
@@ -29,8 +29,8 @@ func validate(kc *kubelet.KubeletConfiguration, g gates) (problems []problem) {
 	return v.problems
 }
 
-// validation is one run of the rules. A value is looked up by its field path, so that a
-// rule can be a row of a table.
+// validation is one run of the rules. It looks values up by field path, so that a rule can be a row
+// of a table.
 type validation struct {
 	kc       *kubelet.KubeletConfiguration
 	gates    gates
@@ -38,11 +38,11 @@ type validation struct {
 	problems []problem
 }
 
-func (v *validation) say(field, format string, args ...any) {
+func (v *validation) addf(field, format string, args ...any) {
 	v.problems = append(v.problems, problem{field, fmt.Sprintf(format, args...)})
 }
 
-// at is the value at a path of fields; nil when it is not set, or zero and left out.
+// at returns the value at a field path, or nil if it is unset or omitted as zero.
 func (v *validation) at(field string) any {
 	var value any = v.values
 	for name := range strings.SplitSeq(field, ".") {
@@ -57,7 +57,7 @@ func (v *validation) at(field string) any {
 
 const noLimit = math.MaxInt64
 
-// numberRules give the least and the greatest value of each number.
+// numberRules are the inclusive ranges of numbers.
 var numberRules = []struct {
 	field    string
 	min, max int64
@@ -98,19 +98,19 @@ func (v *validation) numbers() {
 		switch {
 		case err == nil && n >= r.min && n <= r.max:
 		case r.max == noLimit:
-			v.say(r.field, "%s must be at least %d", number, r.min)
+			v.addf(r.field, "%s must be at least %d", number, r.min)
 		default:
-			v.say(r.field, "%s must be between %d and %d", number, r.min, r.max)
+			v.addf(r.field, "%s must be between %d and %d", number, r.min, r.max)
 		}
 	}
 }
 
-// durationRules give the shortest and the longest value; zeroToo lets zero through, which
-// turns the thing off.
+// durationRules are the inclusive ranges of durations. allowZero allows zero too, which disables the
+// feature.
 var durationRules = []struct {
-	field    string
-	min, max time.Duration
-	zeroToo  bool
+	field     string
+	min, max  time.Duration
+	allowZero bool
 }{
 	{"cpuCFSQuotaPeriod", time.Millisecond, time.Second, false},
 	{"crashLoopBackOff.maxContainerRestartPeriod", time.Second, 300 * time.Second, false},
@@ -127,21 +127,21 @@ func (v *validation) durations() {
 		text, _ := v.at(r.field).(string)
 		d, err := time.ParseDuration(text)
 		switch {
-		case text == "", err == nil && d >= r.min && d <= r.max, r.zeroToo && d == 0:
+		case text == "", err == nil && d >= r.min && d <= r.max, r.allowZero && d == 0:
 		case r.max != noLimit:
-			v.say(r.field, "%s must be between %s and %s", text, r.min, r.max)
-		case r.zeroToo:
-			v.say(r.field, "%s must be 0 or at least %s", text, r.min)
+			v.addf(r.field, "%s must be between %s and %s", text, r.min, r.max)
+		case r.allowZero:
+			v.addf(r.field, "%s must be 0 or at least %s", text, r.min)
 		default:
-			v.say(r.field, "%s must be at least %s", text, r.min)
+			v.addf(r.field, "%s must be at least %s", text, r.min)
 		}
 	}
 }
 
-// choiceRules list the words that a field may have.
+// choiceRules are the valid values of enumerations.
 var choiceRules = []struct {
-	field string
-	words []string
+	field  string
+	values []string
 }{
 	{"authorization.mode", []string{"AlwaysAllow", "Webhook"}},
 	{"cgroupDriver", []string{"cgroupfs", "systemd"}},
@@ -160,18 +160,18 @@ var choiceRules = []struct {
 
 func (v *validation) choices() {
 	for _, r := range choiceRules {
-		word, set := v.at(r.field).(string)
-		if set && !slices.Contains(r.words, word) {
-			v.say(r.field, "%q must be one of %s", word, strings.Join(slices.DeleteFunc(slices.Clone(r.words), func(w string) bool { return w == "" }), ", "))
+		value, set := v.at(r.field).(string)
+		if set && !slices.Contains(r.values, value) {
+			v.addf(r.field, "%q must be one of %s", value, strings.Join(slices.DeleteFunc(slices.Clone(r.values), func(w string) bool { return w == "" }), ", "))
 		}
 	}
 }
 
-// gateRules name the gate without which a field may not be used. A field is in use when it
-// is set to anything but the idle value.
+// gateRules are the gates that fields need. A field needs its gate if it is set to a value other than
+// unused.
 var gateRules = []struct {
 	field, gate string
-	idle        string // JSON
+	unused      string // as JSON
 }{
 	{"cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod", `"100ms"`},
 	{"crashLoopBackOff.maxContainerRestartPeriod", "KubeletCrashLoopBackOffMax", ""},
@@ -184,7 +184,7 @@ var gateRules = []struct {
 	{"logging.options.json.splitStream", "LoggingAlphaOptions", ""},
 	{"logging.options.json.infoBufferSize", "LoggingAlphaOptions", `"0"`},
 	{"memoryReservationPolicy", "MemoryQoS", `"None"`},
-	{"memoryThrottlingFactor", "MemoryQoS", "0.9"}, // once the default, so it stands in old files
+	{"memoryThrottlingFactor", "MemoryQoS", "0.9"}, // a former default, which old files contain
 	{"serverTLSBootstrap", "RotateKubeletServerCertificate", ""},
 	{"shutdownGracePeriod", "GracefulNodeShutdown", `"0s"`},
 	{"shutdownGracePeriodCriticalPods", "GracefulNodeShutdown", `"0s"`},
@@ -194,8 +194,8 @@ var gateRules = []struct {
 func (v *validation) neededGates() {
 	for _, r := range gateRules {
 		value := v.at(r.field)
-		if value != nil && shown(value) != r.idle && !v.gates[r.gate] {
-			v.say(r.field, "needs feature gate %s", r.gate)
+		if value != nil && jsonText(value) != r.unused && !v.gates[r.gate] {
+			v.addf(r.field, "needs feature gate %s", r.gate)
 		}
 	}
 }

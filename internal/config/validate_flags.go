@@ -11,36 +11,36 @@ import (
 	"k8s.io/kubelet/pkg/apis"
 )
 
-// validateFlags checks the settings that have no field in the configuration file.
+// validateFlags checks the flags that set no field of the configuration.
 func validateFlags(f *Flags) (problems []problem) {
-	say := func(flag, format string, args ...any) {
+	addf := func(flag, format string, args ...any) {
 		problems = append(problems, problem{"--" + flag, fmt.Sprintf(format, args...)})
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.NodeLabels)) {
 		value := f.NodeLabels[key]
 		if errs := content.IsQualifiedName(key); len(errs) > 0 {
-			say("node-labels", "key %q: %s", key, strings.Join(errs, "; "))
+			addf("node-labels", "key %q: %s", key, strings.Join(errs, "; "))
 		} else if isKubernetesLabel(key) && !apis.IsKubeletLabel(key) {
-			say("node-labels", "%s is not a label that a node may give itself: in the kubernetes.io and k8s.io namespaces these are the ones below %s, and %s",
+			addf("node-labels", "%s is not a label that a node may give itself: in the kubernetes.io and k8s.io namespaces these are the ones below %s, and %s",
 				key, strings.Join(apis.KubeletLabelNamespaces(), " and "), strings.Join(apis.KubeletLabels(), ", "))
 		}
 		if errs := content.IsValidLabelValue(value); len(errs) > 0 {
-			say("node-labels", "value %q of %s: %s", value, key, strings.Join(errs, "; "))
+			addf("node-labels", "value %q of %s: %s", value, key, strings.Join(errs, "; "))
 		}
 	}
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
-		say("cloud-provider", "%q must be external or empty", f.CloudProvider)
+		addf("cloud-provider", "%q must be external or empty", f.CloudProvider)
 	}
 	if f.ExitOnLockContention && f.LockFile == "" {
-		say("exit-on-lock-contention", "needs --lock-file")
+		addf("exit-on-lock-contention", "needs --lock-file")
 	}
 	if (f.ImageCredentialProviderConfig == "") != (f.ImageCredentialProviderBinDir == "") {
-		say("image-credential-provider-config", "and --image-credential-provider-bin-dir must be given together")
+		addf("image-credential-provider-config", "and --image-credential-provider-bin-dir must be given together")
 	}
 	return problems
 }
 
-// isKubernetesLabel reports whether the key belongs to Kubernetes itself.
+// isKubernetesLabel reports whether the key is in a namespace of Kubernetes.
 func isKubernetesLabel(key string) bool {
 	namespace, _, found := strings.Cut(key, "/")
 	return found && slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(own string) bool {
@@ -48,9 +48,8 @@ func isKubernetesLabel(key string) bool {
 	})
 }
 
-// openings names the settings by which the operator opens the node to anyone: they are
-// followed, but not silently.
-func openings(kc *kubelet.KubeletConfiguration) (notices []string) {
+// securityNotices returns notices for insecure or inconsistent settings, which are applied.
+func securityNotices(kc *kubelet.KubeletConfiguration) (notices []string) {
 	if *kc.Authentication.Anonymous.Enabled && kc.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow {
 		notices = append(notices, fmt.Sprintf("anyone who reaches port %d may do anything, running commands in pods included: anonymous requests are on and authorization is AlwaysAllow", kc.Port))
 	}
@@ -63,8 +62,8 @@ func openings(kc *kubelet.KubeletConfiguration) (notices []string) {
 	return notices
 }
 
-// SeccompDefault reports whether containers that name no seccomp profile get the runtime's.
-// It is the one setting that is both a flag and a field, and either turns it on.
+// SeccompDefault reports whether containers without a seccomp profile get RuntimeDefault. Either the
+// flag or the field enables it.
 func (c *Config) SeccompDefault() bool {
 	return c.Flags.SeccompDefault || *c.Kubelet.SeccompDefault
 }

@@ -1,0 +1,5 @@
+package config
+
+// KubernetesVersion is the Kubernetes release that this kubelet implements. --version prints it and
+// the node reports it.
+const KubernetesVersion = "v1.37.1"
