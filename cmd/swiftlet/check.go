@@ -10,17 +10,17 @@ import (
 	"swiftlet/internal/image/credentialplugin"
 )
 
-const checkHelp = `Reads a kubelet's flags and the configuration files they name, and starts nothing.
+const checkHelp = `Validates kubelet flags and the configuration files that they name. It starts nothing.
 
-Prints the merged configuration, with the flag or the line of a file that each value came
-from; values without a remark are defaults. Prints every error and exits with 1 when
-something is wrong.
+Prints the merged configuration. A comment names the flag, or the file and line, that each
+value comes from; values without a comment are defaults. If the configuration is invalid, it
+prints every error and exits with 1.
 `
 
 func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "check [kubelet flags]",
-		Short:              "Tells what a kubelet's flags and configuration files amount to",
+		Short:              "Validates kubelet flags and configuration files and prints the merged configuration",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(args)
@@ -28,7 +28,7 @@ func newCheckCommand() *cobra.Command {
 				return err
 			}
 			if cfg.Action != config.Run {
-				return answer(cmd, cfg.Action)
+				return runAction(cmd, cfg.Action)
 			}
 			plugins, err := credentialPlugins(cfg)
 			if err != nil {
@@ -40,7 +40,7 @@ func newCheckCommand() *cobra.Command {
 			for _, notice := range cfg.Notices {
 				fmt.Fprintln(cmd.ErrOrStderr(), "note:", notice)
 			}
-			// The configuration may be meant for another machine, so this is no failure.
+			// The configuration may be for another host, so this is not an error.
 			_, missing := plugins.Programs(cfg.Flags.ImageCredentialProviderBinDir)
 			if err := errors.Join(cfg.CheckHost(config.ReadHost()), missing); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: the kubelet would not start on this host:\n%s\n", err)
@@ -52,7 +52,7 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// credentialPlugins reads the files that name them, if there are any.
+// credentialPlugins reads the configuration of credential provider plugins, if any.
 func credentialPlugins(cfg *config.Config) (credentialplugin.Settings, error) {
 	if cfg.Flags.ImageCredentialProviderConfig == "" {
 		return credentialplugin.Settings{}, nil

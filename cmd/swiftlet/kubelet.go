@@ -12,25 +12,25 @@ import (
 	"swiftlet/internal/config"
 )
 
-const kubeletHelp = `Runs the agent of a Kubernetes node, in place of the reference kubelet: it takes the same
-flags, configuration file and drop-ins, and keeps its files in the same places.
+const kubeletHelp = `Runs the kubelet of a Kubernetes node. It is a drop-in replacement for the reference kubelet,
+with the same flags, configuration file, drop-ins and file layout.
 
 Pods come from the API server (--kubeconfig), from files (staticPodPath) and from a URL
-(staticPodURL). Settings come from the file given by --config, then from the *.conf files
-below --config-dir, then from flags; the later ones win. "swiftlet check" with the same
-flags prints the result and where each value came from.
+(staticPodURL). The *.conf files below --config-dir override the file given by --config, and
+flags override both. "swiftlet check" with the same flags prints the result and where each
+value comes from.
 
-Three of the reference's defaults, which open a node that has no configuration file to
-anyone, are closed here: anonymous-auth is false, authorization-mode is Webhook and
+Three insecure defaults of the reference kubelet, which apply without a configuration file,
+are different here: anonymous-auth is false, authorization-mode is Webhook and
 read-only-port is 0.
 `
 
 func newKubeletCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubelet [flags]",
-		Short: "Runs the agent of a Kubernetes node",
-		// The configuration package reads the flags: it has to read them twice, around
-		// the files that they name.
+		Short: "Runs the kubelet of a Kubernetes node",
+		// config.Load parses the flags: once to find the configuration files, and again to
+		// override them.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(args)
@@ -38,7 +38,7 @@ func newKubeletCommand() *cobra.Command {
 				return err
 			}
 			if cfg.Action != config.Run {
-				return answer(cmd, cfg.Action)
+				return runAction(cmd, cfg.Action)
 			}
 			if err := cfg.CheckHost(config.ReadHost()); err != nil {
 				return err
@@ -57,8 +57,8 @@ func newKubeletCommand() *cobra.Command {
 	return cmd
 }
 
-// answer does what a command line asks for instead of running.
-func answer(cmd *cobra.Command, action config.Action) error {
+// runAction runs an action of the command line other than Run.
+func runAction(cmd *cobra.Command, action config.Action) error {
 	switch action {
 	case config.Version:
 		fmt.Fprintf(cmd.OutOrStdout(), "Kubernetes %s\n", config.KubernetesVersion)
@@ -70,12 +70,12 @@ func answer(cmd *cobra.Command, action config.Action) error {
 	return nil
 }
 
-// printFlags writes the help of a command that takes the kubelet's flags.
+// printFlags writes the help of a command with the kubelet's flags.
 func printFlags(w io.Writer, text, usage string) {
 	fmt.Fprintf(w, "%s\nUsage:\n  %s\n%s", text, usage, config.Usage(helpWidth(w)))
 }
 
-// helpWidth is the terminal's width within reason, and none when the help goes elsewhere.
+// helpWidth returns the width of the terminal within limits, or 0 if the output is not a terminal.
 func helpWidth(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {

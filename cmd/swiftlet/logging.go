@@ -12,9 +12,8 @@ import (
 	"swiftlet/internal/config"
 )
 
-// newLogger makes the process's logger as the configuration wants it, and makes the
-// Kubernetes libraries, which log with klog, use it too. The function it returns changes
-// how verbose both are.
+// newLogger returns the configured logger, which the Kubernetes libraries use too, through klog. The
+// returned function changes the verbosity of both.
 func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, func(level string) error, error) {
 	logging := cfg.Kubelet.Logging
 	level, set, flags := newVerbosity()
@@ -34,9 +33,8 @@ func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, func(level string
 	return log, set, nil
 }
 
-// newVerbosity is how much is logged: the level for a handler, and what changes it while
-// the program runs. klog's V(n) becomes the slog level -n, so one number rules both; slog's
-// own Debug is V(4).
+// newVerbosity returns the level for a handler and a function that changes it at runtime. klog's V(n)
+// is the slog level -n, so one number sets both; slog's Debug is V(4).
 func newVerbosity() (level *slog.LevelVar, set func(verbosity string) error, flags *flag.FlagSet) {
 	level, flags = &slog.LevelVar{}, &flag.FlagSet{}
 	klog.InitFlags(flags)

@@ -1,5 +1,4 @@
-// Command swiftlet runs pods on a Linux node: as a drop-in for the kubelet of a cluster,
-// or by itself.
+// Command swiftlet runs pods on a Linux node, as the kubelet of a cluster or standalone.
 package main
 
 import (
@@ -17,12 +16,12 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// After the first signal the default handling is back: a second one ends the process.
+	// Restore the default handling after the first signal, so that a second one kills the process.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
-// run is main without the process around it; it returns the exit code.
+// run runs a command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetOut(stdout)
@@ -35,7 +34,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// commandArgs makes the binary stand in for the kubelet when it is called by that name.
+// commandArgs selects the kubelet command if the binary is called kubelet.
 func commandArgs(args []string) []string {
 	if filepath.Base(args[0]) == "kubelet" {
 		return append([]string{"kubelet"}, args[1:]...)
@@ -49,9 +48,9 @@ func newRootCommand() *cobra.Command {
 		Short: "Runs pods on a Linux node",
 		Long: `Swiftlet runs pods on a Linux node.
 
-  swiftlet up        runs the pods of a directory, on a machine without anything else
-  swiftlet kubelet   is the kubelet of a Kubernetes cluster's node
-  swiftlet check     tells what a kubelet's flags and configuration files amount to`,
+  swiftlet up        runs pods from a directory of manifests, with a bundled runtime and network
+  swiftlet kubelet   runs the kubelet of a Kubernetes node
+  swiftlet check     validates kubelet flags and configuration files`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},

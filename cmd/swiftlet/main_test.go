@@ -10,12 +10,12 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	good := filepath.Join(t.TempDir(), "kubelet.yaml")
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	valid := filepath.Join(t.TempDir(), "kubelet.yaml")
+	invalid := filepath.Join(t.TempDir(), "bad.yaml")
 	broken := filepath.Join(t.TempDir(), "kubeconfig")
 	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
 	const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-	for file, text := range map[string]string{good: header + "maxPods: 5\nfailCgroupV1: false\n", bad: header + "maxPods: five\nport: -1\n", broken: "clusters: 5\n", plugins: "kind: CredentialProviderConfig\n"} {
+	for file, text := range map[string]string{valid: header + "maxPods: 5\nfailCgroupV1: false\n", invalid: header + "maxPods: five\nport: -1\n", broken: "clusters: 5\n", plugins: "kind: CredentialProviderConfig\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -25,24 +25,24 @@ func TestCommands(t *testing.T) {
 		code        int
 		out, errOut []string
 	}{
-		"no command":        {"swiftlet", 0, []string{"swiftlet up", "Available Commands"}, nil},
-		"version":           {"swiftlet version", 0, []string{"in place of Kubernetes v1.37.1", "go1."}, nil},
-		"kubelet --version": {"swiftlet kubelet --version", 0, []string{"Kubernetes v1.37.1\n"}, nil},
-		"called kubelet":    {"/usr/bin/kubelet --version", 0, []string{"Kubernetes v1.37.1\n"}, nil},
-		"kubelet --help":    {"kubelet --help", 0, []string{"Usage:\n  swiftlet kubelet [flags]", "\nCluster:\n", "--kubeconfig", "[maxPods]"}, nil},
-		"help kubelet":      {"swiftlet help kubelet", 0, []string{"--kubeconfig"}, nil},
-		"check":             {"swiftlet check --config=" + good + " --port=99", 0, []string{"maxPods: 5  # " + good + ":3", "port: 99  # --port"}, []string{"note: deprecated flags"}},
-		"check --help":      {"swiftlet check -h", 0, []string{"starts nothing", "--kubeconfig"}, nil},
-		"check, wrong":      {"swiftlet check --config=" + bad, 1, nil, []string{bad + `:3: maxPods: "five" is not`, bad + ":4: port: -1 must be between"}},
-		"check, plugins":    {"swiftlet check --config=" + good + " --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
-		"kubelet, wrong":    {"swiftlet kubelet --config=" + bad, 1, nil, []string{bad + `:3: maxPods: "five" is not`}},
-		// The runtime is not there, and is not waited for.
-		"kubelet, no kubeconfig":  {"kubelet --config=" + good + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=/none/kubeconfig", 1, nil, []string{"/none/kubeconfig", "no such file or directory"}},
-		"kubelet, bad kubeconfig": {"kubelet --config=" + good + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=" + broken, 1, nil, []string{broken, "cannot unmarshal number"}},
-		"kubelet, bad plugins":    {"kubelet --config=" + good + " --container-runtime-endpoint=unix:///none/r.sock --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
-		"kubelet, no flag":        {"kubelet --max-podz=3", 1, nil, []string{"did you mean --max-pods?"}},
-		"kubelet, stray word":     {"kubelet up", 1, nil, []string{`"up" is neither a flag nor a flag's value`}},
-		"no such command":         {"swiftlet down", 1, nil, []string{`unknown command "down"`}},
+		"no command":             {"swiftlet", 0, []string{"swiftlet up", "Available Commands"}, nil},
+		"version":                {"swiftlet version", 0, []string{"in place of Kubernetes v1.37.1", "go1."}, nil},
+		"kubelet --version":      {"swiftlet kubelet --version", 0, []string{"Kubernetes v1.37.1\n"}, nil},
+		"called kubelet":         {"/usr/bin/kubelet --version", 0, []string{"Kubernetes v1.37.1\n"}, nil},
+		"kubelet --help":         {"kubelet --help", 0, []string{"Usage:\n  swiftlet kubelet [flags]", "\nCluster:\n", "--kubeconfig", "[maxPods]"}, nil},
+		"help kubelet":           {"swiftlet help kubelet", 0, []string{"--kubeconfig"}, nil},
+		"check":                  {"swiftlet check --config=" + valid + " --port=99", 0, []string{"maxPods: 5  # " + valid + ":3", "port: 99  # --port"}, []string{"note: deprecated flags"}},
+		"check --help":           {"swiftlet check -h", 0, []string{"starts nothing", "--kubeconfig"}, nil},
+		"check, invalid file":    {"swiftlet check --config=" + invalid, 1, nil, []string{invalid + `:3: maxPods: "five" is not`, invalid + ":4: port: -1 must be between"}},
+		"check, invalid plugins": {"swiftlet check --config=" + valid + " --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
+		"kubelet, invalid file":  {"swiftlet kubelet --config=" + invalid, 1, nil, []string{invalid + `:3: maxPods: "five" is not`}},
+		// These fail before the kubelet connects to the runtime.
+		"kubelet, missing kubeconfig":  {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=/none/kubeconfig", 1, nil, []string{"/none/kubeconfig", "no such file or directory"}},
+		"kubelet, invalid kubeconfig":  {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=" + broken, 1, nil, []string{broken, "cannot unmarshal number"}},
+		"kubelet, invalid plugins":     {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
+		"kubelet, unknown flag":        {"kubelet --max-podz=3", 1, nil, []string{"did you mean --max-pods?"}},
+		"kubelet, positional argument": {"kubelet up", 1, nil, []string{`"up" is neither a flag nor a flag's value`}},
+		"unknown command":              {"swiftlet down", 1, nil, []string{`unknown command "down"`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

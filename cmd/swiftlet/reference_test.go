@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// referenceKubelet is the program whose configuration ours is compared with.
+// referenceKubelet builds the reference kubelet.
 func referenceKubelet(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -30,15 +30,15 @@ func referenceKubelet(t *testing.T) string {
 
 var effective = regexp.MustCompile(`(?s)"Effective KubeletConfiguration" config=<\n(.*?)\n >`)
 
-// effectiveReference is the configuration that the reference logs before it checks it.
-// --runonce, which it refuses, keeps it from ever starting.
+// effectiveReference is the configuration that the reference kubelet logs before it validates it.
+// --runonce makes the validation fail, so that it does not start.
 func effectiveReference(t *testing.T, kubelet string, args []string) map[string]any {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), kubelet, append(args, "--runonce")...)
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err == nil {
-		t.Fatal("the reference kubelet ran")
+		t.Fatal("the reference kubelet accepted --runonce")
 	}
 	found := effective.FindStringSubmatch(stderr.String())
 	if found == nil {
@@ -66,7 +66,7 @@ func parsed(t *testing.T, text string) (values map[string]any) {
 	return values
 }
 
-// The same files and flags must mean the same to both.
+// TestConfigurationEqualsReference: the same files and flags result in the same configuration.
 func TestConfigurationEqualsReference(t *testing.T) {
 	kubelet := referenceKubelet(t)
 	const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -115,22 +115,22 @@ registerWithTaints: [{key: a, value: b, effect: NoSchedule}]
 			t.Fatal(err)
 		}
 	}
-	// Our own defaults for what would open a node are set, where no file sets them.
-	closed := " --anonymous-auth=false --authorization-mode=Webhook --read-only-port=0"
+	// Without a file, set the flags whose insecure defaults differ.
+	secure := " --anonymous-auth=false --authorization-mode=Webhook --read-only-port=0"
 	full, dropins := " --config="+dir+"/full.yaml", " --config-dir="+dir+"/d"
 	flags := " --max-pods=3 --feature-gates=EnvFiles=true --kube-reserved=cpu=1 --kube-reserved=memory=2Gi -v 3 --vmodule=x=2" +
 		" --cluster-dns=1.1.1.1 --cluster-dns=2.2.2.2 --register-with-taints=a=b:NoSchedule,c=d:NoExecute --address= --reserved_cpus=0-1" +
 		" --reserved-memory=0:memory=1Gi;1:memory=2Gi --eviction-hard=memory.available<5% --eviction-hard=nodefs.available<1%" +
 		" --cpu-manager-policy-options=a=b,c=d --manifest-url-header=a:b,a:c --log-flush-frequency=3s"
 	for name, args := range map[string]string{
-		"flags' defaults":       closed,
-		"flags":                 closed + flags,
+		"defaults of flags":     secure,
+		"flags":                 secure + flags,
 		"empty file":            " --config=" + dir + "/empty.yaml",
 		"file":                  full,
 		"file, flags":           full + flags,
 		"file, drop-ins":        full + dropins,
 		"file, drop-ins, flags": full + dropins + flags,
-		"drop-ins alone":        dropins + closed,
+		"drop-ins alone":        dropins + secure,
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := strings.Fields(args)

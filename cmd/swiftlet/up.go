@@ -23,7 +23,7 @@ import (
 	"swiftlet/internal/standalone"
 )
 
-// upFlags are the choices of `swiftlet up`, before they are checked.
+// upFlags are the flags of `swiftlet up`.
 type upFlags struct {
 	manifests, root, run, bundle string
 	images                       []string
@@ -33,19 +33,20 @@ type upFlags struct {
 	keep, noTable, verbose       bool
 }
 
-const upHelp = `Runs pods on this machine without a control plane: starts the bundled containerd, a
-pod network and the agent, and shows the pods of a directory of manifests. A containerd
-or kubelet that is already on the machine is not touched.
+const upHelp = `Runs pods on this machine without a control plane: starts the bundled containerd, a pod
+network and the kubelet, and shows the status of the pods. It does not affect a containerd
+or kubelet that is already on the machine.
 
-The directory holds Pods, ConfigMaps and Secrets in .yaml or .json files; a change there
-is followed within a second. Ctrl-C stops the pods with their grace periods and takes
-away everything but --root, where images and logs stay; a second Ctrl-C does not wait.`
+The directory of manifests contains Pods, ConfigMaps and Secrets in .yaml or .json files.
+Changes take effect within a second. Ctrl-C stops the pods with their grace periods and
+removes everything but --root, which keeps images and logs. A second Ctrl-C does not wait
+for grace periods.`
 
 func newUpCommand() *cobra.Command {
 	var f upFlags
 	command := &cobra.Command{
 		Use:   "up",
-		Short: "Run pods from a directory on a bare machine, runtime and network included",
+		Short: "Runs pods from a directory of manifests, with a bundled runtime and network",
 		Long:  upHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -53,25 +54,25 @@ func newUpCommand() *cobra.Command {
 			return up(command.Context(), f)
 		},
 	}
-	beside := programDir()
+	dir := executableDir()
 	flags := command.Flags()
 	flags.StringVar(&f.manifests, "manifests", "/etc/swiftlet/manifests", "directory of Pods, ConfigMaps and Secrets")
-	flags.StringVar(&f.root, "root", "/var/lib/swiftlet", "folder for images, logs, certificates and volumes; stays")
-	flags.StringVar(&f.run, "run-dir", "/run/swiftlet", "folder for sockets and the like; goes")
-	flags.StringVar(&f.bundle, "bundle", filepath.Join(beside, "bundle"), "folder of containerd, runc and the CNI plugins")
-	flags.StringSliceVar(&f.images, "images", []string{filepath.Join(beside, "images")}, "folders of image archives (*.tar) to import")
-	flags.StringVar(&f.podCIDR, "pod-cidr", "10.88.0.0/16", "addresses of pods")
-	flags.StringVar(&f.nodeName, "node-name", hostname(), "name of this node")
-	flags.IntVar(&f.port, "port", 10250, "port of the agent's HTTPS API, on loopback")
-	flags.IntVar(&f.healthzPort, "healthz-port", 10248, "port of the agent's health check, on loopback; 0 for none")
-	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "who makes cgroups: cgroupfs or systemd")
-	flags.BoolVar(&f.keep, "keep", false, "on exit leave pods and runtime running, for the next one to take over")
-	flags.BoolVar(&f.noTable, "no-table", false, "print one line per change, on a terminal too")
-	flags.BoolVar(&f.verbose, "verbose", false, "log every step")
+	flags.StringVar(&f.root, "root", "/var/lib/swiftlet", "directory for images, logs, certificates and volumes; kept on exit")
+	flags.StringVar(&f.run, "run-dir", "/run/swiftlet", "directory for sockets and runtime state; removed on exit")
+	flags.StringVar(&f.bundle, "bundle", filepath.Join(dir, "bundle"), "directory of the containerd, runc and CNI plugin binaries")
+	flags.StringSliceVar(&f.images, "images", []string{filepath.Join(dir, "images")}, "directories of image archives (*.tar) to import")
+	flags.StringVar(&f.podCIDR, "pod-cidr", "10.88.0.0/16", "CIDR of pod IP addresses")
+	flags.StringVar(&f.nodeName, "node-name", hostname(), "name of the node")
+	flags.IntVar(&f.port, "port", 10250, "port of the kubelet's HTTPS API on loopback")
+	flags.IntVar(&f.healthzPort, "healthz-port", 10248, "port of the kubelet's health check on loopback; 0 disables it")
+	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "cgroup driver: cgroupfs or systemd")
+	flags.BoolVar(&f.keep, "keep", false, "leave pods and the container runtime running on exit; the next \"swiftlet up\" takes them over")
+	flags.BoolVar(&f.noTable, "no-table", false, "print one line per change instead of a table, also on a terminal")
+	flags.BoolVar(&f.verbose, "verbose", false, "log at debug level")
 	return command
 }
 
-// up runs until a signal, or a failure, ends it.
+// up runs until it receives a signal or fails.
 func up(ctx context.Context, f upFlags) error {
 	cfg, err := f.config()
 	if err != nil {
@@ -93,8 +94,8 @@ func up(ctx context.Context, f upFlags) error {
 	if terminal {
 		rows = terminalRows
 	}
-	ctx, hurry, release := stages(ctx)
-	defer release()
+	ctx, hurry, stop := handleSignals(ctx)
+	defer stop()
 	supervisor, err := standalone.New(cfg, standalone.Deps{
 		Log: log, Clock: clock.RealClock{}, Runtime: client, Agent: standaloneAgent(log, setVerbosity),
 		Out: os.Stdout, Rows: rows, ForceStop: hurry,
@@ -106,9 +107,9 @@ func up(ctx context.Context, f upFlags) error {
 }
 
 func (f upFlags) config() (standalone.Config, error) {
-	bundle, err := filepath.EvalSymlinks(f.bundle) // a running containerd is known by its real path
+	bundle, err := filepath.EvalSymlinks(f.bundle) // a running containerd is identified by its real path
 	if err != nil {
-		return standalone.Config{}, fmt.Errorf("find the bundled programs: %w (`make build` makes them; --bundle names their folder)", err)
+		return standalone.Config{}, fmt.Errorf("find bundled programs: %w (build them with `make build`, or set --bundle)", err)
 	}
 	for _, path := range []*string{&f.manifests, &f.root, &f.run, &bundle} {
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -132,12 +133,12 @@ func (f upFlags) config() (standalone.Config, error) {
 	}, nil
 }
 
-// logger writes to a file while a table has the terminal.
+// logger logs to a file if the terminal shows a table.
 func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
 	out, closeLog := os.Stderr, func() {}
 	if terminal {
 		if err := os.MkdirAll(filepath.Dir(paths.AgentLog()), 0o711); err != nil {
-			return nil, nil, nil, fmt.Errorf("open the log: %w", err)
+			return nil, nil, nil, fmt.Errorf("open log: %w", err)
 		}
 		if out, err = standalone.OpenLog(paths.AgentLog()); err != nil {
 			return nil, nil, nil, err
@@ -151,22 +152,23 @@ func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), setVerbosity, closeLog, nil
 }
 
-// stages turns the first signal (a closed terminal is one) into the end of the context and the second into haste.
-func stages(parent context.Context) (ctx context.Context, hurry <-chan struct{}, release func()) {
+// handleSignals cancels ctx on the first signal, SIGHUP of a closed terminal included, and closes
+// hurry on the second.
+func handleSignals(parent context.Context) (ctx context.Context, hurry <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	hurried, released := make(chan struct{}), make(chan struct{})
+	hurried, stopped := make(chan struct{}), make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A reader of our output that goes away must not end us before we have cleaned up; a
-	// signal that is caught, unlike one that is ignored, is not inherited by containers.
-	broken := make(chan os.Signal, 1)
-	signal.Notify(broken, syscall.SIGPIPE)
-	watched := make(chan struct{})
+	// SIGPIPE must not end the process before it has cleaned up. It is caught instead of ignored,
+	// because child processes inherit ignored signals.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	returned := make(chan struct{})
 	go func() {
-		defer close(watched)
+		defer close(returned)
 		for count := 0; ; count++ {
 			select {
-			case <-released:
+			case <-stopped:
 				return
 			case <-signals:
 			}
@@ -180,14 +182,14 @@ func stages(parent context.Context) (ctx context.Context, hurry <-chan struct{},
 	}()
 	return ctx, hurried, func() {
 		signal.Stop(signals)
-		signal.Stop(broken)
-		close(released)
-		<-watched
+		signal.Stop(pipes)
+		close(stopped)
+		<-returned
 		cancel()
 	}
 }
 
-// terminalRows is asked each time: a window may be resized.
+// terminalRows returns the current height of the terminal.
 func terminalRows() int {
 	_, rows, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
@@ -196,13 +198,13 @@ func terminalRows() int {
 	return rows
 }
 
-// programDir is the folder of this program, beside which the build puts what it needs.
-func programDir() string {
-	self, err := os.Executable()
+// executableDir returns the directory of the executable, which contains the bundle.
+func executableDir() string {
+	path, err := os.Executable()
 	if err != nil {
 		return "."
 	}
-	return filepath.Dir(self)
+	return filepath.Dir(path)
 }
 
 func hostname() string {
@@ -213,8 +215,7 @@ func hostname() string {
 	return strings.ToLower(name)
 }
 
-// standaloneAgent runs the agent as `swiftlet kubelet` would, with the command line that
-// the supervisor made.
+// standaloneAgent runs the kubelet with the command line of the supervisor.
 func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(context.Context, standalone.AgentRun) error {
 	return func(ctx context.Context, run standalone.AgentRun) error {
 		cfg, err := config.Load(run.Args)

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestUp goes through testdata/up.sh with the built program, as a new user would, in
-// namespaces of its own.
+// TestUp runs testdata/up.sh with the built binary in namespaces of its own.
 func TestUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs pods")
@@ -26,24 +25,24 @@ func TestUp(t *testing.T) {
 	if _, err := os.Stat(swiftlet); err != nil {
 		t.Fatal("bin/swiftlet is missing: make build")
 	}
-	// A copy, because the walk changes the manifests.
+	// The script changes the manifests.
 	manifests := t.TempDir()
 	if err := os.CopyFS(manifests, os.DirFS("../../examples/manifests")); err != nil {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
 	t.Cleanup(func() { removeCgroups(name) })
-	walk := exec.CommandContext(t.Context(), "../../internal/standalone/testdata/box.sh", name,
+	script := exec.CommandContext(t.Context(), "../../internal/standalone/testdata/box.sh", name,
 		"testdata/up.sh", swiftlet, t.TempDir(), manifests)
-	out, err := walk.CombinedOutput()
+	out, err := script.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
 }
 
-// removeCgroups removes the box's own group from every hierarchy, the innermost first:
-// a walk that failed half-way leaves some below it.
+// removeCgroups removes the cgroup of the test from every hierarchy, children first. A script that
+// failed may leave children.
 func removeCgroups(name string) {
 	for _, pattern := range []string{"/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
 		tops, _ := filepath.Glob(pattern)

@@ -24,8 +24,8 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// buildDescription says what this binary is; a build without the flags above knows its
-// commit from the checkout it was made in.
+// buildDescription describes the binary. Without the linker flags above, the commit comes from the
+// build information.
 func buildDescription() string {
 	v, c := version, commit
 	if info, ok := debug.ReadBuildInfo(); ok && c == "" {
