@@ -9,6 +9,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"swiftlet/internal/pod"
 )
 
 // usages are what pods were measured to use, by UID.
@@ -134,14 +136,9 @@ func onDisk(p *v1.Pod, used *statsapi.PodStats, of []part) stored {
 	for i := range used.VolumeStats {
 		v := &used.VolumeStats[i]
 		at := slices.IndexFunc(p.Spec.Volumes, func(spec v1.Volume) bool { return spec.Name == v.Name })
-		if at >= 0 && local(&p.Spec.Volumes[at]) {
+		if at >= 0 && pod.VolumeOnNodeDisk(&p.Spec.Volumes[at]) {
 			sum.add(&v.FsStats)
 		}
 	}
 	return sum
-}
-
-// local volumes lie on the node's disk.
-func local(v *v1.Volume) bool {
-	return v.HostPath != nil || v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 }

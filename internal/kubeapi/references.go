@@ -64,52 +64,10 @@ func environmentReferences(c *v1.Container, add func(kind, name string)) {
 
 // VolumeReferences calls add for every ConfigMap and Secret that one volume uses.
 func VolumeReferences(v *v1.Volume, add func(kind, name string)) {
-	switch {
-	case v.ConfigMap != nil:
-		add(KindConfigMap, v.ConfigMap.Name)
-	case v.Secret != nil:
-		add(KindSecret, v.Secret.SecretName)
-	case v.Projected != nil:
-		for _, s := range v.Projected.Sources {
-			if s.ConfigMap != nil {
-				add(KindConfigMap, s.ConfigMap.Name)
-			}
-			if s.Secret != nil {
-				add(KindSecret, s.Secret.Name)
-			}
-		}
-	default:
-		if name := driverSecret(v); name != "" {
-			add(KindSecret, name)
-		}
+	for _, name := range pod.VolumeConfigMaps(v) {
+		add(KindConfigMap, name)
 	}
-}
-
-// driverSecret is the Secret that a storage driver needs to mount an inline volume.
-func driverSecret(v *v1.Volume) string {
-	local := func(ref *v1.LocalObjectReference) string {
-		if ref == nil {
-			return ""
-		}
-		return ref.Name
+	for _, name := range pod.VolumeSecrets(v) {
+		add(KindSecret, name)
 	}
-	switch {
-	case v.CSI != nil:
-		return local(v.CSI.NodePublishSecretRef)
-	case v.ISCSI != nil:
-		return local(v.ISCSI.SecretRef)
-	case v.FlexVolume != nil:
-		return local(v.FlexVolume.SecretRef)
-	case v.CephFS != nil:
-		return local(v.CephFS.SecretRef)
-	case v.RBD != nil:
-		return local(v.RBD.SecretRef)
-	case v.ScaleIO != nil:
-		return local(v.ScaleIO.SecretRef)
-	case v.StorageOS != nil:
-		return local(v.StorageOS.SecretRef)
-	case v.AzureFile != nil:
-		return v.AzureFile.SecretName
-	}
-	return ""
 }

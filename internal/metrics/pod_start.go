@@ -142,8 +142,8 @@ func wasUnschedulable(p *v1.Pod) bool {
 // hasStatefulVolume reports whether the pod uses storage that outlives it. The SLI excludes such
 // pods, because the node does not control how long the storage takes.
 func hasStatefulVolume(p *v1.Pod) bool {
-	for _, v := range p.Spec.Volumes {
-		if v.Secret == nil && v.ConfigMap == nil && v.DownwardAPI == nil && v.EmptyDir == nil && v.Projected == nil {
+	for i := range p.Spec.Volumes {
+		if !pod.VolumeIsStateless(&p.Spec.Volumes[i]) {
 			return true
 		}
 	}

@@ -50,43 +50,9 @@ func (d Dialect) strike(p *v1.Pod, clear bool) (found bool) {
 
 // fileUsers are the fields that name owners of a volume's files.
 func fileUsers(v *v1.Volume) (users []**int64) {
-	keys := func(items []v1.KeyToPath) {
-		for i := range items {
-			users = append(users, &items[i].User)
-		}
-	}
-	facts := func(items []v1.DownwardAPIVolumeFile) {
-		for i := range items {
-			users = append(users, &items[i].User)
-		}
-	}
-	switch {
-	case v.ConfigMap != nil:
-		users = append(users, &v.ConfigMap.DefaultUser)
-		keys(v.ConfigMap.Items)
-	case v.Secret != nil:
-		users = append(users, &v.Secret.DefaultUser)
-		keys(v.Secret.Items)
-	case v.DownwardAPI != nil:
-		users = append(users, &v.DownwardAPI.DefaultUser)
-		facts(v.DownwardAPI.Items)
-	case v.Projected != nil:
-		users = append(users, &v.Projected.DefaultUser)
-		for i := range v.Projected.Sources {
-			switch s := &v.Projected.Sources[i]; {
-			case s.Secret != nil:
-				keys(s.Secret.Items)
-			case s.ConfigMap != nil:
-				keys(s.ConfigMap.Items)
-			case s.DownwardAPI != nil:
-				facts(s.DownwardAPI.Items)
-			case s.ServiceAccountToken != nil:
-				users = append(users, &s.ServiceAccountToken.User)
-			case s.ClusterTrustBundle != nil:
-				users = append(users, &s.ClusterTrustBundle.User)
-			case s.PodCertificate != nil:
-				users = append(users, &s.PodCertificate.User)
-			}
+	for _, k := range kindsOf(v) {
+		if k.fileUsers != nil {
+			users = append(users, k.fileUsers(v)...)
 		}
 	}
 	return users

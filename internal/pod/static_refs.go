@@ -62,48 +62,14 @@ func envReference(c *v1.Container) string {
 }
 
 func volumeReference(v *v1.Volume) string {
-	switch {
-	case v.ConfigMap != nil:
-		return "configmaps (via configmap volumes)"
-	case v.Secret != nil:
-		return "secrets (via secret volumes)"
-	case v.CSI != nil:
-		return "csidrivers (via CSI volumes)"
-	case v.Glusterfs != nil:
-		return "endpoints (via glusterFS volumes)"
-	case v.PersistentVolumeClaim != nil:
-		return "persistentvolumeclaims"
-	case v.Ephemeral != nil:
-		return "persistentvolumeclaims (via ephemeral volumes)"
-	case v.AzureFile != nil:
-		return "secrets (via azureFile volumes)"
-	case v.CephFS != nil && v.CephFS.SecretRef != nil,
-		v.Cinder != nil && v.Cinder.SecretRef != nil,
-		v.FlexVolume != nil && v.FlexVolume.SecretRef != nil,
-		v.RBD != nil && v.RBD.SecretRef != nil,
-		v.ScaleIO != nil && v.ScaleIO.SecretRef != nil,
-		v.ISCSI != nil && v.ISCSI.SecretRef != nil,
-		v.StorageOS != nil && v.StorageOS.SecretRef != nil:
-		return "secrets"
-	case v.Projected != nil:
-		return projectedReference(v.Projected)
-	}
-	return ""
-}
-
-func projectedReference(p *v1.ProjectedVolumeSource) string {
-	for _, s := range p.Sources {
+	for _, k := range kindsOf(v) {
 		switch {
-		case s.ConfigMap != nil:
-			return "configmaps (via projected volumes)"
-		case s.Secret != nil:
-			return "secrets (via projected volumes)"
-		case s.ServiceAccountToken != nil:
-			return "serviceaccounts (via projected volumes)"
-		case s.ClusterTrustBundle != nil:
-			return "clustertrustbundles"
-		case s.PodCertificate != nil:
-			return "podcertificates"
+		case k.apiReference != nil:
+			if ref := k.apiReference(v); ref != "" {
+				return ref
+			}
+		case k.secretRef != nil && k.secretRef(v) != nil:
+			return "secrets"
 		}
 	}
 	return ""

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"reflect"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ func validateVolumes(volumes []v1.Volume, path *field.Path) (sets.Set[string], f
 			errs = append(errs, field.Duplicate(path.Child("name"), v.Name))
 		}
 		names.Insert(v.Name)
-		if countSources(&v.VolumeSource) > 1 {
+		if len(kindsOf(v)) > 1 {
 			errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type"))
 		}
 		errs = append(errs, validateVolume(v, path)...)
@@ -33,57 +32,17 @@ func validateVolumes(volumes []v1.Volume, path *field.Path) (sets.Set[string], f
 	return names, errs
 }
 
-// countSources counts by reflection: VolumeSource is nothing but pointers, one per kind.
-func countSources(s *v1.VolumeSource) int {
-	count, v := 0, reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		if !v.Field(i).IsNil() {
-			count++
-		}
-	}
-	return count
-}
-
-func validateVolume(v *v1.Volume, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch {
-	case v.HostPath != nil:
-		errs = append(errs, validateHostPath(v.HostPath, path.Child("hostPath"))...)
-	case v.EmptyDir != nil:
-		if limit := v.EmptyDir.SizeLimit; limit != nil && limit.Sign() < 0 {
-			errs = append(errs, field.Forbidden(path.Child("emptyDir", "sizeLimit"), "must be a valid resource quantity"))
-		}
-	case v.ConfigMap != nil:
-		if v.ConfigMap.Name == "" {
-			errs = append(errs, field.Required(path.Child("configMap", "name"), ""))
-		}
-		errs = append(errs, validateItems(v.ConfigMap.Items, path.Child("configMap", "items"))...)
-		errs = append(errs, validateMode(v.ConfigMap.DefaultMode, path.Child("configMap", "defaultMode"))...)
-	case v.Secret != nil:
-		if v.Secret.SecretName == "" {
-			errs = append(errs, field.Required(path.Child("secret", "secretName"), ""))
-		}
-		errs = append(errs, validateItems(v.Secret.Items, path.Child("secret", "items"))...)
-		errs = append(errs, validateMode(v.Secret.DefaultMode, path.Child("secret", "defaultMode"))...)
-	case v.DownwardAPI != nil:
-		errs = append(errs, validateDownward(v.DownwardAPI.Items, path.Child("downwardAPI", "items"))...)
-		errs = append(errs, validateMode(v.DownwardAPI.DefaultMode, path.Child("downwardAPI", "defaultMode"))...)
-	case v.Projected != nil:
-		errs = append(errs, validateMode(v.Projected.DefaultMode, path.Child("projected", "defaultMode"))...)
-		for i, source := range v.Projected.Sources {
-			path := path.Child("projected", "sources").Index(i)
-			if source == (v1.VolumeProjection{}) {
-				errs = append(errs, field.Required(path, "must specify a source"))
-			}
-			if source.DownwardAPI != nil {
-				errs = append(errs, validateDownward(source.DownwardAPI.Items, path.Child("downwardAPI"))...)
-			}
+func validateVolume(v *v1.Volume, path *field.Path) (errs field.ErrorList) {
+	for _, k := range kindsOf(v) {
+		if k.validate != nil {
+			errs = append(errs, k.validate(v, path.Child(k.field))...)
 		}
 	}
 	return errs
 }
 
-func validateHostPath(h *v1.HostPathVolumeSource, path *field.Path) field.ErrorList {
+func validateHostPath(v *v1.Volume, path *field.Path) field.ErrorList {
+	h := v.HostPath
 	var errs field.ErrorList
 	if h.Path == "" {
 		errs = append(errs, field.Required(path.Child("path"), ""))
@@ -92,6 +51,50 @@ func validateHostPath(h *v1.HostPathVolumeSource, path *field.Path) field.ErrorL
 	if h.Type != nil {
 		errs = append(errs, oneOf(path.Child("type"), *h.Type, v1.HostPathUnset, v1.HostPathDirectoryOrCreate, v1.HostPathDirectory,
 			v1.HostPathFileOrCreate, v1.HostPathFile, v1.HostPathSocket, v1.HostPathCharDev, v1.HostPathBlockDev)...)
+	}
+	return errs
+}
+
+func validateEmptyDir(v *v1.Volume, path *field.Path) field.ErrorList {
+	if limit := v.EmptyDir.SizeLimit; limit != nil && limit.Sign() < 0 {
+		return field.ErrorList{field.Forbidden(path.Child("sizeLimit"), "must be a valid resource quantity")}
+	}
+	return nil
+}
+
+func validateConfigMap(v *v1.Volume, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if v.ConfigMap.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	errs = append(errs, validateItems(v.ConfigMap.Items, path.Child("items"))...)
+	return append(errs, validateMode(v.ConfigMap.DefaultMode, path.Child("defaultMode"))...)
+}
+
+func validateSecret(v *v1.Volume, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if v.Secret.SecretName == "" {
+		errs = append(errs, field.Required(path.Child("secretName"), ""))
+	}
+	errs = append(errs, validateItems(v.Secret.Items, path.Child("items"))...)
+	return append(errs, validateMode(v.Secret.DefaultMode, path.Child("defaultMode"))...)
+}
+
+func validateDownwardAPI(v *v1.Volume, path *field.Path) field.ErrorList {
+	errs := validateDownward(v.DownwardAPI.Items, path.Child("items"))
+	return append(errs, validateMode(v.DownwardAPI.DefaultMode, path.Child("defaultMode"))...)
+}
+
+func validateProjected(v *v1.Volume, path *field.Path) field.ErrorList {
+	errs := validateMode(v.Projected.DefaultMode, path.Child("defaultMode"))
+	for i, source := range v.Projected.Sources {
+		path := path.Child("sources").Index(i)
+		if source == (v1.VolumeProjection{}) {
+			errs = append(errs, field.Required(path, "must specify a source"))
+		}
+		if source.DownwardAPI != nil {
+			errs = append(errs, validateDownward(source.DownwardAPI.Items, path.Child("downwardAPI"))...)
+		}
 	}
 	return errs
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	storage "k8s.io/component-helpers/storage/volume"
 
+	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -91,7 +92,7 @@ func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
 // noKind says why a volume is of no kind that the node knows.
 func (v *Volumes) noKind(spec plugin.Spec) error {
 	err := errors.New("no volume plugin matched")
-	if name := spec.FlexDriver(); name != "" {
+	if name := flexvolume.DriverName(spec); name != "" {
 		// Nobody tells when a driver is put there.
 		return plugin.Unwatched(fmt.Errorf("%w: %w", err, v.drivers.Missing(name)), driverWait)
 	}

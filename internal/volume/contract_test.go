@@ -18,7 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/volume/hostpath"
+	"swiftlet/internal/volume/image"
 	"swiftlet/internal/volume/mounts"
+	"swiftlet/internal/volume/nfs"
+	"swiftlet/internal/volume/plugin"
 	"swiftlet/test/poll"
 )
 
@@ -106,9 +110,28 @@ var durable = []kind{
 		}},
 }
 
+func contractKinds() []kind { return slices.Concat(kinds, durable, flexKinds, iscsiKinds, fcKinds) }
+
+// TestContractCoversPlugins: every built-in kind that mounts into the pod's directory has an
+// entry in the contract suite.
+func TestContractCoversPlugins(t *testing.T) {
+	elsewhere := map[string]string{
+		hostpath.Name: "has no directory in the pod's",
+		image.Name:    "is mounted by the runtime",
+		nfs.Name:      "needs a server: package nfs tests it",
+	}
+	for _, p := range newPlugins(Config{}, Deps{}) {
+		directory := "/" + plugin.FolderName(p.Name()) + "/"
+		covered := slices.ContainsFunc(contractKinds(), func(k kind) bool { return strings.Contains(k.folder, directory) })
+		if covered == (elsewhere[p.Name()] != "") {
+			t.Errorf("%s: has an entry: %v; an exception: %q", p.Name(), covered, elsewhere[p.Name()])
+		}
+	}
+}
+
 // TestContract is what every kind of volume that lives in the pod's folder must keep.
 func TestContract(t *testing.T) {
-	for _, k := range slices.Concat(kinds, durable, flexKinds, iscsiKinds, fcKinds) {
+	for _, k := range contractKinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Run("is mounted where the reference kubelet puts it", func(t *testing.T) { k.mounts(t) })
 			t.Run("is left alone by a new agent", func(t *testing.T) { k.survivesRestart(t) })

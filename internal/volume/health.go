@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -18,8 +19,10 @@ func (v *Volumes) watchLocked(pv *podVolumes, name string, state *mountState) {
 	if v.cfg.HealthPeriod <= 0 || state.watched || pv.gone.Err() != nil {
 		return
 	}
-	vol := findVolume(pv.pod, name)
-	claimed := vol != nil && (vol.PersistentVolumeClaim != nil || vol.Ephemeral != nil)
+	claimed := false
+	if vol := findVolume(pv.pod, name); vol != nil {
+		_, claimed = pod.VolumeClaim(pv.pod, vol)
+	}
 	if !claimed && (!state.mounted || state.up.spec.PV == nil) {
 		return
 	}

@@ -14,19 +14,16 @@ func qualifiedKind(kind plugin.Plugin, spec plugin.Spec) string {
 	if kind == nil {
 		return unknownKind
 	}
-	if driver := driverOf(spec); driver != "" {
+	if driver := driverOf(kind, spec); driver != "" {
 		return kind.Name() + ":" + driver
 	}
 	return kind.Name()
 }
 
-// driverOf is the CSI driver that the volume names, "" where it names none.
-func driverOf(spec plugin.Spec) string {
-	switch {
-	case spec.PV != nil && spec.PV.Spec.CSI != nil:
-		return spec.PV.Spec.CSI.Driver
-	case spec.Volume != nil && spec.Volume.CSI != nil:
-		return spec.Volume.CSI.Driver
+// driverOf is the driver that serves the volume, "" where its kind has none.
+func driverOf(kind plugin.Plugin, spec plugin.Spec) string {
+	if driven, ok := kind.(plugin.DriverNamer); ok {
+		return driven.DriverName(spec)
 	}
 	return ""
 }

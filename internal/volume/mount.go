@@ -207,7 +207,7 @@ func (v *Volumes) toMounted(u up) Mounted {
 		ReadOnly:       u.result.ReadOnly,
 		SELinuxRelabel: u.result.SELinuxRelabel && v.cfg.SELinux,
 		Block:          u.spec.Block(),
-		Image:          u.spec.PV == nil && u.spec.Volume.Image != nil,
+		Image:          u.result.Image,
 		Group:          volumeGroup(u.spec.PV),
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/hostpath"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/quota"
 )
@@ -41,10 +42,11 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	var owned []Owned
 	for name, state := range pv.volumes {
 		spec := findVolume(pv.pod, name)
-		if !state.mounted || spec == nil || state.up.spec.HostPath() != nil || state.up.result.HostPath == "" {
+		if !state.mounted || spec == nil || state.up.kind.Name() == hostpath.Name || state.up.result.HostPath == "" {
 			continue // not up, the host's own, or an image, which is nowhere
 		}
-		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: isLocal(spec), Claim: claimOf(pv.pod, spec), Driver: driverOf(state.up.spec)}
+		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.up.kind, state.up.spec)}
+		o.Claim, _ = pod.VolumeClaim(pv.pod, spec)
 		if meter, ok := state.up.kind.(plugin.Meter); ok {
 			r := plugin.Request{Spec: state.up.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
 			at := state.up.result
@@ -59,19 +61,4 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	}
 	slices.SortFunc(owned, func(a, b Owned) int { return strings.Compare(a.Name, b.Name) })
 	return owned
-}
-
-// isLocal: what lies in memory or is a copy of a Secret costs no disk.
-func isLocal(spec *v1.Volume) bool {
-	return spec.ConfigMap != nil || (spec.EmptyDir != nil && spec.EmptyDir.Medium == v1.StorageMediumDefault)
-}
-
-func claimOf(p *v1.Pod, spec *v1.Volume) string {
-	switch {
-	case spec.PersistentVolumeClaim != nil:
-		return spec.PersistentVolumeClaim.ClaimName
-	case spec.Ephemeral != nil:
-		return p.Name + "-" + spec.Name
-	}
-	return ""
 }

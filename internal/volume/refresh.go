@@ -54,7 +54,7 @@ func (v *Volumes) Update(p *v1.Pod) {
 	old := pv.pod
 	pv.pod = p
 	if shown(old, p) {
-		v.hintLocked(pv, showsPod)
+		v.hintLocked(pv, pod.VolumeShowsPod)
 	}
 }
 
@@ -81,21 +81,6 @@ func shown(a, b *v1.Pod) bool {
 		other := pod.FindContainer(b, c.Name)
 		if other == nil || !apiequality.Semantic.DeepEqual(c.Resources, other.Resources) {
 			return true
-		}
-	}
-	return false
-}
-
-// showsPod reports whether the volume has files made from the pod itself.
-func showsPod(v *v1.Volume) bool {
-	if v.DownwardAPI != nil {
-		return true
-	}
-	if v.Projected != nil {
-		for _, s := range v.Projected.Sources {
-			if s.DownwardAPI != nil {
-				return true
-			}
 		}
 	}
 	return false

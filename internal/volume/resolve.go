@@ -32,14 +32,12 @@ const protectedClaim = "kubernetes.io/pvc-protection"
 // resolve finds what the pod's volume is, through its claim where it has one.
 func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugin.Spec, error) {
 	spec := plugin.Spec{Volume: vol}
-	claim := ""
-	switch {
-	case vol.PersistentVolumeClaim != nil:
-		claim, spec.ClaimReadOnly = vol.PersistentVolumeClaim.ClaimName, vol.PersistentVolumeClaim.ReadOnly
-	case vol.Ephemeral != nil:
-		claim = ephemeral.VolumeClaimName(p, vol)
-	default:
+	claim, ok := pod.VolumeClaim(p, vol)
+	if !ok {
 		return migrate(spec, p.Namespace)
+	}
+	if ref := vol.PersistentVolumeClaim; ref != nil {
+		spec.ClaimReadOnly = ref.ReadOnly
 	}
 	if v.deps.Claims == nil {
 		return plugin.Spec{}, fmt.Errorf("error processing PVC %s/%s: there is no API server to ask", p.Namespace, claim)

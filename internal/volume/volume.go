@@ -16,23 +16,12 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
-	"swiftlet/internal/volume/configmap"
-	"swiftlet/internal/volume/content"
-	"swiftlet/internal/volume/downwardapi"
 	"swiftlet/internal/volume/emptydir"
-	"swiftlet/internal/volume/fc"
 	"swiftlet/internal/volume/flexvolume"
-	"swiftlet/internal/volume/hostpath"
-	"swiftlet/internal/volume/image"
-	"swiftlet/internal/volume/iscsi"
-	"swiftlet/internal/volume/local"
 	"swiftlet/internal/volume/mounts"
-	"swiftlet/internal/volume/nfs"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/projected"
 	"swiftlet/internal/volume/quota"
-	"swiftlet/internal/volume/scsi"
-	"swiftlet/internal/volume/secret"
 )
 
 // Config is fixed for the life of the agent.
@@ -243,55 +232,6 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		deps.Certificates.OnChange(func() { v.sourceChanged(showsCertificate) })
 	}
 	return v, nil
-}
-
-func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
-	scratch := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
-	if deps.Quotas != nil {
-		scratch.Quotas = deps.Quotas
-	}
-	ground := emptydir.New(scratch)
-	frame := content.Deps{Ground: ground, Clock: deps.Clock}
-	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
-	if deps.Tokens != nil {
-		sources.Tokens = deps.Tokens
-	}
-	if deps.Trust != nil {
-		sources.Trust = deps.Trust
-	}
-	if deps.Certificates != nil {
-		sources.Certificates = deps.Certificates
-	}
-	host := scsi.Host{Sys: cfg.SysDir, Dev: cfg.DevDir, Runner: mounts.Tools{}}
-	return append([]plugin.Plugin{
-		ground,
-		hostpath.Plugin{},
-		image.Plugin{},
-		configmap.New(deps.Objects, frame),
-		secret.New(deps.Objects, frame),
-		downwardapi.New(deps.Allocatable, frame),
-		projected.New(sources, frame),
-		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
-		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
-		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host}),
-		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock, Log: deps.Log}),
-	}, deps.Kinds...)
-}
-
-func newDrivers(cfg Config, deps Deps) *flexvolume.Drivers {
-	return flexvolume.New(
-		flexvolume.Config{Dir: cfg.DriverDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, Attaches: deps.Attachments == nil},
-		flexvolume.Deps{Mounter: deps.Mounter, Disks: mounts.Tools{}, Secret: deps.secret},
-	)
-}
-
-// secret reads what a volume refers to. Without an API server, what the pod itself may use
-// is all there is.
-func (d Deps) secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
-	if d.Claims == nil {
-		return d.Objects.Secret(ctx, namespace, name)
-	}
-	return d.Claims.Secret(ctx, namespace, name)
 }
 
 // Run refreshes mounted content when it is due until ctx is done; it returns when no

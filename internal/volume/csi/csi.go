@@ -128,6 +128,14 @@ func (p *Plugin) Handles(s plugin.Spec) bool {
 	return s.Volume.CSI != nil
 }
 
+// DriverName is the driver that serves the volume.
+func (p *Plugin) DriverName(s plugin.Spec) string {
+	if s.PV != nil {
+		return s.PV.Spec.CSI.Driver
+	}
+	return s.Volume.CSI.Driver
+}
+
 // source is what both ways to describe a volume have in common.
 type source struct {
 	driver     string

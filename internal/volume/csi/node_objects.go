@@ -19,17 +19,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"swiftlet/internal/pod"
 )
 
 // nodeIDAnnotation tells the names that drivers have for the node.
 const nodeIDAnnotation = "csi.volume.kubernetes.io/nodeid"
 
-// migrated are the kinds once built into Kubernetes whose volumes CSI drivers bring up.
-// The scheduler and the attach controller look for them before they give the node any.
-var migrated = []string{
-	"kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/azure-file", "kubernetes.io/cinder",
-	"kubernetes.io/gce-pd", "kubernetes.io/portworx-volume", "kubernetes.io/vsphere-volume",
-}
+// migrated are the in-tree plugins whose volumes CSI drivers mount. The scheduler and the attach
+// controller look for them in the CSINode before they give the node such a volume.
+var migrated = pod.MigratedVolumePlugins()
 
 // writeRetry is for writes that lose a race.
 var writeRetry = wait.Backoff{Steps: 4, Duration: 10 * time.Millisecond, Factor: 5, Jitter: 0.1}

@@ -17,7 +17,7 @@ import (
 // Connect finds the disk, best the device that joins all paths to it. If there is none, the
 // hosts are told to look, once.
 func (p *Plugin) Connect(_ context.Context, r plugin.Request) (string, error) {
-	n, err := nameOf(r.FC())
+	n, err := nameOf(source(r.Spec))
 	if err != nil {
 		return "", err
 	}

@@ -64,7 +64,13 @@ func New(deps Deps) *Plugin {
 
 func (p *Plugin) Name() string { return Name }
 
-func (p *Plugin) Handles(s plugin.Spec) bool { return s.FC() != nil }
+func (p *Plugin) Handles(s plugin.Spec) bool { return source(s) != nil }
+
+func source(s plugin.Spec) *v1.FCVolumeSource {
+	return plugin.Source(s,
+		func(v *v1.Volume) *v1.FCVolumeSource { return v.FC },
+		func(pv *v1.PersistentVolume) *v1.FCVolumeSource { return pv.Spec.FC })
+}
 
 func readOnly(s plugin.Spec) bool {
 	if s.PV != nil {
@@ -93,7 +99,7 @@ func (p *Plugin) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, 
 
 // AttachName is the volume's name in the node's status.
 func (p *Plugin) AttachName(_ context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
-	in := s.FC()
+	in := source(s)
 	if len(in.TargetWWNs) != 0 && in.Lun != nil {
 		return v1.UniqueVolumeName(fmt.Sprintf("%s/%v:%v", Name, in.TargetWWNs, *in.Lun)), nil
 	}
@@ -112,7 +118,7 @@ func (p *Plugin) Stage(ctx context.Context, r plugin.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.disks.Stage(r, p.path(id), r.FC().FSType, readOnly(r.Spec))
+	return p.disks.Stage(r, p.path(id), source(r.Spec).FSType, readOnly(r.Spec))
 }
 
 // Measure is how full the volume's file system is, or how large its disk.
@@ -125,7 +131,7 @@ func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) 
 
 // DeviceID names a disk by where it is mounted or held.
 func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
-	name, err := nameOf(s.FC())
+	name, err := nameOf(source(s))
 	if err != nil {
 		return "", err
 	}

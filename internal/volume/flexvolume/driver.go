@@ -41,7 +41,7 @@ var (
 // Name is the driver's: its volumes have a folder of their own.
 func (d *driver) Name() string { return d.name }
 
-func (d *driver) Handles(s plugin.Spec) bool { return s.FlexDriver() == d.name }
+func (d *driver) Handles(s plugin.Spec) bool { return DriverName(s) == d.name }
 
 // SetUp has the driver mount the volume in the pod's folder.
 func (d *driver) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {

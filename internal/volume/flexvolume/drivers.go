@@ -98,6 +98,17 @@ func (d *Drivers) Kinds() []plugin.Plugin {
 	return kinds
 }
 
+// DriverName is the driver that a FlexVolume names, "" for a volume of another kind.
+func DriverName(s plugin.Spec) string {
+	switch {
+	case s.PV != nil && s.PV.Spec.FlexVolume != nil:
+		return s.PV.Spec.FlexVolume.Driver
+	case s.PV == nil && s.Volume.FlexVolume != nil:
+		return s.Volume.FlexVolume.Driver
+	}
+	return ""
+}
+
 // isFolder follows links: a driver may be installed as one.
 func isFolder(dir string, e os.DirEntry) bool {
 	if e.IsDir() {

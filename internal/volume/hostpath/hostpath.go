@@ -24,10 +24,16 @@ type Plugin struct{}
 
 func (Plugin) Name() string { return Name }
 
-func (Plugin) Handles(s plugin.Spec) bool { return s.HostPath() != nil }
+func (Plugin) Handles(s plugin.Spec) bool { return source(s) != nil }
+
+func source(s plugin.Spec) *v1.HostPathVolumeSource {
+	return plugin.Source(s,
+		func(v *v1.Volume) *v1.HostPathVolumeSource { return v.HostPath },
+		func(pv *v1.PersistentVolume) *v1.HostPathVolumeSource { return pv.Spec.HostPath })
+}
 
 func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
-	src := r.HostPath()
+	src := source(r.Spec)
 	if len(r.MountOptions()) > 0 {
 		return plugin.Result{}, errors.New("mount options are not supported for this volume type")
 	}

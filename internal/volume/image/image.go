@@ -20,5 +20,5 @@ func (Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && s.Volume.Image
 
 // SetUp does nothing: an image volume is nowhere on the node.
 func (Plugin) SetUp(context.Context, plugin.Request) (plugin.Result, error) {
-	return plugin.Result{ReadOnly: true, SELinuxRelabel: true}, nil
+	return plugin.Result{Image: true, ReadOnly: true, SELinuxRelabel: true}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/volume/mounts"
@@ -58,11 +59,17 @@ func New(deps Deps) *Plugin { return &Plugin{deps} }
 
 func (p *Plugin) Name() string { return Name }
 
-func (p *Plugin) Handles(s plugin.Spec) bool { return s.NFS() != nil }
+func (p *Plugin) Handles(s plugin.Spec) bool { return source(s) != nil }
+
+func source(s plugin.Spec) *v1.NFSVolumeSource {
+	return plugin.Source(s,
+		func(v *v1.Volume) *v1.NFSVolumeSource { return v.NFS },
+		func(pv *v1.PersistentVolume) *v1.NFSVolumeSource { return pv.Spec.NFS })
+}
 
 // SetUp mounts the server's folder into the pod's. Whose it is, the server decides.
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
-	src, dir := r.NFS(), r.VolumeDir(Name)
+	src, dir := source(r.Spec), r.VolumeDir(Name)
 	result := plugin.Result{HostPath: dir, ReadOnly: src.ReadOnly || r.ClaimReadOnly}
 	mounted, err := p.deps.Mounter.Mounted(dir)
 	if err != nil || mounted {

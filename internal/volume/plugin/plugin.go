@@ -1,7 +1,8 @@
 // Package plugin is the contract between the volume reconciler and the kinds of volumes.
 //
 // Every kind is a Plugin. What only some kinds need is asked for by further interfaces:
-// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter, Labelled, Doctor.
+// Unpublisher, Stager, BlockMapper, Attacher, Expander, Meter, Labelled, Doctor,
+// DriverNamer.
 package plugin
 
 import (
@@ -43,8 +44,10 @@ type Request struct {
 
 // Result says where a volume is and how it is to be mounted.
 type Result struct {
-	// HostPath is the folder or file, for a raw block volume the device.
+	// HostPath is the folder or file, for a raw block volume the device. It is "" for an image.
 	HostPath string
+	// Image volumes are images, which the runtime mounts.
+	Image bool
 	// ReadOnly volumes are mounted read-only whatever the container says.
 	ReadOnly bool
 	// SELinuxRelabel volumes are ours alone, so their labels may be changed.

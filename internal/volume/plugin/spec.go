@@ -39,37 +39,11 @@ func (s Spec) MountOptions() []string {
 	return s.PV.Spec.MountOptions
 }
 
-// HostPath is the source of a hostPath volume, nil for all others.
-func (s Spec) HostPath() *v1.HostPathVolumeSource {
+// Source is the source of a volume whose kind is both in pods and in PersistentVolumes; nil for
+// a volume of another kind.
+func Source[S any](s Spec, inline func(*v1.Volume) *S, persistent func(*v1.PersistentVolume) *S) *S {
 	if s.PV != nil {
-		return s.PV.Spec.HostPath
+		return persistent(s.PV)
 	}
-	return s.Volume.HostPath
-}
-
-// NFS is the source of an NFS volume, nil for all others.
-func (s Spec) NFS() *v1.NFSVolumeSource {
-	if s.PV != nil {
-		return s.PV.Spec.NFS
-	}
-	return s.Volume.NFS
-}
-
-// FC is the source of a Fibre Channel volume, nil for all others.
-func (s Spec) FC() *v1.FCVolumeSource {
-	if s.PV != nil {
-		return s.PV.Spec.FC
-	}
-	return s.Volume.FC
-}
-
-// FlexDriver is the driver of a FlexVolume, "" for all others.
-func (s Spec) FlexDriver() string {
-	switch {
-	case s.PV != nil && s.PV.Spec.FlexVolume != nil:
-		return s.PV.Spec.FlexVolume.Driver
-	case s.PV == nil && s.Volume.FlexVolume != nil:
-		return s.Volume.FlexVolume.Driver
-	}
-	return ""
+	return inline(s.Volume)
 }
