@@ -1,3 +1,3 @@
-// Package pluginreg finds the sockets that plugins put into the registration folder, asks
-// each what it is, and hands it to the part of the agent that works with its kind.
+// Package pluginreg watches the plugin registration directory for sockets, reads each plugin's
+// info over its socket and registers the plugin with the handler of its type.
 package pluginreg

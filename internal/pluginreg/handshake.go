@@ -16,27 +16,28 @@ import (
 const (
 	infoTimeout   = 10 * time.Second
 	notifyTimeout = 5 * time.Second
-	// listenPatience is how long nobody may listen on a new socket.
-	listenPatience = time.Second
+	// listenTimeout is how long a new socket may refuse connections.
+	listenTimeout = time.Second
 )
 
-// register asks the plugin what it is, hands it to its handler, and tells it the outcome.
-// With an error, a handler means that the plugin was in use until it could not be told.
-// gone ends with the socket, ctx with the agent.
-func (k *keeper) register(ctx, gone context.Context) (Plugin, Handler, error) {
-	conn, err := dial(k.path)
+// register reads the plugin's info, registers it with its handler and notifies it of the
+// outcome. An error together with a handler means that the plugin was registered, could not be
+// notified and was deregistered again. gone is done when the socket is removed, ctx when the
+// agent ends.
+func (w *socketWorker) register(ctx, gone context.Context) (Plugin, Handler, error) {
+	conn, err := w.dial()
 	if err != nil {
 		return Plugin{}, nil, err
 	}
 	defer conn.Close()
 	client := registration.NewRegistrationClient(conn)
-	p, err := getInfo(gone, client, k.path)
+	p, err := getInfo(gone, client, w.path)
 	if err != nil {
 		return Plugin{}, nil, err
 	}
-	h := k.registry.deps.Handlers[p.Type]
-	if err := k.offer(gone, h, p); err != nil {
-		// What hinders the plugin is worth more than that it could not be told.
+	h := w.registry.deps.Handlers[p.Type]
+	if err := w.callHandler(gone, h, p); err != nil {
+		// This error says more than a failure to notify the plugin of it.
 		_ = notify(gone, client, "RegisterPlugin error -- "+err.Error())
 		return Plugin{}, nil, err
 	}
@@ -49,25 +50,27 @@ func (k *keeper) register(ctx, gone context.Context) (Plugin, Handler, error) {
 	return p, h, nil
 }
 
-func dial(path string) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("passthrough:///"+path,
+func (w *socketWorker) dial() (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("passthrough:///"+w.path,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return connect(ctx, path) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return w.connect(ctx) }))
 	if err != nil {
 		return nil, fmt.Errorf("dial plugin: %w", err)
 	}
 	return conn, nil
 }
 
-// connect has patience with a socket that is there a moment before anybody listens on it.
-func connect(ctx context.Context, path string) (net.Conn, error) {
-	for began := time.Now(); ; {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-		if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(began) > listenPatience {
+// connect retries for a moment while the connection is refused: a plugin creates its socket
+// before it listens on it.
+func (w *socketWorker) connect(ctx context.Context) (net.Conn, error) {
+	clock := w.registry.deps.Clock
+	for began := clock.Now(); ; {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", w.path)
+		if !errors.Is(err, syscall.ECONNREFUSED) || clock.Since(began) > listenTimeout {
 			return conn, err
 		}
 		select {
-		case <-time.After(listenPatience / 100):
+		case <-clock.After(listenTimeout / 100):
 		case <-ctx.Done():
 			return nil, err
 		}
@@ -88,10 +91,11 @@ func getInfo(ctx context.Context, client registration.RegistrationClient, path s
 	return p, nil
 }
 
-// offer words refusals as plugins know them from the reference kubelet.
-func (k *keeper) offer(ctx context.Context, h Handler, p Plugin) error {
+// callHandler validates and registers the plugin. Its errors are worded as in the reference
+// kubelet, since plugins receive them.
+func (w *socketWorker) callHandler(ctx context.Context, h Handler, p Plugin) error {
 	if h == nil {
-		return fmt.Errorf("%w: %s at socket %s", errNoHandler, p.Type, k.path)
+		return fmt.Errorf("%w: %s at socket %s", errNoHandler, p.Type, w.path)
 	}
 	if err := h.Validate(ctx, p); err != nil {
 		return fmt.Errorf("plugin validation failed with err: %w", err)
@@ -102,7 +106,7 @@ func (k *keeper) offer(ctx context.Context, h Handler, p Plugin) error {
 	return nil
 }
 
-// notify tells the plugin that it is registered, or with a reason that it is not.
+// notify reports to the plugin that it is registered or, with a reason, that it is not.
 func notify(ctx context.Context, client registration.RegistrationClient, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()

@@ -22,11 +22,11 @@ const patience = 30 * time.Second
 // fakePlugin serves the registration protocol on a real socket.
 type fakePlugin struct {
 	registration.UnimplementedRegistrationServer
-	info     *registration.PluginInfo
-	told     chan *registration.RegistrationStatus
-	deaf     bool // fails when it is told of its registration
-	server   *grpc.Server
-	listener *net.UnixListener
+	info       *registration.PluginInfo
+	statuses   chan *registration.RegistrationStatus
+	failNotify bool // NotifyRegistrationStatus fails
+	server     *grpc.Server
+	listener   *net.UnixListener
 }
 
 func (f *fakePlugin) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
@@ -34,20 +34,20 @@ func (f *fakePlugin) GetInfo(context.Context, *registration.InfoRequest) (*regis
 }
 
 func (f *fakePlugin) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
-	f.told <- s
-	if f.deaf {
-		return nil, errors.New("did not listen")
+	f.statuses <- s
+	if f.failNotify {
+		return nil, errors.New("notification failed")
 	}
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
-// serve begins at path; the socket goes when it is closed.
+// serve starts the plugin with a socket at path, which is removed when the server stops.
 func serve(t *testing.T, path string, f *fakePlugin) *fakePlugin {
 	t.Helper()
 	if f.info.Type == "" {
 		f.info.Type = "CSIPlugin"
 	}
-	f.told = make(chan *registration.RegistrationStatus, 100)
+	f.statuses = make(chan *registration.RegistrationStatus, 100)
 	f.server = grpc.NewServer()
 	registration.RegisterRegistrationServer(f.server, f)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -62,7 +62,7 @@ func serve(t *testing.T, path string, f *fakePlugin) *fakePlugin {
 
 func (f *fakePlugin) status(t *testing.T) *registration.RegistrationStatus {
 	t.Helper()
-	return receive(t, f.told, "word of the registration")
+	return receive(t, f.statuses, "registration status")
 }
 
 func receive[T any](t *testing.T, from <-chan T, what string) T {
@@ -76,7 +76,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// fakeHandler notes what it is asked, in order.
+// fakeHandler records its calls in order.
 type fakeHandler struct {
 	calls    chan string
 	validate func(Plugin) error
@@ -106,12 +106,12 @@ func (h *fakeHandler) expect(t *testing.T, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		if got := receive(t, h.calls, w); got != w {
-			t.Fatalf("handler was asked to %q, want %q", got, w)
+			t.Fatalf("handler call %q, want %q", got, w)
 		}
 	}
 }
 
-// newDir is short enough for a socket's name.
+// newDir is a path short enough for a socket.
 func newDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "reg")
@@ -122,7 +122,7 @@ func newDir(t *testing.T) string {
 	return filepath.Join(dir, "r")
 }
 
-// start runs a registry over dir; the function it returns ends it.
+// start runs a registry over dir until stop is called.
 func start(t *testing.T, dir string, h Handler, c clock.WithTicker) (stop func()) {
 	t.Helper()
 	_, stop = startRegistry(t, dir, h, c)
@@ -152,12 +152,12 @@ func startRegistry(t *testing.T, dir string, h Handler, c clock.WithTicker) (r *
 	return r, stop
 }
 
-// advance moves the clock on once somebody waits for it.
+// advance steps the clock once something waits for it.
 func advance(t *testing.T, c *clocktesting.FakeClock, by time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(patience); !c.HasWaiters(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("nobody waits for the clock")
+			t.Fatal("nothing waits for the clock")
 		}
 	}
 	c.Step(by)

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
 // Plugin is one plugin as it describes itself.
@@ -21,131 +23,133 @@ type Plugin struct {
 	Versions []string
 }
 
-// Handler works with plugins of one type. Calls for plugins of one socket never overlap,
-// those for different sockets may.
+// Handler manages plugins of one type. Calls for one socket never overlap; those for different
+// sockets may.
 type Handler interface {
-	// Validate refuses a plugin that cannot be worked with. The plugin is told why.
+	// Validate rejects a plugin that cannot be used. The plugin is notified of the error.
 	Validate(ctx context.Context, p Plugin) error
-	// Register takes the plugin into use. ctx ends when the socket goes. The plugin is
-	// told of an error, and asked again later.
+	// Register begins to use the plugin. ctx is done when the socket is removed. The plugin
+	// is notified of an error, and the registration is retried later.
 	Register(ctx context.Context, p Plugin) error
-	// Deregister is called after the socket of a registered plugin has gone, and where the
-	// plugin could not be told of its registration; not when the agent ends.
+	// Deregister is called after the socket of a registered plugin was removed, and when the
+	// plugin could not be notified of its registration. It is not called when the agent ends.
 	Deregister(p Plugin)
 }
 
 // Config is fixed for the life of the agent.
 type Config struct {
-	// Dir is the registration folder, ROOT/plugins_registry. Run makes it.
+	// Dir is the registration directory, ROOT/plugins_registry. Run creates it.
 	Dir string
 }
 
-// Deps is what the registry works with.
+// Deps are the dependencies of a Registry.
 type Deps struct {
-	// Handlers are found by the type plugins give themselves, such as CSIPlugin.
+	// Handlers are keyed by the type in a plugin's info, such as CSIPlugin.
 	Handlers map[string]Handler
 	Clock    clock.WithTicker
 	Log      *slog.Logger
 }
 
-// Registry keeps the handlers in step with the sockets in the folder.
+// Registry registers plugins with the handlers as their sockets appear in the directory, and
+// deregisters them as the sockets are removed.
 type Registry struct {
 	cfg  Config
 	deps Deps
 
-	keepers sync.WaitGroup
+	workers sync.WaitGroup
 
 	mu sync.Mutex
-	// sockets are changed by Run alone.
-	sockets map[string]*keeper
-	// left is closed, and made anew, when a plugin has been deregistered: its name is free
-	// for one that was refused because of it.
-	left chan struct{}
+	// sockets is written by Run only.
+	sockets map[string]*socketWorker
+	// deregistered is closed and replaced whenever a plugin was deregistered: another plugin
+	// may have been rejected because that one had its name.
+	deregistered chan struct{}
 }
 
 // New checks its arguments; it starts nothing.
 func New(cfg Config, deps Deps) (*Registry, error) {
 	if !filepath.IsAbs(cfg.Dir) {
-		return nil, errors.New("make plugin registry: Dir must be an absolute path")
+		return nil, errors.New("new plugin registry: Dir must be an absolute path")
 	}
-	if deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make plugin registry: Clock and Log are needed")
+	if err := require.Set("new plugin registry", map[string]any{"Clock": deps.Clock, "Log": deps.Log}); err != nil {
+		return nil, err
 	}
 	for kind, h := range deps.Handlers {
 		if h == nil {
-			return nil, fmt.Errorf("make plugin registry: no handler for type %q", kind)
+			return nil, fmt.Errorf("new plugin registry: no handler for type %q", kind)
 		}
 	}
-	return &Registry{cfg: cfg, deps: deps, sockets: map[string]*keeper{}, left: make(chan struct{})}, nil
+	return &Registry{cfg: cfg, deps: deps, sockets: map[string]*socketWorker{}, deregistered: make(chan struct{})}, nil
 }
 
-// Run follows the folder until ctx is done. Plugins stay registered when it ends: they are
-// found again by the next run.
+// Run watches the directory until ctx is done. Plugins stay registered when it returns: the next
+// run finds them again.
 func (r *Registry) Run(ctx context.Context) error {
-	defer r.keepers.Wait()
+	defer r.workers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return r.follow(ctx)
+	return r.watch(ctx)
 }
 
-// found sees to it that the socket is registered, anew if it has become another one.
-func (r *Registry) found(ctx context.Context, path string, id identity) {
+// registerSocket starts a worker for the socket, unless the same socket has one. A worker of a
+// replaced socket ends first.
+func (r *Registry) registerSocket(ctx context.Context, path string, id identity) {
 	old := r.sockets[path]
 	if old != nil && old.id == id {
 		return
 	}
-	k := &keeper{registry: r, path: path, id: id, done: make(chan struct{})}
+	w := &socketWorker{registry: r, path: path, id: id, done: make(chan struct{})}
 	var gone context.Context
-	gone, k.dismiss = context.WithCancel(ctx)
+	gone, w.cancel = context.WithCancel(ctx)
 	r.mu.Lock()
-	r.sockets[path] = k
+	r.sockets[path] = w
 	r.mu.Unlock()
 	if old != nil {
-		old.dismiss()
+		old.cancel()
 	}
-	r.keepers.Go(func() {
-		defer close(k.done)
-		defer k.dismiss()
+	r.workers.Go(func() {
+		defer close(w.done)
+		defer w.cancel()
 		if old != nil {
 			<-old.done
 		}
-		k.keep(ctx, gone)
+		w.run(ctx, gone)
 	})
 }
 
-// lost gives up the socket, and in case it was a folder those that were in it.
-func (r *Registry) lost(path string) {
+// removeSocket ends the worker of the socket at path and of every socket below path.
+func (r *Registry) removeSocket(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for known, k := range r.sockets {
+	for known, w := range r.sockets {
 		if within(known, path) {
-			k.dismiss()
+			w.cancel()
 			delete(r.sockets, known)
 		}
 	}
 }
 
-// Sockets are the plugins' sockets that are there, and whether their plugins are registered.
+// Sockets lists the sockets in the directory, and whether the plugin of each is registered.
 func (r *Registry) Sockets() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]bool{}
-	for path, k := range r.sockets {
-		all[path] = k.registered.Load()
+	for path, w := range r.sockets {
+		all[path] = w.registered.Load()
 	}
 	return all
 }
 
-// departed tells those that wait to try again that a plugin has left.
-func (r *Registry) departed() {
+// notifyDeregistered wakes the workers that wait to retry.
+func (r *Registry) notifyDeregistered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	close(r.left)
-	r.left = make(chan struct{})
+	close(r.deregistered)
+	r.deregistered = make(chan struct{})
 }
 
-func (r *Registry) departure() <-chan struct{} {
+func (r *Registry) nextDeregistration() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.left
+	return r.deregistered
 }

@@ -17,7 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestSocketsThatAreThereAtTheStart(t *testing.T) {
+func TestRegistersExistingSockets(t *testing.T) {
 	dir := newDir(t)
 	deep := filepath.Join(dir, "a", "b")
 	if err := os.MkdirAll(deep, 0o755); err != nil {
@@ -32,14 +32,14 @@ func TestSocketsThatAreThereAtTheStart(t *testing.T) {
 	start(t, dir, h, clock.RealClock{})
 	h.expect(t, "register one csi.sock")
 	if s := p.status(t); !s.PluginRegistered || s.Error != "" {
-		t.Errorf("plugin was told %v", s)
+		t.Errorf("plugin status is %v", s)
 	}
 	if len(h.calls) != 0 {
 		t.Errorf("unexpected: %s", <-h.calls)
 	}
 }
 
-func TestSocketsComeAndGo(t *testing.T) {
+func TestFollowsSocketsInSubdirectories(t *testing.T) {
 	dir := newDir(t)
 	h := newHandler()
 	first := filepath.Join(dir, "first.sock")
@@ -51,7 +51,7 @@ func TestSocketsComeAndGo(t *testing.T) {
 	h.expect(t, "register first first.sock")
 	p.status(t)
 
-	// In a folder made later, and the folder of the folder.
+	// In a directory that is created later, with its parent.
 	deep := filepath.Join(dir, "x", "y")
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
@@ -64,14 +64,14 @@ func TestSocketsComeAndGo(t *testing.T) {
 	serve(t, first, &fakePlugin{info: &registration.PluginInfo{Name: "first"}})
 	h.expect(t, "register first first.sock")
 
-	// A folder that is moved away takes its plugins with it.
+	// Renaming a directory away deregisters its plugins.
 	if err := os.Rename(filepath.Join(dir, "x"), dir+"-away"); err != nil {
 		t.Fatal(err)
 	}
 	h.expect(t, "deregister deep")
 }
 
-// TestSockets: one plugin is registered, the other is of a type that nobody works with.
+// TestSockets: one plugin is registered, the other has a type without a handler.
 func TestSockets(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -95,7 +95,7 @@ func TestSockets(t *testing.T) {
 	await(map[string]bool{bad: false})
 }
 
-func TestSocketReplacedAtOnce(t *testing.T) {
+func TestReplacedSocketIsRegisteredAgain(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestSocketReplacedAtOnce(t *testing.T) {
 	start(t, dir, h, clock.RealClock{})
 	h.expect(t, "register p old.sock")
 	old.status(t)
-	// Replaced by a rename, as nothing would ever be seen missing.
+	// Replaced by a rename, so that the path is never missing.
 	old.listener.SetUnlinkOnClose(false)
 	serve(t, filepath.Join(dir, ".next"), &fakePlugin{info: &registration.PluginInfo{Name: "p", Endpoint: "/new.sock"}}).
 		listener.SetUnlinkOnClose(false)
@@ -116,7 +116,7 @@ func TestSocketReplacedAtOnce(t *testing.T) {
 	h.expect(t, "deregister p", "register p new.sock")
 }
 
-func TestFolderRemovedAndMadeAgain(t *testing.T) {
+func TestDirectoryIsRecreatedAfterRemoval(t *testing.T) {
 	dir := newDir(t)
 	h := newHandler()
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -135,15 +135,15 @@ func TestFolderRemovedAndMadeAgain(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("the folder is not made again")
+			t.Fatal("the directory is not created again")
 		}
 	}
 	serve(t, path, &fakePlugin{info: &registration.PluginInfo{Name: "p"}})
 	h.expect(t, "register p p.sock")
 }
 
-// A socket that takes connections and never answers holds up no other.
-func TestHungSocket(t *testing.T) {
+// A plugin that accepts connections and never answers delays no other.
+func TestHungPluginDelaysNoOther(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -157,11 +157,11 @@ func TestHungSocket(t *testing.T) {
 	h := newHandler()
 	stop := start(t, dir, h, clocktesting.NewFakeClock(time.Now()))
 	h.expect(t, "register b b.sock")
-	stop() // does not wait for the hung one's deadline
+	stop() // does not wait for the deadline of the hung plugin
 }
 
-// So does a handler that takes its time; when the socket goes, it is told to stop.
-func TestSlowHandler(t *testing.T) {
+// A slow handler delays no other plugin; its context is cancelled when the socket is removed.
+func TestSlowHandlerDelaysNoOther(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -185,22 +185,22 @@ func TestSlowHandler(t *testing.T) {
 	receive(t, ended, "end of the slow registration")
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectedPluginIsNotifiedAndRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     string // CSIPlugin if empty
 		validate error
 		register error
 		want     string
 	}{
-		"nobody works with its type": {
-			kind: "Unheard",
-			want: "RegisterPlugin error -- no handler registered for plugin type: Unheard at socket ",
+		"type without handler": {
+			kind: "Unknown",
+			want: "RegisterPlugin error -- no handler registered for plugin type: Unknown at socket ",
 		},
-		"not valid": {
+		"validation fails": {
 			validate: errors.New("too old"),
 			want:     "RegisterPlugin error -- plugin validation failed with err: too old",
 		},
-		"not registered": {
+		"registration fails": {
 			register: errors.New("no node"),
 			want:     "RegisterPlugin error -- plugin registration failed with err: no node",
 		},
@@ -216,13 +216,13 @@ func TestRefusals(t *testing.T) {
 			h.register = func(context.Context, Plugin) error { return c.register }
 			fake := clocktesting.NewFakeClock(time.Now())
 			start(t, dir, h, fake)
-			// Told again at each try, with twice the time between.
+			// Notified at each attempt, with twice the time between.
 			for _, wait := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {
 				if s := p.status(t); s.PluginRegistered || !strings.HasPrefix(s.Error, c.want) {
-					t.Fatalf("plugin was told %v, want %q", s, c.want)
+					t.Fatalf("plugin status is %v, want %q", s, c.want)
 				}
 				advance(t, fake, wait-1)
-				if len(p.told) != 0 {
+				if len(p.statuses) != 0 {
 					t.Fatalf("tried again before %v", wait)
 				}
 				fake.Step(1)
@@ -231,9 +231,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A plugin refused because another holds its name is registered when that one leaves,
-// however far its next try would be.
-func TestSuccessor(t *testing.T) {
+// A plugin that is rejected because another has its name is registered when that one is
+// deregistered, without waiting for the back-off.
+func TestPluginIsRegisteredOnceItsNameIsFree(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -251,37 +251,42 @@ func TestSuccessor(t *testing.T) {
 	h.expect(t, "register p old.sock")
 	old.status(t)
 	taken.Store(true)
-	successor := serve(t, filepath.Join(dir, "new.sock"), &fakePlugin{info: &registration.PluginInfo{Name: "p"}})
+	// It listens before it has its name: the clock does not move to retry a refused connection.
+	successor := serve(t, filepath.Join(dir, ".new"), &fakePlugin{info: &registration.PluginInfo{Name: "p"}})
+	successor.listener.SetUnlinkOnClose(false)
+	if err := os.Rename(filepath.Join(dir, ".new"), filepath.Join(dir, "new.sock")); err != nil {
+		t.Fatal(err)
+	}
 	h.expect(t, "register p new.sock")
 	if s := successor.status(t); s.PluginRegistered {
-		t.Fatal("registered beside the old one")
+		t.Fatal("registered while the old one is")
 	}
 	taken.Store(false)
 	old.server.Stop()
 	h.expect(t, "deregister p", "register p new.sock")
 }
 
-// One that cannot be told is not used: it may believe that it was refused.
-func TestPluginThatCannotBeTold(t *testing.T) {
+// A plugin that cannot be notified is not used: it may assume that it was rejected.
+func TestPluginIsDeregisteredIfNotNotified(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	serve(t, filepath.Join(dir, "p.sock"), &fakePlugin{deaf: true, info: &registration.PluginInfo{Name: "p"}})
+	serve(t, filepath.Join(dir, "p.sock"), &fakePlugin{failNotify: true, info: &registration.PluginInfo{Name: "p"}})
 	h := newHandler()
 	fake := clocktesting.NewFakeClock(time.Now())
 	start(t, dir, h, fake)
 	h.expect(t, "register p p.sock", "deregister p")
 	advance(t, fake, firstRetry-1)
 	if len(h.calls) != 0 {
-		t.Fatalf("tried again at once: %s", <-h.calls)
+		t.Fatalf("retried without back-off: %s", <-h.calls)
 	}
 	fake.Step(1)
 	h.expect(t, "register p p.sock", "deregister p")
 }
 
-// The end of the agent is not the end of the plugins.
-func TestPluginsStayWhenTheAgentEnds(t *testing.T) {
+// The end of Run deregisters no plugin.
+func TestPluginsStayRegisteredWhenRunEnds(t *testing.T) {
 	dir := newDir(t)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -293,7 +298,7 @@ func TestPluginsStayWhenTheAgentEnds(t *testing.T) {
 	p.status(t)
 	stop()
 	if len(h.calls) != 0 {
-		t.Errorf("handler was asked to %q", <-h.calls)
+		t.Errorf("handler call %q", <-h.calls)
 	}
 	start(t, dir, h, clock.RealClock{})
 	h.expect(t, "register p p.sock")

@@ -14,42 +14,42 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// rescanPeriod is how often the folder is looked at where the kernel cannot tell of changes.
+// rescanPeriod is how often the directory is scanned if inotify is not available.
 const rescanPeriod = 5 * time.Second
 
-// identity tells a socket from one that was made later at the same path. The time of the
-// last change of its attributes is no part of it: plugins set modes after they listen.
+// identity distinguishes a socket from one that was created later at the same path. The inode
+// change time is not part of it: plugins change the mode after they listen.
 type identity struct {
 	dev, ino uint64
-	made     syscall.Timespec
+	modified syscall.Timespec
 }
 
-// folder is the registration folder as it is watched.
-type folder struct {
+// dirWatcher watches the registration directory.
+type dirWatcher struct {
 	*Registry
 	watcher *fsnotify.Watcher // nil without inotify
-	// blind means that some changes are not told of.
-	blind bool
+	// poll is set if inotify does not report all changes.
+	poll bool
 }
 
-// follow reports what is in the folder and what becomes of it until ctx is done.
-func (r *Registry) follow(ctx context.Context) error {
+// watch handles the sockets in the directory, and their changes, until ctx is done.
+func (r *Registry) watch(ctx context.Context) error {
 	if err := os.MkdirAll(r.cfg.Dir, 0o755); err != nil {
-		return fmt.Errorf("make plugin registration folder: %w", err)
+		return fmt.Errorf("create plugin registration directory: %w", err)
 	}
-	f := &folder{Registry: r}
+	f := &dirWatcher{Registry: r}
 	var events <-chan fsnotify.Event
 	var failures <-chan error
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		r.deps.Log.Warn("plugin sockets are not watched but looked for now and then", "err", err)
-		f.blind = true
+		r.deps.Log.Warn("plugin registry: inotify unavailable, polling for sockets", "err", err)
+		f.poll = true
 	} else {
 		defer watcher.Close()
 		f.watcher, events, failures = watcher, watcher.Events, watcher.Errors
-		// The folder itself tells of its removal only when nobody listens in it any more.
+		// inotify reports the removal of the directory itself only once no socket in it is open.
 		if err := watcher.Add(filepath.Dir(r.cfg.Dir)); err != nil {
-			r.deps.Log.Warn("removal of the plugin registration folder may go unseen", "err", err)
+			r.deps.Log.Warn("plugin registry: cannot watch for removal of the registration directory", "err", err)
 		}
 	}
 	f.rescan(ctx)
@@ -58,11 +58,11 @@ func (r *Registry) follow(ctx context.Context) error {
 		select {
 		case e := <-events:
 			if e.Op != fsnotify.Chmod && within(e.Name, r.cfg.Dir) {
-				f.look(ctx, e.Name)
+				f.checkPath(ctx, e.Name)
 			}
 		case err := <-failures:
 			// Most likely events were lost, so anything may have changed.
-			r.deps.Log.Warn("watching plugin sockets", "err", err)
+			r.deps.Log.Warn("plugin registry: watch failed, scanning the directory", "err", err)
 			f.rescan(ctx)
 		case <-tick:
 			f.rescan(ctx)
@@ -75,81 +75,81 @@ func (r *Registry) follow(ctx context.Context) error {
 	}
 }
 
-// nextRescan is never due while the kernel tells of everything.
-func (f *folder) nextRescan() (<-chan time.Time, func()) {
-	if !f.blind {
+// nextRescan never fires while inotify reports all changes.
+func (f *dirWatcher) nextRescan() (<-chan time.Time, func()) {
+	if !f.poll {
 		return nil, func() {}
 	}
 	timer := f.deps.Clock.NewTimer(rescanPeriod)
 	return timer.C(), func() { timer.Stop() }
 }
 
-// rescan compares what is known with all that is there.
-func (f *folder) rescan(ctx context.Context) {
+// rescan checks all known sockets and the whole directory.
+func (f *dirWatcher) rescan(ctx context.Context) {
 	for path := range f.sockets {
-		f.look(ctx, path)
+		f.checkPath(ctx, path)
 	}
-	f.look(ctx, f.cfg.Dir)
+	f.checkPath(ctx, f.cfg.Dir)
 }
 
-// look takes in what is at path now, whatever has happened to it. Names that begin with a
-// dot are left alone: plugins prepare sockets under such names.
-func (f *folder) look(ctx context.Context, path string) {
+// checkPath handles what is at path now, regardless of which event it had. It skips names that
+// begin with a dot: plugins prepare sockets under such names.
+func (f *dirWatcher) checkPath(ctx context.Context, path string) {
 	if path != f.cfg.Dir && strings.HasPrefix(filepath.Base(path), ".") {
 		return
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.lost(path)
+		f.removeSocket(path)
 		if path == f.cfg.Dir {
-			f.remake(ctx)
+			f.recreate(ctx)
 		}
 	case err != nil:
-		f.deps.Log.Warn("plugin socket cannot be looked at", "path", path, "err", err)
+		f.deps.Log.Warn("plugin registry: failed to stat socket", "path", path, "err", err)
 	case info.IsDir():
-		f.enter(ctx, path)
+		f.watchDir(ctx, path)
 	case info.Mode().Type() == fs.ModeSocket:
-		f.found(ctx, path, identify(info))
+		f.registerSocket(ctx, path, identify(info))
 	default:
-		f.lost(path)
+		f.removeSocket(path)
 	}
 }
 
-// remake makes the registration folder again after somebody has removed it.
-func (f *folder) remake(ctx context.Context) {
+// recreate creates the registration directory after it was removed.
+func (f *dirWatcher) recreate(ctx context.Context) {
 	if err := os.MkdirAll(f.cfg.Dir, 0o755); err != nil {
-		f.deps.Log.Warn("plugin registration folder cannot be made again", "err", err)
-		f.blind = true
+		f.deps.Log.Warn("plugin registry: failed to recreate the registration directory", "err", err)
+		f.poll = true
 		return
 	}
 	if f.watcher != nil {
 		_ = f.watcher.Remove(f.cfg.Dir) // the one that was removed
 	}
-	f.enter(ctx, f.cfg.Dir)
+	f.watchDir(ctx, f.cfg.Dir)
 }
 
-// enter watches the folder, then looks at what was there before.
-func (f *folder) enter(ctx context.Context, dir string) {
+// watchDir watches the directory, then checks what it already holds.
+func (f *dirWatcher) watchDir(ctx context.Context, dir string) {
 	if f.watcher != nil {
 		if err := f.watcher.Add(dir); err != nil {
-			f.deps.Log.Warn("plugin sockets are not watched but looked for now and then", "dir", dir, "err", err)
-			f.blind = true
+			f.deps.Log.Warn("plugin registry: failed to watch directory, polling for sockets", "path", dir, "err", err)
+			f.poll = true
 		}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		f.deps.Log.Warn("plugin sockets cannot be listed", "dir", dir, "err", err)
+		f.deps.Log.Warn("plugin registry: failed to list directory", "path", dir, "err", err)
 		return
 	}
 	for _, e := range entries {
-		f.look(ctx, filepath.Join(dir, e.Name()))
+		f.checkPath(ctx, filepath.Join(dir, e.Name()))
 	}
 }
 
 func identify(info fs.FileInfo) identity {
 	st := info.Sys().(*syscall.Stat_t)
-	return identity{dev: st.Dev, ino: st.Ino, made: st.Mtim}
+	return identity{dev: st.Dev, ino: st.Ino, modified: st.Mtim}
 }
 
 // within reports whether path is dir or below it.
