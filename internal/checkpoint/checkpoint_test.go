@@ -40,7 +40,7 @@ func TestWriteThenRead(t *testing.T) {
 }
 
 // Every proper prefix of a good file is what a crash in a non-atomic write would leave.
-func TestReadTorn(t *testing.T) {
+func TestReadOfTruncatedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if err := Write(path, sample); err != nil {
 		t.Fatal(err)
@@ -60,17 +60,17 @@ func TestReadTorn(t *testing.T) {
 	}
 }
 
-func TestReadBad(t *testing.T) {
+func TestReadOfCorruptFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
 		want    error
 	}{
-		"foreign JSON":       {`{"policyName":"none","checksum":1353318690}`, ErrTorn},
-		"foreign object":     {`{"hello":"world"}`, ErrTorn},
-		"zeros":              {"\x00\x00\x00\x00", ErrTorn},
-		"edited data":        {`{"checksum":"` + sum([]byte(`{"n":1}`)) + `","data":{"n":2}}`, ErrChecksum},
-		"reformatted":        {`{"checksum":"` + sum([]byte(`{"n":1}`)) + `","data":{"n": 1}}`, ErrChecksum},
-		"missing altogether": {"", ErrMissing},
+		"other JSON state":  {`{"policyName":"none","checksum":1353318690}`, ErrTorn},
+		"other JSON object": {`{"hello":"world"}`, ErrTorn},
+		"zeros":             {"\x00\x00\x00\x00", ErrTorn},
+		"edited data":       {`{"checksum":"` + sum([]byte(`{"n":1}`)) + `","data":{"n":2}}`, ErrChecksum},
+		"reformatted":       {`{"checksum":"` + sum([]byte(`{"n":1}`)) + `","data":{"n": 1}}`, ErrChecksum},
+		"missing file":      {"", ErrMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state")
@@ -87,14 +87,14 @@ func TestReadBad(t *testing.T) {
 	}
 }
 
-func TestReadOtherErrorsAreNotMissing(t *testing.T) {
+func TestReadReturnsOtherErrorsUnchanged(t *testing.T) {
 	err := Read(t.TempDir(), &state{}) // a directory
 	if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrTorn) {
 		t.Errorf("got %v, want the plain error", err)
 	}
 }
 
-func TestWriteFailureKeepsOld(t *testing.T) {
+func TestFailedWriteKeepsOldContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if err := Write(path, sample); err != nil {
 		t.Fatal(err)

@@ -1,3 +1,3 @@
-// Package checkpoint keeps small pieces of state in files that are either whole or
-// recognisably not: written atomically, checked when read.
+// Package checkpoint stores small pieces of state in files. A file is written atomically, and its
+// checksum is verified when it is read.
 package checkpoint

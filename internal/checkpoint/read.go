@@ -12,16 +12,16 @@ import (
 // Read's errors match one of these with errors.Is, unless the file could not be read at
 // all (a permission, an I/O error), which is passed on as it is.
 var (
-	// ErrMissing: there is no such file. Nothing was ever saved.
+	// ErrMissing: there is no such file, nothing was saved.
 	ErrMissing = errors.New("no checkpoint")
-	// ErrTorn: the file is not a whole checkpoint: truncated, empty, or not ours.
-	ErrTorn = errors.New("checkpoint is torn or foreign")
-	// ErrChecksum: the file is whole but was changed by something other than Write.
+	// ErrTorn: the file is not a whole checkpoint: it is truncated, empty or has another format.
+	ErrTorn = errors.New("checkpoint is truncated or has another format")
+	// ErrChecksum: the file is whole, but something other than Write has changed it.
 	ErrChecksum = errors.New("checkpoint does not match its checksum")
 )
 
-// Read decodes the file at path into v, a pointer. v is untouched unless the checksum
-// holds. The file itself is never changed: what to do about a bad one is the caller's to say.
+// Read decodes the file at path into v, a pointer. It leaves v alone unless the checksum matches,
+// and never changes the file: the caller decides what to do with a corrupt one.
 func Read(path string, v any) error {
 	content, err := os.ReadFile(path)
 	if os.IsNotExist(err) {

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Replace is Write for a file whose format is not ours to choose: it has no checksum. The
-// file has the given mode, whatever the umask and the mode of the file it replaces.
+// Replace is Write for a file in a given format, without a checksum. The file has the given mode,
+// regardless of the umask and of the mode of the file that it replaces.
 //
-// It waits for the disk twice, which takes milliseconds: it is for state that must survive a
-// crash of the machine. What can be made again from the API server, the runtime or the mount
-// table is written without.
+// It calls fsync twice, which takes milliseconds: use it for state that must survive a crash of
+// the machine, not for what can be derived again from the API server, the runtime or the mount
+// table.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	return replace(disk{}, path, content, mode)
 }
 
-// Files lists the file at path, if there is one, and what writes of it that a crash cut short
-// left beside it. All of them are to be removed with a directory that is to be empty.
+// Files lists the file at path, if it exists, and the temporary files that interrupted writes of
+// it have left. To empty the directory, remove all of them.
 func Files(path string) ([]string, error) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
@@ -39,20 +39,20 @@ func Files(path string) ([]string, error) {
 	return found, nil
 }
 
-// temporary begins the names that a file has until it is whole. The dot is there so that code
-// which lists the directory passes over a file that a crash left behind.
+// temporary is the prefix of the temporary files of a file. The leading dot makes code that lists
+// the directory skip a file that a crash has left.
 func temporary(name string) string { return "." + name + "." }
 
-// steps are those of a write that can fail, or be the last before a crash.
+// steps are the operations of a write that can fail or be interrupted by a crash.
 type steps interface {
 	write(f *os.File, content []byte) error
 	sync(f *os.File) error
 	rename(from, to string) error
 }
 
-// replace writes a temporary file beside path and renames it. The content is on the disk
-// before the rename: the rename may reach the disk first otherwise, and a crash would leave
-// an empty file, or one full of zeros, under the name.
+// replace writes a temporary file in the same directory and renames it to path. It syncs the
+// content before the rename: otherwise the rename may reach the disk first, and a crash leaves an
+// empty or zero-filled file at path.
 func replace(do steps, path string, content []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, temporary(filepath.Base(path))+"*")
@@ -88,7 +88,7 @@ func syncDir(do steps, dir string) error {
 	return nil
 }
 
-// disk takes the steps for real.
+// disk performs the steps on the file system.
 type disk struct{}
 
 func (disk) write(f *os.File, content []byte) error {

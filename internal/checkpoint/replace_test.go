@@ -11,19 +11,18 @@ import (
 	"testing"
 )
 
-var errCut = errors.New("cut short")
+var errInterrupted = errors.New("interrupted")
 
-// recorder takes the steps for real, notes what each was about, and cuts the write short at
-// one of them.
+// recorder performs the steps, records them, and fails at one of them.
 type recorder struct {
 	disk
-	taken []string
-	cut   int // which step does not succeed, 0 for none
+	taken  []string
+	failAt int // the step that fails, 0 for none
 }
 
 func (r *recorder) step(format string, args ...any) error {
-	if r.taken = append(r.taken, fmt.Sprintf(format, args...)); len(r.taken) == r.cut {
-		return errCut
+	if r.taken = append(r.taken, fmt.Sprintf(format, args...)); len(r.taken) == r.failAt {
+		return errInterrupted
 	}
 	return nil
 }
@@ -52,7 +51,7 @@ func (r *recorder) rename(from, to string) error {
 
 var wholeWrite = []string{"write", "sync 3 bytes, mode -rw-r-----", "rename to state", "sync directory"}
 
-func TestReplaceIsSyncedBeforeItIsSeen(t *testing.T) {
+func TestReplaceSyncsBeforeRename(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	path := filepath.Join(t.TempDir(), "state")
 	r := &recorder{}
@@ -63,20 +62,20 @@ func TestReplaceIsSyncedBeforeItIsSeen(t *testing.T) {
 		t.Errorf("took the steps %q, want %q", r.taken, wholeWrite)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
-		t.Errorf("mode %v (%v), want 0640 whatever the umask", info.Mode(), err)
+		t.Errorf("mode %v (%v), want 0640 regardless of the umask", info.Mode(), err)
 	}
 }
 
-// A step that fails leaves the old file, and no other, unless the new one is there already.
-func TestReplaceCutShortKeepsTheOldFile(t *testing.T) {
-	for cut, name := range wholeWrite {
+// A failed step leaves the old file and no temporary one, unless the rename has succeeded.
+func TestFailedReplaceKeepsOldFile(t *testing.T) {
+	for step, name := range wholeWrite {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state")
 			if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := replace(&recorder{cut: cut + 1}, path, []byte("new"), 0o640); !errors.Is(err, errCut) {
-				t.Errorf("got %v, want %v", err, errCut)
+			if err := replace(&recorder{failAt: step + 1}, path, []byte("new"), 0o640); !errors.Is(err, errInterrupted) {
+				t.Errorf("got %v, want %v", err, errInterrupted)
 			}
 			want := "old"
 			if name == "sync directory" {
@@ -92,7 +91,7 @@ func TestReplaceCutShortKeepsTheOldFile(t *testing.T) {
 	}
 }
 
-func TestReplaceKeepsADirectoryInItsPlace(t *testing.T) {
+func TestReplaceFailsOnDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func TestReplaceKeepsADirectoryInItsPlace(t *testing.T) {
 	}
 }
 
-func TestFilesFindsWhatACrashLeft(t *testing.T) {
+func TestFilesFindsTemporaryFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	if got, err := Files(filepath.Join(dir, "none", "state")); err != nil || len(got) != 0 {

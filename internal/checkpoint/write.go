@@ -7,17 +7,17 @@ import (
 	"path/filepath"
 )
 
-// envelope is the file's content. Data is kept raw so that the checksum covers the very
-// bytes that are decoded.
+// envelope is the content of the file. Data is raw so that the checksum covers the bytes that are
+// decoded.
 type envelope struct {
 	Checksum string          `json:"checksum"`
 	Data     json.RawMessage `json:"data"`
 }
 
-// Write replaces the file at path with v as JSON. When it returns nil the new content
-// survives a crash of the machine; when it fails, or the machine dies before it returns,
-// the file holds the old content or the new, never a mix. Concurrent writers of one path
-// do not corrupt it; the last to finish wins.
+// Write replaces the file at path with v as JSON. When it returns nil the new content survives a
+// crash of the machine. When it fails, or the machine crashes before it returns, the file has
+// the old or the new content, never a mix. Concurrent writers of one path do not corrupt it; the
+// last to finish wins.
 func Write(path string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -33,7 +33,7 @@ func Write(path string, v any) error {
 	return nil
 }
 
-// Remove deletes the file; it is no error if there is none.
+// Remove deletes the file. A missing file is not an error.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("remove checkpoint: %w", err)
