@@ -1,6 +1,6 @@
-// Package filetree goes through file trees that a pod can write to, from one open directory
-// to the next. It follows no link, enters no mount where told so, and needs few descriptors
-// and little memory however deep or wide the tree is. It needs openat2(2), Linux 5.6.
+// Package filetree walks file trees that a pod can write to, from one open directory to the next.
+// It follows no symbolic link, enters no mount point unless Scope allows it, and needs few file
+// descriptors and little memory however deep or wide the tree is. It needs openat2(2), Linux 5.6.
 package filetree
 
 import (
@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenDirs is how many directories a cursor holds open, counted from the top, beside the
-// current one. Deeper ones are closed and opened again as the parent of their child: a pod
-// can nest directories without end, and this process may open only so many files.
+// OpenDirs is how many directories a cursor holds open, counted from the top, in addition to the
+// current one. It closes deeper ones and opens them again as the parent of their child: a pod can
+// nest directories without limit, and this process may open only so many files.
 const OpenDirs = 32
 
 // ErrMoved reports that a directory is no longer where the cursor entered it.
 var ErrMoved = errors.New("directory was moved during the walk")
 
-// errNoProgress reports that a directory was left at the same offset before: not every file
-// system keeps its offsets, and a walk must end.
+// errNoProgress reports that the cursor left a directory at the same offset before: offsets are
+// not stable on every file system, and a walk must end.
 var errNoProgress = errors.New("directory does not continue from the offset where it was left")
 
 // Scope says whether a cursor may enter mount points.
@@ -49,7 +49,7 @@ type dir struct {
 	list *list // nil while it is closed
 }
 
-// list is what is kept of a directory only while it is open.
+// list is the state of a directory that is kept only while it is open.
 type list struct {
 	name string // in the parent; "" after the directory was closed and opened again
 	rest []byte // entries that were read and not yet returned
@@ -64,11 +64,12 @@ type Cursor struct {
 	buf   [16 << 10]byte
 }
 
-// firstRead is small, because what was read after a directory that is closed meanwhile has
-// to be read again.
+// firstRead is the size of the first read. It is small because entries that were read ahead are
+// read again after the directory was closed.
 const firstRead = 1 << 10
 
-// Open opens the directory path as the top of a tree. The last part of path may be no link.
+// Open opens the directory path as the top of a tree. The last element of path must not be a
+// symbolic link.
 func Open(path string, scope Scope) (*Cursor, error) {
 	fd, err := OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -77,8 +78,8 @@ func Open(path string, scope Scope) (*Cursor, error) {
 	return New(fd, path, scope)
 }
 
-// New returns a cursor at an open directory, which it owns from now on, also on an error.
-// A directory opened with O_PATH can be entered, not read. Messages call the directory path.
+// New returns a cursor at an open directory, which it owns from now on, also on an error. A
+// directory opened with O_PATH can be entered, not read. path is the directory in messages.
 func New(fd int, path string, scope Scope) (*Cursor, error) {
 	c := &Cursor{path: path, scope: scope}
 	if err := c.push(fd, ""); err != nil {
@@ -87,7 +88,7 @@ func New(fd int, path string, scope Scope) (*Cursor, error) {
 	return c, nil
 }
 
-// Close releases all that the cursor holds open.
+// Close closes all directories that the cursor holds open.
 func (c *Cursor) Close() { c.truncate(0) }
 
 // Depth is 0 at the top.
@@ -99,8 +100,8 @@ func (c *Cursor) FD() int { return c.current().fd }
 // ID is that of the current directory.
 func (c *Cursor) ID() ID { return c.current().id }
 
-// Name is what the current directory was called when it was entered; "" if that was
-// forgotten, which happens to directories deeper than OpenDirs, and for the top.
+// Name is the name of the current directory when it was entered. It is "" for the top, and for a
+// directory deeper than OpenDirs that was closed meanwhile.
 func (c *Cursor) Name() string { return c.current().list.name }
 
 func (c *Cursor) current() *dir { return &c.dirs[len(c.dirs)-1] }
@@ -133,8 +134,8 @@ func (c *Cursor) Next(ctx context.Context) (Entry, error) {
 	}
 }
 
-// Enter makes a directory of the current one the current one. The error is the kernel's:
-// EXDEV for a mount point with OneMount, ENOTDIR or ELOOP for what is no directory.
+// Enter makes a subdirectory the current directory. The error is the kernel's: EXDEV for a mount
+// point with OneMount, ENOTDIR or ELOOP for an entry that is not a directory.
 func (c *Cursor) Enter(name string) error {
 	fd, err := OpenAt(c.FD(), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW,
 		uint64(c.scope)|unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
@@ -148,7 +149,7 @@ func (c *Cursor) Enter(name string) error {
 	if len(c.dirs)-2 >= OpenDirs {
 		parent.close()
 	} else {
-		parent.list.rest = bytes.Clone(parent.list.rest) // buf is the child's from now on
+		parent.list.rest = bytes.Clone(parent.list.rest) // the child uses buf from now on
 	}
 	return nil
 }
@@ -163,9 +164,9 @@ func (c *Cursor) push(fd int, name string) error {
 	return nil
 }
 
-// Leave makes the parent the current directory. If that cannot be opened again, because the
-// directory was moved meanwhile (ErrMoved) or for another reason, the deepest directory that
-// is still open becomes the current one.
+// Leave makes the parent the current directory. If the parent cannot be opened again, because the
+// directory was moved (ErrMoved) or for another reason, the deepest directory that is still open
+// becomes the current one.
 func (c *Cursor) Leave() error {
 	last := len(c.dirs) - 1
 	if parent := &c.dirs[last-1]; parent.fd < 0 {
@@ -178,7 +179,7 @@ func (c *Cursor) Leave() error {
 	return nil
 }
 
-// Rewind has Next begin again with the first entry of the current directory.
+// Rewind makes Next start again at the first entry of the current directory.
 func (c *Cursor) Rewind() error {
 	d := c.current()
 	d.next, d.mark, d.left = 0, -1, 0
@@ -187,7 +188,7 @@ func (c *Cursor) Rewind() error {
 	return err
 }
 
-// truncate forgets the directories from depth on.
+// truncate closes and drops the directories from depth on.
 func (c *Cursor) truncate(depth int) {
 	for i := range c.dirs[depth:] {
 		c.dirs[depth+i].close()
@@ -195,8 +196,8 @@ func (c *Cursor) truncate(depth int) {
 	c.dirs = c.dirs[:depth]
 }
 
-// Path is the path of an entry of the current directory, of the directory itself if name is
-// "". It is for messages: the kernel is asked, because names are not kept.
+// Path is the path of an entry of the current directory, or of the directory itself if name is
+// "". It is for messages only: the cursor keeps no names and reads the path from /proc.
 func (c *Cursor) Path(name string) string {
 	if c.Depth() == 0 {
 		return filepath.Join(c.path, name)
@@ -210,7 +211,7 @@ func (c *Cursor) Path(name string) string {
 	return filepath.Join(c.path, strings.TrimPrefix(here, top), name)
 }
 
-// reopen opens the directory as the parent of child, if that is where child still is.
+// reopen opens the directory as the parent of child, if child is still in it.
 func (d *dir) reopen(child int, scope Scope) error {
 	if d.repeats() {
 		return errNoProgress
@@ -233,7 +234,7 @@ func (d *dir) reopen(child int, scope Scope) error {
 	return nil
 }
 
-// repeats finds, sooner or later, that the directory was left at the same offset before.
+// repeats detects, not necessarily at once, that the offset has been seen before.
 func (d *dir) repeats() bool {
 	if d.next == d.mark {
 		return true
@@ -246,7 +247,7 @@ func (d *dir) repeats() bool {
 
 func (d *dir) close() {
 	if d.fd >= 0 {
-		_ = unix.Close(d.fd) // was only read
+		_ = unix.Close(d.fd) // read-only
 	}
 	d.fd, d.list = -1, nil
 }

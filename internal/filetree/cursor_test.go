@@ -110,8 +110,8 @@ func flatten(t *testing.T, top, name string) {
 	}
 }
 
-// TestWideTree has directories that take many reads, left for a directory in between, at a
-// depth where they stay open and at one where they are closed meanwhile.
+// TestWideTree walks directories that take many reads and are left for a subdirectory in between,
+// at a depth where they stay open and at one where they are closed meanwhile.
 func TestWideTree(t *testing.T) {
 	for _, depth := range []int{0, OpenDirs + 3} {
 		t.Run(fmt.Sprint("depth ", depth), func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestEnterMountPoint(t *testing.T) {
 	}
 }
 
-// TestLeaveAfterMove: the parent of a moved directory is another one. The cursor goes on in
-// the deepest directory that stayed open.
+// TestLeaveAfterMove: a moved directory has another parent. The cursor continues in the deepest
+// directory that stayed open.
 func TestLeaveAfterMove(t *testing.T) {
 	dir := t.TempDir()
 	top, elsewhere := filepath.Join(dir, "tree"), filepath.Join(dir, "elsewhere")
@@ -170,7 +170,7 @@ func TestLeaveAfterMove(t *testing.T) {
 		t.Errorf("error %v, want %v", err, ErrMoved)
 	}
 	if want := filepath.Join(top, strings.Repeat("n/", OpenDirs-1), "x"); c.Path("x") != want {
-		t.Errorf("goes on in %s, want %s", c.Path("x"), want)
+		t.Errorf("continues in %s, want %s", c.Path("x"), want)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestRemovedDirectoryIsEmpty(t *testing.T) {
 	}
 }
 
-// FuzzParseEntry: whatever the bytes are, the list ends and no byte is read behind it.
+// FuzzParseEntry: for any input the list ends, and no byte is read past it.
 func FuzzParseEntry(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x18\x00\x04name\x00"))
 	f.Fuzz(func(t *testing.T, list []byte) {
@@ -220,21 +220,21 @@ func FuzzParseEntry(f *testing.F) {
 	})
 }
 
-// TestRepeats: offsets that come again in a circle are noticed, others never.
+// TestRepeats: a cycle of offsets is detected, distinct offsets are not.
 func TestRepeats(t *testing.T) {
-	for _, circle := range []int{0, 1, 2, 7, 1000} {
+	for _, cycle := range []int{0, 1, 2, 7, 1000} {
 		d, steps := dir{}, 0
 		for ; steps < 10_000; steps++ {
 			d.next = int64(5 + steps)
-			if circle > 0 && steps > 30 {
-				d.next = int64(100 + steps%circle)
+			if cycle > 0 && steps > 30 {
+				d.next = int64(100 + steps%cycle)
 			}
 			if d.repeats() {
 				break
 			}
 		}
-		if noticed := steps < 10_000; noticed != (circle > 0) {
-			t.Errorf("circle of %d: noticed %v", circle, noticed)
+		if detected := steps < 10_000; detected != (cycle > 0) {
+			t.Errorf("cycle of %d: detected %v", cycle, detected)
 		}
 	}
 }

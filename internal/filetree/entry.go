@@ -9,12 +9,12 @@ import (
 // Entry is one name in a directory.
 type Entry struct {
 	Name string
-	// Type is one of the DT_ constants, DT_UNKNOWN from file systems that do not tell.
+	// Type is one of the DT_ constants, DT_UNKNOWN if the file system does not report it.
 	Type byte
 }
 
-// parseEntry takes the first of the kernel's linux_dirent64 and returns the offset of the
-// entry after it. What is malformed ends the list.
+// parseEntry parses the first linux_dirent64 of a list and returns the offset of the next entry.
+// A malformed entry ends the list.
 func parseEntry(from []byte, at int64) (e Entry, next int64, rest []byte) {
 	const offset, length, kind, name = 8, 16, 18, 19 // behind the inode
 	if len(from) < name {
@@ -28,8 +28,8 @@ func parseEntry(from []byte, at int64) (e Entry, next int64, rest []byte) {
 	return e, int64(binary.NativeEndian.Uint64(from[offset:])), from[size:]
 }
 
-// TypeOf is the type of an entry of the current directory. It asks the file system where the
-// entry does not tell, and is DT_UNKNOWN if there is no answer.
+// TypeOf is the type of an entry of the current directory. If the entry has none, it calls stat,
+// and returns DT_UNKNOWN if that fails.
 func (c *Cursor) TypeOf(e Entry) byte {
 	if e.Type != unix.DT_UNKNOWN {
 		return e.Type

@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTries bounds how often a resolution is repeated that the kernel could not complete
-// because directories were renamed meanwhile.
+// openTries bounds the retries of a path resolution that the kernel could not complete because
+// directories were renamed meanwhile.
 const openTries = 128
 
-// OpenAt opens path, relative to the directory dir, by openat2(2) under the given rules of
-// resolution.
+// OpenAt opens path, relative to the directory dir, with openat2(2) and the given RESOLVE_ flags.
 func OpenAt(dir int, path string, flags int, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: resolve}
 	for try := 1; ; try++ {
@@ -22,7 +21,7 @@ func OpenAt(dir int, path string, flags int, resolve uint64) (int, error) {
 	}
 }
 
-// retry repeats a call that a signal interrupted.
+// retry repeats a call that was interrupted by a signal.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
