@@ -48,5 +48,5 @@ func (v *Volumes) noRoom(ctx context.Context, pv *podVolumes, name string) bool 
 		return false
 	}
 	limiter, ok := v.kindFor(spec).(plugin.AttachLimiter)
-	return ok && limiter.NoRoom(ctx, spec)
+	return ok && limiter.AttachLimitReached(ctx, spec)
 }

@@ -162,7 +162,7 @@ type fullDriver struct {
 	noRoom bool
 }
 
-func (d fullDriver) NoRoom(context.Context, plugin.Spec) bool { return d.noRoom }
+func (d fullDriver) AttachLimitReached(context.Context, plugin.Spec) bool { return d.noRoom }
 
 // TestNodeWithoutRoom: a pod that waited in vain for its volume is sent away where the node
 // can take no more.

@@ -28,14 +28,14 @@ func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Req
 	}
 	p := plugin.Published{PodUID: r.Pod.UID, PodDir: r.PodDir, Name: r.Name(), Block: true}
 	m := blockMap(kind, mapper, p)
-	if err := m.Announce(); err != nil {
+	if err := m.CreateLink(); err != nil {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.MapBlockVolume", r.Name(), err)
 	}
 	result, err := mapper.MapDevice(ctx, r)
 	if err != nil {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.MapPodDevice", r.Name(), err)
 	}
-	if err := m.Make(v.deps.Mounter, result.HostPath); err != nil {
+	if err := m.Create(v.deps.Mounter, result.HostPath); err != nil {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.MapBlockVolume", r.Name(), err)
 	}
 	result.HostPath = m.Link
@@ -45,22 +45,22 @@ func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Req
 
 // blockMap says where the links to a raw volume are.
 func blockMap(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published) blockdev.Map {
-	return blockdev.Map{Link: p.Dir(kind.Name()), Held: filepath.Join(mapper.MapDir(p.Name), string(p.PodUID))}
+	return blockdev.Map{Link: p.Dir(kind.Name()), BindMount: filepath.Join(mapper.MapDir(p.Name), string(p.PodUID))}
 }
 
 // blockMapOnDisk is blockMap for a volume of which only the disk tells.
 func blockMapOnDisk(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published) (blockdev.Map, error) {
-	finder, ok := kind.(plugin.HeldFinder)
+	finder, ok := kind.(plugin.MapDirFinder)
 	if !ok {
 		return blockMap(kind, mapper, p), nil
 	}
-	dir, err := finder.HeldFor(p)
+	dir, err := finder.FindMapDir(p)
 	if err != nil {
 		return blockdev.Map{}, err
 	}
 	m := blockdev.Map{Link: p.Dir(kind.Name())}
 	if dir != "" {
-		m.Held = filepath.Join(dir, string(p.PodUID))
+		m.BindMount = filepath.Join(dir, string(p.PodUID))
 	}
 	return m, nil
 }

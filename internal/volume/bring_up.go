@@ -74,7 +74,7 @@ func stepOf(s plugin.Spec) string {
 
 // kinds are all kinds of volumes, with those of the drivers that the node has now.
 func (v *Volumes) kinds() []plugin.Plugin {
-	return slices.Concat(v.plugins, v.drivers.Kinds())
+	return slices.Concat(v.plugins, v.drivers.Plugins())
 }
 
 func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
@@ -82,7 +82,7 @@ func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
 	if i := slices.IndexFunc(v.plugins, handles); i >= 0 {
 		return v.plugins[i]
 	}
-	drivers := v.drivers.Kinds()
+	drivers := v.drivers.Plugins()
 	if i := slices.IndexFunc(drivers, handles); i >= 0 {
 		return drivers[i]
 	}
@@ -94,7 +94,7 @@ func (v *Volumes) noKind(spec plugin.Spec) error {
 	err := errors.New("no volume plugin matched")
 	if name := flexvolume.DriverName(spec); name != "" {
 		// Nobody tells when a driver is put there.
-		return plugin.Unwatched(fmt.Errorf("%w: %w", err, v.drivers.Missing(name)), driverWait)
+		return plugin.RetryWithin(fmt.Errorf("%w: %w", err, v.drivers.MissingError(name)), driverWait)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (v *Volumes) stage(ctx context.Context, kind plugin.Plugin, r plugin.Reques
 	return nil
 }
 
-// publish makes the volume appear in the pod's folder.
+// publish makes the volume appear in the pod's directory.
 func (v *Volumes) publish(ctx context.Context, kind plugin.Plugin, r plugin.Request) (plugin.Result, error) {
 	if err := v.makePodDirs(r.Pod.UID); err != nil {
 		return plugin.Result{}, setUpError(r.Name(), err)

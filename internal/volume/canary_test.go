@@ -11,7 +11,7 @@ import (
 	"swiftlet/internal/volume/mounts"
 )
 
-// canary makes a folder with a file that must never be touched.
+// canary makes a directory with a file that must never be touched.
 func canary(t *testing.T) (dir string, alive func() bool) {
 	dir = t.TempDir()
 	file := filepath.Join(dir, "canary")
@@ -65,7 +65,7 @@ func TestRemoveStopsAtAMount(t *testing.T) {
 	dir, alive := canary(t)
 	bind(t, dir, filepath.Join(n.root, "pods/uid-1/etc/held"))
 	if err := n.RemovePodDir("uid-1"); err == nil {
-		t.Error("removed a pod's folder with a mount in it")
+		t.Error("removed a pod's directory with a mount in it")
 	}
 	if !alive() {
 		t.Error("the canary is dead")
@@ -77,7 +77,7 @@ func TestRemoveStopsAtAMount(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(filepath.Join(n.root, "pods/uid-1")); err == nil {
-		t.Error("the folder is still there")
+		t.Error("the directory is still there")
 	}
 }
 

@@ -58,7 +58,7 @@ func TestChurn(t *testing.T) {
 	}
 	all, err := n.PodDirs()
 	if err != nil || len(all) != 80 {
-		t.Errorf("%d folders of pods (%v), want 80", len(all), err)
+		t.Errorf("%d directories of pods (%v), want 80", len(all), err)
 	}
 	for _, uid := range all {
 		if err := n.RemovePodDir(uid); err != nil {
@@ -68,7 +68,7 @@ func TestChurn(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Join(n.root, "pods")); err != nil || len(entries) != 0 {
 		t.Errorf("left: %v, %v", entries, err)
 	}
-	if points, err := n.deps.Mounter.Beneath(n.root); err != nil || len(points) != 0 {
+	if points, err := n.deps.Mounter.MountPoints(n.root); err != nil || len(points) != 0 {
 		t.Errorf("left mounted: %v, %v", points, err)
 	}
 }

@@ -77,7 +77,7 @@ func TestContainerMounts(t *testing.T) {
 	}
 }
 
-// subPathPod mounts an emptyDir and returns its folder and a function that mounts a part of it.
+// subPathPod mounts an emptyDir and returns its directory and a function that mounts a part of it.
 func subPathPod(t *testing.T, n *node) (dir string, part func(subPath string) (string, error)) {
 	p := n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	dir = n.mount(p)
@@ -114,11 +114,11 @@ func TestSubPath(t *testing.T) {
 	if again, err := part("sub/dir"); err != nil || again != target {
 		t.Errorf("a second container start: %s, %v", again, err)
 	}
-	if points, err := n.deps.Mounter.Beneath(target); err != nil || len(points) != 1 {
+	if points, err := n.deps.Mounter.MountPoints(target); err != nil || len(points) != 1 {
 		t.Errorf("mounted %d times, want once", len(points))
 	}
 	if file, err := part("sub/dir/file"); err != nil || readFile(t, file) != "x" {
-		t.Errorf("a file as the part, in the place of a folder: %v", err)
+		t.Errorf("a file as the part, in the place of a directory: %v", err)
 	}
 	if err := n.Unmount(t.Context(), "uid-1"); err != nil {
 		t.Error(err)
@@ -159,10 +159,10 @@ func TestSubPathStaysInTheVolume(t *testing.T) {
 	}
 }
 
-// swaps is how often a folder is exchanged for a link while it is being mounted.
+// swaps is how often a directory is exchanged for a link while it is being mounted.
 const swaps = 10_000
 
-// TestSubPathRace swaps a folder for a link to the outside while it is being mounted.
+// TestSubPathRace swaps a directory for a link to the outside while it is being mounted.
 func TestSubPathRace(t *testing.T) {
 	n := newNode(t)
 	dir, part := subPathPod(t, n)

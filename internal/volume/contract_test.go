@@ -48,7 +48,7 @@ type kind struct {
 	pvOn func(t *testing.T, n *node) v1.PersistentVolumeSource
 	// install puts in place what the kind needs on a node, if anything.
 	install  func(n *node)
-	folder   string            // below the pod's folder
+	folder   string            // below the pod's directory
 	files    map[string]string // content, "" where the test cannot know it
 	inMemory bool
 	readOnly bool
@@ -100,7 +100,7 @@ func seconds(n int64) *int64 { return &n }
 
 // durable are kinds whose volumes are there before the pod and stay after it.
 var durable = []kind{
-	{name: "local folder", folder: "volumes/kubernetes.io~local-volume/pv", inMemory: true, keeps: true,
+	{name: "local directory", folder: "volumes/kubernetes.io~local-volume/pv", inMemory: true, keeps: true,
 		pv: func(t *testing.T) v1.PersistentVolumeSource {
 			return v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: t.TempDir()}}
 		}},
@@ -121,7 +121,7 @@ func TestContractCoversPlugins(t *testing.T) {
 		nfs.Name:      "needs a server: package nfs tests it",
 	}
 	for _, p := range newPlugins(Config{}, Deps{}) {
-		directory := "/" + plugin.FolderName(p.Name()) + "/"
+		directory := "/" + plugin.DirName(p.Name()) + "/"
 		covered := slices.ContainsFunc(contractKinds(), func(k kind) bool { return strings.Contains(k.folder, directory) })
 		if covered == (elsewhere[p.Name()] != "") {
 			t.Errorf("%s: has an entry: %v; an exception: %q", p.Name(), covered, elsewhere[p.Name()])
@@ -129,7 +129,7 @@ func TestContractCoversPlugins(t *testing.T) {
 	}
 }
 
-// TestContract is what every kind of volume that lives in the pod's folder must keep.
+// TestContract is what every kind of volume that lives in the pod's directory must keep.
 func TestContract(t *testing.T) {
 	for _, k := range contractKinds() {
 		t.Run(k.name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func (k kind) mounts(t *testing.T) {
 	}
 	if len(k.files) > 0 {
 		if link, err := os.Readlink(filepath.Join(dir, "..data")); err != nil || !strings.HasPrefix(link, "..2") {
-			t.Errorf("..data leads to %q (%v), want a folder named for its time", link, err)
+			t.Errorf("..data leads to %q (%v), want a directory named for its time", link, err)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (k kind) survivesRestart(t *testing.T) {
 	if after := tree(t, filepath.Join(n.root, "pods")); after != before {
 		t.Errorf("the volume changed under its pod:\n%s\nbefore:\n%s", after, before)
 	}
-	points, err := (&mounts.Kernel{}).Beneath(dir)
+	points, err := (&mounts.Kernel{}).MountPoints(dir)
 	if err != nil || len(points) > 1 {
 		t.Errorf("mounted %d times (%v)", len(points), err)
 	}
@@ -228,9 +228,12 @@ func (k kind) unmounts(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Join(n.root, "pods", "uid-1"))
 	if err != nil || len(entries) != 0 {
-		t.Errorf("left in the pod's folder: %v, %v", entries, err)
+		t.Errorf("left in the pod's directory: %v, %v", entries, err)
 	}
-	poll.Until(t, "nothing to be mounted", func() bool { points, err := (&mounts.Kernel{}).Beneath(n.root); return err == nil && len(points) == 0 })
+	poll.Until(t, "nothing to be mounted", func() bool {
+		points, err := (&mounts.Kernel{}).MountPoints(n.root)
+		return err == nil && len(points) == 0
+	})
 	if uids, err := n.MountedPods(); err != nil || len(uids) != 0 {
 		t.Errorf("pods with volumes afterwards: %v, %v", uids, err)
 	}
@@ -239,7 +242,7 @@ func (k kind) unmounts(t *testing.T) {
 	}
 }
 
-// retries puts a file where the volume's folder must go and takes it away again.
+// retries puts a file where the volume's directory must go and takes it away again.
 func (k kind) retries(t *testing.T) {
 	n := newNode(t)
 	obstacle := filepath.Dir(filepath.Join(n.root, "pods", "uid-1", k.folder))

@@ -229,10 +229,10 @@ func TestUnreadableNoteHarmsItsOwnVolumeAlone(t *testing.T) {
 	}
 }
 
-// leftOf lists mounts and folders of volumes.
+// leftOf lists mounts and directories of volumes.
 func (n *csiNode) leftOf(t *testing.T) []string {
 	t.Helper()
-	left, err := (&mounts.Kernel{}).Beneath(n.root)
+	left, err := (&mounts.Kernel{}).MountPoints(n.root)
 	if err != nil {
 		t.Fatal(err)
 	}

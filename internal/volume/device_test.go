@@ -19,7 +19,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// driver is a kind with all further interfaces. Its volumes are folders, or for raw ones a
+// driver is a kind with all further interfaces. Its volumes are directories, or for raw ones a
 // loop device; what it did is kept in calls.
 type driver struct {
 	root   string

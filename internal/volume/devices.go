@@ -267,7 +267,7 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 	return nil
 }
 
-// usedOnDisk reports whether a pod's folder still holds a volume made from the device: of a
+// usedOnDisk reports whether a pod's directory still holds a volume made from the device: of a
 // pod that an earlier agent mounted and this one has not looked at yet.
 func (v *Volumes) usedOnDisk(kind plugin.Plugin, stager plugin.Stager, id string) (bool, error) {
 	uids, err := v.PodDirs()

@@ -22,7 +22,7 @@ func TestEmptyDirMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info.Mode() != want {
-			t.Errorf("mode %#o: the folder is %s, want %s", ptr.Deref(given, 0o777), info.Mode(), want)
+			t.Errorf("mode %#o: the directory is %s, want %s", ptr.Deref(given, 0o777), info.Mode(), want)
 		}
 	}
 }

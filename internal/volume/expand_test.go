@@ -180,13 +180,13 @@ func TestGrowthIsToldToTheController(t *testing.T) {
 		{name: "the controller is not done", state: v1.PersistentVolumeClaimControllerResizeInProgress, looks: 2,
 			then: v1.PersistentVolumeClaimControllerResizeInProgress, size: "1Gi"},
 		{name: "found infeasible before", state: infeasible, looks: 2, then: infeasible, size: "1Gi"},
-		{name: "infeasible", state: pending, fail: plugin.Classed(answer, plugin.ErrInfeasible), looks: 3, tries: 1,
+		{name: "infeasible", state: pending, fail: plugin.WithClass(answer, plugin.ErrInfeasible), looks: 3, tries: 1,
 			then: infeasible, size: "1Gi", error: true},
 		{name: "failed", state: pending, fail: answer, looks: 2, tries: 2, then: under, size: "1Gi", error: true},
 		{name: "failed, and less is asked for", state: pending, asked: "1500Mi", fail: answer, looks: 3, tries: 2,
 			then: infeasible, size: "1Gi", error: true},
-		{name: "perhaps", state: pending, fail: plugin.Classed(answer, plugin.ErrUncertain), looks: 2, tries: 2, then: under, size: "1Gi"},
-		{name: "not while in use", state: pending, fail: plugin.Classed(answer, plugin.ErrInUse), looks: 3, tries: 1,
+		{name: "perhaps", state: pending, fail: plugin.WithClass(answer, plugin.ErrUncertain), looks: 2, tries: 2, then: under, size: "1Gi"},
+		{name: "not while in use", state: pending, fail: plugin.WithClass(answer, plugin.ErrInUse), looks: 3, tries: 1,
 			then: under, size: "1Gi", error: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestInfeasibleGrowthKeepsNoPod(t *testing.T) {
 				claim.Status.AllocatedResources = sized("2Gi")
 				claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending}
 			})
-			g.d.fail("expand", plugin.Classed(errors.New("no"), class))
+			g.d.fail("expand", plugin.WithClass(errors.New("no"), class))
 			done := make(chan error)
 			p := g.podNamed("a", g.source)
 			go func() { _, err := g.Mount(t.Context(), p); done <- err }()

@@ -88,7 +88,7 @@ func (v *Volumes) tellHanging(pv *podVolumes, missing map[string]error) {
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		if errors.Is(missing[name], errNotTried) {
 			v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reasonMount,
-				"MountVolume.SetUp for volume %q has not come back after %v: its file system, server or driver does not answer", name, v.cfg.HangPatience)
+				"MountVolume.SetUp for volume %q has not come back after %v: its file system, server or driver does not answer", name, v.cfg.HangTimeout)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (v *Volumes) examine(ctx context.Context, pv *podVolumes, key volumeKey, st
 	case err == nil:
 		changed = !state.examined || !slices.Equal(state.ailments, found)
 		state.examined, state.ailments = true, found
-	case !errors.Is(err, plugin.ErrNotTold): // no recovery: what was known stays
+	case !errors.Is(err, plugin.ErrHealthUnknown): // no recovery: what was known stays
 		v.deps.Log.Debug("the health of a volume is not known", "pod", key.pod, "volume", key.volume, "err", err)
 	}
 	v.scheduleLocked(key, v.deps.Clock.Now().Add(wait))
@@ -67,9 +67,9 @@ func (v *Volumes) ask(ctx context.Context, pv *podVolumes, name string, state *m
 		}
 		now = up{spec: spec, kind: v.kindFor(spec)}
 	}
-	doctor, ok := now.kind.(plugin.Doctor)
+	doctor, ok := now.kind.(plugin.HealthReporter)
 	if !ok {
-		return nil, plugin.ErrNotTold
+		return nil, plugin.ErrHealthUnknown
 	}
 	return doctor.Health(ctx, plugin.Request{Spec: now.spec, Pod: p, PodDir: v.podDir(p.UID)}, now.result)
 }

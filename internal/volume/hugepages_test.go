@@ -24,7 +24,7 @@ func TestHugePages(t *testing.T) {
 	}
 	n.restart()
 	n.mount(pod())
-	if points, err := n.deps.Mounter.Beneath(dir); err != nil || len(points) != 1 {
+	if points, err := n.deps.Mounter.MountPoints(dir); err != nil || len(points) != 1 {
 		t.Errorf("mounted %d times (%v)", len(points), err)
 	}
 	if err := n.Unmount(t.Context(), "uid-1"); err != nil {

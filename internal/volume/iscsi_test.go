@@ -13,7 +13,7 @@ import (
 )
 
 // standIn takes the place of iscsiadm, and of a kernel that speaks iSCSI: a login brings a
-// loop device, and shows in a folder what the kernel would show in /sys.
+// loop device, and shows in a directory what the kernel would show in /sys.
 const standIn = `#!/bin/sh
 echo "$@" >> "$STANDIN/calls"
 while [ $# -gt 0 ]; do

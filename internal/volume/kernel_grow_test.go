@@ -53,7 +53,7 @@ func TestKernelGrowsFileSystem(t *testing.T) {
 			c.Status.Capacity, pv.Spec.Capacity = size("16Mi"), size("16Mi")
 		})
 	dir := n.mount(n.podNamed("a", source))
-	before, err := mounts.Space(dir)
+	before, err := mounts.FilesystemUsage(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestKernelGrowsFileSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.mount(n.podNamed("b", source))
-	after, err := mounts.Space(dir)
+	after, err := mounts.FilesystemUsage(dir)
 	if err != nil || after.CapacityBytes < 48<<20 || before.CapacityBytes > 16<<20 {
 		t.Errorf("the file system had %d bytes and has %d (%v), of 16 and 64 MiB", before.CapacityBytes, after.CapacityBytes, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// victimEnv names the folder in which a process mounts and unmounts until it is killed.
+// victimEnv names the directory in which a process mounts and unmounts until it is killed.
 const victimEnv = "SWIFTLET_TEST_VOLUME_VICTIM"
 
 // cycles is how many pods come and go; each kill costs some of them.
@@ -82,7 +82,7 @@ func takeOver(t *testing.T, root string) {
 	if err := n.UnstageOrphans(); err != nil {
 		t.Error(err)
 	}
-	if points, err := n.deps.Mounter.Beneath(root); err != nil || len(points) != 0 {
+	if points, err := n.deps.Mounter.MountPoints(root); err != nil || len(points) != 0 {
 		t.Errorf("left mounted: %v, %v", points, err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(entries) != 0 {

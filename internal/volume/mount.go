@@ -16,7 +16,7 @@ import (
 
 // Mounted is one volume, ready to be mounted into containers.
 type Mounted struct {
-	// HostPath is a folder or file, for a raw block volume a link to the device.
+	// HostPath is a directory or file, for a raw block volume a link to the device.
 	HostPath       string
 	ReadOnly       bool
 	SELinuxRelabel bool
@@ -76,7 +76,7 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 		// Not owned by this call: one hung in the kernel must not hold up the pod's end.
 		v.begin(func() { v.mountUntil(ctx, pv, name, done) })
 	}
-	hangs := v.deps.Clock.NewTimer(v.cfg.HangPatience)
+	hangs := v.deps.Clock.NewTimer(v.cfg.HangTimeout)
 	defer hangs.Stop()
 	for len(missing) > 0 {
 		select {
@@ -143,7 +143,7 @@ func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error
 	v.mu.Lock()
 	wait := retries.After(state.failures)
 	v.mu.Unlock()
-	if longest, ok := plugin.LongestWait(err); ok {
+	if longest, ok := plugin.MaxRetryDelay(err); ok {
 		wait = min(wait, longest)
 	}
 	timer := v.deps.Clock.NewTimer(wait)

@@ -69,7 +69,7 @@ func (e *events) has(text string) bool {
 
 func newNode(t testing.TB) *node { return newNodeAt(t, t.TempDir()) }
 
-// newNodeAt is a node whose folders are in root, which may hold those of an earlier one.
+// newNodeAt is a node whose directories are in root, which may hold those of an earlier one.
 func newNodeAt(t testing.TB, root string) *node {
 	n := &node{t: t, root: root, client: fake.NewClientset(objects()...), clock: clock.RealClock{}, issued: new(int)}
 	n.client.PrependReactor("create", "serviceaccounts/token", func(a ktesting.Action) (bool, runtime.Object, error) {

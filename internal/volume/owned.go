@@ -30,7 +30,7 @@ type Owned struct {
 	Measure func(context.Context) (plugin.Usage, error)
 }
 
-// OwnedVolumes lists a pod's own volumes by name. A folder of the host is not among them:
+// OwnedVolumes lists a pod's own volumes by name. A directory of the host is not among them:
 // what is in it is the host's. Nor is a device of which nobody can say how full it is.
 func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	v.mu.Lock()
@@ -47,7 +47,7 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 		}
 		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.up.kind, state.up.spec)}
 		o.Claim, _ = pod.VolumeClaim(pv.pod, spec)
-		if meter, ok := state.up.kind.(plugin.Meter); ok {
+		if meter, ok := state.up.kind.(plugin.UsageReporter); ok {
 			r := plugin.Request{Spec: state.up.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
 			at := state.up.result
 			o.Measure = func(ctx context.Context) (plugin.Usage, error) { return meter.Measure(ctx, r, at) }

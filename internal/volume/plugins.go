@@ -30,8 +30,8 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	if deps.Quotas != nil {
 		scratch.Quotas = deps.Quotas
 	}
-	ground := emptydir.New(scratch)
-	frame := content.Deps{Ground: ground, Clock: deps.Clock}
+	emptyDir := emptydir.New(scratch)
+	frame := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock}
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
 	if deps.Tokens != nil {
 		sources.Tokens = deps.Tokens
@@ -44,7 +44,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	}
 	host := scsi.Host{Sys: cfg.SysDir, Dev: cfg.DevDir, Runner: mounts.Tools{}}
 	return append([]plugin.Plugin{
-		ground,
+		emptyDir,
 		hostpath.Plugin{},
 		image.Plugin{},
 		configmap.New(deps.Objects, frame),
@@ -60,7 +60,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 
 func newDrivers(cfg Config, deps Deps) *flexvolume.Drivers {
 	return flexvolume.New(
-		flexvolume.Config{Dir: cfg.DriverDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, Attaches: deps.Attachments == nil},
+		flexvolume.Config{Dir: cfg.DriverDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, NodeAttaches: deps.Attachments == nil},
 		flexvolume.Deps{Mounter: deps.Mounter, Disks: mounts.Tools{}, Secret: deps.secret},
 	)
 }

@@ -43,7 +43,7 @@ func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugi
 		return plugin.Spec{}, fmt.Errorf("error processing PVC %s/%s: there is no API server to ask", p.Namespace, claim)
 	}
 	if err := v.follow(ctx, p, claim, &spec); err != nil {
-		return plugin.Spec{}, plugin.Unwatched(err, claimWait)
+		return plugin.Spec{}, plugin.RetryWithin(err, claimWait)
 	}
 	spec, err := migrate(spec, p.Namespace)
 	if err != nil {
@@ -92,7 +92,7 @@ func checkClaim(c *v1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// checkMode refuses a raw volume where containers want a folder, and the other way round.
+// checkMode refuses a raw volume where containers want a directory, and the other way round.
 func checkMode(p *v1.Pod, spec *plugin.Spec) error {
 	mode, field := v1.PersistentVolumeFilesystem, "volumeDevices"
 	if spec.Block() {

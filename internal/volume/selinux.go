@@ -27,11 +27,11 @@ func (v *Volumes) mountLabel(ctx context.Context, kind plugin.Plugin, p *v1.Pod,
 	if v.cfg.SELinuxOnePodOnly && !slices.Equal(spec.PV.Spec.AccessModes, []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}) {
 		return "", nil
 	}
-	labelled, ok := kind.(plugin.Labelled)
+	labelled, ok := kind.(plugin.SELinuxMounter)
 	if !ok {
 		return "", nil
 	}
-	able, err := labelled.MountsLabelled(ctx, spec)
+	able, err := labelled.SupportsSELinuxMount(ctx, spec)
 	if err != nil || !able {
 		return "", err
 	}

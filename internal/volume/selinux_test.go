@@ -23,7 +23,9 @@ type labelledKind struct {
 	able bool
 }
 
-func (k labelledKind) MountsLabelled(context.Context, plugin.Spec) (bool, error) { return k.able, nil }
+func (k labelledKind) SupportsSELinuxMount(context.Context, plugin.Spec) (bool, error) {
+	return k.able, nil
+}
 
 func TestMountLabel(t *testing.T) {
 	level := func(l string) *v1.SELinuxOptions { return &v1.SELinuxOptions{Level: l} }

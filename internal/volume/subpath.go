@@ -22,7 +22,7 @@ type subPathRequest struct {
 	volumePath, path  string
 }
 
-// bindSubPath makes the part exist, binds it to its place in the pod's folder and returns
+// bindSubPath makes the part exist, binds it to its place in the pod's directory and returns
 // that place. The pod may rewrite the volume at the same time: the path is resolved by the
 // kernel beneath the volume, to a handle, and the handle is what gets mounted.
 // The error names no path: it is shown to users who may not know the node's file system.
@@ -49,7 +49,7 @@ func (v *Volumes) subPathError(what string, r subPathRequest, err error) error {
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container)
 }
 
-// openOrMake opens the part, making missing folders like the volume's own: with its mode,
+// openOrMake opens the part, making missing directories like the volume's own: with its mode,
 // and so, by the set-group bit, its group.
 func openOrMake(root *os.File, path string) (*os.File, error) {
 	f, err := safepath.OpenBeneath(root, path)
@@ -97,7 +97,7 @@ func sameFile(source *os.File, target string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// makeTarget makes a folder for a folder and a file for everything else: a bind mount
+// makeTarget makes a directory for a directory and a file for everything else: a bind mount
 // gives it the source's type.
 func makeTarget(source *os.File, target string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {

@@ -21,7 +21,7 @@ func (v *Volumes) published(uid types.UID, kind plugin.Plugin) ([]plugin.Publish
 	var all []plugin.Published
 	for _, block := range []bool{false, true} {
 		p := plugin.Published{PodUID: uid, PodDir: v.podDir(uid), Block: block}
-		entries, err := os.ReadDir(p.Dir(kind.Name())) // without a name: the kind's folder
+		entries, err := os.ReadDir(p.Dir(kind.Name())) // without a name: the kind's directory
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 			return nil, fmt.Errorf("list volumes of pod %s: %w", uid, err)
 		}

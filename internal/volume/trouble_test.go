@@ -14,7 +14,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// smallDisk is a folder with room for very little.
+// smallDisk is a directory with room for very little.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func hungMount(t *testing.T) (dir string, letGo func()) {
 // TestFileSystemThatHangs: whoever asks it waits in the kernel, and nobody else does.
 func TestFileSystemThatHangs(t *testing.T) {
 	n := newNode(t)
-	n.cfg.MountTimeout, n.cfg.HangPatience = 2*time.Second, 100*time.Millisecond
+	n.cfg.MountTimeout, n.cfg.HangTimeout = 2*time.Second, 100*time.Millisecond
 	dir, letGo := hungMount(t)
 	stuck := n.podNamed("stuck", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{
 		Path: filepath.Join(dir, "inside"), Type: ptr.To(v1.HostPathDirectory)}})

@@ -14,17 +14,17 @@ import (
 	"swiftlet/internal/volume/safepath"
 )
 
-// subPathsDir is the folder of a pod that holds the mounts of subPaths.
+// subPathsDir is the directory of a pod that holds the mounts of subPaths.
 const subPathsDir = "volume-subpaths"
 
-// ownDirs are the parts of a pod's folder that this package makes and removes, in the
+// ownDirs are the parts of a pod's directory that this package makes and removes, in the
 // order of removal: what is mounted from a volume goes before the volume.
 var ownDirs = []string{subPathsDir, plugin.DevicesDir, plugin.VolumesDir, plugin.MetaDir}
 
 func (v *Volumes) makePodDirs(uid types.UID) error {
 	for _, dir := range []string{plugin.VolumesDir, plugin.MetaDir} {
 		if err := os.MkdirAll(filepath.Join(v.podDir(uid), dir), 0o750); err != nil {
-			return fmt.Errorf("make pod folder: %w", err)
+			return fmt.Errorf("make pod directory: %w", err)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
 // tidyQuotas takes back what counted volumes that are gone, of an earlier agent, too.
 func (v *Volumes) tidyQuotas() {
 	if v.deps.Quotas != nil {
-		v.deps.Quotas.Tidy()
+		v.deps.Quotas.ReleaseStale()
 	}
 }
 
@@ -115,26 +115,26 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, er
 	return kinds, nil
 }
 
-// RemovePodDir removes the pod's whole folder. It refuses while anything is mounted in it.
+// RemovePodDir removes the pod's whole directory. It refuses while anything is mounted in it.
 func (v *Volumes) RemovePodDir(uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
 	dir := v.podDir(uid)
-	mounted, err := v.deps.Mounter.Beneath(dir)
+	mounted, err := v.deps.Mounter.MountPoints(dir)
 	if err != nil {
-		return fmt.Errorf("remove folder of pod %s: %w", uid, err)
+		return fmt.Errorf("remove directory of pod %s: %w", uid, err)
 	}
 	if len(mounted) > 0 {
-		return fmt.Errorf("remove folder of pod %s: %w", uid, &safepath.MountPointError{Path: mounted[0]})
+		return fmt.Errorf("remove directory of pod %s: %w", uid, &safepath.MountPointError{Path: mounted[0]})
 	}
 	if err := safepath.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove folder of pod %s: %w", uid, err)
+		return fmt.Errorf("remove directory of pod %s: %w", uid, err)
 	}
 	return nil
 }
 
-// PodDirs lists the pods that have a folder on this node, wanted or not.
+// PodDirs lists the pods that have a directory on this node, wanted or not.
 func (v *Volumes) PodDirs() ([]types.UID, error) {
 	return v.list(func(types.UID) bool { return true })
 }
@@ -157,7 +157,7 @@ func (v *Volumes) list(keep func(types.UID) bool) ([]types.UID, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list pod folders: %w", err)
+		return nil, fmt.Errorf("list pod directories: %w", err)
 	}
 	var uids []types.UID
 	for _, e := range entries {
@@ -168,10 +168,10 @@ func (v *Volumes) list(keep func(types.UID) bool) ([]types.UID, error) {
 	return uids, nil
 }
 
-// checkUID keeps a wrong identity from naming a folder that is no pod's.
+// checkUID keeps a wrong identity from naming a directory that is no pod's.
 func checkUID(uid types.UID) error {
 	if name := string(uid); name == "" || name == "." || name == ".." || filepath.Base(name) != name {
-		return fmt.Errorf("pod identity %q names no folder", uid)
+		return fmt.Errorf("pod identity %q names no directory", uid)
 	}
 	return nil
 }

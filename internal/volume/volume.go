@@ -26,14 +26,14 @@ import (
 
 // Config is fixed for the life of the agent.
 type Config struct {
-	// RootDir holds the pods' folders, /var/lib/kubelet.
+	// RootDir holds the pods' directories, /var/lib/kubelet.
 	RootDir string
 	// MountTimeout bounds one Mount. Zero means the reference kubelet's 2m3s.
 	MountTimeout time.Duration
-	// HangPatience is how long one try may take before the pod's owner is told. Zero means
+	// HangTimeout is how long one try may take before the pod's owner is told. Zero means
 	// ten seconds.
-	HangPatience time.Duration
-	// NodeName is the node's, DriverDir the folder of FlexVolume drivers.
+	HangTimeout time.Duration
+	// NodeName is the node's, DriverDir the directory of FlexVolume drivers.
 	NodeName  string
 	DriverDir string
 	// SysDir and DevDir are /sys and /dev, but for tests.
@@ -140,8 +140,8 @@ type Mounter interface {
 	Bind(fd int, target string) error
 	Unmount(path string) error
 	ForceUnmount(path string) error
-	Beneath(dir string) ([]string, error)
-	Twin(path, dir string) (string, error)
+	MountPoints(dir string) ([]string, error)
+	SameFilesystemMount(path, dir string) (string, error)
 	UnmountBeneath(dir string) error
 }
 
@@ -150,7 +150,7 @@ type Quotas interface {
 	emptydir.Quotas
 	Used(dir string) (quota.Usage, bool)
 	// Tidy forgets the volumes that are gone.
-	Tidy()
+	ReleaseStale()
 }
 
 // Volumes is the reconciler. Its methods may be called from any goroutine; those for one
@@ -207,8 +207,8 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	if cfg.DevDir == "" {
 		cfg.DevDir = "/dev"
 	}
-	if cfg.HangPatience <= 0 {
-		cfg.HangPatience = defaultHangPatience
+	if cfg.HangTimeout <= 0 {
+		cfg.HangTimeout = defaultHangPatience
 	}
 	if deps.Mounter == nil {
 		deps.Mounter = &mounts.Kernel{}

@@ -18,9 +18,9 @@ const (
 	maxPath = 4096
 )
 
-// checked returns the payload under cleaned paths, or an error for one that could leave
-// the volume or take a name of ours.
-func checked(payload Payload) (Payload, error) {
+// cleanPayload returns the payload with cleaned paths. It rejects a path that could leave the volume
+// or has a reserved name.
+func cleanPayload(payload Payload) (Payload, error) {
 	clean := make(Payload, len(payload))
 	for p, file := range payload {
 		if err := checkPath(p); err != nil {
@@ -55,13 +55,12 @@ func checkPath(p string) error {
 	return nil
 }
 
-// compare reads the current data folder (old, "" for none). It reports whether the folder
-// holds the payload and no more.
+// compare reports whether the current data directory (old, "" for none) has exactly the payload.
 func compare(dir, old string, payload Payload) (same bool, err error) {
 	if old == "" {
 		return false, nil
 	}
-	wanted := map[string]bool{} // every wanted file and the folders above it
+	wanted := map[string]bool{} // the files and the directories above them
 	for p := range payload {
 		for ; p != "."; p = path.Dir(p) {
 			wanted[p] = true
@@ -81,7 +80,7 @@ func compare(dir, old string, payload Payload) (same bool, err error) {
 		return fs.SkipAll
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // the link leads nowhere: write anew
+		return false, nil // dangling link: write again
 	}
 	if err != nil {
 		return false, fmt.Errorf("read current data: %w", err)
@@ -90,17 +89,16 @@ func compare(dir, old string, payload Payload) (same bool, err error) {
 		return false, nil
 	}
 	for p, file := range payload {
-		// A folder in the place of a file, or the reverse, differs as well.
-		if !holds(filepath.Join(root, p), file.Data) {
+		// A directory in place of a file, or the reverse, is a difference as well.
+		if !hasContent(filepath.Join(root, p), file.Data) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// holds reports whether there is a file with just this content. No more is read than belongs
-// there.
-func holds(path string, content []byte) bool {
+// hasContent reports whether path is a file with exactly this content. It reads no more than that.
+func hasContent(path string, content []byte) bool {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What stands in the place of a file is written again, whatever it is: no more of it is read
-// than belongs there, and it is not waited for.
+// Anything in place of a file is written again: no more of it is read than the file has, and opening
+// it does not block.
 func TestChangedFilesAreWrittenAgain(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"same size":  func(path string) error { return os.WriteFile(path, []byte("2"), 0o600) },
@@ -18,9 +18,9 @@ func TestChangedFilesAreWrittenAgain(t *testing.T) {
 		"empty":      func(path string) error { return os.Truncate(path, 0) },
 		"pipe":       func(path string) error { _ = os.Remove(path); return syscall.Mkfifo(path, 0o600) },
 		"link":       func(path string) error { _ = os.Remove(path); return os.Symlink("/etc/hostname", path) },
-		"folder":     func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o700) },
-		"not there":  os.Remove,
-		"other mode": func(path string) error { return os.Chmod(path, 0) }, // is no change of content
+		"directory":  func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o700) },
+		"missing":    os.Remove,
+		"other mode": func(path string) error { return os.Chmod(path, 0) }, // the content is the same
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestChangedFilesAreWrittenAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 			case <-time.After(10 * time.Second):
-				t.Fatal("it waits for a writer")
+				t.Fatal("blocked on a FIFO")
 			}
 			runtime.ReadMemStats(&after)
 			if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {

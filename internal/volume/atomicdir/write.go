@@ -1,12 +1,12 @@
-// Package atomicdir writes a set of files so that a reader sees all of the old or all of
-// the new ones. Visible names are links through ..data to a folder named for its time,
-// and an update changes that one link:
+// Package atomicdir writes a set of files atomically: a reader sees either all old files or all new
+// ones. Visible names are symbolic links through ..data to a timestamped directory, and an update
+// changes that one link:
 //
 //	key        -> ..data/key
 //	sub        -> ..data/sub
 //	..data     -> ..2026_01_02_15_04_05.123456789
 //
-// The layout is the reference kubelet's, which programs in pods rely on: they watch ..data.
+// The layout is that of the reference kubelet. Programs in pods rely on it: they watch ..data.
 package atomicdir
 
 import (
@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// File is one file to be written.
+// File is one file to write.
 type File struct {
 	Data []byte
 	Mode int32
-	// Owner is the user the file is given to, nil for root.
+	// Owner is the UID of the owner, nil for root.
 	Owner *int64
 }
 
@@ -35,12 +35,12 @@ const (
 	tempLink = "..data_tmp"
 )
 
-// Write makes dir show exactly the payload. own, if given, sets owners and modes below dir;
-// it is called after the new files exist and before they become visible. Where nothing
-// differs nothing is written, so that watchers in the pod are not woken for nothing.
-// Write may be repeated after a crash at any line. Calls for one dir must not overlap.
+// Write makes dir show exactly the payload. own, if given, sets owners and modes below dir; it is
+// called after the new files exist and before they become visible. Unchanged content is not
+// written, so that watchers in the pod are not woken. Write is idempotent, also after a crash at any
+// line. Calls for one dir must not overlap.
 func Write(dir string, payload Payload, now time.Time, own func() error) error {
-	payload, err := checked(payload)
+	payload, err := cleanPayload(payload)
 	if err != nil {
 		return err
 	}
@@ -60,23 +60,23 @@ func Write(dir string, payload Payload, now time.Time, own func() error) error {
 	if err := link(dir, payload); err != nil {
 		return err
 	}
-	return sweep(dir, payload)
+	return removeStale(dir, payload)
 }
 
-// swap writes the payload into a new folder and points the data link at it.
+// swap writes the payload into a new directory and points the data link at it.
 func swap(dir string, payload Payload, now time.Time, own func() error) error {
 	fresh, err := os.MkdirTemp(dir, now.UTC().Format("..2006_01_02_15_04_05."))
 	if err != nil {
-		return fmt.Errorf("make data folder: %w", err)
+		return fmt.Errorf("create data directory: %w", err)
 	}
 	done := false
 	defer func() {
 		if !done {
-			_ = os.RemoveAll(fresh) // a leftover is swept by the next write
+			_ = os.RemoveAll(fresh) // else the next write removes it
 		}
 	}()
 	if err := os.Chmod(fresh, 0o755); err != nil {
-		return fmt.Errorf("open data folder to readers: %w", err)
+		return fmt.Errorf("set mode of data directory: %w", err)
 	}
 	for path, file := range payload {
 		if err := writeFile(filepath.Join(fresh, path), file); err != nil {
@@ -93,10 +93,10 @@ func swap(dir string, payload Payload, now time.Time, own func() error) error {
 		return fmt.Errorf("remove link left by a crash: %w", err)
 	}
 	if err := os.Symlink(filepath.Base(fresh), temp); err != nil {
-		return fmt.Errorf("link new data: %w", err)
+		return fmt.Errorf("create link to new data: %w", err)
 	}
 	if err := os.Rename(temp, filepath.Join(dir, dataLink)); err != nil {
-		return fmt.Errorf("show new data: %w", err)
+		return fmt.Errorf("replace link to current data: %w", err)
 	}
 	done = true
 	return nil
@@ -104,7 +104,7 @@ func swap(dir string, payload Payload, now time.Time, own func() error) error {
 
 func writeFile(path string, file File) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("make folder for file: %w", err)
+		return fmt.Errorf("create directory of file: %w", err)
 	}
 	mode := fileMode(file.Mode)
 	if err := os.WriteFile(path, file.Data, mode); err != nil {
@@ -112,21 +112,20 @@ func writeFile(path string, file File) error {
 	}
 	if file.Owner != nil {
 		if err := os.Lchown(path, int(*file.Owner), -1); err != nil {
-			return fmt.Errorf("give file to user %d: %w", *file.Owner, err)
+			return fmt.Errorf("change owner of file to %d: %w", *file.Owner, err)
 		}
 	}
-	// After the change of owner, which clears set-id bits, and whatever the umask was.
+	// After chown, which clears set-id bits, and regardless of the umask.
 	if err := os.Chmod(path, mode); err != nil {
 		return fmt.Errorf("set mode of file: %w", err)
 	}
 	return nil
 }
 
-// fileMode is the permission part of mode; the upper bits of a Unix mode mean other
-// things to os.FileMode.
+// fileMode is the permission part of mode; os.FileMode gives the other bits another meaning.
 func fileMode(mode int32) fs.FileMode { return fs.FileMode(mode) & fs.ModePerm }
 
-// link makes the visible names that are missing.
+// link creates missing visible names.
 func link(dir string, payload Payload) error {
 	for path, file := range payload {
 		name, _, _ := strings.Cut(path, "/")
@@ -134,23 +133,23 @@ func link(dir string, payload Payload) error {
 		if _, err := os.Lstat(visible); err == nil {
 			continue
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("look at visible name: %w", err)
+			return fmt.Errorf("stat visible name: %w", err)
 		}
 		if err := os.Symlink(filepath.Join(dataLink, name), visible); err != nil {
-			return fmt.Errorf("link visible name: %w", err)
+			return fmt.Errorf("create visible name: %w", err)
 		}
 		if file.Owner != nil {
 			if err := os.Lchown(visible, int(*file.Owner), -1); err != nil {
-				return fmt.Errorf("give link to user %d: %w", *file.Owner, err)
+				return fmt.Errorf("change owner of link to %d: %w", *file.Owner, err)
 			}
 		}
 	}
 	return nil
 }
 
-// sweep removes data folders that are not the current one, and names that the payload does
-// not have: what was just replaced, and what a crash left behind.
-func sweep(dir string, payload Payload) error {
+// removeStale removes data directories other than the current one, and visible names that the payload
+// does not have: those that were just replaced, and those that a crash has left.
+func removeStale(dir string, payload Payload) error {
 	current, err := os.Readlink(filepath.Join(dir, dataLink))
 	if err != nil {
 		return fmt.Errorf("read link of current data: %w", err)
@@ -180,8 +179,8 @@ func sweep(dir string, payload Payload) error {
 	return nil
 }
 
-// unlink removes a visible name, which is told by where it leads: what else is in the
-// volume, such as a mount point, is not ours.
+// unlink removes a visible name, recognized by its target. Anything else in the volume, such as a
+// mount point, stays.
 func unlink(dir, name string) error {
 	visible := filepath.Join(dir, name)
 	if target, err := os.Readlink(visible); err != nil || target != filepath.Join(dataLink, name) {

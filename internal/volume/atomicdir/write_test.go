@@ -24,7 +24,7 @@ func write(t *testing.T, dir string, p Payload) {
 	}
 }
 
-// shows checks that dir's visible names lead to exactly the payload.
+// shows checks that the visible names in dir resolve to exactly the payload.
 func shows(t *testing.T, dir string, want Payload) {
 	t.Helper()
 	tops := map[string]bool{}
@@ -48,18 +48,18 @@ func shows(t *testing.T, dir string, want Payload) {
 		}
 	}
 	if hidden != 2 {
-		t.Errorf("%d hidden entries, want ..data and one folder", hidden)
+		t.Errorf("%d hidden entries, want ..data and one directory", hidden)
 	}
 }
 
-func TestUpdates(t *testing.T) {
+func TestWriteReplacesFiles(t *testing.T) {
 	steps := []Payload{
 		{"a": text("1"), "b": text("2")},
 		{"a": text("1"), "b": text("3")},
 		{"a": text("1")},
 		{"a": text("1"), "dir/x": text("4"), "dir/y": text("5")},
 		{"a": text("1"), "dir/y": text("5")},
-		{"dir": text("a file in the folder's place")},
+		{"dir": text("a file in the directory's place")},
 		{"dir/x": text("and back")},
 		{},
 		{"a": text("again")},
@@ -76,15 +76,15 @@ func TestLayout(t *testing.T) {
 	write(t, dir, Payload{"key": text("v"), "sub/key": text("v")})
 	for name, want := range map[string]string{"key": "..data/key", "sub": "..data/sub"} {
 		if got, err := os.Readlink(filepath.Join(dir, name)); err != nil || got != want {
-			t.Errorf("%s leads to %q (%v), want %q", name, got, err, want)
+			t.Errorf("%s points to %q (%v), want %q", name, got, err, want)
 		}
 	}
 	data, err := os.Readlink(filepath.Join(dir, "..data"))
 	if err != nil || !strings.HasPrefix(data, "..2026_01_02_15_04_05.") {
-		t.Errorf("..data leads to %q (%v)", data, err)
+		t.Errorf("..data points to %q (%v)", data, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, data)); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("data folder: %v, %v; want mode 755", info.Mode(), err)
+		t.Errorf("data directory: %v, %v; want mode 755", info.Mode(), err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestModesAndOwners(t *testing.T) {
 	}
 }
 
-func TestFilesAreOwnedBeforeTheyAreSeen(t *testing.T) {
+func TestOwnIsCalledBeforeFilesAreVisible(t *testing.T) {
 	dir := t.TempDir()
 	err := Write(dir, Payload{"a": text("1")}, now, func() error {
 		if _, err := os.Lstat(filepath.Join(dir, "..data")); !errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,7 @@ func TestFilesAreOwnedBeforeTheyAreSeen(t *testing.T) {
 	}
 }
 
-func TestFailureKeepsTheOld(t *testing.T) {
+func TestFailedWriteKeepsOldFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, Payload{"a": text("1")})
 	if err := Write(dir, Payload{"a": text("2")}, now, func() error { return errors.New("no") }); err == nil {
@@ -139,14 +139,14 @@ func TestFailureKeepsTheOld(t *testing.T) {
 	shows(t, dir, Payload{"a": text("1")})
 }
 
-// TestCrashes leaves what a kill at each step would leave.
-func TestCrashes(t *testing.T) {
+// TestWriteAfterCrash: each case is the state after a crash at one step.
+func TestWriteAfterCrash(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
-		"data folder without a link": func(dir string) error { return os.Mkdir(filepath.Join(dir, "..2025_01_01_00_00_00.1"), 0o755) },
-		"link half made":             func(dir string) error { return os.Symlink("..2025", filepath.Join(dir, "..data_tmp")) },
-		"outdated name":              func(dir string) error { return os.Symlink("..data/gone", filepath.Join(dir, "gone")) },
-		"visible name missing":       func(dir string) error { return os.Remove(filepath.Join(dir, "a")) },
-		"data link to nowhere": func(dir string) error {
+		"data directory without link": func(dir string) error { return os.Mkdir(filepath.Join(dir, "..2025_01_01_00_00_00.1"), 0o755) },
+		"temporary link left":         func(dir string) error { return os.Symlink("..2025", filepath.Join(dir, "..data_tmp")) },
+		"outdated name":               func(dir string) error { return os.Symlink("..data/gone", filepath.Join(dir, "gone")) },
+		"visible name missing":        func(dir string) error { return os.Remove(filepath.Join(dir, "a")) },
+		"dangling data link": func(dir string) error {
 			_ = os.Remove(filepath.Join(dir, "..data"))
 			return os.Symlink("..gone", filepath.Join(dir, "..data"))
 		},
@@ -164,8 +164,8 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestStrangersStay: links of somebody else, and folders that other volumes are mounted on.
-func TestStrangersStay(t *testing.T) {
+// TestOtherEntriesStay: other links, and directories that are mount points of other volumes.
+func TestOtherEntriesStay(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, Payload{"a": text("1"), "b": text("2")})
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "nested"), 0o755), os.Symlink("/etc", filepath.Join(dir, "link"))); err != nil {
@@ -179,7 +179,7 @@ func TestStrangersStay(t *testing.T) {
 	}
 }
 
-func TestBadPaths(t *testing.T) {
+func TestInvalidPathsAreRejected(t *testing.T) {
 	for _, path := range []string{"", "/abs", "..", "../x", "a/../../x", "..data", "..x", "./..data", strings.Repeat("n", 256), strings.Repeat("d/", 2049)} {
 		if err := Write(t.TempDir(), Payload{path: text("x")}, now, nil); err == nil {
 			t.Errorf("%.20q was written", path)
@@ -192,7 +192,7 @@ func FuzzPathStaysInside(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		clean, err := checked(Payload{path: {}})
+		clean, err := cleanPayload(Payload{path: {}})
 		if err != nil {
 			return
 		}

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errNoLoop = errors.New("no loop device is attached to it")
+var errNoLoop = errors.New("no loop device is attached")
 
-// loopOf finds the loop device that keeps path open.
+// loopOf finds the loop device that is attached to path.
 func loopOf(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func loopOf(path string) (string, error) {
 		return "", fmt.Errorf("find loop device: %w", err)
 	}
 	for _, file := range backing {
-		// One that is gone meanwhile is not ours: ours is attached and detached by its turn.
+		// Operations on path are serialized, so a loop device that vanishes is another one's.
 		if data, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(data)) == real {
 			return filepath.Join("/dev", strings.Split(file, "/")[3]), nil
 		}
@@ -35,19 +35,19 @@ func loopOf(path string) (string, error) {
 	return "", errNoLoop
 }
 
-// attachTries bounds the race for a free loop device with others on the machine.
+// attachTries bounds the retries when another process takes the free loop device.
 const attachTries = 16
 
-// attachLoop has a loop device keep path open.
+// attachLoop attaches a loop device to path, which keeps the device open.
 func attachLoop(path string) error {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("keep device open: %w", err)
+		return fmt.Errorf("attach loop device: %w", err)
 	}
 	defer control.Close()
-	source, err := openEither(path)
+	source, err := openWritable(path)
 	if err != nil {
-		return fmt.Errorf("keep device open: %w", err)
+		return fmt.Errorf("attach loop device: %w", err)
 	}
 	defer source.Close()
 	for try := 1; ; try++ {
@@ -60,15 +60,14 @@ func attachLoop(path string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("keep device %s open: %w", path, err)
+			return fmt.Errorf("attach loop device to %s: %w", path, err)
 		}
 		return nil
 	}
 }
 
-// openEither opens for writing where the device allows it: only who may write may lock it
-// for writers.
-func openEither(path string) (*os.File, error) {
+// openWritable opens the device for writing if it allows that, else read-only.
+func openWritable(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return os.OpenFile(path, os.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -87,7 +86,7 @@ func configure(loop string, source *os.File) error {
 	return unix.IoctlLoopConfigure(int(f.Fd()), &config)
 }
 
-// detachLoop lets go of path; it is no error if nothing held it.
+// detachLoop detaches the loop device from path. It is not an error if there is none.
 func detachLoop(path string) error {
 	loop, err := loopOf(path)
 	if errors.Is(err, errNoLoop) {
@@ -98,11 +97,11 @@ func detachLoop(path string) error {
 	}
 	f, err := os.OpenFile(loop, os.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("let go of device: %w", err)
+		return fmt.Errorf("detach loop device: %w", err)
 	}
 	defer f.Close()
 	if _, err := unix.IoctlRetInt(int(f.Fd()), unix.LOOP_CLR_FD); err != nil && !errors.Is(err, unix.ENXIO) {
-		return fmt.Errorf("let go of device %s: %w", path, err)
+		return fmt.Errorf("detach loop device from %s: %w", path, err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package blockdev keeps raw block volumes where the reference kubelet keeps them: a link
-// in the pod's folder for the runtime, and a bind mount outside of it that holds the device.
+// Package blockdev maps raw block volumes as the reference kubelet does: a symbolic link in the
+// pod's directory for the runtime, and a bind mount of the device outside of it.
 package blockdev
 
 import (
@@ -12,120 +12,120 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounter is what a Map needs of the kernel.
+// Mounter is the part of mounts.Kernel that a Map uses.
 type Mounter interface {
 	Bind(fd int, target string) error
 	Unmount(path string) error
 	Mounted(path string) (bool, error)
 }
 
-// Map is one raw volume of one pod.
+// Map is one raw block volume of one pod.
 type Map struct {
-	// Link leads the runtime to the device.
+	// Link is the symbolic link to the device.
 	Link string
-	// Held is a bind mount of the device, and a loop device keeps it open: a device that
-	// nobody has open could vanish, and another one take its name.
-	Held string
+	// BindMount is a bind mount of the device. A loop device keeps it open: otherwise the device
+	// could be removed and another one get its name.
+	BindMount string
 }
 
-// Announce makes a link before there is a device. The pod's folder is where others learn
-// what a pod has: whatever happens from here on, the link tells them to undo it.
-func (m Map) Announce() error {
+// CreateLink creates the link before the device exists. Volumes of a pod are found by what is in its
+// directory: with the link, the volume is torn down whatever fails after it.
+func (m Map) CreateLink() error {
 	if _, err := os.Readlink(m.Link); err == nil {
 		return nil
 	}
-	return m.link(m.Held)
+	return m.link(m.BindMount)
 }
 
-// Make makes both ways to the device. What is there already is left alone.
-func (m Map) Make(mounter Mounter, device string) error {
+// Create creates the link and the bind mount. It is idempotent.
+func (m Map) Create(mounter Mounter, device string) error {
 	device, err := filepath.EvalSymlinks(device)
 	if err != nil {
 		return fmt.Errorf("resolve device: %w", err)
 	}
-	// A link from before a reboot may lead to another device.
+	// A link from before a reboot may point to another device.
 	if to, err := os.Readlink(m.Link); err != nil || to != device {
 		if err := m.link(device); err != nil {
 			return err
 		}
 	}
-	if err := m.hold(mounter, device); err != nil {
+	if err := m.bind(mounter, device); err != nil {
 		return err
 	}
-	return m.lock()
+	return m.ensureLoop()
 }
 
-// link leads to a device, in place of another; there is no moment without a link.
+// link creates the link, or replaces it atomically.
 func (m Map) link(device string) error {
 	if err := os.MkdirAll(filepath.Dir(m.Link), 0o750); err != nil {
-		return fmt.Errorf("make folder of device links: %w", err)
+		return fmt.Errorf("create directory of device links: %w", err)
 	}
-	// Beside the folder, in which every link is taken for a volume.
-	draft := filepath.Join(filepath.Dir(filepath.Dir(m.Link)), "."+filepath.Base(m.Link)+".new")
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove half a device link: %w", err)
+	// Outside of the directory, where every link is taken for a volume.
+	temp := filepath.Join(filepath.Dir(filepath.Dir(m.Link)), "."+filepath.Base(m.Link)+".new")
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove temporary device link: %w", err)
 	}
-	if err := os.Symlink(device, draft); err != nil {
+	if err := os.Symlink(device, temp); err != nil {
 		return fmt.Errorf("link device: %w", err)
 	}
-	if err := os.Rename(draft, m.Link); err != nil {
+	if err := os.Rename(temp, m.Link); err != nil {
 		return fmt.Errorf("link device: %w", err)
 	}
 	return nil
 }
 
-func (m Map) hold(mounter Mounter, device string) error {
+func (m Map) bind(mounter Mounter, device string) error {
 	source, err := os.OpenFile(device, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open device: %w", err)
 	}
 	defer source.Close()
-	mounted, err := mounter.Mounted(m.Held)
+	mounted, err := mounter.Mounted(m.BindMount)
 	if err != nil {
 		return err
 	}
 	if mounted {
-		if sameDevice(source, m.Held) {
+		if sameDevice(source, m.BindMount) {
 			return nil
 		}
-		if err := errors.Join(detachLoop(m.Held), mounter.Unmount(m.Held)); err != nil {
+		if err := errors.Join(detachLoop(m.BindMount), mounter.Unmount(m.BindMount)); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(m.Held), 0o750); err != nil {
-		return fmt.Errorf("make folder of held devices: %w", err)
+	if err := os.MkdirAll(filepath.Dir(m.BindMount), 0o750); err != nil {
+		return fmt.Errorf("create directory of mapped devices: %w", err)
 	}
-	f, err := os.OpenFile(m.Held, os.O_CREATE|os.O_RDWR, 0o750)
+	f, err := os.OpenFile(m.BindMount, os.O_CREATE|os.O_RDWR, 0o750)
 	if err != nil {
-		return fmt.Errorf("make mount point of device: %w", err)
+		return fmt.Errorf("create mount point of device: %w", err)
 	}
 	f.Close()
-	return mounter.Bind(int(source.Fd()), m.Held)
+	return mounter.Bind(int(source.Fd()), m.BindMount)
 }
 
-func (m Map) lock() error {
-	if _, err := loopOf(m.Held); !errors.Is(err, errNoLoop) {
+func (m Map) ensureLoop() error {
+	if _, err := loopOf(m.BindMount); !errors.Is(err, errNoLoop) {
 		return err
 	}
-	return attachLoop(m.Held)
+	return attachLoop(m.BindMount)
 }
 
-// Release lets go of the device, and removes the folder of held devices with the last. The
-// link stays: Unlink comes when nothing is left to undo. Held may be "": nothing is held.
+// Release detaches the loop device and removes the bind mount, and its directory with the last one.
+// The link stays until Unlink, when nothing else is left to undo. BindMount may be "" for none.
 func (m Map) Release(mounter Mounter) error {
-	if m.Held == "" {
+	if m.BindMount == "" {
 		return nil
 	}
-	if err := detachLoop(m.Held); err != nil {
+	if err := detachLoop(m.BindMount); err != nil {
 		return err
 	}
-	if err := mounter.Unmount(m.Held); err != nil {
+	if err := mounter.Unmount(m.BindMount); err != nil {
 		return err
 	}
-	if err := os.Remove(m.Held); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(m.BindMount); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove mount point of device: %w", err)
 	}
-	_ = os.Remove(filepath.Dir(m.Held)) // stays while other pods hold the device
+	_ = os.Remove(filepath.Dir(m.BindMount)) // fails while other pods use the device
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package configmap brings up volumes that show the keys of a ConfigMap as files.
+// Package configmap mounts volumes with the keys of a ConfigMap as files.
 package configmap
 
 import (
@@ -21,7 +21,7 @@ type Getter interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 }
 
-// New makes the plugin. The files are on disk, not in memory: they are no secret.
+// New returns the plugin. The files are on disk: they are not secret.
 func New(get Getter, deps content.Deps) *content.Plugin {
 	return content.New(content.Kind{
 		Name:    Name,
@@ -35,7 +35,7 @@ func New(get Getter, deps content.Deps) *content.Plugin {
 	}, deps)
 }
 
-// Source names a ConfigMap and the keys to show.
+// Source selects keys of a ConfigMap.
 type Source struct {
 	Name        string
 	Items       []v1.KeyToPath
@@ -44,7 +44,7 @@ type Source struct {
 	Optional    *bool
 }
 
-// Collect reads the ConfigMap and makes files of it.
+// Collect reads the ConfigMap and returns its files.
 func Collect(ctx context.Context, get Getter, namespace string, s Source) (atomicdir.Payload, error) {
 	optional := s.Optional != nil && *s.Optional
 	cm, err := get.ConfigMap(ctx, namespace, s.Name)

@@ -1,5 +1,5 @@
-// Package content is the frame of all volumes that hold files made by the agent: collect
-// the files, make the space, write them at once.
+// Package content implements volumes whose files the agent writes: it collects the files, prepares
+// the directory and writes them atomically.
 package content
 
 import (
@@ -15,14 +15,14 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Files is what a volume is to hold now.
+// Files is the desired content of a volume.
 type Files struct {
 	Payload atomicdir.Payload
-	// RefreshAt is when it must be collected again, zero for never.
+	// RefreshAt is when the files must be collected again, zero for never.
 	RefreshAt time.Time
 }
 
-// Kind is what tells one such plugin from another.
+// Kind is what differs between these plugins.
 type Kind struct {
 	Name    string
 	Medium  v1.StorageMedium
@@ -30,13 +30,13 @@ type Kind struct {
 	Collect func(ctx context.Context, r plugin.Request) (Files, error)
 }
 
-// Deps is what the frame works with.
+// Deps are the dependencies that these plugins have in common.
 type Deps struct {
-	Ground *emptydir.Plugin
-	Clock  clock.PassiveClock
+	EmptyDir *emptydir.Plugin
+	Clock    clock.PassiveClock
 }
 
-// Plugin brings up one kind of file volume.
+// Plugin mounts one kind of these volumes.
 type Plugin struct {
 	kind Kind
 	deps Deps
@@ -49,16 +49,16 @@ func (p *Plugin) Name() string { return p.kind.Name }
 
 func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && p.kind.Handles(s.Volume) }
 
-// SetUp collects before it makes anything, so that a missing object leaves no trace.
+// SetUp collects the files first, so that a missing object leaves nothing behind.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	files, err := p.kind.Collect(ctx, r)
 	if err != nil {
 		return plugin.Result{}, err
 	}
 	dir := r.VolumeDir(p.kind.Name)
-	// The note's name is the reference kubelet's: either agent finds the other's volumes ready.
-	ground := emptydir.Ground{Medium: p.kind.Medium, Note: "wrapped_" + r.Volume.Name}
-	if err := p.deps.Ground.Prepare(r, dir, ground); err != nil {
+	// The name is that of the reference kubelet: either agent finds the other's volumes ready.
+	space := emptydir.Spec{Medium: p.kind.Medium, MetaName: "wrapped_" + r.Volume.Name}
+	if err := p.deps.EmptyDir.Prepare(r, dir, space); err != nil {
 		return plugin.Result{}, err
 	}
 	if err := makeNested(r, dir); err != nil {

@@ -9,19 +9,19 @@ import (
 	"swiftlet/internal/volume/atomicdir"
 )
 
-// ErrNoDefaultMode is the fault of a pod that went past the API server's defaulting.
+// ErrNoDefaultMode is returned for a pod whose volume was not defaulted.
 var ErrNoDefaultMode = errors.New("no defaultMode used, not even the default value for it")
 
-// Keys is how the keys of an object become files.
+// Keys maps the keys of an object to files.
 type Keys struct {
-	// Items chooses keys, paths, modes and users; none means every key under its own name.
+	// Items selects keys, paths, modes and users; none means every key with its own name.
 	Items       []v1.KeyToPath
 	DefaultMode *int32
-	// DefaultUser owns the files that no item gives to another one, nil for root.
+	// DefaultUser owns the files of items without a user, nil for root.
 	DefaultUser *int64
-	// Optional leaves out keys that the object lacks.
+	// Optional skips keys that the object does not have.
 	Optional bool
-	// Missing is the error for a key that the object lacks.
+	// Missing is the error for a key that the object does not have.
 	Missing func(key string) error
 }
 

@@ -13,8 +13,8 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// makeNested makes folders in the volume for other volumes that containers mount inside
-// it: the volume is mounted read-only, so the runtime could not make them.
+// makeNested creates mount points in the volume for other volumes that containers mount inside it:
+// the volume is mounted read-only, so the runtime cannot create them.
 func makeNested(r plugin.Request, dir string) error {
 	for c := range pod.Containers(r.Pod) {
 		for _, nested := range nestedPaths(c, r.Volume.Name) {
@@ -26,12 +26,12 @@ func makeNested(r plugin.Request, dir string) error {
 	return nil
 }
 
-// nestedPaths lists mount points directly inside the volume, relative to it; a mount
-// inside another nested one is that one's to hold.
+// nestedPaths lists the mount points inside the volume, relative to it, without those inside another
+// nested mount.
 func nestedPaths(c *v1.Container, volume string) []string {
 	var own, all []string
 	for _, m := range c.VolumeMounts {
-		// Joined to the root, no path can climb above it.
+		// Joined to the root, ".." cannot leave it.
 		path := filepath.Join("/", m.MountPath)
 		all = append(all, path)
 		if m.Name == volume && m.SubPath == "" && m.SubPathExpr == "" {

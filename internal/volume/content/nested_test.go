@@ -13,13 +13,13 @@ func TestNestedPaths(t *testing.T) {
 		mounts map[string]string // path → volume
 		want   []string
 	}{
-		{"alone", map[string]string{"/a": "vol"}, nil},
-		{"inside", map[string]string{"/a": "vol", "/a/x": "other"}, []string{"x"}},
-		{"deep inside", map[string]string{"/a": "vol", "/a/x/y": "other"}, []string{"x/y"}},
-		{"inside the inner", map[string]string{"/a": "vol", "/a/x": "other", "/a/x/y": "third"}, []string{"x"}},
-		{"same prefix", map[string]string{"/a": "vol", "/ab": "other", "/a/x": "o2", "/a/x-y": "o3"}, []string{"x", "x-y"}},
-		{"climbing", map[string]string{"/a": "vol", "/a/../../../etc": "other"}, nil},
-		{"above", map[string]string{"/a/b": "vol", "/a": "other"}, nil},
+		{"no nested mount", map[string]string{"/a": "vol"}, nil},
+		{"nested mount", map[string]string{"/a": "vol", "/a/x": "other"}, []string{"x"}},
+		{"nested two levels deep", map[string]string{"/a": "vol", "/a/x/y": "other"}, []string{"x/y"}},
+		{"nested in nested mount", map[string]string{"/a": "vol", "/a/x": "other", "/a/x/y": "third"}, []string{"x"}},
+		{"sibling with same prefix", map[string]string{"/a": "vol", "/ab": "other", "/a/x": "o2", "/a/x-y": "o3"}, []string{"x", "x-y"}},
+		{"path with dot-dot", map[string]string{"/a": "vol", "/a/../../../etc": "other"}, nil},
+		{"mount above the volume", map[string]string{"/a/b": "vol", "/a": "other"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			container := &v1.Container{}

@@ -64,7 +64,7 @@ func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.Volu
 	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
 	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, plugin.Unwatched(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", from.handle, name, err), attachWait)
+		return nil, plugin.RetryWithin(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", from.handle, name, err), attachWait)
 	}
 	switch {
 	case got.DeletionTimestamp != nil:
@@ -76,13 +76,13 @@ func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.Volu
 	default:
 		err = fmt.Errorf("volume %s is not attached for volume attachment %s", from.handle, name)
 	}
-	return nil, plugin.Unwatched(err, attachWait)
+	return nil, plugin.RetryWithin(err, attachWait)
 }
 
-// NoRoom holds where the driver's controller found that the node has all the volumes it can
+// AttachLimitReached holds where the driver's controller found that the node has all the volumes it can
 // take. Only a driver that keeps the CSINode in step is believed: the scheduler then knows
 // better than to choose this node for the pod's successor, so it is told first.
-func (p *Plugin) NoRoom(ctx context.Context, s plugin.Spec) bool {
+func (p *Plugin) AttachLimitReached(ctx context.Context, s plugin.Spec) bool {
 	if s.PV == nil || p.deps.Client == nil {
 		return false
 	}

@@ -35,7 +35,7 @@ func TestNoRoom(t *testing.T) {
 		if err := f.client.Tracker().Add(attachment); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.NoRoom(t.Context(), f.request().Spec); got != c.want {
+		if got := f.AttachLimitReached(t.Context(), f.request().Spec); got != c.want {
 			t.Errorf("%s: no room is %v", name, got)
 		}
 		_, node := f.objects(t)

@@ -20,7 +20,7 @@ import (
 func (p *Plugin) MapDir(volume string) string { return filepath.Join(p.rawDir(volume), "dev") }
 
 // stageRaw has the driver make a raw block volume ready. The note is beside the staging
-// folder, which belongs to the driver.
+// directory, which belongs to the driver.
 func (p *Plugin) stageRaw(ctx context.Context, c *client, able capabilities, r plugin.Request) error {
 	from := persistent(r.Spec)
 	path, _, err := p.stagingPath(rawID(r.PV.Name))
@@ -60,7 +60,7 @@ func (p *Plugin) stageRaw(ctx context.Context, c *client, able capabilities, r p
 	return nil
 }
 
-// MapDevice has the driver make the device appear in a folder of its own outside of the pod.
+// MapDevice has the driver make the device appear in a directory of its own outside of the pod.
 func (p *Plugin) MapDevice(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	if p.deps.Client == nil {
 		return plugin.Result{}, errNoAPI
@@ -144,7 +144,7 @@ func (p *Plugin) tearDownRaw(ctx context.Context, v plugin.Published) error {
 	return nil
 }
 
-// unstageRaw undoes stageRaw. A publication that was cut short before the pod's folder told
+// unstageRaw undoes stageRaw. A publication that was cut short before the pod's directory told
 // of it is undone, too: no pod uses the volume any more.
 func (p *Plugin) unstageRaw(ctx context.Context, path string) error {
 	volume := filepath.Base(path)
@@ -205,13 +205,13 @@ func (p *Plugin) unstageRawAlone(path string, left []string) error {
 func (p *Plugin) removeRaw(volume string) error {
 	publish := p.rawPublishDir(volume)
 	if err := os.Remove(publish); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove publish folder: %w", err)
+		return fmt.Errorf("remove publish directory: %w", err)
 	}
-	// The driver may have left something of its own in the staging folder.
+	// The driver may have left something of its own in the staging directory.
 	staging := filepath.Join(p.dir(), devicesDir, "staging", volume)
 	for _, dir := range []string{staging, p.rawDir(volume)} {
 		if err := safepath.RemoveAll(dir); err != nil {
-			return fmt.Errorf("remove folder of raw block volume: %w", err)
+			return fmt.Errorf("remove directory of raw block volume: %w", err)
 		}
 	}
 	return nil

@@ -36,14 +36,14 @@ func (p *Plugin) devicesByMount(v plugin.Published) (ids []string, mounted bool,
 	if mounted, err = p.deps.Mounts.Mounted(target); err != nil || !mounted {
 		return nil, mounted, err
 	}
-	twins, err := p.deps.Mounts.Twins(target, p.dir())
+	twins, err := p.deps.Mounts.SameFilesystemMounts(target, p.dir())
 	if err != nil || len(twins) == 0 {
 		return nil, true, err
 	}
 	// The mount table has no links in its paths.
 	dir, err := filepath.EvalSymlinks(p.dir())
 	if err != nil {
-		return nil, true, fmt.Errorf("resolve folder of CSI volumes: %w", err)
+		return nil, true, fmt.Errorf("resolve directory of CSI volumes: %w", err)
 	}
 	for _, twin := range twins {
 		below, err := filepath.Rel(dir, twin)

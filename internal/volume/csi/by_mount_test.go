@@ -10,7 +10,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// staged makes the folder of a staged volume, and returns its device and its path. Without a
+// staged makes the directory of a staged volume, and returns its device and its path. Without a
 // note, the note is of no use.
 func (f *fixture) staged(t *testing.T, handle string, withNote bool) (id, path string) {
 	t.Helper()

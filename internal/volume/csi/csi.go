@@ -63,8 +63,8 @@ type Tokens interface {
 // Mounts looks at the kernel's mount table.
 type Mounts interface {
 	Mounted(path string) (bool, error)
-	// Twins finds below dir the mounts of the file system that is also mounted at path.
-	Twins(path, dir string) ([]string, error)
+	// SameFilesystemMounts finds below dir the mounts of the file system that is also mounted at path.
+	SameFilesystemMounts(path, dir string) ([]string, error)
 	UnmountBeneath(dir string) error
 }
 
@@ -86,18 +86,18 @@ type Plugin struct {
 }
 
 var (
-	_ plugin.Plugin        = (*Plugin)(nil)
-	_ plugin.AttachLimiter = (*Plugin)(nil)
-	_ plugin.Unpublisher   = (*Plugin)(nil)
-	_ plugin.Stager        = (*Plugin)(nil)
-	_ plugin.DeviceMatcher = (*Plugin)(nil)
-	_ plugin.BlockMapper   = (*Plugin)(nil)
-	_ plugin.Attacher      = (*Plugin)(nil)
-	_ plugin.Expander      = (*Plugin)(nil)
-	_ plugin.Meter         = (*Plugin)(nil)
-	_ plugin.Labelled      = (*Plugin)(nil)
-	_ plugin.Doctor        = (*Plugin)(nil)
-	_ pluginreg.Handler    = (*Plugin)(nil)
+	_ plugin.Plugin         = (*Plugin)(nil)
+	_ plugin.AttachLimiter  = (*Plugin)(nil)
+	_ plugin.Unpublisher    = (*Plugin)(nil)
+	_ plugin.Stager         = (*Plugin)(nil)
+	_ plugin.DeviceMatcher  = (*Plugin)(nil)
+	_ plugin.BlockMapper    = (*Plugin)(nil)
+	_ plugin.Attacher       = (*Plugin)(nil)
+	_ plugin.Expander       = (*Plugin)(nil)
+	_ plugin.UsageReporter  = (*Plugin)(nil)
+	_ plugin.SELinuxMounter = (*Plugin)(nil)
+	_ plugin.HealthReporter = (*Plugin)(nil)
+	_ pluginreg.Handler     = (*Plugin)(nil)
 )
 
 // New checks its arguments; it starts nothing.
@@ -117,7 +117,7 @@ func New(cfg Config, deps Deps) (*Plugin, error) {
 	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}, look: notify.New()}, nil
 }
 
-// Name is the folder of CSI volumes.
+// Name is the directory of CSI volumes.
 func (p *Plugin) Name() string { return Name }
 
 // Handles reports whether a CSI driver brings up the volume.

@@ -170,7 +170,7 @@ type fixture struct {
 
 func (f *fixture) Mounted(path string) (bool, error) { return f.mounted[path], nil }
 
-func (f *fixture) Twins(path, _ string) ([]string, error) { return f.twins[path], nil }
+func (f *fixture) SameFilesystemMounts(path, _ string) ([]string, error) { return f.twins[path], nil }
 
 func (f *fixture) UnmountBeneath(dir string) error {
 	f.mounted[dir] = false
@@ -247,7 +247,7 @@ func (f *fixture) published(block bool) plugin.Published {
 	return plugin.Published{PodUID: "uid", PodDir: filepath.Join(f.root, "pods", "uid"), Name: "pv", Block: block}
 }
 
-// tree lists all below the root, without folders that hold something.
+// tree lists all below the root, without directories that hold something.
 func (f *fixture) tree(t *testing.T) []string {
 	t.Helper()
 	var all []string

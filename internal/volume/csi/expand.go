@@ -61,12 +61,12 @@ func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result,
 func classed(answer, failure error) error {
 	switch status.Code(answer) {
 	case codes.FailedPrecondition:
-		return plugin.Classed(failure, plugin.ErrInUse)
+		return plugin.WithClass(failure, plugin.ErrInUse)
 	case codes.InvalidArgument, codes.OutOfRange, codes.NotFound:
-		return plugin.Classed(failure, plugin.ErrInfeasible)
+		return plugin.WithClass(failure, plugin.ErrInfeasible)
 	}
 	if !final(answer) {
-		return plugin.Classed(failure, plugin.ErrUncertain)
+		return plugin.WithClass(failure, plugin.ErrUncertain)
 	}
 	return failure
 }

@@ -32,7 +32,7 @@ var ailments = map[csi.VolumeHealthErrorType]v1.VolumeHealthStatusType{
 func (p *Plugin) Health(ctx context.Context, r plugin.Request, at plugin.Result) ([]v1.VolumeHealthCondition, error) {
 	from := sourceOf(r)
 	if from.ephemeral || from.handle == "" {
-		return nil, plugin.ErrNotTold
+		return nil, plugin.ErrHealthUnknown
 	}
 	c, err := p.connect(from.driver)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Plugin) Health(ctx context.Context, r plugin.Request, at plugin.Result)
 		return nil, err
 	}
 	if !able[canTellHealth] {
-		return nil, plugin.ErrNotTold
+		return nil, plugin.ErrHealthUnknown
 	}
 	request := &csi.NodeGetVolumeHealthRequest{VolumeId: from.handle, VolumePublishPath: at.HostPath}
 	if r.Block() && at.HostPath != "" {

@@ -15,7 +15,7 @@ import (
 func TestHealth(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
-	if _, err := f.Health(t.Context(), f.request(), plugin.Result{}); !errors.Is(err, plugin.ErrNotTold) || len(d.take()) > 0 {
+	if _, err := f.Health(t.Context(), f.request(), plugin.Result{}); !errors.Is(err, plugin.ErrHealthUnknown) || len(d.take()) > 0 {
 		t.Errorf("told by a driver that cannot: %v", err)
 	}
 	d.mu.Lock()
@@ -41,7 +41,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: asked %v", name, asked)
 		}
 	}
-	if _, err := f.Health(t.Context(), f.inline(), plugin.Result{}); !errors.Is(err, plugin.ErrNotTold) {
+	if _, err := f.Health(t.Context(), f.inline(), plugin.Result{}); !errors.Is(err, plugin.ErrHealthUnknown) {
 		t.Errorf("asked about a volume of the pod's own: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// MountsLabelled holds for drivers that say so.
-func (p *Plugin) MountsLabelled(ctx context.Context, s plugin.Spec) (bool, error) {
+// SupportsSELinuxMount holds for drivers that say so.
+func (p *Plugin) SupportsSELinuxMount(ctx context.Context, s plugin.Spec) (bool, error) {
 	if s.PV == nil || p.deps.Client == nil {
 		return false, nil
 	}

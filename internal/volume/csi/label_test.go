@@ -19,7 +19,7 @@ func TestLabel(t *testing.T) {
 	r := f.request(func(pv *v1.PersistentVolume, _ *v1.Pod) { pv.Spec.MountOptions = []string{"noatime"} })
 	for _, able := range []*bool{nil, to(false), to(true)} {
 		f.known.Spec.SELinuxMount = able
-		if got, err := f.MountsLabelled(t.Context(), r.Spec); err != nil || got != (able != nil && *able) {
+		if got, err := f.SupportsSELinuxMount(t.Context(), r.Spec); err != nil || got != (able != nil && *able) {
 			t.Errorf("%v: %v, %v", able, got, err)
 		}
 	}

@@ -114,8 +114,8 @@ func (c *complaints) forget(path string) {
 }
 
 // removeVolumeDir removes what was made for a driver at path, the note beside it, and the
-// folder of both. It removes nothing while something is mounted at path, and nothing that
-// is not ours: a folder that is not empty stays, with an error.
+// directory of both. It removes nothing while something is mounted at path, and nothing that
+// is not ours: a directory that is not empty stays, with an error.
 func (p *Plugin) removeVolumeDir(path string) error {
 	mounted, err := p.deps.Mounts.Mounted(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *Plugin) removeVolumeDir(path string) error {
 	return remove(dir)
 }
 
-// remove removes a file or an empty folder, if it is there.
+// remove removes a file or an empty directory, if it is there.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

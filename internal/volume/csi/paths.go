@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// mountDir is where in a volume's folder the driver publishes it.
+	// mountDir is where in a volume's directory the driver publishes it.
 	mountDir = "mount"
-	// globalMountDir is where in a volume's folder outside of pods the driver stages it.
+	// globalMountDir is where in a volume's directory outside of pods the driver stages it.
 	globalMountDir = "globalmount"
-	// devicesDir holds all there is of raw block volumes, beside the folders of drivers.
+	// devicesDir holds all there is of raw block volumes, beside the directories of drivers.
 	devicesDir = "volumeDevices"
 )
 
-// dir is the folder outside of pods that holds all CSI volumes.
+// dir is the directory outside of pods that holds all CSI volumes.
 func (p *Plugin) dir() string { return filepath.Join(p.cfg.RootDir, "plugins", Name) }
 
 // deviceID names a staged volume: by its staging path, since all that is known of it may
@@ -50,7 +50,7 @@ func idOf(s plugin.Spec) string {
 	return mountedID(from.driver, from.handle)
 }
 
-// rawDir is the folder of one raw block volume: its note is in data, the links to it in dev.
+// rawDir is the directory of one raw block volume: its note is in data, the links to it in dev.
 func (p *Plugin) rawDir(volume string) string { return filepath.Join(p.dir(), devicesDir, volume) }
 
 // rawPublishDir holds one device per pod that uses the raw block volume.

@@ -15,7 +15,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// SetUp has the driver publish the volume in the pod's folder.
+// SetUp has the driver publish the volume in the pod's directory.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	if p.deps.Client == nil {
 		return plugin.Result{}, errNoAPI

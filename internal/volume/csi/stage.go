@@ -20,7 +20,7 @@ func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 		return "", nil
 	}
 	if from := persistent(s); !filepath.IsLocal(from.driver) || filepath.Base(from.driver) != from.driver {
-		return "", said("driver name %q names no folder", from.driver)
+		return "", said("driver name %q names no directory", from.driver)
 	}
 	return idOf(s), nil
 }
@@ -94,7 +94,7 @@ func (p *Plugin) equip(ctx context.Context, able capabilities, r plugin.Request,
 		return nil
 	}
 	if request.Secrets, err = p.secret(ctx, ref); err != nil {
-		return plugin.Unwatched(fmt.Errorf("fetching NodeStageSecretRef %s/%s failed: %w", ref.Namespace, ref.Name, err), attachWait)
+		return plugin.RetryWithin(fmt.Errorf("fetching NodeStageSecretRef %s/%s failed: %w", ref.Namespace, ref.Name, err), attachWait)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (p *Plugin) unstage(ctx context.Context, n note, path string) error {
 	return err
 }
 
-// names lists a folder; none is an empty one.
+// names lists a directory; none is an empty one.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

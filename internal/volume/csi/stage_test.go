@@ -143,7 +143,7 @@ func TestUnstageLeftovers(t *testing.T) {
 	}
 }
 
-// A device that was published when the agent was killed, before the pod's folder told of it,
+// A device that was published when the agent was killed, before the pod's directory told of it,
 // goes with the volume.
 func TestUnstageAfterPublicationCutShort(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
@@ -186,7 +186,7 @@ func TestUnstageRemovesNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Unstage(t.Context(), id); err == nil {
-		t.Error("a folder with data was removed")
+		t.Error("a directory with data was removed")
 	}
 	if _, err := os.Stat(filepath.Join(path, "data")); err != nil {
 		t.Error(err)
@@ -263,7 +263,7 @@ func TestAttached(t *testing.T) {
 		got := ""
 		if err != nil {
 			got = err.Error()
-			if _, ok := plugin.LongestWait(err); !ok {
+			if _, ok := plugin.MaxRetryDelay(err); !ok {
 				t.Errorf("%q: nobody will look again soon", got)
 			}
 		}

@@ -53,7 +53,7 @@ func (p *Plugin) publishSecrets(ctx context.Context, r plugin.Request) (map[stri
 	ref := publishSecret(r)
 	secrets, err := p.secret(ctx, ref)
 	if err != nil {
-		return nil, plugin.Unwatched(fmt.Errorf("fetching NodePublishSecretRef %s/%s failed: %w", ref.Namespace, ref.Name, err), attachWait)
+		return nil, plugin.RetryWithin(fmt.Errorf("fetching NodePublishSecretRef %s/%s failed: %w", ref.Namespace, ref.Name, err), attachWait)
 	}
 	return secrets, nil
 }

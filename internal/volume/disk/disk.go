@@ -1,5 +1,5 @@
-// Package disk is what kinds of volumes on a disk have in common, however the disk came to
-// the node: a file system that is mounted once and shown to every pod that uses it.
+// Package disk is shared by the kinds of volumes that are on a network disk: a file system that is
+// mounted once and bind mounted for every pod that uses it.
 package disk
 
 import (
@@ -14,36 +14,36 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// defaultFileSystem is what an empty disk gets where the volume does not say.
+// defaultFileSystem is the default fsType.
 const defaultFileSystem = "ext4"
 
-// Mounter is what is needed of the kernel.
+// Mounter is the part of mounts.Kernel that Disks uses.
 type Mounter interface {
 	Bind(fd int, target string) error
 	Mounted(path string) (bool, error)
 	Unmount(path string) error
 }
 
-// Tools makes and mounts file systems with the node's own programs.
+// Tools formats and mounts file systems with the node's programs.
 type Tools interface {
 	FormatAndMount(device, target, fileSystem string, options []string) error
 	Mount(source, target, fileSystem string, options []string) error
 }
 
-// Disks shows file systems on disks to pods.
+// Disks stages and publishes file systems on disks.
 type Disks struct {
 	Mounter Mounter
 	Tools   Tools
 }
 
-// Stage mounts the request's device at dir, formatted first if it is empty.
+// Stage mounts the request's device at dir, and formats an empty one first.
 func (d Disks) Stage(r plugin.Request, dir, fileSystem string, readOnly bool) error {
 	mounted, err := d.Mounter.Mounted(dir)
 	if err != nil || mounted {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make mount point of disk: %w", err)
+		return fmt.Errorf("create mount point of disk: %w", err)
 	}
 	if fileSystem == "" {
 		fileSystem = defaultFileSystem
@@ -59,18 +59,18 @@ func mountOptions(r plugin.Request, readOnly bool) []string {
 	return options
 }
 
-// Publish shows what is staged at from in the pod's folder dir, and gives it to the pod's
-// group.
+// Publish bind mounts what is staged at from to dir in the pod's directory, and changes it to the
+// pod's fsGroup.
 func (d Disks) Publish(r plugin.Request, from, dir string, readOnly bool) error {
 	mounted, err := d.Mounter.Mounted(dir)
 	if err != nil || mounted {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make volume: %w", err)
+		return fmt.Errorf("create volume directory: %w", err)
 	}
 	if err := d.bind(from, dir, mountOptions(r, readOnly)); err != nil {
-		_ = os.Remove(dir) // an empty folder must not be taken for the volume
+		_ = os.Remove(dir) // the empty directory must not be mistaken for the volume
 		return err
 	}
 	group := r.FSGroup()
@@ -78,7 +78,7 @@ func (d Disks) Publish(r plugin.Request, from, dir string, readOnly bool) error 
 		return nil
 	}
 	if err := ownership.Apply(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
-		// Mounted but not handed over: the next try must not take it for done.
+		// Without the group, the next call must not find it mounted.
 		return errors.Join(err, d.Mounter.Unmount(dir))
 	}
 	return nil

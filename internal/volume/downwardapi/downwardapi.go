@@ -1,4 +1,4 @@
-// Package downwardapi brings up volumes that tell a pod about itself.
+// Package downwardapi mounts volumes with fields of the pod as files.
 package downwardapi
 
 import (
@@ -19,7 +19,7 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/downward-api"
 
-// New makes the plugin. allocatable stands in for limits that a container does not have.
+// New returns the plugin. allocatable is used for limits that a container does not have.
 func New(allocatable func() v1.ResourceList, deps content.Deps) *content.Plugin {
 	return content.New(content.Kind{
 		Name:    Name,
@@ -33,8 +33,8 @@ func New(allocatable func() v1.ResourceList, deps content.Deps) *content.Plugin 
 	}, deps)
 }
 
-// field reads a field of the pod that can change while it runs, or that names it.
-// Addresses and the like are not among them: files are written before those are known.
+// field reads a metadata field of the pod. Addresses are not supported: the files are written
+// before they are known.
 func field(p *v1.Pod, path string) (string, error) {
 	value, known, err := pod.MetaField(p, path)
 	if _, _, subscripted := pod.Subscript(path); subscripted && !known {
@@ -46,7 +46,7 @@ func field(p *v1.Pod, path string) (string, error) {
 	return value, err
 }
 
-// amount reads a request or limit of the container that the selector names.
+// amount is the request or limit that the selector refers to.
 func amount(p *v1.Pod, of *v1.ResourceFieldSelector, allocatable v1.ResourceList) (string, error) {
 	c := pod.FindContainer(p, of.ContainerName)
 	if c == nil {
@@ -55,7 +55,7 @@ func amount(p *v1.Pod, of *v1.ResourceFieldSelector, allocatable v1.ResourceList
 	return pod.Amount(p, c, of, allocatable)
 }
 
-// Collect makes the files that items describe.
+// Collect returns the files of the items.
 func Collect(p *v1.Pod, items []v1.DownwardAPIVolumeFile, defaultMode *int32, defaultUser *int64, allocatable v1.ResourceList) (atomicdir.Payload, error) {
 	if defaultMode == nil {
 		return nil, content.ErrNoDefaultMode

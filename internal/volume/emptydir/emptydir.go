@@ -1,5 +1,5 @@
-// Package emptydir brings up scratch space: a folder on disk, or memory, that lives as
-// long as its pod. Other kinds of volumes use it as the ground for their files.
+// Package emptydir mounts emptyDir volumes: a directory on disk, a tmpfs or huge pages, for as long
+// as the pod exists. Other kinds of volumes use it to prepare their directories.
 package emptydir
 
 import (
@@ -22,7 +22,7 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/empty-dir"
 
-// Mounter is what memory needs of the kernel.
+// Mounter is the part of mounts.Kernel that the plugin uses.
 type Mounter interface {
 	Tmpfs(dir string, size int64) error
 	HugePages(dir, pageSize string) error
@@ -30,23 +30,23 @@ type Mounter interface {
 	FileSystem(path string) (int64, error)
 }
 
-// Quotas has the kernel count what is in a folder, where it can; quota.Projects are such. The
-// file note is theirs to make.
-type Quotas interface{ Count(dir, note string) }
+// Quotas tracks the usage of a directory in the kernel, if supported, and creates the file marker.
+// quota.Projects implements it.
+type Quotas interface{ Track(dir, marker string) }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
 	Mounter Mounter
-	// Quotas may be nil: then nobody counts on.
+	// Quotas may be nil: then usage is not tracked.
 	Quotas Quotas
-	// Allocatable is what pods may use of this node: memory without a limit is bounded by it.
+	// Allocatable is the node's allocatable resources, which limit a tmpfs without a size limit.
 	Allocatable func() v1.ResourceList
 }
 
-// Plugin brings up emptyDir volumes.
+// Plugin mounts emptyDir volumes.
 type Plugin struct{ deps Deps }
 
-// New makes the plugin.
+// New returns the plugin.
 func New(deps Deps) *Plugin { return &Plugin{deps} }
 
 func (p *Plugin) Name() string { return Name }
@@ -56,39 +56,39 @@ func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && s.Volume.Em
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	dir := r.VolumeDir(Name)
 	of := r.Volume.EmptyDir
-	ground := Ground{Medium: of.Medium, SizeLimit: of.SizeLimit, Mode: of.Mode, Note: r.Volume.Name}
-	if err := p.Prepare(r, dir, ground); err != nil {
+	spec := Spec{Medium: of.Medium, SizeLimit: of.SizeLimit, Mode: of.Mode, MetaName: r.Volume.Name}
+	if err := p.Prepare(r, dir, spec); err != nil {
 		return plugin.Result{}, err
 	}
 	return plugin.Result{HostPath: dir, SELinuxRelabel: true}, nil
 }
 
-// Ground describes the space that Prepare makes.
-type Ground struct {
+// Spec describes the directory that Prepare creates.
+type Spec struct {
 	Medium    v1.StorageMedium
 	SizeLimit *resource.Quantity
-	// Mode is the folder's, in the kernel's own bits; nil opens it to everybody.
+	// Mode is the Unix mode of the directory; nil means 0777.
 	Mode *int32
-	// Note is the folder under which readiness is noted, distinct per volume.
-	Note string
+	// MetaName names the metadata directory with the ready file, unique per volume of the pod.
+	MetaName string
 }
 
-// Prepare makes the space at dir and notes that it is ready. Space
-// that was noted as ready is not touched again: its modes are the pod's to change.
-func (p *Plugin) Prepare(r plugin.Request, dir string, g Ground) error {
+// Prepare creates the directory and marks it as ready. It does not touch a ready directory again:
+// the pod may have changed its mode.
+func (p *Plugin) Prepare(r plugin.Request, dir string, g Spec) error {
 	if err := p.prepare(r, dir, g); err != nil {
 		return err
 	}
-	// Within a user namespace nobody can take files out of their project, elsewhere their
-	// owner can: the count would be the pod's own word.
+	// Only in a user namespace can the owner of a file not change its project. Elsewhere the pod
+	// could, and its usage would be wrong.
 	if p.deps.Quotas != nil && g.Medium == v1.StorageMediumDefault && r.Pod.Spec.HostUsers != nil && !*r.Pod.Spec.HostUsers {
-		p.deps.Quotas.Count(dir, filepath.Join(r.MetaDir(Name, g.Note), "counted"))
+		p.deps.Quotas.Track(dir, filepath.Join(r.MetaDir(Name, g.MetaName), "counted"))
 	}
 	return nil
 }
 
-func (p *Plugin) prepare(r plugin.Request, dir string, g Ground) error {
-	ready := filepath.Join(r.MetaDir(Name, g.Note), "ready")
+func (p *Plugin) prepare(r plugin.Request, dir string, g Spec) error {
+	ready := filepath.Join(r.MetaDir(Name, g.MetaName), "ready")
 	inMemory := g.Medium != v1.StorageMediumDefault
 	mounted := false
 	if inMemory {
@@ -101,7 +101,7 @@ func (p *Plugin) prepare(r plugin.Request, dir string, g Ground) error {
 		return nil
 	}
 	if !mounted {
-		if err := p.makeSpace(r, dir, g); err != nil {
+		if err := p.create(r, dir, g); err != nil {
 			return err
 		}
 	}
@@ -110,10 +110,10 @@ func (p *Plugin) prepare(r plugin.Request, dir string, g Ground) error {
 			return err
 		}
 	}
-	return note(ready)
+	return markReady(ready)
 }
 
-func (p *Plugin) makeSpace(r plugin.Request, dir string, g Ground) error {
+func (p *Plugin) create(r plugin.Request, dir string, g Spec) error {
 	if err := makeDir(dir, g.fileMode()); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *Plugin) makeSpace(r plugin.Request, dir string, g Ground) error {
 	return fmt.Errorf("unknown storage medium %q", g.Medium)
 }
 
-// mountedMemory reports whether memory of the right kind is already mounted at dir.
+// mountedMemory reports whether a tmpfs, or huge pages, are already mounted at dir.
 func (p *Plugin) mountedMemory(dir string, medium v1.StorageMedium) (bool, error) {
 	mounted, err := p.deps.Mounter.Mounted(dir)
 	if err != nil || !mounted {
@@ -147,13 +147,13 @@ func (p *Plugin) mountedMemory(dir string, medium v1.StorageMedium) (bool, error
 		want = unix.HUGETLBFS_MAGIC
 	}
 	if kind != want {
-		return false, fmt.Errorf("%s: something else is mounted there (file system type %#x)", dir, kind)
+		return false, fmt.Errorf("%s: another file system is mounted there (type %#x)", dir, kind)
 	}
 	return true, nil
 }
 
-// fileMode is open to all unless the pod says otherwise: it may run as any user.
-func (g Ground) fileMode() fs.FileMode {
+// fileMode is 0777 by default: the pod may run as any user.
+func (g Spec) fileMode() fs.FileMode {
 	if g.Mode == nil {
 		return 0o777
 	}
@@ -166,25 +166,25 @@ func (g Ground) fileMode() fs.FileMode {
 
 func makeDir(dir string, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("make volume folder: %w", err)
+		return fmt.Errorf("create parent directory of volume: %w", err)
 	}
 	err := os.Mkdir(dir, mode)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make volume: %w", err)
+		return fmt.Errorf("create volume directory: %w", err)
 	}
-	// The umask took bits away.
+	// Mkdir applied the umask.
 	if err := os.Chmod(dir, mode); err != nil {
-		return fmt.Errorf("set mode of volume: %w", err)
+		return fmt.Errorf("set mode of volume directory: %w", err)
 	}
 	return nil
 }
 
-func note(ready string) error {
+func markReady(ready string) error {
 	if err := os.MkdirAll(filepath.Dir(ready), 0o750); err != nil {
-		return fmt.Errorf("note volume as ready: %w", err)
+		return fmt.Errorf("mark volume as ready: %w", err)
 	}
 	if err := os.WriteFile(ready, nil, 0o640); err != nil {
-		return fmt.Errorf("note volume as ready: %w", err)
+		return fmt.Errorf("mark volume as ready: %w", err)
 	}
 	return nil
 }

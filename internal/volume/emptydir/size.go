@@ -11,8 +11,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// memorySize bounds a volume in memory: by what pods may use of the node, by the pod's own
-// memory limit where it has one, and by the volume's limit, the smallest of those set.
+// memorySize is the size of a tmpfs: the minimum of the node's allocatable memory, the pod's memory
+// limit and the volume's size limit, as far as they are set.
 func memorySize(p *v1.Pod, limit *resource.Quantity, allocatable v1.ResourceList) int64 {
 	size := allocatable.Memory().Value()
 	if podLimit := podMemoryLimit(p); podLimit > 0 && (size == 0 || podLimit <= size) {
@@ -26,7 +26,7 @@ func memorySize(p *v1.Pod, limit *resource.Quantity, allocatable v1.ResourceList
 	return size
 }
 
-// podMemoryLimit is the limit of the pod's cgroup: it has one only if every container has.
+// podMemoryLimit is the memory limit of the pod's cgroup: 0 unless every container has a limit.
 func podMemoryLimit(p *v1.Pod) int64 {
 	if pod.QOS(p) == v1.PodQOSBestEffort {
 		return 0
@@ -42,8 +42,8 @@ func podMemoryLimit(p *v1.Pod) int64 {
 	return limits.Memory().Value()
 }
 
-// pageSize finds the size of huge pages to mount: the one the medium names, which a
-// container must have asked for, or the only one that containers ask for.
+// pageSize is the size of the huge pages to mount: that of the medium, which a container must
+// request, or the only one that containers request.
 func pageSize(medium v1.StorageMedium, p *v1.Pod) (string, error) {
 	var named *resource.Quantity
 	if medium != v1.StorageMediumHugePages {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func podAsking(resources ...v1.ResourceName) *v1.Pod {
+func podRequesting(resources ...v1.ResourceName) *v1.Pod {
 	p := &v1.Pod{}
 	for _, name := range resources {
 		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Resources: v1.ResourceRequirements{
@@ -23,12 +23,12 @@ func TestPageSize(t *testing.T) {
 		pod       *v1.Pod
 		want, err string
 	}{
-		{"the only size asked for", "HugePages", podAsking("hugepages-2Mi", "cpu"), "2Mi", ""},
-		{"asked for twice", "HugePages", podAsking("hugepages-2Mi", "hugepages-2Mi"), "2Mi", ""},
-		{"two sizes", "HugePages", podAsking("hugepages-2Mi", "hugepages-1Gi"), "", "medium: HugePages can't be used if container requests multiple huge page sizes"},
-		{"named among two", "HugePages-1Gi", podAsking("hugepages-2Mi", "hugepages-1Gi"), "1Gi", ""},
-		{"named but not asked for", "HugePages-1Gi", podAsking("hugepages-2Mi"), "", "medium HugePages-1Gi: hugePages storage requested, but there is no resource request for huge pages"},
-		{"none asked for", "HugePages", podAsking("cpu"), "", "medium HugePages: hugePages storage requested, but there is no resource request for huge pages"},
+		{"one size requested", "HugePages", podRequesting("hugepages-2Mi", "cpu"), "2Mi", ""},
+		{"one size requested twice", "HugePages", podRequesting("hugepages-2Mi", "hugepages-2Mi"), "2Mi", ""},
+		{"two sizes requested", "HugePages", podRequesting("hugepages-2Mi", "hugepages-1Gi"), "", "medium: HugePages can't be used if container requests multiple huge page sizes"},
+		{"medium selects one of two sizes", "HugePages-1Gi", podRequesting("hugepages-2Mi", "hugepages-1Gi"), "1Gi", ""},
+		{"size of medium not requested", "HugePages-1Gi", podRequesting("hugepages-2Mi"), "", "medium HugePages-1Gi: hugePages storage requested, but there is no resource request for huge pages"},
+		{"no huge pages requested", "HugePages", podRequesting("cpu"), "", "medium HugePages: hugePages storage requested, but there is no resource request for huge pages"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := pageSize(c.medium, c.pod)
@@ -48,11 +48,11 @@ func TestPodMemoryLimit(t *testing.T) {
 		spec v1.PodSpec
 		want int64
 	}{
-		{"best effort", v1.PodSpec{Containers: []v1.Container{{}}}, 0},
-		{"all limited", v1.PodSpec{Containers: []v1.Container{limited("1Mi"), limited("2Mi")}}, 3 << 20},
-		{"one not limited", v1.PodSpec{Containers: []v1.Container{limited("1Mi"), {}}}, 0},
-		{"an init container not limited", v1.PodSpec{InitContainers: []v1.Container{{}}, Containers: []v1.Container{limited("1Mi")}}, 0},
-		{"a larger init container", v1.PodSpec{InitContainers: []v1.Container{limited("8Mi")}, Containers: []v1.Container{limited("1Mi")}}, 8 << 20},
+		{"best-effort pod", v1.PodSpec{Containers: []v1.Container{{}}}, 0},
+		{"all containers limited", v1.PodSpec{Containers: []v1.Container{limited("1Mi"), limited("2Mi")}}, 3 << 20},
+		{"one container unlimited", v1.PodSpec{Containers: []v1.Container{limited("1Mi"), {}}}, 0},
+		{"init container unlimited", v1.PodSpec{InitContainers: []v1.Container{{}}, Containers: []v1.Container{limited("1Mi")}}, 0},
+		{"larger init container", v1.PodSpec{InitContainers: []v1.Container{limited("8Mi")}, Containers: []v1.Container{limited("1Mi")}}, 8 << 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := podMemoryLimit(&v1.Pod{Spec: c.spec}); got != c.want {

@@ -73,27 +73,27 @@ func (p *Plugin) Staged() ([]string, error) {
 // DeviceOf finds the disk by its mount; a raw one by what is held for the pod.
 func (p *Plugin) DeviceOf(v plugin.Published) (string, error) {
 	if v.Block {
-		held, err := p.HeldFor(v)
+		held, err := p.FindMapDir(v)
 		if err != nil || held == "" {
 			return "", err
 		}
 		return filepath.Rel(p.dir(), held)
 	}
-	twin, err := p.deps.Mounter.Twin(v.Dir(Name), p.dir())
+	twin, err := p.deps.Mounter.SameFilesystemMount(v.Dir(Name), p.dir())
 	if err != nil || twin == "" {
 		return "", err
 	}
 	// The mount table has no links in its paths.
 	dir, err := filepath.EvalSymlinks(p.dir())
 	if err != nil {
-		return "", fmt.Errorf("resolve folder of fc disks: %w", err)
+		return "", fmt.Errorf("resolve directory of fc disks: %w", err)
 	}
 	return filepath.Rel(dir, twin)
 }
 
-// HeldFor finds by the disk what is held for the pod: the folder with an entry for it that
+// FindMapDir finds by the disk what is held for the pod: the directory with an entry for it that
 // is the same device as its link leads to.
-func (p *Plugin) HeldFor(v plugin.Published) (string, error) {
+func (p *Plugin) FindMapDir(v plugin.Published) (string, error) {
 	// Half way, the link leads to where the device is to be held.
 	if to, err := os.Readlink(v.Dir(Name)); err == nil && filepath.Dir(filepath.Dir(to)) == p.path(plugin.DevicesDir) {
 		return filepath.Dir(to), nil
@@ -129,7 +129,7 @@ func (p *Plugin) MapDir(volume string) string {
 func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	dir := p.path(id)
 	raw := filepath.Dir(id) == plugin.DevicesDir
-	// The folder of a raw disk goes with the last pod's entry in it.
+	// The directory of a raw disk goes with the last pod's entry in it.
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && !raw {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 		}
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("fc: remove folder of disk: %w", err)
+		return fmt.Errorf("fc: remove directory of disk: %w", err)
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ const Name = "kubernetes.io/fc"
 // Mounter is what the plugin needs of the kernel.
 type Mounter interface {
 	disk.Mounter
-	// Twin finds below dir the mount of what is also mounted at path.
-	Twin(path, dir string) (string, error)
+	// SameFilesystemMount finds below dir the mount of what is also mounted at path.
+	SameFilesystemMount(path, dir string) (string, error)
 }
 
 // Deps is what the plugin works with.
@@ -48,13 +48,13 @@ type Plugin struct {
 }
 
 var (
-	_ plugin.Plugin      = (*Plugin)(nil)
-	_ plugin.Stager      = (*Plugin)(nil)
-	_ plugin.Attacher    = (*Plugin)(nil)
-	_ plugin.Connector   = (*Plugin)(nil)
-	_ plugin.BlockMapper = (*Plugin)(nil)
-	_ plugin.HeldFinder  = (*Plugin)(nil)
-	_ plugin.Meter       = (*Plugin)(nil)
+	_ plugin.Plugin        = (*Plugin)(nil)
+	_ plugin.Stager        = (*Plugin)(nil)
+	_ plugin.Attacher      = (*Plugin)(nil)
+	_ plugin.Connector     = (*Plugin)(nil)
+	_ plugin.BlockMapper   = (*Plugin)(nil)
+	_ plugin.MapDirFinder  = (*Plugin)(nil)
+	_ plugin.UsageReporter = (*Plugin)(nil)
 )
 
 // New makes the plugin.
@@ -79,7 +79,7 @@ func readOnly(s plugin.Spec) bool {
 	return s.Volume.FC.ReadOnly
 }
 
-// SetUp shows the disk's file system in the pod's folder.
+// SetUp shows the disk's file system in the pod's directory.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	id, err := p.DeviceID(ctx, r.Spec)
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) 
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
 	}
-	return mounts.Space(at.HostPath)
+	return mounts.FilesystemUsage(at.HostPath)
 }
 
 // DeviceID names a disk by where it is mounted or held.

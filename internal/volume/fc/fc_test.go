@@ -17,7 +17,7 @@ import (
 	"swiftlet/internal/volume/scsi"
 )
 
-// fabric stands for the kernel, udev and multipath: folders hold what they would show.
+// fabric stands for the kernel, udev and multipath: directories hold what they would show.
 type fabric struct {
 	*Plugin
 	t     *testing.T
@@ -35,10 +35,10 @@ func newFabric(t *testing.T) *fabric {
 	return f
 }
 
-func (f *fabric) Bind(int, string) error              { return errors.New("not here") }
-func (f *fabric) Mounted(string) (bool, error)        { return false, nil }
-func (f *fabric) Unmount(string) error                { return nil }
-func (f *fabric) Twin(string, string) (string, error) { return "", nil }
+func (f *fabric) Bind(int, string) error                             { return errors.New("not here") }
+func (f *fabric) Mounted(string) (bool, error)                       { return false, nil }
+func (f *fabric) Unmount(string) error                               { return nil }
+func (f *fabric) SameFilesystemMount(string, string) (string, error) { return "", nil }
 func (f *fabric) Run(_ context.Context, program string, args ...string) (string, error) {
 	f.calls = append(f.calls, strings.Join(append([]string{program}, args...), " "))
 	return "", nil

@@ -37,7 +37,7 @@ func nameOf(in *v1.FCVolumeSource) (name, error) {
 	return n, nil
 }
 
-// folder is what the disk's folder is called.
+// directory is what the disk's directory is called.
 func (n name) folder() string {
 	if len(n.wwns) != 0 {
 		return strings.Join(n.wwns, "-") + "-lun-" + n.lun
@@ -45,7 +45,7 @@ func (n name) folder() string {
 	return strings.Join(n.wwids, "-")
 }
 
-// byFolder takes a folder's name apart again.
+// byFolder takes a directory's name apart again.
 func byFolder(folder string) (name, error) {
 	parts := strings.Split(folder, "-")
 	last := len(parts) - 1
@@ -53,7 +53,7 @@ func byFolder(folder string) (name, error) {
 		return name{wwids: append(parts, folder)}, nil // one name with dashes, or several
 	}
 	if last < 2 {
-		return name{}, fmt.Errorf("fc: folder %s names no disk", folder)
+		return name{}, fmt.Errorf("fc: directory %s names no disk", folder)
 	}
 	return name{wwns: parts[:last-1], lun: parts[last]}, nil
 }

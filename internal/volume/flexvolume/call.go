@@ -114,7 +114,7 @@ func (d *driver) ready(ctx context.Context) (capabilities, error) {
 	path := d.program(d.name)
 	info, err := os.Stat(path)
 	if err != nil {
-		return capabilities{}, d.Missing(d.name)
+		return capabilities{}, d.MissingError(d.name)
 	}
 	d.mu.Lock()
 	known := d.seen != nil && os.SameFile(d.seen, info) && d.seen.ModTime().Equal(info.ModTime()) && d.seen.Size() == info.Size()

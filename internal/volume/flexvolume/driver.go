@@ -29,21 +29,21 @@ type driver struct {
 }
 
 var (
-	_ plugin.Plugin      = (*driver)(nil)
-	_ plugin.Unpublisher = (*driver)(nil)
-	_ plugin.Stager      = (*driver)(nil)
-	_ plugin.Attacher    = (*driver)(nil)
-	_ plugin.Connector   = (*driver)(nil)
-	_ plugin.Expander    = (*driver)(nil)
-	_ plugin.Meter       = (*driver)(nil)
+	_ plugin.Plugin        = (*driver)(nil)
+	_ plugin.Unpublisher   = (*driver)(nil)
+	_ plugin.Stager        = (*driver)(nil)
+	_ plugin.Attacher      = (*driver)(nil)
+	_ plugin.Connector     = (*driver)(nil)
+	_ plugin.Expander      = (*driver)(nil)
+	_ plugin.UsageReporter = (*driver)(nil)
 )
 
-// Name is the driver's: its volumes have a folder of their own.
+// Name is the driver's: its volumes have a directory of their own.
 func (d *driver) Name() string { return d.name }
 
 func (d *driver) Handles(s plugin.Spec) bool { return DriverName(s) == d.name }
 
-// SetUp has the driver mount the volume in the pod's folder.
+// SetUp has the driver mount the volume in the pod's directory.
 func (d *driver) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	able, err := d.ready(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *driver) TearDown(ctx context.Context, p plugin.Published) error {
 	if err := d.unmount(ctx, dir); err != nil {
 		return err
 	}
-	// What the driver left in the folder is its own; it is not ours to delete.
+	// What the driver left in the directory is its own; it is not ours to delete.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove volume: %w", err)
 	}
@@ -128,5 +128,5 @@ func (d *driver) Measure(ctx context.Context, _ plugin.Request, at plugin.Result
 	if !able.SupportsMetrics {
 		return plugin.Usage{}, fmt.Errorf("FlexVolume driver %s has no figures of its volumes", d.name)
 	}
-	return mounts.Space(at.HostPath)
+	return mounts.FilesystemUsage(at.HostPath)
 }

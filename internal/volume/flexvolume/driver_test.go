@@ -53,7 +53,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 			return nil, errors.New("no such secret")
 		}
 		return b.secret, nil
-	}}).Kinds()
+	}}).Plugins()
 	if len(kinds) != 1 {
 		t.Fatalf("%d drivers", len(kinds))
 	}
@@ -68,7 +68,7 @@ func (b *bench) says(command, text string) {
 	}
 }
 
-// calls are the command lines since the last look, with the folders of this test left out.
+// calls are the command lines since the last look, with the directories of this test left out.
 func (b *bench) calls() []string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.dir, "calls"))
@@ -129,7 +129,7 @@ const success = `echo '{"status": "Success", "device": "/dev/found"}'`
 // TestLife is one volume from attach to detach with a driver that does every step, in the
 // words that the reference kubelet uses.
 func TestLife(t *testing.T) {
-	b := newBench(t, Config{Attaches: true})
+	b := newBench(t, Config{NodeAttaches: true})
 	for _, command := range []string{"attach", "waitforattach", "mountdevice", "mount", "unmount", "unmountdevice", "detach", "expandfs"} {
 		b.says(command, success)
 	}
@@ -238,7 +238,7 @@ func TestWrongAnswers(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 			if !gone(r.VolumeDir(b.name)) {
-				t.Error("an empty folder is left that could be taken for the volume")
+				t.Error("an empty directory is left that could be taken for the volume")
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Package flexvolume brings up volumes with programs that the node's owner put into a
-// folder, one per kind of storage: the way before CSI to teach a node a new one.
+// directory, one per kind of storage: the way before CSI to teach a node a new one.
 package flexvolume
 
 import (
@@ -15,7 +15,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// dirName is the folder below plugins that holds what drivers stage.
+// dirName is the directory below plugins that holds what drivers stage.
 const dirName = "kubernetes.io/flexvolume"
 
 // Config is fixed for the life of the agent.
@@ -25,8 +25,8 @@ type Config struct {
 	// RootDir is the kubelet's, /var/lib/kubelet.
 	RootDir  string
 	NodeName string
-	// Attaches says that no controller attaches volumes, so the node has to.
-	Attaches bool
+	// NodeAttaches says that no controller attaches volumes, so the node has to.
+	NodeAttaches bool
 }
 
 // Mounter is what drivers leave to us.
@@ -50,7 +50,7 @@ type Deps struct {
 	Secret func(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
-// Drivers are the programs in the folder. They come and go; nobody tells, so the folder is
+// Drivers are the programs in the directory. They come and go; nobody tells, so the directory is
 // read when somebody needs to know.
 type Drivers struct {
 	cfg  Config
@@ -65,22 +65,22 @@ func New(cfg Config, deps Deps) *Drivers {
 	return &Drivers{cfg: cfg, deps: deps, known: map[string]*driver{}}
 }
 
-// MakeDir makes the folder, where whoever installs a driver may expect it.
+// MakeDir makes the directory, where whoever installs a driver may expect it.
 func (d *Drivers) MakeDir() error {
 	if d.cfg.Dir == "" {
 		return nil
 	}
 	if err := os.MkdirAll(d.cfg.Dir, 0o755); err != nil {
-		return fmt.Errorf("make folder of FlexVolume drivers: %w", err)
+		return fmt.Errorf("make directory of FlexVolume drivers: %w", err)
 	}
 	return nil
 }
 
 // Kinds are the drivers that are there now, each a kind of its own. Nothing is run yet.
-func (d *Drivers) Kinds() []plugin.Plugin {
+func (d *Drivers) Plugins() []plugin.Plugin {
 	entries, err := os.ReadDir(d.cfg.Dir)
 	if err != nil {
-		return nil // no folder, no drivers
+		return nil // no directory, no drivers
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,8 +118,8 @@ func isFolder(dir string, e os.DirEntry) bool {
 	return err == nil && info.IsDir()
 }
 
-// Missing says that there is no such driver.
-func (d *Drivers) Missing(name string) error {
+// MissingError is the error for a driver that is not installed.
+func (d *Drivers) MissingError(name string) error {
 	return fmt.Errorf("the node has no FlexVolume driver %q: there is no program %s", name, d.program(name))
 }
 

@@ -49,8 +49,8 @@ func (d *driver) Attached(context.Context, plugin.Request) error { return nil }
 // Connect attaches the volume where nobody else does, and waits for its device.
 func (d *driver) Connect(ctx context.Context, r plugin.Request) (string, error) {
 	device := r.DevicePath
-	if d.cfg.Attaches {
-		// The folder says that there is something to detach.
+	if d.cfg.NodeAttaches {
+		// The directory says that there is something to detach.
 		if err := os.MkdirAll(d.stagedAt(r.Name()), 0o750); err != nil {
 			return "", fmt.Errorf("make mount point of device: %w", err)
 		}
@@ -137,7 +137,7 @@ func (d *driver) Unstage(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if d.cfg.Attaches {
+	if d.cfg.NodeAttaches {
 		if _, err := d.call(ctx, "detach", id, d.cfg.NodeName); err != nil && !errors.Is(err, errNotSupported) {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package hostpath shows files and folders of the node to a pod. It makes none but those
-// that the volume's type asks for, and never removes any.
+// Package hostpath mounts files and directories of the node. It creates only what the volume's type
+// requires, and never removes anything.
 package hostpath
 
 import (
@@ -19,7 +19,7 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/host-path"
 
-// Plugin brings up hostPath volumes.
+// Plugin mounts hostPath volumes.
 type Plugin struct{}
 
 func (Plugin) Name() string { return Name }
@@ -48,8 +48,8 @@ func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) 
 	return plugin.Result{HostPath: src.Path, ReadOnly: r.ClaimReadOnly}, nil
 }
 
-// wanted maps each type to what must be there and how messages call it.
-var wanted = map[v1.HostPathType]struct {
+// types maps each type to the required type of file and its name in messages.
+var types = map[v1.HostPathType]struct {
 	found v1.HostPathType
 	word  string
 	make  func(path string) error
@@ -64,7 +64,7 @@ var wanted = map[v1.HostPathType]struct {
 }
 
 func check(path string, want v1.HostPathType) error {
-	w, ok := wanted[want]
+	w, ok := types[want]
 	if !ok {
 		return fmt.Errorf("%s is an invalid volume type", want)
 	}
@@ -81,7 +81,7 @@ func check(path string, want v1.HostPathType) error {
 	return nil
 }
 
-// missingError is worded as users know it and still is fs.ErrNotExist.
+// missingError has the text of the reference kubelet and is fs.ErrNotExist.
 type missingError struct{ path string }
 
 func (e missingError) Error() string { return fmt.Sprintf("path %q does not exist", e.path) }
@@ -112,16 +112,16 @@ func typeOf(path string) (v1.HostPathType, error) {
 
 func makeDir(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return fmt.Errorf("make hostPath directory: %w", err)
+		return fmt.Errorf("create hostPath directory: %w", err)
 	}
 	return nil
 }
 
-// makeFile makes an empty file but not the folders above it, as the type promises.
+// makeFile creates an empty file but no parent directories, as the type is documented.
 func makeFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("make hostPath file: %w", err)
+		return fmt.Errorf("create hostPath file: %w", err)
 	}
 	return f.Close()
 }

@@ -25,7 +25,7 @@ func TestTypes(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		kind v1.HostPathType
-		err  string // DIR stands for the test's folder
+		err  string // DIR stands for the test's directory
 	}{
 		{dir, v1.HostPathUnset, ""},
 		{"/none/at/all", v1.HostPathUnset, ""},

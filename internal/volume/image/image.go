@@ -1,5 +1,5 @@
-// Package image stands for volumes that show the content of an image. The runtime mounts
-// them itself when a container is created; there is nothing to do before.
+// Package image handles image volumes. The runtime mounts them when it creates a container; there is
+// nothing to do before.
 package image
 
 import (
@@ -18,7 +18,7 @@ func (Plugin) Name() string { return Name }
 
 func (Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && s.Volume.Image != nil }
 
-// SetUp does nothing: an image volume is nowhere on the node.
+// SetUp does nothing: an image volume has no path on the node.
 func (Plugin) SetUp(context.Context, plugin.Request) (plugin.Result, error) {
 	return plugin.Result{Image: true, ReadOnly: true, SELinuxRelabel: true}, nil
 }

@@ -30,8 +30,8 @@ const callTimeout = 5 * time.Minute
 // Mounter is what the plugin needs of the kernel.
 type Mounter interface {
 	disk.Mounter
-	// Twin finds below dir the mount of what is also mounted at path.
-	Twin(path, dir string) (string, error)
+	// SameFilesystemMount finds below dir the mount of what is also mounted at path.
+	SameFilesystemMount(path, dir string) (string, error)
 }
 
 // Deps is what the plugin works with.
@@ -55,13 +55,13 @@ type Plugin struct {
 }
 
 var (
-	_ plugin.Plugin      = (*Plugin)(nil)
-	_ plugin.Stager      = (*Plugin)(nil)
-	_ plugin.Attacher    = (*Plugin)(nil)
-	_ plugin.Connector   = (*Plugin)(nil)
-	_ plugin.BlockMapper = (*Plugin)(nil)
-	_ plugin.HeldFinder  = (*Plugin)(nil)
-	_ plugin.Meter       = (*Plugin)(nil)
+	_ plugin.Plugin        = (*Plugin)(nil)
+	_ plugin.Stager        = (*Plugin)(nil)
+	_ plugin.Attacher      = (*Plugin)(nil)
+	_ plugin.Connector     = (*Plugin)(nil)
+	_ plugin.BlockMapper   = (*Plugin)(nil)
+	_ plugin.MapDirFinder  = (*Plugin)(nil)
+	_ plugin.UsageReporter = (*Plugin)(nil)
 )
 
 // New makes the plugin.
@@ -78,7 +78,7 @@ func (p *Plugin) Handles(s plugin.Spec) bool {
 	return s.Volume.ISCSI != nil
 }
 
-// SetUp shows the disk's file system in the pod's folder.
+// SetUp shows the disk's file system in the pod's directory.
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	from, dir := sourceOf(r.Spec), r.VolumeDir(Name)
 	if err := p.disks.Publish(r, p.path(from.id(r.Spec)), dir, from.readOnly); err != nil {
@@ -115,7 +115,7 @@ func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) 
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
 	}
-	return mounts.Space(at.HostPath)
+	return mounts.FilesystemUsage(at.HostPath)
 }
 
 // source is what both ways to describe a volume have in common.

@@ -27,7 +27,7 @@ import (
 
 const target = "iqn.2026-01.test:store"
 
-// san stands for iscsiadm and the kernel: it keeps in a folder what /sys would show.
+// san stands for iscsiadm and the kernel: it keeps in a directory what /sys would show.
 type san struct {
 	*Plugin
 	t      *testing.T
@@ -58,10 +58,10 @@ func newSAN(t *testing.T, clk clock.Clock) *san {
 	return s
 }
 
-func (s *san) Bind(int, string) error              { return errors.New("not here") }
-func (s *san) Mounted(string) (bool, error)        { return false, nil }
-func (s *san) Unmount(string) error                { return nil }
-func (s *san) Twin(string, string) (string, error) { return "", nil }
+func (s *san) Bind(int, string) error                             { return errors.New("not here") }
+func (s *san) Mounted(string) (bool, error)                       { return false, nil }
+func (s *san) Unmount(string) error                               { return nil }
+func (s *san) SameFilesystemMount(string, string) (string, error) { return "", nil }
 
 // file makes a file of the kernel's.
 func (s *san) file(content string, path ...string) {

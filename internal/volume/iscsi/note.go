@@ -20,7 +20,7 @@ import (
 const (
 	// noteFile lies where the disk is mounted, beneath the mount.
 	noteFile = "iscsi.json"
-	// interfacePrefix begins the names of folders that are named for an interface.
+	// interfacePrefix begins the names of directories that are named for an interface.
 	interfacePrefix = "iface-"
 )
 
@@ -48,7 +48,7 @@ func (s source) note(name string) note {
 	return n
 }
 
-// id is the folder of a volume below the plugin's.
+// id is the directory of a volume below the plugin's.
 func (s source) id(spec plugin.Spec) string {
 	n := s.note(spec.Name())
 	id := filepath.Join(interfacePrefix+n.Iface, n.Portals[0]+"-"+n.Iqn+"-lun-"+n.Lun)
@@ -70,7 +70,7 @@ func (p *Plugin) write(n note, dir string) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make folder of disk: %w", err)
+		return fmt.Errorf("make directory of disk: %w", err)
 	}
 	var text bytes.Buffer
 	if err := json.NewEncoder(&text).Encode(n); err != nil {
@@ -82,7 +82,7 @@ func (p *Plugin) write(n note, dir string) error {
 	return nil
 }
 
-// read returns the note in dir, or what the folder's name tells where there is none, or none
+// read returns the note in dir, or what the directory's name tells where there is none, or none
 // that can be read: then the log names it.
 func (p *Plugin) read(dir string) (note, error) {
 	n, err := parse(dir)
@@ -90,7 +90,7 @@ func (p *Plugin) read(dir string) (note, error) {
 		return n, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		p.deps.Log.Warn("read iSCSI note failed, using the name of its folder", "path", filepath.Join(dir, noteFile), "err", err)
+		p.deps.Log.Warn("read iSCSI note failed, using the name of its directory", "path", filepath.Join(dir, noteFile), "err", err)
 	}
 	return byName(dir)
 }
@@ -151,14 +151,14 @@ func (p *Plugin) DeviceOf(v plugin.Published) (string, error) {
 	if v.Block {
 		return p.rawIDOf(v)
 	}
-	twin, err := p.deps.Mounter.Twin(v.Dir(Name), p.dir())
+	twin, err := p.deps.Mounter.SameFilesystemMount(v.Dir(Name), p.dir())
 	if err != nil || twin == "" {
 		return "", err
 	}
 	// The mount table has no links in its paths.
 	dir, err := filepath.EvalSymlinks(p.dir())
 	if err != nil {
-		return "", fmt.Errorf("resolve folder of iSCSI disks: %w", err)
+		return "", fmt.Errorf("resolve directory of iSCSI disks: %w", err)
 	}
 	return filepath.Rel(dir, twin)
 }
@@ -228,8 +228,8 @@ func leadsTo(link, path string) bool {
 	return unix.Stat(path, &have) == nil && have.Rdev == want.Rdev
 }
 
-// HeldFor finds the folder of a raw volume by the disk.
-func (p *Plugin) HeldFor(v plugin.Published) (string, error) {
+// FindMapDir finds the directory of a raw volume by the disk.
+func (p *Plugin) FindMapDir(v plugin.Published) (string, error) {
 	id, err := p.rawIDOf(v)
 	if err != nil || id == "" {
 		return "", err
@@ -237,15 +237,15 @@ func (p *Plugin) HeldFor(v plugin.Published) (string, error) {
 	return p.path(id), nil
 }
 
-// remove takes away the disk's folder, and that of its interface with the last.
+// remove takes away the disk's directory, and that of its interface with the last.
 func remove(dir string) error {
 	notes, err := checkpoint.Files(filepath.Join(dir, noteFile))
 	if err != nil {
-		return fmt.Errorf("remove folder of iSCSI disk: %w", err)
+		return fmt.Errorf("remove directory of iSCSI disk: %w", err)
 	}
 	for _, name := range append(notes, dir) {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove folder of iSCSI disk: %w", err)
+			return fmt.Errorf("remove directory of iSCSI disk: %w", err)
 		}
 	}
 	_ = os.Remove(filepath.Dir(dir)) // stays while it holds other disks

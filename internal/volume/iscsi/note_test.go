@@ -34,7 +34,7 @@ func (s *san) raw(name, lun string, number int) (string, plugin.Published) {
 }
 
 // TestUnreadableNote: the other volume is found by its note, this one by what is held for the
-// pod, and its disk is logged out of by the name of its folder.
+// pod, and its disk is logged out of by the name of its directory.
 func TestUnreadableNote(t *testing.T) {
 	s := newSAN(t, nil)
 	whole, wholeVolume := s.raw("whole", "7", 3)
@@ -47,11 +47,11 @@ func TestUnreadableNote(t *testing.T) {
 		if got, err := s.DeviceOf(v); err != nil || got != want {
 			t.Errorf("device of %s is %q (%v), want %s", v.Name, got, err, want)
 		}
-		if got, err := s.HeldFor(v); err != nil || got != s.path(want) {
+		if got, err := s.FindMapDir(v); err != nil || got != s.path(want) {
 			t.Errorf("%s is held at %q (%v), want %s", v.Name, got, err, s.path(want))
 		}
 	}
-	// A folder that is no disk's does not keep others from being logged out of.
+	// A directory that is no disk's does not keep others from being logged out of.
 	if err := os.MkdirAll(s.path("iface-default/lost+found"), 0o750); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package local brings up volumes that are a folder or a disk of this very node, described
-// by a PersistentVolume. A disk is formatted if it is empty and mounted once for all pods.
+// Package local mounts local PersistentVolumes: a directory or a disk of this node. It formats an
+// empty disk, and mounts a disk once for all pods.
 package local
 
 import (
@@ -26,28 +26,28 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/local-volume"
 
-// defaultFileSystem is what an empty disk gets where the volume does not say.
+// defaultFileSystem is the default fsType.
 const defaultFileSystem = "ext4"
 
-// Mounter is what the plugin needs of the kernel.
+// Mounter is the part of mounts.Kernel that the plugin uses.
 type Mounter interface {
 	Bind(fd int, target string) error
 	Mounted(path string) (bool, error)
 	Unmount(path string) error
-	Beneath(dir string) ([]string, error)
+	MountPoints(dir string) ([]string, error)
 }
 
-// Disks makes and mounts file systems with the node's own tools.
+// Disks formats, mounts and resizes file systems with the node's programs.
 type Disks interface {
-	// FormatAndMount mounts a disk, after making a file system on an empty one.
+	// FormatAndMount mounts a disk, and formats an empty one first.
 	FormatAndMount(device, target, fileSystem string, options []string) error
 	// Mount mounts with options.
 	Mount(source, target, fileSystem string, options []string) error
-	// Resize has the mounted file system use all of the disk.
+	// Resize grows the mounted file system to the size of the disk.
 	Resize(device, mountedAt string) error
 }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
 	RootDir string
 	Mounter Mounter
@@ -55,10 +55,10 @@ type Deps struct {
 	Events  pod.Events
 }
 
-// Plugin brings up local volumes.
+// Plugin mounts local volumes.
 type Plugin struct{ deps Deps }
 
-// New makes the plugin.
+// New returns the plugin.
 func New(deps Deps) *Plugin { return &Plugin{deps} }
 
 func (p *Plugin) Name() string { return Name }
@@ -67,7 +67,7 @@ func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV != nil && s.PV.Spec.L
 
 var errWrongType = errors.New("only directory and block device are supported")
 
-// isDisk tells a disk from a folder.
+// isDisk reports whether path is a block device; it may be a directory otherwise.
 func isDisk(path string) (bool, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -90,7 +90,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// SetUp binds the folder, or the disk's file system, into the pod's folder.
+// SetUp bind mounts the directory, or the file system of the disk, in the pod's directory.
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	source := r.PV.Spec.Local.Path
 	if err := checkPath(source); err != nil {
@@ -109,15 +109,15 @@ func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, erro
 	if err != nil || mounted {
 		return result, err
 	}
-	shared, err := p.sharedWith(r)
+	shared, err := p.mountedByOther(r)
 	if err != nil {
 		return plugin.Result{}, err
 	}
 	if err := p.bind(r, source, dir); err != nil {
 		return plugin.Result{}, err
 	}
-	if err := p.own(r, dir, shared); err != nil {
-		// Mounted but not handed over: the next try must not take it for done.
+	if err := p.applyGroup(r, dir, shared); err != nil {
+		// Without the group, the next call must not find it mounted.
 		return plugin.Result{}, errors.Join(err, p.deps.Mounter.Unmount(dir))
 	}
 	return result, nil
@@ -125,7 +125,7 @@ func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, erro
 
 func (p *Plugin) bind(r plugin.Request, source, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make volume: %w", err)
+		return fmt.Errorf("create volume directory: %w", err)
 	}
 	options := r.MountOptions()
 	if r.ClaimReadOnly {
@@ -142,9 +142,9 @@ func (p *Plugin) bind(r plugin.Request, source, dir string) error {
 	return p.deps.Mounter.Bind(int(f.Fd()), dir)
 }
 
-// own hands the volume to the pod's group, unless other pods use it: it stays as the first
-// one found it, and this one is told.
-func (p *Plugin) own(r plugin.Request, dir string, shared bool) error {
+// applyGroup changes the volume to the pod's fsGroup, unless another pod uses it: then the volume
+// keeps its group, and an event reports a mismatch.
+func (p *Plugin) applyGroup(r plugin.Request, dir string, shared bool) error {
 	group := r.FSGroup()
 	if group == nil || r.ClaimReadOnly {
 		return nil
@@ -154,7 +154,7 @@ func (p *Plugin) own(r plugin.Request, dir string, shared bool) error {
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
-		return fmt.Errorf("look at volume's group: %w", err)
+		return fmt.Errorf("read group of volume: %w", err)
 	}
 	if int64(st.Gid) != *group {
 		p.deps.Events.Eventf(pod.EventRef(r.Pod, ""), v1.EventTypeWarning, "AlreadyMountedVolume",
@@ -163,17 +163,17 @@ func (p *Plugin) own(r plugin.Request, dir string, shared bool) error {
 	return nil
 }
 
-// sharedWith reports whether another pod has the volume mounted.
-func (p *Plugin) sharedWith(r plugin.Request) (bool, error) {
-	points, err := p.deps.Mounter.Beneath(filepath.Dir(r.PodDir))
+// mountedByOther reports whether another pod has the volume mounted.
+func (p *Plugin) mountedByOther(r plugin.Request) (bool, error) {
+	points, err := p.deps.Mounter.MountPoints(filepath.Dir(r.PodDir))
 	if err != nil {
 		return false, err
 	}
-	suffix := filepath.Join(plugin.VolumesDir, plugin.FolderName(Name), r.Name())
+	suffix := filepath.Join(plugin.VolumesDir, plugin.DirName(Name), r.Name())
 	return slices.ContainsFunc(points, func(point string) bool { return strings.HasSuffix(point, "/"+suffix) }), nil
 }
 
-// MapDevice names the disk.
+// MapDevice returns the disk.
 func (p *Plugin) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	path := r.PV.Spec.Local.Path
 	if err := checkPath(path); err != nil {
@@ -186,17 +186,17 @@ func (p *Plugin) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, 
 	return plugin.Result{HostPath: path, ReadOnly: r.ClaimReadOnly}, err
 }
 
-// MapDir is where the raw volume is held for each pod.
+// MapDir has one bind mount of the raw block volume per pod.
 func (p *Plugin) MapDir(name string) string {
 	return filepath.Join(p.deps.RootDir, "plugins", Name, plugin.DevicesDir, name)
 }
 
-// mountsDir holds the file systems of disks.
+// mountsDir has the mount points of disks.
 func (p *Plugin) mountsDir() string { return filepath.Join(p.deps.RootDir, "plugins", Name, "mounts") }
 
 func (p *Plugin) stagedAt(id string) string { return filepath.Join(p.mountsDir(), id) }
 
-// DeviceID is the volume's name where it is a disk with a file system.
+// DeviceID is the volume's name if it is a disk with a file system.
 func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 	if s.Block() {
 		return "", nil
@@ -219,7 +219,7 @@ func (p *Plugin) Stage(_ context.Context, r plugin.Request) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make mount point of disk: %w", err)
+		return fmt.Errorf("create mount point of disk: %w", err)
 	}
 	kind := defaultFileSystem
 	if local.FSType != nil {
@@ -235,8 +235,7 @@ func (p *Plugin) Stage(_ context.Context, r plugin.Request) error {
 	return nil
 }
 
-// DeviceOf is the volume's name where a disk of that name is mounted, also one that answers no
-// more.
+// DeviceOf is the volume's name if a disk of that name is mounted, even if it no longer responds.
 func (p *Plugin) DeviceOf(published plugin.Published) (string, error) {
 	if published.Block {
 		return "", nil
@@ -275,7 +274,7 @@ func (p *Plugin) Unstage(_ context.Context, id string) error {
 	return nil
 }
 
-// Expand has the file system use all of a disk that grew. A folder has no size of its own.
+// Expand grows the file system to the size of the disk. A directory has no size of its own.
 func (p *Plugin) Expand(_ context.Context, r plugin.Request, at plugin.Result, _ resource.Quantity) error {
 	if r.Block() {
 		return nil
@@ -287,11 +286,11 @@ func (p *Plugin) Expand(_ context.Context, r plugin.Request, at plugin.Result, _
 	return p.deps.Disks.Resize(r.PV.Spec.Local.Path, at.HostPath)
 }
 
-// Measure is how full the volume's file system is, which others may share, or how large its
-// disk is.
+// Measure is the usage of the volume's file system, which other volumes may share, or the size of
+// the disk.
 func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
 	}
-	return mounts.Space(at.HostPath)
+	return mounts.FilesystemUsage(at.HostPath)
 }

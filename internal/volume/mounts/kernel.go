@@ -1,5 +1,5 @@
-// Package mounts is the one place that mounts and unmounts. It calls the kernel directly:
-// a fork and exec of mount(8) costs more than all else a volume needs.
+// Package mounts is the only package that mounts and unmounts. It uses system calls: to fork and
+// exec mount(8) costs more than everything else that a volume needs.
 package mounts
 
 import (
@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel mounts by system call. Its zero value is ready; it may be used by many at once.
+// Kernel mounts with system calls. The zero value is ready to use, from any goroutine.
 type Kernel struct {
 	noswapRefused atomic.Bool
 }
 
-// Tmpfs mounts memory at dir, at most size bytes (0: the kernel's default). Secrets live
-// there, so it is kept out of swap where the kernel can do that (Linux 6.4).
+// Tmpfs mounts a tmpfs at dir with at most size bytes (0: the kernel's default). It holds Secrets, so
+// it is mounted with noswap if the kernel supports that (Linux 6.4).
 func (k *Kernel) Tmpfs(dir string, size int64) error {
 	var options []string
 	if size > 0 {
@@ -32,7 +32,7 @@ func (k *Kernel) Tmpfs(dir string, size int64) error {
 	}
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, strings.Join(options, ","))
 	if err == nil {
-		// Only now is it certain that the refused option was this one.
+		// Only now it is certain that noswap was the rejected option.
 		k.noswapRefused.Store(true)
 	}
 	return wrap("mount tmpfs at", dir, err)
@@ -43,13 +43,13 @@ func (k *Kernel) HugePages(dir, pageSize string) error {
 	return wrap("mount huge pages at", dir, unix.Mount("nodev", dir, "hugetlbfs", 0, "pagesize="+pageSize))
 }
 
-// Bind makes what the open file refers to visible at target. Going through the descriptor,
-// not a path, leaves no moment in which the source could be exchanged.
+// Bind mounts the open file at target. It uses the file descriptor instead of a path, so that the
+// source cannot be replaced meanwhile.
 func (k *Kernel) Bind(fd int, target string) error {
 	return wrap("bind mount at", target, unix.Mount(fmt.Sprintf("/proc/self/fd/%d", fd), target, "", unix.MS_BIND, ""))
 }
 
-// Unmount takes away the topmost mount at path; it is no error if there is none.
+// Unmount unmounts the topmost mount at path. It is not an error if there is none.
 func (k *Kernel) Unmount(path string) error {
 	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
@@ -58,7 +58,7 @@ func (k *Kernel) Unmount(path string) error {
 	return wrap("unmount", path, err)
 }
 
-// ForceUnmount takes away a mount whose server does not answer: what waits for it fails.
+// ForceUnmount unmounts a file system whose server does not answer. Pending I/O fails.
 func (k *Kernel) ForceUnmount(path string) error {
 	err := unix.Unmount(path, unix.UMOUNT_NOFOLLOW|unix.MNT_FORCE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
@@ -67,8 +67,8 @@ func (k *Kernel) ForceUnmount(path string) error {
 	return wrap("force unmount of", path, err)
 }
 
-// Mounted reports whether something is mounted at path, which may not exist. It asks the
-// kernel about this one path; a bind mount within one file system is seen, too.
+// Mounted reports whether path, which may not exist, is a mount point. It calls statx on the path
+// only, which also detects a bind mount within one file system.
 func (k *Kernel) Mounted(path string) (bool, error) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &st)
@@ -76,19 +76,19 @@ func (k *Kernel) Mounted(path string) (bool, error) {
 		return false, nil
 	}
 	if errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ESTALE) {
-		return true, nil // a mount whose server is gone
+		return true, nil // a mount point whose server is gone
 	}
 	if err != nil {
-		return false, wrap("look at", path, err)
+		return false, wrap("stat", path, err)
 	}
 	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 }
 
-// FileSystem reports the magic number of the file system at path.
+// FileSystem returns the magic number of the file system at path.
 func (k *Kernel) FileSystem(path string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return 0, wrap("look at file system of", path, err)
+		return 0, wrap("stat file system of", path, err)
 	}
 	return int64(st.Type), nil
 }

@@ -80,9 +80,9 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-func TestUnmountBeneathTakesStacksAndNests(t *testing.T) {
+func TestUnmountBeneathHandlesStackedAndNestedMounts(t *testing.T) {
 	k, dir := &Kernel{}, t.TempDir()
-	// A link on the way, and names that the mount table escapes or that share a prefix.
+	// A symbolic link in the path, and names that the mount table escapes or that share a prefix.
 	root := filepath.Join(dir, "real root")
 	if err := errors.Join(os.Mkdir(root, 0o755), os.Symlink(root, filepath.Join(dir, "link")), os.Mkdir(root+"-sibling", 0o755)); err != nil {
 		t.Fatal(err)
@@ -95,16 +95,16 @@ func TestUnmountBeneathTakesStacksAndNests(t *testing.T) {
 	if err := k.Tmpfs(root+"-sibling", 0); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := k.Beneath(filepath.Join(dir, "link")); err != nil || len(got) != 4 || filepath.Base(got[0]) != "b" {
+	if got, err := k.MountPoints(filepath.Join(dir, "link")); err != nil || len(got) != 4 || filepath.Base(got[0]) != "b" {
 		t.Fatalf("beneath: %v, %v; want 4, the deepest first", got, err)
 	}
 	if err := k.UnmountBeneath(filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := k.Beneath(root); len(got) != 0 {
+	if got, _ := k.MountPoints(root); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
-	if got, _ := k.Beneath(root + "-sibling"); len(got) != 1 {
+	if got, _ := k.MountPoints(root + "-sibling"); len(got) != 1 {
 		t.Error("the sibling was unmounted, too")
 	}
 	_ = k.UnmountBeneath(dir)
@@ -128,7 +128,7 @@ func TestBusyMountIsAnError(t *testing.T) {
 	}
 }
 
-// TestBusyMountKeepsNoOther: one mount in use must not hold those of other volumes.
+// TestBusyMountKeepsNoOther: a busy mount does not keep other volumes mounted.
 func TestBusyMountKeepsNoOther(t *testing.T) {
 	k, dir := &Kernel{}, t.TempDir()
 	for _, point := range []string{"a", "a/busy", "b", "b/c", "d"} {
@@ -149,7 +149,7 @@ func TestBusyMountKeepsNoOther(t *testing.T) {
 	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "a/busy") || !strings.Contains(err.Error(), "d: ") {
 		t.Errorf("error %v, want both that are busy", err)
 	}
-	if left, _ := k.Beneath(dir); len(left) != 3 {
+	if left, _ := k.MountPoints(dir); len(left) != 3 {
 		t.Errorf("left: %v, want a, a/busy and d", left)
 	}
 	for _, f := range open {
@@ -160,7 +160,7 @@ func TestBusyMountKeepsNoOther(t *testing.T) {
 	}
 }
 
-func TestTwin(t *testing.T) {
+func TestSameFilesystemMount(t *testing.T) {
 	k, dir := &Kernel{}, t.TempDir()
 	staged, shown, other := filepath.Join(dir, "plugins/staged"), filepath.Join(dir, "pods/shown"), filepath.Join(dir, "pods/other")
 	for _, path := range []string{staged, shown, other} {
@@ -182,8 +182,8 @@ func TestTwin(t *testing.T) {
 	}
 	f.Close()
 	for path, want := range map[string]string{shown: staged, other: "", filepath.Join(dir, "pods/none"): "", filepath.Join(dir, "none/none"): ""} {
-		if got, err := k.Twin(path, filepath.Join(dir, "plugins")); got != want || err != nil {
-			t.Errorf("twin of %s: %q, %v; want %q", path, got, err, want)
+		if got, err := k.SameFilesystemMount(path, filepath.Join(dir, "plugins")); got != want || err != nil {
+			t.Errorf("mount of the file system at %s: %q, %v; want %q", path, got, err, want)
 		}
 	}
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// SELinux reports whether the node labels files.
+// SELinux reports whether SELinux is enabled on the node.
 func SELinux() (bool, error) {
 	table, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return false, fmt.Errorf("look for SELinux: %w", err)
+		return false, fmt.Errorf("detect SELinux: %w", err)
 	}
 	defer table.Close()
 	labels, err := labelsFiles(table, func() ([]byte, error) { return os.ReadFile("/proc/thread-self/attr/current") })
 	if err != nil {
-		return false, fmt.Errorf("look for SELinux: %w", err)
+		return false, fmt.Errorf("detect SELinux: %w", err)
 	}
 	return labels, nil
 }
 
-// labelsFiles holds where SELinux shows itself and a policy is loaded: without one, processes
-// have the label they were born with. Read-only it shows itself in containers of a node that
-// has it, where labels are none of our business.
+// labelsFiles reports whether selinuxfs is mounted and a policy is loaded: without one, processes
+// have the initial label "kernel". A read-only selinuxfs is that of the host, seen in a container,
+// which must not relabel files.
 func labelsFiles(table io.Reader, ownLabel func() ([]byte, error)) (bool, error) {
 	found, err := mountinfo.GetMountsFromReader(table, mountinfo.FSTypeFilter("selinuxfs"))
 	if err != nil {

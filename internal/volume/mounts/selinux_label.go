@@ -12,12 +12,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Policy knows how the node's SELinux policy labels the files of containers. Its zero value
+// Policy reads from the node's SELinux policy how files of containers are labelled. The zero value
 // reads /etc/selinux.
 type Policy struct{ dir string }
 
-// FileLabel is the label of the files of a process with these options. It is "" where they
-// name no level: then the runtime chooses one for each container, and nobody knows it before.
+// FileLabel is the label of the files of a process with these options. It is "" if they have no
+// level: then the runtime chooses one when it creates the container.
 func (p Policy) FileLabel(o *v1.SELinuxOptions) (string, error) {
 	if o == nil || o.Level == "" {
 		return "", nil
@@ -28,7 +28,7 @@ func (p Policy) FileLabel(o *v1.SELinuxOptions) (string, error) {
 	}
 	parts := strings.SplitN(usual, ":", 4) // user, role, type, level
 	if len(parts) < 3 {
-		return "", fmt.Errorf("find SELinux label of container files: the policy gives %q", usual)
+		return "", fmt.Errorf("find SELinux label of container files: invalid label %q in the policy", usual)
 	}
 	if o.User != "" {
 		parts[0] = o.User
@@ -36,7 +36,7 @@ func (p Policy) FileLabel(o *v1.SELinuxOptions) (string, error) {
 	return strings.Join(append(parts[:3], o.Level), ":"), nil
 }
 
-// name is that of the policy in force, by which its folder goes.
+// name is the name of the active policy, which is also that of its directory.
 func (p Policy) name() string {
 	if name, err := p.setting("config", "SELINUXTYPE"); err == nil && name != "" {
 		return name
@@ -44,7 +44,7 @@ func (p Policy) name() string {
 	return "targeted"
 }
 
-// setting reads one of the lines KEY = "VALUE" of a file; "" where there is none.
+// setting reads the value of a line KEY = "VALUE" of a file; "" if there is none.
 func (p Policy) setting(file, key string) (string, error) {
 	dir := p.dir
 	if dir == "" {

@@ -30,11 +30,11 @@ ro_file="system_u:object_r:container_ro_file_t:s0"
 		options *v1.SELinuxOptions
 		want    string
 	}{
-		"none":                 {},
-		"the runtime chooses":  {options: &v1.SELinuxOptions{Type: "spc_t"}},
-		"level":                {options: &v1.SELinuxOptions{Level: "s0:c1,c2"}, want: "system_u:object_r:container_file_t:s0:c1,c2"},
-		"user":                 {options: &v1.SELinuxOptions{User: "user_u", Level: "s0"}, want: "user_u:object_r:container_file_t:s0"},
-		"of the process alone": {options: &v1.SELinuxOptions{Role: "r", Type: "t", Level: "s0"}, want: "system_u:object_r:container_file_t:s0"},
+		"no options":            {},
+		"no level":              {options: &v1.SELinuxOptions{Type: "spc_t"}},
+		"level":                 {options: &v1.SELinuxOptions{Level: "s0:c1,c2"}, want: "system_u:object_r:container_file_t:s0:c1,c2"},
+		"user":                  {options: &v1.SELinuxOptions{User: "user_u", Level: "s0"}, want: "user_u:object_r:container_file_t:s0"},
+		"role and type ignored": {options: &v1.SELinuxOptions{Role: "r", Type: "t", Level: "s0"}, want: "system_u:object_r:container_file_t:s0"},
 	} {
 		if got, err := (Policy{dir}).FileLabel(c.options); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)

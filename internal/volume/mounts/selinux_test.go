@@ -13,10 +13,10 @@ func TestLabelsFiles(t *testing.T) {
 		table, label string
 		want         bool
 	}{
-		"none":               {table: sys, label: "unconfined\n"},
-		"a policy is loaded": {table: sys + selinux, label: "system_u:system_r:kubelet_t:s0\x00", want: true},
-		"no policy":          {table: sys + selinux, label: "kernel\x00"},
-		"of the node outside": {
+		"no selinuxfs":     {table: sys, label: "unconfined\n"},
+		"policy loaded":    {table: sys + selinux, label: "system_u:system_r:kubelet_t:s0\x00", want: true},
+		"no policy loaded": {table: sys + selinux, label: "kernel\x00"},
+		"read-only selinuxfs": {
 			table: sys + strings.Replace(selinux, "rw,noexec", "ro,noexec", 1), label: "system_u:system_r:container_t:s0"},
 	} {
 		got, err := labelsFiles(strings.NewReader(c.table), func() ([]byte, error) { return []byte(c.label), nil })

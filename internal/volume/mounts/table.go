@@ -11,10 +11,10 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// Beneath lists the mount points at and below dir in the order in which they can be
-// unmounted: what lies deeper, or was mounted later on the same place, comes first.
-func (k *Kernel) Beneath(dir string) ([]string, error) {
-	// The table holds resolved paths; the root of the pods may itself be a link.
+// MountPoints lists the mount points at and below dir in the order in which they can be unmounted:
+// deeper ones first, and later ones first at the same path.
+func (k *Kernel) MountPoints(dir string) ([]string, error) {
+	// The mount table has resolved paths; the root directory may be a symbolic link.
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -34,10 +34,10 @@ func (k *Kernel) Beneath(dir string) ([]string, error) {
 	return points, nil
 }
 
-// UnmountBeneath takes away everything mounted at and below dir. A mount that does not let
-// go keeps those that lie above it, and no others.
+// UnmountBeneath unmounts everything at and below dir. A busy mount keeps the mounts above it
+// mounted, and no others.
 func (k *Kernel) UnmountBeneath(dir string) error {
-	points, err := k.Beneath(dir)
+	points, err := k.MountPoints(dir)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func (k *Kernel) UnmountBeneath(dir string) error {
 	if len(points) == 0 || len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	// Unmount forgives a path that is no mount point, so look again instead of trusting it.
-	left, err := k.Beneath(dir)
+	// Unmount ignores a path that is not a mount point, so check again.
+	left, err := k.MountPoints(dir)
 	if err != nil {
 		return err
 	}
@@ -65,18 +65,18 @@ func (k *Kernel) UnmountBeneath(dir string) error {
 	return nil
 }
 
-// Twin finds, at or below dir, the mount of the file system that is also mounted at path; ""
-// where there is none. It asks the mount table alone: the file system may not answer.
-func (k *Kernel) Twin(path, dir string) (string, error) {
-	all, err := k.Twins(path, dir)
+// SameFilesystemMount finds a mount point below dir of the file system that is mounted at path; "" if
+// there is none. It reads the mount table only: the file system may hang.
+func (k *Kernel) SameFilesystemMount(path, dir string) (string, error) {
+	all, err := k.SameFilesystemMounts(path, dir)
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
 	return all[0], nil
 }
 
-// Twins finds all such mounts: several volumes may be parts of one file system.
-func (k *Kernel) Twins(path, dir string) ([]string, error) {
+// SameFilesystemMounts finds all such mount points: several volumes may share one file system.
+func (k *Kernel) SameFilesystemMounts(path, dir string) ([]string, error) {
 	table, err := mountinfo.GetMounts(nil)
 	if err != nil {
 		return nil, fmt.Errorf("read mount table: %w", err)
@@ -87,7 +87,7 @@ func (k *Kernel) Twins(path, dir string) ([]string, error) {
 	if dir, err = realParent(dir); err != nil {
 		return nil, err
 	}
-	last := slices.Backward(table) // the topmost of several comes last
+	last := slices.Backward(table) // the topmost of several is the last
 	for _, m := range last {
 		if m.Mountpoint != path {
 			continue
@@ -103,11 +103,12 @@ func (k *Kernel) Twins(path, dir string) ([]string, error) {
 	return nil, nil
 }
 
-// realParent resolves links on the way to path, but asks nothing of what is mounted there.
+// realParent resolves symbolic links in the parent of path and does not access path itself, which
+// may hang.
 func realParent(path string) (string, error) {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return path, nil // then nothing is mounted there, either
+		return path, nil // then nothing is mounted there
 	}
 	if err != nil {
 		return "", fmt.Errorf("resolve %s: %w", path, err)

@@ -9,14 +9,14 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// Tools mounts what a system call alone cannot: file systems that need a helper of their
-// own, and disks that may have to be formatted first. It runs the node's programs.
+// Tools mounts with the node's programs what needs more than a system call: file systems with a
+// mount helper, and disks that may have to be formatted first.
 type Tools struct{}
 
-// FormatAndMount mounts a disk, after making a file system on an empty one.
+// FormatAndMount mounts a disk, and formats an empty one first.
 func (t Tools) FormatAndMount(device, target, fileSystem string, options []string) error {
 	for _, tool := range []string{"blkid", "fsck", "mkfs." + fileSystem, "mount"} {
-		if err := t.Need(tool); err != nil {
+		if err := t.Require(tool); err != nil {
 			return err
 		}
 	}
@@ -25,13 +25,13 @@ func (t Tools) FormatAndMount(device, target, fileSystem string, options []strin
 
 // Mount runs mount(8).
 func (t Tools) Mount(source, target, fileSystem string, options []string) error {
-	if err := t.Need("mount"); err != nil {
+	if err := t.Require("mount"); err != nil {
 		return err
 	}
 	return mount.NewWithoutSystemd("").Mount(source, target, fileSystem, options)
 }
 
-// Resize has a mounted file system use all of its disk.
+// Resize grows a mounted file system to the size of its disk.
 func (Tools) Resize(device, mountedAt string) error {
 	resizer := mount.NewResizeFs(utilexec.New())
 	need, err := resizer.NeedResize(device, mountedAt)
@@ -42,17 +42,17 @@ func (Tools) Resize(device, mountedAt string) error {
 	return err
 }
 
-// Need returns an error that names a program the node lacks.
-func (Tools) Need(tool string) error {
+// Require returns an error that names a program which is not installed.
+func (Tools) Require(tool string) error {
 	if _, err := exec.LookPath(tool); err != nil {
 		return fmt.Errorf("the node has no program %q, which this volume needs: %w", tool, err)
 	}
 	return nil
 }
 
-// Run runs a program and returns all that it wrote.
+// Run runs a program and returns its output.
 func (t Tools) Run(ctx context.Context, program string, args ...string) (string, error) {
-	if err := t.Need(program); err != nil {
+	if err := t.Require(program); err != nil {
 		return "", err
 	}
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()

@@ -1,4 +1,4 @@
-// Package nfs mounts volumes of an NFS server with the node's own mount.nfs.
+// Package nfs mounts NFS volumes with the node's mount.nfs.
 package nfs
 
 import (
@@ -23,38 +23,38 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/nfs"
 
-// helper is the program that mount(8) calls to speak with the server.
-const helper = "mount.nfs"
+// mountHelper is the program that mount(8) runs for NFS.
+const mountHelper = "mount.nfs"
 
-// unmountPatience is how long a server may take to let go before the mount is forced away.
-const unmountPatience = time.Minute
+// unmountTimeout is how long an unmount may take before it is forced.
+const unmountTimeout = time.Minute
 
-// Mounter is what the plugin needs of the kernel.
+// Mounter is the part of mounts.Kernel that the plugin uses.
 type Mounter interface {
 	Mounted(path string) (bool, error)
 	Unmount(path string) error
-	// ForceUnmount lets go of a mount whose server does not answer.
+	// ForceUnmount unmounts a file system whose server does not answer.
 	ForceUnmount(path string) error
-	Beneath(dir string) ([]string, error)
+	MountPoints(dir string) ([]string, error)
 }
 
 // Tools runs the node's programs.
 type Tools interface {
-	Need(tool string) error
+	Require(tool string) error
 	Mount(source, target, fileSystem string, options []string) error
 }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
 	Mounter Mounter
 	Tools   Tools
 	Clock   clock.Clock
 }
 
-// Plugin brings up NFS volumes.
+// Plugin mounts NFS volumes.
 type Plugin struct{ deps Deps }
 
-// New makes the plugin.
+// New returns the plugin.
 func New(deps Deps) *Plugin { return &Plugin{deps} }
 
 func (p *Plugin) Name() string { return Name }
@@ -67,7 +67,7 @@ func source(s plugin.Spec) *v1.NFSVolumeSource {
 		func(pv *v1.PersistentVolume) *v1.NFSVolumeSource { return pv.Spec.NFS })
 }
 
-// SetUp mounts the server's folder into the pod's. Whose it is, the server decides.
+// SetUp mounts the export in the pod's directory. It does not change owners: the server decides them.
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	src, dir := source(r.Spec), r.VolumeDir(Name)
 	result := plugin.Result{HostPath: dir, ReadOnly: src.ReadOnly || r.ClaimReadOnly}
@@ -75,24 +75,24 @@ func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, erro
 	if err != nil || mounted {
 		return result, err
 	}
-	if err := p.deps.Tools.Need(helper); err != nil {
+	if err := p.deps.Tools.Require(mountHelper); err != nil {
 		return plugin.Result{}, err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return plugin.Result{}, fmt.Errorf("make volume: %w", err)
+		return plugin.Result{}, fmt.Errorf("create volume directory: %w", err)
 	}
 	options := slices.Clone(r.MountOptions())
 	if result.ReadOnly && !slices.Contains(options, "ro") {
 		options = append(options, "ro")
 	}
 	if err := p.deps.Tools.Mount(host(src.Server)+":"+src.Path, dir, "nfs", options); err != nil {
-		// An empty folder must not be taken for the volume.
+		// The empty directory must not be mistaken for the volume.
 		return plugin.Result{}, errors.Join(err, p.deps.Mounter.Unmount(dir), safepath.RemoveAll(dir))
 	}
 	return result, nil
 }
 
-// host is a server's name as mount(8) reads it.
+// host is a server's name in the syntax of mount(8).
 func host(server string) string {
 	if a, err := netip.ParseAddr(server); err == nil && a.Is6() {
 		return "[" + server + "]"
@@ -100,16 +100,16 @@ func host(server string) string {
 	return server
 }
 
-// TearDown unmounts the volume, by force if its server does not answer. It looks at the
-// mount table and never at the folder itself: that is the server's to answer for.
+// TearDown unmounts the volume, by force if its server does not answer. It reads the mount table and
+// does not access the directory itself, which may hang.
 func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
 	dir := v.Dir(Name)
-	points, err := p.deps.Mounter.Beneath(filepath.Dir(dir))
+	points, err := p.deps.Mounter.MountPoints(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}
 	for _, point := range points {
-		if name := filepath.Base(dir); !strings.HasSuffix(point, "/"+filepath.Join(plugin.FolderName(Name), name)) {
+		if name := filepath.Base(dir); !strings.HasSuffix(point, "/"+filepath.Join(plugin.DirName(Name), name)) {
 			continue
 		}
 		if err := p.unmount(ctx, point); err != nil {
@@ -121,9 +121,9 @@ func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
 
 func (p *Plugin) unmount(ctx context.Context, point string) error {
 	done := make(chan error, 1)
-	// It may hang in the kernel past our patience; forcing the mount ends it.
+	// It may hang in the kernel past the timeout; a forced unmount ends it.
 	go func() { done <- p.deps.Mounter.Unmount(point) }()
-	timer := p.deps.Clock.NewTimer(unmountPatience)
+	timer := p.deps.Clock.NewTimer(unmountTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-done:
@@ -135,7 +135,7 @@ func (p *Plugin) unmount(ctx context.Context, point string) error {
 	}
 }
 
-// Measure is how full the server's file system is.
+// Measure is the usage of the exported file system.
 func (p *Plugin) Measure(_ context.Context, _ plugin.Request, at plugin.Result) (plugin.Usage, error) {
-	return mounts.Space(at.HostPath)
+	return mounts.FilesystemUsage(at.HostPath)
 }

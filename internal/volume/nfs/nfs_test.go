@@ -15,7 +15,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// server stands for the kernel, mount.nfs and a server.
+// server is a fake of the kernel, mount.nfs and the NFS server.
 type server struct {
 	missing error
 	refuses error
@@ -24,7 +24,10 @@ type server struct {
 	points  []string
 }
 
-func (s *server) Need(tool string) error { s.calls = append(s.calls, "need "+tool); return s.missing }
+func (s *server) Require(tool string) error {
+	s.calls = append(s.calls, "need "+tool)
+	return s.missing
+}
 
 func (s *server) Mount(source, target, kind string, options []string) error {
 	s.calls = append(s.calls, "mount "+kind+" "+source+" "+filepath.Base(target))
@@ -35,9 +38,9 @@ func (s *server) Mount(source, target, kind string, options []string) error {
 	return s.refuses
 }
 
-func (s *server) Mounted(path string) (bool, error) { return slices.Contains(s.points, path), nil }
-func (s *server) Beneath(string) ([]string, error)  { return s.points, nil }
-func (s *server) ForceUnmount(path string) error    { s.points = nil; return nil }
+func (s *server) Mounted(path string) (bool, error)    { return slices.Contains(s.points, path), nil }
+func (s *server) MountPoints(string) ([]string, error) { return s.points, nil }
+func (s *server) ForceUnmount(path string) error       { s.points = nil; return nil }
 func (s *server) Unmount(path string) error {
 	if s.hangs != nil {
 		<-s.hangs
@@ -65,8 +68,8 @@ func TestMount(t *testing.T) {
 		pv   *v1.PersistentVolume
 		want []string
 	}{
-		{"in the pod", nil, []string{"need mount.nfs", "mount nfs filer:/export vol", "ro"}},
-		{"behind a claim", pv, []string{"need mount.nfs", "mount nfs [fd00::1]:/export pv", "nfsvers=4.2"}},
+		{"inline volume", nil, []string{"need mount.nfs", "mount nfs filer:/export vol", "ro"}},
+		{"persistent volume", pv, []string{"need mount.nfs", "mount nfs [fd00::1]:/export pv", "nfsvers=4.2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &server{}
@@ -95,13 +98,13 @@ func TestFailedMountLeavesNothing(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 		if _, err := os.Lstat(r.VolumeDir(Name)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("a folder is left: %v", err)
+			t.Errorf("a directory is left: %v", err)
 		}
 	}
 }
 
-// TestServerThatIsGone: the unmount hangs until it is forced.
-func TestServerThatIsGone(t *testing.T) {
+// TestHangingUnmountIsForced: the server does not answer.
+func TestHangingUnmountIsForced(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Now())
 	s := &server{}
 	p, r := New(Deps{Mounter: s, Tools: s, Clock: clk}), request(t, nil)
@@ -116,7 +119,7 @@ func TestServerThatIsGone(t *testing.T) {
 	for !clk.HasWaiters() {
 		time.Sleep(time.Millisecond)
 	}
-	clk.Step(unmountPatience)
+	clk.Step(unmountTimeout)
 	if err := <-done; err != nil || len(s.points) != 0 {
 		t.Errorf("left %v, %v", s.points, err)
 	}

@@ -1,4 +1,4 @@
-// Package ownership gives a volume's files to the pod's group.
+// Package ownership changes a volume's files to the pod's fsGroup.
 package ownership
 
 import (
@@ -16,39 +16,38 @@ const (
 	execute   = uint32(0o110)
 )
 
-// Group says whose a volume is to become.
+// Group is the desired group of a volume.
 type Group struct {
 	ID int64
 	// ReadOnly volumes get no write bits.
 	ReadOnly bool
-	// Policy OnRootMismatch spares a large volume the walk when its root is already right;
-	// anything else always walks.
+	// Policy OnRootMismatch skips a volume whose root has the desired group and mode.
 	Policy v1.PodFSGroupChangePolicy
 }
 
-// Apply hands everything below dir, then dir itself, to the group: it may read (and write)
-// all, and what is made later in a folder belongs to it, too. The root comes last so that
-// an interrupted walk is seen by the next one. A file that cannot be changed, such as one
-// on a file system without owners, does not stop the rest.
+// Apply changes everything below dir, then dir itself, to the group, which may read (and write) all
+// files; files created later inherit it. The root comes last so that the next call detects an
+// interrupted walk. A file that cannot be changed, such as on a file system without owners, is
+// skipped.
 func Apply(dir string, g Group) error {
 	if g.Policy == v1.FSGroupChangeOnRootMismatch && g.matches(dir) {
 		return nil
 	}
-	if err := safepath.Walk(dir, g.hand); err != nil {
-		return fmt.Errorf("hand over to group %d: %w", g.ID, err)
+	if err := safepath.Walk(dir, g.apply); err != nil {
+		return fmt.Errorf("change group to %d: %w", g.ID, err)
 	}
 	return nil
 }
 
-// hand changes one file through a handle on it: between two looks at a path a pod that
-// shares the volume could put a link there, and chmod would follow it.
-func (g Group) hand(fd int) {
+// apply changes one file through its descriptor: a pod that shares the volume could replace a path
+// with a symbolic link, which chmod would follow.
+func (g Group) apply(fd int) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return
 	}
 	_ = unix.Fchownat(fd, "", -1, int(g.ID), unix.AT_EMPTY_PATH)
-	// A link has no mode of its own.
+	// A symbolic link has no mode.
 	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFLNK {
 		_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|g.mask(kind == unix.S_IFDIR))
 	}
@@ -65,7 +64,7 @@ func (g Group) mask(dir bool) uint32 {
 	return mask
 }
 
-// matches reports whether the root already is as Apply would leave it.
+// matches reports whether the root has the desired group and mode.
 func (g Group) matches(dir string) bool {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {

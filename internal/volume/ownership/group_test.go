@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// volume makes a small tree of one user's own, with a link to a file outside.
+// volume creates a small tree of one user, with a link to a file outside.
 func volume(t *testing.T) (dir, outside string) {
 	dir, outside = t.TempDir(), filepath.Join(t.TempDir(), "outside")
 	if err := errors.Join(
@@ -60,10 +60,10 @@ func TestOnRootMismatch(t *testing.T) {
 		mode   os.FileMode
 		walked bool
 	}{
-		{"right root", 2000, 0o775 | os.ModeSetgid, false},
+		{"matching root", 2000, 0o775 | os.ModeSetgid, false},
 		{"another group", 2001, 0o775 | os.ModeSetgid, true},
 		{"no write bit", 2000, 0o755 | os.ModeSetgid, true},
-		{"no set-group bit", 2000, 0o775, true},
+		{"no setgid bit", 2000, 0o775, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, _ := volume(t)
@@ -82,9 +82,9 @@ func TestOnRootMismatch(t *testing.T) {
 	}
 }
 
-// TestApplyFollowsNoSwappedFolder has another pod that shares the volume swap a folder for a
-// link to one of the node's own, as fast as it can, while the volume is handed over.
-func TestApplyFollowsNoSwappedFolder(t *testing.T) {
+// TestApplyFollowsNoSwappedDirectory has another pod that shares the volume swap a directory for a
+// link to a directory of the node, as fast as it can, during Apply.
+func TestApplyFollowsNoSwappedDirectory(t *testing.T) {
 	dir, host := t.TempDir(), t.TempDir()
 	folder, link := filepath.Join(dir, "sub"), filepath.Join(dir, "link")
 	if err := errors.Join(os.Chmod(host, 0o700), os.WriteFile(filepath.Join(host, "shadow"), nil, 0o600),

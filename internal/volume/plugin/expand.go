@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Expander is a kind whose volumes can grow while they are in use.
+// Expander is a kind whose volumes can be expanded while they are in use.
 type Expander interface {
-	// Expand has the volume, which is up as at says, use all of size. It is called when the
-	// volume has less on this node than the PersistentVolume's capacity, and may be repeated. Its
-	// error may be of a class: without one it failed for now, and is tried again.
+	// Expand expands the mounted volume to size. It is called when the volume is smaller on this
+	// node than the PersistentVolume's capacity, and is idempotent. Its error may have a class;
+	// without one the expansion is retried.
 	Expand(ctx context.Context, r Request, at Result, size resource.Quantity) error
 }
 
@@ -19,14 +19,14 @@ type Expander interface {
 var (
 	// ErrInfeasible: the volume can never have that size.
 	ErrInfeasible = errors.New("infeasible")
-	// ErrInUse: the volume cannot grow while it is up.
+	// ErrInUse: the volume cannot be expanded while it is mounted.
 	ErrInUse = errors.New("in use")
-	// ErrUncertain: it may be growing still.
+	// ErrUncertain: the expansion may still be in progress.
 	ErrUncertain = errors.New("uncertain")
 )
 
-// Classed gives an error a class, which errors.Is finds, and leaves its text alone.
-func Classed(err, class error) error { return classedError{err, class} }
+// WithClass adds a class to an error for errors.Is and does not change its text.
+func WithClass(err, class error) error { return classedError{err, class} }
 
 type classedError struct {
 	error

@@ -7,13 +7,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ErrNotTold says that nobody can tell how the volume fares.
-var ErrNotTold = errors.New("nobody tells how the volume fares")
+// ErrHealthUnknown means that the health of the volume is not reported.
+var ErrHealthUnknown = errors.New("the health of the volume is not reported")
 
-// Doctor is a kind that may know how its volumes fare.
-type Doctor interface {
-	// Health lists what ails a volume, none for one that nothing is known to ail. The volume
-	// is up as at says, or was tried to be brought up in vain: then at says nothing. It may
-	// be called beside all other calls.
+// HealthReporter is a kind that can report the health of its volumes.
+type HealthReporter interface {
+	// Health lists the health conditions of a volume, none for a healthy one. If the volume
+	// could not be mounted, at is the zero value. Calls may overlap with all other calls.
 	Health(ctx context.Context, r Request, at Result) ([]v1.VolumeHealthCondition, error)
 }

@@ -7,33 +7,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Published is one volume of one pod as the disk shows it. It is all that is known of the
-// volume of a pod that an earlier run of the agent mounted and nobody wants any more.
+// Published is one volume of one pod as found on disk. Nothing else is known of a volume that an
+// earlier run of the agent mounted, of a pod that no longer exists.
 type Published struct {
 	PodUID types.UID
-	// PodDir is the pod's own folder, ROOT/pods/UID.
+	// PodDir is the pod's directory, ROOT/pods/UID.
 	PodDir string
-	// Name is the name of the volume's folder: Spec.Name at the time.
+	// Name is the name of the volume's directory: Spec.Name when it was mounted.
 	Name string
-	// Block says that it was found among the raw block volumes.
+	// Block is set for a raw block volume.
 	Block bool
 }
 
-// Dir is the volume's folder, or for a raw block volume the link to its device.
+// Dir is the volume's directory, or for a raw block volume the link to its device.
 func (p Published) Dir(pluginName string) string {
 	parent := VolumesDir
 	if p.Block {
 		parent = DevicesDir
 	}
-	return filepath.Join(p.PodDir, parent, FolderName(pluginName), p.Name)
+	return filepath.Join(p.PodDir, parent, DirName(pluginName), p.Name)
 }
 
-// Unpublisher is a kind whose volumes are taken away by more than an unmount.
+// Unpublisher is a kind whose volumes need more than an unmount.
 type Unpublisher interface {
-	// TearDown undoes SetUp or MapDevice by what the disk shows, and removes the volume's
-	// folder. It is called when no container uses the volume and subPaths of it are
-	// unmounted. It may be repeated after success, failure or a crash at any line; a volume
-	// that was set up half way is taken down, too. A failure leaves the volume as it is:
-	// nothing else touches it until TearDown succeeds.
+	// TearDown undoes SetUp or MapDevice from what is on disk, and removes the volume's
+	// directory. It is called when no container uses the volume and its subPaths are unmounted.
+	// It is idempotent, also after a crash at any line, and handles a partial SetUp. After a
+	// failure nothing else touches the volume until TearDown succeeds.
 	TearDown(ctx context.Context, p Published) error
 }

@@ -2,23 +2,22 @@ package plugin
 
 import v1 "k8s.io/api/core/v1"
 
-// Spec is a volume as its author described it: in the pod itself, or in the
-// PersistentVolume that the pod reaches through a claim.
+// Spec is the specification of a volume: in the pod itself, or in the PersistentVolume behind its
+// claim.
 type Spec struct {
-	// Volume is the pod's own entry. It is always there; for a claim it says no more than
-	// the claim's name.
+	// Volume is the volume in the pod's spec. It is never nil; for a claim it has the claim's
+	// name only.
 	Volume *v1.Volume
-	// PV is the volume behind the claim and PVC the claim, both nil for a volume that is
-	// described in the pod. They are bound to each other. A disk that the pod describes in
-	// the words of a kind that CSI drivers took over has a PV made for it, and no PVC.
+	// PVC is the claim and PV the volume bound to it, both nil for an inline volume. An inline
+	// volume of a migrated in-tree kind has the PV that it was translated to, and no PVC.
 	PV  *v1.PersistentVolume
 	PVC *v1.PersistentVolumeClaim
-	// ClaimReadOnly is the readOnly of the pod's reference to the claim.
+	// ClaimReadOnly is readOnly of the pod's reference to the claim.
 	ClaimReadOnly bool
 }
 
-// Name is the name that the volume's folder and messages about it have: the
-// PersistentVolume's, or the one the pod gave it.
+// Name is the name of the volume's directory, and in messages: that of the PersistentVolume, or of
+// the volume in the pod's spec.
 func (s Spec) Name() string {
 	if s.PV != nil {
 		return s.PV.Name
@@ -26,12 +25,12 @@ func (s Spec) Name() string {
 	return s.Volume.Name
 }
 
-// Block reports whether containers get the raw device instead of a file system.
+// Block reports whether the volume is a raw block volume.
 func (s Spec) Block() bool {
 	return s.PV != nil && s.PV.Spec.VolumeMode != nil && *s.PV.Spec.VolumeMode == v1.PersistentVolumeBlock
 }
 
-// MountOptions are what the PersistentVolume asks for beside its source.
+// MountOptions are those of the PersistentVolume.
 func (s Spec) MountOptions() []string {
 	if s.PV == nil {
 		return nil

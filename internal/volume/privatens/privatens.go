@@ -1,4 +1,4 @@
-// Package privatens lets tests mount on the real kernel without anybody else noticing.
+// Package privatens runs tests that mount in a private mount namespace.
 package privatens
 
 import (
@@ -12,8 +12,8 @@ import (
 
 const marker = "SWIFTLET_TEST_PRIVATE_NAMESPACE"
 
-// Main runs the tests in a mount namespace of their own, which ends with them and takes
-// along whatever they leave mounted. Call it from TestMain.
+// Main runs the tests in a mount namespace of their own, so that nothing stays mounted after them.
+// Call it from TestMain.
 func Main(m *testing.M) {
 	if os.Getenv(marker) != "" {
 		os.Exit(m.Run())

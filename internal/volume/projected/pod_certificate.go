@@ -16,20 +16,20 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Certificates has certificates issued for pods.
+// Certificates issues certificates for pods.
 type Certificates interface {
 	Get(ctx context.Context, of *v1.Pod, volume string, index int, s *v1.PodCertificateProjection) (kubeapi.PodCertificate, error)
-	// Adopt offers what was found in a volume, from before the agent was restarted.
+	// Adopt passes a key and its certificates from before a restart of the agent.
 	Adopt(of *v1.Pod, volume string, index int, key, chain []byte)
 }
 
-// podCertificate makes the files of a key and its certificates.
+// podCertificate returns the files of a key and its certificates.
 func podCertificate(ctx context.Context, deps Deps, r plugin.Request, index int) (atomicdir.Payload, time.Time, error) {
 	s := r.Volume.Projected.Sources[index].PodCertificate
 	if deps.Certificates == nil {
-		return nil, time.Time{}, errors.New("PodCertificate projection: nobody issues certificates in standalone mode")
+		return nil, time.Time{}, errors.New("PodCertificate projection: no API server issues certificates in standalone mode")
 	}
-	if key, chain, ok := written(r.VolumeDir(Name), s); ok {
+	if key, chain, ok := readExisting(r.VolumeDir(Name), s); ok {
 		deps.Certificates.Adopt(r.Pod, r.Volume.Name, index, key, chain)
 	}
 	got, err := deps.Certificates.Get(ctx, r.Pod, r.Volume.Name, index, s)
@@ -43,14 +43,14 @@ func podCertificate(ctx context.Context, deps Deps, r plugin.Request, index int)
 		s.CertificateChainPath: got.Chain,
 	} {
 		if path != "" {
-			files[path] = ownFile(r, s.User, data)
+			files[path] = privateFile(r, s.User, data)
 		}
 	}
 	return files, got.RefreshAt, nil
 }
 
-// written reads what an earlier agent wrote: the key comes first in a bundle.
-func written(dir string, s *v1.PodCertificateProjection) (key, chain []byte, ok bool) {
+// readExisting reads the files that an earlier agent wrote. The key comes first in a bundle.
+func readExisting(dir string, s *v1.PodCertificateProjection) (key, chain []byte, ok bool) {
 	if s.CredentialBundlePath != "" {
 		bundle, err := os.ReadFile(filepath.Join(dir, s.CredentialBundlePath))
 		block, rest := pem.Decode(bundle)

@@ -1,5 +1,5 @@
-// Package projected brings up volumes that gather several sources into one folder: the
-// service account token and its companions above all.
+// Package projected mounts volumes that combine several sources in one directory, such as the service
+// account token with its CA bundle and namespace.
 package projected
 
 import (
@@ -24,7 +24,7 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/projected"
 
-// Objects reads what sources name; a missing one is an apimachinery NotFound error.
+// Objects reads ConfigMaps and Secrets; a missing one is an apimachinery NotFound error.
 type Objects interface {
 	configmap.Getter
 	secret.Getter
@@ -33,32 +33,32 @@ type Objects interface {
 // Tokens issues service account tokens.
 type Tokens interface {
 	Get(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (kubeapi.Token, error)
-	// Adopt offers a token found in a volume, from before the agent was restarted.
+	// Adopt passes a token from before a restart of the agent.
 	Adopt(namespace, account string, request *authv1.TokenRequest, token string)
 }
 
-// Deps is what the plugin works with, beside the frame's.
+// Deps are the dependencies of the plugin in addition to content.Deps.
 type Deps struct {
 	Objects Objects
 	Tokens  Tokens
 	Trust   Trust
-	// Certificates may be nil, and so may Tokens and Trust: then such sources fail.
+	// Certificates, Tokens and Trust may be nil: then their sources fail.
 	Certificates Certificates
 	Allocatable  func() v1.ResourceList
 }
 
-// New makes the plugin.
-func New(deps Deps, frame content.Deps) *content.Plugin {
+// New returns the plugin.
+func New(deps Deps, common content.Deps) *content.Plugin {
 	return content.New(content.Kind{
 		Name:    Name,
 		Medium:  v1.StorageMediumMemory,
 		Handles: func(v *v1.Volume) bool { return v.Projected != nil },
 		Collect: func(ctx context.Context, r plugin.Request) (content.Files, error) { return collect(ctx, deps, r) },
-	}, frame)
+	}, common)
 }
 
-// collect gathers all sources; a later one wins over an earlier one. Every failure is
-// named, not only the first.
+// collect combines all sources; a later one overrides an earlier one. It returns all errors, not only
+// the first.
 func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, error) {
 	src := r.Volume.Projected
 	if src.DefaultMode == nil {
@@ -67,7 +67,7 @@ func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, e
 	files := content.Files{Payload: atomicdir.Payload{}}
 	var failed []error
 	for i := range src.Sources {
-		part, refresh, err := one(ctx, deps, r, i)
+		part, refresh, err := collectSource(ctx, deps, r, i)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -80,7 +80,7 @@ func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, e
 	return files, utilerrors.NewAggregate(failed)
 }
 
-func one(ctx context.Context, deps Deps, r plugin.Request, index int) (part atomicdir.Payload, refresh time.Time, err error) {
+func collectSource(ctx context.Context, deps Deps, r plugin.Request, index int) (part atomicdir.Payload, refresh time.Time, err error) {
 	mode, user, namespace := r.Volume.Projected.DefaultMode, r.Volume.Projected.DefaultUser, r.Pod.Namespace
 	s := &r.Volume.Projected.Sources[index]
 	switch {
@@ -99,7 +99,7 @@ func one(ctx context.Context, deps Deps, r plugin.Request, index int) (part atom
 	case s.PodCertificate != nil:
 		return podCertificate(ctx, deps, r, index)
 	default:
-		err = fmt.Errorf("projected volume %s: source is of a kind that is not supported", r.Volume.Name)
+		err = fmt.Errorf("projected volume %s: source type is not supported", r.Volume.Name)
 	}
 	return part, time.Time{}, err
 }

@@ -15,7 +15,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// token makes the file of a service account token that is bound to the pod.
+// token returns the file of a service account token that is bound to the pod.
 func token(ctx context.Context, deps Deps, r plugin.Request, s *v1.ServiceAccountTokenProjection) (atomicdir.Payload, time.Time, error) {
 	if deps.Tokens == nil {
 		return nil, time.Time{}, errors.New("failed to fetch token: no API server issues tokens in standalone mode")
@@ -35,10 +35,10 @@ func token(ctx context.Context, deps Deps, r plugin.Request, s *v1.ServiceAccoun
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return atomicdir.Payload{s.Path: ownFile(r, s.User, []byte(got.Value))}, got.RefreshAt, nil
+	return atomicdir.Payload{s.Path: privateFile(r, s.User, []byte(got.Value))}, got.RefreshAt, nil
 }
 
-// commonUser is the user all containers run as, nil if they differ or it is not known.
+// commonUser is the user that all containers run as, nil if they differ or one is unknown.
 func commonUser(p *v1.Pod) *int64 {
 	var common *int64
 	for c := range pod.Containers(p) {

@@ -12,16 +12,16 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Trust knows whom the cluster trusts, as certificates in PEM.
+// Trust returns the certificates of ClusterTrustBundles as PEM.
 type Trust interface {
 	AnchorsByName(ctx context.Context, name string, allowMissing bool) ([]byte, error)
 	AnchorsBySigner(ctx context.Context, signer string, selector *metav1.LabelSelector, allowMissing bool) ([]byte, error)
 }
 
-// trustBundle makes the file of the certificates to trust.
+// trustBundle returns the file of the trusted certificates.
 func trustBundle(ctx context.Context, deps Deps, r plugin.Request, s *v1.ClusterTrustBundleProjection) (atomicdir.Payload, error) {
 	if deps.Trust == nil {
-		return nil, errors.New("ClusterTrustBundle projection: no API server has any in standalone mode")
+		return nil, errors.New("ClusterTrustBundle projection: no API server in standalone mode")
 	}
 	var (
 		data     []byte
@@ -39,13 +39,12 @@ func trustBundle(ctx context.Context, deps Deps, r plugin.Request, s *v1.Cluster
 	if err != nil {
 		return nil, err
 	}
-	return atomicdir.Payload{s.Path: ownFile(r, s.User, data)}, nil
+	return atomicdir.Payload{s.Path: privateFile(r, s.User, data)}, nil
 }
 
-// ownFile is a file for the pod alone: readable by the one user or, after the files are
-// handed over, the one group. A user that the pod's author names comes before the one that
-// its containers have in common.
-func ownFile(r plugin.Request, user *int64, data []byte) atomicdir.File {
+// privateFile is a file that only its owner or, after the change of group, the fsGroup can read. A
+// user in the pod's spec takes precedence over the one that all containers run as.
+func privateFile(r plugin.Request, user *int64, data []byte) atomicdir.File {
 	owner := cmp.Or(user, r.Volume.Projected.DefaultUser, commonUser(r.Pod))
 	file := atomicdir.File{Data: data, Mode: *r.Volume.Projected.DefaultMode, Owner: owner}
 	if file.Owner != nil || r.FSGroup() != nil {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What golang.org/x/sys lacks of linux/quota.h, linux/dqblk_xfs.h and linux/fs.h. The numbers
-// of the ioctls are those of amd64, arm64, riscv64 and s390x.
+// Constants of linux/quota.h, linux/dqblk_xfs.h and linux/fs.h that golang.org/x/sys does not have.
+// The ioctl numbers are those of amd64, arm64, riscv64 and s390x.
 const (
 	cmdGetQuota  = 0x800007
 	cmdSetQuota  = 0x800008
-	cmdGetState  = 'X'<<8 + 8 // Q_XGETQSTATV, which file systems other than XFS answer, too
+	cmdGetState  = 'X'<<8 + 8 // Q_XGETQSTATV, which is not specific to XFS
 	prjQuota     = 2
 	prjCounted   = 1 << 4 // FS_QUOTA_PDQ_ACCT
 	limitsValid  = 1 | 1<<2
@@ -24,7 +24,7 @@ const (
 	inherited    = 0x200      // FS_XFLAG_PROJINHERIT
 )
 
-// quotaState begins as struct fs_quota_statv; the rest of it says nothing to us.
+// quotaState is struct fs_quota_statv; only its first fields are used.
 type quotaState struct {
 	version int8
 	_       uint8
@@ -47,31 +47,31 @@ type attributes struct {
 	_                                                  [8]byte
 }
 
-// fileSystem is one that counts.
+// fileSystem is a file system with project quotas.
 type fileSystem struct {
-	// device is its own, for kernels before 5.14; "" where any of its files names it.
+	// device is its block device, for kernels before 5.14; "" if quotactl_fd is available.
 	device string
 }
 
-// cannotCount says that a file system does not count.
-type cannotCount struct {
+// unsupportedError means that a file system has no project quotas.
+type unsupportedError struct {
 	device uint64
 	why    error
 }
 
-func (e *cannotCount) Error() string { return e.why.Error() }
+func (e *unsupportedError) Error() string { return e.why.Error() }
 
-// accounting finds out how the file system of an open file is asked, a *cannotCount where it
-// keeps no count of projects.
+// accounting returns the file system of an open file, or an *unsupportedError if it does not
+// account projects.
 func accounting(f *os.File) (fileSystem, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fileSystem{}, fmt.Errorf("look at %s: %w", f.Name(), err)
+		return fileSystem{}, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	var on fileSystem
 	state := quotaState{version: 1}
 	err := on.quotactl(f, cmdGetState, 0, unsafe.Pointer(&state))
-	if errors.Is(err, unix.ENOSYS) { // by the file system, or because the call is too new
+	if errors.Is(err, unix.ENOSYS) { // from the file system, or because the kernel lacks the call
 		if on.device = deviceOf(st.Dev); on.device != "" {
 			state = quotaState{version: 1}
 			err = on.quotactl(f, cmdGetState, 0, unsafe.Pointer(&state))
@@ -81,12 +81,12 @@ func accounting(f *os.File) (fileSystem, error) {
 		err = errors.New("project quotas are off")
 	}
 	if err != nil {
-		return fileSystem{}, &cannotCount{st.Dev, err}
+		return fileSystem{}, &unsupportedError{st.Dev, err}
 	}
 	return on, nil
 }
 
-// deviceOf is the device that is mounted with the number, "" where that is not known.
+// deviceOf is the mounted device with the number, "" if unknown.
 func deviceOf(number uint64) string {
 	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		same := unix.Mkdev(uint32(m.Major), uint32(m.Minor)) == number
@@ -98,7 +98,7 @@ func deviceOf(number uint64) string {
 	return found[0].Source
 }
 
-// quotactl calls quotactl(2) about projects.
+// quotactl calls quotactl(2) for projects.
 func (s fileSystem) quotactl(f *os.File, command uint32, id uint32, with unsafe.Pointer) error {
 	word := uintptr(command<<8 | prjQuota)
 	var failed unix.Errno
@@ -121,7 +121,7 @@ func (s fileSystem) block(f *os.File, id uint32) (quotaBlock, error) {
 	var block quotaBlock
 	err := s.quotactl(f, cmdGetQuota, id, unsafe.Pointer(&block))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
-		return quotaBlock{}, nil // XFS has never heard of it
+		return quotaBlock{}, nil // not known to XFS
 	}
 	if err != nil {
 		return quotaBlock{}, fmt.Errorf("read the quota of project %d: %w", id, err)
@@ -134,19 +134,19 @@ func (s fileSystem) usage(f *os.File, id uint32) (Usage, error) {
 	return Usage{Bytes: block.bytes, Inodes: block.inodes}, err
 }
 
-// unlimit takes away the limits of a project, if it has any.
-func (s fileSystem) unlimit(f *os.File, id uint32) error {
+// clearLimits removes the limits of a project, if it has any.
+func (s fileSystem) clearLimits(f *os.File, id uint32) error {
 	block, err := s.block(f, id)
 	if err != nil || block.bytesHard|block.bytesSoft|block.inodesHard|block.inodesSoft == 0 {
 		return err
 	}
 	if err := s.quotactl(f, cmdSetQuota, id, unsafe.Pointer(&quotaBlock{valid: limitsValid})); err != nil {
-		return fmt.Errorf("take away the limit of project %d: %w", id, err)
+		return fmt.Errorf("remove the limit of project %d: %w", id, err)
 	}
 	return nil
 }
 
-// idOf is the project of an open file, 0 where it is in none.
+// idOf is the project of an open file, 0 for none.
 func idOf(f *os.File) (uint32, error) {
 	var a attributes
 	if err := attribute(int(f.Fd()), getAttribute, &a); err != nil {
@@ -155,10 +155,10 @@ func idOf(f *os.File) (uint32, error) {
 	return a.project, nil
 }
 
-// include puts an open file into the project; what is made in a folder inherits it.
-func include(f *os.File, id uint32, folder bool) error {
-	if err := setProject(int(f.Fd()), id, folder); err != nil {
-		return fmt.Errorf("put %s into project %d: %w", f.Name(), id, err)
+// setFileProject moves an open file to the project; files created in a directory inherit it.
+func setFileProject(f *os.File, id uint32, inherit bool) error {
+	if err := setProject(int(f.Fd()), id, inherit); err != nil {
+		return fmt.Errorf("set project of %s to %d: %w", f.Name(), id, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { privatens.Main(m) }
 
-// machine is a node's disk and its lists, and the agent's projects on it.
+// machine is a disk with its project lists and the agent's Projects.
 type machine struct {
 	*Projects
 	t         *testing.T
@@ -28,7 +28,7 @@ type machine struct {
 	log       strings.Builder
 }
 
-// newMachine has its folders on the disk until the test ends.
+// newMachine uses the disk until the test ends.
 func newMachine(t *testing.T, disk string) *machine {
 	t.Helper()
 	m := &machine{t: t, pods: filepath.Join(disk, "pods"), etc: t.TempDir()}
@@ -43,7 +43,7 @@ func newMachine(t *testing.T, disk string) *machine {
 	return m
 }
 
-// waitFree: XFS counts files for a moment after they are gone.
+// waitFree: XFS accounts files for a moment after their removal.
 func (m *machine) waitFree(id uint32) {
 	m.t.Helper()
 	f, err := openDir(filepath.Dir(m.pods))
@@ -61,7 +61,7 @@ func (m *machine) waitFree(id uint32) {
 	})
 }
 
-// wait is for what is not there at once; wrong says what is missing.
+// wait polls until wrong reports nothing.
 func (m *machine) wait(wrong func() string) {
 	m.t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -75,7 +75,7 @@ func (m *machine) wait(wrong func() string) {
 	}
 }
 
-// restart has another agent on the machine, which knows nothing.
+// restart replaces the agent with a new one without state.
 func (m *machine) restart() {
 	m.t.Helper()
 	var err error
@@ -83,19 +83,19 @@ func (m *machine) restart() {
 	must(m.t, err)
 }
 
-// volume makes a volume's folder and has it counted.
+// volume creates the directory of a volume and tracks it.
 func (m *machine) volume(name string) string {
 	m.t.Helper()
 	dir := filepath.Join(m.pods, name)
 	must(m.t, os.MkdirAll(dir, 0o755))
-	m.Count(dir, m.note(dir))
+	m.Track(dir, m.marker(dir))
 	if m.log.Len() > 0 {
 		m.t.Fatalf("log: %s", m.log.String())
 	}
 	return dir
 }
 
-func (m *machine) note(dir string) string {
+func (m *machine) marker(dir string) string {
 	return filepath.Join(m.etc, "counted-"+strings.ReplaceAll(dir, "/", "-"))
 }
 
@@ -118,7 +118,7 @@ func (m *machine) lists() string {
 	return strings.ReplaceAll(string(projects), m.pods, "PODS") + string(names)
 }
 
-// du is what the files below dir occupy by another program's word.
+// du is the usage of the files below dir as du reports it.
 func (m *machine) du(dir string) Usage {
 	m.t.Helper()
 	return Usage{Bytes: m.number("du", "-s", "--block-size=1", dir), Inodes: m.number("du", "-s", "--inodes", dir)}
@@ -133,7 +133,7 @@ func (m *machine) number(command ...string) uint64 {
 	return n
 }
 
-// agrees fails unless the kernel's count is what du finds.
+// agrees fails unless the kernel and du report the same usage.
 func (m *machine) agrees(dir string) (used Usage) {
 	m.t.Helper()
 	f, err := openDir(dir)
@@ -167,28 +167,28 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestKernel: the tests below, on each file system that counts.
+// TestKernel runs the tests below on each file system with project quotas.
 func TestKernel(t *testing.T) {
 	for _, kind := range quotatest.Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			disk := quotatest.Mount(t, kind)
 			for name, test := range map[string]func(*machine){
-				"counts":                 counts,
-				"limits nothing":         limitsNothing,
-				"takes ids back":         takesIDsBack,
-				"gives no id in use":     givesNoIDInUse,
-				"counts what was there":  countsWhatWasThere,
-				"counts deep trees":      countsDeepTrees,
-				"takes over":             takesOver,
-				"by device":              byDevice,
-				"killed after the end":   killed(func(*machine, string) {}),
-				"killed before the note": killed(func(m *machine, dir string) { must(m.t, os.Remove(m.note(dir))) }),
-				"killed before the id":   killed((*machine).unfinished),
+				"tracks usage":                       counts,
+				"sets no limits":                     limitsNothing,
+				"releases IDs":                       takesIDsBack,
+				"assigns no ID in use":               givesNoIDInUse,
+				"includes existing files":            countsWhatWasThere,
+				"includes deep trees":                countsDeepTrees,
+				"takes over reference kubelet lists": takesOver,
+				"quotactl by device":                 byDevice,
+				"restart after track":                killed(func(*machine, string) {}),
+				"killed before marker":               killed(func(m *machine, dir string) { must(m.t, os.Remove(m.marker(dir))) }),
+				"killed before project is set":       killed((*machine).unfinished),
 				"killed between lists": killed(func(m *machine, dir string) {
 					m.unfinished(dir)
 					must(m.t, os.Truncate(filepath.Join(m.etc, projectsFile), 0))
 				}),
-				"killed, and lists lost": killed(func(m *machine, _ string) { must(m.t, os.RemoveAll(m.etc)); must(m.t, os.Mkdir(m.etc, 0o755)) }),
+				"restart with lost lists": killed(func(m *machine, _ string) { must(m.t, os.RemoveAll(m.etc)); must(m.t, os.Mkdir(m.etc, 0o755)) }),
 			} {
 				t.Run(name, func(t *testing.T) { test(newMachine(t, disk)) })
 			}
@@ -198,7 +198,7 @@ func TestKernel(t *testing.T) {
 
 func counts(m *machine) {
 	one, two := m.volume("one"), m.volume("two")
-	m.agrees(one) // nothing but the folder
+	m.agrees(one) // nothing but the directory
 	fill(m.t, one)
 	must(m.t, os.WriteFile(filepath.Join(two, "file"), make([]byte, 100_000), 0o600))
 	if used := m.agrees(one); used.Bytes < 2<<20 || used.Inodes != 9 {
@@ -211,11 +211,11 @@ func counts(m *machine) {
 		m.t.Errorf("lists:\n%s\nwant:\n%s", got, want)
 	}
 	if got := m.id(filepath.Join(one, "a")); got != 1048577 {
-		m.t.Errorf("a new folder is in project %d", got)
+		m.t.Errorf("a new directory is in project %d", got)
 	}
 }
 
-// limitsNothing: the reference kubelet monitors, too; it evicts.
+// limitsNothing: quotas are for monitoring, limits are enforced by eviction.
 func limitsNothing(m *machine) {
 	dir := m.volume("one")
 	m.limits(dir, quotaBlock{})
@@ -240,16 +240,16 @@ func takesIDsBack(m *machine) {
 	one, two := m.volume("uid/one"), m.volume("uid/two")
 	fill(m.t, one)
 	if a, b := m.id(one), m.id(two); a != 1048578 || b != 1048579 {
-		m.t.Errorf("ids %d and %d, though another has the first", a, b)
+		m.t.Errorf("IDs %d and %d, though the first is in use", a, b)
 	}
 	must(m.t, os.RemoveAll(one))
-	m.Tidy()
+	m.ReleaseStale()
 	if _, ok := m.Used(one); ok {
-		m.t.Error("a volume that is gone is counted")
+		m.t.Error("a removed volume is tracked")
 	}
 	must(m.t, os.RemoveAll(two))
 	m.restart() // killed before it could tidy up
-	m.Tidy()
+	m.ReleaseStale()
 	if got, want := m.lists(), strings.ReplaceAll(other, m.pods, "PODS")+"other:1048577\n"; got != want {
 		m.t.Errorf("lists:\n%s\nwant:\n%s", got, want)
 	}
@@ -264,26 +264,26 @@ func takesIDsBack(m *machine) {
 	}
 }
 
-// givesNoIDInUse: somebody uses ids without a word in the lists.
+// givesNoIDInUse: another program uses IDs that are not listed.
 func givesNoIDInUse(m *machine) {
 	stray := filepath.Join(m.pods, "stray")
 	must(m.t, os.Mkdir(stray, 0o755))
 	f, err := openDir(stray)
 	must(m.t, err)
 	defer f.Close()
-	must(m.t, include(f, firstID, true))
+	must(m.t, setFileProject(f, firstID, true))
 	if got := m.id(m.volume("one")); got != firstID+1 {
 		m.t.Errorf("id %d", got)
 	}
 }
 
-// killed: what was done before the agent's end is found again.
+// killed: a new agent continues after the previous one was killed.
 func killed(undo func(m *machine, dir string)) func(*machine) {
 	return func(m *machine) {
 		dir := m.volume("one")
 		undo(m, dir)
 		m.restart()
-		m.Tidy()
+		m.ReleaseStale()
 		m.volume("one")
 		fill(m.t, dir)
 		m.agrees(dir)
@@ -293,13 +293,13 @@ func killed(undo func(m *machine, dir string)) func(*machine) {
 	}
 }
 
-// unfinished is a volume whose id is listed and not yet used.
+// unfinished is a volume whose ID is listed but not set.
 func (m *machine) unfinished(dir string) {
 	m.put(dir, 0)
-	must(m.t, os.Remove(m.note(dir)))
+	must(m.t, os.Remove(m.marker(dir)))
 }
 
-// put changes a folder's project and takes the heritage from it.
+// put changes the project of a directory and clears its inherit flag.
 func (m *machine) put(dir string, id uint32) {
 	m.t.Helper()
 	f, err := openDir(dir)
@@ -308,7 +308,7 @@ func (m *machine) put(dir string, id uint32) {
 	must(m.t, attribute(int(f.Fd()), setAttribute, &attributes{project: id}))
 }
 
-// countsWhatWasThere: quotas were turned on under a pod that runs.
+// countsWhatWasThere: quotas are enabled while the pod runs.
 func countsWhatWasThere(m *machine) {
 	dir, outside := filepath.Join(m.pods, "one"), filepath.Join(m.pods, "outside")
 	must(m.t, os.MkdirAll(dir, 0o755))
@@ -349,7 +349,7 @@ func countsDeepTrees(m *machine) {
 	}
 }
 
-// takesOver: its lists are ours, and its limits in name only go.
+// takesOver: the reference kubelet's lists are used and its limits removed.
 func takesOver(m *machine) {
 	dir := filepath.Join(m.pods, "uid/volumes/kubernetes.io~empty-dir/one")
 	must(m.t, os.MkdirAll(dir, 0o755))
@@ -357,7 +357,7 @@ func takesOver(m *machine) {
 	must(m.t, os.WriteFile(filepath.Join(m.etc, namesFile), []byte("volume1048577:1048577\n"), 0o644))
 	f, err := openDir(dir)
 	must(m.t, err)
-	must(m.t, include(f, firstID, true))
+	must(m.t, setFileProject(f, firstID, true))
 	on, err := accounting(f)
 	must(m.t, err)
 	most := quotaBlock{bytesHard: 1 << 40, bytesSoft: 1 << 40, valid: limitsValid}
@@ -369,7 +369,7 @@ func takesOver(m *machine) {
 	m.agrees(dir)
 	must(m.t, os.RemoveAll(filepath.Join(m.pods, "uid")))
 	known := m.known[dir]
-	m.Tidy()
+	m.ReleaseStale()
 	m.known[dir] = known
 	m.limits(dir, quotaBlock{})
 	if got := m.lists(); got != "" {
@@ -377,7 +377,7 @@ func takesOver(m *machine) {
 	}
 }
 
-// byDevice: kernels before 5.14 have file systems named by their devices.
+// byDevice: kernels before 5.14 need the device for quotactl.
 func byDevice(m *machine) {
 	dir := m.volume("one")
 	fill(m.t, dir)

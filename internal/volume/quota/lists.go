@@ -15,24 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The lists of projects: lines ID:FOLDER, and lines NAME:ID.
+// The lists of projects have lines ID:DIRECTORY and NAME:ID.
 const (
 	projectsFile = "projects"
 	namesFile    = "projid"
 )
 
-// lists is both of them, locked against others that change them.
+// lists is both of them, locked against concurrent changes.
 type lists struct{ projects, names *list }
 
-// list is one of the files. Lines that are not ours stay as they are.
+// list is one of the files. Lines of other programs are not changed.
 type list struct {
 	file    *os.File
 	lines   []string
 	changed bool
 }
 
-// openLists makes the lists if they are missing. It waits for others that hold them: they do
-// so for moments, and not beyond their end.
+// openLists opens and locks the lists, and creates missing ones. It blocks while another process
+// has them locked.
 func openLists(dir string) (*lists, error) {
 	projects, err := openList(filepath.Join(dir, projectsFile))
 	if err != nil {
@@ -51,12 +51,12 @@ func (l *lists) close() {
 	l.names.file.Close()
 }
 
-// openList locks the file that has the name once the lock is held: files are replaced.
+// openList locks the file. It retries if the file was replaced before it had the lock.
 func openList(path string) (*list, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
 		if err != nil {
-			return nil, fmt.Errorf("open the list of projects: %w", err)
+			return nil, fmt.Errorf("open list of projects: %w", err)
 		}
 		current, err := lock(f)
 		if err == nil && current {
@@ -72,7 +72,7 @@ func openList(path string) (*list, error) {
 	}
 }
 
-// lock reports whether the file that was locked still has its name.
+// lock locks the file and reports whether it still is the one at its path.
 func lock(f *os.File) (current bool, err error) {
 	for {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
@@ -87,7 +87,7 @@ func lock(f *os.File) (current bool, err error) {
 		return false, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	if !held.Mode().IsRegular() {
-		return false, fmt.Errorf("lock %s: it is not a plain file", f.Name())
+		return false, fmt.Errorf("lock %s: not a regular file", f.Name())
 	}
 	named, err := os.Lstat(f.Name())
 	return err == nil && os.SameFile(held, named), nil
@@ -96,7 +96,7 @@ func lock(f *os.File) (current bool, err error) {
 func read(f *os.File) (*list, error) {
 	text, err := io.ReadAll(f)
 	if err != nil {
-		return nil, fmt.Errorf("read the list of projects: %w", err)
+		return nil, fmt.Errorf("read list of projects: %w", err)
 	}
 	return &list{file: f, lines: splitLines(string(text))}, nil
 }
@@ -108,14 +108,14 @@ func splitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// parseProject reads a line of the list of folders.
+// parseProject parses a line of the list of directories.
 func parseProject(line string) (id uint32, dir string, ok bool) {
 	number, dir, _ := strings.Cut(line, ":")
 	id, ok = parseID(number)
 	return id, dir, ok
 }
 
-// parseName reads a line of the list of names.
+// parseName parses a line of the list of names.
 func parseName(line string) (name string, id uint32, ok bool) {
 	name, number, _ := strings.Cut(line, ":")
 	id, ok = parseID(number)
@@ -127,10 +127,10 @@ func parseID(text string) (uint32, bool) {
 	return uint32(id), err == nil
 }
 
-// nameOf is how the reference kubelet calls a project.
+// nameOf is the reference kubelet's name for a project.
 func nameOf(id uint32) string { return fmt.Sprintf("volume%d", id) }
 
-// idOf is the project that a folder is listed with.
+// idOf is the listed project of a directory.
 func (l *lists) idOf(dir string) (uint32, bool) {
 	for _, line := range l.projects.lines {
 		if id, listed, ok := parseProject(line); ok && listed == dir && id != 0 {
@@ -140,13 +140,13 @@ func (l *lists) idOf(dir string) (uint32, bool) {
 	return 0, false
 }
 
-// taken reports whether anybody has listed the id.
+// taken reports whether the ID is listed.
 func (l *lists) taken(id uint32) bool {
 	return slices.ContainsFunc(l.projects.lines, func(line string) bool { got, _, ok := parseProject(line); return ok && got == id }) ||
 		slices.ContainsFunc(l.names.lines, func(line string) bool { _, got, ok := parseName(line); return ok && got == id })
 }
 
-// add lists the folder with the id, if it is not.
+// add lists the directory with the ID, unless it is listed.
 func (l *lists) add(id uint32, dir string) {
 	l.projects.add(fmt.Sprintf("%d:%s", id, dir))
 	named := func(line string) bool { _, got, ok := parseName(line); return ok && got == id }
@@ -155,25 +155,25 @@ func (l *lists) add(id uint32, dir string) {
 	}
 }
 
-// drop removes the folders that are left over, the names of ids that no folder has any more,
-// and returns those ids. A name without a folder is what an agent that was killed left.
-func (l *lists) drop(left func(dir string) bool) []uint32 {
-	l.projects.drop(func(line string) bool { _, dir, ok := parseProject(line); return ok && left(dir) })
+// removeStale removes stale directories, then the names of IDs without a directory, and returns
+// those IDs. An agent that was killed may have left a name without a directory.
+func (l *lists) removeStale(stale func(dir string) bool) []uint32 {
+	l.projects.removeLines(func(line string) bool { _, dir, ok := parseProject(line); return ok && stale(dir) })
 	used := map[uint32]bool{}
 	for _, line := range l.projects.lines {
 		id, _, _ := parseProject(line)
 		used[id] = true
 	}
-	var freed []uint32
-	l.names.drop(func(line string) bool {
+	var released []uint32
+	l.names.removeLines(func(line string) bool {
 		name, id, ok := parseName(line)
 		free := ok && id >= firstID && name == nameOf(id) && !used[id]
 		if free {
-			freed = append(freed, id)
+			released = append(released, id)
 		}
 		return free
 	})
-	return freed
+	return released
 }
 
 func (l *list) add(line string) {
@@ -182,23 +182,23 @@ func (l *list) add(line string) {
 	}
 }
 
-func (l *list) drop(chosen func(line string) bool) {
+func (l *list) removeLines(chosen func(line string) bool) {
 	before := len(l.lines)
 	l.lines = slices.DeleteFunc(l.lines, chosen)
 	l.changed = l.changed || len(l.lines) != before
 }
 
-// save writes what has changed. The order does not matter: a name without a folder is
-// dropped by whoever tidies up next, and a folder without a name holds its id as well.
+// save writes the changes. The order does not matter: the next ReleaseStale removes a name without
+// a directory, and a directory without a name reserves its ID as well.
 func (l *lists) save() error { return errors.Join(l.names.save(), l.projects.save()) }
 
-// save replaces the file by one with the same mode and owner.
+// save replaces the file, with the same mode and owner.
 func (l *list) save() error {
 	if !l.changed {
 		return nil
 	}
 	if err := l.replace(); err != nil {
-		return fmt.Errorf("write the list of projects: %w", err)
+		return fmt.Errorf("write list of projects: %w", err)
 	}
 	l.changed = false
 	return nil
@@ -209,7 +209,7 @@ func (l *list) replace() (err error) {
 	if err != nil {
 		return err
 	}
-	// Always the same, so that a crash leaves one at most: the lock keeps others from it.
+	// The name is fixed, so that crashes leave at most one file; the lock makes it exclusive.
 	name := filepath.Join(filepath.Dir(l.file.Name()), "."+filepath.Base(l.file.Name())+".new")
 	draft, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -233,17 +233,17 @@ func (l *list) replace() (err error) {
 	return os.Rename(draft.Name(), l.file.Name())
 }
 
-// tidyAlready reports, without locks, whether there is nothing to drop.
-func tidyAlready(dir string, left func(dir string) bool) (bool, error) {
+// nothingStale reports, without locking, whether there is nothing to remove.
+func nothingStale(dir string, stale func(dir string) bool) (bool, error) {
 	l := &lists{&list{}, &list{}}
 	for name, into := range map[string]*list{projectsFile: l.projects, namesFile: l.names} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("read the list of projects: %w", err)
+			return false, fmt.Errorf("read list of projects: %w", err)
 		}
 		into.lines = splitLines(string(text))
 	}
-	l.drop(left)
+	l.removeStale(stale)
 	return !l.projects.changed && !l.names.changed, nil
 }
 

@@ -1,9 +1,9 @@
-// Package quota has the kernel count what volumes hold, by project quotas of ext4 and XFS, so
-// that nobody has to walk through their files. Nothing is limited by them.
+// Package quota measures the usage of volumes with project quotas of ext4 and XFS, which the kernel
+// accounts, instead of a walk over their files. It sets no limits.
 //
-// A volume's folder gets a project id of its own, which all that is made below it inherits.
-// Ids are listed in /etc/projects and /etc/projid, for whoever else gives out ids on the
-// machine, and in the words of the reference kubelet: either agent goes on with the other's.
+// The directory of a volume gets a project ID, which all files created below it inherit. The IDs
+// are listed in /etc/projects and /etc/projid, where other programs on the machine look for used
+// IDs, in the format of the reference kubelet: either agent can take over from the other.
 package quota
 
 import (
@@ -14,69 +14,76 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"swiftlet/internal/require"
 )
 
-// firstID is where the reference kubelet begins to give out ids.
+// firstID is the first ID that the reference kubelet assigns.
 const firstID = 1<<20 + 1
 
-// mostTries bounds the search for an id that nobody uses, beside those that are listed.
-const mostTries = 4096
+// maxTries bounds the search for an unused ID among those that are not listed.
+const maxTries = 4096
 
 // Config is fixed for the life of the agent.
 type Config struct {
-	// PodsDir holds the pods' folders: the projects of folders below it are this agent's.
+	// PodsDir has the pods' directories. Projects of directories below it belong to this agent.
 	PodsDir string
-	// ListsDir holds the lists of projects; "" means /etc.
+	// ListsDir has the lists of projects; "" means /etc.
 	ListsDir string
 }
 
-// Projects gives out projects and tells what is in them. It may be used by many at once.
+// Projects assigns projects to directories and reports their usage. Its methods may be called
+// from any goroutine.
 type Projects struct {
 	cfg Config
 	log *slog.Logger
 
 	mu sync.Mutex
-	// known are the volumes that are counted, by folder.
+	// known are the tracked volumes by directory.
 	known map[string]project
-	// silent are the file systems, by device number, that were said not to count.
-	silent map[uint64]bool
+	// loggedUnsupported are the device numbers of file systems without project quotas that were
+	// logged.
+	loggedUnsupported map[uint64]bool
 }
 
-// project is what counts a volume.
+// project is the project of one volume.
 type project struct {
 	id uint32
 	on fileSystem
 }
 
-// Usage is what files occupy.
+// Usage is the space that files use.
 type Usage struct{ Bytes, Inodes uint64 }
 
 // New checks its arguments.
 func New(cfg Config, log *slog.Logger) (*Projects, error) {
-	if !filepath.IsAbs(cfg.PodsDir) || log == nil {
-		return nil, errors.New("make projects: an absolute PodsDir and a log are needed")
+	if !filepath.IsAbs(cfg.PodsDir) {
+		return nil, errors.New("new project quotas: PodsDir must be an absolute path")
+	}
+	if err := require.Set("new project quotas", map[string]any{"log": log}); err != nil {
+		return nil, err
 	}
 	if cfg.ListsDir == "" {
 		cfg.ListsDir = "/etc"
 	}
-	return &Projects{cfg: cfg, log: log, known: map[string]project{}, silent: map[uint64]bool{}}, nil
+	return &Projects{cfg: cfg, log: log, known: map[string]project{}, loggedUnsupported: map[uint64]bool{}}, nil
 }
 
-// Count has the kernel count what is in the volume's folder from now on, if it can; if not,
-// the log says so, once per file system that does not count at all. The file note is made
-// when all that was in the folder before is counted, too. Calls for one folder must not
-// overlap; one that is repeated, also after a crash at any line, changes nothing.
-func (p *Projects) Count(dir, note string) {
+// Track assigns a project to the volume's directory, so that the kernel accounts its usage. If it
+// cannot, it logs why, once per file system that has no project quotas. It creates the file marker
+// when all files that the directory had before are in the project, too. Calls for one directory
+// must not overlap. It is idempotent, also after a crash at any line.
+func (p *Projects) Track(dir, marker string) {
 	if _, ok := p.Used(dir); ok {
 		return
 	}
-	counted, err := p.count(dir, note)
-	var cannot *cannotCount
+	counted, err := p.count(dir, marker)
+	var unsupported *unsupportedError
 	switch {
-	case errors.As(err, &cannot):
-		p.tellSilent(cannot, dir)
+	case errors.As(err, &unsupported):
+		p.logUnsupported(unsupported, dir)
 	case err != nil:
-		p.log.Warn("a volume's files are counted by walks: no project quota for it", "dir", dir, "err", err)
+		p.log.Warn("project quota: failed to track volume, its usage is measured by walks", "path", dir, "err", err)
 	default:
 		p.mu.Lock()
 		p.known[dir] = counted
@@ -84,50 +91,50 @@ func (p *Projects) Count(dir, note string) {
 	}
 }
 
-func (p *Projects) tellSilent(cannot *cannotCount, dir string) {
+func (p *Projects) logUnsupported(unsupported *unsupportedError, dir string) {
 	p.mu.Lock()
-	told := p.silent[cannot.device]
-	p.silent[cannot.device] = true
+	logged := p.loggedUnsupported[unsupported.device]
+	p.loggedUnsupported[unsupported.device] = true
 	p.mu.Unlock()
-	if !told {
-		p.log.Info("files of volumes are counted by walks: the file system has no project quotas", "dir", dir, "err", cannot.why)
+	if !logged {
+		p.log.Info("project quota: not supported by file system, usage is measured by walks", "path", dir, "err", unsupported.why)
 	}
 }
 
-func (p *Projects) count(dir, note string) (project, error) {
+func (p *Projects) count(dir, marker string) (project, error) {
 	f, err := openDir(dir)
 	if err != nil {
-		return project{}, fmt.Errorf("open the volume: %w", err)
+		return project{}, fmt.Errorf("open volume: %w", err)
 	}
 	defer f.Close()
 	on, err := accounting(f)
 	if err != nil {
 		return project{}, err
 	}
-	id, err := p.give(f, on)
+	id, err := p.assign(f, on)
 	if err != nil {
 		return project{}, err
 	}
-	if _, err := os.Lstat(note); err == nil {
+	if _, err := os.Lstat(marker); err == nil {
 		return project{id, on}, nil
 	}
-	if err := includeBelow(f, id); err != nil {
+	if err := setProjectBelow(f, id); err != nil {
 		return project{}, err
 	}
-	if err := os.WriteFile(note, nil, 0o640); err != nil {
-		return project{}, fmt.Errorf("note that all of the volume is counted: %w", err)
+	if err := os.WriteFile(marker, nil, 0o640); err != nil {
+		return project{}, fmt.Errorf("create marker of tracked volume: %w", err)
 	}
 	return project{id, on}, nil
 }
 
-// give makes the folder the root of a project. The id is listed before it is used.
-func (p *Projects) give(f *os.File, on fileSystem) (uint32, error) {
+// assign makes the directory the root of a project. It lists the ID before it sets it.
+func (p *Projects) assign(f *os.File, on fileSystem) (uint32, error) {
 	l, err := openLists(p.cfg.ListsDir)
 	if err != nil {
 		return 0, err
 	}
 	defer l.close()
-	id, err := p.choose(l, f, on)
+	id, err := p.chooseID(l, f, on)
 	if err != nil {
 		return 0, err
 	}
@@ -135,15 +142,15 @@ func (p *Projects) give(f *os.File, on fileSystem) (uint32, error) {
 	if err := l.save(); err != nil {
 		return 0, err
 	}
-	return id, include(f, id, true)
+	return id, setFileProject(f, id, true)
 }
 
-// choose finds the folder's id: the one it is listed with, the one it has, or a new one.
-func (p *Projects) choose(l *lists, f *os.File, on fileSystem) (uint32, error) {
+// chooseID returns the ID of the directory: the listed one, the one it has, or an unused one.
+func (p *Projects) chooseID(l *lists, f *os.File, on fileSystem) (uint32, error) {
 	if id, ok := l.idOf(f.Name()); ok {
 		return id, nil
 	}
-	own, err := ownID(f)
+	own, err := ownProject(f)
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +158,7 @@ func (p *Projects) choose(l *lists, f *os.File, on fileSystem) (uint32, error) {
 		return own, nil // the lists were lost
 	}
 	tries := 0
-	for id := uint32(firstID); tries < mostTries; id++ {
+	for id := uint32(firstID); tries < maxTries; id++ {
 		if l.taken(id) {
 			continue
 		}
@@ -164,18 +171,18 @@ func (p *Projects) choose(l *lists, f *os.File, on fileSystem) (uint32, error) {
 			return id, nil
 		}
 	}
-	return 0, fmt.Errorf("find an unused project id: the first %d that are not listed are all in use", mostTries)
+	return 0, fmt.Errorf("find an unused project ID: the first %d that are not listed are all in use", maxTries)
 }
 
-// ownID is the folder's project, 0 for one that it merely inherited.
-func ownID(f *os.File) (uint32, error) {
+// ownProject is the project of the directory, 0 if it is inherited from the parent.
+func ownProject(f *os.File) (uint32, error) {
 	id, err := idOf(f)
 	if err != nil {
 		return 0, err
 	}
 	above, err := openDir(filepath.Dir(f.Name()))
 	if err != nil {
-		return 0, fmt.Errorf("open the folder of the volume: %w", err)
+		return 0, fmt.Errorf("open parent directory of volume: %w", err)
 	}
 	defer above.Close()
 	if inherited, err := idOf(above); err != nil || inherited == id {
@@ -184,7 +191,7 @@ func ownID(f *os.File) (uint32, error) {
 	return id, nil
 }
 
-// Used tells what is in the volume's folder; false where the kernel does not count it.
+// Used is the usage of the volume's directory; false if it is not tracked.
 func (p *Projects) Used(dir string) (Usage, bool) {
 	p.mu.Lock()
 	counted, known := p.known[dir]
@@ -194,7 +201,7 @@ func (p *Projects) Used(dir string) (Usage, bool) {
 	}
 	used, err := counted.usage(dir)
 	if err != nil {
-		p.log.Debug("a project quota is not known", "dir", dir, "err", err)
+		p.log.Debug("project quota: failed to read usage", "path", dir, "err", err)
 	}
 	return used, err == nil
 }
@@ -210,14 +217,14 @@ func (c project) usage(dir string) (Usage, error) {
 		return Usage{}, err
 	}
 	if id != c.id {
-		return Usage{}, fmt.Errorf("the folder is in project %d, not in %d", id, c.id)
+		return Usage{}, fmt.Errorf("directory is in project %d, want %d", id, c.id)
 	}
 	return c.on.usage(f, id)
 }
 
-// Tidy takes back the ids of volumes whose folders are gone, whichever agent made them. Call
-// it after folders were removed, and when the agent starts.
-func (p *Projects) Tidy() {
+// ReleaseStale removes the IDs of directories that no longer exist from the lists, also those of an
+// earlier agent. Call it after directories were removed and when the agent starts.
+func (p *Projects) ReleaseStale() {
 	p.mu.Lock()
 	for dir := range p.known {
 		if gone(dir) {
@@ -225,14 +232,14 @@ func (p *Projects) Tidy() {
 		}
 	}
 	p.mu.Unlock()
-	if err := p.tidy(); err != nil {
-		p.log.Warn("project ids of volumes that are gone are still listed", "err", err)
+	if err := p.releaseStale(); err != nil {
+		p.log.Warn("project quota: failed to release IDs of removed volumes", "err", err)
 	}
 }
 
-func (p *Projects) tidy() error {
-	left := func(dir string) bool { return within(dir, p.cfg.PodsDir) && gone(dir) }
-	if clean, err := tidyAlready(p.cfg.ListsDir, left); err != nil || clean {
+func (p *Projects) releaseStale() error {
+	stale := func(dir string) bool { return within(dir, p.cfg.PodsDir) && gone(dir) }
+	if clean, err := nothingStale(p.cfg.ListsDir, stale); err != nil || clean {
 		return err
 	}
 	l, err := openLists(p.cfg.ListsDir)
@@ -240,16 +247,16 @@ func (p *Projects) tidy() error {
 		return err
 	}
 	defer l.close()
-	freed := l.drop(left)
+	released := l.removeStale(stale)
 	if err := l.save(); err != nil {
 		return err
 	}
-	return p.unlimit(freed)
+	return p.clearLimits(released)
 }
 
-// unlimit takes away the limits, if only in name, that the reference kubelet gives projects:
-// they would be kept by the file system for ever.
-func (p *Projects) unlimit(ids []uint32) error {
+// clearLimits removes the limits that the reference kubelet sets on projects; the file system would
+// keep them for ever.
+func (p *Projects) clearLimits(ids []uint32) error {
 	f, err := openDir(p.cfg.PodsDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -259,12 +266,12 @@ func (p *Projects) unlimit(ids []uint32) error {
 	}
 	defer f.Close()
 	on, err := accounting(f)
-	var cannot *cannotCount
-	if errors.As(err, &cannot) {
+	var unsupported *unsupportedError
+	if errors.As(err, &unsupported) {
 		return nil
 	}
 	for _, id := range ids {
-		err = errors.Join(err, on.unlimit(f, id))
+		err = errors.Join(err, on.clearLimits(f, id))
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFileSystemWithoutQuotas: it is said once, and nothing is made or changed.
+// TestFileSystemWithoutQuotas: it is logged once, and no file is created or changed.
 func TestFileSystemWithoutQuotas(t *testing.T) {
 	pods, etc := t.TempDir(), t.TempDir()
 	must(t, unix.Mount("tmpfs", pods, "tmpfs", 0, ""))
@@ -18,19 +18,19 @@ func TestFileSystemWithoutQuotas(t *testing.T) {
 	var log strings.Builder
 	p, err := New(Config{PodsDir: pods, ListsDir: etc}, slog.New(slog.NewTextHandler(&log, nil)))
 	must(t, err)
-	p.Tidy()
+	p.ReleaseStale()
 	for _, name := range []string{"one", "two"} {
 		dir := filepath.Join(pods, name)
 		must(t, os.Mkdir(dir, 0o755))
 		for range 2 {
-			p.Count(dir, filepath.Join(etc, "note"))
+			p.Track(dir, filepath.Join(etc, "marker"))
 		}
 		if used, ok := p.Used(dir); ok {
 			t.Errorf("counted %+v", used)
 		}
 	}
-	p.Tidy()
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=INFO") || !strings.Contains(got, "no project quotas") {
+	p.ReleaseStale()
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=INFO") || !strings.Contains(got, "project quota: not supported by file system") {
 		t.Errorf("log: %s", got)
 	}
 	if entries, err := os.ReadDir(etc); err != nil || len(entries) > 0 {
@@ -38,16 +38,16 @@ func TestFileSystemWithoutQuotas(t *testing.T) {
 	}
 }
 
-func TestTidyLeavesTheWordsOfOthers(t *testing.T) {
+func TestReleaseStaleKeepsOtherLines(t *testing.T) {
 	for _, c := range []struct{ name, projects, names, wantProjects, wantNames string }{
-		{"none", "", "", "", ""},
-		{"one that is gone", "1048577:PODS/gone\n", "volume1048577:1048577\n", "", ""},
-		{"one that is there", "1048577:PODS/here\n", "volume1048577:1048577\n", "1048577:PODS/here\n", "volume1048577:1048577\n"},
-		{"shared with one that is there", "1048577:PODS/gone\n1048577:PODS/here\n", "volume1048577:1048577\n", "1048577:PODS/here\n", "volume1048577:1048577\n"},
-		{"not ours", "7:/srv/gone\n# PODS/gone\n\nPODS/gone\n", "web:7\nvolume3:3\nvolume1048577:9\n", "7:/srv/gone\n# PODS/gone\n\nPODS/gone\n", "web:7\nvolume3:3\nvolume1048577:9\n"},
-		{"named by somebody", "1048577:PODS/gone\n", "mine:1048577\n", "", "mine:1048577\n"},
-		{"a name without a folder", "", "volume1048577:1048577\n", "", ""},
-		{"without a last line's end", "1048577:PODS/gone\n7:/srv", "web:7", "7:/srv\n", "web:7"},
+		{"empty lists", "", "", "", ""},
+		{"removed directory", "1048577:PODS/gone\n", "volume1048577:1048577\n", "", ""},
+		{"existing directory", "1048577:PODS/here\n", "volume1048577:1048577\n", "1048577:PODS/here\n", "volume1048577:1048577\n"},
+		{"ID shared with existing directory", "1048577:PODS/gone\n1048577:PODS/here\n", "volume1048577:1048577\n", "1048577:PODS/here\n", "volume1048577:1048577\n"},
+		{"lines of other programs", "7:/srv/gone\n# PODS/gone\n\nPODS/gone\n", "web:7\nvolume3:3\nvolume1048577:9\n", "7:/srv/gone\n# PODS/gone\n\nPODS/gone\n", "web:7\nvolume3:3\nvolume1048577:9\n"},
+		{"other name for the ID", "1048577:PODS/gone\n", "mine:1048577\n", "", "mine:1048577\n"},
+		{"name without directory", "", "volume1048577:1048577\n", "", ""},
+		{"no trailing newline", "1048577:PODS/gone\n7:/srv", "web:7", "7:/srv\n", "web:7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pods, etc := t.TempDir(), t.TempDir()
@@ -57,7 +57,7 @@ func TestTidyLeavesTheWordsOfOthers(t *testing.T) {
 			must(t, os.WriteFile(file(namesFile), []byte(c.names), 0o644))
 			p, err := New(Config{PodsDir: pods, ListsDir: etc}, slog.New(slog.DiscardHandler))
 			must(t, err)
-			must(t, p.tidy())
+			must(t, p.releaseStale())
 			for name, want := range map[string]string{projectsFile: c.wantProjects, namesFile: c.wantNames} {
 				got, err := os.ReadFile(file(name))
 				must(t, err)
@@ -72,8 +72,8 @@ func TestTidyLeavesTheWordsOfOthers(t *testing.T) {
 	}
 }
 
-// TestListThatIsALinkIsRefused: it would be replaced by a file, or show us another's.
-func TestListThatIsALinkIsRefused(t *testing.T) {
+// TestSymbolicLinkAsListIsRejected: it would be replaced with a file, or lead to another file.
+func TestSymbolicLinkAsListIsRejected(t *testing.T) {
 	etc := t.TempDir()
 	must(t, os.Symlink("/dev/null", filepath.Join(etc, projectsFile)))
 	if l, err := openLists(etc); err == nil {
@@ -82,7 +82,7 @@ func TestListThatIsALinkIsRefused(t *testing.T) {
 	}
 }
 
-// TestListReplacedWhileWaiting: the lock is worth nothing on a file that has lost its name.
+// TestListReplacedWhileWaiting: a lock on a file that was replaced meanwhile is not used.
 func TestListReplacedWhileWaiting(t *testing.T) {
 	etc := t.TempDir()
 	first, err := openLists(etc)

@@ -12,15 +12,15 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// openDir opens a directory to ask about it; the last part of its path is not followed.
+// openDir opens a directory; the last element of its path must not be a symbolic link.
 func openDir(dir string) (*os.File, error) {
 	return os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// includeBelow puts all files below the open directory, which is in the project already, into
-// it. The pod may run and change the tree: no link is followed, no mount entered, and what is
-// made meanwhile inherits the project. Links and special files take no space, and stay out.
-func includeBelow(dir *os.File, id uint32) error {
+// setProjectBelow moves all files below the open directory, which is in the project, to it. The pod
+// may be running and change the tree: no link is followed, no mount entered, and files created
+// meanwhile inherit the project. Links and special files use no space and are skipped.
+func setProjectBelow(dir *os.File, id uint32) error {
 	top, err := filetree.OpenAt(int(dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: dir.Name(), Err: err}
@@ -38,7 +38,7 @@ func includeBelow(dir *os.File, id uint32) error {
 		case errors.Is(err, io.EOF):
 			err = c.Leave()
 		case err == nil:
-			err = includeEntry(c, e, id)
+			err = setProjectOfEntry(c, e, id)
 		}
 		if err != nil {
 			return fmt.Errorf("walk %s: %w", dir.Name(), err)
@@ -46,25 +46,25 @@ func includeBelow(dir *os.File, id uint32) error {
 	}
 }
 
-// includeEntry puts an entry of the current directory into the project; a directory becomes
+// setProjectOfEntry moves an entry of the current directory to the project. A directory becomes
 // the current one.
-func includeEntry(c *filetree.Cursor, e filetree.Entry, id uint32) error {
+func setProjectOfEntry(c *filetree.Cursor, e filetree.Entry, id uint32) error {
 	switch c.TypeOf(e) {
 	case unix.DT_REG:
-		return includeFile(c, e.Name, id)
+		return setProjectOfFile(c, e.Name, id)
 	case unix.DT_DIR:
 		if err := c.Enter(e.Name); err != nil {
 			return unlessGone(c, e.Name, err)
 		}
 		if err := setProject(c.FD(), id, true); err != nil {
-			return fmt.Errorf("put %s into project %d: %w", c.Path(""), id, err)
+			return fmt.Errorf("set project of %s to %d: %w", c.Path(""), id, err)
 		}
 	}
 	return nil
 }
 
-func includeFile(c *filetree.Cursor, name string, id uint32) error {
-	// Not blocking: what was a file may be a pipe by now.
+func setProjectOfFile(c *filetree.Cursor, name string, id uint32) error {
+	// O_NONBLOCK: the file may have been replaced with a FIFO.
 	fd, err := filetree.OpenAt(c.FD(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY,
 		unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
@@ -79,13 +79,12 @@ func includeFile(c *filetree.Cursor, name string, id uint32) error {
 		return nil
 	}
 	if err := setProject(fd, id, false); err != nil {
-		return fmt.Errorf("put %s into project %d: %w", c.Path(name), id, err)
+		return fmt.Errorf("set project of %s to %d: %w", c.Path(name), id, err)
 	}
 	return nil
 }
 
-// unlessGone is nil if an entry could not be opened because it was removed or exchanged, or
-// is not the volume's.
+// unlessGone ignores the error of an entry that was removed or replaced, or is a mount point.
 func unlessGone(c *filetree.Cursor, name string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EXDEV):

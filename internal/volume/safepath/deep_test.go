@@ -15,7 +15,7 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// dig makes a chain of folders below dir, each with a file, and returns the deepest one.
+// dig creates a chain of directories below dir, each with a file, and returns the deepest one.
 func dig(t *testing.T, dir string, depth int, name string) int {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -31,7 +31,7 @@ func dig(t *testing.T, dir string, depth int, name string) int {
 	return fd
 }
 
-// openLimit has the process open no more than few files beside those that are open now.
+// openLimit lowers RLIMIT_NOFILE to a few more than the files that are open now.
 func openLimit(t *testing.T, few int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -42,8 +42,8 @@ func openLimit(t *testing.T, few int) {
 	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &old) })
 }
 
-// TestRemoveAllOfADeepTree: a pod may nest folders as it likes, and the agent that removes
-// them must not pay with its memory.
+// TestRemoveAllOfADeepTree: a pod can nest directories without limit, and their removal needs little
+// memory.
 func TestRemoveAllOfADeepTree(t *testing.T) {
 	const depth, most = 20_000, 64 << 20
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func TestRemoveAllOfADeepTree(t *testing.T) {
 	}
 }
 
-// TestRemoveAllOfABush: folders that are closed on the way down are read again.
+// TestRemoveAllOfABush: directories that are closed on the way down are read again.
 func TestRemoveAllOfABush(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "tree")
 	for _, branch := range []string{"a", "b", "c"} {
@@ -81,8 +81,8 @@ func TestRemoveAllOfABush(t *testing.T) {
 	}
 }
 
-// TestRemoveAllStopsAtADeepMount: what lies beside a mount far down goes, the mount stays
-// and is named.
+// TestRemoveAllStopsAtADeepMount: the siblings of a deep mount point are removed, the mount point
+// stays and is reported.
 func TestRemoveAllStopsAtADeepMount(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "tree")
 	must(t, os.Mkdir(root, 0o755))
@@ -100,13 +100,13 @@ func TestRemoveAllStopsAtADeepMount(t *testing.T) {
 		t.Error("deleted through the mount")
 	}
 	if exists(filepath.Join(bottom, "file")) || exists(filepath.Join(root, "n/file")) {
-		t.Error("files beside the mount are left")
+		t.Error("siblings of the mount point are left")
 	}
 }
 
-// TestRemoveAllWhileFoldersMove has a pod swap a folder on the way down for another one, or
+// TestRemoveAllWhileDirectoriesMove has a pod swap a directory on the way down for another one, or
 // move what is being removed elsewhere: nothing outside may go.
-func TestRemoveAllWhileFoldersMove(t *testing.T) {
+func TestRemoveAllWhileDirectoriesMove(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(dir, "outside")
 	must(t, os.MkdirAll(filepath.Join(outside, "kept"), 0o755), os.WriteFile(filepath.Join(outside, "file"), nil, 0o600))

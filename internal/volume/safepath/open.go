@@ -1,5 +1,5 @@
-// Package safepath resolves and removes paths that a pod can influence, without ever
-// leaving the folder they belong to. It needs openat2(2), Linux 5.6.
+// Package safepath resolves and removes paths that a pod can influence without leaving the directory
+// they belong to. It needs openat2(2), Linux 5.6.
 package safepath
 
 import (
@@ -14,9 +14,8 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// OpenBeneath opens path as a handle (O_PATH) on what it names below root. Links are
-// followed as long as they stay below root; one that leads out, or is absolute, is an
-// error, and so is a kernel's magic link. The caller closes the file.
+// OpenBeneath opens path below root with O_PATH. It follows symbolic links that stay below root; one
+// that leaves it, an absolute one and a magic link are errors. The caller closes the file.
 func OpenBeneath(root *os.File, path string) (*os.File, error) {
 	return openBeneath(root, path, unix.O_PATH)
 }
@@ -29,17 +28,17 @@ func openBeneath(root *os.File, path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(root.Name(), path)), nil
 }
 
-// OpenRoot opens a folder as the root of further resolution. Links in dir itself are followed.
+// OpenRoot opens a directory as the root for OpenBeneath. It follows links in dir itself.
 func OpenRoot(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open root of resolution: %w", err)
+		return nil, fmt.Errorf("open root directory: %w", err)
 	}
 	return f, nil
 }
 
-// MkdirAll makes the folders of path that are missing below root, with the given mode
-// whatever the umask. What exists is left as it is. It never makes anything outside root.
+// MkdirAll creates the missing directories of path below root, with the given mode regardless of the
+// umask. It does not change existing ones and creates nothing outside root.
 func MkdirAll(root *os.File, path string, mode uint32) error {
 	parts := strings.Split(filepath.Clean(path), "/")
 	for i := range parts {
@@ -59,7 +58,7 @@ func MkdirAll(root *os.File, path string, mode uint32) error {
 	return nil
 }
 
-// mkdirBeneath makes one folder in an existing one, through a handle on the latter.
+// mkdirBeneath creates one directory, relative to an open descriptor of its parent.
 func mkdirBeneath(root *os.File, parent, name string, mode uint32) error {
 	if parent == "" {
 		parent = "."
@@ -72,7 +71,7 @@ func mkdirBeneath(root *os.File, parent, name string, mode uint32) error {
 	path := filepath.Join(dir.Name(), name)
 	err = unix.Mkdirat(int(dir.Fd()), name, mode&0o777)
 	if errors.Is(err, unix.EEXIST) {
-		return nil // made by somebody else meanwhile; the next resolution judges it
+		return nil // created by another process meanwhile; the next resolution checks it
 	}
 	if err != nil {
 		return &os.PathError{Op: "mkdir", Path: path, Err: err}

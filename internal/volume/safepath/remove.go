@@ -13,14 +13,14 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// MountPointError reports that a tree was not removed because something is mounted in it.
+// MountPointError reports that a tree was not removed because it has a mount point.
 type MountPointError struct{ Path string }
 
 func (e *MountPointError) Error() string {
 	return fmt.Sprintf("remove %s: something is mounted there", e.Path)
 }
 
-// errBusy reports that something still writes to the tree.
+// errBusy reports that a process still writes to the tree.
 var errBusy = errors.New("new entries keep appearing in it")
 
 const (
@@ -30,10 +30,10 @@ const (
 	removeErrors = 32
 )
 
-// RemoveAll removes the tree at path and nothing else: it follows no link and enters no
-// mount point, not even one of the same file system, which a device number would not show.
-// The kernel refuses the step over the boundary, so there is no moment between check and
-// removal. Parts that hold no mount are removed even if others stay. No tree is no error.
+// RemoveAll removes the tree at path. It follows no link and enters no mount point, not even a bind
+// mount of the same file system, which a device number does not reveal. The kernel refuses to cross
+// the boundary, so there is no race between check and removal. Directories without a mount point
+// are removed even if others stay. A missing tree is not an error.
 func RemoveAll(path string) error {
 	path = filepath.Clean(path)
 	c, err := openParent(path, filetree.OneMount)
@@ -53,14 +53,14 @@ func RemoveAll(path string) error {
 type removal struct {
 	*filetree.Cursor
 	path string
-	// dirs is the progress in each directory down to the current one.
+	// dirs is the progress in each directory from the top to the current one.
 	dirs []progress
-	// stuck are directories that could not be emptied: they are not entered again.
+	// stuck are directories that could not be emptied. They are not entered again.
 	stuck map[filetree.ID]struct{}
 	errs  []error
 }
 
-// progress is kept for every level of the tree, so it is small.
+// progress is stored for every level of the tree, so it is small.
 type progress struct {
 	again  bool  // another pass over the directory is needed
 	passes uint8 // begun after the first
@@ -87,8 +87,8 @@ func (r *removal) run() {
 	}
 }
 
-// next is an entry of the current directory to remove. Removing entries may move others past
-// the reader, so the directory is read again until that finds none to remove.
+// next is the next entry of the current directory to remove. Removals may move other entries past
+// the read position, so the directory is read again until nothing is found.
 func (r *removal) next() (string, bool) {
 	for !r.current().skip {
 		if r.Depth() > 0 {
@@ -112,7 +112,7 @@ func (r *removal) next() (string, bool) {
 		d.again = false
 		d.passes++
 		if r.Depth() == 0 {
-			return r.topName(), true // the only entry of the parent that concerns us
+			return r.topName(), true // the only entry of the parent to remove
 		}
 		if err := r.Rewind(); err != nil {
 			r.fail("", &os.PathError{Op: "read directory", Err: err})
@@ -130,7 +130,7 @@ func (r *removal) topName() string {
 	return filepath.Base(r.path)
 }
 
-// remove removes the entry, or enters it first if it is a directory that holds something.
+// remove removes the entry, or enters it if it is a directory that is not empty.
 func (r *removal) remove(name string) {
 	switch err := unlink(r.FD(), name); {
 	case err == nil:
@@ -162,7 +162,7 @@ func (r *removal) enter(name string) {
 		_, stuck := r.stuck[r.ID()]
 		r.dirs = append(r.dirs, progress{failed: stuck, skip: stuck})
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		r.current().again = true // something else is there by now
+		r.current().again = true // it was replaced meanwhile
 	case errors.Is(err, unix.EXDEV):
 		r.fail(name, &MountPointError{})
 	default:
@@ -170,7 +170,7 @@ func (r *removal) enter(name string) {
 	}
 }
 
-// leave goes back to the parent and removes the directory that was emptied.
+// leave returns to the parent and removes the emptied directory.
 func (r *removal) leave() error {
 	name, id, failed := r.Name(), r.ID(), r.current().failed
 	if err := r.Leave(); err != nil {
@@ -182,17 +182,17 @@ func (r *removal) leave() error {
 		r.current().failed = true
 		return nil
 	}
-	r.current().again = true // for new entries, and where the name was forgotten
+	r.current().again = true // for new entries, and if the name is no longer known
 	if name == "" {
 		return nil
 	}
 	if err := unix.Unlinkat(r.FD(), name, unix.AT_REMOVEDIR); errors.Is(err, unix.EBUSY) {
 		r.fail(name, &MountPointError{})
 	}
-	return nil // the next pass meets any other failure again
+	return nil // the next pass finds any other failure again
 }
 
-// fail notes an error of an entry of the current directory, or of the directory itself.
+// fail records an error of an entry of the current directory, or of the directory itself.
 func (r *removal) fail(name string, err error) {
 	r.current().failed = true
 	path := r.Path(name)

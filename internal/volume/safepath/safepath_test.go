@@ -66,7 +66,7 @@ func TestRemoveAllEntersNoMount(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a file", func(t *testing.T) {
+	t.Run("mounted file", func(t *testing.T) {
 		dir := t.TempDir()
 		source, target := filepath.Join(dir, "source"), filepath.Join(dir, "tree/file")
 		must(t, os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(source, []byte("x"), 0o600), os.WriteFile(target, nil, 0o600),
@@ -122,7 +122,7 @@ func TestMkdirAll(t *testing.T) {
 	var st syscall.Stat_t
 	must(t, syscall.Stat(filepath.Join(dir, "root/real/new"), &st))
 	if st.Mode&0o7777 != 0o2775 {
-		t.Errorf("mode %o, want 2775 whatever the umask", st.Mode&0o7777)
+		t.Errorf("mode %o, want 2775 regardless of the umask", st.Mode&0o7777)
 	}
 	for _, path := range []string{"out/new", "file/new", "dangling/new", "../new"} {
 		if err := MkdirAll(root, path, 0o755); err == nil {

@@ -12,8 +12,7 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// openParent returns a cursor at the parent of path, from which path itself can be entered
-// or removed.
+// openParent returns a cursor at the parent of path.
 func openParent(path string, scope filetree.Scope) (*filetree.Cursor, error) {
 	parent := filepath.Dir(path)
 	fd, err := unix.Open(parent, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -23,10 +22,10 @@ func openParent(path string, scope filetree.Scope) (*filetree.Cursor, error) {
 	return filetree.New(fd, parent, scope)
 }
 
-// Walk calls visit with a handle on everything below dir, then on dir itself; a directory
-// comes after what it holds. It follows no link, however fast a pod swaps a directory for
-// one. What is removed meanwhile is left out. The handle may be an O_PATH one, and is closed
-// after the call.
+// Walk calls visit with a descriptor of everything below dir, then of dir itself; a directory comes
+// after its entries. It follows no link, even if a pod replaces a directory with one meanwhile, and
+// skips what is removed meanwhile. The descriptor may be opened with O_PATH; it is closed after the
+// call.
 func Walk(dir string, visit func(fd int)) error {
 	dir = filepath.Clean(dir)
 	c, err := openParent(dir, filetree.AllMounts)
@@ -73,7 +72,7 @@ func enterOrVisit(c *filetree.Cursor, e filetree.Entry, visit func(fd int)) erro
 	return unix.Close(fd)
 }
 
-// unlessGone is nil for the error that there is no such file any more.
+// unlessGone ignores the error of a file that no longer exists.
 func unlessGone(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil

@@ -1,4 +1,4 @@
-// Package secret brings up volumes that show the keys of a Secret as files in memory.
+// Package secret mounts volumes with the keys of a Secret as files in a tmpfs.
 package secret
 
 import (
@@ -21,7 +21,7 @@ type Getter interface {
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
-// New makes the plugin.
+// New returns the plugin.
 func New(get Getter, deps content.Deps) *content.Plugin {
 	return content.New(content.Kind{
 		Name:    Name,
@@ -35,7 +35,7 @@ func New(get Getter, deps content.Deps) *content.Plugin {
 	}, deps)
 }
 
-// Source names a Secret and the keys to show.
+// Source selects keys of a Secret.
 type Source struct {
 	Name        string
 	Items       []v1.KeyToPath
@@ -44,7 +44,7 @@ type Source struct {
 	Optional    *bool
 }
 
-// Collect reads the Secret and makes files of it.
+// Collect reads the Secret and returns its files.
 func Collect(ctx context.Context, get Getter, namespace string, s Source) (atomicdir.Payload, error) {
 	optional := s.Optional != nil && *s.Optional
 	secret, err := get.Secret(ctx, namespace, s.Name)

@@ -1,4 +1,4 @@
-// Package quotatest has file systems with project quotas mounted for tests.
+// Package quotatest mounts file systems with project quotas for tests.
 package quotatest
 
 import (
@@ -8,23 +8,23 @@ import (
 	"testing"
 )
 
-// size is the least that XFS is made with.
+// size is the minimum for XFS.
 const size = 320 << 20
 
-// make has the programs that make the file systems, by kind.
+// programs create the file systems, by type.
 var programs = map[string][]string{
 	"ext4": {"mkfs.ext4", "-q", "-F", "-O", "quota,project", "-E", "quotatype=prjquota"},
 	"xfs":  {"mkfs.xfs", "-q", "-f", "-K"},
 }
 
-// Kinds are the file systems that have project quotas.
+// Kinds are the types of file systems with project quotas.
 func Kinds() []string { return []string{"ext4", "xfs"} }
 
-// Mount mounts a new file system of the kind and returns where. The test is skipped where the
-// kernel has no quotas at all; make test-cgroup2 runs one that has.
+// Mount mounts a new file system of the type and returns the mount point. It skips the test if the
+// kernel has no quota support; make test-cgroup2 runs one that has.
 func Mount(t testing.TB, kind string) string {
 	t.Helper()
-	// Quotas of ext4 may be a module; a kernel that knows of none has none of XFS, either.
+	// Quota support of ext4 may be a module; a kernel without it has none for XFS, either.
 	_, unknown := exec.Command("modprobe", "quota_v2").CombinedOutput()
 	if unknown == nil {
 		run(t, "modprobe", "loop")

@@ -10,12 +10,12 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Space is how full the file system at path is, whoever fills it. It waits for as long as
-// the file system takes to answer.
-func Space(path string) (plugin.Usage, error) {
+// FilesystemUsage is the usage of the file system at path. It blocks for as long as the file system
+// does not answer.
+func FilesystemUsage(path string) (plugin.Usage, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return plugin.Usage{}, wrap("look at the space of", path, err)
+		return plugin.Usage{}, wrap("read usage of file system at", path, err)
 	}
 	size := st.Frsize
 	return plugin.Usage{
@@ -28,16 +28,16 @@ func Space(path string) (plugin.Usage, error) {
 	}, nil
 }
 
-// DeviceSize is the size of a raw device; what of it is used nobody can say.
+// DeviceSize is the size of a block device. Its usage is unknown.
 func DeviceSize(path string) (plugin.Usage, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return plugin.Usage{}, fmt.Errorf("look at the size of a device: %w", err)
+		return plugin.Usage{}, fmt.Errorf("read size of device: %w", err)
 	}
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return plugin.Usage{}, fmt.Errorf("look at the size of a device: %w", err)
+		return plugin.Usage{}, fmt.Errorf("read size of device: %w", err)
 	}
 	return plugin.Usage{CapacityBytes: size, AvailableBytes: -1, UsedBytes: -1, Inodes: -1, InodesFree: -1, InodesUsed: -1}, nil
 }
