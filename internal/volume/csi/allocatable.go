@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// updateTimeout bounds what one driver that hangs costs the others here.
+// updateTimeout bounds the delay of other drivers by one that hangs.
 const updateTimeout = 15 * time.Second
 
-// Run keeps the CSINode in step with how many volumes the node can take, for drivers that
-// ask for it (nodeAllocatableUpdatePeriodSeconds), until ctx is done. Without any it rests.
+// Run updates the volume limits in the CSINode, for drivers with a
+// nodeAllocatableUpdatePeriodSeconds, until ctx is done. Without any it only waits.
 func (p *Plugin) Run(ctx context.Context) error {
 	if p.deps.Client == nil {
 		<-ctx.Done()
@@ -17,9 +17,9 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 	due := map[string]time.Time{}
 	for ctx.Err() == nil {
-		p.plan(ctx, due)
+		p.schedule(ctx, due)
 		var expired <-chan time.Time
-		name, at := first(due)
+		name, at := nextDue(due)
 		stop := func() {}
 		if name != "" {
 			timer := p.deps.Clock.NewTimer(at.Sub(p.deps.Clock.Now()))
@@ -27,23 +27,23 @@ func (p *Plugin) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-p.look:
+		case <-p.wake:
 		case <-expired:
-			p.update(ctx, name)
-			delete(due, name) // planned anew
+			p.updateAllocatable(ctx, name)
+			delete(due, name) // schedule adds it again
 		}
 		stop()
 	}
 	return nil
 }
 
-// Look has Run see that drivers, or what the cluster says of them, have changed.
+// Look makes Run reread the drivers and their CSIDriver objects.
 func (p *Plugin) Look() {
-	p.look.Notify()
+	p.wake.Notify()
 }
 
-// plan adds drivers that ask to be asked, and drops those that do not any more.
-func (p *Plugin) plan(ctx context.Context, due map[string]time.Time) {
+// schedule adds drivers with an update period and removes those without.
+func (p *Plugin) schedule(ctx context.Context, due map[string]time.Time) {
 	p.mu.Lock()
 	names := make(map[string]bool, len(p.drivers))
 	for name := range p.drivers {
@@ -67,16 +67,16 @@ func (p *Plugin) plan(ctx context.Context, due map[string]time.Time) {
 	}
 }
 
-// updatePeriod is 0 for a driver that does not ask for updates.
+// updatePeriod is 0 for a driver without periodic updates.
 func (p *Plugin) updatePeriod(ctx context.Context, name string) time.Duration {
-	known, err := p.described(ctx, name)
+	known, err := p.driverObject(ctx, name)
 	if err != nil || known == nil || known.Spec.NodeAllocatableUpdatePeriodSeconds == nil {
 		return 0
 	}
 	return time.Duration(*known.Spec.NodeAllocatableUpdatePeriodSeconds) * time.Second
 }
 
-func (p *Plugin) update(ctx context.Context, name string) {
+func (p *Plugin) updateAllocatable(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
 	p.mu.Lock()
@@ -87,15 +87,15 @@ func (p *Plugin) update(ctx context.Context, name string) {
 	}
 	info, err := p.nodeInfo(ctx, name, d.endpoint)
 	if err == nil {
-		err = p.enlist(ctx, name, info)
+		err = p.updateCSINodeDriver(ctx, name, info)
 	}
 	if err != nil && ctx.Err() == nil {
-		p.deps.Log.Warn("how many volumes a CSI driver can take is not known", "driver", name, "err", err)
+		p.deps.Log.Warn("csi: failed to update volume limit", "driver", name, "err", err)
 	}
 }
 
-// first is the driver that is due next, "" for none.
-func first(due map[string]time.Time) (name string, at time.Time) {
+// nextDue is the driver that is due next, "" for none.
+func nextDue(due map[string]time.Time) (name string, at time.Time) {
 	for n, t := range due {
 		if name == "" || t.Before(at) {
 			name, at = n, t

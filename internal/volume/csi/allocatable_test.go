@@ -10,9 +10,8 @@ import (
 	"swiftlet/test/poll"
 )
 
-// TestAllocatableFollowsTheDriver: how many volumes a node can take may change, and a driver
-// that says so is asked.
-func TestAllocatableFollowsTheDriver(t *testing.T) {
+// TestAllocatableIsUpdatedPeriodically: the volume limit of a driver may change.
+func TestAllocatableIsUpdatedPeriodically(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.known.Spec.NodeAllocatableUpdatePeriodSeconds = to(int64(10))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -26,23 +25,23 @@ func TestAllocatableFollowsTheDriver(t *testing.T) {
 		return *node.Spec.Drivers[0].Allocatable.Count
 	}
 	if f.clock.HasWaiters() {
-		t.Error("something is waited for without a driver")
+		t.Error("a timer runs without a driver")
 	}
 	f.register(t, d)
 	if most() != 0 {
-		t.Fatalf("the node takes %d", most())
+		t.Fatalf("the limit is %d", most())
 	}
 	for _, n := range []int64{9, 5} {
 		d.mu.Lock()
 		d.info = &csi.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: n}
 		d.mu.Unlock()
-		poll.Until(t, "somebody waits", f.clock.HasWaiters)
+		poll.Until(t, "a timer", f.clock.HasWaiters)
 		f.clock.Step(9 * time.Second)
 		f.clock.Step(time.Second)
 		poll.Until(t, "the CSINode follows", func() bool { return most() == int32(n) })
 	}
 	f.Deregister(d.plugin())
-	poll.Until(t, "nobody waits any more", func() bool { return !f.clock.HasWaiters() })
+	poll.Until(t, "no timer", func() bool { return !f.clock.HasWaiters() })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -15,11 +15,10 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// attachWait is the longest pause before an attachment is read again: a node may read it,
-// but not watch it.
-const attachWait = 5 * time.Second
+// attachRetry is the longest delay before a VolumeAttachment is read again: nodes may not watch it.
+const attachRetry = 5 * time.Second
 
-// AttachName is "" for a volume of a driver that needs no attaching.
+// AttachName is "" if the driver does not require attach.
 func (p *Plugin) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
 	if s.PV == nil {
 		return "", nil
@@ -27,7 +26,7 @@ func (p *Plugin) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolume
 	if p.deps.Client == nil {
 		return "", errNoAPI
 	}
-	from := persistent(s)
+	from := persistentSource(s)
 	attached, err := p.needsAttach(ctx, from.driver)
 	if err != nil || !attached {
 		return "", err
@@ -35,17 +34,17 @@ func (p *Plugin) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolume
 	return v1.UniqueVolumeName(Name + "/" + from.driver + "^" + from.handle), nil
 }
 
-// needsAttach holds for a driver that the cluster does not know, too.
+// needsAttach is also true for a driver without a CSIDriver object.
 func (p *Plugin) needsAttach(ctx context.Context, driver string) (bool, error) {
-	known, err := p.described(ctx, driver)
+	known, err := p.driverObject(ctx, driver)
 	if err != nil {
 		return false, err
 	}
 	return known == nil || known.Spec.AttachRequired == nil || *known.Spec.AttachRequired, nil
 }
 
-// described returns what the cluster knows of a driver, nil for nothing.
-func (p *Plugin) described(ctx context.Context, driver string) (*storagev1.CSIDriver, error) {
+// driverObject returns the CSIDriver object, nil if there is none.
+func (p *Plugin) driverObject(ctx context.Context, driver string) (*storagev1.CSIDriver, error) {
 	known, err := p.deps.Drivers(ctx, driver)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -60,11 +59,11 @@ func (p *Plugin) Attached(ctx context.Context, r plugin.Request) error {
 }
 
 func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.VolumeAttachment, error) {
-	from := persistent(s)
+	from := persistentSource(s)
 	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
 	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, plugin.RetryWithin(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", from.handle, name, err), attachWait)
+		return nil, plugin.RetryWithin(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", from.handle, name, err), attachRetry)
 	}
 	switch {
 	case got.DeletionTimestamp != nil:
@@ -76,37 +75,37 @@ func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.Volu
 	default:
 		err = fmt.Errorf("volume %s is not attached for volume attachment %s", from.handle, name)
 	}
-	return nil, plugin.RetryWithin(err, attachWait)
+	return nil, plugin.RetryWithin(err, attachRetry)
 }
 
-// AttachLimitReached holds where the driver's controller found that the node has all the volumes it can
-// take. Only a driver that keeps the CSINode in step is believed: the scheduler then knows
-// better than to choose this node for the pod's successor, so it is told first.
+// AttachLimitReached reports whether the attach failed with ResourceExhausted. It is false for a
+// driver without periodic updates: for the others it updates the limit in the CSINode first, so
+// that the scheduler does not choose this node again for the pod's replacement.
 func (p *Plugin) AttachLimitReached(ctx context.Context, s plugin.Spec) bool {
 	if s.PV == nil || p.deps.Client == nil {
 		return false
 	}
-	from := persistent(s)
+	from := persistentSource(s)
 	if p.updatePeriod(ctx, from.driver) == 0 {
 		return false
 	}
 	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
 	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		p.deps.Log.Warn("why a volume is not attached is not known", "driver", from.driver, "volume", from.handle, "err", err)
+		p.deps.Log.Warn("csi: failed to get volume attachment", "driver", from.driver, "volume", from.handle, "err", err)
 		return false
 	}
 	failed := got.Status.AttachError
 	if failed == nil || failed.ErrorCode == nil || codes.Code(*failed.ErrorCode) != codes.ResourceExhausted {
 		return false
 	}
-	p.update(ctx, from.driver)
+	p.updateAllocatable(ctx, from.driver)
 	return true
 }
 
-// publishContext is what the driver's controller has to tell the driver on this node.
+// publishContext is the context that the driver's controller passes to the driver on this node.
 func (p *Plugin) publishContext(ctx context.Context, s plugin.Spec) (map[string]string, error) {
-	needed, err := p.needsAttach(ctx, persistent(s).driver)
+	needed, err := p.needsAttach(ctx, persistentSource(s).driver)
 	if err != nil || !needed {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func (p *Plugin) publishContext(ctx context.Context, s plugin.Spec) (map[string]
 	return got.Status.AttachmentMetadata, nil
 }
 
-// secret reads what a driver needs to reach a volume.
+// secret reads a Secret that the driver needs.
 func (p *Plugin) secret(ctx context.Context, ref *v1.SecretReference) (map[string]string, error) {
 	contents := map[string]string{}
 	if ref == nil {
@@ -125,7 +124,7 @@ func (p *Plugin) secret(ctx context.Context, ref *v1.SecretReference) (map[strin
 	}
 	got, err := p.deps.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, said("failed to find the secret %s in the namespace %s with error: %w", ref.Name, ref.Namespace, err)
+		return nil, errorf("failed to find the secret %s in the namespace %s with error: %w", ref.Name, ref.Namespace, err)
 	}
 	for key, value := range got.Data {
 		contents[key] = string(value)

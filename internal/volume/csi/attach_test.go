@@ -9,18 +9,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestNoRoom(t *testing.T) {
+func TestAttachLimitReached(t *testing.T) {
 	exhausted := &storagev1.VolumeError{Message: "full", ErrorCode: to(int32(codes.ResourceExhausted))}
 	for name, c := range map[string]struct {
 		err    *storagev1.VolumeError
 		period int64
 		want   bool
 	}{
-		"full":                        {err: exhausted, period: 10, want: true},
-		"another error":               {err: &storagev1.VolumeError{Message: "no such disk", ErrorCode: to(int32(codes.NotFound))}, period: 10},
-		"an error without a code":     {err: &storagev1.VolumeError{Message: "full"}, period: 10},
-		"not tried yet":               {period: 10},
-		"a driver that never updates": {err: exhausted},
+		"resource exhausted":           {err: exhausted, period: 10, want: true},
+		"other error code":             {err: &storagev1.VolumeError{Message: "no such disk", ErrorCode: to(int32(codes.NotFound))}, period: 10},
+		"error without code":           {err: &storagev1.VolumeError{Message: "full"}, period: 10},
+		"no error yet":                 {period: 10},
+		"driver without update period": {err: exhausted},
 	} {
 		f, d := newFixture(t), newDriver(t)
 		f.register(t, d)
@@ -36,11 +36,11 @@ func TestNoRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := f.AttachLimitReached(t.Context(), f.request().Spec); got != c.want {
-			t.Errorf("%s: no room is %v", name, got)
+			t.Errorf("%s: limit reached is %v", name, got)
 		}
 		_, node := f.objects(t)
-		if told := node.Spec.Drivers[0].Allocatable != nil; told != c.want {
-			t.Errorf("%s: the scheduler learned what the node can take: %v", name, told)
+		if updated := node.Spec.Drivers[0].Allocatable != nil; updated != c.want {
+			t.Errorf("%s: the CSINode was updated: %v", name, updated)
 		}
 	}
 }

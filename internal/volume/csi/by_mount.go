@@ -12,10 +12,10 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// This file has what the mount table tells of volumes whose notes cannot be read.
+// Lookup of volumes in the mount table, for volume data that cannot be read.
 
-// deviceByMount names the one staged volume that the pod's is mounted from, "" where nothing
-// is mounted for the pod. unreadable is why the note does not tell.
+// deviceByMount is the staged volume that the pod's volume is mounted from, "" if nothing is mounted
+// for the pod. unreadable is the error of the volume data.
 func (p *Plugin) deviceByMount(v plugin.Published, unreadable error) (string, error) {
 	ids, mounted, err := p.devicesByMount(v)
 	switch {
@@ -29,8 +29,7 @@ func (p *Plugin) deviceByMount(v plugin.Published, unreadable error) (string, er
 	return "", fmt.Errorf("find staged volume in mount table: %d match: %w", len(ids), unreadable)
 }
 
-// devicesByMount names the staged volumes that are on the file system which is mounted for
-// the pod, if one is.
+// devicesByMount are the staged volumes on the same file system as the pod's mount.
 func (p *Plugin) devicesByMount(v plugin.Published) (ids []string, mounted bool, err error) {
 	target := filepath.Join(v.Dir(Name), mountDir)
 	if mounted, err = p.deps.Mounts.Mounted(target); err != nil || !mounted {
@@ -40,7 +39,7 @@ func (p *Plugin) devicesByMount(v plugin.Published) (ids []string, mounted bool,
 	if err != nil || len(twins) == 0 {
 		return nil, true, err
 	}
-	// The mount table has no links in its paths.
+	// The mount table has resolved paths.
 	dir, err := filepath.EvalSymlinks(p.dir())
 	if err != nil {
 		return nil, true, fmt.Errorf("resolve directory of CSI volumes: %w", err)
@@ -57,8 +56,8 @@ func (p *Plugin) devicesByMount(v plugin.Published) (ids []string, mounted bool,
 	return slices.Compact(slices.Sorted(slices.Values(ids))), true, nil
 }
 
-// MayUse reports whether the pod's volume may be made from the device. A driver need not
-// mount what it stages: then any volume that is mounted for the pod may be.
+// MayUse reports whether the pod's volume may use the device. A driver need not mount what it stages:
+// then any volume that is mounted for the pod may use it.
 func (p *Plugin) MayUse(v plugin.Published, id string) (bool, error) {
 	path, block, err := p.stagingPath(id)
 	if err != nil || block || v.Block {
@@ -79,26 +78,26 @@ func (p *Plugin) MayUse(v plugin.Published, id string) (bool, error) {
 	return true, err
 }
 
-// noteByMount is the note of the staged volume that the pod's is mounted from.
-func (p *Plugin) noteByMount(v plugin.Published, unreadable error) (note, bool) {
+// volumeDataByMount is the volume data of the staged volume that the pod's is mounted from.
+func (p *Plugin) volumeDataByMount(v plugin.Published, unreadable error) (volumeData, bool) {
 	id, err := p.deviceByMount(v, unreadable)
 	if err != nil || id == "" {
-		return note{}, false
+		return volumeData{}, false
 	}
 	path, _, err := p.stagingPath(id)
 	if err != nil {
-		return note{}, false
+		return volumeData{}, false
 	}
-	n, ok, err := p.readNote(filepath.Dir(path))
+	n, ok, err := p.readVolumeData(filepath.Dir(path))
 	return n, ok && err == nil
 }
 
-// unmountAlone takes away what a driver has mounted at path without asking it: without the
-// note it is not known which driver, or which volume.
-func (p *Plugin) unmountAlone(path string) error {
-	p.deps.Log.Warn("unmounting volume without its driver", "path", path)
+// unmountWithoutDriver unmounts path without a call of the driver: without the volume data neither
+// the driver nor the volume is known.
+func (p *Plugin) unmountWithoutDriver(path string) error {
+	p.deps.Log.Warn("csi: volume data unreadable, unmounting volume without its driver", "path", path)
 	if err := p.deps.Mounts.UnmountBeneath(path); err != nil {
-		return said("failed to unmount %s: %w", path, err)
+		return errorf("failed to unmount %s: %w", path, err)
 	}
 	return nil
 }

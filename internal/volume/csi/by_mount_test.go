@@ -10,8 +10,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// staged makes the directory of a staged volume, and returns its device and its path. Without a
-// note, the note is of no use.
+// staged creates a staged volume and returns its device ID and path. Without a handle its volume data
+// is unreadable.
 func (f *fixture) staged(t *testing.T, handle string, withNote bool) (id, path string) {
 	t.Helper()
 	id = mountedID(driverName, handle)
@@ -23,9 +23,9 @@ func (f *fixture) staged(t *testing.T, handle string, withNote bool) (id, path s
 		t.Fatal(err)
 	}
 	if withNote {
-		err = note{Driver: driverName, Handle: handle}.write(filepath.Dir(path))
+		err = volumeData{Driver: driverName, Handle: handle}.write(filepath.Dir(path))
 	} else {
-		err = os.WriteFile(filepath.Join(filepath.Dir(path), noteFile), []byte("{"), 0o600)
+		err = os.WriteFile(filepath.Join(filepath.Dir(path), volumeDataFile), []byte("{"), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +33,7 @@ func (f *fixture) staged(t *testing.T, handle string, withNote bool) (id, path s
 	return id, path
 }
 
-// unreadableVolume makes the pod's volume with a note of no use, and returns where it is
-// mounted.
+// unreadableVolume creates the pod's volume with unreadable volume data and returns its mount point.
 func (f *fixture) unreadableVolume(t *testing.T) string {
 	t.Helper()
 	dir := f.published(false).Dir(Name)
@@ -42,7 +41,7 @@ func (f *fixture) unreadableVolume(t *testing.T) string {
 	if err := os.MkdirAll(target, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, noteFile), make([]byte, 100), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, volumeDataFile), make([]byte, 100), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.mounted[target] = true
@@ -55,12 +54,12 @@ func TestDeviceByMount(t *testing.T) {
 		want           string   // of the one that the pod has, "" if it is not known
 		may            []string
 	}{
-		"its own file system":        {mounted: []string{"a", "b"}, twins: []string{"a"}, want: "a", may: []string{"a"}},
-		"another mount at the place": {mounted: []string{"a", "b"}, twins: []string{"a", "a"}, want: "a", may: []string{"a"}},
-		"a shared file system":       {mounted: []string{"a", "b"}, twins: []string{"a", "b"}, may: []string{"a", "b"}},
-		"none that is staged":        {mounted: []string{"a", "b"}},
-		"a driver that mounts none":  {may: []string{"a", "b"}},
-		"only one that is mounted":   {mounted: []string{"a"}, may: []string{"b"}},
+		"own file system":               {mounted: []string{"a", "b"}, twins: []string{"a"}, want: "a", may: []string{"a"}},
+		"two mounts at the same path":   {mounted: []string{"a", "b"}, twins: []string{"a", "a"}, want: "a", may: []string{"a"}},
+		"shared file system":            {mounted: []string{"a", "b"}, twins: []string{"a", "b"}, may: []string{"a", "b"}},
+		"no staged volume matches":      {mounted: []string{"a", "b"}},
+		"driver without staging mounts": {may: []string{"a", "b"}},
+		"other volume not mounted":      {mounted: []string{"a"}, may: []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -93,11 +92,11 @@ func TestDeviceByMount(t *testing.T) {
 	}
 }
 
-// The driver is asked where the staged volume tells which it is; else the volume is unmounted.
-func TestTearDownOfAnUnreadableNote(t *testing.T) {
+// The driver is called if the staged volume is known; otherwise the volume is unmounted without it.
+func TestTearDownWithUnreadableVolumeData(t *testing.T) {
 	for name, c := range map[string]struct {
 		stagedNote bool
-		asked      int
+		requests   int
 	}{
 		"staged volume known":   {true, 1},
 		"staged volume unknown": {false, 0},
@@ -112,9 +111,9 @@ func TestTearDownOfAnUnreadableNote(t *testing.T) {
 			if err := f.TearDown(t.Context(), f.published(false)); err != nil {
 				t.Fatal(err)
 			}
-			asked := d.take()
-			if len(asked) != c.asked || c.asked > 0 && asked[0].(*csi.NodeUnpublishVolumeRequest).VolumeId != "handle" {
-				t.Errorf("the driver was asked %v", asked)
+			requests := d.take()
+			if len(requests) != c.requests || c.requests > 0 && requests[0].(*csi.NodeUnpublishVolumeRequest).VolumeId != "handle" {
+				t.Errorf("calls of the driver: %v", requests)
 			}
 			if _, err := os.Lstat(filepath.Dir(target)); !os.IsNotExist(err) {
 				t.Errorf("left: %v", f.tree(t))
@@ -123,7 +122,7 @@ func TestTearDownOfAnUnreadableNote(t *testing.T) {
 	}
 }
 
-func TestRawVolumeWithAnUnreadableNote(t *testing.T) {
+func TestRawVolumeWithUnreadableVolumeData(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
 	r := f.request(asBlock)
@@ -135,7 +134,7 @@ func TestRawVolumeWithAnUnreadableNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.take()
-	if err := os.WriteFile(filepath.Join(f.rawDir("pv"), "data", noteFile), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.rawDir("pv"), "data", volumeDataFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.TearDown(t.Context(), f.published(true)); err != nil {
@@ -150,13 +149,13 @@ func TestRawVolumeWithAnUnreadableNote(t *testing.T) {
 	if staged, err := f.Staged(); err != nil || len(staged) > 0 {
 		t.Errorf("left: %v %v", f.tree(t), err)
 	}
-	if asked := d.take(); len(asked) > 0 {
-		t.Errorf("the driver was asked %v without a handle", asked)
+	if requests := d.take(); len(requests) > 0 {
+		t.Errorf("calls of the driver without a handle: %v", requests)
 	}
 }
 
-// A crash between write and rename leaves a file beside the note.
-func TestTearDownRemovesWhatACrashLeft(t *testing.T) {
+// A crash between write and rename leaves a temporary file next to the volume data.
+func TestTearDownRemovesTemporaryFiles(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
 	if _, err := f.SetUp(t.Context(), f.request()); err != nil {
@@ -172,7 +171,7 @@ func TestTearDownRemovesWhatACrashLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, left := range f.tree(t) {
-		if strings.Contains(left, noteFile) {
+		if strings.Contains(left, volumeDataFile) {
 			t.Errorf("left behind: %s", left)
 		}
 	}

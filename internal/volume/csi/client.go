@@ -14,14 +14,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// client is a connection to a driver for one step. It is not kept: a driver that was
-// restarted is reached at once, and an idle node has no connections.
+// client is a connection to a driver for one operation. It is not reused: so a restarted driver is
+// reached at once, and an idle node has no connections.
 type client struct {
 	node csi.NodeClient
 	conn *grpc.ClientConn
 }
 
-// dial reaches a driver; each call is measured under its name.
+// dial connects to a driver. Its name labels the metrics of each call.
 func (p *Plugin) dial(name, endpoint string) (*client, error) {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint,
 		grpc.WithAuthority("localhost"),
@@ -45,16 +45,16 @@ func (p *Plugin) dial(name, endpoint string) (*client, error) {
 
 func (c *client) close() { _ = c.conn.Close() }
 
-// capabilities is what a driver says it can do.
+// capabilities are the node capabilities of a driver.
 type capabilities map[csi.NodeServiceCapability_RPC_Type]bool
 
 const (
-	canStage       = csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME
-	canExpand      = csi.NodeServiceCapability_RPC_EXPAND_VOLUME
-	canMeasure     = csi.NodeServiceCapability_RPC_GET_VOLUME_STATS
-	canTellHealth  = csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH
-	canMountGroup  = csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP
-	canShareWrites = csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER
+	canStage        = csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME
+	canExpand       = csi.NodeServiceCapability_RPC_EXPAND_VOLUME
+	canMeasure      = csi.NodeServiceCapability_RPC_GET_VOLUME_STATS
+	canReportHealth = csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH
+	canMountGroup   = csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP
+	canShareWrites  = csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER
 )
 
 func (c *client) capabilities(ctx context.Context) (capabilities, error) {
@@ -62,27 +62,27 @@ func (c *client) capabilities(ctx context.Context) (capabilities, error) {
 	if err != nil {
 		return nil, err
 	}
-	able := capabilities{}
+	caps := capabilities{}
 	for _, capability := range got.GetCapabilities() {
 		if rpc := capability.GetRpc(); rpc != nil {
-			able[rpc.GetType()] = true
+			caps[rpc.GetType()] = true
 		}
 	}
-	return able, nil
+	return caps, nil
 }
 
 // access translates the API's access mode.
-func (able capabilities) access(mode v1.PersistentVolumeAccessMode) *csi.VolumeCapability_AccessMode {
+func (caps capabilities) access(mode v1.PersistentVolumeAccessMode) *csi.VolumeCapability_AccessMode {
 	to := csi.VolumeCapability_AccessMode_UNKNOWN
 	switch mode {
 	case v1.ReadWriteOnce:
 		to = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
-		if able[canShareWrites] {
+		if caps[canShareWrites] {
 			to = csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 		}
 	case v1.ReadWriteOncePod:
 		to = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
-		if able[canShareWrites] {
+		if caps[canShareWrites] {
 			to = csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
 		}
 	case v1.ReadOnlyMany:
@@ -93,26 +93,26 @@ func (able capabilities) access(mode v1.PersistentVolumeAccessMode) *csi.VolumeC
 	return &csi.VolumeCapability_AccessMode{Mode: to}
 }
 
-// mountable describes a volume with a file system.
-func (able capabilities) mountable(mode v1.PersistentVolumeAccessMode, fsType string, flags []string, group *int64) *csi.VolumeCapability {
+// mountable is the capability of a volume with a file system.
+func (caps capabilities) mountable(mode v1.PersistentVolumeAccessMode, fsType string, flags []string, group *int64) *csi.VolumeCapability {
 	mount := &csi.VolumeCapability_MountVolume{FsType: fsType, MountFlags: flags}
-	if group != nil && able[canMountGroup] {
+	if group != nil && caps[canMountGroup] {
 		mount.VolumeMountGroup = strconv.FormatInt(*group, 10)
 	}
-	return &csi.VolumeCapability{AccessMode: able.access(mode), AccessType: &csi.VolumeCapability_Mount{Mount: mount}}
+	return &csi.VolumeCapability{AccessMode: caps.access(mode), AccessType: &csi.VolumeCapability_Mount{Mount: mount}}
 }
 
-// raw describes a volume that is handed over as a device.
-func (able capabilities) raw(mode v1.PersistentVolumeAccessMode) *csi.VolumeCapability {
+// raw is the capability of a raw block volume.
+func (caps capabilities) raw(mode v1.PersistentVolumeAccessMode) *csi.VolumeCapability {
 	return &csi.VolumeCapability{
-		AccessMode: able.access(mode),
+		AccessMode: caps.access(mode),
 		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
 	}
 }
 
-// final reports whether the error says that the driver is not at work on the volume any
-// more. After any other it may be, and what was made for it must stay.
-func final(err error) bool {
+// isFinal reports whether the operation is certainly not in progress any more in the driver. After
+// any other error its directories must stay.
+func isFinal(err error) bool {
 	st, ok := status.FromError(err)
 	if !ok {
 		return false

@@ -18,13 +18,14 @@ import (
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pluginreg"
+	"swiftlet/internal/require"
 	"swiftlet/internal/volume/plugin"
 )
 
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/csi"
 
-// callTimeout bounds everything that is asked of a driver for one step.
+// callTimeout bounds the calls of a driver for one operation.
 const callTimeout = 2 * time.Minute
 
 // Config is fixed for the life of the agent.
@@ -32,26 +33,25 @@ type Config struct {
 	// RootDir is the kubelet's, /var/lib/kubelet.
 	RootDir  string
 	NodeName string
-	// RepublishPeriod is how often drivers that ask for it are told to publish again.
+	// RepublishPeriod is the period of NodePublishVolume for drivers with requiresRepublish.
 	// Zero means a minute.
 	RepublishPeriod time.Duration
 }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
-	// Client and Drivers are nil without an API server: then volumes can be taken down, but
-	// not brought up.
+	// Client and Drivers are nil without an API server: then volumes can be unmounted, but not
+	// mounted.
 	Client kubernetes.Interface
-	// Drivers tells what the cluster knows of a driver, with a NotFound error for one that
-	// it does not know.
+	// Drivers returns the CSIDriver object of a driver, or a NotFound error.
 	Drivers func(ctx context.Context, name string) (*storagev1.CSIDriver, error)
 	Tokens  Tokens
 	Mounts  Mounts
 	Clock   clock.WithTicker
 	Log     *slog.Logger
-	// Registered is called after a driver has come; may be nil.
+	// Registered is called after a driver was registered; may be nil.
 	Registered func(driver string)
-	// Called is told of every call of a driver, with its gRPC method and code; may be nil.
+	// Called is called after every call of a driver, with its gRPC method and code; may be nil.
 	Called func(driver, method, code string, took time.Duration)
 }
 
@@ -60,28 +60,27 @@ type Tokens interface {
 	Get(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (kubeapi.Token, error)
 }
 
-// Mounts looks at the kernel's mount table.
+// Mounts is the part of mounts.Kernel that the plugin uses.
 type Mounts interface {
 	Mounted(path string) (bool, error)
-	// SameFilesystemMounts finds below dir the mounts of the file system that is also mounted at path.
+	// SameFilesystemMounts finds mount points below dir of the file system that is mounted at path.
 	SameFilesystemMounts(path, dir string) ([]string, error)
 	UnmountBeneath(dir string) error
 }
 
-// Plugin is the kind of volumes that CSI drivers bring up.
+// Plugin mounts volumes with CSI drivers.
 type Plugin struct {
 	cfg  Config
 	deps Deps
 
 	mu      sync.Mutex
 	drivers map[string]driver
-	// look tells Run that drivers have changed.
-	look notify.Signal
+	// wake is notified when drivers have changed.
+	wake notify.Signal
 
-	unreadable complaints
+	readErrors loggedErrors
 
-	// node serialises changes of the Node and CSINode objects, which are read, changed and
-	// written back.
+	// node serializes read-modify-write changes of the Node and CSINode objects.
 	node sync.Mutex
 }
 
@@ -102,25 +101,26 @@ var (
 
 // New checks its arguments; it starts nothing.
 func New(cfg Config, deps Deps) (*Plugin, error) {
-	if !filepath.IsAbs(cfg.RootDir) || cfg.NodeName == "" {
-		return nil, errors.New("make CSI volumes: an absolute RootDir and NodeName are needed")
+	if !filepath.IsAbs(cfg.RootDir) {
+		return nil, errors.New("new CSI plugin: RootDir must be an absolute path")
 	}
-	if deps.Mounts == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make CSI volumes: Mounts, Clock and Log are needed")
+	required := map[string]any{"NodeName": cfg.NodeName, "Mounts": deps.Mounts, "Clock": deps.Clock, "Log": deps.Log}
+	if deps.Client != nil {
+		required["Drivers"], required["Tokens"] = deps.Drivers, deps.Tokens
 	}
-	if deps.Client != nil && (deps.Drivers == nil || deps.Tokens == nil) {
-		return nil, errors.New("make CSI volumes: with a Client, Drivers and Tokens are needed")
+	if err := require.Set("new CSI plugin", required); err != nil {
+		return nil, err
 	}
 	if cfg.RepublishPeriod <= 0 {
 		cfg.RepublishPeriod = time.Minute
 	}
-	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}, look: notify.New()}, nil
+	return &Plugin{cfg: cfg, deps: deps, drivers: map[string]driver{}, wake: notify.New()}, nil
 }
 
-// Name is the directory of CSI volumes.
+// Name is the qualified plugin name.
 func (p *Plugin) Name() string { return Name }
 
-// Handles reports whether a CSI driver brings up the volume.
+// Handles reports whether the volume is a CSI volume.
 func (p *Plugin) Handles(s plugin.Spec) bool {
 	if s.PV != nil {
 		return s.PV.Spec.CSI != nil
@@ -136,19 +136,19 @@ func (p *Plugin) DriverName(s plugin.Spec) string {
 	return s.Volume.CSI.Driver
 }
 
-// source is what both ways to describe a volume have in common.
+// source is a volume of either kind: inline or persistent.
 type source struct {
 	driver     string
 	handle     string
 	fsType     string
 	attributes map[string]string
 	readOnly   bool
-	ephemeral  bool // described in the pod, as long-lived as the pod
+	ephemeral  bool // inline
 }
 
 func sourceOf(r plugin.Request) source {
 	if r.PV != nil {
-		s := persistent(r.Spec)
+		s := persistentSource(r.Spec)
 		s.readOnly = r.ClaimReadOnly
 		return s
 	}
@@ -163,20 +163,20 @@ func sourceOf(r plugin.Request) source {
 	return s
 }
 
-func persistent(s plugin.Spec) source {
+func persistentSource(s plugin.Spec) source {
 	in := s.PV.Spec.CSI
 	return source{driver: in.Driver, handle: in.VolumeHandle, fsType: in.FSType, attributes: in.VolumeAttributes}
 }
 
-// mode is the way the volume lives, in the API's words.
-func (s source) mode() storagev1.VolumeLifecycleMode {
+// lifecycleMode is the lifecycle mode in the API.
+func (s source) lifecycleMode() storagev1.VolumeLifecycleMode {
 	if s.ephemeral {
 		return storagev1.VolumeLifecycleEphemeral
 	}
 	return storagev1.VolumeLifecyclePersistent
 }
 
-// accessMode is the first of the volume's: drivers are told one.
+// accessMode is the first access mode of the volume: CSI requests have one.
 func accessMode(s plugin.Spec) v1.PersistentVolumeAccessMode {
 	if s.PV != nil && len(s.PV.Spec.AccessModes) > 0 {
 		return s.PV.Spec.AccessModes[0]
@@ -184,10 +184,10 @@ func accessMode(s plugin.Spec) v1.PersistentVolumeAccessMode {
 	return v1.ReadWriteOnce
 }
 
-// errNoAPI is why nothing can be brought up on a node that stands alone.
+// errNoAPI is why CSI volumes cannot be mounted without an API server.
 var errNoAPI = fmt.Errorf("%s: failed to get a kubernetes client", Name)
 
-// said begins a message as users of the reference kubelet know it.
-func said(format string, args ...any) error {
+// errorf formats an error with the plugin name, as the reference kubelet does.
+func errorf(format string, args ...any) error {
 	return fmt.Errorf(Name+": "+format, args...)
 }

@@ -1,6 +1,5 @@
-// Package csi brings up volumes through CSI drivers: programs of storage vendors that
-// register a socket with the node.
+// Package csi mounts volumes with CSI drivers, which register their sockets with the kubelet.
 //
-// Directories, notes on the disk and messages are the reference kubelet's, so that either can
-// take over what the other has mounted.
+// Directories, volume data and messages are those of the reference kubelet, so that either can take
+// over volumes that the other has mounted.
 package csi

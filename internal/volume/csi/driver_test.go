@@ -28,20 +28,20 @@ import (
 
 const driverName = "disk.test"
 
-// fakeDriver answers as a test wants, on a real socket. What it is asked it keeps.
+// fakeDriver is a configurable driver on a real socket that records its requests.
 type fakeDriver struct {
 	csi.UnimplementedNodeServer
 	socket string
 	info   *csi.NodeGetInfoResponse
-	able   []csi.NodeServiceCapability_RPC_Type
+	caps   []csi.NodeServiceCapability_RPC_Type
 	fail   error // of every call that changes something
-	// unpublished is told of what was; may be nil.
+	// unpublished is called with each unpublished path; may be nil.
 	unpublished func(path string)
 
-	mu    sync.Mutex
-	asked []any
-	// ailments of every volume
-	ailments []*csi.VolumeHealth_VolumeHealthEntry
+	mu       sync.Mutex
+	requests []any
+	// healthStatuses of every volume
+	healthStatuses []*csi.VolumeHealth_VolumeHealthEntry
 }
 
 func newDriver(t *testing.T) *fakeDriver {
@@ -54,7 +54,7 @@ func newDriver(t *testing.T) *fakeDriver {
 	d := &fakeDriver{
 		socket: filepath.Join(dir, "s"),
 		info:   &csi.NodeGetInfoResponse{NodeId: "id"},
-		able:   []csi.NodeServiceCapability_RPC_Type{canStage, canExpand, canMeasure},
+		caps:   []csi.NodeServiceCapability_RPC_Type{canStage, canExpand, canMeasure},
 	}
 	listener, err := net.Listen("unix", d.socket)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *fakeDriver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 
 func (d *fakeDriver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	answer := &csi.NodeGetCapabilitiesResponse{}
-	for _, t := range d.able {
+	for _, t := range d.caps {
 		answer.Capabilities = append(answer.Capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: t}}})
 	}
@@ -85,17 +85,17 @@ func (d *fakeDriver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 }
 
 func (d *fakeDriver) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	d.asked = append(d.asked, r)
+	d.requests = append(d.requests, r)
 	return &csi.NodeStageVolumeResponse{}, d.fail
 }
 
 func (d *fakeDriver) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	d.asked = append(d.asked, r)
+	d.requests = append(d.requests, r)
 	return &csi.NodeUnstageVolumeResponse{}, d.fail
 }
 
 func (d *fakeDriver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	d.asked = append(d.asked, r)
+	d.requests = append(d.requests, r)
 	if r.GetVolumeCapability().GetMount() != nil {
 		if err := os.MkdirAll(r.GetTargetPath(), 0o750); err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (d *fakeDriver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolu
 }
 
 func (d *fakeDriver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	d.asked = append(d.asked, r)
+	d.requests = append(d.requests, r)
 	if d.fail == nil {
 		os.Remove(r.GetTargetPath())
 		if d.unpublished != nil {
@@ -118,36 +118,36 @@ func (d *fakeDriver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublish
 }
 
 func (d *fakeDriver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
-	d.asked = append(d.asked, r)
+	d.requests = append(d.requests, r)
 	return &csi.NodeExpandVolumeResponse{}, d.fail
 }
 
 func (d *fakeDriver) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
-	d.asked = append(d.asked, r)
+	d.requests = append(d.requests, r)
 	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
 		{Unit: csi.VolumeUsage_BYTES, Total: 100, Available: 70, Used: 30},
 	}}, nil
 }
 
 func (d *fakeDriver) NodeGetVolumeHealth(_ context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
-	d.asked = append(d.asked, r)
-	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: &csi.VolumeHealth{HealthStatuses: d.ailments}}, d.fail
+	d.requests = append(d.requests, r)
+	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: &csi.VolumeHealth{HealthStatuses: d.healthStatuses}}, d.fail
 }
 
-// failWith has the driver fail from now on, or work again.
+// failWith makes the driver fail from now on, or work again.
 func (d *fakeDriver) failWith(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fail = err
 }
 
-// take returns what was asked since the last time.
+// take returns the requests since the last call.
 func (d *fakeDriver) take() []any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	asked := d.asked
-	d.asked = nil
-	return asked
+	requests := d.requests
+	d.requests = nil
+	return requests
 }
 
 func (d *fakeDriver) plugin() pluginreg.Plugin {
@@ -160,11 +160,11 @@ type fixture struct {
 	root   string
 	client *fake.Clientset
 	clock  *clocktesting.FakeClock
-	// known is what the cluster says of the driver, nil for nothing.
+	// known is the CSIDriver object, nil for none.
 	known *storagev1.CSIDriver
-	// mounted are paths at which something is mounted.
+	// mounted are mount points.
 	mounted map[string]bool
-	// twins are mounts of the same file system, by path.
+	// twins are the mount points of the same file system, by path.
 	twins map[string][]string
 }
 
@@ -212,7 +212,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	return f
 }
 
-// register has the plugin use the driver.
+// register registers the driver with the plugin.
 func (f *fixture) register(t *testing.T, d *fakeDriver) {
 	t.Helper()
 	if err := f.Register(t.Context(), d.plugin()); err != nil {
@@ -220,7 +220,7 @@ func (f *fixture) register(t *testing.T, d *fakeDriver) {
 	}
 }
 
-// request is for the volume pv of the pod p.
+// request is a request for the volume pv of the pod p.
 func (f *fixture) request(change ...func(*v1.PersistentVolume, *v1.Pod)) plugin.Request {
 	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
 		AccessModes:            []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -242,12 +242,12 @@ func asBlock(pv *v1.PersistentVolume, _ *v1.Pod) {
 	pv.Spec.VolumeMode = &mode
 }
 
-// published is the volume as the disk shows it later.
+// published is the volume as found on disk.
 func (f *fixture) published(block bool) plugin.Published {
 	return plugin.Published{PodUID: "uid", PodDir: filepath.Join(f.root, "pods", "uid"), Name: "pv", Block: block}
 }
 
-// tree lists all below the root, without directories that hold something.
+// tree lists all files and empty directories below the root.
 func (f *fixture) tree(t *testing.T) []string {
 	t.Helper()
 	var all []string

@@ -16,7 +16,7 @@ type driver struct {
 	version  *version.Version
 }
 
-// Validate refuses a driver of an unknown version, and one whose name is taken.
+// Validate rejects a driver without a supported version, and one whose name is taken.
 func (p *Plugin) Validate(_ context.Context, d pluginreg.Plugin) error {
 	if _, err := p.acceptable(d); err != nil {
 		return fmt.Errorf("validation failed for CSI Driver %s at endpoint %s: %w", d.Name, d.Endpoint, err)
@@ -24,25 +24,25 @@ func (p *Plugin) Validate(_ context.Context, d pluginreg.Plugin) error {
 	return nil
 }
 
-// acceptable returns the highest version that the driver and we speak.
+// acceptable returns the highest version that both the driver and the plugin support.
 func (p *Plugin) acceptable(d pluginreg.Plugin) (*version.Version, error) {
 	const failed = "ValidatePlugin for CSI driver %q failed. "
 	if len(d.Versions) == 0 {
-		return nil, said(failed+"Plugin returned an empty list for supported versions", d.Name)
+		return nil, errorf(failed+"Plugin returned an empty list for supported versions", d.Name)
 	}
 	highest, err := version.HighestSupportedVersion(d.Versions)
 	if err != nil {
-		return nil, said(failed+"None of the versions specified %q are supported. err=%w", d.Name, d.Versions, err)
+		return nil, errorf(failed+"None of the versions specified %q are supported. err=%w", d.Name, d.Versions, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known, ok := p.drivers[d.Name]; ok && !known.version.LessThan(highest) {
-		return nil, said(failed+"Another driver with the same name is already registered with a higher supported version: %q", d.Name, known.version)
+		return nil, errorf(failed+"Another driver with the same name is already registered with a higher supported version: %q", d.Name, known.version)
 	}
 	return highest, nil
 }
 
-// Register takes the driver into use and has the cluster know it.
+// Register adds the driver, and writes it to the Node and CSINode objects.
 func (p *Plugin) Register(ctx context.Context, d pluginreg.Plugin) error {
 	highest, err := p.acceptable(d)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Plugin) nodeInfo(ctx context.Context, name, endpoint string) (*csi.Node
 	return c.node.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
 }
 
-// Deregister stops using the driver. Another one may have taken its name meanwhile.
+// Deregister removes the driver, unless another one was registered with its name.
 func (p *Plugin) Deregister(d pluginreg.Plugin) {
 	p.mu.Lock()
 	known, ok := p.drivers[d.Name]
@@ -95,11 +95,11 @@ func (p *Plugin) Deregister(d pluginreg.Plugin) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	if err := p.uninstall(ctx, d.Name); err != nil {
-		p.deps.Log.Warn("the cluster still believes that the node has the CSI driver", "driver", d.Name, "err", err)
+		p.deps.Log.Warn("csi: failed to remove driver from Node and CSINode", "driver", d.Name, "err", err)
 	}
 }
 
-// connect reaches a registered driver. The caller closes the client.
+// connect connects to a registered driver. The caller closes the client.
 func (p *Plugin) connect(name string) (*client, error) {
 	p.mu.Lock()
 	d, ok := p.drivers[name]

@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Expand has the driver use all of a volume that was made larger.
+// Expand expands the volume on the node.
 func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result, size resource.Quantity) error {
 	if p.deps.Client == nil {
 		return errNoAPI
@@ -25,12 +25,12 @@ func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result,
 	defer c.close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	able, err := c.capabilities(ctx)
+	caps, err := c.capabilities(ctx)
 	if err != nil {
 		return fmt.Errorf("Expander.NodeExpand failed to check if node supports expansion : %w", err)
 	}
-	if !able[canExpand] {
-		return nil // what its controller did is all there is to do
+	if !caps[canExpand] {
+		return nil // the expansion in the controller is enough
 	}
 	request := &csi.NodeExpandVolumeRequest{
 		VolumeId: from.handle, VolumePath: at.HostPath,
@@ -38,11 +38,11 @@ func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result,
 	}
 	if r.Block() {
 		request.VolumePath = p.rawPublishPath(r)
-		request.VolumeCapability = able.raw(accessMode(r.Spec))
+		request.VolumeCapability = caps.raw(accessMode(r.Spec))
 	} else {
-		request.VolumeCapability = able.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), nil)
+		request.VolumeCapability = caps.mountable(accessMode(r.Spec), from.fsType, r.MountOptions(), nil)
 	}
-	if able[canStage] {
+	if caps[canStage] {
 		if request.StagingTargetPath, _, err = p.stagingPath(idOf(r.Spec)); err != nil {
 			return err
 		}
@@ -52,20 +52,20 @@ func (p *Plugin) Expand(ctx context.Context, r plugin.Request, at plugin.Result,
 		return fmt.Errorf("expander.NodeExpand failed to get NodeExpandSecretRef %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	if _, err := c.node.NodeExpandVolume(ctx, request); err != nil {
-		return classed(err, fmt.Errorf("Expander.NodeExpand failed to expand the volume : %w", err))
+		return withClass(err, fmt.Errorf("Expander.NodeExpand failed to expand the volume : %w", err))
 	}
 	return nil
 }
 
-// classed gives failure the class that the driver's answer has.
-func classed(answer, failure error) error {
+// withClass adds the class of the driver's status code to failure.
+func withClass(answer, failure error) error {
 	switch status.Code(answer) {
 	case codes.FailedPrecondition:
 		return plugin.WithClass(failure, plugin.ErrInUse)
 	case codes.InvalidArgument, codes.OutOfRange, codes.NotFound:
 		return plugin.WithClass(failure, plugin.ErrInfeasible)
 	}
-	if !final(answer) {
+	if !isFinal(answer) {
 		return plugin.WithClass(failure, plugin.ErrUncertain)
 	}
 	return failure

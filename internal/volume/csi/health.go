@@ -12,23 +12,23 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// What the API server takes of one volume.
+// Limits of the API for one volume.
 const (
-	mostConditions = 16
-	longestReason  = 256
-	longestMessage = 1024
+	maxConditions = 16
+	maxReason     = 256
+	maxMessage    = 1024
 )
 
-// ailments are the API's names for what drivers report. Others are left out: they are from a
-// later form of the interface, and come beside one of these.
-var ailments = map[csi.VolumeHealthErrorType]v1.VolumeHealthStatusType{
+// healthStatuses maps the types of the CSI specification to those of the API. Others are skipped: they
+// are from a later version, and come with one of these.
+var healthStatuses = map[csi.VolumeHealthErrorType]v1.VolumeHealthStatusType{
 	csi.VolumeHealthErrorType_DEGRADED:     v1.VolumeHealthDegraded,
 	csi.VolumeHealthErrorType_INACCESSIBLE: v1.VolumeHealthInaccessible,
 	csi.VolumeHealthErrorType_DATA_LOSS:    v1.VolumeHealthDataLoss,
 }
 
-// Health asks the driver what ails the volume. One that is described in its pod is not asked
-// about, as in the reference kubelet.
+// Health calls the driver for the health of the volume. It is not called for inline volumes, as in
+// the reference kubelet.
 func (p *Plugin) Health(ctx context.Context, r plugin.Request, at plugin.Result) ([]v1.VolumeHealthCondition, error) {
 	from := sourceOf(r)
 	if from.ephemeral || from.handle == "" {
@@ -41,18 +41,18 @@ func (p *Plugin) Health(ctx context.Context, r plugin.Request, at plugin.Result)
 	defer c.close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	able, err := c.capabilities(ctx)
+	caps, err := c.capabilities(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !able[canTellHealth] {
+	if !caps[canReportHealth] {
 		return nil, plugin.ErrHealthUnknown
 	}
 	request := &csi.NodeGetVolumeHealthRequest{VolumeId: from.handle, VolumePublishPath: at.HostPath}
 	if r.Block() && at.HostPath != "" {
 		request.VolumePublishPath = p.rawPublishPath(r)
 	}
-	if able[canStage] {
+	if caps[canStage] {
 		if request.StagingTargetPath, _, err = p.stagingPath(idOf(r.Spec)); err != nil {
 			return nil, err
 		}
@@ -64,16 +64,16 @@ func (p *Plugin) Health(ctx context.Context, r plugin.Request, at plugin.Result)
 	return conditions(answer.GetVolumeHealth().GetHealthStatuses()), nil
 }
 
-// conditions words a driver's report as the API has it, always in the same order. The API
-// server refuses the pod's whole status for one condition that is not as it should be.
-func conditions(told []*csi.VolumeHealth_VolumeHealthEntry) []v1.VolumeHealthCondition {
+// conditions converts a driver's report to API conditions in a stable order. The API server rejects
+// the whole pod status for one invalid condition.
+func conditions(entries []*csi.VolumeHealth_VolumeHealthEntry) []v1.VolumeHealthCondition {
 	var all []v1.VolumeHealthCondition
-	for _, e := range told {
-		if status, known := ailments[e.GetStatus()]; known {
+	for _, e := range entries {
+		if status, known := healthStatuses[e.GetStatus()]; known {
 			all = append(all, v1.VolumeHealthCondition{
 				Status:  status,
-				Reason:  cut(cmp.Or(e.GetReason(), string(status)), longestReason),
-				Message: cut(e.GetMessage(), longestMessage),
+				Reason:  truncate(cmp.Or(e.GetReason(), string(status)), maxReason),
+				Message: truncate(e.GetMessage(), maxMessage),
 			})
 		}
 	}
@@ -82,10 +82,10 @@ func conditions(told []*csi.VolumeHealth_VolumeHealthEntry) []v1.VolumeHealthCon
 	}
 	slices.SortStableFunc(all, order)
 	all = slices.CompactFunc(all, func(a, b v1.VolumeHealthCondition) bool { return order(a, b) == 0 })
-	return all[:min(len(all), mostConditions)]
+	return all[:min(len(all), maxConditions)]
 }
 
-// cut shortens a text to so many bytes.
-func cut(text string, most int) string {
+// truncate shortens a text to most bytes.
+func truncate(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -16,38 +16,38 @@ func TestHealth(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
 	if _, err := f.Health(t.Context(), f.request(), plugin.Result{}); !errors.Is(err, plugin.ErrHealthUnknown) || len(d.take()) > 0 {
-		t.Errorf("told by a driver that cannot: %v", err)
+		t.Errorf("reported by a driver without the capability: %v", err)
 	}
 	d.mu.Lock()
-	d.able = append(d.able, canTellHealth)
-	d.ailments = []*csi.VolumeHealth_VolumeHealthEntry{{Status: csi.VolumeHealthErrorType_INACCESSIBLE, Reason: "Gone", Message: "no such disk"}}
+	d.caps = append(d.caps, canReportHealth)
+	d.healthStatuses = []*csi.VolumeHealth_VolumeHealthEntry{{Status: csi.VolumeHealthErrorType_INACCESSIBLE, Reason: "Gone", Message: "no such disk"}}
 	d.mu.Unlock()
 	for name, c := range map[string]struct {
 		r    plugin.Request
 		at   plugin.Result
 		path string
 	}{
-		"up":        {f.request(), plugin.Result{HostPath: "/target"}, "/target"},
-		"not up":    {f.request(), plugin.Result{}, ""},
-		"raw":       {f.request(asBlock), plugin.Result{HostPath: "/dev/x"}, f.rawPublishPath(f.request(asBlock))},
-		"raw, down": {f.request(asBlock), plugin.Result{}, ""},
+		"mounted":        {f.request(), plugin.Result{HostPath: "/target"}, "/target"},
+		"not mounted":    {f.request(), plugin.Result{}, ""},
+		"raw mapped":     {f.request(asBlock), plugin.Result{HostPath: "/dev/x"}, f.rawPublishPath(f.request(asBlock))},
+		"raw not mapped": {f.request(asBlock), plugin.Result{}, ""},
 	} {
 		got, err := f.Health(t.Context(), c.r, c.at)
 		if want := []v1.VolumeHealthCondition{{Status: v1.VolumeHealthInaccessible, Reason: "Gone", Message: "no such disk"}}; err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
-		asked := d.take()[0].(*csi.NodeGetVolumeHealthRequest)
-		if asked.VolumeId != "handle" || asked.VolumePublishPath != c.path || asked.StagingTargetPath == "" {
-			t.Errorf("%s: asked %v", name, asked)
+		requests := d.take()[0].(*csi.NodeGetVolumeHealthRequest)
+		if requests.VolumeId != "handle" || requests.VolumePublishPath != c.path || requests.StagingTargetPath == "" {
+			t.Errorf("%s: requests %v", name, requests)
 		}
 	}
 	if _, err := f.Health(t.Context(), f.inline(), plugin.Result{}); !errors.Is(err, plugin.ErrHealthUnknown) {
-		t.Errorf("asked about a volume of the pod's own: %v", err)
+		t.Errorf("called for an inline volume: %v", err)
 	}
 }
 
-// TestConditionsAreAsTheAPITakesThem: one that is not would cost the pod's whole status.
-func TestConditionsAreAsTheAPITakesThem(t *testing.T) {
+// TestConditionsAreValid: the API server rejects the whole pod status for an invalid condition.
+func TestConditionsAreValid(t *testing.T) {
 	entry := func(s csi.VolumeHealthErrorType, reason, message string) *csi.VolumeHealth_VolumeHealthEntry {
 		return &csi.VolumeHealth_VolumeHealthEntry{Status: s, Reason: reason, Message: message}
 	}

@@ -10,10 +10,10 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// ErrNotMeasured says that the driver does not know how much of its volumes is used.
-var ErrNotMeasured = errors.New("the CSI driver does not measure its volumes")
+// ErrNotMeasured means that the driver does not report the usage of its volumes.
+var ErrNotMeasured = errors.New("the CSI driver does not report volume stats")
 
-// Measure asks the driver how much of the volume is used.
+// Measure calls the driver for the usage of the volume.
 func (p *Plugin) Measure(ctx context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
 	from := sourceOf(r)
 	usage := plugin.Usage{CapacityBytes: -1, AvailableBytes: -1, UsedBytes: -1, Inodes: -1, InodesFree: -1, InodesUsed: -1}
@@ -24,11 +24,11 @@ func (p *Plugin) Measure(ctx context.Context, r plugin.Request, at plugin.Result
 	defer c.close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	able, err := c.capabilities(ctx)
+	caps, err := c.capabilities(ctx)
 	if err != nil {
 		return usage, err
 	}
-	if !able[canMeasure] {
+	if !caps[canMeasure] {
 		return usage, ErrNotMeasured
 	}
 	path := at.HostPath

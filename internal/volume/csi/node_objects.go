@@ -23,18 +23,18 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// nodeIDAnnotation tells the names that drivers have for the node.
+// nodeIDAnnotation has the node IDs that drivers report.
 const nodeIDAnnotation = "csi.volume.kubernetes.io/nodeid"
 
 // migrated are the in-tree plugins whose volumes CSI drivers mount. The scheduler and the attach
 // controller look for them in the CSINode before they give the node such a volume.
 var migrated = pod.MigratedVolumePlugins()
 
-// writeRetry is for writes that lose a race.
+// writeRetry is the back-off of conflicting writes.
 var writeRetry = wait.Backoff{Steps: 4, Duration: 10 * time.Millisecond, Factor: 5, Jitter: 0.1}
 
-// retried repeats a write until it succeeds or has been tried often enough.
-func (p *Plugin) retried(ctx context.Context, write func(context.Context) error) error {
+// withRetry retries a write with back-off.
+func (p *Plugin) withRetry(ctx context.Context, write func(context.Context) error) error {
 	p.node.Lock()
 	defer p.node.Unlock()
 	var last error
@@ -48,31 +48,31 @@ func (p *Plugin) retried(ctx context.Context, write func(context.Context) error)
 	return err
 }
 
-// install has the cluster know the driver: its name for the node and the node's place in
-// its topology on the Node, all that the scheduler needs on the CSINode.
+// install writes the driver to the API server: its node ID and topology labels to the Node, its limit
+// and topology keys to the CSINode.
 func (p *Plugin) install(ctx context.Context, name string, info *csi.NodeGetInfoResponse) error {
 	if info.GetNodeId() == "" {
 		return errors.New("error adding CSI driver node info: driverNodeID must not be empty")
 	}
 	segments := info.GetAccessibleTopology().GetSegments()
-	err := p.retried(ctx, func(ctx context.Context) error {
+	err := p.withRetry(ctx, func(ctx context.Context) error {
 		return p.changeNode(ctx, segments, func(ids map[string]string) { ids[name] = info.GetNodeId() })
 	})
 	if err != nil {
 		return fmt.Errorf("error updating Node object with CSI driver node info: %w", err)
 	}
-	return p.enlist(ctx, name, info)
+	return p.updateCSINodeDriver(ctx, name, info)
 }
 
-// enlist writes what the driver says of itself to the CSINode.
-func (p *Plugin) enlist(ctx context.Context, name string, info *csi.NodeGetInfoResponse) error {
+// updateCSINodeDriver writes the driver's info to the CSINode.
+func (p *Plugin) updateCSINodeDriver(ctx context.Context, name string, info *csi.NodeGetInfoResponse) error {
 	segments := info.GetAccessibleTopology().GetSegments()
 	d := storagev1.CSINodeDriver{Name: name, NodeID: info.GetNodeId(), TopologyKeys: slices.Sorted(maps.Keys(segments))}
 	if most := info.GetMaxVolumesPerNode(); most > 0 {
 		count := int32(min(most, math.MaxInt32))
 		d.Allocatable = &storagev1.VolumeNodeResources{Count: &count}
 	}
-	err := p.retried(ctx, func(ctx context.Context) error {
+	err := p.withRetry(ctx, func(ctx context.Context) error {
 		return p.changeCSINode(ctx, func(drivers []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
 			if i := slices.IndexFunc(drivers, func(known storagev1.CSINodeDriver) bool { return known.Name == name }); i >= 0 && equality.Semantic.DeepEqual(drivers[i], d) {
 				return drivers
@@ -86,15 +86,15 @@ func (p *Plugin) enlist(ctx context.Context, name string, info *csi.NodeGetInfoR
 	return nil
 }
 
-// uninstall undoes install. Labels stay: other drivers may have set the same.
+// uninstall undoes install. It keeps the labels: other drivers may have set the same.
 func (p *Plugin) uninstall(ctx context.Context, name string) error {
-	err := p.retried(ctx, func(ctx context.Context) error {
+	err := p.withRetry(ctx, func(ctx context.Context) error {
 		return p.changeCSINode(ctx, func(drivers []storagev1.CSINodeDriver) []storagev1.CSINodeDriver { return without(drivers, name) })
 	})
 	if err != nil {
 		return fmt.Errorf("error uninstalling CSI driver from CSINode object %w", err)
 	}
-	err = p.retried(ctx, func(ctx context.Context) error {
+	err = p.withRetry(ctx, func(ctx context.Context) error {
 		return p.changeNode(ctx, nil, func(ids map[string]string) { delete(ids, name) })
 	})
 	if err != nil {
@@ -103,9 +103,9 @@ func (p *Plugin) uninstall(ctx context.Context, name string) error {
 	return nil
 }
 
-// Announce has the cluster know that the node can use CSI drivers, before there are any.
+// Announce creates the CSINode, before any driver is registered.
 func (p *Plugin) Announce(ctx context.Context) error {
-	return p.retried(ctx, func(ctx context.Context) error {
+	return p.withRetry(ctx, func(ctx context.Context) error {
 		return p.changeCSINode(ctx, func(drivers []storagev1.CSINodeDriver) []storagev1.CSINodeDriver { return drivers })
 	})
 }
@@ -114,8 +114,7 @@ func without(drivers []storagev1.CSINodeDriver, name string) []storagev1.CSINode
 	return slices.DeleteFunc(slices.Clone(drivers), func(d storagev1.CSINodeDriver) bool { return d.Name == name })
 }
 
-// changeNode adds labels and changes the drivers' names for the node, by a patch of no more
-// than that.
+// changeNode patches the labels and the node IDs of the Node.
 func (p *Plugin) changeNode(ctx context.Context, labels map[string]string, change func(ids map[string]string)) error {
 	api := p.deps.Client.CoreV1().Nodes()
 	node, err := api.Get(ctx, p.cfg.NodeName, metav1.GetOptions{})
@@ -168,8 +167,8 @@ func changedIDs(text string, change func(ids map[string]string)) (string, error)
 	return string(after), err
 }
 
-// changeCSINode writes the object if the change is one. One that belonged to an earlier
-// node of this name is replaced.
+// changeCSINode updates the CSINode if it changes. It replaces the one of an earlier Node of this
+// name.
 func (p *Plugin) changeCSINode(ctx context.Context, change func([]storagev1.CSINodeDriver) []storagev1.CSINodeDriver) error {
 	node, err := p.deps.Client.CoreV1().Nodes().Get(ctx, p.cfg.NodeName, metav1.GetOptions{})
 	if err != nil {

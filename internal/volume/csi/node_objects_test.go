@@ -29,7 +29,7 @@ func (f *fixture) objects(t *testing.T) (*v1.Node, *storagev1.CSINode) {
 	return node, csinode
 }
 
-// writes counts what has changed something on the API server since the last time.
+// writes is the number of writes to the API server since the last call.
 func (f *fixture) writes() (count int) {
 	for _, a := range f.client.Actions() {
 		if a.GetVerb() != "get" {
@@ -40,7 +40,7 @@ func (f *fixture) writes() (count int) {
 	return count
 }
 
-func TestRegisterTellsTheCluster(t *testing.T) {
+func TestRegisterWritesNodeAndCSINode(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	d.info = &csi.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 9,
 		AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone": "a", "rack": "r"}}}
@@ -71,15 +71,15 @@ func TestRegisterTellsTheCluster(t *testing.T) {
 	f.Deregister(d.plugin())
 	node, csinode = f.objects(t)
 	if node.Annotations[nodeIDAnnotation] != `{"other.test":"id"}` || len(csinode.Spec.Drivers) != 1 || csinode.Spec.Drivers[0].Name != "other.test" {
-		t.Errorf("after one has left: %v %+v", node.Annotations, csinode.Spec.Drivers)
+		t.Errorf("after one was deregistered: %v %+v", node.Annotations, csinode.Spec.Drivers)
 	}
 	f.Deregister(second)
 	if node, _ = f.objects(t); len(node.Annotations) != 0 {
-		t.Errorf("after all have left: %v", node.Annotations)
+		t.Errorf("after all were deregistered: %v", node.Annotations)
 	}
 }
 
-// A driver that comes back, or was there when the agent started, costs no write.
+// A driver that is registered again, or before a restart of the agent, causes no write.
 func TestRegisterAgainWritesNothing(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
@@ -103,12 +103,12 @@ func TestTopologyCollision(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := f.connect(driverName); err == nil {
-		t.Error("a driver that could not be registered is used")
+		t.Error("a driver whose registration failed is used")
 	}
 }
 
-// The object of an earlier node of the same name is not taken over.
-func TestCSINodeOfAnEarlierNode(t *testing.T) {
+// The CSINode of an earlier Node of the same name is replaced.
+func TestCSINodeOfEarlierNodeIsReplaced(t *testing.T) {
 	f, d := newFixture(t, &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: "n", OwnerReferences: []metav1.OwnerReference{{Kind: "Node", Name: "n", UID: "earlier"}}},
 		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "long.gone", NodeID: "x"}}},
@@ -142,8 +142,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// One that was replaced by a newer one on another socket takes nothing with it.
-func TestDeregisterTheReplaced(t *testing.T) {
+// Deregistering a driver that was replaced on another socket keeps the new one.
+func TestDeregisterReplacedDriver(t *testing.T) {
 	f, d, newer := newFixture(t), newDriver(t), newDriver(t)
 	f.register(t, d)
 	next := newer.plugin()

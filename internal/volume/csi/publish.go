@@ -15,7 +15,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// SetUp has the driver publish the volume in the pod's directory.
+// SetUp publishes the volume in the pod's directory.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	if p.deps.Client == nil {
 		return plugin.Result{}, errNoAPI
@@ -23,30 +23,30 @@ func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 	from := sourceOf(r)
 	c, err := p.connect(from.driver)
 	if err != nil {
-		return plugin.Result{}, said("mounter.SetUpAt failed to get CSI client: %w", err)
+		return plugin.Result{}, errorf("mounter.SetUpAt failed to get CSI client: %w", err)
 	}
 	defer c.close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	known, err := p.described(ctx, from.driver)
+	known, err := p.driverObject(ctx, from.driver)
 	if err != nil {
-		return plugin.Result{}, said("mounter.SetupAt failed to check volume lifecycle mode: %w", err)
+		return plugin.Result{}, errorf("mounter.SetupAt failed to check volume lifecycle mode: %w", err)
 	}
-	if err := supports(known, from); err != nil {
-		return plugin.Result{}, said("mounter.SetupAt failed to check volume lifecycle mode: %w", err)
+	if err := checkLifecycleMode(known, from); err != nil {
+		return plugin.Result{}, errorf("mounter.SetupAt failed to check volume lifecycle mode: %w", err)
 	}
-	able, err := c.capabilities(ctx)
+	caps, err := c.capabilities(ctx)
 	if err != nil {
 		return plugin.Result{}, err
 	}
-	request, err := p.publication(ctx, able, known, r, from)
+	request, err := p.publishRequest(ctx, caps, known, r, from)
 	if err != nil {
 		return plugin.Result{}, err
 	}
 	if err := p.publish(ctx, c, r, from, request); err != nil {
 		return plugin.Result{}, err
 	}
-	if group := r.FSGroup(); group != nil && !able[canMountGroup] && handsOver(known, r, from) {
+	if group := r.FSGroup(); group != nil && !caps[canMountGroup] && appliesFSGroup(known, r, from) {
 		if err := ownership.Apply(request.TargetPath, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
 			return plugin.Result{}, fmt.Errorf("applyFSGroup failed for vol %s: %w", from.handle, err)
 		}
@@ -58,36 +58,36 @@ func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 	return result, nil
 }
 
-// supports refuses a volume that lives in a way its driver is not made for.
-func supports(known *storagev1.CSIDriver, from source) error {
+// checkLifecycleMode rejects a volume whose lifecycle mode the driver does not support.
+func checkLifecycleMode(known *storagev1.CSIDriver, from source) error {
 	if known == nil {
 		if from.ephemeral {
-			return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", from.mode(), from.driver)
+			return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", from.lifecycleMode(), from.driver)
 		}
 		return nil
 	}
 	for _, mode := range known.Spec.VolumeLifecycleModes {
-		if mode == from.mode() {
+		if mode == from.lifecycleMode() {
 			return nil
 		}
 	}
-	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", from.mode(), from.driver, known.Spec.VolumeLifecycleModes)
+	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", from.lifecycleMode(), from.driver, known.Spec.VolumeLifecycleModes)
 }
 
-// publication puts together what the driver is asked.
-func (p *Plugin) publication(ctx context.Context, able capabilities, known *storagev1.CSIDriver, r plugin.Request, from source) (*csi.NodePublishVolumeRequest, error) {
+// publishRequest builds the NodePublishVolume request.
+func (p *Plugin) publishRequest(ctx context.Context, caps capabilities, known *storagev1.CSIDriver, r plugin.Request, from source) (*csi.NodePublishVolumeRequest, error) {
 	request := &csi.NodePublishVolumeRequest{
 		VolumeId:         from.handle,
 		TargetPath:       filepath.Join(r.VolumeDir(Name), mountDir),
 		Readonly:         from.readOnly,
-		VolumeCapability: able.mountable(accessMode(r.Spec), from.fsType, mountFlags(r), r.FSGroup()),
+		VolumeCapability: caps.mountable(accessMode(r.Spec), from.fsType, mountFlags(r), r.FSGroup()),
 	}
 	var err error
 	if !from.ephemeral {
 		if request.PublishContext, err = p.publishContext(ctx, r.Spec); err != nil {
-			return nil, said("mounter.SetUpAt failed to fetch publishContext: %w", err)
+			return nil, errorf("mounter.SetUpAt failed to fetch publishContext: %w", err)
 		}
-		if able[canStage] {
+		if caps[canStage] {
 			if request.StagingTargetPath, _, err = p.stagingPath(idOf(r.Spec)); err != nil {
 				return nil, err
 			}
@@ -96,13 +96,13 @@ func (p *Plugin) publication(ctx context.Context, able capabilities, known *stor
 			}
 		}
 	}
-	if err := p.informPublish(ctx, known, r, from, request); err != nil {
+	if err := p.addPublishContext(ctx, known, r, from, request); err != nil {
 		return nil, err
 	}
 	return request, nil
 }
 
-// publishSecret is what the volume's description refers to.
+// publishSecret is the nodePublishSecretRef of the volume.
 func publishSecret(r plugin.Request) *v1.SecretReference {
 	if r.PV != nil {
 		return r.PV.Spec.CSI.NodePublishSecretRef
@@ -113,9 +113,9 @@ func publishSecret(r plugin.Request) *v1.SecretReference {
 	return nil
 }
 
-// publish calls the driver. The note is on the disk before: whatever happens then, it says
-// how to undo it. A failure takes away what was made for the call, except where the volume
-// was published before and the pod uses it.
+// publish calls NodePublishVolume. It stores the volume data first, so that TearDown can undo the call
+// whatever happens. After a final failure it removes the directories, unless the volume was
+// published before.
 func (p *Plugin) publish(ctx context.Context, c *client, r plugin.Request, from source, request *csi.NodePublishVolumeRequest) error {
 	dir := filepath.Dir(request.TargetPath)
 	before, err := p.deps.Mounts.Mounted(request.TargetPath)
@@ -123,17 +123,17 @@ func (p *Plugin) publish(ctx context.Context, c *client, r plugin.Request, from 
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return said("mounter.SetUpAt failed to create dir %q: %w", dir, err)
+		return errorf("mounter.SetUpAt failed to create dir %q: %w", dir, err)
 	}
-	n := note{
-		Volume: r.Name(), Handle: from.handle, Driver: from.driver, NodeName: p.cfg.NodeName, LifecycleMode: from.mode(),
+	n := volumeData{
+		Volume: r.Name(), Handle: from.handle, Driver: from.driver, NodeName: p.cfg.NodeName, LifecycleMode: from.lifecycleMode(),
 		AttachmentID: attachmentName(from.handle, from.driver, p.cfg.NodeName), SELinux: r.Label,
 	}
 	if err := n.write(dir); err != nil {
-		return said("mounter.SetUpAt failed to save volume info data: %w", err)
+		return errorf("mounter.SetUpAt failed to save volume info data: %w", err)
 	}
 	if _, err := c.node.NodePublishVolume(ctx, request); err != nil {
-		if final(err) && !before {
+		if isFinal(err) && !before {
 			err = errors.Join(err, p.removeVolumeDir(request.TargetPath))
 		}
 		return err
@@ -141,8 +141,8 @@ func (p *Plugin) publish(ctx context.Context, c *client, r plugin.Request, from 
 	return nil
 }
 
-// handsOver reports whether the volume's files are to be given to the pod's group.
-func handsOver(known *storagev1.CSIDriver, r plugin.Request, from source) bool {
+// appliesFSGroup reports whether the kubelet changes the volume's files to the fsGroup.
+func appliesFSGroup(known *storagev1.CSIDriver, r plugin.Request, from source) bool {
 	policy := storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy
 	if known != nil && known.Spec.FSGroupPolicy != nil && *known.Spec.FSGroupPolicy != "" {
 		policy = *known.Spec.FSGroupPolicy
@@ -165,7 +165,7 @@ func handsOver(known *storagev1.CSIDriver, r plugin.Request, from source) bool {
 	return false
 }
 
-// TearDown has the driver undo SetUp or MapDevice, by what the disk shows.
+// TearDown unpublishes the volume, from what is on disk.
 func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -174,28 +174,28 @@ func (p *Plugin) TearDown(ctx context.Context, v plugin.Published) error {
 	}
 	dir := v.Dir(Name)
 	path := filepath.Join(dir, mountDir)
-	n, ok, unreadable := p.readNote(dir)
+	n, ok, unreadable := p.readVolumeData(dir)
 	if unreadable != nil {
-		n, ok = p.noteByMount(v, unreadable)
+		n, ok = p.volumeDataByMount(v, unreadable)
 	}
 	switch {
 	case ok:
 		if err := p.unpublish(ctx, n, path); err != nil {
-			return said("Unmounter.TearDownAt failed: %w", err)
+			return errorf("Unmounter.TearDownAt failed: %w", err)
 		}
 	case unreadable != nil:
-		if err := p.unmountAlone(path); err != nil {
+		if err := p.unmountWithoutDriver(path); err != nil {
 			return err
 		}
 	}
-	// Removing the target is the driver's part; not all do it.
+	// The driver should remove the target; not all do.
 	if err := p.removeVolumeDir(path); err != nil {
-		return said("Unmounter.TearDownAt failed to clean mount dir [%s]: %w", path, err)
+		return errorf("Unmounter.TearDownAt failed to clean mount dir [%s]: %w", path, err)
 	}
 	return nil
 }
 
-func (p *Plugin) unpublish(ctx context.Context, n note, path string) error {
+func (p *Plugin) unpublish(ctx context.Context, n volumeData, path string) error {
 	c, err := p.connect(n.Driver)
 	if err != nil {
 		return err

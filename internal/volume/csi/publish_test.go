@@ -22,7 +22,7 @@ import (
 
 func to[T any](v T) *T { return &v }
 
-// inline is a volume that is described in its pod.
+// inline makes the request one for an inline volume.
 func (f *fixture) inline() plugin.Request {
 	r := f.request()
 	r.PV, r.PVC = nil, nil
@@ -49,17 +49,17 @@ func TestPublish(t *testing.T) {
 	if got.HostPath != target || got.ReadOnly || !got.RefreshAt.IsZero() {
 		t.Errorf("result is %+v", got)
 	}
-	asked := d.take()[0].(*csi.NodePublishVolumeRequest)
+	requests := d.take()[0].(*csi.NodePublishVolumeRequest)
 	const tokens = `{"":{"token":"token of acct","expirationTimestamp":"1970-01-01T00:33:20Z"},"x":{"token":"token of acct","expirationTimestamp":"1970-01-01T00:33:20Z"}}`
 	want := map[string]string{
 		"a": "b", tokensKey: tokens,
 		"csi.storage.k8s.io/pod.name": "p", "csi.storage.k8s.io/pod.namespace": "ns", "csi.storage.k8s.io/pod.uid": "uid",
 		"csi.storage.k8s.io/serviceAccount.name": "acct", "csi.storage.k8s.io/ephemeral": "false",
 	}
-	if !maps.Equal(asked.VolumeContext, want) {
-		t.Errorf("volume context is %v", asked.VolumeContext)
+	if !maps.Equal(requests.VolumeContext, want) {
+		t.Errorf("volume context is %v", requests.VolumeContext)
 	}
-	if c := asked.VolumeCapability; c.GetMount().GetFsType() != "ext4" || c.GetMount().GetMountFlags()[0] != "noatime" ||
+	if c := requests.VolumeCapability; c.GetMount().GetFsType() != "ext4" || c.GetMount().GetMountFlags()[0] != "noatime" ||
 		c.GetAccessMode().GetMode() != csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
 		t.Errorf("capability is %v", c)
 	}
@@ -71,9 +71,9 @@ func TestPublish(t *testing.T) {
 	if _, err := f.SetUp(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	asked = d.take()[0].(*csi.NodePublishVolumeRequest)
-	if asked.Secrets[tokensKey] != tokens || asked.VolumeContext[tokensKey] != "" {
-		t.Errorf("tokens are not in the secrets: %v", asked)
+	requests = d.take()[0].(*csi.NodePublishVolumeRequest)
+	if requests.Secrets[tokensKey] != tokens || requests.VolumeContext[tokensKey] != "" {
+		t.Errorf("tokens are not in the secrets: %v", requests)
 	}
 }
 
@@ -96,9 +96,9 @@ func TestPublishInline(t *testing.T) {
 	if err != nil || !got.ReadOnly {
 		t.Fatalf("%+v %v", got, err)
 	}
-	asked := d.take()[0].(*csi.NodePublishVolumeRequest)
-	if asked.VolumeId != inlineHandle("uid", "v") || !asked.Readonly || asked.StagingTargetPath != "" || asked.VolumeCapability.GetMount().FsType != "xfs" {
-		t.Errorf("asked %v", asked)
+	requests := d.take()[0].(*csi.NodePublishVolumeRequest)
+	if requests.VolumeId != inlineHandle("uid", "v") || !requests.Readonly || requests.StagingTargetPath != "" || requests.VolumeCapability.GetMount().FsType != "xfs" {
+		t.Errorf("requests %v", requests)
 	}
 	if id, err := f.DeviceID(t.Context(), f.inline().Spec); id != "" || err != nil {
 		t.Errorf("device is %q %v", id, err)
@@ -108,17 +108,16 @@ func TestPublishInline(t *testing.T) {
 	}
 }
 
-// A first publication that fails for good leaves nothing; a repeated one leaves the pod its
-// volume.
-func TestPublishFails(t *testing.T) {
+// The first publish that finally fails leaves nothing; a repeated one leaves the volume.
+func TestFailedPublish(t *testing.T) {
 	for name, c := range map[string]struct {
 		code    codes.Code
 		mounted bool
 		stays   bool
 	}{
-		"for good":         {code: codes.Internal},
-		"perhaps":          {code: codes.Aborted, stays: true},
-		"though published": {code: codes.Internal, mounted: true, stays: true},
+		"final error":        {code: codes.Internal},
+		"may be in progress": {code: codes.Aborted, stays: true},
+		"already published":  {code: codes.Internal, mounted: true, stays: true},
 	} {
 		f, d := newFixture(t), newDriver(t)
 		f.register(t, d)
@@ -128,8 +127,8 @@ func TestPublishFails(t *testing.T) {
 		if _, err := f.SetUp(t.Context(), f.request()); status.Code(unwrapFirst(err)) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, noteFile)); c.stays != (err == nil) {
-			t.Errorf("%s: on the disk is %v", name, f.tree(t))
+		if _, err := os.Stat(filepath.Join(dir, volumeDataFile)); c.stays != (err == nil) {
+			t.Errorf("%s: on disk is %v", name, f.tree(t))
 		}
 	}
 }
@@ -185,8 +184,8 @@ func TestTearDown(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if asked := d.take(); asked[0].(*csi.NodeUnpublishVolumeRequest).VolumeId != "handle" {
-			t.Errorf("asked %v", asked)
+		if requests := d.take(); requests[0].(*csi.NodeUnpublishVolumeRequest).VolumeId != "handle" {
+			t.Errorf("requests %v", requests)
 		}
 		id, err := f.DeviceID(t.Context(), r.Spec)
 		if err != nil {
@@ -198,14 +197,14 @@ func TestTearDown(t *testing.T) {
 			}
 		}
 		for _, left := range f.tree(t) {
-			if strings.Contains(left, "pv") || strings.Contains(left, "globalmount") || strings.Contains(left, noteFile) {
+			if strings.Contains(left, "pv") || strings.Contains(left, "globalmount") || strings.Contains(left, volumeDataFile) {
 				t.Errorf("block %v: left behind: %s", block, left)
 			}
 		}
 	}
 }
 
-func TestHandsOver(t *testing.T) {
+func TestAppliesFSGroup(t *testing.T) {
 	rwo, rox := []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}, []v1.PersistentVolumeAccessMode{v1.ReadOnlyMany}
 	for name, c := range map[string]struct {
 		policy storagev1.FSGroupPolicy
@@ -213,30 +212,30 @@ func TestHandsOver(t *testing.T) {
 		modes  []v1.PersistentVolumeAccessMode
 		want   bool
 	}{
-		"one writer, file system": {from: source{fsType: "ext4"}, modes: rwo, want: true},
-		"no file system named":    {from: source{}, modes: rwo},
-		"many nodes":              {from: source{fsType: "ext4"}, modes: rox},
-		"in the pod":              {from: source{fsType: "ext4", ephemeral: true}, want: true},
-		"read-only":               {from: source{fsType: "ext4", readOnly: true}, modes: rwo},
-		"driver says never":       {policy: storagev1.NoneFSGroupPolicy, from: source{fsType: "ext4"}, modes: rwo},
-		"driver says always":      {policy: storagev1.FileFSGroupPolicy, modes: rox, want: true},
-		"always, but read-only":   {policy: storagev1.FileFSGroupPolicy, from: source{readOnly: true}, modes: rwo},
+		"single writer with fsType": {from: source{fsType: "ext4"}, modes: rwo, want: true},
+		"no fsType":                 {from: source{}, modes: rwo},
+		"many readers":              {from: source{fsType: "ext4"}, modes: rox},
+		"inline volume":             {from: source{fsType: "ext4", ephemeral: true}, want: true},
+		"read-only":                 {from: source{fsType: "ext4", readOnly: true}, modes: rwo},
+		"policy None":               {policy: storagev1.NoneFSGroupPolicy, from: source{fsType: "ext4"}, modes: rwo},
+		"policy File":               {policy: storagev1.FileFSGroupPolicy, modes: rox, want: true},
+		"policy File, read-only":    {policy: storagev1.FileFSGroupPolicy, from: source{readOnly: true}, modes: rwo},
 	} {
 		f := newFixture(t)
 		f.known.Spec.FSGroupPolicy = to(c.policy)
 		r := f.request(func(pv *v1.PersistentVolume, _ *v1.Pod) { pv.Spec.AccessModes = c.modes })
-		if got := handsOver(f.known, r, c.from); got != c.want {
+		if got := appliesFSGroup(f.known, r, c.from); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-// The pod's group is applied by the driver if it can, else by us.
-func TestGroup(t *testing.T) {
-	for _, able := range []bool{false, true} {
+// The driver applies the fsGroup if it has the capability, else the kubelet does.
+func TestFSGroup(t *testing.T) {
+	for _, caps := range []bool{false, true} {
 		f, d := newFixture(t), newDriver(t)
-		if able {
-			d.able = append(d.able, canMountGroup)
+		if caps {
+			d.caps = append(d.caps, canMountGroup)
 		}
 		f.register(t, d)
 		f.known.Spec.FSGroupPolicy = to(storagev1.FileFSGroupPolicy)
@@ -247,15 +246,15 @@ func TestGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := d.take()[0].(*csi.NodePublishVolumeRequest).VolumeCapability.GetMount().VolumeMountGroup; (told != "") != able {
-			t.Errorf("able %v: the driver is told %q", able, told)
+		if group := d.take()[0].(*csi.NodePublishVolumeRequest).VolumeCapability.GetMount().VolumeMountGroup; (group != "") != caps {
+			t.Errorf("capability %v: the request has group %q", caps, group)
 		}
 		info, err := os.Stat(got.HostPath)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ours := info.Mode()&os.ModeSetgid != 0; ours == able {
-			t.Errorf("able %v: mode is %v", able, info.Mode())
+		if ours := info.Mode()&os.ModeSetgid != 0; ours == caps {
+			t.Errorf("capability %v: mode is %v", caps, info.Mode())
 		}
 	}
 }
@@ -268,9 +267,9 @@ func TestAccessModes(t *testing.T) {
 		v1.ReadOnlyMany:     {csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY},
 		v1.ReadWriteMany:    {csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER},
 	} {
-		for i, able := range []capabilities{{}, {canShareWrites: true}} {
-			if got := able.access(mode).Mode; got != want[i] {
-				t.Errorf("%s with %v is %v, want %v", mode, able, got, want[i])
+		for i, caps := range []capabilities{{}, {canShareWrites: true}} {
+			if got := caps.access(mode).Mode; got != want[i] {
+				t.Errorf("%s with %v is %v, want %v", mode, caps, got, want[i])
 			}
 		}
 	}
@@ -284,9 +283,9 @@ func TestExpandAndMeasure(t *testing.T) {
 	if err := f.Expand(t.Context(), r, at, resource.MustParse("2Gi")); err != nil {
 		t.Fatal(err)
 	}
-	asked := d.take()[0].(*csi.NodeExpandVolumeRequest)
-	if asked.VolumePath != "/target" || asked.CapacityRange.RequiredBytes != 2<<30 || !strings.HasSuffix(asked.StagingTargetPath, "/globalmount") {
-		t.Errorf("asked %v", asked)
+	requests := d.take()[0].(*csi.NodeExpandVolumeRequest)
+	if requests.VolumePath != "/target" || requests.CapacityRange.RequiredBytes != 2<<30 || !strings.HasSuffix(requests.StagingTargetPath, "/globalmount") {
+		t.Errorf("requests %v", requests)
 	}
 	usage, err := f.Measure(t.Context(), r, at)
 	if want := (plugin.Usage{CapacityBytes: 100, AvailableBytes: 70, UsedBytes: 30, Inodes: -1, InodesFree: -1, InodesUsed: -1}); err != nil || usage != want {
@@ -294,17 +293,17 @@ func TestExpandAndMeasure(t *testing.T) {
 	}
 	d.take()
 	d.mu.Lock()
-	d.able = nil
+	d.caps = nil
 	d.mu.Unlock()
 	if _, err := f.Measure(t.Context(), r, at); !errors.Is(err, ErrNotMeasured) {
-		t.Errorf("measured by a driver that cannot: %v", err)
+		t.Errorf("measured by a driver without the capability: %v", err)
 	}
 	if err := f.Expand(t.Context(), r, at, resource.MustParse("2Gi")); err != nil || len(d.take()) > 0 {
-		t.Errorf("expanded by a driver that cannot: %v", err)
+		t.Errorf("expanded by a driver without the capability: %v", err)
 	}
 }
 
-// TestExpandClasses: what the driver's answer means for further tries.
+// TestExpandClasses: the class of an error depends on the status code.
 func TestExpandClasses(t *testing.T) {
 	classes := []error{plugin.ErrInfeasible, plugin.ErrInUse, plugin.ErrUncertain}
 	for code, want := range map[codes.Code]error{
@@ -314,7 +313,7 @@ func TestExpandClasses(t *testing.T) {
 		codes.Internal: nil,
 	} {
 		answer := status.Error(code, "no")
-		err := classed(answer, fmt.Errorf("failed : %w", answer))
+		err := withClass(answer, fmt.Errorf("failed : %w", answer))
 		if err.Error() != "failed : "+answer.Error() || !errors.Is(err, answer) {
 			t.Errorf("%v: %v", code, err)
 		}

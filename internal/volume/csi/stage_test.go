@@ -21,7 +21,7 @@ const (
 	csiRoot = "plugins/kubernetes.io/csi/"
 )
 
-func TestDriverThatIsNotThere(t *testing.T) {
+func TestUnregisteredDriver(t *testing.T) {
 	f := newFixture(t)
 	const missing = "driver name disk.test not found in the list of registered CSI drivers"
 	if err := f.Stage(t.Context(), f.request()); err == nil || err.Error() != "kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "+missing {
@@ -38,8 +38,8 @@ func TestDriverThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A driver that has given up leaves nothing to undo; one that may still be at work does.
-func TestStageFails(t *testing.T) {
+// A final failure leaves nothing; after any other the call may be in progress and is undone.
+func TestFailedStage(t *testing.T) {
 	for _, block := range []bool{false, true} {
 		for code, stays := range map[codes.Code]bool{
 			codes.Internal: false, codes.InvalidArgument: false, codes.NotFound: false, codes.Unknown: false,
@@ -70,8 +70,8 @@ func TestStageFails(t *testing.T) {
 			if err := f.Unstage(t.Context(), staged[0]); err != nil {
 				t.Errorf("%v: unstage: %v", code, err)
 			}
-			if asked := d.take(); len(asked) != 1 || asked[0].(*csi.NodeUnstageVolumeRequest).VolumeId != "handle" {
-				t.Errorf("%v: the driver was asked %v", code, asked)
+			if requests := d.take(); len(requests) != 1 || requests[0].(*csi.NodeUnstageVolumeRequest).VolumeId != "handle" {
+				t.Errorf("%v: calls of the driver: %v", code, requests)
 			}
 			if staged, err := f.Staged(); err != nil || len(staged) > 0 {
 				t.Errorf("%v: still staged: %v %v", code, f.tree(t), err)
@@ -88,7 +88,7 @@ func unwrapFirst(err error) error {
 	return err
 }
 
-func TestStageOnDisk(t *testing.T) {
+func TestStageFilesOnDisk(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
 	if err := f.Stage(t.Context(), f.request()); err != nil {
@@ -101,23 +101,23 @@ func TestStageOnDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Dir(strings.TrimPrefix(mounted, Name+"/"))
+	dir := filepath.Dir(strings.TrimPrefix(mounted, Name+"/"))
 	want := []string{
-		csiRoot + folder + "/globalmount",
-		csiRoot + folder + "/vol_data.json",
+		csiRoot + dir + "/globalmount",
+		csiRoot + dir + "/vol_data.json",
 		csiRoot + "volumeDevices/pv/data/vol_data.json",
 		csiRoot + "volumeDevices/staging/pv",
 	}
 	if got := f.tree(t); !slices.Equal(got, want) {
-		t.Errorf("on the disk is\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("on disk is\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	note, err := os.ReadFile(filepath.Join(f.root, csiRoot, "volumeDevices/pv/data/vol_data.json"))
-	if want := `{"attachmentID":"` + attachmentName("handle", driverName, "n") + `","driverName":"disk.test","nodeName":"n","specVolID":"pv","volumeHandle":"handle"}` + "\n"; string(note) != want {
-		t.Errorf("the note is %s (%v), want %s", note, err, want)
+	volumeData, err := os.ReadFile(filepath.Join(f.root, csiRoot, "volumeDevices/pv/data/vol_data.json"))
+	if want := `{"attachmentID":"` + attachmentName("handle", driverName, "n") + `","driverName":"disk.test","nodeName":"n","specVolID":"pv","volumeHandle":"handle"}` + "\n"; string(volumeData) != want {
+		t.Errorf("the volume data is %s (%v), want %s", volumeData, err, want)
 	}
 }
 
-// What a crash half way, or an older agent, has left is found and taken away.
+// Volumes that a crash or an earlier agent has left are found and unstaged.
 func TestUnstageLeftovers(t *testing.T) {
 	f := newFixture(t) // without a driver: none must be needed
 	for _, dir := range []string{csiRoot + "disk.test/abc/globalmount", csiRoot + "disk.test/def", csiRoot + "volumeDevices/raw/data"} {
@@ -143,9 +143,9 @@ func TestUnstageLeftovers(t *testing.T) {
 	}
 }
 
-// A device that was published when the agent was killed, before the pod's directory told of it,
-// goes with the volume.
-func TestUnstageAfterPublicationCutShort(t *testing.T) {
+// A device that was published when the agent was killed, before the link in the pod's directory was
+// created, is unpublished with the volume.
+func TestUnstageAfterInterruptedPublish(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
 	r := f.request(asBlock)
@@ -160,17 +160,17 @@ func TestUnstageAfterPublicationCutShort(t *testing.T) {
 	if err := f.Unstage(t.Context(), rawID("pv")); err != nil {
 		t.Fatal(err)
 	}
-	asked := d.take()
-	if len(asked) != 2 || asked[0].(*csi.NodeUnpublishVolumeRequest).TargetPath != got.HostPath || asked[1].(*csi.NodeUnstageVolumeRequest).VolumeId != "handle" {
-		t.Errorf("the driver was asked %v", asked)
+	requests := d.take()
+	if len(requests) != 2 || requests[0].(*csi.NodeUnpublishVolumeRequest).TargetPath != got.HostPath || requests[1].(*csi.NodeUnstageVolumeRequest).VolumeId != "handle" {
+		t.Errorf("calls of the driver: %v", requests)
 	}
 	if staged, err := f.Staged(); err != nil || len(staged) > 0 {
 		t.Errorf("left: %v %v", f.tree(t), err)
 	}
 }
 
-// Nothing is removed where something is mounted, or that is not ours.
-func TestUnstageRemovesNothingOfOthers(t *testing.T) {
+// Unstage removes neither mount points nor other files.
+func TestUnstageKeepsOtherFiles(t *testing.T) {
 	f := newFixture(t)
 	path := filepath.Join(f.root, csiRoot, "disk.test/abc/globalmount")
 	if err := os.MkdirAll(path, 0o750); err != nil {
@@ -212,13 +212,13 @@ func TestDeviceOf(t *testing.T) {
 		"": "",
 		`{"driverName":"disk.test","volumeHandle":"handle","volumeLifecycleMode":"Persistent"}`: id,
 		`{"driverName":"disk.test","volumeHandle":"handle","volumeLifecycleMode":"Ephemeral"}`:  "",
-		// Nothing is mounted for the pod: whatever the note said, it uses nothing.
+		// Nothing is mounted for the pod, so it uses no device.
 		`{"driverName":"disk.test"}`: "",
 		`{"driverN`:                  "",
 	} {
-		os.Remove(filepath.Join(dir, noteFile))
+		os.Remove(filepath.Join(dir, volumeDataFile))
 		if text != "" {
-			if err := os.WriteFile(filepath.Join(dir, noteFile), []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, volumeDataFile), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -264,7 +264,7 @@ func TestAttached(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 			if _, ok := plugin.MaxRetryDelay(err); !ok {
-				t.Errorf("%q: nobody will look again soon", got)
+				t.Errorf("%q: not retried soon", got)
 			}
 		}
 		if got != want {
@@ -279,9 +279,9 @@ func TestAttached(t *testing.T) {
 		if _, err := f.SetUp(t.Context(), r); err != nil {
 			t.Error(err)
 		}
-		for _, asked := range d.take() {
-			if told := asked.(interface{ GetPublishContext() map[string]string }).GetPublishContext(); told["path"] != "/dev/x" {
-				t.Errorf("%T with %v", asked, told)
+		for _, requests := range d.take() {
+			if got := requests.(interface{ GetPublishContext() map[string]string }).GetPublishContext(); got["path"] != "/dev/x" {
+				t.Errorf("%T with %v", requests, got)
 			}
 		}
 	}
@@ -298,8 +298,8 @@ func TestStageSecrets(t *testing.T) {
 	if err := f.Stage(t.Context(), withSecret("s")); err != nil {
 		t.Fatal(err)
 	}
-	if asked := d.take(); asked[0].(*csi.NodeStageVolumeRequest).Secrets["k"] != "v" {
-		t.Errorf("asked %v", asked)
+	if requests := d.take(); requests[0].(*csi.NodeStageVolumeRequest).Secrets["k"] != "v" {
+		t.Errorf("requests %v", requests)
 	}
 	const want = `fetching NodeStageSecretRef x/none failed: kubernetes.io/csi: failed to find the secret none in the namespace x with error: secrets "none" not found`
 	if err := f.Stage(t.Context(), withSecret("none")); err == nil || err.Error() != want {

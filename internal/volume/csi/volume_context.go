@@ -16,11 +16,11 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// tokensKey is where a driver finds service account tokens.
+// tokensKey is the key of service account tokens.
 const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens"
 
-// informPublish adds the secrets, and what the driver wants to know of the pod.
-func (p *Plugin) informPublish(ctx context.Context, known *storagev1.CSIDriver, r plugin.Request, from source, request *csi.NodePublishVolumeRequest) (err error) {
+// addPublishContext adds the secrets, the pod info and the tokens that the CSIDriver object requires.
+func (p *Plugin) addPublishContext(ctx context.Context, known *storagev1.CSIDriver, r plugin.Request, from source, request *csi.NodePublishVolumeRequest) (err error) {
 	if request.Secrets, err = p.publishSecrets(ctx, r); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (p *Plugin) informPublish(ctx context.Context, known *storagev1.CSIDriver, 
 	}
 	tokens, err := p.tokens(ctx, r.Pod, known.Spec.TokenRequests)
 	if err != nil {
-		return said("mounter.SetUpAt failed to get service accoount token attributes: %w", err)
+		return errorf("mounter.SetUpAt failed to get service accoount token attributes: %w", err)
 	}
 	if known.Spec.ServiceAccountTokenInSecrets != nil && *known.Spec.ServiceAccountTokenInSecrets {
 		request.Secrets[tokensKey] = tokens
@@ -53,7 +53,7 @@ func (p *Plugin) publishSecrets(ctx context.Context, r plugin.Request) (map[stri
 	ref := publishSecret(r)
 	secrets, err := p.secret(ctx, ref)
 	if err != nil {
-		return nil, plugin.RetryWithin(fmt.Errorf("fetching NodePublishSecretRef %s/%s failed: %w", ref.Namespace, ref.Name, err), attachWait)
+		return nil, plugin.RetryWithin(fmt.Errorf("fetching NodePublishSecretRef %s/%s failed: %w", ref.Namespace, ref.Name, err), attachRetry)
 	}
 	return secrets, nil
 }
@@ -68,10 +68,10 @@ func podInfo(p *v1.Pod, ephemeral bool) map[string]string {
 	}
 }
 
-// tokens are bound to the pod, one for each audience that the driver speaks to.
-func (p *Plugin) tokens(ctx context.Context, pod *v1.Pod, wanted []storagev1.TokenRequest) (string, error) {
+// tokens are bound to the pod, one for each audience of the driver.
+func (p *Plugin) tokens(ctx context.Context, pod *v1.Pod, requested []storagev1.TokenRequest) (string, error) {
 	tokens := map[string]authv1.TokenRequestStatus{}
-	for _, w := range wanted {
+	for _, w := range requested {
 		request := &authv1.TokenRequest{Spec: authv1.TokenRequestSpec{
 			Audiences:         []string{},
 			ExpirationSeconds: w.ExpirationSeconds,

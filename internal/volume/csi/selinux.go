@@ -9,19 +9,20 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// SupportsSELinuxMount holds for drivers that say so.
+// SupportsSELinuxMount reports whether the CSIDriver object has seLinuxMount.
 func (p *Plugin) SupportsSELinuxMount(ctx context.Context, s plugin.Spec) (bool, error) {
 	if s.PV == nil || p.deps.Client == nil {
 		return false, nil
 	}
-	known, err := p.described(ctx, persistent(s).driver)
+	known, err := p.driverObject(ctx, persistentSource(s).driver)
 	if err != nil {
-		return false, said("failed to query for SELinuxMount support: %w", err)
+		return false, errorf("failed to query for SELinuxMount support: %w", err)
 	}
 	return known != nil && known.Spec.SELinuxMount != nil && *known.Spec.SELinuxMount, nil
 }
 
-// mountFlags are the volume's own, and its label. The quotes are for commas in the label.
+// mountFlags are the mount options of the volume, with its label. The label may have commas, so it
+// is quoted.
 func mountFlags(r plugin.Request) []string {
 	if r.Label == "" {
 		return r.MountOptions()
@@ -29,10 +30,10 @@ func mountFlags(r plugin.Request) []string {
 	return append(slices.Clone(r.MountOptions()), fmt.Sprintf("context=%q", r.Label))
 }
 
-// checkLabel refuses a pod whose label is not the one that the volume is staged with: a
-// mounted volume has one label for all. A note that cannot be read is written again by Stage.
+// checkLabel rejects a pod whose label differs from the one that the volume is staged with: a mount
+// has one label for all files. Stage writes unreadable volume data again.
 func (p *Plugin) checkLabel(r plugin.Request, staged string) error {
-	n, ok, err := p.readNote(filepath.Dir(staged))
+	n, ok, err := p.readVolumeData(filepath.Dir(staged))
 	if err != nil || !ok || n.SELinux == r.Label {
 		return nil
 	}

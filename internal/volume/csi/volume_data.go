@@ -18,13 +18,13 @@ import (
 	"swiftlet/internal/volume/safepath"
 )
 
-const noteFile = "vol_data.json"
+const volumeDataFile = "vol_data.json"
 
-// maxNote bounds what is read of a note. Handles and names have at most a few hundred bytes.
-const maxNote = 1 << 20
+// maxVolumeData bounds the size that is read. Handles and names have at most a few hundred bytes.
+const maxVolumeData = 1 << 20
 
-// note is what the disk tells of a volume to whoever has to take it down.
-type note struct {
+// volumeData is stored on disk for the teardown of a volume.
+type volumeData struct {
 	AttachmentID  string                        `json:"attachmentID,omitempty"`
 	Driver        string                        `json:"driverName"`
 	NodeName      string                        `json:"nodeName,omitempty"`
@@ -34,15 +34,15 @@ type note struct {
 	LifecycleMode storagev1.VolumeLifecycleMode `json:"volumeLifecycleMode,omitempty"`
 }
 
-// write puts the note into dir, and waits until it is on the disk: a note that a crash of the
-// machine left empty would keep the volume from being taken down by its driver.
-func (n note) write(dir string) error {
+// write stores the volume data in dir and syncs it: the driver could not tear down a volume whose
+// data a crash of the machine has left empty.
+func (n volumeData) write(dir string) error {
 	var content bytes.Buffer
 	if err := json.NewEncoder(&content).Encode(n); err != nil {
 		return fmt.Errorf("encode volume data: %w", err)
 	}
-	path := filepath.Join(dir, noteFile)
-	if old, err := readBounded(path); err == nil && bytes.Equal(old, content.Bytes()) {
+	path := filepath.Join(dir, volumeDataFile)
+	if old, err := readSmallFile(path); err == nil && bytes.Equal(old, content.Bytes()) {
 		return nil
 	}
 	if err := checkpoint.Replace(path, content.Bytes(), 0o640); err != nil {
@@ -51,52 +51,52 @@ func (n note) write(dir string) error {
 	return nil
 }
 
-// readNote returns the note in dir; ok is false where there is none. An error says that there
-// is one of no use: the log names the file, and the caller goes on by what else the node shows.
-func (p *Plugin) readNote(dir string) (n note, ok bool, err error) {
-	path := filepath.Join(dir, noteFile)
-	content, err := readBounded(path)
+// readVolumeData reads the volume data in dir; ok is false if there is none. It logs an unreadable
+// file; the caller falls back to the mount table.
+func (p *Plugin) readVolumeData(dir string) (n volumeData, ok bool, err error) {
+	path := filepath.Join(dir, volumeDataFile)
+	content, err := readSmallFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.unreadable.forget(path)
-		return note{}, false, nil
+		p.readErrors.forget(path)
+		return volumeData{}, false, nil
 	case err != nil:
-		err = said("failed to open volume data file [%s]: %w", path, err)
+		err = errorf("failed to open volume data file [%s]: %w", path, err)
 	default:
 		if err = json.Unmarshal(content, &n); err != nil {
-			err = said("failed to parse volume data file [%s]: %w", path, err)
+			err = errorf("failed to parse volume data file [%s]: %w", path, err)
 		} else if n.Driver == "" || n.Handle == "" {
-			err = said("volume data file [%s] names no driver or no volume", path)
+			err = errorf("volume data file [%s] has no driver name or volume handle", path)
 		}
 	}
 	if err != nil {
-		if p.unreadable.changed(path, err) {
-			p.deps.Log.Warn("read volume data failed", "path", path, "err", err)
+		if p.readErrors.changed(path, err) {
+			p.deps.Log.Warn("csi: failed to read volume data", "path", path, "err", err)
 		}
-		return note{}, false, err
+		return volumeData{}, false, err
 	}
-	p.unreadable.forget(path)
+	p.readErrors.forget(path)
 	return n, true, nil
 }
 
-// readBounded reads a small file. What is not one is not waited for.
-func readBounded(path string) ([]byte, error) {
+// readSmallFile reads a file of limited size and does not block on a FIFO.
+func readSmallFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxNote))
+	return io.ReadAll(io.LimitReader(f, maxVolumeData))
 }
 
-// complaints are the files that the log has named, with what was wrong with each.
-type complaints struct {
+// loggedErrors are the last logged errors by file.
+type loggedErrors struct {
 	mu   sync.Mutex
 	last map[string]string
 }
 
-// changed reports whether this is news of the file.
-func (c *complaints) changed(path string, err error) bool {
+// changed records the error and reports whether it differs from the last one of the file.
+func (c *loggedErrors) changed(path string, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last == nil {
@@ -107,15 +107,14 @@ func (c *complaints) changed(path string, err error) bool {
 	return before != err.Error()
 }
 
-func (c *complaints) forget(path string) {
+func (c *loggedErrors) forget(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, path)
 }
 
-// removeVolumeDir removes what was made for a driver at path, the note beside it, and the
-// directory of both. It removes nothing while something is mounted at path, and nothing that
-// is not ours: a directory that is not empty stays, with an error.
+// removeVolumeDir removes the driver's directory at path, the volume data next to it, and the parent
+// of both. It fails if something is mounted at path or a directory has other files.
 func (p *Plugin) removeVolumeDir(path string) error {
 	mounted, err := p.deps.Mounts.Mounted(path)
 	if err != nil {
@@ -128,20 +127,20 @@ func (p *Plugin) removeVolumeDir(path string) error {
 	if err := remove(path); err != nil {
 		return err
 	}
-	notes, err := checkpoint.Files(filepath.Join(dir, noteFile))
+	files, err := checkpoint.Files(filepath.Join(dir, volumeDataFile))
 	if err != nil {
 		return err
 	}
-	for _, name := range notes { // one may be a directory
+	for _, name := range files { // one may be a directory
 		if err := safepath.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	p.unreadable.forget(filepath.Join(dir, noteFile))
+	p.readErrors.forget(filepath.Join(dir, volumeDataFile))
 	return remove(dir)
 }
 
-// remove removes a file or an empty directory, if it is there.
+// remove removes a file or an empty directory, if it exists.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

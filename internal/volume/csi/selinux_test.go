@@ -11,16 +11,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A volume that is to have a label is staged and published with it, says so on the disk, and
-// is not for pods of another label.
-func TestLabel(t *testing.T) {
+// A volume with a label is staged and published with it, has it in its volume data, and rejects pods
+// with another label.
+func TestSELinuxLabel(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	f.register(t, d)
 	r := f.request(func(pv *v1.PersistentVolume, _ *v1.Pod) { pv.Spec.MountOptions = []string{"noatime"} })
-	for _, able := range []*bool{nil, to(false), to(true)} {
-		f.known.Spec.SELinuxMount = able
-		if got, err := f.SupportsSELinuxMount(t.Context(), r.Spec); err != nil || got != (able != nil && *able) {
-			t.Errorf("%v: %v, %v", able, got, err)
+	for _, caps := range []*bool{nil, to(false), to(true)} {
+		f.known.Spec.SELinuxMount = caps
+		if got, err := f.SupportsSELinuxMount(t.Context(), r.Spec); err != nil || got != (caps != nil && *caps) {
+			t.Errorf("%v: %v, %v", caps, got, err)
 		}
 	}
 
@@ -33,22 +33,22 @@ func TestLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.SELinuxRelabel {
-		t.Error("its files are labelled once more")
+		t.Error("files are relabelled as well")
 	}
 	want := []string{"noatime", `context="` + r.Label + `"`}
-	asked := d.take()
-	staged := asked[0].(*csi.NodeStageVolumeRequest)
-	for _, c := range []*csi.VolumeCapability{staged.VolumeCapability, asked[1].(*csi.NodePublishVolumeRequest).VolumeCapability} {
+	requests := d.take()
+	staged := requests[0].(*csi.NodeStageVolumeRequest)
+	for _, c := range []*csi.VolumeCapability{staged.VolumeCapability, requests[1].(*csi.NodePublishVolumeRequest).VolumeCapability} {
 		if !slices.Equal(c.GetMount().GetMountFlags(), want) {
-			t.Errorf("asked with %v, want flags %q", c, want)
+			t.Errorf("request %v, want flags %q", c, want)
 		}
 	}
 	if len(r.PV.Spec.MountOptions) != 1 {
 		t.Errorf("the PersistentVolume was changed: %v", r.PV.Spec.MountOptions)
 	}
 	for _, dir := range []string{filepath.Dir(staged.StagingTargetPath), filepath.Dir(got.HostPath)} {
-		if note, err := os.ReadFile(filepath.Join(dir, noteFile)); err != nil || !strings.Contains(string(note), `"seLinuxMountContext":"`+r.Label+`"`) {
-			t.Errorf("the note is %s, %v", note, err)
+		if volumeData, err := os.ReadFile(filepath.Join(dir, volumeDataFile)); err != nil || !strings.Contains(string(volumeData), `"seLinuxMountContext":"`+r.Label+`"`) {
+			t.Errorf("the volume data is %s, %v", volumeData, err)
 		}
 	}
 
@@ -59,10 +59,10 @@ func TestLabel(t *testing.T) {
 		"publish": func() error { _, err := f.SetUp(t.Context(), r); return err },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "conflicting SELinux labels of volume pv:") {
-			t.Errorf("%s for a pod of another label: %v", what, err)
+			t.Errorf("%s for a pod with another label: %v", what, err)
 		}
 	}
-	if asked := d.take(); len(asked) > 0 {
-		t.Errorf("the driver was asked %v", asked)
+	if requests := d.take(); len(requests) > 0 {
+		t.Errorf("calls of the driver: %v", requests)
 	}
 }
