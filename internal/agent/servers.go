@@ -76,12 +76,12 @@ func (p *pods) readMetrics(ctx context.Context, b *base) error {
 func serverMeters(m *metrics.Metrics) server.Meters {
 	begin := m.HTTP()
 	meters := server.Meters{
-		Request:     func(r server.Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
-		WebSocket:   m.WebSockets(),
-		Certificate: m.Certificates(),
+		Request:           func(r server.Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
+		WebSocket:         m.WebSockets(),
+		ClientCertificate: m.Certificates(),
 	}
 	meters.TokenReview, meters.AccessReview = m.Reviews()
-	meters.Tokens.Asked, meters.Tokens.Fetched, meters.Tokens.Waiting = m.Tokens()
+	meters.TokenCache.Lookup, meters.TokenCache.Fetched, meters.TokenCache.ActiveFetch = m.Tokens()
 	return meters
 }
 

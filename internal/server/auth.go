@@ -40,7 +40,7 @@ func newAuth(cfg Config, deps Deps, table []route) (*auth, error) {
 	authn, authz := cfg.Kubelet.Authentication, cfg.Kubelet.Authorization
 	a := &auth{
 		log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled,
-		subresources: subresourcesByPath(table), certificate: deps.Meters.Certificate,
+		subresources: subresourcesByPath(table), certificate: deps.Meters.ClientCertificate,
 	}
 	if file := authn.X509.ClientCAFile; file != "" {
 		ca, err := newClientCA(file, deps.Log)

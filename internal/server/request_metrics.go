@@ -19,30 +19,30 @@ type Meters struct {
 	Request func(Request) (done func())
 	// WebSocket counts streams over WebSockets by subresource.
 	WebSocket meter.CountOf
-	// Certificate observes the remaining lifetime of client certificates.
-	Certificate meter.Timing
+	// ClientCertificate observes the remaining lifetime of client certificates.
+	ClientCertificate meter.Timing
 	// TokenReview and AccessReview observe the duration of reviews by status code.
 	TokenReview, AccessReview meter.TimingOf
-	// Tokens are the instruments of the token cache.
-	Tokens CacheMeters
+	// TokenCache are the instruments of the token cache.
+	TokenCache CacheMeters
 }
 
 // CacheMeters are the instruments of a cache of reviews; each may be nil.
 type CacheMeters struct {
-	// Asked observes the duration of lookups by "hit" or "miss".
-	Asked meter.TimingOf
-	// Fetched counts fetches from the API server by "ok" or "error". Waiting is called when a
+	// Lookup observes the duration of lookups by "hit" or "miss".
+	Lookup meter.TimingOf
+	// Fetched counts fetches from the API server by "ok" or "error". ActiveFetch is called when a
 	// request starts a fetch ("in_flight") or waits for one ("blocked"); the cache calls done
 	// when that ends.
-	Fetched meter.CountOf
-	Waiting func(status string) (done func())
+	Fetched     meter.CountOf
+	ActiveFetch func(status string) (done func())
 }
 
-func (m CacheMeters) waiting(status string) (done func()) {
-	if m.Waiting == nil {
+func (m CacheMeters) activeFetch(status string) (done func()) {
+	if m.ActiveFetch == nil {
 		return func() {}
 	}
-	return m.Waiting(status)
+	return m.ActiveFetch(status)
 }
 
 // Request holds the labels of a request.

@@ -47,14 +47,14 @@ func newReviewCache[T any](clock clock.PassiveClock, meters CacheMeters) *review
 func (c *reviewCache[T]) get(ctx context.Context, question string, fetch func(context.Context) (T, time.Duration, error)) (T, error) {
 	key := sha256.Sum256([]byte(question))
 	start, status := c.clock.Now(), "miss"
-	defer func() { c.meters.Asked.Took(status, c.clock.Since(start)) }()
+	defer func() { c.meters.Lookup.Took(status, c.clock.Since(start)) }()
 	if value, ok := c.lookup(key); ok {
 		status = "hit"
 		return value, nil
 	}
-	defer c.meters.waiting("blocked")()
+	defer c.meters.activeFetch("blocked")()
 	got, err, _ := c.flight.Do(string(key[:]), func() (any, error) {
-		defer c.meters.waiting("in_flight")()
+		defer c.meters.activeFetch("in_flight")()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
 		value, ttl, err := fetch(ctx)

@@ -37,7 +37,7 @@ type tokenResult struct {
 func newTokenReviews(api TokenReviewer, clock clock.Clock, ttl time.Duration, meters Meters) *tokenReviews {
 	return &tokenReviews{
 		api: api, ttl: ttl, retrier: retrier{clock}, salt: rand.Text(), duration: meters.TokenReview,
-		cache: newReviewCache[tokenResult](clock, meters.Tokens),
+		cache: newReviewCache[tokenResult](clock, meters.TokenCache),
 	}
 }
 
