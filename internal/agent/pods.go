@@ -160,7 +160,7 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *pod
 		Snapshots: snapshots, Desired: p.desired, Admission: admission, Workers: p.workers,
 		Observer: p.observer, Probed: p.probes.Changes(),
 		Seen:      b.metrics.Seen,
-		Handled:   p.sockets.Poke,
+		Handled:   p.sockets.Notify,
 		Relisted:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); keeper.Poke(ctx) },
 		Clock:     b.clock, Log: b.log,

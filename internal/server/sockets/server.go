@@ -93,13 +93,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		deps.Called = func(string, error) {}
 	}
 	s := &Server{cfg: cfg, deps: deps}
-	deps.Statuses.Subscribe(s.Poke)
+	deps.Statuses.Subscribe(s.Notify)
 	return s, nil
 }
 
-// Poke makes watches of pods compare again. It does not block. The server subscribes to status
+// Notify makes watches of pods compare again. It does not block. The server subscribes to status
 // changes itself.
-func (s *Server) Poke() { s.watchers.notify() }
+func (s *Server) Notify() { s.watchers.notify() }
 
 // Run serves until ctx is done or a socket fails.
 func (s *Server) Run(ctx context.Context) error {
