@@ -159,7 +159,7 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *pod
 	p.loop, err = syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: p.desired, Admission: admission, Workers: p.workers,
 		Observer: p.observer, Probed: p.probes.Changes(),
-		Seen:      b.metrics.Seen,
+		Seen:      b.metrics.PodChanged,
 		Handled:   p.sockets.Notify,
 		Relisted:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); keeper.Poke(ctx) },

@@ -15,7 +15,7 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 	cfg.PodsGroup = m.groups.Top()
 	p.stats, err = stats.New(cfg, stats.Deps{
 		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumesForStats,
-		Measured: b.metrics.VolumesMeasured(), Clock: b.clock, Log: b.log,
+		Measured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return err

@@ -62,13 +62,13 @@ func (p *pods) makeSockets(b *base, m *machine) (err error) {
 
 // readMetrics connects the metrics that are read when they are scraped.
 func (p *pods) readMetrics(ctx context.Context, b *base) error {
-	b.cfg.Gates(b.metrics.Gate)
-	return b.metrics.Read(metrics.Sources{
-		Desired: p.desired.List, Mirrors: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.Standings,
+	b.cfg.Gates(b.metrics.FeatureGate)
+	return b.metrics.RegisterSources(metrics.Sources{
+		Desired: p.desired.List, MirrorPods: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.Standings,
 		Observed: p.observer.List, LastRelist: p.observer.LastRelist, Volumes: p.volumes.Tally,
-		Pulls: p.images.Puller.Recorded, LogBytes: p.logs.Usage, Plugins: p.plugins.Sockets,
-		Claims:      func() []statsapi.VolumeStats { return p.stats.Claims(ctx) },
-		ClaimsInUse: p.managers.Claims.InUse, Pending: p.allocator.Pending, Resizing: p.status.Resizing,
+		PullRecords: p.images.Puller.Recorded, LogBytes: p.logs.Usage, Plugins: p.plugins.Sockets,
+		ClaimStats:  func() []statsapi.VolumeStats { return p.stats.Claims(ctx) },
+		ClaimsInUse: p.managers.Claims.InUse, PendingResizes: p.allocator.Pending, ResizesInProgress: p.status.Resizing,
 	})
 }
 
@@ -78,10 +78,10 @@ func serverMeters(m *metrics.Metrics) server.Meters {
 	meters := server.Meters{
 		Request:           func(r server.Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
 		WebSocket:         m.WebSockets(),
-		ClientCertificate: m.Certificates(),
+		ClientCertificate: m.ClientCertificateExpiration(),
 	}
 	meters.TokenReview, meters.AccessReview = m.Reviews()
-	meters.TokenCache.Lookup, meters.TokenCache.Fetched, meters.TokenCache.ActiveFetch = m.Tokens()
+	meters.TokenCache.Lookup, meters.TokenCache.Fetched, meters.TokenCache.ActiveFetch = m.TokenCache()
 	return meters
 }
 

@@ -19,7 +19,7 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 	if p.probes, err = newProbes(b, a, r); err != nil {
 		return err
 	}
-	p.rejected = b.metrics.Admitted()
+	p.rejected = b.metrics.Admission()
 	deps := podsync.Deps{
 		Runtime: p.runtime, Logs: p.runtime, Observer: p.observer, Images: p.images.Puller, Volumes: p.volumes, Cgroups: m.groups,
 		Status: p.status, Objects: a.objects, Sources: a.env(), Probes: p.probes, Resources: p.managers,
@@ -78,7 +78,7 @@ func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 	deps := podsync.KeeperDeps{
 		Known: p.known, Held: p.observer.Holds, Folders: p.volumes, Cgroups: m.groups, Logs: p.runtime, Retain: p.managers.Retain,
 		Thin:  func(ctx context.Context) error { return p.steps.Thin(ctx, m.workers.Ended) },
-		Swept: b.metrics.Swept(), Log: b.log,
+		Swept: b.metrics.OrphansCleaned(), Log: b.log,
 	}
 	if p.mirrors != nil {
 		deps.Mirrors = p.mirrors

@@ -6,8 +6,8 @@ import (
 	"k8s.io/component-base/metrics/prometheus/feature"
 )
 
-// Gate exposes whether a feature gate is on. Its stage is ALPHA, BETA, DEPRECATED or GA.
-func (m *Metrics) Gate(name, stage string, on bool) {
+// FeatureGate exposes whether a feature gate is on. Its stage is ALPHA, BETA, DEPRECATED or GA.
+func (m *Metrics) FeatureGate(name, stage string, on bool) {
 	if stage == "GA" {
 		stage = "" // as in all Kubernetes components
 	}

@@ -66,8 +66,8 @@ func (m *Metrics) Cgroup(version int) meter.TimingOf {
 	return observeSecondsBy(m.histograms(kubelet+"cgroup_manager_duration_seconds", "How long operations on cgroups took.", defaultBuckets, "operation_type"))
 }
 
-// VolumesMeasured observes the duration of reading volume usage, by source.
-func (m *Metrics) VolumesMeasured() meter.TimingOf {
+// VolumeStats observes the duration of reading volume usage, by source.
+func (m *Metrics) VolumeStats() meter.TimingOf {
 	took := m.histograms(kubelet+"volume_metric_collection_duration_seconds", "How long it took to find out what a volume holds.", defaultBuckets, "metric_source")
 	took.WithLabelValues(stats.WalkedBy) // exposed before the first observation
 	return observeSecondsBy(took)

@@ -47,8 +47,8 @@ type lazyHistogram struct{ *prometheus.HistogramVec }
 
 func (l lazyHistogram) Observe(v float64) { l.WithLabelValues().Observe(v) }
 
-// Seen records a pod change. The pod, or its mirror pod, has the status of the API server.
-func (m *Metrics) Seen(c pod.Change) { m.starts.seen(c) }
+// PodChanged records a pod change. The pod, or its mirror pod, has the status of the API server.
+func (m *Metrics) PodChanged(c pod.Change) { m.starts.seen(c) }
 
 func (s *startTracker) seen(c pod.Change) {
 	reported := c.Pod

@@ -52,7 +52,7 @@ func TestStartExcludesPullsAndInit(t *testing.T) {
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 
 	clock.SetTime(at(1))
-	m.Seen(pod.Change{Op: pod.Add, Pod: p})
+	m.PodChanged(pod.Change{Op: pod.Add, Pod: p})
 	first := m.starts.pulling("a") // 1 to 4
 	clock.SetTime(at(3))
 	second := m.starts.pulling("a") // 3 to 6: together they wait five seconds
@@ -65,8 +65,8 @@ func TestStartExcludesPullsAndInit(t *testing.T) {
 	up.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
 		StartedAt: metav1.Time{Time: at(7)}, FinishedAt: metav1.Time{Time: at(10)},
 	}}}}
-	m.Seen(pod.Change{Op: pod.Reconcile, Pod: up})
-	m.Seen(pod.Change{Op: pod.Reconcile, Pod: up}) // a start is counted once
+	m.PodChanged(pod.Change{Op: pod.Reconcile, Pod: up})
+	m.PodChanged(pod.Change{Op: pod.Reconcile, Pod: up}) // a start is counted once
 
 	for name, want := range map[string]float64{
 		"kubelet_pod_start_total_duration_seconds":             20,
@@ -117,7 +117,7 @@ func TestStartsNotMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, change := range c.changes {
-			m.Seen(change)
+			m.PodChanged(change)
 		}
 		total, _ := measured(t, m, "kubelet_pod_start_total_duration_seconds")
 		sli, _ := measured(t, m, "kubelet_pod_start_sli_duration_seconds")

@@ -132,8 +132,8 @@ func (m *Metrics) Image() image.Meters {
 	}
 }
 
-// ImagesCollected counts garbage-collected images by reason.
-func (m *Metrics) ImagesCollected() meter.CountOf {
+// ImageGC counts garbage-collected images by reason.
+func (m *Metrics) ImageGC() meter.CountOf {
 	return incBy(m.counters(kubelet+"image_garbage_collected_total", "Images that were removed, for room or for their age.", "reason"))
 }
 
@@ -155,8 +155,8 @@ var admissionReasons = map[string]bool{
 	"NodeShutdown": true, "VolumeAttachmentLimitExceeded": true,
 }
 
-// Admitted counts admission decisions; the reason is empty for admitted pods.
-func (m *Metrics) Admitted() func(p *v1.Pod, rejection string) {
+// Admission counts admission decisions; the reason is empty for admitted pods.
+func (m *Metrics) Admission() func(p *v1.Pod, rejection string) {
 	rejected := m.counters(kubelet+"admission_rejections_total", "Pods that were not let in.", "reason")
 	admitted := m.counters(kubelet+"pod_level_resources_admission_total", "Pods that were let in, by where they ask for resources.", "config_mode", "qos_class")
 	return func(p *v1.Pod, reason string) {

@@ -89,9 +89,9 @@ func TestTerminatedContainers(t *testing.T) {
 	}
 }
 
-func TestAdmitted(t *testing.T) {
+func TestAdmission(t *testing.T) {
 	m := newMetrics(t)
-	admitted := m.Admitted()
+	admitted := m.Admission()
 	some := v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
 	inContainer := v1.PodSpec{Containers: []v1.Container{{Resources: v1.ResourceRequirements{Requests: some}}}}
 	inBoth := inContainer

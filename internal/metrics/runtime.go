@@ -134,9 +134,9 @@ func (m *Metrics) imageVolumes() func(images int, mounted bool) {
 	}
 }
 
-// Swept records how many directories of orphaned pods the last cleanup found, and how many of
+// OrphansCleaned records how many directories of orphaned pods the last cleanup found, and how many of
 // them it could not remove.
-func (m *Metrics) Swept() func(found, left int) {
+func (m *Metrics) OrphansCleaned() func(found, left int) {
 	all := m.gauge(kubelet+"orphan_pod_cleaned_volumes", "Orphaned pods with folders, as of the last round of housekeeping.")
 	errors := m.gauge(kubelet+"orphan_pod_cleaned_volumes_errors", "Those of them that could not be removed.")
 	return func(found, left int) {

@@ -38,8 +38,8 @@ func (m *Metrics) WebSockets() meter.CountOf {
 	return incBy(m.counters(kubelet+"websocket_streaming_requests_total", "Streams over WebSockets.", "subresource"))
 }
 
-// Certificates observes the remaining lifetime of client certificates.
-func (m *Metrics) Certificates() meter.Timing {
+// ClientCertificateExpiration observes the remaining lifetime of client certificates.
+func (m *Metrics) ClientCertificateExpiration() meter.Timing {
 	return observeSeconds(m.histogram("apiserver_client_certificate_expiration_seconds", "How long the certificates that clients show are still good for.", certificateLifetimeBuckets))
 }
 
@@ -56,8 +56,8 @@ func (m *Metrics) Reviews() (token, access meter.TimingOf) {
 	return of("authn", "about whom a token belongs to"), of("authz", "about what somebody may do")
 }
 
-// Tokens measures the cache of TokenReviews.
-func (m *Metrics) Tokens() (lookup meter.TimingOf, fetched meter.CountOf, waiting func(status string) (done func())) {
+// TokenCache measures the cache of TokenReviews.
+func (m *Metrics) TokenCache() (lookup meter.TimingOf, fetched meter.CountOf, waiting func(status string) (done func())) {
 	requests := m.counters(authentication+"request_total", "Tokens that were looked up.", "status")
 	took := m.histograms(authentication+"request_duration_seconds", "How long it took to look them up.", defaultBuckets, "status")
 	fetches := m.counters(authentication+"fetch_total", "Tokens that the API server was asked about.", "status")

@@ -17,28 +17,28 @@ import (
 type Sources struct {
 	// Desired lists the desired pods, Active those that hold resources.
 	Desired, Active func() []*v1.Pod
-	// Mirrors returns the number of mirror pods.
-	Mirrors func() int
+	// MirrorPods returns the number of mirror pods.
+	MirrorPods func() int
 	// Working lists the pods that have a worker.
 	Working func() []worker.Standing
 	// Observed lists the pods in the runtime. LastRelist is the time of the last relist.
 	Observed   func() []pod.Observed
 	LastRelist func() time.Time
 	Volumes    func() volume.Tally
-	// Pulls returns the number of pull records on disk, of pulls in progress and of finished ones.
-	Pulls func() (inProgress, done int)
+	// PullRecords returns the number of pull records on disk, of pulls in progress and of finished ones.
+	PullRecords func() (inProgress, done int)
 	// LogBytes returns the disk usage of a container's logs.
 	LogBytes func(ref pod.Ref, container string) (int64, error)
 	// Plugins maps plugin sockets to whether the plugin is registered.
 	Plugins func() map[string]bool
 	// ClaimsInUse counts the resource claims that pods use, by driver.
 	ClaimsInUse func() map[string]int
-	// Claims returns the usage of each PersistentVolumeClaim.
-	Claims func() []statsapi.VolumeStats
-	// Pending lists the pods with a pending resize by reason. Resizing returns the number of
+	// ClaimStats returns the usage of each PersistentVolumeClaim.
+	ClaimStats func() []statsapi.VolumeStats
+	// PendingResizes lists the pods with a pending resize by reason. ResizesInProgress returns the number of
 	// pods with a resize in progress.
-	Pending  func() map[string][]*v1.Pod
-	Resizing func() int
+	PendingResizes    func() map[string][]*v1.Pod
+	ResizesInProgress func() int
 }
 
 // sourceCollector collects Sources.
@@ -64,12 +64,12 @@ var (
 	logBytes            = describe(kubelet+"container_log_filesystem_used_bytes", "What containers' logs occupy on the disk.", "uid", "namespace", "pod", "container")
 )
 
-// Read exposes the sources, which are read on each scrape.
-func (m *Metrics) Read(s Sources) error {
+// RegisterSources exposes the sources, which are read on each scrape.
+func (m *Metrics) RegisterSources(s Sources) error {
 	if err := require.Set("read metrics", map[string]any{
-		"Desired": s.Desired, "Active": s.Active, "Mirrors": s.Mirrors, "Working": s.Working, "Observed": s.Observed,
-		"LastRelist": s.LastRelist, "Volumes": s.Volumes, "Pulls": s.Pulls, "LogBytes": s.LogBytes, "Plugins": s.Plugins,
-		"Claims": s.Claims, "Pending": s.Pending, "Resizing": s.Resizing, "ClaimsInUse": s.ClaimsInUse,
+		"Desired": s.Desired, "Active": s.Active, "MirrorPods": s.MirrorPods, "Working": s.Working, "Observed": s.Observed,
+		"LastRelist": s.LastRelist, "Volumes": s.Volumes, "PullRecords": s.PullRecords, "LogBytes": s.LogBytes, "Plugins": s.Plugins,
+		"ClaimStats": s.ClaimStats, "PendingResizes": s.PendingResizes, "ResizesInProgress": s.ResizesInProgress, "ClaimsInUse": s.ClaimsInUse,
 	}); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s sourceCollector) Collect(to chan<- prometheus.Metric) {
 		emit(d, float64(len(list)-statics), staticLabel(false))
 		emit(d, float64(statics), staticLabel(true))
 	}
-	emit(mirrorPods, float64(s.Mirrors()))
+	emit(mirrorPods, float64(s.MirrorPods()))
 	for driver, n := range s.ClaimsInUse() {
 		emit(claimsInUse, float64(n), driver)
 	}
@@ -113,7 +113,7 @@ func (s sourceCollector) Collect(to chan<- prometheus.Metric) {
 		emit(workingPods, float64(n), labels.lifecycle, labels.config, labels.static)
 	}
 	s.collectObserved(emit)
-	inProgress, done := s.Pulls()
+	inProgress, done := s.PullRecords()
 	emit(pullIntents, float64(inProgress))
 	emit(pulledRecords, float64(done))
 	counts := s.Volumes()
@@ -128,8 +128,8 @@ func (s sourceCollector) Collect(to chan<- prometheus.Metric) {
 			emit(plugins, 1, path, actualState)
 		}
 	}
-	collectClaims(s.Claims(), emit)
-	collectResizes(s.Pending(), s.Resizing(), emit)
+	collectClaims(s.ClaimStats(), emit)
+	collectResizes(s.PendingResizes(), s.ResizesInProgress(), emit)
 }
 
 // The reference kubelet's labels for desired and actual state.
