@@ -37,7 +37,7 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 		deps.Mirrors = p.mirrors
 	}
 	if b.tracing != nil {
-		b.tracing.Start(&deps)
+		b.tracing.Podsync(&deps)
 	}
 	ipv6First := len(m.nodeIPs) > 0 && m.nodeIPs[0].To4() == nil
 	if p.steps, err = podsync.New(podsync.ConfigFrom(b.cfg, r.identity.Name, ipv6First), deps); err != nil {

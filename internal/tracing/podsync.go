@@ -13,8 +13,8 @@ import (
 	"swiftlet/internal/volume"
 )
 
-// Start wraps the dependencies that start a pod, so that each operation is a span.
-func (p *Provider) Start(deps *podsync.Deps) {
+// Podsync wraps the dependencies that start a pod, so that each operation is a span.
+func (p *Provider) Podsync(deps *podsync.Deps) {
 	deps.Images = tracedImages{deps.Images, p.tracer()}
 	deps.Volumes = tracedVolumes{deps.Volumes, p.tracer()}
 	deps.Runtime = tracedRuntime{deps.Runtime, p.tracer()}
