@@ -1,5 +1,4 @@
-// Package scsi finds the disks that a node reaches over a network of storage, and lets go of
-// them, by what the kernel shows in /sys.
+// Package scsi finds and removes the SCSI disks of a storage network through /sys.
 package scsi
 
 import (
@@ -18,9 +17,9 @@ type Runner interface {
 	Run(ctx context.Context, program string, args ...string) (output string, err error)
 }
 
-// Host is the node as the kernel shows it.
+// Host gives access to the node's /sys and /dev.
 type Host struct {
-	// Sys and Dev are /sys and /dev, but for tests.
+	// Sys and Dev are /sys and /dev, except in tests.
 	Sys, Dev string
 	Runner   Runner
 }
@@ -28,7 +27,7 @@ type Host struct {
 // Device is the path of a disk by its kernel name.
 func (h Host) Device(name string) string { return filepath.Join(h.Dev, name) }
 
-// name is the kernel's for what path leads to.
+// name is the kernel name of the device at path.
 func (h Host) name(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -37,7 +36,7 @@ func (h Host) name(path string) (string, error) {
 	return filepath.Base(real), nil
 }
 
-// Multipath is the device that joins all paths to the disk, "" where there is none.
+// Multipath is the multipath device of the disk, "" if it has none.
 func (h Host) Multipath(device string) (string, error) {
 	name, err := h.name(device)
 	if err != nil {
@@ -46,18 +45,18 @@ func (h Host) Multipath(device string) (string, error) {
 	if strings.HasPrefix(name, "dm-") {
 		return h.Device(name), nil
 	}
-	joined, err := filepath.Glob(filepath.Join(h.Sys, "block/dm-*/slaves", name))
-	if err != nil || len(joined) == 0 {
+	multipath, err := filepath.Glob(filepath.Join(h.Sys, "block/dm-*/slaves", name))
+	if err != nil || len(multipath) == 0 {
 		return "", err
 	}
-	return h.Device(filepath.Base(filepath.Dir(filepath.Dir(joined[0])))), nil
+	return h.Device(filepath.Base(filepath.Dir(filepath.Dir(multipath[0])))), nil
 }
 
-// paths are the disks that a multipath device joins.
-func (h Host) paths(joined string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(h.Sys, "block", filepath.Base(joined), "slaves"))
+// paths are the disks of a multipath device.
+func (h Host) paths(multipath string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(h.Sys, "block", filepath.Base(multipath), "slaves"))
 	if err != nil {
-		return nil, fmt.Errorf("list the paths of %s: %w", joined, err)
+		return nil, fmt.Errorf("list paths of %s: %w", multipath, err)
 	}
 	var all []string
 	for _, e := range entries {
@@ -66,9 +65,9 @@ func (h Host) paths(joined string) ([]string, error) {
 	return all, nil
 }
 
-// Release has the kernel forget disks that nobody uses any more, and what joins them.
+// Release removes unused disks from the kernel, with their multipath devices.
 func (h Host) Release(ctx context.Context, disks ...string) error {
-	var joined, all []string
+	var multipath, all []string
 	for _, disk := range disks {
 		name, err := h.name(disk)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -82,25 +81,25 @@ func (h Host) Release(ctx context.Context, disks ...string) error {
 		if err != nil {
 			return err
 		}
-		if parent == "" || slices.Contains(joined, parent) {
+		if parent == "" || slices.Contains(multipath, parent) {
 			continue
 		}
-		joined = append(joined, parent)
+		multipath = append(multipath, parent)
 		below, err := h.paths(parent)
 		if err != nil {
 			return err
 		}
 		all = append(all, below...)
 	}
-	for _, parent := range joined {
+	for _, parent := range multipath {
 		if out, err := h.Runner.Run(ctx, "multipath", "-f", parent); err != nil {
 			return fmt.Errorf("flush multipath device %s: %w: %s", parent, err, strings.TrimSpace(out))
 		}
 	}
 	slices.Sort(all)
 	for _, disk := range slices.Compact(all) {
-		if !slices.Contains(joined, disk) {
-			if err := h.forget(disk); err != nil {
+		if !slices.Contains(multipath, disk) {
+			if err := h.deleteDisk(disk); err != nil {
 				return err
 			}
 		}
@@ -108,44 +107,43 @@ func (h Host) Release(ctx context.Context, disks ...string) error {
 	return nil
 }
 
-// forget has the kernel drop one disk; one that is no SCSI disk it leaves alone.
-func (h Host) forget(disk string) error {
-	err := write(filepath.Join(h.Sys, "block", filepath.Base(disk), "device/delete"), "1")
+// deleteDisk removes a SCSI disk from the kernel. It ignores other disks.
+func (h Host) deleteDisk(disk string) error {
+	err := writeSysfs(filepath.Join(h.Sys, "block", filepath.Base(disk), "device/delete"), "1")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// Scan has one host look for one LUN alone: a scan of all would bring disks to the node that
-// are none of its business.
+// Scan scans one host for one LUN: a scan for all would add disks that this node does not use.
 func (h Host) Scan(host, lun int) error {
-	return write(filepath.Join(h.Sys, "class/scsi_host", fmt.Sprintf("host%d", host), "scan"), fmt.Sprintf("0 0 %d", lun))
+	return writeSysfs(filepath.Join(h.Sys, "class/scsi_host", fmt.Sprintf("host%d", host), "scan"), fmt.Sprintf("0 0 %d", lun))
 }
 
-// ScanAll has every host look for disks.
+// ScanAll scans all hosts for disks.
 func (h Host) ScanAll() error {
 	hosts, err := filepath.Glob(filepath.Join(h.Sys, "class/scsi_host/host*"))
 	if err != nil {
 		return err
 	}
 	for _, host := range hosts {
-		if err := write(filepath.Join(host, "scan"), "- - -"); err != nil {
+		if err := writeSysfs(filepath.Join(host, "scan"), "- - -"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write tells the kernel something. It makes no file: what is not there cannot be told.
-func write(path, text string) error {
+// writeSysfs writes to an existing file.
+func writeSysfs(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return fmt.Errorf("tell the kernel: %w", err)
+		return fmt.Errorf("write to sysfs: %w", err)
 	}
 	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("tell the kernel: %w", err)
+		return fmt.Errorf("write to sysfs: %w", err)
 	}
 	return nil
 }

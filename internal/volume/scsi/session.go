@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Session is a login at an iSCSI target.
+// Session is a session with an iSCSI target.
 type Session struct {
-	// Host is the number of the SCSI host that stands for the session.
+	// Host is the number of the session's SCSI host.
 	Host int
-	// Portals are the addresses of the target that the session uses.
+	// Portals are the addresses of the target in the session's connections.
 	Portals []string
 	dir     string
 }
 
-// Sessions lists the logins at a target.
+// Sessions lists the sessions with a target.
 func (h Host) Sessions(target string) ([]Session, error) {
 	dirs, err := filepath.Glob(filepath.Join(h.Sys, "class/iscsi_host/host*/device/session*"))
 	if err != nil {
@@ -29,7 +29,7 @@ func (h Host) Sessions(target string) ([]Session, error) {
 	var all []Session
 	for _, dir := range dirs {
 		name := filepath.Base(dir)
-		at, err := content(filepath.Join(dir, "iscsi_session", name, "targetname"))
+		at, err := readValue(filepath.Join(dir, "iscsi_session", name, "targetname"))
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (h Host) Sessions(target string) ([]Session, error) {
 		host := strings.TrimPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "host")
 		number, err := strconv.Atoi(host)
 		if err != nil {
-			return nil, fmt.Errorf("read the number of iSCSI host %q: %w", host, err)
+			return nil, fmt.Errorf("parse number of iSCSI host %q: %w", host, err)
 		}
 		portals, err := portals(dir)
 		if err != nil {
@@ -50,8 +50,7 @@ func (h Host) Sessions(target string) ([]Session, error) {
 	return all, nil
 }
 
-// portals are the addresses of a session's connections: where they are now, and where they
-// were asked to be.
+// portals are the addresses of a session's connections: the current and the configured ones.
 func portals(session string) ([]string, error) {
 	connections, err := filepath.Glob(filepath.Join(session, "connection*"))
 	if err != nil {
@@ -61,11 +60,11 @@ func portals(session string) ([]string, error) {
 	for _, dir := range connections {
 		dir = filepath.Join(dir, "iscsi_connection", filepath.Base(dir))
 		for _, prefix := range []string{"", "persistent_"} {
-			address, err := content(filepath.Join(dir, prefix+"address"))
+			address, err := readValue(filepath.Join(dir, prefix+"address"))
 			if err != nil {
 				return nil, err
 			}
-			port, err := content(filepath.Join(dir, prefix+"port"))
+			port, err := readValue(filepath.Join(dir, prefix+"port"))
 			if err != nil {
 				return nil, err
 			}
@@ -77,26 +76,26 @@ func portals(session string) ([]string, error) {
 	return all, nil
 }
 
-// LUN is the session's disk of that number, "" where there is none (yet).
+// LUN is the disk with this LUN, "" if there is none (yet).
 func (h Host) LUN(s Session, lun int) (string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, fmt.Sprintf("target%d:0:0/%d:0:0:%d/block", s.Host, s.Host, lun)))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look for LUN %d: %w", lun, err)
+		return "", fmt.Errorf("find LUN %d: %w", lun, err)
 	}
 	return h.Device(entries[0].Name()), nil
 }
 
-// content reads one value; one that is gone with its session is empty.
-func content(path string) (string, error) {
+// readValue reads one value. It is "" if the session has ended.
+func readValue(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read what the kernel shows: %w", err)
+		return "", fmt.Errorf("read from sysfs: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
