@@ -14,19 +14,18 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Connect finds the disk, best the device that joins all paths to it. If there is none, the
-// hosts are told to look, once.
+// Connect finds the disk, preferably its multipath device. If there is none, it scans all hosts once.
 func (p *Plugin) Connect(_ context.Context, r plugin.Request) (string, error) {
 	n, err := nameOf(source(r.Spec))
 	if err != nil {
 		return "", err
 	}
-	device, joined, err := p.find(n)
-	if err != nil || joined {
+	device, multipath, err := p.find(n)
+	if err != nil || multipath {
 		return device, err
 	}
 	if err := p.deps.Host.ScanAll(); err != nil {
-		return "", fmt.Errorf("fc: look for disks: %w", err)
+		return "", fmt.Errorf("fc: scan for disks: %w", err)
 	}
 	if device, _, err = p.find(n); err == nil && device == "" {
 		err = errors.New("no fc disk found")
@@ -34,8 +33,8 @@ func (p *Plugin) Connect(_ context.Context, r plugin.Request) (string, error) {
 	return device, err
 }
 
-// find returns the device, and whether it is one that joins paths.
-func (p *Plugin) find(n name) (device string, joined bool, err error) {
+// find returns the device, and whether it is a multipath device.
+func (p *Plugin) find(n name) (device string, multipath bool, err error) {
 	disks, err := n.disks(p.deps.Host)
 	if err != nil {
 		return "", false, err
@@ -53,7 +52,7 @@ func (p *Plugin) find(n name) (device string, joined bool, err error) {
 	return device, false, nil
 }
 
-// Staged lists the disks that are mounted or held.
+// Staged lists the disks that are mounted or mapped.
 func (p *Plugin) Staged() ([]string, error) {
 	var ids []string
 	for _, dir := range []string{"", plugin.DevicesDir} {
@@ -70,41 +69,40 @@ func (p *Plugin) Staged() ([]string, error) {
 	return ids, nil
 }
 
-// DeviceOf finds the disk by its mount; a raw one by what is held for the pod.
+// DeviceOf finds the disk by its mount; a raw one by the pod's bind mount.
 func (p *Plugin) DeviceOf(v plugin.Published) (string, error) {
 	if v.Block {
-		held, err := p.FindMapDir(v)
-		if err != nil || held == "" {
+		mapDir, err := p.FindMapDir(v)
+		if err != nil || mapDir == "" {
 			return "", err
 		}
-		return filepath.Rel(p.dir(), held)
+		return filepath.Rel(p.dir(), mapDir)
 	}
-	twin, err := p.deps.Mounter.SameFilesystemMount(v.Dir(Name), p.dir())
-	if err != nil || twin == "" {
+	mount, err := p.deps.Mounter.SameFilesystemMount(v.Dir(Name), p.dir())
+	if err != nil || mount == "" {
 		return "", err
 	}
-	// The mount table has no links in its paths.
+	// The mount table has resolved paths.
 	dir, err := filepath.EvalSymlinks(p.dir())
 	if err != nil {
 		return "", fmt.Errorf("resolve directory of fc disks: %w", err)
 	}
-	return filepath.Rel(dir, twin)
+	return filepath.Rel(dir, mount)
 }
 
-// FindMapDir finds by the disk what is held for the pod: the directory with an entry for it that
-// is the same device as its link leads to.
+// FindMapDir finds the directory with an entry of the pod for the device that the link points to.
 func (p *Plugin) FindMapDir(v plugin.Published) (string, error) {
-	// Half way, the link leads to where the device is to be held.
+	// Before the device is mapped, the link points to its future bind mount.
 	if to, err := os.Readlink(v.Dir(Name)); err == nil && filepath.Dir(filepath.Dir(to)) == p.path(plugin.DevicesDir) {
 		return filepath.Dir(to), nil
 	}
 	found, err := filepath.Glob(p.path(filepath.Join(plugin.DevicesDir, "*", string(v.PodUID))))
 	if err != nil {
-		return "", fmt.Errorf("look for raw fc disks: %w", err)
+		return "", fmt.Errorf("find raw fc disks: %w", err)
 	}
 	var want unix.Stat_t
 	if err := unix.Stat(v.Dir(Name), &want); err != nil {
-		if len(found) == 1 { // the device is gone, what held it is not
+		if len(found) == 1 { // the device is gone, its bind mount is not
 			return filepath.Dir(found[0]), nil
 		}
 		return "", nil
@@ -118,29 +116,29 @@ func (p *Plugin) FindMapDir(v plugin.Published) (string, error) {
 	return "", nil
 }
 
-// MapDir is where the raw volume is held for each pod.
+// MapDir has one bind mount of the raw block volume per pod.
 func (p *Plugin) MapDir(volume string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.path(p.raw[volume])
 }
 
-// Unstage unmounts the disk and has the kernel forget it, with all paths to it.
+// Unstage unmounts the disk and removes it from the kernel, with all paths to it.
 func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	dir := p.path(id)
 	raw := filepath.Dir(id) == plugin.DevicesDir
-	// The directory of a raw disk goes with the last pod's entry in it.
+	// The directory of a raw disk is removed with its last entry.
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && !raw {
 		return nil
 	}
 	if err := p.deps.Mounter.Unmount(dir); err != nil {
 		return fmt.Errorf("fc: failed to unmount: %s: %w", dir, err)
 	}
-	n, err := byFolder(filepath.Base(id))
+	n, err := parseDirName(filepath.Base(id))
 	if err != nil {
 		return err
 	}
-	if !p.alsoAs(id) {
+	if !p.inOtherUse(id) {
 		disks, err := n.disks(p.deps.Host)
 		if err != nil {
 			return err
@@ -155,8 +153,8 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	return nil
 }
 
-// alsoAs reports whether the disk is in use in the other way, too: mounted, or raw.
-func (p *Plugin) alsoAs(id string) bool {
+// inOtherUse reports whether a mounted disk is also in use as a raw one, or the reverse.
+func (p *Plugin) inOtherUse(id string) bool {
 	other := filepath.Join(plugin.DevicesDir, id)
 	if raw, ok := strings.CutPrefix(id, plugin.DevicesDir+"/"); ok {
 		other = raw

@@ -1,6 +1,5 @@
-// Package fc brings up volumes on disks that the node reaches over Fibre Channel. The fabric
-// has attached them; they are found by their names, formatted if they are empty, and mounted
-// once for all pods.
+// Package fc mounts Fibre Channel volumes. The fabric attaches the disks; the plugin finds them by
+// their names, formats empty ones, and mounts each once for all pods.
 package fc
 
 import (
@@ -22,14 +21,14 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/fc"
 
-// Mounter is what the plugin needs of the kernel.
+// Mounter is the part of mounts.Kernel that the plugin uses.
 type Mounter interface {
 	disk.Mounter
-	// SameFilesystemMount finds below dir the mount of what is also mounted at path.
+	// SameFilesystemMount finds a mount point below dir of the file system that is mounted at path.
 	SameFilesystemMount(path, dir string) (string, error)
 }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
 	RootDir string
 	Mounter Mounter
@@ -37,13 +36,13 @@ type Deps struct {
 	Host    scsi.Host
 }
 
-// Plugin brings up Fibre Channel volumes.
+// Plugin mounts Fibre Channel volumes.
 type Plugin struct {
 	deps  Deps
 	disks disk.Disks
 
 	mu sync.Mutex
-	// raw are the disks of raw volumes, by the volumes' names.
+	// raw are the device IDs of raw block volumes by volume name.
 	raw map[string]string
 }
 
@@ -57,7 +56,7 @@ var (
 	_ plugin.UsageReporter = (*Plugin)(nil)
 )
 
-// New makes the plugin.
+// New returns the plugin.
 func New(deps Deps) *Plugin {
 	return &Plugin{deps: deps, disks: disk.Disks{Mounter: deps.Mounter, Tools: deps.Tools}, raw: map[string]string{}}
 }
@@ -79,7 +78,7 @@ func readOnly(s plugin.Spec) bool {
 	return s.Volume.FC.ReadOnly
 }
 
-// SetUp shows the disk's file system in the pod's directory.
+// SetUp bind mounts the disk's file system in the pod's directory.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	id, err := p.DeviceID(ctx, r.Spec)
 	if err != nil {
@@ -92,7 +91,7 @@ func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 	return plugin.Result{HostPath: dir, ReadOnly: readOnly(r.Spec), SELinuxRelabel: true}, nil
 }
 
-// MapDevice names the disk.
+// MapDevice returns the disk.
 func (p *Plugin) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	return plugin.Result{HostPath: r.DevicePath, ReadOnly: r.ClaimReadOnly}, nil
 }
@@ -106,10 +105,10 @@ func (p *Plugin) AttachName(_ context.Context, s plugin.Spec) (v1.UniqueVolumeNa
 	return v1.UniqueVolumeName(fmt.Sprintf("%s/%v", Name, in.WWIDs)), nil
 }
 
-// Attached trusts the node's status.
+// Attached relies on the node's status.
 func (p *Plugin) Attached(context.Context, plugin.Request) error { return nil }
 
-// Stage mounts the disk that Connect found. A raw volume is ready as it is.
+// Stage mounts the disk that Connect found. A raw block volume needs no staging.
 func (p *Plugin) Stage(ctx context.Context, r plugin.Request) error {
 	if r.Block() {
 		return nil
@@ -121,7 +120,7 @@ func (p *Plugin) Stage(ctx context.Context, r plugin.Request) error {
 	return p.disks.Stage(r, p.path(id), source(r.Spec).FSType, readOnly(r.Spec))
 }
 
-// Measure is how full the volume's file system is, or how large its disk.
+// Measure is the usage of the volume's file system, or the size of its disk.
 func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
@@ -129,13 +128,13 @@ func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) 
 	return mounts.FilesystemUsage(at.HostPath)
 }
 
-// DeviceID names a disk by where it is mounted or held.
+// DeviceID identifies a disk by its directory.
 func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 	name, err := nameOf(source(s))
 	if err != nil {
 		return "", err
 	}
-	id := name.folder()
+	id := name.dirName()
 	if strings.Contains(id, "/") || !filepath.IsLocal(id) || id == plugin.DevicesDir {
 		return "", errors.New("fc: names of disks must not contain a slash")
 	}
@@ -145,7 +144,7 @@ func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 	id = filepath.Join(plugin.DevicesDir, id)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.raw[s.Name()] = id // for MapDir, which is told no more than the volume's name
+	p.raw[s.Name()] = id // for MapDir, which has the volume's name only
 	return id, nil
 }
 

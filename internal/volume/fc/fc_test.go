@@ -17,7 +17,7 @@ import (
 	"swiftlet/internal/volume/scsi"
 )
 
-// fabric stands for the kernel, udev and multipath: directories hold what they would show.
+// fabric is a fake of the kernel, udev and multipath, in directories.
 type fabric struct {
 	*Plugin
 	t     *testing.T
@@ -52,7 +52,7 @@ func (f *fabric) file(path string) {
 	}
 }
 
-// disk shows a disk under a link.
+// disk adds a disk with a link.
 func (f *fabric) disk(name, link string) {
 	f.t.Helper()
 	f.file("dev/" + name)
@@ -109,10 +109,10 @@ func TestDisksByName(t *testing.T) {
 				t.Errorf("found %s, %v", got, err)
 			}
 			if said := f.read("sys/class/scsi_host/host0/scan"); said != "- - -" {
-				t.Errorf("the host was told %q", said)
+				t.Errorf("the host got %q", said)
 			}
 			if id, err := f.DeviceID(t.Context(), r.Spec); id != c.id || err != nil {
-				t.Errorf("kept at %s, %v; want %s", id, err, c.id)
+				t.Errorf("device ID %s, %v; want %s", id, err, c.id)
 			}
 			if name, err := f.AttachName(t.Context(), r.Spec); string(name) != c.attach || err != nil {
 				t.Errorf("attached as %s, %v; want %s", name, err, c.attach)
@@ -121,7 +121,7 @@ func TestDisksByName(t *testing.T) {
 	}
 }
 
-// TestMultipath: the device that joins the paths is taken, and goes with all of them.
+// TestMultipath: the multipath device is used, and removed with all its paths.
 func TestMultipath(t *testing.T) {
 	f := newFabric(t)
 	f.disk("sda", "by-path/fc-0x50060e801049cfd1-lun-1")
@@ -157,10 +157,10 @@ func TestMultipath(t *testing.T) {
 	}
 }
 
-func TestUnusableNames(t *testing.T) {
+func TestInvalidNames(t *testing.T) {
 	for _, in := range []v1.FCVolumeSource{{}, {TargetWWNs: []string{"1"}}, {WWIDs: []string{"../../x"}}, {WWIDs: []string{".."}}, {WWIDs: []string{"volumeDevices"}}} {
 		if id, err := newFabric(t).DeviceID(t.Context(), request(in).Spec); err == nil {
-			t.Errorf("%+v is kept at %q", in, id)
+			t.Errorf("%+v has device ID %q", in, id)
 		}
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"swiftlet/internal/volume/scsi"
 )
 
-// name is how the fabric calls a disk: by ports of its target and a number, or by its own
-// identity, of which one may be given for every path.
+// name identifies a disk in the fabric: by the WWNs of target ports and a LUN, or by its WWIDs.
 type name struct {
 	wwns  []string
 	lun   string
@@ -37,28 +36,28 @@ func nameOf(in *v1.FCVolumeSource) (name, error) {
 	return n, nil
 }
 
-// directory is what the disk's directory is called.
-func (n name) folder() string {
+// dirName is the name of the disk's directory.
+func (n name) dirName() string {
 	if len(n.wwns) != 0 {
 		return strings.Join(n.wwns, "-") + "-lun-" + n.lun
 	}
 	return strings.Join(n.wwids, "-")
 }
 
-// byFolder takes a directory's name apart again.
-func byFolder(folder string) (name, error) {
-	parts := strings.Split(folder, "-")
+// parseDirName is the reverse of dirName.
+func parseDirName(dirName string) (name, error) {
+	parts := strings.Split(dirName, "-")
 	last := len(parts) - 1
 	if last < 1 || parts[last-1] != "lun" {
-		return name{wwids: append(parts, folder)}, nil // one name with dashes, or several
+		return name{wwids: append(parts, dirName)}, nil // one WWID with dashes, or several WWIDs
 	}
 	if last < 2 {
-		return name{}, fmt.Errorf("fc: directory %s names no disk", folder)
+		return name{}, fmt.Errorf("fc: parse directory name %s: not a disk", dirName)
 	}
 	return name{wwns: parts[:last-1], lun: parts[last]}, nil
 }
 
-// disks are the paths to the disk that the node has now.
+// disks are the current paths to the disk.
 func (n name) disks(h scsi.Host) ([]string, error) {
 	dir, match := filepath.Join(h.Dev, "disk/by-id"), func(link string) bool {
 		id, ok := strings.CutPrefix(link, "scsi-")
@@ -74,14 +73,14 @@ func (n name) disks(h scsi.Host) ([]string, error) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
-		return nil, fmt.Errorf("fc: look for disks: %w", err)
+		return nil, fmt.Errorf("fc: list disks: %w", err)
 	}
 	var found []string
 	for _, e := range entries {
 		if !match(e.Name()) {
 			continue
 		}
-		// A link may outlive its disk for a moment.
+		// A link may be dangling for a moment after its disk was removed.
 		if disk, err := filepath.EvalSymlinks(filepath.Join(dir, e.Name())); err == nil {
 			found = append(found, disk)
 		}
