@@ -1,5 +1,5 @@
-// Package iscsi brings up volumes on disks of an iSCSI target, with the node's own iscsiadm.
-// A disk is logged in to, formatted if it is empty, and mounted once for all pods.
+// Package iscsi mounts iSCSI volumes with the node's iscsiadm. It logs in to the target, formats an
+// empty disk, and mounts it once for all pods.
 package iscsi
 
 import (
@@ -24,33 +24,33 @@ import (
 // Name is the kind's qualified name.
 const Name = "kubernetes.io/iscsi"
 
-// callTimeout bounds one step, with all logins that it takes.
+// callTimeout bounds one operation with all its logins.
 const callTimeout = 5 * time.Minute
 
-// Mounter is what the plugin needs of the kernel.
+// Mounter is the part of mounts.Kernel that the plugin uses.
 type Mounter interface {
 	disk.Mounter
-	// SameFilesystemMount finds below dir the mount of what is also mounted at path.
+	// SameFilesystemMount finds a mount point below dir of the file system that is mounted at path.
 	SameFilesystemMount(path, dir string) (string, error)
 }
 
-// Deps is what the plugin works with.
+// Deps are the dependencies of the plugin.
 type Deps struct {
 	RootDir string
 	Mounter Mounter
 	Tools   disk.Tools
 	Host    scsi.Host
-	// Secret reads what a volume refers to.
+	// Secret reads the Secret of a volume.
 	Secret func(ctx context.Context, namespace, name string) (*v1.Secret, error)
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
 
-// Plugin brings up iSCSI volumes.
+// Plugin mounts iSCSI volumes.
 type Plugin struct {
 	deps  Deps
 	disks disk.Disks
-	// targets serialises logins and logouts at one target, whichever of its disks is meant.
+	// targets serializes logins and logouts per target.
 	targets locks
 }
 
@@ -64,7 +64,7 @@ var (
 	_ plugin.UsageReporter = (*Plugin)(nil)
 )
 
-// New makes the plugin.
+// New returns the plugin.
 func New(deps Deps) *Plugin {
 	return &Plugin{deps: deps, disks: disk.Disks{Mounter: deps.Mounter, Tools: deps.Tools}}
 }
@@ -78,7 +78,7 @@ func (p *Plugin) Handles(s plugin.Spec) bool {
 	return s.Volume.ISCSI != nil
 }
 
-// SetUp shows the disk's file system in the pod's directory.
+// SetUp bind mounts the disk's file system in the pod's directory.
 func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	from, dir := sourceOf(r.Spec), r.VolumeDir(Name)
 	if err := p.disks.Publish(r, p.path(from.id(r.Spec)), dir, from.readOnly); err != nil {
@@ -87,7 +87,7 @@ func (p *Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, erro
 	return plugin.Result{HostPath: dir, ReadOnly: from.readOnly, SELinuxRelabel: true}, nil
 }
 
-// MapDevice names the disk.
+// MapDevice returns the disk.
 func (p *Plugin) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, error) {
 	return plugin.Result{HostPath: r.DevicePath, ReadOnly: r.ClaimReadOnly}, nil
 }
@@ -98,10 +98,10 @@ func (p *Plugin) AttachName(_ context.Context, s plugin.Spec) (v1.UniqueVolumeNa
 	return v1.UniqueVolumeName(fmt.Sprintf("%s/%s:%s:%d", Name, from.TargetPortal, from.IQN, from.Lun)), nil
 }
 
-// Attached trusts the node's status: there is nothing to attach but by Connect.
+// Attached relies on the node's status: Connect does the rest.
 func (p *Plugin) Attached(context.Context, plugin.Request) error { return nil }
 
-// Stage mounts the disk that Connect found. A raw volume is ready as it is.
+// Stage mounts the disk that Connect found. A raw block volume needs no staging.
 func (p *Plugin) Stage(_ context.Context, r plugin.Request) error {
 	if r.Block() {
 		return nil
@@ -110,7 +110,7 @@ func (p *Plugin) Stage(_ context.Context, r plugin.Request) error {
 	return p.disks.Stage(r, p.path(from.id(r.Spec)), from.FSType, from.readOnly)
 }
 
-// Measure is how full the volume's file system is, or how large its disk.
+// Measure is the usage of the volume's file system, or the size of its disk.
 func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
@@ -118,7 +118,7 @@ func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) 
 	return mounts.FilesystemUsage(at.HostPath)
 }
 
-// source is what both ways to describe a volume have in common.
+// source is a volume of either kind: inline or persistent.
 type source struct {
 	v1.ISCSIVolumeSource
 	readOnly        bool
@@ -145,7 +145,7 @@ func sourceOf(s plugin.Spec) source {
 	return from
 }
 
-// defaultPort is that of targets that do not say.
+// defaultPort is the default port of a portal.
 const defaultPort = ":3260"
 
 func withPort(portal string) string {
@@ -155,7 +155,7 @@ func withPort(portal string) string {
 	return portal
 }
 
-// DeviceID names a disk by where it is mounted or held.
+// DeviceID identifies a disk by its directory.
 func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 	id := sourceOf(s).id(s)
 	depth := 1
@@ -168,13 +168,13 @@ func (p *Plugin) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 	return id, nil
 }
 
-// locks are one lock per name.
+// locks has one mutex per name.
 type locks struct {
 	mu    sync.Mutex
 	named map[string]*sync.Mutex
 }
 
-// lock waits for the name's turn and returns what ends it. Names are few: they stay.
+// lock locks the mutex of the name. There are few names, so they are not removed.
 func (l *locks) lock(name string) (unlock func()) {
 	l.mu.Lock()
 	if l.named == nil {

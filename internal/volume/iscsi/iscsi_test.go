@@ -27,7 +27,7 @@ import (
 
 const target = "iqn.2026-01.test:store"
 
-// san stands for iscsiadm and the kernel: it keeps in a directory what /sys would show.
+// san is a fake of iscsiadm and of the kernel's /sys, in a directory.
 type san struct {
 	*Plugin
 	t      *testing.T
@@ -63,7 +63,7 @@ func (s *san) Mounted(string) (bool, error)                       { return false
 func (s *san) Unmount(string) error                               { return nil }
 func (s *san) SameFilesystemMount(string, string) (string, error) { return "", nil }
 
-// file makes a file of the kernel's.
+// file creates a file of /sys.
 func (s *san) file(content string, path ...string) {
 	s.t.Helper()
 	name := filepath.Join(append([]string{s.root}, path...)...)
@@ -95,7 +95,7 @@ func (s *san) Run(_ context.Context, program string, args ...string) (string, er
 	return "", nil
 }
 
-// login shows a session, and the target's disks.
+// login adds a session and the target's disks.
 func (s *san) login(portal string) {
 	host, port, err := net.SplitHostPort(portal)
 	if err != nil {
@@ -138,7 +138,7 @@ func request(change func(*v1.ISCSIPersistentVolumeSource)) plugin.Request {
 	}
 }
 
-// TestLogin speaks to iscsiadm as the reference kubelet does.
+// TestLogin: iscsiadm gets the arguments of the reference kubelet.
 func TestLogin(t *testing.T) {
 	s := newSAN(t, nil)
 	s.luns = map[string]string{"7": "sdx", "8": "sdy"}
@@ -156,7 +156,7 @@ func TestLogin(t *testing.T) {
 		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o update -n node.startup -v manual",
 	)
 	if scanned, err := os.ReadFile(filepath.Join(s.root, "sys/class/scsi_host/host1/scan")); string(scanned) != "0 0 7" {
-		t.Errorf("looked for %q, %v; want that one disk", scanned, err)
+		t.Errorf("scanned for %q, %v; want that one disk", scanned, err)
 	}
 	if name, err := s.AttachName(t.Context(), r.Spec); name != "kubernetes.io/iscsi/10.0.0.1:"+target+":7" || err != nil {
 		t.Errorf("attached as %s, %v", name, err)
@@ -176,7 +176,7 @@ func TestLogin(t *testing.T) {
 	s.want()
 	s.deleted("sdx1", "1")
 	s.deleted("sdy1", "")
-	s.fails = map[string]int{"--logout -I default": codeNoObjects} // somebody was faster
+	s.fails = map[string]int{"--logout -I default": codeNoObjects} // logged out meanwhile
 	if err := s.Unstage(t.Context(), "iface-default/10.0.0.1:3260-"+target+"-lun-8"); err != nil {
 		t.Fatal(err)
 	}
@@ -196,9 +196,9 @@ func (s *san) deleted(disk, want string) {
 	}
 }
 
-// TestSecretsAndOwnInitiator: names and passwords go to discovery and session, and an
-// interface of the volume's own has its initiator's name.
-func TestSecretsAndOwnInitiator(t *testing.T) {
+// TestCHAPAndInitiatorName: the credentials are set for discovery and session, and the volume's own
+// interface has its initiator name.
+func TestCHAPAndInitiatorName(t *testing.T) {
 	s := newSAN(t, nil)
 	s.luns = map[string]string{"7": "sdx"}
 	s.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chap"}, Data: map[string][]byte{
@@ -243,7 +243,7 @@ func TestSecretsAndOwnInitiator(t *testing.T) {
 	)
 }
 
-// TestMultipath: two portals lead to one disk, which the node joins.
+// TestMultipath: two portals are paths to one multipath device.
 func TestMultipath(t *testing.T) {
 	s := newSAN(t, nil)
 	s.luns = map[string]string{"7": "sdx"}
@@ -270,9 +270,9 @@ func TestMultipath(t *testing.T) {
 	s.deleted("sdx2", "1")
 }
 
-// TestPortalThatIsDown: one path will do, after every portal has had its chances. Nobody
-// joins the paths here, which is waited for in vain.
-func TestPortalThatIsDown(t *testing.T) {
+// TestPortalDown: one path is enough after all rounds. There is no multipath device, so the wait for
+// it times out.
+func TestPortalDown(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Now())
 	s := newSAN(t, clk)
 	s.luns, s.down = map[string]string{"7": "sdx"}, map[string]bool{"10.0.0.1:3260": true}
@@ -295,13 +295,13 @@ func TestPortalThatIsDown(t *testing.T) {
 					tries++
 				}
 			}
-			if tries != manyRounds {
-				t.Errorf("%d tries, want %d", tries, manyRounds)
+			if tries != maxRounds {
+				t.Errorf("%d tries, want %d", tries, maxRounds)
 			}
 			return
 		case <-time.After(time.Millisecond):
 			if clk.HasWaiters() {
-				clk.Step(lookAgain)
+				clk.Step(pollPeriod)
 			}
 		}
 	}
@@ -322,8 +322,8 @@ func TestNoPath(t *testing.T) {
 	)
 }
 
-// TestPasswordsAreNotTold, whatever iscsiadm refuses.
-func TestPasswordsAreNotTold(t *testing.T) {
+// TestErrorsContainNoPasswords, whichever call of iscsiadm fails.
+func TestErrorsContainNoPasswords(t *testing.T) {
 	s := newSAN(t, nil)
 	s.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chap"}, Data: map[string][]byte{"node.session.auth.password": []byte("hidden")}}
 	s.fails["hidden"] = 6
@@ -335,25 +335,25 @@ func TestPasswordsAreNotTold(t *testing.T) {
 	}
 }
 
-func TestFolderNames(t *testing.T) {
-	for name, want := range map[string]note{
+func TestParseDirName(t *testing.T) {
+	for name, want := range map[string]diskInfo{
 		"iface-default/[fd00::1]:3260-iqn.2026-01.test:a-lun-1-lun-12": {Portals: []string{"[fd00::1]:3260"}, Iqn: "iqn.2026-01.test:a-lun-1", Lun: "12", Iface: "default"},
 		"iface-x/my-store:3260-eui.02004567A425678D-lun-0":             {Portals: []string{"my-store:3260"}, Iqn: "eui.02004567A425678D", Lun: "0", Iface: "x"},
 	} {
-		got, err := byName(name)
+		got, err := parseDirName(name)
 		if err != nil || got.Portals[0] != want.Portals[0] || got.Iqn != want.Iqn || got.Lun != want.Lun || got.Iface != want.Iface {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	for _, name := range []string{"iface-default/disk", "default/1-iqn.x-lun-0", "iface-default/1-lun-0-iqn.x"} {
-		if got, err := byName(name); err == nil {
-			t.Errorf("%s was read as %+v", name, got)
+		if got, err := parseDirName(name); err == nil {
+			t.Errorf("%s was parsed as %+v", name, got)
 		}
 	}
 	for _, iqn := range []string{"iqn.x/../../..", "iqn.x/y"} {
 		r := request(func(in *v1.ISCSIPersistentVolumeSource) { in.IQN = iqn })
 		if id, err := New(Deps{}).DeviceID(t.Context(), r.Spec); err == nil {
-			t.Errorf("%s is kept at %s", iqn, id)
+			t.Errorf("%s has device ID %s", iqn, id)
 		}
 	}
 }

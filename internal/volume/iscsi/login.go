@@ -15,20 +15,20 @@ import (
 	"swiftlet/internal/volume/scsi"
 )
 
-// How hard all portals of a target are tried before fewer must do, as the reference kubelet.
+// Attempts to log in at all portals before fewer paths are enough, as in the reference kubelet.
 const (
-	enoughPaths = 2 // at least, from the second round on
-	fewRounds   = 2
-	manyRounds  = 5 // then even one path will do
+	minPaths  = 2 // from round minRounds on
+	minRounds = 2
+	maxRounds = 5 // then one path is enough
 )
 
 const (
-	// lunPatience is how long the kernel may take to find a disk after it was told to look.
-	lunPatience = 30 * time.Second
-	// joinPatience is how long multipathd may take to join the paths of a disk.
-	joinPatience = 10 * time.Second
-	// lookAgain is the pause between looks for either: nobody tells.
-	lookAgain = 100 * time.Millisecond
+	// lunTimeout is how long the kernel may take to find a disk after a scan.
+	lunTimeout = 30 * time.Second
+	// multipathTimeout is how long multipathd may take to create the multipath device.
+	multipathTimeout = 10 * time.Second
+	// pollPeriod is the period of the checks for either.
+	pollPeriod = 100 * time.Millisecond
 )
 
 // Exit codes of iscsiadm.
@@ -40,28 +40,28 @@ const (
 
 // Connect logs in to the target by all its portals and returns the disk.
 func (p *Plugin) Connect(ctx context.Context, r plugin.Request) (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout) // half a login is left to nobody
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout) // a login is not interrupted
 	defer cancel()
 	from := sourceOf(r.Spec)
-	n := from.note(r.Name())
+	n := from.diskInfo(r.Name())
 	chap, err := p.chap(ctx, r, from)
 	if err != nil {
 		return "", err
 	}
 	id := from.id(r.Spec)
-	if err := p.alone(r, id); err != nil {
+	if err := p.checkExclusive(r, id); err != nil {
 		return "", err
 	}
-	l := login{Plugin: p, note: n, source: from, chap: chap}
+	l := login{Plugin: p, diskInfo: n, source: from, chap: chap}
 	shown, err := l.iscsiadm(ctx, "-m", "iface", "-I", l.InitIface, "-o", "show")
 	if err != nil {
 		return "", fmt.Errorf("iscsi: could not read iface %s error: %w", l.InitIface, err)
 	}
-	// Whatever happens from here on, the note says how to undo it.
-	if err := p.write(n, p.path(id)); err != nil {
+	// From here on the disk info on disk says how to undo the login.
+	if err := p.writeInfo(n, p.path(id)); err != nil {
 		return "", err
 	}
-	if err := l.clone(ctx, shown); err != nil {
+	if err := l.cloneInterface(ctx, shown); err != nil {
 		return "", err
 	}
 	defer p.targets.lock(n.Iqn)()
@@ -69,23 +69,22 @@ func (p *Plugin) Connect(ctx context.Context, r plugin.Request) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return l.joined(ctx, paths)
+	return l.multipathDevice(ctx, paths)
 }
 
-// alone refuses a raw disk that another volume has by another name: what is on the node's
-// disk could not tell them apart.
-func (p *Plugin) alone(r plugin.Request, id string) error {
+// checkExclusive rejects a raw disk that another volume uses: they would share one directory.
+func (p *Plugin) checkExclusive(r plugin.Request, id string) error {
 	if !r.Block() {
 		return nil
 	}
-	n, err := parse(p.path(id))
+	n, err := parseInfo(p.path(id))
 	if err == nil && n.VolName != "" && n.VolName != r.Name() {
 		return fmt.Errorf("iscsi: volume %s has the same disk as volume %s, which is in use", r.Name(), n.VolName)
 	}
 	return nil
 }
 
-// chap are the names and passwords for the target.
+// chap are the CHAP credentials for the target.
 func (p *Plugin) chap(ctx context.Context, r plugin.Request, from source) (map[string][]byte, error) {
 	if !from.DiscoveryCHAPAuth && !from.SessionCHAPAuth || from.secret == "" {
 		return nil, nil
@@ -101,45 +100,45 @@ func (p *Plugin) chap(ctx context.Context, r plugin.Request, from source) (map[s
 	return got.Data, nil
 }
 
-// login is one volume's way to its target.
+// login is the login of one volume at its target.
 type login struct {
 	*Plugin
-	note
+	diskInfo
 	source source
 	chap   map[string][]byte
 }
 
-// iscsiadm runs the program and says in an error what it said.
+// iscsiadm runs the program. Its errors include the output.
 func (p *Plugin) iscsiadm(ctx context.Context, args ...string) (string, error) {
 	out, err := p.deps.Host.Runner.Run(ctx, "iscsiadm", args...)
-	if said := strings.TrimSpace(out); err != nil && said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+	if output := strings.TrimSpace(out); err != nil && output != "" {
+		err = fmt.Errorf("%w: %s", err, output)
 	}
 	return out, err
 }
 
-// exited reports whether a program ended with one of the codes.
-func exited(err error, codes ...int) bool {
+// exitedWith reports whether the program exited with one of the codes.
+func exitedWith(err error, codes ...int) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && slices.Contains(codes, exit.ExitCode())
 }
 
-// clone makes an interface for the volume alone, from the one that is shown, where it wants
-// another name for the initiator.
-func (l login) clone(ctx context.Context, shown string) error {
+// cloneInterface creates an interface for the volume from the shown one, if the volume has its own
+// initiator name.
+func (l login) cloneInterface(ctx context.Context, shown string) error {
 	if l.InitiatorName == "" {
 		return nil
 	}
 	settings := map[string]string{}
 	for line := range strings.Lines(shown) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), " = ")
-		// An interface keeps the name it was made with.
+		// The name of an interface cannot be changed.
 		if ok && strings.HasPrefix(key, "iface.") && key != "iface.iscsi_ifacename" && value != "<empty>" {
 			settings[key] = value
 		}
 	}
 	settings["iface.initiatorname"] = l.InitiatorName
-	if _, err := l.iscsiadm(ctx, "-m", "iface", "-I", l.Iface, "-o", "new"); err != nil && !exited(err, codeExists) {
+	if _, err := l.iscsiadm(ctx, "-m", "iface", "-I", l.Iface, "-o", "new"); err != nil && !exitedWith(err, codeExists) {
 		return fmt.Errorf("iscsi: failed to create new iface: %w", err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -150,22 +149,22 @@ func (l login) clone(ctx context.Context, shown string) error {
 	return nil
 }
 
-// deleteInterface removes the interface that clone made.
+// deleteInterface deletes the interface that cloneInterface created.
 func (l login) deleteInterface(ctx context.Context) error {
 	if l.InitiatorName == "" {
 		return nil
 	}
 	_, err := l.iscsiadm(ctx, "-m", "iface", "-I", l.Iface, "-o", "delete")
-	if exited(err, codeNoSession, codeNoObjects) {
+	if exitedWith(err, codeNoSession, codeNoObjects) {
 		return nil
 	}
 	return err
 }
 
-// paths logs in by every portal and returns the disks that this brought.
+// paths logs in at every portal and returns the disks.
 func (l login) paths(ctx context.Context) ([]string, error) {
 	found, last := map[string]string{}, error(nil)
-	for round := 1; round <= manyRounds; round++ {
+	for round := 1; round <= maxRounds; round++ {
 		for _, portal := range l.Portals {
 			if found[portal] != "" {
 				continue
@@ -180,14 +179,14 @@ func (l login) paths(ctx context.Context) ([]string, error) {
 		if len(found) == 0 {
 			return nil, errors.Join(fmt.Errorf("failed to get any path for iscsi disk, last err seen:\n%w", last), l.deleteInterface(ctx))
 		}
-		if len(found) == len(l.Portals) || len(found) >= enoughPaths && round >= fewRounds {
+		if len(found) == len(l.Portals) || len(found) >= minPaths && round >= minRounds {
 			break
 		}
 	}
 	return slices.Sorted(maps.Values(found)), nil
 }
 
-// path is the disk as it is reached by one portal.
+// path is the disk through one portal.
 func (l login) path(ctx context.Context, portal string) (string, error) {
 	lun, err := strconv.Atoi(l.Lun)
 	if err != nil {
@@ -202,15 +201,15 @@ func (l login) path(ctx context.Context, portal string) (string, error) {
 			return "", err
 		}
 		if session, ok, err = l.session(portal); err != nil || !ok {
-			return "", errors.Join(fmt.Errorf("iscsi: logged in at portal %s, but the kernel shows no session", portal), err)
+			return "", errors.Join(fmt.Errorf("iscsi: logged in at portal %s, but there is no session in sysfs", portal), err)
 		}
 	}
 	if err := l.deps.Host.Scan(session.Host, lun); err != nil {
-		return "", fmt.Errorf("iscsi: look for LUN %d: %w", lun, err)
+		return "", fmt.Errorf("iscsi: scan for LUN %d: %w", lun, err)
 	}
-	disk, err := l.await(ctx, lunPatience, func() (string, error) { return l.deps.Host.LUN(session, lun) })
+	disk, err := l.pollUntil(ctx, lunTimeout, func() (string, error) { return l.deps.Host.LUN(session, lun) })
 	if err == nil && disk == "" {
-		err = fmt.Errorf("iscsi: target %s shows no LUN %d at portal %s after %v", l.Iqn, lun, portal, lunPatience)
+		err = fmt.Errorf("iscsi: target %s has no LUN %d at portal %s after %v", l.Iqn, lun, portal, lunTimeout)
 	}
 	return disk, err
 }
@@ -227,9 +226,9 @@ func (l login) session(portal string) (scsi.Session, bool, error) {
 	return all[i], true, nil
 }
 
-// await looks until there is something to see, or patience ends.
-func (l login) await(ctx context.Context, patience time.Duration, look func() (string, error)) (string, error) {
-	for end := l.deps.Clock.Now().Add(patience); ; {
+// pollUntil calls look until it returns a value, or until the timeout.
+func (l login) pollUntil(ctx context.Context, timeout time.Duration, look func() (string, error)) (string, error) {
+	for end := l.deps.Clock.Now().Add(timeout); ; {
 		seen, err := look()
 		if err != nil || seen != "" || !l.deps.Clock.Now().Before(end) {
 			return seen, err
@@ -237,22 +236,21 @@ func (l login) await(ctx context.Context, patience time.Duration, look func() (s
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case <-l.deps.Clock.After(lookAgain):
+		case <-l.deps.Clock.After(pollPeriod):
 		}
 	}
 }
 
-// joined is the device that joins the paths, where there are several and the node does that,
-// else the first.
-func (l login) joined(ctx context.Context, paths []string) (string, error) {
-	patience := time.Duration(0)
+// multipathDevice is the multipath device of the paths, or the first path if there is none.
+func (l login) multipathDevice(ctx context.Context, paths []string) (string, error) {
+	timeout := time.Duration(0)
 	if len(l.Portals) > 1 {
-		patience = joinPatience
+		timeout = multipathTimeout
 	}
-	device, err := l.await(ctx, patience, func() (string, error) {
+	device, err := l.pollUntil(ctx, timeout, func() (string, error) {
 		for _, path := range paths {
-			if joined, err := l.deps.Host.Multipath(path); err != nil || joined != "" {
-				return joined, err
+			if multipath, err := l.deps.Host.Multipath(path); err != nil || multipath != "" {
+				return multipath, err
 			}
 		}
 		return "", nil

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Unstage unmounts the disk, has the kernel forget it, and logs out of the target with the
-// last of its disks.
+// Unstage unmounts the disk, removes it from the kernel, and logs out of the target with its last
+// disk.
 func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -23,7 +23,7 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	if err := p.deps.Mounter.Unmount(dir); err != nil {
 		return fmt.Errorf("iscsi: failed to detach disk: %s: %w", dir, err)
 	}
-	n, err := p.read(dir)
+	n, err := p.readInfo(dir)
 	if err != nil {
 		return err
 	}
@@ -32,13 +32,13 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(others, func(o note) bool { return o.Lun == n.Lun }) {
-		if err := p.forget(ctx, n); err != nil {
+	if !slices.ContainsFunc(others, func(o diskInfo) bool { return o.Lun == n.Lun }) {
+		if err := p.deleteDisk(ctx, n); err != nil {
 			return fmt.Errorf("iscsi: failed to detach disk: %s: %w", dir, err)
 		}
 	}
 	// A session belongs to an interface.
-	if !slices.ContainsFunc(others, func(o note) bool { return o.Portals[0] == n.Portals[0] && o.Iface == n.Iface }) {
+	if !slices.ContainsFunc(others, func(o diskInfo) bool { return o.Portals[0] == n.Portals[0] && o.Iface == n.Iface }) {
 		if err := p.logOut(ctx, n); err != nil {
 			return fmt.Errorf("iscsi: failed to detach disk: %s: %w", dir, err)
 		}
@@ -46,8 +46,8 @@ func (p *Plugin) Unstage(ctx context.Context, id string) error {
 	return remove(dir)
 }
 
-// forget has the kernel drop the disk, by whatever portals it came.
-func (p *Plugin) forget(ctx context.Context, n note) error {
+// deleteDisk removes the disk from the kernel, for all portals.
+func (p *Plugin) deleteDisk(ctx context.Context, n diskInfo) error {
 	lun, err := strconv.Atoi(n.Lun)
 	if err != nil {
 		return fmt.Errorf("lun is not a number: %w", err)
@@ -59,7 +59,7 @@ func (p *Plugin) forget(ctx context.Context, n note) error {
 	var disks []string
 	for _, s := range sessions {
 		if !slices.ContainsFunc(s.Portals, func(portal string) bool { return slices.Contains(n.Portals, portal) }) {
-			continue // somebody else's
+			continue // not a session of this volume
 		}
 		disk, err := p.deps.Host.LUN(s, lun)
 		if err != nil {
@@ -72,18 +72,18 @@ func (p *Plugin) forget(ctx context.Context, n note) error {
 	return p.deps.Host.Release(ctx, disks...)
 }
 
-// others are the volumes here that use the target, too. They are told by their names alone:
-// a note may lie beneath a mount.
-func (p *Plugin) others(n note, id string) ([]note, error) {
+// others are the other staged volumes of the target. They are parsed from the directory names: the
+// disk info is hidden beneath the mount.
+func (p *Plugin) others(n diskInfo, id string) ([]diskInfo, error) {
 	ids, err := p.Staged()
 	if err != nil {
 		return nil, err
 	}
-	var all []note
+	var all []diskInfo
 	for _, other := range ids {
-		o, err := byName(p.path(other))
+		o, err := parseDirName(p.path(other))
 		if err != nil {
-			continue // no disk, so none of this target
+			continue // not a disk
 		}
 		if other != id && o.Iqn == n.Iqn {
 			all = append(all, o)
@@ -92,17 +92,17 @@ func (p *Plugin) others(n note, id string) ([]note, error) {
 	return all, nil
 }
 
-func (p *Plugin) logOut(ctx context.Context, n note) error {
+func (p *Plugin) logOut(ctx context.Context, n diskInfo) error {
 	for _, portal := range slices.Compact(slices.Sorted(slices.Values(n.Portals))) {
 		for _, step := range [][]string{{"--logout"}, {"-o", "delete"}} {
 			args := append([]string{"-m", "node", "-p", portal, "-T", n.Iqn}, step...)
-			if _, err := p.iscsiadm(ctx, append(args, "-I", n.Iface)...); err != nil && !exited(err, codeNoSession, codeNoObjects) {
+			if _, err := p.iscsiadm(ctx, append(args, "-I", n.Iface)...); err != nil && !exitedWith(err, codeNoSession, codeNoObjects) {
 				return fmt.Errorf("iscsiadm %s: %w", strings.Join(args, " "), err)
 			}
 		}
 	}
 	if n.Iface != n.Portals[0]+":"+n.VolName {
-		return nil // not made for this volume
+		return nil // not created for this volume
 	}
-	return login{Plugin: p, note: n}.deleteInterface(ctx)
+	return login{Plugin: p, diskInfo: n}.deleteInterface(ctx)
 }

@@ -13,42 +13,44 @@ var (
 		"node.session.auth.username_in", "node.session.auth.password_in"}
 )
 
-// logIn discovers the target at a portal and opens a session.
+// logIn discovers the target at a portal and starts a session.
 func (l login) logIn(ctx context.Context, portal string) error {
 	discovery := []string{"-m", "discoverydb", "-t", "sendtargets", "-p", portal, "-I", l.Iface}
 	node := []string{"-m", "node", "-p", portal, "-T", l.Iqn, "-I", l.Iface}
-	_, _ = l.iscsiadm(ctx, with(discovery, "-o", "new")...) // it may be there
+	_, _ = l.iscsiadm(ctx, withArgs(discovery, "-o", "new")...) // it may exist
 	if l.source.DiscoveryCHAPAuth {
 		if err := l.authenticate(ctx, discovery, "discovery.sendtargets.auth.authmethod", discoveryKeys); err != nil {
 			return fmt.Errorf("iscsi: failed to update discoverydb to portal %s error: %w", portal, err)
 		}
 	}
-	if _, err := l.iscsiadm(ctx, with(discovery, "--discover")...); err != nil {
-		_, _ = l.iscsiadm(ctx, with(discovery, "-o", "delete")...)
+	if _, err := l.iscsiadm(ctx, withArgs(discovery, "--discover")...); err != nil {
+		_, _ = l.iscsiadm(ctx, withArgs(discovery, "-o", "delete")...)
 		return fmt.Errorf("iscsi: failed to sendtargets to portal %s, err %w", portal, err)
 	}
-	// Without it the login would bring all disks of the target; versions that do not know
-	// the setting do just that.
-	_, _ = l.iscsiadm(ctx, with(node, "-o", "update", "-n", "node.session.scan", "-v", "manual")...)
+	// Without it the login adds all disks of the target. Versions without this setting do that
+	// anyway.
+	_, _ = l.iscsiadm(ctx, withArgs(node, "-o", "update", "-n", "node.session.scan", "-v", "manual")...)
 	if l.source.SessionCHAPAuth {
 		if err := l.authenticate(ctx, node, "node.session.auth.authmethod", sessionKeys); err != nil {
 			return fmt.Errorf("iscsi: failed to update iscsi node to portal %s error: %w", portal, err)
 		}
 	}
-	if _, err := l.iscsiadm(ctx, with(node, "--login")...); err != nil && !exited(err, codeExists) {
+	if _, err := l.iscsiadm(ctx, withArgs(node, "--login")...); err != nil && !exitedWith(err, codeExists) {
 		_, _ = l.iscsiadm(ctx, "-m", "node", "-p", portal, "-I", l.Iface, "-T", l.Iqn, "-o", "delete")
 		return fmt.Errorf("iscsi: failed to attach disk: Error: %w", err)
 	}
-	// So that the node does not wait for the target when it boots.
+	// So that booting does not wait for the target.
 	_, _ = l.iscsiadm(ctx, "-m", "node", "-p", portal, "-T", l.Iqn, "-o", "update", "-n", "node.startup", "-v", "manual")
 	return nil
 }
 
-func with(args []string, more ...string) []string { return append(args[:len(args):len(args)], more...) }
+func withArgs(args []string, more ...string) []string {
+	return append(args[:len(args):len(args)], more...)
+}
 
-// authenticate gives names and passwords to iscsiadm. No error repeats them.
+// authenticate sets the CHAP credentials. Its errors do not contain them.
 func (l login) authenticate(ctx context.Context, record []string, method string, keys []string) error {
-	if _, err := l.iscsiadm(ctx, with(record, "-o", "update", "-n", method, "-v", "CHAP")...); err != nil {
+	if _, err := l.iscsiadm(ctx, withArgs(record, "-o", "update", "-n", method, "-v", "CHAP")...); err != nil {
 		return err
 	}
 	for _, key := range keys {
@@ -56,7 +58,7 @@ func (l login) authenticate(ctx context.Context, record []string, method string,
 		if value == "" {
 			continue
 		}
-		if _, err := l.iscsiadm(ctx, with(record, "-o", "update", "-n", key, "-v", value)...); err != nil {
+		if _, err := l.iscsiadm(ctx, withArgs(record, "-o", "update", "-n", key, "-v", value)...); err != nil {
 			return fmt.Errorf("set %s: %w", key, err)
 		}
 	}

@@ -11,21 +11,21 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// raw makes a raw disk that the pod holds, with a device number of its own. It returns the
-// disk's device and the pod's volume.
+// raw creates a mapped raw disk with its own device number. It returns its device ID and the pod's
+// volume.
 func (s *san) raw(name, lun string, number int) (string, plugin.Published) {
 	s.t.Helper()
 	id := filepath.Join(plugin.DevicesDir, "iface-default", "10.0.0.1:3260-"+target+"-lun-"+lun)
 	v := plugin.Published{PodUID: "uid", PodDir: filepath.Join(s.root, "pods/uid"), Name: name, Block: true}
-	link, held := v.Dir(Name), filepath.Join(s.path(id), "uid")
-	n := note{VolName: name, Portals: []string{"10.0.0.1:3260", "10.0.0.2:3260"}, Iqn: target, Lun: lun, Iface: "default", InitIface: "default"}
-	if err := s.write(n, s.path(id)); err != nil {
+	link, bindMount := v.Dir(Name), filepath.Join(s.path(id), "uid")
+	n := diskInfo{VolName: name, Portals: []string{"10.0.0.1:3260", "10.0.0.2:3260"}, Iqn: target, Lun: lun, Iface: "default", InitIface: "default"}
+	if err := s.writeInfo(n, s.path(id)); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
 		s.t.Fatal(err)
 	}
-	for _, path := range []string{held, link} {
+	for _, path := range []string{bindMount, link} {
 		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, uint32(number)))); err != nil {
 			s.t.Skip("device nodes cannot be made:", err)
 		}
@@ -33,13 +33,13 @@ func (s *san) raw(name, lun string, number int) (string, plugin.Published) {
 	return id, v
 }
 
-// TestUnreadableNote: the other volume is found by its note, this one by what is held for the
-// pod, and its disk is logged out of by the name of its directory.
-func TestUnreadableNote(t *testing.T) {
+// TestUnreadableDiskInfo: the other volume is found by its disk info, this one by the pod's bind
+// mount, and the logout uses the directory name.
+func TestUnreadableDiskInfo(t *testing.T) {
 	s := newSAN(t, nil)
 	whole, wholeVolume := s.raw("whole", "7", 3)
 	broken, brokenVolume := s.raw("broken", "8", 5)
-	path := filepath.Join(s.path(broken), noteFile)
+	path := filepath.Join(s.path(broken), infoFile)
 	if err := os.WriteFile(path, make([]byte, 100), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func TestUnreadableNote(t *testing.T) {
 			t.Errorf("device of %s is %q (%v), want %s", v.Name, got, err, want)
 		}
 		if got, err := s.FindMapDir(v); err != nil || got != s.path(want) {
-			t.Errorf("%s is held at %q (%v), want %s", v.Name, got, err, s.path(want))
+			t.Errorf("map directory of %s is %q (%v), want %s", v.Name, got, err, s.path(want))
 		}
 	}
-	// A directory that is no disk's does not keep others from being logged out of.
+	// A directory that is not a disk's does not prevent the logout of others.
 	if err := os.MkdirAll(s.path("iface-default/lost+found"), 0o750); err != nil {
 		t.Fatal(err)
 	}

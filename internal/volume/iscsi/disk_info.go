@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// noteFile lies where the disk is mounted, beneath the mount.
-	noteFile = "iscsi.json"
-	// interfacePrefix begins the names of directories that are named for an interface.
+	// infoFile is in the mount point of the disk, beneath the mount.
+	infoFile = "iscsi.json"
+	// interfacePrefix is the prefix of the directory of an interface.
 	interfacePrefix = "iface-"
 )
 
-// note is what the disk tells of a login to whoever has to end it.
-type note struct {
+// diskInfo is stored on disk for the logout.
+type diskInfo struct {
 	VolName       string
 	Portals       []string
 	Iqn           string
@@ -35,22 +35,22 @@ type note struct {
 	InitiatorName string
 }
 
-// note describes how the volume is reached.
-func (s source) note(name string) note {
-	n := note{VolName: name, Iqn: s.IQN, Lun: strconv.Itoa(int(s.Lun)), InitIface: s.ISCSIInterface, Iface: s.ISCSIInterface}
+// diskInfo describes the login of the volume.
+func (s source) diskInfo(name string) diskInfo {
+	n := diskInfo{VolName: name, Iqn: s.IQN, Lun: strconv.Itoa(int(s.Lun)), InitIface: s.ISCSIInterface, Iface: s.ISCSIInterface}
 	for _, portal := range append([]string{s.TargetPortal}, s.Portals...) {
 		n.Portals = append(n.Portals, withPort(portal))
 	}
 	if s.InitiatorName != nil && *s.InitiatorName != "" {
-		// The volume has an interface of its own, with its initiator's name.
+		// The volume has its own interface with its initiator name.
 		n.InitiatorName, n.Iface = *s.InitiatorName, n.Portals[0]+":"+name
 	}
 	return n
 }
 
-// id is the directory of a volume below the plugin's.
+// id is the directory of a volume, relative to the plugin's.
 func (s source) id(spec plugin.Spec) string {
-	n := s.note(spec.Name())
+	n := s.diskInfo(spec.Name())
 	id := filepath.Join(interfacePrefix+n.Iface, n.Portals[0]+"-"+n.Iqn+"-lun-"+n.Lun)
 	if spec.Block() {
 		return filepath.Join(plugin.DevicesDir, id)
@@ -62,57 +62,57 @@ func (p *Plugin) dir() string { return filepath.Join(p.deps.RootDir, "plugins", 
 
 func (p *Plugin) path(id string) string { return filepath.Join(p.dir(), id) }
 
-// write puts the note into dir, unless the disk is mounted there: then it lies beneath. It
-// waits until the note is on the disk: only it names all portals of the login.
-func (p *Plugin) write(n note, dir string) error {
+// writeInfo stores the disk info in dir, unless the disk is mounted there: then it is beneath the
+// mount. It syncs the file: nothing else has all portals of the login.
+func (p *Plugin) writeInfo(n diskInfo, dir string) error {
 	mounted, err := p.deps.Mounter.Mounted(dir)
 	if err != nil || mounted {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make directory of disk: %w", err)
+		return fmt.Errorf("create directory of disk: %w", err)
 	}
 	var text bytes.Buffer
 	if err := json.NewEncoder(&text).Encode(n); err != nil {
-		return fmt.Errorf("encode %s: %w", noteFile, err)
+		return fmt.Errorf("encode %s: %w", infoFile, err)
 	}
-	if err := checkpoint.Replace(filepath.Join(dir, noteFile), text.Bytes(), 0o640); err != nil {
-		return fmt.Errorf("save %s: %w", noteFile, err)
+	if err := checkpoint.Replace(filepath.Join(dir, infoFile), text.Bytes(), 0o640); err != nil {
+		return fmt.Errorf("save %s: %w", infoFile, err)
 	}
 	return nil
 }
 
-// read returns the note in dir, or what the directory's name tells where there is none, or none
-// that can be read: then the log names it.
-func (p *Plugin) read(dir string) (note, error) {
-	n, err := parse(dir)
+// readInfo reads the disk info in dir. If it is missing or unreadable, it parses the directory name
+// instead; it logs an unreadable file.
+func (p *Plugin) readInfo(dir string) (diskInfo, error) {
+	n, err := parseInfo(dir)
 	if err == nil {
 		return n, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		p.deps.Log.Warn("read iSCSI note failed, using the name of its directory", "path", filepath.Join(dir, noteFile), "err", err)
+		p.deps.Log.Warn("iscsi: failed to read disk info, using the directory name", "path", filepath.Join(dir, infoFile), "err", err)
 	}
-	return byName(dir)
+	return parseDirName(dir)
 }
 
-// parse returns the note in dir.
-func parse(dir string) (n note, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, noteFile))
+// parseInfo reads the disk info in dir.
+func parseInfo(dir string) (n diskInfo, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, infoFile))
 	if err != nil {
-		return note{}, err
+		return diskInfo{}, err
 	}
 	if err := json.Unmarshal(text, &n); err != nil {
-		return note{}, err
+		return diskInfo{}, err
 	}
 	if len(n.Portals) == 0 || n.Iqn == "" {
-		return note{}, errors.New("portal or target is missing")
+		return diskInfo{}, errors.New("portal or target is missing")
 	}
 	return n, nil
 }
 
-// byName takes apart iface-INTERFACE/PORTAL-TARGET-lun-LUN. A target's name may contain
-// dashes, a portal's may, too; but a target's begins in one of two ways.
-func byName(dir string) (note, error) {
+// parseDirName parses iface-INTERFACE/PORTAL-TARGET-lun-LUN. Targets and portals may contain dashes,
+// but a target begins with iqn. or eui.
+func parseDirName(dir string) (diskInfo, error) {
 	name := filepath.Base(dir)
 	iface, hasInterface := strings.CutPrefix(filepath.Base(filepath.Dir(dir)), interfacePrefix)
 	end := strings.LastIndex(name, "-lun-")
@@ -121,12 +121,12 @@ func byName(dir string) (note, error) {
 		begin = strings.Index(name, "-eui.")
 	}
 	if !hasInterface || begin < 0 || end < begin {
-		return note{}, fmt.Errorf("%s names no disk of an iSCSI target", dir)
+		return diskInfo{}, fmt.Errorf("parse directory name %s: not a disk of an iSCSI target", dir)
 	}
-	return note{Portals: []string{name[:begin]}, Iqn: name[begin+1 : end], Lun: name[end+len("-lun-"):], Iface: iface, InitIface: iface}, nil
+	return diskInfo{Portals: []string{name[:begin]}, Iqn: name[begin+1 : end], Lun: name[end+len("-lun-"):], Iface: iface, InitIface: iface}, nil
 }
 
-// Staged lists the disks that are logged in to, also half way.
+// Staged lists the disks with a login, also a partial one.
 func (p *Plugin) Staged() ([]string, error) {
 	var ids []string
 	for _, pattern := range []string{interfacePrefix + "*/*", filepath.Join(plugin.DevicesDir, interfacePrefix+"*/*")} {
@@ -145,25 +145,24 @@ func (p *Plugin) Staged() ([]string, error) {
 	return ids, nil
 }
 
-// DeviceOf finds the disk by its mount; a raw one by the note of its volume, or by what is
-// held for the pod.
+// DeviceOf finds the disk by its mount; a raw one by its disk info or the pod's bind mount.
 func (p *Plugin) DeviceOf(v plugin.Published) (string, error) {
 	if v.Block {
-		return p.rawIDOf(v)
+		return p.findRawID(v)
 	}
-	twin, err := p.deps.Mounter.SameFilesystemMount(v.Dir(Name), p.dir())
-	if err != nil || twin == "" {
+	mount, err := p.deps.Mounter.SameFilesystemMount(v.Dir(Name), p.dir())
+	if err != nil || mount == "" {
 		return "", err
 	}
-	// The mount table has no links in its paths.
+	// The mount table has resolved paths.
 	dir, err := filepath.EvalSymlinks(p.dir())
 	if err != nil {
 		return "", fmt.Errorf("resolve directory of iSCSI disks: %w", err)
 	}
-	return filepath.Rel(dir, twin)
+	return filepath.Rel(dir, mount)
 }
 
-// rawID finds the raw disk of a volume, "" for none.
+// rawID is the device ID of a raw block volume by its disk info, "" for none.
 func (p *Plugin) rawID(volume string) (string, error) {
 	ids, err := p.Staged()
 	if err != nil {
@@ -173,14 +172,14 @@ func (p *Plugin) rawID(volume string) (string, error) {
 		if !strings.HasPrefix(id, plugin.DevicesDir+"/") {
 			continue
 		}
-		if n, err := parse(p.path(id)); err == nil && n.VolName == volume {
+		if n, err := parseInfo(p.path(id)); err == nil && n.VolName == volume {
 			return id, nil
 		}
 	}
 	return "", nil
 }
 
-// MapDir is where the raw volume is held for each pod: Connect has made it.
+// MapDir has one bind mount of the raw block volume per pod. Connect has created it.
 func (p *Plugin) MapDir(name string) string {
 	id, err := p.rawID(name)
 	if err != nil || id == "" {
@@ -189,20 +188,20 @@ func (p *Plugin) MapDir(name string) string {
 	return p.path(id)
 }
 
-// rawIDOf is rawID for a pod's volume whose note may not name it.
-func (p *Plugin) rawIDOf(v plugin.Published) (string, error) {
+// findRawID is rawID, with the pod's bind mount as a fallback for unreadable disk info.
+func (p *Plugin) findRawID(v plugin.Published) (string, error) {
 	id, err := p.rawID(v.Name)
 	if err != nil || id != "" {
 		return id, err
 	}
-	held, err := filepath.Glob(p.path(filepath.Join(plugin.DevicesDir, interfacePrefix+"*/*", string(v.PodUID))))
+	mapped, err := filepath.Glob(p.path(filepath.Join(plugin.DevicesDir, interfacePrefix+"*/*", string(v.PodUID))))
 	if err != nil {
-		return "", fmt.Errorf("look for raw iSCSI disks: %w", err)
+		return "", fmt.Errorf("find raw iSCSI disks: %w", err)
 	}
 	var found []string
-	for _, path := range held {
+	for _, path := range mapped {
 		dir := filepath.Dir(path)
-		if n, err := parse(dir); (err != nil || n.VolName == "") && leadsTo(v.Dir(Name), path) {
+		if n, err := parseInfo(dir); (err != nil || n.VolName == "") && pointsTo(v.Dir(Name), path) {
 			found = append(found, dir)
 		}
 	}
@@ -215,9 +214,9 @@ func (p *Plugin) rawIDOf(v plugin.Published) (string, error) {
 	return "", fmt.Errorf("raw iSCSI volume %s may be any of %s", v.Name, strings.Join(found, ", "))
 }
 
-// leadsTo reports whether the link of a raw volume is to the device that is held at path, or
-// to one that is gone. Half way, it is to path itself.
-func leadsTo(link, path string) bool {
+// pointsTo reports whether the link of a raw block volume points to the device at path, or to one
+// that is gone. Before the device is mapped, it points to path itself.
+func pointsTo(link, path string) bool {
 	if to, err := os.Readlink(link); err == nil && to == path {
 		return true
 	}
@@ -228,26 +227,26 @@ func leadsTo(link, path string) bool {
 	return unix.Stat(path, &have) == nil && have.Rdev == want.Rdev
 }
 
-// FindMapDir finds the directory of a raw volume by the disk.
+// FindMapDir finds the directory of a raw block volume from what is on disk.
 func (p *Plugin) FindMapDir(v plugin.Published) (string, error) {
-	id, err := p.rawIDOf(v)
+	id, err := p.findRawID(v)
 	if err != nil || id == "" {
 		return "", err
 	}
 	return p.path(id), nil
 }
 
-// remove takes away the disk's directory, and that of its interface with the last.
+// remove removes the disk's directory, and that of its interface with the last disk.
 func remove(dir string) error {
-	notes, err := checkpoint.Files(filepath.Join(dir, noteFile))
+	files, err := checkpoint.Files(filepath.Join(dir, infoFile))
 	if err != nil {
 		return fmt.Errorf("remove directory of iSCSI disk: %w", err)
 	}
-	for _, name := range append(notes, dir) {
+	for _, name := range append(files, dir) {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove directory of iSCSI disk: %w", err)
 		}
 	}
-	_ = os.Remove(filepath.Dir(dir)) // stays while it holds other disks
+	_ = os.Remove(filepath.Dir(dir)) // fails while it has other disks
 	return nil
 }
