@@ -14,27 +14,27 @@ import (
 // callTimeout bounds one call of a driver.
 const callTimeout = 2 * time.Minute
 
-// killWait is how long a driver that was ended may leave its output open to children.
+// killWait is how long to wait for the output after a driver was killed.
 const killWait = 5 * time.Second
 
-// errNotSupported says that the driver leaves the step to us.
+// errNotSupported means that the driver leaves the operation to the kubelet.
 var errNotSupported = errors.New("not supported")
 
-// What a driver's status may say, anything else being a failure.
+// Values of a driver's status; any other is a failure.
 const (
 	statusSuccess      = "Success"
 	statusNotSupported = "Not supported"
 )
 
-// answer is what a driver says on its standard output.
-type answer struct {
+// response is the output of a driver.
+type response struct {
 	Status       string        `json:"status"`
 	Message      string        `json:"message"`
 	Device       string        `json:"device"`
 	Capabilities *capabilities `json:"capabilities"`
 }
 
-// capabilities are what a driver can do. What it does not mention it has the default of.
+// capabilities are those of a driver. Missing ones have their default.
 type capabilities struct {
 	Attach           bool `json:"attach"`
 	SELinuxRelabel   bool `json:"selinuxRelabel"`
@@ -47,88 +47,88 @@ func defaults() *capabilities {
 	return &capabilities{Attach: true, SELinuxRelabel: true, FSGroup: true, RequiresFSResize: true}
 }
 
-// call runs the driver. Once begun it is not ended by a pod that goes: a driver stopped half
-// way leaves something that only it could take away.
-func (d *driver) call(ctx context.Context, command string, args ...string) (answer, error) {
-	if _, err := d.ready(ctx); err != nil {
-		return answer{}, err
+// call runs the driver. The end of ctx does not interrupt it: a driver that is interrupted leaves
+// state that only the driver can clean up.
+func (d *driver) call(ctx context.Context, command string, args ...string) (response, error) {
+	if _, err := d.initialize(ctx); err != nil {
+		return response{}, err
 	}
 	d.mu.Lock()
-	declined := d.declined[command]
+	unsupported := d.unsupported[command]
 	d.mu.Unlock()
-	if declined {
-		return answer{}, errNotSupported
+	if unsupported {
+		return response{}, errNotSupported
 	}
-	said, err := d.run(ctx, command, args...)
+	resp, err := d.run(ctx, command, args...)
 	if errors.Is(err, errNotSupported) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.declined[command] = true
+		d.unsupported[command] = true
 	}
-	return said, err
+	return resp, err
 }
 
-func (d *driver) run(ctx context.Context, command string, args ...string) (answer, error) {
+func (d *driver) run(ctx context.Context, command string, args ...string) (response, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.program(d.name), append([]string{command}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Most drivers are scripts: what they started ends with them.
+	// Most drivers are scripts: kill their child processes, too.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killWait
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		return answer{}, fmt.Errorf("FlexVolume driver %s did not answer %s within %v", d.name, command, callTimeout)
+		return response{}, fmt.Errorf("FlexVolume driver %s: %s timed out after %v", d.name, command, callTimeout)
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return answer{}, fmt.Errorf("run FlexVolume driver %s: %w", d.name, err)
+		return response{}, fmt.Errorf("run FlexVolume driver %s: %w", d.name, err)
 	}
-	said, sayErr := read(command, out)
-	if sayErr == nil && err != nil {
-		return answer{}, fmt.Errorf("FlexVolume driver %s: %s ended with %w though it answered %s", d.name, command, err, said.Status)
+	resp, respErr := parse(command, out)
+	if respErr == nil && err != nil {
+		return response{}, fmt.Errorf("FlexVolume driver %s: %s ended with %w though its status is %s", d.name, command, err, resp.Status)
 	}
-	return said, sayErr
+	return resp, respErr
 }
 
-// read takes apart what a driver wrote.
-func read(command string, out []byte) (answer, error) {
-	said := answer{Capabilities: defaults()}
-	if err := json.Unmarshal(out, &said); err != nil {
-		return answer{}, fmt.Errorf("read the FlexVolume driver's answer to %s, %.200q: %w", command, out, err)
+// parse parses the output of a driver.
+func parse(command string, out []byte) (response, error) {
+	resp := response{Capabilities: defaults()}
+	if err := json.Unmarshal(out, &resp); err != nil {
+		return response{}, fmt.Errorf("parse output of FlexVolume driver for %s, %.200q: %w", command, out, err)
 	}
-	if said.Capabilities == nil { // it said null
-		said.Capabilities = defaults()
+	if resp.Capabilities == nil { // null in the output
+		resp.Capabilities = defaults()
 	}
-	switch said.Status {
+	switch resp.Status {
 	case statusSuccess:
-		return said, nil
+		return resp, nil
 	case statusNotSupported:
-		return answer{}, errNotSupported
+		return response{}, errNotSupported
 	}
-	return answer{}, fmt.Errorf("%s command failed, status: %s, reason: %s", command, said.Status, said.Message)
+	return response{}, fmt.Errorf("%s command failed, status: %s, reason: %s", command, resp.Status, resp.Message)
 }
 
-// ready asks the driver, once for each form of its program, what it can do.
-func (d *driver) ready(ctx context.Context) (capabilities, error) {
+// initialize runs init once for each version of the driver's program, and returns the capabilities.
+func (d *driver) initialize(ctx context.Context) (capabilities, error) {
 	path := d.program(d.name)
 	info, err := os.Stat(path)
 	if err != nil {
 		return capabilities{}, d.MissingError(d.name)
 	}
 	d.mu.Lock()
-	known := d.seen != nil && os.SameFile(d.seen, info) && d.seen.ModTime().Equal(info.ModTime()) && d.seen.Size() == info.Size()
-	able := d.able
+	known := d.initialized != nil && os.SameFile(d.initialized, info) && d.initialized.ModTime().Equal(info.ModTime()) && d.initialized.Size() == info.Size()
+	caps := d.caps
 	d.mu.Unlock()
 	if known {
-		return able, nil
+		return caps, nil
 	}
-	said, err := d.run(ctx, "init")
+	resp, err := d.run(ctx, "init")
 	if err != nil {
 		return capabilities{}, fmt.Errorf("start FlexVolume driver %s: %w", d.name, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen, d.able, d.declined = info, *said.Capabilities, map[string]bool{}
-	return d.able, nil
+	d.initialized, d.caps, d.unsupported = info, *resp.Capabilities, map[string]bool{}
+	return d.caps, nil
 }

@@ -15,17 +15,17 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// driver is one program, and the kind of volumes that it brings up.
+// driver is one driver program, and the plugin of its volumes.
 type driver struct {
 	*Drivers
 	name string
 
 	mu sync.Mutex
-	// seen is the program that was asked what it can do, nil for none yet.
-	seen os.FileInfo
-	able capabilities
-	// declined are commands that the driver leaves to us.
-	declined map[string]bool
+	// initialized is the program that init was run for, nil for none.
+	initialized os.FileInfo
+	caps        capabilities
+	// unsupported are commands that the driver does not support.
+	unsupported map[string]bool
 }
 
 var (
@@ -38,42 +38,42 @@ var (
 	_ plugin.UsageReporter = (*driver)(nil)
 )
 
-// Name is the driver's: its volumes have a directory of their own.
+// Name is the driver's name: its volumes have a directory of their own.
 func (d *driver) Name() string { return d.name }
 
 func (d *driver) Handles(s plugin.Spec) bool { return DriverName(s) == d.name }
 
-// SetUp has the driver mount the volume in the pod's directory.
+// SetUp calls the driver to mount the volume in the pod's directory.
 func (d *driver) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
-	able, err := d.ready(ctx)
+	caps, err := d.initialize(ctx)
 	if err != nil {
 		return plugin.Result{}, err
 	}
 	dir, readOnly := r.VolumeDir(d.name), sourceOf(r.Spec).readOnly
-	result := plugin.Result{HostPath: dir, ReadOnly: readOnly, SELinuxRelabel: able.SELinuxRelabel}
+	result := plugin.Result{HostPath: dir, ReadOnly: readOnly, SELinuxRelabel: caps.SELinuxRelabel}
 	mounted, err := d.deps.Mounter.Mounted(dir)
 	if err != nil || mounted {
 		return result, err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return plugin.Result{}, fmt.Errorf("make volume: %w", err)
+		return plugin.Result{}, fmt.Errorf("create volume directory: %w", err)
 	}
 	if err := d.mount(ctx, r, dir); err != nil {
-		_ = os.Remove(dir) // stays if the driver left something in it
+		_ = os.Remove(dir) // fails if the driver left files in it
 		return plugin.Result{}, err
 	}
-	if group := r.FSGroup(); group != nil && able.FSGroup && !readOnly {
+	if group := r.FSGroup(); group != nil && caps.FSGroup && !readOnly {
 		if err := ownership.Apply(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
-			// Mounted but not handed over: the next try must not take it for done.
+			// Without the group, the next call must not find it mounted.
 			return plugin.Result{}, errors.Join(err, d.unmount(ctx, dir))
 		}
 	}
 	return result, nil
 }
 
-// mount calls the driver, or shows the pod what is staged.
+// mount calls the driver, or bind mounts what is staged.
 func (d *driver) mount(ctx context.Context, r plugin.Request, dir string) error {
-	extra, err := d.ofPod(ctx, r)
+	extra, err := d.podOptions(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -83,22 +83,22 @@ func (d *driver) mount(ctx context.Context, r plugin.Request, dir string) error 
 	}
 	f, err := os.OpenFile(d.stagedAt(r.Name()), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open what FlexVolume driver %s staged: %w", d.name, err)
+		return fmt.Errorf("open staging directory of FlexVolume driver %s: %w", d.name, err)
 	}
 	defer f.Close()
 	return d.deps.Mounter.Bind(int(f.Fd()), dir)
 }
 
-// TearDown has the driver undo SetUp.
+// TearDown calls the driver to unmount the volume.
 func (d *driver) TearDown(ctx context.Context, p plugin.Published) error {
 	dir := p.Dir(d.name)
-	if gone(dir) {
+	if missing(dir) {
 		return nil
 	}
 	if err := d.unmount(ctx, dir); err != nil {
 		return err
 	}
-	// What the driver left in the directory is its own; it is not ours to delete.
+	// Files that the driver left in the directory are not deleted.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove volume: %w", err)
 	}
@@ -113,20 +113,20 @@ func (d *driver) unmount(ctx context.Context, dir string) error {
 	return err
 }
 
-// gone says that there is nothing at path. A mount whose server is gone is something.
-func gone(path string) bool {
+// missing reports whether path does not exist. A mount point whose server is gone exists.
+func missing(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Measure is how full the volume's file system is, where the driver says that this tells.
+// Measure is the usage of the volume's file system, if the driver supports metrics.
 func (d *driver) Measure(ctx context.Context, _ plugin.Request, at plugin.Result) (plugin.Usage, error) {
-	able, err := d.ready(ctx)
+	caps, err := d.initialize(ctx)
 	if err != nil {
 		return plugin.Usage{}, err
 	}
-	if !able.SupportsMetrics {
-		return plugin.Usage{}, fmt.Errorf("FlexVolume driver %s has no figures of its volumes", d.name)
+	if !caps.SupportsMetrics {
+		return plugin.Usage{}, fmt.Errorf("FlexVolume driver %s does not support metrics", d.name)
 	}
 	return mounts.FilesystemUsage(at.HostPath)
 }

@@ -18,22 +18,22 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// script notes how it was called and says what a file named for the command says; with none
-// it declines.
+// script records its calls and prints the file named after the command; without one the command is
+// not supported.
 const script = `#!/bin/sh
 cd "$(dirname "$0")"
 echo "$@" >> calls
 if [ -f "say-$1" ]; then . "./say-$1"; else echo '{"status": "Not supported"}'; exit 1; fi
 `
 
-// bench is one driver and all that it works with.
+// bench is one driver with its dependencies.
 type bench struct {
 	*driver
 	t      *testing.T
 	dir    string // of the driver
 	root   string
 	secret *v1.Secret
-	disks  []string // what was asked of the node's tools
+	disks  []string // calls of the node's programs
 	points []string // what is mounted
 }
 
@@ -68,7 +68,7 @@ func (b *bench) says(command, text string) {
 	}
 }
 
-// calls are the command lines since the last look, with the directories of this test left out.
+// calls are the command lines since the last call, without the directories of this test.
 func (b *bench) calls() []string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.dir, "calls"))
@@ -126,9 +126,9 @@ func (b *bench) request(source *v1.FlexPersistentVolumeSource) plugin.Request {
 
 const success = `echo '{"status": "Success", "device": "/dev/found"}'`
 
-// TestLife is one volume from attach to detach with a driver that does every step, in the
-// words that the reference kubelet uses.
-func TestLife(t *testing.T) {
+// TestLifecycle is one volume from attach to detach with a driver that supports every command. The
+// arguments are those of the reference kubelet.
+func TestLifecycle(t *testing.T) {
 	b := newBench(t, Config{NodeAttaches: true})
 	for _, command := range []string{"attach", "waitforattach", "mountdevice", "mount", "unmount", "unmountdevice", "detach", "expandfs"} {
 		b.says(command, success)
@@ -183,8 +183,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestWhatDriversDecline: it is asked for once, and then done by the node.
-func TestWhatDriversDecline(t *testing.T) {
+// TestUnsupportedCommands: each is called once, then the node does it itself.
+func TestUnsupportedCommands(t *testing.T) {
 	b := newBench(t, Config{})
 	r := b.request(&v1.FlexPersistentVolumeSource{})
 	r.ClaimReadOnly, r.DevicePath = true, "/dev/by-the-controller"
@@ -216,7 +216,7 @@ func TestWhatDriversDecline(t *testing.T) {
 		commands = append(commands, strings.Fields(call)[0])
 	}
 	if want := []string{"init", "waitforattach", "mount", "mountdevice", "expandfs", "unmount", "unmountdevice"}; !slices.Equal(commands, want) {
-		t.Errorf("the driver was asked %q, want %q", commands, want)
+		t.Errorf("the driver was called %q, want %q", commands, want)
 	}
 	staged := "ROOT/plugins/kubernetes.io/flexvolume/vendor/disk/mounts/pv"
 	if want := []string{"format /dev/by-the-controller " + staged + " ext4[ro]", "resize /dev/by-the-controller " + staged}; !slices.Equal(b.disks, want) {
@@ -224,11 +224,11 @@ func TestWhatDriversDecline(t *testing.T) {
 	}
 }
 
-func TestWrongAnswers(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	for name, c := range map[string]struct{ says, want string }{
-		"a failure":            {`echo '{"status": "Failure", "message": "no such share"}'; exit 1`, "mount command failed, status: Failure, reason: no such share"},
-		"no JSON":              {"echo mount: only root can do that >&2; exit 32", `read the FlexVolume driver's answer to mount, "mount: only root can do that\n"`},
-		"success, yet it died": {`echo '{"status": "Success"}'; exit 3`, "mount ended with exit status 3 though it answered Success"},
+		"failure status":         {`echo '{"status": "Failure", "message": "no such share"}'; exit 1`, "mount command failed, status: Failure, reason: no such share"},
+		"not JSON":               {"echo mount: only root can do that >&2; exit 32", `parse output of FlexVolume driver for mount, "mount: only root can do that\n"`},
+		"success with exit code": {`echo '{"status": "Success"}'; exit 3`, "mount ended with exit status 3 though its status is Success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Config{})
@@ -237,15 +237,15 @@ func TestWrongAnswers(t *testing.T) {
 			if _, err := b.SetUp(t.Context(), r); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
-			if !gone(r.VolumeDir(b.name)) {
-				t.Error("an empty directory is left that could be taken for the volume")
+			if !missing(r.VolumeDir(b.name)) {
+				t.Error("an empty directory is left that could be mistaken for the volume")
 			}
 		})
 	}
 }
 
-// TestSecretOfAnotherType is not shown to the driver.
-func TestSecretOfAnotherType(t *testing.T) {
+// TestSecretOfOtherTypeIsRejected: the driver does not get it.
+func TestSecretOfOtherTypeIsRejected(t *testing.T) {
 	b := newBench(t, Config{})
 	b.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"}, Type: v1.SecretTypeOpaque}
 	r := b.request(&v1.FlexPersistentVolumeSource{SecretRef: &v1.SecretReference{Name: "key"}})
@@ -255,8 +255,8 @@ func TestSecretOfAnotherType(t *testing.T) {
 	b.want("init")
 }
 
-// TestNewProgram is asked anew what it can do.
-func TestNewProgram(t *testing.T) {
+// TestReplacedProgramIsInitialized: init runs again.
+func TestReplacedProgramIsInitialized(t *testing.T) {
 	b := newBench(t, Config{})
 	r := b.request(&v1.FlexPersistentVolumeSource{})
 	for range 2 {
@@ -286,9 +286,9 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"status": "Not supported"}`))
 	f.Add([]byte(`mount: failed`))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		said, err := read("mount", out)
-		if err == nil && (said.Status != statusSuccess || said.Capabilities == nil) {
-			t.Errorf("%q was read as %+v", out, said)
+		resp, err := parse("mount", out)
+		if err == nil && (resp.Status != statusSuccess || resp.Capabilities == nil) {
+			t.Errorf("%q was read as %+v", out, resp)
 		}
 	})
 }

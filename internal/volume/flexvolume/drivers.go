@@ -1,5 +1,5 @@
-// Package flexvolume brings up volumes with programs that the node's owner put into a
-// directory, one per kind of storage: the way before CSI to teach a node a new one.
+// Package flexvolume mounts FlexVolumes with driver programs that are installed in a directory of the
+// node.
 package flexvolume
 
 import (
@@ -15,43 +15,43 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// dirName is the directory below plugins that holds what drivers stage.
+// dirName is the directory of staged volumes below plugins.
 const dirName = "kubernetes.io/flexvolume"
 
 // Config is fixed for the life of the agent.
 type Config struct {
-	// Dir holds the drivers: vendor/name is the program Dir/vendor~name/name.
+	// Dir is the directory of drivers: vendor/name is the program Dir/vendor~name/name.
 	Dir string
 	// RootDir is the kubelet's, /var/lib/kubelet.
 	RootDir  string
 	NodeName string
-	// NodeAttaches says that no controller attaches volumes, so the node has to.
+	// NodeAttaches is set if no controller attaches volumes, so that the node has to.
 	NodeAttaches bool
 }
 
-// Mounter is what drivers leave to us.
+// Mounter is the part of mounts.Kernel that drivers use.
 type Mounter interface {
 	Bind(fd int, target string) error
 	Mounted(path string) (bool, error)
 	Unmount(path string) error
 }
 
-// Disks makes and mounts file systems with the node's own tools.
+// Disks formats, mounts and resizes file systems with the node's programs.
 type Disks interface {
 	FormatAndMount(device, target, fileSystem string, options []string) error
 	Resize(device, mountedAt string) error
 }
 
-// Deps is what drivers work with.
+// Deps are the dependencies of drivers.
 type Deps struct {
 	Mounter Mounter
 	Disks   Disks
-	// Secret reads what a volume refers to.
+	// Secret reads the Secret of a volume.
 	Secret func(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
-// Drivers are the programs in the directory. They come and go; nobody tells, so the directory is
-// read when somebody needs to know.
+// Drivers are the programs in the directory. They can be installed and removed at any time, so the
+// directory is read on every use.
 type Drivers struct {
 	cfg  Config
 	deps Deps
@@ -60,23 +60,23 @@ type Drivers struct {
 	known map[string]*driver
 }
 
-// New starts nothing, and looks at nothing yet.
+// New returns the drivers. It does not read the directory yet.
 func New(cfg Config, deps Deps) *Drivers {
 	return &Drivers{cfg: cfg, deps: deps, known: map[string]*driver{}}
 }
 
-// MakeDir makes the directory, where whoever installs a driver may expect it.
+// MakeDir creates the directory, which installers of drivers expect.
 func (d *Drivers) MakeDir() error {
 	if d.cfg.Dir == "" {
 		return nil
 	}
 	if err := os.MkdirAll(d.cfg.Dir, 0o755); err != nil {
-		return fmt.Errorf("make directory of FlexVolume drivers: %w", err)
+		return fmt.Errorf("create directory of FlexVolume drivers: %w", err)
 	}
 	return nil
 }
 
-// Kinds are the drivers that are there now, each a kind of its own. Nothing is run yet.
+// Plugins are the installed drivers. It runs none of them.
 func (d *Drivers) Plugins() []plugin.Plugin {
 	entries, err := os.ReadDir(d.cfg.Dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Drivers) Plugins() []plugin.Plugin {
 	defer d.mu.Unlock()
 	var kinds []plugin.Plugin
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") || !isFolder(d.cfg.Dir, e) {
+		if strings.HasPrefix(e.Name(), ".") || !isDir(d.cfg.Dir, e) {
 			continue
 		}
 		name := strings.ReplaceAll(e.Name(), "~", "/")
@@ -109,8 +109,8 @@ func DriverName(s plugin.Spec) string {
 	return ""
 }
 
-// isFolder follows links: a driver may be installed as one.
-func isFolder(dir string, e os.DirEntry) bool {
+// isDir follows symbolic links: a driver may be installed as one.
+func isDir(dir string, e os.DirEntry) bool {
 	if e.IsDir() {
 		return true
 	}
@@ -123,7 +123,7 @@ func (d *Drivers) MissingError(name string) error {
 	return fmt.Errorf("the node has no FlexVolume driver %q: there is no program %s", name, d.program(name))
 }
 
-// program is where a driver's program must be.
+// program is the path of a driver's program.
 func (d *Drivers) program(name string) string {
 	return filepath.Join(d.cfg.Dir, strings.ReplaceAll(name, "/", "~"), filepath.Base(name))
 }

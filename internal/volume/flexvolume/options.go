@@ -13,7 +13,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// source is what both ways to describe a volume have in common.
+// source is a volume of either kind: inline or persistent.
 type source struct {
 	fsType    string
 	options   map[string]string
@@ -39,7 +39,7 @@ func sourceOf(s plugin.Spec) source {
 	return from
 }
 
-// options is how a driver is told of a volume: the words of the volume's author last.
+// options are the JSON options of a volume for a driver. Those of the volume's spec take precedence.
 func options(s plugin.Spec, extra map[string]string) string {
 	from := sourceOf(s)
 	all := map[string]string{
@@ -59,8 +59,8 @@ func options(s plugin.Spec, extra map[string]string) string {
 	return string(text)
 }
 
-// ofPod is what the driver is told of the pod beside the volume.
-func (d *driver) ofPod(ctx context.Context, r plugin.Request) (map[string]string, error) {
+// podOptions are the options of the pod and the Secret.
+func (d *driver) podOptions(ctx context.Context, r plugin.Request) (map[string]string, error) {
 	all := map[string]string{
 		"kubernetes.io/pod.name":            r.Pod.Name,
 		"kubernetes.io/pod.namespace":       r.Pod.Namespace,
@@ -82,7 +82,7 @@ func (d *driver) ofPod(ctx context.Context, r plugin.Request) (map[string]string
 	if err != nil {
 		return nil, fmt.Errorf("couldn't get secret %s/%s err: %w", namespace, from.secret, err)
 	}
-	// The type keeps a volume's author from having any other secret shown to the driver.
+	// The type check keeps volumes from passing any other Secret to the driver.
 	if got.Type != v1.SecretType(d.name) {
 		return nil, fmt.Errorf("couldn't get secret %s/%s err: cannot get secret of type %s", namespace, from.secret, d.name)
 	}

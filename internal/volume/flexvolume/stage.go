@@ -15,20 +15,20 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// defaultFileSystem is what an empty disk gets where neither volume nor driver says.
+// defaultFileSystem is the default fsType.
 const defaultFileSystem = "ext4"
 
-// mountsDir holds what the driver staged.
+// mountsDir has the staged volumes of the driver.
 func (d *driver) mountsDir() string {
 	return filepath.Join(d.cfg.RootDir, "plugins", dirName, d.name, "mounts")
 }
 
 func (d *driver) stagedAt(id string) string { return filepath.Join(d.mountsDir(), id) }
 
-// DeviceID is the volume's name where the driver attaches volumes; others stage nothing.
+// DeviceID is the volume's name if the driver attaches volumes; others are not staged.
 func (d *driver) DeviceID(ctx context.Context, s plugin.Spec) (string, error) {
-	able, err := d.ready(ctx)
-	if err != nil || !able.Attach {
+	caps, err := d.initialize(ctx)
+	if err != nil || !caps.Attach {
 		return "", err
 	}
 	return s.Name(), nil
@@ -36,38 +36,38 @@ func (d *driver) DeviceID(ctx context.Context, s plugin.Spec) (string, error) {
 
 // AttachName is the volume's name in the node's status.
 func (d *driver) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVolumeName, error) {
-	able, err := d.ready(ctx)
-	if err != nil || !able.Attach {
+	caps, err := d.initialize(ctx)
+	if err != nil || !caps.Attach {
 		return "", err
 	}
 	return v1.UniqueVolumeName(d.name + "/" + s.Name()), nil
 }
 
-// Attached trusts the node's status.
+// Attached relies on the node's status.
 func (d *driver) Attached(context.Context, plugin.Request) error { return nil }
 
-// Connect attaches the volume where nobody else does, and waits for its device.
+// Connect attaches the volume if no controller does, and waits for its device.
 func (d *driver) Connect(ctx context.Context, r plugin.Request) (string, error) {
 	device := r.DevicePath
 	if d.cfg.NodeAttaches {
-		// The directory says that there is something to detach.
+		// The directory marks the volume for detach.
 		if err := os.MkdirAll(d.stagedAt(r.Name()), 0o750); err != nil {
-			return "", fmt.Errorf("make mount point of device: %w", err)
+			return "", fmt.Errorf("create mount point of device: %w", err)
 		}
-		said, err := d.call(ctx, "attach", options(r.Spec, nil), d.cfg.NodeName)
+		resp, err := d.call(ctx, "attach", options(r.Spec, nil), d.cfg.NodeName)
 		if err != nil && !errors.Is(err, errNotSupported) {
 			return "", err
 		}
-		device = said.Device
+		device = resp.Device
 	}
-	said, err := d.call(ctx, "waitforattach", device, options(r.Spec, nil))
+	resp, err := d.call(ctx, "waitforattach", device, options(r.Spec, nil))
 	if errors.Is(err, errNotSupported) {
 		return device, nil
 	}
-	return said.Device, err
+	return resp.Device, err
 }
 
-// Stage has the driver mount the device for all pods of the node.
+// Stage calls the driver to mount the device for all pods of the node.
 func (d *driver) Stage(ctx context.Context, r plugin.Request) error {
 	dir := d.stagedAt(r.Name())
 	mounted, err := d.deps.Mounter.Mounted(dir)
@@ -75,14 +75,14 @@ func (d *driver) Stage(ctx context.Context, r plugin.Request) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return fmt.Errorf("make mount point of device: %w", err)
+		return fmt.Errorf("create mount point of device: %w", err)
 	}
 	_, err = d.call(ctx, "mountdevice", dir, r.DevicePath, options(r.Spec, nil))
 	if !errors.Is(err, errNotSupported) {
 		return err
 	}
 	if r.DevicePath == "" {
-		return nil // the driver's mount does it all
+		return nil // the driver mounts for each pod
 	}
 	from, mode := sourceOf(r.Spec), "rw"
 	if from.readOnly {
@@ -94,22 +94,22 @@ func (d *driver) Stage(ctx context.Context, r plugin.Request) error {
 	return d.deps.Disks.FormatAndMount(r.DevicePath, dir, from.fsType, []string{mode})
 }
 
-// DeviceOf is the volume's name where the driver staged one of that name.
+// DeviceOf is the volume's name if it is staged.
 func (d *driver) DeviceOf(p plugin.Published) (string, error) {
-	if p.Block || gone(d.stagedAt(p.Name)) {
+	if p.Block || missing(d.stagedAt(p.Name)) {
 		return "", nil
 	}
 	return p.Name, nil
 }
 
-// Staged lists what the driver staged.
+// Staged lists the staged volumes of the driver.
 func (d *driver) Staged() ([]string, error) {
 	entries, err := os.ReadDir(d.mountsDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list what FlexVolume driver %s staged: %w", d.name, err)
+		return nil, fmt.Errorf("list staged volumes of FlexVolume driver %s: %w", d.name, err)
 	}
 	var ids []string
 	for _, e := range entries {
@@ -118,10 +118,10 @@ func (d *driver) Staged() ([]string, error) {
 	return ids, nil
 }
 
-// Unstage has the driver undo Stage and, where nobody else does, Connect.
+// Unstage calls the driver to undo Stage and, if no controller does, to detach.
 func (d *driver) Unstage(ctx context.Context, id string) error {
 	dir := d.stagedAt(id)
-	if gone(dir) {
+	if missing(dir) {
 		return nil
 	}
 	mounted, err := d.deps.Mounter.Mounted(dir)
@@ -142,21 +142,21 @@ func (d *driver) Unstage(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	// Last, so that a detach that failed is tried again.
+	// Last, so that a failed detach is retried.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove mount point of device: %w", err)
 	}
 	return nil
 }
 
-// Expand has the driver, or the node's tools, use all of a disk that grew.
+// Expand resizes the file system with the driver or, if it does not support that, the node's programs.
 func (d *driver) Expand(ctx context.Context, r plugin.Request, _ plugin.Result, size resource.Quantity) error {
-	able, err := d.ready(ctx)
-	if err != nil || !able.RequiresFSResize {
+	caps, err := d.initialize(ctx)
+	if err != nil || !caps.RequiresFSResize {
 		return err
 	}
 	dir := d.stagedAt(r.Name())
-	if gone(dir) {
+	if missing(dir) {
 		dir = ""
 	}
 	old := r.PVC.Status.Capacity.Storage().Value()
