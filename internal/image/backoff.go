@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	firstDelay = 10 * time.Second
-	lastDelay  = 300 * time.Second
-	// forgiven is how long after a failure it no longer counts.
-	forgiven = 2 * lastDelay
+	initialBackoff = 10 * time.Second
+	maxBackoff     = 300 * time.Second
+	// failureTTL is how long a failure is remembered.
+	failureTTL = 2 * maxBackoff
 )
 
-// pullBackoff remembers failed pulls by pod and image. A failure counts for those who would try
-// the same again: with other credentials, the next pull may be a different matter.
+// pullBackoff holds the back-off of failed pulls by pod and image. It applies only to pulls
+// with the same credentials: other credentials may succeed at once.
 type pullBackoff struct {
 	clock clock.PassiveClock
 
@@ -26,44 +26,44 @@ type pullBackoff struct {
 }
 
 type failure struct {
-	at      time.Time
-	retry   backoff.Backoff
-	delay   time.Duration // until the next pull
-	message string        // reason and message of the pull that failed
-	opener  string        // stands for the credentials that it was tried with
+	at          time.Time
+	retry       backoff.Backoff
+	delay       time.Duration // until the next pull
+	message     string        // reason and message of the failed pull
+	credentials string        // identifies the credentials of the failed pull
 }
 
-// left is how long the key must still wait, and what failed.
-func (b *pullBackoff) left(key, opener string) (time.Duration, string) {
+// remaining returns how long the key is still in back-off, and the message of the failure.
+func (b *pullBackoff) remaining(key, credentials string) (time.Duration, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f, ok := b.failures[key]
-	if !ok || f.opener != opener {
+	if !ok || f.credentials != credentials {
 		return 0, ""
 	}
 	return max(0, f.delay-b.clock.Since(f.at)), f.message
 }
 
-// fail notes a failure and returns how long to wait.
-func (b *pullBackoff) fail(key, opener, message string) time.Duration {
+// recordFailure returns the delay until the next pull.
+func (b *pullBackoff) recordFailure(key, credentials, message string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
 	for k, f := range b.failures {
-		if now.Sub(f.at) > forgiven {
+		if now.Sub(f.at) > failureTTL {
 			delete(b.failures, k)
 		}
 	}
 	f, ok := b.failures[key]
-	if !ok || f.opener != opener {
-		f.retry = backoff.Backoff{First: firstDelay, Longest: lastDelay}
+	if !ok || f.credentials != credentials {
+		f.retry = backoff.Backoff{First: initialBackoff, Longest: maxBackoff}
 	}
-	f.at, f.delay, f.message, f.opener = now, f.retry.Next(), message, opener
+	f.at, f.delay, f.message, f.credentials = now, f.retry.Next(), message, credentials
 	b.failures[key] = f
 	return f.delay
 }
 
-func (b *pullBackoff) succeed(key string) {
+func (b *pullBackoff) reset(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.failures, key)

@@ -11,30 +11,29 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Why an image was removed, as it is counted.
+// Reasons to remove an image: values of a metric's label.
 const (
-	tooOld    = "age"
-	needsRoom = "space"
+	reasonAge   = "age"
+	reasonSpace = "space"
 )
 
-// Collect removes images that are too old, and, if the disk is fuller than High, those that
-// were not used for longest until it is no fuller than Low. It is an error if that cannot be
-// had.
+// Collect removes images that exceed MaxAge. If the disk usage is above High, it also removes
+// the least recently used images until the usage is at most Low, and fails if it cannot.
 func (c *Collector) Collect(ctx context.Context) error {
-	release, err := c.wait(ctx)
+	release, err := c.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	now := c.deps.Clock.Now()
-	if c.began.IsZero() {
-		c.began = now
+	if c.firstScan.IsZero() {
+		c.firstScan = now
 	}
-	free, err := c.look(ctx, now)
+	unused, err := c.findUnused(ctx, now)
 	if err != nil {
 		return err
 	}
-	if free, err = c.removeOld(ctx, free, now); err != nil {
+	if unused, err = c.removeOld(ctx, unused, now); err != nil {
 		return err
 	}
 	disk, err := c.disk(ctx)
@@ -47,40 +46,40 @@ func (c *Collector) Collect(ctx context.Context) error {
 	if disk.used() < c.cfg.High {
 		return nil
 	}
-	c.deps.Log.Info("the disk with the images is filling up", "used", disk.used(), "high", c.cfg.High, "low", c.cfg.Low)
-	return c.makeRoom(ctx, free, disk, now)
+	c.deps.Log.Info("image gc: disk usage over high threshold", "used", disk.used(), "high", c.cfg.High, "low", c.cfg.Low)
+	return c.freeSpace(ctx, unused, disk, now)
 }
 
-// RemoveUnused removes every image that nobody uses, for a node that runs out of disk.
+// RemoveUnused removes every unused image. Eviction calls it under disk pressure.
 func (c *Collector) RemoveUnused(ctx context.Context) error {
-	release, err := c.wait(ctx)
+	release, err := c.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	now := c.deps.Clock.Now()
-	free, err := c.look(ctx, now)
+	unused, err := c.findUnused(ctx, now)
 	if err != nil {
 		return err
 	}
-	_, err = c.remove(ctx, free, func(int64) bool { return false }, now)
-	c.tellLeft(ctx, now)
+	_, err = c.remove(ctx, unused, func(int64) bool { return false }, now)
+	c.reportRemaining(ctx, now)
 	return err
 }
 
-// wait is for one's turn.
-func (c *Collector) wait(ctx context.Context) (release func(), err error) {
+// acquire waits until no other collection runs.
+func (c *Collector) acquire(ctx context.Context) (release func(), err error) {
 	select {
-	case c.turn <- struct{}{}:
-		return func() { <-c.turn }, nil
+	case c.semaphore <- struct{}{}:
+		return func() { <-c.semaphore }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for another image collection: %w", ctx.Err())
 	}
 }
 
-// look finds the images that nobody uses. What is used is asked for after what is there, so
-// that an image which is used from now on is one that was promised.
-func (c *Collector) look(ctx context.Context, now time.Time) ([]candidate, error) {
+// findUnused returns the images that no container uses. It lists images before containers, so
+// that an image which came into use in between is within its start grace period.
+func (c *Collector) findUnused(ctx context.Context, now time.Time) ([]candidate, error) {
 	all, err := c.deps.Images.ListImages(ctx)
 	if err != nil {
 		return nil, err
@@ -89,22 +88,22 @@ func (c *Collector) look(ctx context.Context, now time.Time) ([]candidate, error
 	if err != nil {
 		return nil, fmt.Errorf("find the images in use: %w", err)
 	}
-	return c.uses.look(all, used, now), nil
+	return c.usage.update(all, used, now), nil
 }
 
-// removeOld removes what was not used for MaxAge, and returns the rest. Until that long has
-// passed since the first look, nobody knows that it was not.
-func (c *Collector) removeOld(ctx context.Context, free []candidate, now time.Time) (rest []candidate, err error) {
-	if c.cfg.MaxAge == 0 || now.Sub(c.began) <= c.cfg.MaxAge {
-		return free, nil
+// removeOld removes images that were unused for MaxAge, and returns the others. It removes
+// nothing until MaxAge after the first scan, because earlier use is unknown.
+func (c *Collector) removeOld(ctx context.Context, unused []candidate, now time.Time) (rest []candidate, err error) {
+	if c.cfg.MaxAge == 0 || now.Sub(c.firstScan) <= c.cfg.MaxAge {
+		return unused, nil
 	}
 	var failures []error
-	for _, i := range free {
-		if now.Sub(i.last) <= c.cfg.MaxAge {
+	for _, i := range unused {
+		if now.Sub(i.lastUsed) <= c.cfg.MaxAge {
 			rest = append(rest, i)
 			continue
 		}
-		if err := c.removeOne(ctx, i, tooOld); err != nil {
+		if err := c.removeOne(ctx, i, reasonAge); err != nil {
 			failures = append(failures, err)
 			rest = append(rest, i)
 		}
@@ -115,73 +114,74 @@ func (c *Collector) removeOld(ctx context.Context, free []candidate, now time.Ti
 	return rest, nil
 }
 
-// makeRoom removes images until the disk is no fuller than Low. What a removal gives is
-// measured: images share layers, and runtimes tell the size of what they fetched rather
-// than of what they unpacked.
-func (c *Collector) makeRoom(ctx context.Context, free []candidate, disk Disk, now time.Time) error {
-	before, wanted := disk, disk.excess(c.cfg.Low)
-	enough := func(told int64) bool {
+// freeSpace removes images until the disk usage is at most Low. It measures the disk after
+// each removal: images share layers, and runtimes report compressed sizes.
+func (c *Collector) freeSpace(ctx context.Context, unused []candidate, disk Disk, now time.Time) error {
+	before, target := disk, disk.excess(c.cfg.Low)
+	enough := func(reported int64) bool {
 		if measured, err := c.measure(c.dir); err == nil {
 			disk = measured
 		}
-		// A runtime that frees space later must not be asked for all.
-		later := disk.Available <= before.Available && told >= wanted
-		return disk.excess(c.cfg.Low) <= 0 || later
+		// Where the runtime frees space asynchronously, the reported sizes must do, or every
+		// image would go.
+		asynchronous := disk.Available <= before.Available && reported >= target
+		return disk.excess(c.cfg.Low) <= 0 || asynchronous
 	}
-	told, err := c.remove(ctx, free, enough, now)
-	c.tellLeft(ctx, now)
+	reported, err := c.remove(ctx, unused, enough, now)
+	c.reportRemaining(ctx, now)
 	if err != nil {
-		return fmt.Errorf("make room for %d bytes: %w", wanted, err)
+		return fmt.Errorf("make room for %d bytes: %w", target, err)
 	}
 	freed := int64(disk.Available) - int64(before.Available)
-	if freed >= wanted || freed <= 0 && told >= wanted {
+	if freed >= target || freed <= 0 && reported >= target {
 		return nil
 	}
 	message := fmt.Sprintf("Insufficient free disk space on the node's image filesystem (%d%% of %s used). "+
 		"Failed to free sufficient space by deleting unused images (freed %d bytes). "+
 		"Investigate disk usage, as it could be used by active images, logs, volumes, or other data.",
-		before.used(), size(before.Capacity), max(freed, 0))
+		before.used(), formatSize(before.Capacity), max(freed, 0))
 	c.deps.Events.Eventf(c.deps.Node, v1.EventTypeWarning, "FreeDiskSpaceFailed", "%s", message)
 	return errors.New(message)
 }
 
-// remove takes one image after the other until there is enough, which is asked with the sum
-// of their sizes; it returns that sum.
-func (c *Collector) remove(ctx context.Context, free []candidate, enough func(told int64) bool, now time.Time) (told int64, err error) {
+// remove removes one image after the other until enough, called with the sum of their reported
+// sizes, returns true. It returns that sum.
+func (c *Collector) remove(ctx context.Context, unused []candidate, enough func(reported int64) bool, now time.Time) (reported int64, err error) {
 	var failures []error
-	for _, i := range free {
-		if i.promised(now) || now.Sub(i.seen) < c.cfg.MinAge {
+	for _, i := range unused {
+		if i.inStartGrace(now) || now.Sub(i.firstSeen) < c.cfg.MinAge {
 			continue
 		}
-		if err := c.removeOne(ctx, i, needsRoom); err != nil {
+		if err := c.removeOne(ctx, i, reasonSpace); err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		if told += int64(i.size); enough(told) {
+		if reported += int64(i.size); enough(reported) {
 			break
 		}
 	}
-	return told, utilerrors.NewAggregate(failures)
+	return reported, utilerrors.NewAggregate(failures)
 }
 
-func (c *Collector) removeOne(ctx context.Context, i candidate, why string) error {
-	c.deps.Log.Info("removing an image that nobody uses", "image", i.id, "size", i.size, "why", why, "lastUsed", i.last)
+func (c *Collector) removeOne(ctx context.Context, i candidate, reason string) error {
+	c.deps.Log.Info("image gc: removing unused image", "image", i.id, "size", i.size, "reason", reason, "lastUsed", i.lastUsed)
 	if err := c.deps.Images.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: i.id, RuntimeHandler: i.handler}); err != nil {
 		return err
 	}
-	c.uses.forget(i.id)
-	c.deps.Collected.Inc(why)
+	c.usage.forget(i.id)
+	c.deps.Collected.Inc(reason)
 	return nil
 }
 
-// tellLeft tells what is still there. Not to know does no harm: it is told again.
-func (c *Collector) tellLeft(ctx context.Context, began time.Time) {
+// reportRemaining passes the images that remain to Left. A failure is harmless: the next
+// collection reports them again.
+func (c *Collector) reportRemaining(ctx context.Context, began time.Time) {
 	if c.deps.Left == nil {
 		return
 	}
 	all, err := c.deps.Images.ListImages(ctx)
 	if err != nil {
-		c.deps.Log.Warn("the images that are left are not known", "err", err)
+		c.deps.Log.Warn("image gc: cannot list remaining images", "err", err)
 		return
 	}
 	ids := make([]string, 0, len(all))

@@ -18,68 +18,68 @@ import (
 	"swiftlet/internal/require"
 )
 
-// collectEvery is how often images are looked at when nothing is pulled.
-const collectEvery = 5 * time.Minute
+// collectInterval is the time between collections while nothing is pulled.
+const collectInterval = 5 * time.Minute
 
-// Store is what the collector asks of the runtime; cri.Client is one.
+// Store lists and removes the runtime's images; cri.Client is one.
 type Store interface {
 	ListImages(context.Context) ([]*runtimeapi.Image, error)
 	RemoveImage(context.Context, *runtimeapi.ImageSpec) error
 	ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 }
 
-// CollectorConfig says which images go when.
+// CollectorConfig configures image garbage collection.
 type CollectorConfig struct {
-	// High is how full the disk may become, in percent, before images go; Low is how full it
-	// may stay (imageGCHighThresholdPercent, imageGCLowThresholdPercent).
+	// High is the disk usage in percent above which the collector removes images; Low is the
+	// usage it frees down to (imageGCHighThresholdPercent, imageGCLowThresholdPercent).
 	High, Low int
-	// MinAge is how long an image stays after it was first seen (imageMinimumGCAge).
+	// MinAge is how long an image is kept after it was first seen (imageMinimumGCAge).
 	MinAge time.Duration
-	// MaxAge is how long one stays that nobody uses, however much room there is; zero is
-	// for ever (imageMaximumGCAge).
+	// MaxAge is how long an unused image is kept even where space is plenty; zero is no limit
+	// (imageMaximumGCAge).
 	MaxAge time.Duration
 }
 
-// never: the disk may fill up, and no image grows too old.
-func (c CollectorConfig) never() bool { return c.High == 100 && c.MaxAge == 0 }
+// disabled reports whether no threshold can be exceeded.
+func (c CollectorConfig) disabled() bool { return c.High == 100 && c.MaxAge == 0 }
 
-// CollectorDeps are the collector's surroundings.
+// CollectorDeps are what the collector works with.
 type CollectorDeps struct {
 	Images Store
-	// InUse lists the references to images that containers hold, dead ones too.
+	// InUse lists the image references of all containers, exited ones too.
 	InUse func(context.Context) ([]string, error)
-	// Disk measures the file system that a directory is on; nil asks the kernel.
+	// Disk measures the file system of a directory; nil uses statfs.
 	Disk func(dir string) (Disk, error)
-	// Left, where set, is told after a collection which images are still there, and when it
-	// began.
+	// Left is called after a collection with the images that remain and with the collection's
+	// start time; may be nil.
 	Left   func(ids []string, began time.Time)
 	Events pod.Events
-	// Node is what events are about.
+	// Node is the object of events.
 	Node *v1.ObjectReference
-	// Collected counts the images that were removed, by the reason; may be nil.
+	// Collected counts removed images by reason; may be nil.
 	Collected meter.CountOf
 	Clock     clock.WithDelayedExecution
 	Log       *slog.Logger
 }
 
-// Collector removes images that nobody uses when the disk fills up or when they grow old.
+// Collector removes unused images when the disk fills up or when they exceed their maximum age.
 type Collector struct {
 	cfg  CollectorConfig
 	deps CollectorDeps
-	poke notify.Signal
+	wake notify.Signal
 
-	uses uses
-	// turn holds a token while images are being removed: two at a time would each free
-	// what is wanted.
-	turn chan struct{}
-	// began is when the first look was, before which nobody's uses are known. It belongs to
-	// whoever holds turn.
-	began time.Time
-	// failed: the last round did. It belongs to Run.
-	failed bool
+	usage usageTracker
+	// semaphore holds a token while a collection runs: two at a time would each free the
+	// whole excess.
+	semaphore chan struct{}
+	// firstScan is the time of the first collection; when images were used before it is
+	// unknown. The semaphore guards it.
+	firstScan time.Time
+	// lastFailed reports whether the last round failed. Only Run uses it.
+	lastFailed bool
 
 	mu sync.Mutex
-	// dir is on the disk that holds the images; empty until the runtime has told.
+	// dir is a directory on the image file system; empty until the runtime reports one.
 	dir string
 }
 
@@ -93,70 +93,71 @@ func NewCollector(cfg CollectorConfig, deps CollectorDeps) (*Collector, error) {
 	}
 	switch {
 	case cfg.Low < 0 || cfg.High > 100 || cfg.Low > cfg.High:
-		return nil, fmt.Errorf("new image collector: thresholds of %d%% and %d%% make no sense", cfg.Low, cfg.High)
+		return nil, fmt.Errorf("new image collector: invalid thresholds: low %d%%, high %d%%", cfg.Low, cfg.High)
 	case cfg.MinAge < 0 || cfg.MaxAge < 0:
-		return nil, errors.New("new image collector: an age is negative")
+		return nil, errors.New("new image collector: negative age")
 	}
 	if deps.Disk == nil {
 		deps.Disk = readDisk
 	}
 	return &Collector{
-		cfg: cfg, deps: deps, poke: notify.New(), turn: make(chan struct{}, 1),
-		uses: uses{images: map[string]*use{}, handed: map[string]time.Time{}},
+		cfg: cfg, deps: deps, wake: notify.New(), semaphore: make(chan struct{}, 1),
+		usage: usageTracker{images: map[string]*usage{}, marked: map[string]time.Time{}},
 	}, nil
 }
 
-// Run collects now and then, and when a pull has filled the disk, until ctx ends.
+// Run collects periodically, and when a pull has filled the disk, until ctx ends.
 func (c *Collector) Run(ctx context.Context) error {
-	if c.cfg.never() {
+	if c.cfg.disabled() {
 		<-ctx.Done()
 		return nil
 	}
 	for {
 		c.round(ctx)
-		timer := c.deps.Clock.NewTimer(collectEvery)
+		timer := c.deps.Clock.NewTimer(collectInterval)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
 		case <-timer.C():
-		case <-c.poke:
+		case <-c.wake:
 			timer.Stop()
 		}
 	}
 }
 
-// round collects once. The user is told of what fails twice in a row: a runtime that is
-// just starting fails once.
+// round collects once. It records an event for the second failure in a row: a runtime that is
+// starting fails once.
 func (c *Collector) round(ctx context.Context) {
 	err := c.Collect(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		c.deps.Log.Warn("image garbage collection failed", "again", c.failed, "err", err)
-		if c.failed {
+		c.deps.Log.Warn("image garbage collection failed", "again", c.lastFailed, "err", err)
+		if c.lastFailed {
 			c.deps.Events.Eventf(c.deps.Node, v1.EventTypeWarning, "ImageGCFailed", "%s", err)
 		}
 	}
-	c.failed = err != nil
+	c.lastFailed = err != nil
 }
 
-// Handed notes that a container is about to use the image, by the runtime's reference.
-func (c *Collector) Handed(ref string) { c.uses.hand(ref, c.deps.Clock.Now()) }
+// Handed marks the image, given by the runtime's reference, as used by a container that is
+// about to be created.
+func (c *Collector) Handed(ref string) { c.usage.mark(ref, c.deps.Clock.Now()) }
 
-// Pulled has the disk looked at, which an image has just been written to: nothing else
-// fills it with images. It never blocks on the runtime.
+// Pulled starts a collection if the pull that just finished filled the disk over the high
+// threshold. It never blocks on the runtime.
 func (c *Collector) Pulled() {
 	c.mu.Lock()
 	dir := c.dir
 	c.mu.Unlock()
-	if dir == "" || c.cfg.never() {
-		return // the first round is still to come, and finds out
+	if dir == "" || c.cfg.disabled() {
+		return // the first round determines the directory and measures it
 	}
 	disk, err := c.deps.Disk(dir)
 	if err != nil || disk.used() < c.cfg.High {
-		return // a disk that cannot be measured is the next round's trouble
+		return // the next round reports a disk that cannot be measured
 	}
-	c.poke.Notify()
+	c.wake.Notify()
 }

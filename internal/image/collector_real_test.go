@@ -28,10 +28,9 @@ import (
 	"swiftlet/test/realcri"
 )
 
-// TestThirtyImagesOnASmallDisk fills a disk of its own with images in a real containerd:
-// those that were not used for longest go, until the disk is below the low threshold and
-// no further.
-func TestThirtyImagesOnASmallDisk(t *testing.T) {
+// TestRealCollectToLowThreshold fills a small disk with the images of a real containerd: the
+// least recently used are removed until the usage is below the low threshold, and no more.
+func TestRealCollectToLowThreshold(t *testing.T) {
 	disk := smallDisk(t, 96<<20)
 	t.Setenv("TMPDIR", disk)
 	runtime := realcri.Start(t)
@@ -53,8 +52,8 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// They are used in an order that is not that of their names; the last use of image 7 is
-	// much later than its first, and one is held all the time.
+	// Images are used in another order than their names'; image 7 is used first and last, and
+	// one is in use all the time.
 	order := slices.Clone(ids)
 	slices.Reverse(order)
 	order = append(slices.DeleteFunc(order, func(id string) bool { return id == ids[7] }), ids[7])
@@ -62,7 +61,7 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 		clock.Step(time.Minute)
 		c.Handed(id)
 		used = []string{id}
-		if _, err := c.look(t.Context(), clock.Now()); err != nil {
+		if _, err := c.findUnused(t.Context(), clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +73,7 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if before.used() < high {
-		t.Fatalf("the disk is %d%% full: too large for this test", before.used())
+		t.Fatalf("disk usage %d%%: the disk is too large for this test", before.used())
 	}
 	if err := c.Collect(t.Context()); err != nil {
 		t.Fatal(err)
@@ -90,9 +89,9 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 	slices.Sort(left)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, left); diff != "" {
-		t.Errorf("not the least recently used went: -want +got\n%s", diff)
+		t.Errorf("removed others than the least recently used: -want +got\n%s", diff)
 	}
-	// One image less would not have been enough.
+	// One removal less would not have sufficed.
 	one := (int64(after.Available) - int64(before.Available)) / int64(max(removed, 1))
 	if excess := after.excess(low); excess > 0 || excess < -one {
 		t.Errorf("%d%% full afterwards, %d bytes away from %d%%; an image has %d", after.used(), excess, low, one)
@@ -101,7 +100,7 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 	if len(seen.seen) > 0 {
 		t.Errorf("events: %v", seen.seen)
 	}
-	// The sandbox's image is pinned; the image of busybox was never used and went first.
+	// The pause image is pinned; busybox was never used and was removed first.
 	for name, there := range map[string]bool{images.Pause: true, images.Busybox: false} {
 		if found, err := client.ImageStatus(t.Context(), &runtimeapi.ImageSpec{Image: name}, false); err != nil || (found != nil) != there {
 			t.Errorf("%s: %v, %v", name, found, err)
@@ -109,11 +108,11 @@ func TestThirtyImagesOnASmallDisk(t *testing.T) {
 	}
 }
 
-// smallDisk is a file system of its own, of this many bytes.
+// smallDisk mounts a new file system of this size.
 func smallDisk(t *testing.T, bytes int64) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a disk of one's own needs root")
+		t.Skip("mounting a file system needs root")
 	}
 	dir, err := os.MkdirTemp("", "disk")
 	if err != nil {
@@ -147,7 +146,7 @@ func run(t *testing.T, args ...string) {
 	}
 }
 
-// importImages puts images of one layer each onto the node.
+// importImages imports images of one layer each into the runtime.
 func importImages(t *testing.T, runtime *realcri.Runtime, client *cri.Client, count int, bytes int64) []string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "images")
@@ -175,7 +174,7 @@ func importImages(t *testing.T, runtime *realcri.Runtime, client *cri.Client, co
 	return ids
 }
 
-// awaitImage waits until CRI has heard of an image that was imported past it.
+// awaitImage waits until CRI lists an image that was imported without CRI.
 func awaitImage(t *testing.T, client *cri.Client, name string) (id string) {
 	t.Helper()
 	poll.Until(t, "image "+name+" to appear", func() bool {
@@ -189,7 +188,7 @@ func awaitImage(t *testing.T, client *cri.Client, name string) (id string) {
 	return id
 }
 
-// randomImage has one layer of a file that cannot be compressed.
+// randomImage returns an image of one layer of incompressible data.
 func randomImage(t *testing.T, bytes int64) registryv1.Image {
 	t.Helper()
 	image, err := random.Image(bytes, 1)

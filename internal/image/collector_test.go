@@ -15,23 +15,22 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// shelf is a store of images on a disk of its own. An image takes twice its size there,
-// unless the store is a slow one.
-type shelf struct {
+// fakeStore is an image store on a disk of its own. An image takes twice its reported size.
+type fakeStore struct {
 	images   []*runtimeapi.Image
 	capacity uint64
-	other    uint64 // what is on the disk beside images
-	slow     bool   // frees space later
-	stuck    string // cannot be removed
+	other    uint64 // bytes on the disk that are not images
+	slow     bool   // frees space asynchronously
+	stuck    string // id of an image that cannot be removed
 	removed  []string
 	fsErr    error
 }
 
-func (s *shelf) ListImages(context.Context) ([]*runtimeapi.Image, error) {
+func (s *fakeStore) ListImages(context.Context) ([]*runtimeapi.Image, error) {
 	return slices.Clone(s.images), nil
 }
 
-func (s *shelf) RemoveImage(_ context.Context, i *runtimeapi.ImageSpec) error {
+func (s *fakeStore) RemoveImage(_ context.Context, i *runtimeapi.ImageSpec) error {
 	if i.Image == s.stuck {
 		return errors.New("stuck")
 	}
@@ -45,12 +44,12 @@ func (s *shelf) RemoveImage(_ context.Context, i *runtimeapi.ImageSpec) error {
 	return nil
 }
 
-func (s *shelf) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+func (s *fakeStore) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{
 		{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/images"}}}}, s.fsErr
 }
 
-func (s *shelf) disk(string) (Disk, error) {
+func (s *fakeStore) disk(string) (Disk, error) {
 	used := s.other
 	for _, i := range s.images {
 		used += 2 * i.Size
@@ -58,16 +57,16 @@ func (s *shelf) disk(string) (Disk, error) {
 	return Disk{Capacity: s.capacity, Available: s.capacity - used}, nil
 }
 
-func (s *shelf) add(ids ...string) {
+func (s *fakeStore) add(ids ...string) {
 	for _, id := range ids {
 		s.images = append(s.images, &runtimeapi.Image{Id: id, Size: 50, RepoTags: []string{"tag-" + id}, Pinned: strings.HasPrefix(id, "pinned")})
 	}
 }
 
-// collecting is a collector on a shelf with room for ten images.
-type collecting struct {
+// collectorFixture is a collector on a fakeStore with space for ten images.
+type collectorFixture struct {
 	*Collector
-	*shelf
+	*fakeStore
 	clock  *clocktesting.FakeClock
 	events events
 	used   []string
@@ -75,12 +74,12 @@ type collecting struct {
 	counts map[string]int
 }
 
-func newCollecting(t *testing.T, cfg CollectorConfig) *collecting {
+func newCollectorFixture(t *testing.T, cfg CollectorConfig) *collectorFixture {
 	t.Helper()
-	c := &collecting{shelf: &shelf{capacity: 1000}, clock: clocktesting.NewFakeClock(time.Unix(1e6, 0)), counts: map[string]int{}}
+	c := &collectorFixture{fakeStore: &fakeStore{capacity: 1000}, clock: clocktesting.NewFakeClock(time.Unix(1e6, 0)), counts: map[string]int{}}
 	var err error
 	c.Collector, err = NewCollector(cfg, CollectorDeps{
-		Images: c.shelf, Disk: c.shelf.disk, Events: &c.events, Node: &v1.ObjectReference{Kind: "Node", Name: "n"},
+		Images: c.fakeStore, Disk: c.fakeStore.disk, Events: &c.events, Node: &v1.ObjectReference{Kind: "Node", Name: "n"},
 		InUse:     func(context.Context) ([]string, error) { return c.used, nil },
 		Left:      func(ids []string, _ time.Time) { c.left = ids },
 		Collected: func(why string) { c.counts[why]++ },
@@ -92,8 +91,8 @@ func newCollecting(t *testing.T, cfg CollectorConfig) *collecting {
 	return c
 }
 
-// look lets an hour pass and the images be looked at, while these are in use.
-func (c *collecting) look(t *testing.T, used ...string) {
+// collectAfterHour advances the clock by an hour and collects while these images are in use.
+func (c *collectorFixture) collectAfterHour(t *testing.T, used ...string) {
 	t.Helper()
 	c.clock.Step(time.Hour)
 	c.used = used
@@ -102,17 +101,17 @@ func (c *collecting) look(t *testing.T, used ...string) {
 	}
 }
 
-var usualThresholds = CollectorConfig{High: 85, Low: 60, MinAge: 2 * time.Minute}
+var defaultThresholds = CollectorConfig{High: 85, Low: 60, MinAge: 2 * time.Minute}
 
-func TestLeastRecentlyUsedGoFirst(t *testing.T) {
-	c := newCollecting(t, usualThresholds)
+func TestCollectLeastRecentlyUsedFirst(t *testing.T) {
+	c := newCollectorFixture(t, defaultThresholds)
 	c.add("pinned", "never", "a", "b", "c", "d", "e")
-	c.look(t, "tag-a", "b", "c", "d", "e")
-	c.look(t, "c", "d", "e", "a")
-	c.look(t, "d", "e")
+	c.collectAfterHour(t, "tag-a", "b", "c", "d", "e")
+	c.collectAfterHour(t, "c", "d", "e", "a")
+	c.collectAfterHour(t, "d", "e")
 	c.clock.Step(time.Hour)
 	c.Handed("d")
-	c.look(t, "e")
+	c.collectAfterHour(t, "e")
 	if len(c.removed) > 0 {
 		t.Fatalf("removed below the threshold: %v", c.removed)
 	}
@@ -125,17 +124,17 @@ func TestLeastRecentlyUsedGoFirst(t *testing.T) {
 		t.Errorf("removed: -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"pinned", "c", "d", "e", "new", "new2"}, c.left); diff != "" {
-		t.Errorf("told to be left: -want +got\n%s", diff)
+		t.Errorf("reported as remaining: -want +got\n%s", diff)
 	}
 	if c.counts["space"] != 3 || len(c.events.seen) > 0 {
-		t.Errorf("counted %v, told %v", c.counts, c.events.seen)
+		t.Errorf("counted %v, events %v", c.counts, c.events.seen)
 	}
 }
 
-// The sizes that a slow store tells must do: it must not be emptied because nothing seems
-// to come of it.
-func TestRoomThatComesLater(t *testing.T) {
-	c := newCollecting(t, usualThresholds)
+// Where a store frees space asynchronously, the collector relies on the reported sizes and does
+// not remove every image.
+func TestCollectFromAsynchronousStore(t *testing.T) {
+	c := newCollectorFixture(t, defaultThresholds)
 	c.slow = true
 	c.add("a", "b", "c", "d", "e", "f", "g", "h", "i")
 	c.clock.Step(time.Hour)
@@ -149,8 +148,8 @@ func TestRoomThatComesLater(t *testing.T) {
 	}
 }
 
-func TestNoRoomToBeHad(t *testing.T) {
-	c := newCollecting(t, usualThresholds)
+func TestCollectCannotFreeEnough(t *testing.T) {
+	c := newCollectorFixture(t, defaultThresholds)
 	c.add("held", "given", "filler", "pinned", "loose")
 	c.other = 400
 	c.clock.Step(time.Hour)
@@ -166,51 +165,51 @@ func TestNoRoomToBeHad(t *testing.T) {
 	if diff := cmp.Diff([]string{"loose"}, c.removed); diff != "" || len(c.left) != 4 {
 		t.Errorf("removed %v, left %v", c.removed, c.left)
 	}
-	const said = " Warning %s Insufficient free disk space on the node's image filesystem (90%% of 1000 B used). " +
+	const message = " Warning %s Insufficient free disk space on the node's image filesystem (90%% of 1000 B used). " +
 		"Failed to free sufficient space by deleting unused images (freed 100 bytes). " +
 		"Investigate disk usage, as it could be used by active images, logs, volumes, or other data."
-	plain := strings.ReplaceAll(said, "%%", "%")
+	plain := strings.ReplaceAll(message, "%%", "%")
 	want := []string{strings.Replace(plain, "%s", "FreeDiskSpaceFailed", 1), strings.Replace(plain, "%s", "ImageGCFailed", 1)}
 	if diff := cmp.Diff(want, c.events.seen); diff != "" {
 		t.Errorf("events: -want +got\n%s", diff)
 	}
 }
 
-func TestOldImagesGo(t *testing.T) {
-	c := newCollecting(t, CollectorConfig{High: 100, Low: 100, MaxAge: 3 * time.Hour})
-	c.add("unused", "used", "lately", "pinned")
-	c.look(t, "used", "lately")
-	c.look(t, "used", "lately")
-	c.look(t, "used")
-	c.look(t, "used")
+func TestCollectOverMaximumAge(t *testing.T) {
+	c := newCollectorFixture(t, CollectorConfig{High: 100, Low: 100, MaxAge: 3 * time.Hour})
+	c.add("unused", "used", "recent", "pinned")
+	c.collectAfterHour(t, "used", "recent")
+	c.collectAfterHour(t, "used", "recent")
+	c.collectAfterHour(t, "used")
+	c.collectAfterHour(t, "used")
 	if len(c.removed) > 0 {
-		t.Fatalf("removed before anybody knows that they are old: %v", c.removed)
+		t.Fatalf("removed before their age is known: %v", c.removed)
 	}
-	c.look(t, "used")
+	c.collectAfterHour(t, "used")
 	if diff := cmp.Diff([]string{"unused"}, c.removed); diff != "" {
 		t.Errorf("removed: -want +got\n%s", diff)
 	}
-	c.look(t, "used")
-	if diff := cmp.Diff([]string{"unused", "lately"}, c.removed); diff != "" || c.counts["age"] != 2 {
+	c.collectAfterHour(t, "used")
+	if diff := cmp.Diff([]string{"unused", "recent"}, c.removed); diff != "" || c.counts["age"] != 2 {
 		t.Errorf("removed: -want +got\n%s\ncounted %v", diff, c.counts)
 	}
 }
 
 func TestRemoveUnused(t *testing.T) {
-	c := newCollecting(t, CollectorConfig{High: 100, Low: 90})
+	c := newCollectorFixture(t, CollectorConfig{High: 100, Low: 90})
 	c.add("a", "stuck", "b", "pinned", "held")
 	c.used, c.stuck = []string{"held"}, "stuck"
 	if err := c.RemoveUnused(t.Context()); err == nil || !strings.Contains(err.Error(), "stuck") {
-		t.Errorf("an image that stays: %v", err)
+		t.Errorf("image that cannot be removed: %v", err)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, c.removed); diff != "" {
 		t.Errorf("removed: -want +got\n%s", diff)
 	}
 }
 
-// A pull that fills the disk has room made at once; others cost no call to the runtime.
-func TestAPullThatFillsTheDisk(t *testing.T) {
-	c := newCollecting(t, usualThresholds)
+// A pull that fills the disk starts a collection at once; other pulls cost no call to the runtime.
+func TestPullThatFillsDiskStartsCollection(t *testing.T) {
+	c := newCollectorFixture(t, defaultThresholds)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.add("a", "b", "c", "d", "e", "f", "g")
 	collected := make(chan []string)
@@ -223,8 +222,8 @@ func TestAPullThatFillsTheDisk(t *testing.T) {
 	c.clock.SetTime(c.clock.Now().Add(4 * time.Minute)) // not yet time for a round
 	c.Pulled()
 	select {
-	case <-c.poke:
-		t.Error("poked although there is room")
+	case <-c.wake:
+		t.Error("woken although there is space")
 	default:
 	}
 	c.add("h", "i")
@@ -238,12 +237,12 @@ func TestAPullThatFillsTheDisk(t *testing.T) {
 	}
 }
 
-func TestCollectorTroubles(t *testing.T) {
-	c := newCollecting(t, usualThresholds)
+func TestCollectorFailures(t *testing.T) {
+	c := newCollectorFixture(t, defaultThresholds)
 	c.fsErr = errors.New("not yet")
 	c.round(t.Context())
 	if len(c.events.seen) > 0 {
-		t.Errorf("told of the first failure: %v", c.events.seen)
+		t.Errorf("event for the first failure: %v", c.events.seen)
 	}
 	c.round(t.Context())
 	if diff := cmp.Diff([]string{" Warning ImageGCFailed not yet"}, c.events.seen); diff != "" {
@@ -258,14 +257,14 @@ func TestCollectorTroubles(t *testing.T) {
 	}
 	for _, bad := range []CollectorConfig{{High: 101}, {High: 10, Low: 11}, {Low: -1}, {MinAge: -1}} {
 		if _, err := NewCollector(bad, c.deps); err == nil {
-			t.Errorf("%+v was taken", bad)
+			t.Errorf("%+v was accepted", bad)
 		}
 	}
 }
 
-func TestSizesForPeople(t *testing.T) {
+func TestFormatSize(t *testing.T) {
 	for bytes, want := range map[uint64]string{1023: "1023 B", 1024: "1.0 KiB", 1536 << 10: "1.5 MiB", 3 << 30: "3.0 GiB", 4096 << 40: "4096.0 TiB"} {
-		if got := size(bytes); got != want {
+		if got := formatSize(bytes); got != want {
 			t.Errorf("%d: %s, want %s", bytes, got, want)
 		}
 	}

@@ -15,12 +15,13 @@ import (
 // login is one entry of a docker configuration.
 type login struct {
 	username, password, email string
-	secret                    *v1.Secret // that it stands in; nil where every pod of the node may use it
-	account                   *kubelet.ImagePullServiceAccount
-	minted                    bool // by a plugin, for the account if there is one
+	secret                    *v1.Secret // that holds the entry; nil where every pod of the node may use it
+	serviceAccount            *kubelet.ImagePullServiceAccount
+	fromPlugin                bool // issued by a plugin, for the account if there is one
 }
 
-// UnmarshalJSON reads an entry. Its "auth" field holds both parts and wins over them.
+// UnmarshalJSON decodes an entry. The field "auth" holds user name and password and takes
+// precedence over the separate fields.
 func (l *login) UnmarshalJSON(data []byte) error {
 	var entry struct {
 		Username string `json:"username"`
@@ -37,12 +38,12 @@ func (l *login) UnmarshalJSON(data []byte) error {
 	}
 	decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(entry.Auth), "="))
 	if err != nil {
-		return errors.New("auth is not base64") // the error would quote the secret
+		return errors.New("decode auth: not base64") // the decoder's error would quote the secret
 	}
 	var ok bool
 	l.username, l.password, ok = strings.Cut(string(decoded), ":")
 	if !ok {
-		return errors.New("auth must be base64 of username:password")
+		return errors.New("decode auth: not base64 of username:password")
 	}
 	return nil
 }
@@ -53,7 +54,7 @@ func parseConfigJSON(data []byte) (map[string]login, error) {
 		Auths map[string]login `json:"auths"`
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return nil, hideContents(err)
+		return nil, redact(err)
 	}
 	return config.Auths, nil
 }
@@ -62,24 +63,24 @@ func parseConfigJSON(data []byte) (map[string]login, error) {
 func parseConfig(data []byte) (map[string]login, error) {
 	var config map[string]login
 	if err := json.Unmarshal(data, &config); err != nil {
-		return nil, hideContents(err)
+		return nil, redact(err)
 	}
 	return config, nil
 }
 
-// hideContents keeps what was read out of the error: it is a secret. Syntax errors name
-// a character and a place only.
-func hideContents(err error) error {
+// redact removes secret data from a JSON error. Syntax errors name only a character and
+// an offset.
+func redact(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
-		return fmt.Errorf("a %s where a %s belongs", wrongType.Value, wrongType.Type)
+		return fmt.Errorf("decode docker config: got %s, want %s", wrongType.Value, wrongType.Type)
 	}
 	return err
 }
 
-// KeyringOf collects the credentials in image pull secrets. Secrets of other types are
-// passed over; one that cannot be read is an error.
-func KeyringOf(secrets []*v1.Secret) (*Keyring, error) {
+// NewKeyring returns the credentials in image pull secrets. It ignores secrets of other types
+// and fails on one that it cannot parse.
+func NewKeyring(secrets []*v1.Secret) (*Keyring, error) {
 	k := &Keyring{}
 	for _, s := range secrets {
 		var logins map[string]login
@@ -93,21 +94,21 @@ func KeyringOf(secrets []*v1.Secret) (*Keyring, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read image pull secret %s/%s: %w", s.Namespace, s.Name, err)
 		}
-		for where, l := range logins {
+		for registry, l := range logins {
 			l.secret = s
-			logins[where] = l
+			logins[registry] = l
 		}
 		k.add(logins)
 	}
 	return k, nil
 }
 
-// AddMinted adds what a credential plugin said, by what it opens, and the service account
-// that it said it to; nil where every pod of the node would be told the same.
-func (k *Keyring) AddMinted(auth map[string]credentialprovider.AuthConfig, to *kubelet.ImagePullServiceAccount) {
+// AddFromPlugin adds the response of a credential plugin, keyed by registry. account is the service
+// account that the plugin issued it for; nil where every pod of the node gets the same response.
+func (k *Keyring) AddFromPlugin(auth map[string]credentialprovider.AuthConfig, account *kubelet.ImagePullServiceAccount) {
 	logins := map[string]login{}
-	for where, a := range auth {
-		logins[where] = login{username: a.Username, password: a.Password, account: to, minted: true}
+	for registry, a := range auth {
+		logins[registry] = login{username: a.Username, password: a.Password, serviceAccount: account, fromPlugin: true}
 	}
 	k.add(logins)
 }

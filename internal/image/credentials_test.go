@@ -26,19 +26,19 @@ func TestLookup(t *testing.T) {
 		repository string
 		want       []string
 	}{
-		{"a host", []string{"quay.io"}, "quay.io/team/app", []string{"quay.io"}},
+		{"host", []string{"quay.io"}, "quay.io/team/app", []string{"quay.io"}},
 		{"another host", []string{"quay.io"}, "gcr.io/team/app", nil},
-		{"a path", []string{"quay.io/team"}, "quay.io/team/app", []string{"quay.io/team"}},
+		{"path prefix", []string{"quay.io/team"}, "quay.io/team/app", []string{"quay.io/team"}},
 		{"another path", []string{"quay.io/other"}, "quay.io/team/app", nil},
-		{"the specific before the general", []string{"quay.io", "quay.io/team"}, "quay.io/team/app", []string{"quay.io/team", "quay.io"}},
-		{"a scheme", []string{"https://quay.io"}, "quay.io/app", []string{"https://quay.io"}},
-		{"an API version", []string{"https://quay.io/v2/"}, "quay.io/app", []string{"https://quay.io/v2/"}},
-		{"a pattern", []string{"*.azurecr.io"}, "me.azurecr.io/app", []string{"*.azurecr.io"}},
-		{"a pattern covers one part", []string{"*.azurecr.io"}, "a.b.azurecr.io/app", nil},
-		{"a pattern within a part", []string{"reg*.example.com"}, "registry.example.com/app", []string{"reg*.example.com"}},
-		{"a port", []string{"localhost:5000"}, "localhost:5000/app", []string{"localhost:5000"}},
+		{"most specific first", []string{"quay.io", "quay.io/team"}, "quay.io/team/app", []string{"quay.io/team", "quay.io"}},
+		{"key with scheme", []string{"https://quay.io"}, "quay.io/app", []string{"https://quay.io"}},
+		{"key with API version", []string{"https://quay.io/v2/"}, "quay.io/app", []string{"https://quay.io/v2/"}},
+		{"pattern", []string{"*.azurecr.io"}, "me.azurecr.io/app", []string{"*.azurecr.io"}},
+		{"pattern matches one label only", []string{"*.azurecr.io"}, "a.b.azurecr.io/app", nil},
+		{"pattern within a label", []string{"reg*.example.com"}, "registry.example.com/app", []string{"reg*.example.com"}},
+		{"port", []string{"localhost:5000"}, "localhost:5000/app", []string{"localhost:5000"}},
 		{"another port", []string{"localhost:5001"}, "localhost:5000/app", nil},
-		{"a port is not implied", []string{"localhost"}, "localhost:5000/app", nil},
+		{"port is not implied", []string{"localhost"}, "localhost:5000/app", nil},
 		{"Docker Hub", []string{"https://index.docker.io/v1/"}, "docker.io/library/busybox", []string{"https://index.docker.io/v1/"}},
 		{"Docker Hub by its short name", []string{"docker.io"}, "docker.io/library/busybox", []string{"docker.io"}},
 		{"not Docker Hub", []string{"https://index.docker.io/v1/"}, "quay.io/library/busybox", nil},
@@ -68,16 +68,16 @@ func TestKeyringOf(t *testing.T) {
 		fails    bool
 	}{
 		{name: "user and password", secret: secret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths":{"r.io":{"username":"u","password":"p"}}}`), user: "u", pw: "p"},
-		{name: "auth wins", secret: secret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths":{"r.io":{"username":"u","auth":"`+auth+`"}}}`), user: "user", pw: "pass:word"},
+		{name: "auth takes precedence", secret: secret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths":{"r.io":{"username":"u","auth":"`+auth+`"}}}`), user: "user", pw: "pass:word"},
 		{name: "auth without padding", secret: secret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, `{"auths":{"r.io":{"auth":"`+strings.TrimRight(auth, "=")+`"}}}`), user: "user", pw: "pass:word"},
-		{name: "the older form", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":{"username":"u","password":"p"}}`), user: "u", pw: "p"},
-		{name: "another type of secret", secret: secret(v1.SecretTypeOpaque, v1.DockerConfigKey, `{"r.io":{"username":"u"}}`)},
-		{name: "no JSON", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `hunter2`), fails: true},
-		{name: "no base64", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":{"auth":"hunter2!"}}`), fails: true},
-		{name: "no colon", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":{"auth":"aHVudGVyMg=="}}`), fails: true},
-		{name: "wrong type", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":"hunter2"}`), fails: true},
+		{name: "dockercfg", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":{"username":"u","password":"p"}}`), user: "u", pw: "p"},
+		{name: "opaque secret is ignored", secret: secret(v1.SecretTypeOpaque, v1.DockerConfigKey, `{"r.io":{"username":"u"}}`)},
+		{name: "not JSON", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `hunter2`), fails: true},
+		{name: "auth is not base64", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":{"auth":"hunter2!"}}`), fails: true},
+		{name: "auth without colon", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":{"auth":"aHVudGVyMg=="}}`), fails: true},
+		{name: "entry of wrong JSON type", secret: secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"r.io":"hunter2"}`), fails: true},
 	} {
-		k, err := KeyringOf([]*v1.Secret{test.secret})
+		k, err := NewKeyring([]*v1.Secret{test.secret})
 		if (err != nil) != test.fails {
 			t.Errorf("%s: error %v", test.name, err)
 		}
@@ -120,9 +120,9 @@ func TestNodeKeyring(t *testing.T) {
 	write(filepath.Join(root, "config.json"), `{"auths":{"r.io":{"username":"root"}}}`)
 	expect("root")
 	write(filepath.Join(root, "config.json"), `{`)
-	// A broken file is told of, and the next one used.
+	// An invalid file is reported, and the next one used.
 	if k, err := NodeKeyring(root, home); err == nil || !slices.Equal(names(k, "r.io/app"), []string{"home"}) {
-		t.Errorf("with a broken file: %v, %v", names(k, "r.io/app"), err)
+		t.Errorf("with an invalid file: %v, %v", names(k, "r.io/app"), err)
 	}
 }
 
@@ -134,7 +134,7 @@ func FuzzDockerConfig(f *testing.F) {
 			secret(v1.SecretTypeDockerConfigJson, v1.DockerConfigJsonKey, string(data)),
 			secret(v1.SecretTypeDockercfg, v1.DockerConfigKey, string(data)),
 		} {
-			if k, err := KeyringOf([]*v1.Secret{kind}); err == nil {
+			if k, err := NewKeyring([]*v1.Secret{kind}); err == nil {
 				k.Lookup("r.io/app")
 			}
 		}

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is how large a file system is, and how much of it may still be written to.
+// Disk is a file system's size, and the bytes available on it.
 type Disk struct{ Capacity, Available uint64 }
 
-// used is how full it is, in percent. What only root may write to counts as full.
+// used returns the usage in percent. Blocks reserved for root count as used.
 func (d Disk) used() int { return 100 - int(d.Available*100/d.Capacity) }
 
-// excess is by how many bytes it is fuller than it may be.
+// excess returns the bytes by which the usage exceeds the percentage.
 func (d Disk) excess(percent int) int64 {
 	return int64(d.Capacity/100*uint64(100-percent)) - int64(d.Available)
 }
@@ -29,14 +29,14 @@ func readDisk(dir string) (Disk, error) {
 
 var errNoCapacity = errors.New("invalid capacity 0 on image filesystem")
 
-// disk measures the one that holds the images.
+// disk measures the image file system.
 func (c *Collector) disk(ctx context.Context) (Disk, error) {
-	answer, err := c.deps.Images.ImageFsInfo(ctx)
+	info, err := c.deps.Images.ImageFsInfo(ctx)
 	if err != nil {
 		return Disk{}, err
 	}
 	dir := ""
-	if all := answer.GetImageFilesystems(); len(all) > 0 {
+	if all := info.GetImageFilesystems(); len(all) > 0 {
 		dir = all[0].GetFsId().GetMountpoint()
 	}
 	if dir == "" {
@@ -60,8 +60,8 @@ func (c *Collector) measure(dir string) (Disk, error) {
 	return d, nil
 }
 
-// size shows an amount to people, as the reference kubelet writes it.
-func size(bytes uint64) string {
+// formatSize formats a number of bytes as the reference kubelet does.
+func formatSize(bytes uint64) string {
 	const step = 1024
 	if bytes < step {
 		return fmt.Sprintf("%d B", bytes)

@@ -1,5 +1,4 @@
-// Package image brings the images that containers need onto the node: it decides by the
-// pull policy whether to pull, finds the credentials, keeps pulls within the configured
-// limits, shares one pull among pods that ask for the same, backs off after failures, and
-// tells the user about each step. It also removes images that nobody uses.
+// Package image pulls the images of containers. It applies the pull policy, finds credentials,
+// limits the rate and number of pulls, shares one pull among pods that need the same image,
+// backs off after failures, and records events. It also garbage-collects unused images.
 package image

@@ -15,28 +15,28 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// request is one container's need of an image.
+// request is one container's request for an image.
 type request struct {
-	p       *v1.Pod
-	c       *v1.Container
-	policy  v1.PullPolicy
-	spec    *runtimeapi.ImageSpec
-	sandbox *runtimeapi.PodSandboxConfig
-	// credentials finds what may open it. Plugins may take long to answer, and may answer
-	// differently each time: they are asked once.
+	pod       *v1.Pod
+	container *v1.Container
+	policy    v1.PullPolicy
+	spec      *runtimeapi.ImageSpec
+	sandbox   *runtimeapi.PodSandboxConfig
+	// credentials finds the pull credentials, once per request: plugins may be slow, and may
+	// return different credentials each time.
 	credentials func() ([]Credential, error)
 }
 
-// Sandbox is where an image is going to run.
+// Sandbox is the sandbox that the image's container runs in.
 type Sandbox interface {
 	Config() *runtimeapi.PodSandboxConfig
 }
 
-// Image is an image that is there.
+// Image is an image on the node.
 type Image struct {
-	// Ref is the runtime's own reference to it.
+	// Ref is the runtime's reference to the image.
 	Ref string
-	// UID or User is whom it wants to run as, where it says.
+	// UID or User is the image's configured user, if any.
 	UID  *int64
 	User string
 }
@@ -49,15 +49,15 @@ func imageOf(ref string, i *runtimeapi.Image) Image {
 	return found
 }
 
-// Ensure returns the container's image as the runtime has it, which is pulled first if
-// need be. It blocks for as long as that takes. Every error but that of ctx is an
-// *Error, and the user has been told of it. sandbox may be nil.
-func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox Sandbox) (Image, error) {
+// Ensure returns the container's image, and pulls it first if necessary. It blocks until the
+// pull is done. Every error but that of ctx is an *Error, for which Ensure has recorded events.
+// sandbox may be nil.
+func (p *Puller) Ensure(ctx context.Context, apiPod *v1.Pod, c *v1.Container, sandbox Sandbox) (Image, error) {
 	var config *runtimeapi.PodSandboxConfig
 	if sandbox != nil {
 		config = sandbox.Config()
 	}
-	found, err := p.ensure(ctx, of, c, config)
+	found, err := p.ensure(ctx, apiPod, c, config)
 	if err == nil {
 		meter.With(p.handed, found.Ref)
 		return found, nil
@@ -65,11 +65,11 @@ func (p *Puller) Ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 	if ctx.Err() != nil {
 		return Image{}, fmt.Errorf("ensure image %s: %w", c.Image, ctx.Err())
 	}
-	p.warn(of, c, "Failed", "Error: %s", err.Reason)
+	p.warningEvent(apiPod, c, "Failed", "Error: %s", err.Reason)
 	return Image{}, err
 }
 
-func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, *Error) {
+func (p *Puller) ensure(ctx context.Context, apiPod *v1.Pod, c *v1.Container, sandbox *runtimeapi.PodSandboxConfig) (Image, *Error) {
 	repository, name, tag, err := parseName(c.Image)
 	var present, pulled *bool
 	if p.meters.Ensured != nil {
@@ -77,20 +77,20 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 	}
 	if err != nil {
 		message := fmt.Sprintf("Failed to apply default image tag %q: %v", c.Image, err)
-		p.warn(of, c, "InspectFailed", "%s", message)
+		p.warningEvent(apiPod, c, "InspectFailed", "%s", message)
 		return Image{}, &Error{Reason: ReasonInvalidName, Message: message, Err: err}
 	}
 	r := request{
-		p: of, c: c, policy: policyOf(c, tag), sandbox: sandbox,
-		spec:        &runtimeapi.ImageSpec{Image: name, Annotations: of.Annotations},
-		credentials: sync.OnceValues(func() ([]Credential, error) { return p.credentials(ctx, of, repository) }),
+		pod: apiPod, container: c, policy: policyOf(c, tag), sandbox: sandbox,
+		spec:        &runtimeapi.ImageSpec{Image: name, Annotations: apiPod.Annotations},
+		credentials: sync.OnceValues(func() ([]Credential, error) { return p.credentials(ctx, apiPod, repository) }),
 	}
 	if r.policy != v1.PullAlways {
 		found, err := p.images.ImageStatus(ctx, r.spec, false)
 		if err != nil {
 			message := fmt.Sprintf("Failed to inspect image %q: %s", name, cri.Text(err))
-			if ctx.Err() == nil { // otherwise the pod is to end, and nothing failed
-				p.warn(of, c, "InspectFailed", "%s", message)
+			if ctx.Err() == nil { // a canceled sync is no failure
+				p.warningEvent(apiPod, c, "InspectFailed", "%s", message)
 			}
 			return Image{}, &Error{Reason: ReasonInspect, Message: message, Err: err}
 		}
@@ -98,103 +98,104 @@ func (p *Puller) ensure(ctx context.Context, of *v1.Pod, c *v1.Container, sandbo
 		if found != nil {
 			usable, err := p.mayUse(r, found)
 			if err != nil {
-				return Image{}, p.pullFailed(r, opener(nil), fmt.Errorf("find credentials: %w", err))
+				return Image{}, p.pullFailed(r, backoffFingerprint(nil), fmt.Errorf("find credentials: %w", err))
 			}
 			if usable {
 				pulled = new(false)
-				p.tell(of, c, "Pulled", p.presentText, c.Image)
+				p.event(apiPod, c, "Pulled", p.presentText, c.Image)
 				return imageOf(found.Id, found), nil
 			}
 		}
 	}
-	if r.policy == v1.PullNever { // nor is a pod told of an image that it may not use
+	if r.policy == v1.PullNever { // also where the image is present but the pod may not use it
 		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image)
-		p.warn(of, c, "ErrImageNeverPull", "%s", message)
+		p.warningEvent(apiPod, c, "ErrImageNeverPull", "%s", message)
 		return Image{}, &Error{Reason: ReasonNeverPull, Message: message}
 	}
 	pulled = new(true)
 	return p.pull(ctx, r)
 }
 
-// key is what a failure to pull counts for.
-func (r request) key() string { return string(r.p.UID) + "_" + r.c.Image }
+// key identifies the request in the back-off.
+func (r request) key() string { return string(r.pod.UID) + "_" + r.container.Image }
 
-// pull fetches the image unless it failed a short while ago.
+// pull pulls the image unless its back-off still runs.
 func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 	key := r.key()
-	credentials, unknown := r.credentials()
-	with := opener(credentials)
-	if left, before := p.backoff.left(key, with); left > 0 {
-		message := fmt.Sprintf("Back-off pulling image %q", r.c.Image)
-		p.tell(r.p, r.c, "BackOff", "%s", message)
-		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + before, RetryAfter: left}
+	credentials, credentialsErr := r.credentials()
+	fingerprint := backoffFingerprint(credentials)
+	if remaining, lastFailure := p.backoff.remaining(key, fingerprint); remaining > 0 {
+		message := fmt.Sprintf("Back-off pulling image %q", r.container.Image)
+		p.event(r.pod, r.container, "BackOff", "%s", message)
+		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + lastFailure, RetryAfter: remaining}
 	}
-	if unknown != nil {
-		return Image{}, p.pullFailed(r, with, fmt.Errorf("find credentials: %w", unknown))
+	if credentialsErr != nil {
+		return Image{}, p.pullFailed(r, fingerprint, fmt.Errorf("find credentials: %w", credentialsErr))
 	}
-	asked := p.clock.Now()
-	if p.meters.Waits != nil {
-		defer p.meters.Waits(r.p.UID)()
+	started := p.clock.Now()
+	if p.meters.PullStarted != nil {
+		defer p.meters.PullStarted(r.pod.UID)()
 	}
-	got, err := p.recorded(r, credentials, func() (result, error) {
-		p.tell(r.p, r.c, "Pulling", "Pulling image %q", r.c.Image)
+	got, err := p.pullRecorded(r, credentials, func() (result, error) {
+		p.event(r.pod, r.container, "Pulling", "Pulling image %q", r.container.Image)
 		return p.share(ctx, r, credentials)
 	})
 	if err != nil {
-		if ctx.Err() != nil { // nobody wants it any more: no failure of the image's
+		if ctx.Err() != nil { // a canceled sync starts no back-off
 			return Image{}, &Error{Reason: ReasonPull, Message: ctx.Err().Error(), Err: ctx.Err()}
 		}
-		return Image{}, p.pullFailed(r, with, err)
+		return Image{}, p.pullFailed(r, fingerprint, err)
 	}
-	p.backoff.succeed(key)
-	p.tell(r.p, r.c, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
-		r.c.Image, got.took.Truncate(time.Millisecond), p.clock.Since(asked).Truncate(time.Millisecond), got.size)
+	p.backoff.reset(key)
+	p.event(r.pod, r.container, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		r.container.Image, got.took.Truncate(time.Millisecond), p.clock.Since(started).Truncate(time.Millisecond), got.size)
 	return got.image, nil
 }
 
-// recorded pulls an image and notes with what, for those who ask for it later.
-func (p *Puller) recorded(r request, credentials []Credential, pull func() (result, error)) (result, error) {
+// pullRecorded pulls an image and records the credential it was pulled with, so that mayUse can
+// verify later requests.
+func (p *Puller) pullRecorded(r request, credentials []Credential, pull func() (result, error)) (result, error) {
 	if p.records == nil {
 		return pull()
 	}
-	if err := p.records.begin(r.c.Image); err != nil {
+	if err := p.records.begin(r.container.Image); err != nil {
 		return result{}, err
 	}
 	got, err := pull()
 	if err == nil {
-		var with *Credential // none
-		if got.opened < len(credentials) {
-			with = &credentials[got.opened]
+		var credential *Credential // nil after an anonymous pull
+		if got.credential < len(credentials) {
+			credential = &credentials[got.credential]
 		}
-		p.learn(r, got.image.Ref, with)
+		p.recordAccess(r, got.image.Ref, credential)
 	}
-	if err := p.records.end(r.c.Image); err != nil {
-		p.log.Warn("the record of a pull underway stays", "image", r.c.Image, "err", err)
+	if err := p.records.end(r.container.Image); err != nil {
+		p.log.Warn("pull image: cannot delete pull intent", "image", r.container.Image, "err", err)
 	}
 	return got, err
 }
 
-// pullFailed classes a failed pull, tells the user, and holds the next one back.
-func (p *Puller) pullFailed(r request, with string, cause error) *Error {
+// pullFailed classifies a failed pull, records an event and starts the back-off.
+func (p *Puller) pullFailed(r request, fingerprint string, cause error) *Error {
 	text := cri.PullText(cause)
-	p.warn(r.p, r.c, "Failed", "Failed to pull image %q: %s", r.c.Image, text)
+	p.warningEvent(r.pod, r.container, "Failed", "Failed to pull image %q: %s", r.container.Image, text)
 	failed := &Error{Reason: ReasonPull, Message: text, Err: cause}
-	// Runtimes have no other way to class an error than how its message begins.
+	// Runtimes classify an error by the prefix of its message alone.
 	if rest, ok := strings.CutPrefix(text, ReasonRegistryUnavailable); ok {
 		failed.Reason = ReasonRegistryUnavailable
-		failed.Message = fmt.Sprintf("image pull failed for %s because the registry is unavailable%s", r.c.Image, rest)
+		failed.Message = fmt.Sprintf("image pull failed for %s because the registry is unavailable%s", r.container.Image, rest)
 	} else if rest, ok := strings.CutPrefix(text, ReasonSignature); ok {
 		failed.Reason = ReasonSignature
-		failed.Message = fmt.Sprintf("image pull failed for %s because the signature validation failed%s", r.c.Image, rest)
+		failed.Message = fmt.Sprintf("image pull failed for %s because the signature validation failed%s", r.container.Image, rest)
 	}
-	failed.RetryAfter = p.backoff.fail(r.key(), with, failed.Error())
+	failed.RetryAfter = p.backoff.recordFailure(r.key(), fingerprint, failed.Error())
 	return failed
 }
 
-func (p *Puller) tell(of *v1.Pod, c *v1.Container, reason, format string, args ...any) {
-	p.events.Eventf(pod.EventRef(of, c.Name), v1.EventTypeNormal, reason, format, args...)
+func (p *Puller) event(apiPod *v1.Pod, c *v1.Container, reason, format string, args ...any) {
+	p.events.Eventf(pod.EventRef(apiPod, c.Name), v1.EventTypeNormal, reason, format, args...)
 }
 
-func (p *Puller) warn(of *v1.Pod, c *v1.Container, reason, format string, args ...any) {
-	p.events.Eventf(pod.EventRef(of, c.Name), v1.EventTypeWarning, reason, format, args...)
+func (p *Puller) warningEvent(apiPod *v1.Pod, c *v1.Container, reason, format string, args ...any) {
+	p.events.Eventf(pod.EventRef(apiPod, c.Name), v1.EventTypeWarning, reason, format, args...)
 }

@@ -6,7 +6,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Reasons for which a container waits for its image, as pod status shows them.
+// Reasons of the waiting state of a container whose image is missing.
 const (
 	ReasonPull                = "ErrImagePull"
 	ReasonBackOff             = "ImagePullBackOff"
@@ -17,18 +17,18 @@ const (
 	ReasonSignature           = "SignatureValidationFailed"
 )
 
-// Error is why an image is not there, in the words that the user sees.
+// Error is a failure to provide an image, with the reason and message for events and status.
 type Error struct {
 	Reason  string
 	Message string
-	// RetryAfter is when it makes sense to ask again; zero means when something changes.
+	// RetryAfter is the delay before the next attempt; zero means after the next change.
 	RetryAfter time.Duration
-	// Err is the cause, where there is one beyond the message.
+	// Err is the cause, if any.
 	Err error
 }
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Waiting is the state to show for the container.
+// Waiting returns the container's waiting state.
 func (e *Error) Waiting() pod.Waiting { return pod.Waiting{Reason: e.Reason, Message: e.Message} }

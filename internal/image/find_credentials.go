@@ -2,13 +2,13 @@ package image
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // Secrets reads the image pull secrets of pods.
@@ -16,7 +16,7 @@ type Secrets interface {
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
-// CredentialPlugins asks credential provider plugins for what opens a repository.
+// CredentialPlugins gets the credentials for a repository from credential provider plugins.
 type CredentialPlugins interface {
 	Credentials(ctx context.Context, p *v1.Pod, repository string) []Credential
 }
@@ -31,29 +31,31 @@ type FinderDeps struct {
 
 // CredentialFinder finds the credentials that a pod may pull an image with.
 type CredentialFinder struct {
-	rootDir string // of the kubelet, which may hold the node's credentials
+	rootDir string // the kubelet's root directory, which may hold the node's credentials
 	deps    FinderDeps
 }
 
 // NewCredentialFinder validates and starts nothing.
 func NewCredentialFinder(rootDir string, deps FinderDeps) (*CredentialFinder, error) {
-	if rootDir == "" || deps.Secrets == nil || deps.Events == nil || deps.Log == nil {
-		return nil, errors.New("new credential finder: root directory, secrets, events and log are needed")
+	if err := require.Set("new credential finder", map[string]any{
+		"rootDir": rootDir, "Secrets": deps.Secrets, "Events": deps.Events, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	return &CredentialFinder{rootDir: rootDir, deps: deps}, nil
 }
 
-// Find returns what may open the repository: from the pod's own secrets first, then from the
-// node's files, which are read each time because they may be renewed, then from plugins.
+// Find returns the credentials for the repository: first from the pod's pull secrets, then from
+// the node's docker configuration, read each time because it may be renewed, then from plugins.
 func (f *CredentialFinder) Find(ctx context.Context, p *v1.Pod, repository string) ([]Credential, error) {
-	own, err := KeyringOf(f.pullSecrets(ctx, p))
+	own, err := NewKeyring(f.pullSecrets(ctx, p))
 	if err != nil {
 		return nil, err
 	}
 	home, _ := os.UserHomeDir() // a service may have none
 	node, err := NodeKeyring(f.rootDir, home)
 	if err != nil {
-		f.deps.Log.Warn("find credentials: cannot read the node's", "err", err)
+		f.deps.Log.Warn("find image credentials: cannot read node credentials", "err", err)
 	}
 	found := append(own.Lookup(repository), node.Lookup(repository)...)
 	if f.deps.Plugins != nil {
@@ -62,8 +64,8 @@ func (f *CredentialFinder) Find(ctx context.Context, p *v1.Pod, repository strin
 	return found, nil
 }
 
-// pullSecrets reads the pod's image pull secrets. One that cannot be read is left out: the
-// image may need no credentials, or the others' may do.
+// pullSecrets reads the pod's image pull secrets. It skips those that it cannot read: the image
+// may need no credentials, or another secret may suffice.
 func (f *CredentialFinder) pullSecrets(ctx context.Context, p *v1.Pod) []*v1.Secret {
 	var secrets []*v1.Secret
 	for _, ref := range p.Spec.ImagePullSecrets {

@@ -27,7 +27,7 @@ func (s secretsByName) Secret(_ context.Context, _, name string) (*v1.Secret, er
 type pluginUser string
 
 func (u pluginUser) Credentials(context.Context, *v1.Pod, string) []Credential {
-	return []Credential{{Auth: &runtimeapi.AuthConfig{Username: string(u)}, Minted: true}}
+	return []Credential{{Auth: &runtimeapi.AuthConfig{Username: string(u)}, FromPlugin: true}}
 }
 
 type reasons []string
@@ -52,10 +52,10 @@ func TestFindCredentials(t *testing.T) {
 		want    []string
 		events  []string
 	}{
-		"node alone":                       {want: []string{"node"}},
-		"pod before node before plugins":   {secrets: []string{"good"}, plugins: pluginUser("plugin"), want: []string{"pod", "node", "plugin"}},
-		"missing secret leaves the others": {secrets: []string{"absent", "good"}, want: []string{"pod", "node"}, events: []string{missing}},
-		"secret without a name":            {secrets: []string{""}, want: []string{"node"}},
+		"node credentials only":               {want: []string{"node"}},
+		"pod, then node, then plugins":        {secrets: []string{"good"}, plugins: pluginUser("plugin"), want: []string{"pod", "node", "plugin"}},
+		"missing secret does not hide others": {secrets: []string{"absent", "good"}, want: []string{"pod", "node"}, events: []string{missing}},
+		"secret reference without name":       {secrets: []string{""}, want: []string{"node"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events reasons

@@ -7,8 +7,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// merge adds to those who may use an image. Once every pod of the node may, no one needs
-// to be named any more.
+// merge adds grants for an image. Once every pod of the node may use it, individual grants are
+// dropped.
 func merge(have, more kubelet.ImagePullCredentials) (merged kubelet.ImagePullCredentials, changed bool) {
 	switch {
 	case have.NodePodsAccessible:
@@ -49,21 +49,21 @@ func sameSecret(a, b kubelet.ImagePullSecret) bool {
 	return a.UID == b.UID && a.Namespace == b.Namespace && a.Name == b.Name
 }
 
-// admits reports whether one of the credentials is among those that the image was pulled
-// with before: the same content, whatever secret it stands in now, the same secret, whose
-// content may have been renewed, or one that a plugin made for the same service account.
-func admits(granted kubelet.ImagePullCredentials, credentials []Credential) (with *Credential, ok bool) {
+// matchGranted returns the first credential that the image was pulled with before: one with the
+// same content, one from the same secret, whose content may have been renewed, or one that a
+// plugin issued for the same service account.
+func matchGranted(granted kubelet.ImagePullCredentials, credentials []Credential) (match *Credential, ok bool) {
 	for i := range credentials {
 		c := &credentials[i]
-		if c.Account != nil && slices.Contains(granted.KubernetesServiceAccounts, *c.Account) {
+		if c.ServiceAccount != nil && slices.Contains(granted.KubernetesServiceAccounts, *c.ServiceAccount) {
 			return c, true
 		}
 		if c.Secret == nil {
-			continue // the node's own: they had opened it for every pod
+			continue // a pull with node credentials grants access to every pod
 		}
 		for _, s := range granted.KubernetesSecrets {
 			sameContent := s.CredentialHash != "" && s.CredentialHash == c.Secret.CredentialHash
-			if sameContent || sameSecret(s, *c.Secret) && len(granted.KubernetesSecrets) < mostLearned {
+			if sameContent || sameSecret(s, *c.Secret) && len(granted.KubernetesSecrets) < maxRecordedSecrets {
 				return c, true
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-func TestWhomAnImageRunsAs(t *testing.T) {
+func TestImageUser(t *testing.T) {
 	if i := imageOf("x", &runtimeapi.Image{Uid: &runtimeapi.Int64Value{Value: 7}}); i.Ref != "x" || i.UID == nil || *i.UID != 7 {
 		t.Errorf("by number: %+v", i)
 	}
@@ -14,6 +14,6 @@ func TestWhomAnImageRunsAs(t *testing.T) {
 		t.Errorf("by name: %+v", i)
 	}
 	if i := imageOf("x", nil); i.UID != nil || i.User != "" {
-		t.Errorf("not known: %+v", i)
+		t.Errorf("without image: %+v", i)
 	}
 }

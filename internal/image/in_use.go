@@ -9,13 +9,13 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Containers lists the containers of the runtime; cri.Client does.
+// Containers lists the runtime's containers; cri.Client is one.
 type Containers interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 }
 
 // InUse returns a function that lists the images in use: those of all containers in the
-// runtime, dead ones and those of other clients too, and those that observed pods mount.
+// runtime, including exited ones and those of other clients, and those that pods mount.
 func InUse(containers Containers, observed func() []pod.Observed) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		list, err := containers.ListContainers(ctx, nil)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// defaultHost is how docker configurations name the registry of names without a host.
+// defaultHost is the registry of image names without a host in docker configurations.
 const defaultHost = "index.docker.io"
 
 // Keyring finds credentials by an image's repository.
 type Keyring struct {
-	// logins are keyed by host and, where given, the beginning of a path. The host's parts
-	// may be patterns: "*.example.com/team".
+	// logins are keyed by host and an optional path prefix. The labels of the host may be
+	// patterns: "*.example.com/team".
 	logins map[string][]login
 }
 
@@ -23,20 +23,19 @@ func (k *Keyring) add(logins map[string]login) {
 	if k.logins == nil {
 		k.logins = map[string][]login{}
 	}
-	for _, where := range slices.Sorted(maps.Keys(logins)) {
-		if key, ok := keyOf(where); ok {
-			k.logins[key] = append(k.logins[key], logins[where])
+	for _, registry := range slices.Sorted(maps.Keys(logins)) {
+		if key, ok := registryKey(registry); ok {
+			k.logins[key] = append(k.logins[key], logins[registry])
 		}
 	}
 }
 
-// keyOf strips what docker configurations may have around host and path: a scheme, and
-// the API's version.
-func keyOf(where string) (key string, ok bool) {
-	if !strings.HasPrefix(where, "https://") && !strings.HasPrefix(where, "http://") {
-		where = "https://" + where
+// registryKey strips the scheme and the API version that docker configurations may contain.
+func registryKey(registry string) (key string, ok bool) {
+	if !strings.HasPrefix(registry, "https://") && !strings.HasPrefix(registry, "http://") {
+		registry = "https://" + registry
 	}
-	u, err := url.Parse(where)
+	u, err := url.Parse(registry)
 	if err != nil {
 		return "", false
 	}
@@ -50,14 +49,14 @@ func keyOf(where string) (key string, ok bool) {
 	return u.Host + p, true
 }
 
-// Lookup returns what may open the repository ("registry.example.com/team/app"), the most
-// specific first. Several may fit, as while a password is being changed.
+// Lookup returns the credentials for the repository ("registry.example.com/team/app"), the most
+// specific first. Several may match, for example while a password is being rotated.
 func (k *Keyring) Lookup(repository string) []Credential {
 	var found []login
 	keys := slices.Sorted(maps.Keys(k.logins))
 	slices.Reverse(keys)
 	for _, key := range keys {
-		if Fits(key, repository) {
+		if Matches(key, repository) {
 			found = append(found, k.logins[key]...)
 		}
 	}
@@ -71,9 +70,9 @@ func (k *Keyring) Lookup(repository string) []Credential {
 	return all
 }
 
-// Fits reports whether a key opens the repository: same port, each part of the host by
-// its pattern, and the path by its beginning.
-func Fits(key, repository string) bool {
+// Matches reports whether a registry key matches the repository: equal ports, every label of the
+// host matches its pattern, and the key's path is a prefix.
+func Matches(key, repository string) bool {
 	k, err := url.Parse("https://" + key)
 	if err != nil {
 		return false
@@ -103,7 +102,7 @@ func splitHost(hostPort string) (parts []string, port string) {
 	return strings.Split(host, "."), port
 }
 
-// onDefaultHost reports whether the repository is Docker Hub's: its first part is no host.
+// onDefaultHost reports whether the repository is on Docker Hub: its first component is no host.
 func onDefaultHost(repository string) bool {
 	first, _, more := strings.Cut(repository, "/")
 	if first == "" {

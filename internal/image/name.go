@@ -9,10 +9,9 @@ import (
 
 const latest = "latest"
 
-// parseName splits an image's name as users write it. repository is the full one, by
-// which credentials are found ("docker.io/library/busybox"); complete is the name with
-// the tag "latest" where it had neither tag nor digest, and otherwise as it was: what a
-// short name means is the runtime's business.
+// parseName splits an image name as users write it. repository is the normalized one that
+// credentials are looked up by ("docker.io/library/busybox"). complete is the given name, with
+// the tag "latest" added if it has neither tag nor digest: the runtime resolves short names.
 func parseName(name string) (repository, complete, tag string, err error) {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
@@ -29,7 +28,7 @@ func parseName(name string) (repository, complete, tag string, err error) {
 	return named.Name(), name + ":" + latest, latest, nil
 }
 
-// policyOf is the container's pull policy, or the API's default for its image.
+// policyOf returns the container's pull policy, or the API's default for its image.
 func policyOf(c *v1.Container, tag string) v1.PullPolicy {
 	switch {
 	case c.ImagePullPolicy != "":

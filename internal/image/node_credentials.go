@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 )
 
-// NodeKeyring reads the credentials that every pod of the node may use from the first sound
-// docker configuration: config.json in the kubelet's root directory, or where the docker
-// command keeps it, else the older .dockercfg. A node without one has an empty keyring.
-// home may be empty. The error tells of files that were passed over; the keyring holds
-// nevertheless.
+// NodeKeyring reads the credentials that every pod of the node may use from the first valid
+// docker configuration: config.json in the kubelet's root directory or in docker's default
+// locations, else the older .dockercfg. A node without one has an empty keyring. home may be
+// empty. The error lists the files that were skipped as invalid; the keyring is usable even so.
 func NodeKeyring(rootDir, home string) (*Keyring, error) {
 	files := []string{filepath.Join(rootDir, "config.json"), "/.docker/config.json"}
 	older := []string{filepath.Join(rootDir, ".dockercfg"), "/.dockercfg"}
@@ -20,7 +19,7 @@ func NodeKeyring(rootDir, home string) (*Keyring, error) {
 		older = []string{older[0], filepath.Join(home, ".dockercfg"), older[1]}
 	}
 	k := &Keyring{}
-	var unsound []error
+	var invalid []error
 	for _, try := range []struct {
 		files []string
 		parse func([]byte) (map[string]login, error)
@@ -35,12 +34,12 @@ func NodeKeyring(rootDir, home string) (*Keyring, error) {
 				logins, err = try.parse(data)
 			}
 			if err != nil {
-				unsound = append(unsound, fmt.Errorf("read node credentials %s: %w", file, err))
+				invalid = append(invalid, fmt.Errorf("read node credentials %s: %w", file, err))
 				continue
 			}
 			k.add(logins)
-			return k, errors.Join(unsound...)
+			return k, errors.Join(invalid...)
 		}
 	}
-	return k, errors.Join(unsound...)
+	return k, errors.Join(invalid...)
 }

@@ -15,9 +15,10 @@ import (
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// Service is what is asked of the runtime's image service; cri.Client is one.
+// Service is the runtime's image service; cri.Client is one.
 type Service interface {
 	// ImageStatus is nil without an error for an image that is not on the node.
 	ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.Image, error)
@@ -28,23 +29,24 @@ type Service interface {
 type Config struct {
 	// Serialize allows one pull at a time (serializeImagePulls).
 	Serialize bool
-	// MaxParallel limits the pulls at a time otherwise; zero does not.
+	// MaxParallel is the most pulls at a time without Serialize; zero is no limit.
 	MaxParallel int
-	// QPS and Burst limit how often pulls may start; a QPS of zero does not.
+	// QPS and Burst limit the rate of pulls; a QPS of zero is no limit.
 	QPS   float32
 	Burst int
-	// Verify says when a pod must show that it could have pulled an image that is there.
+	// Verify configures the verification of pull credentials for images on the node.
 	Verify Verification
 }
 
-// Deps are the puller's surroundings. Images, Events, Clock and Log are needed.
+// Deps are what the puller works with. Images, Events, Clock and Log are required.
 type Deps struct {
 	Images Service
-	// Credentials finds what may open the image's repository ("docker.io/library/busybox")
-	// for the pod; it is asked only when a pull is due. Nil finds none.
+	// Credentials finds the pod's credentials for the image's repository
+	// ("docker.io/library/busybox"). The puller calls it only before a pull or a
+	// verification. Nil finds none.
 	Credentials func(ctx context.Context, p *v1.Pod, repository string) ([]Credential, error)
-	// Handed is told of each image that a container was given, Fetched that one came onto
-	// the node; both may be nil.
+	// Handed is called with each image that Ensure returns, Fetched after each pull; both may
+	// be nil.
 	Handed  func(ref string)
 	Fetched func()
 	Events  pod.Events
@@ -55,15 +57,15 @@ type Deps struct {
 
 // Meters measure the puller's work; each may be nil.
 type Meters struct {
-	// Ensured is told of each need of an image: whether it was there, and whether it had to
-	// be pulled. Nil is not known.
+	// Ensured counts requests by whether the image was present and whether it had to be
+	// pulled; nil is unknown.
 	Ensured func(policy v1.PullPolicy, present, pulled *bool)
-	// Checked counts the decisions on whether a pod may use an image that is there.
+	// Checked counts the verdicts on whether a pod may use a present image.
 	Checked meter.CountOf
-	// Waits is told that a pod begins to wait for a pull; what it returns is called when
-	// that is over.
-	Waits func(pod types.UID) (done func())
-	// Pulled is told of each image that was fetched.
+	// PullStarted is called when a pod begins to wait for a pull; the puller calls done when the
+	// wait is over.
+	PullStarted func(pod types.UID) (done func())
+	// Pulled is called after each pull.
 	Pulled func(size uint64, took time.Duration)
 }
 
@@ -78,34 +80,37 @@ type Puller struct {
 	clock       clock.PassiveClock
 	log         *slog.Logger
 
-	backoff pullBackoff
-	flights flights
-	// slots holds a token per pull underway; nil is without a limit.
+	backoff  pullBackoff
+	inFlight inFlightPulls
+	// slots holds a token per pull in progress; nil is no limit.
 	slots chan struct{}
 	rate  flowcontrol.PassiveRateLimiter
 
 	verify  Verification
-	records *records // nil where nothing is verified
-	// presentText is what is told of an image that is there.
+	records *records // nil where verification is off
+	// presentText is the event message for an image that is present.
 	presentText string
 }
 
-// New makes a puller, and the directories for its records; it needs no running.
+// New returns a puller and creates the directories for its records. A puller has no Run.
 func New(cfg Config, deps Deps) (*Puller, error) {
+	if err := require.Set("new image puller", map[string]any{
+		"Images": deps.Images, "Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
+	}
 	switch {
-	case deps.Images == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil:
-		return nil, errors.New("new image puller: images, events, clock and log are needed")
 	case cfg.MaxParallel < 0 || cfg.QPS < 0 || cfg.Burst < 0:
-		return nil, errors.New("new image puller: a limit is negative")
+		return nil, errors.New("new image puller: negative limit")
 	case cfg.Serialize && cfg.MaxParallel > 1:
-		return nil, errors.New("new image puller: parallel pulls cannot be serialized")
+		return nil, errors.New("new image puller: Serialize excludes MaxParallel over 1")
 	}
 	p := &Puller{
 		images: deps.Images, credentials: deps.Credentials, handed: deps.Handed, fetched: deps.Fetched,
 		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
-		backoff: pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
-		flights: flights{current: map[string]*flight{}},
-		rate:    flowcontrol.NewFakeAlwaysRateLimiter(),
+		backoff:  pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
+		inFlight: inFlightPulls{byImage: map[string]*inFlightPull{}},
+		rate:     flowcontrol.NewFakeAlwaysRateLimiter(),
 	}
 	if err := p.openRecords(cfg.Verify); err != nil {
 		return nil, fmt.Errorf("new image puller: %w", err)
@@ -138,11 +143,11 @@ func (p *Puller) openRecords(v Verification) (err error) {
 	return err
 }
 
-// result is a pull that went well.
+// result is the outcome of a successful pull.
 type result struct {
 	image Image
 	size  uint64
 	took  time.Duration
-	// opened is which of the credentials was the right one.
-	opened int
+	// credential is the index of the credential that worked.
+	credential int
 }

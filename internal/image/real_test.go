@@ -17,8 +17,8 @@ import (
 	"swiftlet/test/realcri"
 )
 
-// TestRealRuntime repeats what the reference kubelet was recorded saying of an image that
-// is there, one that must not be pulled, and one whose registry does not answer.
+// TestRealRuntime compares events with those recorded from the reference kubelet, for a present
+// image, one that must not be pulled, and one whose registry is unreachable.
 func TestRealRuntime(t *testing.T) {
 	runtime := realcri.Start(t)
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: runtime.Endpoint(), RequestTimeout: time.Minute})
@@ -58,7 +58,7 @@ func TestRealRuntime(t *testing.T) {
 		}},
 	} {
 		seen.seen = nil
-		of := aPod("u", test.image, test.policy)
+		of := testPod("u", test.image, test.policy)
 		found, err := p.Ensure(t.Context(), of, &of.Spec.Containers[0], sandbox{runtime.Pod("p", "u")})
 		var failed *Error
 		switch {

@@ -17,34 +17,32 @@ import (
 	"swiftlet/internal/checkpoint"
 )
 
-// mostLearned is how many secrets a record may name before it no longer learns of others
-// from pods that were let in without a pull.
-const mostLearned = 100
+// maxRecordedSecrets is the number of secrets in a record from which on mayUse adds no more.
+const maxRecordedSecrets = 100
 
-// records remember on disk which images were pulled by a kubelet and with whose
-// credentials, in the reference kubelet's files: an intent while a pull is underway, so
-// that an image which arrives after a crash is not taken for one that was always there, and
-// a record once it has succeeded.
+// records persist which images a kubelet pulled and with which credentials, in the reference
+// kubelet's file format: an intent while a pull is in progress, so that an image whose pull a
+// crash interrupted is not taken for a preloaded one, and a record after the pull succeeded.
 type records struct {
 	pulling, pulled string // directories
 	clock           clock.PassiveClock
 
-	// mu guards the files too. They are small, and are touched once per container's start.
-	mu       sync.Mutex
-	underway map[string]int // pulls by the image's name
+	// mu guards the files too. They are small, and used once per container start.
+	mu         sync.Mutex
+	inProgress map[string]int // number of pulls by image name
 }
 
 func openRecords(dir string, clock clock.PassiveClock) (*records, error) {
-	r := &records{pulling: filepath.Join(dir, "pulling"), pulled: filepath.Join(dir, "pulled"), clock: clock, underway: map[string]int{}}
+	r := &records{pulling: filepath.Join(dir, "pulling"), pulled: filepath.Join(dir, "pulled"), clock: clock, inProgress: map[string]int{}}
 	for _, d := range []string{r.pulling, r.pulled} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, fmt.Errorf("open records of image pulls: %w", err)
+			return nil, fmt.Errorf("open image pull records: %w", err)
 		}
 	}
 	return r, nil
 }
 
-// begin notes that an image is about to be pulled. end must follow.
+// begin writes the intent to pull an image. The caller must call end after the pull.
 func (r *records) begin(image string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,23 +50,24 @@ func (r *records) begin(image string) error {
 	if err := save(r.pulling, image, intent); err != nil {
 		return fmt.Errorf("record image pull intent: %w", err)
 	}
-	r.underway[image]++
+	r.inProgress[image]++
 	return nil
 }
 
-// end drops the note of a pull that failed, or whose record is written.
+// end deletes the intent once no pull of the image is in progress.
 func (r *records) end(image string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.underway[image]--; r.underway[image] > 0 {
+	if r.inProgress[image]--; r.inProgress[image] > 0 {
 		return nil
 	}
-	delete(r.underway, image)
-	return checkpoint.Remove(filepath.Join(r.pulling, fileOf(image)))
+	delete(r.inProgress, image)
+	return checkpoint.Remove(filepath.Join(r.pulling, recordFileName(image)))
 }
 
-// intended reports whether a pull of one of these names was begun and never seen to end.
-func (r *records) intended(names ...string) (bool, error) {
+// hasIntent reports whether there is an intent for one of the names: a pull in progress, or one
+// that was interrupted.
+func (r *records) hasIntent(names ...string) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range names {
@@ -83,7 +82,7 @@ func (r *records) intended(names ...string) (bool, error) {
 	return false, nil
 }
 
-// find is the record of an image by the runtime's reference; nil where there is none.
+// find returns the record of an image by the runtime's reference; nil if there is none.
 func (r *records) find(ref string) (*kubelet.ImagePulledRecord, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +98,8 @@ func (r *records) load(ref string) (*kubelet.ImagePulledRecord, error) {
 	return record, err
 }
 
-// add notes who may use an image of this name (without tag and digest) as well. A record
-// that cannot be read is replaced.
+// add adds a grant for an image under this name (without tag and digest). It replaces a record
+// that it cannot read.
 func (r *records) add(name, ref string, grant kubelet.ImagePullCredentials) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,23 +118,23 @@ func (r *records) add(name, ref string, grant kubelet.ImagePullCredentials) erro
 	}
 	record.CredentialMapping[name] = merged
 	if err := save(r.pulled, ref, record); err != nil {
-		return fmt.Errorf("record that an image was pulled: %w", err)
+		return fmt.Errorf("record image pull: %w", err)
 	}
 	return nil
 }
 
-// prune drops the records of images that are gone: of all but the given ones, those that
-// were last written before the given time. What cannot be read is of no use to anybody.
-func (r *records) prune(keep []string, before time.Time) error {
+// prune deletes the records of removed images: those not among the given references, unless
+// written after the given time. It deletes unreadable records too.
+func (r *records) prune(remaining []string, before time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept := map[string]bool{}
-	for _, ref := range keep {
-		kept[fileOf(ref)] = true
+	keep := map[string]bool{}
+	for _, ref := range remaining {
+		keep[recordFileName(ref)] = true
 	}
 	files, err := os.ReadDir(r.pulled)
 	if err != nil {
-		return fmt.Errorf("prune records of images: %w", err)
+		return fmt.Errorf("prune image pull records: %w", err)
 	}
 	var failures []error
 	for _, f := range files {
@@ -143,39 +142,41 @@ func (r *records) prune(keep []string, before time.Time) error {
 		var record kubelet.ImagePulledRecord
 		data, err := os.ReadFile(path)
 		fresh := err == nil && json.Unmarshal(data, &record) == nil && !record.LastUpdatedTime.Time.Before(before)
-		if !kept[f.Name()] && !fresh {
+		if !keep[f.Name()] && !fresh {
 			failures = append(failures, checkpoint.Remove(path))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// count is how many intents and records there are.
+// count returns the number of intents and records; zero for a directory that it cannot read.
 func (r *records) count() (intents, records int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	underway, _ := os.ReadDir(r.pulling) // what cannot be read is not counted
+	inProgress, _ := os.ReadDir(r.pulling)
 	done, _ := os.ReadDir(r.pulled)
-	return len(underway), len(done)
+	return len(inProgress), len(done)
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: kind, APIVersion: kubelet.SchemeGroupVersion.String()}
 }
 
-// fileOf is the name of the file about something that may hold slashes.
-func fileOf(subject string) string { return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(subject))) }
+// recordFileName returns the file name for an image name or reference, which may contain slashes.
+func recordFileName(subject string) string {
+	return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(subject)))
+}
 
 func save(dir, subject string, content any) error {
 	data, err := json.Marshal(content)
 	if err != nil {
 		return err
 	}
-	return checkpoint.Replace(filepath.Join(dir, fileOf(subject)), append(data, '\n'), 0o600)
+	return checkpoint.Replace(filepath.Join(dir, recordFileName(subject)), append(data, '\n'), 0o600)
 }
 
 func load(dir, subject string, into any) error {
-	path := filepath.Join(dir, fileOf(subject))
+	path := filepath.Join(dir, recordFileName(subject))
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -124,8 +124,8 @@ func (m *Metrics) Image() image.Meters {
 		Ensured: func(policy v1.PullPolicy, present, pulled *bool) {
 			requests.WithLabelValues(strings.ToLower(string(policy)), boolLabel(present), boolLabel(pulled)).Inc()
 		},
-		Checked: incBy(m.counters(kubelet+"imagemanager_image_mustpull_checks_total", "Decisions on whether a pod may use an image without a pull.", "result")),
-		Waits:   m.starts.pulling,
+		Checked:     incBy(m.counters(kubelet+"imagemanager_image_mustpull_checks_total", "Decisions on whether a pod may use an image without a pull.", "result")),
+		PullStarted: m.starts.pulling,
 		Pulled: func(size uint64, took time.Duration) {
 			pulls.WithLabelValues(imageSizeLabel(size)).Observe(took.Seconds())
 		},

@@ -38,7 +38,7 @@ type answer struct {
 
 // handles reports whether the plugin is there for the repository.
 func (p *plugin) handles(repository string) bool {
-	return slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return image.Fits(pattern, repository) })
+	return slices.ContainsFunc(p.MatchImages, func(pattern string) bool { return image.Matches(pattern, repository) })
 }
 
 // ask returns what the plugin says to a pod that needs the repository. Pods that ask the

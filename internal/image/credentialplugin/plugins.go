@@ -106,7 +106,7 @@ func (a *Plugins) Credentials(ctx context.Context, of *v1.Pod, repository string
 				"pod", of.Namespace+"/"+of.Name, "serviceAccount", of.Spec.ServiceAccountName, "err", err)
 			continue
 		}
-		found.AddMinted(answer.auth, answer.account)
+		found.AddFromPlugin(answer.auth, answer.account)
 	}
 	return found.Lookup(repository)
 }

@@ -120,7 +120,7 @@ func TestAPluginIsAsked(t *testing.T) {
 	if len(found) != 1 || found[0].Auth.Username != "-v for"+"a.example.com/app" || found[0].Auth.Password != "p" {
 		t.Errorf("found %+v", found)
 	}
-	if found[0].Account != nil || found[0].Secret != nil || !found[0].Minted {
+	if found[0].ServiceAccount != nil || found[0].Secret != nil || !found[0].FromPlugin {
 		t.Errorf("not the node's: %+v", found[0])
 	}
 	if none := b.find(aPod("p", "sa"), "a.example.net/app"); len(none) > 0 {
@@ -184,7 +184,7 @@ func TestTokensOfServiceAccounts(t *testing.T) {
     optionalServiceAccountAnnotationKeys: [absent]`))
 	found := b.find(aPod("p", "sa"), "a.example.com/app")
 	account := &records.ImagePullServiceAccount{UID: "uid-sa", Namespace: "ns", Name: "sa"}
-	if len(found) != 1 || found[0].Auth.Password != "ptoken-of-sa-p" || cmp.Diff(account, found[0].Account) != "" {
+	if len(found) != 1 || found[0].Auth.Password != "ptoken-of-sa-p" || cmp.Diff(account, found[0].ServiceAccount) != "" {
 		t.Errorf("found %+v", found)
 	}
 	want := []string{`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.example.com/app",` +
@@ -227,7 +227,7 @@ func TestWhomAnAnswerIsFor(t *testing.T) {
 			for range 2 {
 				for _, p := range []*v1.Pod{aPod("p", "sa"), aPod("q", "sa"), aPod("static", "")} {
 					for _, c := range b.find(p, "a.example.com/app") {
-						if (c.Account == nil) != (p.Name == "static") {
+						if (c.ServiceAccount == nil) != (p.Name == "static") {
 							t.Errorf("%s: %+v", p.Name, c)
 						}
 					}

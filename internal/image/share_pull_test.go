@@ -14,8 +14,8 @@ import (
 	"swiftlet/test/poll"
 )
 
-// gate makes pulls wait until it is opened.
-func gate(b *bench) (open func()) {
+// gate blocks pulls until open is called.
+func gate(b *fixture) (open func()) {
 	closed := make(chan struct{})
 	b.runtime.Inject("PullImage", fakecri.Fault{Inspect: func(ctx context.Context) {
 		select {
@@ -26,15 +26,15 @@ func gate(b *bench) (open func()) {
 	return sync.OnceFunc(func() { close(closed) })
 }
 
-// many asks for the image from several pods at once and returns how many pulls that took.
-func many(t *testing.T, b *bench, n int, policy v1.PullPolicy) int {
+// many ensures the image for n pods concurrently and returns the number of pulls.
+func many(t *testing.T, b *fixture, n int, policy v1.PullPolicy) int {
 	t.Helper()
 	open := gate(b)
 	defer open()
-	var asking sync.WaitGroup
+	var callers sync.WaitGroup
 	for i := range n {
-		asking.Go(func() {
-			if _, err := b.ensure(aPod(fmt.Sprint(i), "app:1", policy)); err != nil {
+		callers.Go(func() {
+			if _, err := b.ensure(testPod(fmt.Sprint(i), "app:1", policy)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -45,20 +45,20 @@ func many(t *testing.T, b *bench, n int, policy v1.PullPolicy) int {
 		return len(b.events.seen) == n && b.runtime.Count("PullImage") > 0
 	})
 	open()
-	asking.Wait()
+	callers.Wait()
 	return b.runtime.Count("PullImage")
 }
 
-func TestPodsShareAPull(t *testing.T) {
-	b := newBench(t, Config{})
+func TestPodsSharePull(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish("app:1", 1)
 	if n := many(t, b, 20, v1.PullIfNotPresent); n != 1 {
 		t.Errorf("%d pulls for 20 pods", n)
 	}
 }
 
-func TestNobodySharesAPullMadeWithOtherCredentials(t *testing.T) {
-	b := newBench(t, Config{})
+func TestPullIsNotSharedAcrossCredentials(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish("app:1", 1)
 	var mu sync.Mutex
 	n := 0
@@ -73,24 +73,24 @@ func TestNobodySharesAPullMadeWithOtherCredentials(t *testing.T) {
 	}
 }
 
-// The clock stands still, so no pull begins before any pod asks: for pods that always want
-// the newest the pull underway is new enough.
-func TestPodsThatAlwaysPullShareAFreshPull(t *testing.T) {
-	b := newBench(t, Config{})
+// The clock stands still, so no pull begins before a request: the pull in progress is recent
+// enough for the policy Always.
+func TestPullAlwaysSharesRecentPull(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish("app:1", 1)
 	if n := many(t, b, 20, v1.PullAlways); n != 1 {
 		t.Errorf("%d pulls", n)
 	}
 }
 
-func TestAnOlderPullIsNotNewEnoughForAlways(t *testing.T) {
-	b := newBench(t, Config{})
+func TestPullAlwaysIgnoresOlderPull(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish("app:1", 1)
 	open := gate(b)
-	var asking sync.WaitGroup
+	var callers sync.WaitGroup
 	for i := range 2 {
-		asking.Go(func() { _, _ = b.ensure(aPod(fmt.Sprint(i), "app:1", v1.PullAlways)) })
-		poll.Until(t, "asked", func() bool {
+		callers.Go(func() { _, _ = b.ensure(testPod(fmt.Sprint(i), "app:1", v1.PullAlways)) })
+		poll.Until(t, "request", func() bool {
 			b.events.mu.Lock()
 			defer b.events.mu.Unlock()
 			return len(b.events.seen) == i+1 && b.runtime.Count("PullImage") == 1
@@ -98,67 +98,67 @@ func TestAnOlderPullIsNotNewEnoughForAlways(t *testing.T) {
 		b.clock.SetTime(b.clock.Now().Add(time.Second))
 	}
 	open()
-	asking.Wait()
+	callers.Wait()
 	if n := b.runtime.Count("PullImage"); n != 2 {
 		t.Errorf("%d pulls, want 2", n)
 	}
 }
 
-func TestWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
-	b := newBench(t, Config{})
+func TestCanceledPullDoesNotFailOthers(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish("app:1", 1)
 	open := gate(b)
 	defer open()
-	ctx, giveUp := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	first, second := make(chan error, 1), make(chan error, 1)
-	p := aPod("first", "app:1", "")
+	p := testPod("first", "app:1", "")
 	go func() {
 		_, err := b.Ensure(ctx, p, &p.Spec.Containers[0], nil)
 		first <- err
 	}()
 	poll.Until(t, "first pull", func() bool { return b.runtime.Count("PullImage") == 1 })
 	go func() {
-		_, err := b.ensure(aPod("second", "app:1", ""))
+		_, err := b.ensure(testPod("second", "app:1", ""))
 		second <- err
 	}()
-	giveUp()
+	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up: %v", err)
+		t.Errorf("canceled caller: %v", err)
 	}
 	poll.Until(t, "second pull", func() bool { return b.runtime.Count("PullImage") == 2 })
 	open()
 	if err := <-second; err != nil {
-		t.Errorf("the other: %v", err)
+		t.Errorf("second caller: %v", err)
 	}
-	if left, _ := b.backoff.left("first_app:1", fingerprint(nil)); left != 0 {
-		t.Error("giving up counts as a failure")
+	if left, _ := b.backoff.remaining("first_app:1", fingerprintOf(nil)); left != 0 {
+		t.Error("a canceled pull starts a back-off")
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestParallelPullLimits(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		cfg  Config
-		want int // pulls underway at a time, of five images
+		want int // pulls at a time, of five images
 	}{
-		{"without", Config{}, 5},
-		{"two", Config{MaxParallel: 2}, 2},
-		{"one by one", Config{Serialize: true}, 1},
+		{"no limit", Config{}, 5},
+		{"two at a time", Config{MaxParallel: 2}, 2},
+		{"serialized", Config{Serialize: true}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, test.cfg)
+			b := newFixture(t, test.cfg)
 			open := gate(b)
-			var asking sync.WaitGroup
+			var callers sync.WaitGroup
 			for i := range 5 {
 				name := fmt.Sprintf("app%d:1", i)
 				b.runtime.Publish(name, 1)
-				asking.Go(func() {
-					if _, err := b.ensure(aPod("u", name, "")); err != nil {
+				callers.Go(func() {
+					if _, err := b.ensure(testPod("u", name, "")); err != nil {
 						t.Error(err)
 					}
 				})
 			}
-			poll.Until(t, "pulls underway", func() bool {
+			poll.Until(t, "pulls in progress", func() bool {
 				b.events.mu.Lock()
 				defer b.events.mu.Unlock()
 				return len(b.events.seen) == 5 && b.runtime.Count("PullImage") == test.want
@@ -167,18 +167,18 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%d slots taken", n)
 			}
 			open()
-			asking.Wait()
+			callers.Wait()
 		})
 	}
 }
 
-func TestQPS(t *testing.T) {
-	b := newBench(t, Config{QPS: 1, Burst: 2})
+func TestPullQPS(t *testing.T) {
+	b := newFixture(t, Config{QPS: 1, Burst: 2})
 	var failed *Error
 	for i, want := range []string{"", "", "pull QPS exceeded"} {
 		name := fmt.Sprintf("app%d:1", i)
 		b.runtime.Publish(name, 1)
-		_, err := b.ensure(aPod("u", name, ""))
+		_, err := b.ensure(testPod("u", name, ""))
 		if got := errors.As(err, &failed); got != (want != "") || got && failed.Message != want {
 			t.Errorf("pull %d: %v, want %q", i, err, want)
 		}

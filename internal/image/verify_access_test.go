@@ -20,36 +20,36 @@ import (
 
 const private = "registry.example.com/team/app:1"
 
-// secretOf is a credential as a pull secret holds it.
+// secretOf returns a credential from a pull secret.
 func secretOf(name, password string) []Credential {
 	s := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-" + name)}}
 	return []Credential{login{username: "ann", password: password, secret: s}.credential()}
 }
 
-// accountOf is a credential as a plugin makes it for a service account.
+// accountOf returns a credential that a plugin issued for a service account.
 func accountOf(name, password string) []Credential {
 	a := &kubelet.ImagePullServiceAccount{Name: name, Namespace: "ns", UID: "uid-" + name}
-	return []Credential{login{username: "ann", password: password, account: a, minted: true}.credential()}
+	return []Credential{login{username: "ann", password: password, serviceAccount: a, fromPlugin: true}.credential()}
 }
 
-// as has the puller find these credentials from now on.
-func (b *bench) as(credentials []Credential) {
+// setCredentials makes the puller find these credentials.
+func (b *fixture) setCredentials(credentials []Credential) {
 	b.credentials = func(context.Context, *v1.Pod, string) ([]Credential, error) { return credentials, nil }
 }
 
-// pulls is how many pulls it takes to give a pod the image.
-func (b *bench) pulls(t *testing.T, image string, policy v1.PullPolicy) int {
+// pulls returns the number of pulls that ensuring the image takes.
+func (b *fixture) pulls(t *testing.T, image string, policy v1.PullPolicy) int {
 	t.Helper()
 	before := b.runtime.Count("PullImage")
-	if _, err := b.ensure(aPod("u", image, policy)); err != nil {
+	if _, err := b.ensure(testPod("u", image, policy)); err != nil {
 		t.Fatal(err)
 	}
 	return b.runtime.Count("PullImage") - before
 }
 
-// Whether an image that is there may be used without a pull depends on the policy, on how
-// it came, and on what the pod holds.
-func TestWhoMayUseAnImage(t *testing.T) {
+// Whether a pod may use a present image without a pull depends on the policy, on the pull that
+// brought it, and on the pod's credentials.
+func TestVerifyImageAccess(t *testing.T) {
 	node := []Credential{login{username: "node"}.credential()}
 	for _, test := range []struct {
 		name           string
@@ -60,39 +60,39 @@ func TestWhoMayUseAnImage(t *testing.T) {
 		pullsForSecond int
 	}{
 		{name: "pulled without credentials", policy: kubelet.NeverVerifyPreloadedImages},
-		{name: "pulled with the node's", policy: kubelet.NeverVerifyPreloadedImages, first: node},
-		{name: "pulled with a secret, asked for with none", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), pullsForSecond: 1},
-		{name: "with the same", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("a", "x")},
-		{name: "with the same, renewed", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("a", "y")},
-		{name: "with another of the same content", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("b", "x")},
-		{name: "with another", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("b", "y"), pullsForSecond: 1},
-		{name: "with the node's", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: node, pullsForSecond: 1},
-		{name: "with the same service account", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: accountOf("a", "y")},
-		{name: "with another service account", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: accountOf("b", "x"), pullsForSecond: 1},
-		{name: "with a service account, then none", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), pullsForSecond: 1},
-		{name: "with a service account, then a secret", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: secretOf("a", "x"), pullsForSecond: 1},
-		{name: "with a secret, then a service account", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: accountOf("a", "x"), pullsForSecond: 1},
-		{name: "preloaded", policy: kubelet.NeverVerifyPreloadedImages, preloaded: true},
+		{name: "pulled with node credentials", policy: kubelet.NeverVerifyPreloadedImages, first: node},
+		{name: "pulled with a secret, requested without", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), pullsForSecond: 1},
+		{name: "same secret", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("a", "x")},
+		{name: "same secret, renewed content", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("a", "y")},
+		{name: "another secret of the same content", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("b", "x")},
+		{name: "another secret", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: secretOf("b", "y"), pullsForSecond: 1},
+		{name: "pulled with a secret, requested with node credentials", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: node, pullsForSecond: 1},
+		{name: "same service account", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: accountOf("a", "y")},
+		{name: "another service account", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: accountOf("b", "x"), pullsForSecond: 1},
+		{name: "pulled with a service account, requested without", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), pullsForSecond: 1},
+		{name: "pulled with a service account, requested with a secret", policy: kubelet.NeverVerifyPreloadedImages, first: accountOf("a", "x"), second: secretOf("a", "x"), pullsForSecond: 1},
+		{name: "pulled with a secret, requested with a service account", policy: kubelet.NeverVerifyPreloadedImages, first: secretOf("a", "x"), second: accountOf("a", "x"), pullsForSecond: 1},
+		{name: "preloaded is not verified", policy: kubelet.NeverVerifyPreloadedImages, preloaded: true},
 		{name: "never verified", policy: kubelet.NeverVerify, first: secretOf("a", "x")},
 		{name: "always verified, preloaded", policy: kubelet.AlwaysVerify, preloaded: true, pullsForSecond: 1},
-		{name: "always verified, pulled before", policy: kubelet.AlwaysVerify, first: secretOf("a", "x"), second: secretOf("a", "x")},
-		{name: "allowed by name", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/team/app"}, preloaded: true},
-		{name: "allowed by its beginning", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/team/*"}, preloaded: true},
-		{name: "allowed though pulled with a secret", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/team/*"}, first: secretOf("a", "x")},
-		{name: "not allowed", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/tea", "other.example.com/*"}, preloaded: true, pullsForSecond: 1},
+		{name: "always verified, same secret", policy: kubelet.AlwaysVerify, first: secretOf("a", "x"), second: secretOf("a", "x")},
+		{name: "allowlisted by name", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/team/app"}, preloaded: true},
+		{name: "allowlisted by prefix", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/team/*"}, preloaded: true},
+		{name: "allowlisted, pulled with a secret", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/team/*"}, first: secretOf("a", "x")},
+		{name: "not allowlisted", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/tea", "other.example.com/*"}, preloaded: true, pullsForSecond: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, Config{Verify: Verification{Dir: t.TempDir(), Policy: test.policy, Allowed: test.allowed}})
+			b := newFixture(t, Config{Verify: Verification{Dir: t.TempDir(), Policy: test.policy, Allowed: test.allowed}})
 			b.runtime.Publish(private, 1)
 			if test.preloaded {
 				b.runtime.AddImage(private, 1)
 			} else {
-				b.as(test.first)
+				b.setCredentials(test.first)
 				if n := b.pulls(t, private, v1.PullIfNotPresent); n != 1 {
 					t.Fatalf("%d pulls for the first pod", n)
 				}
 			}
-			b.as(test.second)
+			b.setCredentials(test.second)
 			if n := b.pulls(t, private, v1.PullIfNotPresent); n != test.pullsForSecond {
 				t.Errorf("%d pulls for the second pod, want %d", n, test.pullsForSecond)
 			}
@@ -106,39 +106,39 @@ func TestWhoMayUseAnImage(t *testing.T) {
 	}
 }
 
-// A pod that may not use an image is not told that it is there.
-func TestAnImageThatMayNotBeUsedIsNotPresent(t *testing.T) {
-	b := newBench(t, Config{})
+// For a pod without access, an image on the node counts as absent.
+func TestImageWithoutAccessCountsAsAbsent(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish(private, 1)
-	b.as(secretOf("a", "x"))
+	b.setCredentials(secretOf("a", "x"))
 	b.pulls(t, private, v1.PullIfNotPresent)
-	b.as(nil)
+	b.setCredentials(nil)
 	var failed *Error
-	if _, err := b.ensure(aPod("other", private, v1.PullNever)); !errors.As(err, &failed) || failed.Reason != ReasonNeverPull {
+	if _, err := b.ensure(testPod("other", private, v1.PullNever)); !errors.As(err, &failed) || failed.Reason != ReasonNeverPull {
 		t.Errorf("got %v", err)
 	}
 }
 
-// What was recorded holds for one name of the image: another may belong to somebody else.
-func TestRecordsHoldForOneName(t *testing.T) {
+// A record grants access under one name of the image only.
+func TestRecordGrantsOneName(t *testing.T) {
 	const other = "registry.example.com/copy/app:1"
-	b := newBench(t, Config{})
+	b := newFixture(t, Config{})
 	b.runtime.Publish(private, 1)
-	b.as(secretOf("a", "x"))
+	b.setCredentials(secretOf("a", "x"))
 	b.pulls(t, private, v1.PullIfNotPresent)
-	r := request{p: aPod("u", other, ""), c: &v1.Container{Image: other}}
+	r := request{pod: testPod("u", other, ""), container: &v1.Container{Image: other}}
 	if ok, err := b.mayUse(r, &runtimeapi.Image{Id: fakecri.ImageID(private)}); ok || err != nil {
 		t.Errorf("by another name: %t, %v", ok, err)
 	}
 }
 
-// An image that arrived while an agent died is not taken for one that was always there.
-func TestABrokenPullIsRemembered(t *testing.T) {
-	b := newBench(t, Config{})
+// An image whose pull was interrupted by a crash does not count as preloaded.
+func TestInterruptedPullIsNotPreloaded(t *testing.T) {
+	b := newFixture(t, Config{})
 	if err := b.records.begin(private); err != nil {
 		t.Fatal(err)
 	}
-	again := newBench(t, Config{Verify: b.verify})
+	again := newFixture(t, Config{Verify: b.verify})
 	again.runtime.Publish(private, 1)
 	again.runtime.AddImage(private, 1)
 	if n := again.pulls(t, private, v1.PullIfNotPresent); n != 1 {
@@ -149,11 +149,11 @@ func TestABrokenPullIsRemembered(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordMeansAPull(t *testing.T) {
-	b := newBench(t, Config{})
+func TestCorruptRecordForcesPull(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish(private, 1)
 	b.pulls(t, private, v1.PullIfNotPresent)
-	file := filepath.Join(b.verify.Dir, "pulled", fileOf(fakecri.ImageID(private)))
+	file := filepath.Join(b.verify.Dir, "pulled", recordFileName(fakecri.ImageID(private)))
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +164,14 @@ func TestADamagedRecordMeansAPull(t *testing.T) {
 	}
 }
 
-// The files are the reference kubelet's: each reads what the other wrote.
-func TestRecordsAreTheReferences(t *testing.T) {
-	b := newBench(t, Config{})
+// Records have the reference kubelet's format: each kubelet reads the other's.
+func TestRecordFormat(t *testing.T) {
+	b := newFixture(t, Config{})
 	b.runtime.Publish(private, 1)
-	b.as(secretOf("a", "x"))
+	b.setCredentials(secretOf("a", "x"))
 	b.pulls(t, private, v1.PullIfNotPresent)
 	ref := fakecri.ImageID(private)
-	file := filepath.Join(b.verify.Dir, "pulled", fileOf(ref))
+	file := filepath.Join(b.verify.Dir, "pulled", recordFileName(ref))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -183,13 +183,13 @@ func TestRecordsAreTheReferences(t *testing.T) {
 	if string(data) != want {
 		t.Errorf("got  %swant %s", data, want)
 	}
-	// An older version of the API, with fields that we do not set, is read and kept.
+	// A record of an older API version, with fields that this package does not set, is kept.
 	old := strings.Replace(strings.Replace(want, "v1beta1", "v1alpha1", 1), `"kubernetesSecrets"`,
 		`"kubernetesServiceAccounts":[{"uid":"u","namespace":"ns","name":"sa"}],"kubernetesSecrets"`, 1)
 	if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.as(secretOf("b", "x"))
+	b.setCredentials(secretOf("b", "x"))
 	if n := b.pulls(t, private, v1.PullIfNotPresent); n != 0 {
 		t.Errorf("%d pulls with a record of the reference's", n)
 	}
@@ -204,12 +204,12 @@ func TestRecordsAreTheReferences(t *testing.T) {
 	}
 }
 
-func TestVerificationCanBeOff(t *testing.T) {
-	b := newBench(t, Config{Verify: Verification{Policy: kubelet.NeverVerifyPreloadedImages}})
+func TestVerificationOff(t *testing.T) {
+	b := newFixture(t, Config{Verify: Verification{Policy: kubelet.NeverVerifyPreloadedImages}})
 	b.runtime.AddImage(private, 1)
 	b.pulls(t, private, v1.PullIfNotPresent)
 	if want := `spec.containers{c} Normal Pulled Container image "` + private + `" already present on machine`; b.events.seen[0] != want {
-		t.Errorf("told %q", b.events.seen)
+		t.Errorf("events %q", b.events.seen)
 	}
 	if err := (Verification{Dir: t.TempDir(), Policy: "Perhaps"}).validate(); err == nil {
 		t.Error("an unknown policy is accepted")
