@@ -8,25 +8,24 @@ import (
 	api "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// cache keeps answers for as long as the plugin, or its configuration, allows.
+// cache holds responses for the duration that the plugin or its configuration allows.
 type cache struct {
-	mu   sync.Mutex
-	kept map[cacheKey]keptAnswer
+	mu      sync.Mutex
+	entries map[cacheKey]cacheEntry
 }
 
-// cacheKey is what an answer is good for: an image, a registry or all images, asked for by
-// one holder.
+// cacheKey is the scope of a response: an image, a registry or all images, for one identity.
 type cacheKey struct {
-	kind            api.PluginCacheKeyType
-	subject, holder string
+	kind              api.PluginCacheKeyType
+	subject, identity string
 }
 
-type keptAnswer struct {
-	auth  logins
-	until time.Time
+type cacheEntry struct {
+	auth    logins
+	expires time.Time
 }
 
-// subjectOf is the part of a repository's name that an answer of this kind is good for.
+// subjectOf returns the part of a repository's name that a response of this kind applies to.
 func subjectOf(kind api.PluginCacheKeyType, repository string) string {
 	switch kind {
 	case api.ImagePluginCacheKeyType:
@@ -38,27 +37,27 @@ func subjectOf(kind api.PluginCacheKeyType, repository string) string {
 	return ""
 }
 
-// find returns the most specific answer that still holds.
-func (c *cache) find(repository, holder string, now time.Time) (logins, bool) {
+// get returns the most specific response that has not expired.
+func (c *cache) get(repository, identity string, now time.Time) (logins, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, kind := range []api.PluginCacheKeyType{api.ImagePluginCacheKeyType, api.RegistryPluginCacheKeyType, api.GlobalPluginCacheKeyType} {
-		a, ok := c.kept[cacheKey{kind, subjectOf(kind, repository), holder}]
-		if ok && now.Before(a.until) {
-			return a.auth, true
+		e, ok := c.entries[cacheKey{kind, subjectOf(kind, repository), identity}]
+		if ok && now.Before(e.expires) {
+			return e.auth, true
 		}
 	}
 	return nil, false
 }
 
-// keep remembers an answer, and forgets those that hold no longer.
-func (c *cache) keep(kind api.PluginCacheKeyType, repository, holder string, auth logins, now time.Time, life time.Duration) {
+// put adds a response, and deletes expired ones.
+func (c *cache) put(kind api.PluginCacheKeyType, repository, identity string, auth logins, now time.Time, ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, a := range c.kept {
-		if !now.Before(a.until) {
-			delete(c.kept, key)
+	for key, e := range c.entries {
+		if !now.Before(e.expires) {
+			delete(c.entries, key)
 		}
 	}
-	c.kept[cacheKey{kind, subjectOf(kind, repository), holder}] = keptAnswer{auth, now.Add(life)}
+	c.entries[cacheKey{kind, subjectOf(kind, repository), identity}] = cacheEntry{auth, now.Add(ttl)}
 }

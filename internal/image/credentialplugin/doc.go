@@ -1,5 +1,4 @@
-// Package credentialplugin asks programs on the node for credentials that open registries:
-// the credential provider plugins of --image-credential-provider-config. A plugin is given
-// an image's repository, and if it wants one a token of the pod's service account, and
-// answers with logins and how long they may be kept.
+// Package credentialplugin runs the credential provider plugins of
+// --image-credential-provider-config. A plugin gets an image's repository and, if configured, a
+// token of the pod's service account, and returns registry credentials and their cache duration.
 package credentialplugin

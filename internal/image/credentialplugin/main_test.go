@@ -14,23 +14,23 @@ import (
 	api "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// TestMain lets the test's own program be the plugin: what it does is in its environment.
+// TestMain makes the test binary act as the plugin if the environment names a behavior.
 func TestMain(m *testing.M) {
-	if does := os.Getenv("PLUGIN"); does != "" {
-		os.Exit(beAPlugin(does))
+	if behavior := os.Getenv("PLUGIN"); behavior != "" {
+		os.Exit(runAsPlugin(behavior))
 	}
 	os.Exit(m.Run())
 }
 
-func beAPlugin(does string) int {
+func runAsPlugin(behavior string) int {
 	request, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		panic(err)
 	}
 	note(request)
-	switch does {
+	switch behavior {
 	case "fail":
-		fmt.Fprintln(os.Stderr, "no luck "+strings.Repeat("x", 10*maxComplaint))
+		fmt.Fprintln(os.Stderr, "no luck "+strings.Repeat("x", 10*maxStderr))
 		return 3
 	case "flood":
 		_, _ = io.Copy(os.Stdout, endless{})
@@ -41,24 +41,25 @@ func beAPlugin(does string) int {
 			panic(err)
 		}
 		note([]byte(fmt.Sprint(child.Process.Pid)))
-		if does == "hang" {
+		if behavior == "hang" {
 			_ = child.Wait()
 		}
 	case "sleep":
 		time.Sleep(time.Hour)
 	}
-	if does != "answer" && does != "leave a child" {
-		fmt.Print(does)
+	if behavior != "answer" && behavior != "leave a child" {
+		fmt.Print(behavior)
 		return 0
 	}
-	fmt.Print(answerTo(request))
+	fmt.Print(responseTo(request))
 	return 0
 }
 
-// answerTo opens the image's registry with the image's name, the arguments and the token.
-func answerTo(request []byte) string {
-	var asked api.CredentialProviderRequest
-	if err := json.Unmarshal(request, &asked); err != nil {
+// responseTo returns a response whose user name has the arguments and the image's name, and whose
+// password has the token.
+func responseTo(request []byte) string {
+	var parsed api.CredentialProviderRequest
+	if err := json.Unmarshal(request, &parsed); err != nil {
 		panic(err)
 	}
 	duration := ""
@@ -66,14 +67,14 @@ func answerTo(request []byte) string {
 		duration = `"cacheDuration":"` + d + `",`
 	}
 	return fmt.Sprintf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":%q,%s"auth":{%q:{"username":%q,"password":%q}}}`,
-		asked.APIVersion, os.Getenv("KIND"), duration, "*.example.com", strings.Join(os.Args[1:], " ")+asked.Image, os.Getenv("PASSWORD")+asked.ServiceAccountToken)
+		parsed.APIVersion, os.Getenv("KIND"), duration, "*.example.com", strings.Join(os.Args[1:], " ")+parsed.Image, os.Getenv("PASSWORD")+parsed.ServiceAccountToken)
 }
 
-// note adds a line to the file that the test reads.
+// note appends a line to the file that the test reads.
 func note(line []byte) {
 	file, err := os.OpenFile(os.Getenv("NOTES"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return // nobody wants to know
+		return // the test reads no notes
 	}
 	defer file.Close()
 	fmt.Fprintf(file, "%s\n", bytes.TrimSpace(line))

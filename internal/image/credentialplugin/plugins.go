@@ -15,21 +15,22 @@ import (
 
 	"swiftlet/internal/image"
 	"swiftlet/internal/meter"
+	"swiftlet/internal/require"
 )
 
-// Config says which plugins there are.
+// Config says where the plugins are configured and installed.
 type Config struct {
-	// File is the configuration, or a directory of such files.
+	// File is the configuration file, or a directory pod such files.
 	File string
-	// Dir holds the plugins' programs.
+	// Dir holds the plugins' binaries.
 	Dir string
-	// Tokens lets plugins have tokens of service accounts
+	// Tokens allows plugins to get service account tokens
 	// (KubeletServiceAccountTokenForCredentialProviders).
 	Tokens bool
 }
 
-// Deps are the plugins' surroundings. Account and Token are asked for plugins that want
-// tokens; Clock and Log are always needed.
+// Deps are what the plugins work with. Account and Token are required where Config allows
+// tokens; Clock and Log always.
 type Deps struct {
 	Account func(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error)
 	Token   func(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (string, error)
@@ -40,73 +41,77 @@ type Deps struct {
 
 // Meters measure the plugins; each may be nil.
 type Meters struct {
-	// Ran takes how long each run of a plugin took, Failed counts those that failed.
+	// Ran times each run pod a plugin, Failed counts failed runs.
 	Ran    meter.TimingOf
 	Failed meter.CountOf
-	// Configured is told once what the configuration's files amount to.
+	// Configured is called once with the hash pod the configuration files.
 	Configured func(hash string)
 }
 
-// Plugins are all plugins of the node. They may be asked from any goroutine.
+// Plugins are all credential provider plugins pod the node. They may be used from any goroutine.
 type Plugins struct {
 	list []*plugin
 	log  *slog.Logger
 }
 
-// New reads the configuration and finds the programs; it needs no running.
+// New reads the configuration and finds the binaries. Plugins have no Run.
 func New(cfg Config, deps Deps) (*Plugins, error) {
-	if deps.Clock == nil || deps.Log == nil || cfg.Tokens && (deps.Account == nil || deps.Token == nil) {
-		return nil, errors.New("new credential plugins: clock, log and the service accounts are needed")
+	required := map[string]any{"Clock": deps.Clock, "Log": deps.Log}
+	if cfg.Tokens {
+		required["Account"], required["Token"] = deps.Account, deps.Token
 	}
-	read, err := Read(cfg.File, cfg.Tokens)
+	if err := require.Set("new credential plugins", required); err != nil {
+		return nil, err
+	}
+	settings, err := Read(cfg.File, cfg.Tokens)
 	if err != nil {
 		return nil, err
 	}
-	programs, err := read.Programs(cfg.Dir)
+	programs, err := settings.Programs(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	all := &Plugins{log: deps.Log}
-	for i, p := range read.Providers {
+	for i, p := range settings.Providers {
 		all.list = append(all.list, &plugin{
 			CredentialProvider: p, program: programs[i], timeout: time.Minute, deps: deps,
-			flights: flights{current: map[flightKey]*flight{}},
-			cache:   cache{kept: map[cacheKey]keptAnswer{}},
+			inFlight: inFlightRequests{byKey: map[requestKey]*inFlightRequest{}},
+			cache:    cache{entries: map[cacheKey]cacheEntry{}},
 		})
 	}
-	meter.With(deps.Meters.Configured, read.Hash)
+	meter.With(deps.Meters.Configured, settings.Hash)
 	return all, nil
 }
 
-// Programs finds the plugins' programs, in the order of the providers.
+// Programs returns the paths pod the plugins' binaries, in the order pod the providers.
 func (s Settings) Programs(dir string) ([]string, error) {
 	var found []string
 	var missing []error
 	for _, p := range s.Providers {
 		program, err := exec.LookPath(filepath.Join(dir, p.Name))
 		if err != nil {
-			missing = append(missing, fmt.Errorf("find program of credential plugin %s: %w", p.Name, err))
+			missing = append(missing, fmt.Errorf("find binary pod credential plugin %s: %w", p.Name, err))
 		}
 		found = append(found, program)
 	}
 	return found, errors.Join(missing...)
 }
 
-// Credentials asks every plugin that handles the repository on behalf of a pod. One that
-// fails is passed over: others may know better, and the image may need none.
-func (a *Plugins) Credentials(ctx context.Context, of *v1.Pod, repository string) []image.Credential {
+// Credentials returns the credentials pod every plugin that handles the repository, for a pod. It
+// skips a plugin that fails: another may succeed, and the image may need no credentials.
+func (a *Plugins) Credentials(ctx context.Context, pod *v1.Pod, repository string) []image.Credential {
 	found := &image.Keyring{}
 	for _, p := range a.list {
 		if !p.handles(repository) {
 			continue
 		}
-		answer, err := p.ask(ctx, of, repository)
+		issued, err := p.credentials(ctx, pod, repository)
 		if err != nil {
-			a.log.Error("a credential plugin failed", "plugin", p.Name, "image", repository,
-				"pod", of.Namespace+"/"+of.Name, "serviceAccount", of.Spec.ServiceAccountName, "err", err)
+			a.log.Error("credential plugin failed", "plugin", p.Name, "image", repository,
+				"pod", pod.Namespace+"/"+pod.Name, "serviceAccount", pod.Spec.ServiceAccountName, "err", err)
 			continue
 		}
-		found.AddFromPlugin(answer.auth, answer.account)
+		found.AddFromPlugin(issued.auth, issued.account)
 	}
 	return found.Lookup(repository)
 }

@@ -25,12 +25,12 @@ import (
 	"swiftlet/test/poll"
 )
 
-// bench is a node with plugins.
-type bench struct {
+// fixture is a set of plugins and what the test observes of them.
+type fixture struct {
 	*Plugins
 	t      *testing.T
 	clock  *clocktesting.FakePassiveClock
-	notes  string // what the plugins were asked
+	notes  string // file with the requests that the plugins got
 	failed []string
 	ran    int
 	hash   string
@@ -38,11 +38,11 @@ type bench struct {
 	logged strings.Builder
 }
 
-// newBench configures one plugin, as the text says; $ENV stands for how it is made to do
-// what does says.
-func newBench(t *testing.T, does, config string) *bench {
+// newFixture configures one plugin; $ENV in the config is replaced by the environment that selects
+// the plugin's behavior.
+func newFixture(t *testing.T, behavior, config string) *fixture {
 	t.Helper()
-	b := &bench{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), notes: filepath.Join(t.TempDir(), "notes")}
+	b := &fixture{t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), notes: filepath.Join(t.TempDir(), "notes")}
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
@@ -51,15 +51,15 @@ func newBench(t *testing.T, does, config string) *bench {
 	if err := os.Symlink(self, filepath.Join(dir, "helper")); err != nil {
 		t.Fatal(err)
 	}
-	// A program with the race detector sleeps for a second before it ends, unless told not to.
-	env := fmt.Sprintf("{name: PLUGIN, value: %q}, {name: NOTES, value: %q}, {name: GORACE, value: atexit_sleep_ms=0}", does, b.notes)
+	// By default, a program with the race detector sleeps for a second before it exits.
+	env := fmt.Sprintf("{name: PLUGIN, value: %q}, {name: NOTES, value: %q}, {name: GORACE, value: atexit_sleep_ms=0}", behavior, b.notes)
 	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(head+config, "$ENV", env)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(configHeader+config, "$ENV", env)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.Plugins, err = New(Config{File: file, Dir: dir, Tokens: true}, Deps{
 		Account: func(_ context.Context, namespace, name string) (*v1.ServiceAccount, error) {
-			if name == "nobody" {
+			if name == "absent" {
 				return nil, errors.New("not found")
 			}
 			return &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
@@ -82,10 +82,10 @@ func newBench(t *testing.T, does, config string) *bench {
 	return b
 }
 
-const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+const configHeader = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
 
-// plain is a plugin without tokens whose answers are good for what kind says.
-func plain(kind string) string {
+// pluginConfig configures a plugin without tokens whose responses have this cache key type.
+func pluginConfig(kind string) string {
 	return `
 - name: helper
   apiVersion: credentialprovider.kubelet.k8s.io/v1
@@ -96,8 +96,8 @@ func plain(kind string) string {
 `
 }
 
-// asked is what the plugins were told so far.
-func (b *bench) asked() []string {
+// requests returns the requests that the plugins got so far.
+func (b *fixture) requests() []string {
 	b.t.Helper()
 	data, err := os.ReadFile(b.notes)
 	if err != nil && !os.IsNotExist(err) {
@@ -106,28 +106,28 @@ func (b *bench) asked() []string {
 	return strings.Fields(string(data))
 }
 
-func aPod(name, account string) *v1.Pod {
+func testPod(name, account string) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, Spec: v1.PodSpec{ServiceAccountName: account}}
 }
 
-func (b *bench) find(p *v1.Pod, repository string) []image.Credential {
+func (b *fixture) find(p *v1.Pod, repository string) []image.Credential {
 	return b.Credentials(b.t.Context(), p, repository)
 }
 
-func TestAPluginIsAsked(t *testing.T) {
-	b := newBench(t, "answer", plain("Image"))
-	found := b.find(aPod("p", "sa"), "a.example.com/app")
+func TestPluginRequest(t *testing.T) {
+	b := newFixture(t, "answer", pluginConfig("Image"))
+	found := b.find(testPod("p", "sa"), "a.example.com/app")
 	if len(found) != 1 || found[0].Auth.Username != "-v for"+"a.example.com/app" || found[0].Auth.Password != "p" {
 		t.Errorf("found %+v", found)
 	}
 	if found[0].ServiceAccount != nil || found[0].Secret != nil || !found[0].FromPlugin {
-		t.Errorf("not the node's: %+v", found[0])
+		t.Errorf("not a node credential: %+v", found[0])
 	}
-	if none := b.find(aPod("p", "sa"), "a.example.net/app"); len(none) > 0 {
+	if none := b.find(testPod("p", "sa"), "a.example.net/app"); len(none) > 0 {
 		t.Errorf("for another host: %v", none)
 	}
 	want := []string{`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.example.com/app"}`}
-	if diff := cmp.Diff(want, b.asked()); diff != "" {
+	if diff := cmp.Diff(want, b.requests()); diff != "" {
 		t.Error(diff)
 	}
 	if b.ran != 1 || len(b.failed) > 0 || len(b.tokens) > 0 {
@@ -135,30 +135,30 @@ func TestAPluginIsAsked(t *testing.T) {
 	}
 }
 
-// What an answer is good for, and how long.
-func TestAnswersAreKept(t *testing.T) {
+// Scope and duration of cached responses.
+func TestResponseCache(t *testing.T) {
 	for _, test := range []struct {
 		name, kind, duration, fallback string
 		after                          time.Duration
 		runs                           int // for a.example.com/app twice, .../other and b.example.com/app
 	}{
-		{name: "an image", kind: "Image", runs: 3},
-		{name: "a registry", kind: "Registry", runs: 2},
-		{name: "all", kind: "Global", runs: 1},
-		{name: "not at all", kind: "Global", duration: "0s", runs: 4},
-		{name: "not at all by default", kind: "Global", fallback: "0s", runs: 4},
-		{name: "for longer than by default", kind: "Global", duration: "1h", after: 10 * time.Minute, runs: 1},
-		{name: "no longer", kind: "Global", duration: "10s", after: 10 * time.Second, runs: 4},
-		{name: "no kind", kind: "Sometimes", runs: 4},
+		{name: "per image", kind: "Image", runs: 3},
+		{name: "per registry", kind: "Registry", runs: 2},
+		{name: "global", kind: "Global", runs: 1},
+		{name: "zero duration", kind: "Global", duration: "0s", runs: 4},
+		{name: "zero default duration", kind: "Global", fallback: "0s", runs: 4},
+		{name: "duration overrides default", kind: "Global", duration: "1h", after: 10 * time.Minute, runs: 1},
+		{name: "expired", kind: "Global", duration: "10s", after: 10 * time.Second, runs: 4},
+		{name: "unknown cache key type", kind: "Sometimes", runs: 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := strings.Replace(plain(test.kind), "$ENV", `$ENV, {name: DURATION, value: "`+test.duration+`"}`, 1)
+			config := strings.Replace(pluginConfig(test.kind), "$ENV", `$ENV, {name: DURATION, value: "`+test.duration+`"}`, 1)
 			if test.fallback != "" {
 				config = strings.Replace(config, "1m", test.fallback, 1)
 			}
-			b := newBench(t, "answer", config)
+			b := newFixture(t, "answer", config)
 			for _, repository := range []string{"a.example.com/app", "a.example.com/app", "a.example.com/other", "b.example.com/app"} {
-				if found := b.find(aPod("p", "sa"), repository); len(found) != 1 && test.kind != "Sometimes" {
+				if found := b.find(testPod("p", "sa"), repository); len(found) != 1 && test.kind != "Sometimes" {
 					t.Errorf("%s: found %v", repository, found)
 				}
 				b.clock.SetTime(b.clock.Now().Add(test.after))
@@ -171,25 +171,25 @@ func TestAnswersAreKept(t *testing.T) {
 }
 
 func withToken(cacheType, more string) string {
-	return plain("Registry") + `
+	return pluginConfig("Registry") + `
   tokenAttributes:
     serviceAccountTokenAudience: registry
     cacheType: ` + cacheType + more
 }
 
-func TestTokensOfServiceAccounts(t *testing.T) {
-	b := newBench(t, "answer", withToken("ServiceAccount", `
+func TestServiceAccountTokens(t *testing.T) {
+	b := newFixture(t, "answer", withToken("ServiceAccount", `
     requireServiceAccount: true
     requiredServiceAccountAnnotationKeys: [role]
     optionalServiceAccountAnnotationKeys: [absent]`))
-	found := b.find(aPod("p", "sa"), "a.example.com/app")
+	found := b.find(testPod("p", "sa"), "a.example.com/app")
 	account := &records.ImagePullServiceAccount{UID: "uid-sa", Namespace: "ns", Name: "sa"}
 	if len(found) != 1 || found[0].Auth.Password != "ptoken-of-sa-p" || cmp.Diff(account, found[0].ServiceAccount) != "" {
 		t.Errorf("found %+v", found)
 	}
 	want := []string{`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.example.com/app",` +
 		`"serviceAccountToken":"token-of-sa-p","serviceAccountAnnotations":{"role":"sa"}}`}
-	if diff := cmp.Diff(want, b.asked()); diff != "" {
+	if diff := cmp.Diff(want, b.requests()); diff != "" {
 		t.Error(diff)
 	}
 	wantToken := []*authv1.TokenRequest{{ObjectMeta: metav1.ObjectMeta{UID: "uid-sa"}, Spec: authv1.TokenRequestSpec{
@@ -198,34 +198,34 @@ func TestTokensOfServiceAccounts(t *testing.T) {
 	if diff := cmp.Diff(wantToken, b.tokens); diff != "" {
 		t.Error(diff)
 	}
-	// Another pod of the account is told the same, one of another account is not.
-	b.find(aPod("q", "sa"), "a.example.com/other")
-	b.find(aPod("r", "sb"), "a.example.com/app")
+	// Another pod of the account gets the cached response, one of another account does not.
+	b.find(testPod("q", "sa"), "a.example.com/other")
+	b.find(testPod("r", "sb"), "a.example.com/app")
 	if b.ran != 2 {
 		t.Errorf("%d runs", b.ran)
 	}
-	if none := b.find(aPod("s", "nobody"), "a.example.com/app"); len(none) > 0 || b.ran != 2 || !strings.Contains(b.logged.String(), "read service account ns/nobody: not found") {
-		t.Errorf("for an account that is not there: %v\n%s", none, b.logged.String())
+	if none := b.find(testPod("s", "absent"), "a.example.com/app"); len(none) > 0 || b.ran != 2 || !strings.Contains(b.logged.String(), "read service account ns/absent: not found") {
+		t.Errorf("for a missing service account: %v\n%s", none, b.logged.String())
 	}
-	if none := b.find(aPod("static", ""), "a.example.com/app"); len(none) > 0 || b.ran != 2 {
+	if none := b.find(testPod("static", ""), "a.example.com/app"); len(none) > 0 || b.ran != 2 {
 		t.Errorf("without an account: %v, %d runs", none, b.ran)
 	}
 }
 
-func TestWhomAnAnswerIsFor(t *testing.T) {
+func TestResponseScopeByIdentity(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
 		runs         int // for two pods of an account and a static pod, twice each
 	}{
-		{"a token", withToken("Token", "\n    requireServiceAccount: false"), 3},
-		{"an account", withToken("ServiceAccount", "\n    requireServiceAccount: false"), 2},
-		{"those with an account", withToken("Token", "\n    requireServiceAccount: true"), 2},
-		{"those who opted in", withToken("Token", "\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [absent]"), 0},
+		{"per token", withToken("Token", "\n    requireServiceAccount: false"), 3},
+		{"per service account", withToken("ServiceAccount", "\n    requireServiceAccount: false"), 2},
+		{"only pods with a service account", withToken("Token", "\n    requireServiceAccount: true"), 2},
+		{"only service accounts with the annotation", withToken("Token", "\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [absent]"), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, "answer", test.config)
+			b := newFixture(t, "answer", test.config)
 			for range 2 {
-				for _, p := range []*v1.Pod{aPod("p", "sa"), aPod("q", "sa"), aPod("static", "")} {
+				for _, p := range []*v1.Pod{testPod("p", "sa"), testPod("q", "sa"), testPod("static", "")} {
 					for _, c := range b.find(p, "a.example.com/app") {
 						if (c.ServiceAccount == nil) != (p.Name == "static") {
 							t.Errorf("%s: %+v", p.Name, c)
@@ -240,33 +240,33 @@ func TestWhomAnAnswerIsFor(t *testing.T) {
 	}
 }
 
-// A token handed back as a password must not be given to other pods of the account.
-func TestATokenIsNotPassedOn(t *testing.T) {
+// A token returned as a password must not reach other pods of the account.
+func TestTokenAsPasswordIsRejected(t *testing.T) {
 	for cacheType, want := range map[string]int{"ServiceAccount": 0, "Token": 1} {
 		config := strings.Replace(withToken(cacheType, "\n    requireServiceAccount: true"), "PASSWORD, value: p", `PASSWORD, value: ""`, 1)
-		b := newBench(t, "answer", config)
-		if found := b.find(aPod("p", "sa"), "a.example.com/app"); len(found) != want {
+		b := newFixture(t, "answer", config)
+		if found := b.find(testPod("p", "sa"), "a.example.com/app"); len(found) != want {
 			t.Errorf("%s: found %v", cacheType, found)
 		}
 	}
 }
 
-func TestPluginsThatFail(t *testing.T) {
+func TestPluginFailures(t *testing.T) {
 	for _, test := range []struct {
-		name, does, says string
-		counted          bool
+		name, behavior, logged string
+		counted                bool
 	}{
-		{"it fails", "fail", "exit status 3: no luck xxx", true},
-		{"it never stops", "flood", "output exceeds 1048576 bytes", true},
-		{"no JSON", "hunter2", "byte 1: invalid character 'h' looking for beginning of value", false},
-		{"another version", `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`, "not a CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1", false},
+		{"exits with an error", "fail", "exit status 3: no luck xxx", true},
+		{"too much output", "flood", "output exceeds 1048576 bytes", true},
+		{"output is not JSON", "hunter2", "byte 1: invalid character 'h' looking for beginning of value", false},
+		{"response of another version", `{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1"}`, "not a CredentialProviderResponse of credentialprovider.kubelet.k8s.io/v1", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, test.does, plain("Image"))
-			if found := b.find(aPod("p", ""), "a.example.com/app"); len(found) > 0 {
+			b := newFixture(t, test.behavior, pluginConfig("Image"))
+			if found := b.find(testPod("p", ""), "a.example.com/app"); len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if !strings.Contains(b.logged.String(), test.says) || len(b.logged.String()) > 2*maxComplaint {
+			if !strings.Contains(b.logged.String(), test.logged) || len(b.logged.String()) > 2*maxStderr {
 				t.Errorf("logged %s", b.logged.String())
 			}
 			if (len(b.failed) > 0) != test.counted || b.ran != 1 {
@@ -276,31 +276,31 @@ func TestPluginsThatFail(t *testing.T) {
 	}
 }
 
-// A plugin that nobody waits for any more is killed, and so is what it started.
-func TestAPluginIsKilledWithItsChildren(t *testing.T) {
-	b := newBench(t, "hang", plain("Image"))
+// Canceling a request kills the plugin and its children.
+func TestCancelKillsPluginAndChildren(t *testing.T) {
+	b := newFixture(t, "hang", pluginConfig("Image"))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.Credentials(ctx, aPod("p", ""), "a.example.com/app")
+		b.Credentials(ctx, testPod("p", ""), "a.example.com/app")
 	}()
-	for end := time.Now().Add(time.Minute); len(b.asked()) < 2 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); len(b.requests()) < 2 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	child := b.child()
 	cancel()
 	<-done
 	awaitEnd(t, child)
-	if len(b.failed) > 0 { // it was we who gave up
+	if len(b.failed) > 0 { // canceled, not failed
 		t.Errorf("failed: %v", b.failed)
 	}
 }
 
-func TestAPluginThatTakesTooLong(t *testing.T) {
-	b := newBench(t, "hang", plain("Image"))
+func TestPluginTimeout(t *testing.T) {
+	b := newFixture(t, "hang", pluginConfig("Image"))
 	b.list[0].timeout = 100 * time.Millisecond
-	if found := b.find(aPod("p", ""), "a.example.com/app"); len(found) > 0 {
+	if found := b.find(testPod("p", ""), "a.example.com/app"); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
 	if !strings.Contains(b.logged.String(), "timed out after 100ms and was killed") || len(b.failed) != 1 {
@@ -308,10 +308,10 @@ func TestAPluginThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// A child that keeps the output open does not keep the answer from us.
-func TestAPluginThatLeavesAChild(t *testing.T) {
-	b := newBench(t, "leave a child", plain("Image"))
-	if found := b.find(aPod("p", ""), "a.example.com/app"); len(found) != 1 {
+// A child that keeps the output open does not delay the response.
+func TestPluginLeavesChild(t *testing.T) {
+	b := newFixture(t, "leave a child", pluginConfig("Image"))
+	if found := b.find(testPod("p", ""), "a.example.com/app"); len(found) != 1 {
 		t.Errorf("found %v\n%s", found, b.logged.String())
 	}
 	if err := syscall.Kill(b.child(), syscall.SIGKILL); err != nil {
@@ -319,21 +319,21 @@ func TestAPluginThatLeavesAChild(t *testing.T) {
 	}
 }
 
-// child is the process that the plugin noted last.
-func (b *bench) child() int {
+// child returns the pid that the plugin noted last.
+func (b *fixture) child() int {
 	b.t.Helper()
-	asked := b.asked()
-	if len(asked) == 0 {
-		b.t.Fatal("the plugin noted nothing")
+	requests := b.requests()
+	if len(requests) == 0 {
+		b.t.Fatal("the plugin wrote no notes")
 	}
-	pid, err := strconv.Atoi(asked[len(asked)-1])
+	pid, err := strconv.Atoi(requests[len(requests)-1])
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	return pid
 }
 
-// awaitEnd: the process is gone, or dead and nobody's business.
+// awaitEnd waits until the process is gone or a zombie.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	poll.Until(t, fmt.Sprintf("process %d to end", pid), func() bool {

@@ -11,20 +11,20 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// decodeResponse reads an answer, which must be of the version that was asked in. The
-// versions have the same fields. Errors name fields, but repeat no values: they are secrets.
+// decodeResponse decodes a response, which must have the version of the request. All versions
+// have the same fields. Errors name fields but never values, which are secrets.
 func decodeResponse(data []byte, version string) (*api.CredentialProviderResponse, error) {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(data, &kind); err != nil {
-		return nil, hideValues(err)
+		return nil, redact(err)
 	}
 	if kind.APIVersion != version || kind.Kind != "CredentialProviderResponse" {
-		return nil, fmt.Errorf("not a CredentialProviderResponse of %s", version)
+		return nil, fmt.Errorf("kind and apiVersion: not a CredentialProviderResponse of %s", version)
 	}
 	response := &api.CredentialProviderResponse{}
 	unknown, err := strictjson.UnmarshalStrict(data, response)
 	if err != nil {
-		return nil, hideValues(err)
+		return nil, redact(err)
 	}
 	if len(unknown) > 0 {
 		return nil, errors.Join(unknown...)
@@ -36,11 +36,11 @@ func decodeResponse(data []byte, version string) (*api.CredentialProviderRespons
 	return response, nil
 }
 
-// hideValues: a syntax error names a character and a place only.
-func hideValues(err error) error {
+// redact removes values from a JSON error. Syntax errors name only a character and an offset.
+func redact(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		return fmt.Errorf("byte %d: %w", syntax.Offset, err)
 	}
-	return errors.New("a field has a value that does not belong there")
+	return errors.New("a field has a value of the wrong type")
 }

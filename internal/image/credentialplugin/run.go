@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// maxAnswer and maxComplaint bound what is kept of a plugin's output and errors.
-	maxAnswer    = 1 << 20
-	maxComplaint = 4 << 10
-	// lingering is how long a plugin's output is waited for once it has ended: something
-	// that it left behind may hold it open.
-	lingering = time.Second
+	// maxStdout and maxStderr limit how much of a plugin's output is read.
+	maxStdout = 1 << 20
+	maxStderr = 4 << 10
+	// outputDelay is how long run waits for the output after the plugin exited: a child of it
+	// may keep the pipe open.
+	outputDelay = time.Second
 )
 
-// run hands a request to the program and returns what it writes. The program and all that
-// it started in its process group are killed when its time is over or ctx ends.
+// run passes a request to the plugin and returns its output. It kills the plugin's process
+// group on timeout and when ctx ends.
 func (p *plugin) run(ctx context.Context, request []byte) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	answer := &bounded{limit: maxAnswer, full: cancel}
-	complaint := &bounded{limit: maxComplaint}
+	stdout := &limitedBuffer{limit: maxStdout, onExceeded: cancel}
+	stderr := &limitedBuffer{limit: maxStderr}
 
 	cmd := exec.CommandContext(limited, p.program, p.Args...)
-	cmd.Env = os.Environ() // of two with one name, the last counts
+	cmd.Env = os.Environ() // of duplicate names, the last counts
 	for _, e := range p.Env {
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), answer, complaint
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
@@ -42,49 +42,49 @@ func (p *plugin) run(ctx context.Context, request []byte) ([]byte, error) {
 		}
 		return os.ErrProcessDone
 	}
-	cmd.WaitDelay = lingering
+	cmd.WaitDelay = outputDelay
 
 	began := p.deps.Clock.Now()
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // nobody wants the answer any more: no failure of the plugin's
+		return nil, ctx.Err() // canceled: no failure of the plugin
 	}
 	p.deps.Meters.Ran.Took(p.Name, p.deps.Clock.Since(began))
 	switch {
-	case answer.over:
-		err = fmt.Errorf("output exceeds %d bytes", maxAnswer)
+	case stdout.exceeded:
+		err = fmt.Errorf("output exceeds %d bytes", maxStdout)
 	case err != nil && limited.Err() != nil:
 		err = fmt.Errorf("timed out after %v and was killed", p.timeout)
-	case errors.Is(err, exec.ErrWaitDelay): // it ended well
+	case errors.Is(err, exec.ErrWaitDelay): // exited with status 0
 		err = nil
 	}
 	if err == nil {
-		return answer.kept.Bytes(), nil
+		return stdout.buffer.Bytes(), nil
 	}
 	p.deps.Meters.Failed.Inc(p.Name)
-	if said := strings.TrimSpace(complaint.kept.String()); said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+	if text := strings.TrimSpace(stderr.buffer.String()); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
 	}
 	return nil, err
 }
 
-// bounded keeps the beginning of what is written to it.
-type bounded struct {
-	kept  bytes.Buffer
-	limit int
-	over  bool
-	full  func() // called when there is more; may be nil
+// limitedBuffer stores the first limit bytes that are written to it.
+type limitedBuffer struct {
+	buffer     bytes.Buffer
+	limit      int
+	exceeded   bool
+	onExceeded func() // may be nil
 }
 
-// Write takes everything, so that a program that says too much is not stuck with it.
-func (b *bounded) Write(data []byte) (int, error) {
-	if room := b.limit - b.kept.Len(); len(data) > room {
-		b.kept.Write(data[:room])
-		b.over = true
-		if b.full != nil {
-			b.full()
+// Write discards what exceeds the limit, so that the program does not block on a full pipe.
+func (b *limitedBuffer) Write(data []byte) (int, error) {
+	if room := b.limit - b.buffer.Len(); len(data) > room {
+		b.buffer.Write(data[:room])
+		b.exceeded = true
+		if b.onExceeded != nil {
+			b.onExceeded()
 		}
 		return len(data), nil
 	}
-	return b.kept.Write(data)
+	return b.buffer.Write(data)
 }

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Settings are what the configuration files say.
+// Settings are the merged configuration files.
 type Settings struct {
 	Providers []kubelet.CredentialProvider
-	// Hash stands for the files' content, as the reference kubelet shows it.
+	// Hash is that of the files' content, as in the reference kubelet's metric.
 	Hash string
 }
 
@@ -29,17 +29,18 @@ type document struct {
 	content kubelet.CredentialProviderConfig
 }
 
-// Read reads the configuration at path: a file, or a directory whose *.json, *.yaml and
-// *.yml are taken in the order of their names. Every mistake is told, with file and field.
+// Read reads the configuration at path: a file, or a directory whose *.json, *.yaml and *.yml
+// files it merges in the order of their names. The error lists every problem, with file and
+// field.
 func Read(path string, tokens bool) (Settings, error) {
-	files, err := filesAt(path)
+	files, err := configFiles(path)
 	if err != nil {
 		return Settings{}, fmt.Errorf("read credential plugins: %w", err)
 	}
 	hash := sha256.New()
 	var s Settings
 	var problems []error
-	named := map[string]string{} // the file by the provider's name
+	definedIn := map[string]string{} // the file by the provider's name
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -52,11 +53,11 @@ func Read(path string, tokens bool) (Settings, error) {
 			problems = append(problems, fmt.Errorf("%s: %w", file, err))
 			continue
 		}
-		problems = append(problems, d.validate(tokens, named)...)
+		problems = append(problems, d.validate(tokens, definedIn)...)
 		s.Providers = append(s.Providers, d.content.Providers...)
 	}
 	if len(s.Providers) == 0 && len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("%s: providers: at least one is needed", path))
+		problems = append(problems, fmt.Errorf("%s: providers: at least one is required", path))
 	}
 	if len(problems) > 0 {
 		return Settings{}, fmt.Errorf("read credential plugins: %w", errors.Join(problems...))
@@ -65,7 +66,7 @@ func Read(path string, tokens bool) (Settings, error) {
 	return s, nil
 }
 
-func filesAt(path string) ([]string, error) {
+func configFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -84,16 +85,16 @@ func filesAt(path string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no *.json, *.yaml or *.yml", path)
+		return nil, fmt.Errorf("list %s: no *.json, *.yaml or *.yml files", path)
 	}
 	return files, nil
 }
 
-// configVersions are the versions of the configuration's API. They differ in one field.
+// configVersions are the versions of the configuration API. They differ in one field.
 var configVersions = []string{
 	kubelet.SchemeGroupVersion.String(), "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1"}
 
-// decodeDocument reads YAML or JSON. Fields that nobody knows and fields given twice are errors.
+// decodeDocument decodes YAML or JSON. Unknown and duplicate fields are errors.
 func decodeDocument(name string, data []byte) (*document, error) {
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {

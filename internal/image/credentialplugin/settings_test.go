@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-const sound = `
+const validProvider = `
 - name: helper
   apiVersion: credentialprovider.kubelet.k8s.io/v1
   matchImages: ["*.example.com:5000/team"]
   defaultCacheDuration: 0s
 `
 
-func write(t *testing.T, files map[string]string) (dir string) {
+func writeFiles(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, content := range files {
@@ -25,51 +25,51 @@ func write(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// Each mistake is told with its field; the others beside it, too.
-func TestMistakes(t *testing.T) {
+// The error names the field of each problem.
+func TestInvalidSettings(t *testing.T) {
 	tokens := func(more string) string {
-		return head + sound + "  tokenAttributes:\n    " + strings.ReplaceAll(more, "; ", "\n    ")
+		return configHeader + validProvider + "  tokenAttributes:\n    " + strings.ReplaceAll(more, "; ", "\n    ")
 	}
-	const fine = "serviceAccountTokenAudience: a; requireServiceAccount: true; cacheType: Token"
+	const valid = "serviceAccountTokenAudience: a; requireServiceAccount: true; cacheType: Token"
 	for _, test := range []struct{ name, config, want string }{
-		{"empty", "", `kind: must be CredentialProviderConfig, not ""`},
-		{"no YAML", "{", "did not find expected node content"},
+		{"empty file", "", `kind: must be CredentialProviderConfig, not ""`},
+		{"not YAML", "{", "did not find expected node content"},
 		{"another kind", "apiVersion: kubelet.config.k8s.io/v1\nkind: KubeletConfiguration", `kind: must be CredentialProviderConfig, not "KubeletConfiguration"`},
 		{"another version", "apiVersion: kubelet.config.k8s.io/v2\nkind: CredentialProviderConfig",
 			`apiVersion: must be one of [kubelet.config.k8s.io/v1 kubelet.config.k8s.io/v1beta1 kubelet.config.k8s.io/v1alpha1], not "kubelet.config.k8s.io/v2"`},
-		{"no providers", head, "providers: at least one is needed"},
-		{"an unknown field", head + sound + "  timeout: 1s", `unknown field "providers[0].timeout"`},
-		{"a field twice", head + sound + "  name: other", `key "name" already set in map`},
-		{"a wrong type", head + strings.Replace(sound, "helper", "[helper]", 1), "cannot unmarshal array into Go struct field CredentialProvider.providers.name of type string"},
-		{"no name", head + strings.Replace(sound, "helper", `""`, 1), "providers[0].name: is needed"},
-		{"a path", head + strings.Replace(sound, "helper", "../helper", 1), `providers[0].name: "../helper" is no name of a program: it must be neither . nor .., and hold neither / nor spaces`},
-		{"a space", head + strings.Replace(sound, "helper", "a helper", 1), `providers[0].name: "a helper" is no name of a program`},
-		{"the directory", head + strings.Replace(sound, "helper", "..", 1), `providers[0].name: ".." is no name of a program`},
-		{"the same name", head + sound + sound, `providers[1].name: "helper" is also the name of a provider in `},
-		{"no version", head + strings.Replace(sound, "apiVersion: credentialprovider.kubelet.k8s.io/v1", "args: []", 1),
+		{"no providers", configHeader, "providers: at least one is required"},
+		{"unknown field", configHeader + validProvider + "  timeout: 1s", `unknown field "providers[0].timeout"`},
+		{"duplicate field", configHeader + validProvider + "  name: other", `key "name" already set in map`},
+		{"wrong type", configHeader + strings.Replace(validProvider, "helper", "[helper]", 1), "cannot unmarshal array into Go struct field CredentialProvider.providers.name of type string"},
+		{"no name", configHeader + strings.Replace(validProvider, "helper", `""`, 1), "providers[0].name: is required"},
+		{"name is a path", configHeader + strings.Replace(validProvider, "helper", "../helper", 1), `providers[0].name: "../helper" is not a valid program name: it must not be . or .., nor contain / or spaces`},
+		{"name with a space", configHeader + strings.Replace(validProvider, "helper", "a helper", 1), `providers[0].name: "a helper" is not a valid program name`},
+		{"name is a directory", configHeader + strings.Replace(validProvider, "helper", "..", 1), `providers[0].name: ".." is not a valid program name`},
+		{"duplicate name", configHeader + validProvider + validProvider, `providers[1].name: "helper" is also the name of a provider in `},
+		{"no plugin version", configHeader + strings.Replace(validProvider, "apiVersion: credentialprovider.kubelet.k8s.io/v1", "args: []", 1),
 			`providers[0].apiVersion: must be one of [credentialprovider.kubelet.k8s.io/v1 credentialprovider.kubelet.k8s.io/v1beta1 credentialprovider.kubelet.k8s.io/v1alpha1], not ""`},
-		{"no images", head + strings.Replace(sound, `["*.example.com:5000/team"]`, "[]", 1), "providers[0].matchImages: at least one is needed"},
-		{"no image", head + strings.Replace(sound, `5000`, "port", 1), `providers[0].matchImages[0]: parse "https://*.example.com:port/team": invalid port ":port" after host`},
-		{"no duration", head + strings.Replace(sound, "defaultCacheDuration: 0s", "args: []", 1), "providers[0].defaultCacheDuration: is needed"},
-		{"a negative duration", head + strings.Replace(sound, "0s", "-1s", 1), "providers[0].defaultCacheDuration: -1s is negative"},
-		{"two mistakes", head + strings.NewReplacer("0s", "-1s", "helper", ".").Replace(sound),
-			"providers[0].name: \".\" is no name of a program\nproviders[0].defaultCacheDuration: -1s is negative"},
-		{"tokens without a gate", tokens(fine), "providers[0].tokenAttributes: needs the feature gate KubeletServiceAccountTokenForCredentialProviders"},
-		{"tokens in an older file", strings.Replace(tokens(fine), "config.k8s.io/v1", "config.k8s.io/v1beta1", 1),
+		{"no images", configHeader + strings.Replace(validProvider, `["*.example.com:5000/team"]`, "[]", 1), "providers[0].matchImages: at least one is required"},
+		{"invalid image pattern", configHeader + strings.Replace(validProvider, `5000`, "port", 1), `providers[0].matchImages[0]: parse "https://*.example.com:port/team": invalid port ":port" after host`},
+		{"no duration", configHeader + strings.Replace(validProvider, "defaultCacheDuration: 0s", "args: []", 1), "providers[0].defaultCacheDuration: is required"},
+		{"negative duration", configHeader + strings.Replace(validProvider, "0s", "-1s", 1), "providers[0].defaultCacheDuration: -1s is negative"},
+		{"two problems", configHeader + strings.NewReplacer("0s", "-1s", "helper", ".").Replace(validProvider),
+			"providers[0].name: \".\" is not a valid program name\nproviders[0].defaultCacheDuration: -1s is negative"},
+		{"tokens without the feature gate", tokens(valid), "providers[0].tokenAttributes: needs the feature gate KubeletServiceAccountTokenForCredentialProviders"},
+		{"tokens in an older config version", strings.Replace(tokens(valid), "config.k8s.io/v1", "config.k8s.io/v1beta1", 1),
 			"providers[0].tokenAttributes: kubelet.config.k8s.io/v1beta1 does not have it, use kubelet.config.k8s.io/v1"},
-		{"tokens in older requests", strings.Replace(tokens(fine), "kubelet.k8s.io/v1", "kubelet.k8s.io/v1beta1", 1),
+		{"tokens with an older plugin version", strings.Replace(tokens(valid), "kubelet.k8s.io/v1", "kubelet.k8s.io/v1beta1", 1),
 			"providers[0].tokenAttributes: needs apiVersion credentialprovider.kubelet.k8s.io/v1"},
-		{"no audience", tokens("cacheType: Token"), "providers[0].tokenAttributes.serviceAccountTokenAudience: is needed"},
-		{"account needed or not", tokens("cacheType: Token"), "providers[0].tokenAttributes.requireServiceAccount: is needed"},
-		{"kept for whom", tokens("cacheType: Pod"), `providers[0].tokenAttributes.cacheType: must be one of [ServiceAccount Token], not "Pod"`},
-		{"annotations of no account", tokens("requireServiceAccount: false; requiredServiceAccountAnnotationKeys: [a]"),
+		{"no audience", tokens("cacheType: Token"), "providers[0].tokenAttributes.serviceAccountTokenAudience: is required"},
+		{"requireServiceAccount missing", tokens("cacheType: Token"), "providers[0].tokenAttributes.requireServiceAccount: is required"},
+		{"unknown cache type", tokens("cacheType: Pod"), `providers[0].tokenAttributes.cacheType: must be one of [ServiceAccount Token], not "Pod"`},
+		{"required annotations without required account", tokens("requireServiceAccount: false; requiredServiceAccountAnnotationKeys: [a]"),
 			"providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys: needs requireServiceAccount to be true"},
-		{"no key", tokens(`requiredServiceAccountAnnotationKeys: ["a b"]`), `providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: "a b": name part must consist of`},
-		{"a key twice", tokens("requiredServiceAccountAnnotationKeys: [a, A]; optionalServiceAccountAnnotationKeys: [a]"),
-			`providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: "a" stands here twice`},
+		{"invalid annotation key", tokens(`requiredServiceAccountAnnotationKeys: ["a b"]`), `providers[0].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: "a b": name part must consist of`},
+		{"duplicate annotation key", tokens("requiredServiceAccountAnnotationKeys: [a, A]; optionalServiceAccountAnnotationKeys: [a]"),
+			`providers[0].tokenAttributes.optionalServiceAccountAnnotationKeys[0]: "a" is a duplicate`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			file := filepath.Join(write(t, map[string]string{"c.yaml": test.config}), "c.yaml")
+			file := filepath.Join(writeFiles(t, map[string]string{"c.yaml": test.config}), "c.yaml")
 			gate := !strings.Contains(test.name, "gate")
 			_, err := Read(file, gate)
 			for want := range strings.Lines(test.want) {
@@ -81,16 +81,16 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// The files of a directory are put together in the order of their names.
-func TestADirectory(t *testing.T) {
+// The files of a directory are merged in the order of their names.
+func TestReadDirectory(t *testing.T) {
 	files := map[string]string{
-		"20.yaml":    head + strings.Replace(sound, "helper", "second", 1),
-		"10.yml":     head + strings.Replace(sound, "helper", "first", 1),
+		"20.yaml":    configHeader + strings.Replace(validProvider, "helper", "second", 1),
+		"10.yml":     configHeader + strings.Replace(validProvider, "helper", "first", 1),
 		"30.json":    `{"apiVersion":"kubelet.config.k8s.io/v1alpha1","kind":"CredentialProviderConfig","providers":[{"name":"third","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1","matchImages":["a"],"defaultCacheDuration":"1s"}]}`,
-		"05.yaml~":   "no matter",
-		"README.txt": "no matter",
+		"05.yaml~":   "ignored",
+		"README.txt": "ignored",
 	}
-	read, err := Read(write(t, files), true)
+	read, err := Read(writeFiles(t, files), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,13 +109,13 @@ func TestADirectory(t *testing.T) {
 		t.Errorf("without the programs: %v", err)
 	}
 	files["40.yaml"] = files["20.yaml"]
-	if _, err := Read(write(t, files), true); err == nil || !strings.Contains(err.Error(), `40.yaml: providers[0].name: "second" is also the name of a provider in `) {
-		t.Errorf("with a name twice: %v", err)
+	if _, err := Read(writeFiles(t, files), true); err == nil || !strings.Contains(err.Error(), `40.yaml: providers[0].name: "second" is also the name of a provider in `) {
+		t.Errorf("with a duplicate name: %v", err)
 	}
-	if _, err := Read(t.TempDir(), true); err == nil || !strings.Contains(err.Error(), "holds no *.json, *.yaml or *.yml") {
+	if _, err := Read(t.TempDir(), true); err == nil || !strings.Contains(err.Error(), "no *.json, *.yaml or *.yml files") {
 		t.Errorf("an empty directory: %v", err)
 	}
 	if _, err := Read("/nowhere", true); err == nil {
-		t.Error("nothing is accepted")
+		t.Error("a missing path is accepted")
 	}
 }
