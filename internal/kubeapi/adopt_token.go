@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Adopt takes over a token that an earlier run of the agent wrote into a pod, if it is one
-// that request would yield and is not yet to be renewed. So a restart under live pods
-// neither asks for hundreds of tokens nor changes a single file.
+// Adopt caches a token that an earlier run of the agent wrote into a volume, if the request would
+// yield the same token and it is not due for refresh. A restart under live pods then neither
+// requests hundreds of tokens nor rewrites files.
 //
-// Only root can have written the file and the API server judges the token, so its
-// signature is not checked here.
+// Adopt does not check the signature: only root can have written the file, and the API server
+// validates the token on use.
 func (t *Tokens) Adopt(namespace, account string, request *authv1.TokenRequest, value string) {
 	token, ok := t.parse(namespace, account, request, value)
 	if !ok || !t.deps.Clock.Now().Before(token.RefreshAt) {
@@ -30,7 +30,7 @@ func (t *Tokens) Adopt(namespace, account string, request *authv1.TokenRequest, 
 	}
 }
 
-// claims are the parts of a token that say whom it is for and how long it is good.
+// claims are the JWT claims that identify a token's subject, audience and lifetime.
 type claims struct {
 	Audience   audience `json:"aud"`
 	Issued     int64    `json:"iat"`
@@ -43,8 +43,8 @@ type claims struct {
 		Account struct {
 			Name string `json:"name"`
 		} `json:"serviceaccount"`
-		// WarnAfter is the expiry that was asked for, where the server extended it to
-		// spare clients that never read their token again.
+		// WarnAfter is the requested expiry, where the API server extended it for clients
+		// that never reload their token.
 		WarnAfter int64 `json:"warnafter"`
 	} `json:"kubernetes.io"`
 }
@@ -66,8 +66,8 @@ func (t *Tokens) parse(namespace, account string, request *authv1.TokenRequest, 
 	if bound == nil || c.Kubernetes.Pod.UID != bound.UID || c.Kubernetes.Namespace != namespace || c.Kubernetes.Account.Name != account {
 		return Token{}, false
 	}
-	for _, wanted := range request.Spec.Audiences {
-		if !slices.Contains(c.Audience, wanted) {
+	for _, requested := range request.Spec.Audiences {
+		if !slices.Contains(c.Audience, requested) {
 			return Token{}, false
 		}
 	}
@@ -75,10 +75,10 @@ func (t *Tokens) parse(namespace, account string, request *authv1.TokenRequest, 
 	if c.Kubernetes.WarnAfter > 0 {
 		expires = c.Kubernetes.WarnAfter
 	}
-	return t.timed(value, time.Unix(c.Issued, 0), time.Unix(expires, 0)), true
+	return t.withRefreshTime(value, time.Unix(c.Issued, 0), time.Unix(expires, 0)), true
 }
 
-// audience is one string or a list of them, both of which the standard allows.
+// audience is a string or a list of strings; JWT allows both.
 type audience []string
 
 func (a *audience) UnmarshalJSON(data []byte) error {

@@ -8,11 +8,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// collection is a watched list of objects, in the shape that keep makes of them: a copy,
-// since what a watch delivers may be shared.
+// collection is a watched list of objects. It stores what trim returns: a reduced copy, since
+// the objects of a watch may be shared.
 type collection struct {
 	cache.Indexer
-	keep   func(any) any
+	trim   func(any) any
 	client any
 	lw     *cache.ListWatch
 	sample runtime.Object
@@ -20,14 +20,14 @@ type collection struct {
 
 	once     sync.Once
 	synced   chan struct{}
-	changed  []func()
-	relisted func() // of each list but the first; may be nil
+	onChange []func()
+	onRelist func() // called after each list but the first; may be nil
 }
 
-func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.Object, keep func(any) any) *collection {
+func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.Object, trim func(any) any) *collection {
 	return &collection{
 		Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
-		keep:    keep,
+		trim:    trim,
 		client:  client,
 		lw:      lw,
 		sample:  sample,
@@ -55,36 +55,36 @@ func (c *collection) HasSynced() bool {
 // Synced closes when the first full list has arrived.
 func (c *collection) Synced() <-chan struct{} { return c.synced }
 
-// store is the side of a collection that its watch writes to.
+// store is the cache.ReflectorStore that the collection's watch writes to.
 type store struct{ *collection }
 
-func (s store) Add(obj any) error    { return s.tell(s.Indexer.Add(s.keep(obj))) }
-func (s store) Update(obj any) error { return s.tell(s.Indexer.Update(s.keep(obj))) }
-func (s store) Delete(obj any) error { return s.tell(s.Indexer.Delete(obj)) }
+func (s store) Add(obj any) error    { return s.notify(s.Indexer.Add(s.trim(obj))) }
+func (s store) Update(obj any) error { return s.notify(s.Indexer.Update(s.trim(obj))) }
+func (s store) Delete(obj any) error { return s.notify(s.Indexer.Delete(obj)) }
 
 func (s store) Replace(list []any, version string) error {
-	kept := make([]any, len(list))
+	trimmed := make([]any, len(list))
 	for i, obj := range list {
-		kept[i] = s.keep(obj)
+		trimmed[i] = s.trim(obj)
 	}
-	again := s.HasSynced()
-	err := s.Indexer.Replace(kept, version)
+	relist := s.HasSynced()
+	err := s.Indexer.Replace(trimmed, version)
 	s.once.Do(func() { close(s.synced) })
-	if again && s.relisted != nil {
-		s.relisted()
+	if relist && s.onRelist != nil {
+		s.onRelist()
 	}
-	return s.tell(err)
+	return s.notify(err)
 }
 
-// Transformer lets the first list, too, be held in the kept shape only.
+// Transformer makes the reflector trim objects while it still receives the first list.
 func (s store) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) { return s.keep(obj), nil }
+	return func(obj any) (any, error) { return s.trim(obj), nil }
 }
 
-func (s store) tell(err error) error {
+func (s store) notify(err error) error {
 	if err == nil && s.HasSynced() {
-		for _, changed := range s.changed {
-			changed()
+		for _, f := range s.onChange {
+			f()
 		}
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-var statusRefusal = apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}}
+var statusForbidden = apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}}
 
 type runner interface {
 	Run(context.Context) error
@@ -22,7 +22,7 @@ type runner interface {
 	HasSynced() bool
 }
 
-func follow(t *testing.T, r runner) {
+func runUntilSynced(t *testing.T, r runner) {
 	t.Helper()
 	if r.HasSynced() {
 		t.Error("synced before it runs")
@@ -46,13 +46,13 @@ func TestServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	follow(t, s)
+	runUntilSynced(t, s)
 	got := s.List("a")
 	if len(got) != 1 || got[0].Name != "one" || got[0].Spec.ClusterIP != "10.0.0.1" {
 		t.Fatalf("services of a: %v", got)
 	}
 	if len(got[0].Annotations)+len(got[0].ManagedFields)+len(got[0].Spec.Selector) > 0 {
-		t.Error("more is kept than environments need")
+		t.Error("fields are stored that environments do not need")
 	}
 	if _, err := client.CoreV1().Services("a").Create(t.Context(), &v1.Service{ObjectMeta: meta("a", "late")}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -72,11 +72,11 @@ func TestNode(t *testing.T) {
 	}
 	changes := make(chan struct{}, 10)
 	n.OnChange(func() { changes <- struct{}{} })
-	follow(t, n)
+	runUntilSynced(t, n)
 	<-changes
 	node, err := n.Get()
 	if err != nil || len(node.Status.Images) > 0 {
-		t.Errorf("%v, %d images kept", err, len(node.Status.Images))
+		t.Errorf("%v, %d images stored", err, len(node.Status.Images))
 	}
 	if _, err := client.CoreV1().Nodes().Update(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"zone": "a"}}}, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestRuntimeClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	follow(t, r)
+	runUntilSynced(t, r)
 	if got, err := r.Get("vm"); err != nil || got.Handler != "kata" {
 		t.Errorf("%v, %v", got, err)
 	}

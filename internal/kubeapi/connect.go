@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// Config says how to reach the API server and how hard it may be asked.
+// Config configures the API server clients and their rate limits.
 type Config struct {
-	// Certificate is shown instead of the one in the connection settings; nil where those
-	// have none, or none that changes.
+	// Certificate replaces the client certificate of the connection settings; nil where it
+	// is static or absent.
 	Certificate Certificate
-	// Follow stands around the transport, to show the requests; may be nil.
+	// Follow wraps the transport, for tracing; may be nil.
 	Follow func(http.RoundTripper) http.RoundTripper
-	// Back is called when the API server answers after it could not be reached. It must not
+	// Back is called when the API server responds again after it was unreachable. It must not
 	// block; may be nil.
 	Back func()
 	// UserAgent is sent with every request; empty means client-go's default.
@@ -30,17 +30,17 @@ type Config struct {
 	// QPS and Burst limit the general client. A negative QPS means no limit.
 	QPS   float32
 	Burst int
-	// EventQPS and EventBurst limit the events client. Zero QPS means no limit, as the
-	// kubelet configuration has it.
+	// EventQPS and EventBurst limit the events client. A QPS of zero means no limit, as in the
+	// kubelet configuration.
 	EventQPS   float32
 	EventBurst int
-	// HeartbeatTimeout bounds one heartbeat request, so that a dead connection is noticed
-	// before the lease runs out. The smaller of the status frequency and the lease duration.
+	// HeartbeatTimeout limits one heartbeat request, so that a dead connection is detected
+	// before the lease expires. The smaller of the status frequency and the lease duration.
 	HeartbeatTimeout time.Duration
 }
 
-// Clients are the ways to the API server. They share connections but not rate limits:
-// a burst of events must not delay a heartbeat, nor a heartbeat wait behind pod reads.
+// Clients are the API server clients. They share connections but not rate limits: neither a
+// burst of events nor pod reads may delay a heartbeat.
 type Clients struct {
 	Kube      kubernetes.Interface
 	Heartbeat kubernetes.Interface
@@ -54,8 +54,8 @@ type Clients struct {
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// NewClients makes the clients from connection settings, as a kubeconfig has them. It opens
-// no connection.
+// NewClients returns clients for the connection settings of a kubeconfig. It opens no
+// connection.
 func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	base = rest.CopyConfig(base)
 	base.ContentType = cfg.ContentType
@@ -63,31 +63,33 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 		base.ContentType = protobuf
 	}
 	if base.ContentType == protobuf {
-		// Some answers (custom resources, errors of proxies) exist as JSON only.
+		// Some responses (custom resources, errors of proxies) exist as JSON only.
 		base.AcceptContentTypes = protobuf + ",application/json"
 	}
 	if cfg.UserAgent != "" {
 		base.UserAgent = cfg.UserAgent
 	}
-	// One connection for all three: it costs memory on both ends. It is dialled through
-	// dialer so that it can be cut.
+	// All three clients share one connection, because each costs memory on both ends.
+	// CloseConnections closes it through the dialer.
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
 	if cfg.Certificate == nil {
 		base.Dial = dialer.DialContext
-	} else if err := present(base, cfg.Certificate, dialer); err != nil {
+	} else if err := useCertificate(base, cfg.Certificate, dialer); err != nil {
 		return nil, err
 	}
 	if cfg.Follow != nil {
 		base.Wrap(cfg.Follow)
 	}
 	if cfg.Back != nil {
-		base.Wrap(func(next http.RoundTripper) http.RoundTripper { return &returning{next: next, back: cfg.Back} })
+		base.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return &reconnectTransport{next: next, onReconnect: cfg.Back}
+		})
 	}
 	shared, err := rest.HTTPClientFor(base)
 	if err != nil {
-		return nil, fmt.Errorf("make transport to %s: %w", base.Host, err)
+		return nil, fmt.Errorf("new transport to %s: %w", base.Host, err)
 	}
-	kube, err := newClient(limited(base, cfg.QPS, cfg.Burst), shared)
+	kube, err := newClient(withRateLimit(base, cfg.QPS, cfg.Burst), shared)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +97,13 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	if eventQPS == 0 {
 		eventQPS = -1
 	}
-	events, err := newClient(limited(base, eventQPS, cfg.EventBurst), shared)
+	events, err := newClient(withRateLimit(base, eventQPS, cfg.EventBurst), shared)
 	if err != nil {
 		return nil, err
 	}
-	hasty := *shared
-	hasty.Timeout = cfg.HeartbeatTimeout
-	heartbeat, err := newClient(limited(base, -1, 0), &hasty)
+	withTimeout := *shared
+	withTimeout.Timeout = cfg.HeartbeatTimeout
+	heartbeat, err := newClient(withRateLimit(base, -1, 0), &withTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -114,24 +116,24 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	}, nil
 }
 
-// dialTimeout bounds the wait for a connection, and is how often the kernel checks one.
+// dialTimeout limits a dial, and is the interval of TCP keep-alives.
 const dialTimeout = 30 * time.Second
 
-// CloseConnections cuts all connections; the next request dials anew. Called when the
-// client certificate is another one, and when heartbeats keep failing: a request on a
-// connection whose other end is gone would hang for minutes.
+// CloseConnections closes all connections; the next request dials again. Call it when the client
+// certificate has changed, and when heartbeats keep failing: a request on a dead connection would
+// hang for minutes.
 func (c *Clients) CloseConnections() { c.dialer.CloseAll() }
 
-func limited(base *rest.Config, qps float32, burst int) *rest.Config {
+func withRateLimit(base *rest.Config, qps float32, burst int) *rest.Config {
 	c := rest.CopyConfig(base)
 	c.QPS, c.Burst = qps, burst
 	return c
 }
 
-func newClient(c *rest.Config, over *http.Client) (*kubernetes.Clientset, error) {
-	client, err := kubernetes.NewForConfigAndClient(c, over)
+func newClient(c *rest.Config, transport *http.Client) (*kubernetes.Clientset, error) {
+	client, err := kubernetes.NewForConfigAndClient(c, transport)
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", c.Host, err)
+		return nil, fmt.Errorf("new client for %s: %w", c.Host, err)
 	}
 	return client, nil
 }

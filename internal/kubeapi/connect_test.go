@@ -23,10 +23,10 @@ func TestClients(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(metav1.Status{Reason: metav1.StatusReasonNotFound})
 	}))
 	defer server.Close()
-	followed := 0
+	wrapped := 0
 	c, err := NewClients(&rest.Config{Host: server.URL}, Config{UserAgent: "swiftlet/test", QPS: 50, Burst: 100, HeartbeatTimeout: time.Second,
 		Follow: func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(r *http.Request) (*http.Response, error) { followed++; return next.RoundTrip(r) })
+			return roundTrip(func(r *http.Request) (*http.Response, error) { wrapped++; return next.RoundTrip(r) })
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +36,8 @@ func TestClients(t *testing.T) {
 		t.Errorf("accepts %q, want %q", accept, want)
 	}
 	_, _ = c.Heartbeat.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
-	if followed != 2 {
-		t.Errorf("%d of 2 requests are followed", followed)
+	if wrapped != 2 {
+		t.Errorf("%d of 2 requests passed the wrapper", wrapped)
 	}
 	if agent != "swiftlet/test" {
 		t.Errorf("user agent %q", agent)
@@ -46,7 +46,7 @@ func TestClients(t *testing.T) {
 		t.Error("heartbeats are throttled")
 	}
 	if got := c.Kube.CoreV1().RESTClient().GetRateLimiter().QPS(); got != 50 {
-		t.Errorf("general client limited to %v a second", got)
+		t.Errorf("general client limited to %v QPS", got)
 	}
 	c.CloseConnections()
 }

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,15 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"swiftlet/internal/require"
 )
 
-// CSIDrivers knows what the cluster says of storage drivers.
+// CSIDrivers caches the cluster's CSIDriver objects.
 type CSIDrivers struct{ *collection }
 
 // NewCSIDrivers starts nothing; Run watches.
 func NewCSIDrivers(client kubernetes.Interface) (*CSIDrivers, error) {
-	if client == nil {
-		return nil, errors.New("make CSI driver lister: no client")
+	if err := require.Set("new CSI driver lister", map[string]any{"client": client}); err != nil {
+		return nil, err
 	}
 	api := client.StorageV1().CSIDrivers()
 	lw := &cache.ListWatch{
@@ -28,11 +29,11 @@ func NewCSIDrivers(client kubernetes.Interface) (*CSIDrivers, error) {
 		},
 		WatchFuncWithContext: api.Watch,
 	}
-	return &CSIDrivers{newCollection("csidrivers", client, lw, &storagev1.CSIDriver{}, withoutDriverFields)}, nil
+	return &CSIDrivers{newCollection("csidrivers", client, lw, &storagev1.CSIDriver{}, trimCSIDriver)}, nil
 }
 
-// Get returns one driver, or a NotFound error. It waits for the first list: until then
-// nobody knows which drivers there are.
+// Get returns one driver, or a NotFound error. It waits for the first list: before that, every
+// driver would seem to be missing.
 func (d *CSIDrivers) Get(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
 	select {
 	case <-d.Synced():
@@ -50,14 +51,14 @@ func (d *CSIDrivers) Get(ctx context.Context, name string) (*storagev1.CSIDriver
 }
 
 // OnChange adds a function that is called after each change. Call it before Run.
-func (d *CSIDrivers) OnChange(f func()) { d.changed = append(d.changed, f) }
+func (d *CSIDrivers) OnChange(f func()) { d.onChange = append(d.onChange, f) }
 
-func withoutDriverFields(obj any) any {
+func trimCSIDriver(obj any) any {
 	driver, ok := obj.(*storagev1.CSIDriver)
 	if !ok {
 		return obj
 	}
-	kept := *driver
-	kept.ManagedFields = nil
-	return &kept
+	trimmed := *driver
+	trimmed.ManagedFields = nil
+	return &trimmed
 }

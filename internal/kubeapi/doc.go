@@ -1,4 +1,4 @@
-// Package kubeapi reaches the API server: clients with their rate limits, watches
-// limited to what this node uses, cached reads of Secrets, ConfigMaps and tokens,
-// and the event recorder.
+// Package kubeapi talks to the API server: clients with their rate limits, watches of the
+// objects that this node uses, cached reads of Secrets, ConfigMaps and tokens, and the event
+// recorder.
 package kubeapi

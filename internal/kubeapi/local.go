@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Local keeps ConfigMaps and Secrets where there is no API server. It answers as Objects
-// does; what it holds was read from files. All methods are safe for concurrent use.
+// Local serves ConfigMaps and Secrets from files where there is no API server. It has the
+// methods of Objects. All methods are safe for concurrent use.
 type Local struct {
 	mu         sync.Mutex
 	configMaps map[types.NamespacedName]*v1.ConfigMap
@@ -19,11 +19,10 @@ type Local struct {
 	listeners  []func(kind, namespace, name string)
 }
 
-// NewLocal is empty until SetObjects.
+// NewLocal returns an empty store; SetObjects fills it.
 func NewLocal() *Local { return &Local{} }
 
-// ConfigMap returns the object, or an error that apierrors.IsNotFound knows. It must not
-// be changed.
+// ConfigMap returns the object, or a NotFound error. Callers must not modify it.
 func (l *Local) ConfigMap(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,8 +32,7 @@ func (l *Local) ConfigMap(_ context.Context, namespace, name string) (*v1.Config
 	return nil, apierrors.NewNotFound(v1.Resource("configmap"), name)
 }
 
-// Secret returns the object, or an error that apierrors.IsNotFound knows. It must not be
-// changed.
+// Secret returns the object, or a NotFound error. Callers must not modify it.
 func (l *Local) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,21 +42,21 @@ func (l *Local) Secret(_ context.Context, namespace, name string) (*v1.Secret, e
 	return nil, apierrors.NewNotFound(v1.Resource("secret"), name)
 }
 
-// Register does nothing: everything is here already.
+// Register does nothing: all objects are in memory.
 func (l *Local) Register(*v1.Pod) {}
 
 // Unregister does nothing.
 func (l *Local) Unregister(*v1.Pod) {}
 
-// OnChange has f called for every object that comes, changes or goes, after Local has the
-// new state. f must not block.
+// OnChange adds a function that is called for every created, changed or deleted object, after
+// the change is visible. It must not block.
 func (l *Local) OnChange(f func(kind, namespace, name string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listeners = append(l.listeners, f)
 }
 
-// SetObjects replaces everything that is held.
+// SetObjects replaces all objects.
 func (l *Local) SetObjects(configMaps []*v1.ConfigMap, secrets []*v1.Secret) {
 	l.mu.Lock()
 	var changed []change
@@ -78,13 +76,13 @@ type change struct {
 	name types.NamespacedName
 }
 
-type named interface {
+type namespacedObject interface {
 	comparable
 	GetNamespace() string
 	GetName() string
 }
 
-func replace[T named](kind string, before map[types.NamespacedName]T, objects []T, changed []change) (map[types.NamespacedName]T, []change) {
+func replace[T namespacedObject](kind string, before map[types.NamespacedName]T, objects []T, changed []change) (map[types.NamespacedName]T, []change) {
 	after := make(map[types.NamespacedName]T, len(objects))
 	for _, o := range objects {
 		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}

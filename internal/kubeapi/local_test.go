@@ -16,15 +16,15 @@ func localMap(name, value string) *v1.ConfigMap {
 
 func TestLocal(t *testing.T) {
 	l := NewLocal()
-	var heard []string
-	l.OnChange(func(kind, namespace, name string) { heard = append(heard, kind+" "+namespace+"/"+name) })
+	var notified []string
+	l.OnChange(func(kind, namespace, name string) { notified = append(notified, kind+" "+namespace+"/"+name) })
 	expect := func(want ...string) {
 		t.Helper()
-		slices.Sort(heard)
-		if diff := cmp.Diff(want, heard); diff != "" {
+		slices.Sort(notified)
+		if diff := cmp.Diff(want, notified); diff != "" {
 			t.Error(diff)
 		}
-		heard = nil
+		notified = nil
 	}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
 

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"swiftlet/internal/require"
 )
 
-// Node knows this node as the API server has it.
+// Node caches this node's Node object.
 type Node struct {
 	*collection
 	kube kubernetes.Interface
@@ -23,8 +24,8 @@ type Node struct {
 
 // NewNode starts nothing; Run watches this node alone.
 func NewNode(client kubernetes.Interface, name string) (*Node, error) {
-	if client == nil || name == "" {
-		return nil, errors.New("make node lister: a client and the node's name are needed")
+	if err := require.Set("new node lister", map[string]any{"client": client, "name": name}); err != nil {
+		return nil, err
 	}
 	api := client.CoreV1().Nodes()
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -38,17 +39,17 @@ func NewNode(client kubernetes.Interface, name string) (*Node, error) {
 			return api.Watch(ctx, opts)
 		},
 	}
-	return &Node{newCollection("node", client, lw, &v1.Node{}, withoutImages), client, name}, nil
+	return &Node{newCollection("node", client, lw, &v1.Node{}, trimNode), client, name}, nil
 }
 
 // OnChange adds a function that is called after each change. Call it before Run.
-func (n *Node) OnChange(f func()) { n.changed = append(n.changed, f) }
+func (n *Node) OnChange(f func()) { n.onChange = append(n.onChange, f) }
 
-// OnRelist sets a function that is called when the node was listed again: its resource
+// OnRelist sets a function that is called after each list but the first: the node's resource
 // version may have gone back. Call it before Run.
-func (n *Node) OnRelist(f func()) { n.relisted = f }
+func (n *Node) OnRelist(f func()) { n.onRelist = f }
 
-// Get returns the node without its image list, or a NotFound error. It must not be changed.
+// Get returns the node without its image list, or a NotFound error. Callers must not modify it.
 func (n *Node) Get() (*v1.Node, error) {
 	obj, ok, err := n.GetByKey(n.name)
 	if err != nil {
@@ -60,14 +61,13 @@ func (n *Node) Get() (*v1.Node, error) {
 	return obj.(*v1.Node), nil
 }
 
-// withoutImages drops the largest parts of a Node, which nobody here reads: we wrote the
-// images there ourselves.
-func withoutImages(obj any) any {
+// trimNode drops the largest parts of a Node, which the agent does not read.
+func trimNode(obj any) any {
 	node, ok := obj.(*v1.Node)
 	if !ok {
 		return obj
 	}
-	kept := *node
-	kept.Status.Images, kept.ManagedFields = nil, nil
-	return &kept
+	trimmed := *node
+	trimmed.Status.Images, trimmed.ManagedFields = nil, nil
+	return &trimmed
 }

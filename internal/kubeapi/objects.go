@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -13,28 +12,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
-// Strategy is how changes of ConfigMaps and Secrets are noticed.
+// Strategy is the change detection strategy for ConfigMaps and Secrets.
 type Strategy string
 
 const (
 	// StrategyWatch keeps one watch per object in use.
 	StrategyWatch Strategy = "Watch"
-	// StrategyCache reads an object again when its copy is older than a time to live.
+	// StrategyCache reads an object again when its copy is older than the TTL.
 	StrategyCache Strategy = "Cache"
-	// StrategyGet asks the API server at every read.
+	// StrategyGet sends every read to the API server.
 	StrategyGet Strategy = "Get"
 )
 
-// ObjectsConfig sets how Objects reads.
+// ObjectsConfig configures Objects.
 type ObjectsConfig struct {
 	Strategy Strategy
 	// TTL is the age at which StrategyCache reads again; it may change with the node's
 	// ttl annotation. Nil means a minute.
 	TTL func() time.Duration
-	// Poll is how often StrategyCache and StrategyGet look for changes of objects in use,
-	// so that mounted files follow without a watch. Zero means a minute.
+	// Poll is the interval at which StrategyCache and StrategyGet check objects in use for
+	// changes, so that mounted files are updated without a watch. Zero means a minute.
 	Poll time.Duration
 }
 
@@ -45,8 +46,8 @@ type ObjectsDeps struct {
 	Log    *slog.Logger
 }
 
-// Objects reads the ConfigMaps and Secrets that pods of this node use, and tells when one
-// changes. An object is watched from the first Register of a pod that uses it to the
+// Objects reads the ConfigMaps and Secrets that pods of this node use, and notifies subscribers
+// of changes. It watches an object from the first Register of a pod that uses it to the
 // Unregister of the last. All methods may be called from any goroutine.
 type Objects struct {
 	cfg  ObjectsConfig
@@ -60,17 +61,19 @@ type Objects struct {
 	watches     sync.WaitGroup
 }
 
-// NewObjects checks the configuration. Nothing is read before Run or the first read.
+// NewObjects validates and starts nothing.
 func NewObjects(cfg ObjectsConfig, deps ObjectsDeps) (*Objects, error) {
 	switch cfg.Strategy {
 	case StrategyWatch, StrategyCache, StrategyGet:
 	case "":
 		cfg.Strategy = StrategyWatch
 	default:
-		return nil, fmt.Errorf("make object store: unknown change detection strategy %q", cfg.Strategy)
+		return nil, fmt.Errorf("new object store: unknown change detection strategy %q", cfg.Strategy)
 	}
-	if deps.Client == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make object store: Client, Clock and Log are needed")
+	if err := require.Set("new object store", map[string]any{
+		"Client": deps.Client, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	if cfg.TTL == nil {
 		cfg.TTL = func() time.Duration { return time.Minute }
@@ -81,16 +84,15 @@ func NewObjects(cfg ObjectsConfig, deps ObjectsDeps) (*Objects, error) {
 	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID]map[Ref]struct{}{}, items: map[Ref]*object{}}, nil
 }
 
-// OnChange adds a function that is told of every change, creation and deletion of an
-// object in use. It is called from a watch's goroutine and must return at once.
-// Call it before Run.
+// OnChange adds a function that is called for every created, changed or deleted object in use,
+// from a watch's goroutine. It must not block. Call OnChange before Run.
 func (o *Objects) OnChange(f func(kind, namespace, name string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.subscribers = append(o.subscribers, f)
 }
 
-// Run keeps the watches, or polls, until ctx is done; it returns when all have ended.
+// Run watches, or polls, until ctx is done; it returns when every watch has stopped.
 func (o *Objects) Run(ctx context.Context) error {
 	o.mu.Lock()
 	o.running = ctx
@@ -115,26 +117,26 @@ func (o *Objects) Run(ctx context.Context) error {
 	return nil
 }
 
-// Register notes what p uses. Called again for a changed pod, it takes the difference.
+// Register adds the objects that p uses. Called again for a changed pod, it applies the difference.
 func (o *Objects) Register(p *v1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	wanted := References(p)
-	had := o.pods[p.UID]
-	o.pods[p.UID] = wanted
-	for ref := range wanted {
-		if _, ok := had[ref]; !ok {
+	after := References(p)
+	before := o.pods[p.UID]
+	o.pods[p.UID] = after
+	for ref := range after {
+		if _, ok := before[ref]; !ok {
 			o.useLocked(ref)
 		}
 	}
-	for ref := range had {
-		if _, ok := wanted[ref]; !ok {
+	for ref := range before {
+		if _, ok := after[ref]; !ok {
 			o.releaseLocked(ref)
 		}
 	}
 }
 
-// Unregister forgets p; objects that nobody else uses are no longer watched.
+// Unregister removes p, and stops the watches of objects that no other pod uses.
 func (o *Objects) Unregister(p *v1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,7 +154,7 @@ func (o *Objects) useLocked(ref Ref) {
 		o.watchLocked(item)
 	}
 	item.users++
-	// A new pod must see what its author just wrote, not a copy that may be a minute old.
+	// A new pod must see the object's latest version, not a copy that may be a minute old.
 	item.expire()
 }
 
@@ -167,8 +169,7 @@ func (o *Objects) releaseLocked(ref Ref) {
 	}
 }
 
-// ConfigMap returns the object as the API server has it. It must not be changed.
-// A missing one is an apimachinery NotFound error.
+// ConfigMap returns the object, or a NotFound error. Callers must not modify it.
 func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
 	got, err := o.read(ctx, Ref{KindConfigMap, namespace, name})
 	if err != nil {
@@ -177,7 +178,7 @@ func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (*v1.Co
 	return got.(*v1.ConfigMap), nil
 }
 
-// Secret is ConfigMap for Secrets.
+// Secret returns the object, or a NotFound error. Callers must not modify it.
 func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
 	got, err := o.read(ctx, Ref{KindSecret, namespace, name})
 	if err != nil {
@@ -203,8 +204,8 @@ func (o *Objects) read(ctx context.Context, ref Ref) (metav1.Object, error) {
 	return o.fetchInto(ctx, item)
 }
 
-// readWatched waits for the watch's first word. Where the watch could not be opened (the
-// node authorizer may learn of a new pod a moment after us), a direct read answers.
+// readWatched waits for the watch's first list. If the watch could not start (the node
+// authorizer may see a new pod later than the node does), it reads directly.
 func (o *Objects) readWatched(ctx context.Context, item *object) (metav1.Object, error) {
 	select {
 	case <-item.synced:
@@ -224,10 +225,10 @@ func (o *Objects) readWatched(ctx context.Context, item *object) (metav1.Object,
 	return got, err
 }
 
-// fetchInto reads one object in use and remembers the answer.
+// fetchInto reads one object in use and stores the result.
 func (o *Objects) fetchInto(ctx context.Context, item *object) (metav1.Object, error) {
-	got, err := Granted(ctx, func() (metav1.Object, error) { return o.fetch(ctx, item.ref) })
-	return item.remember(got, err, o.deps.Clock.Now())
+	got, err := RetryForbidden(ctx, func() (metav1.Object, error) { return o.fetch(ctx, item.ref) })
+	return item.setFetched(got, err, o.deps.Clock.Now())
 }
 
 func (o *Objects) notify(ref Ref) {

@@ -19,7 +19,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-const patience = 10 * time.Second
+const waitTimeout = 10 * time.Second
 
 type fixture struct {
 	*Objects
@@ -50,10 +50,10 @@ func (f *fixture) expectChange(t *testing.T, want Ref) {
 	select {
 	case got := <-f.changes:
 		if got != want {
-			t.Fatalf("told of a change of %v, want %v", got, want)
+			t.Fatalf("notified of a change of %v, want %v", got, want)
 		}
-	case <-time.After(patience):
-		t.Fatalf("not told of the change of %v", want)
+	case <-time.After(waitTimeout):
+		t.Fatalf("not notified of the change of %v", want)
 	}
 }
 
@@ -61,7 +61,7 @@ func (f *fixture) expectNoChange(t *testing.T) {
 	t.Helper()
 	select {
 	case got := <-f.changes:
-		t.Fatalf("told of a change of %v, want none", got)
+		t.Fatalf("notified of a change of %v, want none", got)
 	default:
 	}
 }
@@ -98,25 +98,25 @@ func configMapVolume(name string) v1.Volume {
 
 func read(t *testing.T, f *fixture, name string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	got, err := f.ConfigMap(ctx, "ns", name)
 	if err != nil {
 		t.Fatalf("read %s: %v", name, err)
 	}
 	if len(got.ManagedFields) > 0 || len(got.Annotations) > 0 {
-		t.Errorf("%s keeps managed fields or the last-applied copy", name)
+		t.Errorf("%s has managed fields or the last-applied annotation", name)
 	}
 	return got.Data["key"]
 }
 
-func TestWatchTellsOfChanges(t *testing.T) {
+func TestWatchNotifiesOfChanges(t *testing.T) {
 	f := start(t, ObjectsConfig{Strategy: StrategyWatch}, clock.RealClock{}, configMap("a", "1"))
 	f.Register(podUsing("p", configMapVolume("a")))
 	if got := read(t, f, "a"); got != "1" {
 		t.Fatalf("read %q, want 1", got)
 	}
-	f.expectNoChange(t) // the first word of the watch is no change to anybody
+	f.expectNoChange(t) // the first value of a watch is no change
 
 	if _, err := f.client.CoreV1().ConfigMaps("ns").Update(t.Context(), configMap("a", "2"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -126,11 +126,11 @@ func TestWatchTellsOfChanges(t *testing.T) {
 		t.Errorf("read %q after the change, want 2", got)
 	}
 	if n := f.requests("get", "configmaps"); n != 0 {
-		t.Errorf("%d direct reads, want none beside the watch", n)
+		t.Errorf("%d direct reads, want none but the watch", n)
 	}
 }
 
-// After a restore of etcd another write of the object may have the same version.
+// After a restore of etcd, another write of the object may have the same resource version.
 func TestReusedVersionIsAChange(t *testing.T) {
 	f := start(t, ObjectsConfig{Strategy: StrategyWatch}, clock.RealClock{}, configMap("a", "1"))
 	f.Register(podUsing("p", configMapVolume("a")))
@@ -145,7 +145,7 @@ func TestReusedVersionIsAChange(t *testing.T) {
 	f.expectChange(t, Ref{KindConfigMap, "ns", "a"})
 }
 
-func TestMissingObjectHeals(t *testing.T) {
+func TestMissingObjectIsNotifiedOnCreation(t *testing.T) {
 	f := start(t, ObjectsConfig{Strategy: StrategyWatch}, clock.RealClock{})
 	f.Register(podUsing("p", configMapVolume("a")))
 	if _, err := f.ConfigMap(t.Context(), "ns", "a"); !apierrors.IsNotFound(err) {
@@ -160,7 +160,7 @@ func TestMissingObjectHeals(t *testing.T) {
 	}
 }
 
-func TestRefusedWatchFallsBackToReading(t *testing.T) {
+func TestForbiddenWatchFallsBackToGet(t *testing.T) {
 	f := start(t, ObjectsConfig{Strategy: StrategyWatch}, clock.RealClock{}, configMap("a", "1"))
 	f.client.PrependReactor("list", "configmaps", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(v1.Resource("configmaps"), "a", nil)
@@ -171,7 +171,7 @@ func TestRefusedWatchFallsBackToReading(t *testing.T) {
 	}
 }
 
-func TestImmutableIsReadOnce(t *testing.T) {
+func TestImmutableObjectStopsWatch(t *testing.T) {
 	cm := configMap("a", "1")
 	yes := true
 	cm.Immutable = &yes
@@ -180,7 +180,7 @@ func TestImmutableIsReadOnce(t *testing.T) {
 	read(t, f, "a")
 	item := f.items[Ref{KindConfigMap, "ns", "a"}]
 	if item.stop != nil {
-		t.Error("the watch of an immutable object goes on")
+		t.Error("the watch of an immutable object still runs")
 	}
 	if got := read(t, f, "a"); got != "1" {
 		t.Errorf("second read %q, want 1", got)
@@ -200,23 +200,23 @@ func TestWatchEndsWithItsLastUser(t *testing.T) {
 	f.Unregister(two)
 	f.Unregister(two)
 	if got := f.inUse(); len(got) != 0 {
-		t.Errorf("%d objects in use by nobody", len(got))
+		t.Errorf("%d objects in use without pods", len(got))
 	}
 }
 
-func TestCacheKeepsForItsTime(t *testing.T) {
+func TestCacheExpiresAfterTTL(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Now())
 	f := start(t, ObjectsConfig{Strategy: StrategyCache, Poll: time.Hour}, clk, configMap("a", "1"))
 	f.Register(podUsing("p", configMapVolume("a")))
 	read(t, f, "a")
 	read(t, f, "a")
 	if n := f.requests("get", "configmaps"); n != 1 {
-		t.Fatalf("%d reads within the time to live, want 1", n)
+		t.Fatalf("%d reads within the TTL, want 1", n)
 	}
 	clk.Step(2 * time.Minute)
 	read(t, f, "a")
 	if n := f.requests("get", "configmaps"); n != 2 {
-		t.Fatalf("%d reads after it, want 2", n)
+		t.Fatalf("%d reads after the TTL, want 2", n)
 	}
 	f.Register(podUsing("q", configMapVolume("a")))
 	read(t, f, "a")
@@ -225,7 +225,7 @@ func TestCacheKeepsForItsTime(t *testing.T) {
 	}
 }
 
-func TestGetAsksEveryTimeAndPollsForChanges(t *testing.T) {
+func TestGetReadsEveryTimeAndPollsForChanges(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Now())
 	f := start(t, ObjectsConfig{Strategy: StrategyGet}, clk, configMap("a", "1"))
 	f.Register(podUsing("p", configMapVolume("a")))

@@ -20,28 +20,29 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// PodCertificate is a key and the certificates that somebody issued for it, both in PEM.
+// PodCertificate is a private key and its certificate chain, both in PEM.
 type PodCertificate struct {
 	Key, Chain []byte
-	// RefreshAt is when to ask for it again.
+	// RefreshAt is when to call Get again.
 	RefreshAt time.Time
 }
 
 // PodCertificatesDeps is what PodCertificates works with.
 type PodCertificatesDeps struct {
 	Client kubernetes.Interface
-	// Node is this node; requests name it and its uid.
+	// Node returns this node; requests contain its name and uid.
 	Node   func() (*v1.Node, error)
 	Events pod.Events
 	Clock  clock.PassiveClock
-	// Jitter gives numbers in [0,1): nodes should not all renew at the same moment.
+	// Jitter returns numbers in [0,1), which spread the renewals of nodes.
 	Jitter func() float64
 }
 
-// PodCertificates has certificates issued for pods. A key never leaves the node; it lives
-// here and in the pod's volume.
+// PodCertificates requests certificates for pods. A private key never leaves the node; it is in
+// memory and in the pod's volume.
 type PodCertificates struct {
 	*collection
 	deps   PodCertificatesDeps
@@ -52,40 +53,44 @@ type PodCertificates struct {
 	records map[certificateKey]*certificateRecord
 }
 
-// certificateKey names one source of one volume.
+// certificateKey identifies one source of one volume.
 type certificateKey struct {
 	uid    types.UID
 	volume string
 	index  int
 }
 
-// certificateRecord is what is known of one source. Its owner is the volume: calls for one
-// volume never overlap.
+// certificateRecord is the state of one source. Calls for one volume never overlap, so it needs
+// no lock.
 type certificateRecord struct {
-	current  *PodCertificate // nil before the first is issued
-	notAfter time.Time       // of current
-	overdue  bool            // told of current
-	expired  bool            // told of current
-	// request is the one under way, "" for none; key is what it asks a certificate for.
+	current         *PodCertificate // nil before the first is issued
+	notAfter        time.Time       // of current
+	overdueReported bool            // an event was recorded for current
+	expiredReported bool            // an event was recorded for current
+	// request is the name of the pending request, "" for none; key is its private key.
 	request string
 	key     []byte
-	// refused is why there will be none.
-	refused error
+	// permanent is the error of a denied or failed request: no certificate will be issued.
+	permanent error
 }
 
 const (
-	// certificateJitter is the time over which renewals spread.
+	// certificateJitter is the period over which renewals spread.
 	certificateJitter = 5 * time.Minute
-	// certificateOverdue is how late a renewal must be to be told of.
+	// certificateOverdue is the delay of a renewal after which an event is recorded.
 	certificateOverdue = 10 * time.Minute
-	// certificateLook is how soon a renewal under way is looked at even if nobody tells.
-	certificateLook = time.Minute
+	// certificatePoll is the interval at which a pending renewal is checked without a
+	// notification.
+	certificatePoll = time.Minute
 )
 
-// NewPodCertificates starts nothing; Run watches once a certificate is asked for.
+// NewPodCertificates starts nothing; Run watches after the first Get.
 func NewPodCertificates(nodeName string, deps PodCertificatesDeps) (*PodCertificates, error) {
-	if nodeName == "" || deps.Client == nil || deps.Node == nil || deps.Events == nil || deps.Clock == nil || deps.Jitter == nil {
-		return nil, errors.New("make pod certificates: the node's name, Client, Node, Events, Clock and Jitter are needed")
+	if err := require.Set("new pod certificates", map[string]any{
+		"nodeName": nodeName, "Client": deps.Client, "Node": deps.Node, "Events": deps.Events,
+		"Clock": deps.Clock, "Jitter": deps.Jitter,
+	}); err != nil {
+		return nil, err
 	}
 	api := deps.Client.CertificatesV1().PodCertificateRequests(metav1.NamespaceAll)
 	selector := fields.OneTermEqualSelector("spec.nodeName", nodeName).String()
@@ -99,27 +104,27 @@ func NewPodCertificates(nodeName string, deps PodCertificatesDeps) (*PodCertific
 			return api.Watch(ctx, opts)
 		},
 	}
-	keep := func(obj any) any {
+	trim := func(obj any) any {
 		request, ok := obj.(*certificatesv1.PodCertificateRequest)
 		if !ok {
 			return obj
 		}
-		kept := *request
-		kept.ManagedFields = nil
-		return &kept
+		trimmed := *request
+		trimmed.ManagedFields = nil
+		return &trimmed
 	}
 	return &PodCertificates{
-		collection: newCollection("podcertificaterequests", deps.Client, lw, &certificatesv1.PodCertificateRequest{}, keep),
+		collection: newCollection("podcertificaterequests", deps.Client, lw, &certificatesv1.PodCertificateRequest{}, trim),
 		deps:       deps,
 		needed:     make(chan struct{}),
 		records:    map[certificateKey]*certificateRecord{},
 	}, nil
 }
 
-// OnChange adds a function that is called when a request was answered. Call it before Run.
-func (p *PodCertificates) OnChange(f func()) { p.changed = append(p.changed, f) }
+// OnChange adds a function that is called after each change of a request. Call it before Run.
+func (p *PodCertificates) OnChange(f func()) { p.onChange = append(p.onChange, f) }
 
-// Run watches, from the first need of a certificate until ctx is done.
+// Run watches, from the first Get until ctx is done.
 func (p *PodCertificates) Run(ctx context.Context) error {
 	select {
 	case <-p.needed:
@@ -129,7 +134,7 @@ func (p *PodCertificates) Run(ctx context.Context) error {
 	}
 }
 
-// Forget drops the keys of a pod that is gone.
+// Forget deletes the keys of a removed pod.
 func (p *PodCertificates) Forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,58 +157,58 @@ func (p *PodCertificates) record(of *v1.Pod, volume string, index int) *certific
 	return r
 }
 
-// Adopt offers what was found in a volume, from before the agent was restarted. It is used
-// until another one is issued, which is asked for at once.
+// Adopt takes over the certificate that an earlier run of the agent wrote into a volume. Get
+// returns it until a new one is issued, which Get requests at once.
 func (p *PodCertificates) Adopt(of *v1.Pod, volume string, index int, key, chain []byte) {
 	r := p.record(of, volume, index)
 	if r.current != nil {
 		return
 	}
-	notAfter, err := pairs(key, chain)
+	notAfter, err := checkKeyPair(key, chain)
 	if err != nil || !p.deps.Clock.Now().Before(notAfter) {
 		return
 	}
 	r.current, r.notAfter = &PodCertificate{Key: key, Chain: chain, RefreshAt: p.deps.Clock.Now()}, notAfter
 }
 
-// Get returns the certificate for one source of a pod's volume, and asks for one where
-// there is none or it is to be renewed. An error before the first is issued is a wait:
-// OnChange tells when to call again.
+// Get returns the certificate for one source of a pod's volume, and requests one if there is
+// none or it is due for renewal. Until the first is issued it returns an error; OnChange
+// functions are called when to retry.
 func (p *PodCertificates) Get(ctx context.Context, of *v1.Pod, volume string, index int, s *v1.PodCertificateProjection) (PodCertificate, error) {
 	p.once.Do(func() { close(p.needed) })
 	r := p.record(of, volume, index)
-	if r.refused != nil {
-		return PodCertificate{}, r.refused
+	if r.permanent != nil {
+		return PodCertificate{}, r.permanent
 	}
 	now := p.deps.Clock.Now()
 	if r.current != nil && now.Before(r.current.RefreshAt) {
 		return *r.current, nil
 	}
 	if err := p.advance(ctx, r, of, s); err != nil {
-		if r.current == nil || r.refused != nil {
+		if r.current == nil || r.permanent != nil {
 			return PodCertificate{}, err
 		}
 	}
 	if r.current == nil {
 		return PodCertificate{}, errors.New("credential bundle is not issued yet")
 	}
-	p.tellLate(r, of, now)
+	p.reportLate(r, of, now)
 	got := *r.current
 	if !now.Before(got.RefreshAt) {
-		got.RefreshAt = now.Add(certificateLook)
+		got.RefreshAt = now.Add(certificatePoll)
 	}
 	return got, nil
 }
 
-// advance makes a request, or looks at what became of the one under way.
+// advance creates a request, or checks the pending one.
 func (p *PodCertificates) advance(ctx context.Context, r *certificateRecord, of *v1.Pod, s *v1.PodCertificateProjection) error {
 	if r.request == "" {
-		return p.ask(ctx, r, of, s)
+		return p.createRequest(ctx, r, of, s)
 	}
 	request, err := p.find(ctx, of.Namespace, r.request)
-	if apierrors.IsNotFound(err) { // somebody deleted it
+	if apierrors.IsNotFound(err) { // deleted from outside
 		r.request, r.key = "", nil
-		return p.ask(ctx, r, of, s)
+		return p.createRequest(ctx, r, of, s)
 	}
 	if err != nil {
 		return err
@@ -211,17 +216,17 @@ func (p *PodCertificates) advance(ctx context.Context, r *certificateRecord, of 
 	for _, c := range request.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.PodCertificateRequestConditionTypeDenied:
-			r.refused = fmt.Errorf("PodCertificateRequest was permanently denied: reason=%q message=%q", c.Reason, c.Message)
+			r.permanent = fmt.Errorf("PodCertificateRequest was permanently denied: reason=%q message=%q", c.Reason, c.Message)
 		case certificatesv1.PodCertificateRequestConditionTypeFailed:
-			r.refused = fmt.Errorf("PodCertificateRequest was permanently failed: reason=%q message=%q", c.Reason, c.Message)
+			r.permanent = fmt.Errorf("PodCertificateRequest was permanently failed: reason=%q message=%q", c.Reason, c.Message)
 		case certificatesv1.PodCertificateRequestConditionTypeIssued:
-			p.take(r, request)
+			p.setIssued(r, request)
 		}
 	}
-	return r.refused
+	return r.permanent
 }
 
-func (p *PodCertificates) take(r *certificateRecord, request *certificatesv1.PodCertificateRequest) {
+func (p *PodCertificates) setIssued(r *certificateRecord, request *certificatesv1.PodCertificateRequest) {
 	issued := &PodCertificate{Key: r.key, Chain: cleanChain([]byte(request.Status.CertificateChain))}
 	if at := request.Status.BeginRefreshAt; at != nil {
 		issued.RefreshAt = at.Add(time.Duration(p.deps.Jitter() * float64(certificateJitter)))
@@ -232,7 +237,7 @@ func (p *PodCertificates) take(r *certificateRecord, request *certificatesv1.Pod
 	}
 }
 
-// find reads a request: from the watch, or where that has not seen it yet directly.
+// find reads a request from the cache, or directly if the watch has not delivered it yet.
 func (p *PodCertificates) find(ctx context.Context, namespace, name string) (*certificatesv1.PodCertificateRequest, error) {
 	if obj, ok, err := p.GetByKey(namespace + "/" + name); err == nil && ok {
 		return obj.(*certificatesv1.PodCertificateRequest), nil
@@ -244,9 +249,9 @@ func (p *PodCertificates) find(ctx context.Context, namespace, name string) (*ce
 	return got, nil
 }
 
-// ask makes a key and a request for a certificate.
-func (p *PodCertificates) ask(ctx context.Context, r *certificateRecord, of *v1.Pod, s *v1.PodCertificateProjection) error {
-	account, err := Granted(ctx, func() (*v1.ServiceAccount, error) {
+// createRequest generates a key and creates a PodCertificateRequest for it.
+func (p *PodCertificates) createRequest(ctx context.Context, r *certificateRecord, of *v1.Pod, s *v1.PodCertificateProjection) error {
+	account, err := RetryForbidden(ctx, func() (*v1.ServiceAccount, error) {
 		return p.deps.Client.CoreV1().ServiceAccounts(of.Namespace).Get(ctx, of.Spec.ServiceAccountName, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -275,24 +280,24 @@ func (p *PodCertificates) ask(ctx context.Context, r *certificateRecord, of *v1.
 			UnverifiedUserAnnotations: s.UserAnnotations,
 		},
 	}
-	made, err := Granted(ctx, func() (*certificatesv1.PodCertificateRequest, error) {
+	created, err := RetryForbidden(ctx, func() (*certificatesv1.PodCertificateRequest, error) {
 		return p.deps.Client.CertificatesV1().PodCertificateRequests(of.Namespace).Create(ctx, request, metav1.CreateOptions{})
 	})
 	if err != nil {
 		return fmt.Errorf("while creating PodCertificateRequest: %w", err)
 	}
-	r.request, r.key = made.Name, key
+	r.request, r.key = created.Name, key
 	return nil
 }
 
-// tellLate says once of each certificate that its renewal takes too long.
-func (p *PodCertificates) tellLate(r *certificateRecord, of *v1.Pod, now time.Time) {
-	if now.After(r.current.RefreshAt.Add(certificateOverdue)) && !r.overdue {
-		r.overdue = true
+// reportLate records an event, once per certificate, for an overdue renewal and for the expiry.
+func (p *PodCertificates) reportLate(r *certificateRecord, of *v1.Pod, now time.Time) {
+	if now.After(r.current.RefreshAt.Add(certificateOverdue)) && !r.overdueReported {
+		r.overdueReported = true
 		p.deps.Events.Eventf(pod.EventRef(of, ""), v1.EventTypeWarning, "CertificateOverdueForRefresh", "PodCertificate refresh overdue")
 	}
-	if now.After(r.notAfter) && !r.expired {
-		r.expired = true
+	if now.After(r.notAfter) && !r.expiredReported {
+		r.expiredReported = true
 		p.deps.Events.Eventf(pod.EventRef(of, ""), v1.EventTypeWarning, "CertificateExpired", "PodCertificate expired")
 	}
 }

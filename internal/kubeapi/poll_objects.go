@@ -6,8 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// poll stands in for watches: it reads every object in use again at each interval and
-// tells of those that differ from what was handed out.
+// poll replaces watches: at each interval it reads every object in use, and notifies
+// subscribers of those that differ from what was served.
 func (o *Objects) poll(ctx context.Context) {
 	ticker := o.deps.Clock.NewTicker(o.cfg.Poll)
 	defer ticker.Stop()
@@ -42,7 +42,7 @@ func (o *Objects) refresh(ctx context.Context, item *object) {
 	}
 	got, err := o.fetch(ctx, item.ref)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return // unreachable: the next round asks again
+		return // the next round tries again
 	}
-	item.polled(got, o.deps.Clock.Now())
+	item.setPolled(got, o.deps.Clock.Now())
 }

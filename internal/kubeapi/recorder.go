@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
-// RecorderConfig says in whose name events are written.
+// RecorderConfig is the source that events name.
 type RecorderConfig struct {
 	Component string // "kubelet"
 	Host      string // the node's name
@@ -27,26 +29,26 @@ type RecorderConfig struct {
 
 // RecorderDeps is what the recorder works with.
 type RecorderDeps struct {
-	// Client writes events, at its own rate limit. Nil keeps them in memory only.
+	// Client writes events, at its own rate limit. If nil, events stay in memory only.
 	Client corev1.EventsGetter
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
 
 const (
-	// queueLength is how many events may wait for a slow or absent API server.
+	// queueLength is the number of events that may wait for a slow or unreachable API server.
 	queueLength = 1000
-	// keptEvents is how many can be read back where there is no API server to ask.
-	keptEvents = 500
-	// writeTries and writePause bound the effort for one event.
-	writeTries = 12
-	writePause = 10 * time.Second
-	// flushTime is what is left for queued events when the agent ends.
-	flushTime = 2 * time.Second
+	// maxRecentEvents is the number of events that Recent returns without an API server.
+	maxRecentEvents = 500
+	// maxWriteAttempts and writeRetryInterval limit the retries for one event.
+	maxWriteAttempts   = 12
+	writeRetryInterval = 10 * time.Second
+	// flushTimeout is the time to write queued events at shutdown.
+	flushTimeout = 2 * time.Second
 )
 
-// Recorder writes events without making anybody wait: Eventf queues, Run writes.
-// Repeated events are counted up and floods are cut off, as every Kubernetes component does.
+// Recorder writes events asynchronously: Eventf queues, Run writes. It aggregates repeated
+// events and limits their rate with client-go's correlator.
 type Recorder struct {
 	cfg    RecorderConfig
 	deps   RecorderDeps
@@ -56,20 +58,22 @@ type Recorder struct {
 
 // NewRecorder starts nothing. Events recorded before Run are written when it runs.
 func NewRecorder(cfg RecorderConfig, deps RecorderDeps) (*Recorder, error) {
-	if cfg.Component == "" || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make event recorder: Component, Clock and Log are needed")
+	if err := require.Set("new event recorder", map[string]any{
+		"Component": cfg.Component, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	r := &Recorder{cfg: cfg, deps: deps}
 	if deps.Client == nil {
-		r.recent = newRing(keptEvents)
+		r.recent = newRing(maxRecentEvents)
 	} else {
 		r.queue = make(chan *v1.Event, queueLength)
 	}
 	return r, nil
 }
 
-// Eventf records one event about object. It never blocks: with a full queue the event is
-// logged and lost.
+// Eventf records one event about object. It never blocks: if the queue is full, it logs and
+// drops the event.
 func (r *Recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
 	r.AnnotatedEventf(object, nil, eventtype, reason, messageFmt, args...)
 }
@@ -78,7 +82,7 @@ func (r *Recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt s
 func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
 	ref, err := reference.GetReference(scheme.Scheme, object)
 	if err != nil {
-		r.deps.Log.Error("event about an unknown object", "reason", reason, "err", err)
+		r.deps.Log.Error("record event: cannot reference object", "reason", reason, "err", err)
 		return
 	}
 	event := r.event(ref, eventtype, reason, fmt.Sprintf(messageFmt, args...))
@@ -92,11 +96,11 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	select {
 	case r.queue <- event:
 	default:
-		r.deps.Log.Warn("event lost, too many wait for the API server", "reason", reason, "name", ref.Name)
+		r.deps.Log.Warn("record event: queue full, event dropped", "reason", reason, "name", ref.Name)
 	}
 }
 
-// Recent returns the last events, oldest first, where no API server keeps them.
+// Recent returns the last events, oldest first, where there is no API server.
 func (r *Recorder) Recent() []v1.Event {
 	if r.recent == nil {
 		return nil
@@ -104,7 +108,7 @@ func (r *Recorder) Recent() []v1.Event {
 	return r.recent.list()
 }
 
-// Run writes queued events until ctx is done, then for a moment more what is left.
+// Run writes queued events until ctx is done, and then flushes the queue within flushTimeout.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.deps.Client == nil {
 		<-ctx.Done()
@@ -123,7 +127,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 }
 
 func (r *Recorder) flush(correlator *record.EventCorrelator) {
-	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	for {
 		select {
@@ -159,28 +163,28 @@ func (r *Recorder) event(ref *v1.ObjectReference, eventtype, reason, message str
 	}
 }
 
-// write brings one event to the API server: a new one, or the count of a known one.
+// write creates an event, or patches the count of an earlier equal one.
 func (r *Recorder) write(ctx context.Context, correlator *record.EventCorrelator, event *v1.Event) {
 	result, err := correlator.EventCorrelate(event)
 	if err != nil {
-		r.deps.Log.Error("correlate event", "reason", event.Reason, "err", err)
+		r.deps.Log.Error("record event: correlation failed", "reason", event.Reason, "err", err)
 		return
 	}
 	if result.Skip {
 		return
 	}
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		written, err := r.send(ctx, result)
 		if err == nil {
 			correlator.UpdateState(written)
 			return
 		}
-		if final(err) || try == writeTries || ctx.Err() != nil {
-			r.deps.Log.Warn("event not written", "reason", event.Reason, "name", event.InvolvedObject.Name, "err", err)
+		if isPermanent(err) || attempt == maxWriteAttempts || ctx.Err() != nil {
+			r.deps.Log.Warn("record event: write failed, event dropped", "reason", event.Reason, "name", event.InvolvedObject.Name, "err", err)
 			return
 		}
 		select {
-		case <-r.deps.Clock.After(writePause):
+		case <-r.deps.Clock.After(writeRetryInterval):
 		case <-ctx.Done():
 		}
 	}
@@ -194,14 +198,14 @@ func (r *Recorder) send(ctx context.Context, result *record.EventCorrelateResult
 		if !apierrors.IsNotFound(err) {
 			return written, err
 		}
-		// The API server forgets events after an hour; then the count starts a new one.
+		// The API server deletes events after an hour; then a new one continues the count.
 	}
 	event.ResourceVersion = ""
 	return api.CreateWithEventNamespaceWithContext(ctx, event)
 }
 
-// final reports whether the API server would refuse the same event again.
-func final(err error) bool {
+// isPermanent reports whether the API server would reject the same event again.
+func isPermanent(err error) bool {
 	var status *apierrors.StatusError
 	var malformed *rest.RequestConstructionError
 	return errors.As(err, &status) || errors.As(err, &malformed)

@@ -19,7 +19,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-var about = &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u", FieldPath: "spec.containers{c}"}
+var testObject = &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u", FieldPath: "spec.containers{c}"}
 
 func newRecorder(t *testing.T, client *fake.Clientset) (*Recorder, *testclock.FakeClock) {
 	t.Helper()
@@ -54,13 +54,13 @@ func written(t *testing.T, client *fake.Clientset) []v1.Event {
 func TestEventIsWritten(t *testing.T) {
 	client := fake.NewClientset()
 	r, clk := newRecorder(t, client)
-	r.Eventf(about, v1.EventTypeWarning, "Failed", "no %s", "luck") // before Run
+	r.Eventf(testObject, v1.EventTypeWarning, "Failed", "no %s", "luck") // before Run
 	run(t, r)
 	poll.Until(t, "the event", func() bool { return len(written(t, client)) == 1 })
 	now := metav1.NewTime(clk.Now())
 	want := v1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("p.%x", now.UnixNano()), Namespace: "ns"},
-		InvolvedObject:      *about,
+		InvolvedObject:      *testObject,
 		Type:                v1.EventTypeWarning,
 		Reason:              "Failed",
 		Message:             "no luck",
@@ -83,29 +83,29 @@ func TestRepeatedEventIsCounted(t *testing.T) {
 	r, _ := newRecorder(t, client)
 	run(t, r)
 	for range 3 {
-		r.Eventf(about, v1.EventTypeNormal, "Pulled", "same")
+		r.Eventf(testObject, v1.EventTypeNormal, "Pulled", "same")
 	}
 	poll.Until(t, "the count", func() bool { e := written(t, client); return len(e) == 1 && e[0].Count == 3 })
 }
 
-func TestRefusedEventIsDropped(t *testing.T) {
+func TestRejectedEventIsDropped(t *testing.T) {
 	client := fake.NewClientset()
-	refuse := true
+	reject := true
 	client.PrependReactor("create", "events", func(ktesting.Action) (bool, runtime.Object, error) {
-		if refuse {
-			refuse = false
-			return true, nil, &statusRefusal
+		if reject {
+			reject = false
+			return true, nil, &statusForbidden
 		}
 		return false, nil, nil
 	})
 	r, _ := newRecorder(t, client)
 	run(t, r)
-	r.Eventf(about, v1.EventTypeNormal, "One", "refused")
-	r.Eventf(about, v1.EventTypeNormal, "Two", "taken")
+	r.Eventf(testObject, v1.EventTypeNormal, "One", "refused")
+	r.Eventf(testObject, v1.EventTypeNormal, "Two", "taken")
 	poll.Until(t, "the second event", func() bool { e := written(t, client); return len(e) == 1 && e[0].Reason == "Two" })
 }
 
-func TestUnreachableServerIsTriedAgain(t *testing.T) {
+func TestUnreachableServerIsRetried(t *testing.T) {
 	client := fake.NewClientset()
 	tries := 0
 	client.PrependReactor("create", "events", func(ktesting.Action) (bool, runtime.Object, error) {
@@ -114,19 +114,19 @@ func TestUnreachableServerIsTriedAgain(t *testing.T) {
 	})
 	r, clk := newRecorder(t, client)
 	run(t, r)
-	r.Eventf(about, v1.EventTypeNormal, "One", "late")
+	r.Eventf(testObject, v1.EventTypeNormal, "One", "late")
 	poll.Until(t, "the pause", clk.HasWaiters)
-	clk.Step(writePause)
+	clk.Step(writeRetryInterval)
 	poll.Until(t, "the event", func() bool { return len(written(t, client)) == 1 })
 }
 
-func TestStandaloneKeepsTheLastEvents(t *testing.T) {
+func TestRecentEventsWithoutAPIServer(t *testing.T) {
 	r, _ := newRecorder(t, nil)
-	for i := range keptEvents + 10 {
-		r.Eventf(about, v1.EventTypeNormal, "N", "%d", i)
+	for i := range maxRecentEvents + 10 {
+		r.Eventf(testObject, v1.EventTypeNormal, "N", "%d", i)
 	}
 	got := r.Recent()
-	if len(got) != keptEvents || got[0].Message != "10" || got[keptEvents-1].Message != fmt.Sprint(keptEvents+9) {
-		t.Errorf("kept %d events, from %s to %s", len(got), got[0].Message, got[len(got)-1].Message)
+	if len(got) != maxRecentEvents || got[0].Message != "10" || got[maxRecentEvents-1].Message != fmt.Sprint(maxRecentEvents+9) {
+		t.Errorf("%d recent events, from %s to %s", len(got), got[0].Message, got[len(got)-1].Message)
 	}
 }

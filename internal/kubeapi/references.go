@@ -12,15 +12,15 @@ const (
 	KindSecret    = "Secret"
 )
 
-// Ref names one ConfigMap or Secret.
+// Ref identifies one ConfigMap or Secret.
 type Ref struct {
 	Kind      string
 	Namespace string
 	Name      string
 }
 
-// References lists every ConfigMap and Secret that p uses, each once: by environment,
-// by volumes and to pull images.
+// References returns every ConfigMap and Secret that p uses in environments, in volumes and as
+// image pull secrets.
 func References(p *v1.Pod) map[Ref]struct{} {
 	found := map[Ref]struct{}{}
 	add := func(kind, name string) {

@@ -17,12 +17,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Reflection keeps a store as the API server has the objects, like client-go's Reflector,
-// but lists again after a watch that was cut off. A Reflector continues such a watch at the
-// version where it ended. Versions go back when etcd is restored from a backup; the API
-// server accepts the watch all the same, and sends nothing until they have caught up.
+// Reflection synchronizes a store with the API server, like client-go's Reflector, but relists
+// after a watch that was interrupted. A Reflector continues such a watch at the last resource
+// version. Versions go back when etcd is restored from a backup; the API server accepts the watch
+// even so, and sends nothing until the versions have caught up.
 type Reflection struct {
-	Client  any // of Source: it may be unable to stream lists
+	Client  any // of Source; it may not support streaming lists
 	Source  *cache.ListWatch
 	Sample  runtime.Object
 	Store   cache.ReflectorStore
@@ -33,9 +33,9 @@ type Reflection struct {
 var relistBackoff = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 38, Cap: 30 * time.Second}
 
 const (
-	// backoffReset is how long all must have gone well for the waits to be short again.
+	// backoffReset is the time without failures after which the back-off starts over.
 	backoffReset = 2 * time.Minute
-	// shortSession is one that is not followed by the next at once.
+	// shortSession is the length below which the next session is delayed.
 	shortSession = 10 * time.Second
 )
 
@@ -64,46 +64,47 @@ func (r Reflection) session(ctx context.Context, first bool, delay wait.DelayFun
 	s := session{source: r.Source, clock: r.Options.Clock, first: first, end: end, delay: delay}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, r.Client)
 	options, backoff := r.Options, *r.Options.Backoff
-	options.Backoff = &backoff // a Reflector counts with it
+	options.Backoff = &backoff // a copy, because the Reflector modifies it
 	cache.NewReflectorWithOptions(source, r.Sample, r.Store, options).RunWithContext(ctx)
 }
 
-// session is the time for which versions are comparable: from a list to the end of contact
-// with the API server.
+// session is a period in which resource versions are comparable: from a list until contact with
+// the API server is lost.
 type session struct {
 	source *cache.ListWatch
 	clock  clock.Clock
 	first  bool
 	end    func()
 	delay  wait.DelayFunc
-	until  time.Time // when the API server ends the last watch, zero before the first
+	// watchDeadline is when the API server ends the last watch; zero before the first.
+	watchDeadline time.Time
 }
 
 func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if !s.first && o.ResourceVersion == "0" {
-		o.ResourceVersion = "" // any version could be older than what the store has
+		o.ResourceVersion = "" // "0" could return older data than the store has
 	}
-	if err := s.check(o); err != nil {
+	if err := s.checkInterrupted(o); err != nil {
 		return nil, err
 	}
 	list, err := s.source.ListWithContextFunc(ctx, o)
-	return list, s.note(o, err)
+	return list, s.endIfUnreachable(o, err)
 }
 
-// watch repeats the first request of a session itself while the connection is refused. A
-// Reflector would do the same, but not notice the end of ctx meanwhile.
+// watch retries the first request of a session itself while the connection is refused. A
+// Reflector would retry too, but ignore the end of ctx meanwhile.
 func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	for {
-		if err := s.check(o); err != nil {
+		if err := s.checkInterrupted(o); err != nil {
 			return nil, err
 		}
 		began := s.clock.Now()
 		w, err := s.source.WatchFuncWithContext(ctx, o)
 		if err == nil && o.TimeoutSeconds != nil {
-			s.until = began.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
+			s.watchDeadline = began.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 		}
 		if continues(o) || !utilnet.IsConnectionRefused(err) {
-			return w, s.note(o, err)
+			return w, s.endIfUnreachable(o, err)
 		}
 		if err := sleep(ctx, s.clock, s.delay()); err != nil {
 			return nil, err
@@ -111,31 +112,33 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 	}
 }
 
-// check ends the session where a request would continue after a watch that ended too early.
-func (s *session) check(o metav1.ListOptions) error {
-	if continues(o) && s.clock.Now().Before(s.until) {
+// checkInterrupted ends the session if the request would continue a watch that ended before its
+// deadline.
+func (s *session) checkInterrupted(o metav1.ListOptions) error {
+	if continues(o) && s.clock.Now().Before(s.watchDeadline) {
 		s.end()
-		return io.ErrUnexpectedEOF // which a Reflector does not call an error
+		return io.ErrUnexpectedEOF // a Reflector does not log this one as an error
 	}
 	return nil
 }
 
-// note ends the session where a request that continues did not reach the API server.
-func (s *session) note(o metav1.ListOptions, err error) error {
+// endIfUnreachable ends the session if a request that continues a watch did not reach the API
+// server.
+func (s *session) endIfUnreachable(o metav1.ListOptions, err error) error {
 	if continues(o) && unreachable(err) {
 		s.end()
 	}
 	return err
 }
 
-// continues reports whether the request builds on a version from before.
+// continues reports whether the request starts at an earlier resource version.
 func continues(o metav1.ListOptions) bool { return o.ResourceVersion != "" && o.ResourceVersion != "0" }
 
 // unreachable reports whether the request did not reach a working API server.
 func unreachable(err error) bool {
-	var answer apierrors.APIStatus
-	if errors.As(err, &answer) {
-		return answer.Status().Code >= http.StatusInternalServerError
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code >= http.StatusInternalServerError
 	}
 	return err != nil
 }

@@ -21,49 +21,49 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// versioned is an API server with one ConfigMap. Like a real one it accepts a watch at a
-// version that it has not reached, and then leaves out all events up to that version.
-type versioned struct {
-	mu       sync.Mutex
-	away     error // why it cannot be reached
-	version  int
-	data     string
-	watches  map[*watch.FakeWatcher]int // and the version each begins at
-	requests []string
+// fakeServer is an API server with one ConfigMap. Like a real one it accepts a watch at a
+// version that it has not reached, and then omits all events up to that version.
+type fakeServer struct {
+	mu          sync.Mutex
+	unreachable error // why it is unreachable
+	version     int
+	data        string
+	watches     map[*watch.FakeWatcher]int // the version that each starts at
+	requests    []string
 }
 
-func (s *versioned) object() *v1.ConfigMap {
+func (s *fakeServer) object() *v1.ConfigMap {
 	return &v1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", ResourceVersion: strconv.Itoa(s.version)},
 		Data:       map[string]string{"k": s.data},
 	}
 }
 
-func (s *versioned) answers(verb string, o metav1.ListOptions) error {
+func (s *fakeServer) recordRequest(verb string, o metav1.ListOptions) error {
 	s.requests = append(s.requests, fmt.Sprintf("%s %q", verb, o.ResourceVersion))
-	return s.away
+	return s.unreachable
 }
 
-// made are the requests so far.
-func (s *versioned) made() []string {
+// requestLog returns the requests so far.
+func (s *fakeServer) requestLog() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-func (s *versioned) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (s *fakeServer) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.answers("list", o); err != nil {
+	if err := s.recordRequest("list", o); err != nil {
 		return nil, err
 	}
 	return &v1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, Items: []v1.ConfigMap{*s.object()}}, nil
 }
 
-func (s *versioned) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+func (s *fakeServer) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.answers("watch", o); err != nil {
+	if err := s.recordRequest("watch", o); err != nil {
 		return nil, err
 	}
 	w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100})
@@ -78,7 +78,7 @@ func (s *versioned) watch(_ context.Context, o metav1.ListOptions) (watch.Interf
 	return w, nil
 }
 
-func (s *versioned) write(data string) {
+func (s *fakeServer) write(data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version, s.data = s.version+1, data
@@ -89,25 +89,25 @@ func (s *versioned) write(data string) {
 	}
 }
 
-// stop ends all watches and refuses connections from then on.
-func (s *versioned) stop(err error) {
+// stop ends all watches and fails later requests with err.
+func (s *fakeServer) stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = err
+	s.unreachable = err
 	for w := range s.watches {
 		w.Stop()
 	}
 	clear(s.watches)
 }
 
-func (s *versioned) start(version int, data string) {
+func (s *fakeServer) start(version int, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away, s.version, s.data = nil, version, data
+	s.unreachable, s.version, s.data = nil, version, data
 }
 
-// replace ends all watches and is another API server at once.
-func (s *versioned) replace(version int, data string) {
+// replace ends all watches and continues with other data at once.
+func (s *fakeServer) replace(version int, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version, s.data = version, data
@@ -117,14 +117,14 @@ func (s *versioned) replace(version int, data string) {
 	clear(s.watches)
 }
 
-// listsOnly is a client that cannot stream lists.
+// listsOnly is a client that does not support streaming lists.
 type listsOnly struct{}
 
 func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }
 
 // reflect runs a Reflection of the server for the length of a test.
-func reflect(t *testing.T, s *versioned, client any) cache.Store {
-	// The others include one that waits for a moment of real time.
+func reflect(t *testing.T, s *fakeServer, client any) cache.Store {
+	// The other handlers include one that sleeps in real time.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	s.watches = map[*watch.FakeWatcher]int{}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -161,7 +161,7 @@ func TestReflectionAfterEtcdRestore(t *testing.T) {
 	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &versioned{version: 100, data: "old"}
+				s := &fakeServer{version: 100, data: "old"}
 				store := reflect(t, s, client)
 				expectData(t, store, "old")
 				s.write("new")
@@ -179,12 +179,12 @@ func TestReflectionAfterEtcdRestore(t *testing.T) {
 	}
 }
 
-// The client library retries some requests itself, so that an outage may not be seen.
-func TestReflectionAfterWatchWasCut(t *testing.T) {
+// client-go retries some requests itself, which can hide an outage.
+func TestReflectionAfterInterruptedWatch(t *testing.T) {
 	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &versioned{version: 100, data: "old"}
+				s := &fakeServer{version: 100, data: "old"}
 				store := reflect(t, s, client)
 				expectData(t, store, "old")
 				time.Sleep(time.Minute)
@@ -198,10 +198,10 @@ func TestReflectionAfterWatchWasCut(t *testing.T) {
 	}
 }
 
-// A watch that lasted for its time continues without a list.
+// A watch that ended at its deadline continues without a list.
 func TestReflectionContinuesWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &versioned{version: 100, data: "old"}
+		s := &fakeServer{version: 100, data: "old"}
 		store := reflect(t, s, listsOnly{})
 		expectData(t, store, "old")
 		time.Sleep(time.Hour)
@@ -209,16 +209,16 @@ func TestReflectionContinuesWatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.write("new")
 		expectData(t, store, "new")
-		if got, want := fmt.Sprint(s.made()), `[list "0" watch "100" watch "100"]`; got != want {
+		if got, want := fmt.Sprint(s.requestLog()), `[list "0" watch "100" watch "100"]`; got != want {
 			t.Errorf("requests %s, want %s", got, want)
 		}
 	})
 }
 
-// The proxy in front of an API server that is away answers in its place.
+// A proxy in front of an unreachable API server responds for it.
 func TestReflectionBehindProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &versioned{version: 100, data: "old"}
+		s := &fakeServer{version: 100, data: "old"}
 		store := reflect(t, s, listsOnly{})
 		expectData(t, store, "old")
 		time.Sleep(time.Hour)
@@ -227,7 +227,7 @@ func TestReflectionBehindProxy(t *testing.T) {
 		s.start(50, "restored")
 		time.Sleep(30 * time.Second)
 		expectData(t, store, "restored")
-		for _, request := range s.made()[3:] { // list, watch, and the watch that failed
+		for _, request := range s.requestLog()[3:] { // list, watch, and the watch that failed
 			if request == `list "0"` || request == `list "100"` {
 				t.Errorf("after the outage: %s", request)
 			}
@@ -237,12 +237,12 @@ func TestReflectionBehindProxy(t *testing.T) {
 
 func TestReflectionStopsDuringOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &versioned{version: 100, data: "old"}
+		s := &fakeServer{version: 100, data: "old"}
 		reflect(t, s, nil)
 		time.Sleep(time.Hour)
 		s.stop(fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
 		time.Sleep(time.Hour)
-		if tries := len(s.made()); tries < 60 || tries > 400 {
+		if tries := len(s.requestLog()); tries < 60 || tries > 400 {
 			t.Errorf("%d requests in an hour without an API server", tries)
 		}
 	})

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,9 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+
+	"swiftlet/internal/require"
 )
 
-// ResourceClaims reads the ResourceClaims of this node's pods and looks after the
+// ResourceClaims reads the ResourceClaims of this node's pods, and lists and deletes the
 // ResourceSlices of this node's DRA drivers.
 type ResourceClaims struct {
 	client   kubernetes.Interface
@@ -21,15 +22,15 @@ type ResourceClaims struct {
 
 // NewResourceClaims validates and starts nothing.
 func NewResourceClaims(client kubernetes.Interface, nodeName string) (*ResourceClaims, error) {
-	if client == nil || nodeName == "" {
-		return nil, errors.New("new resource claims: a client and the node's name are needed")
+	if err := require.Set("new resource claims", map[string]any{"client": client, "nodeName": nodeName}); err != nil {
+		return nil, err
 	}
 	return &ResourceClaims{client: client, nodeName: nodeName}, nil
 }
 
 // Claim reads a claim from the API server.
 func (c *ResourceClaims) Claim(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error) {
-	return Granted(ctx, func() (*resourceapi.ResourceClaim, error) {
+	return RetryForbidden(ctx, func() (*resourceapi.ResourceClaim, error) {
 		return c.client.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 }
@@ -49,8 +50,8 @@ func (c *ResourceClaims) Drivers(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Withdraw deletes a driver's ResourceSlices of this node.
-func (c *ResourceClaims) Withdraw(ctx context.Context, driver string) error {
+// DeleteSlices deletes a driver's ResourceSlices of this node.
+func (c *ResourceClaims) DeleteSlices(ctx context.Context, driver string) error {
 	err := c.client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: c.selector(driver)})
 	if err != nil {
 		return fmt.Errorf("delete resource slices: %w", err)

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ring keeps the last events.
+// ring is a ring buffer of events.
 type ring struct {
 	mu     sync.Mutex
 	events []*v1.Event

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,15 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"swiftlet/internal/require"
 )
 
-// RuntimeClasses knows the cluster's runtime classes.
+// RuntimeClasses caches the cluster's RuntimeClass objects.
 type RuntimeClasses struct{ *collection }
 
 // NewRuntimeClasses starts nothing; Run watches.
 func NewRuntimeClasses(client kubernetes.Interface) (*RuntimeClasses, error) {
-	if client == nil {
-		return nil, errors.New("make runtime class lister: no client")
+	if err := require.Set("new runtime class lister", map[string]any{"client": client}); err != nil {
+		return nil, err
 	}
 	api := client.NodeV1().RuntimeClasses()
 	lw := &cache.ListWatch{
@@ -27,7 +28,7 @@ func NewRuntimeClasses(client kubernetes.Interface) (*RuntimeClasses, error) {
 		},
 		WatchFuncWithContext: api.Watch,
 	}
-	return &RuntimeClasses{newCollection("runtimeclasses", client, lw, &nodev1.RuntimeClass{}, withoutManagedFields)}, nil
+	return &RuntimeClasses{newCollection("runtimeclasses", client, lw, &nodev1.RuntimeClass{}, trimRuntimeClass)}, nil
 }
 
 // Get returns one runtime class, or a NotFound error.
@@ -42,12 +43,12 @@ func (r *RuntimeClasses) Get(name string) (*nodev1.RuntimeClass, error) {
 	return obj.(*nodev1.RuntimeClass), nil
 }
 
-func withoutManagedFields(obj any) any {
+func trimRuntimeClass(obj any) any {
 	class, ok := obj.(*nodev1.RuntimeClass)
 	if !ok {
 		return obj
 	}
-	kept := *class
-	kept.ManagedFields = nil
-	return &kept
+	trimmed := *class
+	trimmed.ManagedFields = nil
+	return &trimmed
 }

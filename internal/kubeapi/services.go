@@ -2,22 +2,23 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"swiftlet/internal/require"
 )
 
-// Services knows all services of the cluster, as far as containers' environments need them.
+// Services caches the fields of the cluster's Services that containers' environments need.
 type Services struct{ *collection }
 
 // NewServices starts nothing; Run watches.
 func NewServices(client kubernetes.Interface) (*Services, error) {
-	if client == nil {
-		return nil, errors.New("make service lister: no client")
+	if err := require.Set("new service lister", map[string]any{"client": client}); err != nil {
+		return nil, err
 	}
 	api := client.CoreV1().Services(metav1.NamespaceAll)
 	lw := &cache.ListWatch{
@@ -26,15 +27,15 @@ func NewServices(client kubernetes.Interface) (*Services, error) {
 		},
 		WatchFuncWithContext: api.Watch,
 	}
-	return &Services{newCollection("services", client, lw, &v1.Service{}, envService)}, nil
+	return &Services{newCollection("services", client, lw, &v1.Service{}, trimService)}, nil
 }
 
-// List returns the services of one namespace, in no order. They must not be changed, and
-// hold only name, version, type, cluster IPs and ports.
+// List returns the services of one namespace, in no order, with name, version, type, cluster IPs
+// and ports only. Callers must not modify them.
 func (s *Services) List(namespace string) []*v1.Service {
 	found, err := s.ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
-		return nil // the index is ours; it exists
+		return nil // cannot happen: newCollection adds the index
 	}
 	services := make([]*v1.Service, 0, len(found))
 	for _, obj := range found {
@@ -43,9 +44,9 @@ func (s *Services) List(namespace string) []*v1.Service {
 	return services
 }
 
-// envService keeps what environment variables are made of: a large cluster has
-// thousands of services, and their annotations can outweigh all else in memory.
-func envService(obj any) any {
+// trimService reduces a Service to the fields that environment variables use: a large cluster
+// has thousands of services, whose annotations would dominate the memory use.
+func trimService(obj any) any {
 	full, ok := obj.(*v1.Service)
 	if !ok {
 		return obj

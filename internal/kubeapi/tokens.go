@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
-// Token is a service account token and when to ask for the next one.
+// Token is a service account token, its expiry, and when to call Get again.
 type Token struct {
 	Value     string
 	ExpiresAt time.Time
@@ -25,30 +27,30 @@ type Token struct {
 }
 
 const (
-	// maxTokenAge bounds how long a revoked key or a changed claim can live on in a pod.
+	// maxTokenAge limits how long a token with a revoked key or outdated claims stays in a pod.
 	maxTokenAge = 24 * time.Hour
 	// refreshJitter spreads the renewals of pods that started together.
 	refreshJitter = 10 * time.Second
-	// retryAfter is how long a token that could not be renewed, but still holds, is used.
+	// retryAfter is the delay before the next attempt to renew a token that is still valid.
 	retryAfter = 30 * time.Second
-	// accountTimeout is how long a service account may take to be read: a pod waits for it.
+	// accountTimeout limits the read of a service account, for which a pod waits.
 	accountTimeout = 10 * time.Second
 )
 
 var errStandalone = errors.New("no API server issues tokens in standalone mode")
 
-// TokensDeps is what Tokens works with. Without a Client every request is refused:
-// there is no API server to issue tokens.
+// TokensDeps is what Tokens works with. Without a Client every request fails: there is no API
+// server to issue tokens.
 type TokensDeps struct {
 	Client kubernetes.Interface
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
-	// Jitter returns a number in [0,1). Nil means a random one.
+	// Jitter returns a number in [0,1); nil means math/rand.
 	Jitter func() float64
 }
 
-// Tokens issues service account tokens bound to pods and keeps them until they are to be
-// renewed, at 80 % of their life or after a day.
+// Tokens requests service account tokens bound to pods, and caches them until they are due for
+// renewal: at 80 % of their lifetime or after a day.
 type Tokens struct {
 	deps TokensDeps
 
@@ -56,7 +58,7 @@ type Tokens struct {
 	entries map[tokenKey]*tokenEntry
 }
 
-// tokenKey tells apart all that the API server takes into the token.
+// tokenKey holds all inputs of a token.
 type tokenKey struct {
 	namespace, account string
 	audiences          string
@@ -65,16 +67,16 @@ type tokenKey struct {
 	accountUID         types.UID
 }
 
-// tokenEntry serialises requests for one token, so that two readers cause one request.
+// tokenEntry serializes requests for one token, so that two readers cause one request.
 type tokenEntry struct {
 	mu    sync.Mutex
 	token Token
 }
 
-// NewTokens checks its dependencies and starts nothing.
+// NewTokens validates and starts nothing.
 func NewTokens(deps TokensDeps) (*Tokens, error) {
-	if deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make token store: Clock and Log are needed")
+	if err := require.Set("new token store", map[string]any{"Clock": deps.Clock, "Log": deps.Log}); err != nil {
+		return nil, err
 	}
 	if deps.Jitter == nil {
 		deps.Jitter = rand.Float64
@@ -82,9 +84,9 @@ func NewTokens(deps TokensDeps) (*Tokens, error) {
 	return &Tokens{deps: deps, entries: map[tokenKey]*tokenEntry{}}, nil
 }
 
-// Get returns a token for the service account as request describes it: from memory while
-// that one is fresh, else newly issued. When the API server cannot be asked, a token that
-// still holds is returned with a RefreshAt in the near future.
+// Get returns a token for the service account and the request: from the cache until it is due
+// for renewal, else newly issued. If the renewal fails, Get returns a cached token that is still
+// valid, with a RefreshAt in the near future.
 func (t *Tokens) Get(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (Token, error) {
 	entry := t.entry(namespace, account, request)
 	entry.mu.Lock()
@@ -102,7 +104,7 @@ func (t *Tokens) Get(ctx context.Context, namespace, account string, request *au
 	case !now.Before(entry.token.ExpiresAt):
 		return Token{}, fmt.Errorf("token of service account %s/%s expired and refresh failed: %w", namespace, account, err)
 	default:
-		t.deps.Log.Warn("token not renewed, the old one still holds", "namespace", namespace, "serviceAccount", account, "expires", entry.token.ExpiresAt, "err", err)
+		t.deps.Log.Warn("renew service account token: failed, using the cached token", "namespace", namespace, "serviceAccount", account, "expires", entry.token.ExpiresAt, "err", err)
 		entry.token.RefreshAt = now.Add(retryAfter)
 	}
 	return entry.token, nil
@@ -115,12 +117,12 @@ func (t *Tokens) Account(ctx context.Context, namespace, name string) (*v1.Servi
 	}
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
-	return Granted(ctx, func() (*v1.ServiceAccount, error) {
+	return RetryForbidden(ctx, func() (*v1.ServiceAccount, error) {
 		return t.deps.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 }
 
-// Forget drops all tokens bound to the pod.
+// Forget deletes all tokens bound to the pod.
 func (t *Tokens) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,24 +160,24 @@ func (t *Tokens) issue(ctx context.Context, namespace, account string, request *
 	if t.deps.Client == nil {
 		return Token{}, errStandalone
 	}
-	got, err := Granted(ctx, func() (*authv1.TokenRequest, error) {
+	got, err := RetryForbidden(ctx, func() (*authv1.TokenRequest, error) {
 		return t.deps.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	})
 	if err != nil {
 		return Token{}, err
 	}
 	expires := got.Status.ExpirationTimestamp.Time
-	life := expires.Sub(t.deps.Clock.Now())
-	// The server may have granted another life than was asked for; its word counts.
+	lifetime := expires.Sub(t.deps.Clock.Now())
+	// The API server may have granted another lifetime than requested.
 	if got.Spec.ExpirationSeconds != nil {
-		life = time.Duration(*got.Spec.ExpirationSeconds) * time.Second
+		lifetime = time.Duration(*got.Spec.ExpirationSeconds) * time.Second
 	}
-	return t.timed(got.Status.Token, expires.Add(-life), expires), nil
+	return t.withRefreshTime(got.Status.Token, expires.Add(-lifetime), expires), nil
 }
 
-// timed sets when a token is to be renewed. The jitter is drawn once, so that everybody
-// who holds the token agrees on the moment.
-func (t *Tokens) timed(value string, issued, expires time.Time) Token {
+// withRefreshTime returns a token with its time of renewal. The jitter is drawn once per token,
+// so that all its readers get the same time.
+func (t *Tokens) withRefreshTime(value string, issued, expires time.Time) Token {
 	refresh := issued.Add(expires.Sub(issued) * 8 / 10)
 	if day := issued.Add(maxTokenAge); day.Before(refresh) {
 		refresh = day

@@ -17,7 +17,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// issuer is an API server that issues tokens numbered from 1.
+// issuer is a fake API server that issues tokens numbered from 1.
 type issuer struct {
 	*Tokens
 	clock  *testclock.FakePassiveClock
@@ -66,7 +66,7 @@ func (i *issuer) get(t *testing.T, r *authv1.TokenRequest) string {
 	return token.Value
 }
 
-func TestTokenLife(t *testing.T) {
+func TestTokenRenewal(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		seconds int64
@@ -76,8 +76,8 @@ func TestTokenLife(t *testing.T) {
 		{"fresh", 1000, 0, "token-1"},
 		{"before 80 %", 1000, 799 * time.Second, "token-1"},
 		{"at 80 %", 1000, 800 * time.Second, "token-2"},
-		{"long life, within a day", 100 * 24 * 3600, 23 * time.Hour, "token-1"},
-		{"long life, after a day", 100 * 24 * 3600, 24 * time.Hour, "token-2"},
+		{"long lifetime, within a day", 100 * 24 * 3600, 23 * time.Hour, "token-1"},
+		{"long lifetime, after a day", 100 * 24 * 3600, 24 * time.Hour, "token-2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := newIssuer(t)
@@ -91,7 +91,7 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
-func TestTokensAreTheirPodsOwn(t *testing.T) {
+func TestTokensAreNotShared(t *testing.T) {
 	i := newIssuer(t)
 	a := i.get(t, request("a", 1000))
 	if b := i.get(t, request("b", 1000)); a == b {
@@ -102,11 +102,11 @@ func TestTokensAreTheirPodsOwn(t *testing.T) {
 	}
 	i.Forget(request("a", 0).Spec.BoundObjectRef.UID)
 	if again := i.get(t, request("a", 1000)); again == a {
-		t.Error("a forgotten token came back")
+		t.Error("a forgotten token was returned again")
 	}
 }
 
-func TestTokenOutlivesAnOutage(t *testing.T) {
+func TestCachedTokenDuringOutage(t *testing.T) {
 	i := newIssuer(t)
 	r := request("a", 1000)
 	i.get(t, r)
@@ -114,14 +114,14 @@ func TestTokenOutlivesAnOutage(t *testing.T) {
 	i.step(900 * time.Second)
 	token, err := i.Get(t.Context(), "ns", "default", r)
 	if err != nil || token.Value != "token-1" {
-		t.Fatalf("got %v, %v; want the old token while it holds", token, err)
+		t.Fatalf("got %v, %v; want the cached token while it is valid", token, err)
 	}
 	if wait := token.RefreshAt.Sub(i.clock.Now()); wait <= 0 || wait > time.Minute {
-		t.Errorf("next try in %v, want soon", wait)
+		t.Errorf("next attempt in %v, want soon", wait)
 	}
 	i.step(200 * time.Second)
 	if _, err := i.Get(t.Context(), "ns", "default", r); err == nil {
-		t.Error("an expired token was handed out")
+		t.Error("an expired token was returned")
 	}
 }
 
@@ -140,14 +140,14 @@ func TestAdopt(t *testing.T) {
 		{"fresh", body(good, now-100, now+900, ""), nil, true},
 		{"extended by the server, fresh", body(good, now-100, now+1_000_000, `,"warnafter":2000000000`), nil, true},
 		{"extended by the server, old", body(good, now-900, now+1_000_000, fmt.Sprintf(`,"warnafter":%d`, now+100)), nil, false},
-		{"due", body(good, now-900, now+100, ""), nil, false},
+		{"due for renewal", body(good, now-900, now+100, ""), nil, false},
 		{"expired", body(good, now-2000, now-1000, ""), nil, false},
 		{"right audience", body(good, now-100, now+900, ""), []string{"api"}, true},
 		{"wrong audience", body(good, now-100, now+900, ""), []string{"vault"}, false},
-		{"another pod's", body(`{"aud":"api","iat":%d,"exp":%d,"kubernetes.io":{"namespace":"ns","pod":{"uid":"uid-b"},"serviceaccount":{"name":"default"}}}`, now-100, now+900), nil, false},
-		{"no token", "garbage", nil, false},
+		{"bound to another pod", body(`{"aud":"api","iat":%d,"exp":%d,"kubernetes.io":{"namespace":"ns","pod":{"uid":"uid-b"},"serviceaccount":{"name":"default"}}}`, now-100, now+900), nil, false},
+		{"not a JWT", "garbage", nil, false},
 		{"empty", "", nil, false},
-		{"no claims", body("nonsense"), nil, false},
+		{"claims are not JSON", body("nonsense"), nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := newIssuer(t)
@@ -160,13 +160,13 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-func TestStandaloneHasNoTokens(t *testing.T) {
+func TestNoTokensWithoutAPIServer(t *testing.T) {
 	tokens, err := NewTokens(TokensDeps{Clock: testclock.NewFakePassiveClock(time.Now()), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tokens.Get(t.Context(), "ns", "default", request("a", 1000)); err == nil {
-		t.Error("a token without an API server")
+		t.Error("got a token without an API server")
 	}
 }
 
@@ -176,7 +176,7 @@ func FuzzParseToken(f *testing.F) {
 	tokens, _ := NewTokens(TokensDeps{Clock: testclock.NewFakePassiveClock(time.Now()), Log: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, value string) {
 		if token, ok := tokens.parse("ns", "default", request("a", 1000), value); ok && token.Value != value {
-			t.Error("a parsed token is not itself")
+			t.Error("a parsed token has another value")
 		}
 	})
 }

@@ -16,19 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"swiftlet/internal/require"
 )
 
-// TrustBundles knows the cluster's trust bundles, from the first time that a pod needs one.
+// TrustBundles caches the cluster's ClusterTrustBundle objects, from the first time that a pod
+// needs one.
 type TrustBundles struct {
 	*collection
 	once   sync.Once
 	needed chan struct{}
 }
 
-// NewTrustBundles starts nothing; Run watches once a bundle is asked for.
+// NewTrustBundles starts nothing; Run watches after the first read of a bundle.
 func NewTrustBundles(client kubernetes.Interface) (*TrustBundles, error) {
-	if client == nil {
-		return nil, errors.New("make trust bundle lister: no client")
+	if err := require.Set("new trust bundle lister", map[string]any{"client": client}); err != nil {
+		return nil, err
 	}
 	api := client.CertificatesV1().ClusterTrustBundles()
 	lw := &cache.ListWatch{
@@ -37,25 +40,25 @@ func NewTrustBundles(client kubernetes.Interface) (*TrustBundles, error) {
 		},
 		WatchFuncWithContext: api.Watch,
 	}
-	keep := func(obj any) any {
+	trim := func(obj any) any {
 		bundle, ok := obj.(*certificatesv1.ClusterTrustBundle)
 		if !ok {
 			return obj
 		}
-		kept := *bundle
-		kept.ManagedFields, kept.Annotations = nil, nil
-		return &kept
+		trimmed := *bundle
+		trimmed.ManagedFields, trimmed.Annotations = nil, nil
+		return &trimmed
 	}
 	return &TrustBundles{
-		collection: newCollection("clustertrustbundles", client, lw, &certificatesv1.ClusterTrustBundle{}, keep),
+		collection: newCollection("clustertrustbundles", client, lw, &certificatesv1.ClusterTrustBundle{}, trim),
 		needed:     make(chan struct{}),
 	}, nil
 }
 
 // OnChange adds a function that is called after each change. Call it before Run.
-func (t *TrustBundles) OnChange(f func()) { t.changed = append(t.changed, f) }
+func (t *TrustBundles) OnChange(f func()) { t.onChange = append(t.onChange, f) }
 
-// Run watches, from the first need of a bundle until ctx is done.
+// Run watches, from the first read of a bundle until ctx is done.
 func (t *TrustBundles) Run(ctx context.Context) error {
 	select {
 	case <-t.needed:
@@ -75,8 +78,8 @@ func (t *TrustBundles) await(ctx context.Context) error {
 	}
 }
 
-// AnchorsByName returns the certificates of one bundle as PEM, each once. Where missing is
-// allowed, no bundle is no error.
+// AnchorsByName returns the certificates of one bundle as PEM, without duplicates. With
+// allowMissing, a missing bundle is no error.
 func (t *TrustBundles) AnchorsByName(ctx context.Context, name string, allowMissing bool) ([]byte, error) {
 	if err := t.await(ctx); err != nil {
 		return nil, err
@@ -94,10 +97,10 @@ func (t *TrustBundles) AnchorsByName(ctx context.Context, name string, allowMiss
 		apierrors.NewNotFound(certificatesv1.Resource("clustertrustbundle"), name))
 }
 
-// AnchorsBySigner is AnchorsByName for all bundles of a signer that the selector chooses:
-// none where it is nil, all where it is empty.
+// AnchorsBySigner is AnchorsByName for the signer's bundles that the selector matches: none for
+// a nil selector, all for an empty one.
 func (t *TrustBundles) AnchorsBySigner(ctx context.Context, signer string, selector *metav1.LabelSelector, allowMissing bool) ([]byte, error) {
-	chosen, err := metav1.LabelSelectorAsSelector(selector)
+	matcher, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil, fmt.Errorf("while parsing label selector: %w", err)
 	}
@@ -107,7 +110,7 @@ func (t *TrustBundles) AnchorsBySigner(ctx context.Context, signer string, selec
 	var bundles []*certificatesv1.ClusterTrustBundle
 	for _, obj := range t.List() {
 		bundle := obj.(*certificatesv1.ClusterTrustBundle)
-		if bundle.Spec.SignerName == signer && chosen.Matches(labels.Set(bundle.Labels)) {
+		if bundle.Spec.SignerName == signer && matcher.Matches(labels.Set(bundle.Labels)) {
 			bundles = append(bundles, bundle)
 		}
 	}
@@ -117,8 +120,7 @@ func (t *TrustBundles) AnchorsBySigner(ctx context.Context, signer string, selec
 	return anchors(bundles...), nil
 }
 
-// anchors joins the certificates of bundles. They are sorted, so that what does not change
-// is not written again.
+// anchors merges the certificates of bundles. It sorts them, so that the output is stable.
 func anchors(bundles ...*certificatesv1.ClusterTrustBundle) []byte {
 	var all [][]byte
 	for _, b := range bundles {

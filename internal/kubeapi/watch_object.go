@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchLocked starts the watch of one object, if watches are in use and running.
+// watchLocked starts the watch of one object, if the strategy uses watches and Run has started.
 func (o *Objects) watchLocked(item *object) {
 	if o.cfg.Strategy != StrategyWatch || o.running == nil {
 		return
@@ -28,8 +28,8 @@ func (o *Objects) watchLocked(item *object) {
 	})
 }
 
-// reflection follows one object. The field selector is what the node authorizer allows a
-// node: objects by name, not a namespace's worth of Secrets.
+// reflection watches one object. The node authorizer allows a node objects by name only, hence
+// the field selector.
 func (o *Objects) reflection(item *object) Reflection {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, item.ref.Name).String()
 	list, watchFrom, expected := o.source(item.ref)
@@ -37,12 +37,12 @@ func (o *Objects) reflection(item *object) Reflection {
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.FieldSelector = selector
 			got, err := list(ctx, opts)
-			return got, o.note(item, err)
+			return got, o.checkWatch(item, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			opts.FieldSelector = selector
 			w, err := watchFrom(ctx, opts)
-			return w, o.note(item, err)
+			return w, o.checkWatch(item, err)
 		},
 	}
 	return Reflection{Client: o.deps.Client, Source: lw, Sample: expected, Store: item,
@@ -50,18 +50,18 @@ func (o *Objects) reflection(item *object) Reflection {
 			Name:            fmt.Sprintf("%s %s/%s", item.ref.Kind, item.ref.Namespace, item.ref.Name),
 			MinWatchTimeout: 30 * time.Minute,
 			Clock:           o.deps.Clock,
-			// A refusal in a pod's first moments clears within milliseconds, so the first
-			// retries come soon; a server in trouble is still left in peace.
+			// The node authorizer allows a new pod's objects within milliseconds, so the
+			// first retries are quick; the cap protects an overloaded server.
 			Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second},
 		}}
 }
 
-// note lets readers who wait for the first word of a watch ask for themselves when the
-// watch could not be opened.
-func (o *Objects) note(item *object, err error) error {
+// checkWatch makes readers that wait for a watch's first list read directly, if the watch could
+// not start.
+func (o *Objects) checkWatch(item *object, err error) error {
 	if err != nil {
 		item.setFailed()
-		o.deps.Log.Debug("object watch interrupted", "kind", item.ref.Kind, "namespace", item.ref.Namespace, "name", item.ref.Name, "err", err)
+		o.deps.Log.Debug("watch object: interrupted", "kind", item.ref.Kind, "namespace", item.ref.Namespace, "name", item.ref.Name, "err", err)
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (o *Objects) source(ref Ref) (listFunc, watchFunc, runtime.Object) {
 		api.Watch, &v1.ConfigMap{}
 }
 
-// fetch reads one object straight from the API server.
+// fetch reads one object directly from the API server.
 func (o *Objects) fetch(ctx context.Context, ref Ref) (metav1.Object, error) {
 	if ref.Kind == KindSecret {
 		got, err := o.deps.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})

@@ -120,7 +120,7 @@ func (n *node) Claim(_ context.Context, _, name string) (*resourceapi.ResourceCl
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaims"}, name)
 }
 func (n *node) Drivers(context.Context) ([]string, error) { return n.offering, nil }
-func (n *node) Withdraw(_ context.Context, driver string) error {
+func (n *node) DeleteSlices(_ context.Context, driver string) error {
 	n.offers <- driver
 	return nil
 }

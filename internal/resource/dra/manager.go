@@ -37,8 +37,8 @@ type API interface {
 	Claim(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error)
 	// Drivers are those that offer devices of this node.
 	Drivers(ctx context.Context) ([]string, error)
-	// Withdraw deletes what a driver offers of this node.
-	Withdraw(ctx context.Context, driver string) error
+	// DeleteSlices deletes a driver's ResourceSlices of this node.
+	DeleteSlices(ctx context.Context, driver string) error
 }
 
 // Meters measure; each may be nil.

@@ -81,7 +81,7 @@ func (m *Manager) withdraw(ctx context.Context) (again time.Duration) {
 	}
 	m.mu.Unlock()
 	for _, name := range due {
-		if err := m.deps.API.Withdraw(ctx, name); err != nil {
+		if err := m.deps.API.DeleteSlices(ctx, name); err != nil {
 			m.deps.Log.Warn("what an absent driver offers could not be withdrawn", "driver", name, "err", err)
 			again = retry
 			continue

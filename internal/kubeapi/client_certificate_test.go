@@ -24,18 +24,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// shown is a certificate that the test replaces.
-type shown struct {
+// rotated is a certificate that the test replaces.
+type rotated struct {
 	cert    atomic.Pointer[tls.Certificate]
 	ready   chan struct{}
 	refused atomic.Int32
 }
 
-func (s *shown) Current() *tls.Certificate { return s.cert.Load() }
-func (s *shown) Ready() <-chan struct{}    { return s.ready }
-func (s *shown) Refused()                  { s.refused.Add(1) }
+func (s *rotated) Current() *tls.Certificate { return s.cert.Load() }
+func (s *rotated) Ready() <-chan struct{}    { return s.ready }
+func (s *rotated) Refused()                  { s.refused.Add(1) }
 
-func (s *shown) show(t *testing.T, name string) {
+func (s *rotated) rotate(t *testing.T, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *shown) show(t *testing.T, name string) {
 	s.cert.Store(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
 }
 
-// serve answers whom it takes the client for, and refuses those who are called "expired".
+// serve starts a server that responds with the client's name, and rejects clients named "expired".
 func serve(t *testing.T) *rest.Config {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,44 +67,44 @@ func serve(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-func TestReplacedCertificateIsShown(t *testing.T) {
-	source := &shown{ready: make(chan struct{})}
+func TestRotatedCertificateIsUsed(t *testing.T) {
+	source := &rotated{ready: make(chan struct{})}
 	c, err := NewClients(serve(t), Config{Certificate: source, HeartbeatTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(want string, wantErr bool) {
+	request := func(want string, wantErr bool) {
 		t.Helper()
 		body, err := c.Kube.CoreV1().RESTClient().Get().AbsPath("/").Do(t.Context()).Raw()
 		if (err != nil) != wantErr || !strings.Contains(string(body), want) {
-			t.Errorf("answer %q, %v; want %q", body, err, want)
+			t.Errorf("response %q, %v; want %q", body, err, want)
 		}
 	}
 	go func() { // a request waits for the first certificate
-		source.show(t, "first")
+		source.rotate(t, "first")
 		close(source.ready)
 	}()
-	ask("first over HTTP/2", false)
-	source.show(t, "second")
-	ask("first", false) // as long as the connection lasts
+	request("first over HTTP/2", false)
+	source.rotate(t, "second")
+	request("first", false) // while the connection lasts
 	c.CloseConnections()
-	ask("second", false)
+	request("second", false)
 
-	// Somebody replaces the certificate after it has expired: one refusal is enough.
-	source.show(t, "expired")
+	// The certificate is replaced after it expired: one rejected request is enough.
+	source.rotate(t, "expired")
 	c.CloseConnections()
-	ask("", true)
-	source.show(t, "third")
-	ask("", true)
-	ask("third", false)
+	request("", true)
+	source.rotate(t, "third")
+	request("", true)
+	request("third", false)
 	if n := source.refused.Load(); n != 2 {
-		t.Errorf("told of %d refusals, want 2", n)
+		t.Errorf("%d rejections reported, want 2", n)
 	}
 }
 
-func TestNoCertificateYet(t *testing.T) {
+func TestRequestWaitsForCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := NewClients(&rest.Config{Host: "https://192.0.2.1"}, Config{Certificate: &shown{ready: make(chan struct{})}, HeartbeatTimeout: time.Second})
+		c, err := NewClients(&rest.Config{Host: "https://192.0.2.1"}, Config{Certificate: &rotated{ready: make(chan struct{})}, HeartbeatTimeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestNoCertificateYet(t *testing.T) {
 		if _, err := c.Kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err, errNoCertificate) {
 			t.Errorf("error %v", err)
 		}
-		if took := time.Since(began); took != certificateLimit {
+		if took := time.Since(began); took != certificateTimeout {
 			t.Errorf("waited for %v", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -17,23 +17,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestGranted(t *testing.T) {
+func TestRetryForbidden(t *testing.T) {
 	var (
 		refused = apierrors.NewForbidden(v1.Resource("serviceaccounts"), "a", nil)
 		missing = apierrors.NewNotFound(v1.Resource("serviceaccounts"), "a")
 	)
 	for name, c := range map[string]struct {
-		answers []error // the last one stays
-		limit   time.Duration
-		want    error
-		asked   int
-		after   time.Duration
+		results  []error // the last one repeats
+		limit    time.Duration
+		want     error
+		requests int
+		after    time.Duration
 	}{
-		"at once":         {answers: []error{nil}, asked: 1},
-		"a moment later":  {answers: []error{refused, refused, nil}, asked: 3, after: 60 * time.Millisecond},
-		"never":           {answers: []error{refused}, want: refused, asked: 7, after: 1260 * time.Millisecond},
-		"another error":   {answers: []error{refused, missing}, want: missing, asked: 2, after: 20 * time.Millisecond},
-		"nobody waits on": {answers: []error{refused}, limit: 100 * time.Millisecond, want: refused, asked: 3, after: 100 * time.Millisecond},
+		"allowed at once":                 {results: []error{nil}, requests: 1},
+		"allowed after two retries":       {results: []error{refused, refused, nil}, requests: 3, after: 60 * time.Millisecond},
+		"always forbidden":                {results: []error{refused}, want: refused, requests: 7, after: 1260 * time.Millisecond},
+		"other errors are not retried":    {results: []error{refused, missing}, want: missing, requests: 2, after: 20 * time.Millisecond},
+		"context ends during the backoff": {results: []error{refused}, limit: 100 * time.Millisecond, want: refused, requests: 3, after: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,21 +43,21 @@ func TestGranted(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, c.limit)
 					defer cancel()
 				}
-				began, asked := time.Now(), 0
-				_, err := Granted(ctx, func() (struct{}, error) {
-					asked++
-					return struct{}{}, c.answers[min(asked, len(c.answers))-1]
+				began, requests := time.Now(), 0
+				_, err := RetryForbidden(ctx, func() (struct{}, error) {
+					requests++
+					return struct{}{}, c.results[min(requests, len(c.results))-1]
 				})
-				if err != c.want || asked != c.asked || time.Since(began) != c.after {
-					t.Errorf("%v after %d askings and %v, want %v after %d and %v", err, asked, time.Since(began), c.want, c.asked, c.after)
+				if err != c.want || requests != c.requests || time.Since(began) != c.after {
+					t.Errorf("%v after %d requests and %v, want %v after %d and %v", err, requests, time.Since(began), c.want, c.requests, c.after)
 				}
 			})
 		})
 	}
 }
 
-// What pods need is asked for again by those who ask for it, not by the pods' workers.
-func TestGrantedToPods(t *testing.T) {
+// The readers of what pods need retry forbidden requests, so that pod workers need not.
+func TestReadersRetryForbidden(t *testing.T) {
 	for name, read := range map[string]func(kubernetes.Interface) error{
 		"token": func(api kubernetes.Interface) error {
 			tokens, err := NewTokens(TokensDeps{Client: api, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
@@ -85,18 +85,18 @@ func TestGrantedToPods(t *testing.T) {
 			api := fake.NewClientset(
 				&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}},
 				configMap("a", "1"))
-			asked := 0
+			requests := 0
 			api.PrependReactor("*", "*", func(a ktesting.Action) (bool, runtime.Object, error) {
-				if asked++; asked < 3 {
+				if requests++; requests < 3 {
 					return true, nil, apierrors.NewForbidden(v1.Resource("things"), "a", nil)
 				}
-				if made, ok := a.(ktesting.CreateAction); ok { // a token, which this server cannot make itself
+				if made, ok := a.(ktesting.CreateAction); ok { // the fake API server cannot issue tokens
 					return true, made.GetObject(), nil
 				}
 				return false, nil, nil
 			})
-			if err := read(api); err != nil || asked != 3 {
-				t.Errorf("%v after %d askings, want nil after 3", err, asked)
+			if err := read(api); err != nil || requests != 3 {
+				t.Errorf("%v after %d requests, want nil after 3", err, requests)
 			}
 		})
 	}

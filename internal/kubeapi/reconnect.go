@@ -1,0 +1,28 @@
+package kubeapi
+
+import (
+	"net/http"
+	"sync/atomic"
+)
+
+// reconnectTransport calls onReconnect when the API server responds again after it was
+// unreachable. Only connection errors count as unreachable: an error status may concern one
+// request alone.
+type reconnectTransport struct {
+	next        http.RoundTripper
+	unreachable atomic.Bool
+	onReconnect func()
+}
+
+func (t *reconnectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	switch {
+	case err != nil:
+		if r.Context().Err() == nil { // not canceled by the caller
+			t.unreachable.Store(true)
+		}
+	case response.StatusCode < http.StatusMultipleChoices && t.unreachable.CompareAndSwap(true, false):
+		t.onReconnect()
+	}
+	return response, err
+}
