@@ -11,79 +11,80 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// key finds a claim as pods name it.
+// key identifies a ResourceClaim.
 type key struct{ namespace, name string }
 
-// claim is one that pods use here.
+// claim is a ResourceClaim that pods of this node use.
 type claim struct {
 	claimState
-	// prepared: all drivers have answered this agent.
+	// prepared is set after all drivers prepared the claim in this run of the agent.
 	prepared bool
-	// leaving: drivers are asked to give it up.
-	leaving bool
+	// unpreparing is set from the first call to unprepare the claim.
+	unpreparing bool
 }
 
-// use is one claim that a pod names.
-type use struct {
+// claimRef is a pod's reference to a ResourceClaim.
+type claimRef struct {
 	name string // of the claim in the pod's spec, empty for its extended resources
 	key  key
-	// own: it was made for this pod alone.
-	own bool
+	// fromTemplate: the claim was generated for this pod.
+	fromTemplate bool
 }
 
-// uses are the claims of a pod. Its errors are worded as the reference kubelet's.
-func uses(p *v1.Pod) ([]use, error) {
-	var all []use
+// claimRefs returns the claims of a pod. The error texts are the reference kubelet's.
+func claimRefs(p *v1.Pod) ([]claimRef, error) {
+	var all []claimRef
 	for _, c := range p.Spec.ResourceClaims {
 		switch {
 		case c.ResourceClaimName != nil:
-			all = append(all, use{c.Name, key{p.Namespace, *c.ResourceClaimName}, false})
+			all = append(all, claimRef{c.Name, key{p.Namespace, *c.ResourceClaimName}, false})
 		case c.ResourceClaimTemplateName != nil:
 			i := slices.IndexFunc(p.Status.ResourceClaimStatuses, func(s v1.PodResourceClaimStatus) bool { return s.Name == c.Name })
 			if i < 0 {
 				return nil, fmt.Errorf("pod %q: ResourceClaim not created yet", p.Namespace+"/"+p.Name)
 			}
-			if name := p.Status.ResourceClaimStatuses[i].ResourceClaimName; name != nil { // else none is needed
-				all = append(all, use{c.Name, key{p.Namespace, *name}, true})
+			if name := p.Status.ResourceClaimStatuses[i].ResourceClaimName; name != nil { // nil: the pod needs no claim
+				all = append(all, claimRef{c.Name, key{p.Namespace, *name}, true})
 			}
 		default:
 			return nil, fmt.Errorf("pod %q, spec.resourceClaim %q: unsupported", p.Namespace+"/"+p.Name, c.Name)
 		}
 	}
 	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
-		all = append(all, use{"", key{p.Namespace, s.ResourceClaimName}, false})
+		all = append(all, claimRef{"", key{p.Namespace, s.ResourceClaimName}, false})
 	}
 	return all, nil
 }
 
-// requests are what of each claim a container uses; an empty name is all of it.
-func requests(p *v1.Pod, c *v1.Container) (map[key][]string, error) {
-	all, err := uses(p)
+// containerRequests returns the requests of each claim that a container uses; an empty request
+// is the whole claim.
+func containerRequests(p *v1.Pod, c *v1.Container) (map[key][]string, error) {
+	all, err := claimRefs(p)
 	if err != nil {
 		return nil, err
 	}
-	wanted := map[key][]string{}
-	for _, u := range all {
-		for _, named := range c.Resources.Claims {
-			if u.name != "" && named.Name == u.name {
-				wanted[u.key] = append(wanted[u.key], named.Request)
+	requests := map[key][]string{}
+	for _, ref := range all {
+		for _, used := range c.Resources.Claims {
+			if ref.name != "" && used.Name == ref.name {
+				requests[ref.key] = append(requests[ref.key], used.Request)
 			}
 		}
 	}
 	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
 		for _, r := range s.RequestMappings {
 			if r.ContainerName == c.Name {
-				at := key{p.Namespace, s.ResourceClaimName}
-				wanted[at] = append(wanted[at], r.RequestName)
+				k := key{p.Namespace, s.ResourceClaimName}
+				requests[k] = append(requests[k], r.RequestName)
 			}
 		}
 	}
-	return wanted, nil
+	return requests, nil
 }
 
-// check says why the pod may not use the claim.
-func check(p *v1.Pod, u use, c *resourceapi.ResourceClaim) error {
-	if u.own && !metav1.IsControlledBy(c, p) {
+// checkAccess returns an error if the pod may not use the claim.
+func checkAccess(p *v1.Pod, ref claimRef, c *resourceapi.ResourceClaim) error {
+	if ref.fromTemplate && !metav1.IsControlledBy(c, p) {
 		return fmt.Errorf("ResourceClaim %s/%s was not created for pod %s/%s (pod is not owner)", c.Namespace, c.Name, p.Namespace, p.Name)
 	}
 	reserved := slices.ContainsFunc(c.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool { return r.UID == p.UID })
@@ -96,10 +97,10 @@ func check(p *v1.Pod, u use, c *resourceapi.ResourceClaim) error {
 	return nil
 }
 
-// newClaim is a claim of which nothing is prepared yet. A driver need not do what none of
-// its devices needs.
+// newClaim returns a claim that is not prepared yet. It skips an operation of a driver if all of
+// the driver's devices skip it.
 func newClaim(c *resourceapi.ResourceClaim) *claim {
-	made := &claim{claimState: claimState{
+	created := &claim{claimState: claimState{
 		ClaimUID: c.UID, ClaimName: c.Name, Namespace: c.Namespace,
 		PodUIDs: sets.New[string](), DriverState: map[string]driverState{},
 	}}
@@ -119,7 +120,7 @@ func newClaim(c *resourceapi.ResourceClaim) *claim {
 		var s driverState
 		if len(needed) == 0 {
 			s.SkipNodeOperations = []resourceapi.SkipNodeOperation{resourceapi.SkipNodeOperationAll}
-			made.DriverState[name] = s
+			created.DriverState[name] = s
 			continue
 		}
 		for _, o := range operations {
@@ -127,7 +128,7 @@ func newClaim(c *resourceapi.ResourceClaim) *claim {
 				s.SkipNodeOperations = append(s.SkipNodeOperations, o)
 			}
 		}
-		made.DriverState[name] = s
+		created.DriverState[name] = s
 	}
-	return made
+	return created
 }

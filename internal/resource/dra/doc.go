@@ -1,5 +1,5 @@
-// Package dra has drivers on the node prepare the devices of resource claims (dynamic
-// resource allocation) before a pod that uses them starts, and give them back when the last
-// pod has ended. Which claim is prepared for whom is written down before a driver is asked,
-// in the reference kubelet's form, so that no preparation outlives its pods unseen.
+// Package dra implements the node side of dynamic resource allocation: it calls DRA drivers to
+// prepare a pod's resource claims before the pod starts, and to unprepare them after the last pod
+// of a claim has ended. Before it calls a driver, it writes a checkpoint in the reference
+// kubelet's format, so that a restarted agent can unprepare every prepared claim.
 package dra

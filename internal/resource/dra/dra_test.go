@@ -32,7 +32,7 @@ import (
 
 const driverName = "gpu.example.com"
 
-// fakeDriver prepares every claim as one device of the claim's name.
+// fakeDriver prepares every claim as two devices, named after the claim.
 type fakeDriver struct {
 	drav1.UnimplementedDRAPluginServer
 	healthv1.UnimplementedDRAResourceHealthServer
@@ -41,39 +41,39 @@ type fakeDriver struct {
 	fault string
 
 	reports chan *healthv1.NodeWatchResourcesResponse
-	refusal error // of telling health
+	refusal error // of the health watch
 }
 
 func newFakeDriver() *fakeDriver {
 	return &fakeDriver{reports: make(chan *healthv1.NodeWatchResourcesResponse)}
 }
 
-func (f *fakeDriver) NodePrepareResources(_ context.Context, q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
+func (f *fakeDriver) NodePrepareResources(_ context.Context, request *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	answer := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
-	for _, c := range q.Claims {
+	response := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
+	for _, c := range request.Claims {
 		f.calls = append(f.calls, "prepare "+c.Name)
-		answer.Claims[c.Uid] = &drav1.NodePrepareResourceResponse{Error: f.fault, Devices: []*drav1.Device{
+		response.Claims[c.Uid] = &drav1.NodePrepareResourceResponse{Error: f.fault, Devices: []*drav1.Device{
 			{RequestNames: []string{"one"}, PoolName: "p", DeviceName: c.Name, CdiDeviceIds: []string{"x/y=" + c.Name}},
 			{RequestNames: []string{"two"}, PoolName: "p", DeviceName: c.Name + "2", CdiDeviceIds: []string{"x/y=" + c.Name + "2"}},
 		}}
 	}
-	return answer, nil
+	return response, nil
 }
 
-func (f *fakeDriver) NodeUnprepareResources(_ context.Context, q *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
+func (f *fakeDriver) NodeUnprepareResources(_ context.Context, request *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	answer := &drav1.NodeUnprepareResourcesResponse{Claims: map[string]*drav1.NodeUnprepareResourceResponse{}}
-	for _, c := range q.Claims {
+	response := &drav1.NodeUnprepareResourcesResponse{Claims: map[string]*drav1.NodeUnprepareResourceResponse{}}
+	for _, c := range request.Claims {
 		f.calls = append(f.calls, "unprepare "+c.Name)
-		answer.Claims[c.Uid] = &drav1.NodeUnprepareResourceResponse{Error: f.fault}
+		response.Claims[c.Uid] = &drav1.NodeUnprepareResourceResponse{Error: f.fault}
 	}
-	return answer, nil
+	return response, nil
 }
 
-func (f *fakeDriver) took() []string {
+func (f *fakeDriver) takeCalls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	calls := f.calls
@@ -81,18 +81,18 @@ func (f *fakeDriver) took() []string {
 	return calls
 }
 
-// node is a manager, a driver, and what the API server and the user know.
+// node is a manager with a driver and a fake API server.
 type node struct {
 	*testing.T
 	*Manager
-	dir      string
-	driver   *fakeDriver
-	plugin   pluginreg.Plugin
-	claims   map[string]*resourceapi.ResourceClaim
-	events   []string
-	clock    clock.WithTicker
-	offering []string
-	offers   chan string // receives the drivers whose offers are withdrawn
+	dir     string
+	driver  *fakeDriver
+	plugin  pluginreg.Plugin
+	claims  map[string]*resourceapi.ResourceClaim
+	events  []string
+	clock   clock.WithTicker
+	slices  []string    // drivers that have ResourceSlices
+	deleted chan string // receives the drivers whose slices are deleted
 
 	mu    sync.Mutex
 	woken []types.UID
@@ -104,8 +104,8 @@ func (n *node) wake(uid types.UID) {
 	n.woken = append(n.woken, uid)
 }
 
-// awoke are the pods that were woken since it was last asked.
-func (n *node) awoke() []types.UID {
+// takeWoken returns the pods that were woken since its last call.
+func (n *node) takeWoken() []types.UID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := n.woken
@@ -119,9 +119,9 @@ func (n *node) Claim(_ context.Context, _, name string) (*resourceapi.ResourceCl
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaims"}, name)
 }
-func (n *node) Drivers(context.Context) ([]string, error) { return n.offering, nil }
+func (n *node) Drivers(context.Context) ([]string, error) { return n.slices, nil }
 func (n *node) DeleteSlices(_ context.Context, driver string) error {
-	n.offers <- driver
+	n.deleted <- driver
 	return nil
 }
 func (n *node) Eventf(_ apiruntime.Object, _, reason, format string, args ...any) {
@@ -135,14 +135,14 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n := &node{T: t, dir: dir, driver: newFakeDriver(), claims: map[string]*resourceapi.ResourceClaim{}, clock: clock.RealClock{}, offers: make(chan string, 1)}
+	n := &node{T: t, dir: dir, driver: newFakeDriver(), claims: map[string]*resourceapi.ResourceClaim{}, clock: clock.RealClock{}, deleted: make(chan string, 1)}
 	n.plugin = pluginreg.Plugin{Type: "DRAPlugin", Name: driverName, Endpoint: filepath.Join(dir, "d.sock"), Versions: []string{drav1.DRAPluginService}}
 	n.serve(n.driver, n.plugin.Endpoint)
 	n.start()
 	return n
 }
 
-// serve has the driver answer on the socket; the function it returns ends the driver's process.
+// serve starts the driver's server on the socket; kill stops it.
 func (n *node) serve(d *fakeDriver, endpoint string) (kill func()) {
 	n.Helper()
 	listener, err := net.Listen("unix", endpoint)
@@ -159,7 +159,7 @@ func (n *node) serve(d *fakeDriver, endpoint string) (kill func()) {
 	return server.Stop
 }
 
-// start is the agent's start, or restart.
+// start creates the manager, as a start or restart of the agent does.
 func (n *node) start() {
 	n.Helper()
 	m, err := New(Config{RootDir: n.dir, Health: true, HealthMessages: true}, Deps{
@@ -179,7 +179,7 @@ func (n *node) register() {
 	}
 }
 
-// allocate makes a claim that these pods may use.
+// allocate creates a claim that is reserved for these pods.
 func (n *node) allocate(name string, pods ...string) {
 	c := &resourceapi.ResourceClaim{}
 	c.Name, c.Namespace, c.UID = name, "ns", types.UID(name+"-uid")
@@ -191,7 +191,7 @@ func (n *node) allocate(name string, pods ...string) {
 	n.claims[name] = c
 }
 
-func user(uid, claim string, request string) *v1.Pod {
+func claimingPod(uid, claim string, request string) *v1.Pod {
 	p := &v1.Pod{Spec: v1.PodSpec{
 		ResourceClaims: []v1.PodResourceClaim{{Name: "mine", ResourceClaimName: ptr.To(claim)}},
 		Containers:     []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{Claims: []v1.ResourceClaim{{Name: "mine", Request: request}}}}, {Name: "without"}},
@@ -202,10 +202,10 @@ func user(uid, claim string, request string) *v1.Pod {
 
 func (n *node) prepare(p *v1.Pod) error { return n.Prepare(n.Context(), p, &pod.Observed{}) }
 
-func (n *node) want(calls ...string) {
+func (n *node) expectCalls(calls ...string) {
 	n.Helper()
-	if got := n.driver.took(); !slices.Equal(got, calls) {
-		n.Errorf("the driver was asked %q, want %q", got, calls)
+	if got := n.driver.takeCalls(); !slices.Equal(got, calls) {
+		n.Errorf("calls to the driver: %q, want %q", got, calls)
 	}
 }
 
@@ -222,18 +222,18 @@ func (n *node) cdi(p *v1.Pod, container int) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSharedClaim: prepared once, given up by the last pod, across a restart.
+// A shared claim is prepared once and unprepared after the last pod, across a restart.
 func TestSharedClaim(t *testing.T) {
 	n := newNode(t)
 	n.register()
 	n.allocate("claim", "one", "two")
-	one, two := user("one", "claim", "two"), user("two", "claim", "")
+	one, two := claimingPod("one", "claim", "two"), claimingPod("two", "claim", "")
 	for _, p := range []*v1.Pod{one, two, one} {
 		if err := n.prepare(p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n.want("prepare claim")
+	n.expectCalls("prepare claim")
 	if got := n.cdi(one, 0); got != "x/y=claim2" {
 		t.Errorf("one request gives %s", got)
 	}
@@ -241,11 +241,11 @@ func TestSharedClaim(t *testing.T) {
 		t.Errorf("the whole claim gives %s", got)
 	}
 	if got := n.cdi(two, 1); got != "" {
-		t.Errorf("a container that does not use it has %s", got)
+		t.Errorf("a container without claims gets %s", got)
 	}
-	shown := n.DynamicResources(two, &two.Spec.Containers[0])
-	if len(shown) != 1 || shown[0].ClaimName != "claim" || len(shown[0].ClaimResources) != 2 || shown[0].ClaimResources[1].DeviceName != "claim2" {
-		t.Errorf("shown as %v", shown)
+	resources := n.DynamicResources(two, &two.Spec.Containers[0])
+	if len(resources) != 1 || resources[0].ClaimName != "claim" || len(resources[0].ClaimResources) != 2 || resources[0].ClaimResources[1].DeviceName != "claim2" {
+		t.Errorf("dynamic resources %v", resources)
 	}
 	if use := n.InUse(); use[anyDriver] != 1 || use[driverName] != 1 {
 		t.Errorf("in use: %v", use)
@@ -253,27 +253,27 @@ func TestSharedClaim(t *testing.T) {
 
 	n.start()
 	n.register()
-	runs := &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "s", Ready: true}}}
-	if err := n.Prepare(t.Context(), two, runs); err != nil || n.cdi(two, 0) != "x/y=claim x/y=claim2" {
+	running := &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "s", Ready: true}}}
+	if err := n.Prepare(t.Context(), two, running); err != nil || n.cdi(two, 0) != "x/y=claim x/y=claim2" {
 		t.Errorf("after a restart: %v, %s", err, n.cdi(two, 0))
 	}
 	if err := n.Release(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
-	n.want()
+	n.expectCalls()
 	if err := n.Retain(t.Context(), func(types.UID) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	n.want("unprepare claim")
+	n.expectCalls("unprepare claim")
 	n.start()
 	if len(n.InUse()) != 1 || n.InUse()[anyDriver] != 0 {
-		t.Errorf("left: %v", n.InUse())
+		t.Errorf("still in use: %v", n.InUse())
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestPrepareErrors(t *testing.T) {
 	n := newNode(t)
-	template := user("templated", "", "")
+	template := claimingPod("templated", "", "")
 	template.Spec.ResourceClaims[0] = v1.PodResourceClaim{Name: "mine", ResourceClaimTemplateName: ptr.To("t")}
 	n.allocate("foreign", "other")
 	n.allocate("mine", "one")
@@ -283,29 +283,29 @@ func TestErrors(t *testing.T) {
 		pod  *v1.Pod
 		want string
 	}{
-		"no claim yet":  {template, `prepare dynamic resources: pod "ns/templated": ResourceClaim not created yet`},
-		"no such claim": {user("one", "none", ""), `prepare dynamic resources: fetch ResourceClaim none: resourceclaims "none" not found`},
-		"not reserved":  {user("one", "foreign", ""), "prepare dynamic resources: pod one (one) is not allowed to use ResourceClaim foreign (foreign-uid)"},
-		"not allocated": {user("one", "bare", ""), "prepare dynamic resources: ResourceClaim bare: not allocated"},
-		"no driver":     {user("one", "mine", ""), "prepare dynamic resources: DRA driver gpu.example.com is not registered"},
+		"claim not created": {template, `prepare dynamic resources: pod "ns/templated": ResourceClaim not created yet`},
+		"claim not found":   {claimingPod("one", "none", ""), `prepare dynamic resources: fetch ResourceClaim none: resourceclaims "none" not found`},
+		"not reserved":      {claimingPod("one", "foreign", ""), "prepare dynamic resources: pod one (one) is not allowed to use ResourceClaim foreign (foreign-uid)"},
+		"not allocated":     {claimingPod("one", "bare", ""), "prepare dynamic resources: ResourceClaim bare: not allocated"},
+		"no driver":         {claimingPod("one", "mine", ""), "prepare dynamic resources: DRA driver gpu.example.com is not registered"},
 	} {
 		n.events = nil
 		if err := n.prepare(c.pod); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 		if !slices.Equal(n.events, []string{"FailedPrepareDynamicResources"}) {
-			t.Errorf("%s: the user is told %q", name, n.events)
+			t.Errorf("%s: events %q", name, n.events)
 		}
 	}
 	if len(n.InUse()) != 1 {
-		t.Errorf("something was noted: %v", n.InUse())
+		t.Errorf("a claim was recorded: %v", n.InUse())
 	}
 	n.register()
-	if !slices.Contains(n.awoke(), "one") {
-		t.Error("the pod is not woken when its driver comes")
+	if !slices.Contains(n.takeWoken(), "one") {
+		t.Error("the pod is not woken when its driver registers")
 	}
 	n.driver.fault = "burnt"
-	if err := n.prepare(user("one", "mine", "")); err == nil || !strings.HasSuffix(err.Error(), "NodePrepareResources failed for ResourceClaim mine: burnt") {
+	if err := n.prepare(claimingPod("one", "mine", "")); err == nil || !strings.HasSuffix(err.Error(), "NodePrepareResources failed for ResourceClaim mine: burnt") {
 		t.Errorf("driver's error: %v", err)
 	}
 	if err := n.Release(t.Context(), "one"); err == nil || !strings.HasSuffix(err.Error(), "NodeUnprepareResources failed for ResourceClaim mine: burnt") {
@@ -317,24 +317,24 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestBadRecord(t *testing.T) {
+func TestCorruptCheckpoint(t *testing.T) {
 	n := newNode(t)
 	for _, text := range []string{"", "{", `{"Data":"{}","Checksum":1}`} {
-		if err := os.WriteFile(n.path(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(n.checkpointPath(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		n.start()
-		if _, err := os.Stat(n.path() + ".bad"); err != nil {
-			t.Errorf("%q is not put aside: %v", text, err)
+		if _, err := os.Stat(n.checkpointPath() + ".bad"); err != nil {
+			t.Errorf("%q is not moved aside: %v", text, err)
 		}
 	}
 }
 
-// TestRecordForm: the record is in the form that the reference kubelet reads and writes.
-func TestRecordForm(t *testing.T) {
+// The checkpoint has the format that the reference kubelet reads and writes.
+func TestCheckpointFormat(t *testing.T) {
 	n := newNode(t)
 	const text = `{"Data":"{\"kind\":\"DRACheckpoint\",\"apiVersion\":\"checkpoint.dra.kubelet.k8s.io/v1\",\"ClaimInfoStateList\":[{\"ClaimUID\":\"u\",\"ClaimName\":\"gpu\",\"Namespace\":\"ns\",\"PodUIDs\":{\"p\":{}},\"DriverState\":{\"gpu.example.com\":{\"Devices\":[{\"PoolName\":\"n\",\"DeviceName\":\"d\",\"ShareID\":null,\"RequestNames\":[\"r\"],\"CDIDeviceIDs\":[\"x/y=d\"]}]}}}]}","Checksum":516969169}`
-	if err := os.WriteFile(n.path(), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(n.checkpointPath(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.start()
@@ -344,7 +344,7 @@ func TestRecordForm(t *testing.T) {
 	if err := n.save(); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := os.ReadFile(n.path()); string(got) != text {
+	if got, _ := os.ReadFile(n.checkpointPath()); string(got) != text {
 		t.Errorf("wrote %s, want %s", got, text)
 	}
 }

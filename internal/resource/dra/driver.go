@@ -18,26 +18,26 @@ import (
 	"swiftlet/internal/pluginreg"
 )
 
-// services are the versions of the drivers' API that are spoken here.
+// services are the supported versions of the DRA plugin API.
 var services = []string{drav1.DRAPluginService, drav1beta1.DRAPluginService}
 
-// driver is one that is registered.
+// driver is a registered DRA driver.
 type driver struct {
 	name, endpoint string
 	conn           *grpc.ClientConn
 	client         drav1.DRAPluginClient
-	health         healthv1.DRAResourceHealthClient // nil if it does not tell
-	called         func(driver, method, code string, took time.Duration)
+	health         healthv1.DRAResourceHealthClient // nil if it has no health service
+	observeCall    func(driver, method, code string, takeCalls time.Duration)
 	clock          clock.PassiveClock
 
-	left chan struct{} // closed when it is given up
-	// connected and reports, that it tells the health of its devices, are under the
-	// manager's lock.
-	connected, reports bool
+	deregistered chan struct{} // closed by Deregister
+	// The manager's lock guards connected, and reportsHealth, which is set from the first
+	// health report until the stream ends.
+	connected, reportsHealth bool
 }
 
-// speaks is the first service of the driver's that is spoken here.
-func speaks(p pluginreg.Plugin) (string, error) {
+// supportedService returns the driver's first service that is supported.
+func supportedService(p pluginreg.Plugin) (string, error) {
 	if len(p.Versions) == 0 {
 		return "", errors.New("empty list of supported gRPC services (aka supported versions)")
 	}
@@ -49,21 +49,21 @@ func speaks(p pluginreg.Plugin) (string, error) {
 	return "", fmt.Errorf("none of services supported by the plugin (%q) are supported by the kubelet (%q)", p.Versions, services)
 }
 
-// Validate refuses a driver whose versions are not spoken here.
+// Validate rejects a driver without a supported version.
 func (m *Manager) Validate(_ context.Context, p pluginreg.Plugin) error {
-	if _, err := speaks(p); err != nil {
+	if _, err := supportedService(p); err != nil {
 		return fmt.Errorf("invalid supported gRPC versions of DRA driver plugin %s at endpoint %s: %w", p.Name, p.Endpoint, err)
 	}
 	return nil
 }
 
-// Register takes a driver into use. While one is replaced there may be two.
+// Register adds a driver. During a rolling update there may be two of one name.
 func (m *Manager) Register(_ context.Context, p pluginreg.Plugin) error {
-	service, err := speaks(p)
+	service, err := supportedService(p)
 	if err != nil {
 		return err
 	}
-	d := &driver{name: p.Name, endpoint: p.Endpoint, called: m.deps.Meters.Call, clock: m.deps.Clock, left: make(chan struct{})}
+	d := &driver{name: p.Name, endpoint: p.Endpoint, observeCall: m.deps.Meters.Call, clock: m.deps.Clock, deregistered: make(chan struct{})}
 	if d.conn, err = d.connect(); err != nil {
 		return fmt.Errorf("create gRPC connection to DRA driver %s plugin at endpoint %s: %w", p.Name, p.Endpoint, err)
 	}
@@ -72,7 +72,7 @@ func (m *Manager) Register(_ context.Context, p pluginreg.Plugin) error {
 		d.client = drav1beta1.V1Beta1ClientWrapper{DRAPluginClient: drav1beta1.NewDRAPluginClient(d.conn)}
 	}
 	if m.cfg.Health {
-		d.health = d.hearing(p)
+		d.health = d.healthClient(p)
 	}
 	m.mu.Lock()
 	for _, old := range m.drivers[p.Name] {
@@ -83,38 +83,39 @@ func (m *Manager) Register(_ context.Context, p pluginreg.Plugin) error {
 		}
 	}
 	m.drivers[p.Name] = append(m.drivers[p.Name], d)
-	m.arrivals = append(m.arrivals, d)
-	m.judge(p.Name)
+	m.newDrivers = append(m.newDrivers, d)
+	m.updateAbsenceLocked(p.Name)
 	waiting := maps.Clone(m.waiting)
 	m.mu.Unlock()
-	m.arrived.Notify()
+	m.driverAdded.Notify()
 	m.wake(waiting)
 	return nil
 }
 
-// Deregister gives it up. What it offers is withdrawn if it does not come back soon.
+// Deregister removes a driver. Its ResourceSlices are deleted unless it registers again within
+// absenceGrace.
 func (m *Manager) Deregister(p pluginreg.Plugin) {
 	m.mu.Lock()
-	var gone *driver
+	var removed *driver
 	m.drivers[p.Name] = slices.DeleteFunc(m.drivers[p.Name], func(d *driver) bool {
 		if d.endpoint == p.Endpoint {
-			gone = d
+			removed = d
 		}
 		return d.endpoint == p.Endpoint
 	})
 	if len(m.drivers[p.Name]) == 0 {
 		delete(m.drivers, p.Name)
 	}
-	m.judge(p.Name)
+	m.updateAbsenceLocked(p.Name)
 	m.mu.Unlock()
-	if gone != nil {
-		close(gone.left)
-		gone.conn.Close()
-		m.silent(gone)
+	if removed != nil {
+		close(removed.deregistered)
+		removed.conn.Close()
+		m.dropHealth(removed)
 	}
 }
 
-// find is the driver to ask: the latest that answers, else the latest.
+// find returns the last registered driver that is connected, or else the last registered one.
 func (m *Manager) find(name string) (*driver, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,11 +131,11 @@ func (m *Manager) find(name string) (*driver, error) {
 	return nil, fmt.Errorf("DRA driver %s is not registered", name)
 }
 
-func (d *driver) measure(ctx context.Context, method string, q, a any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (d *driver) measure(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	began := d.clock.Now()
-	err := call(ctx, method, q, a, conn, opts...)
-	if d.called != nil {
-		d.called(d.name, method, status.Code(err).String(), d.clock.Since(began))
+	err := call(ctx, method, request, response, conn, opts...)
+	if d.observeCall != nil {
+		d.observeCall(d.name, method, status.Code(err).String(), d.clock.Since(began))
 	}
 	return err
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// lease is for how long a driver's word on a device is good where it does not say.
-	lease = 30 * time.Second
-	// mostDevices of one driver are kept: a driver that goes on inventing names must not
-	// fill the memory and the disk.
-	mostDevices = 16384
+	// defaultHealthTimeout is how long a report is valid if it contains no timeout.
+	defaultHealthTimeout = 30 * time.Second
+	// maxDevices is the number of devices per driver whose health is stored: a driver that
+	// keeps reporting new names must not fill memory and disk.
+	maxDevices = 16384
 )
 
-// deviceHealth is what a driver last said of a device, as the reference kubelet records it.
+// deviceHealth is the last report on a device, in the reference kubelet's checkpoint format.
 type deviceHealth struct {
 	PoolName           string
 	DeviceName         string
@@ -29,125 +29,125 @@ type deviceHealth struct {
 	Message            string
 }
 
-// driverHealth is all that one driver said, by the devices' ids.
+// driverHealth is the health of a driver's devices, by deviceKey.
 type driverHealth struct{ Devices map[string]deviceHealth }
 
-// id names a device among those of its driver; the names of devices have no slash.
-func id(pool, device string) string { return pool + "/" + device }
+// deviceKey identifies a device of a driver. Device names contain no slash.
+func deviceKey(pool, device string) string { return pool + "/" + device }
 
-func healthOf(told *healthv1.DeviceHealth, now time.Time) deviceHealth {
+func newDeviceHealth(report *healthv1.DeviceHealth, now time.Time) deviceHealth {
 	h := deviceHealth{
-		PoolName: told.GetDevice().GetPoolName(), DeviceName: told.GetDevice().GetDeviceName(),
-		Health: v1.ResourceHealthStatusUnknown, LastUpdated: now, HealthCheckTimeout: lease, Message: short(told.GetMessage()),
+		PoolName: report.GetDevice().GetPoolName(), DeviceName: report.GetDevice().GetDeviceName(),
+		Health: v1.ResourceHealthStatusUnknown, LastUpdated: now, HealthCheckTimeout: defaultHealthTimeout, Message: truncateMessage(report.GetMessage()),
 	}
-	switch told.GetHealth() {
+	switch report.GetHealth() {
 	case healthv1.HealthStatus_HEALTHY:
 		h.Health = v1.ResourceHealthStatusHealthy
 	case healthv1.HealthStatus_UNHEALTHY:
 		h.Health = v1.ResourceHealthStatusUnhealthy
 	}
-	if s := told.GetHealthCheckTimeoutSeconds(); s > 0 {
+	if s := report.GetHealthCheckTimeoutSeconds(); s > 0 {
 		h.HealthCheckTimeout = time.Duration(s) * time.Second
 	}
 	return h
 }
 
-// short cuts a message to what the API takes.
-func short(message string) string {
+// truncateMessage truncates a message to the API's limit.
+func truncateMessage(message string) string {
 	if len(message) <= v1.ResourceHealthMessageMaxLength {
 		return message
 	}
 	return strings.ToValidUTF8(message[:v1.ResourceHealthMessageMaxLength-3], "") + "..."
 }
 
-// says: the same is shown of both, for as long.
-func (h deviceHealth) says(same deviceHealth) bool {
-	return h.Health == same.Health && h.Message == same.Message && h.HealthCheckTimeout == same.HealthCheckTimeout
+// equal compares everything but the time of the report.
+func (h deviceHealth) equal(other deviceHealth) bool {
+	return h.Health == other.Health && h.Message == other.Message && h.HealthCheckTimeout == other.HealthCheckTimeout
 }
 
-func (h deviceHealth) due() time.Time {
+func (h deviceHealth) expires() time.Time {
 	if h.HealthCheckTimeout <= 0 {
-		return h.LastUpdated.Add(lease)
+		return h.LastUpdated.Add(defaultHealthTimeout)
 	}
 	return h.LastUpdated.Add(h.HealthCheckTimeout)
 }
 
-// heard takes note of a driver's report, which may be of some of its devices only.
-func (m *Manager) heard(d *driver, told []*healthv1.DeviceHealth) {
+// recordHealth stores a driver's report, which may cover only some of its devices.
+func (m *Manager) recordHealth(d *driver, reports []*healthv1.DeviceHealth) {
 	now := m.deps.Clock.Now()
 	m.mu.Lock()
-	if !slices.Contains(m.drivers[d.name], d) { // it has left meanwhile
+	if !slices.Contains(m.drivers[d.name], d) { // deregistered meanwhile
 		m.mu.Unlock()
 		return
 	}
-	d.reports = true
+	d.reportsHealth = true
 	known := m.health[d.name].Devices
 	if known == nil {
 		known = map[string]deviceHealth{}
 		m.health[d.name] = driverHealth{Devices: known}
 	}
 	changed, ignored := map[string]bool{}, 0
-	for _, one := range told {
-		h := healthOf(one, now)
-		at := id(h.PoolName, h.DeviceName)
-		before, ok := known[at]
+	for _, report := range reports {
+		h := newDeviceHealth(report, now)
+		key := deviceKey(h.PoolName, h.DeviceName)
+		before, ok := known[key]
 		switch {
-		case !ok && len(known) >= mostDevices:
+		case !ok && len(known) >= maxDevices:
 			ignored++
 			continue
-		case !ok || !before.says(h):
-			changed[at] = true
+		case !ok || !before.equal(h):
+			changed[key] = true
 		}
-		known[at] = h
+		known[key] = h
 	}
-	pods := m.using(d.name, changed)
+	pods := m.podsUsingLocked(d.name, changed)
 	m.mu.Unlock()
 	if ignored > 0 {
-		m.deps.Log.Error("driver tells the health of too many devices; some are left out", "driver", d.name, "limit", mostDevices, "left out", ignored)
+		m.deps.Log.Error("dra: driver reports too many devices, ignoring some", "driver", d.name, "limit", maxDevices, "ignored", ignored)
 	}
 	if len(changed) > 0 {
 		m.saveHealth()
-		m.told.Notify()
+		m.healthChanged.Notify()
 		m.wake(pods)
 	}
 }
 
-// silent forgets what a driver said: it can no longer be asked. One that replaces it, or
-// that it replaces, may speak for its devices.
-func (m *Manager) silent(d *driver) {
+// dropHealth drops the reports of a driver whose health stream ended, unless another driver of
+// the same name reports health.
+func (m *Manager) dropHealth(d *driver) {
 	m.mu.Lock()
-	d.reports = false
-	said, ok := m.health[d.name]
-	if !ok || slices.ContainsFunc(m.drivers[d.name], func(other *driver) bool { return other.reports }) {
+	d.reportsHealth = false
+	reported, ok := m.health[d.name]
+	if !ok || slices.ContainsFunc(m.drivers[d.name], func(other *driver) bool { return other.reportsHealth }) {
 		m.mu.Unlock()
 		return
 	}
 	delete(m.health, d.name)
-	pods := m.using(d.name, known(said))
+	pods := m.podsUsingLocked(d.name, devicesWithHealth(reported))
 	m.mu.Unlock()
 	m.saveHealth()
 	m.wake(pods)
 }
 
-// known are the devices of which something is known.
-func known(said driverHealth) map[string]bool {
+// devicesWithHealth returns the devices whose health is known.
+func devicesWithHealth(reported driverHealth) map[string]bool {
 	all := map[string]bool{}
-	for at, h := range said.Devices {
+	for key, h := range reported.Devices {
 		if h.Health != v1.ResourceHealthStatusUnknown {
-			all[at] = true
+			all[key] = true
 		}
 	}
 	return all
 }
 
-// using finds the pods that have any of a driver's devices. Called under the lock.
-func (m *Manager) using(driver string, devices map[string]bool) map[types.UID]bool {
+// podsUsingLocked returns the pods that use any of a driver's devices.
+func (m *Manager) podsUsingLocked(driver string, devices map[string]bool) map[types.UID]bool {
 	pods := map[types.UID]bool{}
 	if len(devices) == 0 {
 		return pods
 	}
 	for _, c := range m.claims {
-		if slices.ContainsFunc(c.DriverState[driver].Devices, func(d device) bool { return devices[id(d.PoolName, d.DeviceName)] }) {
+		if slices.ContainsFunc(c.DriverState[driver].Devices, func(d device) bool { return devices[deviceKey(d.PoolName, d.DeviceName)] }) {
 			for uid := range c.PodUIDs {
 				pods[types.UID(uid)] = true
 			}
@@ -162,60 +162,60 @@ func (m *Manager) wake(pods map[types.UID]bool) {
 	}
 }
 
-// Health says how the devices of a container's claims are, for its status.
+// Health returns the health of the devices of a container's claims, for the pod's status.
 func (m *Manager) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 	i := slices.IndexFunc(p.Spec.Containers, func(c v1.Container) bool { return c.Name == container })
 	if i < 0 || len(p.Spec.Containers[i].Resources.Claims) == 0 {
 		return nil
 	}
-	all, err := uses(p)
-	if err != nil { // then nothing is prepared either
+	all, err := claimRefs(p)
+	if err != nil { // no claim is prepared either
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var shown []v1.ResourceStatus
-	for _, named := range p.Spec.Containers[i].Resources.Claims {
-		for _, u := range all {
-			if u.name != named.Name || m.claims[u.key] == nil {
+	var statuses []v1.ResourceStatus
+	for _, used := range p.Spec.Containers[i].Resources.Claims {
+		for _, ref := range all {
+			if ref.name != used.Name || m.claims[ref.key] == nil {
 				continue
 			}
-			one := v1.ResourceStatus{Name: v1.ResourceName("claim:" + named.Name)}
-			if named.Request != "" {
-				one.Name += v1.ResourceName("/" + named.Request)
+			s := v1.ResourceStatus{Name: v1.ResourceName("claim:" + used.Name)}
+			if used.Request != "" {
+				s.Name += v1.ResourceName("/" + used.Request)
 			}
-			if one.Resources = m.healthIn(m.claims[u.key], named.Request); len(one.Resources) > 0 {
-				shown = append(shown, one)
+			if s.Resources = m.requestHealthLocked(m.claims[ref.key], used.Request); len(s.Resources) > 0 {
+				statuses = append(statuses, s)
 			}
 		}
 	}
-	return shown
+	return statuses
 }
 
-// healthIn is that of the devices of one request, of all if it is empty. Devices that the
-// runtime knows by the same name are one. Called under the lock.
-func (m *Manager) healthIn(c *claim, request string) []v1.ResourceHealth {
-	request, _, _ = strings.Cut(request, "/") // without the choice that was made within it
+// requestHealthLocked returns the health of the devices of one request, or of the whole claim if
+// it is empty. It merges devices with the same CDI id.
+func (m *Manager) requestHealthLocked(c *claim, request string) []v1.ResourceHealth {
+	request, _, _ = strings.Cut(request, "/") // without the subrequest
 	var all []v1.ResourceHealth
 	for _, driver := range slices.Sorted(maps.Keys(c.DriverState)) {
 		for _, d := range c.DriverState[driver].Devices {
-			if !d.serves(request) {
+			if !d.satisfies(request) {
 				continue
 			}
-			one := v1.ResourceHealth{ResourceID: v1.ResourceID(driver + "/" + id(d.PoolName, d.DeviceName)), Health: v1.ResourceHealthStatusUnknown}
+			health := v1.ResourceHealth{ResourceID: v1.ResourceID(driver + "/" + deviceKey(d.PoolName, d.DeviceName)), Health: v1.ResourceHealthStatusUnknown}
 			if len(d.CDIDeviceIDs) > 0 {
-				one.ResourceID = v1.ResourceID(d.CDIDeviceIDs[0])
+				health.ResourceID = v1.ResourceID(d.CDIDeviceIDs[0])
 			}
-			if slices.ContainsFunc(all, func(h v1.ResourceHealth) bool { return h.ResourceID == one.ResourceID }) {
+			if slices.ContainsFunc(all, func(h v1.ResourceHealth) bool { return h.ResourceID == health.ResourceID }) {
 				continue
 			}
-			if h, ok := m.health[driver].Devices[id(d.PoolName, d.DeviceName)]; ok {
-				one.Health = h.Health
+			if h, ok := m.health[driver].Devices[deviceKey(d.PoolName, d.DeviceName)]; ok {
+				health.Health = h.Health
 				if m.cfg.HealthMessages && h.Message != "" {
-					one.Message = &h.Message
+					health.Message = &h.Message
 				}
 			}
-			all = append(all, one)
+			all = append(all, health)
 		}
 	}
 	return all

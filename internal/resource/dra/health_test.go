@@ -45,14 +45,14 @@ func (f *fakeDriver) NodeWatchResources(_ *healthv1.NodeWatchResourcesRequest, s
 	}
 }
 
-// says reports one device of the pool p.
-func (f *fakeDriver) says(device string, how healthv1.HealthStatus, message string) {
+// report reports one device of the pool p.
+func (f *fakeDriver) report(device string, health healthv1.HealthStatus, message string) {
 	f.reports <- &healthv1.NodeWatchResourcesResponse{Devices: []*healthv1.DeviceHealth{
-		{Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: device}, Health: how, Message: message},
+		{Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: device}, Health: health, Message: message},
 	}}
 }
 
-// run attends to drivers until the test or stop ends it.
+// run runs the manager until the test ends or stop is called.
 func (n *node) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -69,21 +69,21 @@ func (n *node) run() (stop func()) {
 	return stop
 }
 
-// begin is a node with a driver of these services whose claim the pod one uses.
-func begin(n *node, services ...string) *v1.Pod {
+// prepareWithHealth registers a driver with these services, and prepares a claim of it for a pod.
+func prepareWithHealth(n *node, services ...string) *v1.Pod {
 	n.Helper()
 	n.plugin.Versions = append([]string{drav1.DRAPluginService}, services...)
 	n.register()
 	n.allocate("claim", "one")
-	p := user("one", "claim", "")
+	p := claimingPod("one", "claim", "")
 	if err := n.prepare(p); err != nil {
 		n.Fatal(err)
 	}
 	return p
 }
 
-// shown is a container's health as text.
-func (n *node) shown(p *v1.Pod) string {
+// healthText formats the health of a container.
+func (n *node) healthText(p *v1.Pod) string {
 	var all []string
 	for _, s := range n.Health(p, "c") {
 		all = append(all, string(s.Name))
@@ -98,12 +98,12 @@ func (n *node) shown(p *v1.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// becomes waits until this is shown, and the pod was woken for it, once.
-func (n *node) becomes(p *v1.Pod, want string) {
+// expectHealth waits until the health is as wanted and the pod was woken for it, once.
+func (n *node) expectHealth(p *v1.Pod, want string) {
 	n.Helper()
 	var woken []types.UID
-	n.eventually(func() bool { woken = append(woken, n.awoke()...); return n.shown(p) == want && len(woken) > 0 },
-		func() string { return fmt.Sprintf("shown is %s, want %s; woken are %s", n.shown(p), want, woken) })
+	n.eventually(func() bool { woken = append(woken, n.takeWoken()...); return n.healthText(p) == want && len(woken) > 0 },
+		func() string { return fmt.Sprintf("health is %s, want %s; woken are %s", n.healthText(p), want, woken) })
 	if len(woken) != 1 || woken[0] != p.UID {
 		n.Errorf("woken for %s: %s", want, woken)
 	}
@@ -122,171 +122,170 @@ func (n *node) eventually(ok func() bool, otherwise func() string) {
 
 const unknown = "claim:mine x/y=claim=Unknown x/y=claim2=Unknown"
 
-// TestHealth: what a driver says of devices is shown, in either version of the service.
+// Reported health is in the status, with either version of the service.
 func TestHealth(t *testing.T) {
 	for _, service := range []string{healthv1.DRAResourceHealthService, healthv1alpha1.DRAResourceHealthService} {
 		t.Run(service, func(t *testing.T) {
 			n := newNode(t)
 			n.run()
-			p := begin(n, service)
-			if got := n.shown(p); got != unknown {
-				t.Errorf("before anything is said: %s", got)
+			p := prepareWithHealth(n, service)
+			if got := n.healthText(p); got != unknown {
+				t.Errorf("before the first report: %s", got)
 			}
-			n.driver.says("claim2", sick, "hot")
-			n.becomes(p, "claim:mine x/y=claim=Unknown x/y=claim2=Unhealthy:hot")
-			n.driver.says("claim", healthy, "")
-			n.becomes(p, "claim:mine x/y=claim=Healthy x/y=claim2=Unhealthy:hot")
-			n.driver.says("claim2", sick, "hot") // nothing new
-			n.driver.says("other", sick, "")     // nobody uses it
-			n.driver.says("claim", sick, "")
-			n.becomes(p, "claim:mine x/y=claim=Unhealthy x/y=claim2=Unhealthy:hot")
+			n.driver.report("claim2", sick, "hot")
+			n.expectHealth(p, "claim:mine x/y=claim=Unknown x/y=claim2=Unhealthy:hot")
+			n.driver.report("claim", healthy, "")
+			n.expectHealth(p, "claim:mine x/y=claim=Healthy x/y=claim2=Unhealthy:hot")
+			n.driver.report("claim2", sick, "hot") // unchanged
+			n.driver.report("other", sick, "")     // unused device
+			n.driver.report("claim", sick, "")
+			n.expectHealth(p, "claim:mine x/y=claim=Unhealthy x/y=claim2=Unhealthy:hot")
 			p.Spec.Containers[0].Resources.Claims[0].Request = "two/small"
-			if got := n.shown(p); got != "claim:mine/two/small x/y=claim2=Unhealthy:hot" {
-				t.Errorf("one request is shown as %s", got)
+			if got := n.healthText(p); got != "claim:mine/two/small x/y=claim2=Unhealthy:hot" {
+				t.Errorf("health of one request is %s", got)
 			}
 			if got := n.Health(p, "without"); got != nil {
-				t.Errorf("a container without claims shows %v", got)
+				t.Errorf("a container without claims has health %v", got)
 			}
 			n.cfg.HealthMessages = false
-			if got := n.shown(p); got != "claim:mine/two/small x/y=claim2=Unhealthy" {
+			if got := n.healthText(p); got != "claim:mine/two/small x/y=claim2=Unhealthy" {
 				t.Errorf("without messages: %s", got)
 			}
 		})
 	}
 }
 
-// TestHealthKept: the next agent shows the same until the driver had the time to come back.
-func TestHealthKept(t *testing.T) {
+// A restarted agent restores the health until the reports expire.
+func TestHealthRestoredAfterRestart(t *testing.T) {
 	n := newNode(t)
-	time0 := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	n.clock = time0
+	clk := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	n.clock = clk
 	n.start()
 	stop := n.run()
-	p := begin(n, healthv1.DRAResourceHealthService)
-	n.driver.says("claim", healthy, "")
+	p := prepareWithHealth(n, healthv1.DRAResourceHealthService)
+	n.driver.report("claim", healthy, "")
 	const want = "claim:mine x/y=claim=Healthy x/y=claim2=Unknown"
-	n.becomes(p, want)
+	n.expectHealth(p, want)
 	stop()
 	text, _ := os.ReadFile(n.healthPath())
 	if want := `{"gpu.example.com":{"Devices":{"p/claim":{"PoolName":"p","DeviceName":"claim","Health":"Healthy","LastUpdated":"2026-01-02T03:04:05Z","HealthCheckTimeout":30000000000,"Message":""}}}}`; string(text) != want {
-		t.Errorf("written is %s, want %s", text, want)
+		t.Errorf("checkpoint is %s, want %s", text, want)
 	}
 
-	time0.Step(time.Hour)
+	clk.Step(time.Hour)
 	n.start()
-	if got := n.shown(p); got != want {
-		t.Errorf("the next agent shows %s", got)
+	if got := n.healthText(p); got != want {
+		t.Errorf("health after the restart: %s", got)
 	}
-	time0.Step(lease - time.Second)
-	if next := n.stale(); next != time.Second || n.shown(p) != want {
-		t.Errorf("shown is %s, look again after %s", n.shown(p), next)
+	clk.Step(defaultHealthTimeout - time.Second)
+	if next := n.dropExpiredHealth(); next != time.Second || n.healthText(p) != want {
+		t.Errorf("health is %s, next expiry after %s", n.healthText(p), next)
 	}
-	time0.Step(time.Second)
-	if next := n.stale(); next != 0 {
-		t.Errorf("look again after %s", next)
+	clk.Step(time.Second)
+	if next := n.dropExpiredHealth(); next != 0 {
+		t.Errorf("next expiry after %s", next)
 	}
-	n.becomes(p, unknown)
+	n.expectHealth(p, unknown)
 
 	if err := os.WriteFile(n.healthPath(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n.start() // a bad record is no obstacle
+	n.start() // ignores a corrupt checkpoint
 }
 
-// TestHealthStale: a driver that falls silent is no longer believed.
-func TestHealthStale(t *testing.T) {
+// Reports that a driver does not renew expire.
+func TestHealthExpires(t *testing.T) {
 	n := newNode(t)
-	time0 := clocktesting.NewFakeClock(time.Now())
-	n.clock = time0
+	clk := clocktesting.NewFakeClock(time.Now())
+	n.clock = clk
 	n.start()
 	n.run()
-	p := begin(n, healthv1.DRAResourceHealthService)
+	p := prepareWithHealth(n, healthv1.DRAResourceHealthService)
 	n.driver.reports <- &healthv1.NodeWatchResourcesResponse{Devices: []*healthv1.DeviceHealth{
 		{Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: "claim"}, Health: healthy, HealthCheckTimeoutSeconds: 5},
 		{Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: "claim2"}, Health: healthy, HealthCheckTimeoutSeconds: -1},
 	}}
-	n.becomes(p, "claim:mine x/y=claim=Healthy x/y=claim2=Healthy")
-	// One timer is that of withdrawal.
-	n.eventually(func() bool { return time0.Waiters() == 2 }, func() string { return "nobody looks at the clock" })
-	time0.Step(5 * time.Second)
-	n.becomes(p, "claim:mine x/y=claim=Unknown x/y=claim2=Healthy")
-	n.driver.says("claim", sick, "")
-	n.becomes(p, "claim:mine x/y=claim=Unhealthy x/y=claim2=Healthy")
+	n.expectHealth(p, "claim:mine x/y=claim=Healthy x/y=claim2=Healthy")
+	// The other timer is that of cleanSlices.
+	n.eventually(func() bool { return clk.Waiters() == 2 }, func() string { return "no timer for the expiry" })
+	clk.Step(5 * time.Second)
+	n.expectHealth(p, "claim:mine x/y=claim=Unknown x/y=claim2=Healthy")
+	n.driver.report("claim", sick, "")
+	n.expectHealth(p, "claim:mine x/y=claim=Unhealthy x/y=claim2=Healthy")
 }
 
-// TestHealthOfLostDriver: nothing is known while a driver is away; it is heard again when it
-// is back, and asked no more once it says that it has nothing to tell.
+// Health is unknown while the driver is disconnected, and watched again after it reconnects. A
+// driver that returns Unimplemented is not watched again.
 func TestHealthOfLostDriver(t *testing.T) {
 	n := newNode(t)
 	n.run()
 	endpoint := filepath.Join(n.dir, "e.sock")
 	kill := n.serve(n.driver, endpoint)
 	n.plugin.Endpoint = endpoint
-	p := begin(n, healthv1.DRAResourceHealthService)
+	p := prepareWithHealth(n, healthv1.DRAResourceHealthService)
 	const want = "claim:mine x/y=claim=Healthy x/y=claim2=Unknown"
-	n.driver.says("claim", healthy, "")
-	n.becomes(p, want)
+	n.driver.report("claim", healthy, "")
+	n.expectHealth(p, want)
 	kill()
-	n.becomes(p, unknown)
+	n.expectHealth(p, unknown)
 	kill = n.serve(n.driver, endpoint)
-	n.driver.says("claim", healthy, "")
-	n.becomes(p, want)
+	n.driver.report("claim", healthy, "")
+	n.expectHealth(p, want)
 	n.driver.mu.Lock()
 	n.driver.refusal = status.Error(codes.Unimplemented, "not here")
 	n.driver.mu.Unlock()
 	kill()
-	n.becomes(p, unknown)
-	n.driver.took()
+	n.expectHealth(p, unknown)
+	n.driver.takeCalls()
 	n.serve(n.driver, endpoint)
 	var calls []string
-	n.eventually(func() bool { calls = n.driver.took(); return len(calls) > 0 }, func() string { return "the driver is not asked" })
+	n.eventually(func() bool { calls = n.driver.takeCalls(); return len(calls) > 0 }, func() string { return "no call to the driver" })
 	n.Deregister(n.plugin)
-	if calls = append(calls, n.driver.took()...); !slices.Equal(calls, []string{"watch"}) {
-		t.Errorf("a driver that does not tell was asked %q", calls)
+	if calls = append(calls, n.driver.takeCalls()...); !slices.Equal(calls, []string{"watch"}) {
+		t.Errorf("calls to a driver without health service: %q", calls)
 	}
 }
 
-// TestHealthOfReplacedDriver: while one process replaces another, the end of one does not
-// make the other's word void.
+// During a rolling update, the end of one driver does not drop the reports of the other.
 func TestHealthOfReplacedDriver(t *testing.T) {
 	n := newNode(t)
 	n.run()
-	p := begin(n, healthv1.DRAResourceHealthService)
-	n.driver.says("claim", healthy, "")
-	n.becomes(p, "claim:mine x/y=claim=Healthy x/y=claim2=Unknown")
+	p := prepareWithHealth(n, healthv1.DRAResourceHealthService)
+	n.driver.report("claim", healthy, "")
+	n.expectHealth(p, "claim:mine x/y=claim=Healthy x/y=claim2=Unknown")
 	old, next := n.plugin, newFakeDriver()
 	n.plugin.Endpoint = filepath.Join(n.dir, "e.sock")
 	n.serve(next, n.plugin.Endpoint)
 	n.register()
-	next.says("claim", sick, "")
+	next.report("claim", sick, "")
 	const want = "claim:mine x/y=claim=Unhealthy x/y=claim2=Unknown"
-	n.becomes(p, want)
+	n.expectHealth(p, want)
 	n.Deregister(old)
-	if got := n.shown(p); got != want {
-		t.Errorf("shown is %s", got)
+	if got := n.healthText(p); got != want {
+		t.Errorf("health is %s", got)
 	}
 	n.Deregister(n.plugin)
-	n.becomes(p, unknown)
+	n.expectHealth(p, unknown)
 }
 
-// TestTooManyDevices: what an ever-inventing driver says has an end.
+// The number of devices per driver is limited.
 func TestTooManyDevices(t *testing.T) {
 	n := newNode(t)
-	begin(n)
+	prepareWithHealth(n)
 	d := n.drivers[driverName][0]
-	var told []*healthv1.DeviceHealth
-	for i := range mostDevices + 10 {
-		told = append(told, &healthv1.DeviceHealth{Device: &healthv1.DeviceIdentifier{DeviceName: fmt.Sprint(i)}})
+	var reports []*healthv1.DeviceHealth
+	for i := range maxDevices + 10 {
+		reports = append(reports, &healthv1.DeviceHealth{Device: &healthv1.DeviceIdentifier{DeviceName: fmt.Sprint(i)}})
 	}
-	n.heard(d, told)
-	if got := len(n.health[driverName].Devices); got != mostDevices {
-		t.Errorf("%d devices are kept", got)
+	n.recordHealth(d, reports)
+	if got := len(n.health[driverName].Devices); got != maxDevices {
+		t.Errorf("%d devices are stored", got)
 	}
 }
 
-func TestShort(t *testing.T) {
+func TestTruncateMessage(t *testing.T) {
 	for _, c := range []string{"ok", strings.Repeat("x", v1.ResourceHealthMessageMaxLength), strings.Repeat("ü", v1.ResourceHealthMessageMaxLength)} {
-		got := short(c)
+		got := truncateMessage(c)
 		if len(got) > v1.ResourceHealthMessageMaxLength || len(c) <= v1.ResourceHealthMessageMaxLength && got != c ||
 			len(c) > v1.ResourceHealthMessageMaxLength && (!strings.HasSuffix(got, "...") || strings.ToValidUTF8(got, "") != got) {
 			t.Errorf("%d bytes are cut to %d: %s", len(c), len(got), got)
@@ -294,101 +293,101 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestOffersOfLostDriver: what a driver offers is withdrawn a while after its connection is
-// lost, though its socket is still there; once, and not if it is back in time.
-func TestOffersOfLostDriver(t *testing.T) {
+// The slices of a driver are deleted after its connection was lost for absenceGrace, even though
+// its socket exists; once, and not if it reconnects in time.
+func TestSlicesOfLostDriver(t *testing.T) {
 	n := newNode(t)
-	time0 := clocktesting.NewFakeClock(time.Now())
-	n.clock = time0
+	clk := clocktesting.NewFakeClock(time.Now())
+	n.clock = clk
 	n.start()
 	n.plugin.Endpoint = filepath.Join(n.dir, "e.sock")
 	kill := n.serve(n.driver, n.plugin.Endpoint)
 	n.register()
 	n.run()
-	reached := func(want bool) {
+	awaitConnected := func(want bool) {
 		t.Helper()
 		n.eventually(func() bool {
 			n.Manager.mu.Lock()
 			defer n.Manager.mu.Unlock()
-			return n.usable(driverName) == want
-		}, func() string { return fmt.Sprintf("driver is not seen to be reached: %t", want) })
+			return n.connectedLocked(driverName) == want
+		}, func() string { return fmt.Sprintf("driver connected is not %t", want) })
 	}
-	reached(true)
-	if n.withdraw(t.Context()) != 0 {
-		t.Error("one that can be reached is due")
+	awaitConnected(true)
+	if n.deleteSlicesOfAbsent(t.Context()) != 0 {
+		t.Error("a connected driver is due")
 	}
 	kill()
-	reached(false)
-	time0.Step(patience - time.Second)
-	if due := n.withdraw(t.Context()); due != time.Second {
+	awaitConnected(false)
+	clk.Step(absenceGrace - time.Second)
+	if due := n.deleteSlicesOfAbsent(t.Context()); due != time.Second {
 		t.Errorf("due after %s", due)
 	}
 	kill = n.serve(n.driver, n.plugin.Endpoint)
-	reached(true)
-	time0.Step(patience)
-	if due := n.withdraw(t.Context()); due != 0 || len(n.offers) > 0 {
-		t.Errorf("it is back, and due after %s", due)
+	awaitConnected(true)
+	clk.Step(absenceGrace)
+	if due := n.deleteSlicesOfAbsent(t.Context()); due != 0 || len(n.deleted) > 0 {
+		t.Errorf("reconnected, but due after %s", due)
 	}
 	kill()
-	reached(false)
-	time0.Step(patience)
-	n.withdraw(t.Context())
-	if got := <-n.offers; got != driverName {
-		t.Errorf("withdrawn: %s", got)
+	awaitConnected(false)
+	clk.Step(absenceGrace)
+	n.deleteSlicesOfAbsent(t.Context())
+	if got := <-n.deleted; got != driverName {
+		t.Errorf("deleted slices of %s", got)
 	}
-	if due := n.withdraw(t.Context()); due != 0 {
+	if due := n.deleteSlicesOfAbsent(t.Context()); due != 0 {
 		t.Errorf("due again after %s", due)
 	}
 }
 
-// TestOffersAtStart: a driver that was never seen has had its time when the agent looks
-// which are missing; one that was lost just before has not.
-func TestOffersAtStart(t *testing.T) {
+// For a driver that never connected, absenceGrace has passed when the agent first lists the
+// slices; for one that was lost just before, it has not.
+func TestSlicesAtStart(t *testing.T) {
 	n := newNode(t)
-	time0 := clocktesting.NewFakeClock(time.Now())
-	n.clock = time0
+	clk := clocktesting.NewFakeClock(time.Now())
+	n.clock = clk
 	n.start()
 	n.register()
 	n.Deregister(n.plugin)
-	time0.Step(patience / 2)
-	n.offering = []string{driverName, "other"}
-	if !n.missing(t.Context()) {
-		t.Fatal("it is not known who offers devices")
+	clk.Step(absenceGrace / 2)
+	n.slices = []string{driverName, "other"}
+	if !n.findAbsentDrivers(t.Context()) {
+		t.Fatal("cannot list the drivers")
 	}
-	if due := n.withdraw(t.Context()); due != patience/2 || len(n.offers) != 1 || <-n.offers != "other" {
-		t.Errorf("withdrawn were %d offers, the next is due after %s", len(n.offers), due)
+	if due := n.deleteSlicesOfAbsent(t.Context()); due != absenceGrace/2 || len(n.deleted) != 1 || <-n.deleted != "other" {
+		t.Errorf("deleted slices of %d drivers, the next is due after %s", len(n.deleted), due)
 	}
 }
 
-// TestOldService: a driver may speak the older version only.
-func TestOldService(t *testing.T) {
+// A driver may support the older version only.
+func TestOlderService(t *testing.T) {
 	n := newNode(t)
 	n.plugin.Versions = []string{"v1beta1.DRAPlugin"}
 	n.register()
 	n.allocate("claim", "one")
-	p := user("one", "claim", "two")
+	p := claimingPod("one", "claim", "two")
 	if err := n.prepare(p); err != nil || n.cdi(p, 0) != "x/y=claim2" {
 		t.Errorf("%v, %s", err, n.cdi(p, 0))
 	}
 	if err := n.Release(t.Context(), "one"); err != nil {
 		t.Error(err)
 	}
-	n.want("prepare claim", "unprepare claim")
+	n.expectCalls("prepare claim", "unprepare claim")
 	n.plugin.Versions = []string{"v1alpha3.DRAPlugin"}
 	want := `invalid supported gRPC versions of DRA driver plugin gpu.example.com at endpoint ` + n.plugin.Endpoint +
 		`: none of services supported by the plugin (["v1alpha3.DRAPlugin"]) are supported by the kubelet (["v1.DRAPlugin" "v1beta1.DRAPlugin"])`
 	if err := n.Validate(t.Context(), n.plugin); err == nil || err.Error() != want {
-		t.Errorf("a version that nobody speaks: %v", err)
+		t.Errorf("an unsupported version: %v", err)
 	}
 }
 
-// TestRetain: a driver that is not there holds up no other.
+// An absent driver does not block the release of other claims.
 func TestRetain(t *testing.T) {
 	n := newNode(t)
 	n.register()
 	for _, name := range []string{"a", "b", "c"} {
 		n.allocate(name, name)
-		if err := n.prepare(user(name, name, "")); err != nil {
+		if err := n.prepare(claimingPod(name, name, "")); err != nil {
 			t.Fatal(err)
 		}
 	}

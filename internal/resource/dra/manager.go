@@ -18,24 +18,24 @@ import (
 	"swiftlet/internal/require"
 )
 
-// callTimeout bounds one call of a driver.
+// callTimeout limits one call to a driver.
 const callTimeout = 45 * time.Second
 
 // Config is fixed for the life of the agent.
 type Config struct {
-	// RootDir holds the record of claims.
+	// RootDir holds the checkpoints.
 	RootDir string
-	// Health has drivers tell the health of their devices, HealthMessages shows what they
-	// say about it.
+	// Health makes the manager watch the health of devices; HealthMessages adds the drivers'
+	// messages to the status.
 	Health, HealthMessages bool
-	// OptionalOperations lets drivers leave out what their devices do not need.
+	// OptionalOperations allows claims whose devices skip node operations.
 	OptionalOperations bool
 }
 
-// API is what is asked of the API server.
+// API reads claims and manages ResourceSlices through the API server.
 type API interface {
 	Claim(ctx context.Context, namespace, name string) (*resourceapi.ResourceClaim, error)
-	// Drivers are those that offer devices of this node.
+	// Drivers lists the drivers that have ResourceSlices of this node.
 	Drivers(ctx context.Context) ([]string, error)
 	// DeleteSlices deletes a driver's ResourceSlices of this node.
 	DeleteSlices(ctx context.Context, driver string) error
@@ -43,18 +43,17 @@ type API interface {
 
 // Meters measure; each may be nil.
 type Meters struct {
-	// Operation takes how long PrepareResources and UnprepareResources took for a pod.
+	// Operation times PrepareResources and UnprepareResources per pod.
 	Operation meter.CallsOf
-	// Call takes how long a driver took, by driver, method and status.
-	Call func(driver, method, code string, took time.Duration)
+	// Call times the calls to drivers by driver, method and status code.
+	Call func(driver, method, code string, takeCalls time.Duration)
 }
 
-// Deps are what the manager works with. API may be nil where there is none: then no claim
-// can be prepared. Wake must not block.
+// Deps are what the manager works with. API may be nil: then no claim can be prepared.
 type Deps struct {
 	API API
-	// Wake has a pod looked at again: a driver that it waits for is there, or the health of
-	// its devices has changed.
+	// Wake requeues a pod whose driver became available or whose devices' health changed. It
+	// must not block.
 	Wake   func(types.UID)
 	Events pod.Events
 	Meters Meters
@@ -62,49 +61,48 @@ type Deps struct {
 	Log    *slog.Logger
 }
 
-// Manager knows the drivers and what they have prepared. It is safe for concurrent use.
+// Manager tracks DRA drivers and prepared claims. It is safe for concurrent use.
 type Manager struct {
 	cfg  Config
 	deps Deps
 
-	// Each holds at most one: "a driver is new", "drivers have come or gone", "something new
-	// was told of devices".
-	arrived, poke, told notify.Signal
+	driverAdded, driverLost, healthChanged notify.Signal
 
-	mu       sync.Mutex
-	drivers  map[string][]*driver // the latest last
-	arrivals []*driver            // Run does not attend to them yet
-	// left is when drivers were last seen, of those that offer devices and are not there.
-	left   map[string]time.Time
-	claims map[key]*claim
-	// waiting are pods that could not be prepared.
+	mu         sync.Mutex
+	drivers    map[string][]*driver // by name, the last registered last
+	newDrivers []*driver            // registered, but not yet supervised by Run
+	// absentSince is when a driver was last connected, for drivers that have ResourceSlices
+	// but are not connected; zero if never.
+	absentSince map[string]time.Time
+	claims      map[key]*claim
+	// waiting are the pods whose preparation failed.
 	waiting map[types.UID]bool
-	// health is what drivers said of their devices.
+	// health is the last reported health of devices, by driver.
 	health map[string]driverHealth
 
-	saving sync.Mutex // orders writes of the record
+	saveMu sync.Mutex // serializes writes of the checkpoints
 }
 
-// New reads what an earlier agent had prepared. It starts nothing.
+// New reads the checkpoints of an earlier run. It starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
 	if !filepath.IsAbs(cfg.RootDir) {
-		return nil, errors.New("make claim manager: RootDir must be an absolute path")
+		return nil, errors.New("new DRA manager: RootDir must be an absolute path")
 	}
-	if err := require.Set("make claim manager", map[string]any{
+	if err := require.Set("new DRA manager", map[string]any{
 		"Wake": deps.Wake, "Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps,
-		arrived: notify.New(),
-		poke:    notify.New(),
-		told:    notify.New(),
-		drivers: map[string][]*driver{},
-		left:    map[string]time.Time{},
-		claims:  map[key]*claim{},
-		waiting: map[types.UID]bool{},
-		health:  map[string]driverHealth{},
+		driverAdded:   notify.New(),
+		driverLost:    notify.New(),
+		healthChanged: notify.New(),
+		drivers:       map[string][]*driver{},
+		absentSince:   map[string]time.Time{},
+		claims:        map[key]*claim{},
+		waiting:       map[types.UID]bool{},
+		health:        map[string]driverHealth{},
 	}
 	if cfg.Health {
 		m.restoreHealth()
@@ -112,7 +110,7 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	return m, m.restore()
 }
 
-// InUse counts the claims that pods use, by driver, and all of them under anyDriver.
+// InUse counts the claims that pods use, by driver, and the total under anyDriver.
 func (m *Manager) InUse() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,9 +15,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Prepare has drivers prepare the pod's claims before anything of the pod starts. It may
-// block, and is called by the pod's worker alone. The user is told of an error, which
-// passes: the pod is tried again.
+// Prepare calls drivers to prepare the pod's claims. The pod's worker calls it before it starts
+// anything of the pod; it may block. It records an event for an error; the worker retries.
 func (m *Manager) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
 	if len(p.Spec.ResourceClaims) == 0 && p.Status.ExtendedResourceClaimStatus == nil {
 		return nil
@@ -42,19 +41,19 @@ func (m *Manager) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed
 	return err
 }
 
-// ready: nothing is left to prepare. What an earlier agent had prepared for a pod is good
-// for as long as something of the pod runs.
+// ready reports whether all claims are prepared. Claims that an earlier run of the agent prepared
+// count while the pod's sandbox is ready.
 func (m *Manager) ready(p *v1.Pod, observed *pod.Observed) bool {
-	all, err := uses(p)
+	all, err := claimRefs(p)
 	if err != nil {
 		return false
 	}
-	box := observed.Sandbox()
+	sandbox := observed.Sandbox()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, u := range all {
-		c := m.claims[u.key]
-		if c == nil || !c.PodUIDs.Has(string(p.UID)) || c.leaving || !c.prepared && (box == nil || !box.Ready) {
+	for _, ref := range all {
+		c := m.claims[ref.key]
+		if c == nil || !c.PodUIDs.Has(string(p.UID)) || c.unpreparing || !c.prepared && (sandbox == nil || !sandbox.Ready) {
 			return false
 		}
 	}
@@ -62,28 +61,28 @@ func (m *Manager) ready(p *v1.Pod, observed *pod.Observed) bool {
 }
 
 func (m *Manager) prepare(ctx context.Context, p *v1.Pod) error {
-	all, err := uses(p)
+	all, err := claimRefs(p)
 	if err != nil {
 		return err
 	}
-	// All is looked at before anything is noted: a pod that cannot be prepared can then go
-	// without a driver that may never have been here.
+	// Every claim is checked before any is recorded, so that a pod whose preparation fails here
+	// can be removed without its driver, which may never have been registered.
 	found := make([]*resourceapi.ResourceClaim, len(all))
-	for i, u := range all {
-		if found[i], err = m.look(ctx, p, u); err != nil {
+	for i, ref := range all {
+		if found[i], err = m.fetchClaim(ctx, p, ref); err != nil {
 			return err
 		}
 	}
-	missing, err := m.note(p, found)
+	unprepared, err := m.addPod(p, found)
 	if err != nil {
 		return err
 	}
-	// Before a driver is asked: what it prepares must be known to whoever comes after us.
+	// The checkpoint precedes the calls, so that a restarted agent can unprepare the claims.
 	if err := m.save(); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		if err := m.ask(ctx, name, missing[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(unprepared)) {
+		if err := m.prepareOn(ctx, name, unprepared[name]); err != nil {
 			return err
 		}
 	}
@@ -95,16 +94,16 @@ func (m *Manager) prepare(ctx context.Context, p *v1.Pod) error {
 	return m.save()
 }
 
-// look reads the claim and makes sure that it can be prepared for the pod.
-func (m *Manager) look(ctx context.Context, p *v1.Pod, u use) (*resourceapi.ResourceClaim, error) {
+// fetchClaim reads the claim and checks that it can be prepared for the pod.
+func (m *Manager) fetchClaim(ctx context.Context, p *v1.Pod, ref claimRef) (*resourceapi.ResourceClaim, error) {
 	if m.deps.API == nil {
-		return nil, fmt.Errorf("fetch ResourceClaim %s: there is no API server", u.key.name)
+		return nil, fmt.Errorf("fetch ResourceClaim %s: there is no API server", ref.key.name)
 	}
-	c, err := m.deps.API.Claim(ctx, u.key.namespace, u.key.name)
+	c, err := m.deps.API.Claim(ctx, ref.key.namespace, ref.key.name)
 	if err != nil {
-		return nil, fmt.Errorf("fetch ResourceClaim %s: %w", u.key.name, err)
+		return nil, fmt.Errorf("fetch ResourceClaim %s: %w", ref.key.name, err)
 	}
-	if err := check(p, u, c); err != nil {
+	if err := checkAccess(p, ref, c); err != nil {
 		return nil, err
 	}
 	for name, s := range newClaim(c).DriverState {
@@ -121,21 +120,21 @@ func (m *Manager) look(ctx context.Context, p *v1.Pod, u use) (*resourceapi.Reso
 	return c, nil
 }
 
-// note has the pod among the users of its claims. It returns what drivers still have to do.
-func (m *Manager) note(p *v1.Pod, found []*resourceapi.ResourceClaim) (map[string][]*drav1.Claim, error) {
+// addPod adds the pod to its claims. It returns the claims that drivers have yet to prepare.
+func (m *Manager) addPod(p *v1.Pod, found []*resourceapi.ResourceClaim) (map[string][]*drav1.Claim, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	missing := map[string][]*drav1.Claim{}
+	unprepared := map[string][]*drav1.Claim{}
 	for _, f := range found {
-		at := key{f.Namespace, f.Name}
-		c := m.claims[at]
+		k := key{f.Namespace, f.Name}
+		c := m.claims[k]
 		switch {
 		case c == nil:
 			c = newClaim(f)
-			m.claims[at] = c
+			m.claims[k] = c
 		case c.ClaimUID != f.UID:
 			return nil, fmt.Errorf("old ResourceClaim with same name %s and different UID %s still exists (previous pod force-deleted?!)", f.Name, c.ClaimUID)
-		case c.leaving:
+		case c.unpreparing:
 			return nil, fmt.Errorf("ResourceClaim %s is being unprepared", f.Name)
 		}
 		c.PodUIDs.Insert(string(p.UID))
@@ -144,53 +143,53 @@ func (m *Manager) note(p *v1.Pod, found []*resourceapi.ResourceClaim) (map[strin
 		}
 		for name, s := range c.DriverState {
 			if !s.skips(resourceapi.SkipNodeOperationNodePrepareResources) {
-				missing[name] = append(missing[name], c.asked())
+				unprepared[name] = append(unprepared[name], c.message())
 			}
 		}
 	}
-	return missing, nil
+	return unprepared, nil
 }
 
-func (c *claim) asked() *drav1.Claim {
+func (c *claim) message() *drav1.Claim {
 	return &drav1.Claim{Namespace: c.Namespace, Uid: string(c.ClaimUID), Name: c.ClaimName}
 }
 
-// ask has one driver prepare claims, and notes the devices that it tells.
-func (m *Manager) ask(ctx context.Context, name string, claims []*drav1.Claim) error {
+// prepareOn calls one driver to prepare claims, and records the devices that it returns.
+func (m *Manager) prepareOn(ctx context.Context, name string, claims []*drav1.Claim) error {
 	d, err := m.find(name)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := d.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
+	response, err := d.client.NodePrepareResources(ctx, &drav1.NodePrepareResourcesRequest{Claims: claims})
 	if err != nil {
 		return fmt.Errorf("NodePrepareResources: %w", err)
 	}
-	for _, asked := range claims {
-		told, ok := answer.GetClaims()[asked.Uid]
+	for _, c := range claims {
+		result, ok := response.GetClaims()[c.Uid]
 		if !ok {
-			return fmt.Errorf("NodePrepareResources skipped %s ResourceClaims", strconv.Itoa(len(claims)-len(answer.GetClaims())))
+			return fmt.Errorf("NodePrepareResources skipped %s ResourceClaims", strconv.Itoa(len(claims)-len(response.GetClaims())))
 		}
-		if told.GetError() != "" {
-			return fmt.Errorf("NodePrepareResources failed for ResourceClaim %s: %s", asked.Name, told.GetError())
+		if result.GetError() != "" {
+			return fmt.Errorf("NodePrepareResources failed for ResourceClaim %s: %s", c.Name, result.GetError())
 		}
-		m.took(name, key{asked.Namespace, asked.Name}, told.GetDevices())
+		m.setDevices(name, key{c.Namespace, c.Name}, result.GetDevices())
 	}
 	return nil
 }
 
-// took notes a driver's devices in place of those that it told before.
-func (m *Manager) took(driver string, at key, told []*drav1.Device) {
+// setDevices replaces a driver's devices of a claim.
+func (m *Manager) setDevices(driver string, k key, devices []*drav1.Device) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.claims[at]
+	c := m.claims[k]
 	if c == nil {
 		return
 	}
 	s := c.DriverState[driver]
 	s.Devices = nil
-	for _, d := range told {
+	for _, d := range devices {
 		s.Devices = append(s.Devices, device{
 			PoolName: d.GetPoolName(), DeviceName: d.GetDeviceName(), ShareID: (*types.UID)(d.ShareId),
 			RequestNames: d.GetRequestNames(), CDIDeviceIDs: d.GetCdiDeviceIds(),

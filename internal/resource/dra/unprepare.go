@@ -12,7 +12,7 @@ import (
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 )
 
-// Release gives up the pod's claims: the pod runs no more. Drivers are asked about those
+// Release releases the claims of a pod that no longer runs, and calls drivers to unprepare those
 // that no other pod uses. It may block, and may be called again until it succeeds.
 func (m *Manager) Release(ctx context.Context, uid types.UID) error {
 	began := m.deps.Clock.Now()
@@ -24,7 +24,7 @@ func (m *Manager) Release(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// Retain gives up the claims of pods that are not known: they went while no agent ran.
+// Retain releases the claims of pods that are not known: they were removed while no agent ran.
 func (m *Manager) Retain(ctx context.Context, known func(types.UID) bool) error {
 	m.mu.Lock()
 	unknown := map[types.UID]bool{}
@@ -36,7 +36,7 @@ func (m *Manager) Retain(ctx context.Context, known func(types.UID) bool) error 
 		}
 	}
 	m.mu.Unlock()
-	var failed []error // a driver that is not there must not hold up others
+	var failed []error // an absent driver must not block others
 	for uid := range unknown {
 		failed = append(failed, m.Release(ctx, uid))
 	}
@@ -44,31 +44,31 @@ func (m *Manager) Retain(ctx context.Context, known func(types.UID) bool) error 
 }
 
 func (m *Manager) release(ctx context.Context, uid types.UID) error {
-	drivers, last, changed := m.leave(uid)
+	drivers, unused, changed := m.removePod(uid)
 	if !changed {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
-		if err := m.giveUp(ctx, name, drivers[name]); err != nil {
+		if err := m.unprepareOn(ctx, name, drivers[name]); err != nil {
 			return err
 		}
 	}
 	m.mu.Lock()
-	for _, at := range last {
-		delete(m.claims, at)
+	for _, k := range unused {
+		delete(m.claims, k)
 	}
 	m.mu.Unlock()
 	return m.save()
 }
 
-// leave takes the pod off the claims that others use too. It returns those that it was the
-// last to use, and what drivers have to do about them.
-func (m *Manager) leave(uid types.UID) (drivers map[string][]*drav1.Claim, last []key, changed bool) {
+// removePod removes the pod from claims that other pods use too. It returns the claims that only
+// this pod used, and by driver those to unprepare.
+func (m *Manager) removePod(uid types.UID) (drivers map[string][]*drav1.Claim, unused []key, changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.waiting, uid)
 	drivers = map[string][]*drav1.Claim{}
-	for at, c := range m.claims {
+	for k, c := range m.claims {
 		if !c.PodUIDs.Has(string(uid)) {
 			continue
 		}
@@ -77,35 +77,35 @@ func (m *Manager) leave(uid types.UID) (drivers map[string][]*drav1.Claim, last 
 			c.PodUIDs.Delete(string(uid))
 			continue
 		}
-		c.leaving = true
-		last = append(last, at)
+		c.unpreparing = true
+		unused = append(unused, k)
 		for name, s := range c.DriverState {
 			if !s.skips(resourceapi.SkipNodeOperationNodeUnprepareResources) {
-				drivers[name] = append(drivers[name], c.asked())
+				drivers[name] = append(drivers[name], c.message())
 			}
 		}
 	}
-	return drivers, last, changed
+	return drivers, unused, changed
 }
 
-func (m *Manager) giveUp(ctx context.Context, name string, claims []*drav1.Claim) error {
+func (m *Manager) unprepareOn(ctx context.Context, name string, claims []*drav1.Claim) error {
 	d, err := m.find(name)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := d.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
+	response, err := d.client.NodeUnprepareResources(ctx, &drav1.NodeUnprepareResourcesRequest{Claims: claims})
 	if err != nil {
 		return fmt.Errorf("NodeUnprepareResources: %w", err)
 	}
-	for _, asked := range claims {
-		told, ok := answer.GetClaims()[asked.Uid]
+	for _, c := range claims {
+		result, ok := response.GetClaims()[c.Uid]
 		if !ok {
-			return fmt.Errorf("NodeUnprepareResources skipped %d ResourceClaims", len(claims)-len(answer.GetClaims()))
+			return fmt.Errorf("NodeUnprepareResources skipped %d ResourceClaims", len(claims)-len(response.GetClaims()))
 		}
-		if told.GetError() != "" {
-			return fmt.Errorf("NodeUnprepareResources failed for ResourceClaim %s: %s", asked.Name, told.GetError())
+		if result.GetError() != "" {
+			return fmt.Errorf("NodeUnprepareResources failed for ResourceClaim %s: %s", c.Name, result.GetError())
 		}
 	}
 	return nil
