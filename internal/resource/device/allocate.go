@@ -11,80 +11,79 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// Allocate sets the container's devices aside, on the given NUMA nodes if they can be had
-// there. It asks nobody and does not block: Prepare does. A container that has devices
-// keeps them, one that runs has what it needs, and one whose plugin is away may yet get it.
-// Errors are worded as the reference kubelet's.
-func (m *Manager) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, where numa.Hint) error {
+// Allocate reserves the container's devices, on the given NUMA nodes if possible. It calls no
+// plugin and does not block; Prepare does. It reserves nothing for a container that has its
+// devices, that runs, or whose plugin may reconnect within pluginGrace. The error texts are the
+// reference kubelet's.
+func (m *Manager) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, affinity numa.Hint) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for resource, want := range m.asks(p, c) {
-		at := place{p.UID, c.Name, resource}
-		if g := m.grants[at]; g != nil {
+	for resource, want := range m.requestsLocked(p, c) {
+		key := allocationKey{p.UID, c.Name, resource}
+		if g := m.allocations[key]; g != nil {
 			if len(g.nodes) != want {
-				return changed(at, len(g.nodes), want)
+				return changedRequest(key, len(g.nodes), want)
 			}
 			continue
 		}
-		if where.Nodes != 0 {
-			m.where[at] = where.Nodes
+		if affinity.Nodes != 0 {
+			m.affinity[key] = affinity.Nodes
 		}
-		if m.away(resource) || m.deps.Running(p.UID, c.Name) {
+		if m.pluginAbsentLocked(resource) || m.deps.Running(p.UID, c.Name) {
 			continue
 		}
-		if _, err := m.setAside(p, at, want, nil); err != nil {
+		if _, err := m.reserveLocked(p, key, want, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func changed(at place, had, want int) error {
-	return fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d", at.pod, at.container, at.resource, had, want)
+func changedRequest(key allocationKey, had, want int) error {
+	return fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d", key.pod, key.container, key.resource, had, want)
 }
 
-// away: the resource has no plugin now, and had one so lately that it may come back. Called
-// under the lock.
-func (m *Manager) away(resource string) bool {
+// pluginAbsentLocked reports whether the resource's plugin disconnected within pluginGrace.
+func (m *Manager) pluginAbsentLocked(resource string) bool {
 	s := m.resources[resource]
-	return s != nil && s.inUse() == nil && !m.expired(s)
+	return s != nil && s.active() == nil && !m.expired(s)
 }
 
-// setAside chooses devices for the place. Called under the lock, which it gives up while
-// the plugin is asked what it prefers, where ask is given.
-func (m *Manager) setAside(p *v1.Pod, at place, want int, ask prefer) (*grant, error) {
-	if err := m.anyHealthy(at.resource); err != nil {
+// reserveLocked reserves devices for the container. If prefer is given, it unlocks during the
+// call to the plugin.
+func (m *Manager) reserveLocked(p *v1.Pod, key allocationKey, count int, prefer preferFunc) (*allocation, error) {
+	if err := m.checkHealthyLocked(key.resource); err != nil {
 		return nil, err
 	}
-	if ask != nil {
-		ids, err := m.supply(p, at).choose(at.resource, want, ask)
+	if prefer != nil {
+		ids, err := m.candidatesLocked(p, key).choose(key.resource, count, prefer)
 		if err != nil {
 			return nil, err
 		}
-		if m.free(p, at, ids) {
-			return m.settle(p, at, ids)
+		if m.availableLocked(p, key, ids) {
+			return m.assignLocked(p, key, ids)
 		}
-		// Somebody was quicker while the plugin thought.
+		// Another pod took one of the devices during the call.
 	}
-	if g := m.grants[at]; g != nil && m.free(p, at, g.ids()) {
+	if g := m.allocations[key]; g != nil && m.availableLocked(p, key, g.ids()) {
 		return g, nil
 	}
-	ids, err := m.supply(p, at).choose(at.resource, want, nil)
+	ids, err := m.candidatesLocked(p, key).choose(key.resource, count, nil)
 	if err != nil {
 		return nil, err
 	}
-	return m.settle(p, at, ids)
+	return m.assignLocked(p, key, ids)
 }
 
-// free reports whether the place may still have the devices. Called under the lock.
-func (m *Manager) free(p *v1.Pod, at place, ids []string) bool {
-	now := m.supply(p, at)
+// availableLocked reports whether all the devices are still candidates for the container.
+func (m *Manager) availableLocked(p *v1.Pod, key allocationKey, ids []string) bool {
+	now := m.candidatesLocked(p, key)
 	all := union(union(now.reusable, now.aligned), union(now.unaligned, now.indifferent))
 	return len(intersection(ids, all)) == len(ids)
 }
 
-// anyHealthy says why nothing of the resource can be given at all. Called under the lock.
-func (m *Manager) anyHealthy(resource string) error {
+// checkHealthyLocked returns an error if the resource has no healthy device.
+func (m *Manager) checkHealthyLocked(resource string) error {
 	s := m.resources[resource]
 	switch {
 	case s == nil || m.expired(s):
@@ -95,13 +94,13 @@ func (m *Manager) anyHealthy(resource string) error {
 	return nil
 }
 
-// refused makes an error end the pod, unless it is one that passes.
-func refused(err error) error {
-	if err == nil || errors.Is(err, errPasses) {
+// rejectUnlessTransient makes an error fail the pod, unless it is transient.
+func rejectUnlessTransient(err error) error {
+	if err == nil || errors.Is(err, errTransient) {
 		return err
 	}
 	return pod.RejectAllocation(err)
 }
 
-// errPasses marks what is worth another try.
-var errPasses = errors.New("will be tried again")
+// errTransient marks an error after which the pod's worker retries.
+var errTransient = errors.New("will be tried again")

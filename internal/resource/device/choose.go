@@ -5,40 +5,40 @@ import (
 	"slices"
 )
 
-// supply are the devices that a container may be given, in the order in which they are.
-type supply struct {
-	// reusable were given to init containers of the same pod that have ended by then.
+// candidates are the devices that a container may get, in order of preference.
+type candidates struct {
+	// reusable are those of init containers of the same pod that have ended by then.
 	reusable []string
-	// aligned are free and on the NUMA nodes that the container is to have, unaligned are
-	// free and on others, and indifferent belong to none.
+	// aligned are free and on the NUMA nodes of the container's affinity, unaligned are free
+	// and on others, and indifferent belong to no NUMA node.
 	aligned, unaligned, indifferent []string
 }
 
-// prefer asks the plugin which of the available devices it would give, must among them.
-type prefer func(available, must []string, size int) ([]string, error)
+// preferFunc gets the plugin's preferred allocation among the available devices, including must.
+type preferFunc func(available, must []string, size int) ([]string, error)
 
-// choose picks as many devices of the resource as wanted.
-func (s supply) choose(resource string, want int, ask prefer) ([]string, error) {
-	c := choice{want: want}
+// choose selects count devices of the resource.
+func (s candidates) choose(resource string, count int, prefer preferFunc) ([]string, error) {
+	c := choice{count: count}
 	if c.take(s.reusable) {
 		return c.taken, nil
 	}
 	free := slices.Concat(s.aligned, s.unaligned, s.indifferent)
-	if missing := want - len(c.taken); len(free) < missing {
+	if missing := count - len(c.taken); len(free) < missing {
 		return nil, fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", resource, missing, len(free))
 	}
-	among := free
-	if want-len(c.taken) < len(s.aligned) {
-		among = s.aligned
+	from := free
+	if count-len(c.taken) < len(s.aligned) {
+		from = s.aligned
 	} else if c.take(s.aligned) {
 		return c.taken, nil
 	}
-	if ask != nil {
-		preferred, err := ask(union(among, c.taken), slices.Clone(c.taken), want)
+	if prefer != nil {
+		preferred, err := prefer(union(from, c.taken), slices.Clone(c.taken), count)
 		if err != nil {
 			return nil, err
 		}
-		if c.take(intersection(preferred, among)) {
+		if c.take(intersection(preferred, from)) {
 			return c.taken, nil
 		}
 	}
@@ -48,23 +48,23 @@ func (s supply) choose(resource string, want int, ask prefer) ([]string, error) 
 	return c.taken, nil
 }
 
-// choice is a set of devices in the making.
+// choice is an incomplete selection of devices.
 type choice struct {
-	want  int
+	count int
 	taken []string
 }
 
-// take adds devices until there are enough, and reports whether there are.
+// take adds devices until there are count, and reports whether there are.
 func (c *choice) take(from []string) bool {
 	for _, id := range from {
-		if len(c.taken) == c.want {
+		if len(c.taken) == c.count {
 			break
 		}
 		if !slices.Contains(c.taken, id) {
 			c.taken = append(c.taken, id)
 		}
 	}
-	return len(c.taken) == c.want
+	return len(c.taken) == c.count
 }
 
 func union(a, b []string) []string {

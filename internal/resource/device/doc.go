@@ -1,8 +1,8 @@
-// Package device gives out devices that plugins bring to the node (device plugins
-// v1beta1). Plugins register on a socket of this package or through pluginreg, list their
-// devices, and are asked what a container needs to use those that it was given.
+// Package device allocates the devices of device plugins (v1beta1). Plugins register on this
+// package's socket or through pluginreg, and list their devices.
 //
-// A pod's devices are set aside when the pod is admitted, without asking anybody; the
-// plugins are asked by the pod's own worker before anything of the pod starts. What they
-// answered is written down before it is used, and given back when nothing of the pod runs.
+// Allocate reserves a pod's devices at admission, without a call to a plugin. Prepare, which the
+// pod's worker calls before it starts anything of the pod, calls the plugins' Allocate and writes
+// the responses to a checkpoint before they are used. Release frees the devices after the pod's
+// last container has stopped.
 package device

@@ -10,83 +10,83 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// Hints says from which NUMA nodes the container could have its devices.
+// Hints returns the sets of NUMA nodes that the container's devices could come from.
 func (m *Manager) Hints(p *v1.Pod, c *v1.Container) numa.Hints {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := numa.Hints{}
-	for resource, want := range m.asks(p, c) {
-		at := place{p.UID, c.Name, resource}
-		var has []string
-		if g := m.grants[at]; g != nil {
-			has = g.ids()
+	for resource, want := range m.requestsLocked(p, c) {
+		key := allocationKey{p.UID, c.Name, resource}
+		var allocatedIDs []string
+		if g := m.allocations[key]; g != nil {
+			allocatedIDs = g.ids()
 		}
-		s := m.supply(p, at)
+		s := m.candidatesLocked(p, key)
 		free := slices.Concat(s.aligned, s.unaligned, s.indifferent)
-		all[resource] = m.hint(resource, want, has, free, s.reusable)
+		all[resource] = m.hintsLocked(resource, want, allocatedIDs, free, s.reusable)
 	}
 	return all
 }
 
-// PodHints says from which NUMA nodes the pod's containers could all have their devices.
+// PodHints returns the sets of NUMA nodes that the devices of all the pod's containers could come from.
 func (m *Manager) PodHints(p *v1.Pod) numa.Hints {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := numa.Hints{}
 	for name, amount := range resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{ExcludeOverhead: true}) {
 		resource, want := string(name), int(amount.Value())
-		if want == 0 || !m.gives(resource) {
+		if want == 0 || !m.managesLocked(resource) {
 			continue
 		}
-		var has []string
-		for at, g := range m.grants {
-			if at.pod == p.UID && at.resource == resource {
-				has = union(has, g.ids())
+		var allocatedIDs []string
+		for key, g := range m.allocations {
+			if key.pod == p.UID && key.resource == resource {
+				allocatedIDs = union(allocatedIDs, g.ids())
 			}
 		}
-		s := m.supply(p, place{pod: p.UID, resource: resource})
+		s := m.candidatesLocked(p, allocationKey{pod: p.UID, resource: resource})
 		free := slices.Concat(s.aligned, s.unaligned, s.indifferent)
-		all[resource] = m.hint(resource, want, has, free, nil)
+		all[resource] = m.hintsLocked(resource, want, allocatedIDs, free, nil)
 	}
 	return all
 }
 
-// hint lists where as many devices as wanted lie: of those that one has already, else of
-// the free and the reusable ones. Called under the lock.
-func (m *Manager) hint(resource string, want int, has, free, reusable []string) []numa.Hint {
+// hintsLocked returns the sets of NUMA nodes that have enough devices: of the allocated ones if
+// there are any, else of the free and reusable ones.
+func (m *Manager) hintsLocked(resource string, want int, allocatedIDs, free, reusable []string) []numa.Hint {
 	s := m.resources[resource]
-	if s == nil || s.inUse() == nil { // its plugin is not there to say
+	if s == nil || s.active() == nil { // no plugin, no topology
 		return nil
 	}
-	machine := m.nodesOf(s)
-	if machine == 0 { // it does not care
+	nodesWithDevices := m.nodesOf(s)
+	if nodesWithDevices == 0 { // the devices have no NUMA nodes
 		return nil
 	}
 	switch {
-	case len(has) > 0 && len(has) != want:
+	case len(allocatedIDs) > 0 && len(allocatedIDs) != want:
 		return []numa.Hint{}
-	case len(has) > 0:
-		free, reusable = has, nil
+	case len(allocatedIDs) > 0:
+		free, reusable = allocatedIDs, nil
 	case len(union(free, reusable)) < want:
 		return []numa.Hint{}
 	}
 	hints, all := []numa.Hint{}, slices.Collect(maps.Keys(s.devices))
-	fewest := machine.Count()
-	machine.Subsets(func(nodes numa.Nodes) {
-		if m.within(s, nodes, all) >= want {
+	fewest := nodesWithDevices.Count()
+	nodesWithDevices.Subsets(func(nodes numa.Nodes) {
+		if m.countOn(s, nodes, all) >= want {
 			fewest = min(fewest, nodes.Count())
 		}
 		reused := 0
 		for _, id := range reusable {
 			switch {
 			case len(s.nodes(id)) == 0:
-			case m.within(s, nodes, []string{id}) == 0:
+			case m.countOn(s, nodes, []string{id}) == 0:
 				return
 			default:
 				reused++
 			}
 		}
-		if reused+m.within(s, nodes, free) >= want {
+		if reused+m.countOn(s, nodes, free) >= want {
 			hints = append(hints, numa.Hint{Nodes: nodes})
 		}
 	})
@@ -96,24 +96,24 @@ func (m *Manager) hint(resource string, want int, has, free, reusable []string) 
 	return hints
 }
 
-// nodesOf are the machine's nodes that devices of the resource belong to.
-func (m *Manager) nodesOf(s *stock) numa.Nodes {
+// nodesOf returns the NUMA nodes of the resource's devices.
+func (m *Manager) nodesOf(s *resourceState) numa.Nodes {
 	var all numa.Nodes
 	for id := range s.devices {
 		for _, n := range s.nodes(id) {
-			if one, err := numa.Of(int(n)); err == nil {
-				all |= one
+			if k, err := numa.Of(int(n)); err == nil {
+				all |= k
 			}
 		}
 	}
 	return all & m.cfg.Nodes
 }
 
-// within counts the devices that belong to one of the nodes.
-func (m *Manager) within(s *stock, nodes numa.Nodes, ids []string) int {
+// countOn counts the devices that belong to one of the nodes.
+func (m *Manager) countOn(s *resourceState, nodes numa.Nodes, ids []string) int {
 	n := 0
 	for _, id := range ids {
-		if slices.ContainsFunc(s.nodes(id), func(at int64) bool { return nodes.Has(int(at)) }) {
+		if slices.ContainsFunc(s.nodes(id), func(key int64) bool { return nodes.Has(int(key)) }) {
 			n++
 		}
 	}

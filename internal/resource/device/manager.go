@@ -17,9 +17,9 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// grace is for how long a resource whose plugin has left still counts as the node's, and
-// pods that need it wait for the plugin.
-const grace = 5 * time.Minute
+// pluginGrace is how long the node still reports a resource after its plugin disconnected, and
+// how long pods wait for the plugin.
+const pluginGrace = 5 * time.Minute
 
 // Config is fixed for the life of the agent.
 type Config struct {
@@ -32,9 +32,9 @@ type Config struct {
 
 // Meters measure; each may be nil.
 type Meters struct {
-	// Registered counts the registrations on the socket, by resource.
+	// Registered counts registrations on the socket, by resource.
 	Registered meter.CountOf
-	// Allocated takes how long plugins took to allocate, by resource.
+	// Allocated times the plugins' Allocate calls, by resource.
 	Allocated meter.TimingOf
 }
 
@@ -42,10 +42,9 @@ type Meters struct {
 type Deps struct {
 	// Running reports whether the runtime has the container running.
 	Running func(pod types.UID, container string) bool
-	// Wake has a pod looked at again: its plugin is back, or the health of one of its
-	// devices has changed.
+	// Wake requeues a pod whose plugin reconnected or whose devices' health changed.
 	Wake func(types.UID)
-	// Changed is told that the node has more, fewer or other devices.
+	// Changed is called when the node's devices changed.
 	Changed func()
 	Events  pod.Events
 	Meters  Meters
@@ -53,37 +52,38 @@ type Deps struct {
 	Log     *slog.Logger
 }
 
-// Manager knows the node's devices and who has them. It is safe for concurrent use.
+// Manager tracks the node's devices and their allocations. It is safe for concurrent use.
 type Manager struct {
 	cfg  Config
 	deps Deps
 
-	following sync.WaitGroup // of plugins; Run waits for it
+	watchers sync.WaitGroup // watch plugins; Run waits for them
 
-	mu    sync.Mutex
-	ended bool // no plugin is to be followed any more
-	// resources are those that have a plugin, or had one within the grace.
-	resources map[string]*stock
-	// removed had a plugin once.
-	removed map[string]bool
-	grants  grants
-	// where are the NUMA nodes that a container's devices are to be on.
-	where map[place]numa.Nodes
-	// checked are the pods whose devices of an earlier agent's time were found to be there.
-	checked map[types.UID]bool
-	// waiting are the pods that wait for a plugin, with the resource that the user was told of.
+	mu      sync.Mutex
+	stopped bool // no more plugins may connect
+	// resources have a plugin, or had one within pluginGrace.
+	resources map[string]*resourceState
+	// removed are resources whose plugin has been gone for longer than pluginGrace.
+	removed     map[string]bool
+	allocations allocations
+	// affinity are the NUMA nodes that a container's devices should be on.
+	affinity map[allocationKey]numa.Nodes
+	// verified are the pods whose restored devices were found healthy.
+	verified map[types.UID]bool
+	// waiting are the pods that wait for a plugin, with the resource that an event was recorded
+	// for.
 	waiting map[types.UID]string
 
-	saving sync.Mutex // orders writes of the checkpoint
-	saved  map[string][]string
+	saveMu       sync.Mutex // serializes writes of the checkpoint
+	savedDevices map[string][]string
 }
 
-// New reads what an earlier agent has given out. It starts nothing.
+// New restores the allocations of an earlier run of the agent. It starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
 	if !filepath.IsAbs(cfg.Dir) {
-		return nil, errors.New("make device manager: Dir must be an absolute path")
+		return nil, errors.New("new device manager: Dir must be an absolute path")
 	}
-	if err := require.Set("make device manager", map[string]any{
+	if err := require.Set("new device manager", map[string]any{
 		"Running": deps.Running, "Wake": deps.Wake, "Changed": deps.Changed, "Events": deps.Events,
 		"Clock": deps.Clock, "Log": deps.Log,
 	}); err != nil {
@@ -91,24 +91,23 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	}
 	m := &Manager{
 		cfg: cfg, deps: deps,
-		resources: map[string]*stock{},
-		removed:   map[string]bool{},
-		grants:    grants{},
-		where:     map[place]numa.Nodes{},
-		checked:   map[types.UID]bool{},
-		waiting:   map[types.UID]string{},
+		resources:   map[string]*resourceState{},
+		removed:     map[string]bool{},
+		allocations: allocations{},
+		affinity:    map[allocationKey]numa.Nodes{},
+		verified:    map[types.UID]bool{},
+		waiting:     map[types.UID]string{},
 	}
 	return m, m.restore()
 }
 
-// Gives reports whether the resource is one that this manager gives out.
+// Gives reports whether this manager allocates the resource.
 func (m *Manager) Gives(name v1.ResourceName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.gives(string(name))
+	return m.managesLocked(string(name))
 }
 
-// gives is called under the lock.
-func (m *Manager) gives(resource string) bool {
-	return m.resources[resource] != nil || m.grants.has(resource)
+func (m *Manager) managesLocked(resource string) bool {
+	return m.resources[resource] != nil || m.allocations.has(resource)
 }

@@ -22,9 +22,9 @@ import (
 	"swiftlet/test/poll"
 )
 
-// admit sets the pod's devices aside, container by container.
+// admit reserves the pod's devices, container by container.
 func (n *node) admit(p *v1.Pod) error {
-	for c := range inOrder(p) {
+	for c := range containersInOrder(p) {
 		if err := n.Allocate(n.Context(), p, c, numa.Hint{}); err != nil {
 			return err
 		}
@@ -32,8 +32,8 @@ func (n *node) admit(p *v1.Pod) error {
 	return nil
 }
 
-// bring admits a pod and has its devices prepared.
-func (n *node) bring(p *v1.Pod) {
+// admitAndPrepare admits a pod and prepares its devices.
+func (n *node) admitAndPrepare(p *v1.Pod) {
 	n.Helper()
 	if err := n.admit(p); err != nil {
 		n.Fatal(err)
@@ -43,8 +43,8 @@ func (n *node) bring(p *v1.Pod) {
 	}
 }
 
-// has are the devices of a container.
-func (n *node) has(uid, container string) string {
+// devicesOf returns the devices of a container.
+func (n *node) devicesOf(uid, container string) string {
 	var ids []string
 	for _, d := range n.Devices(types.UID(uid), container) {
 		ids = append(ids, d.DeviceIds...)
@@ -52,32 +52,32 @@ func (n *node) has(uid, container string) string {
 	return join(ids)
 }
 
-func (n *node) wantHas(uid, container, want string) {
+func (n *node) expectDevices(uid, container, want string) {
 	n.Helper()
-	if got := n.has(uid, container); got != want {
+	if got := n.devicesOf(uid, container); got != want {
 		n.Errorf("container %s of pod %s has %q, want %q", container, uid, got, want)
 	}
 }
 
-func wantRefusal(t *testing.T, err error, want string) {
+func expectRejection(t *testing.T, err error, want string) {
 	t.Helper()
 	var r *pod.Rejection
 	if !errors.As(err, &r) {
-		t.Fatalf("%v is no refusal", err)
+		t.Fatalf("%v is no rejection", err)
 	}
 	if r.Reason != "UnexpectedAdmissionError" || r.Message != want {
-		t.Errorf("refused with %s: %q, want %q", r.Reason, r.Message, want)
+		t.Errorf("rejected with %s: %q, want %q", r.Reason, r.Message, want)
 	}
 }
 
-func TestLife(t *testing.T) {
+func TestAllocateAndRelease(t *testing.T) {
 	n := newNode(t)
-	f := n.join("gpu.sock", &pluginapi.DevicePluginOptions{PreStartRequired: true}, device("a"), device("b", 0, 1), sick("c"))
-	n.wantAmounts(3, 2)
-	p := podOf("one", asking("c", 2), v1.Container{Name: "without"})
-	n.bring(p)
-	n.wantHas("one", "c", "a,b,b") // b is on two NUMA nodes
-	n.wantHas("one", "without", "")
+	f := n.join("gpu.sock", &pluginapi.DevicePluginOptions{PreStartRequired: true}, device("a"), device("b", 0, 1), unhealthy("c"))
+	n.expectAmounts(3, 2)
+	p := podOf("one", requesting("c", 2), v1.Container{Name: "without"})
+	n.admitAndPrepare(p)
+	n.expectDevices("one", "c", "a,b,b") // b is on two NUMA nodes
+	n.expectDevices("one", "without", "")
 
 	opts, err := n.Options(t.Context(), p, &p.Spec.Containers[0])
 	if err != nil {
@@ -87,47 +87,47 @@ func TestLife(t *testing.T) {
 		t.Errorf("options are %+v", opts)
 	}
 	if want := []string{"allocate a,b", "prestart a,b"}; !slices.Equal(f.calls, want) {
-		t.Errorf("plugin was asked %q, want %q", f.calls, want)
+		t.Errorf("calls to the plugin: %q, want %q", f.calls, want)
 	}
-	err = n.admit(podOf("two", asking("c", 1)))
+	err = n.admit(podOf("two", requesting("c", 1)))
 	if want := "requested number of devices unavailable for example.com/gpu. Requested: 1, Available: 0"; err == nil || err.Error() != want {
-		t.Errorf("one too many: %v, want %s", err, want)
+		t.Errorf("without free devices: %v, want %s", err, want)
 	}
 	n.Release("two")
 	n.Release("one")
-	n.bring(podOf("three", asking("c", 1)))
-	n.wantHas("three", "c", "a")
+	n.admitAndPrepare(podOf("three", requesting("c", 1)))
+	n.expectDevices("three", "c", "a")
 }
 
-// TestInitContainers: what ends before another begins passes its devices on.
-func TestInitContainers(t *testing.T) {
+// A container reuses the devices of init containers that have ended.
+func TestInitContainersPassDevicesOn(t *testing.T) {
 	n := newNode(t)
 	n.join("gpu.sock", nil, device("a"), device("b"), device("c"))
 	always := v1.ContainerRestartPolicyAlways
-	first, side := asking("first", 2), asking("side", 1)
+	first, side := requesting("first", 2), requesting("side", 1)
 	side.RestartPolicy = &always
-	p := podOf("one", asking("main", 2))
+	p := podOf("one", requesting("main", 2))
 	p.Spec.InitContainers = []v1.Container{first, side}
-	n.bring(p)
-	n.wantHas("one", "first", "a,b")
-	n.wantHas("one", "side", "a")
-	n.wantHas("one", "main", "b,c")
+	n.admitAndPrepare(p)
+	n.expectDevices("one", "first", "a,b")
+	n.expectDevices("one", "side", "a")
+	n.expectDevices("one", "main", "b,c")
 }
 
 func TestHealth(t *testing.T) {
 	n := newNode(t)
 	f := n.join("gpu.sock", nil, device("a"), device("b"))
-	n.bring(podOf("one", asking("c", 1)))
-	n.tell(f, sick("a"), device("b"))
+	n.admitAndPrepare(podOf("one", requesting("c", 1)))
+	n.list(f, unhealthy("a"), device("b"))
 	if got := <-n.woken; got != "one" {
 		t.Errorf("%s was woken", got)
 	}
-	n.wantAmounts(2, 1)
+	n.expectAmounts(2, 1)
 	health := n.Health("one", "c")
 	if len(health) != 1 || health[0].Name != gpu || health[0].Resources[0] != (v1.ResourceHealth{ResourceID: "a", Health: v1.ResourceHealthStatusUnhealthy}) {
 		t.Errorf("health is %+v", health)
 	}
-	n.tell(f, device("a"), device("b"))
+	n.list(f, device("a"), device("b"))
 	<-n.woken
 	if health := n.Health("one", "c"); health[0].Resources[0].Health != v1.ResourceHealthStatusHealthy {
 		t.Errorf("health is %+v", health)
@@ -137,82 +137,82 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestPluginLeaves: its devices stay the node's for a while, and pods wait for it.
-func TestPluginLeaves(t *testing.T) {
+// After a plugin disconnected, its devices remain in the capacity, and pods wait for it.
+func TestPluginDisconnects(t *testing.T) {
 	n := newNode(t)
 	f := n.join("gpu.sock", nil, device("a"), device("b"))
 	n.leave(f)
-	n.wantAmounts(2, 0)
-	p := podOf("one", asking("c", 1))
+	n.expectAmounts(2, 0)
+	p := podOf("one", requesting("c", 1))
 	if err := n.admit(p); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := n.Prepare(t.Context(), p, &pod.Observed{}); !errors.Is(err, errPasses) {
+		if err := n.Prepare(t.Context(), p, &pod.Observed{}); !errors.Is(err, errTransient) {
 			t.Fatalf("prepared without a plugin: %v", err)
 		}
 	}
 	if len(n.events) != 1 || <-n.events != "WaitingForDevicePlugin" {
-		t.Error("the user is not told once")
+		t.Error("not one event for the wait")
 	}
 	n.join("gpu.sock", nil, device("a"), device("b"))
 	if got := <-n.woken; got != "one" {
 		t.Errorf("%s was woken", got)
 	}
-	n.bring(p)
-	n.wantHas("one", "c", "a")
+	n.admitAndPrepare(p)
+	n.expectDevices("one", "c", "a")
 }
 
-func TestPluginLeavesForGood(t *testing.T) {
+func TestPluginStaysAway(t *testing.T) {
 	n := newNode(t)
 	n.leave(n.join("gpu.sock", nil, device("a")))
-	p := podOf("one", asking("c", 1))
+	p := podOf("one", requesting("c", 1))
 	if err := n.admit(p); err != nil {
 		t.Fatal(err)
 	}
 	_ = n.Prepare(t.Context(), p, &pod.Observed{})
-	n.clock.SetTime(n.clock.Now().Add(grace + time.Second))
-	// With no pod that has any of it, the resource is none of ours and Fit says so.
-	if n.wantAmounts(-1, -1); n.Gives(gpu) || !slices.Equal(n.Amounts().Removed, []v1.ResourceName{gpu}) {
+	n.clock.SetTime(n.clock.Now().Add(pluginGrace + time.Second))
+	// Without allocations the resource is no longer managed, and admission rejects the pod.
+	if n.expectAmounts(-1, -1); n.Gives(gpu) || !slices.Equal(n.Amounts().Removed, []v1.ResourceName{gpu}) {
 		t.Errorf("the resource is still there: %+v", n.Amounts())
 	}
 	n.join("gpu.sock", nil, device("a"))
-	if n.wantAmounts(1, 1); len(n.Amounts().Removed) != 0 {
-		t.Error("it came back and is removed")
+	if n.expectAmounts(1, 1); len(n.Amounts().Removed) != 0 {
+		t.Error("reported as removed after the plugin reconnected")
 	}
 }
 
-// TestTwoPlugins: while a plugin is replaced, the newer one counts, and if it fails the older.
-func TestTwoPlugins(t *testing.T) {
+// During a rolling update the newer plugin is active, and after its failure the older.
+func TestRollingUpdateOfPlugin(t *testing.T) {
 	n := newNode(t)
 	old := n.join("old.sock", nil, device("a"))
 	newer := n.join("new.sock", nil, device("a"), device("b"))
-	n.wantAmounts(2, 2)
-	old.lists <- []*pluginapi.Device{sick("a")} // is not heard
+	n.expectAmounts(2, 2)
+	old.lists <- []*pluginapi.Device{unhealthy("a")} // ignored
 	n.leave(newer)
 	poll.Until(n, "the old one's list", func() bool { c, a := n.amounts(); return c == 1 && a == 0 })
-	n.join("old.sock", nil, device("x"), device("y"), device("z")) // the same socket anew
+	n.join("old.sock", nil, device("x"), device("y"), device("z")) // the same socket again
 	poll.Until(n, "the new list", func() bool { c, a := n.amounts(); return c == 3 && a == 3 })
 }
 
-// TestRestart: the agent is restarted, with its plugin and without.
+// After a restart of the agent, allocations are restored and the plugin registers again.
 func TestRestart(t *testing.T) {
 	n := newNode(t)
 	f := n.join("gpu.sock", nil, device("a"), device("b"))
-	p := podOf("one", asking("c", 1))
-	n.bring(p)
+	p := podOf("one", requesting("c", 1))
+	n.admitAndPrepare(p)
 	n.stop()
 	if _, err := os.Stat(filepath.Join(n.dir, "gpu.sock")); err != nil {
-		t.Fatal("the plugin's socket is gone before the next agent came")
+		t.Fatal("the plugin's socket was removed before the restart")
 	}
-	n.runs["one/c"] = true
+	n.running["one/c"] = true
 	n.start()
 	if _, err := os.Stat(filepath.Join(n.dir, "gpu.sock")); err == nil {
-		t.Error("the plugin's socket is still there")
+		t.Error("the plugin's socket was not removed")
 	}
-	n.wantAmounts(0, 0)
-	n.wantHas("one", "c", "a")
-	// It runs: it is let in, and what starts beside it is not held up.
+	n.expectAmounts(0, 0)
+	n.expectDevices("one", "c", "a")
+	// A running container is admitted, and its pod's other containers need no plugin.
 	if err := n.admit(p); err != nil {
 		t.Error(err)
 	}
@@ -222,62 +222,61 @@ func TestRestart(t *testing.T) {
 	}
 	f.server.Stop()
 	n.join("gpu.sock", nil, device("a"), device("b"))
-	n.wantAmounts(2, 2)
-	n.bring(podOf("two", asking("c", 1)))
-	n.wantHas("two", "c", "b")
+	n.expectAmounts(2, 2)
+	n.admitAndPrepare(podOf("two", requesting("c", 1)))
+	n.expectDevices("two", "c", "b")
 }
 
-// TestReboot: nothing runs, the plugin is not there yet, then is, with the device or without.
+// After a reboot no container runs, and the plugin registers later, with the device or without.
 func TestReboot(t *testing.T) {
 	for name, c := range map[string]struct {
 		devices []*pluginapi.Device
 		late    bool
 		want    string
 	}{
-		"device is there":    {devices: []*pluginapi.Device{device("a"), device("b")}},
-		"device is sick":     {devices: []*pluginapi.Device{sick("a"), device("b")}, want: "Allocate failed due to previously allocated devices are no longer healthy; cannot allocate unhealthy devices example.com/gpu, which is unexpected"},
-		"no device at all":   {devices: []*pluginapi.Device{}, want: "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices example.com/gpu, which is unexpected"},
-		"plugin stayed away": {late: true, want: "Allocate failed due to cannot allocate unregistered device example.com/gpu, which is unexpected"},
+		"device is healthy":        {devices: []*pluginapi.Device{device("a"), device("b")}},
+		"device is unhealthy":      {devices: []*pluginapi.Device{unhealthy("a"), device("b")}, want: "Allocate failed due to previously allocated devices are no longer healthy; cannot allocate unhealthy devices example.com/gpu, which is unexpected"},
+		"no device":                {devices: []*pluginapi.Device{}, want: "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices example.com/gpu, which is unexpected"},
+		"plugin does not register": {late: true, want: "Allocate failed due to cannot allocate unregistered device example.com/gpu, which is unexpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			f := n.join("gpu.sock", nil, device("a"), device("b"))
-			p := podOf("one", asking("c", 1))
-			n.bring(p)
+			p := podOf("one", requesting("c", 1))
+			n.admitAndPrepare(p)
 			n.stop()
 			f.server.Stop()
 			n.start()
 			if err := n.admit(p); err != nil {
 				t.Fatal(err)
 			}
-			if err := n.Prepare(t.Context(), p, &pod.Observed{}); !errors.Is(err, errPasses) {
+			if err := n.Prepare(t.Context(), p, &pod.Observed{}); !errors.Is(err, errTransient) {
 				t.Fatalf("prepared without a plugin: %v", err)
 			}
 			if c.late {
-				n.clock.SetTime(n.clock.Now().Add(grace + time.Second))
+				n.clock.SetTime(n.clock.Now().Add(pluginGrace + time.Second))
 			} else {
 				n.join("gpu.sock", nil, c.devices...)
 			}
 			err := n.Prepare(t.Context(), p, &pod.Observed{})
 			if c.want != "" {
-				wantRefusal(t, err, c.want)
+				expectRejection(t, err, c.want)
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			n.wantHas("one", "c", "a")
+			n.expectDevices("one", "c", "a")
 		})
 	}
 }
 
-// TestRunsWithoutRecord: a container that runs is not sent away because nobody knows what it
-// was given.
-func TestRunsWithoutRecord(t *testing.T) {
+// A running container is admitted even if its allocation is not in the checkpoint.
+func TestRunningContainerWithoutCheckpoint(t *testing.T) {
 	n := newNode(t)
 	n.join("gpu.sock", nil)
-	n.runs["one/c"] = true
-	if err := n.admit(podOf("one", asking("c", 1))); err != nil {
+	n.running["one/c"] = true
+	if err := n.admit(podOf("one", requesting("c", 1))); err != nil {
 		t.Error(err)
 	}
 }
@@ -285,85 +284,85 @@ func TestRunsWithoutRecord(t *testing.T) {
 func TestRetain(t *testing.T) {
 	n := newNode(t)
 	n.join("gpu.sock", nil, device("a"))
-	n.bring(podOf("one", asking("c", 1)))
+	n.admitAndPrepare(podOf("one", requesting("c", 1)))
 	n.Retain(func(uid types.UID) bool { return uid == "one" })
-	n.wantHas("one", "c", "a")
+	n.expectDevices("one", "c", "a")
 	n.Retain(func(types.UID) bool { return false })
 	n.stop()
 	n.start()
-	n.wantHas("one", "c", "")
+	n.expectDevices("one", "c", "")
 }
 
-func TestBadCheckpoint(t *testing.T) {
+func TestCorruptCheckpoint(t *testing.T) {
 	n := newNode(t)
 	n.join("gpu.sock", nil, device("a"))
-	n.bring(podOf("one", asking("c", 1)))
+	n.admitAndPrepare(podOf("one", requesting("c", 1)))
 	n.stop()
-	if err := os.WriteFile(n.path(), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(n.checkpointPath(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.start()
-	if _, err := os.Stat(n.path() + ".bad"); err != nil {
-		t.Error("the bad file is not put aside:", err)
+	if _, err := os.Stat(n.checkpointPath() + ".bad"); err != nil {
+		t.Error("the corrupt file is not changed aside:", err)
 	}
 }
 
 func TestChangedRequest(t *testing.T) {
 	n := newNode(t)
 	n.join("gpu.sock", nil, device("a"), device("b"))
-	n.bring(podOf("one", asking("c", 1)))
-	err := n.admit(podOf("one", asking("c", 2)))
+	n.admitAndPrepare(podOf("one", requesting("c", 1)))
+	err := n.admit(podOf("one", requesting("c", 2)))
 	if want := `pod "one" container "c" changed request for resource "example.com/gpu" from 1 to 2`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
-func TestPreferred(t *testing.T) {
+func TestPreferredAllocation(t *testing.T) {
 	n := newNode(t)
 	f := n.join("gpu.sock", &pluginapi.DevicePluginOptions{GetPreferredAllocationAvailable: true}, device("a"), device("b"), device("c"))
 	f.preferred = []string{"c"}
-	n.bring(podOf("one", asking("c", 1)))
-	n.wantHas("one", "c", "c")
-	// While the plugin thinks, another pod takes what it will name.
+	n.admitAndPrepare(podOf("one", requesting("c", 1)))
+	n.expectDevices("one", "c", "c")
+	// During the call, another pod takes the preferred device.
 	f.preferred = []string{"b"}
 	f.onPrefer = func() {
 		f.onPrefer = nil
-		if err := n.admit(podOf("quick", asking("c", 1))); err != nil {
+		if err := n.admit(podOf("quick", requesting("c", 1))); err != nil {
 			t.Error(err)
 		}
 	}
-	n.bring(podOf("two", asking("c", 1)))
-	n.wantHas("two", "c", "a")
-	n.wantHas("quick", "c", "b")
+	n.admitAndPrepare(podOf("two", requesting("c", 1)))
+	n.expectDevices("two", "c", "a")
+	n.expectDevices("quick", "c", "b")
 }
 
-func TestPluginRefuses(t *testing.T) {
+func TestPluginAllocateFails(t *testing.T) {
 	n := newNode(t)
 	f := n.join("gpu.sock", nil, device("a"))
 	f.err = status.Error(codes.Unknown, "burnt")
-	p := podOf("one", asking("c", 1))
+	p := podOf("one", requesting("c", 1))
 	if err := n.admit(p); err != nil {
 		t.Fatal(err)
 	}
-	wantRefusal(t, n.Prepare(t.Context(), p, &pod.Observed{}), "Allocate failed due to rpc error: code = Unknown desc = burnt, which is unexpected")
+	expectRejection(t, n.Prepare(t.Context(), p, &pod.Observed{}), "Allocate failed due to rpc error: code = Unknown desc = burnt, which is unexpected")
 	f.err = status.Error(codes.Unavailable, "not now")
-	if err := n.Prepare(t.Context(), p, &pod.Observed{}); !errors.Is(err, errPasses) {
-		t.Errorf("a plugin that cannot be reached: %v", err)
+	if err := n.Prepare(t.Context(), p, &pod.Observed{}); !errors.Is(err, errTransient) {
+		t.Errorf("unreachable plugin: %v", err)
 	}
 	f.err = nil
-	n.bring(p)
-	n.wantHas("one", "c", "a")
+	n.admitAndPrepare(p)
+	n.expectDevices("one", "c", "a")
 }
 
-func TestRegistrationRefused(t *testing.T) {
+func TestRegistrationRejected(t *testing.T) {
 	n := newNode(t)
 	for name, c := range map[string]struct {
 		q    *pluginapi.RegisterRequest
 		want string
 	}{
-		"version": {&pluginapi.RegisterRequest{Version: "v1", ResourceName: gpu}, `requested API version "v1" is not supported by kubelet. Supported version is ["v1beta1"]`},
-		"name":    {&pluginapi.RegisterRequest{Version: "v1beta1", ResourceName: "cpu"}, `the ResourceName "cpu" is invalid`},
-		"native":  {&pluginapi.RegisterRequest{Version: "v1beta1", ResourceName: "kubernetes.io/x"}, `the ResourceName "kubernetes.io/x" is invalid`},
+		"unsupported version": {&pluginapi.RegisterRequest{Version: "v1", ResourceName: gpu}, `requested API version "v1" is not supported by kubelet. Supported version is ["v1beta1"]`},
+		"name without domain": {&pluginapi.RegisterRequest{Version: "v1beta1", ResourceName: "cpu"}, `the ResourceName "cpu" is invalid`},
+		"name of Kubernetes":  {&pluginapi.RegisterRequest{Version: "v1beta1", ResourceName: "kubernetes.io/x"}, `the ResourceName "kubernetes.io/x" is invalid`},
 	} {
 		if err := n.register(c.q); status.Convert(err).Message() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -377,22 +376,22 @@ func TestRegistrationRefused(t *testing.T) {
 	}
 }
 
-// TestRegistryFolder: a plugin that came through the folder of all plugins, and went.
-func TestRegistryFolder(t *testing.T) {
+// A plugin may register and deregister through the plugin registration directory.
+func TestPluginRegistrationDirectory(t *testing.T) {
 	n := newNode(t)
 	f := n.serve("gpu.sock", nil)
 	plugin := pluginreg.Plugin{Name: gpu, Endpoint: filepath.Join(n.dir, "gpu.sock"), Versions: []string{"v1beta1"}}
 	if err := errors.Join(n.Validate(t.Context(), plugin), n.Register(t.Context(), plugin)); err != nil {
 		t.Fatal(err)
 	}
-	n.tell(f, device("a"))
-	n.wantAmounts(1, 1)
+	n.list(f, device("a"))
+	n.expectAmounts(1, 1)
 	n.Deregister(plugin)
-	<-n.moved
-	n.wantAmounts(1, 0)
+	<-n.changed
+	n.expectAmounts(1, 0)
 }
 
-func TestCleanKeepsFiles(t *testing.T) {
+func TestOnlySocketsAreRemoved(t *testing.T) {
 	n := newNode(t)
 	n.stop()
 	if err := os.WriteFile(filepath.Join(n.dir, "note"), nil, 0o600); err != nil {
@@ -414,17 +413,17 @@ func TestHints(t *testing.T) {
 	n := newNode(t)
 	n.join("gpu.sock", nil, device("a", 0), device("b", 0), device("c", 1), device("d"))
 	node0, node1, both := numa.Nodes(1), numa.Nodes(2), numa.Nodes(3)
-	p := podOf("one", asking("c", 1))
+	p := podOf("one", requesting("c", 1))
 	want := func(name string, got, want []numa.Hint) {
 		t.Helper()
 		if !slices.Equal(got, want) || (got == nil) != (want == nil) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	one := []numa.Hint{{Nodes: node0, Preferred: true}, {Nodes: node1, Preferred: true}, {Nodes: both}}
-	want("one", n.Hints(p, &p.Spec.Containers[0])[gpu], one)
-	want("one by pod", n.PodHints(p)[gpu], one)
-	two, three, five := asking("c", 2), asking("c", 3), asking("c", 5)
+	k := []numa.Hint{{Nodes: node0, Preferred: true}, {Nodes: node1, Preferred: true}, {Nodes: both}}
+	want("one", n.Hints(p, &p.Spec.Containers[0])[gpu], k)
+	want("one by pod", n.PodHints(p)[gpu], k)
+	two, three, five := requesting("c", 2), requesting("c", 3), requesting("c", 5)
 	want("two", n.Hints(p, &two)[gpu], []numa.Hint{{Nodes: node0, Preferred: true}, {Nodes: both}})
 	want("three", n.Hints(p, &three)[gpu], []numa.Hint{{Nodes: both, Preferred: true}})
 	want("five", n.Hints(p, &five)[gpu], []numa.Hint{})
@@ -432,9 +431,9 @@ func TestHints(t *testing.T) {
 	if err := n.Allocate(t.Context(), p, &p.Spec.Containers[0], numa.Hint{Nodes: node1}); err != nil {
 		t.Fatal(err)
 	}
-	n.bring(p)
-	n.wantHas("one", "c", "c")
+	n.admitAndPrepare(p)
+	n.expectDevices("one", "c", "c")
 	want("has one", n.Hints(p, &p.Spec.Containers[0])[gpu], []numa.Hint{{Nodes: node1, Preferred: true}, {Nodes: both}})
-	other := podOf("two", asking("c", 1))
+	other := podOf("two", requesting("c", 1))
 	want("another", n.Hints(other, &other.Spec.Containers[0])[gpu], []numa.Hint{{Nodes: node0, Preferred: true}, {Nodes: both}})
 }

@@ -12,7 +12,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// Options are what a container needs to use its devices.
+// Options are the container settings that plugins returned for its devices.
 type Options struct {
 	Envs        []*runtimeapi.KeyValue
 	Mounts      []*runtimeapi.Mount
@@ -21,35 +21,35 @@ type Options struct {
 	Annotations map[string]string
 }
 
-// Options tells plugins that the container is about to be created, and returns what they
-// have said that it needs.
+// Options calls PreStartContainer of the plugins that require it, and returns the settings for
+// the container's devices.
 func (m *Manager) Options(ctx context.Context, p *v1.Pod, c *v1.Container) (Options, error) {
 	m.mu.Lock()
-	given := m.grants.of(p.UID, c.Name)
+	allocated := m.allocations.ofContainer(p.UID, c.Name)
 	m.mu.Unlock()
 	b := builder{seen: map[string]bool{}}
-	for _, resource := range slices.Sorted(maps.Keys(given)) {
-		g := given[resource]
+	for _, resource := range slices.Sorted(maps.Keys(allocated)) {
+		g := allocated[resource]
 		if err := m.preStart(ctx, resource, g); err != nil {
 			return Options{}, err
 		}
-		b.add(g.answer)
+		b.add(g.response)
 	}
 	return b.Options, nil
 }
 
-// preStart tells the plugin, where it wants to know.
-func (m *Manager) preStart(ctx context.Context, resource string, g *grant) error {
+// preStart calls the plugin's PreStartContainer if it requires that.
+func (m *Manager) preStart(ctx context.Context, resource string, g *allocation) error {
 	m.mu.Lock()
 	s := m.resources[resource]
-	plugin := s.inUse()
+	plugin := s.active()
 	required := s != nil && s.options.GetPreStartRequired()
 	m.mu.Unlock()
 	if !required {
 		return nil
 	}
 	if plugin == nil {
-		return fmt.Errorf("prepare devices of %s for a start: their plugin is away", resource)
+		return fmt.Errorf("pre-start container: device plugin of %s is not connected", resource)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pluginapi.KubeletPreStartContainerRPCTimeoutInSecs*time.Second)
 	defer cancel()
@@ -59,14 +59,13 @@ func (m *Manager) preStart(ctx context.Context, resource string, g *grant) error
 	return nil
 }
 
-// builder joins what several plugins ask for; of two that want the same thing, the first
-// has it.
+// builder merges the settings of several plugins; the first of two that set the same wins.
 type builder struct {
 	Options
 	seen map[string]bool
 }
 
-func (b *builder) first(kind, key string) bool {
+func (b *builder) addOnce(kind, key string) bool {
 	key = kind + " " + key
 	was := b.seen[key]
 	b.seen[key] = true
@@ -75,26 +74,26 @@ func (b *builder) first(kind, key string) bool {
 
 func (b *builder) add(a *pluginapi.ContainerAllocateResponse) {
 	for _, name := range slices.Sorted(maps.Keys(a.GetEnvs())) {
-		if b.first("env", name) {
+		if b.addOnce("env", name) {
 			b.Envs = append(b.Envs, &runtimeapi.KeyValue{Key: name, Value: []byte(a.GetEnvs()[name])})
 		}
 	}
 	for _, d := range a.GetDevices() {
-		if b.first("device", d.GetContainerPath()) {
+		if b.addOnce("device", d.GetContainerPath()) {
 			b.Devices = append(b.Devices, &runtimeapi.Device{
 				HostPath: d.GetHostPath(), ContainerPath: d.GetContainerPath(), Permissions: d.GetPermissions(),
 			})
 		}
 	}
 	for _, m := range a.GetMounts() {
-		if b.first("mount", m.GetContainerPath()) {
+		if b.addOnce("mount", m.GetContainerPath()) {
 			b.Mounts = append(b.Mounts, &runtimeapi.Mount{
 				HostPath: m.GetHostPath(), ContainerPath: m.GetContainerPath(), Readonly: m.GetReadOnly(),
 			})
 		}
 	}
 	for name, value := range a.GetAnnotations() {
-		if b.first("annotation", name) {
+		if b.addOnce("annotation", name) {
 			if b.Annotations == nil {
 				b.Annotations = map[string]string{}
 			}
@@ -102,7 +101,7 @@ func (b *builder) add(a *pluginapi.ContainerAllocateResponse) {
 		}
 	}
 	for _, d := range a.GetCdiDevices() {
-		if b.first("cdi", d.GetName()) {
+		if b.addOnce("cdi", d.GetName()) {
 			b.CDIDevices = append(b.CDIDevices, &runtimeapi.CDIDevice{Name: d.GetName()})
 		}
 	}

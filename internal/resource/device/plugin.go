@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// connectTimeout bounds the first contact with a plugin.
+	// connectTimeout limits the first call to a plugin.
 	connectTimeout = 10 * time.Second
-	// redial is how soon a socket is tried again on which nobody listens yet.
-	redial = 50 * time.Millisecond
+	// redialDelay is the initial back-off for a socket without a listener.
+	redialDelay = 50 * time.Millisecond
 )
 
-// plugin is one that is connected.
+// plugin is a connected device plugin.
 type plugin struct {
 	resource, socket string
 
 	conn    *grpc.ClientConn
 	client  pluginapi.DevicePluginClient
 	options *pluginapi.DevicePluginOptions
-	// devices are as it last told, nil before; guarded by the manager's lock.
+	// devices are its last list, nil before the first. The manager's lock guards it.
 	devices map[string]*pluginapi.Device
-	// dismiss ends the following of its list.
-	dismiss context.CancelFunc
+	// stop ends the watch of its list.
+	stop context.CancelFunc
 }
 
-// connect takes a plugin into use, in place of one that was on the same socket. The plugin
-// is used until its list of devices ends.
+// connect connects a plugin and makes it active, in place of one on the same socket. The plugin
+// stays connected until its ListAndWatch stream ends.
 func (m *Manager) connect(ctx context.Context, resource, socket string) error {
 	conn, err := dial(socket)
 	if err != nil {
@@ -48,18 +48,18 @@ func (m *Manager) connect(ctx context.Context, resource, socket string) error {
 		conn.Close()
 		return fmt.Errorf("failed to get device plugin options: %w", err)
 	}
-	following, dismiss := context.WithCancel(context.Background())
-	p.dismiss = dismiss
-	if !m.add(p) {
-		dismiss()
+	watchCtx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	if !m.addPlugin(p) {
+		stop()
 		conn.Close()
-		return fmt.Errorf("connect device plugin of %s: the agent is ending", resource)
+		return fmt.Errorf("connect device plugin of %s: the agent is shutting down", resource)
 	}
-	m.following.Go(func() {
-		err := m.follow(following, p)
-		dismiss()
+	m.watchers.Go(func() {
+		err := m.watchDevices(watchCtx, p)
+		stop()
 		conn.Close()
-		m.lost(p, err)
+		m.pluginLost(p, err)
 	})
 	m.deps.Log.Info("device plugin connected", "resource", resource, "socket", socket)
 	return nil
@@ -69,7 +69,7 @@ func dial(socket string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+socket,
 		grpc.WithAuthority("localhost"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: redial, Multiplier: 1.6, MaxDelay: time.Second}}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: redialDelay, Multiplier: 1.6, MaxDelay: time.Second}}),
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}))
@@ -79,67 +79,67 @@ func dial(socket string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// add makes the plugin the one in use. It is false when the agent is about to end.
-func (m *Manager) add(p *plugin) bool {
+// addPlugin adds the plugin and makes it active. It returns false during shutdown.
+func (m *Manager) addPlugin(p *plugin) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ended {
+	if m.stopped {
 		return false
 	}
 	s := m.resources[p.resource]
 	if s == nil {
-		s = &stock{}
+		s = &resourceState{}
 		m.resources[p.resource] = s
 	}
 	s.plugins = slices.DeleteFunc(s.plugins, func(old *plugin) bool {
 		if old.socket == p.socket {
-			old.dismiss()
+			old.stop()
 		}
 		return old.socket == p.socket
 	})
 	s.plugins = append(s.plugins, p)
-	s.options, s.left = p.options, time.Time{}
+	s.options, s.lostAt = p.options, time.Time{}
 	delete(m.removed, p.resource)
 	return true
 }
 
-// follow takes in what the plugin tells of its devices, until it ends.
-func (m *Manager) follow(ctx context.Context, p *plugin) error {
+// watchDevices receives the plugin's device lists until the stream ends.
+func (m *Manager) watchDevices(ctx context.Context, p *plugin) error {
 	list, err := p.client.ListAndWatch(ctx, &pluginapi.Empty{})
 	if err != nil {
 		return err
 	}
 	for {
-		told, err := list.Recv()
+		reported, err := list.Recv()
 		if err != nil {
 			return err
 		}
-		m.listed(p, told.GetDevices())
+		m.setDevices(p, reported.GetDevices())
 	}
 }
 
-// lost gives up a plugin. Another that is connected takes its place.
-func (m *Manager) lost(p *plugin, why error) {
+// pluginLost removes a plugin. Another connected one becomes active.
+func (m *Manager) pluginLost(p *plugin, cause error) {
 	m.mu.Lock()
 	s := m.resources[p.resource]
-	if m.ended || s == nil || !slices.Contains(s.plugins, p) { // it was replaced
+	if m.stopped || s == nil || !slices.Contains(s.plugins, p) { // replaced by another on the same socket
 		m.mu.Unlock()
 		return
 	}
-	wasUsed := s.inUse() == p
-	s.plugins = slices.DeleteFunc(s.plugins, func(one *plugin) bool { return one == p })
-	var wake map[types.UID]bool
+	wasUsed := s.active() == p
+	s.plugins = slices.DeleteFunc(s.plugins, func(k *plugin) bool { return k == p })
+	var affected map[types.UID]bool
 	if len(s.plugins) == 0 {
-		s.left = m.deps.Clock.Now()
-	} else if next := s.inUse(); wasUsed && next != nil {
-		wake = m.use(p.resource, s, next.devices)
+		s.lostAt = m.deps.Clock.Now()
+	} else if next := s.active(); wasUsed && next != nil {
+		affected = m.useDevicesLocked(p.resource, s, next.devices)
 	}
 	m.mu.Unlock()
-	m.deps.Log.Warn("device plugin disconnected", "resource", p.resource, "socket", p.socket, "err", why)
-	m.announce(wake)
+	m.deps.Log.Warn("device plugin disconnected", "resource", p.resource, "socket", p.socket, "err", cause)
+	m.publishDevices(affected)
 }
 
-// disconnect gives up the plugin on a socket, if there is one.
+// disconnect disconnects the plugin on a socket, if any.
 func (m *Manager) disconnect(resource, socket string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,20 +149,20 @@ func (m *Manager) disconnect(resource, socket string) {
 	}
 	for _, p := range s.plugins {
 		if p.socket == socket {
-			p.dismiss() // its follower sees to the rest
+			p.stop() // pluginLost does the rest
 		}
 	}
 }
 
-// end gives up all plugins without noting their loss: they live on.
-func (m *Manager) end() {
+// stopPlugins disconnects all plugins at shutdown. They remain in the checkpoint.
+func (m *Manager) stopPlugins() {
 	m.mu.Lock()
-	m.ended = true
+	m.stopped = true
 	for _, s := range m.resources {
 		for _, p := range s.plugins {
-			p.dismiss()
+			p.stop()
 		}
 	}
 	m.mu.Unlock()
-	m.following.Wait()
+	m.watchers.Wait()
 }

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// patience is how long a test waits for what must happen; it says nothing about speed.
-	patience = 30 * time.Second
-	gpu      = "example.com/gpu"
+	// waitTimeout is how long a test waits for an event.
+	waitTimeout = 30 * time.Second
+	gpu         = "example.com/gpu"
 )
 
 // fakePlugin is a device plugin on a real socket.
@@ -34,12 +34,12 @@ type fakePlugin struct {
 	lists   chan []*pluginapi.Device
 	server  *grpc.Server
 
-	mu         sync.Mutex
-	calls      []string
-	err        error
-	preferred  []string
-	askedAmong []string
-	onPrefer   func()
+	mu        sync.Mutex
+	calls     []string
+	err       error
+	preferred []string
+	available []string
+	onPrefer  func()
 }
 
 func (f *fakePlugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
@@ -72,17 +72,17 @@ func (f *fakePlugin) GetPreferredAllocation(_ context.Context, q *pluginapi.Pref
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.askedAmong = q.ContainerRequests[0].AvailableDeviceIDs
+	f.available = q.ContainerRequests[0].AvailableDeviceIDs
 	return &pluginapi.PreferredAllocationResponse{ContainerResponses: []*pluginapi.ContainerPreferredAllocationResponse{{DeviceIDs: f.preferred}}}, f.err
 }
 
 func (f *fakePlugin) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
 	ids := q.ContainerRequests[0].DevicesIds
-	answer := &pluginapi.ContainerAllocateResponse{Envs: map[string]string{"IDS": join(ids)}}
+	response := &pluginapi.ContainerAllocateResponse{Envs: map[string]string{"IDS": join(ids)}}
 	for _, id := range ids {
-		answer.Devices = append(answer.Devices, &pluginapi.DeviceSpec{HostPath: "/dev/" + id, ContainerPath: "/dev/gpu-" + id, Permissions: "rw"})
+		response.Devices = append(response.Devices, &pluginapi.DeviceSpec{HostPath: "/dev/" + id, ContainerPath: "/dev/gpu-" + id, Permissions: "rw"})
 	}
-	return &pluginapi.AllocateResponse{ContainerResponses: []*pluginapi.ContainerAllocateResponse{answer}}, f.note("allocate " + join(ids))
+	return &pluginapi.AllocateResponse{ContainerResponses: []*pluginapi.ContainerAllocateResponse{response}}, f.note("allocate " + join(ids))
 }
 
 func (f *fakePlugin) PreStartContainer(_ context.Context, q *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
@@ -100,17 +100,17 @@ func join(ids []string) string {
 	return text
 }
 
-// node is a manager in a folder of its own, with what it told.
+// node is a manager in a directory of its own, and its notifications.
 type node struct {
 	*testing.T
 	dir   string
 	clock *clocktesting.FakePassiveClock
 	*Manager
-	stop   func()
-	events chan string
-	woken  chan types.UID
-	moved  chan struct{}
-	runs   map[string]bool
+	stop    func()
+	events  chan string
+	woken   chan types.UID
+	changed chan struct{}
+	running map[string]bool
 }
 
 func newNode(t *testing.T) *node {
@@ -120,21 +120,21 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n := &node{T: t, dir: filepath.Join(dir, "p"), clock: clocktesting.NewFakePassiveClock(time.Now()), runs: map[string]bool{}}
+	n := &node{T: t, dir: filepath.Join(dir, "p"), clock: clocktesting.NewFakePassiveClock(time.Now()), running: map[string]bool{}}
 	n.start()
 	t.Cleanup(func() { n.stop() })
 	return n
 }
 
-// start makes and runs a manager; after stop, that is the agent's restart.
+// start creates and running a manager; after stop, that is a restart of the agent.
 func (n *node) start() {
 	n.Helper()
-	n.events, n.woken, n.moved = make(chan string, 100), make(chan types.UID, 100), make(chan struct{}, 100)
-	moved, woken := n.moved, n.woken
+	n.events, n.woken, n.changed = make(chan string, 100), make(chan types.UID, 100), make(chan struct{}, 100)
+	changed, woken := n.changed, n.woken
 	m, err := New(Config{Dir: n.dir, Nodes: 3}, Deps{
-		Running: func(pod types.UID, container string) bool { return n.runs[string(pod)+"/"+container] },
+		Running: func(pod types.UID, container string) bool { return n.running[string(pod)+"/"+container] },
 		Wake:    func(pod types.UID) { woken <- pod },
-		Changed: func() { moved <- struct{}{} },
+		Changed: func() { changed <- struct{}{} },
 		Events:  n, Clock: n.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -151,12 +151,12 @@ func (n *node) start() {
 		}
 		ended <- nil
 	}
-	poll.Until(n, "the registration socket", func() bool { _, err := os.Stat(filepath.Join(n.dir, socket)); return err == nil })
+	poll.Until(n, "the registration socket", func() bool { _, err := os.Stat(filepath.Join(n.dir, socketName)); return err == nil })
 }
 
 func (n *node) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) { n.events <- reason }
 
-// serve begins a plugin at a socket of the folder.
+// serve starts a plugin on a socket of the directory.
 func (n *node) serve(name string, options *pluginapi.DevicePluginOptions) *fakePlugin {
 	n.Helper()
 	f := &fakePlugin{options: options, lists: make(chan []*pluginapi.Device, 10), server: grpc.NewServer()}
@@ -176,10 +176,10 @@ func (n *node) serve(name string, options *pluginapi.DevicePluginOptions) *fakeP
 	return f
 }
 
-// register tells the manager of a plugin, over the socket.
+// register registers a plugin on the socket.
 func (n *node) register(q *pluginapi.RegisterRequest) error {
 	n.Helper()
-	conn, err := dial(filepath.Join(n.dir, socket))
+	conn, err := dial(filepath.Join(n.dir, socketName))
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -188,39 +188,39 @@ func (n *node) register(q *pluginapi.RegisterRequest) error {
 	return err
 }
 
-// join begins a plugin with these devices, and returns when they are known.
+// join starts and registers a plugin with these devices, and returns when the manager has them.
 func (n *node) join(name string, options *pluginapi.DevicePluginOptions, devices ...*pluginapi.Device) *fakePlugin {
 	n.Helper()
 	f := n.serve(name, options)
 	if err := n.register(&pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: name, ResourceName: gpu}); err != nil {
 		n.Fatal(err)
 	}
-	n.tell(f, devices...)
+	n.list(f, devices...)
 	return f
 }
 
-func (n *node) tell(f *fakePlugin, devices ...*pluginapi.Device) {
+func (n *node) list(f *fakePlugin, devices ...*pluginapi.Device) {
 	n.Helper()
 	f.lists <- devices
 	select {
-	case <-n.moved:
-	case <-time.After(patience):
-		n.Fatal("the manager told of no change")
+	case <-n.changed:
+	case <-time.After(waitTimeout):
+		n.Fatal("the manager reported no change")
 	}
 }
 
-// leave ends a plugin, and returns when the manager has seen that.
+// leave stops a plugin, and returns when the manager has removed it.
 func (n *node) leave(f *fakePlugin) {
 	n.Helper()
 	f.server.Stop()
 	select {
-	case <-n.moved:
-	case <-time.After(patience):
-		n.Fatal("the manager did not see the plugin leave")
+	case <-n.changed:
+	case <-time.After(waitTimeout):
+		n.Fatal("the manager did not remove the plugin")
 	}
 }
 
-// amounts is capacity and allocatable of the resource, -1 where it is not told.
+// amounts returns capacity and allocatable of the resource, -1 where it is absent.
 func (n *node) amounts() (capacity, allocatable int64) {
 	all := n.Amounts()
 	value := func(list v1.ResourceList) int64 {
@@ -232,7 +232,7 @@ func (n *node) amounts() (capacity, allocatable int64) {
 	return value(all.Capacity), value(all.Allocatable)
 }
 
-func (n *node) wantAmounts(capacity, allocatable int64) {
+func (n *node) expectAmounts(capacity, allocatable int64) {
 	n.Helper()
 	if c, a := n.amounts(); c != capacity || a != allocatable {
 		n.Errorf("capacity %d and allocatable %d, want %d and %d", c, a, capacity, allocatable)
@@ -250,10 +250,12 @@ func device(id string, nodes ...int64) *pluginapi.Device {
 	return d
 }
 
-func sick(id string) *pluginapi.Device { return &pluginapi.Device{ID: id, Health: pluginapi.Unhealthy} }
+func unhealthy(id string) *pluginapi.Device {
+	return &pluginapi.Device{ID: id, Health: pluginapi.Unhealthy}
+}
 
-// asking is a container that asks for devices.
-func asking(name string, count int64) v1.Container {
+// requesting returns a container that requests devices.
+func requesting(name string, count int64) v1.Container {
 	return v1.Container{Name: name, Resources: v1.ResourceRequirements{
 		Limits: v1.ResourceList{gpu: *resource.NewQuantity(count, resource.DecimalSI), v1.ResourceCPU: resource.MustParse("1")},
 	}}

@@ -14,67 +14,67 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// callTimeout bounds one call of a plugin.
+// callTimeout limits one call to a plugin.
 const callTimeout = time.Minute
 
-// Prepare has the plugins make the pod's devices ready, before anything of the pod starts.
-// It may block, and is called by the pod's worker alone. While a plugin is away it fails,
-// and the pod is woken when the plugin is back. A *pod.Rejection ends the pod.
+// Prepare calls the plugins to allocate the pod's devices. The pod's worker calls it before it
+// starts anything of the pod; it may block. While a plugin is absent it fails, and the pod is
+// woken when the plugin reconnects. A *pod.Rejection fails the pod.
 func (m *Manager) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
-	given := false
-	for c := range inOrder(p) {
-		for resource, want := range m.snapshot(p, c) {
-			fresh, err := m.prepareOne(ctx, p, place{p.UID, c.Name, resource}, want, observed)
-			given = given || fresh
+	allocated := false
+	for c := range containersInOrder(p) {
+		for resource, want := range m.requests(p, c) {
+			changed, err := m.prepareResource(ctx, p, allocationKey{p.UID, c.Name, resource}, want, observed)
+			allocated = allocated || changed
 			if err != nil {
-				return errors.Join(m.saveIf(given), refused(err))
+				return errors.Join(m.saveIf(allocated), rejectUnlessTransient(err))
 			}
 		}
 	}
-	if err := m.saveIf(given); err != nil {
+	if err := m.saveIf(allocated); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.checked[p.UID] = true
+	m.verified[p.UID] = true
 	delete(m.waiting, p.UID)
 	return nil
 }
 
-func (m *Manager) saveIf(given bool) error {
-	if !given {
+func (m *Manager) saveIf(allocated bool) error {
+	if !allocated {
 		return nil
 	}
 	return m.save()
 }
 
-func (m *Manager) snapshot(p *v1.Pod, c *v1.Container) map[string]int {
+func (m *Manager) requests(p *v1.Pod, c *v1.Container) map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[string]int{}
-	for resource, want := range m.asks(p, c) {
+	for resource, want := range m.requestsLocked(p, c) {
 		all[resource] = want
 	}
 	return all
 }
 
-// prepareOne sees to one container's devices of one resource. fresh means that there is
-// something new to write down.
-func (m *Manager) prepareOne(ctx context.Context, p *v1.Pod, at place, want int, observed *pod.Observed) (fresh bool, err error) {
+// prepareResource prepares one container's devices of one resource. changed means that the
+// checkpoint must be written.
+func (m *Manager) prepareResource(ctx context.Context, p *v1.Pod, key allocationKey, want int, observed *pod.Observed) (changed bool, err error) {
 	m.mu.Lock()
-	g, checked, away := m.grants[at], m.checked[p.UID], m.away(at.resource)
-	confirmed := g != nil && g.answer != nil
-	runs := running(observed, at.container)
+	g, checked, absent := m.allocations[key], m.verified[p.UID], m.pluginAbsentLocked(key.resource)
+	confirmed := g != nil && g.response != nil
+	containerRuns := running(observed, key.container)
 	m.mu.Unlock()
 	switch {
-	case confirmed && checked, runs:
+	case confirmed && checked, containerRuns:
 		return false, nil
-	case away:
-		return false, m.wait(p, at.resource)
+	case absent:
+		return false, m.waitForPlugin(p, key.resource)
 	case confirmed:
-		return false, m.stillThere(at, g, len(observed.Live()) > 0)
+		return false, m.checkDevicesHealthy(key, g, len(observed.Live()) > 0)
 	}
-	if err := m.give(ctx, p, at, want); err != nil {
+	if err := m.allocateFromPlugin(ctx, p, key, want); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -89,52 +89,52 @@ func running(o *pod.Observed, container string) bool {
 	return false
 }
 
-// stillThere checks devices that an earlier agent gave to a pod of which nothing runs: the
-// machine may have come up without them. A pod of which something runs is left in peace.
-func (m *Manager) stillThere(at place, g *grant, alive bool) error {
-	if alive {
+// checkDevicesHealthy checks restored devices: the machine may have rebooted without them. It
+// skips the check while a container of the pod runs.
+func (m *Manager) checkDevicesHealthy(key allocationKey, g *allocation, podRuns bool) error {
+	if podRuns {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.anyHealthy(at.resource); err != nil {
+	if err := m.checkHealthyLocked(key.resource); err != nil {
 		return err
 	}
-	healthy := m.resources[at.resource].healthy()
+	healthy := m.resources[key.resource].healthy()
 	for id := range g.nodes {
 		if !healthy[id] {
-			return fmt.Errorf("previously allocated devices are no longer healthy; cannot allocate unhealthy devices %s", at.resource)
+			return fmt.Errorf("previously allocated devices are no longer healthy; cannot allocate unhealthy devices %s", key.resource)
 		}
 	}
 	return nil
 }
 
-// wait has the pod woken when the plugin is back, and tells the user once.
-func (m *Manager) wait(p *v1.Pod, resource string) error {
+// waitForPlugin makes the plugin's connection wake the pod, and records an event once.
+func (m *Manager) waitForPlugin(p *v1.Pod, resource string) error {
 	m.mu.Lock()
-	told := m.waiting[p.UID] == resource
+	reported := m.waiting[p.UID] == resource
 	m.waiting[p.UID] = resource
 	m.mu.Unlock()
-	if !told {
+	if !reported {
 		m.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "WaitingForDevicePlugin",
-			"The device plugin of %s is not registered. The pod begins when it is, and fails if it is not within %s.", resource, grace)
+			"The device plugin of %s is not registered. The pod begins when it is, and fails if it is not within %s.", resource, pluginGrace)
 	}
-	return fmt.Errorf("wait for the device plugin of %s: %w", resource, errPasses)
+	return fmt.Errorf("wait for device plugin of %s: %w", resource, errTransient)
 }
 
-// give chooses the devices together with the plugin and has it make them ready.
-func (m *Manager) give(ctx context.Context, p *v1.Pod, at place, want int) error {
+// allocateFromPlugin chooses devices by the plugin's preference and calls its Allocate.
+func (m *Manager) allocateFromPlugin(ctx context.Context, p *v1.Pod, key allocationKey, want int) error {
 	m.mu.Lock()
-	plugin := m.resources[at.resource].inUse()
-	if plugin == nil { // it left a moment ago, or long ago
-		away, err := m.away(at.resource), m.anyHealthy(at.resource)
+	plugin := m.resources[key.resource].active()
+	if plugin == nil { // disconnected meanwhile
+		absent, err := m.pluginAbsentLocked(key.resource), m.checkHealthyLocked(key.resource)
 		m.mu.Unlock()
-		if away {
-			return m.wait(p, at.resource)
+		if absent {
+			return m.waitForPlugin(p, key.resource)
 		}
 		return err
 	}
-	g, err := m.setAside(p, at, want, m.unlocked(ctx, plugin))
+	g, err := m.reserveLocked(p, key, want, m.preferenceFunc(ctx, plugin))
 	m.mu.Unlock()
 	if err != nil {
 		return err
@@ -142,35 +142,35 @@ func (m *Manager) give(ctx context.Context, p *v1.Pod, at place, want int) error
 	began := m.deps.Clock.Now()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := plugin.client.Allocate(call, &pluginapi.AllocateRequest{
+	response, err := plugin.client.Allocate(call, &pluginapi.AllocateRequest{
 		ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: g.ids()}},
 	})
-	m.deps.Meters.Allocated.Took(at.resource, m.deps.Clock.Since(began))
+	m.deps.Meters.Allocated.Took(key.resource, m.deps.Clock.Since(began))
 	if err != nil {
-		return passing(fmt.Errorf("ask the device plugin of %s to allocate: %w", at.resource, err), err)
+		return classifyPluginError(fmt.Errorf("allocate from device plugin of %s: %w", key.resource, err), err)
 	}
-	if len(answer.GetContainerResponses()) == 0 {
-		return fmt.Errorf("no containers return in allocation response %v", answer)
+	if len(response.GetContainerResponses()) == 0 {
+		return fmt.Errorf("no containers return in allocation response %v", response)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g.answer = answer.GetContainerResponses()[0]
+	g.response = response.GetContainerResponses()[0]
 	return nil
 }
 
-// passing tells a plugin that cannot be reached, or takes too long, from one that refuses.
-// A refusal is shown as the plugin words it.
-func passing(err, cause error) error {
+// classifyPluginError marks err as transient if the plugin was unreachable or too slow. It
+// returns any other error as the plugin sent it.
+func classifyPluginError(err, cause error) error {
 	switch status.Code(cause) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return fmt.Errorf("%w: %w", err, errPasses)
+		return fmt.Errorf("%w: %w", err, errTransient)
 	}
 	return cause
 }
 
-// unlocked asks the plugin what it prefers, where it wants to be asked. The lock is held
-// when it is called and when it returns, but not between.
-func (m *Manager) unlocked(ctx context.Context, p *plugin) prefer {
+// preferenceFunc returns a function that calls the plugin's GetPreferredAllocation; nil if the
+// plugin does not implement it. The function unlocks the manager during the call.
+func (m *Manager) preferenceFunc(ctx context.Context, p *plugin) preferFunc {
 	if !p.options.GetGetPreferredAllocationAvailable() {
 		return nil
 	}
@@ -179,19 +179,19 @@ func (m *Manager) unlocked(ctx context.Context, p *plugin) prefer {
 		defer m.mu.Lock()
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		answer, err := p.client.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{
+		response, err := p.client.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{
 			ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{{
 				AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(size),
 			}},
 		})
 		if err != nil {
 			err = fmt.Errorf("device plugin GetPreferredAllocation rpc failed with err: %w", err)
-			if passes := passing(err, errors.Unwrap(err)); errors.Is(passes, errPasses) {
+			if passes := classifyPluginError(err, errors.Unwrap(err)); errors.Is(passes, errTransient) {
 				return nil, passes
 			}
 			return nil, err
 		}
-		if all := answer.GetContainerResponses(); len(all) > 0 {
+		if all := response.GetContainerResponses(); len(all) > 0 {
 			return all[0].GetDeviceIDs(), nil
 		}
 		return nil, nil

@@ -19,19 +19,19 @@ import (
 	"swiftlet/internal/pluginreg"
 )
 
-// socket is the registration socket's name in the folder.
-const socket = "kubelet.sock"
+// socketName is the registration socket's file name.
+const socketName = "kubelet.sock"
 
 // Run serves the registration socket until ctx is done.
 func (m *Manager) Run(ctx context.Context) error {
-	defer m.end()
+	defer m.stopPlugins()
 	if err := os.MkdirAll(m.cfg.Dir, 0o750); err != nil {
-		return fmt.Errorf("make the folder of device plugins: %w", err)
+		return fmt.Errorf("create device plugin directory: %w", err)
 	}
-	if err := m.clean(); err != nil {
+	if err := m.removeSockets(); err != nil {
 		return err
 	}
-	path := filepath.Join(m.cfg.Dir, socket)
+	path := filepath.Join(m.cfg.Dir, socketName)
 	listener, err := listen(path)
 	if err != nil {
 		return fmt.Errorf("listen for device plugins: %w", err)
@@ -47,71 +47,71 @@ func (m *Manager) Run(ctx context.Context) error {
 		<-served
 		return nil
 	case err := <-served:
-		return fmt.Errorf("serve the registration of device plugins: %w", err)
+		return fmt.Errorf("serve device plugin registration: %w", err)
 	}
 }
 
-// listen makes a socket that appears with somebody listening on it: plugins wait for it to
-// appear, and not all of them try twice.
+// listen creates a socket that accepts connections as soon as it exists: plugins wait for the
+// file, and not all of them retry.
 func listen(path string) (net.Listener, error) {
-	early := path + ".new"
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: early, Net: "unix"})
+	temporary := path + ".new"
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Link(early, path), os.Remove(early)); err != nil {
+	if err := errors.Join(os.Link(temporary, path), os.Remove(temporary)); err != nil {
 		listener.Close()
 		return nil, err
 	}
 	return listener, nil
 }
 
-// clean removes the sockets of an earlier agent's time. That, and the new registration
-// socket, is how plugins learn that they are to register again.
-func (m *Manager) clean() error {
+// removeSockets removes the sockets of an earlier run of the agent. Plugins register again when
+// their socket disappears or the registration socket is created.
+func (m *Manager) removeSockets() error {
 	entries, err := os.ReadDir(m.cfg.Dir)
 	if err != nil {
-		return fmt.Errorf("clean the folder of device plugins: %w", err)
+		return fmt.Errorf("clean device plugin directory: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {
 		path := filepath.Join(m.cfg.Dir, e.Name())
-		info, err := os.Stat(path) // a link to a socket goes too
+		info, err := os.Stat(path) // also removes links to sockets
 		if err != nil || info.Mode()&fs.ModeSocket == 0 {
 			continue
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("clean the folder of device plugins: %w", err))
+			errs = append(errs, fmt.Errorf("clean device plugin directory: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// registrar serves plugins that register by themselves. Its refusals are worded as plugins
-// know them from the reference kubelet.
+// registrar serves plugins that register on the socket. The error texts are the reference
+// kubelet's.
 type registrar struct {
 	pluginapi.UnimplementedRegistrationServer
 	manager *Manager
 }
 
-func (r *registrar) Register(ctx context.Context, q *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
+func (r *registrar) Register(ctx context.Context, request *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
 	m := r.manager
-	m.deps.Meters.Registered.Inc(q.GetResourceName())
-	if !supported(q.GetVersion()) {
-		return nil, m.refuse(q, fmt.Errorf("requested API version %q is not supported by kubelet. Supported version is %q", q.GetVersion(), pluginapi.SupportedVersions))
+	m.deps.Meters.Registered.Inc(request.GetResourceName())
+	if !supported(request.GetVersion()) {
+		return nil, m.logRejection(request, fmt.Errorf("requested API version %q is not supported by kubelet. Supported version is %q", request.GetVersion(), pluginapi.SupportedVersions))
 	}
-	if !isExtended(q.GetResourceName()) {
-		return nil, m.refuse(q, invalidName(q.GetResourceName()))
+	if !isExtended(request.GetResourceName()) {
+		return nil, m.logRejection(request, invalidName(request.GetResourceName()))
 	}
-	if err := m.connect(ctx, q.GetResourceName(), filepath.Join(m.cfg.Dir, q.GetEndpoint())); err != nil {
-		return nil, m.refuse(q, err)
+	if err := m.connect(ctx, request.GetResourceName(), filepath.Join(m.cfg.Dir, request.GetEndpoint())); err != nil {
+		return nil, m.logRejection(request, err)
 	}
 	return &pluginapi.Empty{}, nil
 }
 
-func (m *Manager) refuse(q *pluginapi.RegisterRequest, err error) error {
-	m.deps.Log.Warn("device plugin not registered", "resource", q.GetResourceName(), "endpoint", q.GetEndpoint(), "err", err)
+func (m *Manager) logRejection(request *pluginapi.RegisterRequest, err error) error {
+	m.deps.Log.Warn("device plugin registration rejected", "resource", request.GetResourceName(), "endpoint", request.GetEndpoint(), "err", err)
 	return err
 }
 
@@ -123,16 +123,16 @@ func invalidName(resource string) error {
 	return fmt.Errorf("the ResourceName %q is invalid", resource)
 }
 
-// isExtended: the name is one that others than Kubernetes may give to a resource, also with
-// the prefix that quotas put before it.
+// isExtended reports whether the name is that of an extended resource, and stays valid with the
+// prefix of resource quotas.
 func isExtended(resource string) bool {
 	return strings.Contains(resource, "/") && !strings.Contains(resource, v1.ResourceDefaultNamespacePrefix) &&
 		!strings.HasPrefix(resource, v1.DefaultResourceRequestsPrefix) &&
 		len(validation.IsQualifiedName(v1.DefaultResourceRequestsPrefix+resource)) == 0
 }
 
-// Validate and the following make the manager the handler of device plugins that register
-// through the folder that all kinds of plugins share.
+// Validate, Register and Deregister implement pluginreg's handler, for device plugins in the
+// plugin registration directory.
 func (m *Manager) Validate(_ context.Context, p pluginreg.Plugin) error {
 	if !supported(p.Versions...) {
 		return fmt.Errorf("manager version, %s, is not among plugin supported versions %v", pluginapi.Version, p.Versions)
@@ -148,5 +148,5 @@ func (m *Manager) Register(ctx context.Context, p pluginreg.Plugin) error {
 	return m.connect(ctx, p.Name, p.Endpoint)
 }
 
-// Deregister gives it up.
+// Deregister disconnects the plugin.
 func (m *Manager) Deregister(p pluginreg.Plugin) { m.disconnect(p.Name, p.Endpoint) }

@@ -1,8 +1,8 @@
-// Package checkpoint is the file in which device allocations outlive the agent, in the
-// reference kubelet's form, so that either reads what the other has written.
+// Package checkpoint reads and writes the checkpoint of device allocations in the reference
+// kubelet's format, so that each kubelet reads the other's.
 //
-// That kubelet's checksum is taken over the Go syntax of the content, in which the names of
-// this package and its types appear: they cannot be changed.
+// The reference kubelet's checksum covers the content in Go syntax, which contains the names of
+// this package, its types and their fields: they cannot be changed.
 package checkpoint
 
 import (
@@ -18,13 +18,13 @@ import (
 	"swiftlet/internal/checkpoint"
 )
 
-// WithoutNUMA is the node under which devices stand that belong to none.
+// WithoutNUMA is the key of devices that belong to no NUMA node.
 const WithoutNUMA = -1
 
-// DevicesPerNUMA are device ids by NUMA node. A device of several nodes is under each.
+// DevicesPerNUMA are device ids by NUMA node. A device of several nodes is listed under each.
 type DevicesPerNUMA map[int64][]string
 
-// PodDevicesEntry is what one container was given of one resource.
+// PodDevicesEntry is one container's allocation of one resource.
 type PodDevicesEntry struct {
 	PodUID        string
 	ContainerName string
@@ -46,41 +46,41 @@ type file struct {
 	Checksum uint64
 }
 
-// Errors that Read's match with errors.Is, beside those of reading a file.
+// Errors that Read wraps, besides those of reading a file.
 var (
-	ErrMissing  = errors.New("no checkpoint of devices")
-	ErrTorn     = errors.New("checkpoint of devices is torn or foreign")
-	ErrChecksum = errors.New("checkpoint of devices does not match its checksum")
+	ErrMissing  = errors.New("device checkpoint does not exist")
+	ErrInvalid  = errors.New("device checkpoint is not valid JSON")
+	ErrChecksum = errors.New("device checkpoint does not match its checksum")
 )
 
-// Read returns what was given to containers, and the devices of each known resource.
+// Read returns the allocations, and the devices of each registered resource.
 func Read(path string) ([]PodDevicesEntry, map[string][]string, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("read %s: %w", path, ErrMissing)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read checkpoint of devices: %w", err)
+		return nil, nil, fmt.Errorf("read device checkpoint: %w", err)
 	}
 	var f file
 	if err := json.Unmarshal(content, &f); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w: %v", path, ErrTorn, err)
+		return nil, nil, fmt.Errorf("read %s: %w: %v", path, ErrInvalid, err)
 	}
 	if want := sum(f.Data); f.Checksum != want {
-		return nil, nil, fmt.Errorf("read %s: %w: it says %d, the content has %d", path, ErrChecksum, f.Checksum, want)
+		return nil, nil, fmt.Errorf("read %s: %w: checksum %d, want %d", path, ErrChecksum, f.Checksum, want)
 	}
 	return f.Data.PodDeviceEntries, f.Data.RegisteredDevices, nil
 }
 
-// Write replaces the file; it survives a crash of the machine when Write has returned.
+// Write replaces the file durably: after it returned, the file survives a crash of the machine.
 func Write(path string, entries []PodDevicesEntry, registered map[string][]string) error {
 	data := checkpointData{PodDeviceEntries: entries, RegisteredDevices: registered}
 	content, err := json.Marshal(file{Data: data, Checksum: sum(data)})
 	if err != nil {
-		return fmt.Errorf("encode checkpoint of devices: %w", err)
+		return fmt.Errorf("encode device checkpoint: %w", err)
 	}
 	if err := checkpoint.Replace(path, content, 0o600); err != nil {
-		return fmt.Errorf("write checkpoint of devices: %w", err)
+		return fmt.Errorf("write device checkpoint: %w", err)
 	}
 	return nil
 }

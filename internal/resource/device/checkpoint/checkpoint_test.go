@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestReferenceFile: what the reference kubelet has written is read, and written again it
-// is the same to the byte, checksum and all.
+// A checkpoint of the reference kubelet is read, and written again without any change.
 func TestReferenceFile(t *testing.T) {
 	const path = "testdata/reference.json"
 	entries, registered, err := Read(path)
@@ -29,7 +28,7 @@ func TestReferenceFile(t *testing.T) {
 	}
 }
 
-func TestEmptyFile(t *testing.T) {
+func TestEmptyCheckpoint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := Write(path, nil, map[string][]string{}); err != nil {
 		t.Fatal(err)
@@ -41,7 +40,7 @@ func TestEmptyFile(t *testing.T) {
 	}
 }
 
-func TestBadFiles(t *testing.T) {
+func TestInvalidCheckpoints(t *testing.T) {
 	whole, err := os.ReadFile("testdata/reference.json")
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +49,11 @@ func TestBadFiles(t *testing.T) {
 		content []byte
 		want    error
 	}{
-		"missing": {nil, ErrMissing},
-		"empty":   {[]byte{}, ErrTorn},
-		"torn":    {whole[:len(whole)/2], ErrTorn},
-		"changed": {bytes.Replace(whole, []byte(`"c"`), []byte(`"d"`), 1), ErrChecksum},
-		"foreign": {[]byte(`{"v1":1}`), ErrChecksum},
+		"missing":    {nil, ErrMissing},
+		"empty":      {[]byte{}, ErrInvalid},
+		"truncated":  {whole[:len(whole)/2], ErrInvalid},
+		"modified":   {bytes.Replace(whole, []byte(`"c"`), []byte(`"d"`), 1), ErrChecksum},
+		"other JSON": {[]byte(`{"v1":1}`), ErrChecksum},
 	} {
 		path := filepath.Join(t.TempDir(), "c")
 		if c.content != nil {
@@ -87,7 +86,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, _, err := Read(path); err != nil {
-			t.Errorf("what was read and written again is not read: %v", err)
+			t.Errorf("cannot read a rewritten checkpoint: %v", err)
 		}
 	})
 }
