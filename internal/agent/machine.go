@@ -122,6 +122,7 @@ func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.H
 		Hierarchy: hierarchy,
 		Alone:     m.CPUs.PodAlone,
 		Took:      b.metrics.Cgroup(hierarchy.Version),
+		Clock:     b.clock,
 		Log:       b.log,
 	})
 	if err != nil {

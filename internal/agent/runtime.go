@@ -22,6 +22,7 @@ func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
 		RequestTimeout:  kc.RuntimeRequestTimeout.Duration,
 	}
 	cfg.Called, cfg.Subscribed = b.metrics.CRI()
+	cfg.Clock = b.clock
 	if b.tracing != nil {
 		cfg.Follow = b.tracing.CRI()
 	}

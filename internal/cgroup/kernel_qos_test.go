@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 )
 
 // qosPods request together 32Mi of memory guaranteed, and 24Mi and 300m burstable.
@@ -144,7 +145,7 @@ func TestKernelEnter(t *testing.T) {
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if err := RemoveAll(context.Background(), tree.hierarchy.present(group)); err != nil {
+		if err := RemoveAll(context.Background(), clock.RealClock{}, tree.hierarchy.present(group)); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -15,6 +15,7 @@ import (
 	"github.com/opencontainers/cgroups/manager"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
 
 // kernelDriver makes the groups of these tests. Where systemd is to, it must be this machine's
@@ -52,7 +53,7 @@ func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 			t.Error(err)
 		}
 		for _, dir := range dirs {
-			if err := removeBusy(ctx, dir); err != nil {
+			if err := removeBusy(ctx, clock.RealClock{}, dir); err != nil {
 				t.Error(err)
 			}
 		}
@@ -278,7 +279,7 @@ func BenchmarkKernelPod(b *testing.B) {
 		b.Skip("needs root and cgroups")
 	}
 	root := fmt.Sprintf("/swiftlet-bench-%d", os.Getpid())
-	tree, _ := New(Config{Driver: Cgroupfs, Root: root, Limits: defaults}, Deps{Hierarchy: h, Log: discard})
+	tree, _ := New(Config{Driver: Cgroupfs, Root: root, Limits: defaults}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard})
 	if err := tree.EnsureNode(amounts("cpu", "2")); err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -14,7 +15,7 @@ func testTree(t *testing.T, c Config, h Hierarchy) *Tree {
 	if c.CFSPeriod == 0 {
 		c.Limits = defaults
 	}
-	tree, err := New(c, Deps{Hierarchy: h, Log: discard})
+	tree, err := New(c, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +103,8 @@ func TestNewRejects(t *testing.T) {
 		config Config
 		deps   Deps
 	}{
-		"unknown driver": {Config{Driver: "", Limits: defaults}, Deps{Hierarchy: h, Log: discard}},
-		"no period":      {Config{Driver: Cgroupfs}, Deps{Hierarchy: h, Log: discard}},
+		"unknown driver": {Config{Driver: "", Limits: defaults}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard}},
+		"no period":      {Config{Driver: Cgroupfs}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard}},
 		"no hierarchy":   {Config{Driver: Cgroupfs, Limits: defaults}, Deps{Hierarchy: Hierarchy{}, Log: discard}},
 	} {
 		if _, err := New(c.config, c.deps); err == nil {

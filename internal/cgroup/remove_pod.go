@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
 )
@@ -52,9 +53,9 @@ func (h Hierarchy) present(path string) []string {
 }
 
 func (t *Tree) remove(ctx context.Context, n name, dirs []string) error {
-	began := time.Now()
-	defer func() { t.took.Took("destroy", time.Since(began)) }()
-	if err := RemoveAll(ctx, dirs); err != nil {
+	began := t.clock.Now()
+	defer func() { t.took.Took("destroy", t.clock.Since(began)) }()
+	if err := RemoveAll(ctx, t.clock, dirs); err != nil {
 		return err
 	}
 	return t.writer.forget(n)
@@ -62,7 +63,7 @@ func (t *Tree) remove(ctx context.Context, n name, dirs []string) error {
 
 // RemoveAll removes the directories of a group, one for each tree, with all below it. What
 // still runs there is killed, frozen or not. It gives up when ctx is done.
-func RemoveAll(ctx context.Context, dirs []string) error {
+func RemoveAll(ctx context.Context, clock clock.Clock, dirs []string) error {
 	// Nearly always all processes are gone and the directories empty, so try that first.
 	var left []string
 	for _, dir := range dirs {
@@ -77,7 +78,7 @@ func RemoveAll(ctx context.Context, dirs []string) error {
 		return err
 	}
 	for _, dir := range left {
-		if err := removeBusy(ctx, dir); err != nil {
+		if err := removeBusy(ctx, clock, dir); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,7 @@ func removeTree(dir string) error {
 
 // removeBusy is for the moment in which the processes have died and the kernel has not
 // yet let go of their group. There is no event for the end of it on v1.
-func removeBusy(ctx context.Context, dir string) error {
+func removeBusy(ctx context.Context, clock clock.Clock, dir string) error {
 	retry := backoff.Backoff{First: 100 * time.Microsecond, Longest: 50 * time.Millisecond}
 	for {
 		err := removeTree(dir)
@@ -127,7 +128,7 @@ func removeBusy(ctx context.Context, dir string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
-		case <-time.After(retry.Next()):
+		case <-clock.After(retry.Next()):
 		}
 	}
 }

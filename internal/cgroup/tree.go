@@ -8,9 +8,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // Driver says who makes the directories. It must be the runtime's driver too.
@@ -38,8 +40,9 @@ type Deps struct {
 	// Alone, where set, reports whether a pod has CPUs of its own, which need no quota.
 	Alone func(*v1.Pod) bool
 	// Took, where set, takes how long it took to create, update and destroy groups.
-	Took meter.TimingOf
-	Log  *slog.Logger
+	Took  meter.TimingOf
+	Clock clock.Clock
+	Log   *slog.Logger
 }
 
 // Tree is the pods' part of the cgroup tree. Its methods may be called concurrently;
@@ -53,6 +56,7 @@ type Tree struct {
 	writer    writer
 	alone     func(*v1.Pod) bool
 	took      meter.TimingOf
+	clock     clock.Clock
 	log       *slog.Logger
 
 	mu sync.Mutex
@@ -70,8 +74,10 @@ func New(c Config, d Deps) (*Tree, error) {
 	if c.CFSPeriod <= 0 {
 		return nil, fmt.Errorf("new cgroup tree: CFS period is %v", c.CFSPeriod)
 	}
-	if len(d.Hierarchy.Mounts) == 0 || d.Log == nil {
-		return nil, fmt.Errorf("new cgroup tree: hierarchy and log are required")
+	if err := require.Set("new cgroup tree", map[string]any{
+		"Hierarchy.Mounts": d.Hierarchy.Mounts, "Clock": d.Clock, "Log": d.Log,
+	}); err != nil {
+		return nil, err
 	}
 	t := &Tree{
 		Limits:    c.Limits,
@@ -81,6 +87,7 @@ func New(c Config, d Deps) (*Tree, error) {
 		reserve:   c.QOSReserve,
 		alone:     d.Alone,
 		took:      d.Took,
+		clock:     d.Clock,
 		log:       d.Log,
 		applied:   map[types.UID]Resources{},
 	}
@@ -93,7 +100,7 @@ func New(c Config, d Deps) (*Tree, error) {
 		return nil, fmt.Errorf("new cgroup tree: unknown driver %q", c.Driver)
 	}
 	if d.Took != nil {
-		t.writer = timedWriter{t.writer, d.Took}
+		t.writer = timedWriter{t.writer, d.Took, d.Clock}
 	}
 	return t, nil
 }

@@ -8,13 +8,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 )
 
 // Without cgroupsPerQOS pods have no cgroups of their own.
 func TestWithoutCgroupsPerQOS(t *testing.T) {
 	root := t.TempDir()
 	tree, err := New(Config{Driver: Cgroupfs, Root: "/a", Limits: Limits{CFSPeriod: time.Second}},
-		Deps{Hierarchy: Hierarchy{Version: 2, Mounts: map[string]string{"": root}}, Log: slog.New(slog.DiscardHandler)})
+		Deps{Hierarchy: Hierarchy{Version: 2, Mounts: map[string]string{"": root}}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

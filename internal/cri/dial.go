@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/stats"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/meter"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	Subscribed meter.Count
 	// Follow, where set, is told of everything that happens on the connections.
 	Follow stats.Handler
+	// Clock times the calls; nil is the system's.
+	Clock clock.PassiveClock
 }
 
 // Client calls one container runtime.
@@ -55,6 +58,7 @@ type Client struct {
 
 	called     meter.CallsOf
 	subscribed meter.Count
+	clock      clock.PassiveClock
 }
 
 // Dial prepares a client. It does not connect: a runtime that is not there yet is found
@@ -62,6 +66,9 @@ type Client struct {
 func Dial(cfg Config) (*Client, error) {
 	if cfg.RequestTimeout <= 0 {
 		return nil, errors.New("dial runtime: request timeout must be positive")
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
 	}
 	conn, err := connect(cfg.RuntimeEndpoint, cfg)
 	if err != nil {
@@ -74,7 +81,7 @@ func Dial(cfg Config) (*Client, error) {
 		timeout:  cfg.RequestTimeout,
 		conns:    []*grpc.ClientConn{conn},
 
-		called: cfg.Called, subscribed: cfg.Subscribed,
+		called: cfg.Called, subscribed: cfg.Subscribed, clock: cfg.Clock,
 	}
 	if cfg.ImageEndpoint == "" || cfg.ImageEndpoint == cfg.RuntimeEndpoint {
 		return c, nil
@@ -113,7 +120,7 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 		grpc.WithIdleTimeout(0),
 	}
 	if cfg.Called != nil {
-		options = append(options, grpc.WithChainUnaryInterceptor(timed(cfg.Called)))
+		options = append(options, grpc.WithChainUnaryInterceptor(timed(cfg.Called, cfg.Clock)))
 	}
 	if cfg.Follow != nil {
 		options = append(options, grpc.WithStatsHandler(cfg.Follow))

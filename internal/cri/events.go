@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -16,8 +15,8 @@ var errStreamEnded = errors.New("the runtime ended the stream")
 // the stream breaks; it never returns nil. A runtime may first deliver what it buffered
 // while nobody listened.
 func (c *Client) Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) (err error) {
-	began := time.Now()
-	defer func() { c.called.Done("GetContainerEvents", time.Since(began), err) }()
+	began := c.clock.Now()
+	defer func() { c.called.Done("GetContainerEvents", c.clock.Since(began), err) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})

@@ -107,7 +107,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 	r := &ramps{}
 	var err error
 	r.tree, err = cgroup.New(cgroup.Config{Driver: cgroup.Cgroupfs, Root: "/", Limits: cgroup.Limits{CFSPeriod: 100 * time.Millisecond, PodPIDs: -1}},
-		cgroup.Deps{Hierarchy: hierarchy, Log: log})
+		cgroup.Deps{Hierarchy: hierarchy, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

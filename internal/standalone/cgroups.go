@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cgroup"
 )
@@ -88,7 +89,7 @@ func inheritCpuset(parent, child, file string) error {
 const cgroupKillTimeout = 10 * time.Second
 
 // removeCgroups kills the processes that are left in the cgroup and removes it.
-func removeCgroups() error {
+func removeCgroups(clock clock.Clock) error {
 	roots, err := cgroupRoots()
 	if err != nil {
 		return err
@@ -98,5 +99,5 @@ func removeCgroups() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cgroupKillTimeout)
 	defer cancel()
-	return cgroup.RemoveAll(ctx, roots)
+	return cgroup.RemoveAll(ctx, clock, roots)
 }

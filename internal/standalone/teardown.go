@@ -89,7 +89,7 @@ func (s *Supervisor) removeCgroups() error {
 	if s.cfg.SystemdCgroups {
 		return nil // systemd removes its empty slices
 	}
-	return removeCgroups()
+	return removeCgroups(s.deps.Clock)
 }
 
 // killShims kills the shims that are left. A shim exits when its pod is removed.

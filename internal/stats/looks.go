@@ -23,7 +23,7 @@ const stale = time.Hour
 // one ends or waits out a look: a file system that is dead keeps it in the kernel, where it
 // costs a thread, one for each such volume.
 type looks struct {
-	clock clock.PassiveClock
+	clock clock.Clock
 	mu    *sync.Mutex
 	known map[string]*look // by directory
 }
@@ -48,7 +48,7 @@ type found struct {
 
 var errNotSeen = errors.New("the volume is not measured yet")
 
-func newLooks(clock clock.PassiveClock) looks {
+func newLooks(clock clock.Clock) looks {
 	return looks{clock: clock, mu: new(sync.Mutex), known: map[string]*look{}}
 }
 
@@ -89,11 +89,11 @@ func (l *looks) await(ctx context.Context, dir string) {
 	if done == nil || left <= 0 {
 		return
 	}
-	timer := time.NewTimer(left)
+	timer := l.clock.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-timer.C():
 	case <-ctx.Done():
 	}
 }

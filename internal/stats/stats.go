@@ -101,7 +101,7 @@ type Deps struct {
 	// Measured takes how long the measuring of a volume took, by who did it: the driver,
 	// CountedBy or WalkedBy.
 	Measured meter.TimingOf
-	Clock    clock.PassiveClock
+	Clock    clock.Clock
 	Log      *slog.Logger
 }
 

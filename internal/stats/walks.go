@@ -29,12 +29,12 @@ func (s *Stats) walk(ctx context.Context, v Volume) (found, error) {
 	if s.cfg.VolumePeriod < 0 {
 		return found{}, fmt.Errorf("%s: volumes are not walked (volumeStatsAggPeriod is negative)", v.Dir)
 	}
-	wait := time.NewTimer(turn)
+	wait := s.deps.Clock.NewTimer(turn)
 	defer wait.Stop()
 	select {
 	case s.walking <- struct{}{}:
 		defer func() { <-s.walking }()
-	case <-wait.C:
+	case <-wait.C():
 	}
 	began := s.deps.Clock.Now()
 	part, err := takenBelow(ctx, v.Dir)

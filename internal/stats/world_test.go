@@ -23,7 +23,7 @@ import (
 type world struct {
 	t         testing.TB
 	hierarchy cgroup.Hierarchy
-	clock     *clocktesting.FakePassiveClock
+	clock     *clocktesting.FakeClock
 	pods      []pod.Observed
 	volumes   map[types.UID][]Volume
 	runtime   *fakeRuntime
@@ -69,7 +69,7 @@ var began = time.Unix(1_700_000_000, 0)
 func newWorld(t testing.TB, version int) *world {
 	t.Helper()
 	w := &world{
-		t: t, clock: clocktesting.NewFakePassiveClock(began.Add(100 * time.Second)),
+		t: t, clock: clocktesting.NewFakeClock(began.Add(100 * time.Second)),
 		volumes: map[types.UID][]Volume{}, rootDir: t.TempDir(), logs: t.TempDir(),
 	}
 	w.runtime = &fakeRuntime{layers: map[string]uint64{}, mount: w.rootDir}
@@ -140,7 +140,7 @@ func (w *world) stats(edit func(*Config, *Deps)) *Stats {
 	w.t.Helper()
 	tree, err := cgroup.New(
 		cgroup.Config{Driver: cgroup.Cgroupfs, Limits: cgroup.Limits{CFSPeriod: 100 * time.Millisecond}},
-		cgroup.Deps{Hierarchy: w.hierarchy, Log: slog.New(slog.DiscardHandler)})
+		cgroup.Deps{Hierarchy: w.hierarchy, Clock: w.clock, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"swiftlet/internal/cgroup"
 	"swiftlet/test/bed"
 	"swiftlet/test/images"
@@ -43,7 +45,7 @@ func TestCgroup1(t *testing.T) {
 	cmd.Env = append(env, envMachine+"=box")
 	defer func() {
 		groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
-		if err := cgroup.RemoveAll(context.Background(), groups); err != nil {
+		if err := cgroup.RemoveAll(context.Background(), clock.RealClock{}, groups); err != nil {
 			t.Error(err)
 		}
 	}()
