@@ -1,11 +1,11 @@
-// Package eviction keeps the node alive when pods take too much: it watches how much is
-// left of memory, disks, inodes and process ids, and where that falls below a threshold it
-// first removes what nobody uses, then ends the pod that is most to blame.
+// Package eviction protects the node when it runs short of memory, disk space, inodes or
+// process IDs. When a signal falls below its threshold, the Evictor first removes dead
+// containers and unused images, then evicts the pod that ranks first.
 //
-// What is decided is worked out by pure functions: Thresholds and the levels of the moment
-// give a verdict (judge.go), pods and their usage give an order (rank.go). Around them
-// stands one loop (run.go). It looks when the kernel says that memory runs short, and by
-// itself no later than the fastest pod could have used up what was left at the last look.
-// What takes long (removing images, measuring disks, waiting for a pod to end) is done beside
-// the loop (aside.go), for memory must be seen to run short meanwhile.
+// Pure functions make the decisions: thresholds and the current levels give an evaluation
+// (evaluate.go), pods and their usage give an order (rank.go). One loop runs them (run.go).
+// It runs when the kernel reports that memory is low, and no later than the fastest pod
+// could have used up what was left at the previous check. Slow work (removing images,
+// measuring disks, waiting for a pod to terminate) runs in the background (background.go),
+// so that the loop keeps watching memory.
 package eviction

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// enforceLimits has pods measured now and then that have limits on local storage, and evicts
+// enforceLimits measures, once per period, the pods with limits on local storage, and evicts
 // those that exceed them.
 func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
-	if !e.cfg.Limits || e.limiting || now.Before(e.limitsDue) {
+	if !e.cfg.Limits || e.measuringLimits || now.Before(e.nextLimitCheck) {
 		return
 	}
-	e.limitsDue = now.Add(period)
-	pods := slices.DeleteFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !bounded(p) || !e.mayGo(p) })
+	e.nextLimitCheck = now.Add(period)
+	pods := slices.DeleteFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !hasStorageLimit(p) || !e.evictable(p) })
 	if len(pods) == 0 {
 		return
 	}
@@ -24,30 +24,30 @@ func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
 	for i, p := range pods {
 		uids[i] = p.UID
 	}
-	e.limiting = true
-	e.aside(ctx, func() func() {
+	e.measuringLimits = true
+	e.runInBackground(ctx, func() func() {
 		measured, err := e.deps.Stats.Storage(ctx, uids, period)
 		return func() {
-			e.limiting = false
+			e.measuringLimits = false
 			if err != nil {
-				e.log.Warn("limits on local storage are not enforced", "err", err)
+				e.log.Warn("enforce local storage limits: read usage failed", "err", err)
 				return
 			}
-			e.evictBeyondLimits(ctx, pods, usagesOf(measured))
+			e.evictBeyondLimits(ctx, pods, indexByUID(measured))
 		}
 	})
 }
 
-func (e *Evictor) evictBeyondLimits(ctx context.Context, pods []*v1.Pod, used usages) {
+func (e *Evictor) evictBeyondLimits(ctx context.Context, pods []*v1.Pod, used podUsage) {
 	for _, p := range pods {
 		u := used[p.UID]
 		if u == nil {
 			continue
 		}
-		if over := exceeded(p, u, e.layoutOf()); over != nil {
-			home, _ := e.layoutOf().home()
-			e.evict(ctx, victim{pod: p, grace: hardGrace, blame: blame{message: over.message}, counted: over.counted,
-				frees: []Signal{NodeFsAvailable, home}})
+		if violation := exceededLimit(p, u, e.currentLayout()); violation != nil {
+			containerFs, _ := e.currentLayout().containerFs()
+			e.evict(ctx, victim{pod: p, grace: hardGrace, explanation: explanation{message: violation.message}, label: violation.label,
+				reclaims: []Signal{NodeFsAvailable, containerFs}})
 		}
 	}
 }

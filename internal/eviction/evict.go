@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// hardGrace is what a pod gets, in seconds, where there is no time to lose.
+	// hardGrace is the grace period in seconds for a hard threshold.
 	hardGrace = 1
-	// patience is how long an evicted pod is waited for before the next may have to go. One
-	// with a longer grace has so much more.
-	patience = 30 * time.Second
+	// terminationTimeout is how long the Evictor waits for an evicted pod to terminate before
+	// it may evict another. A longer grace period extends it.
+	terminationTimeout = 30 * time.Second
 )
 
-// victim is a pod that is to go.
+// victim is a pod to evict.
 type victim struct {
 	pod   *v1.Pod
 	grace int64
-	blame
+	explanation
 	condition *v1.PodCondition
-	counted   string
-	frees     []Signal // places, as Layout has them
+	label     string   // of the metric: a signal or a limit
+	reclaims  []Signal // backing signals, see Layout
 }
 
-// leaver is a pod that was evicted and has not given back all that it held.
-type leaver struct {
-	grace  int64
-	killed time.Time // by then its processes are, if they can be
-	until  time.Time // it is waited for
-	stuck  bool      // it was, in vain
-	frees  []Signal
+// terminatingPod is an evicted pod that has not yet released all its resources.
+type terminatingPod struct {
+	grace    int64
+	killedBy time.Time // when its processes are dead, unless they are stuck in the kernel
+	deadline time.Time // after it the pod counts as stuck
+	stuck    bool
+	reclaims []Signal
 }
 
-// within sets how long the pod has from now on.
-func (l *leaver) within(grace int64, now time.Time) {
+// setGrace sets the pod's grace period, which begins now.
+func (l *terminatingPod) setGrace(grace int64, now time.Time) {
 	l.grace = grace
-	l.killed = now.Add(time.Duration(grace)*time.Second + pod.MinStop)
-	l.until = now.Add(patience + time.Duration(grace-hardGrace)*time.Second)
+	l.killedBy = now.Add(time.Duration(grace)*time.Second + pod.MinStop)
+	l.deadline = now.Add(terminationTimeout + time.Duration(grace-hardGrace)*time.Second)
 }
 
-// evict ends a pod, or hastens the end of one that goes already. It reports whether the pod
-// was there to be ended. Its end is waited for aside.
+// evict evicts a pod, or shortens the grace period of one that terminates already. It reports
+// whether the pod was found. It waits for the pod's termination in the background.
 func (e *Evictor) evict(ctx context.Context, v victim) bool {
 	uid := v.pod.UID
 	failure := pod.Failure{Reason: reason, Message: v.message, Condition: v.condition}
-	if l := e.leaving[uid]; l != nil {
-		l.frees = append(l.frees, v.frees...)
+	if l := e.terminating[uid]; l != nil {
+		l.reclaims = append(l.reclaims, v.reclaims...)
 		if v.grace < l.grace {
-			e.log.Info("hastening a pod's end", "pod", pod.RefOf(v.pod).String(), "for", v.counted, "grace", v.grace)
+			e.log.Info("evict pod: shortening grace period", "pod", pod.RefOf(v.pod).String(), "signal", v.label, "gracePeriodSeconds", v.grace)
 			e.deps.Pods.Evict(uid, failure, &v.grace)
-			l.within(v.grace, e.deps.Clock.Now())
+			l.setGrace(v.grace, e.deps.Clock.Now())
 		}
 		return true
 	}
@@ -62,57 +62,57 @@ func (e *Evictor) evict(ctx context.Context, v victim) bool {
 	if !found {
 		return false
 	}
-	e.log.Info("evicting a pod", "pod", pod.RefOf(v.pod).String(), "for", v.counted, "message", v.message, "grace", v.grace)
+	e.log.Info("evicting pod", "pod", pod.RefOf(v.pod).String(), "signal", v.label, "message", v.message, "gracePeriodSeconds", v.grace)
 	e.deps.Events.AnnotatedEventf(pod.EventRef(v.pod, ""), v.annotations, v1.EventTypeWarning, reason, "%s", v.message)
 	if !e.deps.Pods.Evict(uid, failure, &v.grace) {
 		return false
 	}
-	e.deps.Meters.Evicted.Inc(v.counted)
-	l := &leaver{frees: v.frees}
-	l.within(v.grace, e.deps.Clock.Now())
-	e.leaving[uid] = l
-	e.aside(ctx, func() func() {
+	e.deps.Meters.Evicted.Inc(v.label)
+	l := &terminatingPod{reclaims: v.reclaims}
+	l.setGrace(v.grace, e.deps.Clock.Now())
+	e.terminating[uid] = l
+	e.runInBackground(ctx, func() func() {
 		select {
 		case <-finished:
 		case <-ctx.Done():
 		}
 		return func() {
-			delete(e.leaving, uid)
-			e.settles(l.frees)
+			delete(e.terminating, uid)
+			e.startSettling(l.reclaims)
 		}
 	})
 	return true
 }
 
-// waitForLeaving gives up on pods that take too long to end, so that others may be evicted in
-// their stead, and returns when it is to be called again.
-func (e *Evictor) waitForLeaving(now time.Time) time.Duration {
+// giveUpOnStuckPods marks pods that take too long to terminate, so that the Evictor may evict
+// others instead. It returns when to call it again.
+func (e *Evictor) giveUpOnStuckPods(now time.Time) time.Duration {
 	wait := period
-	short := slices.ContainsFunc(e.state.due, func(i int) bool { return ofMemory(e.thresholds[i].Signal) })
-	for uid, l := range e.leaving {
-		// Memory is given back with the processes, whatever else takes long to end. If it is
-		// short again after that, somebody else is to blame.
-		if !short && now.After(l.killed) {
-			l.frees = slices.DeleteFunc(l.frees, ofMemory)
+	memoryShort := slices.ContainsFunc(e.state.due, func(i int) bool { return ofMemory(e.thresholds[i].Signal) })
+	for uid, l := range e.terminating {
+		// The kernel frees memory when the processes die, whatever else takes long. If memory
+		// is short again after that, another pod uses it.
+		if !memoryShort && now.After(l.killedBy) {
+			l.reclaims = slices.DeleteFunc(l.reclaims, ofMemory)
 		}
 		if l.stuck {
 			continue
 		}
-		if rest := l.until.Sub(now); rest > 0 {
-			wait = min(wait, rest)
+		if remaining := l.deadline.Sub(now); remaining > 0 {
+			wait = min(wait, remaining)
 			continue
 		}
-		e.log.Warn("an evicted pod does not end", "uid", uid)
+		e.log.Warn("evict pod: pod does not terminate", "uid", uid)
 		l.stuck = true
 	}
 	return wait
 }
 
-// held reports whether a pod goes that gives back what a threshold is about. One that takes
-// its time is no answer to a hard threshold.
-func (e *Evictor) held(t Threshold) bool {
-	for _, l := range e.leaving {
-		if !l.stuck && slices.Contains(l.frees, e.layoutOf().place(t.Signal)) && (!t.hard() || l.grace <= hardGrace) {
+// beingReclaimed reports whether a terminating pod will release what the threshold is about.
+// A pod with a longer grace period does not satisfy a hard threshold.
+func (e *Evictor) beingReclaimed(t Threshold) bool {
+	for _, l := range e.terminating {
+		if !l.stuck && slices.Contains(l.reclaims, e.currentLayout().backing(t.Signal)) && (!t.hard() || l.grace <= hardGrace) {
 			return true
 		}
 	}

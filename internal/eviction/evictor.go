@@ -2,7 +2,7 @@ package eviction
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -19,59 +19,63 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/stats"
 )
 
 // Config is fixed for the life of the agent.
 type Config struct {
 	Thresholds []Threshold
-	// Transition is how long a condition of the node is kept after its last sign.
+	// Transition is how long a node condition outlasts the last check that met a threshold
+	// (evictionPressureTransitionPeriod).
 	Transition time.Duration
-	// MaxGrace is what a pod that goes for a soft threshold gets at most, in seconds.
+	// MaxGrace bounds the grace period of a pod that is evicted for a soft threshold, in
+	// seconds.
 	MaxGrace int64
-	// Limits has pods evicted that exceed their own limits on local storage.
+	// Limits turns on the eviction of pods that exceed their own limits on local storage.
 	Limits bool
 }
 
-// Stats measures; stats.Stats does.
+// Stats reads usage. stats.Stats implements it.
 type Stats interface {
-	// Signals is asked often and must be cheap.
+	// Signals is called often and must be cheap.
 	Signals(context.Context) (stats.Signals, error)
-	// UsageSummary tells CPU and memory of all pods, Summary disks and processes as well.
+	// UsageSummary returns the CPU and memory usage of all pods, Summary also that of disks
+	// and processes.
 	UsageSummary(context.Context) (*statsapi.Summary, error)
 	Summary(context.Context) (*statsapi.Summary, error)
-	// Storage tells what these pods have written to the disk, found no longer ago than fresh.
+	// Storage returns the disk usage of these pods, measured no longer ago than fresh.
 	Storage(ctx context.Context, pods []types.UID, fresh time.Duration) ([]statsapi.PodStats, error)
 }
 
-// Pods are those that run here; worker.Pool is them.
+// Pods are the pods of the node. worker.Pool implements it.
 type Pods interface {
 	Active() []*v1.Pod
-	// Evict ends a pod within the given seconds, with that failure as its last word.
+	// Evict terminates a pod with that grace period in seconds; failure becomes its status.
 	Evict(uid types.UID, failure pod.Failure, grace *int64) (found bool)
-	// Finished is closed when the pod has given back what it held.
+	// Finished returns a channel that is closed when the pod has released its resources.
 	Finished(uid types.UID) (finished <-chan struct{}, found bool)
 }
 
-// Events records what happened.
+// Events records events.
 type Events interface {
 	pod.Events
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any)
 }
 
-// Deps are what the Evictor works with.
+// Deps are the Evictor's dependencies.
 type Deps struct {
 	Stats  Stats
 	Pods   Pods
 	Events Events
-	// Node is the object of events about the node.
+	// Node is the object of node events.
 	Node *v1.ObjectReference
-	// Alarm rings when the kernel sees memory run short; nil leaves it to looking.
+	// Alarm rings when memory use crosses a mark in the kernel; without it the loop polls.
 	Alarm cgroup.Alarm
-	// RemoveContainers removes what is left of containers that will not run again, and
-	// RemoveImages the images that no container uses. Each may be nil.
+	// RemoveContainers removes dead containers, RemoveImages the images that no container
+	// uses. Each may be nil.
 	RemoveContainers, RemoveImages func(context.Context) error
-	// Changed is called when the conditions of the node did.
+	// Changed is called when the result of Conditions has changed. It may be nil.
 	Changed func()
 	Meters  Meters
 	Clock   clock.Clock
@@ -80,9 +84,9 @@ type Deps struct {
 
 // Meters measure evictions; each may be nil.
 type Meters struct {
-	// Evicted counts them by signal.
+	// Evicted counts evictions by signal.
 	Evicted meter.CountOf
-	// StatsAge takes how old the figures were that a pod was evicted for, by signal.
+	// StatsAge takes the age of the stats at an eviction, by signal.
 	StatsAge meter.TimingOf
 }
 
@@ -91,71 +95,74 @@ type Evictor struct {
 	cfg  Config
 	deps Deps
 	log  *slog.Logger
-	rung notify.Signal
-	// asides are goroutines that work beside the loop, and thens what is to be done in it when
-	// they have.
-	asides sync.WaitGroup
-	thens  chan func()
+	// alarm is notified when the memory alarm rings.
+	alarm notify.Signal
+	// background counts the goroutines of runInBackground; the loop calls what they send to
+	// completions.
+	background  sync.WaitGroup
+	completions chan func()
 
-	// These belong to the goroutine of Run.
-	layout     *Layout // nil until the runtime has told
-	thresholds []Threshold
-	state      verdict
-	limitsDue  time.Time
-	limiting   bool                          // pods with limits are being measured
-	searching  bool                          // somebody looks for what can be removed, and who uses the rest
-	found      *finding                      // what came of it
-	told       map[v1.ResourceName]time.Time // when the want of it was last told
-	deaf       time.Duration                 // to the alarm after a look
-	near       bool                          // memory is so near to a threshold that each ring counts
-	trouble    string                        // as last logged
-	retries    backoff.Backoff               // while nothing can be done
-	retryAt    time.Time                     // after the last attempt in vain; zero without one
-	settling   map[Signal]settle             // disks on which pods wrote that are gone
-	leaving    map[types.UID]*leaver         // pods that were evicted and are not gone
+	// Only the goroutine of Run uses these.
+	layout          *Layout // nil until the runtime has reported its file systems
+	thresholds      []Threshold
+	state           evaluation
+	nextLimitCheck  time.Time
+	measuringLimits bool                          // pods with limits are being measured
+	reclaiming      bool                          // garbage collection or measurement is in progress
+	reclaimed       *reclaimResult                // the result of the last one, until it is used
+	lastEvent       map[v1.ResourceName]time.Time // when recordThresholdMet last recorded an event
+	quiet           backoff.Backoff               // how long to ignore the alarm after a check
+	nearThreshold   bool                          // memory is so near to a threshold that every alarm counts
+	lastError       string                        // of reading the signals, as logged
+	retry           backoff.Backoff               // while no pod can be evicted
+	retryAt         time.Time                     // of the next attempt; zero if the last one succeeded
+	settling        map[Signal]settlingDisk
+	terminating     map[types.UID]*terminatingPod
 
 	mu         sync.Mutex
 	conditions []v1.NodeConditionType
 }
 
-// New validates and starts nothing.
+// New validates its arguments and starts nothing.
 func New(cfg Config, deps Deps) (*Evictor, error) {
-	if deps.Stats == nil || deps.Pods == nil || deps.Events == nil || deps.Node == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("new evictor: stats, pods, events, node, clock and log are needed")
+	if err := require.Set("new evictor", map[string]any{
+		"Stats": deps.Stats, "Pods": deps.Pods, "Events": deps.Events, "Node": deps.Node, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	for _, t := range cfg.Thresholds {
-		if _, known := traits[t.Signal]; !known {
-			return nil, errors.New("new evictor: there is no signal " + string(t.Signal))
+		if _, known := signalInfos[t.Signal]; !known {
+			return nil, fmt.Errorf("new evictor: unknown signal %q", t.Signal)
 		}
 	}
 	return &Evictor{
 		cfg: cfg, deps: deps, log: deps.Log,
-		rung:       notify.New(),
-		thens:      make(chan func()),
-		thresholds: cfg.Thresholds,
-		retries:    backoff.Backoff{First: retry, Longest: period},
-		told:       map[v1.ResourceName]time.Time{},
-		settling:   map[Signal]settle{},
-		leaving:    map[types.UID]*leaver{},
+		alarm:       notify.New(),
+		quiet:       backoff.Backoff{First: minWait, Longest: maxQuiet},
+		completions: make(chan func()),
+		thresholds:  cfg.Thresholds,
+		retry:       backoff.Backoff{First: firstRetry, Longest: period},
+		lastEvent:   map[v1.ResourceName]time.Time{},
+		settling:    map[Signal]settlingDisk{},
+		terminating: map[types.UID]*terminatingPod{},
 	}, nil
 }
 
-// Conditions are the kinds of pressure that the node is under. It may be called from
-// anywhere, at any time.
+// Conditions returns the pressure conditions of the node. It is safe for concurrent use.
 func (e *Evictor) Conditions() []v1.NodeConditionType {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.conditions)
 }
 
-// judged takes over a new verdict.
-func (e *Evictor) judged(next verdict) {
+// applyEvaluation stores an evaluation and reports a change of conditions.
+func (e *Evictor) applyEvaluation(next evaluation) {
 	changed := !slices.Equal(e.state.conditions, next.conditions)
 	e.state = next
 	if !changed {
 		return
 	}
-	e.log.Info("pressure on the node", "conditions", next.conditions)
+	e.log.Info("node pressure changed", "conditions", next.conditions)
 	e.mu.Lock()
 	e.conditions = next.conditions
 	e.mu.Unlock()

@@ -2,25 +2,25 @@ package eviction
 
 import "slices"
 
-// Layout says which of the node's files lie on which file system.
+// Layout says which file systems the node has for images and containers.
 type Layout struct {
-	// OwnImageFs: images do not lie where the agent's own files do.
+	// OwnImageFs: images are on another file system than nodefs.
 	OwnImageFs bool
-	// OwnContainerFs: what containers write does not lie where images do.
+	// OwnContainerFs: writable layers are on another file system than images.
 	OwnContainerFs bool
 }
 
-// home is the file system that containers write to: its signals for space and inodes.
-func (l Layout) home() (space, inodes Signal) {
+// containerFs returns the signals of the file system that containers write to.
+func (l Layout) containerFs() (space, inodes Signal) {
 	if l.OwnImageFs && !l.OwnContainerFs {
 		return ImageFsAvailable, ImageFsInodesFree
 	}
 	return NodeFsAvailable, NodeFsInodesFree
 }
 
-// place is what a signal is about: memory, a disk or process ids, by the name of its first
-// signal.
-func (l Layout) place(s Signal) Signal {
+// backing maps a signal to the first signal of the memory, disk or process IDs behind it, so
+// that signals of the same resource compare equal.
+func (l Layout) backing(s Signal) Signal {
 	switch s {
 	case AllocatableMemoryAvailable:
 		return MemoryAvailable
@@ -32,19 +32,19 @@ func (l Layout) place(s Signal) Signal {
 		}
 		return NodeFsAvailable
 	case ContainerFsAvailable, ContainerFsInodesFree:
-		space, _ := l.home()
+		space, _ := l.containerFs()
 		return space
 	}
 	return s
 }
 
-// complete gives containers' file system the thresholds of the one that it is, in place of
-// any that were configured for it: they could only contradict.
-func (l Layout) complete(thresholds []Threshold) []Threshold {
+// withContainerFs gives containerfs the thresholds of the file system that it is on. They
+// replace any that were configured for it, which could only contradict.
+func (l Layout) withContainerFs(thresholds []Threshold) []Threshold {
 	all := slices.DeleteFunc(slices.Clone(thresholds), func(t Threshold) bool {
 		return t.Signal == ContainerFsAvailable || t.Signal == ContainerFsInodesFree
 	})
-	space, inodes := l.home()
+	space, inodes := l.containerFs()
 	for _, t := range all {
 		switch t.Signal {
 		case space:
@@ -59,34 +59,34 @@ func (l Layout) complete(thresholds []Threshold) []Threshold {
 	return sorted(all)
 }
 
-// part is something of a pod that takes disk space.
-type part int
+// storagePart is a part of a pod that uses disk space.
+type storagePart int
 
 const (
-	writable part = iota // what its containers have written
+	writableLayer storagePart = iota // writable layers of its containers
 	logs
 	volumes
 )
 
-// parts are those of a pod that lie on the signal's file system.
-func (l Layout) parts(s Signal) []part {
+// storageParts are the parts of a pod that are on the signal's file system.
+func (l Layout) storageParts(s Signal) []storagePart {
 	image := s == ImageFsAvailable || s == ImageFsInodesFree
 	container := s == ContainerFsAvailable || s == ContainerFsInodesFree
 	switch {
 	case !l.OwnImageFs:
-		return []part{writable, logs, volumes}
+		return []storagePart{writableLayer, logs, volumes}
 	case l.OwnContainerFs && image:
 		return nil
 	case l.OwnContainerFs:
-		return []part{writable, logs, volumes}
+		return []storagePart{writableLayer, logs, volumes}
 	case image || container:
-		return []part{writable}
+		return []storagePart{writableLayer}
 	}
-	return []part{logs, volumes}
+	return []storagePart{logs, volumes}
 }
 
-// spare says what may be removed before pods are evicted for the signal.
-func (l Layout) spare(s Signal) (containers, images bool) {
+// reclaimable says which garbage to collect before pods are evicted for the signal.
+func (l Layout) reclaimable(s Signal) (containers, images bool) {
 	switch s {
 	case NodeFsAvailable, NodeFsInodesFree:
 		return !l.OwnImageFs || l.OwnContainerFs, !l.OwnImageFs

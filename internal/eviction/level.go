@@ -5,8 +5,8 @@ import (
 	"swiftlet/internal/stats"
 )
 
-// levelsOf puts what was measured under the names of signals.
-func levelsOf(s stats.Signals) Levels {
+// levelsFrom converts the measurements to levels by signal.
+func levelsFrom(s stats.Signals) Levels {
 	all := Levels{}
 	set := func(signal Signal, r *stats.Room) {
 		all[signal] = Level{Available: int64(r.Available), Capacity: int64(r.Capacity), At: r.At}
@@ -38,9 +38,9 @@ func levelsOf(s stats.Signals) Levels {
 	return all
 }
 
-// marks are where memory in use crosses a threshold. What is idle is in use for the kernel,
-// and available for us.
-func marks(thresholds []Threshold, s stats.Signals) []cgroup.Mark {
+// alarmMarks returns the memory usage at which each threshold is crossed. The kernel counts
+// idle file pages as used, the kubelet counts them as available.
+func alarmMarks(thresholds []Threshold, s stats.Signals) []cgroup.Mark {
 	var all []cgroup.Mark
 	for _, t := range thresholds {
 		memory, pods := s.Memory, false

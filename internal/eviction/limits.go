@@ -11,19 +11,19 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Names that evictions for a pod's own limits are counted under.
+// Metric labels of evictions for a pod's own limits.
 const (
 	emptyDirLimit  = "emptydirfs.limit"
 	podLimit       = "ephemeralpodfs.limit"
 	containerLimit = "ephemeralcontainerfs.limit"
 )
 
-// excess is a limit on local storage that a pod has exceeded.
-type excess struct{ counted, message string }
+// violation is a limit on local storage that a pod has exceeded.
+type violation struct{ label, message string }
 
-// bounded reports whether the pod has a limit on local storage that somebody must watch.
-// The kernel watches volumes in memory.
-func bounded(p *v1.Pod) bool {
+// hasStorageLimit reports whether the pod has a limit on local storage that the Evictor must
+// enforce. The kernel enforces those of memory-backed volumes.
+func hasStorageLimit(p *v1.Pod) bool {
 	for i := range p.Spec.Volumes {
 		if sizeLimit(&p.Spec.Volumes[i]) != nil {
 			return true
@@ -47,26 +47,26 @@ func sizeLimit(v *v1.Volume) *resource.Quantity {
 	return nil
 }
 
-// exceeded finds the first limit that the pod exceeds: of a volume, of the pod, of a
+// exceededLimit returns the first limit that the pod exceeds: of a volume, of the pod, of a
 // container.
-func exceeded(p *v1.Pod, used *statsapi.PodStats, l Layout) *excess {
+func exceededLimit(p *v1.Pod, used *statsapi.PodStats, l Layout) *violation {
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		limit := sizeLimit(v)
 		for j := range used.VolumeStats {
 			if s := &used.VolumeStats[j]; limit != nil && s.Name == v.Name && value(s.UsedBytes) > limit.Value() {
-				return &excess{emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())}
+				return &violation{emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())}
 			}
 		}
 	}
 	limits := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})
 	if limit, ok := limits[v1.ResourceEphemeralStorage]; ok && used.EphemeralStorage != nil && value(used.EphemeralStorage.UsedBytes) > limit.Value() {
-		return &excess{podLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())}
+		return &violation{podLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())}
 	}
-	return exceededByContainer(p, used, l)
+	return exceededContainerLimit(p, used, l)
 }
 
-func exceededByContainer(p *v1.Pod, used *statsapi.PodStats, l Layout) *excess {
+func exceededContainerLimit(p *v1.Pod, used *statsapi.PodStats, l Layout) *violation {
 	for i := range used.Containers {
 		c := &used.Containers[i]
 		spec := pod.FindContainer(p, c.Name)
@@ -74,13 +74,13 @@ func exceededByContainer(p *v1.Pod, used *statsapi.PodStats, l Layout) *excess {
 		if spec == nil || kind == pod.Ephemeral || kind == pod.Init && !pod.IsSidecar(spec) {
 			continue
 		}
-		var sum stored
+		var sum diskUsage
 		sum.add(c.Logs)
-		if !l.OwnImageFs { // else what it writes is not on the disk that is shared out
+		if !l.OwnImageFs { // else the writable layer is not on the node's file system
 			sum.add(c.Rootfs)
 		}
 		if limit := spec.Resources.Limits.StorageEphemeral(); !limit.IsZero() && sum.bytes > limit.Value() {
-			return &excess{containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())}
+			return &violation{containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())}
 		}
 	}
 	return nil

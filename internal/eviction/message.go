@@ -12,22 +12,22 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// reason is the word that people and controllers know an evicted pod by.
+// reason is the status and event reason of an evicted pod.
 const reason = "Evicted"
 
-// blame is why a pod is evicted, in words and as the annotations of its event.
-type blame struct {
+// explanation is why a pod is evicted, as a message and as annotations of the event.
+type explanation struct {
 	message     string
 	annotations map[string]string
 }
 
-// blameFor tells why the pod goes: which threshold was met, by how much, and which of its
-// containers use more of the resource than they asked for.
-func blameFor(p *v1.Pod, used *statsapi.PodStats, t Threshold, at Level) blame {
-	starved := traits[t.Signal].resource
-	b := blame{
+// explain says which threshold was met, by how much, and which of the pod's containers use
+// more of the resource than they request.
+func explain(p *v1.Pod, used *statsapi.PodStats, t Threshold, at Level) explanation {
+	starved := signalInfos[t.Signal].resource
+	b := explanation{
 		message: fmt.Sprintf("The node was low on resource: %v. Threshold quantity: %v, available: %v. ",
-			starved, t.Least.text(at.Capacity), at.text(t.Signal)),
+			starved, t.Value.text(at.Capacity), at.text(t.Signal)),
 		annotations: map[string]string{},
 	}
 	if used == nil {
@@ -42,12 +42,12 @@ func blameFor(p *v1.Pod, used *statsapi.PodStats, t Threshold, at Level) blame {
 		if kind, ok := pod.KindOf(p, c.Name); !ok || kind == pod.Ephemeral || amount == nil {
 			continue
 		}
-		asked := spec.Resources.Requests[starved]
-		if amount.Cmp(asked) <= 0 {
+		request := spec.Resources.Requests[starved]
+		if amount.Cmp(request) <= 0 {
 			continue
 		}
 		b.message += fmt.Sprintf("Container %s was using %s, request is %s, has larger consumption of %v. ",
-			c.Name, amount, asked.String(), starved)
+			c.Name, amount, request.String(), starved)
 		names, amounts = append(names, c.Name), append(amounts, amount.String())
 	}
 	b.annotations["offending_containers"] = strings.Join(names, ",")
@@ -56,21 +56,21 @@ func blameFor(p *v1.Pod, used *statsapi.PodStats, t Threshold, at Level) blame {
 	return b
 }
 
-// addPod tells of a pod that asked for memory as a whole.
-func (b *blame) addPod(p *v1.Pod, used *statsapi.PodStats, starved v1.ResourceName) {
+// addPod adds the usage of a pod with a pod-level memory request.
+func (b *explanation) addPod(p *v1.Pod, used *statsapi.PodStats, starved v1.ResourceName) {
 	if starved != v1.ResourceMemory || !resourcehelper.IsPodLevelResourcesSet(p) || used.Memory == nil {
 		return
 	}
-	asked, ok := p.Spec.Resources.Requests[starved]
+	request, ok := p.Spec.Resources.Requests[starved]
 	if !ok {
 		return
 	}
 	amount := resource.NewQuantity(workingSet(used.Memory), resource.BinarySI).String()
-	b.message += fmt.Sprintf("Pod %s was using %s, request is %s, has larger consumption of %v. ", p.Name, amount, asked.String(), starved)
+	b.message += fmt.Sprintf("Pod %s was using %s, request is %s, has larger consumption of %v. ", p.Name, amount, request.String(), starved)
 	b.annotations["offending_pod"], b.annotations["offending_pod_usage"] = p.Name, amount
 }
 
-// containerUsage is how much of a resource the container uses, nil where that is not known.
+// containerUsage is how much of a resource the container uses, nil if unknown.
 func containerUsage(c *statsapi.ContainerStats, of v1.ResourceName) *resource.Quantity {
 	switch {
 	case of == v1.ResourceMemory && c.Memory != nil && c.Memory.WorkingSetBytes != nil:
@@ -81,7 +81,7 @@ func containerUsage(c *statsapi.ContainerStats, of v1.ResourceName) *resource.Qu
 	return nil
 }
 
-// disruption is the condition that tells controllers that the pod is not to blame itself.
-func (b blame) disruption() *v1.PodCondition {
+// disruption is the pod condition that makes controllers treat the failure as a disruption.
+func (b explanation) disruption() *v1.PodCondition {
 	return &v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: b.message}
 }

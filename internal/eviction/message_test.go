@@ -9,12 +9,12 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// The words are the reference kubelet's: programs look for them.
-func TestBlame(t *testing.T) {
-	hungry := using("hungry", 0, v1.ResourceMemory, "100Mi")
-	whole := using("whole", 0, v1.ResourceMemory, "")
+// The messages are those of the reference kubelet, which programs match.
+func TestExplain(t *testing.T) {
+	hungry := podRequesting("hungry", 0, v1.ResourceMemory, "100Mi")
+	whole := podRequesting("whole", 0, v1.ResourceMemory, "")
 	whole.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")}}
-	debugged := using("debugged", 0, v1.ResourceMemory, "")
+	debugged := podRequesting("debugged", 0, v1.ResourceMemory, "")
 	debugged.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
 	at := Level{Available: 50 << 20, Capacity: 1 << 30}
 	cases := []struct {
@@ -27,34 +27,34 @@ func TestBlame(t *testing.T) {
 		annotations map[string]string
 	}{
 		{"memory", hungry, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "c", Memory: memoryOf(300 << 20)}}},
-			Threshold{Signal: MemoryAvailable, Least: bytes("100Mi")}, at,
+			Threshold{Signal: MemoryAvailable, Value: bytes("100Mi")}, at,
 			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c was using 300Mi, request is 100Mi, has larger consumption of memory. ",
 			map[string]string{"offending_containers": "c", "offending_containers_usage": "300Mi", "starved_resource": "memory"}},
-		{"nobody in particular", hungry, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "c", Memory: memoryOf(1)}}},
-			Threshold{Signal: MemoryAvailable, Least: Amount{Share: 0.25}}, at,
+		{"no container over its request", hungry, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "c", Memory: memoryOf(1)}}},
+			Threshold{Signal: MemoryAvailable, Value: Amount{Percentage: 0.25}}, at,
 			"The node was low on resource: memory. Threshold quantity: 256Mi, available: 50Mi. ",
 			map[string]string{"offending_containers": "", "offending_containers_usage": "", "starved_resource": "memory"}},
-		{"nothing is known", hungry, nil, Threshold{Signal: PIDAvailable, Least: bytes("10")}, Level{Available: 5, Capacity: 100},
+		{"no usage known", hungry, nil, Threshold{Signal: PIDAvailable, Value: bytes("10")}, Level{Available: 5, Capacity: 100},
 			"The node was low on resource: pids. Threshold quantity: 10, available: 5. ", map[string]string{}},
-		{"the pod as a whole", whole, &statsapi.PodStats{Memory: memoryOf(2 << 20)}, Threshold{Signal: MemoryAvailable, Least: bytes("100Mi")}, at,
+		{"pod-level memory request", whole, &statsapi.PodStats{Memory: memoryOf(2 << 20)}, Threshold{Signal: MemoryAvailable, Value: bytes("100Mi")}, at,
 			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Pod whole was using 2Mi, request is 1Mi, has larger consumption of memory. ",
 			map[string]string{"offending_containers": "", "offending_containers_usage": "", "starved_resource": "memory", "offending_pod": "whole", "offending_pod_usage": "2Mi"}},
 		{"disk", hungry, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "c", Rootfs: fsOf(1<<20, 1), Logs: fsOf(1<<20, 1)}}},
-			Threshold{Signal: NodeFsAvailable, Least: bytes("1Gi")}, at,
+			Threshold{Signal: NodeFsAvailable, Value: bytes("1Gi")}, at,
 			"The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 50Mi. Container c was using 2Mi, request is 0, has larger consumption of ephemeral-storage. ",
 			map[string]string{"offending_containers": "c", "offending_containers_usage": "2Mi", "starved_resource": "ephemeral-storage"}},
 		{"inodes", hungry, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "c", Rootfs: fsOf(1, 1000), Logs: fsOf(1, 1)}}},
-			Threshold{Signal: NodeFsInodesFree, Least: bytes("1k")}, Level{Available: 2000, Capacity: 3000},
+			Threshold{Signal: NodeFsInodesFree, Value: bytes("1k")}, Level{Available: 2000, Capacity: 3000},
 			"The node was low on resource: inodes. Threshold quantity: 1k, available: 2k. ",
 			map[string]string{"offending_containers": "", "offending_containers_usage": "", "starved_resource": "inodes"}},
-		{"who debugs is not blamed", debugged, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "debug", Memory: memoryOf(1 << 20)}}},
-			Threshold{Signal: MemoryAvailable, Least: bytes("100Mi")}, at,
+		{"ephemeral container is not listed", debugged, &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Name: "debug", Memory: memoryOf(1 << 20)}}},
+			Threshold{Signal: MemoryAvailable, Value: bytes("100Mi")}, at,
 			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ",
 			map[string]string{"offending_containers": "", "offending_containers_usage": "", "starved_resource": "memory"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := blameFor(c.pod, c.used, c.threshold, c.level)
+			got := explain(c.pod, c.used, c.threshold, c.level)
 			if diff := cmp.Diff(c.message, got.message); diff != "" {
 				t.Error(diff)
 			}
@@ -65,9 +65,9 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-func TestExceeded(t *testing.T) {
+func TestExceededLimit(t *testing.T) {
 	limited := func(volume, container string) *v1.Pod {
-		p := using("p", 0, "", "")
+		p := podRequesting("p", 0, "", "")
 		p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
 		if volume != "" {
 			q := resource.MustParse(volume)
@@ -91,27 +91,27 @@ func TestExceeded(t *testing.T) {
 	two := limited("", "100")
 	two.Spec.Containers = append(two.Spec.Containers, v1.Container{Name: "d", Resources: v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1000")}}})
 	cases := []struct {
-		name    string
-		pod     *v1.Pod
-		used    *statsapi.PodStats
-		layout  Layout
-		bounded bool
-		want    *excess
+		name            string
+		pod             *v1.Pod
+		used            *statsapi.PodStats
+		layout          Layout
+		hasStorageLimit bool
+		want            *violation
 	}{
 		{"no limits", unbounded, used(1e9, 1e9, 1e9), Layout{}, false, nil},
 		{"within", limited("10", "100"), used(10, 50, 40), Layout{}, true, nil},
-		{"a volume", limited("10", ""), used(11, 0, 0), Layout{}, true, &excess{emptyDirLimit, `Usage of EmptyDir volume "v" exceeds the limit "10". `}},
-		{"a volume in memory, which the kernel bounds", inMemory, used(11, 0, 0), Layout{}, false, nil},
-		{"all of it", limited("", "100"), used(60, 30, 11), Layout{}, true, &excess{podLimit, "Pod ephemeral local storage usage exceeds the total limit of containers 100. "}},
-		{"one of two containers", two, used(0, 60, 41), Layout{}, true, &excess{containerLimit, `Container c exceeded its local ephemeral storage limit "100". `}},
-		{"what it writes is on another disk", two, used(0, 60, 41), Layout{OwnImageFs: true}, true, nil},
+		{"a volume", limited("10", ""), used(11, 0, 0), Layout{}, true, &violation{emptyDirLimit, `Usage of EmptyDir volume "v" exceeds the limit "10". `}},
+		{"memory-backed volume", inMemory, used(11, 0, 0), Layout{}, false, nil},
+		{"pod limit exceeded by volume, layer and log", limited("", "100"), used(60, 30, 11), Layout{}, true, &violation{podLimit, "Pod ephemeral local storage usage exceeds the total limit of containers 100. "}},
+		{"limit of one of two containers", two, used(0, 60, 41), Layout{}, true, &violation{containerLimit, `Container c exceeded its local ephemeral storage limit "100". `}},
+		{"writable layer on another file system", two, used(0, 60, 41), Layout{OwnImageFs: true}, true, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := bounded(c.pod); got != c.bounded {
-				t.Errorf("bounded is %v", got)
+			if got := hasStorageLimit(c.pod); got != c.hasStorageLimit {
+				t.Errorf("hasStorageLimit is %v", got)
 			}
-			if diff := cmp.Diff(c.want, exceeded(c.pod, c.used, c.layout), cmp.AllowUnexported(excess{})); diff != "" {
+			if diff := cmp.Diff(c.want, exceededLimit(c.pod, c.used, c.layout), cmp.AllowUnexported(violation{})); diff != "" {
 				t.Error(diff)
 			}
 		})

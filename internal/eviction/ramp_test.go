@@ -25,35 +25,35 @@ import (
 	"swiftlet/internal/stats"
 )
 
-// hogRate makes this program a pod's process that takes so many MiB in a second, for ever.
+// hogRate makes this program a pod's process that allocates so many MiB in a second, for ever.
 const hogRate = "SWIFTLET_TEST_HOG"
 
 func TestMain(m *testing.M) {
 	if rate, err := strconv.Atoi(os.Getenv(hogRate)); err == nil {
-		eat(rate)
+		allocate(rate)
 	}
 	os.Exit(m.Run())
 }
 
-// eat takes memory in steps of ten milliseconds, or as fast as it can.
-func eat(rate int) {
-	var held [][]byte
+// allocate allocates memory in steps of ten milliseconds, or as fast as it can.
+func allocate(rate int) {
+	var beingReclaimed [][]byte
 	for began := time.Now(); ; {
-		for float64(len(held)) < time.Since(began).Seconds()*float64(rate) {
+		for float64(len(beingReclaimed)) < time.Since(began).Seconds()*float64(rate) {
 			piece := make([]byte, 1<<20)
 			for i := 0; i < len(piece); i += 4096 {
 				piece[i] = 1
 			}
-			held = append(held, piece)
+			beingReclaimed = append(beingReclaimed, piece)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// Of twenty pods that take memory at all speeds, at least nineteen are evicted before the
-// kernel has to kill anybody. The kernel, its cgroups and its alarms are real; a pod is one
-// process in its groups. SWIFTLET_RAMPS says how many there are, of which one in twenty may be
-// killed.
+// Of twenty pods that allocate memory at various rates, at least nineteen are evicted before
+// the OOM killer acts. The kernel, its cgroups and its alarms are real; a pod is one
+// process in its groups. SWIFTLET_RAMPS says how many there are, of which one in
+// twenty may be killed.
 func TestKernelRamps(t *testing.T) {
 	if text, err := os.ReadFile("/proc/cpuinfo"); err != nil || !strings.Contains(string(text), "User Mode Linux") {
 		t.Skip("takes all of a machine's memory: go test -exec 'bin/uml -memory 400' -run Kernel")
@@ -87,7 +87,7 @@ func TestKernelRamps(t *testing.T) {
 	}
 }
 
-// ramps is the node that they are on.
+// ramps is the node on which they run.
 type ramps struct {
 	tree    *cgroup.Tree
 	evictor *Evictor
@@ -125,7 +125,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 		t.Fatal(err)
 	}
 	r.evictor, err = New(Config{Thresholds: thresholds, Transition: time.Second}, Deps{
-		Stats: r.stats, Pods: r, Events: &world{}, Node: &v1.ObjectReference{}, Alarm: r.tree.NewAlarm(r.tree.Top()), Clock: clock.RealClock{}, Log: log,
+		Stats: r.stats, Pods: r, Events: &fakeNode{}, Node: &v1.ObjectReference{}, Alarm: r.tree.NewAlarm(r.tree.Top()), Clock: clock.RealClock{}, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,10 +137,10 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 	return r
 }
 
-// ramp runs one hog to its end.
+// ramp runs one hog until it is dead.
 func (r *ramps) ramp(t *testing.T, i, rate int) time.Duration {
 	t.Helper()
-	p := using(fmt.Sprintf("hog-%d", i), 0, v1.ResourceMemory, "")
+	p := podRequesting(fmt.Sprintf("hog-%d", i), 0, v1.ResourceMemory, "")
 	if err := r.tree.EnsurePod(p); err != nil {
 		t.Fatal(err)
 	}
@@ -167,12 +167,12 @@ func (r *ramps) ramp(t *testing.T, i, rate int) time.Duration {
 	if err := os.WriteFile(score, []byte("1000"), 0); err != nil { // as every such pod has
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { hog.Wait(); close(ended) }()
+	canceled := make(chan struct{})
+	go func() { hog.Wait(); close(canceled) }()
 	select {
-	case <-ended:
+	case <-canceled:
 	case <-time.After(2 * time.Minute):
-		t.Fatalf("ramp %d: nothing ends the pod", i)
+		t.Fatalf("ramp %d: the pod is neither evicted nor killed", i)
 	}
 	took := time.Since(began)
 	r.mu.Lock()
@@ -233,7 +233,7 @@ func (noRuntime) PodSandboxStatus(context.Context, string, bool) (*runtimeapi.Po
 	return &runtimeapi.PodSandboxStatusResponse{}, nil
 }
 
-// oomKills is how many processes the kernel has killed for want of memory.
+// oomKills is how many processes the OOM killer has killed.
 func oomKills(t *testing.T) int64 { return number(t, "/proc/vmstat", "oom_kill") }
 
 func totalMemory(t *testing.T) int64 { return number(t, "/proc/meminfo", "MemTotal:") << 10 }
@@ -253,6 +253,6 @@ func number(t *testing.T, file, key string) int64 {
 			return n
 		}
 	}
-	t.Fatalf("%s does not tell of %s", file, key)
+	t.Fatalf("%s has no %s", file, key)
 	return 0
 }

@@ -13,38 +13,38 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// usages are what pods were measured to use, by UID.
-type usages map[types.UID]*statsapi.PodStats
+// podUsage is the measured usage of pods, by UID.
+type podUsage map[types.UID]*statsapi.PodStats
 
-func usagesOf(pods []statsapi.PodStats) usages {
-	all := usages{}
+func indexByUID(pods []statsapi.PodStats) podUsage {
+	all := podUsage{}
 	for i := range pods {
 		all[types.UID(pods[i].PodRef.UID)] = &pods[i]
 	}
 	return all
 }
 
-// candidate is a pod with all that its place in the order depends on.
+// candidate is a pod with everything that decides its rank.
 type candidate struct {
-	pod      *v1.Pod
-	unknown  bool // nobody could measure it: it may be what uses up the node
-	over     bool // it uses more than it asked for
-	priority int32
-	excess   int64 // how much more; negative for less
+	pod         *v1.Pod
+	unmeasured  bool // it may be the pod that uses up the node
+	overRequest bool // it uses more than it requests
+	priority    int32
+	excess      int64 // how much more; negative for less
 }
 
-// rank orders pods by who should go first for a signal's resource: those that use more
-// than they asked for, then the less important, then those with the greatest excess.
-func rank(pods []*v1.Pod, used usages, s Signal, l Layout) []*v1.Pod {
+// rank orders pods by which to evict first for a signal's resource: those that use more than
+// they request, then those of lower priority, then those with the greatest excess.
+func rank(pods []*v1.Pod, used podUsage, s Signal, l Layout) []*v1.Pod {
 	all := make([]candidate, len(pods))
 	for i, p := range pods {
 		all[i] = candidateOf(p, used[p.UID], s, l)
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int {
-		if s == PIDAvailable { // they cannot be asked for, so importance alone comes first
-			return cmp.Or(cmp.Compare(a.priority, b.priority), first(a.unknown, b.unknown), cmp.Compare(b.excess, a.excess))
+		if s == PIDAvailable { // cannot be requested, so priority comes first
+			return cmp.Or(cmp.Compare(a.priority, b.priority), trueFirst(a.unmeasured, b.unmeasured), cmp.Compare(b.excess, a.excess))
 		}
-		return cmp.Or(first(a.unknown, b.unknown), first(a.over, b.over), cmp.Compare(a.priority, b.priority), cmp.Compare(b.excess, a.excess))
+		return cmp.Or(trueFirst(a.unmeasured, b.unmeasured), trueFirst(a.overRequest, b.overRequest), cmp.Compare(a.priority, b.priority), cmp.Compare(b.excess, a.excess))
 	})
 	ranked := make([]*v1.Pod, len(all))
 	for i := range all {
@@ -53,8 +53,8 @@ func rank(pods []*v1.Pod, used usages, s Signal, l Layout) []*v1.Pod {
 	return ranked
 }
 
-// first puts true before false.
-func first(a, b bool) int {
+// trueFirst orders true before false.
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -65,33 +65,33 @@ func first(a, b bool) int {
 }
 
 func candidateOf(p *v1.Pod, used *statsapi.PodStats, s Signal, l Layout) candidate {
-	c := candidate{pod: p, unknown: used == nil, priority: corev1.PodPriority(p)}
+	c := candidate{pod: p, unmeasured: used == nil, priority: corev1.PodPriority(p)}
 	if used == nil {
 		return c
 	}
-	switch traits[s].resource {
+	switch signalInfos[s].resource {
 	case v1.ResourceMemory:
 		c.excess = workingSet(used.Memory) - requested(p, v1.ResourceMemory)
 	case v1.ResourceEphemeralStorage:
-		c.excess = onDisk(p, used, l.parts(s)).bytes - requested(p, v1.ResourceEphemeralStorage)
-	case resourceInodes: // nobody can ask for them
-		c.excess = onDisk(p, used, l.parts(s)).inodes
+		c.excess = sumDiskUsage(p, used, l.storageParts(s)).bytes - requested(p, v1.ResourceEphemeralStorage)
+	case resourceInodes: // cannot be requested
+		c.excess = sumDiskUsage(p, used, l.storageParts(s)).inodes
 	case resourcePIDs:
 		if used.ProcessStats != nil {
 			c.excess = value(used.ProcessStats.ProcessCount)
 		}
 	}
-	c.over = c.excess > 0
+	c.overRequest = c.excess > 0
 	return c
 }
 
-// requested is how much the pod asked for, with what running it costs besides if it asked.
+// requested is the pod's request, plus its overhead if it has one.
 func requested(p *v1.Pod, name v1.ResourceName) int64 {
-	asked := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})[name]
-	if overhead, ok := p.Spec.Overhead[name]; ok && !asked.IsZero() {
-		asked.Add(overhead)
+	request := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})[name]
+	if overhead, ok := p.Spec.Overhead[name]; ok && !request.IsZero() {
+		request.Add(overhead)
 	}
-	return asked.Value()
+	return request.Value()
 }
 
 func workingSet(m *statsapi.MemoryStats) int64 {
@@ -108,22 +108,22 @@ func value(n *uint64) int64 {
 	return int64(*n)
 }
 
-// stored is what files take.
-type stored struct{ bytes, inodes int64 }
+// diskUsage is what files use.
+type diskUsage struct{ bytes, inodes int64 }
 
-func (s *stored) add(fs *statsapi.FsStats) {
+func (s *diskUsage) add(fs *statsapi.FsStats) {
 	if fs != nil {
 		s.bytes += value(fs.UsedBytes)
 		s.inodes += value(fs.InodesUsed)
 	}
 }
 
-// onDisk sums up the given parts of a pod.
-func onDisk(p *v1.Pod, used *statsapi.PodStats, of []part) stored {
-	var sum stored
+// sumDiskUsage sums up the given parts of a pod.
+func sumDiskUsage(p *v1.Pod, used *statsapi.PodStats, of []storagePart) diskUsage {
+	var sum diskUsage
 	for i := range used.Containers {
 		c := &used.Containers[i]
-		if slices.Contains(of, writable) {
+		if slices.Contains(of, writableLayer) {
 			sum.add(c.Rootfs)
 		}
 		if slices.Contains(of, logs) {

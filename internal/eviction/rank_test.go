@@ -14,13 +14,13 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// using is a pod that asked for some of a resource and uses some; asked "" is nothing.
-func using(name string, priority int32, of v1.ResourceName, asked string) *v1.Pod {
+// podRequesting makes a pod that requests some of a resource; request "" means none.
+func podRequesting(name string, priority int32, of v1.ResourceName, request string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name)}}
 	p.Spec.Priority = &priority
 	c := v1.Container{Name: "c"}
-	if asked != "" {
-		c.Resources.Requests = v1.ResourceList{of: resource.MustParse(asked)}
+	if request != "" {
+		c.Resources.Requests = v1.ResourceList{of: resource.MustParse(request)}
 	}
 	p.Spec.Containers = []v1.Container{c}
 	return p
@@ -46,14 +46,14 @@ func names(pods []*v1.Pod) string {
 
 func TestRankForMemory(t *testing.T) {
 	pods := []*v1.Pod{
-		using("within", 0, v1.ResourceMemory, "1000"),
-		using("over-little", 0, v1.ResourceMemory, "100"),
-		using("over-much", 0, v1.ResourceMemory, ""),
-		using("over-important", 1000, v1.ResourceMemory, ""),
-		using("within-unimportant", -5, v1.ResourceMemory, "1000"),
-		using("unknown", 1000, v1.ResourceMemory, ""),
+		podRequesting("within", 0, v1.ResourceMemory, "1000"),
+		podRequesting("over-little", 0, v1.ResourceMemory, "100"),
+		podRequesting("over-much", 0, v1.ResourceMemory, ""),
+		podRequesting("over-important", 1000, v1.ResourceMemory, ""),
+		podRequesting("within-unimportant", -5, v1.ResourceMemory, "1000"),
+		podRequesting("unknown", 1000, v1.ResourceMemory, ""),
 	}
-	used := usages{
+	used := podUsage{
 		"within":             {Memory: memoryOf(999)},
 		"over-little":        {Memory: memoryOf(150)},
 		"over-much":          {Memory: memoryOf(500)},
@@ -69,8 +69,8 @@ func TestRankForMemory(t *testing.T) {
 }
 
 func TestRankForProcesses(t *testing.T) {
-	pods := []*v1.Pod{using("few", 0, "", ""), using("many", 0, "", ""), using("important", 1, "", ""), using("unknown", 0, "", "")}
-	used := usages{
+	pods := []*v1.Pod{podRequesting("few", 0, "", ""), podRequesting("many", 0, "", ""), podRequesting("important", 1, "", ""), podRequesting("unknown", 0, "", "")}
+	used := podUsage{
 		"few":       {ProcessStats: &statsapi.ProcessStats{ProcessCount: amount(1)}},
 		"many":      {ProcessStats: &statsapi.ProcessStats{ProcessCount: amount(100)}},
 		"important": {ProcessStats: &statsapi.ProcessStats{ProcessCount: amount(1000)}},
@@ -81,14 +81,14 @@ func TestRankForProcesses(t *testing.T) {
 }
 
 func TestRankForDisks(t *testing.T) {
-	volume := using("volume", 0, v1.ResourceEphemeralStorage, "50")
+	volume := podRequesting("volume", 0, v1.ResourceEphemeralStorage, "50")
 	volume.Spec.Volumes = []v1.Volume{
 		{Name: "disk", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 		{Name: "memory", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}},
 		{Name: "claim", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}},
 	}
-	pods := []*v1.Pod{using("layer", 0, "", ""), using("log", 0, "", ""), volume}
-	used := usages{
+	pods := []*v1.Pod{podRequesting("layer", 0, "", ""), podRequesting("log", 0, "", ""), volume}
+	used := podUsage{
 		"layer": {Containers: []statsapi.ContainerStats{{Name: "c", Rootfs: fsOf(300, 10)}}},
 		"log":   {Containers: []statsapi.ContainerStats{{Name: "c", Logs: fsOf(200, 1)}}},
 		"volume": {VolumeStats: []statsapi.VolumeStats{
@@ -111,15 +111,15 @@ func TestRankForDisks(t *testing.T) {
 	}
 }
 
-// The order does not depend on the order in which pods are listed, and nobody who keeps to
-// what they asked for goes before somebody who does not.
-func TestRankAlways(t *testing.T) {
+// The rank does not depend on the order in which pods are listed, and no pod within its request
+// ranks before one over it.
+func TestRankInvariants(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		var pods []*v1.Pod
-		used := usages{}
+		used := podUsage{}
 		for i := range 10 {
-			p := using(string(rune('a'+i)), int32(random.IntN(3)), v1.ResourceMemory, resource.NewQuantity(random.Int64N(100), resource.BinarySI).String())
+			p := podRequesting(string(rune('a'+i)), int32(random.IntN(3)), v1.ResourceMemory, resource.NewQuantity(random.Int64N(100), resource.BinarySI).String())
 			pods = append(pods, p)
 			used[p.UID] = &statsapi.PodStats{Memory: memoryOf(uint64(random.IntN(200)*10 + i))}
 		}
@@ -129,22 +129,22 @@ func TestRankAlways(t *testing.T) {
 		if diff := cmp.Diff(names(got), names(rank(mixed, used, MemoryAvailable, Layout{}))); diff != "" && distinct(got, used) {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
-		modest := false
+		within := false
 		for _, p := range got {
-			over := workingSet(used[p.UID].Memory) > requested(p, v1.ResourceMemory)
-			if over && modest {
-				t.Fatalf("seed %d: %s comes after one who uses less than it asked for", seed, p.Name)
+			overRequest := workingSet(used[p.UID].Memory) > requested(p, v1.ResourceMemory)
+			if overRequest && within {
+				t.Fatalf("seed %d: %s ranks after a pod within its request", seed, p.Name)
 			}
-			modest = modest || !over
+			within = within || !overRequest
 		}
 	}
 }
 
-// distinct reports whether no two pods have the same place.
-func distinct(pods []*v1.Pod, used usages) bool {
+// distinct reports whether no two pods rank the same.
+func distinct(pods []*v1.Pod, used podUsage) bool {
 	for i := 1; i < len(pods); i++ {
 		a, b := candidateOf(pods[i-1], used[pods[i-1].UID], MemoryAvailable, Layout{}), candidateOf(pods[i], used[pods[i].UID], MemoryAvailable, Layout{})
-		if a.over == b.over && a.priority == b.priority && a.excess == b.excess {
+		if a.overRequest == b.overRequest && a.priority == b.priority && a.excess == b.excess {
 			return false
 		}
 	}
@@ -152,16 +152,16 @@ func distinct(pods []*v1.Pod, used usages) bool {
 }
 
 func TestRequested(t *testing.T) {
-	p := using("p", 0, v1.ResourceMemory, "100")
+	p := podRequesting("p", 0, v1.ResourceMemory, "100")
 	p.Spec.Overhead = v1.ResourceList{v1.ResourceMemory: resource.MustParse("10"), v1.ResourceEphemeralStorage: resource.MustParse("7")}
 	if got := requested(p, v1.ResourceMemory); got != 110 {
-		t.Errorf("with overhead it is %d", got)
+		t.Errorf("with overhead: %d, want 110", got)
 	}
 	if got := requested(p, v1.ResourceEphemeralStorage); got != 0 {
-		t.Errorf("who asks for nothing has asked for %d", got)
+		t.Errorf("overhead without a request: %d, want 0", got)
 	}
 	p.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("500")}}
 	if got := requested(p, v1.ResourceMemory); got != 510 {
-		t.Errorf("as a whole it is %d", got)
+		t.Errorf("pod-level request: %d, want 510", got)
 	}
 }

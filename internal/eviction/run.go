@@ -2,7 +2,6 @@ package eviction
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,11 +11,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// toldWithin is how long the runtime may take to tell where its disks are, which it is asked
-// until that is known. Memory is not kept waiting for it: twice this is within a second.
-const toldWithin = 400 * time.Millisecond
+// measureTimeout bounds the wait for the runtime to report its file systems. Memory must be
+// handled within a second, which twice this time is.
+const measureTimeout = 400 * time.Millisecond
 
-// Run watches the node until ctx ends.
+// Run watches the node until ctx is done.
 func (e *Evictor) Run(ctx context.Context) error {
 	if len(e.cfg.Thresholds) == 0 && !e.cfg.Limits {
 		<-ctx.Done()
@@ -25,53 +24,54 @@ func (e *Evictor) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if e.deps.Alarm != nil {
 		group.Go(func() error {
-			if err := e.deps.Alarm.Run(ctx, e.rung.Notify); err != nil && ctx.Err() == nil {
-				e.log.Warn("the kernel does not tell when memory runs short, looking must do", "err", err)
+			if err := e.deps.Alarm.Run(ctx, e.alarm.Notify); err != nil && ctx.Err() == nil {
+				e.log.Warn("eviction: kernel memory alarm unavailable, polling memory", "err", err)
 			}
 			return nil
 		})
 	}
 	group.Go(func() error {
-		defer e.asides.Wait()
-		for rang := false; ctx.Err() == nil; {
-			wait := e.look(ctx)
-			e.deaf = deafFor(e.deaf, rang && wait > 0 && !e.near)
-			rang = e.rest(ctx, wait)
+		defer e.background.Wait()
+		for alarmed := false; ctx.Err() == nil; {
+			wait := e.synchronize(ctx)
+			if falseAlarm := alarmed && wait > 0 && !e.nearThreshold; !falseAlarm {
+				e.quiet.Reset()
+			}
+			alarmed = e.waitForNextCheck(ctx, wait, e.quiet.Next())
 		}
 		return nil
 	})
 	return group.Wait()
 }
 
-// rest waits until the next look is due, and reports whether that is because the alarm rang.
-// Nothing cuts the pause short, and no ring the time for which it is deaf to them.
-func (e *Evictor) rest(ctx context.Context, wait time.Duration) (rang bool) {
-	deaf := max(pause, min(e.deaf, wait))
-	return e.sleep(ctx, pause, nil, nil) == timedOut &&
-		e.sleep(ctx, deaf-pause, nil, e.thens) == timedOut &&
-		e.sleep(ctx, wait-deaf, e.rung, e.thens) == rung
+// waitForNextCheck waits until the next check is due, and reports whether the alarm made it
+// so. Nothing shortens minWait, and the alarm does not shorten quiet.
+func (e *Evictor) waitForNextCheck(ctx context.Context, wait, quiet time.Duration) (alarmed bool) {
+	quiet = max(minWait, min(quiet, wait))
+	return e.sleep(ctx, minWait, nil, nil) == timedOut &&
+		e.sleep(ctx, quiet-minWait, nil, e.completions) == timedOut &&
+		e.sleep(ctx, wait-quiet, e.alarm, e.completions) == alarmRang
 }
 
-// wakening is why sleep came to its end.
-type wakening int
+// wakeReason is why sleep returned.
+type wakeReason int
 
 const (
-	timedOut wakening = iota
-	rung
-	told // something was to be done in the loop, and is
-	ended
+	timedOut wakeReason = iota
+	alarmRang
+	completed // background work; its completion has run
+	canceled
 )
 
-// sleep waits for d, or until ctx ends, it is rung, or there is something to be done in the
-// loop.
-func (e *Evictor) sleep(ctx context.Context, d time.Duration, rings <-chan struct{}, thens <-chan func()) wakening {
-	if d <= 0 { // still take what is there
+// sleep waits for d, or until ctx is done, the alarm rings, or background work is complete.
+func (e *Evictor) sleep(ctx context.Context, d time.Duration, alarm <-chan struct{}, completions <-chan func()) wakeReason {
+	if d <= 0 { // still receive what is pending
 		select {
-		case <-rings:
-			return rung
-		case then := <-thens:
-			then()
-			return told
+		case <-alarm:
+			return alarmRang
+		case complete := <-completions:
+			complete()
+			return completed
 		default:
 			return timedOut
 		}
@@ -80,39 +80,39 @@ func (e *Evictor) sleep(ctx context.Context, d time.Duration, rings <-chan struc
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ended
-	case <-rings:
-		return rung
-	case then := <-thens:
-		then()
-		return told
+		return canceled
+	case <-alarm:
+		return alarmRang
+	case complete := <-completions:
+		complete()
+		return completed
 	case <-timer.C():
 		return timedOut
 	}
 }
 
-// look measures, judges and acts once. It returns when to look again. Nothing in it takes
-// long: that is done aside.
-func (e *Evictor) look(ctx context.Context) time.Duration {
+// synchronize measures, evaluates and acts once. It returns when to run again. It starts slow
+// work in the background.
+func (e *Evictor) synchronize(ctx context.Context) time.Duration {
 	levels, err := e.measure(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.say(fmt.Sprintf("it is not known what is left: %v", err))
+			e.logMeasureError(err)
 		}
 		return period
 	}
-	e.say("")
+	e.logMeasureError(nil)
 	now := e.deps.Clock.Now()
-	e.judged(judge(e.state, e.thresholds, levels, e.cfg.Transition, now))
+	e.applyEvaluation(evaluate(e.state, e.thresholds, levels, e.cfg.Transition, now))
 	e.enforceLimits(ctx, now)
-	e.near = near(e.state, e.thresholds, levels, now)
-	patient := e.waitForLeaving(now)
-	return min(patient, e.act(ctx, levels, now))
+	e.nearThreshold = nearThreshold(e.state, e.thresholds, levels, now)
+	wait := e.giveUpOnStuckPods(now)
+	return min(wait, e.act(ctx, levels, now))
 }
 
-// measure finds out what is left, and has the alarm ring when that falls to a threshold.
+// measure reads the levels, and sets the alarm to ring when memory falls to a threshold.
 func (e *Evictor) measure(ctx context.Context) (Levels, error) {
-	ctx, cancel := context.WithTimeout(ctx, toldWithin)
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
 	signals, err := e.deps.Stats.Signals(ctx)
 	if err != nil {
@@ -120,88 +120,91 @@ func (e *Evictor) measure(ctx context.Context) (Levels, error) {
 	}
 	if signals.Images != nil && e.layout == nil {
 		e.layout = &Layout{OwnImageFs: signals.OwnImageFs, OwnContainerFs: signals.OwnContainerFs}
-		e.thresholds = e.layout.complete(e.cfg.Thresholds)
-		e.state = verdict{seen: e.state.seen, conditions: e.state.conditions} // the list is another one now
+		e.thresholds = e.layout.withContainerFs(e.cfg.Thresholds)
+		// The indexes of metSince and due are those of the old list.
+		e.state = evaluation{lastMet: e.state.lastMet, conditions: e.state.conditions}
 	}
 	if e.deps.Alarm != nil {
-		if err := e.deps.Alarm.Set(marks(e.thresholds, signals)); err != nil {
-			e.log.Debug("alarm not set", "err", err)
+		if err := e.deps.Alarm.Set(alarmMarks(e.thresholds, signals)); err != nil {
+			e.log.Debug("eviction: set memory alarm failed", "err", err)
 		}
 	}
-	return levelsOf(signals), nil
+	return levelsFrom(signals), nil
 }
 
-// act does something about what is due, if anything. It returns when to look again.
+// act handles the thresholds that are due. It returns when to check again.
 func (e *Evictor) act(ctx context.Context, levels Levels, now time.Time) time.Duration {
-	wait := nextLook(e.state, e.thresholds, levels, now)
+	wait := nextCheck(e.state, e.thresholds, levels, now)
 	if len(e.state.due) == 0 {
-		e.found = nil
-		e.forgetFailures()
+		e.reclaimed = nil
+		e.resetBackoff()
 		return wait
 	}
-	due := e.urgent(levels, now)
+	due := e.actionable(levels, now)
 	if len(due) == 0 {
-		return min(wait, settlingLook)
+		return min(wait, settlingInterval)
 	}
-	if rest := e.retryAt.Sub(now); rest > 0 && !e.anybody() {
-		return min(wait, rest)
+	if remaining := e.retryAt.Sub(now); remaining > 0 && !e.anyEvictable() {
+		return min(wait, remaining)
 	}
-	switch e.relieve(ctx, levels, due) {
-	case helped:
-		e.forgetFailures()
+	switch e.reclaim(ctx, levels, due) {
+	case podEvicted:
+		e.resetBackoff()
 		return 0
-	case underWay:
+	case inProgress:
 		return wait
 	}
-	return min(wait, e.putOff(now))
+	return min(wait, e.backOff(now))
 }
 
-// anybody reports whether there is a pod that could be evicted.
-func (e *Evictor) anybody() bool {
-	return slices.ContainsFunc(e.deps.Pods.Active(), e.mayGo)
+// anyEvictable reports whether there is a pod that could be evicted.
+func (e *Evictor) anyEvictable() bool {
+	return slices.ContainsFunc(e.deps.Pods.Active(), e.evictable)
 }
 
-// mayGo reports whether it is of any use to evict the pod. A static one would not come back,
-// other critical ones are what the node needs, and of some it is known that they do not end.
-func (e *Evictor) mayGo(p *v1.Pod) bool {
-	l := e.leaving[p.UID]
+// evictable reports whether evicting the pod can help. A static pod would not come back, the
+// node needs its other critical pods, and a stuck pod does not terminate.
+func (e *Evictor) evictable(p *v1.Pod) bool {
+	l := e.terminating[p.UID]
 	return !pod.IsCritical(p) && (l == nil || !l.stuck)
 }
 
-// spent reports whether a pod was killed already, so that nothing more can be done about what
-// memory it may have. One of which nothing runs any more cannot be measured, either, and would
-// come before those that are to blame.
-func (e *Evictor) spent(p *v1.Pod, s Signal) bool {
-	l := e.leaving[p.UID]
-	return l != nil && ofMemory(s) && e.deps.Clock.Now().After(l.killed)
+// alreadyKilled reports whether the pod's processes are dead already, so that evicting it
+// frees no more memory. Such a pod has no usage either, and would rank first for that.
+func (e *Evictor) alreadyKilled(p *v1.Pod, s Signal) bool {
+	l := e.terminating[p.UID]
+	return l != nil && ofMemory(s) && e.deps.Clock.Now().After(l.killedBy)
 }
 
-// putOff is how long to leave it at that when nothing can be done: longer each time, for
-// trying means to look for what could be removed.
-func (e *Evictor) putOff(now time.Time) time.Duration {
+// backOff returns how long to wait after an attempt that found no pod to evict. It grows,
+// because each attempt searches for images and containers to remove.
+func (e *Evictor) backOff(now time.Time) time.Duration {
 	if e.retryAt.IsZero() {
-		e.log.Warn("the node is short of a resource, and no pod can be evicted", "resource", traits[e.thresholds[e.state.due[0]].Signal].resource)
+		e.log.Warn("eviction: threshold met, but no pod can be evicted", "resource", signalInfos[e.thresholds[e.state.due[0]].Signal].resource)
 	}
-	wait := e.retries.Next()
+	wait := e.retry.Next()
 	e.retryAt = now.Add(wait)
 	return wait
 }
 
-// forgetFailures has the next failure be the first.
-func (e *Evictor) forgetFailures() {
-	e.retries.Reset()
+func (e *Evictor) resetBackoff() {
+	e.retry.Reset()
 	e.retryAt = time.Time{}
 }
 
-// say logs a trouble when it begins and when it is over.
-func (e *Evictor) say(trouble string) {
-	if trouble == e.trouble {
+// logMeasureError logs an error once when it begins or changes, and its end.
+func (e *Evictor) logMeasureError(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == e.lastError {
 		return
 	}
-	e.trouble = trouble
-	if trouble != "" {
-		e.log.Error("eviction: " + trouble)
+	e.lastError = text
+	if err != nil {
+		e.log.Error("eviction: read signals failed", "err", err)
 		return
 	}
-	e.log.Info("eviction: it is known again what is left")
+	e.log.Info("eviction: reading signals works again")
 }

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Signal names something that a node can run out of.
+// Signal names a resource that a node can run out of.
 type Signal string
 
 const (
@@ -21,43 +21,43 @@ const (
 	PIDAvailable               Signal = "pid.available"
 )
 
-// Resources that only eviction speaks of.
+// Resources that exist only in eviction.
 const (
 	resourceInodes v1.ResourceName = "inodes"
 	resourcePIDs   v1.ResourceName = "pids"
 )
 
-// trait is what is known of a signal.
-type trait struct {
+// signalInfo is what the Evictor knows about a signal.
+type signalInfo struct {
 	resource  v1.ResourceName
 	condition v1.NodeConditionType
-	// fastest is how much of it pods can use up in a second at most. Nobody looks sooner
-	// than that could bring the level down to a threshold.
-	fastest int64
-	// often is the shortest time between two looks.
-	often time.Duration
+	// maxRate is how much of the resource pods can use up in a second at most. It sets the
+	// time of the next check.
+	maxRate int64
+	// minInterval is the shortest time between two checks.
+	minInterval time.Duration
 }
 
 const (
-	soon = 100 * time.Millisecond // memory: what is short of it dies
-	late = 500 * time.Millisecond
+	memoryInterval = 100 * time.Millisecond // short, before the OOM killer acts
+	otherInterval  = 500 * time.Millisecond
 )
 
-var traits = map[Signal]trait{
-	MemoryAvailable:            {v1.ResourceMemory, v1.NodeMemoryPressure, 1 << 30, soon},
-	AllocatableMemoryAvailable: {v1.ResourceMemory, v1.NodeMemoryPressure, 1 << 30, soon},
-	NodeFsAvailable:            {v1.ResourceEphemeralStorage, v1.NodeDiskPressure, 1 << 30, late},
-	NodeFsInodesFree:           {resourceInodes, v1.NodeDiskPressure, 100_000, late},
-	ImageFsAvailable:           {v1.ResourceEphemeralStorage, v1.NodeDiskPressure, 1 << 30, late},
-	ImageFsInodesFree:          {resourceInodes, v1.NodeDiskPressure, 100_000, late},
-	ContainerFsAvailable:       {v1.ResourceEphemeralStorage, v1.NodeDiskPressure, 1 << 30, late},
-	ContainerFsInodesFree:      {resourceInodes, v1.NodeDiskPressure, 100_000, late},
-	PIDAvailable:               {resourcePIDs, v1.NodePIDPressure, 10_000, late},
+var signalInfos = map[Signal]signalInfo{
+	MemoryAvailable:            {v1.ResourceMemory, v1.NodeMemoryPressure, 1 << 30, memoryInterval},
+	AllocatableMemoryAvailable: {v1.ResourceMemory, v1.NodeMemoryPressure, 1 << 30, memoryInterval},
+	NodeFsAvailable:            {v1.ResourceEphemeralStorage, v1.NodeDiskPressure, 1 << 30, otherInterval},
+	NodeFsInodesFree:           {resourceInodes, v1.NodeDiskPressure, 100_000, otherInterval},
+	ImageFsAvailable:           {v1.ResourceEphemeralStorage, v1.NodeDiskPressure, 1 << 30, otherInterval},
+	ImageFsInodesFree:          {resourceInodes, v1.NodeDiskPressure, 100_000, otherInterval},
+	ContainerFsAvailable:       {v1.ResourceEphemeralStorage, v1.NodeDiskPressure, 1 << 30, otherInterval},
+	ContainerFsInodesFree:      {resourceInodes, v1.NodeDiskPressure, 100_000, otherInterval},
+	PIDAvailable:               {resourcePIDs, v1.NodePIDPressure, 10_000, otherInterval},
 }
 
-// order is how urgent signals are. Memory comes before all else, for what is short of it is
-// killed by the kernel.
-var order = []Signal{
+// urgency orders the signals. Memory comes first, because the OOM killer kills what is short
+// of it.
+var urgency = []Signal{
 	MemoryAvailable, AllocatableMemoryAvailable,
 	NodeFsAvailable, NodeFsInodesFree, ImageFsAvailable, ImageFsInodesFree, ContainerFsAvailable, ContainerFsInodesFree,
 	PIDAvailable,

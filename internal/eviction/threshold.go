@@ -13,45 +13,45 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Threshold says how low a level may fall.
+// Threshold is the lowest acceptable level of a signal.
 type Threshold struct {
 	Signal Signal
-	Least  Amount
-	// Grace is how long the level may be lower before pods are evicted for it; a threshold
-	// without is a hard one.
-	Grace time.Duration
-	// Margin is how far above Least the level must come before the threshold is no longer
-	// met, once it was.
-	Margin Amount
+	Value  Amount
+	// GracePeriod is how long the level may be lower before pods are evicted. It is zero for
+	// a hard threshold.
+	GracePeriod time.Duration
+	// MinReclaim is how far above Value the level must rise before the threshold, once met,
+	// is no longer met.
+	MinReclaim Amount
 }
 
-func (t Threshold) hard() bool { return t.Grace == 0 }
+func (t Threshold) hard() bool { return t.GracePeriod == 0 }
 
-// floor is the level below which the threshold is met, or stays so.
+// floor is the level below which the threshold is met, or stays met.
 func (t Threshold) floor(capacity int64, wasMet bool) int64 {
-	floor := t.Least.of(capacity)
+	floor := t.Value.of(capacity)
 	if wasMet {
-		floor += t.Margin.of(capacity)
+		floor += t.MinReclaim.of(capacity)
 	}
 	return floor
 }
 
-// Amount is a quantity, or where that is nil a share of what there is in all.
+// Amount is a quantity, or if that is nil a part of the capacity.
 type Amount struct {
 	Quantity *resource.Quantity
-	// Share is in single precision, as the reference kubelet has it, so that a swap of agents
-	// does not move a threshold by some bytes.
-	Share float32
+	// Percentage is from 0 to 1. It has single precision, as in the reference kubelet, so that
+	// both kubelets compute the same threshold.
+	Percentage float32
 }
 
 func (a Amount) of(capacity int64) int64 {
 	if a.Quantity != nil {
 		return a.Quantity.Value()
 	}
-	return int64(float64(capacity) * float64(a.Share))
+	return int64(float64(capacity) * float64(a.Percentage))
 }
 
-// text is how messages tell the amount.
+// text formats the amount for messages.
 func (a Amount) text(capacity int64) string {
 	if a.Quantity != nil {
 		return a.Quantity.String()
@@ -59,14 +59,14 @@ func (a Amount) text(capacity int64) string {
 	return resource.NewQuantity(a.of(capacity), resource.BinarySI).String()
 }
 
-// Settings are the fields of the configuration that thresholds are read from, by signal.
+// Settings are the configuration fields for thresholds, by signal.
 type Settings struct {
 	Hard, Soft, SoftGracePeriod, MinimumReclaim map[string]string
-	// Allocatable has the hard threshold of memory hold for what pods may use, too.
+	// Allocatable applies the hard memory threshold also to the memory limit of all pods.
 	Allocatable bool
 }
 
-// Thresholds reads the settings, most urgent first.
+// Thresholds parses the settings. It returns the most urgent threshold first.
 func (s Settings) Thresholds() ([]Threshold, error) {
 	hard, err := s.parse("evictionHard", s.Hard)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s Settings) Thresholds() ([]Threshold, error) {
 		if !ok {
 			return nil, fmt.Errorf("evictionSoft.%s: needs evictionSoftGracePeriod.%s", signal, signal)
 		}
-		if soft[i].Grace, err = time.ParseDuration(text); err != nil || soft[i].Grace < 0 {
+		if soft[i].GracePeriod, err = time.ParseDuration(text); err != nil || soft[i].GracePeriod < 0 {
 			return nil, fmt.Errorf("evictionSoftGracePeriod.%s: %q is not a period of time", signal, text)
 		}
 	}
@@ -102,19 +102,19 @@ func (s Settings) parse(field string, texts map[string]string) ([]Threshold, err
 	var all []Threshold
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		signal, text := Signal(name), texts[name]
-		if _, known := traits[signal]; !known {
+		if _, known := signalInfos[signal]; !known {
 			return nil, fmt.Errorf("%s.%s: is not an eviction signal", field, name)
 		}
 		if text == "0%" || text == "100%" {
-			continue // this is how one is switched off
+			continue // turns the threshold off
 		}
 		least, err := parseAmount(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", field, name, err)
 		}
-		t := Threshold{Signal: signal, Least: least}
+		t := Threshold{Signal: signal, Value: least}
 		if text, ok := s.MinimumReclaim[name]; ok {
-			if t.Margin, err = parseAmount(text); err != nil {
+			if t.MinReclaim, err = parseAmount(text); err != nil {
 				return nil, fmt.Errorf("evictionMinimumReclaim.%s: %w", name, err)
 			}
 		}
@@ -132,7 +132,7 @@ func parseAmount(text string) (Amount, error) {
 		if number < 0 || number > 100 {
 			return Amount{}, fmt.Errorf("%q is not between 0%% and 100%%", text)
 		}
-		return Amount{Share: float32(number) / 100}, nil
+		return Amount{Percentage: float32(number) / 100}, nil
 	}
 	quantity, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -144,10 +144,10 @@ func parseAmount(text string) (Amount, error) {
 	return Amount{Quantity: &quantity}, nil
 }
 
-// sorted puts the most urgent first, hard before soft.
+// sorted orders by urgency, and hard before soft.
 func sorted(all []Threshold) []Threshold {
 	slices.SortStableFunc(all, func(a, b Threshold) int {
-		return cmp.Or(slices.Index(order, a.Signal)-slices.Index(order, b.Signal), cmp.Compare(a.Grace, b.Grace))
+		return cmp.Or(slices.Index(urgency, a.Signal)-slices.Index(urgency, b.Signal), cmp.Compare(a.GracePeriod, b.GracePeriod))
 	})
 	return all
 }

@@ -9,22 +9,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// show is a threshold in a few words.
-func show(t Threshold) string {
-	text := fmt.Sprintf("%s < %s", t.Signal, t.Least.text(1000))
+// format prints a threshold.
+func format(t Threshold) string {
+	text := fmt.Sprintf("%s < %s", t.Signal, t.Value.text(1000))
 	if !t.hard() {
-		text += fmt.Sprintf(" for %v", t.Grace)
+		text += fmt.Sprintf(" for %v", t.GracePeriod)
 	}
-	if margin := t.Margin.of(1000); margin > 0 {
+	if margin := t.MinReclaim.of(1000); margin > 0 {
 		text += fmt.Sprintf(" until +%d", margin)
 	}
 	return text
 }
 
-func shown(all []Threshold) []string {
+func formatAll(all []Threshold) []string {
 	var texts []string
 	for _, t := range all {
-		texts = append(texts, show(t))
+		texts = append(texts, format(t))
 	}
 	return texts
 }
@@ -36,17 +36,17 @@ func TestThresholds(t *testing.T) {
 		want []string
 	}{
 		{"none", Settings{}, nil},
-		{"the usual ones, most urgent first",
+		{"most urgent first",
 			Settings{Hard: map[string]string{"nodefs.available": "10%", "memory.available": "100Mi", "imagefs.inodesFree": "5%"}},
 			[]string{"memory.available < 100Mi", "nodefs.available < 100", "imagefs.inodesFree < 50"}},
-		{"for pods, too", Settings{Hard: map[string]string{"memory.available": "100Mi"}, MinimumReclaim: map[string]string{"memory.available": "20"}, Allocatable: true},
+		{"allocatable memory with minimum reclaim", Settings{Hard: map[string]string{"memory.available": "100Mi"}, MinimumReclaim: map[string]string{"memory.available": "20"}, Allocatable: true},
 			[]string{"memory.available < 100Mi until +20", "allocatableMemory.available < 100Mi until +20"}},
 		{"hard before soft", Settings{Hard: map[string]string{"memory.available": "1"}, Soft: map[string]string{"memory.available": "2"},
 			SoftGracePeriod: map[string]string{"memory.available": "1m30s"}, Allocatable: true},
 			[]string{"memory.available < 1", "memory.available < 2 for 1m30s", "allocatableMemory.available < 1"}},
-		{"switched off", Settings{Hard: map[string]string{"memory.available": "0%", "pid.available": "100%", "nodefs.available": "25%"}},
+		{"turned off by 0% and 100%", Settings{Hard: map[string]string{"memory.available": "0%", "pid.available": "100%", "nodefs.available": "25%"}},
 			[]string{"nodefs.available < 250"}},
-		{"a share to reclaim", Settings{Hard: map[string]string{"nodefs.available": "25%"}, MinimumReclaim: map[string]string{"nodefs.available": "5%"}},
+		{"minimum reclaim as a percentage", Settings{Hard: map[string]string{"nodefs.available": "25%"}, MinimumReclaim: map[string]string{"nodefs.available": "5%"}},
 			[]string{"nodefs.available < 250 until +50"}},
 	}
 	for _, c := range cases {
@@ -55,14 +55,14 @@ func TestThresholds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, shown(got)); diff != "" {
+			if diff := cmp.Diff(c.want, formatAll(got)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestThresholdsThatAreWrong(t *testing.T) {
+func TestInvalidThresholds(t *testing.T) {
 	cases := []struct {
 		from Settings
 		want string
@@ -84,8 +84,8 @@ func TestThresholdsThatAreWrong(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	configured := []Threshold{
-		{Signal: NodeFsAvailable, Least: bytes("1")}, {Signal: NodeFsInodesFree, Least: bytes("2"), Grace: time.Second},
-		{Signal: ImageFsAvailable, Least: bytes("3")}, {Signal: ContainerFsAvailable, Least: bytes("4")},
+		{Signal: NodeFsAvailable, Value: bytes("1")}, {Signal: NodeFsInodesFree, Value: bytes("2"), GracePeriod: time.Second},
+		{Signal: ImageFsAvailable, Value: bytes("3")}, {Signal: ContainerFsAvailable, Value: bytes("4")},
 	}
 	common := []string{"nodefs.available < 1", "nodefs.inodesFree < 2 for 1s", "imagefs.available < 3"}
 	cases := []struct {
@@ -99,7 +99,7 @@ func TestLayout(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(append(common[:3:3], c.want...), shown(c.layout.complete(configured))); diff != "" {
+			if diff := cmp.Diff(append(common[:3:3], c.want...), formatAll(c.layout.withContainerFs(configured))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -112,27 +112,27 @@ func TestSpareAndParts(t *testing.T) {
 		layout             Layout
 		signal             Signal
 		containers, images bool
-		parts              []part
+		storageParts       []storagePart
 	}{
-		{one, NodeFsAvailable, true, true, []part{writable, logs, volumes}},
-		{one, ImageFsInodesFree, true, true, []part{writable, logs, volumes}},
-		{one, ContainerFsAvailable, true, true, []part{writable, logs, volumes}},
-		{images, NodeFsAvailable, false, false, []part{logs, volumes}},
-		{images, ImageFsAvailable, true, true, []part{writable}},
-		{images, ContainerFsInodesFree, true, true, []part{writable}},
-		{split, NodeFsInodesFree, true, false, []part{writable, logs, volumes}},
+		{one, NodeFsAvailable, true, true, []storagePart{writableLayer, logs, volumes}},
+		{one, ImageFsInodesFree, true, true, []storagePart{writableLayer, logs, volumes}},
+		{one, ContainerFsAvailable, true, true, []storagePart{writableLayer, logs, volumes}},
+		{images, NodeFsAvailable, false, false, []storagePart{logs, volumes}},
+		{images, ImageFsAvailable, true, true, []storagePart{writableLayer}},
+		{images, ContainerFsInodesFree, true, true, []storagePart{writableLayer}},
+		{split, NodeFsInodesFree, true, false, []storagePart{writableLayer, logs, volumes}},
 		{split, ImageFsAvailable, false, true, nil},
-		{split, ContainerFsAvailable, true, false, []part{writable, logs, volumes}},
+		{split, ContainerFsAvailable, true, false, []storagePart{writableLayer, logs, volumes}},
 		{one, MemoryAvailable, false, false, nil},
 		{one, PIDAvailable, false, false, nil},
 	}
 	for _, c := range cases {
-		containers, images := c.layout.spare(c.signal)
+		containers, images := c.layout.reclaimable(c.signal)
 		if containers != c.containers || images != c.images {
 			t.Errorf("%+v %s: spare are containers %v, images %v", c.layout, c.signal, containers, images)
 		}
-		if c.parts != nil || c.layout == split {
-			if diff := cmp.Diff(c.parts, c.layout.parts(c.signal)); diff != "" {
+		if c.storageParts != nil || c.layout == split {
+			if diff := cmp.Diff(c.storageParts, c.layout.storageParts(c.signal)); diff != "" {
 				t.Errorf("%+v %s: %s", c.layout, c.signal, diff)
 			}
 		}
