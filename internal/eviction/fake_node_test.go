@@ -116,14 +116,14 @@ func (w *fakeNode) signals() (stats.Signals, error) {
 		all += w.used[p.Name]
 	}
 	left := w.memory - min(all, w.memory)
-	disk := &stats.Disk{Space: stats.Room{Available: w.disk, Capacity: 1000}}
+	disk := &stats.Disk{Space: stats.Level{Available: w.disk, Capacity: 1000}}
 	out := stats.Signals{
-		Memory: &stats.Memory{Room: stats.Room{Available: left, Capacity: w.memory, At: time.Now()}, Idle: 7},
+		Memory: &stats.Memory{Level: stats.Level{Available: left, Capacity: w.memory, At: time.Now()}, InactiveFile: 7},
 		Node:   disk, Images: disk, Containers: disk,
 	}
 	if w.images != nil {
 		out.OwnImageFs = true
-		out.Images = &stats.Disk{Space: stats.Room{Available: *w.images, Capacity: 1000}}
+		out.Images = &stats.Disk{Space: stats.Level{Available: *w.images, Capacity: 1000}}
 		out.Containers = out.Images
 	}
 	return out, nil

@@ -8,14 +8,14 @@ import (
 // levelsFrom converts the measurements to levels by signal.
 func levelsFrom(s stats.Signals) Levels {
 	all := Levels{}
-	set := func(signal Signal, r *stats.Room) {
+	set := func(signal Signal, r *stats.Level) {
 		all[signal] = Level{Available: int64(r.Available), Capacity: int64(r.Capacity), At: r.At}
 	}
 	if s.Memory != nil {
-		set(MemoryAvailable, &s.Memory.Room)
+		set(MemoryAvailable, &s.Memory.Level)
 	}
 	if s.PodMemory != nil {
-		set(AllocatableMemoryAvailable, &s.PodMemory.Room)
+		set(AllocatableMemoryAvailable, &s.PodMemory.Level)
 	}
 	if s.PIDs != nil {
 		set(PIDAvailable, s.PIDs)
@@ -55,7 +55,7 @@ func alarmMarks(thresholds []Threshold, s stats.Signals) []cgroup.Mark {
 			continue
 		}
 		if floor := uint64(t.floor(int64(memory.Capacity), false)); floor < memory.Capacity {
-			all = append(all, cgroup.Mark{Pods: pods, Bytes: memory.Capacity - floor + memory.Idle})
+			all = append(all, cgroup.Mark{Pods: pods, Bytes: memory.Capacity - floor + memory.InactiveFile})
 		}
 	}
 	return all

@@ -69,7 +69,7 @@ func (m *Metrics) Cgroup(version int) meter.TimingOf {
 // VolumeStats observes the duration of reading volume usage, by source.
 func (m *Metrics) VolumeStats() meter.TimingOf {
 	took := m.histograms(kubelet+"volume_metric_collection_duration_seconds", "How long it took to find out what a volume holds.", defaultBuckets, "metric_source")
-	took.WithLabelValues(stats.WalkedBy) // exposed before the first observation
+	took.WithLabelValues(stats.WalkMethod) // exposed before the first observation
 	return observeSecondsBy(took)
 }
 

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// putter writes one line of a family.
-type putter = func(value float64, at time.Time, labels ...string)
+// putFunc writes one line of a family.
+type putFunc = func(value float64, at time.Time, labels ...string)
 
-// cadvisorFamilies is everything that is told of groups, ordered by name as scrapers are
-// used to find it. Help is cAdvisor's, because people search for it.
+// cadvisorFamilies are the metric families of cgroups, ordered by name. The help texts are
+// cAdvisor's, because people search for them.
 func cadvisorFamilies() []family {
 	all := slices.Concat(cpuFamilies(), memoryFamilies(), pressureFamilies(), taskFamilies(), specFamilies(), diskFamilies(), networkFamilies())
 	slices.SortFunc(all, func(a, b family) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
-// ofEvery is a family with one line for each group.
-func ofEvery(kind, name, help string, value func(*series) float64) family {
-	return family{name, kind, help, func(put putter, s *series) {
+// perGroup is a family with one line for each cgroup.
+func perGroup(kind, name, help string, value func(*series) float64) family {
+	return family{name, kind, help, func(put putFunc, s *series) {
 		put(value(s), s.at, s.head, s.middle, s.tail)
 	}}
 }
 
-// ofSome is one with a line for those groups that fit.
-func ofSome(kind, name, help string, fits func(*series) bool, value func(*series) float64) family {
-	return family{name, kind, help, func(put putter, s *series) {
-		if fits(s) {
+// perGroupIf is a family with one line for each cgroup that include selects.
+func perGroupIf(kind, name, help string, include func(*series) bool, value func(*series) float64) family {
+	return family{name, kind, help, func(put putFunc, s *series) {
+		if include(s) {
 			put(value(s), s.at, s.head, s.middle, s.tail)
 		}
 	}}
@@ -36,41 +36,41 @@ func ofSome(kind, name, help string, fits func(*series) bool, value func(*series
 func seconds(nanos uint64) float64 { return float64(nanos) / float64(time.Second) }
 
 func cpuFamilies() []family {
-	bounded := func(s *series) bool { return s.cpu.quota != 0 }
+	hasQuota := func(s *series) bool { return s.cpu.quota != 0 }
 	return []family{
-		ofSome("counter", "container_cpu_cfs_burst_periods_total", "Number of periods when burst occurs.", bounded,
+		perGroupIf("counter", "container_cpu_cfs_burst_periods_total", "Number of periods when burst occurs.", hasQuota,
 			func(s *series) float64 { return float64(s.cpu.burstPeriods) }),
-		ofSome("counter", "container_cpu_cfs_burst_seconds_total", "Total time duration the container has been bursted.", bounded,
+		perGroupIf("counter", "container_cpu_cfs_burst_seconds_total", "Total time duration the container has been bursted.", hasQuota,
 			func(s *series) float64 { return seconds(s.cpu.burstTime) }),
-		ofSome("counter", "container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", bounded,
+		perGroupIf("counter", "container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", hasQuota,
 			func(s *series) float64 { return float64(s.cpu.periods) }),
-		ofSome("counter", "container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", bounded,
+		perGroupIf("counter", "container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", hasQuota,
 			func(s *series) float64 { return float64(s.cpu.throttledPeriods) }),
-		ofSome("counter", "container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", bounded,
+		perGroupIf("counter", "container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", hasQuota,
 			func(s *series) float64 { return seconds(s.cpu.throttledTime) }),
-		ofEvery("counter", "container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.",
+		perGroup("counter", "container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.",
 			func(s *series) float64 { return seconds(s.cpu.system) }),
-		{"container_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed in seconds.", func(put putter, s *series) {
+		{"container_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed in seconds.", func(put putFunc, s *series) {
 			put(seconds(s.cpu.total), s.at, s.head, `cpu="total",`, s.middle, s.tail)
 		}},
-		ofEvery("counter", "container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.",
+		perGroup("counter", "container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.",
 			func(s *series) float64 { return seconds(s.cpu.user) }),
 	}
 }
 
 func memoryFamilies() []family {
 	gauge := func(name, help string, pick func(*memoryUsage) uint64) family {
-		return ofEvery("gauge", name, help, func(s *series) float64 { return float64(pick(&s.memory)) })
+		return perGroup("gauge", name, help, func(s *series) float64 { return float64(pick(&s.memory)) })
 	}
 	counter := func(name, help string, pick func(*memoryUsage) uint64) family {
-		return ofEvery("counter", name, help, func(s *series) float64 { return float64(pick(&s.memory)) })
+		return perGroup("counter", name, help, func(s *series) float64 { return float64(pick(&s.memory)) })
 	}
 	return []family{
 		gauge("container_memory_cache", "Number of bytes of page cache memory.", func(m *memoryUsage) uint64 { return m.cache }),
 		counter("container_memory_events_high_total", "Cumulative count of memory.high throttle events for the container", func(m *memoryUsage) uint64 { return m.eventsHigh }),
 		counter("container_memory_events_max_total", "Cumulative count of memory.max limit hit events for the container", func(m *memoryUsage) uint64 { return m.eventsMax }),
 		counter("container_memory_failcnt", "Number of memory usage hits limits", func(m *memoryUsage) uint64 { return m.hitLimit }),
-		{"container_memory_failures_total", "counter", "Cumulative count of memory allocation failures.", func(put putter, s *series) {
+		{"container_memory_failures_total", "counter", "Cumulative count of memory allocation failures.", func(put putFunc, s *series) {
 			m := &s.memory
 			put(float64(m.ownPgfault), s.at, s.head, `failure_type="pgfault",`, s.middle, s.tail, `,scope="container"`)
 			put(float64(m.pgfault), s.at, s.head, `failure_type="pgfault",`, s.middle, s.tail, `,scope="hierarchy"`)
@@ -96,10 +96,10 @@ func memoryFamilies() []family {
 	}
 }
 
-// pressureFamilies are told where the kernel counts stalls.
+// pressureFamilies have lines only if the kernel reports pressure stall information.
 func pressureFamilies() []family {
 	of := func(name, help string, total func(*pressure) uint64) family {
-		return ofSome("counter", name, help, func(s *series) bool { return s.pressure != nil },
+		return perGroupIf("counter", name, help, func(s *series) bool { return s.pressure != nil },
 			func(s *series) float64 { return float64(total(s.pressure)) / 1e6 })
 	}
 	const stalled, waiting = "Total time duration no tasks in the container could make progress due to ", "Total time duration tasks in the container have waited due to "

@@ -7,28 +7,28 @@ import (
 	"testing"
 )
 
-// TestClaims: each claim is told of once, by the first volume that can be measured; other
-// volumes are not looked at.
+// Each claim is reported once, by the first volume that can be measured; volumes without a
+// claim are not measured.
 func TestClaims(t *testing.T) {
-	w := newWorld(t, 2)
-	says := func(used int64, err error) func(context.Context) (VolumeUsage, error) {
+	w := newFakeNode(t, 2)
+	reports := func(used int64, err error) func(context.Context) (VolumeUsage, error) {
 		return func(context.Context) (VolumeUsage, error) {
 			return VolumeUsage{CapacityBytes: 100, AvailableBytes: 100 - used, UsedBytes: used}, err
 		}
 	}
 	never := func(context.Context) (VolumeUsage, error) {
-		t.Error("a volume without a claim is measured")
+		t.Error("a volume without a claim was measured")
 		return VolumeUsage{}, nil
 	}
 	first, second := w.addPod("first"), w.addPod("second")
 	w.volumes[first.UID] = []Volume{
 		{Name: "scratch", Dir: "/nowhere/scratch", Measure: never},
-		{Name: "data", Dir: "/nowhere/data", Claim: "failing", Measure: says(1, errors.New("no"))},
-		{Name: "both", Dir: "/nowhere/both", Claim: "shared", Measure: says(2, nil)},
+		{Name: "data", Dir: "/nowhere/data", Claim: "failing", Measure: reports(1, errors.New("no"))},
+		{Name: "both", Dir: "/nowhere/both", Claim: "shared", Measure: reports(2, nil)},
 	}
 	w.volumes[second.UID] = []Volume{
-		{Name: "data", Dir: "/nowhere/data2", Claim: "failing", Measure: says(3, nil)},
-		{Name: "both", Dir: "/nowhere/both2", Claim: "shared", Measure: says(4, nil)},
+		{Name: "data", Dir: "/nowhere/data2", Claim: "failing", Measure: reports(3, nil)},
+		{Name: "both", Dir: "/nowhere/both2", Claim: "shared", Measure: reports(4, nil)},
 		{Name: "walked", Dir: t.TempDir(), Claim: "local"},
 	}
 	s := w.stats(nil)
@@ -44,7 +44,7 @@ func TestClaims(t *testing.T) {
 	}
 	delete(w.volumes, second.UID)
 	s.Claims(t.Context())
-	if len(s.looks.known) != 2 {
-		t.Errorf("%d volumes are remembered, want the two that are there", len(s.looks.known))
+	if len(s.measurements.byDir) != 2 {
+		t.Errorf("%d volumes are cached, want the two that exist", len(s.measurements.byDir))
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space is how full a file system is.
-type space struct {
+// fsInfo is the capacity and usage of a file system.
+type fsInfo struct {
 	capacity, available, used      uint64
 	inodes, inodesFree, inodesUsed uint64
 }
 
-func spaceOf(dir string) (space, error) {
+func statfs(dir string) (fsInfo, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return space{}, fmt.Errorf("measure the file system of %s: %w", dir, err)
+		return fsInfo{}, fmt.Errorf("statfs %s: %w", dir, err)
 	}
 	unit := uint64(st.Frsize)
-	return space{
+	return fsInfo{
 		capacity:   st.Blocks * unit,
 		available:  st.Bavail * unit,
 		used:       (st.Blocks - st.Bfree) * unit,
@@ -31,54 +31,54 @@ func spaceOf(dir string) (space, error) {
 	}, nil
 }
 
-// taken is what files occupy.
-type taken struct{ bytes, inodes uint64 }
+// diskUsage is the disk space and inodes of files.
+type diskUsage struct{ bytes, inodes uint64 }
 
-func (t *taken) add(more taken) {
+func (t *diskUsage) add(more diskUsage) {
 	t.bytes += more.bytes
 	t.inodes += more.inodes
 }
 
-// takenBy is what one file occupies; a file that is gone takes nothing.
-func takenBy(path string) (taken, error) {
+// fileUsage is the usage of one file, zero if it is gone.
+func fileUsage(path string) (diskUsage, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
-		if gone(err) {
-			return taken{}, nil
+		if isGone(err) {
+			return diskUsage{}, nil
 		}
-		return taken{}, &pathError{path, err}
+		return diskUsage{}, &pathError{path, err}
 	}
-	return taken{uint64(st.Blocks) * 512, 1}, nil
+	return diskUsage{uint64(st.Blocks) * 512, 1}, nil
 }
 
-// takenByFiles is what the files that lie in dir itself occupy, without its folders.
-func takenByFiles(dir string) (taken, error) {
+// dirFilesUsage is the usage of the files directly in dir, without its directories.
+func dirFilesUsage(dir string) (diskUsage, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		if gone(err) {
-			return taken{}, nil
+		if isGone(err) {
+			return diskUsage{}, nil
 		}
-		return taken{}, err
+		return diskUsage{}, err
 	}
-	var sum taken
+	var sum diskUsage
 	for _, e := range entries {
 		if e.IsDir() {
 			continue
 		}
-		t, err := takenBy(filepath.Join(dir, e.Name()))
+		t, err := fileUsage(filepath.Join(dir, e.Name()))
 		if err != nil {
-			return taken{}, err
+			return diskUsage{}, err
 		}
 		sum.add(t)
 	}
 	return sum, nil
 }
 
-// ownFileSystem reports whether something is mounted at dir.
-func ownFileSystem(dir string) (bool, error) {
-	var at, above unix.Stat_t
-	if err := errors.Join(unix.Stat(dir, &at), unix.Stat(filepath.Dir(dir), &above)); err != nil {
+// isMountPoint reports whether something is mounted at dir.
+func isMountPoint(dir string) (bool, error) {
+	var at, parent unix.Stat_t
+	if err := errors.Join(unix.Stat(dir, &at), unix.Stat(filepath.Dir(dir), &parent)); err != nil {
 		return false, &pathError{dir, err}
 	}
-	return at.Dev != above.Dev, nil
+	return at.Dev != parent.Dev, nil
 }

@@ -1,9 +1,8 @@
-// Package stats tells what the node, its pods and their containers use. It reads the
-// kernel's own counters (cgroup v1 or v2, procfs, statfs) at the moment somebody asks, and
-// asks the runtime only for what the kernel does not know: the size of images and of
-// containers' writable layers. Nothing is sampled in between: a node that nobody scrapes
-// spends nothing on statistics.
+// Package stats reads the resource usage of the node, its pods and their containers. It reads
+// the kernel's counters (cgroup v1 or v2, procfs, statfs) on request, and asks the runtime only
+// for what the kernel does not have: the size of images and of writable layers. Nothing is
+// sampled in the background: a node that is not scraped spends nothing on statistics.
 //
-// Those who ask at the same time share one reading. The only thing kept from one reading to
-// the next is each group's last CPU total, because a rate needs two.
+// Concurrent requests share one reading. The only state between readings is each cgroup's last
+// CPU total, because a rate needs two.
 package stats

@@ -8,36 +8,36 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// driverTimeout is what a driver has to answer. Not all of them heed it.
+// driverTimeout bounds a call of a volume driver. Not all drivers honor it.
 const driverTimeout = 5 * time.Second
 
-// VolumeUsage is what a volume's driver says of it. A negative number is not known.
+// VolumeUsage is the usage that a volume driver reports. A negative number is unknown.
 type VolumeUsage struct {
 	CapacityBytes, AvailableBytes, UsedBytes int64
 	Inodes, InodesFree, InodesUsed           int64
 }
 
-// askDriver remembers also that a driver failed: it is not asked again within the period.
-func (s *Stats) askDriver(ctx context.Context, v Volume) found {
+// measureByDriver caches failures too: the driver is not called again within the period.
+func (s *Stats) measureByDriver(ctx context.Context, v Volume) volumeResult {
 	ctx, cancel := context.WithTimeout(ctx, driverTimeout)
 	defer cancel()
 	began := s.deps.Clock.Now()
 	usage, err := v.Measure(ctx)
 	now := s.deps.Clock.Now()
 	s.deps.Measured.Took(v.Driver, now.Sub(began))
-	return found{at: now, stats: usage.stats(now), err: err, kept: true}
+	return volumeResult{at: now, stats: usage.stats(now), err: err, cacheable: true}
 }
 
-// stats shows what is not known as 0, as the reference kubelet does.
+// stats converts unknown numbers to 0, as the reference kubelet does.
 func (u VolumeUsage) stats(at time.Time) statsapi.FsStats {
-	shown := func(n int64) *uint64 { positive := uint64(max(n, 0)); return &positive }
+	nonNegative := func(n int64) *uint64 { positive := uint64(max(n, 0)); return &positive }
 	return statsapi.FsStats{
 		Time:           metav1.NewTime(at),
-		CapacityBytes:  shown(u.CapacityBytes),
-		AvailableBytes: shown(u.AvailableBytes),
-		UsedBytes:      shown(u.UsedBytes),
-		Inodes:         shown(u.Inodes),
-		InodesFree:     shown(u.InodesFree),
-		InodesUsed:     shown(u.InodesUsed),
+		CapacityBytes:  nonNegative(u.CapacityBytes),
+		AvailableBytes: nonNegative(u.AvailableBytes),
+		UsedBytes:      nonNegative(u.UsedBytes),
+		Inodes:         nonNegative(u.Inodes),
+		InodesFree:     nonNegative(u.InodesFree),
+		InodesUsed:     nonNegative(u.InodesUsed),
 	}
 }

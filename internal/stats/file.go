@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratch reads small kernel files into one buffer: a scrape reads thousands of them. What
-// read returns is good until the next read.
-type scratch struct{ buf []byte }
+// fileReader reads small kernel files into one buffer: a scrape reads thousands of them. The
+// result of read is valid until the next read.
+type fileReader struct{ buf []byte }
 
-func newScratch() *scratch { return &scratch{buf: make([]byte, 16<<10)} }
+func newFileReader() *fileReader { return &fileReader{buf: make([]byte, 16<<10)} }
 
-func (s *scratch) read(path string) ([]byte, error) {
+func (s *fileReader) read(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &pathError{path, err}
@@ -38,7 +38,7 @@ func (s *scratch) read(path string) ([]byte, error) {
 	}
 }
 
-// pathError is an error of a system call with the file it was about.
+// pathError is the error of a system call on a file.
 type pathError struct {
 	path string
 	err  error
@@ -47,25 +47,24 @@ type pathError struct {
 func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
 func (e *pathError) Unwrap() error { return e.err }
 
-// unlimited is how v1 spells "no limit", up to rounding by the kernel, and how "max" of v2
-// is read.
+// unlimited is "no limit" of cgroup v1, up to rounding by the kernel, and stands for "max" of v2.
 const unlimited = math.MaxUint64
 
-// number reads a file that holds one number. A file that is not there, or says "max" or
-// something else that is no number, is the second argument.
-func (s *scratch) number(path string, otherwise uint64) uint64 {
+// number reads a file that holds one number. It returns fallback for a missing file and for
+// "max" or anything else that is not a number.
+func (s *fileReader) number(path string, fallback uint64) uint64 {
 	text, err := s.read(path)
 	if err != nil {
-		return otherwise
+		return fallback
 	}
 	n, ok := parseUint(bytes.TrimSpace(text))
 	if !ok {
-		return otherwise
+		return fallback
 	}
 	return n
 }
 
-// pairs calls f with the key and the number of each line of a flat-keyed file.
+// pairs calls f for each line of a flat-keyed file.
 func pairs(text []byte, f func(key []byte, value uint64)) {
 	for len(text) > 0 {
 		line := text
@@ -84,7 +83,7 @@ func pairs(text []byte, f func(key []byte, value uint64)) {
 	}
 }
 
-// parseUint reads a decimal number without making a string of it.
+// parseUint parses a decimal number without allocating a string.
 func parseUint(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 {
 		return 0, false

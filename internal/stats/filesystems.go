@@ -9,10 +9,10 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// fileSystem is one that the node has mounted, with its disk's traffic.
+// fileSystem is a mounted file system of the node, with the counters of its disk.
 type fileSystem struct {
 	device string
-	space
+	fsInfo
 	disk diskTraffic
 }
 
@@ -23,16 +23,15 @@ type diskTraffic struct {
 	running, busyMillis, weightedMillis               uint64
 }
 
-// diskTypes are the file systems that store files for longer than a moment.
+// diskTypes are the file system types that store files.
 var diskTypes = map[string]bool{
 	"btrfs": true, "ext2": true, "ext3": true, "ext4": true, "overlay": true, "tmpfs": true,
 	"xfs": true, "zfs": true, "bcachefs": true, "f2fs": true,
 }
 
-// readFileSystems lists what the node has mounted, each disk once: a second mount of the
-// same one is the same space. Those of pods and containers are left out. They are counted
-// with their pods, and there may be thousands.
-func readFileSystems(s *scratch, rootDir string) ([]fileSystem, error) {
+// readFileSystems lists the mounted file systems of the node, each device once. It omits those
+// of pods and containers: they count with their pods, and there may be thousands.
+func readFileSystems(s *fileReader, rootDir string) ([]fileSystem, error) {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
 		return nil, err
@@ -48,9 +47,9 @@ func readFileSystems(s *scratch, rootDir string) ([]fileSystem, error) {
 		if !ok || seen[device] {
 			continue
 		}
-		on, err := spaceOf(m.Mountpoint)
+		on, err := statfs(m.Mountpoint)
 		if err != nil || on.capacity == 0 {
-			continue // hidden below another mount, or hung; the others matter still
+			continue // hidden below another mount, or hung
 		}
 		seen[device] = true
 		all = append(all, fileSystem{device, on, disks[[2]int{m.Major, m.Minor}]})
@@ -58,22 +57,22 @@ func readFileSystems(s *scratch, rootDir string) ([]fileSystem, error) {
 	return all, nil
 }
 
-// deviceOf is how a mounted file system is called; false for those that do not count.
+// deviceOf returns the device label of a mounted file system; false for one to omit.
 func deviceOf(m *mountinfo.Info, rootDir string) (string, bool) {
 	if !diskTypes[m.FSType] || strings.HasPrefix(m.Mountpoint, filepath.Join(rootDir, "pods")+"/") {
 		return "", false
 	}
 	switch m.FSType {
-	case "overlay": // the node's own root; any other is a container's
+	case "overlay": // the node's root; any other is a container's
 		return "overlay_" + strconv.Itoa(m.Major) + "-" + strconv.Itoa(m.Minor), m.Mountpoint == "/"
-	case "tmpfs": // has no device; inside a container's folder it is its /dev/shm
-		return m.Mountpoint, !ofContainer(m.Mountpoint)
+	case "tmpfs": // has no device; in a container's directory it is its /dev/shm
+		return m.Mountpoint, !inContainerDir(m.Mountpoint)
 	}
 	return m.Source, true
 }
 
-// ofContainer finds the id of a container or a sandbox in a path.
-func ofContainer(path string) bool {
+// inContainerDir reports whether a path has the ID of a container or sandbox in it.
+func inContainerDir(path string) bool {
 	for part := range strings.SplitSeq(path, "/") {
 		if len(part) == 64 && strings.Trim(part, "0123456789abcdef") == "" {
 			return true
@@ -82,9 +81,9 @@ func ofContainer(path string) bool {
 	return false
 }
 
-func readDiskTraffic(s *scratch) (map[[2]int]diskTraffic, error) {
+func readDiskTraffic(s *fileReader) (map[[2]int]diskTraffic, error) {
 	text, err := s.read("/proc/diskstats")
-	if gone(err) {
+	if isGone(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -93,7 +92,7 @@ func readDiskTraffic(s *scratch) (map[[2]int]diskTraffic, error) {
 	return parseDiskTraffic(text), nil
 }
 
-// parseDiskTraffic reads /proc/diskstats: major, minor, name, then the counters.
+// parseDiskTraffic parses /proc/diskstats: major, minor, name, then the counters.
 func parseDiskTraffic(text []byte) map[[2]int]diskTraffic {
 	disks := map[[2]int]diskTraffic{}
 	for line := range bytes.Lines(text) {

@@ -19,7 +19,7 @@ import (
 	"swiftlet/internal/cgroup"
 )
 
-// scrape reads metrics as Prometheus does.
+// scrape parses metrics as Prometheus does.
 func scrape(t *testing.T, write func(context.Context, io.Writer) error) map[string]*dto.MetricFamily {
 	t.Helper()
 	var text bytes.Buffer
@@ -34,7 +34,7 @@ func scrape(t *testing.T, write func(context.Context, io.Writer) error) map[stri
 	return families
 }
 
-// valuesOf are a family's values by their labels, without those that are empty.
+// valuesOf are the values of a family by their non-empty labels.
 func valuesOf(f *dto.MetricFamily) map[string]float64 {
 	values := map[string]float64{}
 	for _, m := range f.GetMetric() {
@@ -51,7 +51,7 @@ func valuesOf(f *dto.MetricFamily) map[string]float64 {
 }
 
 func TestCadvisor(t *testing.T) {
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		w.addPod("a")
 		const path = "/kubepods/burstable/poduid-a/container-a"
 		if w.hierarchy.Version == 1 {
@@ -107,16 +107,16 @@ func TestCadvisor(t *testing.T) {
 		if got := families["container_file_descriptors"]; got == nil || valuesOf(got)[container] < 3 {
 			t.Errorf("open files: %v", got)
 		}
-		// The runtime is asked about a sandbox once.
+		// The image of a sandbox is read once.
 		scrape(t, s.WriteCadvisor)
-		if w.runtime.asked != 1 {
-			t.Errorf("the runtime was asked %d times about one sandbox", w.runtime.asked)
+		if w.runtime.calls != 1 {
+			t.Errorf("%d reads of the image of one sandbox, want 1", w.runtime.calls)
 		}
 	})
 }
 
 func TestResource(t *testing.T) {
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		w.addPod("a")
 		families := scrape(t, w.stats(nil).WriteResource)
 		const c, p = "container=c namespace=ns pod=a", "namespace=ns pod=a"
@@ -136,19 +136,19 @@ func TestResource(t *testing.T) {
 			}
 		}
 		if families["container_swap_limit_bytes"] != nil {
-			t.Error("a limit of swap is told where there is none")
+			t.Error("got a swap limit without one")
 		}
 	})
 }
 
-// noGroups cannot list its groups.
+// noGroups fails to list cgroups.
 type noGroups struct{ Cgroups }
 
 func (noGroups) Groups() ([]cgroup.Group, error) { return nil, errors.New("no") }
 
-// TestScrapeError: what cannot be read is told, and the rest is still there.
+// A read error sets the scrape error metric, and the other metrics are still there.
 func TestScrapeError(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newFakeNode(t, 2)
 	s := w.stats(func(_ *Config, d *Deps) { d.Cgroups = noGroups{d.Cgroups} })
 	for name, write := range map[string]func(context.Context, io.Writer) error{
 		"container_scrape_error": s.WriteCadvisor, "resource_scrape_error": s.WriteResource,
@@ -158,11 +158,11 @@ func TestScrapeError(t *testing.T) {
 		}
 	}
 	if machine := scrape(t, s.WriteCadvisor)["machine_cpu_cores"]; machine == nil {
-		t.Error("nothing is told of the machine")
+		t.Error("the metrics of the machine are missing")
 	}
 }
 
-// cpuTime is what this process has used so far: on a busy machine the clock tells nothing.
+// cpuTime is the CPU time of this process: wall time means nothing on a busy machine.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used unix.Rusage
@@ -176,8 +176,8 @@ func cpuTime(b *testing.B) time.Duration {
 // seconds, the sum of the three must stay below 750 ms of CPU time to cost less than 0.05
 // of a core.
 func BenchmarkScrape(b *testing.B) {
-	w := newWorld(b, 1)
-	w.manyPods(200)
+	w := newFakeNode(b, 1)
+	w.addPods(200)
 	s := w.stats(nil)
 	for name, ask := range map[string]func() error{
 		"cadvisor": func() error { return s.WriteCadvisor(b.Context(), io.Discard) },

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isNoDevice: a cgroup or a process that ends while its file is open answers so.
+// isNoDevice reports the error of reading an open file of a cgroup or process that is gone.
 func isNoDevice(err error) bool { return errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ESRCH) }
 
-// traffic is what went through one interface.
+// traffic is the counters of one network interface.
 type traffic struct {
 	name                                    string
 	rxBytes, rxPackets, rxErrors, rxDropped uint64
 	txBytes, txPackets, txErrors, txDropped uint64
 }
 
-// mainInterface is the one that stands for a pod or a node where one must.
-const mainInterface = "eth0"
+// defaultInterface is the one whose counters the API shows for the pod or node as a whole.
+const defaultInterface = "eth0"
 
-// readNetwork reads the interfaces that a process sees, in the kernel's order.
-func readNetwork(s *scratch, pid string) ([]traffic, error) {
+// readNetwork reads the interfaces in the network namespace of a process, in the kernel's order.
+func readNetwork(s *fileReader, pid string) ([]traffic, error) {
 	text, err := s.read("/proc/" + pid + "/net/dev")
 	if err != nil {
 		return nil, err
@@ -31,10 +31,10 @@ func readNetwork(s *scratch, pid string) ([]traffic, error) {
 	return parseNetwork(text), nil
 }
 
-func networkOf(s *scratch, pid int) ([]traffic, error) { return readNetwork(s, strconv.Itoa(pid)) }
+func networkOf(s *fileReader, pid int) ([]traffic, error) { return readNetwork(s, strconv.Itoa(pid)) }
 
-// parseNetwork reads /proc/PID/net/dev, where each line after the two of the heading is a
-// name, eight numbers of what was received and eight of what was sent.
+// parseNetwork parses /proc/PID/net/dev: two header lines, then for each interface a name,
+// eight receive counters and eight transmit counters.
 func parseNetwork(text []byte) []traffic {
 	var all []traffic
 	for line := range bytes.Lines(text) {
@@ -44,7 +44,7 @@ func parseNetwork(text []byte) []traffic {
 			continue
 		}
 		t := traffic{name: string(bytes.TrimSpace(name))}
-		if inner(t.name) {
+		if isInternal(t.name) {
 			continue
 		}
 		for i, into := range map[int]*uint64{
@@ -58,9 +58,9 @@ func parseNetwork(text []byte) []traffic {
 	return all
 }
 
-// inner interfaces lead to the machine itself or to its containers: what passes them is
-// counted elsewhere.
-func inner(name string) bool {
+// isInternal reports whether an interface leads to the machine itself or its containers; their
+// traffic is counted elsewhere.
+func isInternal(name string) bool {
 	for _, prefix := range []string{"lo", "veth", "docker", "nerdctl"} {
 		if strings.HasPrefix(strings.ToLower(name), prefix) {
 			return true

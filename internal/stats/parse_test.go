@@ -82,8 +82,7 @@ func TestDeviceOf(t *testing.T) {
 	}
 }
 
-// FuzzParse feeds all parsers: the kernel's files are trusted, but their next form is not
-// known.
+// FuzzParse fuzzes all parsers: the kernel's files are trusted, but their format may change.
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"/proc/self/net/dev", "/proc/diskstats", "/proc/pressure/cpu", "/proc/stat"} {
 		if text, err := os.ReadFile(file); err == nil {

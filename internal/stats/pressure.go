@@ -6,8 +6,8 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// readPressure reads a group's stalls, nil where the kernel does not count them.
-func readPressure(s *scratch, dir string) *pressure {
+// readPressure reads the pressure stall information of a cgroup, nil if the kernel has none.
+func readPressure(s *fileReader, dir string) *pressure {
 	var p pressure
 	for file, into := range map[string]*statsapi.PSIStats{"cpu": &p.cpu, "memory": &p.memory, "io": &p.io} {
 		text, err := s.read(dir + "/" + file + ".pressure")
@@ -20,8 +20,8 @@ func readPressure(s *scratch, dir string) *pressure {
 }
 
 // parsePressure reads lines such as "some avg10=0.00 avg60=0.00 avg300=0.00 total=0". Totals
-// stay in the kernel's microseconds: so the reference kubelet tells them, whatever the API's
-// comment says.
+// stay in the kernel's microseconds, as in the reference kubelet, whatever the API's comment
+// says.
 func parsePressure(text []byte) statsapi.PSIStats {
 	var out statsapi.PSIStats
 	for line := range bytes.Lines(text) {

@@ -13,7 +13,7 @@ import (
 
 // bootTime is when the kernel started.
 func bootTime() (time.Time, error) {
-	text, err := newScratch().read("/proc/stat")
+	text, err := newFileReader().read("/proc/stat")
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read boot time: %w", err)
 	}
@@ -24,13 +24,13 @@ func bootTime() (time.Time, error) {
 		}
 	})
 	if at == 0 {
-		return time.Time{}, errors.New("read boot time: /proc/stat does not tell")
+		return time.Time{}, errors.New("read boot time: no btime in /proc/stat")
 	}
 	return time.Unix(int64(at), 0), nil
 }
 
-// readMeminfo is the memory and the swap that the whole machine uses.
-func readMeminfo(s *scratch) (used, swap uint64) {
+// readMeminfo returns the memory and swap in use on the whole machine.
+func readMeminfo(s *fileReader) (used, swap uint64) {
 	text, err := s.read("/proc/meminfo")
 	if err != nil {
 		return 0, 0
@@ -48,8 +48,8 @@ func readMeminfo(s *scratch) (used, swap uint64) {
 	return used, swap
 }
 
-// runningTasks counts the tasks of the machine, as the fourth field of /proc/loadavg tells.
-func runningTasks(s *scratch) (int64, error) {
+// runningTasks returns the number of tasks on the machine, from the fourth field of /proc/loadavg.
+func runningTasks(s *fileReader) (int64, error) {
 	text, err := s.read("/proc/loadavg")
 	if err != nil {
 		return 0, err
@@ -61,21 +61,20 @@ func runningTasks(s *scratch) (int64, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("/proc/loadavg: %q is not understood", text)
+	return 0, fmt.Errorf("parse /proc/loadavg: unexpected content %q", text)
 }
 
-// topology is how the CPUs are built.
-type topology struct{ cores, sockets, books, drawers int }
+// topology counts the units that the CPUs are made of.
+type topology struct{ nanoCores, sockets, books, drawers int }
 
-// readTopology counts cores and what holds them; sysfs tells each CPU's place. Books and
-// drawers are found on mainframes alone.
+// readTopology reads the topology from sysfs. Only mainframes have books and drawers.
 func readTopology() topology {
-	places, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/topology")
-	if err != nil || len(places) == 0 {
+	runtimeFs, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/topology")
+	if err != nil || len(runtimeFs) == 0 {
 		return topologyOf(readText("/proc/cpuinfo"))
 	}
 	seen := map[string]map[string]bool{"core": {}, "socket": {}, "book": {}, "drawer": {}}
-	for _, dir := range places {
+	for _, dir := range runtimeFs {
 		socket := readText(dir + "/physical_package_id")
 		seen["socket"][socket] = true
 		seen["core"][socket+"/"+readText(dir+"/core_id")] = true
@@ -88,7 +87,7 @@ func readTopology() topology {
 	return topology{len(seen["core"]), len(seen["socket"]), len(seen["book"]), len(seen["drawer"])}
 }
 
-// topologyOf reads /proc/cpuinfo, for kernels without that part of sysfs.
+// topologyOf parses /proc/cpuinfo, for kernels without that part of sysfs.
 func topologyOf(cpuinfo string) topology {
 	cpus := 0
 	for line := range strings.Lines(cpuinfo) {
@@ -96,7 +95,7 @@ func topologyOf(cpuinfo string) topology {
 			cpus++
 		}
 	}
-	return topology{cores: cpus, sockets: 1}
+	return topology{nanoCores: cpus, sockets: 1}
 }
 
 func readText(path string) string {
@@ -107,5 +106,5 @@ func readText(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// gone reports whether something vanished while it was looked at, which is nobody's fault.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || isNoDevice(err) }
+// isGone reports whether a file vanished while it was read, which is not a failure.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || isNoDevice(err) }

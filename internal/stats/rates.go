@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// shortest is the least time between two samples that a rate is made of: less would
-	// show the scheduler's steps rather than usage.
-	shortest = time.Second
-	// renewal is the age at which a sample gives way to the next.
-	renewal = 10 * time.Second
+	// minSampleAge is the shortest time over which a rate is computed: less would show the
+	// scheduler's time slices rather than usage.
+	minSampleAge = time.Second
+	// maxSampleAge is the age at which a sample is replaced by the next.
+	maxSampleAge = 10 * time.Second
 )
 
-// rates turns CPU totals into usage per second. It keeps one sample of each group.
+// rates computes CPU usage from CPU totals. It keeps one sample of each cgroup.
 type rates struct {
 	mu   *sync.Mutex
 	last map[string]sample
 }
 
-// sample is a group's total at some time, and the rate that was last derived for it.
+// sample is the CPU total of a cgroup at some time, and the rate last computed for it.
 type sample struct {
-	at    time.Time
-	total uint64
-	cores uint64
-	// created is the earliest that was told; the kernel may tell a later one once it has
-	// forgotten the directory meanwhile.
+	at        time.Time
+	total     uint64
+	nanoCores uint64
+	// created is the earliest creation time seen. The kernel may report a later one after it
+	// has dropped the directory from its cache.
 	created time.Time
 }
 
 func newRates() rates { return rates{mu: new(sync.Mutex), last: map[string]sample{}} }
 
-// update derives the rate of every group of a reading, and forgets the groups that are not
-// in it. Of a group that is seen for the first time all that is known is its whole life.
+// update computes the rate of every cgroup of a reading, and drops the cgroups that are not in
+// it. The rate of a cgroup without a sample is that over its lifetime.
 func (r *rates) update(all []*usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,26 +48,26 @@ func (r *rates) update(all []*usage) {
 func (r *rates) updateOne(u *usage) {
 	old, known := r.last[u.path]
 	if !known || u.cpu.total < old.total || u.at.Before(old.at) {
-		u.cores = perSecond(u.cpu.total, u.at.Sub(u.created))
-		r.last[u.path] = sample{u.at, u.cpu.total, u.cores, u.created}
+		u.nanoCores = perSecond(u.cpu.total, u.at.Sub(u.created))
+		r.last[u.path] = sample{u.at, u.cpu.total, u.nanoCores, u.created}
 		return
 	}
 	if old.created.Before(u.created) {
 		u.created = old.created
 	}
 	age := u.at.Sub(old.at)
-	if age >= shortest {
-		old.cores = perSecond(u.cpu.total-old.total, age)
+	if age >= minSampleAge {
+		old.nanoCores = perSecond(u.cpu.total-old.total, age)
 	}
-	u.cores = old.cores
-	if age >= renewal {
+	u.nanoCores = old.nanoCores
+	if age >= maxSampleAge {
 		old.at, old.total = u.at, u.cpu.total
 	}
 	r.last[u.path] = old
 }
 
 func perSecond(amount uint64, over time.Duration) uint64 {
-	if over < shortest/10 { // too young to tell
+	if over < minSampleAge/10 { // too short for a rate
 		return 0
 	}
 	return uint64(float64(amount) / over.Seconds())

@@ -14,16 +14,16 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// reading is the whole node at one moment. It is shared: nobody changes it.
+// reading is the usage of the whole node at one time. It is shared and read-only.
 type reading struct {
 	at      time.Time
 	root    usage
-	above   []usage       // the group of all pods first, then the QoS classes
-	system  []systemUsage // the node's own programs
+	parents []usage       // the cgroup of all pods first, then the QoS classes
+	system  []systemUsage // the cgroups of system daemons
 	pods    []podUsage
 	network []traffic
-	// trouble is what could not be read, besides what vanished meanwhile.
-	trouble error
+	// partialErr is the first read error, other than of cgroups that vanished meanwhile.
+	partialErr error
 }
 
 type systemUsage struct {
@@ -31,26 +31,26 @@ type systemUsage struct {
 	usage
 }
 
-// podUsage is one pod. It has a group; all else may be missing.
+// podUsage is one pod. It has a cgroup; everything else may be missing.
 type podUsage struct {
 	pod.Ref
 	usage
 	start      time.Time
 	sandbox    *containerUsage
-	containers []containerUsage // those that run, in the order of their names
+	containers []containerUsage // running ones, ordered by name
 	network    []traffic
 }
 
-// containerUsage is one container, or the sandbox's own process.
+// containerUsage is one container, or the sandbox.
 type containerUsage struct {
 	usage
 	id, name, image string
 	start           time.Time
 }
 
-// read reads the node, or waits for the one who is reading it.
+// read reads the node, or waits for a reading in progress.
 func (s *Stats) read(ctx context.Context, d depth) (*reading, error) {
-	// Whoever reads does it for all who wait, so that nobody's impatience ends it.
+	// The reading is shared by all that wait for it, so one canceled caller must not end it.
 	shared := context.WithoutCancel(ctx)
 	answer := s.flight.DoChan(strconv.Itoa(int(d)), func() (any, error) { return s.readNow(shared, d) })
 	select {
@@ -67,38 +67,38 @@ func (s *Stats) readNow(ctx context.Context, d depth) (*reading, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read statistics: %w", err)
 	}
-	buf := newScratch()
+	buf := newFileReader()
 	r := &reading{at: s.deps.Clock.Now()}
 	if r.root, err = s.readGroup(buf, "/", s.boot, d); err != nil {
 		return nil, fmt.Errorf("read statistics of the node: %w", err)
 	}
 	for _, g := range groups {
 		if g.Pod == "" {
-			s.take(r, &r.above, buf, g.Path, d)
+			s.appendGroup(r, &r.parents, buf, g.Path, d)
 		}
 	}
 	for _, g := range s.cfg.System {
 		var one []usage
-		if s.take(r, &one, buf, g.Path, d); len(one) == 1 {
+		if s.appendGroup(r, &one, buf, g.Path, d); len(one) == 1 {
 			r.system = append(r.system, systemUsage{g, one[0]})
 		}
 	}
 	s.readPods(r, buf, groups, d)
 	if d >= summary {
 		if r.network, err = readNetwork(buf, "self"); err != nil {
-			r.note(err)
+			r.recordErr(err)
 		}
 	}
 	s.rates.update(r.all())
 	if d == deep {
-		s.nameImages(ctx, r)
+		s.setSandboxImages(ctx, r)
 	}
 	return r, nil
 }
 
-// readGroup reads a group that was made at the given time. Where that is not known, the
-// kernel is asked; what it tells is when it first showed the directory to somebody.
-func (s *Stats) readGroup(buf *scratch, path string, created time.Time, d depth) (usage, error) {
+// readGroup reads a cgroup that was created at the given time. If that is zero, it takes the
+// modification time of the directory, which is when the kernel first created its inode.
+func (s *Stats) readGroup(buf *fileReader, path string, created time.Time, d depth) (usage, error) {
 	u, err := s.groups.read(buf, path, d)
 	if created.IsZero() && err == nil {
 		if info, err := os.Stat(s.groups.dir(path)); err == nil {
@@ -109,24 +109,24 @@ func (s *Stats) readGroup(buf *scratch, path string, created time.Time, d depth)
 	return u, err
 }
 
-// take adds a group to a list, unless it is gone.
-func (s *Stats) take(r *reading, list *[]usage, buf *scratch, path string, d depth) {
+// appendGroup reads a cgroup and appends it to a list, unless it is gone.
+func (s *Stats) appendGroup(r *reading, list *[]usage, buf *fileReader, path string, d depth) {
 	u, err := s.readGroup(buf, path, time.Time{}, d)
 	if err != nil {
-		r.note(err)
+		r.recordErr(err)
 		return
 	}
 	*list = append(*list, u)
 }
 
-// note keeps the first trouble that is one.
-func (r *reading) note(err error) {
-	if err != nil && !gone(err) && r.trouble == nil {
-		r.trouble = err
+// recordErr keeps the first error that is not of a vanished file.
+func (r *reading) recordErr(err error) {
+	if err != nil && !isGone(err) && r.partialErr == nil {
+		r.partialErr = err
 	}
 }
 
-func (s *Stats) readPods(r *reading, buf *scratch, groups []cgroup.Group, d depth) {
+func (s *Stats) readPods(r *reading, buf *fileReader, groups []cgroup.Group, d depth) {
 	seen := map[string]pod.Observed{}
 	for _, o := range s.deps.Pods() {
 		seen[string(o.UID)] = o
@@ -134,15 +134,15 @@ func (s *Stats) readPods(r *reading, buf *scratch, groups []cgroup.Group, d dept
 	for _, g := range groups {
 		o, known := seen[string(g.Pod)]
 		if g.Pod == "" || !known {
-			continue // the group of a pod that is not there yet, or not any more
+			continue // the runtime does not have the pod yet, or no longer
 		}
 		var start time.Time
-		if first := len(o.Sandboxes); first > 0 { // the group outlives sandboxes
+		if first := len(o.Sandboxes); first > 0 { // the cgroup outlives sandboxes
 			start = o.Sandboxes[first-1].CreatedAt
 		}
 		u, err := s.readGroup(buf, g.Path, start, d)
 		if err != nil {
-			r.note(err)
+			r.recordErr(err)
 			continue
 		}
 		p := podUsage{Ref: o.Ref, usage: u}
@@ -154,28 +154,28 @@ func (s *Stats) readPods(r *reading, buf *scratch, groups []cgroup.Group, d dept
 	})
 }
 
-// readContainers reads the groups inside a pod's. How they are called is up to the runtime,
-// but the container's id is in it.
-func (s *Stats) readContainers(r *reading, buf *scratch, p *podUsage, o *pod.Observed, d depth) {
+// readContainers reads the cgroups inside a pod's. The runtime chooses their names, which
+// contain the container ID.
+func (s *Stats) readContainers(r *reading, buf *fileReader, p *podUsage, o *pod.Observed, d depth) {
 	entries, err := os.ReadDir(s.groups.dir(p.path))
 	if err != nil {
-		r.note(err)
+		r.recordErr(err)
 		return
 	}
-	inside := map[string]string{}
+	groups := map[string]string{}
 	for _, e := range entries {
 		if id, ok := containerID(e.Name()); ok && e.IsDir() {
-			inside[id] = p.path + "/" + e.Name()
+			groups[id] = p.path + "/" + e.Name()
 		}
 	}
 	read := func(id, name, image string, start time.Time) *containerUsage {
-		path, ok := inside[id]
+		path, ok := groups[id]
 		if !ok {
 			return nil
 		}
 		u, err := s.readGroup(buf, path, start, d)
 		if err != nil {
-			r.note(err)
+			r.recordErr(err)
 			return nil
 		}
 		return &containerUsage{u, id, name, image, start}
@@ -199,8 +199,8 @@ func (s *Stats) readContainers(r *reading, buf *scratch, p *podUsage, o *pod.Obs
 	}
 }
 
-// readPodNetwork looks at the network as any process of the pod sees it.
-func (s *Stats) readPodNetwork(r *reading, buf *scratch, p *podUsage) {
+// readPodNetwork reads the network namespace of the pod through one of its processes.
+func (s *Stats) readPodNetwork(r *reading, buf *fileReader, p *podUsage) {
 	pid := 0
 	if p.sandbox != nil {
 		pid = p.sandbox.tasks.first
@@ -213,12 +213,12 @@ func (s *Stats) readPodNetwork(r *reading, buf *scratch, p *podUsage) {
 	}
 	var err error
 	if p.network, err = networkOf(buf, pid); err != nil {
-		r.note(err)
+		r.recordErr(err)
 	}
 }
 
-// containerID finds the id in the name of a group: ID, or RUNTIME-ID.scope under systemd.
-// CRI-O gives a container's monitor a group as well, which is not the container's.
+// containerID extracts the ID from the name of a cgroup: ID, or RUNTIME-ID.scope with systemd.
+// CRI-O has a cgroup for the container's monitor as well, which is not the container's.
 func containerID(dir string) (string, bool) {
 	name, scope := strings.CutSuffix(dir, ".scope")
 	if !scope {
@@ -231,11 +231,11 @@ func containerID(dir string) (string, bool) {
 	return name[i+1:], true
 }
 
-// all lists every group that was read.
+// all lists every cgroup that was read.
 func (r *reading) all() []*usage {
 	list := []*usage{&r.root}
-	for i := range r.above {
-		list = append(list, &r.above[i])
+	for i := range r.parents {
+		list = append(list, &r.parents[i])
 	}
 	for i := range r.system {
 		list = append(list, &r.system[i].usage)
@@ -250,20 +250,20 @@ func (r *reading) all() []*usage {
 	return list
 }
 
-// nameImages fills in what only the runtime knows of sandboxes.
-func (s *Stats) nameImages(ctx context.Context, r *reading) {
-	known := map[string]bool{}
+// setSandboxImages sets the images of sandboxes, which only the runtime knows.
+func (s *Stats) setSandboxImages(ctx context.Context, r *reading) {
+	present := map[string]bool{}
 	for i := range r.pods {
 		sandbox := r.pods[i].sandbox
 		if sandbox == nil {
 			continue
 		}
-		known[sandbox.id] = true
-		image, err := s.images.of(ctx, s.deps.Runtime, sandbox.id)
+		present[sandbox.id] = true
+		image, err := s.sandboxImages.get(ctx, s.deps.Runtime, sandbox.id)
 		if err != nil {
-			s.deps.Log.Debug("image of a sandbox is not known", "sandbox", sandbox.id, "err", err)
+			s.deps.Log.Debug("stats: read image of sandbox failed", "sandbox", sandbox.id, "err", err)
 		}
 		sandbox.image = image
 	}
-	s.images.keep(known)
+	s.sandboxImages.retain(present)
 }

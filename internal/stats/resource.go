@@ -9,7 +9,7 @@ import (
 )
 
 // resourceMetric is one family of /metrics/resource. Exactly one of the three functions is
-// set; each returns nil where there is nothing to tell.
+// set; each returns nil for no value.
 type resourceMetric struct {
 	name, kind, help string
 	node             func(*statsapi.NodeStats) *measured
@@ -69,34 +69,34 @@ func swapLimit(s *statsapi.SwapStats) *measured {
 	return &measured{float64(*s.SwapAvailableBytes + *s.SwapUsageBytes), s.Time.Time}
 }
 
-// WriteResource writes what autoscalers need, in the Prometheus text format. Trouble is
-// told in the metric resource_scrape_error; only a failed write is an error.
+// WriteResource writes /metrics/resource, which autoscalers read. It reports a read error as
+// the metric resource_scrape_error; it returns only write errors.
 func (s *Stats) WriteResource(ctx context.Context, out io.Writer) error {
-	t := newText(out)
-	trouble := 0.0
+	t := newTextWriter(out)
+	scrapeError := 0.0
 	all, err := s.UsageSummary(ctx)
 	if err != nil {
-		s.deps.Log.Error("statistics cannot be read", "err", err)
-		trouble = 1
+		s.deps.Log.Error("stats: read usage for /metrics/resource failed", "err", err)
+		scrapeError = 1
 	} else {
 		for i := range resourceMetrics {
 			resourceMetrics[i].write(t, all)
 		}
 	}
-	t.heading("resource_scrape_error", "gauge", "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise")
-	t.sample("resource_scrape_error", trouble, time.Time{})
-	return t.end()
+	t.header("resource_scrape_error", "gauge", "[STABLE] 1 if there was an error while getting container metrics, 0 otherwise")
+	t.sample("resource_scrape_error", scrapeError, time.Time{})
+	return t.close()
 }
 
-// write writes the family, or nothing where nobody has a value.
-func (m *resourceMetric) write(t *text, all *statsapi.Summary) {
+// write writes the family, or nothing if there is no value.
+func (m *resourceMetric) write(t *textWriter, all *statsapi.Summary) {
 	begun := false
 	put := func(got *measured, labels ...string) {
 		if got == nil {
 			return
 		}
 		if !begun {
-			t.heading(m.name, m.kind, m.help)
+			t.header(m.name, m.kind, m.help)
 			begun = true
 		}
 		t.sample(m.name, got.value, got.at, labels...)

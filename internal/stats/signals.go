@@ -11,42 +11,42 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Room is how much is left of something.
-type Room struct {
+// Level is how much of a resource is available.
+type Level struct {
 	Available, Capacity uint64
 	At                  time.Time
 }
 
-// Memory is how much memory is left to a group.
+// Memory is the available memory of a cgroup.
 type Memory struct {
-	Room
-	// Idle is the part of what is in use that counts as available: files that nobody has
-	// looked at lately.
-	Idle uint64
+	Level
+	// InactiveFile is the part of the used memory that counts as available: the page cache on
+	// the kernel's inactive list.
+	InactiveFile uint64
 }
 
-// Disk is how much is left of a file system.
-type Disk struct{ Space, Inodes Room }
+// Disk is the available space and inodes of a file system.
+type Disk struct{ Space, Inodes Level }
 
-// Signals is how much is left of all that pods can use up. What could not be told is nil.
+// Signals are the eviction signals. One that could not be read is nil.
 type Signals struct {
 	Memory, PodMemory          *Memory
 	Node, Images, Containers   *Disk
-	PIDs                       *Room
-	OwnImageFs, OwnContainerFs bool // images are elsewhere than Node, containers' files than images
+	PIDs                       *Level
+	OwnImageFs, OwnContainerFs bool // images are not on Node, writable layers not with the images
 }
 
-// runtimePatience is how long Signals waits for the runtime to tell where its files are.
-// Memory cannot wait for that.
-const runtimePatience = 500 * time.Millisecond
+// runtimeFsTimeout bounds how long Signals waits for the runtime to report its file systems:
+// memory pressure cannot wait for that.
+const runtimeFsTimeout = 500 * time.Millisecond
 
-// Signals reads how much is left. It is a handful of small files and asks the runtime once
-// only, so that it can be asked often. It fails where nothing at all can be told.
+// Signals reads the eviction signals. It is cheap: it reads a few small files, and asks the
+// runtime only once. It fails only if no signal can be read.
 func (s *Stats) Signals(ctx context.Context) (Signals, error) {
 	now := s.deps.Clock.Now()
-	buf := newScratch()
+	buf := newFileReader()
 	var out Signals
-	trouble := errors.Join(
+	err := errors.Join(
 		s.addMemory(&out, buf, now),
 		s.addPodMemory(&out, buf, now),
 		s.addNodeDisk(&out, now),
@@ -54,159 +54,159 @@ func (s *Stats) Signals(ctx context.Context) (Signals, error) {
 		s.addRuntimeDisks(ctx, &out, now),
 	)
 	if out == (Signals{}) {
-		return out, trouble
+		return out, err
 	}
-	s.partial.say(s.deps.Log, trouble)
+	s.signalErrors.report(s.deps.Log, err)
 	return out, nil
 }
 
-func (s *Stats) addMemory(out *Signals, buf *scratch, now time.Time) error {
+func (s *Stats) addMemory(out *Signals, buf *fileReader, now time.Time) error {
 	root, err := s.groups.memory(buf, "/")
 	if err != nil {
-		return fmt.Errorf("read how much memory is left: %w", err)
+		return fmt.Errorf("read memory of the node: %w", err)
 	}
-	out.Memory = memoryLeft(root, now)
+	out.Memory = availableMemory(root, now)
 	if s.cfg.SparesHugePages {
-		set := min(out.Memory.Available, s.cfg.Machine.HugePages)
-		out.Memory.Available -= set
-		out.Memory.Capacity -= set
+		huge := min(out.Memory.Available, s.cfg.Machine.HugePages)
+		out.Memory.Available -= huge
+		out.Memory.Capacity -= huge
 	}
 	return nil
 }
 
-func (s *Stats) addPodMemory(out *Signals, buf *scratch, now time.Time) error {
+func (s *Stats) addPodMemory(out *Signals, buf *fileReader, now time.Time) error {
 	if s.cfg.PodsGroup == "" {
 		return nil
 	}
 	pods, err := s.groups.memory(buf, s.cfg.PodsGroup)
 	switch {
-	case err == nil && bounded(pods.limit):
-		out.PodMemory = memoryLeft(pods, now)
-	case err != nil && !gone(err):
-		return fmt.Errorf("read how much memory is left to pods: %w", err)
+	case err == nil && hasLimit(pods.limit):
+		out.PodMemory = availableMemory(pods, now)
+	case err != nil && !isGone(err):
+		return fmt.Errorf("read memory of all pods: %w", err)
 	}
 	return nil
 }
 
 func (s *Stats) addNodeDisk(out *Signals, now time.Time) error {
-	node, err := spaceOf(s.cfg.RootDir)
+	node, err := statfs(s.cfg.RootDir)
 	if err == nil {
-		out.Node = node.left(now)
+		out.Node = node.disk(now)
 	}
 	return err
 }
 
-func (s *Stats) addPIDs(out *Signals, buf *scratch, now time.Time) error {
+func (s *Stats) addPIDs(out *Signals, buf *fileReader, now time.Time) error {
 	limit := s.cfg.Machine.MaxPIDs
 	if limit <= 0 {
 		return nil
 	}
 	tasks, err := runningTasks(buf)
 	if err == nil {
-		out.PIDs = &Room{Available: uint64(max(limit-tasks, 0)), Capacity: uint64(limit), At: now}
+		out.PIDs = &Level{Available: uint64(max(limit-tasks, 0)), Capacity: uint64(limit), At: now}
 	}
 	return err
 }
 
-// addRuntimeDisks adds the file systems of the runtime, if it has told yet where they are.
+// addRuntimeDisks adds the file systems of the runtime, once it has reported them.
 func (s *Stats) addRuntimeDisks(ctx context.Context, out *Signals, now time.Time) error {
-	at, err := s.findPlaces(ctx)
+	at, err := s.findRuntimeFs(ctx)
 	if err != nil {
 		return err
 	}
-	images, ofImages := spaceOf(at.images)
-	if ofImages == nil {
-		out.Images = images.left(now)
+	images, imagesErr := statfs(at.images)
+	if imagesErr == nil {
+		out.Images = images.disk(now)
 	}
-	containers, ofContainers := spaceOf(at.containers)
-	if ofContainers == nil {
-		out.Containers = containers.left(now)
+	containers, containersErr := statfs(at.containers)
+	if containersErr == nil {
+		out.Containers = containers.disk(now)
 	}
 	if out.Images != nil || out.Containers != nil {
 		out.OwnImageFs, out.OwnContainerFs = at.ownImages, at.ownContainers
 	}
-	err = errors.Join(ofImages, ofContainers)
+	err = errors.Join(imagesErr, containersErr)
 	if err != nil {
-		s.places.forget()
+		s.runtimeFs.drop()
 	}
 	return err
 }
 
-// findPlaces asks the runtime where its files are, and leaves it to a later look to hear of
-// that where it takes its time.
-func (s *Stats) findPlaces(ctx context.Context) (runtimePlaces, error) {
+// findRuntimeFs asks the runtime for its file systems. If the answer takes too long, a later
+// call receives it.
+func (s *Stats) findRuntimeFs(ctx context.Context) (runtimeFileSystems, error) {
 	shared := context.WithoutCancel(ctx)
-	answer := s.flight.DoChan("places", func() (any, error) { return s.places.find(shared, s.deps.Runtime, s.cfg.RootDir) })
-	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	answer := s.flight.DoChan("runtime file systems", func() (any, error) { return s.runtimeFs.find(shared, s.deps.Runtime, s.cfg.RootDir) })
+	ctx, cancel := context.WithTimeout(ctx, runtimeFsTimeout)
 	defer cancel()
 	select {
 	case got := <-answer:
-		at, _ := got.Val.(runtimePlaces)
+		at, _ := got.Val.(runtimeFileSystems)
 		return at, got.Err
 	case <-ctx.Done():
-		return runtimePlaces{}, fmt.Errorf("ask the runtime where its files are: %w", ctx.Err())
+		return runtimeFileSystems{}, fmt.Errorf("read file systems of the runtime: %w", ctx.Err())
 	}
 }
 
-func memoryLeft(m memoryUsage, now time.Time) *Memory {
+func availableMemory(m memoryUsage, now time.Time) *Memory {
 	available := m.limit - min(m.limit, m.workingSet)
 	return &Memory{
-		Room: Room{Available: available, Capacity: available + m.workingSet, At: now},
-		Idle: m.usage - m.workingSet,
+		Level:        Level{Available: available, Capacity: available + m.workingSet, At: now},
+		InactiveFile: m.usage - m.workingSet,
 	}
 }
 
-func (on space) left(now time.Time) *Disk {
+func (fs fsInfo) disk(now time.Time) *Disk {
 	return &Disk{
-		Space:  Room{Available: on.available, Capacity: on.capacity, At: now},
-		Inodes: Room{Available: on.inodesFree, Capacity: on.inodes, At: now},
+		Space:  Level{Available: fs.available, Capacity: fs.capacity, At: now},
+		Inodes: Level{Available: fs.inodesFree, Capacity: fs.inodes, At: now},
 	}
 }
 
-// places remembers where the runtime keeps its files: they do not move while it runs.
-type places struct {
-	mu    *sync.Mutex
-	known *runtimePlaces
+// runtimeFsCache caches the file systems of the runtime, which do not change while it runs.
+type runtimeFsCache struct {
+	mu     *sync.Mutex
+	cached *runtimeFileSystems
 }
 
-type runtimePlaces struct {
+type runtimeFileSystems struct {
 	images, containers       string
 	ownImages, ownContainers bool
 }
 
-func newPlaces() places { return places{mu: new(sync.Mutex)} }
+func newRuntimeFsCache() runtimeFsCache { return runtimeFsCache{mu: new(sync.Mutex)} }
 
-func (p *places) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known = nil
+func (c *runtimeFsCache) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cached = nil
 }
 
-func (p *places) find(ctx context.Context, runtime Runtime, root string) (runtimePlaces, error) {
-	p.mu.Lock()
-	known := p.known
-	p.mu.Unlock()
-	if known != nil {
-		return *known, nil
+func (c *runtimeFsCache) find(ctx context.Context, runtime Runtime, root string) (runtimeFileSystems, error) {
+	c.mu.Lock()
+	cached := c.cached
+	c.mu.Unlock()
+	if cached != nil {
+		return *cached, nil
 	}
 	info, err := runtime.ImageFsInfo(ctx)
 	if err != nil {
-		return runtimePlaces{}, err
+		return runtimeFileSystems{}, err
 	}
-	at, err := placesOf(info, root)
+	at, err := runtimeFsFrom(info, root)
 	if err != nil {
-		return runtimePlaces{}, fmt.Errorf("find the file systems of the runtime: %w", err)
+		return runtimeFileSystems{}, fmt.Errorf("find file systems of the runtime: %w", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known = &at
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cached = &at
 	return at, nil
 }
 
-func placesOf(info *runtimeapi.ImageFsInfoResponse, root string) (runtimePlaces, error) {
-	var at runtimePlaces
+func runtimeFsFrom(info *runtimeapi.ImageFsInfoResponse, root string) (runtimeFileSystems, error) {
+	var at runtimeFileSystems
 	if len(info.GetImageFilesystems()) == 0 {
-		return at, fmt.Errorf("it tells of none for images")
+		return at, errors.New("it reports none for images")
 	}
 	at.images = info.ImageFilesystems[0].GetFsId().GetMountpoint()
 	at.containers = at.images

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSignals(t *testing.T) {
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		if w.hierarchy.Version == 1 {
 			w.set("/kubepods", "memory", "memory.limit_in_bytes", "4000000")
 		} else {
@@ -23,7 +23,7 @@ func TestSignals(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := w.clock.Now()
-		if want := (Memory{Room{3_300_000, 4_000_000, now}, 300_000}); got.PodMemory == nil || *got.PodMemory != want {
+		if want := (Memory{Level{3_300_000, 4_000_000, now}, 300_000}); got.PodMemory == nil || *got.PodMemory != want {
 			t.Errorf("memory of pods: %+v, want %+v", got.PodMemory, want)
 		}
 		if m := got.Memory; w.hierarchy.Version == 1 && (m.Available != 1<<40-700_000-1<<20 || m.Capacity != 1<<40-1<<20) {
@@ -36,14 +36,14 @@ func TestSignals(t *testing.T) {
 			t.Errorf("process ids: %+v", got.PIDs)
 		}
 		if got.Images != nil || got.Containers != nil {
-			t.Error("file systems are told of that are not there")
+			t.Error("got file systems of the runtime that do not exist")
 		}
 	})
 }
 
-// A group without a limit, or that is not there, says nothing about how much is left.
+// A cgroup without a limit, or a missing one, gives no signal.
 func TestSignalsWithoutLimit(t *testing.T) {
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		for _, group := range []string{"/kubepods", "/none", ""} {
 			got, err := w.stats(func(c *Config, _ *Deps) { c.PodsGroup = group }).Signals(t.Context())
 			if err != nil || got.PodMemory != nil {
@@ -53,7 +53,7 @@ func TestSignalsWithoutLimit(t *testing.T) {
 	})
 }
 
-func TestPlaces(t *testing.T) {
+func TestRuntimeFsFrom(t *testing.T) {
 	at := func(dir string) *runtimeapi.FilesystemUsage {
 		return &runtimeapi.FilesystemUsage{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}
 	}
@@ -64,9 +64,9 @@ func TestPlaces(t *testing.T) {
 		ownImages, own     bool
 	}{
 		{"one disk", here, "", false, false},
-		{"one disk, said twice", here, here, false, false},
-		{"a disk for images", proc, "", true, false},
-		{"a disk for images, where containers write, too", proc, proc, true, false},
+		{"one disk reported for both", here, here, false, false},
+		{"a disk for images, containers not reported", proc, "", true, false},
+		{"a disk for images and containers", proc, proc, true, false},
 		{"a disk for images alone", proc, here, true, true},
 		{"a disk for containers alone", here, proc, true, true},
 		{"a disk for each", proc, sys, true, true},
@@ -77,20 +77,20 @@ func TestPlaces(t *testing.T) {
 			if c.containers != "" {
 				info.ContainerFilesystems = []*runtimeapi.FilesystemUsage{at(c.containers)}
 			}
-			got, err := placesOf(info, here)
+			got, err := runtimeFsFrom(info, here)
 			if err != nil || got.ownImages != c.ownImages || got.ownContainers != c.own {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
-	if _, err := placesOf(&runtimeapi.ImageFsInfoResponse{}, here); err == nil {
-		t.Error("a runtime without images is one")
+	if _, err := runtimeFsFrom(&runtimeapi.ImageFsInfoResponse{}, here); err == nil {
+		t.Error("a runtime without an image file system is accepted")
 	}
 }
 
-// Storage tells of the pods that were asked for, and as fresh as it was asked for.
-func TestStorageOf(t *testing.T) {
-	w := newWorld(t, 2)
+// Storage reports the requested pods only, with results that are not older than requested.
+func TestStorageOfPods(t *testing.T) {
+	w := newFakeNode(t, 2)
 	a, b := w.addPod("a"), w.addPod("b")
 	w.runtime.layers["container-a"] = 1 << 20
 	volume := t.TempDir()
@@ -109,9 +109,9 @@ func TestStorageOf(t *testing.T) {
 		return *got[0].VolumeStats[0].InodesUsed
 	}
 	if n := files(); n != 1 {
-		t.Errorf("%d files, want the folder", n)
+		t.Errorf("%d files, want the directory", n)
 	}
-	if _, err := s.Summary(t.Context()); err != nil { // its walks are good for a minute, for itself
+	if _, err := s.Summary(t.Context()); err != nil { // its own results are valid for a minute
 		t.Fatal(err)
 	}
 	w.write(volume, "new", "x")
@@ -124,9 +124,9 @@ func TestStorageOf(t *testing.T) {
 	}
 }
 
-// BenchmarkSignals is what a look at the node costs; it is made every few seconds.
+// BenchmarkSignals measures Signals, which eviction calls every few seconds.
 func BenchmarkSignals(b *testing.B) {
-	s := newWorld(b, 1).stats(func(c *Config, _ *Deps) { c.PodsGroup = "/kubepods" })
+	s := newFakeNode(b, 1).stats(func(c *Config, _ *Deps) { c.PodsGroup = "/kubepods" })
 	for b.Loop() {
 		if _, err := s.Signals(b.Context()); err != nil {
 			b.Fatal(err)

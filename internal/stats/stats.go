@@ -14,43 +14,44 @@ import (
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // Config is fixed for the life of the agent.
 type Config struct {
 	NodeName string
-	// RootDir holds the pods' folders; the file system it lies on is the node's own.
+	// RootDir is the kubelet's root directory; its file system is nodefs.
 	RootDir string
-	// PodLogsDir holds the containers' logs.
+	// PodLogsDir is the directory of container logs.
 	PodLogsDir string
-	// VolumePeriod is how long a walk through a volume's files is good for; a negative one
-	// means that volumes are not walked.
+	// VolumePeriod is how long the result of a walk is valid (volumeStatsAggPeriod). A negative
+	// one turns walks off.
 	VolumePeriod time.Duration
-	// Pressure has stalls told (KubeletPSI).
+	// Pressure turns pressure stall information on (KubeletPSI).
 	Pressure bool
-	// SparesHugePages takes huge pages out of the memory that is available
-	// (HugepageAwareEviction): they serve nobody else.
+	// SparesHugePages subtracts preallocated huge pages from the available memory
+	// (HugepageAwareEviction).
 	SparesHugePages bool
-	// PodsGroup is the group of all pods; may be empty.
+	// PodsGroup is the cgroup of all pods; may be empty.
 	PodsGroup string
-	// System are the groups of the node's own programs.
+	// System are the cgroups of system daemons.
 	System  []SystemGroup
 	Machine Machine
 }
 
-// SystemGroup is the group of something that is not a pod.
+// SystemGroup is a cgroup of system daemons.
 type SystemGroup struct {
 	Name  string // kubelet, runtime or misc
 	Path  string // below each controller's mount
 	Start time.Time
 }
 
-// Machine is what does not change while the agent runs.
+// Machine is the constants of the machine.
 type Machine struct {
 	CPUs       int
 	Memory     uint64
 	Swap       uint64
-	HugePages  uint64 // bytes set aside for huge pages of all sizes
+	HugePages  uint64 // bytes of preallocated huge pages of all sizes
 	MaxPIDs    int64
 	MachineID  string
 	SystemUUID string
@@ -59,53 +60,52 @@ type Machine struct {
 	OSImage    string
 }
 
-// Cgroups is the pods' part of the cgroup tree; cgroup.Tree is one.
+// Cgroups lists the cgroups of pods. cgroup.Tree implements it.
 type Cgroups interface {
 	Hierarchy() cgroup.Hierarchy
 	Groups() ([]cgroup.Group, error)
 }
 
-// Runtime knows what the kernel does not; cri.Client is one.
+// Runtime reads stats from the container runtime. cri.Client implements it.
 type Runtime interface {
 	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
 	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 	PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error)
 }
 
-// Volume is one volume of a pod that is the pod's own.
+// Volume is a mounted volume of a pod.
 type Volume struct {
 	Name string
 	Dir  string
-	// Local ones count as the pod's ephemeral storage.
+	// Local volumes count as ephemeral storage of the pod.
 	Local bool
-	// Counted tells what the kernel counts in it, false where it does not; nil for a volume
-	// that it never counts.
+	// Counted returns the usage by the project quota of the volume, false if it has none now;
+	// nil for a volume that never has one.
 	Counted func() (bytes, inodes uint64, ok bool)
-	// Claim names the PersistentVolumeClaim behind it, if one is.
+	// Claim is the name of its PersistentVolumeClaim, if it has one.
 	Claim string
-	// Driver names the volume's driver, where it has one.
+	// Driver is the name of its driver, if it has one.
 	Driver string
-	// Measure asks that driver, which knows better than the file system; nil for a volume
-	// without one.
+	// Measure asks the driver for the usage; nil for a volume without a driver.
 	Measure func(context.Context) (VolumeUsage, error)
 }
 
-// Deps are what statistics are made from.
+// Deps are the dependencies of Stats.
 type Deps struct {
 	Cgroups Cgroups
 	Runtime Runtime
-	// Pods is what was last seen of all pods.
+	// Pods returns the observed state of all pods.
 	Pods func() []pod.Observed
-	// Volumes lists the mounted volumes of a pod whose usage means something.
+	// Volumes lists the mounted volumes of a pod that can be measured.
 	Volumes func(types.UID) []Volume
-	// Measured takes how long the measuring of a volume took, by who did it: the driver,
-	// CountedBy or WalkedBy.
+	// Measured takes the duration of measuring a volume, by the driver's name, QuotaMethod or
+	// WalkMethod.
 	Measured meter.TimingOf
 	Clock    clock.Clock
 	Log      *slog.Logger
 }
 
-// Stats reads usage. Its methods may be called at any time by anybody.
+// Stats reads usage. Its methods are safe for concurrent use.
 type Stats struct {
 	cfg    Config
 	deps   Deps
@@ -113,41 +113,43 @@ type Stats struct {
 	boot   time.Time
 	cpus   topology
 
-	flight  singleflight.Group
-	rates   rates
-	looks   looks
-	walking chan struct{} // a place for each who walks
-	images  images
-	places  places
-	partial complaint
-	table   []family
+	flight        singleflight.Group
+	rates         rates
+	measurements  measurements
+	walkers       chan struct{} // a semaphore of maxWalkers
+	sandboxImages sandboxImages
+	runtimeFs     runtimeFsCache
+	signalErrors  errorLog
+	table         []family
 }
 
-// New checks its arguments and reads what never changes.
+// New validates its arguments and reads the constants of the machine.
 func New(cfg Config, deps Deps) (*Stats, error) {
-	switch {
-	case cfg.NodeName == "" || cfg.RootDir == "" || cfg.PodLogsDir == "":
-		return nil, errors.New("make statistics: node name, root and log directory are needed")
-	case cfg.Machine.Memory == 0:
-		return nil, errors.New("make statistics: the machine's memory is not known")
-	case deps.Cgroups == nil || deps.Runtime == nil || deps.Pods == nil || deps.Volumes == nil || deps.Clock == nil || deps.Log == nil:
-		return nil, errors.New("make statistics: a dependency is missing")
+	if err := require.Set("new stats", map[string]any{
+		"NodeName": cfg.NodeName, "RootDir": cfg.RootDir, "PodLogsDir": cfg.PodLogsDir,
+		"Cgroups": deps.Cgroups, "Runtime": deps.Runtime, "Pods": deps.Pods, "Volumes": deps.Volumes,
+		"Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
+	}
+	if cfg.Machine.Memory == 0 {
+		return nil, errors.New("new stats: Machine.Memory is zero")
 	}
 	boot, err := bootTime()
 	if err != nil {
 		return nil, err
 	}
 	return &Stats{
-		cfg:     cfg,
-		deps:    deps,
-		groups:  newGroupReader(deps.Cgroups.Hierarchy(), cfg.Machine),
-		boot:    boot,
-		cpus:    readTopology(),
-		rates:   newRates(),
-		walking: make(chan struct{}, walkers),
-		looks:   newLooks(deps.Clock),
-		images:  newImages(),
-		places:  newPlaces(),
-		table:   cadvisorFamilies(),
+		cfg:           cfg,
+		deps:          deps,
+		groups:        newGroupReader(deps.Cgroups.Hierarchy(), cfg.Machine),
+		boot:          boot,
+		cpus:          readTopology(),
+		rates:         newRates(),
+		walkers:       make(chan struct{}, maxWalkers),
+		measurements:  newMeasurements(deps.Clock),
+		sandboxImages: newSandboxImages(),
+		runtimeFs:     newRuntimeFsCache(),
+		table:         cadvisorFamilies(),
 	}, nil
 }

@@ -13,28 +13,28 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Storage is what the given pods have written to the node's disk, and nothing else of them.
-// Volumes that were walked longer than fresh ago are walked again, as for the Summary.
+// Storage returns the usage of the node's disk by the given pods, and no other stats of them.
+// It measures volumes whose last result is older than fresh again, as Summary does.
 func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Duration) ([]statsapi.PodStats, error) {
-	wanted := map[types.UID]bool{}
+	requested := map[types.UID]bool{}
 	for _, uid := range pods {
-		wanted[uid] = true
+		requested[uid] = true
 	}
-	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, spaces: map[string]*space{}}
+	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, byMount: map[string]*fsInfo{}}
 	var err error
-	if d.node, err = spaceOf(s.cfg.RootDir); err != nil {
+	if d.node, err = statfs(s.cfg.RootDir); err != nil {
 		return nil, err
 	}
-	observed := slices.DeleteFunc(slices.Clone(s.deps.Pods()), func(o pod.Observed) bool { return !wanted[o.UID] || o.Sandbox() == nil })
-	var written []Volume
+	observed := slices.DeleteFunc(slices.Clone(s.deps.Pods()), func(o pod.Observed) bool { return !requested[o.UID] || o.Sandbox() == nil })
+	var volumes []Volume
 	for _, o := range observed {
 		for _, v := range s.deps.Volumes(o.UID) {
-			if v.Measure == nil { // a driver's is not on the node's disk
-				written = append(written, v)
+			if v.Measure == nil { // a driver's volume is not on the node's disk
+				volumes = append(volumes, v)
 			}
 		}
 	}
-	s.lookAt(ctx, written, fresh)
+	s.measureVolumes(ctx, volumes, fresh)
 	var all []statsapi.PodStats
 	for _, o := range observed {
 		if err := s.readLayers(ctx, d, o.Sandbox().ID); err != nil {
@@ -54,11 +54,11 @@ func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Durati
 	return all, nil
 }
 
-// readLayers asks the runtime what the containers of one sandbox have written.
+// readLayers reads the usage of the writable layers of one sandbox.
 func (s *Stats) readLayers(ctx context.Context, d *disks, sandbox string) error {
 	list, err := s.deps.Runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox})
 	if err != nil {
-		return fmt.Errorf("ask what containers have written: %w", err)
+		return fmt.Errorf("list container stats of sandbox %s: %w", sandbox, err)
 	}
 	for _, c := range list {
 		if c.WritableLayer != nil {

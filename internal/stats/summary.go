@@ -8,10 +8,9 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Summary is the node in the form of the Summary API. It walks through volumes that were
-// not walked lately, so that it is for people and for decisions about disks; what is asked
-// often is in UsageSummary. A volume that is not measured yet when patience ends shows what
-// was last known of it, or is left out.
+// Summary returns the usage of the node for the Summary API. It measures the volumes without a
+// fresh result, which is expensive; frequent callers use UsageSummary. A volume that takes
+// longer than maxWait shows its last result, or is omitted if it has none.
 func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	r, err := s.read(ctx, summary)
 	if err != nil {
@@ -22,7 +21,7 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 		return nil, err
 	}
 	out := &statsapi.Summary{Node: s.nodeStats(r), Pods: []statsapi.PodStats{}}
-	if err := s.addNodeRest(&out.Node, r, disks); err != nil {
+	if err := s.addNodeDetails(&out.Node, r, disks); err != nil {
 		return nil, err
 	}
 	var volumes []Volume
@@ -32,23 +31,23 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 			volumes, present[v.Dir] = append(volumes, v), true
 		}
 	}
-	s.lookAt(ctx, volumes, s.cfg.VolumePeriod)
+	s.measureVolumes(ctx, volumes, s.cfg.VolumePeriod)
 	for i := range r.pods {
 		p := &r.pods[i]
 		if len(p.containers) == 0 {
 			continue
 		}
 		stats := s.podStats(p)
-		s.addPodRest(&stats, p)
+		s.addPodDetails(&stats, p)
 		s.addPodStorage(&stats, p, disks)
 		out.Pods = append(out.Pods, stats)
 	}
-	s.looks.keep(present)
-	s.report(r)
+	s.measurements.retain(present)
+	s.logPartial(r)
 	return out, nil
 }
 
-// UsageSummary is the part of the Summary that tells of CPU, memory and swap.
+// UsageSummary is the part of Summary with CPU, memory and swap.
 func (s *Stats) UsageSummary(ctx context.Context) (*statsapi.Summary, error) {
 	r, err := s.read(ctx, shallow)
 	if err != nil {
@@ -60,18 +59,18 @@ func (s *Stats) UsageSummary(ctx context.Context) (*statsapi.Summary, error) {
 			out.Pods = append(out.Pods, s.podStats(&r.pods[i]))
 		}
 	}
-	s.report(r)
+	s.logPartial(r)
 	return out, nil
 }
 
-// report tells of what could not be read; the rest is told all the same.
-func (s *Stats) report(r *reading) {
-	if r.trouble != nil {
-		s.deps.Log.Warn("statistics are not complete", "err", r.trouble)
+// logPartial logs what could not be read.
+func (s *Stats) logPartial(r *reading) {
+	if r.partialErr != nil {
+		s.deps.Log.Warn("stats: reading is incomplete", "err", r.partialErr)
 	}
 }
 
-// podStats is what both summaries tell of a pod.
+// podStats is the part of a pod that both summaries have.
 func (s *Stats) podStats(p *podUsage) statsapi.PodStats {
 	out := statsapi.PodStats{
 		PodRef:    statsapi.PodReference{Name: p.Name, Namespace: p.Namespace, UID: string(p.UID)},
@@ -93,8 +92,8 @@ func (s *Stats) podStats(p *podUsage) statsapi.PodStats {
 	return out
 }
 
-// addPodRest adds what the kernel tells besides.
-func (s *Stats) addPodRest(out *statsapi.PodStats, p *podUsage) {
+// addPodDetails adds what only the full summary has of a pod.
+func (s *Stats) addPodDetails(out *statsapi.PodStats, p *podUsage) {
 	out.IO = s.ioStats(&p.usage)
 	out.Network = networkStats(p.network, p.at)
 	var processes uint64
@@ -107,7 +106,7 @@ func (s *Stats) addPodRest(out *statsapi.PodStats, p *podUsage) {
 }
 
 func (s *Stats) cpuStats(u *usage) *statsapi.CPUStats {
-	out := &statsapi.CPUStats{Time: metav1.NewTime(u.at), UsageNanoCores: &u.cores, UsageCoreNanoSeconds: &u.cpu.total}
+	out := &statsapi.CPUStats{Time: metav1.NewTime(u.at), UsageNanoCores: &u.nanoCores, UsageCoreNanoSeconds: &u.cpu.total}
 	out.PSI = s.psi(u, func(p *pressure) *statsapi.PSIStats { return &p.cpu })
 	return out
 }
@@ -122,7 +121,7 @@ func (s *Stats) memoryStats(u *usage) *statsapi.MemoryStats {
 		PageFaults:      &m.pgfault,
 		MajorPageFaults: &m.pgmajfault,
 	}
-	if bounded(m.limit) {
+	if hasLimit(m.limit) {
 		available := m.limit - min(m.limit, m.workingSet)
 		out.AvailableBytes = &available
 	}
@@ -133,7 +132,7 @@ func (s *Stats) memoryStats(u *usage) *statsapi.MemoryStats {
 func swapStats(u *usage) *statsapi.SwapStats {
 	m := &u.memory
 	out := &statsapi.SwapStats{Time: metav1.NewTime(u.at), SwapUsageBytes: &m.swap}
-	if bounded(m.swapLimit) {
+	if hasLimit(m.swapLimit) {
 		available := m.swapLimit - min(m.swapLimit, m.swap)
 		out.SwapAvailableBytes = &available
 	}
@@ -150,8 +149,8 @@ func (s *Stats) ioStats(u *usage) *statsapi.IOStats {
 	}
 }
 
-// psi is all zeros, not absent, where the kernel does not count stalls: so the reference
-// kubelet has it, too.
+// psi is all zeros, not absent, if the kernel does not report pressure, as in the reference
+// kubelet.
 func (s *Stats) psi(u *usage, pick func(*pressure) *statsapi.PSIStats) *statsapi.PSIStats {
 	switch {
 	case !s.cfg.Pressure:
@@ -170,7 +169,7 @@ func networkStats(interfaces []traffic, at time.Time) *statsapi.NetworkStats {
 	for i := range interfaces {
 		t := &interfaces[i]
 		one := statsapi.InterfaceStats{Name: t.name, RxBytes: &t.rxBytes, RxErrors: &t.rxErrors, TxBytes: &t.txBytes, TxErrors: &t.txErrors}
-		if t.name == mainInterface {
+		if t.name == defaultInterface {
 			out.InterfaceStats = one
 		}
 		out.Interfaces = append(out.Interfaces, one)

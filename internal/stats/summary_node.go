@@ -5,7 +5,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// nodeStats is what both summaries tell of the node.
+// nodeStats is the part of the node that both summaries have.
 func (s *Stats) nodeStats(r *reading) statsapi.NodeStats {
 	out := statsapi.NodeStats{
 		NodeName:  s.cfg.NodeName,
@@ -17,7 +17,7 @@ func (s *Stats) nodeStats(r *reading) statsapi.NodeStats {
 	if available := out.Memory.AvailableBytes; s.cfg.SparesHugePages && available != nil {
 		*available -= min(*available, s.cfg.Machine.HugePages)
 	}
-	add := func(name string, u *usage) *statsapi.ContainerStats {
+	addSystem := func(name string, u *usage) *statsapi.ContainerStats {
 		out.SystemContainers = append(out.SystemContainers, statsapi.ContainerStats{
 			Name:      name,
 			StartTime: metav1.NewTime(u.created),
@@ -29,30 +29,30 @@ func (s *Stats) nodeStats(r *reading) statsapi.NodeStats {
 	}
 	for i := range r.system {
 		g := &r.system[i]
-		if one := add(g.Name, &g.usage); !g.Start.IsZero() {
+		if one := addSystem(g.Name, &g.usage); !g.Start.IsZero() {
 			one.StartTime = metav1.NewTime(g.Start)
 		}
 	}
-	if len(r.above) > 0 {
-		add(statsapi.SystemContainerPods, &r.above[0])
+	if len(r.parents) > 0 {
+		addSystem(statsapi.SystemContainerPods, &r.parents[0])
 	}
 	return out
 }
 
-// addNodeRest adds to the node what the full summary tells besides.
-func (s *Stats) addNodeRest(out *statsapi.NodeStats, r *reading, d *disks) error {
+// addNodeDetails adds what only the full summary has of the node.
+func (s *Stats) addNodeDetails(out *statsapi.NodeStats, r *reading, d *disks) error {
 	out.IO = s.ioStats(&r.root)
 	for i := range r.system {
 		out.SystemContainers[i].IO = s.ioStats(&r.system[i].usage)
 	}
-	if len(r.above) > 0 {
-		out.SystemContainers[len(r.system)].IO = s.ioStats(&r.above[0])
+	if len(r.parents) > 0 {
+		out.SystemContainers[len(r.system)].IO = s.ioStats(&r.parents[0])
 	}
 	out.Network = networkStats(r.network, r.at)
 	out.Fs = d.node.stats(r.at)
 	out.Fs.UsedBytes, out.Fs.InodesUsed = &d.node.used, &d.node.inodesUsed
 	out.Runtime = &statsapi.RuntimeStats{ImageFs: d.images, ContainerFs: d.containers}
-	tasks, err := runningTasks(newScratch())
+	tasks, err := runningTasks(newFileReader())
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@ package stats
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -11,20 +11,20 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// disks is what is known of file systems while one summary is made.
+// disks is the usage of file systems for one summary.
 type disks struct {
-	node       space
+	node       fsInfo
 	images     *statsapi.FsStats
 	containers *statsapi.FsStats
 	layers     map[string]*runtimeapi.FilesystemUsage // writable layers, by container id
-	spaces     map[string]*space                      // by mount point; nil where it is not known here
+	byMount    map[string]*fsInfo                     // by mount point; nil if statfs failed
 }
 
-// readDisks measures the node's file system and asks the runtime for its own.
+// readDisks reads the usage of the node's file system and of the runtime's.
 func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
-	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, spaces: map[string]*space{}}
+	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, byMount: map[string]*fsInfo{}}
 	var err error
-	if d.node, err = spaceOf(s.cfg.RootDir); err != nil {
+	if d.node, err = statfs(s.cfg.RootDir); err != nil {
 		return nil, err
 	}
 	info, err := s.deps.Runtime.ImageFsInfo(ctx)
@@ -32,7 +32,7 @@ func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
 		return nil, err
 	}
 	if len(info.ImageFilesystems) == 0 {
-		return nil, fmt.Errorf("read statistics: the runtime tells of no file system for images")
+		return nil, errors.New("read image file system: the runtime reports none")
 	}
 	d.images = d.usageOf(info.ImageFilesystems[0])
 	d.containers = d.images
@@ -51,20 +51,20 @@ func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
 	return d, nil
 }
 
-// usageOf completes the runtime's word with the size of the file system it is about, where
-// that can be found on this node.
+// usageOf combines the usage that the runtime reports with the capacity of the file system, if
+// that is visible on this node.
 func (d *disks) usageOf(u *runtimeapi.FilesystemUsage) *statsapi.FsStats {
 	out := &statsapi.FsStats{}
 	if mount := u.GetFsId().GetMountpoint(); mount != "" {
-		on, known := d.spaces[mount]
+		fs, known := d.byMount[mount]
 		if !known {
-			if found, err := spaceOf(mount); err == nil {
-				on = &found
+			if info, err := statfs(mount); err == nil {
+				fs = &info
 			}
-			d.spaces[mount] = on
+			d.byMount[mount] = fs
 		}
-		if on != nil {
-			out = on.stats(time.Time{})
+		if fs != nil {
+			out = fs.stats(time.Time{})
 		}
 	}
 	out.Time = metav1.NewTime(time.Unix(0, u.GetTimestamp()))
@@ -77,58 +77,58 @@ func (d *disks) usageOf(u *runtimeapi.FilesystemUsage) *statsapi.FsStats {
 	return out
 }
 
-// stats is the file system without anybody's part in it.
-func (on space) stats(at time.Time) *statsapi.FsStats {
+// stats is the file system without a usage.
+func (fs fsInfo) stats(at time.Time) *statsapi.FsStats {
 	return &statsapi.FsStats{
 		Time:           metav1.NewTime(at),
-		AvailableBytes: &on.available,
-		CapacityBytes:  &on.capacity,
-		Inodes:         &on.inodes,
-		InodesFree:     &on.inodesFree,
+		AvailableBytes: &fs.available,
+		CapacityBytes:  &fs.capacity,
+		Inodes:         &fs.inodes,
+		InodesFree:     &fs.inodesFree,
 	}
 }
 
-// with is the file system with what somebody takes of it.
-func (on space) with(at time.Time, part taken) *statsapi.FsStats {
-	out := on.stats(at)
-	out.UsedBytes, out.InodesUsed = &part.bytes, &part.inodes
+// withUsage is the file system with the given usage.
+func (fs fsInfo) withUsage(at time.Time, used diskUsage) *statsapi.FsStats {
+	out := fs.stats(at)
+	out.UsedBytes, out.InodesUsed = &used.bytes, &used.inodes
 	return out
 }
 
-// addPodStorage adds what the pod's containers, logs and volumes take; the sum of what goes
-// with the pod is its ephemeral storage.
+// addPodStorage adds the usage of the pod's containers, logs and volumes. The sum of what is
+// local to the node is its ephemeral storage.
 func (s *Stats) addPodStorage(out *statsapi.PodStats, p *podUsage, d *disks) {
 	now := s.deps.Clock.Now()
 	logs := filepath.Join(s.cfg.PodLogsDir, p.LogDirName())
-	var sum taken
-	count := func(t taken, err error) taken {
+	var sum diskUsage
+	count := func(t diskUsage, err error) diskUsage {
 		if err != nil {
-			s.deps.Log.Debug("storage of a pod is not known", "pod", p.Ref, "err", err)
+			s.deps.Log.Debug("stats: read storage usage of pod failed", "pod", p.Ref, "err", err)
 		}
 		sum.add(t)
 		return t
 	}
 	for i := range p.containers {
 		c, into := &p.containers[i], &out.Containers[i]
-		into.Logs = d.node.with(now, count(takenByFiles(filepath.Join(logs, c.name))))
+		into.Logs = d.node.withUsage(now, count(dirFilesUsage(filepath.Join(logs, c.name))))
 		into.Rootfs = &statsapi.FsStats{}
 		if layer := d.layers[c.id]; layer != nil {
 			into.Rootfs = d.usageOf(layer)
-			count(taken{layer.GetUsedBytes().GetValue(), layer.GetInodesUsed().GetValue()}, nil)
+			count(diskUsage{layer.GetUsedBytes().GetValue(), layer.GetInodesUsed().GetValue()}, nil)
 		}
 	}
 	for _, v := range s.deps.Volumes(p.UID) {
-		stats, part, err := s.volumeStats(p.Namespace, v)
+		stats, used, err := s.volumeStats(p.Namespace, v)
 		if err != nil {
-			s.deps.Log.Debug("usage of a volume is not known", "pod", p.Ref, "volume", v.Name, "err", err)
+			s.deps.Log.Debug("stats: measure volume failed", "pod", p.Ref, "volume", v.Name, "err", err)
 			continue
 		}
 		out.VolumeStats = append(out.VolumeStats, stats)
 		if v.Local {
-			sum.add(part)
+			sum.add(used)
 		}
 	}
-	count(takenByFiles(logs))
-	count(takenBy(filepath.Join(s.cfg.RootDir, "pods", string(p.UID), "etc-hosts")))
-	out.EphemeralStorage = d.node.with(now, sum)
+	count(dirFilesUsage(logs))
+	count(fileUsage(filepath.Join(s.cfg.RootDir, "pods", string(p.UID), "etc-hosts")))
+	out.EphemeralStorage = d.node.withUsage(now, sum)
 }

@@ -16,15 +16,15 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// versions runs a test on either version of the tree.
-func versions(t *testing.T, test func(*testing.T, *world)) {
+// eachCgroupVersion runs a test with cgroup v1 and v2.
+func eachCgroupVersion(t *testing.T, test func(*testing.T, *fakeNode)) {
 	for _, version := range []int{1, 2} {
-		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) { test(t, newWorld(t, version)) })
+		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) { test(t, newFakeNode(t, version)) })
 	}
 }
 
 func TestSummary(t *testing.T) {
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		w.addPod("a")
 		got, err := w.stats(nil).Summary(t.Context())
 		if err != nil {
@@ -55,7 +55,7 @@ func TestSummary(t *testing.T) {
 			}
 		}
 		if c.Memory.AvailableBytes != nil || c.Swap.SwapAvailableBytes != nil {
-			t.Errorf("a container without limits has %v and %v left", c.Memory.AvailableBytes, c.Swap.SwapAvailableBytes)
+			t.Errorf("a container without limits has %v and %v available", c.Memory.AvailableBytes, c.Swap.SwapAvailableBytes)
 		}
 		if p.Network == nil || got.Node.Network == nil || *got.Node.Rlimit.MaxPID != 1000 || *got.Node.Rlimit.NumOfRunningProcesses == 0 {
 			t.Errorf("network %v and %v, tasks %+v", p.Network, got.Node.Network, got.Node.Rlimit)
@@ -67,7 +67,7 @@ func TestSummary(t *testing.T) {
 }
 
 func TestPressure(t *testing.T) {
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		w.addPod("a")
 		want := statsapi.PSIStats{}
 		if w.hierarchy.Version == 2 {
@@ -85,14 +85,14 @@ func TestPressure(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := off.Pods[0].Containers[0]; c.CPU.PSI != nil || c.Memory.PSI != nil || c.IO != nil || off.Node.IO != nil {
-			t.Errorf("stalls are told although that is off: %+v", c)
+			t.Errorf("got pressure although it is turned off: %+v", c)
 		}
 	})
 }
 
 func TestLimits(t *testing.T) {
 	const path = "/kubepods/burstable/poduid-a/container-a"
-	versions(t, func(t *testing.T, w *world) {
+	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		w.addPod("a")
 		if w.hierarchy.Version == 1 {
 			w.set(path, "memory", "memory.limit_in_bytes", "4000000")
@@ -112,22 +112,22 @@ func TestLimits(t *testing.T) {
 			return *c.Memory.AvailableBytes, *c.Swap.SwapAvailableBytes
 		}
 		if memory, swap := available(); memory != 3300000 || swap != 30 {
-			t.Errorf("%d bytes of memory and %d of swap are left, want 3300000 and 30", memory, swap)
+			t.Errorf("%d bytes of memory and %d of swap available, want 3300000 and 30", memory, swap)
 		}
-		// A limit below the usage, as after a resize, leaves nothing rather than everything.
+		// With a limit below the usage, as after a resize, nothing is available.
 		if w.hierarchy.Version == 1 {
 			w.set(path, "memory", "memory.limit_in_bytes", "600000")
 		} else {
 			w.set(path, "", "memory.max", "600000")
 		}
 		if memory, _ := available(); memory != 0 {
-			t.Errorf("%d bytes of memory are left, want none", memory)
+			t.Errorf("%d bytes of memory available, want none", memory)
 		}
 	})
 }
 
 func TestRates(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newFakeNode(t, 2)
 	w.addPod("a")
 	s := w.stats(nil)
 	const path = "/kubepods/burstable/poduid-a/container-a"
@@ -137,13 +137,13 @@ func TestRates(t *testing.T) {
 		want    uint64
 		why     string
 	}{
-		{0, "10000000", 1e8, "at first there is its whole life"},
-		{4 * time.Second, "14000000", 1e9, "one CPU since then"},
-		{500 * time.Millisecond, "16000000", 1333333333, "over all 4.5 seconds"},
-		{6 * time.Second, "16000000", 571428571, "over 10.5 seconds; that renews the sample"},
-		{100 * time.Millisecond, "16050000", 571428571, "too soon to tell anything new"},
-		{1900 * time.Millisecond, "17000000", 5e8, "over the two seconds since the renewal"},
-		{time.Second, "1000000", 8810572, "a group made anew under the old name"},
+		{0, "10000000", 1e8, "first sample: over the lifetime"},
+		{4 * time.Second, "14000000", 1e9, "one CPU since the first sample"},
+		{500 * time.Millisecond, "16000000", 1333333333, "over 4.5 seconds"},
+		{6 * time.Second, "16000000", 571428571, "over 10.5 seconds, which replaces the sample"},
+		{100 * time.Millisecond, "16050000", 571428571, "too soon after the sample"},
+		{1900 * time.Millisecond, "17000000", 5e8, "over the two seconds since the new sample"},
+		{time.Second, "1000000", 8810572, "cgroup created again under the same name"},
 	} {
 		w.clock.SetTime(w.clock.Now().Add(step.after))
 		w.set(path, "", "cpu.stat", "usage_usec "+step.seconds)
@@ -151,30 +151,30 @@ func TestRates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cores := *got.Pods[0].Containers[0].CPU.UsageNanoCores; cores != step.want {
-			t.Errorf("%s: %d, want %d", step.why, cores, step.want)
+		if nanoCores := *got.Pods[0].Containers[0].CPU.UsageNanoCores; nanoCores != step.want {
+			t.Errorf("%s: %d, want %d", step.why, nanoCores, step.want)
 		}
 	}
 	if kept := len(s.rates.last); kept != 6 {
-		t.Errorf("%d samples are kept of 6 groups", kept)
+		t.Errorf("%d samples of 6 cgroups", kept)
 	}
 	w.pods = nil
 	if _, err := s.UsageSummary(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if kept := len(s.rates.last); kept != 4 {
-		t.Errorf("%d samples are kept after the pod has gone, want 4", kept)
+		t.Errorf("%d samples after the pod is gone, want 4", kept)
 	}
 }
 
-func TestOnlyWhatRuns(t *testing.T) {
-	w := newWorld(t, 2)
+func TestOnlyRunningContainers(t *testing.T) {
+	w := newFakeNode(t, 2)
 	w.addPod("runs")
 	w.addPod("ended")
 	w.pods[1].Containers[0].State = pod.Exited
 	w.addPod("half")
 	w.pods[2].Containers = append(w.pods[2].Containers, pod.Container{ID: "old", Name: "c", State: pod.Exited})
-	w.group("/kubepods/podstranger", 1) // of a pod that the runtime does not hold
+	w.group("/kubepods/podstranger", 1) // of a pod that the runtime does not have
 	got, err := w.stats(nil).UsageSummary(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestOnlyWhatRuns(t *testing.T) {
 }
 
 func TestStorage(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newFakeNode(t, 2)
 	o := w.addPod("a")
 	w.runtime.layers["container-a"] = 1 << 20
 	volume := t.TempDir()
@@ -197,7 +197,7 @@ func TestStorage(t *testing.T) {
 	if err := os.Link(filepath.Join(volume, "data"), filepath.Join(volume, "same")); err != nil {
 		t.Fatal(err)
 	}
-	w.volumes[o.UID] = []Volume{{Name: "v", Dir: volume, Local: true, Claim: "claim"}, {Name: "gone", Dir: "/no/such/place"}}
+	w.volumes[o.UID] = []Volume{{Name: "v", Dir: volume, Local: true, Claim: "claim"}, {Name: "gone", Dir: "/no/such/dir"}}
 	w.write(filepath.Join(w.logs, o.LogDirName(), "c"), "0.log", "line\n")
 	w.write(filepath.Join(w.rootDir, "pods", string(o.UID)), "etc-hosts", "127.0.0.1 localhost\n")
 
@@ -228,7 +228,7 @@ func TestStorage(t *testing.T) {
 	if want := *c.Rootfs.UsedBytes + *c.Logs.UsedBytes + *v.UsedBytes + 4096; *p.EphemeralStorage.UsedBytes != want {
 		t.Errorf("ephemeral storage: %d, want %d", *p.EphemeralStorage.UsedBytes, want)
 	}
-	// A walk is good for a while.
+	// The result of a walk is cached.
 	w.write(volume, "more", "x")
 	if again := summary().VolumeStats[0]; *again.InodesUsed != 2 {
 		t.Errorf("the volume was walked again at once: %d files", *again.InodesUsed)
@@ -239,9 +239,9 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// TestShared asks twenty times while one reading is under way.
-func TestShared(t *testing.T) {
-	w := newWorld(t, 2)
+// Twenty concurrent calls share one reading.
+func TestReadingIsShared(t *testing.T) {
+	w := newFakeNode(t, 2)
 	w.addPod("a")
 	readings := 0
 	synctest.Test(t, func(t *testing.T) {
@@ -259,16 +259,16 @@ func TestShared(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		// One who does not want to wait leaves; the others get their answer.
+		// A canceled caller leaves; the others get their result.
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := s.UsageSummary(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("an impatient reader got %v", err)
+			t.Errorf("the canceled caller got %v", err)
 		}
 		close(proceed)
 		all.Wait()
 	})
 	if readings != 1 {
-		t.Errorf("%d readings for 20 who asked at once", readings)
+		t.Errorf("%d readings for 20 concurrent calls", readings)
 	}
 }

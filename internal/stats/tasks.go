@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readTasks counts the processes that are listed in a cgroup.procs file, and in depth what
-// they hold open. Processes come and go meanwhile, so that nothing here is an error.
-func readTasks(s *scratch, procs string, t *taskUsage, d depth) {
+// readTasks counts the processes of a cgroup.procs file, and with deep their open files. A
+// process may exit meanwhile, so nothing here is an error.
+func readTasks(s *fileReader, procs string, t *taskUsage, d depth) {
 	text, err := s.read(procs)
 	if err != nil {
 		return
@@ -18,7 +18,7 @@ func readTasks(s *scratch, procs string, t *taskUsage, d depth) {
 	var pids []int
 	for line := range bytes.Lines(text) {
 		if pid, ok := parseUint(bytes.TrimSpace(line)); ok && pid > 0 {
-			pids = append(pids, int(pid)) // 0 is one that lives in another PID namespace
+			pids = append(pids, int(pid)) // 0 is a process in another PID namespace
 		}
 	}
 	t.processes = uint64(bytes.Count(text, []byte{'\n'}))
@@ -37,10 +37,10 @@ func readTasks(s *scratch, procs string, t *taskUsage, d depth) {
 	t.openFiles = openFilesLimit(s, t.first)
 }
 
-// fdBatch is how many names are held at once: a process may have a million files open.
+// fdBatch is how many names are read at once: a process may have a million open files.
 const fdBatch = 1024
 
-// openFiles counts what a process holds open.
+// openFiles counts the open files of a process.
 func openFiles(pid int) (files, sockets uint64) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
@@ -63,8 +63,8 @@ func openFiles(pid int) (files, sockets uint64) {
 	}
 }
 
-// openFilesLimit is how many files a process may open: -1 for any number.
-func openFilesLimit(s *scratch, pid int) int64 {
+// openFilesLimit is the soft limit of open files of a process: -1 if unlimited.
+func openFilesLimit(s *fileReader, pid int) int64 {
 	text, err := s.read("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {
 		return 0

@@ -7,20 +7,22 @@ import (
 	"time"
 )
 
-// text writes the Prometheus text format. A scrape is tens of thousands of lines, so they
-// are put together in one small buffer and no line costs an allocation.
-type text struct {
+// textWriter writes the Prometheus text format. A scrape has tens of thousands of lines, so
+// they are formatted in one small buffer without an allocation per line.
+type textWriter struct {
 	out io.Writer
 	buf []byte
 	err error
 }
 
-const pieceSize = 32 << 10
+const bufferSize = 32 << 10
 
-func newText(out io.Writer) *text { return &text{out: out, buf: make([]byte, 0, pieceSize+4<<10)} }
+func newTextWriter(out io.Writer) *textWriter {
+	return &textWriter{out: out, buf: make([]byte, 0, bufferSize+4<<10)}
+}
 
-// heading begins a family of metrics.
-func (t *text) heading(name, kind, help string) {
+// header begins a metric family.
+func (t *textWriter) header(name, kind, help string) {
 	t.buf = append(t.buf, "# HELP "...)
 	t.buf = append(t.buf, name...)
 	t.buf = append(t.buf, ' ')
@@ -32,9 +34,9 @@ func (t *text) heading(name, kind, help string) {
 	t.buf = append(t.buf, '\n')
 }
 
-// sample writes one line. The labels are parts of a list, each as label makes them, that
-// together end without a comma; a zero time is left out.
-func (t *text) sample(name string, value float64, at time.Time, labels ...string) {
+// sample writes one line. The labels are fragments of the label list, made with label, that
+// together end without a comma. A zero time is omitted.
+func (t *textWriter) sample(name string, value float64, at time.Time, labels ...string) {
 	t.buf = append(t.buf, name...)
 	if len(labels) > 0 {
 		t.buf = append(t.buf, '{')
@@ -50,25 +52,25 @@ func (t *text) sample(name string, value float64, at time.Time, labels ...string
 		t.buf = strconv.AppendInt(t.buf, at.UnixMilli(), 10)
 	}
 	t.buf = append(t.buf, '\n')
-	if len(t.buf) >= pieceSize {
+	if len(t.buf) >= bufferSize {
 		t.flush()
 	}
 }
 
-func (t *text) flush() {
+func (t *textWriter) flush() {
 	if t.err == nil {
 		_, t.err = t.out.Write(t.buf)
 	}
 	t.buf = t.buf[:0]
 }
 
-// end writes what is left and says whether all could be written.
-func (t *text) end() error {
+// close writes the rest of the buffer and returns the first error of all writes.
+func (t *textWriter) close() error {
 	t.flush()
 	return t.err
 }
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// label is a pair as it stands between braces.
+// label formats a label pair.
 func label(name, value string) string { return name + `="` + escaper.Replace(value) + `"` }

@@ -11,35 +11,35 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// tree is a walk that sums what the files below a directory occupy.
-type tree struct {
+// treeWalk sums the disk usage of the files below a directory.
+type treeWalk struct {
 	*filetree.Cursor
-	sum    taken
-	linked map[uint64]bool // files with several names that were counted
-	missed error           // the first part that could not be read
+	sum       diskUsage
+	seenLinks map[uint64]bool // inodes with several links that were counted
+	firstErr  error           // of a part that could not be read
 }
 
-// takenBelow is what dir and all below it occupies, without leaving its file system. A file
-// with several names counts once. An error with a sum is of what the sum lacks.
-func takenBelow(ctx context.Context, dir string) (taken, error) {
+// treeUsage is the disk usage of dir and everything below it on the same file system. A file
+// with several links counts once. An error with a non-zero sum says what the sum lacks.
+func treeUsage(ctx context.Context, dir string) (diskUsage, error) {
 	cursor, err := filetree.Open(dir, filetree.OneMount)
 	if err != nil {
-		return taken{}, fmt.Errorf("walk: %w", err)
+		return diskUsage{}, fmt.Errorf("walk %s: %w", dir, err)
 	}
 	defer cursor.Close()
-	t := &tree{Cursor: cursor, linked: map[uint64]bool{}}
+	t := &treeWalk{Cursor: cursor, seenLinks: map[uint64]bool{}}
 	t.countDir()
 	for t.step(ctx) {
 	}
-	if t.missed != nil {
-		return t.sum, fmt.Errorf("walk %s: %w", dir, t.missed)
+	if t.firstErr != nil {
+		return t.sum, fmt.Errorf("walk %s: %w", dir, t.firstErr)
 	}
 	return t.sum, nil
 }
 
-// step counts the next entry of the current directory, or leaves it after its last one and
-// where it cannot be read. It reports false at the end of the walk.
-func (t *tree) step(ctx context.Context) bool {
+// step counts the next entry of the current directory, or leaves the directory after its last
+// entry or a read error. It returns false at the end of the walk.
+func (t *treeWalk) step(ctx context.Context) bool {
 	e, err := t.Next(ctx)
 	switch {
 	case err == nil && t.TypeOf(e) != unix.DT_DIR:
@@ -49,65 +49,65 @@ func (t *tree) step(ctx context.Context) bool {
 		t.enter(e.Name)
 		return true
 	}
-	if !errors.Is(err, io.EOF) && !gone(err) {
-		t.miss(err)
+	if !errors.Is(err, io.EOF) && !isGone(err) {
+		t.recordErr(err)
 	}
 	if t.Depth() == 0 || ctx.Err() != nil {
 		return false
 	}
 	if err := t.Leave(); err != nil {
-		t.miss(err) // the rest of the tree still counts
+		t.recordErr(err) // the rest of the tree still counts
 	}
 	return true
 }
 
-// enter counts a directory and goes into it. A mount point does not count and is not asked
-// anything: it may hang.
-func (t *tree) enter(name string) {
+// enter counts a directory and enters it. It skips a mount point without a system call on it,
+// which might hang.
+func (t *treeWalk) enter(name string) {
 	switch err := t.Enter(name); {
 	case err == nil:
 		t.countDir()
-	case gone(err), errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+	case isGone(err), errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
 	default: // the directory itself counts
-		t.miss(err)
+		t.recordErr(err)
 		t.count(name)
 	}
 }
 
 // countDir counts the current directory.
-func (t *tree) countDir() {
+func (t *treeWalk) countDir() {
 	var st unix.Stat_t
 	if err := unix.Fstat(t.FD(), &st); err != nil {
-		t.miss(err)
+		t.recordErr(err)
 		return
 	}
-	t.sum.add(taken{uint64(st.Blocks) * 512, 1})
+	t.sum.add(diskUsage{uint64(st.Blocks) * 512, 1})
 }
 
 // count counts a file of the current directory.
-func (t *tree) count(name string) {
+func (t *treeWalk) count(name string) {
 	var st unix.Stat_t
 	err := unix.Fstatat(t.FD(), name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	switch {
-	case gone(err):
+	case isGone(err):
 		return // pods write and delete during the walk
 	case err != nil:
-		t.miss(err)
+		t.recordErr(err)
 		return
 	case uint64(st.Dev) != t.ID().Dev:
 		return
 	}
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		if t.linked[st.Ino] {
+		if t.seenLinks[st.Ino] {
 			return
 		}
-		t.linked[st.Ino] = true
+		t.seenLinks[st.Ino] = true
 	}
-	t.sum.add(taken{uint64(st.Blocks) * 512, 1})
+	t.sum.add(diskUsage{uint64(st.Blocks) * 512, 1})
 }
 
-func (t *tree) miss(err error) {
-	if t.missed == nil {
-		t.missed = err
+func (t *treeWalk) recordErr(err error) {
+	if t.firstErr == nil {
+		t.firstErr = err
 	}
 }

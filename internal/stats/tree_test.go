@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// nest makes folders in each other, each with a file.
+// nest makes nested directories, each with a file.
 func nest(t *testing.T, top string, depth, name int) {
 	t.Helper()
 	at, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -37,8 +37,8 @@ func nest(t *testing.T, top string, depth, name int) {
 	unix.Close(at)
 }
 
-// few has this process open few files only.
-func few(t *testing.T) {
+// limitOpenFiles lowers the limit of open files of this process.
+func limitOpenFiles(t *testing.T) {
 	var old unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
 		t.Fatal(err)
@@ -53,24 +53,24 @@ func few(t *testing.T) {
 	})
 }
 
-// TestDeepTree: what no path can name is counted, too, with few files open at a time.
+// Files deeper than PATH_MAX are counted, with few files open at a time.
 func TestDeepTree(t *testing.T) {
 	top := t.TempDir()
 	const depth = 600
 	nest(t, top, depth, 200)
-	nest(t, filepath.Join(top, firstFolder(t, top)), 100, 10) // to be found on the way back
-	few(t)
-	before := nowOpen(t)
-	got, err := takenBelow(t.Context(), top)
+	nest(t, filepath.Join(top, firstDir(t, top)), 100, 10) // visited on the way back
+	limitOpenFiles(t)
+	before := openFDs(t)
+	got, err := treeUsage(t.Context(), top)
 	if want := uint64(1 + 2*depth + 2*100); err != nil || got.inodes != want {
 		t.Errorf("%d files, %v; want %d", got.inodes, err, want)
 	}
-	if after := nowOpen(t); after != before {
+	if after := openFDs(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
 }
 
-// TestMovedTree: where folders are moved away during the walk, the rest counts.
+// When directories are moved during the walk, the rest counts.
 func TestMovedTree(t *testing.T) {
 	top := t.TempDir()
 	nest(t, top, filetree.OpenDirs+10, 10)
@@ -88,7 +88,7 @@ func TestMovedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cursor.Close()
-	tr := &tree{Cursor: cursor, linked: map[uint64]bool{}}
+	tr := &treeWalk{Cursor: cursor, seenLinks: map[uint64]bool{}}
 	tr.countDir()
 	for tr.step(t.Context()) {
 		if !moved && tr.Depth() == filetree.OpenDirs+7 {
@@ -98,12 +98,12 @@ func TestMovedTree(t *testing.T) {
 			}
 		}
 	}
-	if least := uint64(1 + filetree.OpenDirs + 2*20); !moved || tr.missed == nil || tr.sum.inodes < least {
-		t.Errorf("moved %v: %d files, missed %v; want %d at least", moved, tr.sum.inodes, tr.missed, least)
+	if least := uint64(1 + filetree.OpenDirs + 2*20); !moved || tr.firstErr == nil || tr.sum.inodes < least {
+		t.Errorf("moved %v: %d files, missed %v; want %d at least", moved, tr.sum.inodes, tr.firstErr, least)
 	}
 }
 
-// TestWideTree has folders that take many readings, with files and folders by turns.
+// Directories that take several reads, with files and directories mixed.
 func TestWideTree(t *testing.T) {
 	top := t.TempDir()
 	const wide = 500
@@ -112,7 +112,7 @@ func TestWideTree(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range []string{dir + "/in", dir + ".beside"} {
+		for _, file := range []string{dir + "/in", dir + ".sibling"} {
 			if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestWideTree(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(top, "link")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := takenBelow(t.Context(), top)
+	got, err := treeUsage(t.Context(), top)
 	if want := uint64(1 + 3*wide + 1); err != nil || got.inodes != want || got.bytes < 2*wide*4096 {
 		t.Errorf("%+v, %v; want %d files", got, err, want)
 	}
@@ -141,13 +141,13 @@ func BenchmarkWalk(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, err := takenBelow(b.Context(), top); err != nil {
+		if _, err := treeUsage(b.Context(), top); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func firstFolder(t *testing.T, dir string) string {
+func firstDir(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
@@ -156,7 +156,7 @@ func firstFolder(t *testing.T, dir string) string {
 	return entries[0].Name()
 }
 
-func nowOpen(t *testing.T) int {
+func openFDs(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

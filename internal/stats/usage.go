@@ -8,29 +8,29 @@ import (
 	"swiftlet/internal/cgroup"
 )
 
-// depth is how much of a group is read.
+// depth is how much of a cgroup is read.
 type depth int
 
 const (
 	shallow depth = iota // CPU time and memory
-	summary              // and what the Summary API tells
-	deep                 // and all there is
+	summary              // and what the Summary API needs
+	deep                 // everything
 )
 
-// usage is what the kernel says of one group.
+// usage is what the kernel reports for one cgroup.
 type usage struct {
-	path    string
-	at      time.Time
-	created time.Time
-	cores   uint64 // billionths of a CPU, lately
+	path      string
+	at        time.Time
+	created   time.Time
+	nanoCores uint64 // over the last seconds
 
 	cpu      cpuUsage
 	memory   memoryUsage
 	tasks    taskUsage
-	pressure *pressure // nil where the kernel does not tell
+	pressure *pressure // nil if the kernel does not report it
 }
 
-// cpuUsage is in nanoseconds where it is time.
+// cpuUsage has times in nanoseconds.
 type cpuUsage struct {
 	total, user, system                      uint64
 	periods, throttledPeriods, throttledTime uint64
@@ -38,60 +38,60 @@ type cpuUsage struct {
 	shares, quota, period                    uint64 // quota 0: none
 }
 
-// memoryUsage is in bytes where it is memory.
+// memoryUsage has amounts in bytes.
 type memoryUsage struct {
 	usage, peak, kernel, workingSet       uint64
-	limit, reservation                    uint64 // unlimited where there is none
+	limit, reservation                    uint64 // unlimited if there is none
 	swap, swapLimit                       uint64
 	cache, rss, mapped                    uint64
 	activeFile, inactiveFile              uint64
 	dirty, writeback                      uint64
-	pgfault, pgmajfault                   uint64 // of the group and those below it
+	pgfault, pgmajfault                   uint64 // of the cgroup and its descendants
 	ownPgfault, ownPgmajfault             uint64
 	pgscan, pgsteal                       uint64
 	refaultFile, refaultAnon              uint64
 	hitLimit, eventsHigh, eventsMax, ooms uint64
-	// memswLimit is v1's bound on memory and swap together.
+	// memswLimit is the limit of cgroup v1 on memory and swap together.
 	memswLimit uint64
 }
 
-// taskUsage tells of processes. Processes of groups further down are not in it.
+// taskUsage counts the processes of a cgroup, without those of its descendants.
 type taskUsage struct {
 	processes, files, sockets uint64
-	threads, maxThreads       uint64 // maxThreads 0: no bound
-	openFiles                 int64  // how many the first process may open; -1 unlimited
-	first                     int    // a process of the group, 0 where there is none
+	threads, maxThreads       uint64 // maxThreads 0: no limit
+	openFiles                 int64  // limit of the first process; -1 unlimited
+	first                     int    // PID of a process of the cgroup, 0 if there is none
 }
 
 // pressure is how long tasks were stalled.
 type pressure struct{ cpu, memory, io statsapi.PSIStats }
 
-// groupReader reads groups of one version of the tree.
+// groupReader reads cgroups of one version.
 type groupReader interface {
-	// read reads the group with this path; one that is gone is an error.
-	read(s *scratch, path string, d depth) (usage, error)
-	// memory reads the memory of the group with this path, and nothing else.
-	memory(s *scratch, path string) (memoryUsage, error)
-	// dir is a directory of the group: the one that lists its processes.
+	// read reads the cgroup with this path; it returns an error if that is gone.
+	read(s *fileReader, path string, d depth) (usage, error)
+	// memory reads only the memory of the cgroup with this path.
+	memory(s *fileReader, path string) (memoryUsage, error)
+	// dir is the directory of the cgroup that lists its processes.
 	dir(path string) string
 }
 
 func newGroupReader(h cgroup.Hierarchy, m Machine) groupReader {
 	if h.Version == 2 {
-		return unifiedReader{mount: h.Mounts[""], machine: m}
+		return v2Reader{mount: h.Mounts[""], machine: m}
 	}
-	return legacyReader{hierarchy: h, machine: m}
+	return v1Reader{hierarchy: h, machine: m}
 }
 
-// settle derives what both versions derive alike.
-func (u *usage) settle(m Machine) {
+// derive computes what both versions have in common.
+func (u *usage) derive(m Machine) {
 	mem := &u.memory
-	if u.path == "/" { // the root has no limits but the machine's
+	if u.path == "/" { // the root has no limits but the size of the machine
 		mem.limit, mem.swapLimit = m.Memory, m.Swap
 		mem.reservation, mem.memswLimit = unlimited, unlimited
 	}
 	mem.workingSet = mem.usage - min(mem.usage, mem.inactiveFile)
 }
 
-// bounded tells a limit from the absence of one.
-func bounded(limit uint64) bool { return limit <= 1<<62 }
+// hasLimit reports whether a value is a limit, not "unlimited".
+func hasLimit(limit uint64) bool { return limit <= 1<<62 }

@@ -7,68 +7,69 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// lookAt has volumes measured of which nothing is known that is fresh: all at once, so that
-// one that hangs costs no more than its time. It waits for that, but not for long.
-func (s *Stats) lookAt(ctx context.Context, volumes []Volume, fresh time.Duration) {
-	own := context.WithoutCancel(ctx) // what is found is for the next who asks, too
+// measureVolumes measures the volumes without a fresh result, all at once, so that one that
+// hangs does not delay the others. It waits for the results for a bounded time.
+func (s *Stats) measureVolumes(ctx context.Context, volumes []Volume, fresh time.Duration) {
+	shared := context.WithoutCancel(ctx) // the result also serves the next caller
 	for _, v := range volumes {
 		switch {
 		case v.Measure == nil:
-			s.looks.begin(v.Dir, fresh, func() found { return s.measure(own, v) })
+			s.measurements.start(v.Dir, fresh, func() volumeResult { return s.measureVolume(shared, v) })
 		case s.cfg.VolumePeriod >= 0:
-			s.looks.begin(v.Dir, s.cfg.VolumePeriod, func() found { return s.askDriver(own, v) })
+			s.measurements.start(v.Dir, s.cfg.VolumePeriod, func() volumeResult { return s.measureByDriver(shared, v) })
 		}
 	}
 	for _, v := range volumes {
-		s.looks.await(ctx, v.Dir)
+		s.measurements.wait(ctx, v.Dir)
 	}
 }
 
-// volumeStats is what is known of a volume, and what it takes of a file system that it shares.
-func (s *Stats) volumeStats(namespace string, v Volume) (statsapi.VolumeStats, taken, error) {
+// volumeStats returns the last result for a volume, and its usage of a file system that it
+// shares.
+func (s *Stats) volumeStats(namespace string, v Volume) (statsapi.VolumeStats, diskUsage, error) {
 	out := statsapi.VolumeStats{Name: v.Name}
 	if v.Claim != "" {
 		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: namespace}
 	}
-	last := s.looks.last(v.Dir)
+	last := s.measurements.last(v.Dir)
 	out.FsStats = last.stats
-	return out, last.part, last.err
+	return out, last.used, last.err
 }
 
-// measure looks at a volume without a driver: by its file system where it has one of its own,
-// by the kernel's count, else by a walk through its files.
-func (s *Stats) measure(ctx context.Context, v Volume) found {
-	failed := func(err error) found { return found{at: s.deps.Clock.Now(), err: err} }
-	on, err := spaceOf(v.Dir)
+// measureVolume measures a volume without a driver: by its own file system if it has one, else
+// by the kernel's quota, else by a walk.
+func (s *Stats) measureVolume(ctx context.Context, v Volume) volumeResult {
+	failed := func(err error) volumeResult { return volumeResult{at: s.deps.Clock.Now(), err: err} }
+	fs, err := statfs(v.Dir)
 	if err != nil {
 		return failed(err)
 	}
-	own, err := ownFileSystem(v.Dir)
+	mounted, err := isMountPoint(v.Dir)
 	if err != nil {
 		return failed(err)
 	}
-	got := found{at: s.deps.Clock.Now(), part: taken{on.used, on.inodesUsed}}
-	if part, counted := s.counted(v, own); counted {
-		got.part = part
-	} else if !own {
-		if got, err = s.walk(ctx, v); err != nil {
+	result := volumeResult{at: s.deps.Clock.Now(), used: diskUsage{fs.used, fs.inodesUsed}}
+	if used, ok := s.quotaUsage(v, mounted); ok {
+		result.used = used
+	} else if !mounted {
+		if result, err = s.walk(ctx, v); err != nil {
 			return failed(err)
 		}
 	}
-	got.stats = *on.with(got.at, got.part)
-	return got
+	result.stats = *fs.withUsage(result.at, result.used)
+	return result
 }
 
-// counted is what the kernel says of the files in a volume that shares its file system, where
-// it counts them.
-func (s *Stats) counted(v Volume, own bool) (taken, bool) {
-	if v.Counted == nil || own {
-		return taken{}, false
+// quotaUsage is the kernel's count of the files in a volume that shares its file system; false
+// if the kernel does not count them.
+func (s *Stats) quotaUsage(v Volume, mounted bool) (diskUsage, bool) {
+	if v.Counted == nil || mounted {
+		return diskUsage{}, false
 	}
 	began := s.deps.Clock.Now()
 	bytes, inodes, ok := v.Counted()
 	if ok {
-		s.deps.Measured.Took(CountedBy, s.deps.Clock.Now().Sub(began))
+		s.deps.Measured.Took(QuotaMethod, s.deps.Clock.Now().Sub(began))
 	}
-	return taken{bytes, inodes}, ok
+	return diskUsage{bytes, inodes}, ok
 }

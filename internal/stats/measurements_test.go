@@ -14,24 +14,24 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// longWay makes a volume whose measuring takes a minute, and counts how often it begins.
-func longWay(dir string, begun *atomic.Int32) Volume {
+// slowVolume makes a volume that takes a minute to measure, and counts the measurements.
+func slowVolume(dir string, begun *atomic.Int32) Volume {
 	return Volume{Name: "long", Dir: dir, Local: true, Counted: func() (uint64, uint64, bool) {
 		begun.Add(1)
 		time.Sleep(time.Minute)
-		return 0, 0, false // so that it is walked, too
+		return 0, 0, false // so that it is walked
 	}}
 }
 
-// TestLongWalk: a volume that takes longer to walk than anybody waits is walked once for all
-// who ask, also when they leave, and then shows what was found.
-func TestLongWalk(t *testing.T) {
+// A volume that takes longer to walk than callers wait is walked once for all of them, even
+// when they leave, and then shows the result.
+func TestSlowWalkIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 2)
+		w := newFakeNode(t, 2)
 		p := w.addPod("one")
 		dir, begun := t.TempDir(), new(atomic.Int32)
 		w.write(dir, "file", "x")
-		w.volumes[p.UID] = []Volume{longWay(dir, begun)}
+		w.volumes[p.UID] = []Volume{slowVolume(dir, begun)}
 		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
 		summary := func(ctx context.Context) ([]statsapi.PodStats, error) {
 			got, err := s.Summary(ctx)
@@ -43,12 +43,12 @@ func TestLongWalk(t *testing.T) {
 		storage := func(ctx context.Context) ([]statsapi.PodStats, error) {
 			return s.Storage(ctx, []types.UID{p.UID}, 10*time.Second)
 		}
-		look := func(ask func(context.Context) ([]statsapi.PodStats, error), want string) {
+		check := func(read func(context.Context) ([]statsapi.PodStats, error), want string) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			began := time.Now()
-			all, err := ask(ctx)
+			all, err := read(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,42 +60,42 @@ func TestLongWalk(t *testing.T) {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		left, cancel := context.WithTimeout(t.Context(), time.Second)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := summary(left); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := summary(short); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		look(storage, "nothing after 2s")
-		look(summary, "nothing after 0s")
+		check(storage, "nothing after 2s")
+		check(summary, "nothing after 0s")
 		if begun.Load() != 1 {
-			t.Errorf("%d walks at once through one volume", begun.Load())
+			t.Errorf("%d concurrent walks of one volume", begun.Load())
 		}
 		time.Sleep(time.Minute)
-		look(storage, "2 files after 0s")
+		check(storage, "2 files after 0s")
 		w.write(dir, "more", "x")
 		time.Sleep(time.Minute)
-		look(summary, "2 files after 3s") // the last known, while the next walk is under way
+		check(summary, "2 files after 3s") // the last result, while the next walk is in progress
 		time.Sleep(time.Minute)
-		look(summary, "3 files after 0s")
+		check(summary, "3 files after 0s")
 		if begun.Load() != 2 {
 			t.Errorf("%d walks, want 2", begun.Load())
 		}
 	})
 }
 
-// TestWalkersTurn: volumes that take long keep others waiting for a moment only.
-func TestWalkersTurn(t *testing.T) {
+// Volumes that take long delay the walk of others by walkerWait only.
+func TestWalkStartsWithoutFreeWalker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 2)
+		w := newFakeNode(t, 2)
 		p := w.addPod("one")
 		w.volumes[p.UID] = []Volume{{Name: "short", Dir: t.TempDir()}}
 		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
-		for range walkers {
-			s.walking <- struct{}{}
+		for range maxWalkers {
+			s.walkers <- struct{}{}
 		}
 		began := time.Now()
 		got, err := s.Summary(t.Context())
-		if err != nil || len(got.Pods[0].VolumeStats) != 1 || time.Since(began) != turn {
+		if err != nil || len(got.Pods[0].VolumeStats) != 1 || time.Since(began) != walkerWait {
 			t.Errorf("%+v, %v after %v", got, err, time.Since(began))
 		}
 	})

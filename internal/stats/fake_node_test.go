@@ -19,8 +19,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// world is a node made of files. Every group has this process in it.
-type world struct {
+// fakeNode is a node made of files. Every cgroup contains this process.
+type fakeNode struct {
 	t         testing.TB
 	hierarchy cgroup.Hierarchy
 	clock     *clocktesting.FakeClock
@@ -31,11 +31,11 @@ type world struct {
 	logs      string
 }
 
-// fakeRuntime is a container runtime that counts what it is asked.
+// fakeRuntime is a container runtime that counts the calls of PodSandboxStatus.
 type fakeRuntime struct {
 	layers map[string]uint64 // container id → bytes
 	mount  string
-	asked  int
+	calls  int
 }
 
 func (r *fakeRuntime) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
@@ -54,21 +54,21 @@ func (r *fakeRuntime) ListContainerStats(context.Context, *runtimeapi.ContainerS
 
 func (r *fakeRuntime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
-		FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/no/such/place"}, UsedBytes: &runtimeapi.UInt64Value{Value: 4096},
+		FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/no/such/dir"}, UsedBytes: &runtimeapi.UInt64Value{Value: 4096},
 	}}}, nil
 }
 
 func (r *fakeRuntime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	r.asked++
+	r.calls++
 	return &runtimeapi.PodSandboxStatusResponse{Info: map[string]string{"info": `{"pid": 1, "image": "pause:1"}`}}, nil
 }
 
-// began is when everything in the world was made.
+// began is when everything on the node was created.
 var began = time.Unix(1_700_000_000, 0)
 
-func newWorld(t testing.TB, version int) *world {
+func newFakeNode(t testing.TB, version int) *fakeNode {
 	t.Helper()
-	w := &world{
+	w := &fakeNode{
 		t: t, clock: clocktesting.NewFakeClock(began.Add(100 * time.Second)),
 		volumes: map[types.UID][]Volume{}, rootDir: t.TempDir(), logs: t.TempDir(),
 	}
@@ -88,11 +88,11 @@ func newWorld(t testing.TB, version int) *world {
 	return w
 }
 
-// group makes a group that has used so many seconds of CPU time.
-func (w *world) group(path string, seconds int) {
-	files := unifiedFiles
+// group makes a cgroup that has used so many seconds of CPU time.
+func (w *fakeNode) group(path string, seconds int) {
+	files := v2Files
 	if w.hierarchy.Version == 1 {
-		files = legacyFiles
+		files = v1Files
 	}
 	for name, content := range files {
 		controller, file, _ := strings.Cut(name, "/")
@@ -105,12 +105,12 @@ func (w *world) group(path string, seconds int) {
 	}
 }
 
-// set changes one file of a group.
-func (w *world) set(path, controller, file, content string) {
+// set writes one file of a cgroup.
+func (w *fakeNode) set(path, controller, file, content string) {
 	w.write(w.hierarchy.Dir(controller, path), file, content+"\n")
 }
 
-func (w *world) write(dir, file, content string) {
+func (w *fakeNode) write(dir, file, content string) {
 	w.t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		w.t.Fatal(err)
@@ -121,7 +121,7 @@ func (w *world) write(dir, file, content string) {
 }
 
 // addPod makes a pod of one container that uses one second of CPU time in ten.
-func (w *world) addPod(name string) pod.Observed {
+func (w *fakeNode) addPod(name string) pod.Observed {
 	uid := "uid-" + name
 	o := pod.Observed{
 		Ref:        pod.Ref{Namespace: "ns", Name: name, UID: types.UID(uid)},
@@ -136,7 +136,7 @@ func (w *world) addPod(name string) pod.Observed {
 	return o
 }
 
-func (w *world) stats(edit func(*Config, *Deps)) *Stats {
+func (w *fakeNode) stats(edit func(*Config, *Deps)) *Stats {
 	w.t.Helper()
 	tree, err := cgroup.New(
 		cgroup.Config{Driver: cgroup.Cgroupfs, Limits: cgroup.Limits{CFSPeriod: 100 * time.Millisecond}},
@@ -158,13 +158,13 @@ func (w *world) stats(edit func(*Config, *Deps)) *Stats {
 	return s
 }
 
-func (w *world) manyPods(n int) {
+func (w *fakeNode) addPods(n int) {
 	for i := range n {
 		w.addPod(fmt.Sprintf("pod-%03d", i))
 	}
 }
 
-var legacyFiles = map[string]string{
+var v1Files = map[string]string{
 	"cpuacct/cpuacct.usage":              "SECONDS000000000\n",
 	"cpuacct/cpuacct.stat":               "user 700\nsystem 300\n",
 	"cpu/cpu.stat":                       "nr_periods 9\nnr_throttled 4\nthrottled_time 5000000000\nnr_bursts 2\nburst_time 1000000000\n",
@@ -188,7 +188,7 @@ var legacyFiles = map[string]string{
 	"pids/pids.max":       "max\n",
 }
 
-var unifiedFiles = map[string]string{
+var v2Files = map[string]string{
 	"cpu.stat": "usage_usec SECONDS000000\nuser_usec 7000000\nsystem_usec 3000000\nnr_periods 9\nnr_throttled 4\n" +
 		"throttled_usec 5000000\nnr_bursts 2\nburst_usec 1000000\n",
 	"cpu.weight":          "20\n",

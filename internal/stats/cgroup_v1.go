@@ -7,19 +7,19 @@ import (
 	"swiftlet/internal/cgroup"
 )
 
-// legacyReader reads cgroup v1.
-type legacyReader struct {
+// v1Reader reads cgroup v1.
+type v1Reader struct {
 	hierarchy cgroup.Hierarchy
 	machine   Machine
 }
 
-// ticks is how many there are in a second: the kernel shows CPU time to users in hundredths
-// on every architecture that Linux runs pods on.
-const ticks = uint64(time.Second / 100)
+// nanosPerTick is the length of a tick: the kernel reports CPU time in hundredths of a second
+// on every architecture.
+const nanosPerTick = uint64(time.Second / 100)
 
-func (r legacyReader) dir(path string) string { return r.hierarchy.Dir("memory", path) }
+func (r v1Reader) dir(path string) string { return r.hierarchy.Dir("memory", path) }
 
-func (r legacyReader) read(s *scratch, path string, d depth) (usage, error) {
+func (r v1Reader) read(s *fileReader, path string, d depth) (usage, error) {
 	u := usage{path: path}
 	if err := r.readCPU(s, &u, d); err != nil {
 		return usage{}, err
@@ -35,18 +35,18 @@ func (r legacyReader) read(s *scratch, path string, d depth) (usage, error) {
 	if d >= summary {
 		readTasks(s, r.dir(path)+"/cgroup.procs", &u.tasks, d)
 	}
-	u.settle(r.machine)
+	u.derive(r.machine)
 	return u, nil
 }
 
-func (r legacyReader) memory(s *scratch, path string) (memoryUsage, error) {
+func (r v1Reader) memory(s *fileReader, path string) (memoryUsage, error) {
 	u := usage{path: path}
 	err := r.readMemory(s, &u, shallow)
-	u.settle(r.machine)
+	u.derive(r.machine)
 	return u.memory, err
 }
 
-func (r legacyReader) readCPU(s *scratch, u *usage, d depth) error {
+func (r v1Reader) readCPU(s *fileReader, u *usage, d depth) error {
 	dir := r.hierarchy.Dir("cpuacct", u.path)
 	text, err := s.read(dir + "/cpuacct.usage")
 	if err != nil {
@@ -60,9 +60,9 @@ func (r legacyReader) readCPU(s *scratch, u *usage, d depth) error {
 		pairs(text, func(key []byte, value uint64) {
 			switch string(key) {
 			case "user":
-				u.cpu.user = value * ticks
+				u.cpu.user = value * nanosPerTick
 			case "system":
-				u.cpu.system = value * ticks
+				u.cpu.system = value * nanosPerTick
 			}
 		})
 	}
@@ -85,11 +85,11 @@ func (r legacyReader) readCPU(s *scratch, u *usage, d depth) error {
 	}
 	u.cpu.shares = s.number(dir+"/cpu.shares", 0)
 	u.cpu.period = s.number(dir+"/cpu.cfs_period_us", 0)
-	u.cpu.quota = s.number(dir+"/cpu.cfs_quota_us", 0) // -1, none, is no number here
+	u.cpu.quota = s.number(dir+"/cpu.cfs_quota_us", 0) // -1 is "none" and parses as 0
 	return nil
 }
 
-func (r legacyReader) readMemory(s *scratch, u *usage, d depth) error {
+func (r v1Reader) readMemory(s *fileReader, u *usage, d depth) error {
 	dir, m := r.dir(u.path), &u.memory
 	text, err := s.read(dir + "/memory.usage_in_bytes")
 	if err != nil {
@@ -99,11 +99,11 @@ func (r legacyReader) readMemory(s *scratch, u *usage, d depth) error {
 	if text, err = s.read(dir + "/memory.stat"); err != nil {
 		return err
 	}
-	pairs(text, m.takeLegacy)
+	pairs(text, m.setFromV1Stat)
 	m.limit = s.number(dir+"/memory.limit_in_bytes", unlimited)
 	m.memswLimit = s.number(dir+"/memory.memsw.limit_in_bytes", unlimited)
 	m.swapLimit = unlimited
-	if bounded(m.limit) && bounded(m.memswLimit) {
+	if hasLimit(m.limit) && hasLimit(m.memswLimit) {
 		m.swapLimit = m.memswLimit - min(m.memswLimit, m.limit)
 	}
 	if d != deep {
@@ -123,9 +123,9 @@ func (r legacyReader) readMemory(s *scratch, u *usage, d depth) error {
 	return nil
 }
 
-// takeLegacy takes one line of v1's memory.stat. What begins with total_ includes the
-// groups below.
-func (m *memoryUsage) takeLegacy(key []byte, value uint64) {
+// setFromV1Stat sets a field from one line of v1's memory.stat. Keys that begin with total_
+// include the descendants.
+func (m *memoryUsage) setFromV1Stat(key []byte, value uint64) {
 	switch string(key) {
 	case "pgfault":
 		m.ownPgfault = value

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// unifiedReader reads cgroup v2.
-type unifiedReader struct {
+// v2Reader reads cgroup v2.
+type v2Reader struct {
 	mount   string
 	machine Machine
 }
 
-func (r unifiedReader) dir(path string) string {
+func (r v2Reader) dir(path string) string {
 	if path == "/" {
 		return r.mount
 	}
 	return r.mount + path
 }
 
-func (r unifiedReader) read(s *scratch, path string, d depth) (usage, error) {
+func (r v2Reader) read(s *fileReader, path string, d depth) (usage, error) {
 	u := usage{path: path}
 	dir := r.dir(path)
 	if err := r.readCPU(s, dir, &u, d); err != nil {
@@ -38,18 +38,18 @@ func (r unifiedReader) read(s *scratch, path string, d depth) (usage, error) {
 		readTasks(s, dir+"/cgroup.procs", &u.tasks, d)
 	}
 	u.pressure = readPressure(s, dir)
-	u.settle(r.machine)
+	u.derive(r.machine)
 	return u, nil
 }
 
-func (r unifiedReader) memory(s *scratch, path string) (memoryUsage, error) {
+func (r v2Reader) memory(s *fileReader, path string) (memoryUsage, error) {
 	u := usage{path: path}
 	err := r.readMemory(s, r.dir(path), &u, shallow)
-	u.settle(r.machine)
+	u.derive(r.machine)
 	return u.memory, err
 }
 
-func (r unifiedReader) readCPU(s *scratch, dir string, u *usage, d depth) error {
+func (r v2Reader) readCPU(s *fileReader, dir string, u *usage, d depth) error {
 	const micro = uint64(time.Microsecond)
 	text, err := s.read(dir + "/cpu.stat")
 	if err != nil {
@@ -89,30 +89,30 @@ func (r unifiedReader) readCPU(s *scratch, dir string, u *usage, d depth) error 
 	return nil
 }
 
-// sharesOf turns a weight (1 to 10000) back into the shares (2 to 262144) it was made from.
+// sharesOf converts a weight (1 to 10000) back to the shares (2 to 262144) it came from.
 func sharesOf(weight uint64) uint64 {
 	return 2 + (min(max(weight, 1), 10000)-1)*262142/9999
 }
 
-func (r unifiedReader) readMemory(s *scratch, dir string, u *usage, d depth) error {
+func (r v2Reader) readMemory(s *fileReader, dir string, u *usage, d depth) error {
 	m := &u.memory
 	text, err := s.read(dir + "/memory.stat")
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && u.path != "/" {
-			if _, gone := os.Stat(dir); gone != nil {
+			if _, statErr := os.Stat(dir); statErr != nil {
 				return err
 			}
-			return nil // the group has no memory controller
+			return nil // the cgroup has no memory controller
 		}
 		return err
 	}
-	pairs(text, m.takeUnified)
+	pairs(text, m.setFromV2Stat)
 	m.limit = s.number(dir+"/memory.max", unlimited)
 	m.swapLimit = s.number(dir+"/memory.swap.max", unlimited)
 	m.reservation, m.memswLimit = unlimited, unlimited
 	m.swap = s.number(dir+"/memory.swap.current", 0)
 	m.usage = s.number(dir+"/memory.current", 0)
-	if u.path == "/" { // the root has neither of the two
+	if u.path == "/" { // the root has neither file
 		m.usage, m.swap = readMeminfo(s)
 	}
 	if d != deep {
@@ -135,8 +135,8 @@ func (r unifiedReader) readMemory(s *scratch, dir string, u *usage, d depth) err
 	return nil
 }
 
-// takeUnified takes one line of v2's memory.stat, which always includes the groups below.
-func (m *memoryUsage) takeUnified(key []byte, value uint64) {
+// setFromV2Stat sets a field from one line of v2's memory.stat, which includes the descendants.
+func (m *memoryUsage) setFromV2Stat(key []byte, value uint64) {
 	switch string(key) {
 	case "pgfault":
 		m.pgfault, m.ownPgfault = value, value
