@@ -1,3 +1,3 @@
-// Package oom reads in the kernel's log whom it killed for want of memory, and tells of
-// those who were killed because the whole machine had none left.
+// Package oom watches the kernel log for processes that the OOM killer killed, and records an
+// event for those it killed because the whole machine was out of memory.
 package oom

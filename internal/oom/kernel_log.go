@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-// kernelLog is where the kernel reports which processes it killed.
+// kernelLog is the device with the messages of the OOM killer.
 const kernelLog = "/dev/kmsg"
 
-// LogRules say whether a node may do without the kernel's log.
+// LogRules say whether the node may run without access to the kernel log.
 type LogRules struct {
-	// Optional: it may, such as a machine without a control plane.
+	// Optional: it may, for instance without a control plane.
 	Optional bool
-	// UserNamespace: the agent runs in one, where the kernel may hide its log.
+	// UserNamespace: the kubelet runs in one, where the kernel may deny access.
 	UserNamespace bool
-	// KubeletInUserNamespace is the feature gate: it may, in a user namespace.
+	// KubeletInUserNamespace is the feature gate: with it, it may in a user namespace.
 	KubeletInUserNamespace bool
 }
 
-// OpenKernelLog opens the kernel's log. It returns nil where the log cannot be read and the
-// node may do without.
+// OpenKernelLog opens the kernel log. It returns nil if the log cannot be opened and the rules
+// allow that.
 func OpenKernelLog(rules LogRules, log *slog.Logger) (io.ReadCloser, error) {
 	return openKernelLog(kernelLog, rules, log)
 }
@@ -32,7 +32,7 @@ func openKernelLog(path string, rules LogRules, log *slog.Logger) (io.ReadCloser
 	case err == nil:
 		return f, nil
 	case rules.Optional, rules.UserNamespace && rules.KubeletInUserNamespace:
-		log.Warn("watch for system OOMs: cannot read the kernel's log, OOMs are not reported", "err", err)
+		log.Warn("oom: cannot open kernel log, system OOMs will not be reported", "err", err)
 		return nil, nil
 	case rules.UserNamespace:
 		return nil, fmt.Errorf("watch for system OOMs: %w (in a user namespace, the feature gate KubeletInUserNamespace allows to go without)", err)

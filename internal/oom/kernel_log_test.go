@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestOpenKernelLogThatIsMissing(t *testing.T) {
+func TestOpenMissingKernelLog(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rules LogRules
-		want  string // in the error; none where this is empty
+		want  string // in the error; no error if empty
 	}{
 		"cluster node":                        {LogRules{}, "watch for system OOMs: open /no/kmsg: no such file"},
 		"gate without a user namespace":       {LogRules{KubeletInUserNamespace: true}, "watch for system OOMs: open /no/kmsg: no such file"},

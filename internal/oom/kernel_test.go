@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hog makes this program one that takes all memory there is.
+// hog makes this program allocate all memory.
 const hog = "SWIFTLET_TEST_HOG"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(hog) != "" {
-		// A machine that reads this program's pages over and over takes long to give up.
+		// Without the lock, the kernel would evict and read back this program's pages for long.
 		if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE); err != nil {
 			panic(err)
 		}
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// In a group that comes to its limit, then on a machine that has no memory left: only the
-// second is told. The kernel, its log and its killing are real.
+// First a cgroup reaches its limit, then the machine is out of memory: only the second is
+// reported. The kernel, its log and the OOM killer are real.
 func TestKernelOOM(t *testing.T) {
 	if text, err := os.ReadFile("/proc/cpuinfo"); err != nil || !strings.Contains(string(text), "User Mode Linux") {
 		t.Skip("takes all of a machine's memory: go test -exec 'bin/uml -memory 256' -run Kernel")
@@ -48,57 +48,57 @@ func TestKernelOOM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(events, 100)
-	w := newWatcher(t, t.TempDir(), string(boot), log, told)
+	reported := make(events, 100)
+	w := newWatcher(t, t.TempDir(), string(boot), log, reported)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- w.Run(ctx) }()
 
-	bounded := filepath.Join("/sys/fs/cgroup", t.Name())
+	limited := filepath.Join("/sys/fs/cgroup", t.Name())
 	if err := os.WriteFile("/sys/fs/cgroup/cgroup.subtree_control", []byte("+memory"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(bounded, 0o755); err != nil {
+	if err := os.Mkdir(limited, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Remove(bounded)
-	if err := os.WriteFile(filepath.Join(bounded, "memory.max"), []byte("20000000"), 0); err != nil {
+	defer os.Remove(limited)
+	if err := os.WriteFile(filepath.Join(limited, "memory.max"), []byte("20000000"), 0); err != nil {
 		t.Fatal(err)
 	}
-	killed(t, bounded)
-	pid := killed(t, "/sys/fs/cgroup")
+	runUntilKilled(t, limited)
+	pid := runUntilKilled(t, "/sys/fs/cgroup")
 	select {
-	case got := <-told:
+	case got := <-reported:
 		if want := fmt.Sprintf("node Warning SystemOOM System OOM encountered, victim process: exe, pid: %d", pid); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	case <-time.After(time.Minute):
-		t.Fatalf("the killing of %d is not told", pid)
+		t.Fatalf("the kill of %d is not reported", pid)
 	}
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if len(told) != 0 {
-		t.Errorf("told besides: %s", <-told)
+	if len(reported) != 0 {
+		t.Errorf("unexpected event: %s", <-reported)
 	}
 }
 
-// killed has a process of that group take memory until the kernel kills it.
-func killed(t *testing.T, group string) (pid int) {
+// runUntilKilled runs a process in that cgroup that allocates memory until it is killed.
+func runUntilKilled(t *testing.T, cgroup string) (pid int) {
 	t.Helper()
-	dir, err := os.Open(group)
+	dir, err := os.Open(cgroup)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	// The shell marks itself as the first to go before there is anything else.
+	// The shell makes itself the first victim before it allocates anything.
 	cmd := exec.Command("sh", "-c", "echo 1000 > /proc/self/oom_score_adj; exec /proc/"+fmt.Sprint(os.Getpid())+"/exe")
 	cmd.Env = append(os.Environ(), hog+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
 	err = cmd.Run()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		t.Fatalf("in %s the process ended with %v", group, err)
+		t.Fatalf("process in %s ended with %v, want SIGKILL", cgroup, err)
 	}
 	return cmd.ProcessState.Pid()
 }

@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// record is one message of the kernel's log.
+// record is one message of the kernel log.
 type record struct {
-	sequence uint64 // counts from the machine's start
+	sequence uint64 // since boot
 	text     string
 }
 
-// parseRecord reads what one read of /dev/kmsg gives: PRIORITY,SEQUENCE,TIME,FLAGS[,…];TEXT
-// and, on further lines, names and values that belong to it. What a program wrote into the
-// log is left out: it must not speak in the kernel's name.
+// parseRecord parses the result of one read of /dev/kmsg: PRIORITY,SEQUENCE,TIME,FLAGS[,…];TEXT
+// and, on further lines, key-value pairs. It rejects records that user space wrote, which could
+// imitate the kernel.
 func parseRecord(data []byte) (record, bool) {
 	head, text, found := bytes.Cut(data, []byte{';'})
 	if !found {
@@ -24,7 +24,7 @@ func parseRecord(data []byte) (record, bool) {
 		return record{}, false
 	}
 	priority, err := strconv.ParseUint(string(fields[0]), 10, 32)
-	if err != nil || priority>>3 != 0 { // the lower three bits are how urgent it is
+	if err != nil || priority>>3 != 0 { // the lower three bits are the level, the others the facility
 		return record{}, false
 	}
 	sequence, err := strconv.ParseUint(string(fields[1]), 10, 64)

@@ -6,18 +6,20 @@ import (
 	"swiftlet/internal/checkpoint"
 )
 
-// stateFile is in the agent's folder.
+// stateFile is in the root directory.
 const stateFile = "swiftlet_oom_state"
 
-// state is how far the kernel's log has been told of.
+// state is the last record that was reported.
 type state struct {
-	// BootID names the start of the machine that the log began with.
+	// BootID identifies the boot that the sequence belongs to.
 	BootID   string `json:"bootID"`
 	Sequence uint64 `json:"sequence"`
 }
 
-// told reports whether an agent has told of this record before.
-func (s state) told(boot string, r record) bool { return s.BootID == boot && r.sequence <= s.Sequence }
+// reported reports whether this or an earlier kubelet has reported the record.
+func (s state) reported(boot string, r record) bool {
+	return s.BootID == boot && r.sequence <= s.Sequence
+}
 
 func loadState(path string) (s state, err error) {
 	if err = checkpoint.Read(path, &s); errors.Is(err, checkpoint.ErrMissing) {

@@ -15,20 +15,20 @@ import (
 	"swiftlet/internal/require"
 )
 
-// longest is how long a record may be, by the kernel's own word.
-const longest = 8192
+// maxRecord is the kernel's limit on the size of a record.
+const maxRecord = 8192
 
-// Config says what the watcher must know.
+// Config is fixed for the life of the agent.
 type Config struct {
 	// RootDir holds the state file.
 	RootDir string
-	// BootID names this start of the machine.
+	// BootID identifies the current boot.
 	BootID string
 }
 
-// Deps are the watcher's surroundings.
+// Deps are the Watcher's dependencies.
 type Deps struct {
-	// Kernel is /dev/kmsg: each read gives one record, and waits where there is none. Run
+	// Kernel is /dev/kmsg: each read returns one record, or blocks until there is one. Run
 	// closes it.
 	Kernel io.ReadCloser
 	Events pod.Events
@@ -36,13 +36,13 @@ type Deps struct {
 	Log    *slog.Logger
 }
 
-// Watcher tells of system OOMs.
+// Watcher reports system OOMs.
 type Watcher struct {
 	cfg  Config
 	deps Deps
 }
 
-// New validates and starts nothing.
+// New validates its arguments and starts nothing.
 func New(cfg Config, deps Deps) (*Watcher, error) {
 	if err := require.Set("new OOM watcher", map[string]any{
 		"RootDir": cfg.RootDir, "Kernel": deps.Kernel, "Events": deps.Events, "Node": deps.Node,
@@ -53,51 +53,51 @@ func New(cfg Config, deps Deps) (*Watcher, error) {
 	return &Watcher{cfg: cfg, deps: deps}, nil
 }
 
-// Run reads the kernel's log until ctx ends, from the oldest record that is still there: an
-// OOM may have been what ended the last agent. Each is told once, whoever tells it.
+// Run reads the kernel log until ctx is done, from the oldest record on: an OOM may have ended
+// the previous kubelet. Each OOM is reported once, even across restarts.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.deps.Kernel.Close()
 	defer context.AfterFunc(ctx, func() { w.deps.Kernel.Close() })()
 	path := filepath.Join(w.cfg.RootDir, stateFile)
-	known, err := loadState(path)
+	last, err := loadState(path)
 	if err != nil {
-		w.deps.Log.Warn("OOMs may be told of again", "err", err)
+		w.deps.Log.Warn("oom: read state file failed, OOMs may be reported twice", "err", err)
 	}
-	var found finder
-	for buffer := make([]byte, longest); ; {
+	var parser killParser
+	for buffer := make([]byte, maxRecord); ; {
 		n, err := w.deps.Kernel.Read(buffer)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, unix.EPIPE):
-			w.deps.Log.Info("the kernel's log is written faster than it is read; an OOM may be missed")
+			w.deps.Log.Info("oom: kernel log records were lost, an OOM may be missed")
 			continue
 		case err != nil:
-			// Pods run all the same.
-			w.deps.Log.Error("system OOMs are no longer noticed: the kernel's log cannot be read", "err", err)
+			// Not fatal: pods run without it.
+			w.deps.Log.Error("oom: read kernel log failed, system OOMs will not be reported", "err", err)
 			return nil
 		}
 		r, ok := parseRecord(buffer[:n])
 		if !ok {
 			continue
 		}
-		if k, ok := found.read(r.text); ok && !known.told(w.cfg.BootID, r) {
-			w.tell(k, path, r)
+		if k, ok := parser.read(r.text); ok && !last.reported(w.cfg.BootID, r) {
+			w.report(k, path, r)
 		}
 	}
 }
 
-// tell tells of a kill. One that keeps to a group's limit is that group's affair: the kernel
-// counts it there, and the runtime says how the container ended.
-func (w *Watcher) tell(k kill, path string, r record) {
-	log := w.deps.Log.With("process", k.process, "pid", k.pid, "cgroup", k.group)
+// report records an event for a kill because the machine was out of memory. For a kill at the
+// limit of a cgroup, the kernel counts it there and the runtime reports the container's exit.
+func (w *Watcher) report(k kill, path string, r record) {
+	log := w.deps.Log.With("process", k.process, "pid", k.pid, "cgroup", k.cgroup)
 	if !k.system {
-		log.Debug("the kernel killed a process of a group that is at its limit of memory")
+		log.Debug("oom: process killed at the memory limit of its cgroup")
 		return
 	}
-	log.Warn("the machine had no memory left, and the kernel killed a process")
+	log.Warn("oom: system out of memory, process killed")
 	w.deps.Events.Eventf(w.deps.Node, v1.EventTypeWarning, "SystemOOM", "System OOM encountered, victim process: %s, pid: %d", k.process, k.pid)
 	if err := checkpoint.Write(path, state{BootID: w.cfg.BootID, Sequence: r.sequence}); err != nil {
-		log.Warn("this OOM may be told of again", "err", err)
+		log.Warn("oom: write state file failed, this OOM may be reported twice", "err", err)
 	}
 }
