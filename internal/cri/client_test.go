@@ -23,13 +23,13 @@ func dial(t *testing.T, runtime *fakecri.Server, timeout time.Duration) *Client 
 	return c
 }
 
-func TestDialRefusesWhatItCannotServe(t *testing.T) {
+func TestDialRejectsInvalidConfig(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"no endpoint":      {RequestTimeout: time.Second},
-		"tcp":              {RuntimeEndpoint: "tcp://127.0.0.1:1", RequestTimeout: time.Second},
-		"relative path":    {RuntimeEndpoint: "unix://run/x.sock", RequestTimeout: time.Second},
-		"no timeout":       {RuntimeEndpoint: "/run/x.sock"},
-		"wrong image side": {RuntimeEndpoint: "/run/x.sock", ImageEndpoint: "x", RequestTimeout: time.Second},
+		"no endpoint":            {RequestTimeout: time.Second},
+		"tcp":                    {RuntimeEndpoint: "tcp://127.0.0.1:1", RequestTimeout: time.Second},
+		"relative path":          {RuntimeEndpoint: "unix://run/x.sock", RequestTimeout: time.Second},
+		"no timeout":             {RuntimeEndpoint: "/run/x.sock"},
+		"invalid image endpoint": {RuntimeEndpoint: "/run/x.sock", ImageEndpoint: "x", RequestTimeout: time.Second},
 	} {
 		if _, err := Dial(cfg); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -37,11 +37,11 @@ func TestDialRefusesWhatItCannotServe(t *testing.T) {
 	}
 }
 
-func TestStopAndRemoveOfWhatIsGoneSucceed(t *testing.T) {
+func TestStopAndRemoveAreIdempotent(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
 	ctx := context.Background()
-	for _, method := range []string{"StopPodSandbox", "RemovePodSandbox", "RemoveImage"} { // the fake itself is lenient here
+	for _, method := range []string{"StopPodSandbox", "RemovePodSandbox", "RemoveImage"} { // the fake returns no error here
 		runtime.Inject(method, fakecri.Fault{Err: status.Error(codes.NotFound, "gone")})
 	}
 	for name, err := range map[string]error{
@@ -60,7 +60,7 @@ func TestStopAndRemoveOfWhatIsGoneSucceed(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheOperationAndKeepTheRuntimesWord(t *testing.T) {
+func TestErrorsNameTheOperationAndKeepTheRuntimeError(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
 	runtime.Inject("StartContainer", fakecri.Fault{Err: status.Error(codes.Unknown, "no such file")})
@@ -76,7 +76,7 @@ func TestErrorsNameTheOperationAndKeepTheRuntimesWord(t *testing.T) {
 	}
 }
 
-// Each call's deadline is read where it arrives: at the runtime.
+// The runtime sees the deadline of each call.
 func TestDeadlines(t *testing.T) {
 	const base = 10 * time.Second
 	runtime := fakecri.Start(t)
@@ -106,21 +106,21 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-func TestAHungCallEndsAtItsDeadlineAndHarmsNoOther(t *testing.T) {
+func TestHungCallTimesOutAndDoesNotBlockOthers(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, 100*time.Millisecond)
 	runtime.Inject("StartContainer", fakecri.Fault{Hang: true})
 	hung := make(chan error)
 	go func() { hung <- c.StartContainer(context.Background(), "x") }()
 	if _, err := c.Version(context.Background()); err != nil {
-		t.Errorf("version beside a hung call: %v", err)
+		t.Errorf("version during a hung call: %v", err)
 	}
 	if err := <-hung; !IsTimeout(err) {
 		t.Errorf("hung call: %v, want a timeout", err)
 	}
 }
 
-func TestTheRuntimeMayGoAndReturn(t *testing.T) {
+func TestReconnectAfterRuntimeRestart(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
 	ctx := context.Background()
@@ -141,13 +141,13 @@ func TestTheRuntimeMayGoAndReturn(t *testing.T) {
 			break
 		}
 		if time.Since(back) > 2*time.Second {
-			t.Fatalf("no connection two seconds after the runtime's return: %v", err)
+			t.Fatalf("no connection two seconds after the restart: %v", err)
 		}
 		time.Sleep(10 * time.Millisecond) // polling, not waiting to be right
 	}
 }
 
-func TestOnlyVersionOne(t *testing.T) {
+func TestRuntimeWithoutV1IsRejected(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
 	runtime.Inject("Version", fakecri.Fault{Err: status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")})
@@ -156,9 +156,8 @@ func TestOnlyVersionOne(t *testing.T) {
 	}
 }
 
-// A runtime that does not want to know of a pod's resources is no failure, whichever way it
-// says so; anything else is.
-func TestRuntimeNeedNotKnowResources(t *testing.T) {
+// Runtimes report an unimplemented UpdatePodSandboxResources in two ways; other errors count.
+func TestUnimplementedSandboxResourcesAreIgnored(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
 	for said, fails := range map[error]bool{
@@ -169,12 +168,12 @@ func TestRuntimeNeedNotKnowResources(t *testing.T) {
 	} {
 		runtime.Inject("UpdatePodSandboxResources", fakecri.Fault{Err: said})
 		if err := c.UpdatePodSandboxResources(t.Context(), "id", nil, nil); (err != nil) != fails {
-			t.Errorf("%v became %v", said, err)
+			t.Errorf("%v: got %v", said, err)
 		}
 	}
 }
 
-func TestEventsEndWithTheStream(t *testing.T) {
+func TestEventsReturnsErrorOfBrokenStream(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)
 	got := make(chan *runtimeapi.ContainerEventResponse, 10)
@@ -192,7 +191,7 @@ func TestEventsEndWithTheStream(t *testing.T) {
 	}
 }
 
-func TestARuntimeWithoutEvents(t *testing.T) {
+func TestRuntimeWithoutEvents(t *testing.T) {
 	c := dial(t, fakecri.Start(t, fakecri.WithoutEvents()), time.Second)
 	err := c.Events(context.Background(), func(*runtimeapi.ContainerEventResponse) {})
 	if !IsUnimplemented(err) {

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// maxMessage is what one answer may weigh: a list of all containers of a full node.
+	// maxMessage bounds a message: it must fit a list of all containers of a full node.
 	maxMessage = 16 << 20
-	// maxBackoff, with gRPC's jitter of a fifth, keeps reconnecting below one second.
+	// maxBackoff, plus gRPC's jitter of a fifth, is below one second.
 	maxBackoff = 800 * time.Millisecond
-	// execMargin is what the runtime gets to end a command that overran its timeout.
+	// execMargin is the time for the runtime to kill a command that exceeded its timeout.
 	execMargin = 10 * time.Second
 )
 
-// Config says where the runtime listens.
+// Config is the runtime's endpoints and the client's options.
 type Config struct {
 	// RuntimeEndpoint is a unix socket: unix:///path or an absolute path.
 	RuntimeEndpoint string
-	// ImageEndpoint is the image service's socket; empty means the runtime's own.
+	// ImageEndpoint is the image service's socket; empty means RuntimeEndpoint.
 	ImageEndpoint string
 	// RequestTimeout bounds an ordinary call (runtimeRequestTimeout).
 	RequestTimeout time.Duration
-	// Dial, where set, makes the connections instead of the sockets' paths.
+	// Dial, if set, opens the connections instead of the sockets.
 	Dial func(context.Context) (net.Conn, error)
-	// Called, where set, is told of every call by its CRI name, such as RunPodSandbox.
+	// Called, if set, is called after every call with its CRI name, such as RunPodSandbox.
 	Called meter.CallsOf
-	// Subscribed, where set, counts the subscriptions to events that the runtime accepted.
+	// Subscribed, if set, counts the event subscriptions that the runtime accepted.
 	Subscribed meter.Count
-	// Follow, where set, is told of everything that happens on the connections.
+	// Follow, if set, is the gRPC stats handler of the connections.
 	Follow stats.Handler
-	// Clock times the calls; nil is the system's.
+	// Clock times the calls; nil means the system clock.
 	Clock clock.PassiveClock
 }
 
@@ -61,8 +61,8 @@ type Client struct {
 	clock      clock.PassiveClock
 }
 
-// Dial prepares a client. It does not connect: a runtime that is not there yet is found
-// out by the first call, so that the agent may start before it.
+// Dial creates a client. It does not connect, so that the kubelet may start before the runtime:
+// the first call fails if the runtime is not up.
 func Dial(cfg Config) (*Client, error) {
 	if cfg.RequestTimeout <= 0 {
 		return nil, errors.New("dial runtime: request timeout must be positive")
@@ -95,7 +95,7 @@ func Dial(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connections; calls in progress fail.
+// Close closes the connections; calls in progress fail.
 func (c *Client) Close() error {
 	var errs []error
 	for _, conn := range c.conns {
@@ -116,11 +116,11 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-		// An idle connection would make the first call after a quiet time pay for dialling.
+		// Without the idle state, the first call after a quiet time need not reconnect.
 		grpc.WithIdleTimeout(0),
 	}
 	if cfg.Called != nil {
-		options = append(options, grpc.WithChainUnaryInterceptor(timed(cfg.Called, cfg.Clock)))
+		options = append(options, grpc.WithChainUnaryInterceptor(timeCalls(cfg.Called, cfg.Clock)))
 	}
 	if cfg.Follow != nil {
 		options = append(options, grpc.WithStatsHandler(cfg.Follow))
@@ -131,7 +131,7 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 	return grpc.NewClient(target, options...)
 }
 
-// target turns an endpoint as users write it into gRPC's form.
+// target converts an endpoint to a gRPC target.
 func target(endpoint string) (string, error) {
 	path, hasScheme := strings.CutPrefix(endpoint, "unix://")
 	if !hasScheme && strings.Contains(endpoint, "://") {

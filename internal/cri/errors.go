@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// callError is a failed call: what was tried, and the runtime's answer.
+// callError is a failed call: the operation, and the runtime's error.
 type callError struct {
 	op  string
 	err error
@@ -18,7 +18,7 @@ type callError struct {
 func (e *callError) Error() string { return e.op + ": " + e.err.Error() }
 func (e *callError) Unwrap() error { return e.err }
 
-// failed wraps err with the operation, nil stays nil.
+// failed wraps err with the operation; it returns nil for nil.
 func failed(err error, op string) error {
 	if err == nil {
 		return nil
@@ -26,21 +26,21 @@ func failed(err error, op string) error {
 	return &callError{op: op, err: err}
 }
 
-// errEmptyAnswer stands for an answer without the part that was asked for.
-var errEmptyAnswer = errors.New("the runtime's answer is empty")
+// errEmptyResponse is for a response without a required field.
+var errEmptyResponse = errors.New("the runtime's answer is empty")
 
-// IsNotFound reports whether the runtime does not know the object.
-func IsNotFound(err error) bool { return codeOf(err) == codes.NotFound }
+// IsNotFound reports whether the runtime does not have the object.
+func IsNotFound(err error) bool { return code(err) == codes.NotFound }
 
 // IsUnavailable reports whether the runtime could not be reached.
-func IsUnavailable(err error) bool { return codeOf(err) == codes.Unavailable }
+func IsUnavailable(err error) bool { return code(err) == codes.Unavailable }
 
-// IsUnimplemented reports whether the runtime lacks the operation.
-func IsUnimplemented(err error) bool { return codeOf(err) == codes.Unimplemented }
+// IsUnimplemented reports whether the runtime does not implement the call.
+func IsUnimplemented(err error) bool { return code(err) == codes.Unimplemented }
 
 // IsTimeout reports whether the call's deadline passed, here or in the runtime.
 func IsTimeout(err error) bool {
-	return codeOf(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
+	return code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Text is the runtime's own error as the reference kubelet shows it in events and
@@ -71,31 +71,31 @@ func Description(err error) string {
 	return err.Error()
 }
 
-// PullText is the runtime's word on a failed pull as the reference kubelet shows it: gRPC's
-// prefix is kept only where its code says something.
+// PullText is the runtime's error of a failed pull as the reference kubelet shows it: with
+// gRPC's prefix only if the code is not Unknown.
 func PullText(err error) string {
-	if codeOf(err) == codes.Unknown {
+	if code(err) == codes.Unknown {
 		return Description(err)
 	}
 	return Text(err)
 }
 
-func codeOf(err error) codes.Code {
+func code(err error) codes.Code {
 	if err == nil {
 		return codes.OK
 	}
 	return status.Code(err)
 }
 
-// goneIsDone makes stop and remove idempotent: what is not there need not go.
-func goneIsDone(err error) error {
+// ignoreNotFound makes stop and remove idempotent.
+func ignoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// within gives a call its deadline.
-func (c *Client) within(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout adds the request timeout, plus extra, to ctx.
+func (c *Client) withTimeout(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.timeout+extra)
 }

@@ -8,12 +8,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errStreamEnded: the runtime closed its side; it does so when it stops.
+// errStreamEnded: the runtime closed the stream, as it does when it stops.
 var errStreamEnded = errors.New("the runtime ended the stream")
 
-// Events calls handle for each event of the runtime, one at a time, until ctx is done or
-// the stream breaks; it never returns nil. A runtime may first deliver what it buffered
-// while nobody listened.
+// Events calls handle for each event of the runtime, one at a time, until ctx is done or the
+// stream fails; it never returns nil. A runtime may first deliver events that it buffered while
+// there was no subscriber.
 func (c *Client) Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) (err error) {
 	began := c.clock.Now()
 	defer func() { c.called.Done("GetContainerEvents", c.clock.Since(began), err) }()

@@ -7,63 +7,63 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ExecResult is what a command run in a container left behind.
+// ExecResult is the output and exit code of a command in a container.
 type ExecResult struct {
 	Stdout, Stderr []byte
 	ExitCode       int32
 }
 
-// ExecSync runs a command and waits for it. A command that fails is a result, not an
-// error; one that overruns its timeout is an error for which IsTimeout is true. Without
-// a timeout only ctx ends the wait.
+// ExecSync runs a command and waits for it. A non-zero exit code is not an error; a command
+// that exceeds its timeout is one for which IsTimeout is true. Without a timeout only ctx ends
+// the wait.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (ExecResult, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout+execMargin)
 		defer cancel()
 	}
-	answer, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+	response, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: command, Timeout: wholeSeconds(timeout),
 	})
 	if err != nil {
 		return ExecResult{}, failed(err, "exec in container "+id)
 	}
-	return ExecResult{Stdout: answer.Stdout, Stderr: answer.Stderr, ExitCode: answer.ExitCode}, nil
+	return ExecResult{Stdout: response.Stdout, Stderr: response.Stderr, ExitCode: response.ExitCode}, nil
 }
 
-// wholeSeconds rounds up: zero would mean no timeout at all to the runtime.
+// wholeSeconds rounds up: zero means no timeout to the runtime.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // Exec prepares a streaming exec and returns the URL that serves it.
 func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.Exec(ctx, request)
-	return streamURL(answer, err, "prepare exec in container "+request.ContainerId)
+	response, err := c.runtime.Exec(ctx, request)
+	return streamURL(response, err, "prepare exec in container "+request.ContainerId)
 }
 
 // Attach prepares a stream to the container's own process and returns its URL.
 func (c *Client) Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.Attach(ctx, request)
-	return streamURL(answer, err, "prepare attach to container "+request.ContainerId)
+	response, err := c.runtime.Attach(ctx, request)
+	return streamURL(response, err, "prepare attach to container "+request.ContainerId)
 }
 
 // PortForward prepares a stream to the sandbox's ports and returns its URL.
 func (c *Client) PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (string, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.PortForward(ctx, request)
-	return streamURL(answer, err, "prepare port forward to sandbox "+request.PodSandboxId)
+	response, err := c.runtime.PortForward(ctx, request)
+	return streamURL(response, err, "prepare port forward to sandbox "+request.PodSandboxId)
 }
 
-func streamURL(answer interface{ GetUrl() string }, err error, op string) (string, error) {
+func streamURL(response interface{ GetUrl() string }, err error, op string) (string, error) {
 	if err != nil {
 		return "", failed(err, op)
 	}
-	if answer.GetUrl() == "" {
-		return "", failed(errEmptyAnswer, op)
+	if response.GetUrl() == "" {
+		return "", failed(errEmptyResponse, op)
 	}
-	return answer.GetUrl(), nil
+	return response.GetUrl(), nil
 }

@@ -11,18 +11,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// identifyRetry is the wait between two attempts to reach a runtime that does not answer yet.
+// identifyRetry is the wait between two attempts to reach a runtime that is not up yet.
 const identifyRetry = 250 * time.Millisecond
 
-// Identity is what the runtime says about itself.
+// Identity is the runtime's name, version and settings.
 type Identity struct {
 	Name    string
 	Version string
-	// CgroupDriver is "cgroupfs" or "systemd"; empty where the runtime does not say.
+	// CgroupDriver is "cgroupfs" or "systemd"; empty if the runtime does not report it.
 	CgroupDriver string
 }
 
-// Identify waits for the runtime's first answer, until ctx ends.
+// Identify waits until the runtime is up or ctx is done.
 func (c *Client) Identify(ctx context.Context, clk clock.Clock, log *slog.Logger) (Identity, error) {
 	version, err := c.awaitVersion(ctx, clk, log)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Client) awaitVersion(ctx context.Context, clk clock.Clock, log *slog.Lo
 			return version, nil
 		}
 		if !logged {
-			log.Warn("waiting for the container runtime", "endpoint", c.endpoint, "err", err)
+			log.Warn("cri: waiting for container runtime", "endpoint", c.endpoint, "err", err)
 		}
 		select {
 		case <-ctx.Done():

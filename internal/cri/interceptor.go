@@ -10,12 +10,12 @@ import (
 	"swiftlet/internal/meter"
 )
 
-// timed tells of each call when it is over. A stream has no end that the wire knows of:
-// whoever reads one tells of it.
-func timed(called meter.CallsOf, clock clock.PassiveClock) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+// timeCalls is an interceptor that reports the duration and error of each unary call. The
+// reader of a stream reports the stream's.
+func timeCalls(called meter.CallsOf, clock clock.PassiveClock) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		began := clock.Now()
-		err := call(ctx, method, request, answer, conn, options...)
+		err := call(ctx, method, request, response, conn, options...)
 		called(path.Base(method), clock.Since(began), err)
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Labels and annotations by which a kubelet finds its own objects in the runtime. The
-// names are shared with the reference kubelet, so that either takes over the other's pods.
+// Labels and annotations by which a kubelet finds its objects in the runtime. They are those of
+// the reference kubelet, so that either kubelet can take over the other's pods.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
@@ -27,7 +27,7 @@ const (
 	AnnotationRestartCount  = "io.kubernetes.container.restartCount"
 )
 
-// RefFrom reads whose object it is from the object's labels. Without a UID it is nobody's.
+// RefFrom returns the pod of an object from its labels; false without a UID, for objects of others.
 func RefFrom(labels map[string]string) (ref pod.Ref, ok bool) {
 	ref = pod.Ref{
 		Namespace: labels[LabelPodNamespace],
@@ -37,8 +37,8 @@ func RefFrom(labels map[string]string) (ref pod.Ref, ok bool) {
 	return ref, ref.UID != ""
 }
 
-// ObservedFrom tells of one pod what the runtime tells: all messages must be of the same
-// pod. at is when they were read.
+// ObservedFrom converts the status of one pod's sandboxes and containers. at is when they were
+// read.
 func ObservedFrom(sandboxes []*runtimeapi.PodSandboxStatus, containers []*runtimeapi.ContainerStatus, at time.Time) pod.Observed {
 	observed := pod.Observed{At: at}
 	for _, s := range sandboxes {
@@ -70,8 +70,8 @@ func SandboxFrom(s *runtimeapi.PodSandboxStatus) pod.Sandbox {
 	}
 }
 
-// ipsOf lists the sandbox's addresses, the main one first. One that cannot be parsed
-// discredits them all: half a dual-stack pod is worse than one without addresses yet.
+// ipsOf lists the sandbox's IPs, the primary one first. If one is invalid, it returns none: one
+// IP of a dual-stack pod is worse than none yet.
 func ipsOf(network *runtimeapi.PodSandboxNetworkStatus) []string {
 	if network.GetIp() == "" {
 		return nil
@@ -107,7 +107,7 @@ func ContainerFrom(s *runtimeapi.ContainerStatus) pod.Container {
 		Resources:    resourcesFrom(s.Resources.GetLinux()),
 		Mounts:       mountsFrom(s.Mounts),
 	}
-	if c.ImageRef == "" { // runtimes older than CRI 1.30 do not tell
+	if c.ImageRef == "" { // absent before CRI 1.30
 		c.ImageRef = s.ImageRef
 	}
 	if c.State != pod.Created {
@@ -120,7 +120,7 @@ func ContainerFrom(s *runtimeapi.ContainerStatus) pod.Container {
 	return c
 }
 
-// restartCount prefers the annotation: the runtime's attempt is only a part of the name.
+// restartCount prefers the annotation: the attempt is only part of the container's name.
 func restartCount(s *runtimeapi.ContainerStatus) int {
 	if n, err := strconv.Atoi(s.Annotations[AnnotationRestartCount]); err == nil {
 		return n
@@ -151,8 +151,8 @@ func userFrom(u *runtimeapi.ContainerUser) *v1.ContainerUser {
 	}}
 }
 
-// signalFrom converts a stop signal. CRI spells the real-time signals without the signs
-// that the API has: SIGNAL_SIGRTMINPLUS1 is SIGRTMIN+1.
+// signalFrom converts a stop signal. CRI spells out the signs in real-time signals:
+// SIGNAL_SIGRTMINPLUS1 is SIGRTMIN+1.
 func signalFrom(s runtimeapi.Signal) *v1.Signal {
 	if s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		return nil
@@ -162,7 +162,7 @@ func signalFrom(s runtimeapi.Signal) *v1.Signal {
 	return &signal
 }
 
-// The kernel's units: shares count 1024 to a CPU, and two is the least there is.
+// The kernel's CPU shares: 1024 per CPU, and at least two.
 const (
 	sharesPerCPU = 1024
 	minShares    = 2

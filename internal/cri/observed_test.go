@@ -85,11 +85,11 @@ func TestAddresses(t *testing.T) {
 		network *runtimeapi.PodSandboxNetworkStatus
 		want    int
 	}{
-		"none yet":      {nil, 0},
-		"host network":  {&runtimeapi.PodSandboxNetworkStatus{}, 0},
-		"one":           {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1"}, 1},
-		"two":           {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::1"}}}, 2},
-		"one is broken": {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::x"}}}, 0},
+		"no network status":      {nil, 0},
+		"host network":           {&runtimeapi.PodSandboxNetworkStatus{}, 0},
+		"one":                    {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1"}, 1},
+		"two":                    {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::1"}}}, 2},
+		"one address is invalid": {&runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::x"}}}, 0},
 	} {
 		if got := ipsOf(test.network); len(got) != test.want {
 			t.Errorf("%s: %v, want %d", name, got, test.want)

@@ -14,8 +14,7 @@ import (
 	"swiftlet/test/realcri"
 )
 
-// TestRealRuntime takes a pod through its life on containerd, with every call that has a
-// part in it.
+// TestRealRuntime takes a pod through its lifecycle on containerd, with every call it needs.
 func TestRealRuntime(t *testing.T) {
 	runtime := realcri.Start(t)
 	c, err := cri.Dial(cri.Config{RuntimeEndpoint: runtime.Endpoint(), RequestTimeout: time.Minute})
@@ -48,10 +47,10 @@ func TestRealRuntime(t *testing.T) {
 	image, err := c.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: images.Busybox}, false)
 	ok(err)
 	if image == nil {
-		t.Fatal("the test's image is missing")
+		t.Fatal("the test image is missing")
 	}
 	if missing, err := c.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: "none:1"}, false); err != nil || missing != nil {
-		t.Errorf("an image that is not there: %v, %v", missing, err)
+		t.Errorf("missing image: %v, %v", missing, err)
 	}
 	_, err = c.ImageFsInfo(ctx)
 	ok(err)
@@ -81,7 +80,7 @@ func TestRealRuntime(t *testing.T) {
 		t.Errorf("exec: %+v, %v", result, err)
 	}
 	if _, err := c.ExecSync(ctx, id, []string{"sleep", "100"}, time.Second); !cri.IsTimeout(err) {
-		t.Errorf("exec that overruns: %v", err)
+		t.Errorf("exec with timeout: %v, want a timeout", err)
 	}
 	if url, err := c.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"true"}, Stdout: true}); err != nil || url == "" {
 		t.Errorf("exec stream: %q, %v", url, err)
@@ -97,17 +96,17 @@ func TestRealRuntime(t *testing.T) {
 	if exited := seen.Latest("c"); exited.State != pod.Exited || exited.ExitCode != 137 || exited.Reason != "Error" || exited.FinishedAt.IsZero() {
 		t.Errorf("stopped: %+v", exited)
 	}
-	for range 2 { // the second finds nothing to do
+	for range 2 { // idempotent
 		ok(c.StopContainer(ctx, id, 0))
 		ok(c.RemoveContainer(ctx, id))
 		ok(c.StopPodSandbox(ctx, sandbox))
 		ok(c.RemovePodSandbox(ctx, sandbox))
 	}
 	if _, err := c.ContainerStatus(ctx, id, false); !cri.IsNotFound(err) {
-		t.Errorf("status of what is gone: %v", err)
+		t.Errorf("status after removal: %v, want not found", err)
 	}
 	if _, err := c.PodSandboxStatus(ctx, sandbox, false); !cri.IsNotFound(err) {
-		t.Errorf("status of what is gone: %v", err)
+		t.Errorf("status after removal: %v, want not found", err)
 	}
 }
 

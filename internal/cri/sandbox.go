@@ -8,92 +8,92 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RunPodSandbox makes and starts a sandbox. The network set-up is part of it, so it gets
-// twice the time of an ordinary call.
+// RunPodSandbox creates and starts a sandbox. It includes the network set-up, so it has twice
+// the timeout of an ordinary call.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
-	ctx, cancel := c.within(ctx, c.timeout)
+	ctx, cancel := c.withTimeout(ctx, c.timeout)
 	defer cancel()
-	answer, err := c.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: handler})
-	if err == nil && answer.PodSandboxId == "" {
-		err = errEmptyAnswer
+	response, err := c.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: handler})
+	if err == nil && response.PodSandboxId == "" {
+		err = errEmptyResponse
 	}
 	if err != nil {
 		return "", failed(err, "run pod sandbox")
 	}
-	return answer.PodSandboxId, nil
+	return response.PodSandboxId, nil
 }
 
-// UpdatePodSandboxResources tells the runtime which resources the pod as a whole will have.
-// A runtime that does not want to know is told nothing.
+// UpdatePodSandboxResources sends the resources of the whole pod to the runtime. It is not an
+// error if the runtime does not implement the call.
 func (c *Client) UpdatePodSandboxResources(ctx context.Context, id string, overhead, resources *runtimeapi.LinuxContainerResources) error {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
 	_, err := c.runtime.UpdatePodSandboxResources(ctx, &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: id, Overhead: overhead, Resources: resources})
-	// containerd says so in words before 2.3.
-	if IsUnimplemented(err) || codeOf(err) == codes.Unknown && strings.Contains(err.Error(), "not implemented") {
+	// containerd before 2.3 returns Unknown with that text.
+	if IsUnimplemented(err) || code(err) == codes.Unknown && strings.Contains(err.Error(), "not implemented") {
 		return nil
 	}
 	return failed(err, "update resources of pod sandbox "+id)
 }
 
-// StopPodSandbox stops what still runs in the sandbox and takes its network down.
+// StopPodSandbox stops the containers in the sandbox and tears its network down.
 func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
 	_, err := c.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-	return failed(goneIsDone(err), "stop pod sandbox "+id)
+	return failed(ignoreNotFound(err), "stop pod sandbox "+id)
 }
 
-// RemovePodSandbox removes the sandbox and every container in it, by force.
+// RemovePodSandbox removes the sandbox and every container in it, running or not.
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
 	_, err := c.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
-	return failed(goneIsDone(err), "remove pod sandbox "+id)
+	return failed(ignoreNotFound(err), "remove pod sandbox "+id)
 }
 
-// PodSandboxStatus reads one sandbox; the answer's Status is never nil.
+// PodSandboxStatus reads one sandbox; the response's Status is never nil.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: verbose})
-	if err == nil && answer.Status == nil {
-		err = errEmptyAnswer
+	response, err := c.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: verbose})
+	if err == nil && response.Status == nil {
+		err = errEmptyResponse
 	}
 	if err != nil {
 		return nil, failed(err, "get status of pod sandbox "+id)
 	}
-	return answer, nil
+	return response, nil
 }
 
 // ListPodSandboxes lists the sandboxes that match; a nil filter matches all.
 func (c *Client) ListPodSandboxes(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
+	response, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 	if err != nil {
 		return nil, failed(err, "list pod sandboxes")
 	}
-	return answer.Items, nil
+	return response.Items, nil
 }
 
 // ListPodSandboxStats reads the usage of the sandboxes that match.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
+	response, err := c.runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
 	if err != nil {
 		return nil, failed(err, "list pod sandbox stats")
 	}
-	return answer.Stats, nil
+	return response.Stats, nil
 }
 
-// SandboxIPs reads the addresses of a sandbox, the main one first; a pod on the host's
-// network has none of its own.
+// SandboxIPs reads the IPs of a sandbox, the primary one first; a pod in the host network has
+// none.
 func (c *Client) SandboxIPs(ctx context.Context, id string) ([]string, error) {
-	answer, err := c.PodSandboxStatus(ctx, id, false)
+	response, err := c.PodSandboxStatus(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	return ipsOf(answer.Status.Network), nil
+	return ipsOf(response.Status.Network), nil
 }

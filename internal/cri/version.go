@@ -7,52 +7,52 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// apiVersion is what the agent says it speaks; runtimes do not act on it.
+// apiVersion is sent with Version; runtimes ignore it.
 const apiVersion = "0.1.0"
 
-// Version asks who the runtime is. A runtime that does not serve CRI v1 is refused.
+// Version returns the name and version of the runtime. It fails if that does not serve CRI v1.
 func (c *Client) Version(ctx context.Context) (*runtimeapi.VersionResponse, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: apiVersion})
+	response, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: apiVersion})
 	if err != nil {
 		return nil, failed(err, "get runtime version")
 	}
-	if answer.RuntimeApiVersion != "v1" {
-		return nil, failed(fmt.Errorf("the runtime serves CRI %q, not v1", answer.RuntimeApiVersion), "get runtime version")
+	if response.RuntimeApiVersion != "v1" {
+		return nil, failed(fmt.Errorf("the runtime serves CRI %q, not v1", response.RuntimeApiVersion), "get runtime version")
 	}
-	return answer, nil
+	return response, nil
 }
 
-// Status asks for the runtime's conditions, handlers and features. The answer's Status
-// is never nil.
+// Status returns the runtime's conditions, handlers and features. The response's Status is
+// never nil.
 func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: verbose})
-	if err == nil && answer.Status == nil {
-		err = errEmptyAnswer
+	response, err := c.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: verbose})
+	if err == nil && response.Status == nil {
+		err = errEmptyResponse
 	}
 	if err != nil {
 		return nil, failed(err, "get runtime status")
 	}
-	return answer, nil
+	return response, nil
 }
 
-// RuntimeConfig asks for the settings that both sides must share, as the cgroup driver.
+// RuntimeConfig returns the settings that kubelet and runtime must share, such as the cgroup driver.
 func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.runtime.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	response, err := c.runtime.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	if err != nil {
 		return nil, failed(err, "get runtime configuration")
 	}
-	return answer, nil
+	return response, nil
 }
 
-// UpdateRuntimeConfig tells the runtime the node's pod network.
+// UpdateRuntimeConfig sends the node's pod CIDR to the runtime.
 func (c *Client) UpdateRuntimeConfig(ctx context.Context, podCIDR string) error {
-	ctx, cancel := c.within(ctx, 0)
+	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
 	_, err := c.runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{
 		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: podCIDR}},
