@@ -52,11 +52,11 @@ func (m *Metrics) CRI() (called meter.CallsOf, subscribed meter.Count) {
 // Observe measures relists and events of the container runtime (PLEG).
 func (m *Metrics) Observe() observe.Meters {
 	return observe.Meters{
-		Relist:   observeSeconds(m.histogram(kubelet+"pleg_relist_duration_seconds", "How long it took to list all that the runtime holds.", defaultBuckets)),
-		Interval: observeSeconds(m.histogram(kubelet+"pleg_relist_interval_seconds", "The time between such lists.", relistIntervalBuckets)),
-		PodRead:  observeSeconds(m.histogram(kubelet+"pleg_pod_relist_duration_seconds", "How long it took to read one pod from the runtime.", defaultBuckets)),
-		Broken:   m.counter(kubelet+"evented_pleg_connection_error_count", "Subscriptions to the runtime's events that failed or ended.").Inc,
-		EventLag: observeSeconds(m.histogram(kubelet+"evented_pleg_connection_latency_seconds", "The age of the runtime's events when they arrived.", defaultBuckets)),
+		Relist:       observeSeconds(m.histogram(kubelet+"pleg_relist_duration_seconds", "How long it took to list all that the runtime holds.", defaultBuckets)),
+		Interval:     observeSeconds(m.histogram(kubelet+"pleg_relist_interval_seconds", "The time between such lists.", relistIntervalBuckets)),
+		PodRead:      observeSeconds(m.histogram(kubelet+"pleg_pod_relist_duration_seconds", "How long it took to read one pod from the runtime.", defaultBuckets)),
+		StreamErrors: m.counter(kubelet+"evented_pleg_connection_error_count", "Subscriptions to the runtime's events that failed or ended.").Inc,
+		EventLag:     observeSeconds(m.histogram(kubelet+"evented_pleg_connection_latency_seconds", "The age of the runtime's events when they arrived.", defaultBuckets)),
 	}
 }
 

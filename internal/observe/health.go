@@ -7,64 +7,64 @@ import (
 	"time"
 )
 
-// health remembers how relisting went.
+// health is the outcome of relists.
 type health struct {
-	mu        sync.Mutex
-	underway  time.Time // since when a relist waits for its answer; zero if none does
-	succeeded time.Time // when the last relist ended well
-	failing   time.Time // since when all have failed; zero if the last did not
-	err       error
+	mu           sync.Mutex
+	inProgress   time.Time // start of the relist in progress; zero if there is none
+	lastSuccess  time.Time // end of the last successful relist
+	failingSince time.Time // zero if the last relist succeeded
+	err          error
 }
 
-func (h *health) begin(now time.Time) {
+func (h *health) start(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.underway = now
+	h.inProgress = now
 }
 
-// end reports whether relisting has begun to fail, or to succeed.
-func (h *health) end(now time.Time, err error) (turned bool) {
+// finish reports whether the outcome differs from that of the last relist.
+func (h *health) finish(now time.Time, err error) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	began := h.underway
-	turned = (err == nil) != (h.err == nil) || h.succeeded.IsZero()
-	h.underway, h.err = time.Time{}, err
+	began := h.inProgress
+	changed = (err == nil) != (h.err == nil) || h.lastSuccess.IsZero()
+	h.inProgress, h.err = time.Time{}, err
 	if err == nil {
-		h.succeeded, h.failing = now, time.Time{}
-	} else if h.failing.IsZero() {
-		h.failing = began
+		h.lastSuccess, h.failingSince = now, time.Time{}
+	} else if h.failingSince.IsZero() {
+		h.failingSince = began
 	}
-	return turned
+	return changed
 }
 
-// LastRelist is when the runtime was last listed in full; zero if it never was.
+// LastRelist is the time of the last successful relist; zero if there was none.
 func (o *Observer) LastRelist() time.Time {
 	o.health.mu.Lock()
 	defer o.health.mu.Unlock()
-	return o.health.succeeded
+	return o.health.lastSuccess
 }
 
 var errNeverListed = errors.New("pleg has yet to be successful")
 
-// Healthy is nil while the runtime answers. It looks at the lists of the whole node only:
-// a pod whose own state cannot be read does not make the node unready.
+// Healthy returns nil while relists succeed. A single pod that cannot be read does not make the
+// node unready.
 func (o *Observer) Healthy() error {
 	now := o.clock.Now()
 	h := &o.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case !h.failing.IsZero() && now.Sub(h.failing) >= o.cfg.DownAfter:
+	case !h.failingSince.IsZero() && now.Sub(h.failingSince) >= o.cfg.DownAfter:
 		return fmt.Errorf("container runtime is down: %w", h.err)
-	case !h.underway.IsZero() && now.Sub(h.underway) >= hungAfter:
-		return fmt.Errorf("container runtime has not answered for %v", now.Sub(h.underway).Round(time.Second))
-	case h.succeeded.IsZero():
+	case !h.inProgress.IsZero() && now.Sub(h.inProgress) >= hungAfter:
+		return fmt.Errorf("container runtime has not answered for %v", now.Sub(h.inProgress).Round(time.Second))
+	case h.lastSuccess.IsZero():
 		return errNeverListed
-	case now.Sub(h.succeeded) >= o.cfg.StaleAfter:
-		return fmt.Errorf("pleg was last seen active %v ago; threshold is %v", now.Sub(h.succeeded), o.cfg.StaleAfter)
+	case now.Sub(h.lastSuccess) >= o.cfg.StaleAfter:
+		return fmt.Errorf("pleg was last seen active %v ago; threshold is %v", now.Sub(h.lastSuccess), o.cfg.StaleAfter)
 	}
 	return nil
 }
 
-// hungAfter is how long a list of everything may take. It takes milliseconds.
+// hungAfter is the age at which a relist counts as hung. It usually takes milliseconds.
 const hungAfter = 30 * time.Second

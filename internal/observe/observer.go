@@ -15,9 +15,10 @@ import (
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/queue"
+	"swiftlet/internal/require"
 )
 
-// Runtime is what the observer asks of a container runtime; cri.Client is one.
+// Runtime reads pods from the container runtime. cri.Client implements it.
 type Runtime interface {
 	ListPodSandboxes(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error)
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
@@ -27,138 +28,138 @@ type Runtime interface {
 	Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) error
 }
 
-// Config is how often and how patiently to look; zero values stand for the defaults.
+// Config has periods and timeouts; zero values mean the defaults.
 type Config struct {
-	// RelistPeriod is the time between full relists while events flow. Default 60 s.
+	// RelistPeriod is the time between relists while there is an event stream. Default 60 s.
 	RelistPeriod time.Duration
-	// PollPeriod is that time while they do not. Default 1 s.
+	// PollPeriod is that time while there is none. Default 1 s.
 	PollPeriod time.Duration
-	// DownAfter is how long the runtime may fail to answer before Healthy says so; it
-	// spares the node from turning NotReady when the runtime restarts. Default 3 s.
+	// DownAfter is how long relists may fail before Healthy returns an error, so that a restart
+	// of the runtime does not make the node NotReady. Default 3 s.
 	DownAfter time.Duration
-	// StaleAfter is the age of the last relist at which Healthy gives up. Default 3 min.
+	// StaleAfter is the age of the last relist at which Healthy returns an error. Default 3 min.
 	StaleAfter time.Duration
-	// FirstWait bounds how long the first relist waits for slow pods. Default 10 s.
-	FirstWait time.Duration
+	// FirstRelistTimeout bounds the wait for the pods of the first relist. Default 10 s.
+	FirstRelistTimeout time.Duration
 }
 
-// Deps are the observer's surroundings. All are needed but ReadMessage.
+// Deps are the Observer's dependencies.
 type Deps struct {
 	Runtime Runtime
-	// ReadMessage reads an exited container's termination message; it is called once per
-	// container and must not block for long. Nil reads none.
+	// ReadMessage reads an exited container's termination message. It is called once per
+	// container and must not block for long. It may be nil.
 	ReadMessage func(ref pod.Ref, c *pod.Container) string
-	// Disturbed is called when the runtime seems to go or to come back, for those who care
-	// about its health; it must not block. May be nil.
+	// Disturbed is called when the result of Healthy may have changed. It must not block, and
+	// may be nil.
 	Disturbed func()
 	Meters    Meters
 	Clock     clock.Clock
 	Log       *slog.Logger
 }
 
-// Meters measure the observing; each may be nil.
+// Meters measure relists and events; each may be nil.
 type Meters struct {
-	// Relist takes how long a relist took, Interval the time since the one before it began.
+	// Relist takes the duration of a relist, Interval the time between the starts of two.
 	Relist, Interval meter.Timing
-	// PodRead takes how long it took to read one pod.
+	// PodRead takes the duration of reading one pod.
 	PodRead meter.Timing
-	// Broken counts the subscriptions to the runtime's events that failed or ended.
-	Broken meter.Count
+	// StreamErrors counts the event streams that failed or ended.
+	StreamErrors meter.Count
 	// EventLag takes the age of an event when it arrives.
 	EventLag meter.Timing
 }
 
-// Observer holds what was seen. Its methods may be called from any goroutine.
+// Observer holds the observed state of all pods. Its methods are safe for concurrent use.
 type Observer struct {
-	cfg     Config
-	runtime Runtime
-	read    func(pod.Ref, *pod.Container) string
-	disturb func()
-	meters  Meters
-	clock   clock.Clock
-	log     *slog.Logger
+	cfg           Config
+	runtime       Runtime
+	read          func(pod.Ref, *pod.Container) string
+	healthChanged func()
+	meters        Meters
+	clock         clock.Clock
+	log           *slog.Logger
 
-	changes *queue.Unique[types.UID] // the runtime waits for the reader of its events
+	changes *queue.Unique[types.UID] // never blocks: the runtime waits for its subscribers
 	synced  chan struct{}
-	// relistNow asks for a relist; one request waiting is enough.
+	// relistNow triggers a relist.
 	relistNow notify.Signal
-	// inspections are the goroutines that read single pods; Run waits for them.
-	inspections sync.WaitGroup
-	health      health
+	// readers are the goroutines that read single pods; Run waits for them.
+	readers sync.WaitGroup
+	health  health
 
 	mu   sync.Mutex
 	pods map[types.UID]*record
-	// floor is the time before which events tell nothing new of pods not known: a relist
-	// that started then has seen all there was.
-	floor time.Time
-	// gone are the ids that were removed, with the time they were found gone.
-	gone map[string]time.Time
-	// messages are the termination messages, by container id, read when first asked for.
+	// ignoreBefore is the start of the last relist: events from before it about pods without a
+	// record are stale.
+	ignoreBefore time.Time
+	// removed are the IDs of removed objects, with the time when that was noticed.
+	removed map[string]time.Time
+	// messages are the termination messages by container ID, read on first use.
 	messages map[string]func() string
-	// inspecting are the pods being read; true asks for another reading afterwards.
-	inspecting map[types.UID]bool
-	// unread are the pods that were listed and not read yet.
-	unread    map[types.UID]bool
-	streaming bool
-	settling  bool
+	// reading are the pods being read; true means to read again afterwards.
+	reading map[types.UID]bool
+	// unread are the pods that are listed and not read yet.
+	unread         map[types.UID]bool
+	streaming      bool
+	justSubscribed bool
 }
 
-// New makes an observer; Run starts it.
+// New validates its arguments and starts nothing.
 func New(cfg Config, deps Deps) (*Observer, error) {
-	if deps.Runtime == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("new observer: runtime, clock and log are needed")
+	if err := require.Set("new observer", map[string]any{"Runtime": deps.Runtime, "Clock": deps.Clock, "Log": deps.Log}); err != nil {
+		return nil, err
 	}
-	for value, standard := range map[*time.Duration]time.Duration{
-		&cfg.RelistPeriod: time.Minute,
-		&cfg.PollPeriod:   time.Second,
-		&cfg.DownAfter:    3 * time.Second,
-		&cfg.StaleAfter:   3 * time.Minute,
-		&cfg.FirstWait:    10 * time.Second,
+	for value, fallback := range map[*time.Duration]time.Duration{
+		&cfg.RelistPeriod:       time.Minute,
+		&cfg.PollPeriod:         time.Second,
+		&cfg.DownAfter:          3 * time.Second,
+		&cfg.StaleAfter:         3 * time.Minute,
+		&cfg.FirstRelistTimeout: 10 * time.Second,
 	} {
 		if *value < 0 {
 			return nil, errors.New("new observer: a duration is negative")
 		}
 		if *value == 0 {
-			*value = standard
+			*value = fallback
 		}
 	}
 	read := deps.ReadMessage
 	if read == nil {
 		read = func(pod.Ref, *pod.Container) string { return "" }
 	}
-	disturb := deps.Disturbed
-	if disturb == nil {
-		disturb = func() {}
+	healthChanged := deps.Disturbed
+	if healthChanged == nil {
+		healthChanged = func() {}
 	}
 	return &Observer{
-		cfg: cfg, runtime: deps.Runtime, read: read, disturb: disturb, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
-		changes:    queue.NewUnique[types.UID](),
-		synced:     make(chan struct{}),
-		relistNow:  notify.New(),
-		pods:       map[types.UID]*record{},
-		gone:       map[string]time.Time{},
-		messages:   map[string]func() string{},
-		inspecting: map[types.UID]bool{},
-		unread:     map[types.UID]bool{},
+		cfg: cfg, runtime: deps.Runtime, read: read, healthChanged: healthChanged, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
+		changes:   queue.NewUnique[types.UID](),
+		synced:    make(chan struct{}),
+		relistNow: notify.New(),
+		pods:      map[types.UID]*record{},
+		removed:   map[string]time.Time{},
+		messages:  map[string]func() string{},
+		reading:   map[types.UID]bool{},
+		unread:    map[types.UID]bool{},
 	}, nil
 }
 
 // Run observes until ctx is done.
 func (o *Observer) Run(ctx context.Context) error {
 	o.mu.Lock()
-	o.floor = o.clock.Now()
+	o.ignoreBefore = o.clock.Now()
 	o.mu.Unlock()
 	var parts sync.WaitGroup
 	parts.Go(func() { o.changes.Run(ctx) })
-	parts.Go(func() { o.follow(ctx) })
-	o.relistForever(ctx)
+	parts.Go(func() { o.streamEvents(ctx) })
+	o.relistLoop(ctx)
 	parts.Wait()
-	o.inspections.Wait()
+	o.readers.Wait()
 	return nil
 }
 
-// Get is what was last seen of a pod; false if the runtime holds nothing of it. The
-// value is shared: do not change what it points to.
+// Get returns the observed state of a pod; false if the runtime has nothing of it. The value is
+// shared and read-only.
 func (o *Observer) Get(uid types.UID) (pod.Observed, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -169,15 +170,15 @@ func (o *Observer) Get(uid types.UID) (pod.Observed, bool) {
 	return r.view, true
 }
 
-// Unread reports whether the runtime holds something of the pod that it did not tell yet:
-// then there is more of it than Get knows, and whoever acts on it must Refresh first.
+// Unread reports whether the pod is listed by the runtime and not read yet: then Get is
+// incomplete, and the pod's worker must call Refresh before it acts.
 func (o *Observer) Unread(uid types.UID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.unread[uid]
 }
 
-// List is what was last seen of all pods, in no order.
+// List returns the observed state of all pods, in no order.
 func (o *Observer) List() []pod.Observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,10 +189,10 @@ func (o *Observer) List() []pod.Observed {
 	return all
 }
 
-// Changes yields the pods of which something new was seen. A pod waits in it once,
-// however often it changes; Get tells its newest state. Run feeds it.
+// Changes yields the pods whose observed state has changed, while Run runs. A pod is queued
+// once, however often it changes; Get returns its newest state.
 func (o *Observer) Changes() <-chan types.UID { return o.changes.C() }
 
-// Synced is closed when the first relist is done: only then does Get's false mean that
-// the runtime holds nothing, unless the pod is Unread.
+// Synced is closed after the first relist: only then does false from Get mean that the runtime
+// has nothing of the pod, unless the pod is Unread.
 func (o *Observer) Synced() <-chan struct{} { return o.synced }

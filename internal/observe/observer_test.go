@@ -21,10 +21,10 @@ import (
 	"swiftlet/test/poll"
 )
 
-// never is longer than any test: what happens sooner did not need it.
+// never is longer than any test.
 const never = time.Hour
 
-// observer is an Observer under test with all that was announced by it.
+// observer is an Observer under test with the changes that it reported.
 type observer struct {
 	*Observer
 	t       *testing.T
@@ -34,7 +34,7 @@ type observer struct {
 // start observes the runtime until the test ends, and waits for the first relist.
 func start(t *testing.T, runtime *fakecri.Server, cfg Config, read func(pod.Ref, *pod.Container) string) *observer {
 	t.Helper()
-	o := prepare(t, runtime, cfg, read)
+	o := newObserver(t, runtime, cfg, read)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- o.Run(ctx) }()
@@ -62,7 +62,7 @@ func start(t *testing.T, runtime *fakecri.Server, cfg Config, read func(pod.Ref,
 	return o
 }
 
-func prepare(t *testing.T, runtime *fakecri.Server, cfg Config, read func(pod.Ref, *pod.Container) string) *observer {
+func newObserver(t *testing.T, runtime *fakecri.Server, cfg Config, read func(pod.Ref, *pod.Container) string) *observer {
 	t.Helper()
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: runtime.Endpoint(), RequestTimeout: 5 * time.Second})
 	if err != nil {
@@ -93,14 +93,14 @@ func (o *observer) await(uid types.UID, name, state string) {
 	poll.Until(o.t, string(uid)+" "+name+" "+state, func() bool { return o.state(uid, name) == state })
 }
 
-// relists waits for n relists that start from now on.
-func relists(t *testing.T, runtime *fakecri.Server, n int) {
+// awaitRelists waits for n relists that start from now on.
+func awaitRelists(t *testing.T, runtime *fakecri.Server, n int) {
 	t.Helper()
 	before := runtime.Count("ListPodSandbox")
 	poll.Until(t, "relist", func() bool { return runtime.Count("ListPodSandbox") >= before+n+1 })
 }
 
-func TestPodsThatWereThereAreKnownAtFirst(t *testing.T) {
+func TestFirstRelistFindsExistingPods(t *testing.T) {
 	runtime := fakecri.Start(t)
 	sandbox, ids := runtime.RunPod("ns", "a", "u", "c")
 	o := start(t, runtime, Config{}, nil)
@@ -116,7 +116,7 @@ func TestPodsThatWereThereAreKnownAtFirst(t *testing.T) {
 	}
 }
 
-func TestEventsCostNoCalls(t *testing.T) {
+func TestEventsCauseNoCalls(t *testing.T) {
 	runtime := fakecri.Start(t)
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
 	poll.Until(t, "subscribed and listed", func() bool { // once at the start, once for the subscription
@@ -135,20 +135,20 @@ func TestEventsCostNoCalls(t *testing.T) {
 	}
 }
 
-func TestAQuietRelistIsTwoCalls(t *testing.T) {
+func TestUnchangedRelistMakesTwoCalls(t *testing.T) {
 	runtime := fakecri.Start(t)
 	for _, uid := range []string{"u", "v", "w"} {
 		runtime.RunPod("ns", uid, uid, "c", "d")
 	}
 	start(t, runtime, Config{RelistPeriod: time.Millisecond, PollPeriod: time.Millisecond}, nil)
 	runtime.ResetCalls()
-	relists(t, runtime, 3)
+	awaitRelists(t, runtime, 3)
 	if n := runtime.Count("PodSandboxStatus") + runtime.Count("ContainerStatus"); n != 0 {
 		t.Errorf("%d status calls though nothing changed", n)
 	}
 }
 
-func TestARemovedPodIsAChange(t *testing.T) {
+func TestRemovedPodIsReported(t *testing.T) {
 	runtime := fakecri.Start(t)
 	sandbox, _ := runtime.RunPod("ns", "a", "u", "c")
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
@@ -161,7 +161,7 @@ func TestARemovedPodIsAChange(t *testing.T) {
 	}
 }
 
-func TestARemovedContainerLeavesTheOthers(t *testing.T) {
+func TestRemovedContainerLeavesTheOthers(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, ids := runtime.RunPod("ns", "a", "u", "c", "d")
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
@@ -170,9 +170,9 @@ func TestARemovedContainerLeavesTheOthers(t *testing.T) {
 	o.await("u", "d", "running")
 }
 
-// A sandbox may be removed while a container is being made in it: what is left of it then
-// is not overlooked, and what went with it is not kept.
-func TestAContainerThatComesAfterItsSandboxIsSeen(t *testing.T) {
+// A sandbox may be removed while a container is being created in it: the new container is found,
+// and the removed ones are dropped.
+func TestContainerCreatedAfterSandboxRemovalIsFound(t *testing.T) {
 	runtime := fakecri.Start(t)
 	sandbox, _ := runtime.RunPod("ns", "a", "u", "c")
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
@@ -183,7 +183,7 @@ func TestAContainerThatComesAfterItsSandboxIsSeen(t *testing.T) {
 	o.await("u", "c", "no container")
 }
 
-func TestLostEventsAreMadeUpForByTheRelist(t *testing.T) {
+func TestRelistRecoversLostEvents(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, ids := runtime.RunPod("ns", "a", "u", "c", "d")
 	o := start(t, runtime, Config{RelistPeriod: 20 * time.Millisecond, PollPeriod: 20 * time.Millisecond}, nil)
@@ -196,7 +196,7 @@ func TestLostEventsAreMadeUpForByTheRelist(t *testing.T) {
 	o.await("v", "c", "running")
 }
 
-func TestLateAndRepeatedEventsDoNotTurnBackTime(t *testing.T) {
+func TestLateAndRepeatedEventsDoNotRevertState(t *testing.T) {
 	runtime := fakecri.Start(t)
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
 	runtime.Events.Repeat()
@@ -204,7 +204,7 @@ func TestLateAndRepeatedEventsDoNotTurnBackTime(t *testing.T) {
 	sandbox, ids := runtime.RunPod("ns", "a", "u", "c", "d")
 	runtime.Exit(ids[0], 0)
 	_, _ = runtime.RemoveContainer(context.Background(), &runtimeapi.RemoveContainerRequest{ContainerId: ids[1]})
-	if _, err := o.Refresh(context.Background(), "u"); err != nil { // knows all before the events come
+	if _, err := o.Refresh(context.Background(), "u"); err != nil { // sees everything before the events arrive
 		t.Fatal(err)
 	}
 	want := []string{"exited", "no container"}
@@ -212,7 +212,7 @@ func TestLateAndRepeatedEventsDoNotTurnBackTime(t *testing.T) {
 		t.Fatalf("refreshed: %v", got)
 	}
 	runtime.Events.Release()
-	last := runtime.RunContainer(sandbox, "e", 0) // its event is the last, so all others came
+	last := runtime.RunContainer(sandbox, "e", 0) // its event is the last
 	o.await("u", "e", "running")
 	if got := []string{o.state("u", "c"), o.state("u", "d")}; !slices.Equal(got, want) {
 		t.Errorf("after late events: %v (with %s)", got, last)
@@ -221,7 +221,7 @@ func TestLateAndRepeatedEventsDoNotTurnBackTime(t *testing.T) {
 
 func TestEventsFromBeforeTheStartAreDropped(t *testing.T) {
 	runtime := fakecri.Start(t)
-	for range 20 { // buffered: nobody listens
+	for range 20 { // buffered: there is no subscriber
 		sandbox, _ := runtime.RunPod("ns", "old", "old", "c")
 		_, _ = runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox})
 	}
@@ -231,16 +231,16 @@ func TestEventsFromBeforeTheStartAreDropped(t *testing.T) {
 		t.Errorf("a pod that was gone before the start changed: %s", uid)
 	}
 	if _, ok := o.Get("old"); ok {
-		t.Error("a pod that was gone before the start is there")
+		t.Error("a pod that was gone before the start is observed")
 	}
 }
 
-func TestABrokenStreamIsTakenUpAgain(t *testing.T) {
+func TestBrokenStreamIsResumed(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, ids := runtime.RunPod("ns", "a", "u", "c", "d")
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: never}, nil)
 	poll.Until(t, "subscribed", func() bool { return runtime.Events.Subscribers() == 1 })
-	runtime.Events.Drop(1) // lost in the break: only the relist that follows it can know
+	runtime.Events.Drop(1) // lost in the break: only the relist after it finds the exit
 	runtime.Exit(ids[0], 0)
 	runtime.Events.Break()
 	o.await("u", "c", "exited")
@@ -249,7 +249,7 @@ func TestABrokenStreamIsTakenUpAgain(t *testing.T) {
 	o.await("u", "d", "exited")
 }
 
-func TestARuntimeWithoutEventsIsPolled(t *testing.T) {
+func TestRuntimeWithoutEventsIsPolled(t *testing.T) {
 	runtime := fakecri.Start(t, fakecri.WithoutEvents())
 	o := start(t, runtime, Config{RelistPeriod: never, PollPeriod: 5 * time.Millisecond}, nil)
 	_, ids := runtime.RunPod("ns", "a", "u", "c")
@@ -258,17 +258,17 @@ func TestARuntimeWithoutEventsIsPolled(t *testing.T) {
 	o.await("u", "c", "exited")
 }
 
-func TestOneHungPodHarmsNoOther(t *testing.T) {
+func TestHungPodDoesNotAffectOthers(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, bad := runtime.RunPod("ns", "bad", "bad", "c")
 	runtime.RunPod("ns", "good", "good", "c")
 	runtime.Inject("ContainerStatus", fakecri.Fault{Hang: true, Match: func(request any) bool {
 		return request.(*runtimeapi.ContainerStatusRequest).ContainerId == bad[0]
 	}})
-	o := start(t, runtime, Config{RelistPeriod: 10 * time.Millisecond, PollPeriod: 10 * time.Millisecond, FirstWait: 50 * time.Millisecond}, nil)
+	o := start(t, runtime, Config{RelistPeriod: 10 * time.Millisecond, PollPeriod: 10 * time.Millisecond, FirstRelistTimeout: 50 * time.Millisecond}, nil)
 	o.await("good", "c", "running")
 	if err := o.Healthy(); err != nil {
-		t.Errorf("the node suffers: %v", err)
+		t.Errorf("node is unhealthy: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
@@ -277,7 +277,7 @@ func TestOneHungPodHarmsNoOther(t *testing.T) {
 	}
 }
 
-func TestAPodThatCannotBeReadIsReadLater(t *testing.T) {
+func TestFailedReadIsRetried(t *testing.T) {
 	runtime := fakecri.Start(t)
 	runtime.Inject("PodSandboxStatus", fakecri.Fault{Err: status.Error(codes.Internal, "not now"), Times: 1})
 	runtime.RunPod("ns", "a", "u", "c")
@@ -285,7 +285,7 @@ func TestAPodThatCannotBeReadIsReadLater(t *testing.T) {
 	o.await("u", "c", "running")
 }
 
-func TestAnOutageOfTheRuntime(t *testing.T) {
+func TestRuntimeOutage(t *testing.T) {
 	runtime := fakecri.Start(t)
 	_, ids := runtime.RunPod("ns", "a", "u", "c")
 	o := start(t, runtime, Config{PollPeriod: 10 * time.Millisecond, DownAfter: 30 * time.Millisecond}, nil)
@@ -296,7 +296,7 @@ func TestAnOutageOfTheRuntime(t *testing.T) {
 		t.Error(err)
 	}
 	if o.state("u", "c") != "running" {
-		t.Error("pods were forgotten because the runtime did not answer")
+		t.Error("pods were dropped during the outage")
 	}
 	if err := runtime.Restart(); err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestMessagesAreReadOncePerContainer(t *testing.T) {
 			t.Errorf("message %q", got)
 		}
 	}
-	relists(t, runtime, 2)
+	awaitRelists(t, runtime, 2)
 	if n := reads.Load(); n != 1 {
 		t.Errorf("read %d times", n)
 	}
@@ -337,7 +337,7 @@ func TestMessagesAreReadOncePerContainer(t *testing.T) {
 
 func TestRefresh(t *testing.T) {
 	runtime := fakecri.Start(t)
-	o := prepare(t, runtime, Config{}, nil) // not running: Refresh is all there is
+	o := newObserver(t, runtime, Config{}, nil) // not running: only Refresh reads
 	ctx := context.Background()
 	if seen, err := o.Refresh(ctx, "u"); err != nil || len(seen.Sandboxes) != 0 || seen.UID != "u" || seen.At.IsZero() {
 		t.Errorf("no such pod: %+v, %v", seen, err)
@@ -350,7 +350,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("a pod: %+v, %v", seen, err)
 	}
 	if _, ok := o.Get("v"); ok {
-		t.Error("another pod was read along")
+		t.Error("Refresh has read another pod")
 	}
 	runtime.Inject("ListContainers", fakecri.Fault{Err: status.Error(codes.Internal, "broken")})
 	if _, err := o.Refresh(ctx, "u"); err == nil || !strings.HasPrefix(err.Error(), "refresh pod u: list containers: ") {

@@ -32,8 +32,8 @@ func realPod(t *testing.T, runtime *realcri.Runtime, client *cri.Client, uid, sc
 	return sandbox, container
 }
 
-// TestRealRuntime relies on containerd's events alone where it can: no relist comes to
-// their help, but for those that follow a subscription.
+// TestRealRuntime relies on containerd's events: there are no relists except those after a
+// subscription.
 func TestRealRuntime(t *testing.T) {
 	runtime := realcri.Start(t)
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: runtime.Endpoint(), RequestTimeout: time.Minute})
@@ -42,7 +42,7 @@ func TestRealRuntime(t *testing.T) {
 	}
 	defer client.Close()
 	sandbox, _ := realPod(t, runtime, client, "early", "sleep 1000")
-	if err := client.RemovePodSandbox(t.Context(), sandbox); err != nil { // its events wait for a subscriber
+	if err := client.RemovePodSandbox(t.Context(), sandbox); err != nil { // its events are buffered
 		t.Fatal(err)
 	}
 	_, kept := realPod(t, runtime, client, "kept", "sleep 1000")
@@ -96,7 +96,7 @@ func TestRealRuntime(t *testing.T) {
 	}
 	await("the short pod is gone", func() bool { _, ok := o.Get("short"); return !ok })
 	if changed["early"] != 0 {
-		t.Error("events from before the start were taken for news")
+		t.Error("events from before the start were reported as changes")
 	}
 
 	runtime.Stop()
@@ -104,7 +104,7 @@ func TestRealRuntime(t *testing.T) {
 	runtime.Restart()
 	await("healthy", func() bool { return o.Healthy() == nil })
 	if seen, _ := o.Get("kept"); seen.Latest("c") == nil || seen.Latest("c").ID != kept || state("kept") != pod.Running {
-		t.Errorf("after the runtime's return: %+v", seen)
+		t.Errorf("after the restart of the runtime: %+v", seen)
 	}
 	if err := client.StopContainer(ctx, kept, 0); err != nil {
 		t.Fatal(err)

@@ -9,17 +9,17 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// member is a container as the runtime tells of it, the sandbox it is in, the message it
-// left behind, and when we first heard of it.
-type member struct {
+// containerEntry is a container with its sandbox, its termination message, and when it was first
+// observed.
+type containerEntry struct {
 	pod.Container
-	sandbox string
-	message string
-	learned time.Time
+	sandbox   string
+	message   string
+	firstSeen time.Time
 }
 
-// shown is the container with its own message after the runtime's.
-func (m member) shown() pod.Container {
+// withMessage is the container with its termination message after the runtime's message.
+func (m containerEntry) withMessage() pod.Container {
 	c := m.Container
 	c.SandboxID = m.sandbox
 	if m.message == "" {
@@ -32,92 +32,92 @@ func (m member) shown() pod.Container {
 	return c
 }
 
-// box is a sandbox, and when we first heard of it.
-type box struct {
+// sandboxEntry is a sandbox, and when it was first observed.
+type sandboxEntry struct {
 	pod.Sandbox
-	learned time.Time
+	firstSeen time.Time
 }
 
-// record is what is known of one pod.
+// record is the observed state of one pod.
 type record struct {
 	ref        pod.Ref
-	sandboxes  map[string]box
-	containers map[string]member
-	// verified is the start of the last complete reading: events from before it are old.
+	sandboxes  map[string]sandboxEntry
+	containers map[string]containerEntry
+	// verified is the start of the last complete read: events from before it are stale.
 	verified time.Time
 	view     pod.Observed
 }
 
-// sighting is news of one pod.
-type sighting struct {
+// observation is new state of one pod.
+type observation struct {
 	ref pod.Ref
-	// at: everything in it was so at this time or later.
+	// at: the state is from this time or later.
 	at         time.Time
 	sandboxes  []pod.Sandbox
-	containers []member
-	// complete: it holds all of the pod, so that what it lacks is gone. Otherwise it
-	// holds one sandbox and its containers.
+	containers []containerEntry
+	// complete: it has all objects of the pod, so that missing ones are removed. Otherwise it
+	// has one sandbox and its containers.
 	complete bool
 }
 
 func newRecord(ref pod.Ref) *record {
-	return &record{ref: ref, sandboxes: map[string]box{}, containers: map[string]member{}}
+	return &record{ref: ref, sandboxes: map[string]sandboxEntry{}, containers: map[string]containerEntry{}}
 }
 
-// merge brings the record up to the sighting. gone holds ids that must not return, and
-// gets those found missing. It reports whether the view changed, and whether the sighting
-// left something out that is not known to be gone, so that the pod must be read.
-func (r *record) merge(s sighting, now time.Time, gone map[string]time.Time) (changed, doubtful bool) {
+// merge merges an observation. removed holds IDs that must not return; merge adds those that are
+// missing. It reports whether the view changed, and whether the observation omits an object that
+// may still exist, so that the pod must be read.
+func (r *record) merge(s observation, now time.Time, removed map[string]time.Time) (changed, needsRead bool) {
 	seen := map[string]bool{}
 	newer := !s.at.Before(r.view.At)
 	for _, sandbox := range s.sandboxes {
 		seen[sandbox.ID] = true
-		r.mergeSandbox(sandbox, now, newer, gone)
+		r.mergeSandbox(sandbox, now, newer, removed)
 	}
 	for _, c := range s.containers {
 		seen[c.ID] = true
-		r.mergeContainer(c, now, newer, gone)
+		r.mergeContainer(c, now, newer, removed)
 	}
 	if s.complete {
-		r.dropUnseen(seen, s.at, now, gone)
+		r.dropMissing(seen, s.at, now, removed)
 		if s.at.After(r.verified) {
 			r.verified = s.at
 		}
 	} else {
-		doubtful = r.lacks(s, seen)
+		needsRead = r.omitsKnown(s, seen)
 	}
-	return r.rebuild(s.at), doubtful
+	return r.rebuild(s.at), needsRead
 }
 
-func (r *record) mergeSandbox(sandbox pod.Sandbox, now time.Time, newer bool, gone map[string]time.Time) {
-	if _, dead := gone[sandbox.ID]; dead {
+func (r *record) mergeSandbox(sandbox pod.Sandbox, now time.Time, newer bool, removed map[string]time.Time) {
+	if _, dead := removed[sandbox.ID]; dead {
 		return
 	}
 	known, ok := r.sandboxes[sandbox.ID]
 	if !ok {
-		known.learned = now
+		known.firstSeen = now
 	} else if forward := known.Ready && !sandbox.Ready; !forward && (!newer || known.Ready != sandbox.Ready) {
 		return
 	}
-	r.sandboxes[sandbox.ID] = box{Sandbox: sandbox, learned: known.learned}
+	r.sandboxes[sandbox.ID] = sandboxEntry{Sandbox: sandbox, firstSeen: known.firstSeen}
 }
 
-func (r *record) mergeContainer(c member, now time.Time, newer bool, gone map[string]time.Time) {
-	if _, dead := gone[c.ID]; dead {
+func (r *record) mergeContainer(c containerEntry, now time.Time, newer bool, removed map[string]time.Time) {
+	if _, dead := removed[c.ID]; dead {
 		return
 	}
 	known, ok := r.containers[c.ID]
 	if !ok {
-		known.learned = now
+		known.firstSeen = now
 	} else if before, after := progress(known.State), progress(c.State); after < before || after == before && !newer {
 		return
 	}
-	c.learned = known.learned
+	c.firstSeen = known.firstSeen
 	r.containers[c.ID] = c
 }
 
-// progress orders states by how far a container has come. Unknown stands beside running:
-// a runtime says it of containers it lost sight of, which may be found again.
+// progress orders the states of a container's lifecycle. Unknown equals running: a runtime
+// reports it for containers that it may find again.
 func progress(s pod.ContainerState) int {
 	switch s {
 	case pod.Created:
@@ -128,26 +128,26 @@ func progress(s pod.ContainerState) int {
 	return 1
 }
 
-// dropUnseen removes what a complete reading did not find, unless we heard of it only
-// after the reading began.
-func (r *record) dropUnseen(seen map[string]bool, readingBegan, now time.Time, gone map[string]time.Time) {
+// dropMissing removes what a complete read did not find, unless it was first observed after the
+// read began.
+func (r *record) dropMissing(seen map[string]bool, readBegan, now time.Time, removed map[string]time.Time) {
 	for id, b := range r.sandboxes {
-		if !seen[id] && b.learned.Before(readingBegan) {
+		if !seen[id] && b.firstSeen.Before(readBegan) {
 			delete(r.sandboxes, id)
-			gone[id] = now
+			removed[id] = now
 		}
 	}
 	for id, c := range r.containers {
-		if !seen[id] && c.learned.Before(readingBegan) {
+		if !seen[id] && c.firstSeen.Before(readBegan) {
 			delete(r.containers, id)
-			gone[id] = now
+			removed[id] = now
 		}
 	}
 }
 
-// lacks reports whether the sighting of one sandbox is silent about one of its
-// containers. It may have been removed, or be too new for an event that was late.
-func (r *record) lacks(s sighting, seen map[string]bool) bool {
+// omitsKnown reports whether the observation of a sandbox omits one of its known containers. The
+// container may have been removed, or be newer than a late event.
+func (r *record) omitsKnown(s observation, seen map[string]bool) bool {
 	for _, sandbox := range s.sandboxes {
 		for id, c := range r.containers {
 			if c.sandbox == sandbox.ID && !seen[id] {
@@ -158,32 +158,32 @@ func (r *record) lacks(s sighting, seen map[string]bool) bool {
 	return false
 }
 
-// remove forgets a container or a sandbox. It reports whether the view changed, and whether
-// the sandbox leaves containers, so that the pod must be read: most went with it, but one
-// that was in the making may have come too late for that.
-func (r *record) remove(id string, now time.Time, gone map[string]time.Time) (changed, doubtful bool) {
-	gone[id] = now
+// remove removes a container or a sandbox. It reports whether the view changed, and whether the
+// sandbox has known containers, so that the pod must be read: most were removed with it, but one
+// that was being created may still exist.
+func (r *record) remove(id string, now time.Time, removed map[string]time.Time) (changed, needsRead bool) {
+	removed[id] = now
 	delete(r.containers, id)
 	if _, ok := r.sandboxes[id]; ok {
 		delete(r.sandboxes, id)
 		for _, c := range r.containers {
-			doubtful = doubtful || c.sandbox == id
+			needsRead = needsRead || c.sandbox == id
 		}
 	}
-	return r.rebuild(r.view.At), doubtful
+	return r.rebuild(r.view.At), needsRead
 }
 
-// rebuild makes the view anew: views are handed out and must not change under a reader.
+// rebuild builds a new view: callers hold the old one, which must not change.
 func (r *record) rebuild(at time.Time) (changed bool) {
 	view := pod.Observed{Ref: r.ref, At: r.view.At}
 	if at.After(view.At) {
 		view.At = at
 	}
-	for _, id := range slices.Sorted(maps.Keys(r.sandboxes)) { // by id, so that ties keep their order
+	for _, id := range slices.Sorted(maps.Keys(r.sandboxes)) { // by ID, for a stable order
 		view.Sandboxes = append(view.Sandboxes, r.sandboxes[id].Sandbox)
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.containers)) {
-		view.Containers = append(view.Containers, r.containers[id].shown())
+		view.Containers = append(view.Containers, r.containers[id].withMessage())
 	}
 	view.Sort()
 	changed = !reflect.DeepEqual(view.Sandboxes, r.view.Sandboxes) || !reflect.DeepEqual(view.Containers, r.view.Containers)

@@ -13,42 +13,42 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// listed is what the runtime's lists hold of one pod.
-type listed struct {
+// podListing is the listed objects of one pod.
+type podListing struct {
 	ref        pod.Ref
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 }
 
-// relistForever lists everything now and then until ctx is done.
-func (o *Observer) relistForever(ctx context.Context) {
+// relistLoop relists periodically and on demand until ctx is done.
+func (o *Observer) relistLoop(ctx context.Context) {
 	var last time.Time
 	first := true
 	for ctx.Err() == nil {
 		began := o.clock.Now()
-		o.health.begin(began)
+		o.health.start(began)
 		if !last.IsZero() {
 			o.meters.Interval.Took(began.Sub(last))
 		}
 		started, err := o.relist(ctx, began)
 		o.meters.Relist.Took(o.clock.Since(began))
-		if o.health.end(o.clock.Now(), err) {
-			o.disturb()
+		if o.health.finish(o.clock.Now(), err) {
+			o.healthChanged()
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				o.log.Warn("cannot list what the runtime holds", "err", err)
+				o.log.Warn("pleg: relist failed", "err", err)
 			}
 		} else {
 			if first {
-				o.awaitFirst(ctx, started)
+				o.waitForFirstReads(ctx, started)
 				close(o.synced)
 				first = false
 			}
-			o.tidy(last)
+			o.prune(last)
 			last = began
 		}
-		timer := o.clock.NewTimer(o.pause(err))
+		timer := o.clock.NewTimer(o.nextRelist(err))
 		select {
 		case <-timer.C():
 		case <-o.relistNow:
@@ -58,57 +58,57 @@ func (o *Observer) relistForever(ctx context.Context) {
 	}
 }
 
-// pause is how long the state just listed is good for.
-func (o *Observer) pause(err error) time.Duration {
+// nextRelist is the time until the next relist.
+func (o *Observer) nextRelist(err error) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil || !o.streaming || o.settling {
-		o.settling = o.settling && err != nil
+	if err != nil || !o.streaming || o.justSubscribed {
+		o.justSubscribed = o.justSubscribed && err != nil
 		return o.cfg.PollPeriod
 	}
 	return o.cfg.RelistPeriod
 }
 
-// awaitFirst waits until the pods found by the first relist were read. One that hangs
-// does not keep the others from starting.
-func (o *Observer) awaitFirst(ctx context.Context, started *sync.WaitGroup) {
+// waitForFirstReads waits until the pods of the first relist have been read. The wait is
+// bounded, so that one that hangs does not keep the others from starting.
+func (o *Observer) waitForFirstReads(ctx context.Context, started *sync.WaitGroup) {
 	done := make(chan struct{})
-	o.inspections.Go(func() { started.Wait(); close(done) })
+	o.readers.Go(func() { started.Wait(); close(done) })
 	select {
 	case <-done:
-	case <-o.clock.After(o.cfg.FirstWait):
-		o.log.Warn("the runtime is slow to tell of some pods, starting without them")
+	case <-o.clock.After(o.cfg.FirstRelistTimeout):
+		o.log.Warn("pleg: reading some pods takes long, starting without them")
 	case <-ctx.Done():
 	}
 }
 
-// relist lists everything and has those pods read whose list differs from what is known:
-// two calls when nothing changed. The readings it started may outlast it.
+// relist lists all objects and starts to read the pods that differ from their record. It makes
+// two calls if nothing has changed. The reads may outlast it.
 func (o *Observer) relist(ctx context.Context, began time.Time) (started *sync.WaitGroup, err error) {
 	all, err := o.list(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("relist: %w", err)
 	}
-	o.noteUnread(all)
+	o.markUnread(all)
 	started = &sync.WaitGroup{}
 	for uid, l := range all {
 		if o.matches(l) {
 			o.verified(uid, began)
 		} else {
-			o.inspectListed(ctx, l, began, started)
+			o.readListedInBackground(ctx, l, began, started)
 		}
 	}
-	for _, ref := range o.missingFrom(all) {
-		o.store(sighting{ref: ref, at: began, complete: true})
+	for _, ref := range o.missing(all) {
+		o.store(observation{ref: ref, at: began, complete: true})
 	}
 	o.mu.Lock()
-	o.floor = began
+	o.ignoreBefore = began
 	o.mu.Unlock()
 	return started, nil
 }
 
-// noteUnread remembers the pods of which only the lists are known.
-func (o *Observer) noteUnread(all map[types.UID]*listed) {
+// markUnread records the pods that are listed and not read yet.
+func (o *Observer) markUnread(all map[types.UID]*podListing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.unread)
@@ -119,9 +119,9 @@ func (o *Observer) noteUnread(all map[types.UID]*listed) {
 	}
 }
 
-// list asks for the sandboxes and containers of one pod, or of all, grouped by pod.
-// Objects that belong to no pod are not ours.
-func (o *Observer) list(ctx context.Context, uid types.UID) (map[types.UID]*listed, error) {
+// list lists the sandboxes and containers of one pod, or of all, by pod. It drops objects that
+// belong to no pod.
+func (o *Observer) list(ctx context.Context, uid types.UID) (map[types.UID]*podListing, error) {
 	var selector map[string]string
 	if uid != "" {
 		selector = map[string]string{cri.LabelPodUID: string(uid)}
@@ -134,14 +134,14 @@ func (o *Observer) list(ctx context.Context, uid types.UID) (map[types.UID]*list
 	if err != nil {
 		return nil, err
 	}
-	all := map[types.UID]*listed{}
-	of := func(labels map[string]string) *listed {
+	all := map[types.UID]*podListing{}
+	of := func(labels map[string]string) *podListing {
 		ref, ok := cri.RefFrom(labels)
 		if !ok {
-			return &listed{} // nobody's: dropped
+			return &podListing{} // no pod: dropped
 		}
 		if all[ref.UID] == nil {
-			all[ref.UID] = &listed{ref: ref}
+			all[ref.UID] = &podListing{ref: ref}
 		}
 		return all[ref.UID]
 	}
@@ -156,8 +156,8 @@ func (o *Observer) list(ctx context.Context, uid types.UID) (map[types.UID]*list
 	return all, nil
 }
 
-// matches reports whether the lists show the pod as it is known.
-func (o *Observer) matches(l *listed) bool {
+// matches reports whether the listing equals the record of the pod.
+func (o *Observer) matches(l *podListing) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r, ok := o.pods[l.ref.UID]
@@ -181,15 +181,15 @@ func isReady(s *runtimeapi.PodSandbox) bool {
 	return s.State == runtimeapi.PodSandboxState_SANDBOX_READY
 }
 
-// missingFrom names the known pods of which the lists hold nothing.
-func (o *Observer) missingFrom(all map[types.UID]*listed) []pod.Ref {
+// missing returns the recorded pods that are not listed.
+func (o *Observer) missing(all map[types.UID]*podListing) []pod.Ref {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var missing []pod.Ref
+	var refs []pod.Ref
 	for uid, r := range o.pods {
 		if all[uid] == nil {
-			missing = append(missing, r.ref)
+			refs = append(refs, r.ref)
 		}
 	}
-	return missing
+	return refs
 }

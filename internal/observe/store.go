@@ -10,9 +10,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// store merges a sighting into what is known and announces the change. It reports
-// whether the pod must be read to be sure of it.
-func (o *Observer) store(s sighting) (doubtful bool) {
+// store merges an observation into the record of the pod and queues the change. It reports
+// whether the pod must be read from the runtime.
+func (o *Observer) store(s observation) (needsRead bool) {
 	o.addMessages(s)
 	now := o.clock.Now()
 	o.mu.Lock()
@@ -24,29 +24,29 @@ func (o *Observer) store(s sighting) (doubtful bool) {
 	if s.complete {
 		delete(o.unread, s.ref.UID)
 	}
-	changed, doubtful := r.merge(s, now, o.gone)
-	o.keep(r, changed)
-	return doubtful
+	changed, needsRead := r.merge(s, now, o.removed)
+	o.save(r, changed)
+	return needsRead
 }
 
-// forget takes an object out of a pod, because the runtime said that it removed it. It
-// reports whether the pod must be read to be sure of the rest.
-func (o *Observer) forget(uid types.UID, id string) (doubtful bool) {
+// removeObject removes a container or sandbox that the runtime has reported as deleted. It
+// reports whether the pod must be read from the runtime.
+func (o *Observer) removeObject(uid types.UID, id string) (needsRead bool) {
 	now := o.clock.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.gone[id] = now
+	o.removed[id] = now
 	if r, known := o.pods[uid]; known {
 		var changed bool
-		changed, doubtful = r.remove(id, now, o.gone)
-		o.keep(r, changed)
+		changed, needsRead = r.remove(id, now, o.removed)
+		o.save(r, changed)
 	}
-	return doubtful
+	return needsRead
 }
 
-// keep puts a record back after a change; the caller holds mu. A record with nothing in
-// it goes, and that is a change too.
-func (o *Observer) keep(r *record, changed bool) {
+// save stores a record and queues the change; it deletes an empty record, which is a change as
+// well. The caller holds mu.
+func (o *Observer) save(r *record, changed bool) {
 	if r.empty() {
 		if _, known := o.pods[r.ref.UID]; known {
 			delete(o.pods, r.ref.UID)
@@ -60,7 +60,7 @@ func (o *Observer) keep(r *record, changed bool) {
 	}
 }
 
-// ownerOf finds whose the sandbox or container is; the caller holds mu.
+// ownerOf returns the pod of a sandbox or container. The caller holds mu.
 func (o *Observer) ownerOf(id string) (pod.Ref, bool) {
 	for _, r := range o.pods {
 		if _, ok := r.containers[id]; ok {
@@ -73,9 +73,9 @@ func (o *Observer) ownerOf(id string) (pod.Ref, bool) {
 	return pod.Ref{}, false
 }
 
-// addMessages completes the exited containers of a sighting with the messages they left.
-// Reading is done without the lock, and once per container.
-func (o *Observer) addMessages(s sighting) {
+// addMessages adds the termination messages of exited containers. It reads each once, without
+// holding mu.
+func (o *Observer) addMessages(s observation) {
 	for i := range s.containers {
 		if c := &s.containers[i]; c.State == pod.Exited {
 			c.message = o.messageOf(s.ref, c.Container)()
@@ -94,7 +94,7 @@ func (o *Observer) messageOf(ref pod.Ref, c pod.Container) func() string {
 	return message
 }
 
-// verified notes that a relist begun at the given time found the pod as it is known.
+// verified records that a relist that began then found the pod unchanged.
 func (o *Observer) verified(uid types.UID, began time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,12 +103,12 @@ func (o *Observer) verified(uid types.UID, began time.Time) {
 	}
 }
 
-// tidy drops what a relist made superfluous; began is the start of the one before it, so
-// that events underway when the last began are still recognised.
-func (o *Observer) tidy(began time.Time) {
+// prune drops what is not needed after a relist. began is the start of the previous one, so that
+// events in flight when the last one began are still recognized as stale.
+func (o *Observer) prune(began time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.gone, func(_ string, at time.Time) bool { return at.Before(began) })
+	maps.DeleteFunc(o.removed, func(_ string, at time.Time) bool { return at.Before(began) })
 	live := map[string]bool{}
 	for _, r := range o.pods {
 		for id := range r.containers {

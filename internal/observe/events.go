@@ -1,0 +1,117 @@
+package observe
+
+import (
+	"context"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/backoff"
+	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+)
+
+const (
+	firstRetry = 50 * time.Millisecond
+	maxRetry   = time.Second
+	// noStreamRetry is the delay between subscriptions to a runtime without a stream, which
+	// may be upgraded meanwhile.
+	noStreamRetry = time.Minute
+)
+
+// streamEvents keeps a subscription to the runtime's events until ctx is done.
+func (o *Observer) streamEvents(ctx context.Context) {
+	retry := backoff.Backoff{First: firstRetry, Longest: maxRetry}
+	for {
+		began := o.clock.Now()
+		o.setStreaming(true)
+		err := o.runtime.Events(ctx, func(event *runtimeapi.ContainerEventResponse) { o.handle(ctx, event) })
+		o.setStreaming(false)
+		if ctx.Err() != nil {
+			return
+		}
+		o.meters.StreamErrors.Inc()
+		if o.clock.Since(began) > maxRetry { // the subscription worked
+			retry.Reset()
+		}
+		wait := retry.Next()
+		if cri.IsUnimplemented(err) {
+			wait = noStreamRetry
+		}
+		o.log.Warn("pleg: no event stream from runtime, polling", "period", o.cfg.PollPeriod, "retry", wait, "err", err)
+		select {
+		case <-o.clock.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// setStreaming records the state of the stream and triggers a relist: after a break for the
+// missed events, after a subscription for what happened before it. The runtime does not confirm
+// a subscription, so another relist follows after PollPeriod.
+func (o *Observer) setStreaming(on bool) {
+	o.mu.Lock()
+	o.streaming, o.justSubscribed = on, on
+	o.mu.Unlock()
+	o.healthChanged()
+	o.relistNow.Notify()
+}
+
+// handle handles one event. It must not call the runtime: containerd waits for its subscribers,
+// so a slow one delays every pod.
+func (o *Observer) handle(ctx context.Context, event *runtimeapi.ContainerEventResponse) {
+	stamp := time.Unix(0, event.CreatedAt)
+	ref, ok := o.eventRef(event)
+	if !ok {
+		return
+	}
+	if event.ContainerEventType == runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
+		// Valid however late it is. The event has no other content.
+		if o.removeObject(ref.UID, event.ContainerId) {
+			o.readInBackground(ctx, ref)
+		}
+		return
+	}
+	if o.isStale(ref, stamp) {
+		return
+	}
+	o.meters.EventLag.Took(o.clock.Since(stamp))
+	if event.PodSandboxStatus == nil {
+		o.readInBackground(ctx, ref)
+		return
+	}
+	s := observation{ref: ref, at: stamp, sandboxes: []pod.Sandbox{cri.SandboxFrom(event.PodSandboxStatus)}}
+	for _, status := range event.ContainersStatuses {
+		s.containers = append(s.containers, containerEntry{Container: cri.ContainerFrom(status), sandbox: event.PodSandboxStatus.Id})
+	}
+	if o.store(s) {
+		o.readInBackground(ctx, ref)
+	}
+}
+
+// eventRef returns the pod of an event; false for objects that no kubelet created.
+func (o *Observer) eventRef(event *runtimeapi.ContainerEventResponse) (pod.Ref, bool) {
+	if ref, ok := cri.RefFrom(event.GetPodSandboxStatus().GetLabels()); ok {
+		return ref, true
+	}
+	for _, status := range event.ContainersStatuses {
+		if ref, ok := cri.RefFrom(status.Labels); ok {
+			return ref, true
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ownerOf(event.ContainerId)
+}
+
+// isStale reports whether the pod was read after the event's time. A runtime that delivers
+// buffered events sends hundreds of such events.
+func (o *Observer) isStale(ref pod.Ref, stamp time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r, known := o.pods[ref.UID]; known {
+		return stamp.Before(r.verified)
+	}
+	return stamp.Before(o.ignoreBefore)
+}
