@@ -16,19 +16,19 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// counted answers at once and counts how often it was asked.
-type counted struct{ asked atomic.Int64 }
+// countingChecker passes at once and counts the runs.
+type countingChecker struct{ runs atomic.Int64 }
 
-func (c *counted) Check(context.Context, Target) Answer {
-	c.asked.Add(1)
+func (c *countingChecker) Check(context.Context, Target) Outcome {
+	c.runs.Add(1)
 	return passed("")
 }
 
-// BenchmarkAsking shows what one asking costs beside the probing itself, on a node with 500
-// probes: at one a second each, 500 times this is the share of a core.
-func BenchmarkAsking(b *testing.B) {
-	answers := &counted{}
-	p, err := New(Deps{Checker: answers, Events: &eventLog{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
+// BenchmarkRun measures the overhead of one run on a node with 500 probes: at one run a second
+// each, 500 times this is the share of a core.
+func BenchmarkRun(b *testing.B) {
+	checker := &countingChecker{}
+	p, err := New(Deps{Checker: checker, Events: &eventLog{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,10 +39,10 @@ func BenchmarkAsking(b *testing.B) {
 	}
 	b.ResetTimer()
 	for range b.N {
-		// What is due is asked as Run does it; then all is made due again.
+		// The due probes run as in Run; then all are made due again.
 		due, _ := p.next()
 		for _, a := range due {
-			p.ask(b.Context(), a)
+			p.runProbe(b.Context(), a)
 		}
 		p.mu.Lock()
 		for _, s := range p.due {
@@ -50,5 +50,5 @@ func BenchmarkAsking(b *testing.B) {
 		}
 		p.mu.Unlock()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(answers.asked.Load(), 1)), "ns/asking")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(max(checker.runs.Load(), 1)), "ns/run")
 }

@@ -20,20 +20,20 @@ type Execer interface {
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
 }
 
-// Checks asks containers in the four ways that a spec can name.
+// Checks runs the four kinds of probes: exec, HTTP, TCP and gRPC.
 type Checks struct {
 	exec  Execer
 	http  *http.Client
 	http2 *http.Client // speaks HTTP/2 without TLS
 }
 
-// NewChecks makes the checks; userAgent is how HTTP probes introduce themselves.
+// NewChecks returns Checks that run commands with exec.
 func NewChecks(exec Execer) *Checks {
 	return &Checks{exec: exec, http: newHTTPClient(nil), http2: newHTTPClient(unencryptedHTTP2())}
 }
 
-// Check asks one container once.
-func (c *Checks) Check(ctx context.Context, t Target) Answer {
+// Check runs a probe once.
+func (c *Checks) Check(ctx context.Context, t Target) Outcome {
 	h := t.Probe.ProbeHandler
 	switch {
 	case h.Exec != nil:
@@ -45,21 +45,21 @@ func (c *Checks) Check(ctx context.Context, t Target) Answer {
 	case h.GRPC != nil:
 		return checkGRPC(ctx, t)
 	}
-	return unsure(fmt.Errorf("missing probe handler for %s:%s", pod.RefOf(t.Pod), t.Container.Name))
+	return errored(fmt.Errorf("missing probe handler for %s:%s", pod.RefOf(t.Pod), t.Container.Name))
 }
 
-func passed(output string) Answer { return Answer{Result: pod.Passed, Output: output} }
-func failed(output string) Answer { return Answer{Result: pod.Failed, Output: output} }
-func unsure(err error) Answer     { return Answer{Result: pod.Unsure, Output: err.Error()} }
+func passed(output string) Outcome { return Outcome{Result: pod.Passed, Output: output} }
+func failed(output string) Outcome { return Outcome{Result: pod.Failed, Output: output} }
+func errored(err error) Outcome    { return Outcome{Result: pod.Unsure, Output: err.Error()} }
 
-// portOf resolves a port that may be given by the name of one of the container's ports.
+// portOf resolves a port number or the name of one of the container's ports.
 func portOf(p intstr.IntOrString, c *v1.Container) (int, error) {
 	port := p.IntValue()
 	if p.Type == intstr.String {
 		named := false
-		for _, have := range c.Ports {
-			if have.Name == p.StrVal {
-				port, named = int(have.ContainerPort), true
+		for _, declared := range c.Ports {
+			if declared.Name == p.StrVal {
+				port, named = int(declared.ContainerPort), true
 			}
 		}
 		if number, err := strconv.Atoi(p.StrVal); !named && err == nil {
@@ -72,7 +72,7 @@ func portOf(p intstr.IntOrString, c *v1.Container) (int, error) {
 	return port, nil
 }
 
-// addressOf is the host that the probe names, or the pod's own.
+// addressOf is the probe's host and port; the host defaults to the pod IP.
 func addressOf(host string, port int, t Target) string {
 	if host == "" {
 		host = t.PodIP

@@ -9,16 +9,16 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// checkExec runs the probe's command. The runtime ends it when its time is over, or when ctx
-// ends, so no process is left behind.
-func (c *Checks) checkExec(ctx context.Context, t Target) Answer {
+// checkExec runs the probe's command. The runtime kills it after the timeout, or when ctx is
+// done, so no process is left behind.
+func (c *Checks) checkExec(ctx context.Context, t Target) Outcome {
 	limit := timeout(t.Probe)
 	result, err := c.exec.ExecSync(ctx, t.ContainerID, t.Probe.Exec.Command, limit)
 	switch {
 	case cri.IsTimeout(err):
 		return failed(fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(t.Probe.Exec.Command, " "), limit))
 	case err != nil:
-		return unsure(errors.New(cri.Text(err)))
+		return errored(errors.New(cri.Text(err)))
 	}
 	output := string(result.Stdout) + string(result.Stderr)
 	if result.ExitCode != 0 {

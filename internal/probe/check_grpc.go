@@ -17,16 +17,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// grpcCredentials: a pod's certificate is its own affair, so any will do.
-func grpcCredentials(how *v1.GRPCAction) credentials.TransportCredentials {
-	if how.Mode != nil && *how.Mode == v1.GRPCProbeModeTLS {
+// grpcCredentials skips verification: any certificate of a pod is accepted.
+func grpcCredentials(action *v1.GRPCAction) credentials.TransportCredentials {
+	if action.Mode != nil && *action.Mode == v1.GRPCProbeModeTLS {
 		return credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})
 	}
 	return insecure.NewCredentials()
 }
 
-// checkGRPC asks the standard health service.
-func checkGRPC(ctx context.Context, t Target) Answer {
+// checkGRPC calls the standard health service.
+func checkGRPC(ctx context.Context, t Target) Outcome {
 	service := ""
 	if t.Probe.GRPC.Service != nil {
 		service = *t.Probe.GRPC.Service
@@ -35,12 +35,12 @@ func checkGRPC(ctx context.Context, t Target) Answer {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(grpcCredentials(t.Probe.GRPC)), grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
 	if err != nil {
-		return unsure(err)
+		return errored(err)
 	}
 	defer conn.Close()
 
-	ask := metadata.NewOutgoingContext(ctx, metadata.MD{})
-	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ask, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	callCtx := metadata.NewOutgoingContext(ctx, metadata.MD{})
+	response, err := grpc_health_v1.NewHealthClient(conn).Check(callCtx, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
 	switch status.Code(err) {
 	case codes.OK:
 	case codes.Unimplemented:
@@ -50,7 +50,7 @@ func checkGRPC(ctx context.Context, t Target) Answer {
 	default:
 		return failed(fmt.Sprintf("error: health rpc probe failed: %s", err))
 	}
-	if got := answer.GetStatus(); got != grpc_health_v1.HealthCheckResponse_SERVING {
+	if got := response.GetStatus(); got != grpc_health_v1.HealthCheckResponse_SERVING {
 		return failed(fmt.Sprintf("service unhealthy (responded with %q)", got.String()))
 	}
 	return passed("service healthy")

@@ -21,8 +21,8 @@ const (
 	maxRedirects = 10
 )
 
-// newHTTPClient makes a client that trusts every server (a pod's certificate is its own
-// affair), keeps no connection and goes through no proxy.
+// newHTTPClient returns a client that accepts any certificate, keeps no connection open and uses
+// no proxy.
 func newHTTPClient(protocols *http.Protocols) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -32,7 +32,7 @@ func newHTTPClient(protocols *http.Protocols) *http.Client {
 			Proxy:              nil,
 			Protocols:          protocols,
 		},
-		CheckRedirect: followAtHome,
+		CheckRedirect: followSameHost,
 	}
 }
 
@@ -42,32 +42,32 @@ func unencryptedHTTP2() *http.Protocols {
 	return &only
 }
 
-// followAtHome follows redirects within the same host only: a probe must not be used to
-// reach other hosts from the node.
-func followAtHome(next *http.Request, before []*http.Request) error {
-	if next.URL.Hostname() != before[0].URL.Hostname() {
+// followSameHost follows redirects within the same host only: a probe must not be used to reach
+// other hosts from the node.
+func followSameHost(next *http.Request, previous []*http.Request) error {
+	if next.URL.Hostname() != previous[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}
-	if len(before) >= maxRedirects {
+	if len(previous) >= maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
 	}
 	return nil
 }
 
-func (c *Checks) checkHTTP(ctx context.Context, t Target) Answer {
+func (c *Checks) checkHTTP(ctx context.Context, t Target) Outcome {
 	request, err := httpRequest(ctx, t)
 	if err != nil {
-		return unsure(err)
+		return errored(err)
 	}
 	client := c.http
-	if wanted := t.Probe.HTTPGet.Protocol; wanted != nil && *wanted == v1.HTTPProtocolHTTP2 {
+	if protocol := t.Probe.HTTPGet.Protocol; protocol != nil && *protocol == v1.HTTPProtocolHTTP2 {
 		client = c.http2
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		var wrong *url.Error
-		if errors.As(err, &wrong) && ctx.Err() != nil {
-			wrong.Err = errors.New("context deadline exceeded (Client.Timeout exceeded while awaiting headers)")
+		var urlErr *url.Error
+		if errors.As(err, &urlErr) && ctx.Err() != nil {
+			urlErr.Err = errors.New("context deadline exceeded (Client.Timeout exceeded while awaiting headers)")
 		}
 		return failed(err.Error())
 	}
@@ -79,8 +79,8 @@ func (c *Checks) checkHTTP(ctx context.Context, t Target) Answer {
 	if response.StatusCode < 200 || response.StatusCode >= 400 {
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", response.StatusCode))
 	}
-	if response.StatusCode >= 300 { // one that leads elsewhere was not followed
-		return Answer{Result: pod.Passed, Doubt: true, Output: "Probe terminated redirects, Response body: " + string(body)}
+	if response.StatusCode >= 300 { // a redirect to another host
+		return Outcome{Result: pod.Passed, Warning: true, Output: "Probe terminated redirects, Response body: " + string(body)}
 	}
 	return passed(string(body))
 }
@@ -95,12 +95,12 @@ func httpRequest(ctx context.Context, t Target) (*http.Request, error) {
 	if scheme == "" {
 		scheme = strings.ToLower(string(v1.URISchemeHTTP))
 	}
-	where, err := url.Parse(get.Path)
+	target, err := url.Parse(get.Path)
 	if err != nil {
-		where = &url.URL{Path: get.Path}
+		target = &url.URL{Path: get.Path}
 	}
-	where.Scheme, where.Host = scheme, addressOf(get.Host, port, t)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	target.Scheme, target.Host = scheme, addressOf(get.Host, port, t)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -110,18 +110,18 @@ func httpRequest(ctx context.Context, t Target) (*http.Request, error) {
 			request.Host = h.Value
 		}
 	}
-	setUnlessGiven(request.Header, "User-Agent", userAgent)
-	setUnlessGiven(request.Header, "Accept", "*/*")
+	setDefault(request.Header, "User-Agent", userAgent)
+	setDefault(request.Header, "Accept", "*/*")
 	return request, nil
 }
 
-// setUnlessGiven: a header that the spec gives as empty is not sent at all.
-func setUnlessGiven(h http.Header, name, value string) {
-	given, ok := h[name]
+// setDefault sets a header that the spec does not set. One that the spec sets to "" is not sent.
+func setDefault(h http.Header, name, value string) {
+	values, ok := h[name]
 	switch {
 	case !ok:
 		h.Set(name, value)
-	case len(given) > 0 && given[0] == "":
+	case len(values) > 0 && values[0] == "":
 		h[name] = nil
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// A server that speaks nothing but HTTP/2 without TLS passes only where the probe asks for it.
+// A server with only unencrypted HTTP/2 passes only if the probe has that protocol.
 func TestHTTP2WithoutTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.Config.Protocols = unencryptedHTTP2()
@@ -41,8 +41,8 @@ func TestGRPCOverTLS(t *testing.T) {
 	serveHealth(t, l, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: owner.TLS.Certificates})))
 	port := int32(portAt(t, l.Addr().String()))
 	for mode, want := range map[*v1.GRPCProbeMode]pod.Result{nil: pod.Failed, ptr.To(v1.GRPCProbeModeTLS): pod.Passed} {
-		ask := &v1.GRPCAction{Port: port, Mode: mode}
-		if got := check(t, Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{GRPC: ask}}}); got.Result != want {
+		action := &v1.GRPCAction{Port: port, Mode: mode}
+		if got := check(t, Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{GRPC: action}}}); got.Result != want {
 			t.Errorf("mode %v: %v %q, want %v", ptr.Deref(mode, "default"), got.Result, got.Output, want)
 		}
 	}

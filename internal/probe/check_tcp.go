@@ -5,12 +5,12 @@ import (
 	"net"
 )
 
-// checkTCP connects and hangs up. The connection is reset rather than closed, so that
-// probes leave no port waiting on the node.
-func checkTCP(ctx context.Context, t Target) Answer {
+// checkTCP opens and resets a connection. A reset instead of a close leaves no port in TIME_WAIT
+// on the node.
+func checkTCP(ctx context.Context, t Target) Outcome {
 	port, err := portOf(t.Probe.TCPSocket.Port, t.Container)
 	if err != nil {
-		return unsure(err)
+		return errored(err)
 	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addressOf(t.Probe.TCPSocket.Host, port, t))

@@ -21,7 +21,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-func check(t *testing.T, target Target) Answer {
+func check(t *testing.T, target Target) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -72,9 +72,9 @@ func TestHTTP(t *testing.T) {
 		{"headers and host", v1.HTTPGetAction{Path: "/header", HTTPHeaders: []v1.HTTPHeader{{Name: "Host", Value: "example"}, {Name: "X-Key", Value: "v"}}}, pod.Passed, ""},
 		{"status 500", v1.HTTPGetAction{Path: "/bad"}, pod.Failed, "HTTP probe failed with statuscode: 500"},
 		{"too slow", v1.HTTPGetAction{Path: "/slow"}, pod.Failed, "context deadline exceeded"},
-		{"redirect at home is followed", v1.HTTPGetAction{Path: "/home"}, pod.Failed, "statuscode: 500"},
-		{"redirect away is not", v1.HTTPGetAction{Path: "/away"}, pod.Passed, "Probe terminated redirects, Response body: <a href"},
-		{"a port that has no such name", v1.HTTPGetAction{Port: intstr.FromString("nope")}, pod.Unsure, "invalid port number: nope"},
+		{"redirect to same host is followed", v1.HTTPGetAction{Path: "/home"}, pod.Failed, "statuscode: 500"},
+		{"redirect to another host is not followed", v1.HTTPGetAction{Path: "/away"}, pod.Passed, "Probe terminated redirects, Response body: <a href"},
+		{"unknown port name", v1.HTTPGetAction{Port: intstr.FromString("nope")}, pod.Unsure, "invalid port number: nope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := plain
@@ -88,8 +88,8 @@ func TestHTTP(t *testing.T) {
 			if got.Result != c.result || !strings.Contains(got.Output, c.output) {
 				t.Errorf("got %v %q, want %v %q", got.Result, got.Output, c.result, c.output)
 			}
-			if away := c.get.Path == "/away"; got.Doubt != away {
-				t.Errorf("doubt is %v, want %v", got.Doubt, away)
+			if away := c.get.Path == "/away"; got.Warning != away {
+				t.Errorf("warning is %v, want %v", got.Warning, away)
 			}
 		})
 	}
@@ -119,13 +119,13 @@ func TestGRPC(t *testing.T) {
 	}
 	service := serveHealth(t, l)
 	service.SetServingStatus("down", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
-	ask := func(name *string) Answer {
+	call := func(name *string) Outcome {
 		return check(t, Target{Probe: &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: int32(portAt(t, l.Addr().String())), Service: name}}}})
 	}
-	if got := ask(nil); got.Result != pod.Passed {
+	if got := call(nil); got.Result != pod.Passed {
 		t.Errorf("serving: %v %q", got.Result, got.Output)
 	}
-	if got := ask(ptr.To("down")); got.Result != pod.Failed || got.Output != `service unhealthy (responded with "NOT_SERVING")` {
+	if got := call(ptr.To("down")); got.Result != pod.Failed || got.Output != `service unhealthy (responded with "NOT_SERVING")` {
 		t.Errorf("not serving: %v %q", got.Result, got.Output)
 	}
 }
@@ -155,7 +155,7 @@ func TestExec(t *testing.T) {
 		{"exit 0", func() (cri.ExecResult, error) { return cri.ExecResult{Stdout: []byte("hi")}, nil }, pod.Passed, "hi"},
 		{"exit 1", func() (cri.ExecResult, error) { return cri.ExecResult{Stderr: []byte("no"), ExitCode: 1}, nil }, pod.Failed, "no"},
 		{"timeout", func() (cri.ExecResult, error) { return cri.ExecResult{}, context.DeadlineExceeded }, pod.Failed, `command timed out: "sh -c x" timed out after 1s`},
-		{"the runtime cannot", func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("broken") }, pod.Unsure, "broken"},
+		{"runtime error", func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("broken") }, pod.Unsure, "broken"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := NewChecks(c.exec).Check(t.Context(), Target{Container: &v1.Container{}, Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"sh", "-c", "x"}}}}})

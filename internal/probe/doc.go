@@ -1,3 +1,3 @@
-// Package probe asks containers whether they have started, are alive and are ready. All
-// probes of the node share one timer heap; a probe costs nothing between two askings.
+// Package probe runs the startup, liveness and readiness probes of containers. All probes of the
+// node share one timer heap; a probe costs nothing between two runs.
 package probe

@@ -13,18 +13,18 @@ import (
 
 func immediate() float64 { return 0 }
 
-// All probes are due at once: few commands run at a time, each has its whole timeout, and
-// connections wait for none of them.
-func TestCommandsAreBounded(t *testing.T) {
-	withFleet(t, immediate, func(f *fleet) {
+// All probes are due at once: few commands run concurrently, each has its whole timeout, and
+// TCP probes do not wait for them.
+func TestConcurrentCommandsAreBounded(t *testing.T) {
+	withFakeNode(t, immediate, func(f *fakeNode) {
 		for i := range 40 {
 			f.set(name(i), 900*time.Millisecond)
 			f.watch(name(i), time.Now(), nil, v1.Container{LivenessProbe: execProbe(60, 1)})
 		}
 		f.watch("tcp", time.Now(), nil, v1.Container{LivenessProbe: tcpProbe(1)})
-		after(10 * time.Second)
-		if _, most := f.commands(); most != 2*execSlotsPerCore {
-			t.Errorf("%d commands ran at the same time on two cores, want %d", most, 2*execSlotsPerCore)
+		advance(10 * time.Second)
+		if _, maxRunning := f.commands(); maxRunning != 2*execSlotsPerCore {
+			t.Errorf("%d commands ran at the same time on two cores, want %d", maxRunning, 2*execSlotsPerCore)
 		}
 		for i := range 40 {
 			if runs := f.ran(name(i)); len(runs) != 1 {
@@ -45,19 +45,19 @@ func TestCommandsAreBounded(t *testing.T) {
 	})
 }
 
-// Commands that hang give up their slots, so that the others run nearly on time.
-func TestHungCommandsGiveUpTheirSlots(t *testing.T) {
+// Commands that hang lose their slots, so that the others run nearly on time.
+func TestHungCommandsReleaseTheirSlots(t *testing.T) {
 	const hung, healthy, period = 12, 20, 5 * time.Second
-	withFleet(t, evenly(hung+healthy), func(f *fleet) {
+	withFakeNode(t, evenly(hung+healthy), func(f *fakeNode) {
 		for i := range hung + healthy {
-			timeout, takes := int32(1), 10*time.Millisecond
+			timeout, duration := int32(1), 10*time.Millisecond
 			if i < hung {
-				timeout, takes = 300, time.Hour
+				timeout, duration = 300, time.Hour
 			}
-			f.set(name(i), takes)
+			f.set(name(i), duration)
 			f.watch(name(i), time.Now().Add(-time.Hour), nil, v1.Container{LivenessProbe: execProbe(5, timeout)})
 		}
-		after(59*period - time.Millisecond)
+		advance(59*period - time.Millisecond)
 		if now, _ := f.commands(); now != hung {
 			t.Errorf("%d commands hang, want %d", now, hung)
 		}
@@ -82,8 +82,8 @@ func TestHungCommandsGiveUpTheirSlots(t *testing.T) {
 	})
 }
 
-func TestCommandOfAContainerThatEndedIsNotRun(t *testing.T) {
-	withFleet(t, immediate, func(f *fleet) {
+func TestCommandOfRemovedPodIsNotRun(t *testing.T) {
+	withFakeNode(t, immediate, func(f *fakeNode) {
 		for i := range 2*execSlotsPerCore + 1 {
 			f.set(name(i), 500*time.Millisecond)
 			f.watch(name(i), time.Now(), nil, v1.Container{LivenessProbe: execProbe(60, 1)})
@@ -91,7 +91,7 @@ func TestCommandOfAContainerThatEndedIsNotRun(t *testing.T) {
 		}
 		waiting := name(2 * execSlotsPerCore)
 		f.prober.Forget(types.UID(waiting))
-		after(10 * time.Second)
+		advance(10 * time.Second)
 		if runs := f.ran(waiting); len(runs) > 0 {
 			t.Errorf("the command ran at %v after its pod was gone", runs)
 		}
@@ -99,12 +99,12 @@ func TestCommandOfAContainerThatEndedIsNotRun(t *testing.T) {
 }
 
 func TestStopDoesNotWaitForCommands(t *testing.T) {
-	withFleet(t, immediate, func(f *fleet) {
+	withFakeNode(t, immediate, func(f *fakeNode) {
 		for i := range 10 { // some run, some wait for a slot
 			f.set(name(i), time.Hour)
 			f.watch(name(i), time.Now(), nil, v1.Container{LivenessProbe: execProbe(10, 300)})
 		}
-		after(100 * time.Millisecond)
+		advance(100 * time.Millisecond)
 		began := time.Now()
 		f.stop()
 		if took := time.Since(began); took > 0 {

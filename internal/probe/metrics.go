@@ -10,20 +10,20 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// metrics counts how probes went, from a pod's first asking until it is forgotten. Askings
-// out of turn that failed are left out, as they are everywhere else.
+// metrics counts the outcomes of probes, from a pod's first run until Forget. It leaves out
+// early runs that failed, as events and thresholds do.
 type metrics struct {
 	total    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	// counted are the pods that have series. Guarded by the prober's lock.
-	counted map[types.UID]pod.Ref
+	// podsWithSeries is guarded by the Prober's mu.
+	podsWithSeries map[types.UID]pod.Ref
 }
 
-var outcomes = map[pod.Result]string{pod.Passed: "successful", pod.Failed: "failed", pod.Unsure: "unknown"}
+var resultLabels = map[pod.Result]string{pod.Passed: "successful", pod.Failed: "failed", pod.Unsure: "unknown"}
 
 func newMetrics() metrics {
 	return metrics{
-		counted: map[types.UID]pod.Ref{},
+		podsWithSeries: map[types.UID]pod.Ref{},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prober_probe_total",
 			Help: "[BETA] Cumulative number of a liveness, readiness or startup probe for a container by result.",
@@ -31,12 +31,12 @@ func newMetrics() metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "prober_probe_duration_seconds",
 			Help:    "[ALPHA] Duration in seconds for a probe response.",
-			Buckets: []float64{math.Inf(1)}, // the reference has no others
+			Buckets: []float64{math.Inf(1)}, // the reference kubelet has no others
 		}, []string{"probe_type", "container", "pod", "namespace"}),
 	}
 }
 
-// Describe and Collect make a Prober a collector of metrics.
+// Describe and Collect make the Prober a Prometheus collector.
 func (p *Prober) Describe(out chan<- *prometheus.Desc) {
 	p.metrics.total.Describe(out)
 	p.metrics.duration.Describe(out)
@@ -47,25 +47,25 @@ func (p *Prober) Collect(out chan<- prometheus.Metric) {
 	p.metrics.duration.Collect(out)
 }
 
-// count takes down one asking. Called under the lock.
-func (m metrics) count(a asked, answer Answer, took time.Duration) {
-	if a.outOfTurn && answer.Result != pod.Passed {
+// count counts one run. The caller holds mu.
+func (m metrics) count(a probeRun, outcome Outcome, took time.Duration) {
+	if a.early && outcome.Result != pod.Passed {
 		return
 	}
 	kind, container, of := a.state.kind.String(), a.target.Container.Name, a.target.Pod
-	m.counted[of.UID] = pod.RefOf(of)
-	m.total.WithLabelValues(kind, outcomes[answer.Result], container, of.Name, of.Namespace, string(of.UID)).Inc()
+	m.podsWithSeries[of.UID] = pod.RefOf(of)
+	m.total.WithLabelValues(kind, resultLabels[outcome.Result], container, of.Name, of.Namespace, string(of.UID)).Inc()
 	m.duration.WithLabelValues(kind, container, of.Name, of.Namespace).Observe(took.Seconds())
 }
 
-// forget drops the series of a pod. Durations do not name the pod's UID: those of a
-// successor of the same name begin anew. Called under the lock.
+// forget deletes the series of a pod. Durations have no pod_uid label, so this also resets those
+// of a successor with the same name. The caller holds mu.
 func (m metrics) forget(uid types.UID) {
-	ref, ok := m.counted[uid]
+	ref, ok := m.podsWithSeries[uid]
 	if !ok {
 		return
 	}
-	delete(m.counted, uid)
+	delete(m.podsWithSeries, uid)
 	m.total.DeletePartialMatch(prometheus.Labels{"pod_uid": string(uid)})
 	m.duration.DeletePartialMatch(prometheus.Labels{"pod": ref.Name, "namespace": ref.Namespace})
 }

@@ -13,12 +13,12 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// TestMetrics counts through a restart of the container, and forgets with the pod.
+// The counters survive a restart of the container, and are deleted with the pod.
 func TestMetrics(t *testing.T) {
-	probing(t, func(p *Prober, _ *script, _ *eventLog) {
+	withProber(t, func(p *Prober, _ *script, _ *eventLog) {
 		of, observed := podWith(v1.Container{
 			LivenessProbe:  command("l=+-?", 10, 5),
-			ReadinessProbe: command("r=--+", 10, 5), // the failures come out of turn: they count for nothing
+			ReadinessProbe: command("r=--+", 10, 5), // the failures are of early runs and do not count
 		})
 		of.Namespace = "ns"
 		p.Watch(of, observed, "", nil, false)
@@ -36,12 +36,12 @@ func TestMetrics(t *testing.T) {
 		}
 		p.Forget(of.UID)
 		if left := counts(t, p); len(left) != 0 {
-			t.Errorf("%q are left of a pod that was forgotten", left)
+			t.Errorf("series left of a forgotten pod: %q", left)
 		}
 	})
 }
 
-// counts lists what a prober has counted of pod p.
+// counts lists the counters of pod p.
 func counts(t *testing.T, p *Prober) []string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -58,7 +58,7 @@ func counts(t *testing.T, p *Prober) []string {
 				labels[l.GetName()] = l.GetValue()
 			}
 			if labels["container"] != "c" || labels["pod"] != "p" || labels["namespace"] != "ns" {
-				t.Errorf("%s is told of %v", f.GetName(), labels)
+				t.Errorf("%s has labels %v", f.GetName(), labels)
 			}
 			if m.Histogram != nil {
 				durations = append(durations, fmt.Sprintf("%s took %d", labels["probe_type"], m.Histogram.GetSampleCount()))

@@ -15,14 +15,15 @@ import (
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/queue"
+	"swiftlet/internal/require"
 )
 
-// Checker asks one container once.
+// Checker runs a probe once.
 type Checker interface {
-	Check(ctx context.Context, t Target) Answer
+	Check(ctx context.Context, t Target) Outcome
 }
 
-// Target is whom and how to ask.
+// Target is a probe and the container to run it against.
 type Target struct {
 	Pod         *v1.Pod
 	Container   *v1.Container
@@ -31,33 +32,33 @@ type Target struct {
 	Probe       *v1.Probe
 }
 
-// Answer is what one asking found.
-type Answer struct {
-	Result pod.Result // Unsure: the asking itself failed
-	Output string
-	Doubt  bool // it passed, but the output says what the user should know
+// Outcome is the result of one run.
+type Outcome struct {
+	Result  pod.Result // Unsure: the check itself failed
+	Output  string
+	Warning bool // it passed, but the user should see the output
 }
 
-// Deps is what a prober works with.
+// Deps are the Prober's dependencies.
 type Deps struct {
 	Checker Checker
 	Events  pod.Events
 	Clock   clock.WithDelayedExecution
 	Log     *slog.Logger
-	// Random returns a number in [0, 1). It spreads the first runs after a restart.
+	// Random returns a number in [0, 1). It spreads the first runs after a restart of the kubelet.
 	Random func() float64
-	// Cores is how many CPUs the commands of probes share.
+	// Cores is the number of CPUs of the node. It bounds concurrent exec probes.
 	Cores int
 }
 
 // Prober holds the probes of all containers on the node.
 type Prober struct {
-	deps    Deps
-	changed *queue.Unique[types.UID]
-	poke    notify.Signal // the heap's head may have changed
-	metrics metrics
-	slots   execSlots
-	created time.Time // containers that are older were started by a former agent
+	deps        Deps
+	changed     *queue.Unique[types.UID]
+	heapChanged notify.Signal // the head of the heap may have changed
+	metrics     metrics
+	slots       execSlots
+	created     time.Time // older containers were started by a previous kubelet process
 
 	mu     sync.Mutex
 	probes map[key]*state
@@ -70,26 +71,31 @@ type key struct {
 	kind      kind
 }
 
-// New validates and starts nothing.
+// New validates its arguments and starts nothing.
 func New(deps Deps) (*Prober, error) {
-	if deps.Checker == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil || deps.Random == nil || deps.Cores < 1 {
-		return nil, errors.New("probe: checker, events, clock, log, random and cores are needed")
+	if err := require.Set("new prober", map[string]any{
+		"Checker": deps.Checker, "Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log, "Random": deps.Random,
+	}); err != nil {
+		return nil, err
+	}
+	if deps.Cores < 1 {
+		return nil, errors.New("new prober: Cores must be positive")
 	}
 	return &Prober{
-		deps:    deps,
-		changed: queue.NewUnique[types.UID](),
-		poke:    notify.New(),
-		metrics: newMetrics(),
-		slots:   newExecSlots(deps.Cores, deps.Clock),
-		created: deps.Clock.Now(),
-		probes:  map[key]*state{},
+		deps:        deps,
+		changed:     queue.NewUnique[types.UID](),
+		heapChanged: notify.New(),
+		metrics:     newMetrics(),
+		slots:       newExecSlots(deps.Cores, deps.Clock),
+		created:     deps.Clock.Now(),
+		probes:      map[key]*state{},
 	}, nil
 }
 
-// Changes yields pods of which a probe has changed its mind.
+// Changes yields the pods with a probe whose result has changed.
 func (p *Prober) Changes() <-chan types.UID { return p.changed.C() }
 
-// Health is what is known of a container instance.
+// Health returns the probe results of a container instance.
 func (p *Prober) Health(containerID string) pod.Health {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,79 +108,77 @@ func (p *Prober) Health(containerID string) pod.Health {
 	return pod.Health{Startup: at(startup), Liveness: at(liveness), Readiness: at(readiness)}
 }
 
-// Watch makes the probes of a pod those of its running containers. It is told the whole
-// state each time and may be called as often as one likes. Shown is the status the API
-// server shows of the pod: a container that was ready stays so until a probe says otherwise,
-// so that a restart of the agent goes unnoticed.
-func (p *Prober) Watch(of *v1.Pod, observed *pod.Observed, podIP string, shown *v1.PodStatus, stopping bool) {
+// Watch reconciles the probes of a pod with its running containers. It is idempotent. published
+// is the pod's status in the API server: a container that is ready there stays ready until a
+// probe fails, so that a restart of the kubelet does not change readiness.
+func (p *Prober) Watch(of *v1.Pod, observed *pod.Observed, podIP string, published *v1.PodStatus, stopping bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wanted := map[key]bool{}
+	desired := map[key]bool{}
 	for c, containerKind := range pod.Containers(of) {
 		running := observed.Latest(c.Name)
-		if running == nil || running.State != pod.Running || !probed(c, containerKind) {
+		if running == nil || running.State != pod.Running || !hasProbes(c, containerKind) {
 			continue
 		}
-		for k, spec := range specs(c) {
+		for k, spec := range probesOf(c) {
 			if spec == nil || (stopping && k != readiness) {
 				continue
 			}
 			id := key{running.ID, k}
-			wanted[id] = true
+			desired[id] = true
 			target := Target{Pod: of, Container: c, ContainerID: running.ID, PodIP: podIP, Probe: spec}
 			if s := p.probes[id]; s != nil {
 				s.target = target
 				continue
 			}
-			p.add(id, target, running.StartedAt, shown)
+			p.add(id, target, running.StartedAt, published)
 		}
 	}
 	for id, s := range p.probes {
-		if s.target.Pod.UID == of.UID && !wanted[id] {
-			p.drop(id, s)
+		if s.target.Pod.UID == of.UID && !desired[id] {
+			p.remove(id, s)
 		}
 	}
 }
 
-// probed: ordinary init containers and ephemeral ones are not.
-func probed(c *v1.Container, k pod.ContainerKind) bool {
+// hasProbes is false for ephemeral containers and for init containers that are not sidecars.
+func hasProbes(c *v1.Container, k pod.ContainerKind) bool {
 	return k == pod.Main || (k == pod.Init && pod.IsSidecar(c))
 }
 
-// Forget ends all probes of a pod.
+// Forget removes all probes and metrics of a pod.
 func (p *Prober) Forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, s := range p.probes {
 		if s.target.Pod.UID == uid {
-			p.drop(id, s)
+			p.remove(id, s)
 		}
 	}
 	p.metrics.forget(uid)
 }
 
-// add begins a probe. A container that has just started is probed as soon as the initial
-// delay allows. One that a former agent started is probed at a random moment of the period:
-// after a restart of the agent all probes are added at once, and should not run at once.
-// Called under the lock.
-func (p *Prober) add(id key, t Target, started time.Time, shown *v1.PodStatus) {
-	s := &state{key: id, target: t, index: -1, result: initial(id.kind, t, shown)}
+// add adds a probe. The first run of a container that has just started is due as soon as the
+// initial delay allows. For a container of a previous kubelet process it is due at a random time
+// within the period, because all these probes are added at the same time. The caller holds mu.
+func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatus) {
+	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind, t, published)}
 	p.probes[id] = s
 	if s.final() {
-		return // it had started before this agent did
+		return // it had started before this process did
 	}
 	s.earliest = started.Add(time.Duration(t.Probe.InitialDelaySeconds) * time.Second)
 	if now := p.deps.Clock.Now(); started.Before(p.created) {
-		s.spread(now, p.deps.Random())
+		s.scheduleSpread(now, p.deps.Random())
 	} else {
-		s.due(now)
+		s.scheduleFirst(now)
 	}
 	heap.Push(&p.due, s)
-	p.poke.Notify()
+	p.heapChanged.Notify()
 }
 
-// drop ends a probe; an asking that is under way is not listened to. Called under the lock.
-func (p *Prober) drop(id key, s *state) {
+// remove removes a probe; the outcome of a run in progress is dropped. The caller holds mu.
+func (p *Prober) remove(id key, s *state) {
 	delete(p.probes, id)
 	if s.index >= 0 {
 		heap.Remove(&p.due, s.index)

@@ -20,41 +20,41 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// script answers probes by the command they name: "name=+!+--?" gives one sign an asking,
-// the last one for ever.
+// script is a Checker whose outcomes are in the probe's command: "name=+!+--?" has one sign per
+// run; the last one repeats.
 type script struct {
 	mu    sync.Mutex
-	asked []string
+	ran   []string
 	began time.Time
 }
 
-func (s *script) Check(_ context.Context, t Target) Answer {
+func (s *script) Check(_ context.Context, t Target) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, signs, _ := strings.Cut(t.Probe.Exec.Command[0], "=")
 	n := 0
-	for _, a := range s.asked {
+	for _, a := range s.ran {
 		if strings.HasPrefix(a, name+"@") {
 			n++
 		}
 	}
-	s.asked = append(s.asked, fmt.Sprintf("%s@%v", name, time.Since(s.began).Truncate(time.Millisecond)))
+	s.ran = append(s.ran, fmt.Sprintf("%s@%v", name, time.Since(s.began).Truncate(time.Millisecond)))
 	switch signs[min(n, len(signs)-1)] {
 	case '+':
 		return passed("")
 	case '!':
-		return Answer{Result: pod.Passed, Doubt: true, Output: "well"}
+		return Outcome{Result: pod.Passed, Warning: true, Output: "well"}
 	case '-':
 		return failed("no")
 	}
-	return unsure(context.DeadlineExceeded)
+	return errored(context.DeadlineExceeded)
 }
 
-// seen is what was asked so far.
+// seen lists the runs so far.
 func (s *script) seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asked)
+	return slices.Clone(s.ran)
 }
 
 type eventLog struct {
@@ -85,8 +85,8 @@ func podWith(c v1.Container) (*v1.Pod, *pod.Observed) {
 	return p, &pod.Observed{Containers: []pod.Container{{ID: "id", Name: "c", State: pod.Running, StartedAt: time.Now()}}}
 }
 
-// probing runs a prober in a bubble of fake time and hands it to f.
-func probing(t *testing.T, f func(*Prober, *script, *eventLog)) {
+// withProber runs a Prober in virtual time and calls f.
+func withProber(t *testing.T, f func(*Prober, *script, *eventLog)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := &script{began: time.Now()}, &eventLog{}
 		p, err := New(Deps{Checker: s, Events: e, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
@@ -96,7 +96,7 @@ func probing(t *testing.T, f func(*Prober, *script, *eventLog)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = p.Run(ctx) }()
-		go func() { // somebody listens, as the loop does
+		go func() { // receive as the sync loop does
 			for {
 				select {
 				case <-p.Changes():
@@ -111,72 +111,72 @@ func probing(t *testing.T, f func(*Prober, *script, *eventLog)) {
 	})
 }
 
-func after(d time.Duration) {
+func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func TestReadinessIsAskedAtOnceAndThenEveryPeriod(t *testing.T) {
-	probing(t, func(p *Prober, s *script, _ *eventLog) {
+func TestReadinessRunsAtOnceAndThenEveryPeriod(t *testing.T) {
+	withProber(t, func(p *Prober, s *script, _ *eventLog) {
 		of, seen := podWith(v1.Container{ReadinessProbe: command("r=+", 10, 3)})
 		p.Watch(of, seen, "", nil, false)
-		after(time.Millisecond)
+		advance(time.Millisecond)
 		if got := p.Health("id").Readiness; got != pod.Passed {
-			t.Fatalf("after the first answer: %v", got)
+			t.Fatalf("after the first run: %v", got)
 		}
-		after(25 * time.Second)
+		advance(25 * time.Second)
 		if got, want := strings.Join(s.seen(), " "), "r@0s r@10s r@20s"; got != want {
-			t.Errorf("asked %s, want %s", got, want)
+			t.Errorf("ran %s, want %s", got, want)
 		}
 	})
 }
 
-func TestAStartingContainerIsAskedInQuickSuccession(t *testing.T) {
-	probing(t, func(p *Prober, s *script, e *eventLog) {
+func TestStartingContainerHasEarlyRuns(t *testing.T) {
+	withProber(t, func(p *Prober, s *script, e *eventLog) {
 		of, seen := podWith(v1.Container{ReadinessProbe: command("r=---+", 10, 3)})
 		p.Watch(of, seen, "", nil, false)
-		after(2 * time.Second)
+		advance(2 * time.Second)
 		if got, want := strings.Join(s.seen(), " "), "r@0s r@250ms r@750ms r@1.75s"; got != want {
-			t.Errorf("asked %s, want %s", got, want)
+			t.Errorf("ran %s, want %s", got, want)
 		}
 		if got := p.Health("id").Readiness; got != pod.Passed {
 			t.Errorf("readiness %v", got)
 		}
 		if len(e.lines()) > 0 {
-			t.Errorf("the user was told of a container that was only starting: %q", e.lines())
+			t.Errorf("events for a starting container: %q", e.lines())
 		}
-		after(30 * time.Second)
+		advance(30 * time.Second)
 		if n := len(s.seen()); n != 7 {
-			t.Errorf("asked %d times in all, want one more each period: %v", n, s.seen())
+			t.Errorf("%d runs in all, want one more each period: %v", n, s.seen())
 		}
 	})
 }
 
-func TestAFailureOutOfTurnCountsForNothing(t *testing.T) {
-	probing(t, func(p *Prober, s *script, e *eventLog) {
+func TestFailureOfEarlyRunDoesNotCount(t *testing.T) {
+	withProber(t, func(p *Prober, s *script, e *eventLog) {
 		of, seen := podWith(v1.Container{StartupProbe: command("s=-", 2, 2)})
 		p.Watch(of, seen, "", nil, false)
-		after(1900 * time.Millisecond)
+		advance(1900 * time.Millisecond)
 		if got := p.Health("id").Startup; got != pod.Unsure || len(e.lines()) != 1 || len(s.seen()) < 3 {
-			t.Fatalf("within the first period: %v, events %q, asked %v", got, e.lines(), s.seen())
+			t.Fatalf("within the first period: %v, events %q, runs %v", got, e.lines(), s.seen())
 		}
-		after(200 * time.Millisecond)
+		advance(200 * time.Millisecond)
 		if got := p.Health("id").Startup; got != pod.Failed || len(e.lines()) != 2 {
-			t.Fatalf("after the second regular asking: %v, events %q, asked %v", got, e.lines(), s.seen())
+			t.Fatalf("after the second regular run: %v, events %q, runs %v", got, e.lines(), s.seen())
 		}
 	})
 }
 
 func TestThresholds(t *testing.T) {
-	probing(t, func(p *Prober, _ *script, e *eventLog) {
+	withProber(t, func(p *Prober, _ *script, e *eventLog) {
 		of, seen := podWith(v1.Container{LivenessProbe: command("l=+-+--+", 1, 2)})
 		p.Watch(of, seen, "", nil, false)
 		for i, want := range []pod.Result{pod.Passed, pod.Passed, pod.Passed, pod.Passed, pod.Failed, pod.Failed} {
-			after(time.Millisecond)
+			advance(time.Millisecond)
 			if got := p.Health("id").Liveness; got != want {
-				t.Fatalf("after answer %d: %v, want %v", i+1, got, want)
+				t.Fatalf("after run %d: %v, want %v", i+1, got, want)
 			}
-			after(time.Second - time.Millisecond)
+			advance(time.Second - time.Millisecond)
 		}
 		if len(e.lines()) != 3 || e.lines()[0] != "Unhealthy Liveness probe failed: no" {
 			t.Errorf("events %q", e.lines())
@@ -184,13 +184,13 @@ func TestThresholds(t *testing.T) {
 	})
 }
 
-func TestDoubtIsTold(t *testing.T) {
-	probing(t, func(p *Prober, _ *script, e *eventLog) {
+func TestWarningIsReported(t *testing.T) {
+	withProber(t, func(p *Prober, _ *script, e *eventLog) {
 		of, seen := podWith(v1.Container{LivenessProbe: command("l=!", 10, 1)})
 		p.Watch(of, seen, "", nil, false)
-		after(time.Millisecond)
+		advance(time.Millisecond)
 		if got := p.Health("id").Liveness; got != pod.Passed {
-			t.Errorf("it is %v, want passed", got)
+			t.Errorf("liveness %v, want passed", got)
 		}
 		if want := []string{"ProbeWarning Liveness probe warning: well"}; !slices.Equal(e.lines(), want) {
 			t.Errorf("events %q, want %q", e.lines(), want)
@@ -198,52 +198,52 @@ func TestDoubtIsTold(t *testing.T) {
 	})
 }
 
-func TestStartupGoesFirst(t *testing.T) {
-	probing(t, func(p *Prober, s *script, _ *eventLog) {
+func TestOtherProbesWaitForStartup(t *testing.T) {
+	withProber(t, func(p *Prober, s *script, _ *eventLog) {
 		of, seen := podWith(v1.Container{StartupProbe: command("s=--+", 2, 5), LivenessProbe: command("l=+", 10, 1), ReadinessProbe: command("r=+", 10, 1)})
 		p.Watch(of, seen, "", nil, false)
-		after(700 * time.Millisecond)
+		advance(700 * time.Millisecond)
 		if h := p.Health("id"); h.Startup != pod.Unsure || h.Readiness != pod.Failed {
 			t.Fatalf("before it started: %+v", h)
 		}
-		after(100 * time.Millisecond)
+		advance(100 * time.Millisecond)
 		if h := p.Health("id"); h.Startup != pod.Passed || h.Readiness != pod.Passed {
-			t.Fatalf("once it started: %+v, asked %v", h, s.seen())
+			t.Fatalf("after it started: %+v, runs %v", h, s.seen())
 		}
-		after(30 * time.Second)
+		advance(30 * time.Second)
 		if n := strings.Count(strings.Join(s.seen(), " "), "s@"); n != 3 {
-			t.Errorf("startup probe asked %d times, want 3", n)
+			t.Errorf("startup probe ran %d times, want 3", n)
 		}
 	})
 }
 
-func TestTheInitialDelayHoldsAfterTheStartupProbeToo(t *testing.T) {
+func TestInitialDelayAppliesAfterStartupProbe(t *testing.T) {
 	tests := map[string]struct {
 		delay int32
 		want  string
 	}{
-		"longer than the start":  {20, "boot@0s boot@250ms l@20s r@20s l@30s r@30s"},
-		"shorter than the start": {0, "boot@0s boot@250ms l@250ms r@250ms l@10.25s r@10.25s l@20.25s r@20.25s l@30.25s r@30.25s"},
+		"delay longer than startup":  {20, "boot@0s boot@250ms l@20s r@20s l@30s r@30s"},
+		"delay shorter than startup": {0, "boot@0s boot@250ms l@250ms r@250ms l@10.25s r@10.25s l@20.25s r@20.25s l@30.25s r@30.25s"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			probing(t, func(p *Prober, s *script, _ *eventLog) {
+			withProber(t, func(p *Prober, s *script, _ *eventLog) {
 				of, seen := podWith(v1.Container{StartupProbe: command("boot=-+", 2, 5), LivenessProbe: command("l=+", 10, 1), ReadinessProbe: command("r=+", 10, 1)})
 				c := &of.Spec.Containers[0]
 				c.LivenessProbe.InitialDelaySeconds, c.ReadinessProbe.InitialDelaySeconds = tt.delay, tt.delay
 				p.Watch(of, seen, "", nil, false)
-				after(31 * time.Second)
-				asked := s.seen()
-				slices.SortStableFunc(asked, inOrder)
-				if got := strings.Join(asked, " "); got != tt.want {
-					t.Errorf("asked %s, want %s", got, tt.want)
+				advance(31 * time.Second)
+				ran := s.seen()
+				slices.SortStableFunc(ran, inOrder)
+				if got := strings.Join(ran, " "); got != tt.want {
+					t.Errorf("ran %s, want %s", got, tt.want)
 				}
 			})
 		})
 	}
 }
 
-// inOrder orders what was asked at the same time by name.
+// inOrder orders runs by time, then name.
 func inOrder(a, b string) int {
 	nameA, atA, _ := strings.Cut(a, "@")
 	nameB, atB, _ := strings.Cut(b, "@")
@@ -255,11 +255,11 @@ func inOrder(a, b string) int {
 	return cmp.Compare(whenA, whenB)
 }
 
-func TestAnAskingThatFailsCountsForNothing(t *testing.T) {
-	probing(t, func(p *Prober, _ *script, e *eventLog) {
+func TestCheckErrorDoesNotCount(t *testing.T) {
+	withProber(t, func(p *Prober, _ *script, e *eventLog) {
 		of, seen := podWith(v1.Container{LivenessProbe: command("l=-?-", 1, 2)})
 		p.Watch(of, seen, "", nil, false)
-		after(1500 * time.Millisecond)
+		advance(1500 * time.Millisecond)
 		if got := p.Health("id").Liveness; got != pod.Passed {
 			t.Fatalf("after a failure and an error: %v", got)
 		}
@@ -269,16 +269,16 @@ func TestAnAskingThatFailsCountsForNothing(t *testing.T) {
 	})
 }
 
-func TestAReadyContainerStaysReadyAcrossARestart(t *testing.T) {
-	probing(t, func(p *Prober, _ *script, _ *eventLog) {
+func TestReadyContainerStaysReadyAcrossRestart(t *testing.T) {
+	withProber(t, func(p *Prober, _ *script, _ *eventLog) {
 		of, seen := podWith(v1.Container{ReadinessProbe: command("r=?", 10, 3)})
-		shown := &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c", ContainerID: "containerd://id", Ready: true}}}
-		p.Watch(of, seen, "", shown, false)
+		published := &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c", ContainerID: "containerd://id", Ready: true}}}
+		p.Watch(of, seen, "", published, false)
 		if got := p.Health("id").Readiness; got != pod.Passed {
-			t.Errorf("the same instance: %v", got)
+			t.Errorf("same instance: %v", got)
 		}
 		seen.Containers[0].ID = "other"
-		p.Watch(of, seen, "", shown, false)
+		p.Watch(of, seen, "", published, false)
 		if got := p.Health("other").Readiness; got != pod.Failed {
 			t.Errorf("another instance: %v", got)
 		}
@@ -286,20 +286,20 @@ func TestAReadyContainerStaysReadyAcrossARestart(t *testing.T) {
 }
 
 func TestProbesEndWithTheirContainer(t *testing.T) {
-	probing(t, func(p *Prober, s *script, _ *eventLog) {
+	withProber(t, func(p *Prober, s *script, _ *eventLog) {
 		of, seen := podWith(v1.Container{ReadinessProbe: command("r=+", 1, 3), LivenessProbe: command("l=+", 1, 3)})
 		p.Watch(of, seen, "", nil, false)
-		after(time.Millisecond)
-		p.Watch(of, seen, "", nil, true) // stopping: only readiness is still asked
-		after(2500 * time.Millisecond)
+		advance(time.Millisecond)
+		p.Watch(of, seen, "", nil, true) // stopping: only readiness still runs
+		advance(2500 * time.Millisecond)
 		p.Forget("u")
-		asked := len(s.seen())
-		after(time.Minute)
-		if len(s.seen()) != asked {
-			t.Errorf("asked after the end: %v", s.seen()[asked:])
+		ran := len(s.seen())
+		advance(time.Minute)
+		if len(s.seen()) != ran {
+			t.Errorf("ran after Forget: %v", s.seen()[ran:])
 		}
 		if n := strings.Count(strings.Join(s.seen(), " "), "l@"); n != 1 {
-			t.Errorf("liveness asked %d times, want once: %v", n, s.seen())
+			t.Errorf("liveness ran %d times, want once: %v", n, s.seen())
 		}
 	})
 }

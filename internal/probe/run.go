@@ -9,24 +9,24 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Run asks what is due until ctx ends, and returns when no asking is under way.
+// Run runs the probes that are due until ctx is done, and returns when no run is in progress.
 func (p *Prober) Run(ctx context.Context) error {
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	asking.Go(func() { p.changed.Run(ctx) })
+	var runs sync.WaitGroup
+	defer runs.Wait()
+	runs.Go(func() { p.changed.Run(ctx) })
 	for {
 		due, wait := p.next()
 		for _, s := range due {
-			asking.Go(func() { p.ask(ctx, s) })
+			runs.Go(func() { p.runProbe(ctx, s) })
 		}
-		if !p.rest(ctx, wait) {
+		if !p.waitForDue(ctx, wait) {
 			return nil
 		}
 	}
 }
 
-// rest sleeps until the next probe is due or the heap changes; false means the end.
-func (p *Prober) rest(ctx context.Context, wait time.Duration) bool {
+// waitForDue waits until the next probe is due or the heap changes; false means that ctx is done.
+func (p *Prober) waitForDue(ctx context.Context, wait time.Duration) bool {
 	var due <-chan time.Time
 	if wait > 0 {
 		timer := p.deps.Clock.NewTimer(wait)
@@ -36,44 +36,44 @@ func (p *Prober) rest(ctx context.Context, wait time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-p.poke:
+	case <-p.heapChanged:
 	case <-due:
 	}
 	return true
 }
 
-// next takes what is due off the heap and says how long until the next is; zero means
-// that there is none.
-func (p *Prober) next() (due []asked, wait time.Duration) {
+// next removes the probes that are due from the heap, and returns the time until the next one;
+// zero means that there is none.
+func (p *Prober) next() (due []probeRun, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.deps.Clock.Now()
 	for len(p.due) > 0 {
 		head := p.due[0]
-		if left := head.at.Sub(now); left > 0 {
-			return due, left
+		if remaining := head.at.Sub(now); remaining > 0 {
+			return due, remaining
 		}
 		heap.Pop(&p.due)
-		if p.skips(head) {
+		if p.waitsForStartup(head) {
 			head.at = now.Add(period(head.target.Probe)) // or when its startup probe passes
 			heap.Push(&p.due, head)
 			continue
 		}
-		due = append(due, asked{head, head.target, head.outOfTurn(now)})
+		due = append(due, probeRun{head, head.target, head.early(now)})
 	}
 	return due, 0
 }
 
-// asked is one asking: the state it belongs to and whom it asks, copied under the lock.
-type asked struct {
-	state     *state
-	target    Target
-	outOfTurn bool
+// probeRun is one run of a probe; target is a copy made under mu.
+type probeRun struct {
+	state  *state
+	target Target
+	early  bool
 }
 
-// skips reports whether a probe must not be asked now: liveness and readiness wait for the
-// startup probe, which is not asked again once it passed.
-func (p *Prober) skips(s *state) bool {
+// waitsForStartup reports whether a liveness or readiness probe must wait for the startup probe
+// to pass.
+func (p *Prober) waitsForStartup(s *state) bool {
 	if s.kind == startup {
 		return false
 	}
@@ -81,9 +81,8 @@ func (p *Prober) skips(s *state) bool {
 	return gate != nil && gate.result != pod.Passed
 }
 
-// again puts a probe back on the heap for its next run, after one that began at ran. Called
-// under the lock.
-func (p *Prober) again(s *state, ran time.Time) {
+// reschedule puts a probe back on the heap after a run that began at ran. The caller holds mu.
+func (p *Prober) reschedule(s *state, ran time.Time) {
 	if p.probes[s.key] != s || s.final() {
 		return
 	}
@@ -91,50 +90,49 @@ func (p *Prober) again(s *state, ran time.Time) {
 	heap.Push(&p.due, s)
 }
 
-// ask asks once and takes down the answer.
-func (p *Prober) ask(ctx context.Context, a asked) {
-	began, answer := p.check(ctx, a)
+// runProbe runs a probe once and records the outcome.
+func (p *Prober) runProbe(ctx context.Context, a probeRun) {
+	began, outcome := p.check(ctx, a)
 	took := p.deps.Clock.Since(began)
 	if ctx.Err() != nil {
-		return // the agent ends: the answer means nothing
+		return // shutting down: the outcome means nothing
 	}
 
 	p.mu.Lock()
 	if p.probes[a.state.key] != a.state {
 		p.mu.Unlock()
-		return // the container is gone meanwhile
+		return // the container is gone
 	}
-	p.metrics.count(a, answer, took)
+	p.metrics.count(a, outcome, took)
 	before := a.state.result
-	a.state.take(answer, a.outOfTurn)
+	a.state.update(outcome, a.early)
 	after := a.state.result
-	p.again(a.state, began)
+	p.reschedule(a.state, began)
 	if a.state.kind == startup && before != after {
-		p.hasten(a.state.container)
+		p.scheduleAfterStartup(a.state.container)
 	}
 	p.mu.Unlock()
 
-	p.poke.Notify()
-	if !a.outOfTurn {
-		p.tell(a, answer)
+	p.heapChanged.Notify()
+	if !a.early {
+		p.recordEvent(a, outcome)
 	}
 	if before != after {
 		p.changed.Add(a.target.Pod.UID)
 	}
 }
 
-// check runs the check within the probe's timeout, which begins when a command has its slot.
-// The runtime ends a command when the timeout is over, and a deadline of ours must not come
-// first.
-func (p *Prober) check(ctx context.Context, a asked) (began time.Time, answer Answer) {
+// check runs the check with the probe's timeout, which begins when an exec probe has its slot.
+// The runtime enforces the timeout of a command; a deadline of ours must not come first.
+func (p *Prober) check(ctx context.Context, a probeRun) (began time.Time, outcome Outcome) {
 	if a.target.Probe.Exec != nil {
-		release, ok := p.slots.take(ctx)
+		release, ok := p.slots.acquire(ctx)
 		if !ok {
-			return began, answer
+			return began, outcome
 		}
 		defer release()
-		if !p.has(a.state) {
-			return began, answer // the container ended meanwhile
+		if !p.isWatched(a.state) {
+			return began, outcome // the container is gone
 		}
 	} else {
 		var cancel context.CancelFunc
@@ -145,19 +143,19 @@ func (p *Prober) check(ctx context.Context, a asked) (began time.Time, answer An
 	return began, p.deps.Checker.Check(ctx, a.target)
 }
 
-// has reports whether the container of the probe still runs.
-func (p *Prober) has(s *state) bool {
+// isWatched reports whether the probe has not been removed or replaced.
+func (p *Prober) isWatched(s *state) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.probes[s.key] == s
 }
 
-// hasten asks the probes that waited for a startup probe as soon as their own delays allow.
-// Called under the lock.
-func (p *Prober) hasten(container string) {
+// scheduleAfterStartup schedules the probes that waited for a startup probe, as soon as their
+// initial delays allow. The caller holds mu.
+func (p *Prober) scheduleAfterStartup(container string) {
 	for _, k := range []kind{liveness, readiness} {
 		if s := p.probes[key{container, k}]; s != nil && s.index >= 0 {
-			s.due(p.deps.Clock.Now())
+			s.scheduleFirst(p.deps.Clock.Now())
 			heap.Fix(&p.due, s.index)
 		}
 	}

@@ -10,12 +10,12 @@ import (
 
 func TestFirstRunsAfterARestartAreSpread(t *testing.T) {
 	const pods, period = 100, 5 * time.Second
-	withFleet(t, evenly(pods), func(f *fleet) {
+	withFakeNode(t, evenly(pods), func(f *fakeNode) {
 		for i := range pods {
 			f.set(name(i), 10*time.Millisecond)
 			f.watch(name(i), time.Now().Add(-time.Second), nil, v1.Container{LivenessProbe: execProbe(5, 1)})
 		}
-		after(3*period - time.Millisecond)
+		advance(3*period - time.Millisecond)
 		for i := range pods {
 			first := time.Duration(i) * period / pods
 			if got, want := f.ran(name(i)), []time.Duration{first, first + period, first + 2*period}; !slices.Equal(got, want) {
@@ -32,27 +32,27 @@ func TestFirstRun(t *testing.T) {
 	}
 	const half = 5 * time.Second
 	for name, tt := range map[string]struct {
-		age   time.Duration // of the container when the agent starts
-		delay int32
-		shown *v1.PodStatus
-		c     v1.Container
-		want  []time.Duration
+		age       time.Duration // of the container when the agent starts
+		delay     int32
+		published *v1.PodStatus
+		c         v1.Container
+		want      []time.Duration
 	}{
 		"liveness_of_a_container_that_just_started":      {age: 0, c: v1.Container{LivenessProbe: execProbe(10, 1)}, want: []time.Duration{0, 10 * time.Second}},
 		"liveness_after_a_restart":                       {age: time.Hour, c: v1.Container{LivenessProbe: execProbe(10, 1)}, want: []time.Duration{half, half + 10*time.Second}},
-		"readiness_after_a_restart":                      {age: time.Hour, shown: ready(true), c: v1.Container{ReadinessProbe: execProbe(10, 1)}, want: []time.Duration{half, half + 10*time.Second}},
-		"readiness_of_an_unready_pod_after_a_restart":    {age: time.Hour, shown: ready(false), c: v1.Container{ReadinessProbe: execProbe(10, 1)}, want: []time.Duration{half, half + 10*time.Second}},
+		"readiness_after_a_restart":                      {age: time.Hour, published: ready(true), c: v1.Container{ReadinessProbe: execProbe(10, 1)}, want: []time.Duration{half, half + 10*time.Second}},
+		"readiness_of_an_unready_pod_after_a_restart":    {age: time.Hour, published: ready(false), c: v1.Container{ReadinessProbe: execProbe(10, 1)}, want: []time.Duration{half, half + 10*time.Second}},
 		"started_a_moment_before_a_restart":              {age: time.Millisecond, c: v1.Container{ReadinessProbe: execProbe(10, 1)}, want: []time.Duration{half, half + 10*time.Second}},
-		"startup_after_a_restart_then_readiness_at_once": {age: time.Hour, shown: ready(false), c: v1.Container{StartupProbe: tcpProbe(10), ReadinessProbe: tcpProbe(10)}, want: []time.Duration{half, half, half + 10*time.Second}},
+		"startup_after_a_restart_then_readiness_at_once": {age: time.Hour, published: ready(false), c: v1.Container{StartupProbe: tcpProbe(10), ReadinessProbe: tcpProbe(10)}, want: []time.Duration{half, half, half + 10*time.Second}},
 		"initial_delay_ends_after_the_random_part":       {age: time.Second, delay: 8, c: v1.Container{LivenessProbe: execProbe(10, 1)}, want: []time.Duration{7 * time.Second, 17 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withFleet(t, func() float64 { return 0.5 }, func(f *fleet) {
+			withFakeNode(t, func() float64 { return 0.5 }, func(f *fakeNode) {
 				if p := tt.c.LivenessProbe; p != nil {
 					p.InitialDelaySeconds = tt.delay
 				}
-				f.watch("c", time.Now().Add(-tt.age), tt.shown, tt.c)
-				after(19 * time.Second)
+				f.watch("c", time.Now().Add(-tt.age), tt.published, tt.c)
+				advance(19 * time.Second)
 				if got := f.ran("c"); !slices.Equal(got, tt.want) {
 					t.Errorf("ran at %v, want %v", got, tt.want)
 				}
@@ -63,10 +63,10 @@ func TestFirstRun(t *testing.T) {
 
 // A probe that fails after a restart is reported at once: its container is not starting.
 func TestFailureAfterARestartCounts(t *testing.T) {
-	withFleet(t, func() float64 { return 0.5 }, func(f *fleet) {
+	withFakeNode(t, func() float64 { return 0.5 }, func(f *fakeNode) {
 		f.set("c", time.Hour)
 		f.watch("c", time.Now().Add(-time.Hour), nil, v1.Container{ReadinessProbe: execProbe(10, 1)})
-		after(7 * time.Second)
+		advance(7 * time.Second)
 		if got := f.events.lines(); len(got) != 1 {
 			t.Errorf("events %q, want one", got)
 		}
@@ -93,22 +93,22 @@ func TestNextRunKeepsItsPhase(t *testing.T) {
 	}
 }
 
-// A runtime that hangs and then answers all at once must not bring the probes together.
+// A runtime that hangs and then answers all calls at once must not synchronize the probes.
 func TestLateRunsStaySpread(t *testing.T) {
 	const pods, period, answers = 4, 5 * time.Second, 9 * time.Second
-	withFleet(t, evenly(pods), func(f *fleet) {
+	withFakeNode(t, evenly(pods), func(f *fakeNode) {
 		first := func(i int) time.Duration { return time.Duration(i) * period / pods }
 		for i := range pods {
 			f.set(name(i), answers-first(i))
 			f.watch(name(i), time.Now().Add(-time.Hour), nil, v1.Container{LivenessProbe: execProbe(5, 60)})
 		}
-		after(answers - time.Millisecond)
+		advance(answers - time.Millisecond)
 		for i := range pods {
 			f.set(name(i), time.Millisecond)
 		}
-		after(2*period + time.Millisecond)
+		advance(2*period + time.Millisecond)
 		for i := range pods {
-			// The turn that passed meanwhile is made up for at once.
+			// The run that became due meanwhile starts at once.
 			want := []time.Duration{first(i), answers, first(i) + 2*period, first(i) + 3*period}
 			if got := f.ran(name(i)); !slices.Equal(got, want) {
 				t.Errorf("probe %d ran at %v, want %v", i, got, want)

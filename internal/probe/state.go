@@ -10,7 +10,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// kind is which question a probe asks.
+// kind is the kind of a probe.
 type kind int
 
 const (
@@ -21,8 +21,8 @@ const (
 
 func (k kind) String() string { return [...]string{"Startup", "Liveness", "Readiness"}[k] }
 
-// specs are the probes that a container's spec asks for.
-func specs(c *v1.Container) map[kind]*v1.Probe {
+// probesOf returns the probes of a container's spec.
+func probesOf(c *v1.Container) map[kind]*v1.Probe {
 	return map[kind]*v1.Probe{startup: c.StartupProbe, liveness: c.LivenessProbe, readiness: c.ReadinessProbe}
 }
 
@@ -31,42 +31,42 @@ type state struct {
 	key
 	target Target
 	result pod.Result
-	// last is the latest answer and run how often in a row it was given.
-	last pod.Result
-	run  int32
+	// last is the last result, and streak how many times in a row it occurred.
+	last   pod.Result
+	streak int32
 
-	earliest time.Time // when its initial delay is over
-	began    time.Time // when it was first due, if the container had just started then
-	early    int       // askings so far that came before its regular turn
-	at       time.Time // when it is due
-	index    int       // in the heap; -1 while it is being asked
+	earliest  time.Time // end of the initial delay
+	began     time.Time // when the first run was due; zero if the container was not starting
+	earlyRuns int       // number of runs before the regular ones
+	at        time.Time // when it is due
+	index     int       // in the heap; -1 during a run
 }
 
-// due makes the first asking due now, or when the initial delay is over.
-func (s *state) due(now time.Time) {
+// scheduleFirst makes the first run due now, or at the end of the initial delay.
+func (s *state) scheduleFirst(now time.Time) {
 	if s.at = s.earliest; s.at.Before(now) {
 		s.at = now
 	}
 	s.began = s.at
 }
 
-// spread makes the first run due at a part of the period from now, or when the initial
-// delay is over. The container is not starting, so no quick runs follow.
-func (s *state) spread(now time.Time, part float64) {
-	s.at = now.Add(time.Duration(part * float64(period(s.target.Probe))))
+// scheduleSpread makes the first run due after a fraction of the period, or at the end of the
+// initial delay. The container is not starting, so no early runs follow.
+func (s *state) scheduleSpread(now time.Time, fraction float64) {
+	s.at = now.Add(time.Duration(fraction * float64(period(s.target.Probe))))
 	if s.at.Before(s.earliest) {
 		s.at = s.earliest
 	}
 }
 
-// initial is what holds before the first answer: alive until shown otherwise, not ready
-// until shown so, unless the API server already shows this very instance as ready.
-func initial(k kind, t Target, shown *v1.PodStatus) pod.Result {
-	was := shownAs(t, shown)
+// initialResult is the result before the first run: alive, and not ready unless the API server
+// has this container instance as ready.
+func initialResult(k kind, t Target, published *v1.PodStatus) pod.Result {
+	status := publishedStatus(t, published)
 	switch {
 	case k == liveness:
 		return pod.Passed
-	case k == readiness && was != nil && was.Ready, k == startup && was != nil && was.Started != nil && *was.Started:
+	case k == readiness && status != nil && status.Ready, k == startup && status != nil && status.Started != nil && *status.Started:
 		return pod.Passed
 	case k == readiness:
 		return pod.Failed
@@ -74,12 +74,12 @@ func initial(k kind, t Target, shown *v1.PodStatus) pod.Result {
 	return pod.Unsure
 }
 
-// shownAs finds the status shown of this very instance.
-func shownAs(t Target, shown *v1.PodStatus) *v1.ContainerStatus {
-	if shown == nil {
+// publishedStatus returns the published status of this container instance.
+func publishedStatus(t Target, published *v1.PodStatus) *v1.ContainerStatus {
+	if published == nil {
 		return nil
 	}
-	for _, list := range [][]v1.ContainerStatus{shown.ContainerStatuses, shown.InitContainerStatuses} {
+	for _, list := range [][]v1.ContainerStatus{published.ContainerStatuses, published.InitContainerStatuses} {
 		for i := range list {
 			if list[i].Name == t.Container.Name && strings.HasSuffix(list[i].ContainerID, "://"+t.ContainerID) {
 				return &list[i]
@@ -89,27 +89,27 @@ func shownAs(t Target, shown *v1.PodStatus) *v1.ContainerStatus {
 	return nil
 }
 
-// take counts an answer. The result changes once an answer was given often enough in a
-// row; an asking that failed itself counts for nothing, nor does a failure out of turn.
-func (s *state) take(a Answer, outOfTurn bool) {
-	if a.Result == pod.Unsure || (outOfTurn && a.Result == pod.Failed) {
+// update applies an outcome. The result changes after as many equal outcomes in a row as the
+// threshold says. An error of the check does not count, nor does the failure of an early run.
+func (s *state) update(a Outcome, early bool) {
+	if a.Result == pod.Unsure || (early && a.Result == pod.Failed) {
 		return
 	}
 	if a.Result != s.last {
-		s.last, s.run = a.Result, 0
+		s.last, s.streak = a.Result, 0
 	}
-	s.run++
-	needed := s.target.Probe.SuccessThreshold
+	s.streak++
+	threshold := s.target.Probe.SuccessThreshold
 	if a.Result == pod.Failed {
-		needed = s.target.Probe.FailureThreshold
+		threshold = s.target.Probe.FailureThreshold
 	}
-	if s.run >= max(needed, 1) {
+	if s.streak >= max(threshold, 1) {
 		s.result = a.Result
 	}
 }
 
-// final reports whether the probe need not be asked again for this instance: it has
-// started, or it is going to be killed.
+// final reports whether the probe need not run again for this instance: it has started, or it
+// will be killed.
 func (s *state) final() bool {
 	switch s.kind {
 	case startup:
@@ -120,47 +120,47 @@ func (s *state) final() bool {
 	return false
 }
 
-// A container is asked in quick succession until it answers for the first time: most are
-// ready soon after they start, and should not wait for a whole period to be believed.
-// Commands cost more than connections, so they are run less often.
+// First delay between the early runs, which precede the regular ones until the first success:
+// most containers are ready soon after they start, and should not wait for a whole period.
+// Commands cost more than connections, so they run less often.
 const (
 	earlyConnect = 25 * time.Millisecond
 	earlyCommand = 250 * time.Millisecond
 )
 
-// outOfTurn reports whether an asking at now is one of those: if it fails, that counts for
-// nothing and is not told. A startup probe's first asking is a regular one, because its
-// failures are what a container is killed for.
-func (s *state) outOfTurn(now time.Time) bool {
-	return s.hurries(now) && (s.kind == readiness || s.early > 0)
+// early reports whether a run at now is an early one: its failure does not count, and causes no
+// event. The first run of a startup probe is a regular one, because its failures kill the
+// container.
+func (s *state) early(now time.Time) bool {
+	return s.mayBeStarting(now) && (s.kind == readiness || s.earlyRuns > 0)
 }
 
-// hurries reports whether the container may still be starting: no run has succeeded yet and
-// the first period is not over. Later successes count towards successThreshold, so they are
+// mayBeStarting reports whether the container may still be starting: no run has succeeded yet
+// and the first period is not over. Later successes count towards successThreshold, so they are
 // a period apart.
-func (s *state) hurries(now time.Time) bool {
+func (s *state) mayBeStarting(now time.Time) bool {
 	return s.kind != liveness && s.result != pod.Passed && s.last != pod.Passed &&
 		now.Before(s.began.Add(period(s.target.Probe)))
 }
 
-// next is when the probe is due after a run that began at ran and ended at now. Runs stay
-// whole periods apart, however late one was, so that probes which were late together do not
-// stay together. Turns that passed before the run began are skipped; one that passed while
-// it was under way is due at once.
+// next is when the probe is due after a run that began at ran and ended at now. Runs stay a
+// multiple of the period apart, however late one was, so that probes which were late together
+// do not stay together. Runs that were due before this one began are skipped; one that became
+// due during it is due at once.
 func (s *state) next(ran, now time.Time) time.Time {
-	if !s.hurries(now) {
+	if !s.mayBeStarting(now) {
 		each := period(s.target.Probe)
 		return s.at.Add(max(0, ran.Sub(s.at)).Truncate(each) + each)
 	}
-	step := earlyConnect
+	first := earlyConnect
 	if s.target.Probe.Exec != nil {
-		step = earlyCommand
+		first = earlyCommand
 	}
 	each := period(s.target.Probe)
-	s.early++
-	soon, regular := now.Add(backoff.Backoff{First: step, Longest: each}.After(s.early)), s.began.Add(each)
-	if soon.Before(regular) {
-		return soon
+	s.earlyRuns++
+	next, regular := now.Add(backoff.Backoff{First: first, Longest: each}.After(s.earlyRuns)), s.began.Add(each)
+	if next.Before(regular) {
+		return next
 	}
 	return regular
 }

@@ -24,7 +24,7 @@ func TestSuccessThresholdCountsAtThePeriod(t *testing.T) {
 		"error_between_two_successes": {"", "r=+?+", 15 * time.Second, "r@0s r@5s r@10s r@15s", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			probing(t, func(p *Prober, s *script, e *eventLog) {
+			withProber(t, func(p *Prober, s *script, e *eventLog) {
 				c := v1.Container{ReadinessProbe: command(tt.readiness, 5, 3)}
 				c.ReadinessProbe.SuccessThreshold = 3
 				if tt.startup != "" {
@@ -32,11 +32,11 @@ func TestSuccessThresholdCountsAtThePeriod(t *testing.T) {
 				}
 				of, seen := podWith(c)
 				p.Watch(of, seen, "", nil, false)
-				after(tt.ready - time.Millisecond)
+				advance(tt.ready - time.Millisecond)
 				if got := p.Health("id").Readiness; got != pod.Failed {
 					t.Errorf("readiness before the third success: %v, runs %v", got, s.seen())
 				}
-				after(2 * time.Millisecond)
+				advance(2 * time.Millisecond)
 				if got := p.Health("id").Readiness; got != pod.Passed {
 					t.Errorf("readiness after the third success: %v", got)
 				}

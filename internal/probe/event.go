@@ -6,19 +6,19 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// maxOutput bounds what an event says of a probe's output.
+// maxOutput bounds the output of a probe in an event.
 const maxOutput = 10 * 1024
 
-// tell makes an event of an answer that the user should see.
-func (p *Prober) tell(a asked, answer Answer) {
+// recordEvent records an event for an outcome that the user should see.
+func (p *Prober) recordEvent(a probeRun, outcome Outcome) {
 	ref := pod.EventRef(a.target.Pod, a.target.Container.Name)
-	output := answer.Output
+	output := outcome.Output
 	if len(output) > maxOutput {
 		output = output[:maxOutput]
 	}
-	switch answer.Result {
+	switch outcome.Result {
 	case pod.Passed:
-		if answer.Doubt {
+		if outcome.Warning {
 			p.deps.Events.Eventf(ref, v1.EventTypeWarning, "ProbeWarning", "%s probe warning: %s", a.state.kind, output)
 		}
 	case pod.Failed:

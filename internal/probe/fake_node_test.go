@@ -19,22 +19,22 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// fleet is a node full of probed containers. As Checker and as Execer it lets each run take
-// the time that takes has for the container, and records the runs.
-type fleet struct {
+// fakeNode is a node with many probed containers. As Checker and Execer it makes each run take
+// the configured duration of the container, and records the runs.
+type fakeNode struct {
 	prober *Prober
-	stop   func() // ends the prober and waits for it
+	stop   func() // stops the Prober and waits for it
 	events eventLog
 	began  time.Time
 
-	mu      sync.Mutex
-	takes   map[string]time.Duration
-	runs    map[string][]time.Duration // when runs began, by container
-	running int
-	most    int // commands that ran at the same time
+	mu         sync.Mutex
+	duration   map[string]time.Duration
+	runs       map[string][]time.Duration // when runs began, by container
+	running    int
+	maxRunning int // commands that ran at the same time
 }
 
-func (f *fleet) Check(ctx context.Context, t Target) Answer {
+func (f *fakeNode) Check(ctx context.Context, t Target) Outcome {
 	if t.Probe.Exec != nil {
 		return NewChecks(f).Check(ctx, t)
 	}
@@ -42,7 +42,7 @@ func (f *fleet) Check(ctx context.Context, t Target) Answer {
 	return passed("")
 }
 
-func (f *fleet) ExecSync(ctx context.Context, id string, _ []string, timeout time.Duration) (cri.ExecResult, error) {
+func (f *fakeNode) ExecSync(ctx context.Context, id string, _ []string, timeout time.Duration) (cri.ExecResult, error) {
 	end, over := time.NewTimer(f.run(id, 1)), time.NewTimer(timeout)
 	defer f.end()
 	defer end.Stop()
@@ -57,57 +57,57 @@ func (f *fleet) ExecSync(ctx context.Context, id string, _ []string, timeout tim
 	}
 }
 
-// set lets each run of a container take so long.
-func (f *fleet) set(id string, takes time.Duration) {
+// set sets the duration of each run of a container.
+func (f *fakeNode) set(id string, duration time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.takes[id] = takes
+	f.duration[id] = duration
 }
 
 // run records a run and returns how long it takes.
-func (f *fleet) run(id string, commands int) time.Duration {
+func (f *fakeNode) run(id string, commands int) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.runs[id] = append(f.runs[id], time.Since(f.began).Round(time.Millisecond))
 	f.running += commands
-	f.most = max(f.most, f.running)
-	return f.takes[id]
+	f.maxRunning = max(f.maxRunning, f.running)
+	return f.duration[id]
 }
 
-func (f *fleet) end() {
+func (f *fakeNode) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running--
 }
 
 // ran returns when the runs of a container began.
-func (f *fleet) ran(id string) []time.Duration {
+func (f *fakeNode) ran(id string) []time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]time.Duration(nil), f.runs[id]...)
 }
 
-// commands returns how many run now, and how many ran at the same time at most.
-func (f *fleet) commands() (now, most int) {
+// commands returns how many run now, and the maximum that ran concurrently.
+func (f *fakeNode) commands() (now, maxRunning int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.running, f.most
+	return f.running, f.maxRunning
 }
 
-// watch adds a pod of one container, both called id.
-func (f *fleet) watch(id string, started time.Time, shown *v1.PodStatus, c v1.Container) {
+// watch adds a pod with one container, both named id.
+func (f *fakeNode) watch(id string, started time.Time, published *v1.PodStatus, c v1.Container) {
 	c.Name = id
 	of := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id, UID: types.UID(id)}, Spec: v1.PodSpec{Containers: []v1.Container{c}}}
 	seen := &pod.Observed{Containers: []pod.Container{{ID: id, Name: id, State: pod.Running, StartedAt: started}}}
-	f.prober.Watch(of, seen, "", shown, false)
+	f.prober.Watch(of, seen, "", published, false)
 }
 
-// withFleet runs a prober on a machine of two cores in fake time and hands it to do. The
-// prober begins an hour into that time, so that containers can be older.
-func withFleet(t *testing.T, random func() float64, do func(f *fleet)) {
+// withFakeNode runs a Prober on a machine of two cores in virtual time. The Prober starts an hour
+// into that time, so that containers can be older.
+func withFakeNode(t *testing.T, random func() float64, do func(f *fakeNode)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
-		f := &fleet{began: time.Now(), takes: map[string]time.Duration{}, runs: map[string][]time.Duration{}}
+		f := &fakeNode{began: time.Now(), duration: map[string]time.Duration{}, runs: map[string][]time.Duration{}}
 		var err error
 		f.prober, err = New(Deps{Checker: f, Events: &f.events, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: random, Cores: 2})
 		if err != nil {
@@ -123,7 +123,7 @@ func withFleet(t *testing.T, random func() float64, do func(f *fleet)) {
 	})
 }
 
-// drain takes the changes, as the sync loop does.
+// drain receives the changes, as the sync loop does.
 func drain(ctx context.Context, p *Prober) {
 	for {
 		select {
