@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A pod that mounts the folder of its logs must not have the agent read, or write, other files
-// of the node.
+// A pod that mounts its log directory must not make the kubelet read or write other files of the
+// node.
 func TestCompressFollowsNoLinks(t *testing.T) {
 	for name, place := range map[string]func(path, outside string) error{
 		"link in place of the log": func(path, outside string) error { return os.Symlink(outside, path) },
 		"pipe in place of the log": func(path, _ string) error { return syscall.Mkfifo(path, 0o644) },
-		"link in place of the draft": func(path, outside string) error {
+		"link in place of the temporary file": func(path, outside string) error {
 			if err := os.WriteFile(path, []byte("log"), 0o600); err != nil {
 				return err
 			}
-			return os.Symlink(outside, path+unfinished)
+			return os.Symlink(outside, path+tmpSuffix)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,15 +34,15 @@ func TestCompressFollowsNoLinks(t *testing.T) {
 			go func() { done <- compressFile(t.Context(), path) }()
 			select {
 			case err := <-done:
-				_, packed := os.Lstat(path + compressed)
-				if isLog := name == "link in place of the draft"; isLog != (err == nil) || isLog != (packed == nil) {
-					t.Errorf("compressed: %v, packed form: %v", err, packed)
+				_, gzErr := os.Lstat(path + gzipSuffix)
+				if isLog := name == "link in place of the temporary file"; isLog != (err == nil) || isLog != (gzErr == nil) {
+					t.Errorf("compressed: %v, compressed file: %v", err, gzErr)
 				}
 			case <-time.After(10 * time.Second):
-				t.Fatal("it waits for a writer")
+				t.Fatal("blocked on a FIFO")
 			}
 			if content, err := os.ReadFile(outside); err != nil || string(content) != "secret" {
-				t.Errorf("the file outside holds %q (%v)", content, err)
+				t.Errorf("the file outside contains %q (%v)", content, err)
 			}
 		})
 	}

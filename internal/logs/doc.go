@@ -1,3 +1,3 @@
-// Package logs reads the log files that the container runtime writes: their end, or all of
-// them as they grow, through rotations. It never follows a link out of a pod's folder.
+// Package logs reads, follows and rotates the log files that the container runtime writes. It
+// never follows a symbolic link out of a pod's directory.
 package logs

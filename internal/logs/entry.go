@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stream says which of a container's outputs an entry came from.
+// Stream is the output stream of an entry.
 type Stream string
 
 const (
@@ -16,19 +16,19 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Entry is one record of a log file. The runtime cuts long lines into several entries, of
-// which all but the last are Partial.
+// Entry is one line of a log file. The runtime splits long lines of the container into several
+// entries, of which all but the last are Partial.
 type Entry struct {
 	Time    time.Time
 	Stream  Stream
 	Partial bool
-	// Content is what the container wrote; it ends in a newline where a line of the
-	// container ends. It may share memory with the line it was parsed from.
+	// Content is the container's output; it ends in a newline at the end of a line. It may share
+	// memory with the parsed line.
 	Content []byte
 }
 
-// ParseEntry parses one line of a log file, with its newline if it has one: either the
-// CRI's own form ("TIME STREAM TAGS CONTENT") or a JSON object as Docker writes it.
+// ParseEntry parses one line of a log file, with its newline if it has one: in the format of CRI
+// ("TIME STREAM TAGS CONTENT") or Docker's JSON.
 func ParseEntry(line []byte) (Entry, error) {
 	if len(line) > 0 && line[0] == '{' {
 		return parseJSON(line)
@@ -56,7 +56,7 @@ func parseCRI(line []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("parse log entry: %w", err)
 	}
 	e := Entry{Time: at, Stream: Stream(stream), Content: content}
-	// Only the first tag is known; later versions of the format may add more.
+	// Only the first tag is defined; later versions of the format may add more.
 	first, _, _ := bytes.Cut(tags, []byte{':'})
 	if string(first) == "P" {
 		e.Partial = true

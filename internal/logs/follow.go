@@ -16,12 +16,12 @@ import (
 	"swiftlet/internal/notify"
 )
 
-// lateWrites is how long a file is read on that nobody should write to any more, where it
-// cannot be known whether somebody does.
-const lateWrites = time.Second
+// lateWritePeriod is how long to keep reading a file after a rotation or the container's exit, if
+// it is not certain that the file has no writer.
+const lateWritePeriod = time.Second
 
-// follower prints a log as it grows, through rotations, until the container has ended. It
-// sleeps until the kernel says that something changed.
+// follower prints a log as it grows, through rotations, until the container has exited. It waits
+// for inotify events.
 type follower struct {
 	reader *Reader
 	dir    *os.Root
@@ -35,29 +35,29 @@ type follower struct {
 	wake     notify.Signal
 	dirWatch *watch
 	watch    *watch // of file
-	// patience ends with lateWrites; nil while the file may rightly be written to.
-	patience clock.Timer
-	late     bool // patience has ended
+	// lateTimer runs for lateWritePeriod; nil while the file is the current one.
+	lateTimer   clock.Timer
+	lateExpired bool // lateTimer has fired
 }
 
 func (f *follower) run(ctx context.Context) error {
-	if err := f.begin(); err != nil {
+	if err := f.start(); err != nil {
 		return err
 	}
 	for {
-		// What makes this look the last at the file must be known before it is taken.
+		// Whether this read of the file is the last must be determined before it.
 		ended := isClosed(f.ended)
 		name, next := f.successor()
-		leaving := ended || next != nil
-		last := leaving && (f.late || abandoned(f.file))
+		finished := ended || next != nil
+		last := finished && (f.lateExpired || hasNoWriter(f.file))
 		if err := f.printFile(ctx, last); err != nil {
 			return err
 		}
 		switch {
-		case leaving && !last:
-			f.bePatient()
+		case finished && !last:
+			f.startLateTimer()
 		case next != nil:
-			if err := f.turnTo(name, next); err != nil {
+			if err := f.switchTo(name, next); err != nil {
 				return err
 			}
 			continue
@@ -70,60 +70,60 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// begin watches the file and its folder.
-func (f *follower) begin() (err error) {
+// start watches the file and its directory.
+func (f *follower) start() (err error) {
 	f.wake = notify.New()
-	folder, err := f.dir.Open(".")
+	dir, err := f.dir.Open(".")
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
-	if f.dirWatch, err = f.reader.watcher.add(folder, f.wake); err != nil {
+	defer dir.Close()
+	if f.dirWatch, err = f.reader.watcher.add(dir, f.wake); err != nil {
 		return err
 	}
 	f.watch, err = f.reader.watcher.add(f.file, f.wake)
 	return err
 }
 
-// wait sleeps until there may be more to do.
+// wait waits until there may be more to do.
 func (f *follower) wait(ctx context.Context, ended bool) error {
 	var over <-chan time.Time
-	if f.patience != nil {
-		over = f.patience.C()
+	if f.lateTimer != nil {
+		over = f.lateTimer.C()
 	}
-	news := f.ended
+	endedCh := f.ended
 	if ended {
-		news = nil
+		endedCh = nil
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-f.wake:
-	case <-news:
+	case <-endedCh:
 	case <-over:
-		f.late = true
+		f.lateExpired = true
 	}
 	return nil
 }
 
-// bePatient grants a file, whose writer was told to go, some time for its last lines.
-func (f *follower) bePatient() {
-	if f.patience == nil {
-		f.patience = f.reader.clock.NewTimer(lateWrites)
+// startLateTimer gives the writer of a rotated or final file time for its last lines.
+func (f *follower) startLateTimer() {
+	if f.lateTimer == nil {
+		f.lateTimer = f.reader.clock.NewTimer(lateWritePeriod)
 	}
 }
 
-// printFile prints what is new in the file. An unfinished line waits until it is finished,
-// unless this is the last look.
+// printFile prints the new content of the file. It prints an incomplete last line only if this
+// is the last read.
 func (f *follower) printFile(ctx context.Context, last bool) error {
 	if info, err := f.file.Stat(); err == nil && info.Size() < f.offset {
-		f.offset = 0 // it was cut short and is written anew
+		f.offset = 0 // it was truncated
 	}
 	if _, err := f.file.Seek(f.offset, io.SeekStart); err != nil {
 		return err
 	}
 	lines := newLineReader(f.file)
-	for begin := f.offset; ; {
+	for start := f.offset; ; {
 		line, err := lines.next()
 		if errors.Is(err, io.EOF) || err == nil && !last && !bytes.HasSuffix(line, []byte{'\n'}) {
 			return f.out.flush()
@@ -134,7 +134,7 @@ func (f *follower) printFile(ctx context.Context, last bool) error {
 		if err != nil {
 			return err
 		}
-		f.offset = begin + lines.used
+		f.offset = start + lines.used
 		if entry, err := ParseEntry(line); err == nil {
 			if err := f.out.print(entry); err != nil {
 				return err
@@ -143,8 +143,8 @@ func (f *follower) printFile(ctx context.Context, last bool) error {
 	}
 }
 
-// successor is the file that the runtime went on to, nil while it has not. A reader that
-// is slow to follow may find several, and takes one after the other.
+// successor returns the next file of the log, nil if the current file is the newest. After
+// several rotations, it returns one file after the other.
 func (f *follower) successor() (name string, file os.FileInfo) {
 	current, err := f.file.Stat()
 	if err != nil {
@@ -154,18 +154,18 @@ func (f *follower) successor() (name string, file os.FileInfo) {
 		return "", nil
 	}
 	names := f.rotated()
-	name = f.after(current, names)
+	name = f.nextAfter(current, names)
 	file, err = f.dir.Stat(name)
 	if err != nil || !slices.Equal(names, f.rotated()) {
-		return "", nil // it is being rotated just now, of which the folder's watch tells
+		return "", nil // a rotation is in progress; the watch of the directory reports its end
 	}
 	return name, file
 }
 
-// after finds which file follows another. Rotated files are named for the log and the time
-// of their rotation, so their names are in order.
-func (f *follower) after(current os.FileInfo, names []string) string {
-	later := f.name // where the file itself is gone, the oldest that was written later
+// nextAfter returns the name of the file that follows current. The names of rotated files
+// contain the time of their rotation, so they are in order.
+func (f *follower) nextAfter(current os.FileInfo, names []string) string {
+	later := f.name // if the file itself is gone, the oldest that was written later
 	for i, name := range slices.Backward(names) {
 		info, err := f.dir.Stat(name)
 		switch {
@@ -181,14 +181,14 @@ func (f *follower) after(current os.FileInfo, names []string) string {
 	return later
 }
 
-// rotated lists the log's older files that can be read as they are, the oldest first.
+// rotated lists the uncompressed rotated files, the oldest first.
 func (f *follower) rotated() []string {
-	folder, err := f.dir.Open(".")
+	dir, err := f.dir.Open(".")
 	if err != nil {
 		return nil
 	}
-	defer folder.Close()
-	names, err := folder.Readdirnames(-1)
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil
 	}
@@ -199,15 +199,15 @@ func (f *follower) rotated() []string {
 	return names
 }
 
-// turnTo goes on with another file. One that is not behind its name any more was rotated
-// in its turn, and is found again by its new name.
-func (f *follower) turnTo(name string, want os.FileInfo) error {
+// switchTo continues with another file. If the name is no longer that of the file, it was rotated
+// again, and successor finds its new name.
+func (f *follower) switchTo(name string, want os.FileInfo) error {
 	file, _, err := openIn(f.dir, name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("go on with the next file: %w", err)
+		return fmt.Errorf("open next log file: %w", err)
 	}
 	if got, err := file.Stat(); err != nil || !os.SameFile(got, want) {
 		file.Close()
@@ -218,22 +218,22 @@ func (f *follower) turnTo(name string, want os.FileInfo) error {
 		file.Close()
 		return err
 	}
-	f.stopPatience()
+	f.stopLateTimer()
 	f.watch.stop()
 	f.file.Close()
 	f.file, f.watch, f.offset = file, watch, 0
 	return nil
 }
 
-func (f *follower) stopPatience() {
-	if f.patience != nil {
-		f.patience.Stop()
+func (f *follower) stopLateTimer() {
+	if f.lateTimer != nil {
+		f.lateTimer.Stop()
 	}
-	f.patience, f.late = nil, false
+	f.lateTimer, f.lateExpired = nil, false
 }
 
 func (f *follower) close() {
-	f.stopPatience()
+	f.stopLateTimer()
 	f.watch.stop()
 	f.dirWatch.stop()
 	f.file.Close()

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// maxLine bounds the memory one line may take. Runtimes cut lines at 16 KiB unless told
-// otherwise; what is longer than this is skipped.
+// maxLine bounds the memory for one line; longer lines are skipped. Runtimes split lines at
+// 16 KiB by default.
 const maxLine = 16 << 20
 
-// lineReader yields the lines of a file, forwards.
+// lineReader reads a file line by line.
 type lineReader struct {
 	r    *bufio.Reader
 	buf  []byte
@@ -54,8 +54,8 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// tailOffset finds where the last n lines of a file of the given size begin, reading it
-// backwards. An unfinished last line is not counted, as it is still being written.
+// tailOffset returns the offset of the last n lines of a file of the given size. It reads the
+// file backwards. It does not count an incomplete last line, which is still being written.
 func tailOffset(f io.ReaderAt, size int64, n int) (int64, error) {
 	const block = 16 << 10
 	buf := make([]byte, block)

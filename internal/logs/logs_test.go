@@ -27,10 +27,10 @@ func TestParseEntry(t *testing.T) {
 		"empty line":      {line: stamp + "stderr F \n", want: Entry{at, Stderr, false, []byte("\n")}},
 		"partial":         {line: stamp + "stdout P hel\n", want: Entry{at, Stdout, true, []byte("hel")}},
 		"more tags":       {line: stamp + "stdout P:x:y hel\n", want: Entry{at, Stdout, true, []byte("hel")}},
-		"still written":   {line: stamp + "stdout F hel", want: Entry{at, Stdout, false, []byte("hel")}},
+		"without newline": {line: stamp + "stdout F hel", want: Entry{at, Stdout, false, []byte("hel")}},
 		"json":            {line: `{"log":"a\n","stream":"stderr","time":"2026-11-15T01:55:40.000000005Z"}` + "\n", want: Entry{at, Stderr, false, []byte("a\n")}},
 		"json partial":    {line: `{"log":"a","stream":"stdout","time":"2026-11-15T01:55:40.000000005Z"}`, want: Entry{at, Stdout, true, []byte("a")}},
-		"nothing":         {line: "", bad: true},
+		"empty input":     {line: "", bad: true},
 		"no tags":         {line: stamp + "stdout\n", bad: true},
 		"no content":      {line: stamp + "stdout F\n", bad: true},
 		"bad time":        {line: "yesterday stdout F x\n", bad: true},
@@ -73,7 +73,7 @@ func TestTail(t *testing.T) {
 		want        string
 	}{
 		"empty file":         {"", 80, 2048, ""},
-		"no lines wanted":    {entries("F", "a"), 0, 2048, ""},
+		"zero lines":         {entries("F", "a"), 0, 2048, ""},
 		"all of a short log": {entries("F", "a", "b"), 80, 2048, "a\nb\n"},
 		"last lines":         {entries("F", many...), 2, 2048, "line 98\nline 99\n"},
 		"last bytes":         {entries("F", many...), 80, 10, "8\nline 99\n"},
@@ -84,7 +84,7 @@ func TestTail(t *testing.T) {
 		"unfinished stamp":   {entries("F", "a") + "2026-11-15T01", 80, 2048, "a\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestReader(t)
 			b.write(c.file)
 			got, err := b.Tail(b.path, c.lines, c.size)
 			if err != nil || string(got) != c.want {
@@ -94,8 +94,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestTailRefusesWhatIsNoFile(t *testing.T) {
-	b := newBench(t)
+func TestTailRejectsFIFO(t *testing.T) {
+	b := newTestReader(t)
 	fifo := filepath.Join(filepath.Dir(b.path), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestTailRefusesWhatIsNoFile(t *testing.T) {
 	}
 }
 
-func TestLineReaderSkipsWhatIsTooLong(t *testing.T) {
+func TestLineReaderSkipsLongLines(t *testing.T) {
 	huge := strings.Repeat("x", maxLine)
 	l := newLineReader(strings.NewReader("a\n" + huge + "\nb\n" + huge))
 	var got []string
@@ -122,7 +122,7 @@ func TestLineReaderSkipsWhatIsTooLong(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%.5q", line))
 	}
-	// A line of exactly the limit lacks a newline here and is kept.
+	// The last line has exactly the limit, without a newline.
 	if diff := cmp.Diff([]string{`"a\n"`, `"b\n"`, `"xxxxx"`}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

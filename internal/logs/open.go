@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// openDir opens the folder of the log at path, and names the file in it. Whoever can write
-// to the pod's folder, such as a pod that mounts it, can put links there; none is followed
-// out of that folder.
+// openDir opens the directory of the log at path, and returns the name of the file in it. A pod
+// that mounts its log directory can create symbolic links there; none is followed out of the
+// pod's directory.
 func (r *Reader) openDir(path string) (dir *os.Root, name string, err error) {
 	below, err := filepath.Rel(r.dir, path)
 	if err != nil || !filepath.IsLocal(below) {
@@ -18,7 +18,7 @@ func (r *Reader) openDir(path string) (dir *os.Root, name string, err error) {
 	}
 	podDir, below, found := strings.Cut(below, string(filepath.Separator))
 	if !found {
-		return nil, "", fmt.Errorf("%s is in no pod's folder", path)
+		return nil, "", fmt.Errorf("%s is not in a pod's directory", path)
 	}
 	root, err := os.OpenRoot(r.dir)
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *Reader) openDir(path string) (dir *os.Root, name string, err error) {
 	return dir, filepath.Base(below), err
 }
 
-// openIn opens a log file for reading, and tells its size. What is there is not trusted to be a file: opening
-// must not block, nor reading it.
+// openIn opens a log file and returns its size. It rejects anything but a regular file, so that
+// neither opening nor reading blocks.
 func openIn(dir *os.Root, name string) (*os.File, int64, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -43,7 +43,7 @@ func openIn(dir *os.Root, name string) (*os.File, int64, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", f.Name())
+		err = fmt.Errorf("%s is not a regular file", f.Name())
 	}
 	if err != nil {
 		f.Close()

@@ -6,13 +6,13 @@ import (
 	"errors"
 )
 
-// stampFormat has a fixed width, so that columns stay columns.
+// stampFormat has a fixed width, so that lines stay aligned.
 const stampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// errLimit says that all was printed that was asked for.
-var errLimit = errors.New("the limit is reached")
+// errLimitReached ends the output after Options.Limit bytes.
+var errLimitReached = errors.New("limit reached")
 
-// printer writes entries as people asked to see them.
+// printer writes entries as the options say.
 type printer struct {
 	opts      Options
 	w         *bufio.Writer
@@ -33,7 +33,7 @@ func (p *printer) print(e Entry) error {
 	return p.write(e.Content)
 }
 
-// write cuts off what goes beyond the limit; reaching it is errLimit, with all written.
+// write writes up to the limit. It returns errLimitReached once everything up to it is written.
 func (p *printer) write(data []byte) error {
 	done := false
 	if limit := p.opts.Limit; limit != nil && p.written+int64(len(data)) >= *limit {
@@ -44,7 +44,7 @@ func (p *printer) write(data []byte) error {
 		return err
 	}
 	if done {
-		return errors.Join(errLimit, p.flush())
+		return errors.Join(errLimitReached, p.flush())
 	}
 	return nil
 }

@@ -11,22 +11,24 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/require"
 )
 
-// Config says where logs are.
+// Config is fixed for the life of the agent.
 type Config struct {
-	// Dir holds a folder for each pod. Log files are read below it and nowhere else.
+	// Dir has a directory for each pod. Log files are read only below it.
 	Dir string
 }
 
-// Deps are what a Reader needs from outside.
+// Deps are the Reader's dependencies.
 type Deps struct {
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// Reader reads container logs for people. Its methods may be called from any goroutine;
-// following needs Run.
+// Reader reads container logs. Its methods are safe for concurrent use; following a log needs
+// Run.
 type Reader struct {
 	dir     string
 	clock   clock.Clock
@@ -34,35 +36,32 @@ type Reader struct {
 	watcher *watcher
 }
 
-// New makes a reader; nothing is opened before it is asked for.
+// New validates its arguments and opens nothing.
 func New(cfg Config, deps Deps) (*Reader, error) {
-	if cfg.Dir == "" {
-		return nil, errors.New("make log reader: no directory")
-	}
-	if deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make log reader: clock and log are needed")
+	if err := require.Set("new log reader", map[string]any{"Dir": cfg.Dir, "Clock": deps.Clock, "Log": deps.Log}); err != nil {
+		return nil, err
 	}
 	return &Reader{dir: cfg.Dir, clock: deps.Clock, log: deps.Log, watcher: newWatcher()}, nil
 }
 
-// Run serves those who follow a log, until ctx is done.
+// Run watches the files of followed logs until ctx is done.
 func (r *Reader) Run(ctx context.Context) error { return r.watcher.run(ctx) }
 
-// Options is what to read of a log.
+// Options say what to read of a log.
 type Options struct {
 	Tail       *int64    // only the last entries; nil: all
-	Limit      *int64    // stop after so many bytes; nil: never
-	Since      time.Time // leave out what is older
-	Timestamps bool      // begin each line with its time
+	Limit      *int64    // stop after so many bytes; nil: no limit
+	Since      time.Time // skip older entries
+	Timestamps bool      // prefix each line with its time
 	Stream     Stream    // only this stream; empty: both
-	// Ended, where it is not nil, has the log followed as it is written until the channel
-	// is closed, which says that the container has ended.
+	// Ended, if not nil, makes Read follow the log until the channel is closed, which means that
+	// the container has exited.
 	Ended <-chan struct{}
 }
 
-// Read writes the log at path, as the runtime named it, to w. It writes in large pieces,
-// and whenever it has caught up with the container. A first write of nothing says that
-// there is a log.
+// Read writes the log at path, as the runtime reports it, to w. It writes in large chunks, and
+// whenever it has caught up with the container. An empty first write signals that the log
+// exists.
 func (r *Reader) Read(ctx context.Context, path string, o Options, w io.Writer) error {
 	dir, name, err := r.openDir(path)
 	if err != nil {
@@ -75,7 +74,7 @@ func (r *Reader) Read(ctx context.Context, path string, o Options, w io.Writer) 
 	}
 	start := int64(0)
 	if o.Tail != nil {
-		// More lines than fit a file's size are all of them.
+		// A file has no more lines than bytes.
 		if start, err = tailOffset(file, size, int(min(*o.Tail, size))); err != nil {
 			file.Close()
 			return fmt.Errorf("read log: %w", err)
@@ -93,22 +92,22 @@ func (r *Reader) Read(ctx context.Context, path string, o Options, w io.Writer) 
 		defer f.close()
 		err = f.run(ctx)
 	}
-	if err != nil && !errors.Is(err, errLimit) {
+	if err != nil && !errors.Is(err, errLimitReached) {
 		return fmt.Errorf("read log: %w", err)
 	}
 	return nil
 }
 
-// printOnce prints the file as it is, an unfinished last line included.
+// printOnce prints the current content of the file, with an incomplete last line.
 func printOnce(ctx context.Context, file *os.File, start int64, out *printer) error {
-	left := int64(-1)
+	remaining := int64(-1)
 	if out.opts.Tail != nil {
-		left = *out.opts.Tail
+		remaining = *out.opts.Tail
 	}
 	if _, err := file.Seek(start, io.SeekStart); err != nil {
 		return err
 	}
-	for lines := newLineReader(file); left != 0; {
+	for lines := newLineReader(file); remaining != 0; {
 		line, err := lines.next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -121,12 +120,12 @@ func printOnce(ctx context.Context, file *os.File, start int64, out *printer) er
 		}
 		entry, err := ParseEntry(line)
 		if err != nil {
-			continue // one bad line must not hide the others
+			continue // one damaged line must not hide the others
 		}
 		if err := out.print(entry); err != nil {
 			return err
 		}
-		left--
+		remaining--
 	}
 	return out.flush()
 }

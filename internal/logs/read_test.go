@@ -16,14 +16,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// bench is a pod's log folder and a reader of it.
-type bench struct {
+// testReader is a Reader with the log directory of a pod.
+type testReader struct {
 	*Reader
 	t    *testing.T
 	path string // of the log
 }
 
-func newBench(t *testing.T) *bench {
+func newTestReader(t *testing.T) *testReader {
 	t.Helper()
 	dir := t.TempDir()
 	r, err := New(Config{Dir: dir}, Deps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
@@ -39,14 +39,14 @@ func newBench(t *testing.T) *bench {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	b := &bench{Reader: r, t: t, path: filepath.Join(dir, "ns_pod_uid", "c", "0.log")}
+	b := &testReader{Reader: r, t: t, path: filepath.Join(dir, "ns_pod_uid", "c", "0.log")}
 	if err := os.MkdirAll(filepath.Dir(b.path), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func (b *bench) write(text string) {
+func (b *testReader) write(text string) {
 	b.t.Helper()
 	if err := os.WriteFile(b.path, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
@@ -67,27 +67,27 @@ func TestRead(t *testing.T) {
 		opts Options
 		want string
 	}{
-		"all":                      {three, Options{}, "one\ntwo\nthree\n"},
-		"empty":                    {"", Options{}, ""},
-		"tail":                     {three, Options{Tail: ptr[int64](2)}, "two\nthree\n"},
-		"no tail":                  {three, Options{Tail: ptr[int64](0)}, ""},
-		"more tail than there is":  {three, Options{Tail: ptr[int64](1 << 62)}, "one\ntwo\nthree\n"},
-		"tail leaves out the half": {three + "2026-11-15T01:55:04Z stdout F ha", Options{Tail: ptr[int64](1)}, "three\n"},
-		"half a line":              {three + "2026-11-15T01:55:04Z stdout F ha", Options{}, "one\ntwo\nthree\nha"},
-		"since":                    {three, Options{Since: time.Date(2026, 11, 15, 1, 55, 2, 0, time.UTC)}, "two\nthree\n"},
-		"stdout":                   {three, Options{Stream: Stdout}, "one\nthree\n"},
-		"stderr":                   {three, Options{Stream: Stderr}, "two\n"},
-		"limit":                    {three, Options{Limit: ptr[int64](6)}, "one\ntw"},
-		"limit at a line's end":    {three, Options{Limit: ptr[int64](4)}, "one\n"},
-		"limit above all":          {three, Options{Limit: ptr[int64](400)}, "one\ntwo\nthree\n"},
+		"all":                                    {three, Options{}, "one\ntwo\nthree\n"},
+		"empty":                                  {"", Options{}, ""},
+		"tail":                                   {three, Options{Tail: ptr[int64](2)}, "two\nthree\n"},
+		"tail of zero":                           {three, Options{Tail: ptr[int64](0)}, ""},
+		"tail larger than the log":               {three, Options{Tail: ptr[int64](1 << 62)}, "one\ntwo\nthree\n"},
+		"tail does not count an incomplete line": {three + "2026-11-15T01:55:04Z stdout F ha", Options{Tail: ptr[int64](1)}, "three\n"},
+		"incomplete last line":                   {three + "2026-11-15T01:55:04Z stdout F ha", Options{}, "one\ntwo\nthree\nha"},
+		"since":                                  {three, Options{Since: time.Date(2026, 11, 15, 1, 55, 2, 0, time.UTC)}, "two\nthree\n"},
+		"stdout":                                 {three, Options{Stream: Stdout}, "one\nthree\n"},
+		"stderr":                                 {three, Options{Stream: Stderr}, "two\n"},
+		"limit":                                  {three, Options{Limit: ptr[int64](6)}, "one\ntw"},
+		"limit at a line's end":                  {three, Options{Limit: ptr[int64](4)}, "one\n"},
+		"limit above all":                        {three, Options{Limit: ptr[int64](400)}, "one\ntwo\nthree\n"},
 		"timestamps": {split, Options{Timestamps: true},
 			"2026-11-15T01:55:01.000000000Z ab\n2026-11-15T01:55:03.000000000Z c\n"},
-		"timestamps count":      {three, Options{Timestamps: true, Limit: ptr[int64](12)}, "2026-11-15T0"},
-		"garbage is left out":   {"garbage\n" + three + "\x00\n", Options{}, "one\ntwo\nthree\n"},
-		"filtered partial line": {split, Options{Stream: Stderr, Timestamps: true}, "2026-11-15T01:55:03.000000000Z c\n"},
+		"limit includes timestamps": {three, Options{Timestamps: true, Limit: ptr[int64](12)}, "2026-11-15T0"},
+		"garbage is skipped":        {"garbage\n" + three + "\x00\n", Options{}, "one\ntwo\nthree\n"},
+		"filtered partial line":     {split, Options{Stream: Stderr, Timestamps: true}, "2026-11-15T01:55:03.000000000Z c\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestReader(t)
 			b.write(c.file)
 			var got bytes.Buffer
 			if err := b.Read(t.Context(), b.path, c.opts, &got); err != nil || got.String() != c.want {
@@ -97,15 +97,14 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadRefusesLinksOut puts links to a secret where a pod that mounts its log folder
-// could put them.
-func TestReadRefusesLinksOut(t *testing.T) {
-	b := newBench(t)
+// Links out of the pod's directory, which a pod that mounts it could create, are not followed.
+func TestReadRejectsLinksOutOfPodDirectory(t *testing.T) {
+	b := newTestReader(t)
 	secret := filepath.Join(t.TempDir(), "shadow")
 	if err := os.WriteFile(secret, []byte(at(1, Stdout, "F", "secret")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Dir(b.path)
+	dir := filepath.Dir(b.path)
 	other := filepath.Join(b.dir, "ns_other_uid", "c")
 	if err := os.MkdirAll(other, 0o755); err != nil {
 		t.Fatal(err)
@@ -120,18 +119,18 @@ func TestReadRefusesLinksOut(t *testing.T) {
 		"other.log":    "../../ns_other_uid/c/0.log",
 		"inside.log":   "0.log",
 	} {
-		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		err := b.Read(t.Context(), filepath.Join(folder, name), Options{}, &got)
+		err := b.Read(t.Context(), filepath.Join(dir, name), Options{}, &got)
 		if name == "inside.log" {
 			if err != nil || got.String() != "fine\n" {
 				t.Errorf("%s: %q %v", name, got.String(), err)
 			}
 		} else if err == nil || got.Len() > 0 {
 			t.Errorf("%s: was followed: %q", name, got.String())
-		} else if tail, err := b.Tail(filepath.Join(folder, name), 80, 2048); err == nil {
+		} else if tail, err := b.Tail(filepath.Join(dir, name), 80, 2048); err == nil {
 			t.Errorf("%s: its end was read: %q", name, tail)
 		}
 	}
@@ -142,9 +141,9 @@ func TestReadRefusesLinksOut(t *testing.T) {
 	}
 }
 
-// TestReadLargeTail reads the end of a large file, of which no block holds anything.
+// The tail of a sparse file of a terabyte is read backwards.
 func TestReadLargeTail(t *testing.T) {
-	b := newBench(t)
+	b := newTestReader(t)
 	f, err := os.Create(b.path)
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +158,10 @@ func TestReadLargeTail(t *testing.T) {
 	}
 }
 
-// TestReadLargeFile reads a file of 100 MB from its beginning, with room for a sliver of it.
+// Reading a file of 100 MB needs little memory.
 func TestReadLargeFile(t *testing.T) {
 	const lines, length = 25_000, 4 << 10
-	b := newBench(t)
+	b := newTestReader(t)
 	b.write(strings.Repeat(at(1, Stdout, "F", strings.Repeat("x", length-1)), lines))
 	var before, after runtime.MemStats
 	runtime.GC()

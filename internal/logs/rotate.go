@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Names of a log's older files, as the reference kubelet has them: "0.log.20060102-150405",
-// with ".gz" once it is compressed, and ".tmp" while it is being.
+// Names of rotated files are those of the reference kubelet: "0.log.20060102-150405", with
+// ".gz" once it is compressed, and ".tmp" while it is being compressed.
 const (
-	rotatedAt  = "20060102-150405"
-	compressed = ".gz"
-	unfinished = ".tmp"
+	timestampFormat = "20060102-150405"
+	gzipSuffix      = ".gz"
+	tmpSuffix       = ".tmp"
 )
 
-// rotate has a container go on in a new file. Old files go first: the log may be rotated
-// because the disk fills up.
+// rotate renames the log file and makes the runtime open a new one. It removes surplus files
+// first, because the disk may be full.
 func (r *Rotator) rotate(ctx context.Context, f *logFile) error {
 	c := f.Container
-	if f.pack.TryLock() { // nobody is compressing
-		err := tidy(c.Log)
-		f.pack.Unlock()
+	if f.compressMu.TryLock() { // no compression is in progress
+		err := removeLeftovers(c.Log)
+		f.compressMu.Unlock()
 		if err != nil {
 			return fmt.Errorf("rotate log: %w", err)
 		}
@@ -38,7 +38,7 @@ func (r *Rotator) rotate(ctx context.Context, f *logFile) error {
 	if err != nil {
 		return fmt.Errorf("rotate log: %w", err)
 	}
-	// The one that is written to and the one that was until now come on top.
+	// The current file and the one to be rotated now count, too.
 	if surplus := len(older) - (r.cfg.MaxFiles - 2); surplus > 0 {
 		for _, path := range older[:surplus] {
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -46,25 +46,25 @@ func (r *Rotator) rotate(ctx context.Context, f *logFile) error {
 			}
 		}
 	}
-	aside := freeName(c.Log, r.deps.Clock.Now())
-	if err := os.Rename(c.Log, aside); err != nil {
+	renamed := rotatedName(c.Log, r.deps.Clock.Now())
+	if err := os.Rename(c.Log, renamed); err != nil {
 		return fmt.Errorf("rotate log: %w", err)
 	}
 	if err := r.deps.Reopen(ctx, c.ID); err != nil {
-		// The container still writes to the file, which must be found by its name.
+		// The runtime still writes to the file, so it must have its name again.
 		if _, there := os.Lstat(c.Log); errors.Is(there, os.ErrNotExist) {
-			err = errors.Join(err, os.Rename(aside, c.Log))
+			err = errors.Join(err, os.Rename(renamed, c.Log))
 		}
 		return fmt.Errorf("rotate log: %w", err)
 	}
 	return nil
 }
 
-// freeName is what the file is called from now on. Where a log fills up twice in a second,
-// the time is told more exactly; the names stay in order.
-func freeName(log string, now time.Time) string {
-	name := log + "." + now.Format(rotatedAt)
-	for _, suffix := range []string{"", compressed} {
+// rotatedName returns the new name of the log file. If a log is rotated twice in a second, the
+// name includes the nanoseconds; names stay in order.
+func rotatedName(log string, now time.Time) string {
+	name := log + "." + now.Format(timestampFormat)
+	for _, suffix := range []string{"", gzipSuffix} {
 		if _, err := os.Lstat(name + suffix); err == nil {
 			return name + "." + fmt.Sprintf("%09d", now.Nanosecond())
 		}
@@ -72,8 +72,9 @@ func freeName(log string, now time.Time) string {
 	return name
 }
 
-// named lists the files whose names begin with a log's, without the log itself, in order.
-func named(log string) ([]string, error) {
+// filesWithPrefix lists the files whose names begin with the log's name, without the log
+// itself, in order.
+func filesWithPrefix(log string) ([]string, error) {
 	dir, base := filepath.Split(log)
 	entries, err := os.ReadDir(filepath.Clean(dir))
 	if err != nil {
@@ -86,20 +87,20 @@ func named(log string) ([]string, error) {
 		}
 	}
 	slices.SortFunc(paths, func(a, b string) int {
-		return cmp.Compare(strings.TrimSuffix(a, compressed), strings.TrimSuffix(b, compressed))
+		return cmp.Compare(strings.TrimSuffix(a, gzipSuffix), strings.TrimSuffix(b, gzipSuffix))
 	})
 	return paths, nil
 }
 
-// tidy removes what a crash has left of compressing a log's files: halves, and files that
-// are there in both forms.
-func tidy(log string) error {
-	paths, err := named(log)
+// removeLeftovers removes what a crash during compression has left: temporary files, and
+// uncompressed files that are also compressed.
+func removeLeftovers(log string) error {
+	paths, err := filesWithPrefix(log)
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
-		if strings.HasSuffix(path, unfinished) || slices.Contains(paths, path+compressed) {
+		if strings.HasSuffix(path, tmpSuffix) || slices.Contains(paths, path+gzipSuffix) {
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
@@ -110,20 +111,20 @@ func tidy(log string) error {
 
 // olderFiles lists a log's rotated files, the oldest first.
 func olderFiles(log string) ([]string, error) {
-	paths, err := named(log)
-	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, unfinished) }), err
+	paths, err := filesWithPrefix(log)
+	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, tmpSuffix) }), err
 }
 
-// compress packs a log's older files, all but the last, which somebody may still read.
-// Rotating does not wait for it, so some of them may be gone by the time of their turn.
+// compress compresses a log's rotated files, except the newest, which may still be read. A
+// rotation does not wait for it, so some files may be gone when it reaches them.
 func (r *Rotator) compress(ctx context.Context, f *logFile) {
-	if !f.pack.TryLock() {
-		return // whoever does it lists the files again
+	if !f.compressMu.TryLock() {
+		return // the compression in progress lists the files again
 	}
-	defer f.pack.Unlock()
+	defer f.compressMu.Unlock()
 	select {
-	case r.compressing <- struct{}{}:
-		defer func() { <-r.compressing }()
+	case r.compressSlots <- struct{}{}:
+		defer func() { <-r.compressSlots }()
 	case <-ctx.Done():
 		return
 	}
@@ -133,27 +134,27 @@ func (r *Rotator) compress(ctx context.Context, f *logFile) {
 			return
 		}
 		if err := compressFile(ctx, path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			r.deps.Log.Warn("log not compressed", "log", path, "err", err)
+			r.deps.Log.Warn("compress container log failed", "path", path, "err", err)
 			return
 		}
 	}
 }
 
-// nextToCompress is the oldest file that is not, "" where there is none but the last.
+// nextToCompress returns the oldest uncompressed file except the newest, "" if there is none.
 func nextToCompress(log string) string {
 	older, err := olderFiles(log)
 	if err != nil {
-		return "" // the log went with its pod
+		return "" // the log was removed with its pod
 	}
-	plain := slices.DeleteFunc(older, func(path string) bool { return strings.HasSuffix(path, compressed) })
+	plain := slices.DeleteFunc(older, func(path string) bool { return strings.HasSuffix(path, gzipSuffix) })
 	if len(plain) < 2 {
 		return ""
 	}
 	return plain[0]
 }
 
-// compressFile replaces a log file by its packed form. Whoever can write to the folder, such as
-// a pod that mounts it, can put links and pipes there: none is followed or waited for.
+// compressFile replaces a log file by its compressed form. A pod that mounts its log directory
+// can create symbolic links and FIFOs there: they are not followed and do not block.
 func compressFile(ctx context.Context, path string) (err error) {
 	from, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -162,12 +163,12 @@ func compressFile(ctx context.Context, path string) (err error) {
 	defer from.Close()
 	info, err := from.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	}
 	if err != nil {
 		return fmt.Errorf("compress log: %w", err)
 	}
-	temporary := path + unfinished
+	temporary := path + tmpSuffix
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("compress log: %w", err)
 	}
@@ -181,29 +182,29 @@ func compressFile(ctx context.Context, path string) (err error) {
 			err = fmt.Errorf("compress log: %w", err)
 		}
 	}()
-	// Quick rather than small: the machine's time belongs to its pods.
-	packer, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	// Speed before size: the CPU time belongs to the pods.
+	writer, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
 		return errors.Join(err, to.Close())
 	}
-	_, err = io.Copy(packer, untilDone{ctx, from})
-	// Of both forms the packed one is kept: it has to be on the disk before it has its name.
-	if err := errors.Join(err, packer.Close(), to.Sync(), to.Close()); err != nil {
+	_, err = io.Copy(writer, contextReader{ctx, from})
+	// After a crash the compressed form is kept, so sync it before the rename.
+	if err := errors.Join(err, writer.Close(), to.Sync(), to.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary, path+compressed); err != nil {
+	if err := os.Rename(temporary, path+gzipSuffix); err != nil {
 		return err
 	}
 	return os.Remove(path)
 }
 
-// untilDone reads until ctx ends.
-type untilDone struct {
+// contextReader reads until ctx is done.
+type contextReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (u untilDone) Read(p []byte) (int, error) {
+func (u contextReader) Read(p []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -20,19 +20,19 @@ import (
 	"swiftlet/test/poll"
 )
 
-// writer stands for the runtime: it writes logs, and goes on in a new file when told.
-type writer struct {
-	t      *testing.T
-	mu     sync.Mutex
-	path   string
-	file   *os.File
-	refuse error
-	opened int
+// fakeRuntime writes a log, and opens a new file on reopen.
+type fakeRuntime struct {
+	t         *testing.T
+	mu        sync.Mutex
+	path      string
+	file      *os.File
+	reopenErr error
+	opened    int
 }
 
-func newWriter(t *testing.T) *writer {
+func newFakeRuntime(t *testing.T) *fakeRuntime {
 	t.Helper()
-	w := &writer{t: t, path: filepath.Join(t.TempDir(), "0.log")}
+	w := &fakeRuntime{t: t, path: filepath.Join(t.TempDir(), "0.log")}
 	if err := w.reopen(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +40,11 @@ func newWriter(t *testing.T) *writer {
 	return w
 }
 
-func (w *writer) reopen(context.Context, string) error {
+func (w *fakeRuntime) reopen(context.Context, string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.refuse != nil {
-		return w.refuse
+	if w.reopenErr != nil {
+		return w.reopenErr
 	}
 	if w.file != nil {
 		_ = w.file.Close()
@@ -55,7 +55,7 @@ func (w *writer) reopen(context.Context, string) error {
 	return err
 }
 
-func (w *writer) write(text string) {
+func (w *fakeRuntime) write(text string) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *writer) write(text string) {
 	}
 }
 
-func (w *writer) rotator(cfg RotateConfig, clock clock.WithDelayedExecution) *Rotator {
+func (w *fakeRuntime) rotator(cfg RotateConfig, clock clock.WithDelayedExecution) *Rotator {
 	w.t.Helper()
 	r, err := NewRotator(cfg, RotateDeps{
 		Containers: func() []Container { return []Container{{"c", w.path}} },
@@ -76,8 +76,8 @@ func (w *writer) rotator(cfg RotateConfig, clock clock.WithDelayedExecution) *Ro
 	return r
 }
 
-// contents reads the log's folder, with compressed files unpacked.
-func (w *writer) contents() map[string]string {
+// contents reads the log directory, with compressed files decompressed.
+func (w *fakeRuntime) contents() map[string]string {
 	w.t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(w.path))
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *writer) contents() map[string]string {
 }
 
 func TestRotate(t *testing.T) {
-	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
+	w, clock := newFakeRuntime(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
 	r := w.rotator(RotateConfig{MaxFiles: 4, Workers: 1, Interval: time.Second}, clock)
 	f := r.newLogFile(Container{"c", w.path})
 	for i, step := range []struct {
@@ -120,7 +120,7 @@ func TestRotate(t *testing.T) {
 	} {
 		clock.Step(step.pass)
 		w.write(string(rune('a' + i)))
-		// A crash has left these.
+		// Left by a crash.
 		leave := filepath.Join(filepath.Dir(w.path), "0.log.20250101-000000.tmp")
 		if err := os.WriteFile(leave, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
@@ -134,87 +134,86 @@ func TestRotate(t *testing.T) {
 		}
 	}
 	w.write("e")
-	w.refuse = errors.New("no")
+	w.reopenErr = errors.New("no")
 	before := w.contents()
-	if err := r.rotate(t.Context(), f); !errors.Is(err, w.refuse) {
-		t.Errorf("refused: %v", err)
+	if err := r.rotate(t.Context(), f); !errors.Is(err, w.reopenErr) {
+		t.Errorf("reopen failed: %v", err)
 	}
 	delete(before, "0.log.20260102-030405.000000678.gz")
 	if diff := cmp.Diff(before, w.contents()); diff != "" {
-		t.Errorf("refused: -want +got\n%s", diff)
+		t.Errorf("reopen failed: -want +got\n%s", diff)
 	}
 }
 
-func TestPauses(t *testing.T) {
-	w := newWriter(t)
+func TestCheckInterval(t *testing.T) {
+	w := newFakeRuntime(t)
 	r := w.rotator(RotateConfig{MaxFiles: 2, Workers: 1, Interval: 10 * time.Second}, clock.RealClock{})
 	for _, test := range []struct {
 		room, grown  int64
 		passed, want time.Duration
 	}{
-		{10 << 20, 100 << 20, time.Second, soonest},        // full in 100 ms
+		{10 << 20, 100 << 20, time.Second, minInterval},    // full in 100 ms
 		{10 << 20, 10 << 20, time.Second, time.Second / 2}, // full in a second
-		{10 << 20, 1, time.Second, latest},
-		{10 << 20, 0, time.Second, latest},
-		{1, 100 << 20, time.Second, soonest},
+		{10 << 20, 1, time.Second, maxInterval},
+		{10 << 20, 0, time.Second, maxInterval},
+		{1, 100 << 20, time.Second, minInterval},
 	} {
-		if got := r.pause(test.room, test.grown, test.passed); got != test.want {
+		if got := r.checkInterval(test.room, test.grown, test.passed); got != test.want {
 			t.Errorf("%+v: %v", test, got)
 		}
 	}
 }
 
-// TestANewLogIsLookedAtSoon has a container write a few bytes now and then: as long as it
-// is new, that is no reason to leave its log alone for long.
-func TestANewLogIsLookedAtSoon(t *testing.T) {
-	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+// A new log that grows slowly is checked often at first.
+func TestNewLogIsCheckedOften(t *testing.T) {
+	w, clock := newFakeRuntime(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	r := w.rotator(RotateConfig{MaxSize: 1 << 20, MaxFiles: 2, Workers: 1, Interval: time.Hour}, clock)
 	f := r.newLogFile(Container{"c", w.path})
-	var pauses []time.Duration
+	var intervals []time.Duration
 	for range 7 {
 		w.write("a")
 		now := clock.Now()
-		r.look(t.Context(), f, now)
-		pauses = append(pauses, f.next.Sub(now))
+		r.check(t.Context(), f, now)
+		intervals = append(intervals, f.next.Sub(now))
 		clock.SetTime(f.next)
 	}
-	want := []time.Duration{soonest, soonest, 2 * soonest, 4 * soonest, 8 * soonest, 16 * soonest, latest}
-	if diff := cmp.Diff(want, pauses); diff != "" {
+	want := []time.Duration{minInterval, minInterval, 2 * minInterval, 4 * minInterval, 8 * minInterval, 16 * minInterval, maxInterval}
+	if diff := cmp.Diff(want, intervals); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
-// A rotation that fails is tried again soon, and later each time up to the interval.
-func TestAFailedRotationIsTriedAgain(t *testing.T) {
-	w, clock := newWriter(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+// A failed rotation is retried with a growing delay up to Interval.
+func TestFailedRotationIsRetried(t *testing.T) {
+	w, clock := newFakeRuntime(t), clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	r := w.rotator(RotateConfig{MaxFiles: 2, Workers: 1, Interval: 10 * time.Second}, clock)
 	f := r.newLogFile(Container{"c", w.path})
-	refused := errors.New("no")
+	reopenErr := errors.New("no")
 	for i, step := range []struct {
 		err  error
 		want time.Duration
 	}{
-		{refused, time.Second}, {refused, 2 * time.Second}, {refused, 4 * time.Second}, {refused, 8 * time.Second},
-		{refused, 10 * time.Second}, {refused, 10 * time.Second}, {nil, soonest}, {refused, time.Second},
+		{reopenErr, time.Second}, {reopenErr, 2 * time.Second}, {reopenErr, 4 * time.Second}, {reopenErr, 8 * time.Second},
+		{reopenErr, 10 * time.Second}, {reopenErr, 10 * time.Second}, {nil, minInterval}, {reopenErr, time.Second},
 	} {
-		f.busy, f.err = true, step.err
-		r.rotated(f)
-		if got := f.next.Sub(clock.Now()); got != step.want || f.busy {
-			t.Errorf("rotation %d: the next look is in %v, not %v", i, got, step.want)
+		f.rotating, f.err = true, step.err
+		r.rotationDone(f)
+		if got := f.next.Sub(clock.Now()); got != step.want || f.rotating {
+			t.Errorf("rotation %d: next check in %v, want %v", i, got, step.want)
 		}
 	}
 	r.cfg.Interval = 300 * time.Millisecond
 	f = r.newLogFile(Container{"c", w.path})
-	f.err = refused
-	if r.rotated(f); f.next.Sub(clock.Now()) != r.cfg.Interval {
-		t.Errorf("the next look is in %v, later than the interval", f.next.Sub(clock.Now()))
+	f.err = reopenErr
+	if r.rotationDone(f); f.next.Sub(clock.Now()) != r.cfg.Interval {
+		t.Errorf("next check in %v, later than the interval", f.next.Sub(clock.Now()))
 	}
 }
 
-// A log that nobody writes to waits for the kernel's word; one that is written to is
-// rotated however seldom logs are to be looked at.
-func TestGrowthIsNoticed(t *testing.T) {
-	w := newWriter(t)
+// A log that does not grow is watched with inotify; a growing one is rotated even if Interval is
+// long.
+func TestGrowthIsDetected(t *testing.T) {
+	w := newFakeRuntime(t)
 	r := w.rotator(RotateConfig{MaxSize: 10, MaxFiles: 2, Workers: 1, Interval: time.Hour}, clock.RealClock{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

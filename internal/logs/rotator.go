@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// soonest and latest bound the time between two looks at a log that is being written to.
-	soonest = 50 * time.Millisecond
-	latest  = time.Second
-	// retry is when a rotation that failed is first tried again.
-	retry = time.Second
+	// minInterval and maxInterval bound the time between two checks of a growing log.
+	minInterval = 50 * time.Millisecond
+	maxInterval = time.Second
+	// firstRetry is the delay after the first failed rotation.
+	firstRetry = time.Second
 )
 
-// RotateConfig says when logs are rotated.
+// RotateConfig is fixed for the life of the agent.
 type RotateConfig struct {
-	// MaxSize is how large a log may become (containerLogMaxSize); negative is for ever.
+	// MaxSize is the size at which a log is rotated (containerLogMaxSize); negative means never.
 	MaxSize int64
-	// MaxFiles is how many files a container has at most, with the one that is written to
+	// MaxFiles is the maximum number of log files of a container, including the current one
 	// (containerLogMaxFiles).
 	MaxFiles int
-	// Workers is how many logs are rotated at a time (containerLogMaxWorkers).
+	// Workers is the maximum number of concurrent rotations (containerLogMaxWorkers).
 	Workers int
-	// Interval is the longest time between two looks at a log that is written to, and between
-	// two tries to rotate one (containerLogMonitorInterval).
+	// Interval is the longest time between two checks of a growing log, and between two attempts
+	// to rotate it (containerLogMonitorInterval).
 	Interval time.Duration
 }
 
-// Container is one that writes a log.
+// Container is a running container and its log file.
 type Container struct{ ID, Log string }
 
-// Running lists the containers that run, of what was observed: they may write to their logs.
+// Running lists the running containers, which may write to their logs.
 func Running(observed []pod.Observed) []Container {
 	var running []Container
 	for _, o := range observed {
@@ -54,48 +54,48 @@ func Running(observed []pod.Observed) []Container {
 	return running
 }
 
-// RotateDeps are the rotator's surroundings.
+// RotateDeps are the Rotator's dependencies.
 type RotateDeps struct {
-	// Containers lists those that run. It is asked after each Poke.
+	// Containers lists the running containers. It is called after each Poke.
 	Containers func() []Container
-	// Reopen has the runtime go on in a new file.
+	// Reopen makes the runtime open a new log file.
 	Reopen func(ctx context.Context, id string) error
 	Clock  clock.WithDelayedExecution
 	Log    *slog.Logger
 }
 
-// Rotator keeps logs small. A log that nobody writes to costs nothing: the kernel tells
-// when that changes. One that is written to is looked at the more often the faster it grows.
+// Rotator rotates logs. It waits for inotify while a log does not grow, and checks a growing log
+// the more often the faster it grows.
 type Rotator struct {
 	cfg    RotateConfig
 	deps   RotateDeps
 	poke   notify.Signal
-	growth *growth
+	growth *growthWatcher
 
-	// rotating and compressing hold a token for each job of their kind.
-	rotating, compressing chan struct{}
-	jobs                  sync.WaitGroup
-	done                  chan *logFile // rotated, well or not
+	// rotateSlots and compressSlots are semaphores.
+	rotateSlots, compressSlots chan struct{}
+	jobs                       sync.WaitGroup
+	done                       chan *logFile // rotation succeeded or failed
 
-	files map[string]*logFile // by container; belongs to Run
+	files map[string]*logFile // by container; used by Run only
 }
 
-// logFile is what is known of one log. It belongs to Run.
+// logFile is the state of one log. Only Run uses it.
 type logFile struct {
 	Container
-	size    int64           // at the last look
-	at      time.Time       // of the last look, or when growth began
-	next    time.Time       // look; zero while the kernel is to tell
-	seen    time.Time       // for the first time
-	busy    bool            // it is being rotated
-	missing backoff.Backoff // while the log is not there
-	err     error           // of the last rotation
-	retry   backoff.Backoff // while rotations fail
-	// pack keeps two from compressing the same files.
-	pack sync.Mutex
+	size      int64           // at the last check
+	at        time.Time       // of the last check, or when it began to grow
+	next      time.Time       // check; zero while inotify watches the log
+	firstSeen time.Time       // first successful check
+	rotating  bool            // a rotation is in progress
+	missing   backoff.Backoff // while the log does not exist
+	err       error           // of the last rotation
+	retry     backoff.Backoff // while rotations fail
+	// compressMu prevents concurrent compression of the same files.
+	compressMu sync.Mutex
 }
 
-// NewRotator validates and starts nothing.
+// NewRotator validates its arguments and starts nothing.
 func NewRotator(cfg RotateConfig, deps RotateDeps) (*Rotator, error) {
 	if err := require.Set("new log rotator", map[string]any{
 		"Containers": deps.Containers, "Reopen": deps.Reopen, "Clock": deps.Clock, "Log": deps.Log,
@@ -103,21 +103,21 @@ func NewRotator(cfg RotateConfig, deps RotateDeps) (*Rotator, error) {
 		return nil, err
 	}
 	if cfg.MaxFiles < 2 || cfg.Workers < 1 || cfg.Interval <= 0 {
-		return nil, errors.New("new log rotator: at least two files, one worker and an interval are needed")
+		return nil, errors.New("new log rotator: MaxFiles must be at least 2, Workers and Interval positive")
 	}
 	return &Rotator{
-		cfg: cfg, deps: deps, poke: notify.New(), growth: newGrowth(),
-		rotating: make(chan struct{}, cfg.Workers), compressing: make(chan struct{}, 1),
+		cfg: cfg, deps: deps, poke: notify.New(), growth: newGrowthWatcher(),
+		rotateSlots: make(chan struct{}, cfg.Workers), compressSlots: make(chan struct{}, 1),
 		done: make(chan *logFile), files: map[string]*logFile{},
 	}, nil
 }
 
-// Poke says that the list of containers may have changed. It never blocks.
+// Poke makes the Rotator list the containers again. It never blocks.
 func (r *Rotator) Poke() {
 	r.poke.Notify()
 }
 
-// Run rotates until ctx ends.
+// Run rotates logs until ctx is done.
 func (r *Rotator) Run(ctx context.Context) error {
 	if r.cfg.MaxSize < 0 {
 		<-ctx.Done()
@@ -125,7 +125,7 @@ func (r *Rotator) Run(ctx context.Context) error {
 	}
 	defer r.jobs.Wait()
 	if err := r.growth.open(); err != nil {
-		r.deps.Log.Warn("logs are looked at now and then, for the kernel does not tell of their growth", "err", err)
+		r.deps.Log.Warn("log rotation: inotify is unavailable, polling log sizes", "err", err)
 	}
 	watching := make(chan struct{})
 	go func() { defer close(watching); r.growth.run(ctx) }()
@@ -138,35 +138,35 @@ func (r *Rotator) Run(ctx context.Context) error {
 			timer := r.deps.Clock.NewTimer(max(0, next.Sub(r.deps.Clock.Now())))
 			due, stop = timer.C(), timer.Stop
 		}
-		goOn := r.step(ctx, due)
+		running := r.step(ctx, due)
 		stop()
-		if !goOn {
+		if !running {
 			return nil
 		}
 	}
 }
 
-// step waits for one thing and does what follows from it; false is that ctx has ended.
+// step handles one event; it returns false when ctx is done.
 func (r *Rotator) step(ctx context.Context, due <-chan time.Time) bool {
 	select {
 	case <-ctx.Done():
 		return false
 	case <-r.poke:
 		r.list()
-	case id := <-r.growth.grew:
-		if f := r.files[id]; f != nil && f.next.IsZero() && !f.busy {
+	case id := <-r.growth.written:
+		if f := r.files[id]; f != nil && f.next.IsZero() && !f.rotating {
 			f.at = r.deps.Clock.Now()
-			f.next = f.at.Add(soonest)
+			f.next = f.at.Add(minInterval)
 		}
 	case f := <-r.done:
-		r.rotated(f)
+		r.rotationDone(f)
 	case <-due:
-		r.lookAtDue(ctx)
+		r.checkDue(ctx)
 	}
 	return true
 }
 
-// list takes up new containers and drops those that do not run any more.
+// list adds new containers and drops those that no longer run.
 func (r *Rotator) list() {
 	running := map[string]bool{}
 	for _, c := range r.deps.Containers() {
@@ -185,19 +185,19 @@ func (r *Rotator) list() {
 
 func (r *Rotator) earliest() (next time.Time) {
 	for _, f := range r.files {
-		if !f.busy && !f.next.IsZero() && (next.IsZero() || f.next.Before(next)) {
+		if !f.rotating && !f.next.IsZero() && (next.IsZero() || f.next.Before(next)) {
 			next = f.next
 		}
 	}
 	return next
 }
 
-func (r *Rotator) lookAtDue(ctx context.Context) {
+func (r *Rotator) checkDue(ctx context.Context) {
 	now := r.deps.Clock.Now()
 	for _, f := range r.files {
-		// Those that are almost due go along, rather than to wake the machine once more.
-		if !f.busy && !f.next.IsZero() && f.next.Sub(now) < soonest {
-			r.look(ctx, f, now)
+		// Check those that are almost due as well, instead of waking up again for them.
+		if !f.rotating && !f.next.IsZero() && f.next.Sub(now) < minInterval {
+			r.check(ctx, f, now)
 		}
 	}
 }
@@ -205,69 +205,69 @@ func (r *Rotator) lookAtDue(ctx context.Context) {
 func (r *Rotator) newLogFile(c Container) *logFile {
 	return &logFile{
 		Container: c, next: r.deps.Clock.Now(),
-		missing: backoff.Backoff{First: soonest, Longest: r.longest()},
-		retry:   backoff.Backoff{First: retry, Longest: r.cfg.Interval},
+		missing: backoff.Backoff{First: minInterval, Longest: r.maxCheckInterval()},
+		retry:   backoff.Backoff{First: firstRetry, Longest: r.cfg.Interval},
 	}
 }
 
-// look decides what becomes of a log.
-func (r *Rotator) look(ctx context.Context, f *logFile, now time.Time) {
+// check checks the size of a log, and starts a rotation or schedules the next check.
+func (r *Rotator) check(ctx context.Context, f *logFile, now time.Time) {
 	size, err := sizeOf(f.Log)
 	if err != nil {
-		// It is not there yet, and may soon be, or goes with its pod.
+		// It does not exist yet, or was removed with its pod.
 		f.next = now.Add(f.missing.Next())
 		return
 	}
 	f.missing.Reset()
-	if f.seen.IsZero() {
-		f.seen = now
+	if f.firstSeen.IsZero() {
+		f.firstSeen = now
 	}
 	if size >= r.cfg.MaxSize {
-		r.begin(ctx, f)
+		r.startRotation(ctx, f)
 		return
 	}
 	grown, passed := size-f.size, now.Sub(f.at)
 	if f.at.IsZero() {
-		passed = soonest // how fast it grew is not known: take it for fast
+		passed = minInterval // the growth rate is unknown: assume a high one
 	}
 	f.size, f.at = size, now
 	if grown <= 0 && r.growth.watch(f.ID, f.Log) == nil {
-		// What was written before the watch was there is not told of.
+		// The watch does not report writes from before it was added.
 		if again, err := sizeOf(f.Log); err == nil && again == size {
 			f.next = time.Time{}
 			return
 		}
 	}
-	// The first lines of a container say little of how fast it will write.
-	known := max(soonest, now.Sub(f.seen))
-	f.next = now.Add(min(known, r.pause(r.cfg.MaxSize-size, grown, passed)))
+	// The first lines of a container say little about its growth rate.
+	age := max(minInterval, now.Sub(f.firstSeen))
+	f.next = now.Add(min(age, r.checkInterval(r.cfg.MaxSize-size, grown, passed)))
 }
 
-// pause is how long to leave a log alone that has room for so many bytes and has grown by
-// so many in the time that passed: half as long as it takes to fill up.
-func (r *Rotator) pause(room, grown int64, passed time.Duration) time.Duration {
+// checkInterval is the time until the next check of a log that may grow by room bytes and has
+// grown by grown bytes in the time passed: half the time until it is full.
+func (r *Rotator) checkInterval(room, grown int64, passed time.Duration) time.Duration {
 	if grown <= 0 || passed <= 0 {
-		return r.longest()
+		return r.maxCheckInterval()
 	}
 	full := float64(passed) * float64(room) / float64(grown)
-	return max(soonest, time.Duration(min(full/2, float64(r.longest()))))
+	return max(minInterval, time.Duration(min(full/2, float64(r.maxCheckInterval()))))
 }
 
-func (r *Rotator) longest() time.Duration { return min(latest, r.cfg.Interval) }
+func (r *Rotator) maxCheckInterval() time.Duration { return min(maxInterval, r.cfg.Interval) }
 
-// begin has a log rotated by a goroutine of its own.
-func (r *Rotator) begin(ctx context.Context, f *logFile) {
-	f.busy = true
+// startRotation rotates a log in a goroutine of its own.
+func (r *Rotator) startRotation(ctx context.Context, f *logFile) {
+	f.rotating = true
 	r.jobs.Add(1)
 	go func() {
 		defer r.jobs.Done()
 		select {
-		case r.rotating <- struct{}{}:
+		case r.rotateSlots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
 		f.err = r.rotate(ctx, f)
-		<-r.rotating
+		<-r.rotateSlots
 		select {
 		case r.done <- f:
 		case <-ctx.Done():
@@ -277,18 +277,18 @@ func (r *Rotator) begin(ctx context.Context, f *logFile) {
 	}()
 }
 
-// rotated goes on with a log.
-func (r *Rotator) rotated(f *logFile) {
+// rotationDone schedules the next check after a rotation.
+func (r *Rotator) rotationDone(f *logFile) {
 	now := r.deps.Clock.Now()
-	f.busy, f.size, f.at, f.next = false, 0, now, now.Add(soonest)
+	f.rotating, f.size, f.at, f.next = false, 0, now, now.Add(minInterval)
 	if f.err == nil {
 		f.retry.Reset()
 		return
 	}
-	// A moment's trouble must not cost a disk: a log may grow by a gigabyte in ten seconds.
+	// Retry soon: a log may grow by a gigabyte in ten seconds.
 	wait := f.retry.Next()
 	f.next = now.Add(wait)
-	r.deps.Log.Warn("log not rotated", "container", f.ID, "log", f.Log, "again", wait, "err", f.err)
+	r.deps.Log.Warn("rotate container log failed", "container", f.ID, "path", f.Log, "retryAfter", wait, "err", f.err)
 }
 
 func sizeOf(path string) (int64, error) {
@@ -297,7 +297,7 @@ func sizeOf(path string) (int64, error) {
 		return 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, errors.New("not a file")
+		return 0, errors.New("not a regular file")
 	}
 	return info.Size(), nil
 }

@@ -6,28 +6,27 @@ import (
 	"io"
 )
 
-// Tail returns the end of what a container wrote to both its streams: at most the last
-// lines entries of its log file, and of those at most the last size bytes. Entries that
-// cannot be parsed are left out: the end of a log that is half unreadable is worth more
-// than an error.
+// Tail returns the end of a container's log with both streams: at most the last lines entries,
+// and of those at most the last size bytes. It skips entries that cannot be parsed: a part of a
+// damaged log is worth more than an error.
 func (r *Reader) Tail(path string, lines, size int) ([]byte, error) {
 	dir, name, err := r.openDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the end of log: %w", err)
+		return nil, fmt.Errorf("read tail of log: %w", err)
 	}
 	defer dir.Close()
 	f, length, err := openIn(dir, name)
 	if err != nil {
-		return nil, fmt.Errorf("read the end of log: %w", err)
+		return nil, fmt.Errorf("read tail of log: %w", err)
 	}
 	defer f.Close()
 	start, err := tailOffset(f, length, lines)
 	if err != nil {
-		return nil, fmt.Errorf("read the end of log: %w", err)
+		return nil, fmt.Errorf("read tail of log: %w", err)
 	}
 	tail, err := lastBytes(io.NewSectionReader(f, start, length-start), size)
 	if err != nil {
-		return nil, fmt.Errorf("read the end of log: %w", err)
+		return nil, fmt.Errorf("read tail of log: %w", err)
 	}
 	return tail, nil
 }

@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Usage is how many bytes the logs of all instances of a container occupy on the disk.
+// Usage returns the disk usage in bytes of the logs of all instances of a container.
 func (r *Reader) Usage(ref pod.Ref, container string) (int64, error) {
 	files, err := os.ReadDir(filepath.Join(r.dir, ref.LogDirName(), container))
 	if err != nil {
@@ -19,7 +19,7 @@ func (r *Reader) Usage(ref pod.Ref, container string) (int64, error) {
 	for _, f := range files {
 		info, err := f.Info()
 		if err != nil {
-			continue // it was rotated away
+			continue // it was removed by a rotation
 		}
 		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 			sum += sys.Blocks * 512

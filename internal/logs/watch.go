@@ -12,18 +12,18 @@ import (
 	"swiftlet/internal/notify"
 )
 
-// watcher tells followers that files change. All share one inotify instance, because the
-// kernel grants a user few of them (128) but many watches. That a writer closed a file
-// matters here, and is the reason to speak to the kernel directly.
+// watcher wakes followers when their files change. All share one inotify instance, because the
+// kernel allows a user few instances (128) but many watches. It uses inotify directly because it
+// needs IN_CLOSE_WRITE.
 type watcher struct {
-	opened chan struct{} // closed when there is an instance
+	opened chan struct{} // closed when the instance is open
 
 	mu      sync.Mutex
-	inotify *os.File // nil until somebody follows a log
+	inotify *os.File // nil until a log is followed
 	watches map[int32]map[*watch]bool
 }
 
-// watch is one follower's interest in one file or folder.
+// watch is one follower's watch of a file or directory.
 type watch struct {
 	watcher *watcher
 	id      int32
@@ -35,12 +35,11 @@ func newWatcher() *watcher {
 }
 
 const (
-	interests = unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_CREATE | unix.IN_MOVED_TO
+	watchMask = unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_CREATE | unix.IN_MOVED_TO
 	eventSize = unix.SizeofInotifyEvent
 )
 
-// add has wake notified after each change of what f is. The
-// file itself is watched, whatever its name comes to mean.
+// add notifies wake after each change of f. It watches the file itself, even if it is renamed.
 func (w *watcher) add(f *os.File, wake notify.Signal) (*watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +49,7 @@ func (w *watcher) add(f *os.File, wake notify.Signal) (*watch, error) {
 	var id int
 	err := control(w.inotify, func(inotify int) error {
 		return control(f, func(fd int) (err error) {
-			id, err = unix.InotifyAddWatch(inotify, fmt.Sprintf("/proc/self/fd/%d", fd), interests)
+			id, err = unix.InotifyAddWatch(inotify, fmt.Sprintf("/proc/self/fd/%d", fd), watchMask)
 			return err
 		})
 	})
@@ -65,7 +64,7 @@ func (w *watcher) add(f *os.File, wake notify.Signal) (*watch, error) {
 	return added, nil
 }
 
-// open makes the instance; the caller holds mu.
+// open opens the inotify instance. The caller holds mu.
 func (w *watcher) open() error {
 	if w.inotify != nil {
 		return nil
@@ -79,7 +78,7 @@ func (w *watcher) open() error {
 	return nil
 }
 
-// stop ends a watch; nil is one that never was.
+// stop removes a watch. It does nothing on nil.
 func (a *watch) stop() {
 	if a == nil {
 		return
@@ -92,12 +91,12 @@ func (a *watch) stop() {
 	}
 	delete(w.watches, a.id)
 	_ = control(w.inotify, func(inotify int) error {
-		_, err := unix.InotifyRmWatch(inotify, uint32(a.id)) // fails where the file is gone
+		_, err := unix.InotifyRmWatch(inotify, uint32(a.id)) // fails if the file is gone
 		return err
 	})
 }
 
-// run passes events on until ctx is done.
+// run dispatches events until ctx is done.
 func (w *watcher) run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -119,7 +118,7 @@ func (w *watcher) run(ctx context.Context) error {
 	}
 }
 
-// dispatch wakes those that the events concern. A lost event concerns all.
+// dispatch wakes the followers of the changed files, and all of them after lost events.
 func (w *watcher) dispatch(events []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,10 +142,10 @@ func wakeAll(watches map[*watch]bool) {
 	}
 }
 
-// abandoned reports whether it is certain that nobody can write to the file. The kernel
-// grants a lease for reading only then; where it grants none at all nothing is certain. It
-// is given back at once: who wants to write again waits no longer than that.
-func abandoned(f *os.File) bool {
+// hasNoWriter reports whether no process has the file open for writing: only then does the
+// kernel grant a read lease. False may also mean that the file system has no leases. It releases
+// the lease at once; a new writer waits only for that.
+func hasNoWriter(f *os.File) bool {
 	free := false
 	_ = control(f, func(fd int) error {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
@@ -159,7 +158,7 @@ func abandoned(f *os.File) bool {
 	return free
 }
 
-// control lends out a file's descriptor.
+// control calls use with the file's descriptor.
 func control(f *os.File, use func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

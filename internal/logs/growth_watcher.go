@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// growth tells of the first write to a log after it was asked for, and no more: a busy log
-// must not cost an event per line.
-type growth struct {
-	grew chan string // containers whose logs were written to
+// growthWatcher reports the first write to a log after watch, and no further ones: a busy log
+// must not cause an event per line.
+type growthWatcher struct {
+	written chan string // containers whose logs were written to
 
 	mu      sync.Mutex
-	inotify *os.File         // nil where the kernel grants none
+	inotify *os.File         // nil if inotify is unavailable
 	logs    map[int32]string // containers by watch
 	watches map[string]int32
 }
 
-func newGrowth() *growth {
-	return &growth{grew: make(chan string), logs: map[int32]string{}, watches: map[string]int32{}}
+func newGrowthWatcher() *growthWatcher {
+	return &growthWatcher{written: make(chan string), logs: map[int32]string{}, watches: map[string]int32{}}
 }
 
-func (g *growth) open() error {
+func (g *growthWatcher) open() error {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("watch logs: %w", err)
@@ -35,12 +35,12 @@ func (g *growth) open() error {
 	return nil
 }
 
-// watch asks for the next write to a container's log.
-func (g *growth) watch(container, path string) error {
+// watch requests a report of the next write to a container's log.
+func (g *growthWatcher) watch(container, path string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inotify == nil {
-		return errors.New("watch log: there are no watches")
+		return errors.New("watch log: inotify is unavailable")
 	}
 	return control(g.inotify, func(inotify int) error {
 		id, err := unix.InotifyAddWatch(inotify, path, unix.IN_MODIFY|unix.IN_ONESHOT|unix.IN_DONT_FOLLOW)
@@ -52,8 +52,8 @@ func (g *growth) watch(container, path string) error {
 	})
 }
 
-// forget ends the watch of a container's log, if there is one.
-func (g *growth) forget(container string) {
+// forget removes the watch of a container's log, if there is one.
+func (g *growthWatcher) forget(container string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	id, watched := g.watches[container]
@@ -63,13 +63,13 @@ func (g *growth) forget(container string) {
 	delete(g.watches, container)
 	delete(g.logs, id)
 	_ = control(g.inotify, func(inotify int) error {
-		_, err := unix.InotifyRmWatch(inotify, uint32(id)) // fails where the file is gone
+		_, err := unix.InotifyRmWatch(inotify, uint32(id)) // fails if the file is gone
 		return err
 	})
 }
 
-// run passes events on until ctx ends, and closes what open has opened.
-func (g *growth) run(ctx context.Context) {
+// run reports writes until ctx is done, and closes the inotify instance.
+func (g *growthWatcher) run(ctx context.Context) {
 	if g.inotify == nil {
 		return
 	}
@@ -88,9 +88,9 @@ func (g *growth) run(ctx context.Context) {
 		for events := buf[:n]; len(events) >= eventSize; {
 			id, mask := int32(binary.NativeEndian.Uint32(events)), binary.NativeEndian.Uint32(events[4:])
 			events = events[min(len(events), eventSize+int(binary.NativeEndian.Uint32(events[12:]))):]
-			for _, container := range g.spent(id, mask) {
+			for _, container := range g.takeFired(id, mask) {
 				select {
-				case g.grew <- container:
+				case g.written <- container:
 				case <-ctx.Done():
 					return
 				}
@@ -99,8 +99,9 @@ func (g *growth) run(ctx context.Context) {
 	}
 }
 
-// spent is whom an event is about, whose watch is over. A lost event is about all.
-func (g *growth) spent(id int32, mask uint32) (containers []string) {
+// takeFired removes the watch of an event and returns its container. After lost events, it
+// returns all containers.
+func (g *growthWatcher) takeFired(id int32, mask uint32) (containers []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if mask&unix.IN_Q_OVERFLOW != 0 {
