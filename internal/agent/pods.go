@@ -133,7 +133,7 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 // makeDesired makes what knows the pods that the sources want, and their status.
 func (p *pods) makeDesired(b *base, a *api) (err error) {
 	sources := source.NamesFrom(&b.cfg.Kubelet, a.clients == nil)
-	if p.desired, err = desired.New(desired.Config{Sources: sources, Dialect: dialect(b)}, desired.Deps{Clock: b.clock}); err != nil {
+	if p.desired, err = desired.New(desired.Config{Sources: sources, Fields: pod.NewGatedFields(b.cfg.Gate)}, desired.Deps{Clock: b.clock}); err != nil {
 		return err
 	}
 	deps := status.Deps{Mirror: p.desired.MirrorOf, Clock: b.clock, Jitter: rand.Float64, Meters: b.metrics.Status(), Log: b.log}

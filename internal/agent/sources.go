@@ -9,19 +9,6 @@ import (
 	"swiftlet/internal/source"
 )
 
-// dialect is how this node reads a pod.
-func dialect(b *base) pod.Dialect {
-	f := b.cfg.Features
-	return pod.Dialect{
-		RestartRules: f.ContainerRestartRules,
-		EnvFiles:     f.EnvFiles,
-		EmptyDirMode: f.EmptyDirVolumeMode,
-		FileUsers:    f.AtomicWriteVolumeUserFields,
-		HTTP2Probes:  f.H2CContainerProbe,
-		GRPCTLS:      f.GRPCContainerProbeTLS,
-	}
-}
-
 // newSources adds what reads the pods of this node, and sends them to out.
 func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
 	deps := source.Deps{

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"swiftlet/internal/pod"
 )
 
 func pairs(m map[string]string) string {
@@ -61,6 +63,18 @@ func TestRulesNameFields(t *testing.T) {
 			t.Errorf("a rule names %s, which is not a field", field)
 		}
 	}
+}
+
+// TestPodFieldsAreGated: a field whose gate has graduated needs no gate any more, and one whose
+// gate is unknown would always be dropped.
+func TestPodFieldsAreGated(t *testing.T) {
+	pod.NewGatedFields(func(name string) bool {
+		_, unused := gatesWithoutEffect[name]
+		if g, ok := knownGates()[name]; !ok || g.locked || unused {
+			t.Errorf("a field of pods is behind gate %s, which cannot be set", name)
+		}
+		return true
+	})
 }
 
 func TestFeaturesAreGates(t *testing.T) {

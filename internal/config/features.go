@@ -5,27 +5,21 @@ import "reflect"
 // Features are the feature gates that change the behavior of the kubelet, and some that have no
 // effect yet (gatesWithoutEffect). Each field has the name of its gate. Other packages take single
 // booleans into their own Config. When a gate is removed, so is its field, and the compiler finds
-// its uses.
+// its uses. A gate that only enables fields of pods has no field here: pod.GatedFields drops those
+// fields when a pod is read.
 type Features struct {
 	AllowDNSOnlyNodeCSR                              bool
-	AtomicWriteVolumeUserFields                      bool
 	ChangeContainerStatusOnKubeletRestart            bool
 	ComponentFlagz                                   bool
 	ComponentStatusz                                 bool
 	ContainerCheckpoint                              bool
-	ContainerRestartRules                            bool
-	ContainerStopSignals                             bool
 	CPUManagerPolicyAlphaOptions                     bool
 	CPUManagerPolicyBetaOptions                      bool
 	CSIVolumeHealth                                  bool
 	DRAOptionalNodeOperations                        bool
-	EmptyDirVolumeMode                               bool
-	EnvFiles                                         bool
 	ExtendWebSocketsToKubelet                        bool
 	GracefulNodeShutdown                             bool
 	GracefulNodeShutdownBasedOnPodPriority           bool
-	GRPCContainerProbeTLS                            bool
-	H2CContainerProbe                                bool
 	HugepageAwareEviction                            bool
 	ImageVolumeWithDigest                            bool
 	InPlacePodLevelResourcesVerticalScaling          bool
@@ -68,8 +62,8 @@ func (g gates) features() Features {
 	return f
 }
 
-// Gate reports whether a gate is on, for the features that the node declares to the cluster by gate
-// name. Other code uses Features. A gate without effect reports its default, because the node must
+// Gate reports whether a gate is on, for what is listed by gate names: the features that the node
+// declares to the cluster, and pod.GatedFields. Other code uses Features. A gate without effect reports its default, because the node must
 // not declare what it does not implement.
 func (c *Config) Gate(name string) bool {
 	if _, ineffective := gatesWithoutEffect[name]; ineffective {

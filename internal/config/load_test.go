@@ -117,7 +117,7 @@ func TestPrecedence(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("merged configuration (-want +got):\n%s", diff)
 	}
-	if c.Features.MemoryQoS || !c.Features.EnvFiles || !c.Features.PodLevelResources {
+	if c.Features.MemoryQoS || !c.Gate("EnvFiles") || !c.Features.PodLevelResources {
 		t.Errorf("features = %+v", c.Features)
 	}
 	wantOrigins := Origins{

@@ -73,13 +73,13 @@ func (d *Pods) merge(source pod.Source, before map[types.UID]wanted, given *v1.P
 	old, known := before[given.UID]
 	if !known {
 		seen := d.clock.Now().Format(time.RFC3339Nano)
-		return wanted{given, annotate(d.dialect.Read(given), source, seen)}, pod.Add, true
+		return wanted{given, annotate(d.fields.DropDisabled(given), source, seen)}, pod.Add, true
 	}
 	if old.given == given {
 		return old, 0, false
 	}
 	op, changed = compare(old.given, given)
-	return wanted{given, annotate(d.dialect.Read(given), source, old.pod.Annotations[pod.AnnotationSeen])}, op, changed
+	return wanted{given, annotate(d.fields.DropDisabled(given), source, old.pod.Annotations[pod.AnnotationSeen])}, op, changed
 }
 
 // annotate returns a copy that says where and when the pod was first seen. Sources share

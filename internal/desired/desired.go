@@ -15,8 +15,8 @@ import (
 type Config struct {
 	// Sources must each have sent a snapshot before Ready.
 	Sources []pod.Source
-	// Dialect is how this node reads a pod.
-	Dialect pod.Dialect
+	// Fields drops the fields of pods whose feature gates are off.
+	Fields pod.GatedFields
 }
 
 // Deps are what Pods needs from outside.
@@ -29,7 +29,7 @@ type Deps struct {
 type Pods struct {
 	clock    clock.PassiveClock
 	expected []pod.Source
-	dialect  pod.Dialect
+	fields   pod.GatedFields
 
 	mu       sync.RWMutex
 	bySource map[pod.Source]map[types.UID]wanted // a key per source that has been seen
@@ -55,7 +55,7 @@ func New(cfg Config, deps Deps) (*Pods, error) {
 	return &Pods{
 		clock:    deps.Clock,
 		expected: cfg.Sources,
-		dialect:  cfg.Dialect,
+		fields:   cfg.Fields,
 		bySource: map[pod.Source]map[types.UID]wanted{},
 		byUID:    map[types.UID]*v1.Pod{},
 		byName:   map[string]*v1.Pod{},

@@ -37,7 +37,7 @@ func TestEmptyVolumeSources(t *testing.T) {
 		defaultVolume(volume)
 		_, _ = validateVolumes(p.Spec.Volumes, nil)
 		_ = APIReference(p)
-		_ = Dialect{}.Read(p)
+		_ = NewGatedFields(func(string) bool { return false }).DropDisabled(p)
 		_, _ = VolumeConfigMaps(volume), VolumeSecrets(volume)
 		_, _ = VolumeClaim(p, volume)
 		_, _, _ = VolumeShowsPod(volume), VolumeOnNodeDisk(volume), VolumeIsStateless(volume)

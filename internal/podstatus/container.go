@@ -69,9 +69,7 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Co
 		one.RestartCount = max(one.RestartCount, previous.RestartCount)
 	}
 	one.User = latest.User
-	if in.StopSignals {
-		one.StopSignal = latest.StopSignal
-	}
+	one.StopSignal = latest.StopSignal
 	one.Resources = inForce(in, c, latest)
 	one.AllocatedResources = allocated(c)
 
@@ -94,6 +92,7 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Co
 	if one.LastTerminationState.Terminated == nil {
 		one.LastTerminationState = carriedOver(in, one)
 	}
+	in.Fields.DropDisabledStatus(one)
 }
 
 // carriedOver is the last termination written down before, when the runtime has since

@@ -27,8 +27,8 @@ type Input struct {
 	// Runtime is the scheme of container ids, such as "containerd".
 	Runtime string
 	Now     time.Time
-	// StopSignals shows the signal that each container is ended by.
-	StopSignals bool
+	// Fields drops what the status shows only while a feature gate is on.
+	Fields pod.GatedFields
 	// Actual are the resources that the pod has; nil where those are what it was given.
 	Actual *pod.Resources
 	Resize pod.Resize

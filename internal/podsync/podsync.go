@@ -3,6 +3,8 @@ package podsync
 import (
 	"errors"
 	"time"
+
+	"swiftlet/internal/pod"
 )
 
 // Config is what holds for all pods.
@@ -20,8 +22,8 @@ type Config struct {
 	// It does not cost a container of a pod that lives its last instance, whose log is still
 	// read.
 	KeepOnNode int
-	// StopSignals shows in pod status how containers are ended.
-	StopSignals bool
+	// Fields drops what a pod's status shows only while a feature gate is on.
+	Fields pod.GatedFields
 	// IPv6First: the node is of IPv6 first, and so are its pods.
 	IPv6First bool
 }

@@ -37,7 +37,7 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.Pod
 		IPv6First:   s.cfg.IPv6First,
 		Runtime:     s.cfg.RuntimeName,
 		Now:         s.deps.Clock.Now(),
-		StopSignals: s.cfg.StopSignals,
+		Fields:      s.cfg.Fields,
 		Actual:      s.actual(w.Pod.UID),
 		Resize:      w.Resize,
 		ResizeError: s.resizeError,

@@ -74,7 +74,7 @@ func (r *Runtime) containerConfig(in Input) (*runtimeapi.ContainerConfig, error)
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
-		StopSignal:  r.stopSignal(c),
+		StopSignal:  stopSignal(c),
 		Linux:       &runtimeapi.LinuxContainerConfig{Resources: r.ContainerResources(in.Pod, c), SecurityContext: security},
 	}
 	for _, e := range in.Envs {
@@ -122,8 +122,8 @@ func absolute(path string) string {
 }
 
 // stopSignal is the signal that ends the container; none leaves it to the image.
-func (r *Runtime) stopSignal(c *v1.Container) runtimeapi.Signal {
-	if !r.cfg.StopSignals || c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
+func stopSignal(c *v1.Container) runtimeapi.Signal {
+	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT
 	}
 	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*c.Lifecycle.StopSignal))

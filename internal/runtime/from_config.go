@@ -33,7 +33,6 @@ func ConfigFrom(cfg *config.Config, kernel Kernel) Config {
 		CPUQuota:         *kc.CPUCFSQuota,
 		CPUPeriod:        kc.CPUCFSQuotaPeriod.Duration,
 		MemoryCapacity:   kernel.MemoryBytes,
-		StopSignals:      cfg.Features.ContainerStopSignals,
 		DefaultSysctls:   kc.DefaultPodSysctls, // none unless its gate is on
 		Swap: Swap{
 			Controller: kernel.LimitsSwap,

@@ -35,8 +35,6 @@ type Config struct {
 	// CPUQuota enforces CPU limits over each CPUPeriod.
 	CPUQuota  bool
 	CPUPeriod time.Duration
-	// StopSignals lets containers choose the signal that ends them.
-	StopSignals bool
 	// DefaultSysctls are the kernel parameters of pods that do not say otherwise.
 	DefaultSysctls map[string]string
 	// MemoryCapacity is the node's memory in bytes; it scales the OOM score.

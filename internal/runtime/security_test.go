@@ -183,7 +183,7 @@ func TestProcPaths(t *testing.T) {
 func TestOddContainerFields(t *testing.T) {
 	p := testPod(t, `{containers: [{name: c, command: [a, "$(X)"], args: ["$(Y)"], workingDir: /w, stdin: true, stdinOnce: true, tty: true,
 		lifecycle: {stopSignal: "SIGRTMIN+3"}, volumeMounts: [{name: v, mountPath: /etc/hosts}]}]}`)
-	b := newBench(t, func(c *Config, _ *Deps) { c.StopSignals = true })
+	b := newBench(t, nil)
 	devices := []*runtimeapi.Device{{HostPath: "/dev/null", ContainerPath: "/dev/x", Permissions: "r"}}
 	got, err := b.containerConfig(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}, RestartCount: 3,
 		Envs: []EnvVar{{"X", "1"}, {"X", "2"}}, Devices: devices, Annotations: map[string]string{"io.kubernetes.container.restartCount": "9", "device": "d"}})

@@ -47,6 +47,9 @@ type agent struct {
 	parts    sync.WaitGroup
 }
 
+// gatedFields has restart rules on and all other gated fields off.
+var gatedFields = pod.NewGatedFields(func(gate string) bool { return gate == "ContainerRestartRules" })
+
 // longestBackoff is the reference kubelet's default.
 const longestBackoff = 5 * time.Minute
 
@@ -64,7 +67,7 @@ func newAgent(w *testNode) (*agent, error) {
 	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
 	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
 	probes, err5 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log, Random: func() float64 { return 0 }, Cores: 2})
-	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Dialect: pod.Dialect{RestartRules: true}}, desired.Deps{Clock: now})
+	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Fields: gatedFields}, desired.Deps{Clock: now})
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1}, podsync.Deps{
+	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1, Fields: gatedFields}, podsync.Deps{
 		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes,
 		Resizing: podsync.Resizing{Given: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,
