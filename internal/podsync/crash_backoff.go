@@ -1,20 +1,18 @@
 package podsync
 
-import "time"
+import (
+	"time"
+
+	"swiftlet/internal/backoff"
+)
 
 // forgiveAfter is how long after a start all that came before it is forgiven, whatever the
 // curve.
 const forgiveAfter = 10 * time.Minute
 
-// Backoff is the curve by which a crashing container is held back: the first restart is at
-// once, the next after First, then twice as long each time up to Longest.
-type Backoff struct {
-	First, Longest time.Duration
-}
-
 // crashBackoff holds how long each crashing container of a pod is held back.
 type crashBackoff struct {
-	curve   Backoff
+	curve   backoff.Backoff
 	entries map[containerKey]*crashEntry
 }
 
@@ -23,12 +21,13 @@ type crashBackoff struct {
 type containerKey struct{ name, hash string }
 
 type crashEntry struct {
-	delay time.Duration
-	start int       // the start that was let through last, by its restart count
-	last  time.Time // when that was
+	curve backoff.Backoff
+	delay time.Duration // before the next start
+	start int           // the start that was let through last, by its restart count
+	last  time.Time     // when that was
 }
 
-func newCrashBackoff(curve Backoff) crashBackoff {
+func newCrashBackoff(curve backoff.Backoff) crashBackoff {
 	return crashBackoff{curve: curve, entries: map[containerKey]*crashEntry{}}
 }
 
@@ -40,7 +39,9 @@ func (b *crashBackoff) remaining(key containerKey, start int, exited, now time.T
 	e := b.entries[key]
 	if e == nil || now.Sub(e.last) >= forgiveAfter {
 		// The first crash: at once, and from now on with a delay.
-		b.entries[key] = &crashEntry{delay: min(b.curve.First, b.curve.Longest), start: start, last: now}
+		e = &crashEntry{curve: b.curve, start: start, last: now}
+		e.delay = e.curve.Next()
+		b.entries[key] = e
 		return 0, 0
 	}
 	if e.start == start {
@@ -49,6 +50,6 @@ func (b *crashBackoff) remaining(key containerKey, start int, exited, now time.T
 	if due := exited.Add(e.delay); now.Before(due) {
 		return due.Sub(now), e.delay
 	}
-	e.delay, e.start, e.last = min(2*e.delay, b.curve.Longest), start, now
+	e.delay, e.start, e.last = e.curve.Next(), start, now
 	return 0, 0
 }

@@ -3,10 +3,12 @@ package podsync
 import (
 	"testing"
 	"time"
+
+	"swiftlet/internal/backoff"
 )
 
 func TestCrashBackoff(t *testing.T) {
-	b := newCrashBackoff(Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
+	b := newCrashBackoff(backoff.Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
 	key := containerKey{name: "c", hash: "h"}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	// Each run lasts a second; the next start follows as soon as it may.
@@ -44,19 +46,19 @@ func TestCrashBackoff(t *testing.T) {
 func TestCrashesAreForgiven(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
-		curve     Backoff
+		curve     backoff.Backoff
 		ran       time.Duration // since the second start, until the exit before the third
 		wait      time.Duration
 		afterNext time.Duration // the wait after one more crash at once
 	}{
-		"soon":                                {Backoff{10 * s, 300 * s}, s, 20 * s, 40 * s},
-		"in good time":                        {Backoff{10 * s, 300 * s}, 570 * s, 20 * s, 40 * s},
-		"while it waits":                      {Backoff{10 * s, 300 * s}, 595 * s, 20 * s, 10 * s},
-		"after ten minutes":                   {Backoff{10 * s, 300 * s}, 601 * s, 0, 10 * s},
-		"not sooner with a short longest":     {Backoff{10 * s, 15 * s}, 31 * s, 15 * s, 15 * s},
-		"nor with a short first":              {Backoff{s, 60 * s}, 121 * s, 2 * s, 4 * s},
-		"but as soon with a short longest":    {Backoff{10 * s, 15 * s}, 601 * s, 0, 10 * s},
-		"nor later with a longest of an hour": {Backoff{10 * s, time.Hour}, 601 * s, 0, 10 * s},
+		"soon":                                {backoff.Backoff{First: 10 * s, Longest: 300 * s}, s, 20 * s, 40 * s},
+		"in good time":                        {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 570 * s, 20 * s, 40 * s},
+		"while it waits":                      {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 595 * s, 20 * s, 10 * s},
+		"after ten minutes":                   {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 601 * s, 0, 10 * s},
+		"not sooner with a short longest":     {backoff.Backoff{First: 10 * s, Longest: 15 * s}, 31 * s, 15 * s, 15 * s},
+		"nor with a short first":              {backoff.Backoff{First: s, Longest: 60 * s}, 121 * s, 2 * s, 4 * s},
+		"but as soon with a short longest":    {backoff.Backoff{First: 10 * s, Longest: 15 * s}, 601 * s, 0, 10 * s},
+		"nor later with a longest of an hour": {backoff.Backoff{First: 10 * s, Longest: time.Hour}, 601 * s, 0, 10 * s},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newCrashBackoff(c.curve)
@@ -92,7 +94,7 @@ func TestCrashesAreForgiven(t *testing.T) {
 // the last that is known. The reference was recorded with such a pod, which runs for five
 // seconds at a time: it starts anew after 0, 0, 10, 20 and 40 s.
 func TestCrashBackoffOfTheKilled(t *testing.T) {
-	b := newCrashBackoff(Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
+	b := newCrashBackoff(backoff.Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
 	key := containerKey{name: "c", hash: "h"}
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -37,7 +36,7 @@ type Deps struct {
 	// Removed is called for each pod of which nothing is left; may be nil.
 	Removed func(types.UID)
 	Meters  Meters
-	Events  Events
+	Events  pod.Events
 	Clock   clock.Clock
 	Log     *slog.Logger
 }
@@ -159,11 +158,6 @@ type Mirrors interface {
 type Objects interface {
 	Register(*v1.Pod)
 	Unregister(*v1.Pod)
-}
-
-// Events records what the user should see.
-type Events interface {
-	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
 // Meters measure the starting of pods and containers; each may be nil.

@@ -2,7 +2,6 @@ package podsync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // KeeperDeps is what a Keeper works with. Mirrors and OrphanMirrors may be nil where there
@@ -74,8 +74,11 @@ const folderPatience = time.Minute
 
 // NewKeeper validates and starts nothing.
 func NewKeeper(deps KeeperDeps) (*Keeper, error) {
-	if deps.Known == nil || deps.Held == nil || deps.Folders == nil || deps.Cgroups == nil || deps.Logs == nil || deps.Log == nil {
-		return nil, errors.New("keeper: a collaborator is missing")
+	if err := require.Set("new housekeeper", map[string]any{
+		"Known": deps.Known, "Held": deps.Held, "Folders": deps.Folders, "Cgroups": deps.Cgroups,
+		"Logs": deps.Logs, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	return &Keeper{deps: deps, poke: notify.New(), again: notify.New()}, nil
 }

@@ -1,6 +1,9 @@
 package podsync
 
-import "swiftlet/internal/pod"
+import (
+	"swiftlet/internal/backoff"
+	"swiftlet/internal/pod"
+)
 
 // memory is what the steps remember of one pod from one call to the next. It cannot be read
 // back from anywhere. The pod's worker owns it: only the goroutine that calls a step reads
@@ -19,7 +22,7 @@ type memory struct {
 	resizeError string
 }
 
-func newMemory(curve Backoff) memory {
+func newMemory(curve backoff.Backoff) memory {
 	return memory{
 		crashBackoff:   newCrashBackoff(curve),
 		startBackoff:   startBackoff{},

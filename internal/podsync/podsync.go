@@ -2,17 +2,21 @@ package podsync
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // Config is what holds for all pods.
 type Config struct {
 	// RuntimeName is the scheme of container ids, such as "containerd".
 	RuntimeName string
-	// Backoff is the curve by which a crashing container is held back.
-	Backoff Backoff
+	// Backoff delays the restarts of a crashing container: the first is at once, the next after
+	// Backoff.First.
+	Backoff backoff.Backoff
 	// KeepDead is how many dead instances of each container are kept; all where it is
 	// negative.
 	KeepDead int
@@ -46,21 +50,21 @@ func (s *Steps) NewPod() *PodSteps { return &PodSteps{Steps: s, memory: newMemor
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Steps, error) {
-	if cfg.RuntimeName == "" || cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First {
-		return nil, errors.New("podsync: runtime name and a rising back-off are needed")
+	if err := require.Set("new pod steps", map[string]any{
+		"RuntimeName": cfg.RuntimeName, "Runtime": deps.Runtime, "Logs": deps.Logs, "Observer": deps.Observer,
+		"Images": deps.Images, "Volumes": deps.Volumes, "Cgroups": deps.Cgroups, "Status": deps.Status,
+		"Objects": deps.Objects, "Sources": deps.Sources, "Probes": deps.Probes,
+		"Node.Handler": deps.Node.Handler, "Node.Allocatable": deps.Node.Allocatable,
+		"Node.Network": deps.Node.Network, "Node.HostIPs": deps.Node.HostIPs,
+		"Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
-	if deps.Runtime == nil || deps.Logs == nil || deps.Observer == nil || deps.Images == nil || deps.Volumes == nil ||
-		deps.Cgroups == nil || deps.Status == nil || deps.Objects == nil || deps.Sources == nil || deps.Probes == nil {
-		return nil, errors.New("podsync: a collaborator is missing")
+	if cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First {
+		return nil, fmt.Errorf("new pod steps: back-off from %s to %s does not rise", cfg.Backoff.First, cfg.Backoff.Longest)
 	}
 	if r := deps.Resizing; (r.Actual == nil) != (r.Usage == nil) || (r.Actual == nil) != (r.Given == nil) {
-		return nil, errors.New("podsync: to resize pods, what they are given, have and use is needed")
-	}
-	if deps.Node.Handler == nil || deps.Node.Allocatable == nil {
-		return nil, errors.New("podsync: runtime classes and allocatable resources are needed")
-	}
-	if deps.Node.Network == nil || deps.Node.HostIPs == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("podsync: network, host addresses, events, clock and log are needed")
+		return nil, errors.New("new pod steps: Resizing must have all of Given, Actual and Usage, or none")
 	}
 	if deps.Resources == nil {
 		deps.Resources = nothing{}

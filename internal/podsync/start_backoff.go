@@ -4,16 +4,14 @@ import (
 	"errors"
 	"time"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/image"
 	"swiftlet/internal/runtime"
 )
 
 // A container that could not be started is tried again soon at first, because most
 // failures pass at once.
-const (
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = 10 * time.Second
-)
+var startRetry = backoff.Backoff{First: 200 * time.Millisecond, Longest: 10 * time.Second}
 
 // startBackoff holds when the containers of a pod that could not be started may be tried
 // again. What wakes the pod meanwhile does not try them sooner, nor do they hold up anything
@@ -21,8 +19,8 @@ const (
 type startBackoff map[containerKey]*startEntry
 
 type startEntry struct {
-	failures int
-	at       time.Time
+	retry backoff.Backoff
+	at    time.Time
 }
 
 // failed notes a failure and returns how long to wait. An image that is held back says for
@@ -30,16 +28,13 @@ type startEntry struct {
 func (b startBackoff) failed(key containerKey, err error, now time.Time) time.Duration {
 	e := b[key]
 	if e == nil {
-		e = &startEntry{}
+		e = &startEntry{retry: startRetry}
 		b[key] = e
 	}
-	wait := lastRetry
-	if e.failures < 6 {
-		wait = min(firstRetry<<e.failures, lastRetry)
-	}
-	e.failures++
+	wait := e.retry.Next()
 	if held := (*image.Error)(nil); errors.As(err, &held) && held.Reason == image.ReasonBackOff {
-		wait, e.failures = held.RetryAfter, 0
+		wait = held.RetryAfter
+		e.retry.Reset()
 	}
 	e.at = now.Add(wait)
 	return wait

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/image"
 	"swiftlet/internal/pod"
 )
@@ -26,7 +27,7 @@ func TestStartBackoff(t *testing.T) {
 	if wait := r.failed(key, held, now); wait != held.RetryAfter {
 		t.Errorf("held back image: waits %s", wait)
 	}
-	if wait := r.failed(key, errors.New("no"), now); wait != firstRetry {
+	if wait := r.failed(key, errors.New("no"), now); wait != startRetry.First {
 		t.Errorf("after that: waits %s", wait)
 	}
 	r.succeeded(key)
@@ -42,7 +43,7 @@ func TestObjectsChanged(t *testing.T) {
 		"CreateContainerConfigError": true, "ErrImagePull": true, "ImagePullBackOff": true,
 		"CreateContainerError": false, "ErrImageNeverPull": false, "CrashLoopBackOff": false,
 	} {
-		m := newMemory(Backoff{})
+		m := newMemory(backoff.Backoff{})
 		key, now := containerKey{name: "c", hash: "h"}, time.Now()
 		m.waitingReasons["c"] = pod.Waiting{Reason: reason}
 		_ = m.startBackoff.failed(key, errors.New("no"), now)

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cri"
 	"swiftlet/internal/meter"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
 // Config is what holds for all pods of the node.
@@ -119,11 +120,6 @@ type DNS interface {
 	EnsureHosts(path string, p *v1.Pod, ips []string) error
 }
 
-// Events records what the user should see.
-type Events interface {
-	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
-}
-
 // HTTP sends the requests of lifecycle hooks.
 type HTTP interface {
 	Do(*http.Request) (*http.Response, error)
@@ -144,7 +140,7 @@ type Meters struct {
 type Deps struct {
 	CRI    CRI
 	DNS    DNS
-	Events Events
+	Events pod.Events
 	Meters Meters
 	Log    *slog.Logger
 	Clock  clock.Clock
@@ -174,10 +170,13 @@ type Runtime struct {
 // New validates cfg and reads what the kernel offers. It starts nothing.
 func New(cfg Config, deps Deps) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("configure runtime: %w", err)
+		return nil, fmt.Errorf("new runtime: %w", err)
 	}
-	if deps.CRI == nil || deps.DNS == nil || deps.Events == nil || deps.Log == nil || deps.Clock == nil || deps.Random == nil || deps.LogTail == nil {
-		return nil, errors.New("configure runtime: a required collaborator is missing")
+	if err := require.Set("new runtime", map[string]any{
+		"CRI": deps.CRI, "DNS": deps.DNS, "Events": deps.Events, "Log": deps.Log,
+		"Clock": deps.Clock, "Random": deps.Random, "LogTail": deps.LogTail,
+	}); err != nil {
+		return nil, err
 	}
 	if cfg.SysDir == "" {
 		cfg.SysDir = "/sys"
@@ -187,7 +186,7 @@ func New(cfg Config, deps Deps) (*Runtime, error) {
 	}
 	sizes, err := hugePageSizes(cfg.SysDir)
 	if err != nil {
-		return nil, fmt.Errorf("configure runtime: %w", err)
+		return nil, fmt.Errorf("new runtime: %w", err)
 	}
 	return &Runtime{cfg: cfg, deps: deps, maskedPaths: defaultMaskedPaths(cfg.SysDir), pageSizes: sizes}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/admit"
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/desired"
 	"swiftlet/internal/dns"
@@ -84,7 +85,7 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: podsync.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1, Fields: gatedFields}, podsync.Deps{
+	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: backoff.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1, Fields: gatedFields}, podsync.Deps{
 		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes,
 		Resizing: podsync.Resizing{Given: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,

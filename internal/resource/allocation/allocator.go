@@ -1,24 +1,18 @@
 package allocation
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
-
-// Events records what the user should see.
-type Events interface {
-	Eventf(object apiruntime.Object, eventtype, reason, messageFmt string, args ...any)
-}
 
 // Deps is what an Allocator works with.
 type Deps struct {
@@ -31,7 +25,7 @@ type Deps struct {
 	// Check says why p cannot have the resources of its spec beside the others now; nil where
 	// it can.
 	Check  func(p *v1.Pod, others []*v1.Pod) *pod.Rejection
-	Events Events
+	Events pod.Events
 	Meters Meters
 	Clock  clock.PassiveClock
 }
@@ -55,8 +49,10 @@ type wish struct {
 
 // New validates and starts nothing.
 func New(deps Deps) (*Allocator, error) {
-	if deps.Allocated == nil || deps.Check == nil || deps.Events == nil || deps.Clock == nil {
-		return nil, errors.New("allocation: state, check, events and clock are needed")
+	if err := require.Set("new allocator", map[string]any{
+		"Allocated": deps.Allocated, "Check": deps.Check, "Events": deps.Events, "Clock": deps.Clock,
+	}); err != nil {
+		return nil, err
 	}
 	return &Allocator{deps: deps, wishes: map[types.UID]wish{}}, nil
 }
