@@ -83,8 +83,8 @@ func (m *Metrics) Runtime() runtime.Meters {
 				podsFailed.Inc()
 			}
 		},
-		HookFallback: m.counter(kubelet+"lifecycle_handler_http_fallbacks_total", "Hooks over HTTPS that were answered over HTTP.").Inc,
-		SleepCut:     m.counter(kubelet+"sleep_action_terminated_early_total", "Hooks that were to sleep for longer than their container lived.").Inc,
+		HookFallback:    m.counter(kubelet+"lifecycle_handler_http_fallbacks_total", "Hooks over HTTPS that were answered over HTTP.").Inc,
+		SleepTerminated: m.counter(kubelet+"sleep_action_terminated_early_total", "Hooks that were to sleep for longer than their container lived.").Inc,
 	}
 }
 

@@ -79,9 +79,9 @@ type Runtime interface {
 	CreateContainer(context.Context, *runtime.Container) (id string, err error)
 	StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error
 	// Stop returns when all has ended; containers first, then sandboxes.
-	Stop(ctx context.Context, p *v1.Pod, what runtime.Parts, how runtime.Stop) error
+	Stop(ctx context.Context, p *v1.Pod, what runtime.Targets, how runtime.StopOptions) error
 	// Remove removes what has ended; containers first, then sandboxes.
-	Remove(ctx context.Context, ref pod.Ref, what runtime.Parts, logs runtime.Logs) error
+	Remove(ctx context.Context, ref pod.Ref, what runtime.Targets, logs runtime.Logs) error
 	// UpdateResources gives a running container the resources of its spec, or, where c is nil,
 	// the pod's sandbox those of the pod.
 	UpdateResources(ctx context.Context, p *v1.Pod, c *v1.Container, id string) error

@@ -18,8 +18,8 @@ var causes = map[plan.KillReason]runtime.StopCause{plan.Liveness: runtime.StopLi
 // kill stops the planned containers side by side.
 func (s *Steps) kill(ctx context.Context, p *v1.Pod, kills []plan.Kill, podIPs []string) error {
 	return together(kills, func(k plan.Kill) error {
-		only := runtime.Parts{Containers: []pod.Container{k.Container}}
-		return s.deps.Runtime.Stop(ctx, p, only, runtime.Stop{Cause: causes[k.Reason], Message: killMessage(k), PodIPs: podIPs})
+		only := runtime.Targets{Containers: []pod.Container{k.Container}}
+		return s.deps.Runtime.Stop(ctx, p, only, runtime.StopOptions{Cause: causes[k.Reason], Message: killMessage(k), PodIPs: podIPs})
 	})
 }
 

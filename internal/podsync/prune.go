@@ -16,14 +16,14 @@ import (
 // prune removes instances that were replaced, but for those that are kept. It returns how
 // long until there is more to remove.
 func (s *Steps) prune(ctx context.Context, observed *pod.Observed) (again time.Duration) {
-	old := runtime.Prune(*observed, runtime.Keep{Dead: s.keepDead(), Since: s.oldEnough()})
+	old := runtime.FindGarbage(*observed, runtime.GCPolicy{MaxPerContainer: s.keepDead(), CreatedBefore: s.oldEnough()})
 	for _, c := range old.Containers {
-		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Parts{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
+		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
 			s.deps.Log.Warn("removing a dead container failed", "pod", observed.Ref.String(), "container", c.ID, "err", err)
 		}
 	}
 	for _, b := range old.Sandboxes {
-		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Parts{Sandboxes: []pod.Sandbox{b}}, runtime.DeleteLogs); err != nil {
+		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Sandboxes: []pod.Sandbox{b}}, runtime.DeleteLogs); err != nil {
 			s.deps.Log.Warn("removing a dead sandbox failed", "pod", observed.Ref.String(), "sandbox", b.ID, "err", err)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Steps) Thin(ctx context.Context, ended func(types.UID) bool) error {
 	surplus := min(max(dead-s.cfg.KeepOnNode, 0), len(may))
 	var errs []error
 	for _, v := range may[:surplus] {
-		errs = append(errs, s.deps.Runtime.Remove(ctx, v.ref, runtime.Parts{Containers: []pod.Container{v.Container}}, runtime.DeleteLogs))
+		errs = append(errs, s.deps.Runtime.Remove(ctx, v.ref, runtime.Targets{Containers: []pod.Container{v.Container}}, runtime.DeleteLogs))
 	}
 	return errors.Join(errs...)
 }

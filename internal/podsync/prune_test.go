@@ -52,7 +52,7 @@ type remover struct {
 	removed []string
 }
 
-func (r *remover) Remove(_ context.Context, _ pod.Ref, what runtime.Parts, _ runtime.Logs) error {
+func (r *remover) Remove(_ context.Context, _ pod.Ref, what runtime.Targets, _ runtime.Logs) error {
 	for _, c := range what.Containers {
 		r.removed = append(r.removed, c.ID)
 	}

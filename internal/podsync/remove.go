@@ -24,7 +24,7 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	if w.Returns { // its containers go on counting restarts by their logs
 		logs = runtime.KeepLogs
 	}
-	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Parts{Containers: observed.Containers}, logs); err != nil {
+	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Targets{Containers: observed.Containers}, logs); err != nil {
 		return err
 	}
 	if err := errors.Join(s.removeLogs(ref, logs), s.removeFolder(ref)); err != nil {
@@ -32,7 +32,7 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	}
 	s.removeMirror(ctx, w)
 	// The sandboxes go last: they are what a new agent would know the pod by.
-	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Parts{Sandboxes: observed.Sandboxes}, logs); err != nil {
+	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Targets{Sandboxes: observed.Sandboxes}, logs); err != nil {
 		return err
 	}
 	if err := s.allGone(ctx, ref.UID); err != nil {

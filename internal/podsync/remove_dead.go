@@ -43,5 +43,5 @@ func (s *Steps) discard(ctx context.Context, o pod.Observed) error {
 		return nil // it is being looked at again
 	}
 	dead := slices.DeleteFunc(slices.Clone(o.Sandboxes), func(b pod.Sandbox) bool { return b.Ready })
-	return s.deps.Runtime.Remove(ctx, o.Ref, runtime.Parts{Containers: o.Containers, Sandboxes: dead}, runtime.DeleteLogs)
+	return s.deps.Runtime.Remove(ctx, o.Ref, runtime.Targets{Containers: o.Containers, Sandboxes: dead}, runtime.DeleteLogs)
 }

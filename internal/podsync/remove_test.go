@@ -38,7 +38,7 @@ type (
 )
 
 func (bareRuntime) RemoveLogs(pod.Ref) error { return nil }
-func (bareRuntime) Remove(context.Context, pod.Ref, runtime.Parts, runtime.Logs) error {
+func (bareRuntime) Remove(context.Context, pod.Ref, runtime.Targets, runtime.Logs) error {
 	return nil
 }
 func (bareVolumes) RemovePodDir(types.UID) error { return nil }
@@ -64,7 +64,7 @@ type removals struct {
 }
 
 func (r *removals) RemoveLogs(pod.Ref) error { r.calls = append(r.calls, "remove logs"); return nil }
-func (r *removals) Remove(_ context.Context, _ pod.Ref, what runtime.Parts, logs runtime.Logs) error {
+func (r *removals) Remove(_ context.Context, _ pod.Ref, what runtime.Targets, logs runtime.Logs) error {
 	for range what.Containers {
 		if logs == runtime.DeleteLogs {
 			r.calls = append(r.calls, "remove container with its logs")

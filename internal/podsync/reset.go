@@ -17,11 +17,11 @@ import (
 func (s *Steps) reset(ctx context.Context, p *v1.Pod, containers []pod.Container) error {
 	live := slices.DeleteFunc(slices.Clone(containers), func(c pod.Container) bool { return c.State == pod.Exited || c.State == pod.Created })
 	atOnce := int64(0)
-	if err := s.deps.Runtime.Stop(ctx, p, runtime.Parts{Containers: live}, runtime.Stop{Message: "killing", Grace: &atOnce}); err != nil {
+	if err := s.deps.Runtime.Stop(ctx, p, runtime.Targets{Containers: live}, runtime.StopOptions{Message: "killing", Grace: &atOnce}); err != nil {
 		return fmt.Errorf("kill containers to run them again: %w", err)
 	}
 	for _, c := range containers {
-		only := runtime.Parts{Containers: []pod.Container{c}}
+		only := runtime.Targets{Containers: []pod.Container{c}}
 		if err := s.deps.Runtime.Remove(ctx, pod.RefOf(p), only, runtime.KeepLogs); err != nil {
 			return fmt.Errorf("remove container %s to run it again: %w", c.Name, err)
 		}

@@ -32,14 +32,14 @@ func (k *killer) did(call string) error {
 	return nil
 }
 
-func (k *killer) Stop(_ context.Context, _ *v1.Pod, what runtime.Parts, how runtime.Stop) error {
+func (k *killer) Stop(_ context.Context, _ *v1.Pod, what runtime.Targets, how runtime.StopOptions) error {
 	if how.Grace == nil || *how.Grace != 0 || how.PodEnds {
 		return errors.New("with grace")
 	}
 	return together(what.Containers, func(c pod.Container) error { return k.did("stop " + c.ID) })
 }
 
-func (k *killer) Remove(_ context.Context, _ pod.Ref, what runtime.Parts, logs runtime.Logs) error {
+func (k *killer) Remove(_ context.Context, _ pod.Ref, what runtime.Targets, logs runtime.Logs) error {
 	if logs != runtime.KeepLogs {
 		return errors.New("with logs")
 	}

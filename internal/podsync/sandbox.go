@@ -19,7 +19,7 @@ func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbo
 	if a.observed.Sandbox() != nil {
 		a.deps.Events.Eventf(pod.EventRef(a.p, ""), v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}
-	if err := a.deps.Runtime.Stop(ctx, a.p, runtime.Parts{Sandboxes: a.observed.Sandboxes}, runtime.Stop{}); err != nil {
+	if err := a.deps.Runtime.Stop(ctx, a.p, runtime.Targets{Sandboxes: a.observed.Sandboxes}, runtime.StopOptions{}); err != nil {
 		return sandbox{}, err
 	}
 	// A sandbox that is being made is not abandoned when the pod is to end meanwhile: half

@@ -21,8 +21,8 @@ func (s *PodSteps) Stop(ctx context.Context, w pod.Work) error {
 	} else {
 		s.publish(w, observed, stopping)
 	}
-	how := runtime.Stop{PodEnds: true, Grace: w.Grace, PodIPs: s.sandboxIPs(&observed)}
-	if err := s.deps.Runtime.Stop(ctx, p, runtime.Parts{Containers: observed.Live(), Sandboxes: observed.Sandboxes}, how); err != nil {
+	how := runtime.StopOptions{PodEnds: true, Grace: w.Grace, PodIPs: s.sandboxIPs(&observed)}
+	if err := s.deps.Runtime.Stop(ctx, p, runtime.Targets{Containers: observed.Live(), Sandboxes: observed.Sandboxes}, how); err != nil {
 		return err
 	}
 	return s.settled(ctx, w)

@@ -11,8 +11,9 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// Annotations that containers carry so that they can be stopped properly, and their end
-// be told, when their pod's spec is gone. The names are shared with the reference kubelet.
+// Annotations of containers. With them the kubelet can run the preStop hook, keep the grace
+// period and read the termination message when the pod's spec is gone. The names are those of
+// the reference kubelet.
 const (
 	annotationDeletionGrace     = "io.kubernetes.pod.deletionGracePeriod"
 	annotationTerminationGrace  = "io.kubernetes.pod.terminationGracePeriod"
@@ -22,7 +23,7 @@ const (
 	annotationPorts             = "io.kubernetes.container.ports"
 )
 
-// identity are the labels by which a pod's objects are found in the runtime.
+// identity returns the labels by which the kubelet finds a pod's sandboxes and containers.
 func identity(p *v1.Pod) map[string]string {
 	return map[string]string{
 		cri.LabelPodName:      p.Name,
@@ -31,7 +32,7 @@ func identity(p *v1.Pod) map[string]string {
 	}
 }
 
-// sandboxLabels are the pod's own labels, which may not hide its identity.
+// sandboxLabels returns the pod's own labels and its identity, which wins.
 func sandboxLabels(p *v1.Pod) map[string]string {
 	labels := make(map[string]string, len(p.Labels)+3)
 	maps.Copy(labels, p.Labels)
@@ -45,7 +46,8 @@ func containerLabels(p *v1.Pod, container string) map[string]string {
 	return labels
 }
 
-// containerAnnotations adds ours to those that devices ask for, ours winning.
+// containerAnnotations adds the kubelet's annotations to those of device plugins. The
+// kubelet's win.
 func containerAnnotations(in Input) (map[string]string, error) {
 	c := in.Container
 	a := map[string]string{}

@@ -16,15 +16,15 @@ type Input struct {
 	Container *v1.Container
 	// RestartCount numbers the instances of the container, from 0.
 	RestartCount int
-	// NoInstance: the container runtime knows no earlier instance, which it may have forgotten.
-	// The logs that are left count too then.
+	// NoInstance: the runtime has no earlier instance of the container. It may have lost it, so
+	// the restart count also follows from the logs.
 	NoInstance bool
-	// Sandbox and SandboxID are the pod's sandbox, HostsIPs the addresses that the pod's hosts
-	// file is to show.
+	// Sandbox and SandboxID are the pod's sandbox, HostsIPs the pod's addresses for its hosts
+	// file.
 	Sandbox   *Sandbox
 	SandboxID string
 	HostsIPs  []string
-	// ImageRef is the runtime's id of the image, ImageUser the user it names.
+	// ImageRef is the image's id in the runtime, ImageUser the user of its configuration.
 	ImageRef  string
 	ImageUser ImageUser
 	// PodIPs are the sandbox's addresses, none on the host's network.
@@ -35,17 +35,18 @@ type Input struct {
 	Devices     []*runtimeapi.Device
 	CDIDevices  []*runtimeapi.CDIDevice
 	Annotations map[string]string
-	// Volumes and BlockVolumes follow them; then come the hosts file and the termination log.
+	// Volumes and BlockVolumes are mounted after them, then the hosts file and the termination
+	// log.
 	Volumes      []VolumeMount
 	BlockVolumes []BlockVolume
 	// VolumeGroups are the groups that own the pod's volumes.
 	VolumeGroups []int64
-	// TargetID is the container whose processes an ephemeral container is to see.
+	// TargetID is the container whose PID namespace an ephemeral container shares.
 	TargetID string
 }
 
-// containerConfig is the message by which the container runtime creates a container. Its
-// errors have the reason CreateContainerConfigError.
+// containerConfig builds the CRI configuration of a container. Its errors have the reason
+// CreateContainerConfigError.
 func (r *Runtime) containerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
 	if err := VerifyNonRoot(in.Pod, in.Container, in.ImageUser); err != nil {
 		return nil, failed(ReasonContainerConfig, err)
@@ -90,15 +91,15 @@ func (r *Runtime) containerConfig(in Input) (*runtimeapi.ContainerConfig, error)
 
 const etcHosts = "/etc/hosts"
 
-// mounts adds our own files to the volumes: the hosts file, unless the container brings
-// one or there is no address to put into it yet, and the termination log.
+// mounts adds the kubelet's files to the volumes: the hosts file, unless the container mounts
+// one or the pod has no IP yet, and the termination log.
 func (r *Runtime) mounts(in Input) []*runtimeapi.Mount {
 	all := append(slices.Clone(in.Mounts), volumeMounts(in)...)
 	if needsHosts(in) {
 		all = append(all, &runtimeapi.Mount{ContainerPath: etcHosts, HostPath: r.hostsPath(in.Pod), SelinuxRelabel: r.cfg.SELinux})
 	}
 	if path := in.Container.TerminationMessagePath; path != "" {
-		// Instances of one container share a folder, so each file has a name of its own.
+		// Instances of a container share a directory, so each file has a random name.
 		file := filepath.Join(r.containerDir(string(in.Pod.UID), in.Container.Name), fmt.Sprintf("%08x", r.deps.Random()))
 		all = append(all, &runtimeapi.Mount{ContainerPath: absolute(path), HostPath: file, SelinuxRelabel: r.cfg.SELinux})
 	}
@@ -121,7 +122,7 @@ func absolute(path string) string {
 	return "/" + path
 }
 
-// stopSignal is the signal that ends the container; none leaves it to the image.
+// stopSignal returns the container's stop signal. The default is that of the image.
 func stopSignal(c *v1.Container) runtimeapi.Signal {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT

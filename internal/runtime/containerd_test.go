@@ -40,13 +40,13 @@ spec:
   - name: main
     image: docker.io/library/busybox:1.36
     command: [sh, -c]
-    args: ["trap 'exit 0' TERM; grep alpha /etc/hosts; grep nameserver /etc/resolv.conf; id -u; id -G; hostname; grep -i seccomp: /proc/self/status; echo $(GREETING); touch /tmp/told; while :; do sleep 0.05; done"]
+    args: ["trap 'exit 0' TERM; grep alpha /etc/hosts; grep nameserver /etc/resolv.conf; id -u; id -G; hostname; grep -i seccomp: /proc/self/status; echo $(GREETING); touch /tmp/started; while :; do sleep 0.05; done"]
     env: [{name: GREETING, value: hello $(NAME)}, {name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: GREETING, value: hello $(NAME)}]
     securityContext: {runAsUser: 1000, seccompProfile: {type: RuntimeDefault}, capabilities: {drop: [ALL]}}
     terminationMessagePath: /dev/termination-log
     terminationMessagePolicy: File
     lifecycle:
-      postStart: {exec: {command: [sh, -c, "until test -e /tmp/told; do sleep 0.05; done"]}}
+      postStart: {exec: {command: [sh, -c, "until test -e /tmp/started; do sleep 0.05; done"]}}
       preStop: {exec: {command: [sh, -c, "echo -n last words > /dev/termination-log"]}}
   - name: fails
     image: docker.io/library/busybox:1.36
@@ -55,7 +55,7 @@ spec:
     terminationMessagePolicy: FallbackToLogsOnError
 `
 
-// node is a Runtime with everything real below it.
+// node is a Runtime on a real containerd.
 type node struct {
 	*runtime.Runtime
 	cri    *cri.Client
@@ -134,32 +134,32 @@ func TestOnContainerd(t *testing.T) {
 	}
 
 	main := n.container(t, p, "main")
-	said, err := n.logs.Tail(main.LogPath, 80, 2048)
+	log, err := n.logs.Tail(main.LogPath, 80, 2048)
 	want := ips[0] + "\talpha\nnameserver 10.96.0.10\n1000\n0 2000 4000\nalpha\nSeccomp:\t2\nhello web\n"
-	if err != nil || string(said) != want {
-		t.Errorf("said %q %v\nwant %q", said, err, want)
+	if err != nil || string(log) != want {
+		t.Errorf("log %q %v\nwant %q", log, err, want)
 	}
 	if main.Hash != runtime.ContainerHash(&p.Spec.Containers[0]) {
 		t.Errorf("hash %s", main.Hash)
 	}
 
 	begin := time.Now()
-	if err := n.Stop(ctx, p, runtime.Parts{Containers: []pod.Container{main}}, runtime.Stop{PodEnds: true, PodIPs: ips}); err != nil {
+	if err := n.Stop(ctx, p, runtime.Targets{Containers: []pod.Container{main}}, runtime.StopOptions{PodEnds: true, PodIPs: ips}); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("stopping took %s though the container obeys", took)
+		t.Errorf("stopping took %s though the container exits on SIGTERM", took)
 	}
 	for name, want := range map[string]string{"main": "last words", "fails": "dying\n"} {
 		c := n.container(t, p, name)
 		if got := n.TerminationMessage(&c); got != want || c.State != pod.Exited {
 			t.Errorf("%s is %s with %q, want %q", name, c.State, got, want)
 		}
-		if err := n.Remove(ctx, pod.RefOf(p), runtime.Parts{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
+		if err := n.Remove(ctx, pod.RefOf(p), runtime.Targets{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := n.Remove(ctx, pod.RefOf(p), runtime.Parts{Sandboxes: []pod.Sandbox{{ID: sandbox}}}, runtime.DeleteLogs); err != nil {
+	if err := n.Remove(ctx, pod.RefOf(p), runtime.Targets{Sandboxes: []pod.Sandbox{{ID: sandbox}}}, runtime.DeleteLogs); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.RemoveLogs(pod.RefOf(p)); err != nil {
@@ -195,8 +195,8 @@ func (n *node) start(t *testing.T, p *v1.Pod, c *v1.Container, sandboxID string,
 	}
 }
 
-// container is what the runtime tells of the pod's container, once it has settled: the
-// failing one has ended, or is about to.
+// container reads the pod's container from the runtime. It waits until the failing one has
+// exited.
 func (n *node) container(t *testing.T, p *v1.Pod, name string) pod.Container {
 	t.Helper()
 	for {
@@ -229,7 +229,7 @@ func (n *node) checkNothingLeft(t *testing.T, p *v1.Pod) {
 		})
 	}
 	if len(left) != 0 {
-		t.Errorf("left behind %v", left)
+		t.Errorf("files left: %v", left)
 	}
 	for _, reason := range []string{"{main} Created", "{main} Started", "{fails} Started", "{main} Killing Stopping container main"} {
 		if !slices.ContainsFunc(n.events.all, func(e string) bool { return strings.Contains(e, reason) }) {
@@ -238,7 +238,7 @@ func (n *node) checkNothingLeft(t *testing.T, p *v1.Pod) {
 	}
 }
 
-// noSources is a cluster without objects.
+// noSources has no objects.
 type noSources struct{}
 
 func (noSources) ConfigMap(context.Context, string, string) (*v1.ConfigMap, error) { panic("unused") }

@@ -13,7 +13,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Container is a container as the container runtime is going to create it.
+// Container is a container that is ready to be created.
 type Container struct {
 	Name string
 	// RestartCount numbers the instances of the container, from 0.
@@ -23,16 +23,16 @@ type Container struct {
 	config *runtimeapi.ContainerConfig
 }
 
-// PrepareContainer makes out a container's configuration from what gather returns. It touches
-// no file; CreateContainer makes those that the configuration names. The user learns of an
-// error, that of gather too, which has the reason CreateContainerConfigError.
+// PrepareContainer builds a container's configuration from what gather returns. It touches no
+// file; CreateContainer makes those that the configuration names. An error, that of gather
+// included, is recorded as an event and has the reason CreateContainerConfigError.
 func (r *Runtime) PrepareContainer(ctx context.Context, p *v1.Pod, c *v1.Container, gather func() (Input, error)) (*Container, error) {
 	in, err := gather()
 	if err != nil {
 		return nil, r.containerFailed(ctx, p, c.Name, "", ReasonContainerConfig, err)
 	}
 	if in.NoInstance {
-		in.RestartCount = max(in.RestartCount, r.nextByLogs(pod.RefOf(p), c.Name))
+		in.RestartCount = max(in.RestartCount, r.restartCountFromLogs(pod.RefOf(p), c.Name))
 	}
 	config, err := r.containerConfig(in)
 	if err != nil {
@@ -41,17 +41,17 @@ func (r *Runtime) PrepareContainer(ctx context.Context, p *v1.Pod, c *v1.Contain
 	return &Container{Name: c.Name, RestartCount: in.RestartCount, in: in, config: config}, nil
 }
 
-// nextByLogs is restartsByLogs where an error is as good as no logs.
-func (r *Runtime) nextByLogs(ref pod.Ref, container string) int {
-	n, err := r.restartsByLogs(ref, container)
+// restartCountFromLogs treats logs that cannot be listed as no logs.
+func (r *Runtime) restartCountFromLogs(ref pod.Ref, container string) int {
+	n, err := r.nextLogNumber(ref, container)
 	if err != nil {
-		r.deps.Log.Warn("failed to count restarts by logs", "pod", ref.String(), "container", container, "err", err)
+		r.deps.Log.Warn("create container: cannot read restart count from logs", "pod", ref.String(), "container", container, "err", err)
 	}
 	return n
 }
 
-// CreateContainer makes the files that the configuration names and then the container,
-// without starting it.
+// CreateContainer makes the files that the configuration names and creates the container. It
+// does not start it.
 func (r *Runtime) CreateContainer(ctx context.Context, c *Container) (id string, err error) {
 	p, sandbox := c.in.Pod, c.in.Sandbox.config
 	if err := r.makeFiles(p, c.config, sandbox, c.in.HostsIPs); err != nil {
@@ -87,20 +87,19 @@ func (r *Runtime) makeFiles(p *v1.Pod, config *runtimeapi.ContainerConfig, sandb
 	return nil
 }
 
-// makeTerminationLog makes the file that any user in the container may write its last
-// words to.
+// makeTerminationLog makes the termination log, which every user in the container may write.
 func makeTerminationLog(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("create termination log: %w", err)
 	}
-	// An earlier try at creating the container may have left it, with or without words.
+	// An earlier attempt to create the container may have left the file.
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
 		return fmt.Errorf("create termination log: %w", err)
 	}
 	defer f.Close()
-	if err := f.Chmod(0o666); err != nil { // the umask took bits away
-		return fmt.Errorf("open termination log to all users: %w", err)
+	if err := f.Chmod(0o666); err != nil { // the umask removed bits
+		return fmt.Errorf("make termination log writable: %w", err)
 	}
 	return nil
 }

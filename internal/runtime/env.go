@@ -13,16 +13,16 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Sources is where the values of environment variables come from.
+// Sources reads the objects that environment variables refer to.
 type Sources interface {
-	// ConfigMap and Secret fail with the API's NotFound error where there is none.
+	// ConfigMap and Secret return the API's NotFound error where the object does not exist.
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 	// Services lists a namespace's services; synced is false until they have been read.
 	Services(namespace string) (services []*v1.Service, synced bool)
 }
 
-// EnvInput is what a container's environment is made from, beside Sources.
+// EnvInput is what a container's environment depends on, in addition to Sources.
 type EnvInput struct {
 	Pod       *v1.Pod
 	Container *v1.Container
@@ -35,9 +35,9 @@ type EnvInput struct {
 	VolumePath func(volume string) (path string, ok bool)
 }
 
-// Environment resolves a container's variables: those of whole objects, then its own in
-// the order declared, then those that name the cluster's services. Own variables may refer
-// to earlier ones and to services. Its errors have the reason CreateContainerConfigError.
+// Environment resolves a container's variables: those of envFrom, then those of env in the
+// order declared, then those of the cluster's services. Variables of env may refer to earlier
+// ones and to services. Its errors have the reason CreateContainerConfigError.
 func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, error) {
 	services, err := serviceEnvs(in.Pod, from)
 	if err != nil {
@@ -74,7 +74,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 	return all, nil
 }
 
-// environment is one container's environment in the making.
+// environment is the environment of one container while Environment resolves it.
 type environment struct {
 	in         EnvInput
 	from       Sources
@@ -165,14 +165,15 @@ func (e *environment) secretKey(ctx context.Context, of *v1.SecretKeySelector) (
 	return string(value), ok, nil
 }
 
-// configMap reads an object once; nil without error means optional and absent.
+// configMap reads an object once. It returns nil without an error for one that is optional and
+// does not exist.
 func (e *environment) configMap(ctx context.Context, name string, optional *bool) (*v1.ConfigMap, error) {
 	if m := e.configMaps[name]; m != nil {
 		return m, nil
 	}
 	m, err := e.from.ConfigMap(ctx, e.in.Pod.Namespace, name)
 	if err != nil {
-		return nil, unlessAbsent(err, optional)
+		return nil, unlessOptional(err, optional)
 	}
 	e.configMaps[name] = m
 	return m, nil
@@ -184,27 +185,27 @@ func (e *environment) secret(ctx context.Context, name string, optional *bool) (
 	}
 	s, err := e.from.Secret(ctx, e.in.Pod.Namespace, name)
 	if err != nil {
-		return nil, unlessAbsent(err, optional)
+		return nil, unlessOptional(err, optional)
 	}
 	e.secrets[name] = s
 	return s, nil
 }
 
-func unlessAbsent(err error, optional *bool) error {
+func unlessOptional(err error, optional *bool) error {
 	if isTrue(optional) && apierrors.IsNotFound(err) {
 		return nil
 	}
-	// Users know this failure by the API's own sentence, whatever layers it came through.
+	// The reference kubelet shows the API server's message alone.
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return &shownError{message: status.Status().Message, err: err}
 	}
 	return err
 }
 
-var errServicesUnread = errors.New("services have not yet been read at least once, cannot construct envvars")
+var errServicesNotSynced = errors.New("services have not yet been read at least once, cannot construct envvars")
 
-// serviceEnvs are the variables that name services: always the API server's, and those of
-// the pod's namespace unless the pod wants none.
+// serviceEnvs returns the variables of services: always those of the API server's, and those
+// of the pod's namespace unless enableServiceLinks is false.
 func serviceEnvs(p *v1.Pod, from Sources) ([]EnvVar, error) {
 	if p.Spec.EnableServiceLinks == nil {
 		return nil, errors.New("nil pod.spec.enableServiceLinks encountered, cannot construct envvars")
@@ -212,10 +213,10 @@ func serviceEnvs(p *v1.Pod, from Sources) ([]EnvVar, error) {
 	own, synced := from.Services(p.Namespace)
 	common, _ := from.Services(v1.NamespaceDefault)
 	all := slices.Concat(own, common)
-	// A pod from the API server would miss services that its author knows to exist. A
-	// static pod may be the API server itself, so it cannot wait.
+	// A pod from the API server may depend on a service that the informer has not listed yet. A
+	// static pod may be the API server itself, so it does not wait.
 	if !synced && !pod.IsStatic(p) {
-		return nil, errServicesUnread
+		return nil, errServicesNotSynced
 	}
 	return envsOf(visibleServices(all, p.Namespace, *p.Spec.EnableServiceLinks)), nil
 }

@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// field is the value of a field of the pod.
+// field returns the value of a field of the pod.
 func (in EnvInput) field(of *v1.ObjectFieldSelector) (string, error) {
 	if of.APIVersion != "" && of.APIVersion != "v1" {
 		return "", fmt.Errorf("unsupported pod version: %s", of.APIVersion)
@@ -39,7 +39,7 @@ func (in EnvInput) field(of *v1.ObjectFieldSelector) (string, error) {
 	return "", fmt.Errorf("field label not supported: %s", of.FieldPath)
 }
 
-// resourceField is an amount of a container of the pod, its own unless it names another.
+// resourceField returns a request or limit of the container, or of the one that it names.
 func (in EnvInput) resourceField(of *v1.ResourceFieldSelector) (string, error) {
 	c := in.Container
 	if of.ContainerName != "" {

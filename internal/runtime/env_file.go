@@ -11,10 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// maxEnvFile bounds what is read of a file that another container wrote.
+// maxEnvFile limits how much is read of a file that another container wrote.
 const maxEnvFile = 1 << 20
 
-// fileKey is a value from a file in one of the pod's volumes.
+// fileKey returns a value from a file in one of the pod's volumes.
 func (in EnvInput) fileKey(of *v1.FileKeySelector) (string, bool, error) {
 	dir, ok := "", false
 	if in.VolumePath != nil {
@@ -25,7 +25,7 @@ func (in EnvInput) fileKey(of *v1.FileKeySelector) (string, bool, error) {
 	}
 	value, err := envFileValue(dir, of.Path, of.Key)
 	if err != nil {
-		// What is in the file may be secret, and so may be its place on the node.
+		// The file's content may be secret, and its path on the node is not for the user.
 		return "", false, &shownError{message: "couldn't parse env file", err: err}
 	}
 	if value == "" {
@@ -37,8 +37,8 @@ func (in EnvInput) fileKey(of *v1.FileKeySelector) (string, bool, error) {
 	return value, true, nil
 }
 
-// envFileValue reads one key. A container owns the volume's content, so no symlink may
-// lead out of it, and what is opened need not be a file.
+// envFileValue reads one key. Containers write the volume, so it follows no symlink out of the
+// volume and reads regular files only.
 func envFileValue(dir, path, key string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func envFileValue(dir, path, key string) (string, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", errors.Join(err, errors.New("read env file: no regular file"))
+		return "", errors.Join(err, errors.New("read env file: not a regular file"))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile))
 	if err != nil {
@@ -60,9 +60,9 @@ func envFileValue(dir, path, key string) (string, error) {
 	return parseEnvFile(string(text), key)
 }
 
-// parseEnvFile finds a key in lines of the form NAME='value', a subset of what shells
-// read: everything between the quotes is literal, newlines included, and comments may
-// follow. A blank after the = makes the value empty, as it does in a shell.
+// parseEnvFile finds a key in lines of the form NAME='value', a subset of shell syntax:
+// everything between the quotes is literal, newlines included, and a comment may follow. With
+// a blank after the = the value is empty, as in a shell.
 func parseEnvFile(text, key string) (string, error) {
 	for text != "" {
 		line, rest, _ := strings.Cut(text, "\n")
@@ -73,7 +73,7 @@ func parseEnvFile(text, key string) (string, error) {
 		}
 		name, value, ok := strings.Cut(trimmed, "=")
 		if !ok || name == "" || strings.TrimRight(name, " \t") != name {
-			return "", fmt.Errorf("parse env file: %q is no NAME='value'", name)
+			return "", fmt.Errorf("parse env file: %q is not NAME='value'", name)
 		}
 		if strings.HasPrefix(value, " ") || strings.HasPrefix(value, "\t") {
 			if name == key {
@@ -94,7 +94,7 @@ func parseEnvFile(text, key string) (string, error) {
 	return "", nil
 }
 
-// quotedValue takes 'value' and a comment off the front of text, up to the line's end.
+// quotedValue cuts 'value' and a comment from the front of text, up to the end of the line.
 func quotedValue(text string) (value, rest string, err error) {
 	if !strings.HasPrefix(text, "'") {
 		return "", "", errors.New("not enclosed in single quotes")
@@ -103,8 +103,8 @@ func quotedValue(text string) (value, rest string, err error) {
 	if !closed {
 		return "", "", errors.New("unclosed single quote")
 	}
-	behind, rest, _ := strings.Cut(rest, "\n")
-	if behind = strings.Trim(behind, " \t"); behind != "" && behind[0] != '#' {
+	trailing, rest, _ := strings.Cut(rest, "\n")
+	if trailing = strings.Trim(trailing, " \t"); trailing != "" && trailing[0] != '#' {
 		return "", "", errors.New("unexpected content after closing quote")
 	}
 	return value, rest, nil

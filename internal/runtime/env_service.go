@@ -10,8 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// visibleServices are those a pod of the namespace sees in its environment, by name. A
-// service of the namespace hides the API server's where it has the same name.
+// visibleServices returns the services that a pod of the namespace has variables for, sorted by
+// name. A service of the namespace hides the API server's where it has the same name.
 func visibleServices(all []*v1.Service, namespace string, links bool) []*v1.Service {
 	byName := map[string]*v1.Service{}
 	for _, s := range all {
@@ -35,7 +35,7 @@ func visibleServices(all []*v1.Service, namespace string, links bool) []*v1.Serv
 	return visible
 }
 
-// envsOf names services as clusters always have, and as Docker's links once did.
+// envsOf returns the variables of services, including those in the form of Docker links.
 func envsOf(services []*v1.Service) []EnvVar {
 	var envs []EnvVar
 	add := func(name, value string) { envs = append(envs, EnvVar{name, value}) }

@@ -21,31 +21,31 @@ func TestEnvironment(t *testing.T) {
 		want      []EnvVar // without the services', which TestServiceEnvs looks at
 		message   string   // of the failure that the pod's status shows
 	}{
-		"order is the declared one": {
+		"variables keep the declared order": {
 			container: `{env: [{name: Z, value: "1"}, {name: A, value: "2"}]}`,
 			want:      []EnvVar{{"Z", "1"}, {"A", "2"}},
 		},
-		"earlier ones can be referred to": {
+		"a variable refers to an earlier one": {
 			container: `{env: [{name: A, value: "$(B)"}, {name: B, value: b}, {name: C, value: "$(A)$(B)"}]}`,
 			want:      []EnvVar{{"A", "$(B)"}, {"B", "b"}, {"C", "$(B)b"}},
 		},
-		"services can be referred to": {
+		"a variable refers to a service": {
 			container: `{env: [{name: A, value: "$(KUBERNETES_SERVICE_HOST)"}]}`,
 			want:      []EnvVar{{"A", "10.96.0.1"}},
 		},
-		"own replaces that of an object in its place": {
+		"env overrides envFrom and keeps its position": {
 			container: `{envFrom: [{configMapRef: {name: cm}}], env: [{name: file.txt, value: own}]}`,
 			want:      []EnvVar{{"file.txt", "own"}, {"key", "value"}},
 		},
-		"later object replaces earlier": {
+		"a later envFrom overrides an earlier one": {
 			container: `{envFrom: [{prefix: P_, secretRef: {name: sec}}, {prefix: P_, secretRef: {name: other}}]}`,
 			want:      []EnvVar{{"P_password", "new"}},
 		},
-		"empty value": {
+		"a variable without a value is empty": {
 			container: `{env: [{name: A}]}`,
 			want:      []EnvVar{{"A", ""}},
 		},
-		"fields": {
+		"fieldRef": {
 			container: `{env: [
 				{name: A, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}},
 				{name: B, valueFrom: {fieldRef: {fieldPath: metadata.uid}}},
@@ -57,7 +57,7 @@ func TestEnvironment(t *testing.T) {
 				{name: H, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}]}`,
 			want: []EnvVar{{"A", "golden"}, {"B", "uid"}, {"C", "web"}, {"D", ""}, {"E", "app=\"web\"\nx=\"\\\"\""}, {"F", "10.0.0.1,fd00::1"}, {"G", "192.0.2.2"}, {"H", "sa"}},
 		},
-		"amounts": {
+		"resourceFieldRef": {
 			container: `{resources: {limits: {memory: 100Mi, hugepages-2Mi: 4Mi}, requests: {cpu: 1500m}}, env: [
 				{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}},
 				{name: B, valueFrom: {resourceFieldRef: {resource: requests.cpu}}},
@@ -68,38 +68,38 @@ func TestEnvironment(t *testing.T) {
 				{name: G, valueFrom: {resourceFieldRef: {containerName: other, resource: limits.cpu, divisor: 1m}}}]}`,
 			want: []EnvVar{{"A", "100"}, {"B", "2"}, {"C", "1500"}, {"D", "2"}, {"E", "4194304"}, {"F", "0"}, {"G", "250"}},
 		},
-		"optional and absent": {
+		"optional objects and keys that do not exist": {
 			container: `{envFrom: [{configMapRef: {name: none, optional: true}}, {secretRef: {name: none, optional: true}}], env: [
 				{name: A, valueFrom: {configMapKeyRef: {name: cm, key: none, optional: true}}},
 				{name: B, valueFrom: {secretKeyRef: {name: none, key: none, optional: true}}}]}`,
 		},
-		"from a file": {
+		"fileKeyRef": {
 			container: `{env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: envs, key: ONE}}},
 				{name: B, valueFrom: {fileKeyRef: {volumeName: v, path: envs, key: NONE, optional: true}}}]}`,
 			want: []EnvVar{{"A", "first"}},
 		},
-		"no such file key": {
+		"fileKeyRef to a missing key fails": {
 			container: `{env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: envs, key: NONE}}}]}`,
 			message:   `environment variable key "NONE" not found in file "envs"`,
 		},
-		"a file outside the volume": {
+		"fileKeyRef outside the volume fails": {
 			container: `{env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: link, key: ONE}}}]}`,
 			message:   "couldn't parse env file",
 		},
-		"no such volume": {
+		"fileKeyRef to a missing volume fails": {
 			container: `{env: [{name: A, valueFrom: {fileKeyRef: {volumeName: none, path: envs, key: ONE}}}]}`,
 			message:   `cannot find the volume "none" referenced by FileKeyRef`,
 		},
-		"no such config map":    {container: `{envFrom: [{configMapRef: {name: none}}]}`, message: `configmap "none" not found`},
-		"no such secret":        {container: `{env: [{name: A, valueFrom: {secretKeyRef: {name: none, key: k}}}]}`, message: `secret "none" not found`},
-		"no such key":           {container: `{env: [{name: A, valueFrom: {configMapKeyRef: {name: cm, key: k}}}]}`, message: "couldn't find key k in ConfigMap golden/cm"},
-		"no such secret key":    {container: `{env: [{name: A, valueFrom: {secretKeyRef: {name: sec, key: k}}}]}`, message: "couldn't find key k in Secret golden/sec"},
-		"no such field":         {container: `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.volumes}}}]}`, message: "field label not supported: spec.volumes"},
-		"field without value":   {container: `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.phase}}}]}`, message: "unsupported fieldPath: status.phase"},
-		"no map to look into":   {container: `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.name['a']"}}}]}`, message: "field label does not support subscript: metadata.name['a']"},
-		"no such amount":        {container: `{env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.gpu}}}]}`, message: "unsupported container resource : limits.gpu"},
-		"no such container":     {container: `{env: [{name: A, valueFrom: {resourceFieldRef: {containerName: none, resource: limits.cpu}}}]}`, message: "container none not found"},
-		"no such list of those": {container: `{env: [{name: A, valueFrom: {resourceFieldRef: {resource: cpu}}}]}`, message: "unsupported container resource : cpu"},
+		"missing config map fails":                  {container: `{envFrom: [{configMapRef: {name: none}}]}`, message: `configmap "none" not found`},
+		"missing secret fails":                      {container: `{env: [{name: A, valueFrom: {secretKeyRef: {name: none, key: k}}}]}`, message: `secret "none" not found`},
+		"missing config map key fails":              {container: `{env: [{name: A, valueFrom: {configMapKeyRef: {name: cm, key: k}}}]}`, message: "couldn't find key k in ConfigMap golden/cm"},
+		"missing secret key fails":                  {container: `{env: [{name: A, valueFrom: {secretKeyRef: {name: sec, key: k}}}]}`, message: "couldn't find key k in Secret golden/sec"},
+		"unsupported field fails":                   {container: `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.volumes}}}]}`, message: "field label not supported: spec.volumes"},
+		"field that has no variable fails":          {container: `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.phase}}}]}`, message: "unsupported fieldPath: status.phase"},
+		"subscript of a field that is no map fails": {container: `{env: [{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.name['a']"}}}]}`, message: "field label does not support subscript: metadata.name['a']"},
+		"unsupported resource fails":                {container: `{env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.gpu}}}]}`, message: "unsupported container resource : limits.gpu"},
+		"resource of a missing container fails":     {container: `{env: [{name: A, valueFrom: {resourceFieldRef: {containerName: none, resource: limits.cpu}}}]}`, message: "container none not found"},
+		"resource without requests or limits fails": {container: `{env: [{name: A, valueFrom: {resourceFieldRef: {resource: cpu}}}]}`, message: "unsupported container resource : cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := t.TempDir()
@@ -160,7 +160,7 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-func TestEnvironmentReadsAnObjectOnce(t *testing.T) {
+func TestEnvironmentReadsEachObjectOnce(t *testing.T) {
 	in := envInput(t, `{envFrom: [{configMapRef: {name: cm}}], env: [{name: A, valueFrom: {configMapKeyRef: {name: cm, key: key}}}]}`)
 	sources := goldenSources().(*fakeSources)
 	if _, err := Environment(context.Background(), in, sources); err != nil || sources.reads != 1 {
@@ -201,7 +201,7 @@ func TestServiceEnvs(t *testing.T) {
 	}
 
 	sources.synced = false
-	if _, err := Environment(context.Background(), in, sources); !errors.Is(err, errServicesUnread) {
+	if _, err := Environment(context.Background(), in, sources); !errors.Is(err, errServicesNotSynced) {
 		t.Errorf("an API pod did not wait for services: %v", err)
 	}
 	in.Pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
@@ -215,21 +215,21 @@ func TestParseEnvFile(t *testing.T) {
 		text, key, want string
 		bad             bool
 	}{
-		"plain":           {"A='1'\nB='2'\n", "B", "2", false},
-		"last line":       {"A='1'", "A", "1", false},
-		"comments":        {"# A='0'\n\n  A='1' # one\n", "A", "1", false},
-		"several lines":   {"A='1\n2='\nB='3'", "A", "1\n2=", false},
-		"behind those":    {"A='1\nB=2'\nB='3'", "B", "3", false},
-		"literal":         {`A='$(x) \n "'`, "A", `$(x) \n "`, false},
-		"blank after =":   {"A= 'x'\nB='1'", "A", "", false},
-		"that is skipped": {"A= 'x'\nB='1'", "B", "1", false},
-		"absent":          {"A='1'", "B", "", false},
-		"no quotes":       {"A=1", "A", "", true},
-		"blank before =":  {"A ='1'", "A", "", true},
-		"no name":         {"='1'", "A", "", true},
-		"no =":            {"A\n", "A", "", true},
-		"unclosed":        {"A='1\n", "A", "", true},
-		"more behind":     {"A='1'2", "A", "", true},
+		"second of two lines":                {"A='1'\nB='2'\n", "B", "2", false},
+		"last line without newline":          {"A='1'", "A", "1", false},
+		"comments and blank lines":           {"# A='0'\n\n  A='1' # one\n", "A", "1", false},
+		"value with newlines":                {"A='1\n2='\nB='3'", "A", "1\n2=", false},
+		"key after a value with newlines":    {"A='1\nB=2'\nB='3'", "B", "3", false},
+		"value is literal":                   {`A='$(x) \n "'`, "A", `$(x) \n "`, false},
+		"blank after = makes an empty value": {"A= 'x'\nB='1'", "A", "", false},
+		"key after an empty value":           {"A= 'x'\nB='1'", "B", "1", false},
+		"key not in the file":                {"A='1'", "B", "", false},
+		"value without quotes":               {"A=1", "A", "", true},
+		"blank before = is an error":         {"A ='1'", "A", "", true},
+		"line without name":                  {"='1'", "A", "", true},
+		"line without =":                     {"A\n", "A", "", true},
+		"quote without end":                  {"A='1\n", "A", "", true},
+		"text after the closing quote":       {"A='1'2", "A", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseEnvFile(c.text, c.key)

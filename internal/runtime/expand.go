@@ -8,8 +8,8 @@ type EnvVar struct {
 	Value string
 }
 
-// Expand replaces every $(NAME) in text by what lookup finds for NAME, leaving it as it
-// stands where nothing is found. $$ stands for $, so that $$(NAME) is never a reference.
+// Expand replaces every $(NAME) in text by the value that lookup finds for NAME, and leaves it
+// unchanged where lookup finds none. $$ stands for $, so $$(NAME) is never a reference.
 func Expand(text string, lookup func(name string) (value string, ok bool)) string {
 	if !strings.Contains(text, "$") {
 		return text
@@ -28,7 +28,7 @@ func Expand(text string, lookup func(name string) (value string, ok bool)) strin
 		case strings.HasPrefix(rest, "("):
 			name, after, closed := strings.Cut(rest[1:], ")")
 			if !closed {
-				// An unfinished reference is text, and so is what follows its bracket.
+				// A reference without its closing bracket is plain text.
 				b.WriteString("$(")
 				text = rest[1:]
 				continue
@@ -46,8 +46,8 @@ func Expand(text string, lookup func(name string) (value string, ok bool)) strin
 	}
 }
 
-// expandAll expands references to envs in each of texts. Of variables with one name the
-// last counts.
+// expandAll expands references to envs in each of texts. Of several variables with the same
+// name the last one is used.
 func expandAll(texts []string, envs []EnvVar) []string {
 	values := make(map[string]string, len(envs))
 	for _, e := range envs {

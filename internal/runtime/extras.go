@@ -2,7 +2,8 @@ package runtime
 
 import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-// Extras are what devices and claims add to a container, before what its spec asks for.
+// Extras are what device plugins and resource claims add to a container. They come before
+// those of the spec.
 type Extras struct {
 	Envs        []EnvVar
 	Mounts      []*runtimeapi.Mount

@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Reasons a container waits, as pod status shows them.
+// Reasons of waiting containers in the pod's status.
 const (
 	ReasonContainerConfig = "CreateContainerConfigError"
 	ReasonCreateContainer = "CreateContainerError"
@@ -21,17 +21,17 @@ const (
 	ReasonCreateSandbox   = "CreatePodSandboxError"
 )
 
-// Error is a failure that the pod's status and events name.
+// Error is a failure that is shown in the pod's status and events.
 type Error struct {
 	Reason  string
-	Message string // for the user; Err may say more than they should read
+	Message string // for the user; Err may contain more than users may see
 	Err     error
 }
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Waiting is why the container waits, as its status shows it.
+// Waiting returns the state of the container that failed, for its status.
 func (e *Error) Waiting() pod.Waiting { return pod.Waiting{Reason: e.Reason, Message: e.Message} }
 
 // ImageMountFailed reports whether CreateContainer failed because the container runtime could
@@ -41,7 +41,7 @@ func ImageMountFailed(err error) bool {
 	return errors.As(err, &known) && strings.HasPrefix(known.Message, crierrors.ErrImageVolumeMountFailed.Error())
 }
 
-// shownError shows the user's message while keeping the chain that led to it.
+// shownError has a message for the user and wraps the cause.
 type shownError struct {
 	message string
 	err     error
@@ -50,7 +50,7 @@ type shownError struct {
 func (e *shownError) Error() string { return e.message }
 func (e *shownError) Unwrap() error { return e.err }
 
-// failed makes an Error of err, keeping one that it already is.
+// failed returns err as an *Error; one that is an *Error already stays as it is.
 func failed(reason string, err error) error {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		return err
@@ -58,9 +58,9 @@ func failed(reason string, err error) error {
 	return &Error{Reason: reason, Message: cri.Description(err), Err: err}
 }
 
-// containerFailed tells the user that a container cannot be created or started and
-// returns the error to go on with. A call that was given up because the pod is to end is
-// no news to them.
+// containerFailed records an event that a container cannot be created or started, and returns
+// the error as an *Error. It records none for a call that was canceled because the pod
+// terminates.
 func (r *Runtime) containerFailed(ctx context.Context, p *v1.Pod, container, id, reason string, err error) error {
 	err = failed(reason, err)
 	if ctx.Err() == nil {
@@ -71,8 +71,8 @@ func (r *Runtime) containerFailed(ctx context.Context, p *v1.Pod, container, id,
 	return err
 }
 
-// containerEvent records an event about one container. Ids are replaced by the name, so
-// that repetitions of one failure are counted as one event.
+// containerEvent records an event about one container. It replaces the id by the name, so that
+// repetitions of a failure are aggregated into one event.
 func (r *Runtime) containerEvent(p *v1.Pod, container, id, kind, reason, message string) {
 	if id != "" {
 		message = strings.ReplaceAll(message, id, container)

@@ -20,7 +20,7 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// callLog answers every call and keeps them as text; faults of a whole runtime are left to
+// callLog is a CRI that records its calls as text. Faults of a whole runtime are tested with
 // test/fakecri.
 type callLog struct {
 	mu    sync.Mutex
@@ -30,7 +30,7 @@ type callLog struct {
 	exec func(ctx context.Context, command []string) (cri.ExecResult, error)
 }
 
-func (f *callLog) did(format string, args ...any) error {
+func (f *callLog) record(format string, args ...any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	call := fmt.Sprintf(format, args...)
@@ -39,33 +39,35 @@ func (f *callLog) did(format string, args ...any) error {
 }
 
 func (f *callLog) RunPodSandbox(_ context.Context, c *runtimeapi.PodSandboxConfig, handler string) (string, error) {
-	return "sandbox", f.did("run %s %s", c.Metadata.Name, handler)
+	return "sandbox", f.record("run %s %s", c.Metadata.Name, handler)
 }
 func (f *callLog) SandboxIPs(context.Context, string) ([]string, error) {
 	return []string{"10.0.0.1"}, nil
 }
 func (f *callLog) StopPodSandbox(_ context.Context, id string) error {
-	return f.did("stop sandbox %s", id)
+	return f.record("stop sandbox %s", id)
 }
 func (f *callLog) RemovePodSandbox(_ context.Context, id string) error {
-	return f.did("remove sandbox %s", id)
+	return f.record("remove sandbox %s", id)
 }
 func (f *callLog) CreateContainer(_ context.Context, sandbox string, c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	return "id-" + c.Metadata.Name, f.did("create %s in %s", c.Metadata.Name, sandbox)
+	return "id-" + c.Metadata.Name, f.record("create %s in %s", c.Metadata.Name, sandbox)
 }
-func (f *callLog) StartContainer(_ context.Context, id string) error { return f.did("start %s", id) }
+func (f *callLog) StartContainer(_ context.Context, id string) error { return f.record("start %s", id) }
 func (f *callLog) StopContainer(_ context.Context, id string, grace time.Duration) error {
-	return f.did("stop %s %s", id, grace)
+	return f.record("stop %s %s", id, grace)
 }
-func (f *callLog) RemoveContainer(_ context.Context, id string) error { return f.did("remove %s", id) }
+func (f *callLog) RemoveContainer(_ context.Context, id string) error {
+	return f.record("remove %s", id)
+}
 func (f *callLog) UpdatePodSandboxResources(_ context.Context, id string, _, r *runtimeapi.LinuxContainerResources) error {
-	return f.did("update sandbox %s shares %d quota %d memory %d", id, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
+	return f.record("update sandbox %s shares %d quota %d memory %d", id, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
 }
 func (f *callLog) UpdateContainerResources(_ context.Context, id string, r *runtimeapi.LinuxContainerResources) error {
-	return f.did("update %s shares %d quota %d memory %d", id, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
+	return f.record("update %s shares %d quota %d memory %d", id, r.CpuShares, r.CpuQuota, r.MemoryLimitInBytes)
 }
 func (f *callLog) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error) {
-	if err := f.did("exec %s %v %s", id, command, timeout); err != nil {
+	if err := f.record("exec %s %v %s", id, command, timeout); err != nil {
 		return cri.ExecResult{}, err
 	}
 	if f.exec != nil {
@@ -74,7 +76,7 @@ func (f *callLog) ExecSync(ctx context.Context, id string, command []string, tim
 	return cri.ExecResult{}, nil
 }
 
-// fakeDNS is a cluster whose names need no deciding.
+// fakeDNS returns fixed names.
 type fakeDNS struct{ hostsErr error }
 
 func (fakeDNS) PodDNS(p *v1.Pod) (*runtimeapi.DNSConfig, error) {
@@ -105,7 +107,7 @@ func (d fakeDNS) EnsureHosts(path string, _ *v1.Pod, ips []string) error {
 	return os.WriteFile(path, []byte(fmt.Sprint(ips)), 0o644)
 }
 
-// fakeEvents keeps events as "fieldPath type reason message".
+// fakeEvents records events as "fieldPath type reason message".
 type fakeEvents struct {
 	mu  sync.Mutex
 	all []string
@@ -117,7 +119,7 @@ func (f *fakeEvents) Eventf(o apiruntime.Object, kind, reason, format string, ar
 	f.all = append(f.all, o.(*v1.ObjectReference).FieldPath+" "+kind+" "+reason+" "+fmt.Sprintf(format, args...))
 }
 
-// fakeSources holds objects by namespace/name.
+// fakeSources has objects by namespace/name.
 type fakeSources struct {
 	configMaps, secrets map[string]map[string]string
 	services            []*v1.Service
@@ -157,7 +159,7 @@ func (f *fakeSources) Services(namespace string) (found []*v1.Service, synced bo
 	return found, f.synced
 }
 
-// bench is a Runtime on fakes, with directories of its own.
+// bench is a Runtime on fakes with temporary directories.
 type bench struct {
 	*Runtime
 	cri    *callLog
@@ -196,7 +198,7 @@ func newBench(t *testing.T, edit func(*Config, *Deps)) *bench {
 	return b
 }
 
-// newGolden is a Runtime configured as the recorded kubelet was.
+// newGolden returns a Runtime with the configuration of the recorded kubelet.
 func newGolden(t *testing.T) *Runtime {
 	return newBench(t, func(c *Config, _ *Deps) {
 		c.RootDir, c.PodLogsDir, c.ContainerLogsDir = "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"

@@ -23,8 +23,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// The reference kubelet was recorded running the pods of testdata/pods.yaml; what it asked
-// of the runtime is in testdata/calls.jsonl. The same pods must make us ask the same.
+// testdata/calls.jsonl has the CRI calls that the reference kubelet made for the pods of
+// testdata/pods.yaml. The same pods must lead to the same calls.
 
 type goldenCall struct {
 	Method string
@@ -74,14 +74,14 @@ func goldenCalls(t *testing.T, method string) []goldenCall {
 	return calls
 }
 
-// cgroupParents are where the reference put the pods' groups, by QoS class.
+// cgroupParents are the reference kubelet's cgroups of pods, by QoS class.
 var cgroupParents = map[v1.PodQOSClass]string{
 	v1.PodQOSGuaranteed: "/kubepods/pod",
 	v1.PodQOSBurstable:  "/kubepods/burstable/pod",
 	v1.PodQOSBestEffort: "/kubepods/besteffort/pod",
 }
 
-func TestSandboxConfigIsAsRecorded(t *testing.T) {
+func TestSandboxConfigMatchesRecording(t *testing.T) {
 	pods := goldenPods(t)
 	r := newGolden(t)
 	for _, call := range goldenCalls(t, "RunPodSandbox") {
@@ -102,7 +102,7 @@ func TestSandboxConfigIsAsRecorded(t *testing.T) {
 	}
 }
 
-func TestContainerConfigIsAsRecorded(t *testing.T) {
+func TestContainerConfigMatchesRecording(t *testing.T) {
 	pods := goldenPods(t)
 	r := newGolden(t)
 	for _, call := range goldenCalls(t, "CreateContainer") {
@@ -146,7 +146,7 @@ func podIPs(p *v1.Pod) (ips []string) {
 	return ips
 }
 
-// volumesOf are the mounts that come from volumes, which others decide.
+// volumesOf returns the mounts of volumes, which other packages compute.
 func volumesOf(config *runtimeapi.ContainerConfig) (volumes []*runtimeapi.Mount) {
 	for _, m := range config.Mounts {
 		if m.ContainerPath != "/etc/hosts" && m.ContainerPath != "/dev/termination-log" {
@@ -186,7 +186,7 @@ func goldenSources() Sources {
 	}
 }
 
-func TestContainerHashIsAsRecorded(t *testing.T) {
+func TestContainerHashMatchesRecording(t *testing.T) {
 	for name, want := range map[string]string{
 		"c": "c0d793c2", "init": "5fa63512", "sidecar": "b52b55f2", "main": "e3b3a006", "debugger-bp9b5": "538f89cc",
 	} {

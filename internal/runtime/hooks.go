@@ -29,14 +29,14 @@ type hookCall struct {
 	hook      *v1.LifecycleHandler
 }
 
-// runHook runs a hook until it is done or ctx is. Its errors read as the reference
-// kubelet's do, because pod status shows them.
+// runHook runs a hook until it ends or ctx does. Its errors have the reference kubelet's text,
+// because pod status shows them.
 func (r *Runtime) runHook(ctx context.Context, call hookCall) error {
-	kind, what, said, err := "", "", "", error(nil)
+	kind, what, output, err := "", "", "", error(nil)
 	switch hook := call.hook; {
 	case hook.Exec != nil:
 		kind, what = "Exec", fmt.Sprint(hook.Exec.Command)
-		said, err = r.execHook(ctx, call)
+		output, err = r.execHook(ctx, call)
 	case hook.HTTPGet != nil:
 		kind, what, err = "HTTP", hook.HTTPGet.Path, r.httpHook(ctx, call)
 	case hook.Sleep != nil:
@@ -49,12 +49,12 @@ func (r *Runtime) runHook(ctx context.Context, call hookCall) error {
 		return nil
 	}
 	message := fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %s%s",
-		kind, what, call.container.Name, pod.RefOf(call.pod), cri.Text(err), said)
+		kind, what, call.container.Name, pod.RefOf(call.pod), cri.Text(err), output)
 	return &shownError{message: message, err: err}
 }
 
-// execHook leaves the time limit to ctx: the container is stopped when a hook overruns.
-func (r *Runtime) execHook(ctx context.Context, call hookCall) (said string, err error) {
+// execHook sets no timeout: ctx ends when the hook's time is over, and the container is stopped.
+func (r *Runtime) execHook(ctx context.Context, call hookCall) (output string, err error) {
 	command := call.hook.Exec.Command
 	result, err := r.deps.CRI.ExecSync(ctx, call.id, command, 0)
 	if err == nil && result.ExitCode != 0 {
@@ -70,13 +70,13 @@ func (r *Runtime) sleepHook(ctx context.Context, seconds int64) error {
 	case <-timer.C():
 		return nil
 	case <-ctx.Done():
-		r.deps.Meters.SleepCut.Inc()
+		r.deps.Meters.SleepTerminated.Inc()
 		return errors.New("container terminated before sleep hook finished")
 	}
 }
 
-// httpHook asks once; that an answer came is enough, whatever it is. A server that turns
-// out not to speak TLS is asked again without.
+// httpHook sends one request. Any response is success. If the server turns out not to speak
+// TLS, it sends the request again over HTTP.
 func (r *Runtime) httpHook(ctx context.Context, call hookCall) error {
 	request, err := hookRequest(ctx, call)
 	if err != nil {
@@ -99,11 +99,11 @@ func (r *Runtime) httpHook(ctx context.Context, call hookCall) error {
 }
 
 func (r *Runtime) send(request *http.Request) error {
-	answer, err := r.deps.HTTP.Do(request)
+	response, err := r.deps.HTTP.Do(request)
 	if err != nil {
 		return err
 	}
-	return answer.Body.Close()
+	return response.Body.Close()
 }
 
 func hookRequest(ctx context.Context, call hookCall) (*http.Request, error) {
@@ -118,7 +118,7 @@ func hookRequest(ctx context.Context, call hookCall) (*http.Request, error) {
 	}
 	target, err := url.Parse(get.Path)
 	if err != nil {
-		target = &url.URL{Path: get.Path} // as it was written
+		target = &url.URL{Path: get.Path} // unescaped
 	}
 	target.Scheme = cmp.Or(strings.ToLower(string(get.Scheme)), "http")
 	target.Host = net.JoinHostPort(host, strconv.Itoa(port))
@@ -158,11 +158,11 @@ func portNumber(port intstr.IntOrString, c *v1.Container) (int, error) {
 	return n, nil
 }
 
-// newHookClient makes the client of lifecycle hooks. It may never be given credentials:
-// pods choose where its requests go. It follows no redirect to another host.
+// newHookClient returns the client for lifecycle hooks. It must never have credentials: pods
+// choose where its requests go. It follows no redirect to another host.
 func newHookClient() *http.Client {
 	return &http.Client{
-		// Hooks are rare: a kept connection would only outlive its pod.
+		// Hooks are rare: an idle connection would only outlive its pod.
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			if to.URL.Hostname() != via[0].URL.Hostname() || len(via) >= 10 {

@@ -14,8 +14,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// hugePageSizes lists the kernel's huge page sizes, smallest first, as CRI spells them. A
-// kernel without huge pages has none.
+// hugePageSizes lists the kernel's huge page sizes in CRI's notation, smallest first. A kernel
+// without huge pages has none.
 func hugePageSizes(sysDir string) ([]string, error) {
 	dirs, err := os.ReadDir(filepath.Join(sysDir, "kernel/mm/hugepages"))
 	if os.IsNotExist(err) {
@@ -39,7 +39,7 @@ func hugePageSizes(sysDir string) ([]string, error) {
 	return names, nil
 }
 
-// pageSizeName spells a size in bytes in the largest unit that holds it whole: 2MB, 1GB.
+// pageSizeName formats a size in bytes with the largest unit that divides it: 2MB, 1GB.
 func pageSizeName(size int64) string {
 	units := []string{"B", "KB", "MB", "GB", "TB", "PB"}
 	for len(units) > 1 && size >= 1024 && size%1024 == 0 {
@@ -48,29 +48,29 @@ func pageSizeName(size int64) string {
 	return strconv.FormatInt(size, 10) + units[0]
 }
 
-// hugePageLimits bounds every size the kernel has: what is not asked for is forbidden. A
-// container without a limit of its own shares the pod's.
+// hugePageLimits sets a limit for every page size of the kernel; it is zero where the container
+// has none. A container without a limit of its own has the pod's.
 func (r *Runtime) hugePageLimits(p *v1.Pod, c *v1.Container) []*runtimeapi.HugepageLimit {
-	asked := map[string]uint64{}
+	bySize := map[string]uint64{}
 	if resourcehelper.IsPodLevelResourcesSet(p) {
-		addHugePages(asked, p.Spec.Resources.Limits)
+		addHugePages(bySize, p.Spec.Resources.Limits)
 	}
-	addHugePages(asked, c.Resources.Limits)
+	addHugePages(bySize, c.Resources.Limits)
 	var limits []*runtimeapi.HugepageLimit
 	for _, size := range r.pageSizes {
-		limits = append(limits, &runtimeapi.HugepageLimit{PageSize: size, Limit: asked[size]})
+		limits = append(limits, &runtimeapi.HugepageLimit{PageSize: size, Limit: bySize[size]})
 	}
 	return limits
 }
 
-func addHugePages(asked map[string]uint64, limits v1.ResourceList) {
+func addHugePages(bySize map[string]uint64, limits v1.ResourceList) {
 	for name, amount := range limits {
 		text, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
 		if !ok {
 			continue
 		}
 		if size, err := resource.ParseQuantity(text); err == nil {
-			asked[pageSizeName(size.Value())] = uint64(amount.Value())
+			bySize[pageSizeName(size.Value())] = uint64(amount.Value())
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// ImageUser is the user an image wants to run as: a number, or a name that only the image
-// can resolve, or neither, which is root.
+// ImageUser is the user of an image's configuration: a number, a name that only the image can
+// resolve, or neither, which is root.
 type ImageUser struct {
 	UID  *int64
 	Name string
@@ -33,8 +33,8 @@ func (u ImageUser) asUser() (*runtimeapi.Int64Value, string) {
 	return nil, u.Name
 }
 
-// VerifyNonRoot reports why a container that must not run as root would, or might: a name
-// cannot be checked from outside the image.
+// VerifyNonRoot returns an error if a container with runAsNonRoot would run as root, or may: a
+// user name cannot be checked from outside the image.
 func VerifyNonRoot(p *v1.Pod, c *v1.Container, image ImageUser) error {
 	sc := effectiveSecurity(p, c)
 	if !isTrue(sc.RunAsNonRoot) {
@@ -54,9 +54,9 @@ func VerifyNonRoot(p *v1.Pod, c *v1.Container, image ImageUser) error {
 	if *uid == 0 {
 		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
 	}
-	if wrong := validation.IsValidUserID(*uid); len(wrong) > 0 {
+	if invalid := validation.IsValidUserID(*uid); len(invalid) > 0 {
 		return fmt.Errorf("container has runAsNonRoot and image has an invalid user id (%d). (Must be 1-(%d)): %s %s",
-			*uid, math.MaxInt32, strings.Join(wrong, "; "), where)
+			*uid, math.MaxInt32, strings.Join(invalid, "; "), where)
 	}
 	return nil
 }

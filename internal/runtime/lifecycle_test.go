@@ -37,13 +37,13 @@ func expect(t *testing.T, what string, want, got []string) {
 	}
 }
 
-func TestContainerLifeAndRemains(t *testing.T) {
+func TestContainerFilesAreRemoved(t *testing.T) {
 	b := newBench(t, nil)
 	ctx := context.Background()
 	p := testPod(t, `{containers: [{name: c, image: i, terminationMessagePath: /dev/termination-log}]}`)
 	ref, c := pod.RefOf(p), &p.Spec.Containers[0]
 
-	sandbox, err := b.PrepareSandbox(ctx, SandboxRequest{Pod: p, CgroupParent: "/kubepods/podu", Handler: handled("kata"), New: true})
+	sandbox, err := b.PrepareSandbox(ctx, SandboxRequest{Pod: p, CgroupParent: "/kubepods/podu", Handler: handlerNamed("kata"), New: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestContainerLifeAndRemains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepared, err := b.PrepareContainer(ctx, p, c, given(Input{Pod: p, Container: c, ImageRef: "sha256:1", PodIPs: ips,
+	prepared, err := b.PrepareContainer(ctx, p, c, gatherInput(Input{Pod: p, Container: c, ImageRef: "sha256:1", PodIPs: ips,
 		Sandbox: sandbox, SandboxID: sandboxID, HostsIPs: ips, NoInstance: true}))
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestContainerLifeAndRemains(t *testing.T) {
 	left := files(t, filepath.Dir(b.cfg.RootDir))
 	expect(t, "files left", []string{"kubelet/pods/u/etc-hosts", "kubelet/pods/u/volumes/v/file", "pods/ns_p_u/c/1.log"}, left)
 
-	if n, err := b.restartsByLogs(ref, "c"); n != 2 || err != nil {
+	if n, err := b.nextLogNumber(ref, "c"); n != 2 || err != nil {
 		t.Errorf("next restart count %d %v, want 2", n, err)
 	}
 	if err := os.Symlink(filepath.Join(b.cfg.PodLogsDir, "ns_p_u/c/1.log"), link); err != nil {
@@ -106,18 +106,18 @@ func TestContainerLifeAndRemains(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, "files left", []string{"containers/other.log", "kubelet/pods/u/etc-hosts", "kubelet/pods/u/volumes/v/file"}, files(t, filepath.Dir(b.cfg.RootDir)))
-	if n, err := b.restartsByLogs(ref, "c"); n != 0 || err != nil {
+	if n, err := b.nextLogNumber(ref, "c"); n != 0 || err != nil {
 		t.Errorf("next restart count %d %v, want 0", n, err)
 	}
 }
 
-// handled finds the same runtime for every pod.
-func handled(name string) func(*v1.Pod) (Handler, error) {
+// handlerNamed finds the same runtime for every pod.
+func handlerNamed(name string) func(*v1.Pod) (Handler, error) {
 	return func(*v1.Pod) (Handler, error) { return Handler{Name: name}, nil }
 }
 
-// given gathers nothing.
-func given(in Input) func() (Input, error) { return func() (Input, error) { return in, nil } }
+// gatherInput returns a gather function for PrepareContainer.
+func gatherInput(in Input) func() (Input, error) { return func() (Input, error) { return in, nil } }
 
 // files lists all files below dir, the bench's /sys aside.
 func files(t *testing.T, dir string) (all []string) {
@@ -149,7 +149,7 @@ func TestRemoveLogFilesStaysInItsDirectory(t *testing.T) {
 	}
 }
 
-func TestFailuresAreTold(t *testing.T) {
+func TestContainerFailuresAreRecorded(t *testing.T) {
 	refused := status.Error(codes.Unknown, "container id-c: no such file")
 	for name, c := range map[string]struct {
 		call   string
@@ -157,17 +157,17 @@ func TestFailuresAreTold(t *testing.T) {
 		reason string
 		event  string
 	}{
-		"create": {call: "create c in sandbox", reason: "CreateContainerError", event: "spec.containers{c} Warning Failed Error: container id-c: no such file"},
-		"start":  {call: "start id-c", reason: "RunContainerError", event: "spec.containers{c} Warning Failed Error: container c: no such file"},
-		"hosts":  {dns: fakeDNS{hostsErr: errors.New("disk full")}, reason: "CreateContainerConfigError", event: "spec.containers{c} Warning Failed Error: disk full"},
+		"CreateContainer fails":        {call: "create c in sandbox", reason: "CreateContainerError", event: "spec.containers{c} Warning Failed Error: container id-c: no such file"},
+		"StartContainer fails":         {call: "start id-c", reason: "RunContainerError", event: "spec.containers{c} Warning Failed Error: container c: no such file"},
+		"hosts file cannot be written": {dns: fakeDNS{hostsErr: errors.New("disk full")}, reason: "CreateContainerConfigError", event: "spec.containers{c} Warning Failed Error: disk full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(_ *Config, d *Deps) { d.DNS = c.dns })
 			b.cri.fail[c.call] = refused
 			p := testPod(t, `{containers: [{name: c, image: i}]}`)
-			sandbox, _ := b.PrepareSandbox(t.Context(), SandboxRequest{Pod: p, Handler: handled("")})
+			sandbox, _ := b.PrepareSandbox(t.Context(), SandboxRequest{Pod: p, Handler: handlerNamed("")})
 			prepared, err := b.PrepareContainer(t.Context(), p, &p.Spec.Containers[0],
-				given(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}, Sandbox: sandbox, SandboxID: "sandbox"}))
+				gatherInput(Input{Pod: p, Container: &p.Spec.Containers[0], PodIPs: []string{"10.0.0.1"}, Sandbox: sandbox, SandboxID: "sandbox"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,11 +186,11 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-func TestSandboxFailureIsTold(t *testing.T) {
+func TestSandboxFailureIsRecorded(t *testing.T) {
 	b := newBench(t, nil)
 	b.cri.fail["run p "] = status.Error(codes.Unavailable, "no network")
 	p := testPod(t, `{}`)
-	sandbox, _ := b.PrepareSandbox(t.Context(), SandboxRequest{Pod: p, Handler: handled(""), New: true})
+	sandbox, _ := b.PrepareSandbox(t.Context(), SandboxRequest{Pod: p, Handler: handlerNamed(""), New: true})
 	_, _, err := b.CreateSandbox(context.Background(), sandbox)
 	var known *Error
 	if !errors.As(err, &known) || known.Message != `Failed to create sandbox for pod "p_ns(u)": rpc error: code = Unavailable desc = no network` {
@@ -288,11 +288,11 @@ func TestExec(t *testing.T) {
 func TestNewRejects(t *testing.T) {
 	good := newBench(t, nil)
 	for name, edit := range map[string]func(*Config, *Deps){
-		"relative root": func(c *Config, _ *Deps) { c.RootDir = "kubelet" },
-		"no memory":     func(c *Config, _ *Deps) { c.MemoryCapacity = 0 },
-		"no period":     func(c *Config, _ *Deps) { c.CPUPeriod = 0 },
-		"no runtime":    func(_ *Config, d *Deps) { d.CRI = nil },
-		"no log tail":   func(_ *Config, d *Deps) { d.LogTail = nil },
+		"relative root directory": func(c *Config, _ *Deps) { c.RootDir = "kubelet" },
+		"no memory capacity":      func(c *Config, _ *Deps) { c.MemoryCapacity = 0 },
+		"no CPU period":           func(c *Config, _ *Deps) { c.CPUPeriod = 0 },
+		"no runtime":              func(_ *Config, d *Deps) { d.CRI = nil },
+		"no log tail":             func(_ *Config, d *Deps) { d.LogTail = nil },
 	} {
 		cfg, deps := good.cfg, good.deps
 		edit(&cfg, &deps)

@@ -11,10 +11,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// apply sets what version 2 adds for containers.
+// apply sets the cgroup v2 files of a container.
 func (v *V2) apply(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
 	if v.MemoryQOS == nil {
-		// A container made while the feature was on keeps no throttle after a resize.
+		// This removes the throttling of a container that was created while the feature was on.
 		setUnified(b, "memory.high", "max")
 		return
 	}
@@ -33,8 +33,9 @@ func (v *V2) apply(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Conta
 	}
 }
 
-// high is where a container begins to be slowed down, 0 for nowhere: a page-aligned point
-// between its request and its limit, or the node's memory where it has none.
+// high returns memory.high, above which the kernel throttles a container: a page-aligned value
+// between its request and its limit, or the node's allocatable memory where it has no limit. 0
+// is none.
 func (m *MemoryQOS) high(p *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	if m.ThrottlingFactor == nil || request == limit && request != 0 {
@@ -42,7 +43,7 @@ func (m *MemoryQOS) high(p *v1.Pod, c *v1.Container) int64 {
 	}
 	if limit == 0 {
 		if resourcehelper.IsPodLevelResourcesSet(p) && !p.Spec.Resources.Limits.Memory().IsZero() {
-			return 0 // the pod's own group is throttled instead
+			return 0 // the pod's cgroup is throttled instead
 		}
 		limit = m.Allocatable
 	}

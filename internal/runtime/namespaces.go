@@ -7,13 +7,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// namespaces says which of the host's namespaces the pod shares.
+// namespaces returns which namespaces the pod shares with the host.
 func (r *Runtime) namespaces(p *v1.Pod) (*runtimeapi.NamespaceOption, error) {
 	users, err := r.userNamespace(p)
 	if err != nil {
 		return nil, err
 	}
-	// Unlike the others, processes are kept apart between containers by default.
+	// By default each container has a PID namespace of its own.
 	processes := runtimeapi.NamespaceMode_CONTAINER
 	if p.Spec.HostPID {
 		processes = runtimeapi.NamespaceMode_NODE
@@ -40,7 +40,7 @@ func (r *Runtime) userNamespace(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 		return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}, nil
 	}
 	if r.deps.UserNamespace == nil {
-		return nil, errors.New("map user namespace: this node has no user namespaces for pods")
+		return nil, errors.New("map user namespace: the node has no user namespaces for pods")
 	}
 	return r.deps.UserNamespace(p)
 }

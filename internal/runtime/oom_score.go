@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	oomGuaranteed = -997 // after the system's own daemons, before all other pods
+	oomGuaranteed = -997 // killed after all other pods, before the system's daemons
 	oomBestEffort = 1000
 )
 
-// oomScoreAdj ranks a container for the kernel's out-of-memory killer. A burstable one
-// that stays within its request ranks below one that does not: the more of the node's
-// memory it requests, the lower its score.
+// oomScoreAdj returns a container's oom_score_adj. Of two burstable containers, the one that
+// requests more of the node's memory has the lower score, so that a container which stays
+// within its request is killed after one which does not.
 func oomScoreAdj(p *v1.Pod, c *v1.Container, capacity int64) int64 {
 	if p.Spec.PriorityClassName == "system-node-critical" && pod.IsCritical(p) {
 		return oomGuaranteed
@@ -27,7 +27,7 @@ func oomScoreAdj(p *v1.Pod, c *v1.Container, capacity int64) int64 {
 	}
 	spare := spareMemory(p)
 	request := c.Resources.Requests.Memory().Value()
-	// A sidecar serves the main containers, so it is killed no earlier than they are.
+	// A sidecar serves the main containers, so it must not be killed before them.
 	if kind, _ := pod.KindOf(p, c.Name); kind == pod.Init && pod.IsSidecar(c) {
 		request = max(request, leastMainRequest(p))
 	}
@@ -35,8 +35,8 @@ func oomScoreAdj(p *v1.Pod, c *v1.Container, capacity int64) int64 {
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
 }
 
-// spareMemory is each container's part of what the pod requests as a whole beyond the sum
-// of its containers.
+// spareMemory returns each container's share of the memory that the pod-level request has
+// beyond the sum of its containers'.
 func spareMemory(p *v1.Pod) int64 {
 	if !resourcehelper.IsPodLevelRequestsSet(p) {
 		return 0

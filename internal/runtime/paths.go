@@ -12,12 +12,12 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// hostsPath is the pod's hosts file on the node.
+// hostsPath returns the path of the pod's hosts file on the node.
 func (r *Runtime) hostsPath(p *v1.Pod) string {
 	return filepath.Join(r.cfg.RootDir, "pods", string(p.UID), "etc-hosts")
 }
 
-// containerDir holds the files of one container on the node.
+// containerDir returns the directory of one container's files on the node.
 func (r *Runtime) containerDir(uid, container string) string {
 	return filepath.Join(r.cfg.RootDir, "pods", uid, "containers", container)
 }
@@ -26,15 +26,15 @@ func (r *Runtime) podLogDir(ref pod.Ref) string {
 	return filepath.Join(r.cfg.PodLogsDir, ref.LogDirName())
 }
 
-// logPath is a container's log relative to its pod's log directory.
+// logPath returns the path of a container's log, relative to its pod's log directory.
 func logPath(container string, restartCount int) string {
 	return filepath.Join(container, strconv.Itoa(restartCount)+".log")
 }
 
-// maxFileName is the longest name that common file systems take.
+// maxFileName is the longest file name of common file systems.
 const maxFileName = 255
 
-// logLink is the name under which log collectors know a container's log.
+// logLink returns the symlink under which log collectors find a container's log.
 func (r *Runtime) logLink(ref pod.Ref, container, id string) string {
 	name := ref.FullName() + "_" + container + "-" + id
 	if limit := maxFileName - len(".log"); len(name) > limit {
@@ -45,16 +45,15 @@ func (r *Runtime) logLink(ref pod.Ref, container, id string) string {
 
 var numberedLog = regexp.MustCompile(`^(\d+)\.log(\..*)?`)
 
-// restartsByLogs is the restart count to go on with when the runtime has forgotten a
-// container's earlier instances, as after a reboot: one above the newest log, so that no
-// log is written over.
-func (r *Runtime) restartsByLogs(ref pod.Ref, container string) (int, error) {
+// nextLogNumber returns the restart count of the next instance when the runtime has no earlier
+// one, as after a reboot: one above the newest log, so that no log is overwritten.
+func (r *Runtime) nextLogNumber(ref pod.Ref, container string) (int, error) {
 	files, err := os.ReadDir(filepath.Join(r.podLogDir(ref), container))
 	if os.IsNotExist(err) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("count restarts by logs: %w", err)
+		return 0, fmt.Errorf("list container logs: %w", err)
 	}
 	next := 0
 	for _, f := range files {

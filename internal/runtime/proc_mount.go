@@ -10,8 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Parts of /proc and /sys that tell about, or act on, the whole machine. The lists are
-// those the container world agreed on.
+// Paths of /proc and /sys that show or change the whole machine. The lists are those of the
+// reference kubelet and of container runtimes.
 var (
 	maskedPaths = []string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys",
@@ -21,7 +21,7 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// procPaths are what a container may not see and may not change.
+// procPaths returns the paths that a container must not see, and must not write.
 func (r *Runtime) procPaths(mount *v1.ProcMountType) (masked, readonly []string) {
 	if mount != nil && *mount == v1.UnmaskedProcMount {
 		return nil, nil
@@ -29,8 +29,8 @@ func (r *Runtime) procPaths(mount *v1.ProcMountType) (masked, readonly []string)
 	return r.maskedPaths, readonlyPaths
 }
 
-// defaultMaskedPaths adds the thermal counters that this machine's processors show: they
-// leak what neighbours do.
+// defaultMaskedPaths adds the thermal counters of this machine's CPUs: they leak the activity
+// of other containers.
 func defaultMaskedPaths(sysDir string) []string {
 	const below = "devices/system/cpu/cpu[0-9]*/thermal_throttle"
 	found, _ := filepath.Glob(filepath.Join(sysDir, below)) // the pattern is well formed

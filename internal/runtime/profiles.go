@@ -16,7 +16,7 @@ var (
 	localhost      = runtimeapi.SecurityProfile_Localhost
 )
 
-// seccomp is the profile that filters a container's system calls.
+// seccomp returns a container's seccomp profile.
 func (r *Runtime) seccomp(of *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	switch {
 	case of == nil && r.cfg.SeccompDefault, of != nil && of.Type == v1.SeccompProfileTypeRuntimeDefault:
@@ -30,8 +30,8 @@ func (r *Runtime) seccomp(of *v1.SeccompProfile) (*runtimeapi.SecurityProfile, e
 	return &runtimeapi.SecurityProfile{ProfileType: unconfined}, nil
 }
 
-// appArmor is a container's AppArmor profile, in today's form and in the one that older
-// runtimes read. None means that the runtime chooses.
+// appArmor returns a container's AppArmor profile, in the current form and in the one that
+// older runtimes read. With none the runtime chooses.
 func appArmor(p *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string, error) {
 	of := appArmorProfile(p, c)
 	if of == nil {
@@ -52,8 +52,8 @@ func appArmor(p *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string, 
 	return nil, "", fmt.Errorf("unknown apparmor profile type: %q", of.Type)
 }
 
-// appArmorProfile looks at the container, then at the annotation of old, which in a static
-// pod no API server has turned into a field, then at the pod.
+// appArmorProfile returns the container's profile, else that of the deprecated annotation,
+// which no API server has converted in a static pod, else the pod's.
 func appArmorProfile(p *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return c.SecurityContext.AppArmorProfile

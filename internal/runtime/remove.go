@@ -7,19 +7,19 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Logs says what becomes of the logs of containers that are removed.
+// Logs says whether Remove deletes the logs of containers.
 type Logs bool
 
 const (
 	DeleteLogs Logs = false
-	// KeepLogs is for containers that will run again, of which the run that is removed came
-	// to no end of its own. The logs stay until the pod goes.
+	// KeepLogs is for instances that are removed to be restarted, not because they are garbage.
+	// Their logs stay until the pod is removed.
 	KeepLogs Logs = true
 )
 
-// Remove removes containers that have ended, and then sandboxes with all that is in them.
-func (r *Runtime) Remove(ctx context.Context, ref pod.Ref, what Parts, logs Logs) error {
-	err := sideBySide(what.Containers, func(c *pod.Container) error {
+// Remove removes containers that have exited, and then sandboxes with all their containers.
+func (r *Runtime) Remove(ctx context.Context, ref pod.Ref, what Targets, logs Logs) error {
+	err := inParallel(what.Containers, func(c *pod.Container) error {
 		if logs == KeepLogs {
 			return r.deps.CRI.RemoveContainer(ctx, c.ID)
 		}
@@ -28,7 +28,7 @@ func (r *Runtime) Remove(ctx context.Context, ref pod.Ref, what Parts, logs Logs
 	if err != nil {
 		return fmt.Errorf("remove containers: %w", err)
 	}
-	if err := sideBySide(what.Sandboxes, func(b *pod.Sandbox) error { return r.removeSandbox(ctx, b.ID) }); err != nil {
+	if err := inParallel(what.Sandboxes, func(b *pod.Sandbox) error { return r.removeSandbox(ctx, b.ID) }); err != nil {
 		return fmt.Errorf("remove sandboxes: %w", err)
 	}
 	return nil

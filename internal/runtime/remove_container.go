@@ -10,8 +10,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// removeContainer removes a container that has ended, with its logs, the link to them and
-// its termination log. Files go first: a container that is still known will be tried again.
+// removeContainer removes a container that has exited, with its logs, the link to them and its
+// termination log. It removes files first: as long as the runtime lists the container, the
+// removal is retried.
 func (r *Runtime) removeContainer(ctx context.Context, ref pod.Ref, c *pod.Container) error {
 	if err := r.removeLogFiles(c.LogPath); err != nil {
 		return fmt.Errorf("remove logs of container %s: %w", c.ID, err)
@@ -31,8 +32,8 @@ func (r *Runtime) removeContainer(ctx context.Context, ref pod.Ref, c *pod.Conta
 	return r.deps.CRI.RemoveContainer(ctx, c.ID)
 }
 
-// removeLogFiles removes a log and what was rotated out of it. Only what lies in the pod
-// log directory is ours to remove.
+// removeLogFiles removes a log and its rotated files. It removes nothing outside the pod log
+// directory.
 func (r *Runtime) removeLogFiles(path string) error {
 	if path == "" || !isBelow(path, r.cfg.PodLogsDir) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/cgroup"
 )
 
-// ContainerResources are the bounds of one container in the kernel's terms.
+// ContainerResources returns the resources of one container as CRI sets them.
 func (r *Runtime) ContainerResources(p *v1.Pod, c *v1.Container) *runtimeapi.LinuxContainerResources {
 	limits := effectiveLimits(p, c)
 	cpuLimit := limits[v1.ResourceCPU]
@@ -20,27 +20,27 @@ func (r *Runtime) ContainerResources(p *v1.Pod, c *v1.Container) *runtimeapi.Lin
 	bounds := r.bounds(cpuRequest, cpuLimit, limits[v1.ResourceMemory])
 	bounds.OomScoreAdj = oomScoreAdj(p, c, r.cfg.MemoryCapacity)
 	bounds.HugepageLimits = r.hugePageLimits(p, c)
-	r.boundSwap(bounds, p, c)
+	r.limitSwap(bounds, p, c)
 	if r.cfg.V2 != nil {
 		r.cfg.V2.apply(bounds, p, c)
 	}
 	if r.deps.Place != nil {
 		place := r.deps.Place(p, c)
 		bounds.CpusetCpus, bounds.CpusetMems = place.CPUs, place.Memory
-		r.lift(bounds, place.Alone)
+		r.liftQuota(bounds, place.Alone)
 	}
 	return bounds
 }
 
-// lift takes the quota away from who needs none.
-func (r *Runtime) lift(bounds *runtimeapi.LinuxContainerResources, alone bool) {
+// liftQuota removes the CPU quota of a container that has its CPUs exclusively.
+func (r *Runtime) liftQuota(bounds *runtimeapi.LinuxContainerResources, alone bool) {
 	if alone && r.cfg.CPUQuota {
 		bounds.CpuQuota = -1
 	}
 }
 
-// effectiveLimits are a container's CPU and memory limits: its own, or where it has none
-// those of the pod as a whole.
+// effectiveLimits returns a container's CPU and memory limits: its own, or where it has none the
+// pod-level ones.
 func effectiveLimits(p *v1.Pod, c *v1.Container) v1.ResourceList {
 	limits := v1.ResourceList{}
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
@@ -53,7 +53,7 @@ func effectiveLimits(p *v1.Pod, c *v1.Container) v1.ResourceList {
 	return limits
 }
 
-// sandboxResources are the pod's sums, for runtimes whose sandbox is a machine to size.
+// sandboxResources returns the sums of the pod, for runtimes whose sandbox is a virtual machine.
 func (r *Runtime) sandboxResources(p *v1.Pod) *runtimeapi.LinuxContainerResources {
 	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	requests, limits := resourcehelper.PodRequests(p, opts), resourcehelper.PodLimits(p, opts)
@@ -62,11 +62,11 @@ func (r *Runtime) sandboxResources(p *v1.Pod) *runtimeapi.LinuxContainerResource
 		cpuRequest = limits[v1.ResourceCPU]
 	}
 	bounds := r.bounds(cpuRequest, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
-	r.lift(bounds, r.deps.Alone != nil && r.deps.Alone(p))
+	r.liftQuota(bounds, r.deps.Alone != nil && r.deps.Alone(p))
 	return bounds
 }
 
-// overhead is what the sandbox itself uses, a request and a limit at once.
+// overhead returns the pod's overhead as both request and limit.
 func (r *Runtime) overhead(p *v1.Pod) *runtimeapi.LinuxContainerResources {
 	if p.Spec.Overhead == nil {
 		return &runtimeapi.LinuxContainerResources{}
@@ -75,7 +75,7 @@ func (r *Runtime) overhead(p *v1.Pod) *runtimeapi.LinuxContainerResources {
 	return r.bounds(cpu, cpu, p.Spec.Overhead[v1.ResourceMemory])
 }
 
-// bounds translates amounts; a zero limit is none.
+// bounds converts quantities; a zero limit is none.
 func (r *Runtime) bounds(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *runtimeapi.LinuxContainerResources {
 	b := &runtimeapi.LinuxContainerResources{
 		CpuShares:          int64(cgroup.Shares(cpuRequest.MilliValue())),
@@ -91,7 +91,7 @@ func (r *Runtime) bounds(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *r
 	return b
 }
 
-// setUnified writes one cgroup v2 file through the runtime.
+// setUnified has the runtime write one cgroup v2 file.
 func setUnified(b *runtimeapi.LinuxContainerResources, file, value string) {
 	if b.Unified == nil {
 		b.Unified = map[string]string{}

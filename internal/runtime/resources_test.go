@@ -28,17 +28,17 @@ func TestContainerResources(t *testing.T) {
 		want string // beyond huge pages
 	}{
 		"request without limit": {spec: `{containers: [{name: c, resources: {requests: {cpu: 250m}}}]}`, want: `{"cpuShares": 256, "cpuPeriod": 100000, "oomScoreAdj": 999}`},
-		"limit is the request":  {spec: `{containers: [{name: c, resources: {limits: {cpu: 250m}}}]}`, want: `{"cpuShares": 256, "cpuPeriod": 100000, "cpuQuota": 25000, "oomScoreAdj": 999}`},
+		"limit without request": {spec: `{containers: [{name: c, resources: {limits: {cpu: 250m}}}]}`, want: `{"cpuShares": 256, "cpuPeriod": 100000, "cpuQuota": 25000, "oomScoreAdj": 999}`},
 		"tiny limit":            {spec: `{containers: [{name: c, resources: {limits: {cpu: 1m}}}]}`, want: `{"cpuShares": 2, "cpuPeriod": 100000, "cpuQuota": 1000, "oomScoreAdj": 999}`},
-		"no quota": {spec: `{containers: [{name: c, resources: {limits: {cpu: 250m}}}]}`, cfg: func(c *Config, _ *Deps) { c.CPUQuota = false },
+		"CPU quota disabled": {spec: `{containers: [{name: c, resources: {limits: {cpu: 250m}}}]}`, cfg: func(c *Config, _ *Deps) { c.CPUQuota = false },
 			want: `{"cpuShares": 256, "oomScoreAdj": 999}`},
-		"the pod's limits": {spec: `{resources: {limits: {cpu: 500m, memory: 1Mi}, requests: {cpu: 100m}}, containers: [{name: c, resources: {limits: {cpu: 250m}}}]}`,
+		"pod-level limits": {spec: `{resources: {limits: {cpu: 500m, memory: 1Mi}, requests: {cpu: 100m}}, containers: [{name: c, resources: {limits: {cpu: 250m}}}]}`,
 			want: `{"cpuShares": 256, "cpuPeriod": 100000, "cpuQuota": 25000, "memoryLimitInBytes": 1048576, "memorySwapLimitInBytes": 1048576, "oomScoreAdj": 999}`},
 		"no swap controller": {spec: `{containers: [{name: c, resources: {limits: {memory: 1Mi}}}]}`, cfg: func(c *Config, _ *Deps) { c.Swap.Controller = false },
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "memoryLimitInBytes": 1048576, "oomScoreAdj": 999}`},
 		"node critical": {spec: `{priority: 2000001000, priorityClassName: system-node-critical, containers: [{name: c}]}`,
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "oomScoreAdj": -997}`},
-		"v2": {spec: burstable, cfg: v2(nil),
+		"v2, burstable": {spec: burstable, cfg: v2(nil),
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "memoryLimitInBytes": 805306368, "oomScoreAdj": 500,
 				"unified": {"memory.oom.group": "1", "memory.swap.max": "524288", "memory.min": "0", "memory.low": "0"}}`},
 		"v2, guaranteed gets no swap": {spec: `{containers: [{name: c, resources: {requests: {cpu: 1, memory: 1Mi}, limits: {cpu: 1, memory: 1Mi}}}]}`,
@@ -52,7 +52,7 @@ func TestContainerResources(t *testing.T) {
 		}),
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "memoryLimitInBytes": 805306368, "oomScoreAdj": 500,
 				"unified": {"memory.swap.max": "524288", "memory.low": "536870912", "memory.high": "671088640"}}`},
-		"v2, throttled by the node": {spec: `{containers: [{name: c}]}`,
+		"v2, container without limit is throttled at the node's memory": {spec: `{containers: [{name: c}]}`,
 			cfg: v2(func(v *V2) {
 				v.MemoryQOS.ThrottlingFactor = &half
 				v.MemoryQOS.Allocatable = 1 << 20
@@ -92,14 +92,14 @@ func TestOOMScore(t *testing.T) {
 		spec string
 		want int64
 	}{
-		"tenth of the node":            {`{containers: [{name: c, resources: {requests: {memory: 100Mi}}}]}`, 900},
-		"all of the node":              {`{containers: [{name: c, resources: {requests: {memory: 1000Mi}}}]}`, 3},
-		"nothing, beside one that has": {`{containers: [{name: c}, {name: d, resources: {requests: {memory: 100Mi}}}]}`, 999},
-		"nothing at all":               {`{containers: [{name: c}]}`, 1000},
-		"part of what the pod has":     {`{resources: {requests: {memory: 300Mi}}, containers: [{name: c, resources: {requests: {memory: 100Mi}}}, {name: d}]}`, 800},
-		"sidecar like its main":        {`{initContainers: [{name: c, restartPolicy: Always}], containers: [{name: d, resources: {requests: {memory: 100Mi}}}, {name: e, resources: {requests: {memory: 200Mi}}}]}`, 900},
-		"sidecar with more":            {`{initContainers: [{name: c, restartPolicy: Always, resources: {requests: {memory: 300Mi}}}], containers: [{name: d, resources: {requests: {memory: 100Mi}}}]}`, 700},
-		"init container has its own":   {`{initContainers: [{name: c}], containers: [{name: d, resources: {requests: {memory: 100Mi}}}]}`, 999},
+		"request of a tenth of the node":          {`{containers: [{name: c, resources: {requests: {memory: 100Mi}}}]}`, 900},
+		"request of the whole node":               {`{containers: [{name: c, resources: {requests: {memory: 1000Mi}}}]}`, 3},
+		"no request next to a container with one": {`{containers: [{name: c}, {name: d, resources: {requests: {memory: 100Mi}}}]}`, 999},
+		"best effort":                    {`{containers: [{name: c}]}`, 1000},
+		"share of the pod-level request": {`{resources: {requests: {memory: 300Mi}}, containers: [{name: c, resources: {requests: {memory: 100Mi}}}, {name: d}]}`, 800},
+		"sidecar without request scores like its main container": {`{initContainers: [{name: c, restartPolicy: Always}], containers: [{name: d, resources: {requests: {memory: 100Mi}}}, {name: e, resources: {requests: {memory: 200Mi}}}]}`, 900},
+		"sidecar that requests more than its main container":     {`{initContainers: [{name: c, restartPolicy: Always, resources: {requests: {memory: 300Mi}}}], containers: [{name: d, resources: {requests: {memory: 100Mi}}}]}`, 700},
+		"init container without request":                         {`{initContainers: [{name: c}], containers: [{name: d, resources: {requests: {memory: 100Mi}}}]}`, 999},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testPod(t, c.spec)
@@ -114,7 +114,7 @@ func TestOOMScore(t *testing.T) {
 	}
 }
 
-func TestSandboxSums(t *testing.T) {
+func TestSandboxResources(t *testing.T) {
 	b := newBench(t, nil)
 	p := testPod(t, `{overhead: {cpu: 100m, memory: 10Mi}, initContainers: [{name: i, resources: {requests: {cpu: 900m}}}],
 		containers: [{name: a, resources: {requests: {cpu: 250m}, limits: {cpu: 1, memory: 1Mi}}}, {name: b, resources: {requests: {cpu: 250m}}}]}`)

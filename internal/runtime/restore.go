@@ -9,9 +9,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Restore makes of what containers carry with them as much of their pod's spec as is
-// needed to stop them properly: the pod itself may have been deleted while no kubelet ran.
-// Nothing else may be done with the result.
+// Restore rebuilds as much of a pod's spec from its containers' annotations as is needed to stop
+// them: the pod may have been deleted while no kubelet ran. The result is of no other use.
 func Restore(o pod.Observed) *v1.Pod {
 	p := &v1.Pod{}
 	p.Namespace, p.Name, p.UID = o.Namespace, o.Name, o.UID
@@ -32,8 +31,8 @@ func Restore(o pod.Observed) *v1.Pod {
 	return p
 }
 
-// restoreContainer reads what can be read; an annotation that cannot be understood is as
-// good as none, for the container must stop all the same.
+// restoreContainer ignores annotations that cannot be parsed, because the container must be
+// stopped anyway.
 func restoreContainer(c pod.Container) v1.Container {
 	spec := v1.Container{
 		Name:                     c.Name,

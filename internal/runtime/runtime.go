@@ -18,73 +18,73 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Config is what holds for all pods of the node.
+// Config is the configuration of a Runtime.
 type Config struct {
-	// RootDir holds the pods' folders, PodLogsDir their logs.
+	// RootDir contains the pods' directories, PodLogsDir their logs.
 	RootDir    string
 	PodLogsDir string
-	// ContainerLogsDir holds links to the logs for collectors that look there.
+	// ContainerLogsDir contains symlinks to the logs, for log collectors.
 	ContainerLogsDir string
-	// SysDir is where the kernel shows itself, /sys if empty.
+	// SysDir is where sysfs is mounted, /sys if empty.
 	SysDir string
 
-	// SeccompRoot holds the profiles that pods name as Localhost; SeccompDefault confines
-	// containers that name none.
+	// SeccompRoot contains the profiles of type Localhost. SeccompDefault applies the runtime's
+	// default profile to containers that have none.
 	SeccompRoot    string
 	SeccompDefault bool
 
 	// CPUQuota enforces CPU limits over each CPUPeriod.
 	CPUQuota  bool
 	CPUPeriod time.Duration
-	// DefaultSysctls are the kernel parameters of pods that do not say otherwise.
+	// DefaultSysctls are set in pods that do not override them.
 	DefaultSysctls map[string]string
 	// MemoryCapacity is the node's memory in bytes; it scales the OOM score.
 	MemoryCapacity int64
 	Swap           Swap
 	// V2 is nil on cgroup v1.
 	V2 *V2
-	// SELinux: the node labels files, so that ours need relabelling for containers.
+	// SELinux is enabled on the node, so files of the kubelet must be relabelled for containers.
 	SELinux bool
 }
 
-// Place is the part of the machine that a container runs on.
+// Place is the cpuset of a container.
 type Place struct {
-	// CPUs and Memory list CPUs and NUMA nodes; empty means all.
+	// CPUs and Memory list CPUs and NUMA nodes in cpuset notation; empty is all.
 	CPUs, Memory string
-	// Alone: no other container runs on these CPUs, so no quota is needed.
+	// Alone: the container has these CPUs exclusively, so it needs no quota.
 	Alone bool
 }
 
-// Swap says how containers may use the node's swap.
+// Swap is how containers may use the node's swap.
 type Swap struct {
-	// Controller: the kernel can bound swap for each container.
+	// Controller: the kernel can limit swap for each container.
 	Controller bool
-	// Limited gives burstable containers their share, otherwise none gets any.
+	// Limited lets burstable containers use their share of swap; otherwise none uses any.
 	Limited bool
 	// Capacity is the node's swap in bytes.
 	Capacity int64
 }
 
-// V2 is what only cgroup v2 can do.
+// V2 configures what only cgroup v2 supports.
 type V2 struct {
-	// SingleProcessOOMKill leaves the rest of a container alive when the kernel kills one
-	// of its processes.
+	// SingleProcessOOMKill: when the kernel OOM-kills a process, the other processes of its
+	// container live on.
 	SingleProcessOOMKill bool
 	// MemoryQOS is nil where the feature is off.
 	MemoryQOS *MemoryQOS
 }
 
-// MemoryQOS protects requested memory and slows down containers near their limit.
+// MemoryQOS protects requested memory and throttles containers near their limit.
 type MemoryQOS struct {
 	// Reserve makes requests a guarantee (memory.min, memory.low).
 	Reserve bool
-	// ThrottlingFactor places memory.high between request and limit; nil sets none.
+	// ThrottlingFactor sets memory.high between request and limit; nil sets none.
 	ThrottlingFactor *float64
-	// Allocatable is what there is for pods: the limit of containers without one.
+	// Allocatable is the node's allocatable memory, for containers without a limit.
 	Allocatable int64
 }
 
-// Sandboxes is what is asked of the container runtime about sandboxes.
+// Sandboxes are the CRI calls for sandboxes.
 type Sandboxes interface {
 	RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error)
 	SandboxIPs(ctx context.Context, id string) ([]string, error)
@@ -92,8 +92,8 @@ type Sandboxes interface {
 	RemovePodSandbox(ctx context.Context, id string) error
 }
 
-// Containers is what is asked of the container runtime about containers. Stopping or
-// removing what is gone is success.
+// Containers are the CRI calls for containers. Stopping or removing a container that does not
+// exist succeeds.
 type Containers interface {
 	CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error)
 	StartContainer(ctx context.Context, id string) error
@@ -110,13 +110,13 @@ type CRI interface {
 	Containers
 }
 
-// DNS names pods.
+// DNS configures names and resolvers of pods.
 type DNS interface {
-	// PodDNS is the pod's resolver configuration.
+	// PodDNS returns the pod's resolver configuration.
 	PodDNS(p *v1.Pod) (*runtimeapi.DNSConfig, error)
-	// KernelHostname is what the pod's processes are to see as their host.
+	// KernelHostname returns the hostname in the pod's UTS namespace.
 	KernelHostname(p *v1.Pod) (string, error)
-	// EnsureHosts brings the pod's hosts file at path up to date.
+	// EnsureHosts writes the pod's hosts file at path.
 	EnsureHosts(path string, p *v1.Pod, ips []string) error
 }
 
@@ -125,18 +125,18 @@ type HTTP interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Meters measure what is done to pods; each may be nil.
+// Meters are the metrics of a Runtime; each may be nil.
 type Meters struct {
-	// Sandbox takes how long the container runtime took to make a sandbox, by handler.
+	// Sandbox measures RunPodSandbox, by runtime handler.
 	Sandbox meter.CallsOf
-	// Started is told of each try to give a pod a sandbox and of how it ended.
+	// Started is called after each attempt to create a sandbox.
 	Started func(p *v1.Pod, err error)
-	// HookFallback counts the hooks over HTTPS that were answered over HTTP, SleepCut the
-	// hooks that were to sleep for longer than their container lived.
-	HookFallback, SleepCut meter.Count
+	// HookFallback counts the HTTPS hooks that fell back to HTTP, SleepTerminated the sleep
+	// hooks that ended early because their container was stopped.
+	HookFallback, SleepTerminated meter.Count
 }
 
-// Deps are a Runtime's collaborators; those marked optional may be nil.
+// Deps are the dependencies of a Runtime. Those that are optional may be nil.
 type Deps struct {
 	CRI    CRI
 	DNS    DNS
@@ -144,22 +144,22 @@ type Deps struct {
 	Meters Meters
 	Log    *slog.Logger
 	Clock  clock.Clock
-	// Random names files that must not collide.
+	// Random returns random file names.
 	Random func() uint32
 	// LogTail reads the last lines of a container's log, at most size bytes of them.
 	LogTail func(path string, lines, size int) ([]byte, error)
-	// HTTP is optional; the default verifies no certificate, as it has nothing to verify
-	// one against, and carries no credentials.
+	// HTTP is optional. The default does not verify certificates, as it has no CA to verify them
+	// with, and sends no credentials.
 	HTTP HTTP
-	// Place is optional; it says which part of the machine a container runs on.
+	// Place is optional. It returns the cpuset of a container.
 	Place func(p *v1.Pod, c *v1.Container) Place
-	// Alone is optional; it reports whether the pod has CPUs of its own, which need no quota.
+	// Alone is optional. It reports whether the pod has exclusive CPUs, which need no quota.
 	Alone func(p *v1.Pod) bool
-	// UserNamespace is optional; it maps the ids of pods that ask not to share the host's.
+	// UserNamespace is optional. It returns the ID mappings of pods with hostUsers: false.
 	UserNamespace func(p *v1.Pod) (*runtimeapi.UserNamespace, error)
 }
 
-// Runtime acts on the pods of one node.
+// Runtime acts on the sandboxes and containers of the node's pods.
 type Runtime struct {
 	cfg         Config
 	deps        Deps
@@ -167,7 +167,7 @@ type Runtime struct {
 	pageSizes   []string
 }
 
-// New validates cfg and reads what the kernel offers. It starts nothing.
+// New validates cfg and reads the kernel's huge page sizes. It starts nothing.
 func New(cfg Config, deps Deps) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("new runtime: %w", err)
@@ -199,7 +199,7 @@ func (c Config) validate() error {
 		}
 	}
 	if c.MemoryCapacity <= 0 {
-		errs = append(errs, errors.New("the node's memory capacity is unknown"))
+		errs = append(errs, errors.New("memory capacity is unknown"))
 	}
 	if c.CPUQuota && c.CPUPeriod < time.Millisecond {
 		errs = append(errs, fmt.Errorf("CPU period %s is below the kernel's minimum", c.CPUPeriod))

@@ -22,51 +22,51 @@ type Handler struct {
 	RecursiveReadOnly bool
 }
 
-// SandboxRequest says which sandbox a pod has, or is going to have.
+// SandboxRequest describes a sandbox that a pod has or needs.
 type SandboxRequest struct {
 	Pod *v1.Pod
-	// Attempt tells later sandboxes of the pod from earlier ones.
+	// Attempt numbers the sandboxes of the pod.
 	Attempt uint32
-	// CgroupParent is the pod's control group.
+	// CgroupParent is the pod's cgroup.
 	CgroupParent string
 	// Handler finds the runtime that the pod's runtime class names.
 	Handler func(*v1.Pod) (Handler, error)
-	// New: the sandbox has yet to be created, and the user wants to know why it cannot be.
+	// New: the sandbox is to be created; failures are recorded as events.
 	New bool
 }
 
-// Sandbox is a pod's sandbox as the container runtime knows it.
+// Sandbox is the configuration of a pod's sandbox.
 type Sandbox struct {
 	Handler Handler
 	pod     *v1.Pod
 	config  *runtimeapi.PodSandboxConfig
 }
 
-// Config is the message by which the container runtime creates the sandbox.
+// Config returns the CRI configuration of the sandbox.
 func (s *Sandbox) Config() *runtimeapi.PodSandboxConfig { return s.config }
 
-// PrepareSandbox makes out what the pod's sandbox is. A sandbox that exists stays with its
-// runtime, even if its class is gone meanwhile.
+// PrepareSandbox builds the configuration of the pod's sandbox. A sandbox that exists keeps its
+// runtime, even if the RuntimeClass no longer exists.
 func (r *Runtime) PrepareSandbox(ctx context.Context, of SandboxRequest) (*Sandbox, error) {
 	handler, err := of.Handler(of.Pod)
 	if err != nil {
 		if of.New {
-			return nil, r.sandboxRefused(ctx, of.Pod, err)
+			return nil, r.prepareFailed(ctx, of.Pod, err)
 		}
-		r.deps.Log.Warn("failed to find the runtime class of a pod that has a sandbox", "pod", pod.RefOf(of.Pod).String(), "err", err)
+		r.deps.Log.Warn("prepare sandbox: cannot find runtime class of existing sandbox", "pod", pod.RefOf(of.Pod).String(), "err", err)
 	}
 	config, err := r.sandboxConfig(of.Pod, of.Attempt, of.CgroupParent)
 	switch {
 	case err != nil && of.New:
-		return nil, r.sandboxRefused(ctx, of.Pod, err)
+		return nil, r.prepareFailed(ctx, of.Pod, err)
 	case err != nil:
-		return nil, fmt.Errorf("configure the sandbox: %w", err)
+		return nil, fmt.Errorf("configure sandbox: %w", err)
 	}
 	return &Sandbox{Handler: handler, pod: of.Pod, config: config}, nil
 }
 
-// CreateSandbox makes the pod's log directory and then its sandbox, network included. It
-// returns the sandbox's addresses, none on the host's network.
+// CreateSandbox makes the pod's log directory and creates its sandbox with its network. It
+// returns the sandbox's IPs, none on the host's network.
 func (r *Runtime) CreateSandbox(ctx context.Context, s *Sandbox) (id string, ips []string, err error) {
 	id, err = r.runSandbox(ctx, s)
 	r.measureSandbox(s.pod, err)
@@ -75,7 +75,7 @@ func (r *Runtime) CreateSandbox(ctx context.Context, s *Sandbox) (id string, ips
 	}
 	ips, err = r.deps.CRI.SandboxIPs(ctx, id)
 	if err != nil {
-		return "", nil, fmt.Errorf("read the sandbox's address: %w", err)
+		return "", nil, fmt.Errorf("read sandbox IPs: %w", err)
 	}
 	return id, ips, nil
 }
@@ -93,9 +93,9 @@ func (r *Runtime) runSandbox(ctx context.Context, s *Sandbox) (id string, err er
 	return id, nil
 }
 
-// sandboxRefused reports why the container runtime does not even get a request for a
-// sandbox, and returns the error to go on with.
-func (r *Runtime) sandboxRefused(ctx context.Context, p *v1.Pod, err error) error {
+// prepareFailed is sandboxFailed for a sandbox that was not requested from the runtime; it counts
+// the attempt as well.
+func (r *Runtime) prepareFailed(ctx context.Context, p *v1.Pod, err error) error {
 	r.measureSandbox(p, err)
 	return r.sandboxFailed(ctx, p, err)
 }
@@ -114,8 +114,8 @@ func (r *Runtime) sandboxFailed(ctx context.Context, p *v1.Pod, err error) error
 	return &Error{Reason: ReasonCreateSandbox, Message: message, Err: err}
 }
 
-// removeSandbox stops a sandbox, in case nothing else has, and removes it with all
-// containers in it. The pod's logs stay.
+// removeSandbox stops a sandbox that may still run, and removes it with its containers. It keeps
+// the pod's logs.
 func (r *Runtime) removeSandbox(ctx context.Context, id string) error {
 	if err := r.deps.CRI.StopPodSandbox(ctx, id); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (r *Runtime) removeSandbox(ctx context.Context, id string) error {
 	return r.deps.CRI.RemovePodSandbox(ctx, id)
 }
 
-// PodLogs lists the pods that have a log folder, by its name. Folders that are named
-// otherwise are not ours.
+// PodLogs lists the pods that have a log directory, by its name. It ignores directories with
+// other names.
 func (r *Runtime) PodLogs() ([]pod.Ref, error) {
 	entries, err := os.ReadDir(r.cfg.PodLogsDir)
 	if err != nil && !os.IsNotExist(err) {
@@ -141,7 +141,7 @@ func (r *Runtime) PodLogs() ([]pod.Ref, error) {
 	return refs, nil
 }
 
-// RemoveLogs removes the logs of a pod that is gone for good, with the links to them.
+// RemoveLogs removes the log directory of a pod that has been removed, and the links to its logs.
 func (r *Runtime) RemoveLogs(ref pod.Ref) error {
 	if err := os.RemoveAll(r.podLogDir(ref)); err != nil {
 		return fmt.Errorf("remove pod logs: %w", err)

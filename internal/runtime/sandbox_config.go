@@ -7,9 +7,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// sandboxConfig is what the runtime is asked for as p's sandbox. attempt tells later
-// sandboxes of the pod from earlier ones; cgroupParent is the pod's control group. Its
-// errors are what the user is told.
+// sandboxConfig builds the CRI configuration of p's sandbox. attempt numbers the sandboxes of
+// the pod; cgroupParent is the pod's cgroup. Its errors are shown to the user.
 func (r *Runtime) sandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) (*runtimeapi.PodSandboxConfig, error) {
 	dns, err := r.deps.DNS.PodDNS(p)
 	if err != nil {
@@ -41,14 +40,14 @@ func (r *Runtime) sandboxConfig(p *v1.Pod, attempt uint32, cgroupParent string) 
 	}, nil
 }
 
-// portMappings lists the ports of the main containers. The runtime opens those with a
-// host port; the others are told for its information.
+// portMappings lists the ports of the main containers. The runtime opens those with a host
+// port; the others are informational.
 func portMappings(p *v1.Pod) []*runtimeapi.PortMapping {
 	var all []*runtimeapi.PortMapping
 	for _, c := range p.Spec.Containers {
 		seen := map[v1.ContainerPort]bool{}
 		for _, port := range c.Ports {
-			// Of two ports with one name, or two alike without, only the first counts.
+			// Of ports with the same name, or unnamed ones that are equal, only the first is used.
 			key := port
 			if port.Name != "" {
 				key = v1.ContainerPort{Name: port.Name}

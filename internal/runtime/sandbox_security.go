@@ -7,7 +7,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// sandboxSecurity confines the sandbox's own process.
+// sandboxSecurity returns the security context of the pause process.
 func (r *Runtime) sandboxSecurity(p *v1.Pod) (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	namespaces, err := r.namespaces(p)
 	if err != nil {
@@ -20,8 +20,8 @@ func (r *Runtime) sandboxSecurity(p *v1.Pod) (*runtimeapi.LinuxSandboxSecurityCo
 	security := &runtimeapi.LinuxSandboxSecurityContext{
 		NamespaceOptions: namespaces,
 		Privileged:       anyPrivileged(p),
-		// The pause process needs nothing that the default profile forbids, whatever
-		// profile the pod's containers ask for.
+		// The pause process always runs with the default profile, whatever profile the pod's
+		// containers have.
 		Seccomp:                  &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 		SupplementalGroups:       groups,
 		SupplementalGroupsPolicy: policy,

@@ -7,31 +7,31 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// effectiveSecurity is a container's security context with the pod's filled in where the
-// container says nothing.
+// effectiveSecurity returns a container's security context; fields that it does not set are
+// those of the pod.
 func effectiveSecurity(p *v1.Pod, c *v1.Container) *v1.SecurityContext {
 	sc := &v1.SecurityContext{}
 	if c.SecurityContext != nil {
 		sc = c.SecurityContext.DeepCopy()
 	}
 	if of := p.Spec.SecurityContext; of != nil {
-		sc.SELinuxOptions = either(sc.SELinuxOptions, of.SELinuxOptions)
-		sc.RunAsUser = either(sc.RunAsUser, of.RunAsUser)
-		sc.RunAsGroup = either(sc.RunAsGroup, of.RunAsGroup)
-		sc.RunAsNonRoot = either(sc.RunAsNonRoot, of.RunAsNonRoot)
-		sc.SeccompProfile = either(sc.SeccompProfile, of.SeccompProfile)
+		sc.SELinuxOptions = firstSet(sc.SELinuxOptions, of.SELinuxOptions)
+		sc.RunAsUser = firstSet(sc.RunAsUser, of.RunAsUser)
+		sc.RunAsGroup = firstSet(sc.RunAsGroup, of.RunAsGroup)
+		sc.RunAsNonRoot = firstSet(sc.RunAsNonRoot, of.RunAsNonRoot)
+		sc.SeccompProfile = firstSet(sc.SeccompProfile, of.SeccompProfile)
 	}
 	return sc
 }
 
-func either[T any](own, pods *T) *T {
+func firstSet[T any](own, pods *T) *T {
 	if own != nil {
 		return own
 	}
 	return pods
 }
 
-// containerSecurity is what the runtime is told of a container's rights.
+// containerSecurity returns the CRI security context of a container.
 func (r *Runtime) containerSecurity(in Input) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	sc := effectiveSecurity(in.Pod, in.Container)
 	namespaces, err := r.namespaces(in.Pod)
@@ -76,7 +76,7 @@ func (r *Runtime) containerSecurity(in Input) (*runtimeapi.LinuxContainerSecurit
 	return security, nil
 }
 
-// supplementalGroups are the groups that all processes of a pod belong to.
+// supplementalGroups returns the groups of all processes of a pod.
 func supplementalGroups(p *v1.Pod) ([]int64, runtimeapi.SupplementalGroupsPolicy, error) {
 	sc := p.Spec.SecurityContext
 	if sc == nil {

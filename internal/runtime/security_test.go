@@ -22,16 +22,16 @@ func TestVerifyNonRoot(t *testing.T) {
 		image ImageUser
 		want  string
 	}{
-		"root is allowed":       {spec: `{containers: [{name: c}]}`},
-		"its user is not root":  {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c, securityContext: {runAsUser: 5}}]}`, image: uid(0)},
-		"the pod's user is not": {spec: `{securityContext: {runAsNonRoot: true, runAsUser: 5}, containers: [{name: c}]}`, image: uid(0)},
-		"the image's is not":    {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: uid(7)},
-		"allowed for this one":  {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c, securityContext: {runAsNonRoot: false}}]}`},
-		"its user is root":      {spec: `{containers: [{name: c, securityContext: {runAsNonRoot: true, runAsUser: 0}}]}`, want: "container's runAsUser breaks non-root policy" + where},
-		"the image's is root":   {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: uid(0), want: "container has runAsNonRoot and image will run as root" + where},
-		"the image says none":   {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, want: "container has runAsNonRoot and image will run as root" + where},
-		"the image says a name": {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: ImageUser{Name: "app"}, want: "container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root" + where},
-		"no such user":          {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: uid(1 << 40), want: "container has runAsNonRoot and image has an invalid user id (1099511627776). (Must be 1-(2147483647)): must be between 0 and 2147483647, inclusive" + where},
+		"no runAsNonRoot":                            {spec: `{containers: [{name: c}]}`},
+		"container's user is not root":               {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c, securityContext: {runAsUser: 5}}]}`, image: uid(0)},
+		"pod's user is not root":                     {spec: `{securityContext: {runAsNonRoot: true, runAsUser: 5}, containers: [{name: c}]}`, image: uid(0)},
+		"image's user is not root":                   {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: uid(7)},
+		"container overrides the pod's runAsNonRoot": {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c, securityContext: {runAsNonRoot: false}}]}`},
+		"container's user is root":                   {spec: `{containers: [{name: c, securityContext: {runAsNonRoot: true, runAsUser: 0}}]}`, want: "container's runAsUser breaks non-root policy" + where},
+		"image's user is root":                       {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: uid(0), want: "container has runAsNonRoot and image will run as root" + where},
+		"image has no user":                          {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, want: "container has runAsNonRoot and image will run as root" + where},
+		"image has a user name":                      {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: ImageUser{Name: "app"}, want: "container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root" + where},
+		"image has an invalid user id":               {spec: `{securityContext: {runAsNonRoot: true}, containers: [{name: c}]}`, image: uid(1 << 40), want: "container has runAsNonRoot and image has an invalid user id (1099511627776). (Must be 1-(2147483647)): must be between 0 and 2147483647, inclusive" + where},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testPod(t, c.spec)
@@ -51,40 +51,40 @@ func TestContainerSecurity(t *testing.T) {
 		cfg  func(*Config, *Deps)
 		want string // beyond namespaces, masked and read-only paths, and Unconfined seccomp
 	}{
-		"nothing asked":    {spec: `{containers: [{name: c}]}`, want: `{"runAsUser": {}}`},
-		"the image's user": {spec: `{containers: [{name: c}]}`, edit: func(in *Input) { in.ImageUser.UID = &seven }, want: `{"runAsUser": {"value": "7"}}`},
-		"the image's name": {spec: `{containers: [{name: c}]}`, edit: func(in *Input) { in.ImageUser.Name = "app" }, want: `{"runAsUsername": "app"}`},
-		"container over pod": {
+		"no security context":    {spec: `{containers: [{name: c}]}`, want: `{"runAsUser": {}}`},
+		"user id of the image":   {spec: `{containers: [{name: c}]}`, edit: func(in *Input) { in.ImageUser.UID = &seven }, want: `{"runAsUser": {"value": "7"}}`},
+		"user name of the image": {spec: `{containers: [{name: c}]}`, edit: func(in *Input) { in.ImageUser.Name = "app" }, want: `{"runAsUsername": "app"}`},
+		"container overrides pod": {
 			spec: `{securityContext: {runAsUser: 1, runAsGroup: 2, seLinuxOptions: {level: pod}, seccompProfile: {type: RuntimeDefault}},
 				containers: [{name: c, securityContext: {runAsUser: 3, seLinuxOptions: {level: own}, seccompProfile: {type: Localhost, localhostProfile: p/x.json}}}]}`,
 			want: `{"runAsUser": {"value": "3"}, "runAsGroup": {"value": "2"}, "selinuxOptions": {"level": "own"},
 				"seccomp": {"profileType": "Localhost", "localhostRef": "/var/lib/kubelet/seccomp/p/x.json"}}`,
 		},
-		"groups": {
+		"fsGroup, supplemental groups and volume groups": {
 			spec: `{securityContext: {fsGroup: 1, supplementalGroups: [2, 3], supplementalGroupsPolicy: Strict}, containers: [{name: c}]}`,
 			edit: func(in *Input) { in.VolumeGroups = []int64{4} },
 			want: `{"runAsUser": {}, "supplementalGroups": ["1", "2", "3", "4"], "supplementalGroupsPolicy": "Strict"}`,
 		},
-		"seccomp by default": {
+		"seccompDefault applies without a profile": {
 			spec: `{containers: [{name: c}]}`, cfg: func(c *Config, _ *Deps) { c.SeccompDefault = true },
 			want: `{"runAsUser": {}, "seccomp": {"profileType": "RuntimeDefault"}}`,
 		},
-		"default and yet unconfined": {
+		"unconfined overrides seccompDefault": {
 			spec: `{containers: [{name: c, securityContext: {seccompProfile: {type: Unconfined}}}]}`, cfg: func(c *Config, _ *Deps) { c.SeccompDefault = true },
 			want: `{"runAsUser": {}}`,
 		},
-		"apparmor of the pod": {
+		"AppArmor profile of the pod": {
 			spec: `{securityContext: {appArmorProfile: {type: RuntimeDefault}}, containers: [{name: c}]}`,
 			want: `{"runAsUser": {}, "apparmor": {"profileType": "RuntimeDefault"}, "apparmorProfile": "runtime/default"}`,
 		},
-		"apparmor by annotation": {
+		"AppArmor profile by annotation": {
 			spec: `{securityContext: {appArmorProfile: {type: Unconfined}}, containers: [{name: c}]}`,
 			edit: func(in *Input) {
 				in.Pod.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/c": "localhost/mine"}
 			},
 			want: `{"runAsUser": {}, "apparmor": {"profileType": "Localhost", "localhostRef": "mine"}, "apparmorProfile": "localhost/mine"}`,
 		},
-		"apparmor of the container": {
+		"AppArmor profile of the container": {
 			spec: `{containers: [{name: c, securityContext: {appArmorProfile: {type: Unconfined}}}]}`,
 			want: `{"runAsUser": {}, "apparmor": {"profileType": "Unconfined"}, "apparmorProfile": "unconfined"}`,
 		},
@@ -180,7 +180,7 @@ func TestProcPaths(t *testing.T) {
 	}
 }
 
-func TestOddContainerFields(t *testing.T) {
+func TestRareContainerFields(t *testing.T) {
 	p := testPod(t, `{containers: [{name: c, command: [a, "$(X)"], args: ["$(Y)"], workingDir: /w, stdin: true, stdinOnce: true, tty: true,
 		lifecycle: {stopSignal: "SIGRTMIN+3"}, volumeMounts: [{name: v, mountPath: /etc/hosts}]}]}`)
 	b := newBench(t, nil)
@@ -200,7 +200,7 @@ func TestOddContainerFields(t *testing.T) {
 	}
 }
 
-func TestOurFilesAreRelabelled(t *testing.T) {
+func TestKubeletFilesAreRelabelled(t *testing.T) {
 	p := testPod(t, `{containers: [{name: c, terminationMessagePath: /dev/termination-log}]}`)
 	for _, labels := range []bool{true, false} {
 		b := newBench(t, func(c *Config, _ *Deps) { c.SELinux = labels })

@@ -12,11 +12,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// StartContainer starts a created container and runs its postStart hook; it returns when
-// the hook has. A container whose hook fails is stopped again.
+// StartContainer starts a created container and runs its postStart hook. It returns when the
+// hook has ended. A container whose hook fails is stopped.
 func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error {
-	// A start is not abandoned when the pod is to end meanwhile: what was started has to be
-	// known, to be stopped properly. The call has a deadline of its own.
+	// A start is not canceled when the pod starts to terminate: the worker has to know what was
+	// started, to stop it. The call has a deadline of its own.
 	if err := r.deps.CRI.StartContainer(context.WithoutCancel(ctx), id); err != nil {
 		return r.containerFailed(ctx, p, c.Name, id, ReasonRunContainer, err)
 	}
@@ -30,20 +30,20 @@ func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		// The pod is to end, and whoever ends it knows how long it may take. Or the agent
-		// does, which is none of the container's business.
+		// The pod terminates, and its termination knows the grace period. Or the kubelet stops,
+		// which must not affect the container.
 		return fmt.Errorf("run postStart hook: %w", ctx.Err())
 	}
-	r.deps.Log.Error("postStart hook failed", "pod", pod.RefOf(p).String(), "container", c.Name, "id", id, "error", err)
-	// The hook's words stay out of the event: they may hold secrets of the pod.
+	r.deps.Log.Error("postStart hook failed", "pod", pod.RefOf(p).String(), "container", c.Name, "id", id, "err", err)
+	// The hook's output is kept out of the event: it may contain secrets of the pod.
 	r.containerEvent(p, c.Name, id, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	stopped := pod.Container{ID: id, Name: c.Name, State: pod.Running}
-	stop := r.stopContainer(ctx, p, &stopped, Stop{Message: "FailedPostStartHook", PodIPs: podIPs})
+	stop := r.stopContainer(ctx, p, &stopped, StopOptions{Message: "FailedPostStartHook", PodIPs: podIPs})
 	return &Error{Reason: ReasonPostStartHook, Message: err.Error(), Err: errors.Join(err, stop)}
 }
 
-// linkLog makes the link by which log collectors find the log. A runtime that logs
-// elsewhere leaves nothing to link to. Failing to is no reason to stop the container.
+// linkLog makes the symlink by which log collectors find the log. A runtime that logs
+// elsewhere has no file to link to. A failure does not affect the container.
 func (r *Runtime) linkLog(ref pod.Ref, container, id string, restartCount int) {
 	log := filepath.Join(r.podLogDir(ref), logPath(container, restartCount))
 	if _, err := os.Stat(log); os.IsNotExist(err) {
@@ -57,6 +57,6 @@ func (r *Runtime) linkLog(ref pod.Ref, container, id string, restartCount int) {
 		}
 	}
 	if err != nil && !os.IsExist(err) {
-		r.deps.Log.Error("cannot link container log", "link", link, "log", log, "error", err)
+		r.deps.Log.Error("start container: cannot link log", "link", link, "log", log, "err", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// StopCause says why a container is stopped, where that decides how long it may take.
+// StopCause says why a container is stopped: a failed probe may have a grace period of its own.
 type StopCause int
 
 const (
@@ -20,25 +20,25 @@ const (
 	StopStartup
 )
 
-// Stop says how to stop containers.
-type Stop struct {
-	// PodEnds: all of the pod ends, its containers in order.
+// StopOptions says how to stop containers.
+type StopOptions struct {
+	// PodEnds: the whole pod terminates; sidecars stop after main containers.
 	PodEnds bool
 	Cause   StopCause
-	// Message is what the Killing event says, "" for the usual words.
+	// Message is the message of the Killing event, "" for the default one.
 	Message string
-	// Grace overrides the time that the pod's spec gives, in seconds.
+	// Grace overrides the pod's grace period, in seconds.
 	Grace *int64
-	// PodIPs are where a preStop hook over HTTP goes.
+	// PodIPs are the addresses for preStop hooks over HTTP.
 	PodIPs []string
-	// Turn, where set, is called after the preStop hook and returns when the container
-	// may be told to end, or when ctx is done because its time is up.
+	// Turn, if set, is called after the preStop hook. It returns when the container may be
+	// stopped, or when ctx ends because the grace period is over.
 	Turn func(ctx context.Context)
 }
 
-// stopContainer runs the preStop hook and stops the container, and returns when it has
-// ended. Of a pod that is gone, Restore gives what p must hold.
-func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how Stop) error {
+// stopContainer runs the preStop hook and stops the container. It returns when the container has
+// exited. For a pod that no longer exists, p is what Restore returns.
+func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container, how StopOptions) error {
 	spec := pod.FindContainer(p, c.Name)
 	if spec == nil {
 		restored := restoreContainer(*c)
@@ -50,7 +50,7 @@ func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 		hook := r.startStep(ctx, grace, func(hookCtx context.Context) {
 			r.preStop(ctx, hookCtx, hookCall{pod: p, container: spec, id: c.ID, podIPs: how.PodIPs, hook: spec.Lifecycle.PreStop})
 		})
-		// A hook that outlasts the grace period runs on until its container has ended.
+		// A hook that takes longer than the grace period runs until its container has exited.
 		defer hook.end()
 		grace -= hook.wait()
 	}
@@ -62,19 +62,19 @@ func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinStop))
 }
 
-// gracePeriod is how long the container may take in all.
-func gracePeriod(p *v1.Pod, spec *v1.Container, how Stop) time.Duration {
+// gracePeriod returns the time for the preStop hook and the container together.
+func gracePeriod(p *v1.Pod, spec *v1.Container, how StopOptions) time.Duration {
 	seconds := pod.GracePeriod(p, how.Grace)
 	if seconds == nil {
 		return pod.MinStop
 	}
 	if probe := causeProbe(spec, how.Cause); probe != nil && how.Grace == nil && p.DeletionGracePeriodSeconds == nil {
-		seconds = either(probe.TerminationGracePeriodSeconds, seconds)
+		seconds = firstSet(probe.TerminationGracePeriodSeconds, seconds)
 	}
 	return time.Duration(*seconds) * time.Second
 }
 
-// causeProbe is the probe that failed, if one did: it may give its own time.
+// causeProbe returns the probe that failed, if one did. It may have its own grace period.
 func causeProbe(spec *v1.Container, cause StopCause) *v1.Probe {
 	switch cause {
 	case StopLiveness:
@@ -85,7 +85,7 @@ func causeProbe(spec *v1.Container, cause StopCause) *v1.Probe {
 	return nil
 }
 
-// step is part of stopping a container that counts towards its grace period.
+// step is a part of stopping a container that counts towards its grace period.
 type step struct {
 	clock  clock.PassiveClock
 	began  time.Time
@@ -94,7 +94,7 @@ type step struct {
 	cancel context.CancelFunc
 }
 
-// startStep runs run, whose time counts from now.
+// startStep calls run in a goroutine and measures its time from now.
 func (r *Runtime) startStep(ctx context.Context, grace time.Duration, run func(ctx context.Context)) *step {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &step{
@@ -108,8 +108,8 @@ func (r *Runtime) startStep(ctx context.Context, grace time.Duration, run func(c
 	return s
 }
 
-// wait returns when the step is done, or when it has used up the grace period. It returns
-// the whole seconds that took, which is how the runtime counts.
+// wait waits until the step is done or the grace period is over. It returns the whole seconds
+// that took: CRI counts grace periods in seconds.
 func (s *step) wait() time.Duration {
 	defer s.limit.Stop()
 	select {
@@ -125,17 +125,17 @@ func (s *step) end() {
 	<-s.done
 }
 
-// preStop runs the hook until it is done, or until hookCtx is because the container has
-// ended. ctx is that of the stop: if that is canceled, the stop and its hook are tried again.
+// preStop runs the hook until it ends, or until hookCtx ends because the container has exited.
+// ctx is that of the stop: if it is canceled, the stop and its hook are retried.
 func (r *Runtime) preStop(ctx, hookCtx context.Context, call hookCall) {
 	err := r.runHook(hookCtx, call)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil, hookCtx.Err() != nil && call.hook.Sleep != nil:
-		r.deps.Log.Info("preStop hook was interrupted", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name)
+		r.deps.Log.Info("preStop hook interrupted", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name)
 	default:
-		r.deps.Log.Error("preStop hook failed", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name, "error", err)
-		// The hook's words stay out of the event: they may hold secrets of the pod.
+		r.deps.Log.Error("preStop hook failed", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name, "err", err)
+		// The hook's output is kept out of the event: it may contain secrets of the pod.
 		r.containerEvent(call.pod, call.container.Name, call.id, v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// stubbornRuntime has containers that ignore SIGTERM, and hooks that end with their container
-// if they do not end before.
+// stubbornRuntime has containers that ignore SIGTERM, and hooks that end at the latest with their
+// container.
 type stubbornRuntime struct {
 	*callLog
 	began time.Time
@@ -69,14 +69,14 @@ func (s *stubbornRuntime) ExecSync(ctx context.Context, id string, _ []string, _
 	}
 }
 
-// What the reference kubelet gives hooks and containers, on each path that stops them: a
-// hook that uses up the grace period leaves its container two seconds, in which it runs on.
+// A hook that uses up the grace period leaves its container two seconds, in which the hook keeps
+// running. This is the reference kubelet's behaviour on each path that stops containers.
 func TestPreStopHookOutlastsGrace(t *testing.T) {
 	const hook = `lifecycle: {preStop: {exec: {command: [x]}}}`
 	const failed = "spec.containers{c} Warning FailedPreStopHook PreStopHook failed"
 	zero, one := int64(0), int64(1)
-	whole := func(names ...string) func(*Runtime, context.Context, string, Stop) error {
-		return func(r *Runtime, ctx context.Context, spec string, how Stop) error {
+	whole := func(names ...string) func(*Runtime, context.Context, string, StopOptions) error {
+		return func(r *Runtime, ctx context.Context, spec string, how StopOptions) error {
 			var containers []pod.Container
 			for _, name := range names {
 				containers = append(containers, pod.Container{ID: name, Name: name})
@@ -84,14 +84,14 @@ func TestPreStopHookOutlastsGrace(t *testing.T) {
 			return r.stopInOrder(ctx, testPod(t, spec), containers, how)
 		}
 	}
-	alone := func(r *Runtime, ctx context.Context, spec string, how Stop) error {
+	alone := func(r *Runtime, ctx context.Context, spec string, how StopOptions) error {
 		return r.stopContainer(ctx, testPod(t, spec), &pod.Container{ID: "c", Name: "c"}, how)
 	}
 	for name, c := range map[string]struct {
 		spec      string
-		how       Stop
+		how       StopOptions
 		hookTakes time.Duration
-		stop      func(*Runtime, context.Context, string, Stop) error
+		stop      func(*Runtime, context.Context, string, StopOptions) error
 		want      []string
 		fails     bool // the hook, which is an event
 	}{
@@ -100,7 +100,7 @@ func TestPreStopHookOutlastsGrace(t *testing.T) {
 			want: []string{"3s: stop c within 2s", "5s: hook of c killed"},
 		},
 		"grace_period_of_an_eviction": {
-			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + hook + `}]}`, stop: whole("c"), how: Stop{Grace: &one}, fails: true,
+			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + hook + `}]}`, stop: whole("c"), how: StopOptions{Grace: &one}, fails: true,
 			want: []string{"1s: stop c within 2s", "3s: hook of c killed"},
 		},
 		"pod_without_grace_period_runs_its_hook_for_a_second": {
@@ -108,15 +108,15 @@ func TestPreStopHookOutlastsGrace(t *testing.T) {
 			want: []string{"1s: stop c within 2s", "3s: hook of c killed"},
 		},
 		"override_without_grace_period_runs_the_hook_for_a_second": {
-			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + hook + `}]}`, stop: whole("c"), how: Stop{Grace: &zero}, fails: true,
+			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + hook + `}]}`, stop: whole("c"), how: StopOptions{Grace: &zero}, fails: true,
 			want: []string{"1s: stop c within 2s", "3s: hook of c killed"},
 		},
 		"container_of_a_running_pod_without_grace_period_runs_no_hook": {
-			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + hook + `}]}`, stop: alone, how: Stop{Grace: &zero},
+			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + hook + `}]}`, stop: alone, how: StopOptions{Grace: &zero},
 			want: []string{"0s: stop c within 2s"},
 		},
 		"grace_period_of_the_liveness_probe": {
-			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, livenessProbe: {terminationGracePeriodSeconds: 4}, ` + hook + `}]}`, stop: alone, how: Stop{Cause: StopLiveness}, fails: true,
+			spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, livenessProbe: {terminationGracePeriodSeconds: 4}, ` + hook + `}]}`, stop: alone, how: StopOptions{Cause: StopLiveness}, fails: true,
 			want: []string{"4s: stop c within 2s", "6s: hook of c killed"},
 		},
 		"hook_done_while_the_container_stops": {

@@ -10,23 +10,23 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// stopInOrder stops the containers of a pod and returns when all have ended. All preStop
-// hooks run at once; then main containers end together, and sidecars after them, the last
-// declared first, as each may serve those declared after it.
+// stopInOrder stops the containers of a pod and returns when all have exited. All preStop hooks
+// run at the same time; then the main containers stop together, and then the sidecars, in
+// reverse order, as each may serve those declared after it.
 //
-// The pod ends, so every hook has a second at least, also without a grace period.
-func (r *Runtime) stopInOrder(ctx context.Context, p *v1.Pod, containers []pod.Container, how Stop) error {
+// Every hook has at least one second, even without a grace period.
+func (r *Runtime) stopInOrder(ctx context.Context, p *v1.Pod, containers []pod.Container, how StopOptions) error {
 	how.Grace = podGrace(p, how.Grace)
 	order := newStopOrder(p, containers)
-	return sideBySide(containers, func(c *pod.Container) error {
-		defer order.ended(c.Name)
-		mine := how
-		mine.Turn = order.turn(c.Name)
-		return r.stopContainer(ctx, p, c, mine)
+	return inParallel(containers, func(c *pod.Container) error {
+		defer order.exited(c.Name)
+		own := how
+		own.Turn = order.turn(c.Name)
+		return r.stopContainer(ctx, p, c, own)
 	})
 }
 
-// podGrace is the grace period of a pod that ends, in seconds.
+// podGrace returns the grace period of a terminating pod, in seconds.
 func podGrace(p *v1.Pod, override *int64) *int64 {
 	if grace := pod.GracePeriod(p, override); grace != nil && *grace > 1 {
 		return grace
@@ -34,11 +34,11 @@ func podGrace(p *v1.Pod, override *int64) *int64 {
 	return ptr.To[int64](1)
 }
 
-// stopOrder lets containers wait for those that must end before them.
+// stopOrder makes containers wait for those that must exit before them.
 type stopOrder struct {
-	// awaits lists whose end a container waits for.
+	// awaits lists the containers that a container waits for.
 	awaits map[string][]string
-	// running has a channel for each container, closed when its last instance ended.
+	// running has a channel for each container, closed when its last instance has exited.
 	running map[string]chan struct{}
 
 	mu        sync.Mutex
@@ -66,7 +66,8 @@ func newStopOrder(p *v1.Pod, containers []pod.Container) *stopOrder {
 	return o
 }
 
-// turn waits for the containers that must end before name; nil where there are none.
+// turn returns a function that waits for the containers that must exit before name, or nil if
+// there are none.
 func (o *stopOrder) turn(name string) func(context.Context) {
 	awaits := o.awaits[name]
 	if len(awaits) == 0 {
@@ -87,7 +88,7 @@ func (o *stopOrder) turn(name string) func(context.Context) {
 	}
 }
 
-func (o *stopOrder) ended(name string) {
+func (o *stopOrder) exited(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.instances[name]--; o.instances[name] == 0 {

@@ -24,22 +24,22 @@ func TestStopContainerGrace(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec     string
 		deletion *int64
-		how      Stop
+		how      StopOptions
 		// took is how long the preStop hook runs.
 		took time.Duration
 		want []string
 	}{
-		"the pod's":              {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c}]}`, want: []string{"stop id 30s"}},
-		"none given":             {spec: `{containers: [{name: c}]}`, want: []string{"stop id 2s"}},
-		"never below two":        {spec: `{terminationGracePeriodSeconds: 1, containers: [{name: c}]}`, want: []string{"stop id 2s"}},
-		"the deletion's":         {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c}]}`, deletion: &three, want: []string{"stop id 3s"}},
-		"the caller's":           {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c}]}`, deletion: &three, how: Stop{Grace: &hundred}, want: []string{"stop id 1m40s"}},
-		"the failed probe's":     {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, livenessProbe: {terminationGracePeriodSeconds: 5}}]}`, how: Stop{Cause: StopLiveness}, want: []string{"stop id 5s"}},
-		"not another probe's":    {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, livenessProbe: {terminationGracePeriodSeconds: 5}}]}`, how: Stop{Cause: StopStartup}, want: []string{"stop id 30s"}},
-		"less what preStop took": {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + pre + `}]}`, took: 4900 * time.Millisecond, want: []string{"exec id [x] 0s", "stop id 26s"}},
-		"preStop took all":       {spec: `{terminationGracePeriodSeconds: 5, containers: [{name: c, ` + pre + `}]}`, took: time.Hour, want: []string{"exec id [x] 0s", "stop id 2s"}},
-		"no time for preStop":    {spec: `{containers: [{name: c, ` + pre + `}]}`, how: Stop{Grace: &zero}, want: []string{"stop id 2s"}},
-		"a forgotten container":  {spec: `{terminationGracePeriodSeconds: 9}`, want: []string{"stop id 9s"}},
+		"grace period of the pod":                        {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c}]}`, want: []string{"stop id 30s"}},
+		"no grace period":                                {spec: `{containers: [{name: c}]}`, want: []string{"stop id 2s"}},
+		"grace period below two seconds":                 {spec: `{terminationGracePeriodSeconds: 1, containers: [{name: c}]}`, want: []string{"stop id 2s"}},
+		"deletion grace period overrides the pod's":      {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c}]}`, deletion: &three, want: []string{"stop id 3s"}},
+		"caller's grace period overrides the deletion's": {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c}]}`, deletion: &three, how: StopOptions{Grace: &hundred}, want: []string{"stop id 1m40s"}},
+		"grace period of the failed probe":               {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, livenessProbe: {terminationGracePeriodSeconds: 5}}]}`, how: StopOptions{Cause: StopLiveness}, want: []string{"stop id 5s"}},
+		"another probe's grace period is ignored":        {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, livenessProbe: {terminationGracePeriodSeconds: 5}}]}`, how: StopOptions{Cause: StopStartup}, want: []string{"stop id 30s"}},
+		"preStop hook shortens the grace period":         {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + pre + `}]}`, took: 4900 * time.Millisecond, want: []string{"exec id [x] 0s", "stop id 26s"}},
+		"preStop hook uses the whole grace period":       {spec: `{terminationGracePeriodSeconds: 5, containers: [{name: c, ` + pre + `}]}`, took: time.Hour, want: []string{"exec id [x] 0s", "stop id 2s"}},
+		"zero grace period skips the preStop hook":       {spec: `{containers: [{name: c, ` + pre + `}]}`, how: StopOptions{Grace: &zero}, want: []string{"stop id 2s"}},
+		"container that is not in the spec":              {spec: `{terminationGracePeriodSeconds: 9}`, want: []string{"stop id 9s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -69,7 +69,7 @@ func TestStopContainerEvents(t *testing.T) {
 	b.cri.exec = func(context.Context, []string) (cri.ExecResult, error) { return cri.ExecResult{ExitCode: 1}, nil }
 	p := testPod(t, `{terminationGracePeriodSeconds: 3, containers: [{name: c, lifecycle: {preStop: {exec: {command: [x]}}}}]}`)
 	for _, message := range []string{"", "Container c failed liveness probe, will be restarted"} {
-		if err := b.stopContainer(context.Background(), p, &pod.Container{ID: "id", Name: "c"}, Stop{Message: message}); err != nil {
+		if err := b.stopContainer(context.Background(), p, &pod.Container{ID: "id", Name: "c"}, StopOptions{Message: message}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestStopContainersInOrder(t *testing.T) {
 	for _, name := range []string{"s1", "s2", "a", "b", "a"} {
 		running = append(running, pod.Container{ID: name, Name: name})
 	}
-	if err := b.stopInOrder(context.Background(), p, running, Stop{}); err != nil {
+	if err := b.stopInOrder(context.Background(), p, running, StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(b.cri.calls[:3])
@@ -104,7 +104,7 @@ func TestStopContainersWaitsNoLongerThanGrace(t *testing.T) {
 	waits := make(chan struct{})
 	var stopped sync.WaitGroup
 	stopped.Go(func() { // a never ends
-		_ = b.stopContainer(context.Background(), p, &pod.Container{ID: "s", Name: "s"}, Stop{Turn: func(ctx context.Context) {
+		_ = b.stopContainer(context.Background(), p, &pod.Container{ID: "s", Name: "s"}, StopOptions{Turn: func(ctx context.Context) {
 			close(waits)
 			order.turn("s")(ctx)
 		}})
@@ -115,21 +115,21 @@ func TestStopContainersWaitsNoLongerThanGrace(t *testing.T) {
 	expect(t, "calls", []string{"stop s 2s"}, b.cri.calls)
 }
 
-func TestStopContainersTellsAllErrors(t *testing.T) {
+func TestStopContainersReturnsAllErrors(t *testing.T) {
 	b := newBench(t, nil)
 	one, two := errors.New("one"), errors.New("two")
 	b.cri.fail["stop a 2s"], b.cri.fail["stop b 2s"] = one, two
-	err := b.stopInOrder(context.Background(), testPod(t, `{containers: [{name: a}, {name: b}]}`), []pod.Container{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}, Stop{})
+	err := b.stopInOrder(context.Background(), testPod(t, `{containers: [{name: a}, {name: b}]}`), []pod.Container{{ID: "a", Name: "a"}, {ID: "b", Name: "b"}}, StopOptions{})
 	if !errors.Is(err, one) || !errors.Is(err, two) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestHTTPHook(t *testing.T) {
-	asked := make(chan *http.Request, 1)
+	requests := make(chan *http.Request, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTeapot) // any answer will do
-		asked <- r
+		requests <- r
 	}))
 	defer server.Close()
 	host, _ := url.Parse(server.URL)
@@ -140,11 +140,11 @@ func TestHTTPHook(t *testing.T) {
 		event bool
 		fails bool
 	}{
-		"pod's address, named port": {hook: `{path: "/x?y=1", port: http, httpHeaders: [{name: Host, value: me}, {name: X, value: z}]}`, ips: []string{"127.0.0.1"}},
-		"no TLS after all":          {hook: `{path: "/x?y=1", port: http, scheme: HTTPS, httpHeaders: [{name: Host, value: me}, {name: X, value: z}]}`, ips: []string{"127.0.0.1"}, event: true},
-		"no address":                {hook: `{port: http}`, fails: true},
-		"no such port":              {hook: `{port: none}`, ips: []string{"127.0.0.1"}, fails: true},
-		"port out of range":         {hook: `{port: 70000}`, ips: []string{"127.0.0.1"}, fails: true},
+		"request to the pod's IP and a named port": {hook: `{path: "/x?y=1", port: http, httpHeaders: [{name: Host, value: me}, {name: X, value: z}]}`, ips: []string{"127.0.0.1"}},
+		"HTTPS falls back to HTTP":                 {hook: `{path: "/x?y=1", port: http, scheme: HTTPS, httpHeaders: [{name: Host, value: me}, {name: X, value: z}]}`, ips: []string{"127.0.0.1"}, event: true},
+		"pod without IP fails":                     {hook: `{port: http}`, fails: true},
+		"unknown port name fails":                  {hook: `{port: none}`, ips: []string{"127.0.0.1"}, fails: true},
+		"port out of range fails":                  {hook: `{port: 70000}`, ips: []string{"127.0.0.1"}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -157,7 +157,7 @@ func TestHTTPHook(t *testing.T) {
 			if c.fails {
 				return
 			}
-			got := <-asked
+			got := <-requests
 			if got.URL.RequestURI() != "/x?y=1" || got.Host != "me" || got.Header.Get("X") != "z" || got.UserAgent() != "kube-lifecycle/1.37" {
 				t.Errorf("request %s to %s with %v", got.URL, got.Host, got.Header)
 			}
@@ -207,7 +207,7 @@ func TestRestore(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	o.Containers[0].ID = "id"
-	if err := b.stopContainer(context.Background(), p, &o.Containers[0], Stop{}); err != nil {
+	if err := b.stopContainer(context.Background(), p, &o.Containers[0], StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "calls", []string{"exec id [sh -c sleep 1] 0s", "stop id 5s"}, b.cri.calls)

@@ -9,9 +9,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// boundSwap limits a container's swap. Version 1 counts memory and swap together, so that
-// a limit equal to the memory limit leaves no swap; version 2 counts swap alone.
-func (r *Runtime) boundSwap(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
+// limitSwap limits a container's swap. cgroup v1 counts memory and swap together, so a limit
+// equal to the memory limit leaves no swap; cgroup v2 counts swap alone.
+func (r *Runtime) limitSwap(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
 	switch {
 	case !r.cfg.Swap.Controller:
 	case r.cfg.V2 == nil:
@@ -26,9 +26,8 @@ func (r *Runtime) Swaps(p *v1.Pod, c *v1.Container) bool {
 	return r.cfg.Swap.Controller && r.cfg.V2 != nil && r.swapShare(p, c) > 0
 }
 
-// swapShare gives a burstable container as much of the node's swap as it requests of the
-// node's memory. Those whose memory is guaranteed, and those the node cannot do without,
-// must not depend on swap.
+// swapShare returns the share of the node's swap for a burstable container: the same as its
+// request is of the node's memory. Guaranteed and critical pods must not depend on swap.
 func (r *Runtime) swapShare(p *v1.Pod, c *v1.Container) int64 {
 	request := c.Resources.Requests.Memory()
 	switch {

@@ -8,14 +8,14 @@ import (
 	"k8s.io/component-helpers/node/util/sysctl"
 )
 
-// ipcSysctls are the kernel's parameters of an IPC namespace, beside those of fs.mqueue.
+// ipcSysctls are the sysctls of an IPC namespace, except those of fs.mqueue.
 var ipcSysctls = []string{
 	"kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
 	"kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced",
 }
 
-// sysctls are the kernel parameters of the pod's sandbox: the node's defaults, as far as
-// they concern namespaces of the pod's own, and over them what the pod asks for.
+// sysctls returns the sysctls of the pod's sandbox: the node's defaults for namespaces that the
+// pod does not share with the host, overridden by the pod's own.
 func (r *Runtime) sysctls(p *v1.Pod) map[string]string {
 	all := map[string]string{}
 	for name, value := range r.cfg.DefaultSysctls {
@@ -31,8 +31,8 @@ func (r *Runtime) sysctls(p *v1.Pod) map[string]string {
 	return all
 }
 
-// ownSysctl reports whether the parameter belongs to a namespace that the pod does not
-// share with the host.
+// ownSysctl reports whether the sysctl belongs to a namespace that the pod does not share with
+// the host.
 func ownSysctl(p *v1.Pod, name string) bool {
 	switch {
 	case slices.Contains(ipcSysctls, name), strings.HasPrefix(name, "fs.mqueue."):

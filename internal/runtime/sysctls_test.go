@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The node's defaults reach the namespaces that are the pod's own; its own word wins.
+// The node's defaults apply to namespaces that the pod does not share with the host. The pod may
+// override them.
 func TestDefaultSysctls(t *testing.T) {
 	r := &Runtime{cfg: Config{DefaultSysctls: map[string]string{
 		"net/ipv4/ip_local_port_range": "1 2", "net.core.somaxconn": "3", "kernel.shmmax": "4", "fs.mqueue.msg_max": "5",
@@ -21,11 +22,11 @@ func TestDefaultSysctls(t *testing.T) {
 		spec v1.PodSpec
 		want []map[string]string
 	}{
-		{"an ordinary pod", v1.PodSpec{}, []map[string]string{net, ipc}},
-		{"on the host's network", v1.PodSpec{HostNetwork: true}, []map[string]string{ipc}},
-		{"in the host's IPC", v1.PodSpec{HostIPC: true}, []map[string]string{net}},
-		{"with users of its own", v1.PodSpec{HostUsers: ptr.To(false)}, []map[string]string{net, ipc, {"user.max_inotify_watches": "6"}}},
-		{"with a word of its own", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "kernel.shmmax", Value: "9"}}}},
+		{"pod with namespaces of its own", v1.PodSpec{}, []map[string]string{net, ipc}},
+		{"host network", v1.PodSpec{HostNetwork: true}, []map[string]string{ipc}},
+		{"host IPC", v1.PodSpec{HostIPC: true}, []map[string]string{net}},
+		{"user namespace", v1.PodSpec{HostUsers: ptr.To(false)}, []map[string]string{net, ipc, {"user.max_inotify_watches": "6"}}},
+		{"pod overrides a default", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "kernel.shmmax", Value: "9"}}}},
 			[]map[string]string{net, ipc, {"kernel.shmmax": "9"}}},
 	} {
 		want := map[string]string{}

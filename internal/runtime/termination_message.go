@@ -13,22 +13,21 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// What one container may say at its end.
+// Limits of a container's termination message.
 const (
 	maxMessage      = 4096
 	maxMessageLog   = 2048
 	maxMessageLines = 80
 )
 
-// TerminationMessage is what an ended container left to say, beside what the runtime says
-// of it: its termination log or, if the container asks for that and failed without a word,
-// the end of its log.
+// TerminationMessage returns the termination message of an exited container: its termination log
+// or, with policy FallbackToLogsOnError and an empty termination log, the end of its log.
 func (r *Runtime) TerminationMessage(c *pod.Container) string {
-	text, err := lastWords(c)
+	text, err := readTerminationLog(c)
 	if err != nil {
 		return err.Error()
 	}
-	// A container that could not even run has no log.
+	// A container that could not run has no log.
 	fallback := c.Annotations[annotationTerminationPolicy] == string(v1.TerminationMessageFallbackToLogsOnError) &&
 		c.ExitCode != 0 && c.Reason != "ContainerCannotRun"
 	if text != "" || !fallback {
@@ -41,8 +40,8 @@ func (r *Runtime) TerminationMessage(c *pod.Container) string {
 	return string(tail)
 }
 
-// lastWords reads the end of the termination log.
-func lastWords(c *pod.Container) (string, error) {
+// readTerminationLog reads the end of the termination log.
+func readTerminationLog(c *pod.Container) (string, error) {
 	inside := c.Annotations[annotationTerminationPath]
 	if inside == "" {
 		return "", nil
@@ -51,7 +50,7 @@ func lastWords(c *pod.Container) (string, error) {
 		if m.ContainerPath != absolute(inside) {
 			continue
 		}
-		text, err := readEnd(m.HostPath, maxMessage)
+		text, err := readTail(m.HostPath, maxMessage)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			message := fmt.Sprintf("Error on reading termination log %s: %v", m.HostPath, err)
 			return "", &shownError{message: message, err: err}
@@ -61,9 +60,9 @@ func lastWords(c *pod.Container) (string, error) {
 	return "", nil
 }
 
-// readEnd reads at most the last size bytes of a regular file. Containers write it, so it
-// is neither followed as a link nor waited for.
-func readEnd(path string, size int64) ([]byte, error) {
+// readTail reads at most the last size bytes of a regular file. Containers write it, so readTail
+// does not follow a symlink and does not block on a FIFO.
+func readTail(path string, size int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -21,14 +21,14 @@ func TestTerminationMessage(t *testing.T) {
 		reason string
 		want   string
 	}{
-		"its words":                 {policy: file, words: "bye\n", want: "bye\n"},
-		"the end of many words":     {policy: file, words: long, want: long[10:]},
-		"no fallback unless asked":  {policy: file, log: "dying\n", exit: 7},
-		"fallback":                  {policy: fallback, log: "dying\n", exit: 7, want: "dying\n"},
-		"words before fallback":     {policy: fallback, words: "bye", log: "dying\n", exit: 7, want: "bye"},
-		"success needs no fallback": {policy: fallback, log: "all well\n"},
-		"never ran, has no log":     {policy: fallback, log: "x", exit: 128, reason: "ContainerCannotRun"},
-		"unreadable log":            {policy: fallback, exit: 7, want: "Error on reading termination message from logs: no log"},
+		"termination log":                             {policy: file, words: "bye\n", want: "bye\n"},
+		"end of a long termination log":               {policy: file, words: long, want: long[10:]},
+		"policy File does not fall back to the log":   {policy: file, log: "dying\n", exit: 7},
+		"empty termination log falls back to the log": {policy: fallback, log: "dying\n", exit: 7, want: "dying\n"},
+		"termination log wins over the log":           {policy: fallback, words: "bye", log: "dying\n", exit: 7, want: "bye"},
+		"exit code 0 does not fall back":              {policy: fallback, log: "all well\n"},
+		"ContainerCannotRun does not fall back":       {policy: fallback, log: "x", exit: 128, reason: "ContainerCannotRun"},
+		"log that cannot be read":                     {policy: fallback, exit: 7, want: "Error on reading termination message from logs: no log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(_ *Config, d *Deps) {
@@ -69,7 +69,7 @@ func TestTerminationLogIsNotTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{link, fifo, dir} {
-		if text, err := readEnd(path, 100); err == nil {
+		if text, err := readTail(path, 100); err == nil {
 			t.Errorf("%s was read: %q", path, text)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// VolumeMount is a volume of the pod as a container sees it.
+// VolumeMount is a volume of the pod, mounted into a container.
 type VolumeMount struct {
 	HostPath          string
 	ContainerPath     string
@@ -15,29 +15,29 @@ type VolumeMount struct {
 	RecursiveReadOnly bool
 	SELinuxRelabel    bool
 	Propagation       v1.MountPropagationMode
-	// Options are further ones to mount with, such as noexec.
+	// Options are further mount options, such as noexec.
 	Options []string
-	// Image is what an image volume mounts in place of HostPath, nil for other volumes, and
-	// ImageSubPath the part of it.
+	// Image is mounted in place of HostPath for an image volume, nil for other volumes.
+	// ImageSubPath is a path in the image.
 	Image        *VolumeImage
 	ImageSubPath string
 }
 
 // VolumeImage is an image that a container mounts.
 type VolumeImage struct {
-	Ref       string // the runtime's id of it
-	Reference string // what the pod says
+	Ref       string // the image's id in the runtime
+	Reference string // as in the pod's spec
 }
 
-// BlockVolume is a raw block volume as a container sees it.
+// BlockVolume is a raw block volume of a container.
 type BlockVolume struct {
 	HostPath      string
 	ContainerPath string
-	// Permissions are m to make a node, r to read, w to write.
+	// Permissions are those of a device cgroup: r, w and m (mknod).
 	Permissions string
 }
 
-// propagations are the runtime's names for the API's modes.
+// propagations maps the API's mount propagation modes to CRI's.
 var propagations = map[v1.MountPropagationMode]runtimeapi.MountPropagation{
 	v1.MountPropagationNone:            runtimeapi.MountPropagation_PROPAGATION_PRIVATE,
 	v1.MountPropagationHostToContainer: runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,

@@ -7,14 +7,14 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Parts are containers and sandboxes of one pod.
-type Parts struct {
+// Targets are the containers and sandboxes of one pod that Stop or Remove acts on.
+type Targets struct {
 	Containers []pod.Container
 	Sandboxes  []pod.Sandbox
 }
 
-// sideBySide calls f for all items at the same time and waits for all of them.
-func sideBySide[T any](items []T, f func(*T) error) error {
+// inParallel calls f for all items at the same time and waits for all calls.
+func inParallel[T any](items []T, f func(*T) error) error {
 	errs := make([]error, len(items))
 	var all sync.WaitGroup
 	for i := range items {

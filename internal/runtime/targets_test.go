@@ -9,20 +9,20 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// A sandbox that has an address is stopped even if it is dead; one that has none was stopped.
+// A sandbox with an IP is stopped even if it is not ready; one without was stopped before.
 func TestStop(t *testing.T) {
 	p := testPod(t, `{terminationGracePeriodSeconds: 30, initContainers: [{name: s, restartPolicy: Always}], containers: [{name: a}]}`)
-	what := Parts{
+	what := Targets{
 		Containers: []pod.Container{{ID: "s", Name: "s"}, {ID: "a", Name: "a"}},
 		Sandboxes:  []pod.Sandbox{{ID: "stopped"}, {ID: "dead", IPs: []string{"10.0.0.1"}}},
 	}
 	zero := int64(0)
 	for name, c := range map[string]struct {
-		how  Stop
+		how  StopOptions
 		want []string
 	}{
-		"pod_ends":    {how: Stop{PodEnds: true}, want: []string{"stop a 30s", "stop s 30s", "stop sandbox dead"}},
-		"pod_goes_on": {how: Stop{Grace: &zero}, want: []string{"stop a 2s", "stop s 2s", "stop sandbox dead"}},
+		"whole pod terminates": {how: StopOptions{PodEnds: true}, want: []string{"stop a 30s", "stop s 30s", "stop sandbox dead"}},
+		"pod keeps running":    {how: StopOptions{Grace: &zero}, want: []string{"stop a 2s", "stop s 2s", "stop sandbox dead"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -37,7 +37,7 @@ func TestStop(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	b.cri.fail["stop a 30s"] = errors.New("busy")
-	if err := b.Stop(t.Context(), p, what, Stop{PodEnds: true}); err == nil || slices.Contains(b.cri.calls, "stop sandbox dead") {
+	if err := b.Stop(t.Context(), p, what, StopOptions{PodEnds: true}); err == nil || slices.Contains(b.cri.calls, "stop sandbox dead") {
 		t.Errorf("error %v, calls %q", err, b.cri.calls)
 	}
 }
@@ -47,7 +47,7 @@ func TestRemove(t *testing.T) {
 		b := newBench(t, nil)
 		log := filepath.Join(b.cfg.PodLogsDir, "ns_p_u/c/0.log")
 		writeFile(t, log, "")
-		what := Parts{Containers: []pod.Container{{ID: "c", Name: "c", LogPath: log}}, Sandboxes: []pod.Sandbox{{ID: "s"}}}
+		what := Targets{Containers: []pod.Container{{ID: "c", Name: "c", LogPath: log}}, Sandboxes: []pod.Sandbox{{ID: "s"}}}
 		if err := b.Remove(t.Context(), pod.Ref{Namespace: "ns", Name: "p", UID: "u"}, what, logs); err != nil {
 			t.Fatal(err)
 		}

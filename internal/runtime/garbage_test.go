@@ -7,7 +7,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-func TestPrune(t *testing.T) {
+func TestFindGarbage(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	exited := func(id, name string, s int) pod.Container {
 		return pod.Container{ID: id, Name: name, State: pod.Exited, CreatedAt: at(s)}
@@ -22,66 +22,66 @@ func TestPrune(t *testing.T) {
 		containers, sandboxes []string
 		wait                  time.Duration
 	}{
-		"nothing": {},
-		"newest ended is kept": {
+		"pod without containers": {},
+		"newest exited instance is kept": {
 			o:    pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s", 0, true)}, Containers: []pod.Container{exited("3", "c", 3), exited("2", "c", 2), exited("1", "c", 1)}},
 			keep: 1, containers: []string{"2", "1"},
 		},
-		"beside the running one": {
+		"one exited instance is kept next to the running one": {
 			o:    pod.Observed{Containers: []pod.Container{in(exited("3", "c", 3), pod.Running), exited("2", "c", 2), exited("1", "c", 1)}},
 			keep: 1, containers: []string{"1"},
 		},
-		"a young one stays": {
+		"a young instance is kept": {
 			o:    pod.Observed{Containers: []pod.Container{exited("3", "c", 10), exited("2", "c", 8), exited("1", "c", 7)}},
 			keep: 1, containers: []string{"1"}, wait: 1,
 		},
-		"two young ones stay until the first is old": {
+		"two young instances wait for the older to age": {
 			o:    pod.Observed{Containers: []pod.Container{exited("4", "c", 12), exited("3", "c", 11), exited("2", "c", 10), exited("1", "c", 7)}},
 			keep: 1, containers: []string{"1"}, wait: 2*time.Second + 1,
 		},
-		"none but the running one": {
+		"keeping none removes all but the running instance": {
 			o:          pod.Observed{Containers: []pod.Container{in(exited("3", "c", 3), pod.Running), exited("2", "c", 2), exited("1", "c", 1)}},
 			containers: []string{"2", "1"},
 		},
-		"none, but the newest shows how it ended": {
+		"keeping none keeps the newest exited instance": {
 			o:          pod.Observed{Containers: []pod.Container{exited("3", "c", 3), exited("2", "c", 2)}},
 			containers: []string{"2"},
 		},
-		"all may stay": {
+		"a negative maximum keeps all": {
 			o:    pod.Observed{Containers: []pod.Container{exited("3", "c", 3), exited("2", "c", 2), exited("1", "c", 1)}},
 			keep: -1,
 		},
-		"each name for itself": {
+		"each container is counted on its own": {
 			o:    pod.Observed{Containers: []pod.Container{exited("2", "c", 2), exited("1", "d", 1)}},
 			keep: 1,
 		},
-		"created is about to start": {
+		"newest created instance is kept": {
 			o:    pod.Observed{Containers: []pod.Container{in(exited("3", "c", 3), pod.Created), exited("2", "c", 2)}},
 			keep: 1,
 		},
-		"created and overtaken never will": {
+		"created instance with a newer one is removed": {
 			o:    pod.Observed{Containers: []pod.Container{in(exited("3", "c", 3), pod.Running), in(exited("2", "c", 2), pod.Created)}},
 			keep: 1, containers: []string{"2"},
 		},
-		"unknown may run": {
+		"instance in unknown state is kept": {
 			o: pod.Observed{Containers: []pod.Container{in(exited("2", "c", 2), pod.Unknown), in(exited("1", "c", 1), pod.Unknown)}},
 		},
-		"old sandboxes": {
+		"old sandboxes are removed": {
 			o:         pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, false), sandbox("s1", 1, false)}},
 			sandboxes: []string{"s5", "s1"},
 		},
-		"the newest stays though it ended": {
+		"newest sandbox is kept though it is not ready": {
 			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, false)}},
 		},
-		"a ready one stays": {
+		"a ready sandbox is kept": {
 			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, true)}},
 		},
-		"one that holds what is kept stays though the clock was set back": {
+		"sandbox with a kept container is kept after the clock was set back": {
 			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, false), sandbox("s1", 1, false)},
 				Containers: []pod.Container{{ID: "7", SandboxID: "s5", Name: "c", State: pod.Exited, CreatedAt: at(2)}}},
 			keep: 1, sandboxes: []string{"s1"},
 		},
-		"one that holds what is kept stays": {
+		"sandbox with a kept container is kept": {
 			o: pod.Observed{Sandboxes: []pod.Sandbox{sandbox("s9", 9, true), sandbox("s5", 5, false), sandbox("s1", 1, false)},
 				Containers: []pod.Container{exited("7", "c", 7), exited("2", "c", 2)}},
 			keep: 1, containers: []string{"2"}, sandboxes: []string{"s1"},
@@ -89,17 +89,17 @@ func TestPrune(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var containers, sandboxes []string
-			pruned := Prune(c.o, Keep{Dead: c.keep, Since: at(8)})
-			for _, x := range pruned.Containers {
+			garbage := FindGarbage(c.o, GCPolicy{MaxPerContainer: c.keep, CreatedBefore: at(8)})
+			for _, x := range garbage.Containers {
 				containers = append(containers, x.ID)
 			}
-			for _, x := range pruned.Sandboxes {
+			for _, x := range garbage.Sandboxes {
 				sandboxes = append(sandboxes, x.ID)
 			}
 			expect(t, "containers", c.containers, containers)
 			expect(t, "sandboxes", c.sandboxes, sandboxes)
-			if pruned.Wait != c.wait {
-				t.Errorf("the next in %s, want %s", pruned.Wait, c.wait)
+			if garbage.Wait != c.wait {
+				t.Errorf("next garbage in %s, want %s", garbage.Wait, c.wait)
 			}
 		})
 	}
