@@ -29,21 +29,21 @@ func TestCrashBackoff(t *testing.T) {
 			t.Fatalf("crash %d: a start that failed waits %s", i+1, again)
 		}
 	}
-	// Ten minutes of running well are forgiven.
+	// After ten minutes the back-off begins again.
 	now = now.Add(10*time.Minute + 2*time.Second)
 	if wait, _ := b.remaining(key, 9, now, now); wait != 0 {
 		t.Errorf("after a long run: waits %s", wait)
 	}
-	// A changed container starts with a clean slate.
+	// A changed container has no back-off.
 	other := containerKey{name: "c", hash: "i"}
 	if wait, _ := b.remaining(other, 9, now, now); wait != 0 {
 		t.Errorf("changed container: waits %s", wait)
 	}
 }
 
-// What came before a start is forgiven ten minutes after it, however long the longest delay
-// is; a wait that has begun is waited for.
-func TestCrashesAreForgiven(t *testing.T) {
+// The back-off begins again ten minutes after a start, whatever the longest delay is. A wait that
+// has begun is not shortened.
+func TestCrashBackoffResets(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
 		curve     backoff.Backoff
@@ -51,14 +51,14 @@ func TestCrashesAreForgiven(t *testing.T) {
 		wait      time.Duration
 		afterNext time.Duration // the wait after one more crash at once
 	}{
-		"soon":                                {backoff.Backoff{First: 10 * s, Longest: 300 * s}, s, 20 * s, 40 * s},
-		"in good time":                        {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 570 * s, 20 * s, 40 * s},
-		"while it waits":                      {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 595 * s, 20 * s, 10 * s},
-		"after ten minutes":                   {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 601 * s, 0, 10 * s},
-		"not sooner with a short longest":     {backoff.Backoff{First: 10 * s, Longest: 15 * s}, 31 * s, 15 * s, 15 * s},
-		"nor with a short first":              {backoff.Backoff{First: s, Longest: 60 * s}, 121 * s, 2 * s, 4 * s},
-		"but as soon with a short longest":    {backoff.Backoff{First: 10 * s, Longest: 15 * s}, 601 * s, 0, 10 * s},
-		"nor later with a longest of an hour": {backoff.Backoff{First: 10 * s, Longest: time.Hour}, 601 * s, 0, 10 * s},
+		"crash after a second":                              {backoff.Backoff{First: 10 * s, Longest: 300 * s}, s, 20 * s, 40 * s},
+		"crash after 570 seconds":                           {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 570 * s, 20 * s, 40 * s},
+		"ten minutes pass during the wait":                  {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 595 * s, 20 * s, 10 * s},
+		"crash after ten minutes resets":                    {backoff.Backoff{First: 10 * s, Longest: 300 * s}, 601 * s, 0, 10 * s},
+		"short longest delay does not reset sooner":         {backoff.Backoff{First: 10 * s, Longest: 15 * s}, 31 * s, 15 * s, 15 * s},
+		"short first delay does not reset sooner":           {backoff.Backoff{First: s, Longest: 60 * s}, 121 * s, 2 * s, 4 * s},
+		"short longest delay resets after ten minutes":      {backoff.Backoff{First: 10 * s, Longest: 15 * s}, 601 * s, 0, 10 * s},
+		"longest delay of an hour resets after ten minutes": {backoff.Backoff{First: 10 * s, Longest: time.Hour}, 601 * s, 0, 10 * s},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newCrashBackoff(c.curve)
@@ -90,10 +90,10 @@ func TestCrashesAreForgiven(t *testing.T) {
 	}
 }
 
-// A failed liveness probe replaces a container that still runs, so that the exit before is
-// the last that is known. The reference was recorded with such a pod, which runs for five
-// seconds at a time: it starts anew after 0, 0, 10, 20 and 40 s.
-func TestCrashBackoffOfTheKilled(t *testing.T) {
+// A failed liveness probe replaces a container that still runs, so the newest known exit is the one
+// before. The reference kubelet was recorded with such a pod, which runs for five seconds at a
+// time: it restarts after 0, 0, 10, 20 and 40 s.
+func TestCrashBackoffOfKilledContainer(t *testing.T) {
 	b := newCrashBackoff(backoff.Backoff{First: 10 * time.Second, Longest: 5 * time.Minute})
 	key := containerKey{name: "c", hash: "h"}
 	epoch := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,4 +1,4 @@
-// Package podsync holds the ordered steps that bring one pod up and take it down. It acts
-// through small interfaces. PodSteps keeps only what cannot be read back of its pod: why a
-// container last failed to start, and how long a crashing one is held back.
+// Package podsync has the ordered steps that start one pod and take it down. It acts through
+// small interfaces. PodSteps remembers only what it cannot read back: why a container failed to
+// start, and the back-off of a crashing one.
 package podsync

@@ -7,15 +7,15 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Finish gives back what the pod held, then publishes its last status. Where the pod's
-// deletion was asked for, the publisher removes it from the API server at once.
+// Finish releases the pod's volumes and cgroup and publishes its last status. If the pod is being
+// deleted, the publisher then deletes it from the API server.
 func (s *PodSteps) Finish(ctx context.Context, w pod.Work) error {
 	uid := w.Pod.UID
 	if err := s.deps.Volumes.Unmount(ctx, uid); err != nil {
-		return fmt.Errorf("unmount the pod's volumes: %w", err)
+		return fmt.Errorf("unmount volumes of pod: %w", err)
 	}
 	if err := s.deps.Cgroups.RemovePod(ctx, uid); err != nil {
-		return fmt.Errorf("remove the pod's cgroup: %w", err)
+		return fmt.Errorf("remove cgroup of pod: %w", err)
 	}
 	s.deps.Objects.Unregister(w.Pod)
 	if w.Orphan {
@@ -25,7 +25,7 @@ func (s *PodSteps) Finish(ctx context.Context, w pod.Work) error {
 	s.publish(w, observed, stopped)
 	s.deps.Status.Finish(w.Pod)
 	if w.Failure != nil && w.Failure.Reason == evicted {
-		return s.discardNow(ctx, uid) // what it has written is what the node needs back
+		return s.refreshAndRemove(ctx, uid) // to free the disk space of its containers
 	}
 	return nil
 }

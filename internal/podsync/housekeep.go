@@ -14,63 +14,63 @@ import (
 	"swiftlet/internal/require"
 )
 
-// KeeperDeps is what a Keeper works with. Mirrors and OrphanMirrors may be nil where there
-// is no API server.
+// KeeperDeps are the dependencies of a Keeper. Mirrors and OrphanMirrors may be nil without an
+// API server.
 type KeeperDeps struct {
-	// Known reports whether a pod has an owner that looks after it.
+	// Known reports whether a pod is in a source or has a worker.
 	Known func(types.UID) bool
-	// Folders and Cgroups list pods of which something is on the disk or in the kernel.
+	// Folders and Cgroups list the pods that have a directory or a cgroup.
 	Folders interface {
 		PodDirs() ([]types.UID, error)
 		Unmount(context.Context, types.UID) error
 		RemovePodDir(types.UID) error
-		// UnstageOrphans begins to unstage what is staged for no pod.
+		// UnstageOrphans starts to unstage volumes that are staged for no pod.
 		UnstageOrphans() error
 	}
 	Cgroups interface {
 		Pods() ([]types.UID, error)
 		RemovePod(context.Context, types.UID) error
 	}
-	// Logs lists and removes the log folders of pods.
+	// Logs lists and removes the log directories of pods.
 	Logs interface {
 		PodLogs() ([]pod.Ref, error)
 		RemoveLogs(pod.Ref) error
 	}
 	Mirrors       Mirrors
 	OrphanMirrors func() []*v1.Pod
-	// Held reports whether the runtime still has something of the pod: then its worker, not
-	// the keeper, is to take it down.
+	// Held reports whether the runtime has something of the pod: then its worker removes it, not
+	// the Keeper.
 	Held func(types.UID) bool
-	// Retain takes back what was given to pods that are not known; may be nil.
+	// Retain releases the resources of all pods but the known ones; may be nil.
 	Retain func(ctx context.Context, known func(types.UID) bool) error
-	// Thin removes what the node keeps too much of; may be nil.
+	// Thin removes dead containers beyond the node's maximum; may be nil.
 	Thin func(context.Context) error
-	// Swept is told after each round how many orphaned pods' folders there were and how
-	// many of them stayed; may be nil.
+	// Swept is called after each run with the number of orphaned pod directories and of those
+	// that could not be removed; may be nil.
 	Swept func(found, left int)
 	Log   *slog.Logger
 }
 
-// Keeper removes what no pod owns: the leavings of an agent that died at the wrong moment.
-// It is a safety net; pods take away their own things.
+// Keeper is the housekeeper: it removes what belongs to no pod, such as directories that a crashed
+// kubelet left. It is a safety net; workers remove what belongs to their pods.
 type Keeper struct {
 	deps KeeperDeps
-	poke notify.Signal
-	// again asks for a round if the last one met trouble.
-	again notify.Signal
-	// told is what the last round met, by what was tried: trouble that lasts is told once.
-	// met is what this round has met so far. Both belong to Run.
-	told, met map[trouble]string
+	wake notify.Signal
+	// retry wakes Run if the last run failed in part.
+	retry notify.Signal
+	// reported has the failures of the last run: a failure that persists is logged once.
+	// current has those of this run. Both belong to Run.
+	reported, current map[operation]string
 }
 
-// trouble is something that could not be done for a pod.
-type trouble struct {
-	what string
+// operation is what failed, and for which pod.
+type operation struct {
+	name string
 	uid  types.UID
 }
 
-// folderPatience bounds the work on one orphan: one that hangs must not keep the others.
-const folderPatience = time.Minute
+// orphanTimeout limits the work on one orphan: one that hangs must not block the others.
+const orphanTimeout = time.Minute
 
 // NewKeeper validates and starts nothing.
 func NewKeeper(deps KeeperDeps) (*Keeper, error) {
@@ -80,41 +80,41 @@ func NewKeeper(deps KeeperDeps) (*Keeper, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return &Keeper{deps: deps, poke: notify.New(), again: notify.New()}, nil
+	return &Keeper{deps: deps, wake: notify.New(), retry: notify.New()}, nil
 }
 
-// Poke asks for a round. It never blocks. It must not be called before every source has
-// said which pods it wants.
-func (k *Keeper) Poke(context.Context) { k.poke.Notify() }
+// Poke wakes Run. It never blocks. It must not be called before every source is ready: until then
+// pods of that source look like orphans.
+func (k *Keeper) Poke(context.Context) { k.wake.Notify() }
 
-// Retry asks for another round if the last one could not do all, and for mirrors that were
-// left: what was lacking, such as a volume's driver or the API server, may be there. It never blocks, and may be called at any time.
-func (k *Keeper) Retry() { k.again.Notify() }
+// Retry wakes Run if the last run failed in part, and has it delete orphaned mirrors: a volume's
+// driver or the API server may be available again. It never blocks and may be called at any time.
+func (k *Keeper) Retry() { k.retry.Notify() }
 
-// Run makes rounds when poked, until ctx ends.
+// Run removes orphans whenever it is woken, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-k.poke:
+		case <-k.wake:
 			k.round(ctx)
-		case <-k.again:
-			if len(k.told) > 0 {
+		case <-k.retry:
+			if len(k.reported) > 0 {
 				k.round(ctx)
-			} else { // a pod that went may have left its mirror
-				k.met = map[trouble]string{}
+			} else { // the mirror of a removed pod may be left
+				k.current = map[operation]string{}
 				k.mirrors(ctx)
-				k.told = k.met
+				k.reported = k.current
 			}
 		}
 	}
 }
 
 func (k *Keeper) round(ctx context.Context) {
-	k.met = map[trouble]string{}
-	defer func() { k.told = k.met }()
-	k.folders(ctx)
+	k.current = map[operation]string{}
+	defer func() { k.reported = k.current }()
+	k.dirs(ctx)
 	k.cgroups(ctx)
 	k.logs()
 	k.mirrors(ctx)
@@ -122,25 +122,25 @@ func (k *Keeper) round(ctx context.Context) {
 		k.log("remove dead containers", "", k.deps.Thin(ctx))
 	}
 	if k.deps.Retain != nil {
-		k.log("take back what unknown pods were given", "", k.deps.Retain(ctx, func(uid types.UID) bool { return !k.orphaned(uid) }))
+		k.log("release resources of unknown pods", "", k.deps.Retain(ctx, func(uid types.UID) bool { return !k.orphaned(uid) }))
 	}
 }
 
-func (k *Keeper) folders(ctx context.Context) {
-	folders, err := k.deps.Folders.PodDirs()
-	k.log("list pod folders", "", err)
+func (k *Keeper) dirs(ctx context.Context) {
+	dirs, err := k.deps.Folders.PodDirs()
+	k.log("list pod directories", "", err)
 	found, left := 0, 0
-	for _, uid := range folders {
+	for _, uid := range dirs {
 		if !k.orphaned(uid) {
 			continue
 		}
 		found++
-		if _, stuck := k.told[trouble{removingFolder, uid}]; !stuck {
-			k.deps.Log.Info("removing the folder of a pod that nobody wants", "pod", uid)
+		if _, stuck := k.reported[operation{removeOrphanDir, uid}]; !stuck {
+			k.deps.Log.Info("housekeeping: removing orphaned pod directory", "pod", uid)
 		}
-		if err := k.removeFolder(ctx, uid); err != nil {
+		if err := k.removeDir(ctx, uid); err != nil {
 			left++
-			k.log(removingFolder, uid, err)
+			k.log(removeOrphanDir, uid, err)
 		}
 	}
 	k.log("unstage volumes that no pod uses", "", k.deps.Folders.UnstageOrphans())
@@ -149,13 +149,13 @@ func (k *Keeper) folders(ctx context.Context) {
 	}
 }
 
-const removingFolder = "remove an orphaned pod's folder"
+const removeOrphanDir = "remove orphaned pod directory"
 
-func (k *Keeper) removeFolder(ctx context.Context, uid types.UID) error {
-	ctx, cancel := context.WithTimeout(ctx, folderPatience)
+func (k *Keeper) removeDir(ctx context.Context, uid types.UID) error {
+	ctx, cancel := context.WithTimeout(ctx, orphanTimeout)
 	defer cancel()
 	if err := k.deps.Folders.Unmount(ctx, uid); err != nil {
-		return fmt.Errorf("unmount its volumes: %w", err)
+		return fmt.Errorf("unmount volumes: %w", err)
 	}
 	return k.deps.Folders.RemovePodDir(uid)
 }
@@ -165,8 +165,8 @@ func (k *Keeper) cgroups(ctx context.Context) {
 	k.log("list pod cgroups", "", err)
 	for _, uid := range groups {
 		if k.orphaned(uid) {
-			k.deps.Log.Info("removing the cgroup of a pod that nobody wants", "pod", uid)
-			k.log("remove an orphaned pod's cgroup", uid, k.deps.Cgroups.RemovePod(ctx, uid))
+			k.deps.Log.Info("housekeeping: removing orphaned pod cgroup", "pod", uid)
+			k.log("remove orphaned pod cgroup", uid, k.deps.Cgroups.RemovePod(ctx, uid))
 		}
 	}
 }
@@ -176,33 +176,33 @@ func (k *Keeper) logs() {
 	k.log("list pod logs", "", err)
 	for _, ref := range refs {
 		if k.orphaned(ref.UID) {
-			k.deps.Log.Info("removing the logs of a pod that nobody wants", "pod", ref.String())
-			k.log("remove an orphaned pod's logs", ref.UID, k.deps.Logs.RemoveLogs(ref))
+			k.deps.Log.Info("housekeeping: removing orphaned pod logs", "pod", ref.String())
+			k.log("remove orphaned pod logs", ref.UID, k.deps.Logs.RemoveLogs(ref))
 		}
 	}
 }
 
-// mirrors deletes the images of static pods that are gone.
+// mirrors deletes the mirrors of static pods that no longer exist.
 func (k *Keeper) mirrors(ctx context.Context) {
 	if k.deps.Mirrors == nil || k.deps.OrphanMirrors == nil {
 		return
 	}
 	for _, m := range k.deps.OrphanMirrors() {
 		_, err := k.deps.Mirrors.Delete(ctx, pod.RefOf(m), m.UID)
-		k.log("delete an orphaned mirror", m.UID, err)
+		k.log("delete orphaned mirror", m.UID, err)
 	}
 }
 
 func (k *Keeper) orphaned(uid types.UID) bool { return !k.deps.Known(uid) && !k.deps.Held(uid) }
 
-// log tells of trouble, unless the last round met the same.
-func (k *Keeper) log(what string, uid types.UID, err error) {
+// log records a failure, and logs it unless the last run had the same.
+func (k *Keeper) log(name string, uid types.UID, err error) {
 	if err == nil {
 		return
 	}
-	of := trouble{what, uid}
-	k.met[of] = err.Error()
-	if k.told[of] != k.met[of] {
-		k.deps.Log.Warn("housekeeping: "+what, "pod", uid, "err", err)
+	failed := operation{name, uid}
+	k.current[failed] = err.Error()
+	if k.reported[failed] != k.current[failed] {
+		k.deps.Log.Warn("housekeeping: "+name+" failed", "pod", uid, "err", err)
 	}
 }

@@ -17,37 +17,37 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// remains is what a node holds of pods that nobody wants.
-type remains struct {
-	folders []types.UID
-	stuck   map[types.UID]error
+// orphans are the directories of pods that are in no source.
+type orphans struct {
+	dirs  []types.UID
+	stuck map[types.UID]error
 }
 
-func (r *remains) PodDirs() ([]types.UID, error) { return slices.Clone(r.folders), nil }
-func (r *remains) UnstageOrphans() error         { return nil }
+func (r *orphans) PodDirs() ([]types.UID, error) { return slices.Clone(r.dirs), nil }
+func (r *orphans) UnstageOrphans() error         { return nil }
 
-func (r *remains) Unmount(ctx context.Context, uid types.UID) error {
+func (r *orphans) Unmount(ctx context.Context, uid types.UID) error {
 	if _, bounded := ctx.Deadline(); !bounded {
-		return errors.New("it may take for ever")
+		return errors.New("no deadline")
 	}
 	return r.stuck[uid]
 }
 
-func (r *remains) RemovePodDir(uid types.UID) error {
-	r.folders = slices.DeleteFunc(r.folders, func(u types.UID) bool { return u == uid })
+func (r *orphans) RemovePodDir(uid types.UID) error {
+	r.dirs = slices.DeleteFunc(r.dirs, func(u types.UID) bool { return u == uid })
 	return nil
 }
 
-func (r *remains) Pods() ([]types.UID, error)                 { return nil, nil }
-func (r *remains) RemovePod(context.Context, types.UID) error { return nil }
-func (r *remains) PodLogs() ([]pod.Ref, error)                { return nil, nil }
-func (r *remains) RemoveLogs(pod.Ref) error                   { return nil }
+func (r *orphans) Pods() ([]types.UID, error)                 { return nil, nil }
+func (r *orphans) RemovePod(context.Context, types.UID) error { return nil }
+func (r *orphans) PodLogs() ([]pod.Ref, error)                { return nil, nil }
+func (r *orphans) RemoveLogs(pod.Ref) error                   { return nil }
 
-// TestStuckOrphanIsToldOnce: a folder that cannot be removed keeps no other, and is told of
-// again only when the reason changes.
-func TestStuckOrphanIsToldOnce(t *testing.T) {
+// TestPersistentFailureIsLoggedOnce: a directory that cannot be removed does not block others, and
+// is logged again only when the error changes.
+func TestPersistentFailureIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	r := &remains{folders: []types.UID{"stuck", "free"}, stuck: map[types.UID]error{"stuck": errors.New("device is busy")}}
+	r := &orphans{dirs: []types.UID{"stuck", "free"}, stuck: map[types.UID]error{"stuck": errors.New("device is busy")}}
 	no := func(types.UID) bool { return false }
 	k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -56,32 +56,32 @@ func TestStuckOrphanIsToldOnce(t *testing.T) {
 	for range 3 {
 		k.round(t.Context())
 	}
-	if !slices.Equal(r.folders, []types.UID{"stuck"}) {
-		t.Errorf("left: %v", r.folders)
+	if !slices.Equal(r.dirs, []types.UID{"stuck"}) {
+		t.Errorf("left: %v", r.dirs)
 	}
 	if n := strings.Count(log.String(), "device is busy"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, log.String())
+		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
-	if n := strings.Count(log.String(), "nobody wants"); n != 2 {
-		t.Errorf("%d pods were begun with, want 2:\n%s", n, log.String())
+	if n := strings.Count(log.String(), "removing orphaned pod directory"); n != 2 {
+		t.Errorf("%d directories begun, want 2:\n%s", n, log.String())
 	}
 	r.stuck["stuck"] = errors.New("no driver")
 	k.round(t.Context())
 	if !strings.Contains(log.String(), "no driver") {
-		t.Error("a new reason was not told")
+		t.Error("a new error was not logged")
 	}
 	r.stuck = nil
 	k.round(t.Context())
-	if len(r.folders) != 0 {
-		t.Errorf("left: %v", r.folders)
+	if len(r.dirs) != 0 {
+		t.Errorf("left: %v", r.dirs)
 	}
 }
 
-// TestKeeperRetries: a round that could not do all is made again when something has changed,
-// and one that was never asked for is not.
-func TestKeeperRetries(t *testing.T) {
+// TestHousekeeperRetries: Retry repeats a run that failed in part, and does nothing after a
+// complete one.
+func TestHousekeeperRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &remains{folders: []types.UID{"stuck"}, stuck: map[types.UID]error{"stuck": errors.New("no driver")}}
+		r := &orphans{dirs: []types.UID{"stuck"}, stuck: map[types.UID]error{"stuck": errors.New("no driver")}}
 		no := func(types.UID) bool { return false }
 		k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -95,22 +95,22 @@ func TestKeeperRetries(t *testing.T) {
 		r.stuck = nil
 		k.Retry()
 		synctest.Wait()
-		if len(r.folders) != 0 {
-			t.Errorf("left: %v", r.folders)
+		if len(r.dirs) != 0 {
+			t.Errorf("left: %v", r.dirs)
 		}
-		r.folders = []types.UID{"new"} // of a pod that is wanted for all the keeper knows
+		r.dirs = []types.UID{"new"} // of a pod that may be in a source
 		k.Retry()
 		synctest.Wait()
-		if len(r.folders) != 1 {
-			t.Error("a round was made without being asked for")
+		if len(r.dirs) != 1 {
+			t.Error("Retry started a run after a complete one")
 		}
 	})
 }
 
-// A mirror that a pod left behind while the API server was away goes when it is back.
-func TestKeeperDeletesMirrorsLater(t *testing.T) {
+// A mirror that is left while the API server is unavailable is deleted when it is back.
+func TestHousekeeperDeletesMirrorsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, m := &remains{}, &mirrors{err: errors.New("connection refused")}
+		r, m := &orphans{}, &mirrors{err: errors.New("connection refused")}
 		no := func(types.UID) bool { return false }
 		k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Mirrors: m, OrphanMirrors: m.list, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -131,7 +131,7 @@ func TestKeeperDeletesMirrorsLater(t *testing.T) {
 	})
 }
 
-// mirrors are those that nobody wants.
+// mirrors are orphaned mirrors.
 type mirrors struct {
 	Mirrors
 	left  []*v1.Pod

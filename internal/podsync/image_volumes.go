@@ -10,40 +10,40 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// imageVolume is an image that containers mount, or why it is not there.
+// imageVolume is the image of an image volume, or why it could not be pulled.
 type imageVolume struct {
 	reference string
 	image     image.Image
 	err       error
 }
 
-// fetchImageVolumes fetches the images that the pod's volumes name, all at the same time.
-func (a *attempt) fetchImageVolumes(ctx context.Context) map[string]func() imageVolume {
-	fetched := map[string]func() imageVolume{}
+// pullImageVolumes pulls the images of the pod's image volumes, all at the same time.
+func (a *attempt) pullImageVolumes(ctx context.Context) map[string]func() imageVolume {
+	pulled := map[string]func() imageVolume{}
 	for _, v := range a.p.Spec.Volumes {
 		if v.Image == nil {
 			continue
 		}
-		// Nameless, so that events are about the pod: no container is to blame for its volumes.
+		// Without a name, events are about the pod, as volumes belong to no container.
 		as := &v1.Container{Image: v.Image.Reference, ImagePullPolicy: v.Image.PullPolicy}
 		result := inBackground(func() (imageVolume, error) {
 			got, err := a.deps.Images.Ensure(ctx, a.p, as, a.prepared)
 			return imageVolume{v.Image.Reference, got, err}, nil
 		})
-		fetched[v.Name] = func() imageVolume { got, _ := result(); return got }
+		pulled[v.Name] = func() imageVolume { got, _ := result(); return got }
 	}
-	return fetched
+	return pulled
 }
 
-// imageVolumesOf waits for the images that the container mounts.
+// imageVolumesOf waits for the images of the container's volumes.
 func (a *attempt) imageVolumesOf(c *v1.Container) (map[string]*runtime.VolumeImage, error) {
 	images := map[string]*runtime.VolumeImage{}
 	for _, m := range c.VolumeMounts {
-		fetched, ok := a.imageVolumes[m.Name]
+		pulled, ok := a.imageVolumes[m.Name]
 		if !ok {
 			continue
 		}
-		got := fetched()
+		got := pulled()
 		if got.err != nil {
 			return nil, fmt.Errorf("fetch image volume %q: %w", m.Name, got.err)
 		}
@@ -52,7 +52,7 @@ func (a *attempt) imageVolumesOf(c *v1.Container) (map[string]*runtime.VolumeIma
 	return images, nil
 }
 
-// measureImageVolumes counts a try to create a container that mounts images.
+// measureImageVolumes counts an attempt to create a container with image volumes.
 func (a *attempt) measureImageVolumes(images int, err error) {
 	if a.deps.Meters.ImageVolumes == nil || images == 0 {
 		return

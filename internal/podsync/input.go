@@ -13,7 +13,7 @@ import (
 	"swiftlet/internal/volume"
 )
 
-// input gathers what a container's configuration is made from.
+// input gathers what a container's configuration depends on.
 func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtime.VolumeImage) (runtime.Input, error) {
 	extras, err := a.deps.Resources.Extras(ctx, a.p, s.Container)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		return runtime.Input{}, err
 	}
 	mounts, err := a.deps.Volumes.ContainerMounts(a.p, s.Container, mounted, volume.MountOptions{
-		Expand:            func(expr string) (string, error) { return expandAllOf(expr, envs) },
+		Expand:            func(expr string) (string, error) { return expandPath(expr, envs) },
 		RecursiveReadOnly: a.prepared.Handler.RecursiveReadOnly,
 	})
 	if err != nil {
@@ -67,9 +67,9 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 	}, nil
 }
 
-// expandAllOf expands a path; a variable that is not set would silently mount another
-// folder than the one that was meant.
-func expandAllOf(expr string, envs []runtime.EnvVar) (string, error) {
+// expandPath expands a path and fails for a variable that is not set, which would silently
+// mount another directory.
+func expandPath(expr string, envs []runtime.EnvVar) (string, error) {
 	var missing []string
 	expanded := runtime.Expand(expr, func(name string) (string, bool) {
 		for _, e := range envs {
@@ -113,7 +113,7 @@ func blockVolumes(devices []volume.Device) []runtime.BlockVolume {
 	return all
 }
 
-// volumeGroups are the groups that the pod's volumes ask for, each once.
+// volumeGroups returns the supplemental groups of the pod's volumes.
 func volumeGroups(mounted map[string]volume.Mounted) []int64 {
 	var groups []int64
 	for _, m := range mounted {
@@ -125,7 +125,7 @@ func volumeGroups(mounted map[string]volume.Mounted) []int64 {
 	return groups
 }
 
-// target is the id of the container whose processes an ephemeral container wants to see.
+// target returns the id of the container whose PID namespace an ephemeral container shares.
 func (a *attempt) target(s plan.Start) string {
 	if s.Kind != pod.Ephemeral {
 		return ""

@@ -12,24 +12,24 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// causes says for which probe a container is stopped; it may give its own time.
+// causes maps kill reasons to the probe that failed, which may have its own grace period.
 var causes = map[plan.KillReason]runtime.StopCause{plan.Liveness: runtime.StopLiveness, plan.Startup: runtime.StopStartup}
 
-// kill stops the planned containers side by side.
+// kill stops the containers of the plan in parallel.
 func (s *Steps) kill(ctx context.Context, p *v1.Pod, kills []plan.Kill, podIPs []string) error {
-	return together(kills, func(k plan.Kill) error {
+	return inParallel(kills, func(k plan.Kill) error {
 		only := runtime.Targets{Containers: []pod.Container{k.Container}}
 		return s.deps.Runtime.Stop(ctx, p, only, runtime.StopOptions{Cause: causes[k.Reason], Message: killMessage(k), PodIPs: podIPs})
 	})
 }
 
-// killMessage is what the user is told about a container that is stopped.
+// killMessage returns the message of the Killing event.
 func killMessage(k plan.Kill) string {
 	what, end := "Container", ""
 	if k.Restart {
 		end = ", will be restarted"
 	}
-	if k.Kind == pod.Init { // sidecars always are
+	if k.Kind == pod.Init { // sidecars always restart
 		what, end = "Init container", ""
 	}
 	switch k.Reason {
@@ -44,11 +44,11 @@ func killMessage(k plan.Kill) string {
 	case plan.Lost:
 		return what + ` is in "unknown" state, try killing it before restart`
 	}
-	return "" // the usual words
+	return "" // the default
 }
 
-// together calls f for all items at the same time and waits for all of them.
-func together[T any](items []T, f func(T) error) error {
+// inParallel calls f for all items at the same time and waits for all calls.
+func inParallel[T any](items []T, f func(T) error) error {
 	errs := make([]error, len(items))
 	var all sync.WaitGroup
 	for i, item := range items {

@@ -5,20 +5,20 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// memory is what the steps remember of one pod from one call to the next. It cannot be read
-// back from anywhere. The pod's worker owns it: only the goroutine that calls a step reads
-// and writes it. Goroutines that a step starts leave it alone.
+// memory is what the steps remember of one pod between calls. It cannot be read back from
+// anywhere. The pod's worker owns it: only the goroutine that calls a step may read and write it,
+// not the goroutines that a step starts.
 type memory struct {
 	crashBackoff crashBackoff
 	startBackoff startBackoff
-	// waitingReasons say why containers do not run, by name, until they do.
+	// waitingReasons are the reasons of waiting containers, by name, until they run.
 	waitingReasons map[string]pod.Waiting
-	// pinnedCPUs are the CPUs that this agent has moved containers to, by container id. The
-	// runtime sends no event for such a change, so what was observed lags behind.
+	// pinnedCPUs are the cpusets that this kubelet has set, by container id. The runtime sends no
+	// event for such a change, so the observed ones are out of date.
 	pinnedCPUs map[string]string
-	// needsRefresh: the steps have acted on the pod and could not read it since.
+	// needsRefresh: the steps have acted on the pod and failed to read it since.
 	needsRefresh bool
-	// resizeError keeps the pod from having the resources that it was given; "" is none.
+	// resizeError is why the pod does not have its allocated resources yet; "" is none.
 	resizeError string
 }
 

@@ -10,9 +10,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// pinCPUs moves the pod's running containers to the CPUs that are theirs by now: the shared
-// ones change when others are given to one container, or returned. The runtime reports what
-// a container was created with, or moved to by an earlier agent.
+// pinCPUs sets the cpusets of the pod's running containers: the shared CPUs change when a
+// container gets exclusive ones or releases them. The runtime reports the cpuset with which a
+// container was created, or which an earlier kubelet set.
 func (s *PodSteps) pinCPUs(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
 	if s.deps.Pinning.CPUs == nil || s.deps.Pinning.Pin == nil {
 		return nil
@@ -24,7 +24,7 @@ func (s *PodSteps) pinCPUs(ctx context.Context, p *v1.Pod, observed *pod.Observe
 			continue
 		}
 		if err := s.deps.Pinning.Pin(ctx, c.ID, want); err != nil {
-			failures = append(failures, fmt.Errorf("move container %s to CPU %s: %w", c.Name, want, err))
+			failures = append(failures, fmt.Errorf("pin container %s to CPUs %s: %w", c.Name, want, err))
 			continue
 		}
 		s.pinnedCPUs[c.ID] = want
@@ -32,7 +32,7 @@ func (s *PodSteps) pinCPUs(ctx context.Context, p *v1.Pod, observed *pod.Observe
 	return errors.Join(failures...)
 }
 
-// currentCPUs are the CPUs that the container runs on, "" if unknown.
+// currentCPUs returns the cpuset of the container, "" if unknown.
 func (m *memory) currentCPUs(c *pod.Container) string {
 	if cpus, pinned := m.pinnedCPUs[c.ID]; pinned {
 		return cpus

@@ -10,42 +10,40 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Config is what holds for all pods.
+// Config is the configuration of the steps.
 type Config struct {
 	// RuntimeName is the scheme of container ids, such as "containerd".
 	RuntimeName string
 	// Backoff delays the restarts of a crashing container: the first is at once, the next after
 	// Backoff.First.
 	Backoff backoff.Backoff
-	// KeepDead is how many dead instances of each container are kept; all where it is
-	// negative.
+	// KeepDead is how many dead instances of each container are kept, all if negative.
 	KeepDead int
-	// KeepFor is the age below which a dead container is kept.
+	// KeepFor is the age below which a dead container is not removed.
 	KeepFor time.Duration
-	// KeepOnNode is how many dead containers the node keeps in all, if it is not negative.
-	// It does not cost a container of a pod that lives its last instance, whose log is still
-	// read.
+	// KeepOnNode is how many dead containers the node keeps in total, all if negative. The newest
+	// instance of a container of a running pod is kept in any case, for its log.
 	KeepOnNode int
 	// Fields drops what a pod's status shows only while a feature gate is on.
 	Fields pod.GatedFields
-	// IPv6First: the node is of IPv6 first, and so are its pods.
+	// IPv6First: IPv6 is the primary family of the node and its pods.
 	IPv6First bool
 }
 
-// Steps holds what the steps of all pods share. It is safe for concurrent use.
+// Steps is what the steps of all pods share. It is safe for concurrent use.
 type Steps struct {
 	cfg  Config
 	deps Deps
 }
 
-// PodSteps performs the steps of one pod's life. It belongs to the pod's worker and is not
-// safe for concurrent use.
+// PodSteps runs the steps of one pod. It belongs to the pod's worker and is not safe for
+// concurrent use.
 type PodSteps struct {
 	*Steps
 	memory
 }
 
-// NewPod returns the steps of one pod, of which nothing is remembered yet.
+// NewPod returns the steps of one pod, with an empty memory.
 func (s *Steps) NewPod() *PodSteps { return &PodSteps{Steps: s, memory: newMemory(s.cfg.Backoff)} }
 
 // New validates and starts nothing.
@@ -67,7 +65,7 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 		return nil, errors.New("new pod steps: Resizing must have all of Given, Actual and Usage, or none")
 	}
 	if deps.Resources == nil {
-		deps.Resources = nothing{}
+		deps.Resources = noResources{}
 	}
 	return &Steps{cfg: cfg, deps: deps}, nil
 }

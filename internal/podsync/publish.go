@@ -7,29 +7,29 @@ import (
 	"swiftlet/internal/podstatus"
 )
 
-// course is which way a pod is going.
-type course int
+// podState is where a pod is in its life.
+type podState int
 
 const (
-	running course = iota
+	running podState = iota
 	stopping
-	stopped // nothing of it runs any more, nor will
+	stopped // no container runs, and none will start again
 )
 
-// publish derives the pod's status, hands it on, and has the right containers probed. It
-// returns what was derived: what is shown of it may be held back, as a pod is not said to
-// have ended while anything of it runs.
-func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.PodStatus {
-	shown := s.shown(w)
-	if way == stopped {
+// publish derives the pod's status, passes it to the publisher and updates which containers are
+// probed. It returns the derived status. The published one may differ: the publisher shows no
+// terminal phase while a container runs.
+func (s *PodSteps) publish(w pod.Work, observed pod.Observed, state podState) v1.PodStatus {
+	published := s.published(w)
+	if state == stopped {
 		s.deps.Probes.Forget(w.Pod.UID)
 	} else {
-		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &shown, way == stopping)
+		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &published, state == stopping)
 	}
 	status := podstatus.Compute(podstatus.Input{
 		Pod:         w.Pod,
 		Observed:    &observed,
-		Previous:    shown,
+		Previous:    published,
 		Health:      s.deps.Probes.Health,
 		Waiting:     s.waitingReasons,
 		Failure:     w.Failure,
@@ -41,8 +41,8 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.Pod
 		Actual:      s.actual(w.Pod.UID),
 		Resize:      w.Resize,
 		ResizeError: s.resizeError,
-		Stopped:     way == stopped,
-		Volumes:     s.deps.Volumes.Health(w.Pod.UID, shown.VolumeHealth),
+		Stopped:     state == stopped,
+		Volumes:     s.deps.Volumes.Health(w.Pod.UID, published.VolumeHealth),
 		RecursiveReadOnly: func() bool {
 			handler, err := s.deps.Node.Handler(w.Pod)
 			return err == nil && handler.RecursiveReadOnly
@@ -50,18 +50,18 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, way course) v1.Pod
 		Resources: func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
 	})
 	s.deps.Status.Set(w.Pod, status)
-	if way == running {
-		s.tellResized(w.Pod, &shown, &status)
+	if state == running {
+		s.resizeCompleted(w.Pod, &published, &status)
 	}
 	return status
 }
 
-// shown is the status last published. An agent that is new to a pod begins with what the
-// API server shows, of a static pod through its mirror, unless that is still the image of
-// an earlier pod of the same name.
-func (s *Steps) shown(w pod.Work) v1.PodStatus {
-	if shown, known := s.deps.Status.Get(w.Pod.UID); known {
-		return shown
+// published returns the status last published. After a restart of the kubelet it is that of the
+// API server; for a static pod that of its mirror, unless the mirror is still that of an earlier
+// pod with the same name.
+func (s *Steps) published(w pod.Work) v1.PodStatus {
+	if status, known := s.deps.Status.Get(w.Pod.UID); known {
+		return status
 	}
 	if w.Mirror != nil && w.Mirror.Annotations[pod.AnnotationMirror] == w.Pod.Annotations[pod.AnnotationHash] {
 		return w.Mirror.Status
@@ -69,7 +69,7 @@ func (s *Steps) shown(w pod.Work) v1.PodStatus {
 	return w.Pod.Status
 }
 
-// podIP is where the pod's probes and hooks reach it.
+// podIP returns the address for the pod's probes and hooks.
 func (s *Steps) podIP(p *v1.Pod, observed *pod.Observed) string {
 	ips := s.sandboxIPs(observed)
 	if p.Spec.HostNetwork {

@@ -10,8 +10,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// current returns what the runtime holds of the pod. It reads the runtime where less may be
-// known than there is: to act on that would start containers twice.
+// current returns the observed state of the pod. It reads the runtime if the last observation may
+// be incomplete: acting on that would start containers twice.
 func (s *PodSteps) current(ctx context.Context, p *v1.Pod) (pod.Observed, error) {
 	if !s.needsRefresh && !s.deps.Observer.Unread(p.UID) {
 		return s.observed(p), nil
@@ -24,12 +24,12 @@ func (s *PodSteps) refresh(ctx context.Context, uid types.UID) (pod.Observed, er
 	observed, err := s.deps.Observer.Refresh(ctx, uid)
 	s.needsRefresh = err != nil
 	if err != nil {
-		return pod.Observed{}, fmt.Errorf("read what runs of the pod: %w", err)
+		return pod.Observed{}, fmt.Errorf("read pod from runtime: %w", err)
 	}
 	return observed, nil
 }
 
-// observed is what was last seen of the pod.
+// observed returns the pod as last observed.
 func (s *Steps) observed(p *v1.Pod) pod.Observed {
 	o, ok := s.deps.Observer.Get(p.UID)
 	if !ok {

@@ -9,15 +9,15 @@ import (
 	"swiftlet/internal/volume"
 )
 
-// attachLimitReason is the reason that schedulers and users know.
+// attachLimitReason is the reference kubelet's reason.
 const attachLimitReason = "VolumeAttachmentLimitExceeded"
 
-// reject sends away a pod that was let in where err says that it can never run here; nil
-// for all that may pass.
+// reject returns the failure of an admitted pod where err means that it can never run here, and
+// nil for errors that are retried.
 func (s *Steps) reject(p *v1.Pod, err error) *pod.Failure {
 	var full *volume.AttachLimitError
 	var rejection *pod.Rejection
-	// Devices are allocated as a late part of admission. Volumes are attached after it.
+	// Allocating devices is the last part of admission. Volumes are attached after it.
 	rejected := false
 	switch {
 	case errors.As(err, &full):

@@ -14,14 +14,14 @@ import (
 	"swiftlet/internal/volume"
 )
 
-type told []string
+type eventLog []string
 
-func (e *told) Eventf(_ runtime.Object, kind, reason, format string, args ...any) {
+func (e *eventLog) Eventf(_ runtime.Object, kind, reason, format string, args ...any) {
 	*e = append(*e, kind+" "+reason+": "+fmt.Sprintf(format, args...))
 }
 
 func TestReject(t *testing.T) {
-	var events told
+	var events eventLog
 	var counted []string
 	s := &Steps{deps: Deps{Events: &events, Meters: Meters{Rejected: func(_ *v1.Pod, reason string) { counted = append(counted, reason) }}}}
 	p := &v1.Pod{}
@@ -44,13 +44,13 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// blind is an observer that has seen nothing.
-type blind struct{ Observer }
+// emptyObserver has no pods.
+type emptyObserver struct{ Observer }
 
-func (blind) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, false }
+func (emptyObserver) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, false }
 
-func TestRefusalCountsAsRejection(t *testing.T) {
-	s := &Steps{deps: Deps{Events: &told{}, Observer: blind{}}}
+func TestFailedAllocationIsRejection(t *testing.T) {
+	s := &Steps{deps: Deps{Events: &eventLog{}, Observer: emptyObserver{}}}
 	want := &pod.Failure{Reason: "UnexpectedAdmissionError", Message: "Pod was rejected: Allocate failed", Rejected: true}
 	got := s.reject(&v1.Pod{}, errors.Join(errors.New("other"), podFailure{pod.Reject("UnexpectedAdmissionError", "Allocate failed")}))
 	if diff := cmp.Diff(want, got); diff != "" {

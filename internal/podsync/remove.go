@@ -12,30 +12,30 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// Remove deletes what is left of a pod that no source wants: dead containers and sandboxes,
-// logs, its folder, its mirror, and what others remember of it.
+// Remove deletes what is left of a pod that is in no source: exited containers and sandboxes,
+// logs, its directory, its mirror, and the state that other packages have of it.
 func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	ref := pod.RefOf(w.Pod)
 	observed, err := s.deps.Observer.Refresh(ctx, ref.UID)
 	if err != nil {
-		return fmt.Errorf("read what is left of the pod: %w", err)
+		return fmt.Errorf("read pod from runtime: %w", err)
 	}
 	logs := runtime.DeleteLogs
-	if w.Returns { // its containers go on counting restarts by their logs
+	if w.Returns { // the restart counts of its containers follow from the logs
 		logs = runtime.KeepLogs
 	}
 	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Targets{Containers: observed.Containers}, logs); err != nil {
 		return err
 	}
-	if err := errors.Join(s.removeLogs(ref, logs), s.removeFolder(ref)); err != nil {
+	if err := errors.Join(s.removeLogs(ref, logs), s.removeDir(ref)); err != nil {
 		return err
 	}
 	s.removeMirror(ctx, w)
-	// The sandboxes go last: they are what a new agent would know the pod by.
+	// Sandboxes are removed last: by them a restarted kubelet finds the pod again.
 	if err := s.deps.Runtime.Remove(ctx, ref, runtime.Targets{Sandboxes: observed.Sandboxes}, logs); err != nil {
 		return err
 	}
-	if err := s.allGone(ctx, ref.UID); err != nil {
+	if err := s.confirmRemoved(ctx, ref.UID); err != nil {
 		return err
 	}
 	if s.deps.Resizing.Actual != nil {
@@ -48,17 +48,17 @@ func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
 	return nil
 }
 
-// allGone makes sure that the runtime has nothing of the pod any more. An agent that died
-// may have left a request behind that it answers late, with a container that is not known.
-func (s *Steps) allGone(ctx context.Context, uid types.UID) error {
+// confirmRemoved returns an error if the runtime still has something of the pod. A request of a
+// kubelet that has crashed may complete late and create a container.
+func (s *Steps) confirmRemoved(ctx context.Context, uid types.UID) error {
 	left, err := s.deps.Observer.Refresh(ctx, uid)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read whether all of the pod is gone: %w", err)
+		return fmt.Errorf("read pod from runtime after its removal: %w", err)
 	case len(left.Containers) > 0:
-		return fmt.Errorf("container %s of the pod has appeared", left.Containers[0].ID)
+		return fmt.Errorf("remove pod: runtime has a new container %s", left.Containers[0].ID)
 	case len(left.Sandboxes) > 0:
-		return fmt.Errorf("sandbox %s of the pod has appeared", left.Sandboxes[0].ID)
+		return fmt.Errorf("remove pod: runtime has a new sandbox %s", left.Sandboxes[0].ID)
 	}
 	return nil
 }
@@ -70,27 +70,27 @@ func (s *Steps) removeLogs(ref pod.Ref, logs runtime.Logs) error {
 	return s.deps.Logs.RemoveLogs(ref)
 }
 
-// removeFolder deletes the pod's own folder. Volumes were unmounted before; whatever is
-// still mounted below makes this fail rather than be deleted through.
-func (s *Steps) removeFolder(ref pod.Ref) error {
+// removeDir deletes the pod's directory. Its volumes are unmounted; it fails if anything is still
+// mounted below the directory.
+func (s *Steps) removeDir(ref pod.Ref) error {
 	if err := s.deps.Volumes.RemovePodDir(ref.UID); err != nil {
-		return fmt.Errorf("remove the pod's folder: %w", err)
+		return fmt.Errorf("remove pod directory: %w", err)
 	}
 	return nil
 }
 
-// mirrorPatience is how long the API server is given to drop a mirror.
-const mirrorPatience = 5 * time.Second
+// mirrorTimeout limits the deletion of a mirror.
+const mirrorTimeout = 5 * time.Second
 
-// removeMirror leaves one that cannot be deleted now to the keeper, or to the next pod of that
-// name: a static pod that has changed does not wait for the API server.
+// removeMirror leaves a mirror that cannot be deleted now to the housekeeper, or to the next pod
+// of that name: a static pod that has changed must not wait for the API server.
 func (s *Steps) removeMirror(ctx context.Context, w pod.Work) {
 	if s.deps.Mirrors == nil || w.Mirror == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, mirrorPatience)
+	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
 	defer cancel()
 	if _, err := s.deps.Mirrors.Delete(ctx, pod.RefOf(w.Mirror), w.Mirror.UID); err != nil {
-		s.deps.Log.Warn("the mirror of a pod that is gone stays for now", "pod", pod.RefOf(w.Pod).String(), "err", err)
+		s.deps.Log.Warn("remove pod: failed to delete mirror, housekeeping retries", "pod", pod.RefOf(w.Pod).String(), "err", err)
 	}
 }

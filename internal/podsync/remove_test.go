@@ -16,17 +16,17 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// refusing is an API server that cannot be reached.
+// refusing is an API server that is unavailable.
 type refusing struct{ Mirrors }
 
 func (refusing) Delete(ctx context.Context, _ pod.Ref, _ types.UID) (bool, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
-		return false, errors.New("it may take for ever")
+		return false, errors.New("no deadline")
 	}
 	return false, errors.New("connection refused")
 }
 
-// bare is a pod of which nothing is left.
+// bare is a pod without containers and sandboxes.
 type bare struct{ Observer }
 
 func (bare) Refresh(context.Context, types.UID) (pod.Observed, error) { return pod.Observed{}, nil }
@@ -44,7 +44,7 @@ func (bareRuntime) Remove(context.Context, pod.Ref, runtime.Targets, runtime.Log
 func (bareVolumes) RemovePodDir(types.UID) error { return nil }
 func (bareStatus) Forget(types.UID)              {}
 
-// left is a pod of which one container is left.
+// left is a pod with one container, which Remove removes.
 type left struct {
 	Observer
 	looks int
@@ -75,8 +75,8 @@ func (r *removals) Remove(_ context.Context, _ pod.Ref, what runtime.Targets, lo
 	return nil
 }
 
-// A pod that starts again under its UID goes on counting restarts by its logs.
-func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
+// The restart counts of a pod that starts again with the same UID follow from its logs.
+func TestRemoveKeepsLogsOfReturningPod(t *testing.T) {
 	for returns, want := range map[bool][]string{
 		false: {"remove container with its logs", "remove logs"},
 		true:  {"remove container"},
@@ -94,18 +94,19 @@ func TestRemoveKeepsLogsOfAPodThatReturns(t *testing.T) {
 	}
 }
 
-// A static pod is gone though the API server cannot be told: the next of its name waits for it.
+// A static pod is removed even if its mirror cannot be deleted: the next pod of its name waits for
+// it.
 func TestRemoveWithoutAPIServer(t *testing.T) {
-	var said strings.Builder
+	var log strings.Builder
 	s := &Steps{deps: Deps{
 		Observer: bare{}, Runtime: bareRuntime{}, Logs: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{}, Mirrors: refusing{},
-		Log: slog.New(slog.NewTextHandler(&said, nil)),
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}}
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "static", UID: "1"}}
 	if err := s.NewPod().Remove(t.Context(), pod.Work{Pod: p, Mirror: p}); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(said.String(), "connection refused") {
-		t.Errorf("nobody hears of it: %q", said.String())
+	if !strings.Contains(log.String(), "connection refused") {
+		t.Errorf("failure is not logged: %q", log.String())
 	}
 }

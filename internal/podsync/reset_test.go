@@ -22,7 +22,7 @@ type killer struct {
 	fail  string
 }
 
-func (k *killer) did(call string) error {
+func (k *killer) record(call string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.calls = append(k.calls, call)
@@ -36,14 +36,14 @@ func (k *killer) Stop(_ context.Context, _ *v1.Pod, what runtime.Targets, how ru
 	if how.Grace == nil || *how.Grace != 0 || how.PodEnds {
 		return errors.New("with grace")
 	}
-	return together(what.Containers, func(c pod.Container) error { return k.did("stop " + c.ID) })
+	return inParallel(what.Containers, func(c pod.Container) error { return k.record("stop " + c.ID) })
 }
 
 func (k *killer) Remove(_ context.Context, _ pod.Ref, what runtime.Targets, logs runtime.Logs) error {
 	if logs != runtime.KeepLogs {
 		return errors.New("with logs")
 	}
-	return together(what.Containers, func(c pod.Container) error { return k.did("remove " + c.ID) })
+	return inParallel(what.Containers, func(c pod.Container) error { return k.record("remove " + c.ID) })
 }
 
 func TestReset(t *testing.T) {
@@ -52,9 +52,9 @@ func TestReset(t *testing.T) {
 		name, fail string
 		want       []string
 	}{
-		{"what runs is killed, then all are removed in order", "", []string{"stop b", "remove b", "remove i", "remove m", "remove a"}},
-		{"nothing is removed while something runs", "stop b", []string{"stop b"}},
-		{"nothing is removed out of order", "remove i", []string{"stop b", "remove b", "remove i"}},
+		{"running containers are killed, then all are removed in order", "", []string{"stop b", "remove b", "remove i", "remove m", "remove a"}},
+		{"a failed kill removes nothing", "stop b", []string{"stop b"}},
+		{"a failed removal ends the reset", "remove i", []string{"stop b", "remove b", "remove i"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// resize brings what the pod has in line with what it was given. The pod's cgroup is as
-// large as either asks for while its containers change, so that no moment of it is
-// narrower than what they have, or get.
+// resize sets the pod's resources to those that are allocated. While its containers change, the
+// pod's cgroup has the larger of the old and the new limits, so that it never is smaller than its
+// containers.
 func (s *PodSteps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, updates []plan.Update) error {
 	began := s.deps.Clock.Now()
 	err := s.tryResize(ctx, w.Pod, observed, updates)
@@ -32,13 +32,13 @@ func (s *PodSteps) resize(ctx context.Context, w pod.Work, observed *pod.Observe
 		s.deps.Events.Eventf(pod.EventRef(w.Pod, ""), v1.EventTypeWarning, "ResizeError", "%s",
 			pod.ResizeMessage("Pod resize error", w.Pod, w.Resize.Granted, err.Error()))
 	}
-	return fmt.Errorf("resize the pod: %w", err)
+	return fmt.Errorf("resize pod: %w", err)
 }
 
 func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed, updates []plan.Update) error {
-	// What the pod was given is written down before it has any of it: an agent that dies on
-	// the way goes on with it.
-	if err := s.keep(ctx, p); err != nil {
+	// The allocation is on disk before it takes effect: a kubelet that restarts in between
+	// continues the resize.
+	if err := s.checkpoint(ctx, p); err != nil {
 		return err
 	}
 	have := s.actual(p.UID)
@@ -46,11 +46,11 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 		return err
 	}
 	had, _ := have.Apply(p)
-	widest := largest(p, *have)
-	if err := s.bound(ctx, widest, had, observed); err != nil {
+	transitional := largest(p, *have)
+	if err := s.setPodLimits(ctx, transitional, had, observed); err != nil {
 		return err
 	}
-	// What shrinks makes room for what grows.
+	// Containers that shrink make room for those that grow.
 	slices.SortStableFunc(updates, func(a, b plan.Update) int { return grows(p, a) - grows(p, b) })
 	for _, u := range updates {
 		if err := s.deps.Runtime.UpdateResources(ctx, p, u.Container, u.ID); err != nil {
@@ -58,16 +58,16 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 		}
 		s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
 	}
-	if err := s.bound(ctx, p, widest, observed); err != nil {
+	if err := s.setPodLimits(ctx, p, transitional, observed); err != nil {
 		return err
 	}
-	s.deps.Resizing.Actual.Note(p.UID, carried(pod.InForce(p), *have))
+	s.deps.Resizing.Actual.Note(p.UID, withVolumes(pod.InForce(p), *have))
 	return nil
 }
 
-// bound gives the pod as a whole the bounds of to in place of those of from. The runtime is
-// told first: it may refuse.
-func (s *Steps) bound(ctx context.Context, to, from *v1.Pod, observed *pod.Observed) error {
+// setPodLimits changes the pod-level limits from those of from to those of to. It calls the
+// runtime first, because the runtime may refuse.
+func (s *Steps) setPodLimits(ctx context.Context, to, from *v1.Pod, observed *pod.Observed) error {
 	if box := observed.Sandbox(); box != nil && !sameSums(to, from) {
 		if err := s.deps.Runtime.UpdateResources(ctx, to, nil, box.ID); err != nil {
 			return fmt.Errorf("the runtime refused the resize: %w", err)
@@ -82,23 +82,23 @@ func sameSums(a, b *v1.Pod) bool {
 		equality.Semantic.DeepEqual(resourcehelper.PodLimits(a, opts), resourcehelper.PodLimits(b, opts))
 }
 
-// keep has what is known of the pod's resources survive a crash. It is called before the
-// pod has them: they cannot be read back from anywhere, and the spec may ask for others by
-// then. A pod that asks for nothing never will.
-func (s *Steps) keep(ctx context.Context, p *v1.Pod) error {
+// checkpoint waits until the pod's resources are on disk. It is called before they take effect:
+// they cannot be read back from anywhere, and the spec may change meanwhile. A best-effort pod
+// cannot be resized, so it needs no checkpoint.
+func (s *Steps) checkpoint(ctx context.Context, p *v1.Pod) error {
 	if s.deps.Resizing.Actual == nil || pod.QOS(p) == v1.PodQOSBestEffort {
 		return nil
 	}
-	return together([]Notes{s.deps.Resizing.Given, s.deps.Resizing.Actual}, func(n Notes) error { return n.Written(ctx) })
+	return inParallel([]Checkpoint{s.deps.Resizing.Given, s.deps.Resizing.Actual}, func(n Checkpoint) error { return n.Written(ctx) })
 }
 
-// carried keeps what is not ours to change.
-func carried(now, before pod.Resources) pod.Resources {
+// withVolumes returns now with the volumes of before, which a resize does not change.
+func withVolumes(now, before pod.Resources) pod.Resources {
 	now.Volumes = before.Volumes
 	return now
 }
 
-// grows is 1 where the container gets more memory, or else more CPU, than it has.
+// grows returns 1 if the container gets more memory or, with equal memory, more CPU.
 func grows(p *v1.Pod, u plan.Update) int {
 	want := pod.Bounded(p, u.Container)
 	to := pod.AmountsOf(&want)
@@ -112,7 +112,7 @@ func grows(p *v1.Pod, u plan.Update) int {
 	return 0
 }
 
-// actual is what the pod has, nil where pods are never resized.
+// actual returns the resources in force, nil where pods are not resized.
 func (s *Steps) actual(uid types.UID) *pod.Resources {
 	if s.deps.Resizing.Actual == nil {
 		return nil
@@ -124,23 +124,23 @@ func (s *Steps) actual(uid types.UID) *pod.Resources {
 	return &r
 }
 
-// begin notes what a pod begins with.
-func (s *Steps) begin(p *v1.Pod) {
+// recordInitial records the resources with which a pod starts.
+func (s *Steps) recordInitial(p *v1.Pod) {
 	if s.deps.Resizing.Actual != nil && s.actual(p.UID) == nil {
 		s.deps.Resizing.Actual.Note(p.UID, pod.InForce(p))
 	}
 }
 
-// beginAnew notes that all of the pod starts with what it was given.
-func (s *Steps) beginAnew(p *v1.Pod) {
+// recordNewSandbox records that all containers start with their allocated resources.
+func (s *Steps) recordNewSandbox(p *v1.Pod) {
 	if have := s.actual(p.UID); have != nil && have.Differ(p) {
-		s.deps.Resizing.Actual.Note(p.UID, carried(pod.InForce(p), *have))
+		s.deps.Resizing.Actual.Note(p.UID, withVolumes(pod.InForce(p), *have))
 	}
 }
 
-// beginWith writes down what a container is about to start with. Should it not start, it
-// will with the same.
-func (s *Steps) beginWith(ctx context.Context, p *v1.Pod, c *v1.Container) error {
+// recordStart records the resources with which a container is about to start, and waits until
+// they are on disk. If the start fails, the next one has the same resources.
+func (s *Steps) recordStart(ctx context.Context, p *v1.Pod, c *v1.Container) error {
 	have := s.actual(p.UID)
 	if have == nil {
 		return nil
@@ -153,21 +153,21 @@ func (s *Steps) beginWith(ctx context.Context, p *v1.Pod, c *v1.Container) error
 		return nil
 	}
 	s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
-	return s.keep(ctx, p)
+	return s.checkpoint(ctx, p)
 }
 
-// tellResized tells the user of a resize that is complete.
-func (s *PodSteps) tellResized(p *v1.Pod, before, now *v1.PodStatus) {
-	under := condition(before, v1.PodResizeInProgress)
-	if under == nil || condition(now, v1.PodResizeInProgress) != nil {
+// resizeCompleted records an event if the status no longer shows a resize in progress.
+func (s *PodSteps) resizeCompleted(p *v1.Pod, before, now *v1.PodStatus) {
+	inProgress := condition(before, v1.PodResizeInProgress)
+	if inProgress == nil || condition(now, v1.PodResizeInProgress) != nil {
 		return
 	}
 	s.resizeError = ""
 	if actual := s.actual(p.UID); actual == nil || actual.Differ(p) {
-		return // it ended on the way
+		return // the pod ended before the resize did
 	}
 	s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeCompleted", "%s",
-		pod.ResizeMessage("Pod resize completed", p, under.ObservedGeneration, ""))
+		pod.ResizeMessage("Pod resize completed", p, inProgress.ObservedGeneration, ""))
 }
 
 func condition(s *v1.PodStatus, kind v1.PodConditionType) *v1.PodCondition {

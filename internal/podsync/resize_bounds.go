@@ -12,11 +12,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// largest is the pod with the larger of what it has and what it was given, container by
+// largest returns the pod with the larger of its actual and its allocated resources for each
 // container. No limit is the largest.
 func largest(p *v1.Pod, have pod.Resources) *v1.Pod {
 	both := p.DeepCopy()
-	both.Status.QOSClass = pod.QOS(p) // no mixture of the two is of another class
+	both.Status.QOSClass = pod.QOS(p) // a mixture of both must not change the class
 	if both.Spec.Resources != nil && have.Pod != nil {
 		both.Spec.Resources = larger(p.Spec.Resources, have.Pod)
 	}
@@ -51,7 +51,8 @@ func larger(a, b *v1.ResourceRequirements) *v1.ResourceRequirements {
 	return out
 }
 
-// guardMemory refuses limits below what is in use: the kernel would not take them, or kill.
+// guardMemory returns an error for memory limits below the current usage: the kernel would reject
+// them or kill processes.
 func (s *Steps) guardMemory(ctx context.Context, p *v1.Pod, observed *pod.Observed, have pod.Resources, updates []plan.Update) error {
 	had, _ := have.Apply(p)
 	before, wanted := podMemory(had), podMemory(p)
@@ -91,7 +92,7 @@ func (s *Steps) guardMemory(ctx context.Context, p *v1.Pod, observed *pod.Observ
 	return nil
 }
 
-// podMemory is the bound of the pod's own cgroup, 0 where one container has no limit.
+// podMemory returns the memory limit of the pod's cgroup, 0 if a container has no limit.
 func podMemory(p *v1.Pod) int64 {
 	if resourcehelper.IsPodLevelResourcesSet(p) && !p.Spec.Resources.Limits.Memory().IsZero() {
 		return p.Spec.Resources.Limits.Memory().Value()

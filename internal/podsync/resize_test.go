@@ -17,8 +17,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// sized is a pod whose containers, a and b, have these limits, of which "" is none: cpu and
-// memory of each.
+// sized returns a pod whose containers a and b have these CPU and memory limits; "" is none.
 func sized(cpuA, memoryA, cpuB, memoryB string) *v1.Pod {
 	limits := func(cpu, memory string) v1.ResourceRequirements {
 		list := v1.ResourceList{}
@@ -34,7 +33,7 @@ func sized(cpuA, memoryA, cpuB, memoryB string) *v1.Pod {
 	return p
 }
 
-// node writes down what is done to a pod, and refuses what it is told to.
+// node records what is done to a pod, and fails calls that begin with refuse.
 type node struct {
 	Runtime
 	Cgroups
@@ -59,7 +58,7 @@ func (n *node) do(format string, args ...any) error {
 
 func (n *node) UpdateResources(_ context.Context, p *v1.Pod, c *v1.Container, id string) error {
 	if c == nil {
-		return n.do("tell %s %s", id, sum(p))
+		return n.do("update sandbox %s %s", id, sum(p))
 	}
 	return n.do("update %s %s", id, c.Resources.Limits.Cpu())
 }
@@ -72,7 +71,7 @@ func (n *node) Memory(context.Context, *v1.Pod, *pod.Observed) (uint64, map[stri
 	return n.used, n.usedBy, nil
 }
 
-// notes is one of the files.
+// notes is one of the state files.
 type notes struct {
 	*node
 	name string
@@ -88,12 +87,12 @@ func sum(p *v1.Pod) string {
 	return fmt.Sprintf("%dm", milli)
 }
 
-// resizing makes steps that act on n.
+// resizing returns steps that act on n.
 func resizing(n *node) *Steps {
 	return &Steps{deps: Deps{Runtime: n, Cgroups: n, Resizing: Resizing{Given: notes{n, "given"}, Actual: notes{n, "actual"}, Usage: n}}}
 }
 
-// inBox is what the runtime has of a pod that runs.
+// inBox is a pod with a running sandbox.
 var inBox = &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "box", Ready: true}}}
 
 func updates(p *v1.Pod, have pod.Resources) (all []plan.Update) {
@@ -112,16 +111,16 @@ func TestResizeOrder(t *testing.T) {
 		want   []string
 		has    string // of a, of b
 	}{
-		"both grow: first the pod": {to: sized("2", "1Gi", "2", "1Gi"), has: "2 2",
-			want: []string{"tell box 4000m", "cgroup 4000m", "update a 2", "update b 2", "cgroup 4000m"}},
-		"both shrink: last the pod": {to: sized("500m", "1Gi", "500m", "1Gi"), has: "500m 500m",
-			want: []string{"cgroup 2000m", "update a 500m", "update b 500m", "tell box 1000m", "cgroup 1000m"}},
-		"what shrinks makes room": {to: sized("2", "1Gi", "500m", "1Gi"), has: "2 500m",
-			want: []string{"tell box 3000m", "cgroup 3000m", "update b 500m", "update a 2", "tell box 2500m", "cgroup 2500m"}},
-		"the runtime refuses": {to: sized("2", "1Gi", "1", "1Gi"), refuse: "tell", has: "1 1", want: []string{"tell box 3000m"}},
-		"one container fails": {to: sized("2", "1Gi", "2", "1Gi"), refuse: "update b", has: "2 1",
-			want: []string{"tell box 4000m", "cgroup 4000m", "update a 2", "update b 2"}},
-		"it cannot be written down": {to: sized("2", "1Gi", "2", "1Gi"), refuse: "write given", has: "1 1"},
+		"both grow, pod limits first": {to: sized("2", "1Gi", "2", "1Gi"), has: "2 2",
+			want: []string{"update sandbox box 4000m", "cgroup 4000m", "update a 2", "update b 2", "cgroup 4000m"}},
+		"both shrink, pod limits last": {to: sized("500m", "1Gi", "500m", "1Gi"), has: "500m 500m",
+			want: []string{"cgroup 2000m", "update a 500m", "update b 500m", "update sandbox box 1000m", "cgroup 1000m"}},
+		"container that shrinks comes first": {to: sized("2", "1Gi", "500m", "1Gi"), has: "2 500m",
+			want: []string{"update sandbox box 3000m", "cgroup 3000m", "update b 500m", "update a 2", "update sandbox box 2500m", "cgroup 2500m"}},
+		"runtime refuses the pod's resize": {to: sized("2", "1Gi", "1", "1Gi"), refuse: "update sandbox", has: "1 1", want: []string{"update sandbox box 3000m"}},
+		"second container fails": {to: sized("2", "1Gi", "2", "1Gi"), refuse: "update b", has: "2 1",
+			want: []string{"update sandbox box 4000m", "cgroup 4000m", "update a 2", "update b 2"}},
+		"checkpoint fails": {to: sized("2", "1Gi", "2", "1Gi"), refuse: "write given", has: "1 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &node{actual: pod.InForce(before), refuse: c.refuse}
@@ -130,14 +129,14 @@ func TestResizeOrder(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 			if len(n.did) < 2 || !strings.HasPrefix(n.did[0], "write") || !strings.HasPrefix(n.did[1], "write") {
-				t.Fatalf("it is not written down first: %q", n.did)
+				t.Fatalf("not written to disk first: %q", n.did)
 			}
 			if diff := cmp.Diff(c.want, n.did[2:], cmp.Transformer("", func(s []string) string { return strings.Join(s, "\n") })); diff != "" {
 				t.Error(diff)
 			}
 			limit := func(name string) string { l := n.actual.Containers[name].Limits; return l.Cpu().String() }
 			if has := limit("a") + " " + limit("b"); has != c.has {
-				t.Errorf("it has %s, not %s", has, c.has)
+				t.Errorf("limits in force are %s, want %s", has, c.has)
 			}
 		})
 	}
@@ -151,12 +150,12 @@ func TestGuardMemory(t *testing.T) {
 		used, ofA, b uint64
 		want         string
 	}{
-		"grows":                 {to: sized("1", "200Mi", "1", "100Mi"), used: 190 * mib, ofA: 95 * mib, b: 95 * mib},
-		"shrinks above usage":   {to: sized("1", "50Mi", "1", "100Mi"), used: 60 * mib, ofA: 40 * mib, b: 20 * mib},
-		"below the container's": {to: sized("1", "30Mi", "1", "100Mi"), used: 60 * mib, ofA: 40 * mib, b: 20 * mib, want: `attempting to set container "a" memory limit (31457280) below current usage (41943040)`},
-		"below the pod's":       {to: sized("1", "50Mi", "1", "50Mi"), used: 110 * mib, ofA: 40 * mib, b: 40 * mib, want: "attempting to set pod memory limit (104857600) below current usage (115343360)"},
-		"one of two grows":      {to: sized("1", "300Mi", "1", "30Mi"), used: 90 * mib, ofA: 40 * mib, b: 40 * mib, want: `attempting to set container "b" memory limit (31457280) below current usage (41943040)`},
-		"cpu alone":             {to: sized("9", "100Mi", "9", "100Mi"), used: 300 * mib, ofA: 200 * mib, b: 200 * mib},
+		"grows":                                       {to: sized("1", "200Mi", "1", "100Mi"), used: 190 * mib, ofA: 95 * mib, b: 95 * mib},
+		"limit shrinks but stays above usage":         {to: sized("1", "50Mi", "1", "100Mi"), used: 60 * mib, ofA: 40 * mib, b: 20 * mib},
+		"limit below the container's usage":           {to: sized("1", "30Mi", "1", "100Mi"), used: 60 * mib, ofA: 40 * mib, b: 20 * mib, want: `attempting to set container "a" memory limit (31457280) below current usage (41943040)`},
+		"limit below the pod's usage":                 {to: sized("1", "50Mi", "1", "50Mi"), used: 110 * mib, ofA: 40 * mib, b: 40 * mib, want: "attempting to set pod memory limit (104857600) below current usage (115343360)"},
+		"one limit grows and one shrinks below usage": {to: sized("1", "300Mi", "1", "30Mi"), used: 90 * mib, ofA: 40 * mib, b: 40 * mib, want: `attempting to set container "b" memory limit (31457280) below current usage (41943040)`},
+		"memory limits do not change":                 {to: sized("9", "100Mi", "9", "100Mi"), used: 300 * mib, ofA: 200 * mib, b: 200 * mib},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &node{used: c.used, usedBy: map[string]uint64{"a": c.ofA, "b": c.b}}
@@ -170,7 +169,7 @@ func TestGuardMemory(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of one that nobody knows", func(t *testing.T) {
+	t.Run("container without usage", func(t *testing.T) {
 		to, have := sized("1", "50Mi", "1", "100Mi"), pod.InForce(before)
 		err := resizing(&node{}).guardMemory(t.Context(), to, inBox, have, updates(to, have))
 		if err == nil || !strings.Contains(err.Error(), `missing container "a" memory usage`) {
@@ -184,16 +183,16 @@ func TestLargest(t *testing.T) {
 		to, have *v1.Pod
 		want     string // limit of a, memory limit of a
 	}{
-		"grows":            {sized("2", "2Gi", "1", "1Gi"), sized("1", "1Gi", "1", "1Gi"), "2 2Gi"},
-		"shrinks":          {sized("1", "1Gi", "1", "1Gi"), sized("2", "2Gi", "1", "1Gi"), "2 2Gi"},
-		"one of each":      {sized("1", "2Gi", "1", "1Gi"), sized("2", "1Gi", "1", "1Gi"), "2 2Gi"},
-		"a limit is added": {sized("1", "1Gi", "1", "1Gi"), sized("", "1Gi", "1", "1Gi"), "0 1Gi"},
-		"one is removed":   {sized("", "1Gi", "1", "1Gi"), sized("1", "1Gi", "1", "1Gi"), "0 1Gi"},
+		"grows":                        {sized("2", "2Gi", "1", "1Gi"), sized("1", "1Gi", "1", "1Gi"), "2 2Gi"},
+		"shrinks":                      {sized("1", "1Gi", "1", "1Gi"), sized("2", "2Gi", "1", "1Gi"), "2 2Gi"},
+		"CPU shrinks and memory grows": {sized("1", "2Gi", "1", "1Gi"), sized("2", "1Gi", "1", "1Gi"), "2 2Gi"},
+		"a limit is added":             {sized("1", "1Gi", "1", "1Gi"), sized("", "1Gi", "1", "1Gi"), "0 1Gi"},
+		"a limit is removed":           {sized("", "1Gi", "1", "1Gi"), sized("1", "1Gi", "1", "1Gi"), "0 1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := largest(c.to, pod.InForce(c.have)).Spec.Containers[0].Resources.Limits
 			if got := limits.Cpu().String() + " " + limits.Memory().String(); got != c.want {
-				t.Errorf("it is %s, not %s", got, c.want)
+				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}

@@ -9,24 +9,24 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// Resources has what others on the node give out: devices and claims.
+// Resources are the devices and resource claims of pods.
 type Resources interface {
-	// Prepare makes ready what the pod was promised, before anything of it starts.
+	// Prepare allocates devices and prepares claims before the pod starts.
 	Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error
-	// Extras are what a container needs to use its part; it is about to be created.
+	// Extras returns what a container that is about to be created needs for its devices and claims.
 	Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.Extras, error)
-	// Release takes all back from a pod of which nothing runs any more.
+	// Release releases the resources of a pod whose containers have all stopped.
 	Release(ctx context.Context, ref pod.Ref) error
-	// Health says how what a container has is doing.
+	// Health returns the health of a container's resources.
 	Health(p *v1.Pod, container string) []v1.ResourceStatus
 }
 
-// nothing stands for Resources that are not there.
-type nothing struct{}
+// noResources is Resources on a node without any.
+type noResources struct{}
 
-func (nothing) Prepare(context.Context, *v1.Pod, *pod.Observed) error { return nil }
-func (nothing) Extras(context.Context, *v1.Pod, *v1.Container) (runtime.Extras, error) {
+func (noResources) Prepare(context.Context, *v1.Pod, *pod.Observed) error { return nil }
+func (noResources) Extras(context.Context, *v1.Pod, *v1.Container) (runtime.Extras, error) {
 	return runtime.Extras{}, nil
 }
-func (nothing) Release(context.Context, pod.Ref) error     { return nil }
-func (nothing) Health(*v1.Pod, string) []v1.ResourceStatus { return nil }
+func (noResources) Release(context.Context, pod.Ref) error     { return nil }
+func (noResources) Health(*v1.Pod, string) []v1.ResourceStatus { return nil }

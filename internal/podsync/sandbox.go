@@ -11,7 +11,7 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// makeSandbox gives the pod a sandbox, or finds the one it has.
+// makeSandbox returns the pod's sandbox. It creates one if the plan needs a new one.
 func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbox, error) {
 	if !actions.NewSandbox {
 		return sandbox{id: a.observed.Sandbox().ID, ips: a.sandboxIPs(a.observed)}, nil
@@ -22,12 +22,12 @@ func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbo
 	if err := a.deps.Runtime.Stop(ctx, a.p, runtime.Targets{Sandboxes: a.observed.Sandboxes}, runtime.StopOptions{}); err != nil {
 		return sandbox{}, err
 	}
-	// A sandbox that is being made is not abandoned when the pod is to end meanwhile: half
-	// of one is harder to find than a whole one. The call has a deadline of its own.
+	// The creation is not canceled when the pod starts to terminate: a half-created sandbox is
+	// harder to find than a complete one. The call has a deadline of its own.
 	detached := context.WithoutCancel(ctx)
 	id, ips, err := a.deps.Runtime.CreateSandbox(detached, a.prepared)
 	if err != nil {
-		return sandbox{}, fmt.Errorf("create the pod's sandbox: %w", err)
+		return sandbox{}, fmt.Errorf("create sandbox of pod: %w", err)
 	}
 	return sandbox{id: id, ips: pod.Addresses(ips, a.cfg.IPv6First)}, nil
 }

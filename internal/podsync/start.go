@@ -9,21 +9,21 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// podFailure marks an error that concerns the pod as a whole: no container of it can
-// start, and none of them is to blame.
+// podFailure is an error of the whole pod: none of its containers can start, and none of them is
+// the cause.
 type podFailure struct{ error }
 
 func (e podFailure) Unwrap() error { return e.error }
 
-// created is a container that can be started.
+// created is a container that is ready to start.
 type created struct {
 	id           string
 	restartCount int
 }
 
-// startAll creates the containers side by side and starts them in order. A container that
-// fails does not hold up the others; it is tried again later. The goroutines that create
-// leave the pod's memory alone: only the loop that joins them writes it.
+// startAll creates the containers in parallel and starts them in order. A container that fails
+// does not delay the others; it is retried later. The goroutines that create containers must not
+// use the pod's memory: only the loop that waits for them does.
 func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map[string]bool, err error) {
 	creating := make([]func() (created, error), len(starts))
 	for i, s := range starts {
@@ -41,26 +41,26 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 		case err == nil:
 			delete(a.waitingReasons, s.Container.Name)
 			a.startBackoff.succeeded(keyOf(s))
-		case errors.As(err, &whole): // the others will find the same
+		case errors.As(err, &whole): // all containers have this error
 		default:
 			failed[s.Container.Name] = true
 			if ctx.Err() == nil {
-				a.putOff(s, err)
+				a.retryLater(s, err)
 			}
 		}
 	}
 	return failed, whole.error
 }
 
-// putOff has a container that could not be started tried again later, and its status show
-// why it waits.
-func (a *attempt) putOff(s plan.Start, err error) {
+// retryLater starts the back-off of a container that failed to start, and records the reason for
+// its status.
+func (a *attempt) retryLater(s plan.Start, err error) {
 	wait := a.startBackoff.failed(keyOf(s), err, a.deps.Clock.Now())
-	a.deps.Log.Warn("container not started", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err, "retry", wait)
+	a.deps.Log.Warn("start container failed", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err, "retry", wait)
 	a.waitingReasons[s.Container.Name] = reasonOf(err)
 }
 
-// reasonOf words a failure to start a container as its status shows it.
+// reasonOf returns the waiting reason for a container that failed to start.
 func reasonOf(err error) pod.Waiting {
 	var known interface{ Waiting() pod.Waiting }
 	if errors.As(err, &known) {
@@ -69,8 +69,8 @@ func reasonOf(err error) pod.Waiting {
 	return pod.Waiting{Reason: runtime.ReasonCreateContainer, Message: err.Error()}
 }
 
-// measure counts a try to start a container. Where the pod as a whole cannot start, none
-// of its containers was tried.
+// measure counts an attempt to start a container. An error of the whole pod is no attempt to start
+// its containers.
 func (a *attempt) measure(s plan.Start, err error) {
 	if a.deps.Meters.Started == nil || errors.As(err, &podFailure{}) {
 		return
@@ -82,8 +82,8 @@ func (a *attempt) measure(s plan.Start, err error) {
 	a.deps.Meters.Started(s.Kind, failure)
 }
 
-// create makes one container ready to start. Its image is fetched while the sandbox and
-// the volumes are still in the making.
+// create creates one container. It pulls the image while the sandbox and the volumes are being
+// prepared.
 func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 	if s.Adopt != "" {
 		_, err := a.sandbox()
@@ -98,7 +98,7 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 	if err != nil {
 		return created{}, podFailure{err}
 	}
-	if imageErr != nil { // it counts only where there is a place to run it
+	if imageErr != nil { // errors of sandbox and volumes come first
 		return created{}, imageErr
 	}
 	images, err := a.imageVolumesOf(s.Container)
@@ -114,10 +114,10 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 	if ctx.Err() != nil {
 		return created{}, ctx.Err()
 	}
-	if _, err := a.kept(); err != nil {
+	if _, err := a.checkpointed(); err != nil {
 		return created{}, podFailure{err}
 	}
-	if err := a.beginWith(ctx, a.p, s.Container); err != nil {
+	if err := a.recordStart(ctx, a.p, s.Container); err != nil {
 		return created{}, podFailure{err}
 	}
 	id, err := a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), prepared)
@@ -137,7 +137,7 @@ func (a *attempt) startOne(ctx context.Context, s plan.Start, c created) error {
 	return a.deps.Runtime.StartContainer(ctx, a.p, s.Container, c.id, c.restartCount, a.podIPs(box))
 }
 
-// podIPs are the addresses that the pod's containers know it by.
+// podIPs returns the pod's IPs: those of the sandbox, or the host's.
 func (a *attempt) podIPs(box sandbox) []string {
 	if a.p.Spec.HostNetwork {
 		return a.deps.Node.HostIPs()

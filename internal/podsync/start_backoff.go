@@ -9,13 +9,12 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// A container that could not be started is tried again soon at first, because most
-// failures pass at once.
+// startRetry is the back-off of a container that failed to start. It begins with a short delay,
+// because most failures are transient.
 var startRetry = backoff.Backoff{First: 200 * time.Millisecond, Longest: 10 * time.Second}
 
-// startBackoff holds when the containers of a pod that could not be started may be tried
-// again. What wakes the pod meanwhile does not try them sooner, nor do they hold up anything
-// else.
+// startBackoff has the time of the next attempt for each container of a pod that failed to start.
+// An earlier sync of the pod does not retry them sooner, and they do not delay other containers.
 type startBackoff map[containerKey]*startEntry
 
 type startEntry struct {
@@ -23,8 +22,8 @@ type startEntry struct {
 	at    time.Time
 }
 
-// failed notes a failure and returns how long to wait. An image that is held back says for
-// how long; to pull it sooner is in vain.
+// failed records a failure and returns how long to wait. An image in back-off has its own delay;
+// a retry before it is over would not pull the image.
 func (b startBackoff) failed(key containerKey, err error, now time.Time) time.Duration {
 	e := b[key]
 	if e == nil {
@@ -32,15 +31,15 @@ func (b startBackoff) failed(key containerKey, err error, now time.Time) time.Du
 		b[key] = e
 	}
 	wait := e.retry.Next()
-	if held := (*image.Error)(nil); errors.As(err, &held) && held.Reason == image.ReasonBackOff {
-		wait = held.RetryAfter
+	if pull := (*image.Error)(nil); errors.As(err, &pull) && pull.Reason == image.ReasonBackOff {
+		wait = pull.RetryAfter
 		e.retry.Reset()
 	}
 	e.at = now.Add(wait)
 	return wait
 }
 
-// remaining is how long the container must still wait.
+// remaining returns how long the container must still wait.
 func (b startBackoff) remaining(key containerKey, now time.Time) time.Duration {
 	if e := b[key]; e != nil {
 		return max(0, e.at.Sub(now))
@@ -50,7 +49,7 @@ func (b startBackoff) remaining(key containerKey, now time.Time) time.Duration {
 
 func (b startBackoff) succeeded(key containerKey) { delete(b, key) }
 
-// retryNow ends the wait of a container.
+// retryNow ends the wait of a container, not its back-off.
 func (b startBackoff) retryNow(container string) {
 	for key, e := range b {
 		if key.name == container {
@@ -59,9 +58,8 @@ func (b startBackoff) retryNow(container string) {
 	}
 }
 
-// awaitsObject reports whether a change of a ConfigMap or Secret may let a container start
-// that waits for this reason: its configuration was incomplete, or its image could not be
-// pulled.
+// awaitsObject reports whether a container that waits for this reason may start after a change of
+// a ConfigMap or Secret: its configuration was incomplete, or its image could not be pulled.
 func awaitsObject(reason string) bool {
 	switch reason {
 	case runtime.ReasonContainerConfig, image.ReasonPull, image.ReasonBackOff, image.ReasonRegistryUnavailable, image.ReasonSignature:
@@ -72,8 +70,8 @@ func awaitsObject(reason string) bool {
 
 // awaitsObjects reports whether a container waits for a ConfigMap or Secret.
 func (m *memory) awaitsObjects() bool {
-	for _, why := range m.waitingReasons {
-		if awaitsObject(why.Reason) {
+	for _, waiting := range m.waitingReasons {
+		if awaitsObject(waiting.Reason) {
 			return true
 		}
 	}
@@ -82,8 +80,8 @@ func (m *memory) awaitsObjects() bool {
 
 // objectsChanged ends the wait of the containers that wait for a ConfigMap or Secret.
 func (m *memory) objectsChanged() {
-	for container, why := range m.waitingReasons {
-		if awaitsObject(why.Reason) {
+	for container, waiting := range m.waitingReasons {
+		if awaitsObject(waiting.Reason) {
 			m.startBackoff.retryNow(container)
 		}
 	}

@@ -20,15 +20,15 @@ func TestStartBackoff(t *testing.T) {
 		}
 	}
 	if left := r.remaining(key, now.Add(11*time.Second)); left != 0 {
-		t.Errorf("after its time: %s", left)
+		t.Errorf("after the delay: %s", left)
 	}
-	// What an image says of itself counts, and the next failure is a first one again.
+	// The delay of an image in back-off is used, and the back-off begins again.
 	held := &image.Error{Reason: image.ReasonBackOff, RetryAfter: 77 * time.Second}
 	if wait := r.failed(key, held, now); wait != held.RetryAfter {
-		t.Errorf("held back image: waits %s", wait)
+		t.Errorf("image in back-off: waits %s", wait)
 	}
 	if wait := r.failed(key, errors.New("no"), now); wait != startRetry.First {
-		t.Errorf("after that: waits %s", wait)
+		t.Errorf("next failure: waits %s", wait)
 	}
 	r.succeeded(key)
 	if left := r.remaining(key, now); left != 0 {
@@ -36,8 +36,8 @@ func TestStartBackoff(t *testing.T) {
 	}
 }
 
-// What may come of a changed Secret or ConfigMap: a configuration that can be made out, or
-// an image that can be pulled.
+// After a change of a Secret or ConfigMap a configuration may be complete, or an image can be
+// pulled.
 func TestObjectsChanged(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"CreateContainerConfigError": true, "ErrImagePull": true, "ImagePullBackOff": true,

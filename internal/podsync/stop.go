@@ -8,12 +8,12 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// Stop ends everything of the pod that runs, containers first, then their sandbox.
+// Stop stops the pod's containers, then its sandboxes.
 func (s *PodSteps) Stop(ctx context.Context, w pod.Work) error {
-	// An earlier step may have been interrupted: only the runtime knows what it left.
+	// An earlier step may have been interrupted, so read the actual state from the runtime.
 	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
 	if err != nil {
-		return fmt.Errorf("read what runs of the pod: %w", err)
+		return fmt.Errorf("read pod from runtime: %w", err)
 	}
 	p := w.Pod
 	if w.Orphan {
@@ -25,21 +25,22 @@ func (s *PodSteps) Stop(ctx context.Context, w pod.Work) error {
 	if err := s.deps.Runtime.Stop(ctx, p, runtime.Targets{Containers: observed.Live(), Sandboxes: observed.Sandboxes}, how); err != nil {
 		return err
 	}
-	return s.settled(ctx, w)
+	return s.confirmStopped(ctx, w)
 }
 
-// settled makes sure that nothing runs and publishes how it all ended.
-func (s *PodSteps) settled(ctx context.Context, w pod.Work) error {
+// confirmStopped returns an error if a container still runs. Otherwise it releases the pod's
+// resources and publishes the status of its containers.
+func (s *PodSteps) confirmStopped(ctx context.Context, w pod.Work) error {
 	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
 	if err != nil {
-		return fmt.Errorf("read how the pod ended: %w", err)
+		return fmt.Errorf("read stopped pod from runtime: %w", err)
 	}
 	if live := observed.Live(); len(live) > 0 {
-		return fmt.Errorf("container %s still runs", live[0].Name)
+		return fmt.Errorf("stop pod: container %s is still running", live[0].Name)
 	}
-	// Before it is said that the pod has ended: others may then want what it had.
+	// Before the status shows that the pod has ended: other pods may then claim its resources.
 	if err := s.deps.Resources.Release(ctx, pod.RefOf(w.Pod)); err != nil {
-		return fmt.Errorf("release the pod's resources: %w", err)
+		return fmt.Errorf("release resources of pod: %w", err)
 	}
 	if !w.Orphan {
 		s.publish(w, observed, stopped)
@@ -47,7 +48,7 @@ func (s *PodSteps) settled(ctx context.Context, w pod.Work) error {
 	return nil
 }
 
-// sandboxIPs are the addresses that a pod has of its sandbox.
+// sandboxIPs returns the IPs of the pod's sandbox.
 func (s *Steps) sandboxIPs(o *pod.Observed) []string {
 	if b := o.Sandbox(); b != nil {
 		return pod.Addresses(b.IPs, s.cfg.IPv6First)

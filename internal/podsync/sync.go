@@ -13,8 +13,8 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// Sync brings the pod towards its spec: it plans, acts and looks again until nothing is
-// left to do now. What the runtime will report later wakes the pod's worker.
+// Sync reconciles the pod with its spec: it plans, acts and observes again until the plan is
+// empty. A later event of the runtime wakes the pod's worker.
 func (s *PodSteps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	if w.ObjectsChanged {
 		s.objectsChanged()
@@ -30,7 +30,7 @@ func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	if err != nil {
 		return pod.Outcome{}, err
 	}
-	s.begin(p)
+	s.recordInitial(p)
 	status := s.publish(w, observed, running)
 	if pod.IsTerminal(status.Phase) {
 		return pod.Outcome{Ended: true}, nil
@@ -46,54 +46,53 @@ func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	mirrored := make(chan error, 1)
 	go func() { mirrored <- s.mirror(ctx, w) }()
 	pinned := s.pinCPUs(ctx, p, &observed)
-	ended, again, err := s.converge(ctx, w, observed, status)
+	ended, retryAfter, err := s.converge(ctx, w, observed, status)
 	err = errors.Join(err, pinned, <-mirrored)
-	if ended { // no failure to bring it up matters any more
+	if ended { // errors of starting it no longer matter
 		return pod.Outcome{Ended: true}, nil
 	}
 	if rejection := s.reject(p, err); rejection != nil {
 		return pod.Outcome{Failure: rejection}, nil
 	}
-	return pod.Outcome{Again: soonest(left, again)}, err
+	return pod.Outcome{Again: soonest(left, retryAfter)}, err
 }
 
-// converge repeats plan and act until the plan is empty, or is to end the pod. A container
-// that could not be started, or must wait, is left out of the following rounds.
-func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, again time.Duration, err error) {
-	held, killed := map[string]bool{}, map[string]bool{}
+// converge repeats plan and act until the plan is empty or ends the pod. A container that failed to
+// start, or must wait, is left out of the following rounds.
+func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, retryAfter time.Duration, err error) {
+	notStarted, killed := map[string]bool{}, map[string]bool{}
 	var failures []error
-	unresized := false
+	resizeFailed := false
 	for ctx.Err() == nil {
 		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Shown: &status, Actual: s.actual(w.Pod.UID)})
 		if actions.End {
 			return true, 0, nil
 		}
-		if len(actions.Reset) > 0 { // only the status will remember what is removed
+		if len(actions.Reset) > 0 { // only the status has the state of containers that are removed
 			status = s.publish(w, observed, running)
 		}
-		if unresized {
-			actions.Resize = false // it was tried; the rest of the pod need not wait for it
+		if resizeFailed {
+			actions.Resize = false // the rest of the plan does not wait for the resize
 		}
-		err := s.clear(ctx, w.Pod, &observed, actions, killed)
+		err := s.stopPlanned(ctx, w.Pod, &observed, actions, killed)
 		if err == nil && actions.Resize {
 			if err := s.resize(ctx, w, &observed, actions.Update); err != nil {
-				unresized, failures = true, append(failures, err)
+				resizeFailed, failures = true, append(failures, err)
 			}
 		}
 		if err == nil {
 			var failed map[string]bool
-			// Only now: what ended must first be gone, which may take its grace, and that time
-			// counts for what starts.
-			again = soonest(again, s.holdBack(w.Pod, &observed, &actions, held, killed))
+			// After stopPlanned: its grace periods count towards the back-off of what starts.
+			retryAfter = soonest(retryAfter, s.delayStarts(w.Pod, &observed, &actions, notStarted, killed))
 			if actions.Idle() {
 				s.deps.Volumes.Keep(w.Pod)
-				if err := s.keep(ctx, w.Pod); err != nil {
+				if err := s.checkpoint(ctx, w.Pod); err != nil {
 					failures = append(failures, err)
 				}
 				break
 			}
 			failed, err = s.start(ctx, w.Pod, &observed, actions)
-			maps.Copy(held, failed)
+			maps.Copy(notStarted, failed)
 		}
 		if err != nil {
 			failures = append(failures, err)
@@ -105,19 +104,20 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 		}
 		observed = fresh
 		if err != nil {
-			break // it concerns the pod as a whole
+			break // it is an error of the whole pod
 		}
-		if len(actions.Reset) > 0 { // the next plan goes by what the status remembers
+		if len(actions.Reset) > 0 { // the next plan reads it from the status
 			status = s.publish(w, observed, running)
 		}
 	}
 	status = s.publish(w, observed, running)
-	again = soonest(again, s.prune(ctx, &observed))
-	return pod.IsTerminal(status.Phase), again, errors.Join(failures...)
+	retryAfter = soonest(retryAfter, s.collectGarbage(ctx, &observed))
+	return pod.IsTerminal(status.Phase), retryAfter, errors.Join(failures...)
 }
 
-// clear takes away what a plan wants gone before anything starts, and notes whom it killed.
-func (s *Steps) clear(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions, killed map[string]bool) error {
+// stopPlanned stops or resets the containers of the plan before any other starts, and adds those
+// that it kills to killed.
+func (s *Steps) stopPlanned(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions, killed map[string]bool) error {
 	if len(actions.Reset) > 0 {
 		return s.reset(ctx, p, actions.Reset)
 	}
@@ -127,7 +127,7 @@ func (s *Steps) clear(ctx context.Context, p *v1.Pod, observed *pod.Observed, ac
 	return s.kill(ctx, p, actions.Kill, s.sandboxIPs(observed))
 }
 
-// soonest is the shorter of two waits, of which zero means none.
+// soonest returns the shorter of two delays; zero is none.
 func soonest(a, b time.Duration) time.Duration {
 	switch {
 	case a == 0:
@@ -138,7 +138,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// mirror shows a static pod to the API server.
+// mirror creates or updates the mirror of a static pod.
 func (s *Steps) mirror(ctx context.Context, w pod.Work) error {
 	if s.deps.Mirrors == nil || !pod.IsStatic(w.Pod) {
 		return nil
@@ -147,7 +147,7 @@ func (s *Steps) mirror(ctx context.Context, w pod.Work) error {
 	return err
 }
 
-// deadline says whether the pod has been active for too long, or how long it may still be.
+// deadline returns a failure if the pod's active deadline has passed, otherwise the time left.
 func (s *Steps) deadline(p *v1.Pod, status *v1.PodStatus) (*pod.Failure, time.Duration) {
 	limit := p.Spec.ActiveDeadlineSeconds
 	if limit == nil || status.StartTime == nil {

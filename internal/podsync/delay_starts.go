@@ -14,33 +14,34 @@ import (
 
 const reasonCrashLoop = "CrashLoopBackOff"
 
-// exitShown is how long an exit is shown as such before the wait for the next start takes
-// its place: whoever watches the pod sees both.
-const exitShown = 2 * time.Second
+// minExitVisible is how long the status shows a container as terminated before it shows
+// CrashLoopBackOff, so that a client that watches the pod sees both.
+const minExitVisible = 2 * time.Second
 
-// holdBack takes out of the plan what must not start now: containers that could not be
-// started a moment ago, and those that crashed lately. It returns how long the first of
-// them has to wait. Instances that this step has killed did not crash.
-func (s *PodSteps) holdBack(p *v1.Pod, observed *pod.Observed, a *plan.Actions, held, killed map[string]bool) (again time.Duration) {
+// delayStarts removes from the plan the containers that must not start yet: those that failed to
+// start and those that crashed. It returns how long the first of them has to wait. Instances that
+// this step has killed did not crash.
+func (s *PodSteps) delayStarts(p *v1.Pod, observed *pod.Observed, a *plan.Actions, failed, killed map[string]bool) (retryAfter time.Duration) {
 	a.Start = slices.DeleteFunc(a.Start, func(start plan.Start) bool {
 		wait := s.startBackoff.remaining(keyOf(start), s.deps.Clock.Now())
-		if held[start.Container.Name] {
-			wait = max(wait, 1) // its time may have come, but its turn is in the next step
+		if failed[start.Container.Name] {
+			wait = max(wait, 1) // the back-off may be over, but the retry belongs to the next step
 		}
 		if wait == 0 {
-			wait = s.crashed(p, lastExit(observed, start, killed), start)
+			wait = s.crashDelay(p, lastExit(observed, start, killed), start)
 		}
-		again = soonest(again, wait)
+		retryAfter = soonest(retryAfter, wait)
 		return wait > 0
 	})
 	if len(a.Start) == 0 {
 		a.NewSandbox = false
 	}
-	return again
+	return retryAfter
 }
 
-// crashed says how long a container must wait for its next start, and tells the user.
-func (s *PodSteps) crashed(p *v1.Pod, last *pod.Container, start plan.Start) time.Duration {
+// crashDelay returns how long a container must wait for its next start, and records the back-off
+// as an event and a waiting reason.
+func (s *PodSteps) crashDelay(p *v1.Pod, last *pod.Container, start plan.Start) time.Duration {
 	if last == nil {
 		return 0
 	}
@@ -48,7 +49,7 @@ func (s *PodSteps) crashed(p *v1.Pod, last *pod.Container, start plan.Start) tim
 	if wait == 0 {
 		return 0
 	}
-	if fresh := exitShown - s.deps.Clock.Since(last.FinishedAt); fresh > 0 {
+	if fresh := minExitVisible - s.deps.Clock.Since(last.FinishedAt); fresh > 0 {
 		return min(wait, fresh)
 	}
 	if s.waitingReasons[start.Container.Name].Reason != reasonCrashLoop {
@@ -66,9 +67,9 @@ func keyOf(start plan.Start) containerKey {
 	return containerKey{name: start.Container.Name, hash: runtime.ContainerHash(start.Container)}
 }
 
-// lastExit is the newest exit of the container that counts when it is to start again. That
-// of an instance which was killed to be replaced counts from the next step on: then it is
-// part of the pod's past, as it is for an agent that starts anew.
+// lastExit returns the newest exited instance of the container that counts for its back-off. An
+// instance that this step has killed counts from the next step on, as it does after a restart of
+// the kubelet.
 func lastExit(observed *pod.Observed, start plan.Start, killed map[string]bool) *pod.Container {
 	if start.Adopt != "" {
 		return nil

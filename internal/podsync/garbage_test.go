@@ -13,7 +13,7 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// listed is an observer of which only the list is asked.
+// listed is an observer that only lists.
 type listed struct {
 	Observer
 	pods []pod.Observed
@@ -21,28 +21,28 @@ type listed struct {
 
 func (l listed) List() []pod.Observed { return l.pods }
 
-func TestKeepDead(t *testing.T) {
+func TestMaxDeadPerContainer(t *testing.T) {
 	dead := func(name string) pod.Container { return pod.Container{Name: name, State: pod.Exited} }
 	pods := []pod.Observed{ // of 3 containers 6 dead instances
 		{Containers: []pod.Container{dead("a"), dead("a"), dead("b"), {Name: "b", State: pod.Running}}},
 		{Containers: []pod.Container{dead("a"), dead("a"), dead("a")}},
 	}
 	for name, c := range map[string]struct{ each, node, want int }{
-		"no limit on the node":           {each: 2, node: -1, want: 2},
-		"no limit at all":                {each: -1, node: -1, want: -1},
-		"few enough":                     {each: 5, node: 6, want: 5},
-		"a share":                        {each: 5, node: 5, want: 1},
-		"a share, and no limit for each": {each: -1, node: 5, want: 1},
-		"the last is never taken":        {each: 1, node: 0, want: 1},
+		"no limit on the node":                  {each: 2, node: -1, want: 2},
+		"no limits":                             {each: -1, node: -1, want: -1},
+		"below the node limit":                  {each: 5, node: 6, want: 5},
+		"node limit shared by three containers": {each: 5, node: 5, want: 1},
+		"node limit without a limit for each":   {each: -1, node: 5, want: 1},
+		"newest instance is kept":               {each: 1, node: 0, want: 1},
 	} {
 		s := &Steps{cfg: Config{KeepDead: c.each, KeepOnNode: c.node}, deps: Deps{Observer: listed{pods: pods}}}
-		if got := s.keepDead(); got != c.want {
-			t.Errorf("%s: %d of each container stay, want %d", name, got, c.want)
+		if got := s.maxDeadPerContainer(); got != c.want {
+			t.Errorf("%s: keeps %d of each container, want %d", name, got, c.want)
 		}
 	}
 	s := &Steps{cfg: Config{KeepDead: 5, KeepOnNode: 8}, deps: Deps{Observer: listed{pods: append(pods, pods[1])}}}
-	if got := s.keepDead(); got != 2 {
-		t.Errorf("9 instances of 4 containers: %d of each stay, want 2", got)
+	if got := s.maxDeadPerContainer(); got != 2 {
+		t.Errorf("9 instances of 4 containers: keeps %d of each, want 2", got)
 	}
 }
 
@@ -74,12 +74,12 @@ func TestThin(t *testing.T) {
 		young time.Duration
 		want  string
 	}{
-		"no limit":               {keep: -1},
-		"few enough":             {keep: 4},
-		"one too many":           {keep: 3, want: "d1"},
-		"two":                    {keep: 2, want: "d1 g"},
-		"those that live keep":   {keep: 0, want: "d1 g d2"},
-		"the young stay as well": {keep: 0, young: 25 * time.Minute, want: "d1 g"},
+		"no limit on dead containers":         {keep: -1},
+		"below the limit":                     {keep: 4},
+		"one above the limit":                 {keep: 3, want: "d1"},
+		"two above the limit":                 {keep: 2, want: "d1 g"},
+		"containers of running pods are kept": {keep: 0, want: "d1 g d2"},
+		"young containers are kept":           {keep: 0, young: 25 * time.Minute, want: "d1 g"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &remover{}
@@ -95,19 +95,19 @@ func TestThin(t *testing.T) {
 	}
 }
 
-func TestPruneComesBackForTheYoung(t *testing.T) {
+func TestCollectGarbageReturnsForYoungContainers(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	o := pod.Observed{Containers: []pod.Container{
 		{ID: "2", Name: "a", State: pod.Exited, CreatedAt: now}, {ID: "1", Name: "a", State: pod.Exited, CreatedAt: now.Add(-time.Minute)},
 	}}
 	r, clock := &remover{}, clocktesting.NewFakeClock(now)
 	s := &Steps{cfg: Config{KeepDead: 1, KeepOnNode: -1, KeepFor: 10 * time.Minute}, deps: Deps{Runtime: r, Clock: clock}}
-	again := s.prune(t.Context(), &o)
-	if again < 9*time.Minute || again > 9*time.Minute+time.Second || len(r.removed) > 0 {
-		t.Fatalf("again in %s, removed %v", again, r.removed)
+	retryAfter := s.collectGarbage(t.Context(), &o)
+	if retryAfter < 9*time.Minute || retryAfter > 9*time.Minute+time.Second || len(r.removed) > 0 {
+		t.Fatalf("retryAfter in %s, removed %v", retryAfter, r.removed)
 	}
-	clock.Step(again)
-	if again := s.prune(t.Context(), &o); again != 0 || len(r.removed) != 1 {
-		t.Errorf("then again in %s, removed %v", again, r.removed)
+	clock.Step(retryAfter)
+	if retryAfter := s.collectGarbage(t.Context(), &o); retryAfter != 0 || len(r.removed) != 1 {
+		t.Errorf("then retryAfter in %s, removed %v", retryAfter, r.removed)
 	}
 }

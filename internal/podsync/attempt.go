@@ -12,29 +12,30 @@ import (
 	"swiftlet/internal/volume"
 )
 
-// attempt is one round of bringing a pod's containers up. Sandbox, volumes and images
-// proceed at the same time; each container joins them when it needs them.
+// attempt is one attempt to start a pod's containers. Sandbox, volumes and images proceed at the
+// same time; each container waits for them when it needs them.
 type attempt struct {
 	*PodSteps
 	p        *v1.Pod
 	observed *pod.Observed
 
-	prepared *runtime.Sandbox // what the sandbox is, before and after it exists
+	prepared *runtime.Sandbox // the sandbox's configuration, before and after it is created
 	sandbox  func() (sandbox, error)
 	volumes  func() (map[string]volume.Mounted, error)
-	kept     func() (struct{}, error) // the pod's resources are written down
-	// imageVolumes are the images that volumes name, by volume.
+	// checkpointed waits until the pod's resources are on disk.
+	checkpointed func() (struct{}, error)
+	// imageVolumes are the images of image volumes, by volume.
 	imageVolumes map[string]func() imageVolume
 }
 
-// sandbox is what containers need to know of theirs.
+// sandbox is what containers need of their sandbox.
 type sandbox struct {
 	id  string
 	ips []string
 }
 
-// start starts what a plan wants started. It returns the containers that could not be; an
-// error concerns the pod as a whole.
+// start starts the containers of a plan. It returns those that failed to start; an error is one
+// of the whole pod.
 func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions) (failed map[string]bool, err error) {
 	if len(actions.Start) == 0 {
 		return nil, nil
@@ -44,14 +45,14 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		return nil, fmt.Errorf("network is not ready: %w", err)
 	}
 	if err := s.deps.Resources.Prepare(ctx, p, observed); err != nil {
-		return nil, fmt.Errorf("prepare the pod's resources: %w", err)
+		return nil, fmt.Errorf("prepare resources of pod: %w", err)
 	}
 	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
-		return nil, fmt.Errorf("ensure the pod's cgroup: %w", err)
+		return nil, fmt.Errorf("ensure cgroup of pod: %w", err)
 	}
 	if actions.NewSandbox {
-		s.beginAnew(p)
+		s.recordNewSandbox(p)
 		defer func() { s.deps.Meters.began(p, err != nil || len(failed) > 0) }()
 	}
 	prepared, err := s.deps.Runtime.PrepareSandbox(ctx, runtime.SandboxRequest{
@@ -61,22 +62,22 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		return nil, err
 	}
 	a := &attempt{PodSteps: s, p: p, observed: observed, prepared: prepared}
-	a.kept = inBackground(func() (struct{}, error) { return struct{}{}, s.keep(ctx, p) })
+	a.checkpointed = inBackground(func() (struct{}, error) { return struct{}{}, s.checkpoint(ctx, p) })
 	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
 	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })
-	a.imageVolumes = a.fetchImageVolumes(ctx)
-	defer func() { // whatever is under way belongs to this pod's step
+	a.imageVolumes = a.pullImageVolumes(ctx)
+	defer func() { // the step must not return before its goroutines
 		_, _ = a.sandbox()
 		_, _ = a.volumes()
-		_, _ = a.kept()
-		for _, fetched := range a.imageVolumes {
-			fetched()
+		_, _ = a.checkpointed()
+		for _, pulled := range a.imageVolumes {
+			pulled()
 		}
 	}()
 	return a.startAll(ctx, actions.Start)
 }
 
-// inBackground starts f now; what it returns waits for f's result.
+// inBackground calls f in a goroutine and returns a function that waits for its result.
 func inBackground[T any](f func() (T, error)) func() (T, error) {
 	var result T
 	var err error

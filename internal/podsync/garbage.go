@@ -1,0 +1,101 @@
+package podsync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/runtime"
+)
+
+// collectGarbage removes dead instances beyond those that are kept. It returns how long until
+// there is more to remove.
+func (s *Steps) collectGarbage(ctx context.Context, observed *pod.Observed) (retryAfter time.Duration) {
+	garbage := runtime.FindGarbage(*observed, runtime.GCPolicy{MaxPerContainer: s.maxDeadPerContainer(), CreatedBefore: s.createdBefore()})
+	for _, c := range garbage.Containers {
+		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
+			s.deps.Log.Warn("container gc: failed to remove container", "pod", observed.Ref.String(), "container", c.ID, "err", err)
+		}
+	}
+	for _, b := range garbage.Sandboxes {
+		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Sandboxes: []pod.Sandbox{b}}, runtime.DeleteLogs); err != nil {
+			s.deps.Log.Warn("container gc: failed to remove sandbox", "pod", observed.Ref.String(), "sandbox", b.ID, "err", err)
+		}
+	}
+	return garbage.Wait
+}
+
+// createdBefore returns the time before which a container must have been created to be removed.
+func (s *Steps) createdBefore() time.Time { return s.deps.Clock.Now().Add(-s.cfg.KeepFor) }
+
+// maxDeadPerContainer returns how many dead instances of each container are kept now: with too
+// many on the node each container has an equal share.
+func (s *Steps) maxDeadPerContainer() int {
+	if s.cfg.KeepOnNode < 0 {
+		return s.cfg.KeepDead
+	}
+	instances, containers := countDead(s.deps.Observer.List())
+	if instances <= s.cfg.KeepOnNode {
+		return s.cfg.KeepDead
+	}
+	share := max(s.cfg.KeepOnNode/containers, 1)
+	if s.cfg.KeepDead < 0 {
+		return share
+	}
+	return min(s.cfg.KeepDead, share)
+}
+
+// countDead counts the exited instances of all pods, and the containers that have any.
+func countDead(all []pod.Observed) (instances, containers int) {
+	for _, o := range all {
+		names := map[string]bool{}
+		for _, c := range o.Containers {
+			if c.State == pod.Exited {
+				instances++
+				names[c.Name] = true
+			}
+		}
+		containers += len(names)
+	}
+	return instances, containers
+}
+
+// Thin removes exited containers of pods that have ended, oldest first, while the node has more
+// dead containers than KeepOnNode. No worker collects the garbage of these pods until they are
+// deleted. Running pods keep the newest instance of each container.
+func (s *Steps) Thin(ctx context.Context, ended func(types.UID) bool) error {
+	if s.cfg.KeepOnNode < 0 {
+		return nil
+	}
+	type candidate struct {
+		ref pod.Ref
+		pod.Container
+	}
+	var candidates []candidate
+	all := s.deps.Observer.List()
+	for _, o := range all {
+		if !ended(o.UID) {
+			continue
+		}
+		for _, c := range o.Containers {
+			if c.State == pod.Exited && c.CreatedAt.Before(s.createdBefore()) {
+				candidates = append(candidates, candidate{o.Ref, c})
+			}
+		}
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	dead, _ := countDead(all)
+	surplus := min(max(dead-s.cfg.KeepOnNode, 0), len(candidates))
+	var errs []error
+	for _, v := range candidates[:surplus] {
+		errs = append(errs, s.deps.Runtime.Remove(ctx, v.ref, runtime.Targets{Containers: []pod.Container{v.Container}}, runtime.DeleteLogs))
+	}
+	return errors.Join(errs...)
+}
