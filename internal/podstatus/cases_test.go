@@ -19,8 +19,8 @@ var (
 	now    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// newPod is a pod with an init container i, a sidecar s and a main container a, as far as
-// they are named.
+// newPod returns a pod with the named containers: i is an init container, s a sidecar, all others are
+// main containers.
 func newPod(policy v1.RestartPolicy, names string, change ...func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{}
 	p.Spec.RestartPolicy = policy
@@ -44,7 +44,7 @@ func newPod(policy v1.RestartPolicy, names string, change ...func(*v1.Pod)) *v1.
 
 func deleted(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
 
-// restartAll has all containers restarted when a exits with 7.
+// restartAll adds a rule that restarts all containers when a exits with 7.
 func restartAll(p *v1.Pod) {
 	c := &p.Spec.Containers[0]
 	c.RestartPolicy = &never
@@ -54,8 +54,8 @@ func restartAll(p *v1.Pod) {
 	}}
 }
 
-// observe reads a line such as "ready a:run b:7,1": the sandbox, and each container's
-// instances from the newest on; made is one that never started, gone one that is lost.
+// observe parses a line such as "ready a:run b:7,1": the sandbox, and each container's instances,
+// newest first; made is created, gone is in unknown state.
 func observe(line string) *pod.Observed {
 	o := &pod.Observed{}
 	words := strings.Fields(line)
@@ -80,8 +80,8 @@ func observe(line string) *pod.Observed {
 	return o
 }
 
-// show puts a status in a line: the phase, and of each container its state, how it ended
-// before, its restarts, and whether it is started and ready.
+// show formats a status as a line: the phase, and of each container its state, last termination,
+// restart count and readiness.
 func show(s v1.PodStatus) string {
 	state := func(s v1.ContainerState) string {
 		switch {
@@ -110,8 +110,8 @@ func show(s v1.PodStatus) string {
 	return line
 }
 
-// Each case is a history: every line of seen is observed after the one before.
-func TestHistories(t *testing.T) {
+// Each case is a history: the lines of seen are observed one after the other.
+func TestCompute(t *testing.T) {
 	crashLoop := map[string]pod.Waiting{"a": {Reason: "CrashLoopBackOff"}}
 	cases := []struct {
 		name    string
@@ -121,39 +121,39 @@ func TestHistories(t *testing.T) {
 		stopped bool
 		want    string
 	}{
-		{"a new pod", newPod("Always", "a"), []string{"none"}, nil, false, "Pending a:ContainerCreating"},
-		{"a new pod with init containers", newPod("Always", "ia"), []string{"none"}, nil, false, "Pending i:PodInitializing a:PodInitializing"},
-		{"created is not yet running", newPod("Always", "ia"), []string{"ready i:0 a:made"}, nil, false, "Pending i:Completed(0)! a:PodInitializing"},
-		{"a crash is not the end", newPod("Always", "a"), []string{"ready a:1"}, nil, false, "Running a:Error(1)"},
-		{"a crash loop waits", newPod("Always", "a"), []string{"ready a:1,2"}, crashLoop, false, "Running a:CrashLoopBackOff<Error(1)#1"},
-		{"but not in a pod that goes", newPod("Always", "a", deleted), []string{"ready a:1,2"}, crashLoop, false, "Running a:Error(1)<Error(2)#1"},
-		{"nor in one that has gone", newPod("Always", "a"), []string{"notready a:1,2"}, crashLoop, true, "Failed a:Error(1)<Error(2)#1"},
-		{"what is done does not wait", newPod("OnFailure", "ab"), []string{"ready a:0 b:run"}, crashLoop, false, "Running a:Completed(0) b:run!"},
+		{"new pod", newPod("Always", "a"), []string{"none"}, nil, false, "Pending a:ContainerCreating"},
+		{"new pod with init containers", newPod("Always", "ia"), []string{"none"}, nil, false, "Pending i:PodInitializing a:PodInitializing"},
+		{"created container is not running", newPod("Always", "ia"), []string{"ready i:0 a:made"}, nil, false, "Pending i:Completed(0)! a:PodInitializing"},
+		{"crashed container of a pod that restarts", newPod("Always", "a"), []string{"ready a:1"}, nil, false, "Running a:Error(1)"},
+		{"crash loop shows the waiting reason", newPod("Always", "a"), []string{"ready a:1,2"}, crashLoop, false, "Running a:CrashLoopBackOff<Error(1)#1"},
+		{"deleted pod shows no waiting reason", newPod("Always", "a", deleted), []string{"ready a:1,2"}, crashLoop, false, "Running a:Error(1)<Error(2)#1"},
+		{"stopped pod shows no waiting reason", newPod("Always", "a"), []string{"notready a:1,2"}, crashLoop, true, "Failed a:Error(1)<Error(2)#1"},
+		{"completed container shows no waiting reason", newPod("OnFailure", "ab"), []string{"ready a:0 b:run"}, crashLoop, false, "Running a:Completed(0) b:run!"},
 
-		{"a pod whose sidecar still runs has not ended", newPod("Never", "sa"), []string{"ready s:run a:0"}, nil, false, "Running s:run! a:Completed(0)"},
-		{"it ends with it, however that went", newPod("Never", "sa"), []string{"ready s:run a:0", "ready s:137 a:0"}, nil, false, "Succeeded s:Error(137) a:Completed(0)"},
-		{"a sidecar that restarts sets nothing back", newPod("Never", "sa"), []string{"ready s:1 a:run"}, nil, false, "Running s:Error(1) a:run!"},
-		{"an init container that failed for good", newPod("Never", "isa"), []string{"ready i:1"}, nil, false, "Failed i:Error(1) s:PodInitializing a:PodInitializing"},
-		{"one that will be tried again", newPod("OnFailure", "ia"), []string{"ready i:1"}, nil, false, "Pending i:Error(1) a:PodInitializing"},
-		{"init containers that nobody knows of any more", newPod("Always", "ia"), []string{"ready a:run"}, nil, false, "Running i:Completed(0)! a:run!"},
+		{"pod with a running sidecar has not ended", newPod("Never", "sa"), []string{"ready s:run a:0"}, nil, false, "Running s:run! a:Completed(0)"},
+		{"exit code of a sidecar does not matter", newPod("Never", "sa"), []string{"ready s:run a:0", "ready s:137 a:0"}, nil, false, "Succeeded s:Error(137) a:Completed(0)"},
+		{"restarting sidecar keeps the pod running", newPod("Never", "sa"), []string{"ready s:1 a:run"}, nil, false, "Running s:Error(1) a:run!"},
+		{"failed init container without restart", newPod("Never", "isa"), []string{"ready i:1"}, nil, false, "Failed i:Error(1) s:PodInitializing a:PodInitializing"},
+		{"failed init container that restarts", newPod("OnFailure", "ia"), []string{"ready i:1"}, nil, false, "Pending i:Error(1) a:PodInitializing"},
+		{"removed init container of a running pod is completed", newPod("Always", "ia"), []string{"ready a:run"}, nil, false, "Running i:Completed(0)! a:run!"},
 
-		{"a container that vanished", newPod("Always", "a"), []string{"ready a:run", "ready"}, nil, false, "Running a:ContainerCreating<ContainerStatusUnknown(137)#1"},
-		{"is counted once", newPod("Always", "a"), []string{"ready a:run", "ready", "ready"}, nil, false, "Running a:ContainerCreating<ContainerStatusUnknown(137)#1"},
-		{"under Never it is the end", newPod("Never", "a"), []string{"ready a:run", "ready"}, nil, false, "Failed a:ContainerCreating<ContainerStatusUnknown(137)#1"},
-		{"one that vanished after its end has ended", newPod("OnFailure", "ab"), []string{"ready a:0 b:run", "ready b:run"}, nil, false, "Running a:Completed(0) b:run!"},
-		{"and waits like others to run again", newPod("Always", "a"), []string{"ready a:1", "ready"}, crashLoop, false, "Running a:CrashLoopBackOff<Error(1)#1"},
-		{"one that the runtime lost", newPod("Always", "a"), []string{"ready a:run", "ready a:gone"}, nil, false, "Running a:ContainerStatusUnknown(137)"},
-		{"its predecessor was removed", newPod("Always", "a"), []string{"ready a:1", "ready a:run,1", "ready a:run"}, nil, false, "Running a:run<Error(1)#1!"},
+		{"removed running container counts a restart", newPod("Always", "a"), []string{"ready a:run", "ready"}, nil, false, "Running a:ContainerCreating<ContainerStatusUnknown(137)#1"},
+		{"removed running container counts one restart only", newPod("Always", "a"), []string{"ready a:run", "ready", "ready"}, nil, false, "Running a:ContainerCreating<ContainerStatusUnknown(137)#1"},
+		{"removed running container under Never fails the pod", newPod("Never", "a"), []string{"ready a:run", "ready"}, nil, false, "Failed a:ContainerCreating<ContainerStatusUnknown(137)#1"},
+		{"removed completed container stays completed", newPod("OnFailure", "ab"), []string{"ready a:0 b:run", "ready b:run"}, nil, false, "Running a:Completed(0) b:run!"},
+		{"removed crashed container shows the waiting reason", newPod("Always", "a"), []string{"ready a:1", "ready"}, crashLoop, false, "Running a:CrashLoopBackOff<Error(1)#1"},
+		{"container in unknown state", newPod("Always", "a"), []string{"ready a:run", "ready a:gone"}, nil, false, "Running a:ContainerStatusUnknown(137)"},
+		{"last termination of a removed instance is kept", newPod("Always", "a"), []string{"ready a:1", "ready a:run,1", "ready a:run"}, nil, false, "Running a:run<Error(1)#1!"},
 
-		{"deleted before it ran", newPod("Always", "a"), []string{"none"}, nil, true, "Failed a:ContainerCreating"},
-		{"a static pod has no final say", newPod("Always", "a", func(p *v1.Pod) { p.Annotations = map[string]string{pod.AnnotationSource: "file"} }),
+		{"pod stopped before it ran fails", newPod("Always", "a"), []string{"none"}, nil, true, "Failed a:ContainerCreating"},
+		{"stopped static pod has no terminal phase", newPod("Always", "a", func(p *v1.Pod) { p.Annotations = map[string]string{pod.AnnotationSource: "file"} }),
 			[]string{"notready a:0"}, nil, true, "Running a:Completed(0)"},
-		{"the end is final", newPod("Never", "a"), []string{"ready a:0", "ready a:run"}, nil, false, "Succeeded a:run!"},
+		{"terminal phase does not change", newPod("Never", "a"), []string{"ready a:0", "ready a:run"}, nil, false, "Succeeded a:run!"},
 
-		{"an exit that restarts all", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run"}, nil, false, "Running i:Completed(0)! a:Error(7) b:run!"},
-		{"which are removed", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7"}, nil, false,
+		{"exit that restarts all containers", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run"}, nil, false, "Running i:Completed(0)! a:Error(7) b:run!"},
+		{"other containers are removed for a restart of all", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7"}, nil, false,
 			"Running i:RestartingAllContainers<RestartingAllContainers(137)#1 a:Error(7) b:RestartingAllContainers<RestartingAllContainers(137)#1"},
-		{"the cause last", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7", "ready"}, nil, false,
+		{"container that caused the restart of all is removed last", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7", "ready"}, nil, false,
 			"Running i:PodInitializing<RestartingAllContainers(137)#1 a:RestartingAllContainers<RestartingAllContainers(137)#1 b:PodInitializing<RestartingAllContainers(137)#1"},
 	}
 	for _, c := range cases {
@@ -185,27 +185,27 @@ func TestConditions(t *testing.T) {
 		which    v1.PodConditionType
 		want     string
 	}{
-		{"no sandbox yet", newPod("Always", "a"), nil, "none", v1.PodReadyToStartContainers, "False PodSandboxNotReady: no pod sandbox exists"},
-		{"a dead one", newPod("Always", "a"), nil, "notready", v1.PodReadyToStartContainers, "False PodSandboxNotReady: pod sandbox is not ready"},
-		{"a good one", newPod("Always", "a"), nil, "ready", v1.PodReadyToStartContainers, "True"},
-		{"init containers to come", newPod("Always", "ia"), nil, "ready", v1.PodInitialized, "False ContainersNotInitialized: containers with incomplete status: [i]"},
-		{"run anew", newPod("Always", "ia"), was(v1.PodInitialized), "ready", v1.PodInitialized, "True"},
-		{"behind its gate", newPod("Always", "a", gated), nil, "ready a:run", v1.PodReady,
+		{"no sandbox", newPod("Always", "a"), nil, "none", v1.PodReadyToStartContainers, "False PodSandboxNotReady: no pod sandbox exists"},
+		{"sandbox is not ready", newPod("Always", "a"), nil, "notready", v1.PodReadyToStartContainers, "False PodSandboxNotReady: pod sandbox is not ready"},
+		{"sandbox is ready", newPod("Always", "a"), nil, "ready", v1.PodReadyToStartContainers, "True"},
+		{"init containers incomplete", newPod("Always", "ia"), nil, "ready", v1.PodInitialized, "False ContainersNotInitialized: containers with incomplete status: [i]"},
+		{"initialized pod stays initialized", newPod("Always", "ia"), was(v1.PodInitialized), "ready", v1.PodInitialized, "True"},
+		{"readiness gate without condition", newPod("Always", "a", gated), nil, "ready a:run", v1.PodReady,
 			`False ReadinessGatesNotReady: corresponding condition of pod readiness gate "example.com/gate" does not exist.`},
-		{"the gate is its own", newPod("Always", "a", gated), nil, "ready a:run", v1.ContainersReady, "True"},
-		{"a sidecar counts", newPod("Always", "sa"), nil, "ready s:1 a:run", v1.PodReady, "False ContainersNotReady: containers with unready status: [s]"},
-		{"a resize is over when nobody speaks of it", newPod("Always", "a"), was(v1.PodResizeInProgress), "ready a:run", v1.PodResizeInProgress, ""},
-		{"or waits for it", newPod("Always", "a"), was(v1.PodResizePending), "ready a:run", v1.PodResizePending, ""},
-		{"a disruption stays announced", newPod("Always", "a"), was(v1.DisruptionTarget), "ready a:run", v1.DisruptionTarget, "True"},
-		{"no restart of all is possible", newPod("Always", "a"), was(v1.AllContainersRestarting), "ready a:run", v1.AllContainersRestarting, ""},
-		{"none is under way", newPod("Always", "a", restartAll), nil, "ready a:run", v1.AllContainersRestarting, "False"},
-		{"one is", newPod("Always", "a", restartAll), nil, "ready a:7", v1.AllContainersRestarting, "True RestartAllContainersStarted: container exited with restart policy rule"},
-		{"one is over", newPod("Always", "a", restartAll), was(v1.AllContainersRestarting), "ready", v1.AllContainersRestarting, "False"},
-		{"the pod failed", newPod("Never", "a", restartAll), nil, "ready a:1", v1.AllContainersRestarting, "False PodFailed"},
+		{"readiness gate does not affect ContainersReady", newPod("Always", "a", gated), nil, "ready a:run", v1.ContainersReady, "True"},
+		{"sidecar is not ready", newPod("Always", "sa"), nil, "ready s:1 a:run", v1.PodReady, "False ContainersNotReady: containers with unready status: [s]"},
+		{"resize in progress is not carried over", newPod("Always", "a"), was(v1.PodResizeInProgress), "ready a:run", v1.PodResizeInProgress, ""},
+		{"pending resize is not carried over", newPod("Always", "a"), was(v1.PodResizePending), "ready a:run", v1.PodResizePending, ""},
+		{"disruption target is carried over", newPod("Always", "a"), was(v1.DisruptionTarget), "ready a:run", v1.DisruptionTarget, "True"},
+		{"pod without rules has no AllContainersRestarting", newPod("Always", "a"), was(v1.AllContainersRestarting), "ready a:run", v1.AllContainersRestarting, ""},
+		{"AllContainersRestarting is false", newPod("Always", "a", restartAll), nil, "ready a:run", v1.AllContainersRestarting, "False"},
+		{"AllContainersRestarting is true after the exit", newPod("Always", "a", restartAll), nil, "ready a:7", v1.AllContainersRestarting, "True RestartAllContainersStarted: container exited with restart policy rule"},
+		{"AllContainersRestarting ends", newPod("Always", "a", restartAll), was(v1.AllContainersRestarting), "ready", v1.AllContainersRestarting, "False"},
+		{"AllContainersRestarting of a failed pod", newPod("Never", "a", restartAll), nil, "ready a:1", v1.AllContainersRestarting, "False PodFailed"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			// Both the API server and the agent itself may still show the earlier conditions.
+			// Both the API server and the previous status may show the earlier conditions.
 			c.pod.Status.Conditions = c.previous
 			s := Compute(Input{Pod: c.pod, Observed: observe(c.seen), Previous: v1.PodStatus{Conditions: c.previous}, Now: now})
 			got := ""
@@ -220,7 +220,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestReasonGoesWithThePhase(t *testing.T) {
+func TestReasonBelongsToPhase(t *testing.T) {
 	p := newPod("Never", "a")
 	waiting := v1.PodStatus{Phase: v1.PodPending, Reason: "Slow", Message: "very"}
 	if s := Compute(Input{Pod: p, Observed: observe("ready a:run"), Previous: waiting, Now: now}); s.Reason != "" || s.Message != "" {
@@ -232,8 +232,8 @@ func TestReasonGoesWithThePhase(t *testing.T) {
 	}
 }
 
-// The API server refuses a status with two addresses of one family.
-func TestAddressesOfASandboxWithMany(t *testing.T) {
+// The API server refuses a status with two IPs of one family.
+func TestOneAddressPerFamily(t *testing.T) {
 	o := &pod.Observed{Sandboxes: []pod.Sandbox{{Ready: true, IPs: []string{"10.0.0.1", "10.0.0.2", "fd00::1"}}}}
 	for _, c := range []struct {
 		ipv6First bool
@@ -252,24 +252,24 @@ func TestAddressesOfASandboxWithMany(t *testing.T) {
 func TestRecursiveReadOnly(t *testing.T) {
 	const enabled, disabled, ifPossible = v1.RecursiveReadOnlyEnabled, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible
 	for name, c := range map[string]struct {
-		asked     v1.RecursiveReadOnlyMode
+		mode      v1.RecursiveReadOnlyMode
 		can, seen bool
 		want      v1.RecursiveReadOnlyMode
 	}{
-		"not asked for":                 {"", true, false, disabled},
-		"asked not to":                  {disabled, true, false, disabled},
-		"if possible, and it is":        {ifPossible, true, false, enabled},
-		"if possible, but it is not":    {ifPossible, false, false, disabled},
-		"if possible, and it was":       {ifPossible, false, true, enabled},
-		"by all means":                  {enabled, true, false, enabled},
-		"by all means, but it cannot":   {enabled, false, false, disabled},
-		"by all means, and it was done": {enabled, false, true, enabled},
+		"unset":                            {"", true, false, disabled},
+		"disabled":                         {disabled, true, false, disabled},
+		"if possible, runtime supports it": {ifPossible, true, false, enabled},
+		"if possible, runtime does not support it": {ifPossible, false, false, disabled},
+		"if possible, mount is recursive":          {ifPossible, false, true, enabled},
+		"enabled, runtime supports it":             {enabled, true, false, enabled},
+		"enabled, runtime does not support it":     {enabled, false, false, disabled},
+		"enabled, mount is recursive":              {enabled, false, true, enabled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPod("Always", "a")
 			p.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}, {Name: "w", MountPath: "/w"}}
-			if c.asked != "" {
-				p.Spec.Containers[0].VolumeMounts[0].RecursiveReadOnly = &c.asked
+			if c.mode != "" {
+				p.Spec.Containers[0].VolumeMounts[0].RecursiveReadOnly = &c.mode
 			}
 			o := observe("ready a:run")
 			o.Containers[0].Mounts = []pod.Mount{{ContainerPath: "/v", ReadOnly: true, RecursiveReadOnly: c.seen}}

@@ -11,17 +11,17 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// owned are the conditions that the kubelet alone writes. They are derived anew each time:
-// one that was true yesterday says nothing about today.
+// owned are the conditions that only the kubelet writes. They are derived again each time, never
+// carried over from the previous status.
 var owned = []v1.PodConditionType{
 	v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
 	v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting,
 }
 
-// conditions derives the conditions the kubelet owns, in the order the API has always
-// shown them, behind which those of others are kept.
+// conditions derives the conditions that the kubelet owns, in the reference kubelet's order, and
+// keeps those of other components after them.
 func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
-	containersReady := readyToServe(in, s)
+	containersReady := containersReady(in, s)
 	all := []v1.PodCondition{
 		sandboxReady(in),
 		initialized(in, s),
@@ -36,7 +36,7 @@ func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
 		all[i].ObservedGeneration = in.Pod.Generation
 	}
 	if pod.MayRestartAll(in.Pod) {
-		all = append(all, restarting(in, s))
+		all = append(all, allRestarting(in, s))
 	}
 	if !pod.IsTerminal(s.Phase) {
 		all = append(all, resizing(in)...)
@@ -48,11 +48,11 @@ func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
 			}
 		}
 	}
-	return keepTransitions(all, in.Previous.Conditions, metav1.NewTime(in.Now))
+	return setTransitionTimes(all, in.Previous.Conditions, metav1.NewTime(in.Now))
 }
 
-// keepTransitions dates each condition from when its status last changed.
-func keepTransitions(all, previous []v1.PodCondition, now metav1.Time) []v1.PodCondition {
+// setTransitionTimes sets the time of each condition at which its status last changed.
+func setTransitionTimes(all, previous []v1.PodCondition, now metav1.Time) []v1.PodCondition {
 	for i := range all {
 		c := &all[i]
 		if !c.LastTransitionTime.IsZero() {
@@ -68,8 +68,8 @@ func keepTransitions(all, previous []v1.PodCondition, now metav1.Time) []v1.PodC
 
 func sandboxReady(in Input) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: v1.ConditionTrue}
-	if needed, _, why := pod.SandboxNeeded(in.Pod, in.Observed); needed {
-		c.Status, c.Reason, c.Message = v1.ConditionFalse, "PodSandboxNotReady", why
+	if needed, _, reason := pod.SandboxNeeded(in.Pod, in.Observed); needed {
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, "PodSandboxNotReady", reason
 	}
 	return c
 }
@@ -91,25 +91,25 @@ func initialized(in Input, s *v1.PodStatus) v1.PodCondition {
 		c.Reason = "PodCompleted"
 		return c
 	}
-	// Main containers run only behind the init containers, which may be forgotten by now, or
-	// be run anew: once a pod was initialized, it is never said not to be.
+	// Main containers run only after the init containers, which may have been removed, or may be
+	// restarting: a pod that was initialized stays so.
 	was := find(in.Previous.Conditions, v1.PodInitialized)
-	if len(incomplete) > 0 && !begun(s) && (was == nil || was.Status != v1.ConditionTrue) {
+	if len(incomplete) > 0 && !mainStarted(s) && (was == nil || was.Status != v1.ConditionTrue) {
 		c.Status, c.Reason = v1.ConditionFalse, "ContainersNotInitialized"
-		c.Message = listed("incomplete", incomplete)
+		c.Message = withStatus("incomplete", incomplete)
 	}
 	return c
 }
 
-// begun reports whether any main container ever ran.
-func begun(s *v1.PodStatus) bool {
+// mainStarted reports whether any main container has ever run.
+func mainStarted(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.ContainerStatuses, func(c v1.ContainerStatus) bool {
 		return c.State.Running != nil || pod.LastEnd(&c) != nil
 	})
 }
 
-// restarting is the condition that all containers are being run anew.
-func restarting(in Input, s *v1.PodStatus) v1.PodCondition {
+// allRestarting returns the condition that all containers are being restarted.
+func allRestarting(in Input, s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
 	switch {
 	case s.Phase == v1.PodSucceeded:
@@ -123,8 +123,8 @@ func restarting(in Input, s *v1.PodStatus) v1.PodCondition {
 	return c
 }
 
-// resizing are the conditions of a resize that is not complete, each with the generation
-// of the spec that it is about.
+// resizing returns the conditions of a resize that is not complete, each with the generation of the
+// spec that it belongs to.
 func resizing(in Input) []v1.PodCondition {
 	var all []v1.PodCondition
 	if pending := in.Resize.Pending; pending != nil {
@@ -135,7 +135,7 @@ func resizing(in Input) []v1.PodCondition {
 	}
 	if in.Actual != nil && in.Actual.Behind(in.Pod, in.Observed) {
 		c := v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionTrue, ObservedGeneration: in.Resize.Granted}
-		if in.Resize.Granted == 0 { // another agent granted it
+		if in.Resize.Granted == 0 { // granted before a restart of the kubelet
 			c.ObservedGeneration = in.Pod.Generation
 			if before := find(in.Previous.Conditions, c.Type); before != nil {
 				c.ObservedGeneration = before.ObservedGeneration
@@ -149,8 +149,8 @@ func resizing(in Input) []v1.PodCondition {
 	return all
 }
 
-// readyToServe is the condition that all containers are ready.
-func readyToServe(in Input, s *v1.PodStatus) v1.PodCondition {
+// containersReady returns the condition that all containers are ready.
+func containersReady(in Input, s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionTrue}
 	serving := in.Failure != nil && in.Failure.Evicted && !in.Stopped
 	switch {
@@ -173,36 +173,35 @@ func readyToServe(in Input, s *v1.PodStatus) v1.PodCondition {
 		}
 	}
 	if len(unready) > 0 {
-		c.Status, c.Reason, c.Message = v1.ConditionFalse, "ContainersNotReady", listed("unready", unready)
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, "ContainersNotReady", withStatus("unready", unready)
 	}
 	return c
 }
 
-// ready is the condition that the pod may be served traffic: its containers are ready and
-// so are the gates that others guard.
+// ready returns the Ready condition: all containers are ready and all readiness gates are true.
 func ready(in Input, containersReady v1.PodCondition) v1.PodCondition {
 	c := containersReady
 	c.Type = v1.PodReady
 	if c.Status != v1.ConditionTrue {
 		return c
 	}
-	var closed []string
+	var notReady []string
 	for _, gate := range in.Pod.Spec.ReadinessGates {
-		guard := find(in.Pod.Status.Conditions, gate.ConditionType)
+		condition := find(in.Pod.Status.Conditions, gate.ConditionType)
 		switch {
-		case guard == nil:
-			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
-		case guard.Status != v1.ConditionTrue:
-			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, guard.Status))
+		case condition == nil:
+			notReady = append(notReady, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case condition.Status != v1.ConditionTrue:
+			notReady = append(notReady, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, condition.Status))
 		}
 	}
-	if len(closed) > 0 {
-		c.Status, c.Reason, c.Message = v1.ConditionFalse, "ReadinessGatesNotReady", strings.Join(closed, ", ")
+	if len(notReady) > 0 {
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, "ReadinessGatesNotReady", strings.Join(notReady, ", ")
 	}
 	return c
 }
 
-func listed(what string, names []string) string {
+func withStatus(what string, names []string) string {
 	return fmt.Sprintf("containers with %s status: %s", what, names)
 }
 

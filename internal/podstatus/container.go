@@ -16,8 +16,8 @@ const (
 	reasonUnknown      = "ContainerStatusUnknown"
 )
 
-// containers fills in the status of every container of the spec: init containers in the
-// order of the spec, the others by name, as the API has always shown them.
+// containers sets the status of every container of the spec: init containers in the order of the
+// spec, the others sorted by name, as the reference kubelet does.
 func containers(in Input, s *v1.PodStatus) {
 	for c, kind := range pod.Containers(in.Pod) {
 		one := container(in, c, kind)
@@ -25,7 +25,7 @@ func containers(in Input, s *v1.PodStatus) {
 		case pod.Init:
 			s.InitContainerStatuses = append(s.InitContainerStatuses, one)
 		case pod.Main:
-			one.AllocatedResourcesStatus = in.given(c.Name)
+			one.AllocatedResourcesStatus = in.resourceHealth(c.Name)
 			s.ContainerStatuses = append(s.ContainerStatuses, one)
 		case pod.Ephemeral:
 			s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, one)
@@ -43,11 +43,11 @@ func container(in Input, c *v1.Container, kind pod.ContainerKind) v1.ContainerSt
 	var latest *pod.Container
 	if len(instances) > 0 {
 		latest = &instances[0]
-		seen(in, &one, c, instances)
+		fromInstances(in, &one, c, instances)
 	} else {
-		unseen(in, &one, c, kind)
+		withoutInstance(in, &one, c, kind)
 	}
-	explain(in, &one, c, kind, latest)
+	setWaiting(in, &one, c, kind, latest)
 	if kind != pod.Ephemeral {
 		started := isStarted(in, c, latest)
 		one.Started = &started
@@ -56,8 +56,8 @@ func container(in Input, c *v1.Container, kind pod.ContainerKind) v1.ContainerSt
 	return one
 }
 
-// seen describes a container of which the runtime knows at least one instance.
-func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Container) {
+// fromInstances sets the status of a container of which the runtime has at least one instance.
+func fromInstances(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Container) {
 	latest, previous := &instances[0], pod.FindStatus(&in.Previous, c.Name)
 	one.ContainerID = in.containerID(latest.ID)
 	one.ImageID = latest.ImageID
@@ -65,13 +65,13 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Co
 		one.Image = latest.Image
 	}
 	one.RestartCount = int32(latest.RestartCount)
-	if previous != nil { // what was counted stays counted
+	if previous != nil { // it never decreases
 		one.RestartCount = max(one.RestartCount, previous.RestartCount)
 	}
 	one.User = latest.User
 	one.StopSignal = latest.StopSignal
-	one.Resources = inForce(in, c, latest)
-	one.AllocatedResources = allocated(c)
+	one.Resources = actualResources(in, c, latest)
+	one.AllocatedResources = allocatedRequests(c)
 
 	switch {
 	case latest.State == pod.Running:
@@ -79,9 +79,9 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Co
 	case latest.State == pod.Exited:
 		one.State.Terminated = terminated(in, latest)
 	case latest.State == pod.Unknown && previous != nil && previous.State.Waiting == nil:
-		one.State.Terminated = lost(reasonUnknown, "The container could not be located when the pod was terminated")
+		one.State.Terminated = unknownExit(reasonUnknown, "The container could not be located when the pod was terminated")
 	default:
-		one.State.Waiting = notYet(in)
+		one.State.Waiting = defaultWaiting(in)
 	}
 	for i := range instances[1:] {
 		if older := &instances[i+1]; older.State == pod.Exited {
@@ -90,14 +90,14 @@ func seen(in Input, one *v1.ContainerStatus, c *v1.Container, instances []pod.Co
 		}
 	}
 	if one.LastTerminationState.Terminated == nil {
-		one.LastTerminationState = carriedOver(in, one)
+		one.LastTerminationState = previousTermination(in, one)
 	}
 	in.Fields.DropDisabledStatus(one)
 }
 
-// carriedOver is the last termination written down before, when the runtime has since
-// removed that instance.
-func carriedOver(in Input, one *v1.ContainerStatus) v1.ContainerState {
+// previousTermination returns the last termination of the previous status, for an instance that has
+// been removed since.
+func previousTermination(in Input, one *v1.ContainerStatus) v1.ContainerState {
 	previous := pod.FindStatus(&in.Previous, one.Name)
 	if previous == nil || one.RestartCount == 0 {
 		return v1.ContainerState{}
@@ -108,11 +108,11 @@ func carriedOver(in Input, one *v1.ContainerStatus) v1.ContainerState {
 	return previous.LastTerminationState
 }
 
-// explain says of a container that is due what keeps it from running, which matters more
-// than how it ended.
-func explain(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind, latest *pod.Container) {
-	why, waits := in.Waiting[c.Name]
-	if !waits || in.Stopped || in.Pod.DeletionTimestamp != nil || one.State.Running != nil {
+// setWaiting replaces the state of a container that should run but failed to start by the reason it
+// waits for.
+func setWaiting(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind, latest *pod.Container) {
+	waiting, found := in.Waiting[c.Name]
+	if !found || in.Stopped || in.Pod.DeletionTimestamp != nil || one.State.Running != nil {
 		return
 	}
 	if !pod.Due(in.Pod, c, kind, latest, one) {
@@ -121,7 +121,7 @@ func explain(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Contai
 	if one.State.Terminated != nil {
 		one.LastTerminationState = one.State
 	}
-	one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
+	one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting.Reason, Message: waiting.Message}}
 }
 
 func terminated(in Input, c *pod.Container) *v1.ContainerStateTerminated {
@@ -144,7 +144,7 @@ func terminated(in Input, c *pod.Container) *v1.ContainerStateTerminated {
 
 func (in Input) containerID(id string) string { return in.Runtime + "://" + id }
 
-// isStarted: running, and past its startup probe if it has one.
+// isStarted reports whether the container runs and has passed its startup probe, if it has one.
 func isStarted(in Input, c *v1.Container, latest *pod.Container) bool {
 	if latest == nil || latest.State != pod.Running {
 		return false
@@ -152,8 +152,8 @@ func isStarted(in Input, c *v1.Container, latest *pod.Container) bool {
 	return c.StartupProbe == nil || in.Health(latest.ID).Startup == pod.Passed
 }
 
-// isReady: an ordinary init container is ready once it succeeded; the others while they
-// run and their readiness probe, if they have one, passes.
+// isReady reports whether an init container has succeeded, or another container runs and passes its
+// readiness probe, if it has one.
 func isReady(in Input, c *v1.Container, kind pod.ContainerKind, one *v1.ContainerStatus, latest *pod.Container, started bool) bool {
 	if kind == pod.Init && !pod.IsSidecar(c) {
 		return one.State.Terminated != nil && one.State.Terminated.ExitCode == 0

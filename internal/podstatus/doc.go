@@ -1,4 +1,3 @@
-// Package podstatus derives what the API shows of a pod from its spec, what the runtime
-// was observed to hold, and what the probes said. It does no I/O: given the same values it
-// gives the same v1.PodStatus.
+// Package podstatus derives a pod's status from its spec, its observed containers and sandboxes, and
+// its probe results. It does no I/O: the same input has the same v1.PodStatus.
 package podstatus

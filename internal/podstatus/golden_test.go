@@ -14,7 +14,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// recorded reads the pods as the reference kubelet reported them.
+// recorded reads pods with the statuses of the reference kubelet.
 func recorded(t *testing.T) []v1.Pod {
 	t.Helper()
 	data, err := os.ReadFile("testdata/pods.yaml")
@@ -28,7 +28,7 @@ func recorded(t *testing.T) []v1.Pod {
 	return list.Items
 }
 
-// input puts the runtime's state behind a recorded status together again.
+// input rebuilds the input of a recorded status.
 func input(p *v1.Pod) Input {
 	s := &p.Status
 	in := Input{Pod: p, Previous: v1.PodStatus{StartTime: s.StartTime, Conditions: s.Conditions}, HostIPs: []string{s.HostIP},
@@ -64,7 +64,7 @@ func input(p *v1.Pod) Input {
 	return in
 }
 
-// instances are the container instances that a container status speaks of.
+// instances returns the instances that a container status shows.
 func instances(c v1.ContainerStatus) []pod.Container {
 	var all []pod.Container
 	add := func(state v1.ContainerState, count int32) {
@@ -92,8 +92,7 @@ func instances(c v1.ContainerStatus) []pod.Container {
 	return all
 }
 
-// On cgroup v1 the reference shows "no limit" as the largest number the kernel can hold;
-// we leave out a limit that is none.
+// noLimit is how the reference kubelet shows no limit on cgroup v1. Swiftlet shows none.
 const noLimit = "9007199254740988Ki"
 
 func TestRecordedStatuses(t *testing.T) {

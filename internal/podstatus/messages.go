@@ -2,11 +2,11 @@ package podstatus
 
 import v1 "k8s.io/api/core/v1"
 
-// maxMessages bounds the termination messages of one pod together: an API object must
-// stay small however many containers it has.
+// maxMessages limits the sum of the termination messages of one pod, as the API object must stay
+// small.
 const maxMessages = 12 * 1024
 
-// capMessages shares the bound equally among the containers.
+// capMessages divides the limit equally among the containers.
 func capMessages(s *v1.PodStatus) {
 	lists := [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 	count := 0

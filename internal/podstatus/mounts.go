@@ -8,7 +8,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// mounts reports how each volume is mounted.
+// mounts returns the status of each volume mount.
 func mounts(in Input, c *v1.Container) []v1.VolumeMountStatus {
 	var all []v1.VolumeMountStatus
 	for _, m := range c.VolumeMounts {
@@ -25,9 +25,9 @@ func mounts(in Input, c *v1.Container) []v1.VolumeMountStatus {
 	return all
 }
 
-// recursive reports whether a mount is read-only all the way down: it must ask for that, and
-// the pod's runtime must be able to. An agent that starts has yet to learn what runtimes can
-// do, but sees what they have done.
+// recursive reports whether a mount is recursively read-only: the spec must enable it, and the pod's
+// runtime must support it. A kubelet that has just started does not know the runtime's features
+// yet, but it observes the container's mounts.
 func recursive(in Input, c *v1.Container, m *v1.VolumeMount) bool {
 	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == v1.RecursiveReadOnlyDisabled {
 		return false

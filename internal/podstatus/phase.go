@@ -6,15 +6,15 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// phase sums up the containers' states.
+// phase derives the pod's phase from the states of its containers.
 func phase(in Input, s *v1.PodStatus) v1.PodPhase {
 	t := tally{}
 	t.init(in, s)
 	t.main(in, s)
-	// Static pods have no owner that waits for their end; theirs is told by their exits alone.
+	// No controller waits for the end of a static pod: its phase follows from exit codes alone.
 	final := in.Stopped && !pod.IsStatic(in.Pod)
 	switch {
-	case t.dead:
+	case t.initFailed:
 		return v1.PodFailed
 	case t.pending || t.waiting > 0:
 		if final {
@@ -23,7 +23,7 @@ func phase(in Input, s *v1.PodStatus) v1.PodPhase {
 		return v1.PodPending
 	case t.running > 0:
 		return v1.PodRunning
-	case t.again > 0 && !final:
+	case t.restarting > 0 && !final:
 		return v1.PodRunning
 	case t.stopped == t.succeeded:
 		return v1.PodSucceeded
@@ -32,14 +32,14 @@ func phase(in Input, s *v1.PodStatus) v1.PodPhase {
 	}
 }
 
-// tally counts main containers, and sidecars as far as they matter to the phase.
+// tally counts main containers, and sidecars where they affect the phase.
 type tally struct {
-	dead    bool // an init container failed for good
-	pending bool // the init containers have not all done their part
-	// running counts sidecars too: a pod has not ended while one of them runs.
+	initFailed bool // an init container failed and will not restart
+	pending    bool // an init container has not completed, or a sidecar has not started
+	// running includes sidecars: a pod has not ended while one of them runs.
 	running, waiting   int
 	stopped, succeeded int
-	again              int // stopped ones that are due to run again
+	restarting         int // stopped containers that will restart
 }
 
 func (t *tally) init(in Input, s *v1.PodStatus) {
@@ -50,15 +50,15 @@ func (t *tally) init(in Input, s *v1.PodStatus) {
 		switch {
 		case pod.IsSidecar(c) && one.State.Running != nil:
 			t.running++
-			// One that starts again does not set the others back.
+			// A sidecar that restarts does not make the pod pending again.
 			t.pending = t.pending || (!*one.Started && !begun)
 		case pod.IsSidecar(c) && end == nil:
 			t.waiting++
-		case pod.IsSidecar(c): // it will be back; that it ended says nothing
+		case pod.IsSidecar(c): // it will restart, so its exit does not count
 		case end == nil:
 			t.pending = true
 		case end.ExitCode != 0:
-			t.dead = t.dead || !pod.DueByStatus(in.Pod, c, pod.Init, one)
+			t.initFailed = t.initFailed || !pod.DueByStatus(in.Pod, c, pod.Init, one)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (t *tally) main(in Input, s *v1.PodStatus) {
 				t.succeeded++
 			}
 			if pod.DueByStatus(in.Pod, c, pod.Main, one) {
-				t.again++
+				t.restarting++
 			}
 		}
 	}

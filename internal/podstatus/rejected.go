@@ -4,8 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// isRejected reports whether the node did not admit the pod. A rejected pod is the only one
-// that fails without a status of its containers; an agent that starts later knows it by that.
+// isRejected reports whether the node did not admit the pod. Only a rejected pod fails without
+// container statuses; by that a restarted kubelet recognizes it.
 func isRejected(in Input) bool {
 	if in.Failure != nil {
 		return in.Failure.Rejected
@@ -15,11 +15,11 @@ func isRejected(in Input) bool {
 		len(p.InitContainerStatuses)+len(p.ContainerStatuses)+len(p.EphemeralContainerStatuses) == 0
 }
 
-// rejected is the status of a pod that was not admitted. It has no container statuses: an
-// exit code that no container had would mislead whoever acts on it, such as the
-// podFailurePolicy of a Job. For the same reason it has no addresses and no conditions.
+// rejected returns the status of a pod that was not admitted. It has no container statuses, because
+// a made-up exit code would mislead controllers, for example the podFailurePolicy of a Job. For the
+// same reason it has no IPs and no conditions.
 func rejected(in Input) v1.PodStatus {
-	s := basis(in)
+	s := base(in)
 	s.Phase, s.Reason, s.Message = v1.PodFailed, in.Previous.Reason, in.Previous.Message
 	if in.Failure != nil {
 		s.Reason, s.Message = in.Failure.Reason, in.Failure.Message

@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// rejections are the reasons that a pod is not admitted for.
+// rejections are the reasons for which pods are not admitted.
 var rejections = []string{
 	"OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "OutOfexample.com/gpu",
 	"NodeAffinity", "NodeName", "NodePorts", "TaintToleration", "InvalidNodeInfo",
@@ -22,7 +22,7 @@ var rejections = []string{
 	"Evicted", "NodeShutdown",
 }
 
-// A rejected pod has the same status whatever it was rejected for and whatever it is made of.
+// A rejected pod has the same status whatever the reason and its spec.
 func TestRejected(t *testing.T) {
 	guaranteed := func(p *v1.Pod) {
 		amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("1Gi")}
@@ -60,7 +60,7 @@ func TestRejected(t *testing.T) {
 						t.Errorf("stopped %v: %s", in.Stopped, diff)
 					}
 				}
-				// Another agent, which did not reject it, leaves the status as it is.
+				// A restarted kubelet keeps the status.
 				in.Previous, in.Failure, in.Now = want, nil, now.Add(time.Hour)
 				if diff := cmp.Diff(want, Compute(in)); diff != "" {
 					t.Errorf("after a restart: %s", diff)
@@ -70,7 +70,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// A pod that runs when the next agent rejects it is shown with its containers and their exits.
+// A running pod that a restarted kubelet rejects shows its containers and their exits.
 func TestRejectedWhileRunning(t *testing.T) {
 	failure := &pod.Failure{Reason: "NodeAffinity", Message: "Pod was rejected: why"}
 	in := Input{Pod: newPod("Always", "a"), Failure: failure, Runtime: "model", Now: now}

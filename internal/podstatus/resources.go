@@ -8,76 +8,76 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// allocated is what a container's requests were granted as.
-func allocated(c *v1.Container) v1.ResourceList {
+// allocatedRequests returns the allocated requests of a container.
+func allocatedRequests(c *v1.Container) v1.ResourceList {
 	if len(c.Resources.Requests) == 0 {
 		return nil
 	}
 	return c.Resources.Requests.DeepCopy()
 }
 
-// inForce is what a container has. Of one that runs, the runtime knows the limits and the
-// weight, and what was last done the rest.
-func inForce(in Input, c *v1.Container, latest *pod.Container) *v1.ResourceRequirements {
+// actualResources returns the resources of a container. Those of a running container are what the
+// runtime reports, and where it reports nothing those last set.
+func actualResources(in Input, c *v1.Container, latest *pod.Container) *v1.ResourceRequirements {
 	r := c.Resources.DeepCopy()
 	r.Claims = nil
 	if latest.State != pod.Running {
 		return r
 	}
-	var told pod.ContainerResources
+	var reported pod.ContainerResources
 	if latest.Resources != nil {
-		told = *latest.Resources
+		reported = *latest.Resources
 	}
 	if in.Actual != nil {
 		if have, known := in.Actual.Containers[c.Name]; known {
-			fill(&told.CPURequest, have.Requests, v1.ResourceCPU)
-			fill(&told.CPULimit, have.Limits, v1.ResourceCPU)
-			fill(&told.MemoryRequest, have.Requests, v1.ResourceMemory)
-			fill(&told.MemoryLimit, have.Limits, v1.ResourceMemory)
+			fill(&reported.CPURequest, have.Requests, v1.ResourceCPU)
+			fill(&reported.CPULimit, have.Limits, v1.ResourceCPU)
+			fill(&reported.MemoryRequest, have.Requests, v1.ResourceMemory)
+			fill(&reported.MemoryLimit, have.Limits, v1.ResourceMemory)
 		}
 	}
 	if r.Limits != nil {
-		overlay(r.Limits, v1.ResourceCPU, told.CPULimit, minMilliLimit)
-		overlay(r.Limits, v1.ResourceMemory, told.MemoryLimit, 0)
+		overlay(r.Limits, v1.ResourceCPU, reported.CPULimit, minMilliLimit)
+		overlay(r.Limits, v1.ResourceMemory, reported.MemoryLimit, 0)
 	}
 	if r.Requests != nil {
-		overlay(r.Requests, v1.ResourceCPU, told.CPURequest, minMilliRequest)
-		overlay(r.Requests, v1.ResourceMemory, told.MemoryRequest, 0)
+		overlay(r.Requests, v1.ResourceCPU, reported.CPURequest, minMilliRequest)
+		overlay(r.Requests, v1.ResourceMemory, reported.MemoryRequest, 0)
 	}
 	return r
 }
 
-// Below these the kernel knows no difference.
+// The kernel does not distinguish CPU amounts below these.
 const (
 	minMilliLimit   = 10
 	minMilliRequest = 2
 )
 
-// fill puts in what the runtime does not tell.
-func fill(told **resource.Quantity, have v1.ResourceList, name v1.ResourceName) {
-	if amount, ok := have[name]; ok && *told == nil && !amount.IsZero() {
-		*told = &amount
+// fill sets an amount that the runtime does not report.
+func fill(reported **resource.Quantity, have v1.ResourceList, name v1.ResourceName) {
+	if amount, ok := have[name]; ok && *reported == nil && !amount.IsZero() {
+		*reported = &amount
 	}
 }
 
-// overlay puts what is in force in the place of what was given, unless both are so small that
-// the kernel cannot tell them apart.
-func overlay(list v1.ResourceList, name v1.ResourceName, told *resource.Quantity, least int64) {
-	given := list[name]
-	if told == nil || given.MilliValue() <= least && told.MilliValue() <= least {
+// overlay replaces an allocated amount by the reported one, unless both are so small that the kernel
+// does not distinguish them.
+func overlay(list v1.ResourceList, name v1.ResourceName, reported *resource.Quantity, least int64) {
+	allocated := list[name]
+	if reported == nil || allocated.MilliValue() <= least && reported.MilliValue() <= least {
 		return
 	}
-	if given.Cmp(*told) != 0 { // the same amount stays as the user wrote it
-		list[name] = told.DeepCopy()
+	if allocated.Cmp(*reported) != 0 { // equal amounts keep the user's notation
+		list[name] = reported.DeepCopy()
 	}
 }
 
-// given says how the devices and claims of a container are doing. One that ended is shown
-// with what it had.
-func (in Input) given(container string) []v1.ResourceStatus {
+// resourceHealth returns the health of a container's devices and claims. A stopped container keeps
+// the last one.
+func (in Input) resourceHealth(container string) []v1.ResourceStatus {
 	var now []v1.ResourceStatus
-	if in.Resources != nil {
-		now = in.Resources(container)
+	if in.ResourceHealth != nil {
+		now = in.ResourceHealth(container)
 	}
 	if before := pod.FindStatus(&in.Previous, container); len(now) == 0 && in.Stopped && before != nil {
 		return before.AllocatedResourcesStatus
@@ -85,17 +85,17 @@ func (in Input) given(container string) []v1.ResourceStatus {
 	return now
 }
 
-// resources sums up what the pod as a whole was given.
+// resources sets the pod-level resources of the status.
 func resources(in Input, s *v1.PodStatus) {
 	opts := helpers.PodResourcesOptions{ExcludeOverhead: true}
-	if given := helpers.PodRequests(in.Pod, opts); len(given) > 0 {
-		s.AllocatedResources = given
+	if requests := helpers.PodRequests(in.Pod, opts); len(requests) > 0 {
+		s.AllocatedResources = requests
 	}
-	has := in.Pod
+	actual := in.Pod
 	if in.Actual != nil && in.Actual.Behind(in.Pod, in.Observed) {
-		has, _ = in.Actual.Apply(in.Pod)
+		actual, _ = in.Actual.Apply(in.Pod)
 	}
-	requests, limits := helpers.PodRequests(has, opts), helpers.PodLimits(has, opts)
+	requests, limits := helpers.PodRequests(actual, opts), helpers.PodLimits(actual, opts)
 	s.Resources = &v1.ResourceRequirements{}
 	if len(requests) > 0 {
 		s.Resources.Requests = requests

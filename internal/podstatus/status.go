@@ -13,42 +13,41 @@ import (
 type Input struct {
 	Pod      *v1.Pod
 	Observed *pod.Observed
-	// Previous is the status last derived (or, after a restart of the agent, the one the API
-	// server holds). States that the runtime has forgotten are carried over from it.
+	// Previous is the status last derived or, after a restart of the kubelet, that of the API
+	// server. It has the states of containers that the runtime has no more.
 	Previous v1.PodStatus
 	Health   pod.HealthOf
-	// Waiting says, by container name, why a container could not be started.
+	// Waiting has the reasons of containers that failed to start, by name.
 	Waiting map[string]pod.Waiting
-	// Failure, where set, ends the pod whatever its containers say.
+	// Failure, if set, makes the pod fail whatever the state of its containers.
 	Failure *pod.Failure
 	HostIPs []string
-	// IPv6First: of a pod's two addresses, the IPv6 one is shown first.
+	// IPv6First: of a pod's two IPs, the IPv6 one is the primary.
 	IPv6First bool
 	// Runtime is the scheme of container ids, such as "containerd".
 	Runtime string
 	Now     time.Time
 	// Fields drops what the status shows only while a feature gate is on.
 	Fields pod.GatedFields
-	// Actual are the resources that the pod has; nil where those are what it was given.
+	// Actual are the resources in force; nil if they are the allocated ones.
 	Actual *pod.Resources
 	Resize pod.Resize
-	// ResizeError says why what was given is not in force yet.
+	// ResizeError is why the allocated resources are not in force yet.
 	ResizeError string
-	// Resources says how what a container was given besides CPU and memory is doing; may be
-	// nil.
-	Resources func(container string) []v1.ResourceStatus
-	// Volumes are those that something ails; nil where nobody knows.
-	Volumes []v1.PodVolumeHealth
-	// RecursiveReadOnly reports whether the pod's runtime can mount read-only all the way
-	// down; it cannot where this is nil.
+	// ResourceHealth returns the health of a container's devices and claims; may be nil.
+	ResourceHealth func(container string) []v1.ResourceStatus
+	// VolumeHealth is the health of the pod's volumes; nil if unknown.
+	VolumeHealth []v1.PodVolumeHealth
+	// RecursiveReadOnly reports whether the pod's runtime supports recursive read-only mounts;
+	// nil is no support.
 	RecursiveReadOnly func() bool
-	// Stopped: the pod's containers were all stopped for good; none will start again.
+	// Stopped: all containers have stopped, and none will start again.
 	Stopped bool
 
-	restartingAll bool // worked out once by Compute
+	restartingAll bool // set by Compute
 }
 
-// Compute derives the status. Condition transition times are the publisher's to set.
+// Compute derives the status.
 func Compute(in Input) v1.PodStatus {
 	if in.Health == nil {
 		in.Health = func(string) pod.Health { return pod.Health{} }
@@ -60,7 +59,7 @@ func Compute(in Input) v1.PodStatus {
 		return rejected(in)
 	}
 	in.restartingAll = restartsAll(in)
-	s := basis(in)
+	s := base(in)
 	addresses(in, &s)
 	containers(in, &s)
 	capMessages(&s)
@@ -70,11 +69,11 @@ func Compute(in Input) v1.PodStatus {
 	if in.Failure != nil {
 		s.Phase = v1.PodFailed
 	}
-	// A pod that ended stays as it ended.
+	// A terminal phase does not change.
 	if pod.IsTerminal(in.Previous.Phase) {
 		s.Phase = in.Previous.Phase
 	}
-	// The reason goes with the phase.
+	// The reason belongs to the phase.
 	if s.Phase == in.Previous.Phase {
 		s.Reason, s.Message = in.Previous.Reason, in.Previous.Message
 	}
@@ -85,17 +84,17 @@ func Compute(in Input) v1.PodStatus {
 	return s
 }
 
-// basis is the part of a status that does not depend on containers.
-func basis(in Input) v1.PodStatus {
+// base returns the part of a status that does not depend on containers.
+func base(in Input) v1.PodStatus {
 	s := v1.PodStatus{
 		ObservedGeneration: in.Pod.Generation,
 		QOSClass:           pod.QOS(in.Pod),
 		StartTime:          in.Previous.StartTime,
-		// Others write these; they are kept as they are.
+		// Other components write these.
 		NominatedNodeName:           in.Pod.Status.NominatedNodeName,
 		ResourceClaimStatuses:       in.Pod.Status.ResourceClaimStatuses,
 		ExtendedResourceClaimStatus: in.Pod.Status.ExtendedResourceClaimStatus,
-		VolumeHealth:                in.Volumes,
+		VolumeHealth:                in.VolumeHealth,
 	}
 	if s.StartTime == nil {
 		now := metav1.NewTime(in.Now)
@@ -104,8 +103,7 @@ func basis(in Input) v1.PodStatus {
 	return s
 }
 
-// addresses fills in the node's and the pod's addresses. The pod keeps its last known
-// address once its sandbox is gone, so that what was written down stays readable.
+// addresses sets the IPs of the node and the pod. A pod without a sandbox keeps its last IPs.
 func addresses(in Input, s *v1.PodStatus) {
 	for _, ip := range in.HostIPs {
 		s.HostIPs = append(s.HostIPs, v1.HostIP{IP: ip})

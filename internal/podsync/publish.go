@@ -27,27 +27,27 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, state podState) v1
 		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &published, state == stopping)
 	}
 	status := podstatus.Compute(podstatus.Input{
-		Pod:         w.Pod,
-		Observed:    &observed,
-		Previous:    published,
-		Health:      s.deps.Probes.Health,
-		Waiting:     s.waitingReasons,
-		Failure:     w.Failure,
-		HostIPs:     s.deps.Node.HostIPs(),
-		IPv6First:   s.cfg.IPv6First,
-		Runtime:     s.cfg.RuntimeName,
-		Now:         s.deps.Clock.Now(),
-		Fields:      s.cfg.Fields,
-		Actual:      s.actual(w.Pod.UID),
-		Resize:      w.Resize,
-		ResizeError: s.resizeError,
-		Stopped:     state == stopped,
-		Volumes:     s.deps.Volumes.Health(w.Pod.UID, published.VolumeHealth),
+		Pod:          w.Pod,
+		Observed:     &observed,
+		Previous:     published,
+		Health:       s.deps.Probes.Health,
+		Waiting:      s.waitingReasons,
+		Failure:      w.Failure,
+		HostIPs:      s.deps.Node.HostIPs(),
+		IPv6First:    s.cfg.IPv6First,
+		Runtime:      s.cfg.RuntimeName,
+		Now:          s.deps.Clock.Now(),
+		Fields:       s.cfg.Fields,
+		Actual:       s.actual(w.Pod.UID),
+		Resize:       w.Resize,
+		ResizeError:  s.resizeError,
+		Stopped:      state == stopped,
+		VolumeHealth: s.deps.Volumes.Health(w.Pod.UID, published.VolumeHealth),
 		RecursiveReadOnly: func() bool {
 			handler, err := s.deps.Node.Handler(w.Pod)
 			return err == nil && handler.RecursiveReadOnly
 		},
-		Resources: func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
+		ResourceHealth: func(container string) []v1.ResourceStatus { return s.deps.Resources.Health(w.Pod, container) },
 	})
 	s.deps.Status.Set(w.Pod, status)
 	if state == running {

@@ -8,15 +8,15 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// exitUnknown is the exit code of a container that was not seen to exit: as if killed.
+// exitUnknown is the exit code of a container whose exit was not observed: that of SIGKILL.
 const exitUnknown = 137
 
-// unseen describes a container of which the runtime knows nothing: not started yet, or
-// removed since.
-func unseen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind) {
-	one.State.Waiting = notYet(in)
+// withoutInstance sets the status of a container of which the runtime has no instance: it has not
+// started yet, or has been removed.
+func withoutInstance(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.ContainerKind) {
+	one.State.Waiting = defaultWaiting(in)
 	if previous := pod.FindStatus(&in.Previous, c.Name); previous != nil {
-		recall(in, one, c, previous)
+		fromPrevious(in, one, c, previous)
 	}
 	past := kind == pod.Init && !pod.IsSidecar(c) && in.Observed.Begun(in.Pod) && !in.restartingAll
 	if past && one.State.Waiting != nil {
@@ -27,22 +27,22 @@ func unseen(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Contain
 	}
 }
 
-// recall fills in what was written down of a container that the runtime has forgotten. A
-// container that is to run again has its next run counted already.
-func recall(in Input, one *v1.ContainerStatus, c *v1.Container, previous *v1.ContainerStatus) {
+// fromPrevious sets the status of a removed container from the previous status. The restart count of
+// a container that will restart already includes its next run.
+func fromPrevious(in Input, one *v1.ContainerStatus, c *v1.Container, previous *v1.ContainerStatus) {
 	switch {
 	case in.restartingAll && previous.State.Waiting == nil:
 		const message = "The container is removed because RestartAllContainers in place"
 		one.RestartCount = previous.RestartCount + 1
 		one.State.Waiting = &v1.ContainerStateWaiting{Reason: pod.ReasonRestartingAll, Message: message}
-		one.LastTerminationState.Terminated = lost(pod.ReasonRestartingAll, message)
+		one.LastTerminationState.Terminated = unknownExit(pod.ReasonRestartingAll, message)
 		return
 	case previous.State.Terminated != nil:
 		*one = *previous.DeepCopy()
 		one.VolumeMounts = mounts(in, c)
 		return
 	case previous.State.Running != nil:
-		one.LastTerminationState.Terminated = lost(reasonUnknown,
+		one.LastTerminationState.Terminated = unknownExit(reasonUnknown,
 			"The container could not be located when the pod was deleted.  The container used to be Running")
 	default:
 		one.LastTerminationState = previous.LastTerminationState
@@ -53,8 +53,8 @@ func recall(in Input, one *v1.ContainerStatus, c *v1.Container, previous *v1.Con
 	}
 }
 
-// restartsAll reports whether all containers of the pod are being run anew. The exit that
-// asked for it is the last to go; right after that only the previous status tells.
+// restartsAll reports whether all containers of the pod are being restarted. The container whose
+// exit caused it is removed last; after that only the previous status shows it.
 func restartsAll(in Input) bool {
 	if !pod.MayRestartAll(in.Pod) {
 		return false
@@ -74,12 +74,12 @@ func restartsAll(in Input) bool {
 	return false
 }
 
-func lost(reason, message string) *v1.ContainerStateTerminated {
+func unknownExit(reason, message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: reason, Message: message, ExitCode: exitUnknown}
 }
 
-// notYet is why a container waits if nothing keeps it from running but its turn.
-func notYet(in Input) *v1.ContainerStateWaiting {
+// defaultWaiting returns the state of a container that waits for its turn.
+func defaultWaiting(in Input) *v1.ContainerStateWaiting {
 	if len(in.Pod.Spec.InitContainers) > 0 {
 		return &v1.ContainerStateWaiting{Reason: reasonInitializing}
 	}
