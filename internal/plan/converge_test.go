@@ -12,8 +12,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Whatever happens to a pod, it is brought to where it should be, and the promises hold all
-// the way. What happens is drawn from a fixed seed.
+// Whatever happens to a pod, it converges, and the invariants hold after every step. Events are drawn
+// from a fixed seed.
 func TestEveryPodConverges(t *testing.T) {
 	walks := 6
 	if testing.Short() {
@@ -37,15 +37,14 @@ func TestEveryPodConverges(t *testing.T) {
 			if w.stopped {
 				ended++
 			}
-			w.bury()
+			w.delete()
 		}
 	}
 	t.Logf("%d specs, %d events, %d pods ended", len(specs()), steps, ended)
 }
 
-// step is what the agent does once: derive the status, plan, act. It reports whether
-// anything was left to do.
-func (w *world) step(deeds int) (more bool) {
+// step derives the status, plans and acts once. It reports whether the plan was not empty.
+func (w *world) step(actions int) (more bool) {
 	w.t.Helper()
 	before := w.status
 	w.status = w.compute()
@@ -59,11 +58,11 @@ func (w *world) step(deeds int) (more bool) {
 	if a.Idle() {
 		return false
 	}
-	w.act(a, deeds)
+	w.act(a, actions)
 	return true
 }
 
-// stop ends all that runs, as the agent does when a pod is done.
+// stop stops all containers, as the kubelet does when a pod has ended.
 func (w *world) stop() {
 	w.t.Helper()
 	before := w.status
@@ -74,34 +73,34 @@ func (w *world) stop() {
 	w.stopped = true
 	w.status = w.compute()
 	if !pod.IsTerminal(lone.Phase) || !pod.IsTerminal(w.status.Phase) {
-		w.failf("the pod was ended and is %s, %s once that is known", lone.Phase, w.status.Phase)
+		w.failf("the pod was stopped and is %s, %s once it is marked as stopped", lone.Phase, w.status.Phase)
 	}
 	w.checkProgress(&before)
 	w.checkCause()
 	w.check(&w.status, w.plan())
 }
 
-// checkCause: a pod ends because an init container failed for good, or because all main
-// containers ended for good.
+// checkCause: a pod ends because an init container failed without a restart, or because no main
+// container restarts.
 func (w *world) checkCause() {
 	w.t.Helper()
 	for i := range w.pod.Spec.InitContainers {
 		c := &w.pod.Spec.InitContainers[i]
-		if one, _ := again(w.pod, c, pod.Init, w.exits[c.Name]); !one && w.exits[c.Name] != 0 {
+		if one, _ := restarts(w.pod, c, pod.Init, w.exits[c.Name]); !one && w.exits[c.Name] != 0 {
 			return
 		}
 	}
 	for i := range w.pod.Spec.Containers {
 		c := &w.pod.Spec.Containers[i]
 		code, exited := w.exits[c.Name]
-		if one, _ := again(w.pod, c, pod.Main, code); !exited || one {
-			w.failf("the pod is ended, but %s is not done", c.Name)
+		if one, _ := restarts(w.pod, c, pod.Main, code); !exited || one {
+			w.failf("the pod has ended, but %s has not", c.Name)
 		}
 	}
 }
 
-// bury deletes the pod and then has everything of it forgotten but its status.
-func (w *world) bury() {
+// delete deletes the pod and then removes everything from the runtime.
+func (w *world) delete() {
 	w.t.Helper()
 	before := w.status
 	for _, c := range w.seen.Live() {
@@ -120,7 +119,7 @@ func (w *world) bury() {
 	w.check(&w.status, w.plan())
 }
 
-// checkProgress: an end is final, and runs that were counted stay counted.
+// checkProgress: a terminal phase does not change, and restart counts do not decrease.
 func (w *world) checkProgress(before *v1.PodStatus) {
 	w.t.Helper()
 	if pod.IsTerminal(before.Phase) && w.status.Phase != before.Phase {
@@ -134,23 +133,23 @@ func (w *world) checkProgress(before *v1.PodStatus) {
 	}
 }
 
-// settle lets the agent act until it has nothing to do. Now and then it dies on the way.
+// settle runs steps until the plan is empty. Sometimes the kubelet crashes in a step.
 func (w *world) settle(rng *rand.Rand) {
 	w.t.Helper()
 	for range 20 {
-		deeds := math.MaxInt
+		actions := math.MaxInt
 		if rng.IntN(8) == 0 {
-			deeds = rng.IntN(4)
-			w.history = append(w.history, fmt.Sprintf("die after %d", deeds))
+			actions = rng.IntN(4)
+			w.history = append(w.history, fmt.Sprintf("crash after %d actions", actions))
 		}
-		if w.stopped || !w.step(deeds) {
+		if w.stopped || !w.step(actions) {
 			return
 		}
 	}
-	w.failf("there is no end to it: %+v", w.plan())
+	w.failf("the pod does not converge: %+v", w.plan())
 }
 
-// happen lets one thing happen to the pod.
+// happen draws one event.
 func (w *world) happen(rng *rand.Rand) {
 	if rng.IntN(12) == 0 {
 		w.history = append(w.history, "sandbox dies")
@@ -165,7 +164,7 @@ func (w *world) happen(rng *rand.Rand) {
 	c := w.seen.Containers[rng.IntN(len(w.seen.Containers))]
 	if c.State != pod.Running {
 		if c.State == pod.Exited {
-			w.history = append(w.history, "forget "+c.ID)
+			w.history = append(w.history, "remove "+c.ID)
 			w.remove(c.ID)
 		}
 		return
@@ -196,10 +195,10 @@ func (w *world) happen(rng *rand.Rand) {
 	}
 }
 
-// lose makes the runtime forget what became of a container, or that there was one.
-func (w *world) lose(c pod.Container, altogether bool) {
-	w.history = append(w.history, fmt.Sprintf("%s is lost, altogether=%t", c.ID, altogether))
-	if altogether {
+// lose makes the runtime lose the state of a container, or the container.
+func (w *world) lose(c pod.Container, removed bool) {
+	w.history = append(w.history, fmt.Sprintf("%s is lost, removed=%t", c.ID, removed))
+	if removed {
 		w.remove(c.ID)
 		w.exits[c.Name] = 137
 		return
@@ -208,8 +207,8 @@ func (w *world) lose(c pod.Container, altogether bool) {
 	w.seen.Containers[i].State = pod.Unknown
 }
 
-// calmDown lets nothing bad happen any more: init containers succeed and probes pass. The
-// pod must come to rest, ended or with all that is due running and ready.
+// calmDown lets init containers succeed and probes pass. The pod must converge: it has ended, or all
+// containers that should run are running and ready.
 func (w *world) calmDown(rng *rand.Rand) {
 	w.t.Helper()
 	for range 10 {
@@ -225,18 +224,18 @@ func (w *world) calmDown(rng *rand.Rand) {
 	}
 	for c, kind := range pod.Containers(w.pod) {
 		latest := w.seen.Latest(c.Name)
-		one, _ := w.again(c, kind)
+		one, _ := w.restarts(c, kind)
 		shown := pod.FindStatus(&w.status, c.Name)
-		done := latest == nil && pod.LastEnd(shown) != nil
+		done := latest == nil && pod.LastTermination(shown) != nil
 		if kind == pod.Main && !done && one && (latest == nil || latest.State != pod.Running || !shown.Ready) {
-			w.failf("%s is due and does not run", c.Name)
+			w.failf("%s should run and does not", c.Name)
 		}
 		if kind == pod.Init && pod.IsSidecar(c) && (latest == nil || latest.State != pod.Running || !shown.Ready) {
-			w.failf("%s does not run beside the others", c.Name)
+			w.failf("sidecar %s does not run", c.Name)
 		}
 	}
 	if w.status.Phase != v1.PodRunning {
-		w.failf("the pod is at rest")
+		w.failf("the converged pod is not running")
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package plan decides what to do next for a pod: from its spec and what was observed of it
-// to the actions that bring the two together. It does no I/O, keeps no state and never
-// looks at the clock, so every decision can be tested as a case.
+// Package plan decides what to do next for a pod: from its spec and its observed state it computes
+// the actions that reconcile the two. It does no I/O, has no state and does not use the clock, so
+// every decision can be tested as a case.
 package plan

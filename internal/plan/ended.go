@@ -6,44 +6,44 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// ended reports whether the pod's containers have done their part: an init container failed
-// for good, or no main container is to run any more. Sidecars and ephemeral containers do
-// not keep a pod. One that was once said to have ended, for whatever reason, has.
-func ended(in Input) bool {
-	if in.Shown != nil && pod.IsTerminal(in.Shown.Phase) {
+// hasEnded reports whether the pod has ended: an init container failed and does not restart, or no
+// main container will run again. Sidecars and ephemeral containers do not keep a pod running. A pod
+// whose status has a terminal phase has ended in any case.
+func hasEnded(in Input) bool {
+	if in.Status != nil && pod.IsTerminal(in.Status.Phase) {
 		return true
 	}
 	for i := range in.Pod.Spec.InitContainers {
-		if c := &in.Pod.Spec.InitContainers[i]; !pod.IsSidecar(c) && failedForGood(in, c) {
+		if c := &in.Pod.Spec.InitContainers[i]; !pod.IsSidecar(c) && initFailed(in, c) {
 			return true
 		}
 	}
 	for i := range in.Pod.Spec.Containers {
-		if due(in, &in.Pod.Spec.Containers[i], pod.Main) {
+		if shouldRun(in, &in.Pod.Spec.Containers[i], pod.Main) {
 			return false
 		}
 	}
 	return true
 }
 
-func failedForGood(in Input, c *v1.Container) bool {
-	if due(in, c, pod.Init) {
+func initFailed(in Input, c *v1.Container) bool {
+	if shouldRun(in, c, pod.Init) {
 		return false
 	}
 	if latest := in.Observed.Latest(c.Name); latest != nil {
 		return latest.ExitCode != 0
 	}
-	return pod.LastEnd(shownOf(in, c.Name)).ExitCode != 0
+	return pod.LastTermination(statusOf(in, c.Name)).ExitCode != 0
 }
 
-// due reports whether a container runs or is to run.
-func due(in Input, c *v1.Container, kind pod.ContainerKind) bool {
-	return pod.Due(in.Pod, c, kind, in.Observed.Latest(c.Name), shownOf(in, c.Name))
+// shouldRun reports whether a container runs or will run.
+func shouldRun(in Input, c *v1.Container, kind pod.ContainerKind) bool {
+	return pod.ShouldRun(in.Pod, c, kind, in.Observed.Latest(c.Name), statusOf(in, c.Name))
 }
 
-func shownOf(in Input, name string) *v1.ContainerStatus {
-	if in.Shown == nil {
+func statusOf(in Input, name string) *v1.ContainerStatus {
+	if in.Status == nil {
 		return nil
 	}
-	return pod.FindStatus(in.Shown, name)
+	return pod.FindStatus(in.Status, name)
 }

@@ -6,19 +6,19 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// planInit plans the init containers and reports whether the pod is past them, so that
-// its main containers may run. They start in order: an ordinary one must have succeeded,
-// a sidecar must have started, before the next begins.
+// planInit plans the init containers and reports whether the pod is initialized, so that its main
+// containers may run. Init containers start in order: before the next starts, a sidecar must have
+// started and any other init container must have succeeded.
 //
-// The last one that is known of tells how far the pod has come. Those before it need not
-// be known any more: dead containers may be removed at any time, and their work is done.
+// The last init container that has an instance is the current one. Those before it have completed;
+// their instances may have been removed.
 func planInit(in Input, a *Actions) (initialized bool) {
 	inits := in.Pod.Spec.InitContainers
 	if len(inits) == 0 {
 		return true
 	}
 	if in.Observed.Begun(in.Pod) {
-		keepSidecars(in, inits, a)
+		planSidecars(in, inits, a)
 		return true
 	}
 	last := len(inits) - 1
@@ -26,60 +26,59 @@ func planInit(in Input, a *Actions) (initialized bool) {
 		last--
 	}
 	if last >= 0 {
-		keepSidecars(in, inits[:last], a)
-		if next := planLastInit(in, &inits[last], a); !next {
+		planSidecars(in, inits[:last], a)
+		if next := planCurrentInit(in, &inits[last], a); !next {
 			return false
 		}
 	}
 	if last+1 == len(inits) {
 		return true
 	}
-	a.Start = append(a.Start, startOf(in, &inits[last+1], pod.Init))
+	a.Start = append(a.Start, newStart(in, &inits[last+1], pod.Init))
 	return false
 }
 
-// planLastInit plans the init container that the pod has come to and reports whether the
-// next may begin.
-func planLastInit(in Input, c *v1.Container, a *Actions) (next bool) {
+// planCurrentInit plans the current init container and reports whether the next may start.
+func planCurrentInit(in Input, c *v1.Container, a *Actions) (next bool) {
 	if pod.IsSidecar(c) {
-		return keepSidecar(in, c, a)
+		return planSidecar(in, c, a)
 	}
 	latest := in.Observed.Current(c.Name)
 	switch latest.State {
 	case pod.Running:
-		// It runs to its end, even if its image was changed meanwhile.
+		// It runs to completion, even if its image changes.
 		return false
 	case pod.Exited:
 		if latest.ExitCode == 0 {
 			return true
 		}
-		a.Start = append(a.Start, startOf(in, c, pod.Init))
+		a.Start = append(a.Start, newStart(in, c, pod.Init))
 	case pod.Created:
-		a.Start = append(a.Start, startOf(in, c, pod.Init))
-	default: // stop it, and see how it ended
-		a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Init, Reason: Lost})
+		a.Start = append(a.Start, newStart(in, c, pod.Init))
+	default: // stop it; the next plan depends on its exit code
+		a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Init, Reason: UnknownState})
 	}
 	return false
 }
 
-// keepSidecars has those sidecars running that the pod has come past.
-func keepSidecars(in Input, inits []v1.Container, a *Actions) {
+// planSidecars plans the sidecars among the init containers that have started.
+func planSidecars(in Input, inits []v1.Container, a *Actions) {
 	for i := range inits {
 		if c := &inits[i]; pod.IsSidecar(c) {
-			keepSidecar(in, c, a)
+			planSidecar(in, c, a)
 		}
 	}
 }
 
-// keepSidecar has one sidecar running and reports whether it has started.
-func keepSidecar(in Input, c *v1.Container, a *Actions) (started bool) {
+// planSidecar plans one sidecar and reports whether it has started.
+func planSidecar(in Input, c *v1.Container, a *Actions) (started bool) {
 	latest := in.Observed.Current(c.Name)
 	if latest == nil || latest.State == pod.Exited || latest.State == pod.Created {
-		a.Start = append(a.Start, startOf(in, c, pod.Init))
+		a.Start = append(a.Start, newStart(in, c, pod.Init))
 		return false
 	}
 	if latest.State == pod.Unknown {
-		a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Init, Reason: Lost})
+		a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Init, Reason: UnknownState})
 		return false
 	}
 	started = c.StartupProbe == nil || in.Health(latest.ID).Startup == pod.Passed

@@ -6,34 +6,34 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// planMain plans the containers that are the pod's purpose.
+// planMain plans the main containers.
 func planMain(in Input, a *Actions) {
 	for i := range in.Pod.Spec.Containers {
 		c := &in.Pod.Spec.Containers[i]
 		latest := in.Observed.Latest(c.Name)
 		switch {
 		case latest == nil || latest.State == pod.Created || latest.State == pod.Exited:
-			if due(in, c, pod.Main) {
-				a.Start = append(a.Start, startOf(in, c, pod.Main))
+			if shouldRun(in, c, pod.Main) {
+				a.Start = append(a.Start, newStart(in, c, pod.Main))
 			}
 		case latest.State == pod.Running:
 			replaceIfUnhealthy(in, c, pod.Main, latest, a)
-		default: // stop it, and see how it ended
-			a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Main, Reason: Lost})
+		default: // stop it; the next plan depends on its exit code
+			a.Kill = append(a.Kill, Kill{Container: *latest, Kind: pod.Main, Reason: UnknownState})
 		}
 	}
 }
 
-// replaceIfUnhealthy asks for the end of a running container that no longer matches its
-// spec or whose probes gave up on it, and for a new instance where its policy allows one.
-// A changed container is always run again: it is the new one that the user asked for.
+// replaceIfUnhealthy kills a running container whose spec has changed or whose liveness or startup
+// probe has failed, and starts a new instance if its restart policy allows it. A changed container
+// always restarts.
 func replaceIfUnhealthy(in Input, c *v1.Container, kind pod.ContainerKind, latest *pod.Container, a *Actions) {
 	health := in.Health(latest.ID)
-	again := pod.RestartsIfKilled(in.Pod, c)
+	restart := pod.RestartsIfKilled(in.Pod, c)
 	var reason KillReason
 	switch {
 	case latest.Hash != "" && latest.Hash != in.Hash(c):
-		reason, again = Changed, true
+		reason, restart = Changed, true
 	case health.Liveness == pod.Failed:
 		reason = Liveness
 	case health.Startup == pod.Failed:
@@ -41,8 +41,8 @@ func replaceIfUnhealthy(in Input, c *v1.Container, kind pod.ContainerKind, lates
 	default:
 		return
 	}
-	a.Kill = append(a.Kill, Kill{Container: *latest, Kind: kind, Reason: reason, Restart: again})
-	if again {
-		a.Start = append(a.Start, startOf(in, c, kind))
+	a.Kill = append(a.Kill, Kill{Container: *latest, Kind: kind, Reason: reason, Restart: restart})
+	if restart {
+		a.Start = append(a.Start, newStart(in, c, kind))
 	}
 }

@@ -9,12 +9,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Of pods of two containers every state is looked at: each policy of the pod, everything
-// that can be said about the restarts of both, each situation of one beside each of the
-// other, in a sandbox that is good, dead or new.
+// Every state of pods with two containers is tested: each policy of the pod, each restart policy and
+// rule of both containers, each situation of both, in a sandbox that is ready, not ready or new.
 func TestEveryPairOfContainers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("half a million states: left to a run without -short")
+		t.Skip("half a million states: skipped with -short")
 	}
 	for _, pair := range []string{"ia", "sa", "ab"} {
 		for _, policy := range []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever} {
@@ -30,7 +29,7 @@ func TestEveryPairOfContainers(t *testing.T) {
 	}
 }
 
-// pairs are the pods of these two containers, both probed unless an ordinary init container.
+// pairs returns the pods of these two containers. Only sidecars and main containers have probes.
 func pairs(policy v1.RestartPolicy, names string) []spec {
 	first, second := rune(names[0]), rune(names[1])
 	var all []spec
@@ -52,7 +51,7 @@ func pairs(policy v1.RestartPolicy, names string) []spec {
 	return all
 }
 
-// everySituation puts the pod into every state and holds the promises to it.
+// everySituation checks the invariants in every state of the pod.
 func everySituation(t *testing.T, s spec) (count int) {
 	t.Helper()
 	var containers []*v1.Container

@@ -6,97 +6,95 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Input is all that a decision depends on.
+// Input is everything that a decision depends on.
 type Input struct {
 	Pod      *v1.Pod
 	Observed *pod.Observed
 	Health   pod.HealthOf
-	// Hash is the hash a container would be created with now; a running container whose
-	// recorded hash differs is replaced.
+	// Hash returns the hash of a container's spec. A running container with another hash is
+	// replaced.
 	Hash func(*v1.Container) string
-	// Shown is the pod's status as last derived. It speaks for containers that the runtime
-	// has forgotten: without it they would be taken for new. May be nil.
-	Shown *v1.PodStatus
-	// Actual are the resources that the pod has; nil where it is never resized.
+	// Status is the pod's status as last derived. It has the states of containers that the runtime
+	// has no more; without it they would look like new ones. May be nil.
+	Status *v1.PodStatus
+	// Actual are the resources in force; nil if the pod is never resized.
 	Actual *pod.Resources
 }
 
-// Actions is what to do now. The zero value means: all is as it should be.
+// Actions is what to do now. The zero value is an empty plan.
 type Actions struct {
-	// End: the pod's containers have done their part, or cannot. What still runs of it is to
-	// be stopped for good. Nothing else is asked for then.
+	// End: the pod's containers have completed or failed. The pod is to be stopped, without a
+	// restart. All other fields are zero then.
 	End bool
-	// Reset lists instances to be removed in this order, those that run having been killed,
-	// because a container's exit has all of them run anew. Nothing else is asked for then;
-	// the plan that follows starts them from the first init container on, in the same sandbox.
+	// Reset lists the instances to remove in this order, after the running ones are killed,
+	// because a container's exit restarts all containers. All other fields are zero then. The next
+	// plan starts the first init container in the same sandbox.
 	Reset []pod.Container
-	// NewSandbox asks for a sandbox with this attempt number. Nothing of the pod runs then.
+	// NewSandbox: create a sandbox with this attempt number. No container runs then.
 	NewSandbox bool
 	Attempt    uint32
-	// Kill lists running containers that must stop, before anything is started.
+	// Kill lists running containers to stop before any container starts.
 	Kill []Kill
-	// Resize: the pod has other resources than it was given. Update lists the containers that
-	// take theirs as they run, before anything is started.
+	// Resize: the resources in force differ from the allocated ones. Update lists the containers
+	// that are resized without a restart, before any container starts.
 	Resize bool
 	Update []Update
 	// Start lists containers to create and start, in this order.
 	Start []Start
 }
 
-// Update names a running container whose resources change.
+// Update is a running container whose resources change.
 type Update struct {
 	Container *v1.Container
 	ID        string
-	// Have is what it has now.
+	// Have are the resources in force.
 	Have pod.Amounts
 }
 
-// Kill names a container that must stop, and why.
+// Kill is a container to stop.
 type Kill struct {
 	Container pod.Container
 	Kind      pod.ContainerKind
 	Reason    KillReason
-	// Restart: a new instance stands in Start.
+	// Restart: Start has a new instance.
 	Restart bool
 }
 
-// KillReason says why a running container must stop.
+// KillReason is why a container is stopped.
 type KillReason int
 
 const (
-	Liveness  KillReason = iota
-	Startup              // its startup probe gave up
-	Changed              // its spec did
-	NoSandbox            // it does not belong to the pod's sandbox
-	Lost                 // the runtime cannot say what became of it
-	Resized              // its resources change, and it is to start with the new ones
+	Liveness     KillReason = iota // its liveness probe failed
+	Startup                        // its startup probe failed
+	Changed                        // its spec changed
+	NoSandbox                      // it is not in the pod's current sandbox
+	UnknownState                   // the runtime does not know its state
+	Resized                        // its resources change, and its resize policy is to restart
 )
 
-// Start names a container to run.
+// Start is a container to start.
 type Start struct {
 	Container *v1.Container
 	Kind      pod.ContainerKind
-	// RestartCount is the count the instance carries.
+	// RestartCount is that of the new instance.
 	RestartCount int
-	// Adopt is the id of an instance that was created but never started: it only needs
-	// starting. Empty where there is none.
+	// Adopt is the id of an instance that is created and not yet started; "" if there is none.
 	Adopt string
 }
 
-// Compute decides the next actions for a pod that is meant to run. A pod that is being
-// deleted is not for Compute.
+// Compute returns the next actions for a pod that is not being deleted.
 func Compute(in Input) Actions {
 	if in.Health == nil {
 		in.Health = func(string) pod.Health { return pod.Health{} }
 	}
-	if ended(in) {
+	if hasEnded(in) {
 		return Actions{End: true}
 	}
 	if pod.RestartingAll(in.Pod, in.Observed) {
 		return Actions{Reset: reset(in)}
 	}
 	if needed, attempt, _ := pod.SandboxNeeded(in.Pod, in.Observed); needed {
-		return fresh(in, attempt)
+		return planNewSandbox(in, attempt)
 	}
 	var a Actions
 	if strays := in.Observed.Strays(); len(strays) > 0 {
@@ -111,10 +109,10 @@ func Compute(in Input) Actions {
 	return a
 }
 
-// fresh plans a pod that has no usable sandbox. What still runs ends first, so that how it
-// ended can be taken into account. With a new sandbox all init containers run again, in
-// order; main containers that are done stay done.
-func fresh(in Input, attempt uint32) Actions {
+// planNewSandbox plans a pod that has no usable sandbox. Running containers stop first, as the plan
+// depends on their exit codes. In a new sandbox all init containers run again, in order; main
+// containers that have completed do not.
+func planNewSandbox(in Input, attempt uint32) Actions {
 	var a Actions
 	if live := in.Observed.Live(); len(live) > 0 {
 		killAll(in, live, &a)
@@ -122,12 +120,12 @@ func fresh(in Input, attempt uint32) Actions {
 	}
 	a.NewSandbox, a.Attempt = true, attempt
 	if len(in.Pod.Spec.InitContainers) > 0 {
-		a.Start = []Start{startOf(in, &in.Pod.Spec.InitContainers[0], pod.Init)}
+		a.Start = []Start{newStart(in, &in.Pod.Spec.InitContainers[0], pod.Init)}
 		return a
 	}
 	for i := range in.Pod.Spec.Containers {
-		if c := &in.Pod.Spec.Containers[i]; due(in, c, pod.Main) {
-			a.Start = append(a.Start, startOf(in, c, pod.Main))
+		if c := &in.Pod.Spec.Containers[i]; shouldRun(in, c, pod.Main) {
+			a.Start = append(a.Start, newStart(in, c, pod.Main))
 		}
 	}
 	return a
@@ -140,7 +138,7 @@ func killAll(in Input, containers []pod.Container, a *Actions) {
 	}
 }
 
-// Idle reports whether there is nothing to do now.
+// Idle reports whether the plan is empty.
 func (a Actions) Idle() bool {
 	return !a.End && !a.NewSandbox && len(a.Reset) == 0 && len(a.Kill) == 0 && len(a.Start) == 0 && !a.Resize
 }

@@ -64,7 +64,7 @@ func parseContainer(word string) v1.Container {
 	return c
 }
 
-// What was seen, in a line: "sandbox name:state…"; the sandbox is ready, notready or none;
+// The observed state in a line: "sandbox name:state…"; the sandbox is ready, notready or none;
 // a state is run, made, gone (unknown) or an exit code; a second state is the older
 // instance; health may follow: run/live (liveness failed), run/start (startup failed),
 // run/ok (startup passed), run/changed (other hash).
@@ -110,7 +110,7 @@ func parseObserved(seen string) (*pod.Observed, pod.HealthOf) {
 	return o, func(id string) pod.Health { return health[id] }
 }
 
-// describe renders actions as the cases write them.
+// describe formats actions as in the cases.
 func describe(a Actions) string {
 	var words []string
 	if a.End {
@@ -146,81 +146,81 @@ func compute(spec, seen string) Actions {
 
 func TestCompute(t *testing.T) {
 	cases := []struct{ name, spec, seen, want string }{
-		{"a new pod", "Always | a b", "none", "sandbox#0 start:a start:b"},
-		{"all is well", "Always | a", "ready a:run", ""},
-		{"its containers are due", "Always | a b", "ready a:run", "start:b"},
-		{"a crash is restarted", "Always | a", "ready a:7", "start:a#1"},
-		{"and again", "Always | a", "ready a:7,7", "start:a#2"},
-		{"success is restarted under Always", "Always | a", "ready a:0", "start:a#1"},
-		{"success is final under OnFailure", "OnFailure | a b", "ready a:0 b:1", "start:b#1"},
-		{"everything is final under Never", "Never | a b", "ready a:1 b:run", ""},
-		{"a created container is adopted", "Always | a", "ready a:made", "adopt:a"},
-		{"a created container of a crash keeps its count", "Always | a", "ready a:made,7", "adopt:a#1"},
-		{"one of another image is made anew", "Always | a", "ready a:made/changed", "start:a#1"},
-		{"a failed liveness probe", "Always | a", "ready a:run/live", "kill:a start:a#1"},
-		{"a failed liveness probe under Never", "Never | a", "ready a:run/live", "kill:a"},
-		{"rules have no say before there is an exit code", "Never | a@Never+137", "ready a:run/live", "kill:a"},
-		{"but then they have", "Never | a@Never+137", "ready a:137", "start:a#1"},
-		{"a failed startup probe", "Always | a", "ready a:run/start", "kill:a start:a#1"},
-		{"a changed image is run even under Never", "Never | a", "ready a:run/changed", "kill:a start:a#1"},
-		{"a state the runtime cannot name", "Always | a", "ready a:gone", "kill:a"},
-		{"an instance that was replaced but runs", "Always | a", "ready a:run,run", "kill:a"},
+		{"new pod", "Always | a b", "none", "sandbox#0 start:a start:b"},
+		{"running container needs nothing", "Always | a", "ready a:run", ""},
+		{"missing container starts", "Always | a b", "ready a:run", "start:b"},
+		{"restarts after a crash", "Always | a", "ready a:7", "start:a#1"},
+		{"restarts after second crash", "Always | a", "ready a:7,7", "start:a#2"},
+		{"restarts after success under Always", "Always | a", "ready a:0", "start:a#1"},
+		{"does not restart after success under OnFailure", "OnFailure | a b", "ready a:0 b:1", "start:b#1"},
+		{"does not restart under Never", "Never | a b", "ready a:1 b:run", ""},
+		{"created container is adopted", "Always | a", "ready a:made", "adopt:a"},
+		{"adopted container keeps its restart count", "Always | a", "ready a:made,7", "adopt:a#1"},
+		{"created container with another hash is replaced", "Always | a", "ready a:made/changed", "start:a#1"},
+		{"failed liveness probe restarts", "Always | a", "ready a:run/live", "kill:a start:a#1"},
+		{"failed liveness probe under Never kills", "Never | a", "ready a:run/live", "kill:a"},
+		{"restart rules do not apply to a failed liveness probe", "Never | a@Never+137", "ready a:run/live", "kill:a"},
+		{"restart rule matches the exit code of a killed container", "Never | a@Never+137", "ready a:137", "start:a#1"},
+		{"failed startup probe restarts", "Always | a", "ready a:run/start", "kill:a start:a#1"},
+		{"changed image restarts under Never", "Never | a", "ready a:run/changed", "kill:a start:a#1"},
+		{"container in unknown state is killed", "Always | a", "ready a:gone", "kill:a"},
+		{"running instance that was replaced is killed", "Always | a", "ready a:run,run", "kill:a"},
 
-		{"a container's own policy comes before the pod's", "Always | a@Never b", "ready a:1 b:run", ""},
-		{"also where it asks for more", "Never | a@OnFailure b", "ready a:1 b:run", "start:a#1"},
-		{"and its rules before that", "Never | a@Never+7 b", "ready a:7 b:run", "start:a#1"},
-		{"which match or do not", "Never | a@Never+7 b", "ready a:8 b:run", ""},
+		{"container policy Never overrides pod policy Always", "Always | a@Never b", "ready a:1 b:run", ""},
+		{"container policy OnFailure overrides pod policy Never", "Never | a@OnFailure b", "ready a:1 b:run", "start:a#1"},
+		{"restart rule overrides container policy", "Never | a@Never+7 b", "ready a:7 b:run", "start:a#1"},
+		{"restart rule that does not match", "Never | a@Never+7 b", "ready a:8 b:run", ""},
 
-		{"the pod is done when its main containers are", "Never | a b", "ready a:0 b:1", "end"},
-		{"though sidecars run", "Never s^ | a", "ready s:run a:0", "end"},
-		{"and are not run again then", "OnFailure s^ | a", "ready s:1 a:0", "end"},
-		{"nor are ephemeral containers started", "Never | a | e", "ready a:0", "end"},
-		{"or when an init container failed for good", "Never s^ i | a", "ready s:run i:1", "end"},
-		{"or by its own policy", "Always i@Never | a", "ready i:1", "end"},
+		{"pod ends with its main containers", "Never | a b", "ready a:0 b:1", "end"},
+		{"pod ends while sidecars run", "Never s^ | a", "ready s:run a:0", "end"},
+		{"sidecar does not restart after the pod has ended", "OnFailure s^ | a", "ready s:1 a:0", "end"},
+		{"ephemeral container does not start after the pod has ended", "Never | a | e", "ready a:0", "end"},
+		{"pod ends after a failed init container", "Never s^ i | a", "ready s:run i:1", "end"},
+		{"pod ends after an init container with policy Never failed", "Always i@Never | a", "ready i:1", "end"},
 
-		{"what runs without a sandbox ends first", "Always | a b", "notready a:run b:1", "kill:a"},
-		{"then the sandbox is made anew", "Always | a b", "notready a:137 b:1", "sandbox#1 start:a#1 start:b#1"},
-		{"the sandbox died under Never", "Never | a", "notready a:137", "end"},
-		{"the sandbox died under OnFailure with one done", "OnFailure | a b", "notready a:0 b:1", "sandbox#1 start:b#1"},
-		{"the sandbox died before anything ran under Never", "Never | a", "notready", "sandbox#1 start:a"},
-		{"the sandbox died before all ran under Never", "Never | a b", "notready a:0", "sandbox#1 start:b"},
+		{"running container without sandbox is killed first", "Always | a b", "notready a:run b:1", "kill:a"},
+		{"new sandbox after all containers have exited", "Always | a b", "notready a:137 b:1", "sandbox#1 start:a#1 start:b#1"},
+		{"sandbox died under Never", "Never | a", "notready a:137", "end"},
+		{"sandbox died under OnFailure with one container completed", "OnFailure | a b", "notready a:0 b:1", "sandbox#1 start:b#1"},
+		{"sandbox died under Never before any container ran", "Never | a", "notready", "sandbox#1 start:a"},
+		{"sandbox died under Never before all containers ran", "Never | a b", "notready a:0", "sandbox#1 start:b"},
 
-		{"init containers go first", "Always i j | a", "none", "sandbox#0 start:i"},
-		{"one after the other", "Always i j | a", "ready i:0", "start:j"},
-		{"and the main ones wait", "Always i j | a", "ready i:0 j:run", ""},
-		{"until they are done", "Always i j | a", "ready i:0 j:0", "start:a"},
-		{"the last one known tells how far the pod has come", "Always i j k | a", "ready j:0", "start:k"},
-		{"a failed init container is tried again", "Always i | a", "ready i:1", "start:i#1"},
-		{"a successful one is not, whatever its rules", "Always i@Never+0 | a", "ready i:0", "start:a"},
-		{"init containers are not run again", "Always i | a", "ready i:0 a:1", "start:a#1"},
-		{"not even if they are forgotten", "Always i | a", "ready a:made", "adopt:a"},
-		{"unless the sandbox is new", "Always i | a", "notready i:0 a:1", "sandbox#1 start:i#1"},
-		{"a changed image waits for the init container's end", "Always i | a", "ready i:run/changed", ""},
-		{"an init container that the runtime lost", "Always i | a", "ready i:gone", "kill:i"},
+		{"first init container starts with the sandbox", "Always i j | a", "none", "sandbox#0 start:i"},
+		{"second init container starts after the first", "Always i j | a", "ready i:0", "start:j"},
+		{"main containers wait for a running init container", "Always i j | a", "ready i:0 j:run", ""},
+		{"main containers start after the init containers", "Always i j | a", "ready i:0 j:0", "start:a"},
+		{"last init container with an instance is the current one", "Always i j k | a", "ready j:0", "start:k"},
+		{"failed init container restarts", "Always i | a", "ready i:1", "start:i#1"},
+		{"successful init container does not restart despite its rules", "Always i@Never+0 | a", "ready i:0", "start:a"},
+		{"init containers do not restart with a main container", "Always i | a", "ready i:0 a:1", "start:a#1"},
+		{"removed init containers do not restart", "Always i | a", "ready a:made", "adopt:a"},
+		{"init containers run again in a new sandbox", "Always i | a", "notready i:0 a:1", "sandbox#1 start:i#1"},
+		{"running init container with a changed image is kept", "Always i | a", "ready i:run/changed", ""},
+		{"init container in unknown state is killed", "Always i | a", "ready i:gone", "kill:i"},
 
-		{"a sidecar starts, then the next", "Always s^ | a", "ready s:run", "start:a"},
-		{"a sidecar with a startup probe holds up the next", "Always s^? | a", "ready s:run", ""},
-		{"until the probe passes", "Always s^? | a", "ready s:run/ok", "start:a"},
-		{"or gives up", "Always s^? | a", "ready s:run/start", "kill:s start:s#1"},
-		{"a sidecar is restarted whatever the pod's policy", "Never s^ | a", "ready s:0 a:run", "start:s#1"},
-		{"and before the main ones begin", "Never s^ i | a", "ready s:1", "start:s#1"},
-		{"and while a later one runs", "Never s^ i | a", "ready s:1 i:run", "start:s#1"},
-		{"and beside the next", "Never s^ i j | a", "ready s:1 i:0", "start:s#1 start:j"},
-		{"a changed sidecar does not hold up the others", "Always s^ | a", "ready s:run/changed", "kill:s start:s#1 start:a"},
+		{"main container starts after a running sidecar", "Always s^ | a", "ready s:run", "start:a"},
+		{"main container waits for the sidecar's startup probe", "Always s^? | a", "ready s:run", ""},
+		{"main container starts after the sidecar's startup probe passed", "Always s^? | a", "ready s:run/ok", "start:a"},
+		{"sidecar restarts after its startup probe failed", "Always s^? | a", "ready s:run/start", "kill:s start:s#1"},
+		{"sidecar restarts under Never", "Never s^ | a", "ready s:0 a:run", "start:s#1"},
+		{"sidecar restarts before the next init container starts", "Never s^ i | a", "ready s:1", "start:s#1"},
+		{"sidecar restarts while a later init container runs", "Never s^ i | a", "ready s:1 i:run", "start:s#1"},
+		{"sidecar restarts while the next init container starts", "Never s^ i j | a", "ready s:1 i:0", "start:s#1 start:j"},
+		{"changed sidecar does not delay the main container", "Always s^ | a", "ready s:run/changed", "kill:s start:s#1 start:a"},
 
-		{"ephemeral containers start at once", "Always i | a | e", "ready i:run", "start:e"},
-		{"and only once", "Always | a | e", "ready a:run e:0", ""},
+		{"ephemeral container starts before init containers complete", "Always i | a | e", "ready i:run", "start:e"},
+		{"ephemeral container does not restart", "Always | a | e", "ready a:run e:0", ""},
 
-		{"one exit restarts all containers, the cause last", "Never s^ i | a@Never*7 b", "ready s:run i:0 a:7 b:run", "reset:b-0 reset:s-0 reset:i-0 reset:a-0"},
-		{"with all their instances", "Always | a@Never*7 b", "ready a:7 b:run,1", "reset:b-0 reset:b-1 reset:a-0"},
-		{"an init container may ask for it", "Never i@Never*7 | a", "ready i:7", "reset:i-0"},
-		{"and a sidecar", "Never s^*7 | a", "ready s:7 a:run", "reset:a-0 reset:s-0"},
-		{"even after success", "Never i@Never*0 | a", "ready i:0", "reset:i-0"},
-		{"a reset that was broken off is taken up again", "Never i | a@Never*7 b", "ready a:7", "reset:a-0"},
-		{"ephemeral containers are left alone", "Never | a@Never*7 | e", "ready a:7 e:run", "reset:a-0"},
-		{"also without a sandbox", "Never | a@Never*7", "notready a:7", "reset:a-0"},
-		{"a pod that is done is not run anew by a sidecar", "Never s^*7 | a", "ready s:7 a:0", "end"},
-		{"other codes restart nothing", "Never | a@Never*7 b", "ready a:8 b:run", ""},
+		{"exit that restarts all removes its cause last", "Never s^ i | a@Never*7 b", "ready s:run i:0 a:7 b:run", "reset:b-0 reset:s-0 reset:i-0 reset:a-0"},
+		{"restart of all removes old instances", "Always | a@Never*7 b", "ready a:7 b:run,1", "reset:b-0 reset:b-1 reset:a-0"},
+		{"init container's exit restarts all", "Never i@Never*7 | a", "ready i:7", "reset:i-0"},
+		{"sidecar's exit restarts all", "Never s^*7 | a", "ready s:7 a:run", "reset:a-0 reset:s-0"},
+		{"exit code 0 restarts all by rule", "Never i@Never*0 | a", "ready i:0", "reset:i-0"},
+		{"interrupted reset continues", "Never i | a@Never*7 b", "ready a:7", "reset:a-0"},
+		{"restart of all keeps ephemeral containers", "Never | a@Never*7 | e", "ready a:7 e:run", "reset:a-0"},
+		{"restart of all without a sandbox", "Never | a@Never*7", "notready a:7", "reset:a-0"},
+		{"sidecar's exit does not restart a pod that has ended", "Never s^*7 | a", "ready s:7 a:0", "end"},
+		{"exit code without a rule restarts nothing", "Never | a@Never*7 b", "ready a:8 b:run", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -231,8 +231,8 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// A status speaks for containers that the runtime has forgotten.
-func TestForgottenContainers(t *testing.T) {
+// The plan for containers that the runtime has no more follows from their status.
+func TestRemovedContainers(t *testing.T) {
 	ended := func(code int32) v1.ContainerState {
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
 	}
@@ -243,20 +243,20 @@ func TestForgottenContainers(t *testing.T) {
 		name, spec, want string
 		a                v1.ContainerStatus
 	}{
-		{"one that is done stays done", "OnFailure | a b", "", v1.ContainerStatus{ContainerID: "c://1", State: ended(0)}},
-		{"one that failed is run again", "OnFailure | a b", "start:a#3", v1.ContainerStatus{ContainerID: "c://1", State: ended(1), RestartCount: 2}},
-		{"but not under Never", "Never | a b", "", v1.ContainerStatus{ContainerID: "c://1", State: ended(1), RestartCount: 2}},
-		{"one that was lost is counted already", "Always | a b", "start:a#3", v1.ContainerStatus{State: waiting, LastTerminationState: lost, RestartCount: 3}},
-		{"and not run again under Never", "Never | a b", "", v1.ContainerStatus{State: waiting, LastTerminationState: lost, RestartCount: 3}},
-		{"unless all were to be run anew", "Never | a b", "start:a#3", v1.ContainerStatus{State: waiting, LastTerminationState: reset, RestartCount: 3}},
-		{"one that never ran is started", "Never | a b", "start:a", v1.ContainerStatus{State: waiting}},
+		{"completed container does not restart", "OnFailure | a b", "", v1.ContainerStatus{ContainerID: "c://1", State: ended(0)}},
+		{"failed container restarts", "OnFailure | a b", "start:a#3", v1.ContainerStatus{ContainerID: "c://1", State: ended(1), RestartCount: 2}},
+		{"failed container does not restart under Never", "Never | a b", "", v1.ContainerStatus{ContainerID: "c://1", State: ended(1), RestartCount: 2}},
+		{"waiting container keeps its restart count", "Always | a b", "start:a#3", v1.ContainerStatus{State: waiting, LastTerminationState: lost, RestartCount: 3}},
+		{"waiting container that ran does not restart under Never", "Never | a b", "", v1.ContainerStatus{State: waiting, LastTerminationState: lost, RestartCount: 3}},
+		{"container removed for a restart of all starts under Never", "Never | a b", "start:a#3", v1.ContainerStatus{State: waiting, LastTerminationState: reset, RestartCount: 3}},
+		{"container that never ran starts under Never", "Never | a b", "start:a", v1.ContainerStatus{State: waiting}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.a.Name = "a"
 			o, health := parseObserved("ready b:run")
 			got := describe(Compute(Input{Pod: parsePod(c.spec), Observed: o, Health: health, Hash: func(*v1.Container) string { return "h" },
-				Shown: &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{c.a}}}))
+				Status: &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{c.a}}}))
 			if got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -6,25 +6,25 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// reset lists all instances of the pod's containers but the ephemeral ones, main containers
-// before init containers. Those whose exit asked for it come last: as long as they are
-// there, a reset that was broken off is taken up again.
+// reset lists all instances of the pod's containers except ephemeral ones, main containers before
+// init containers. The instances whose exit caused the reset are last: as long as they exist, an
+// interrupted reset continues.
 func reset(in Input) []pod.Container {
-	turn := func(c pod.Container) int {
+	order := func(c pod.Container) int {
 		kind, known := pod.KindOf(in.Pod, c.Name)
 		if !known || kind == pod.Ephemeral {
 			return -1
 		}
-		turn := 0
+		n := 0
 		if kind == pod.Init {
-			turn = 1
+			n = 1
 		}
 		if c.State == pod.Exited && pod.RestartsAll(pod.FindContainer(in.Pod, c.Name), c.ExitCode) {
-			turn += 2
+			n += 2
 		}
-		return turn
+		return n
 	}
-	all := slices.DeleteFunc(slices.Clone(in.Observed.Containers), func(c pod.Container) bool { return turn(c) < 0 })
-	slices.SortStableFunc(all, func(a, b pod.Container) int { return turn(a) - turn(b) })
+	all := slices.DeleteFunc(slices.Clone(in.Observed.Containers), func(c pod.Container) bool { return order(c) < 0 })
+	slices.SortStableFunc(all, func(a, b pod.Container) int { return order(a) - order(b) })
 	return all
 }

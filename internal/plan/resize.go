@@ -8,9 +8,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// planResize brings what the pod has in line with what it was given. A container whose
-// policy asks for it is run anew, the others take the change as they run; those that do
-// not run will start with it.
+// planResize plans the change from the resources in force to the allocated ones. Containers restart
+// if their resize policy says so; other running containers are updated in place. Those that do not
+// run start with the new resources.
 func planResize(in Input, a *Actions) {
 	if in.Actual == nil {
 		return
@@ -23,9 +23,9 @@ func planResize(in Input, a *Actions) {
 		}
 		latest := in.Observed.Latest(c.Name)
 		switch running := latest != nil && latest.State == pod.Running; {
-		case running && !killed(a, latest.ID) && pod.Restartable(c, kind) && restarts(c, have, pod.AmountsOf(&want)):
+		case running && !killed(a, latest.ID) && pod.Restartable(c, kind) && resizeRestarts(c, have, pod.AmountsOf(&want)):
 			a.Kill = append(a.Kill, Kill{Container: *latest, Kind: kind, Reason: Resized, Restart: true})
-			a.Start = append(a.Start, startOf(in, c, kind))
+			a.Start = append(a.Start, newStart(in, c, kind))
 		case running && !killed(a, latest.ID):
 			a.Update = append(a.Update, Update{Container: c, ID: latest.ID, Have: have})
 		}
@@ -33,13 +33,13 @@ func planResize(in Input, a *Actions) {
 	}
 }
 
-// killed reports whether the container is to stop anyway.
+// killed reports whether the plan kills the container already.
 func killed(a *Actions, id string) bool {
 	return slices.ContainsFunc(a.Kill, func(k Kill) bool { return k.Container.ID == id })
 }
 
-// restarts reports whether the container is to be run anew for this change.
-func restarts(c *v1.Container, have, want pod.Amounts) bool {
+// resizeRestarts reports whether the resize policy restarts the container for this change.
+func resizeRestarts(c *v1.Container, have, want pod.Amounts) bool {
 	for _, policy := range c.ResizePolicy {
 		if policy.RestartPolicy != v1.RestartContainer {
 			continue

@@ -11,7 +11,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// sized is a pod whose containers have these CPU limits and memory limits in this policy.
+// sized returns a pod whose containers have these limits and resize policies.
 func sized(spec, cpu, memory string, policy ...v1.ContainerResizePolicy) *v1.Pod {
 	p := parsePod(spec)
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -34,22 +34,22 @@ func TestResize(t *testing.T) {
 		dead        string
 		want        string
 	}{
-		"nothing changed":           {spec: "Always |a", cpu: "1", memory: "1Gi"},
-		"cpu":                       {spec: "Always |a", cpu: "2", memory: "1Gi", want: "resize update a"},
-		"memory":                    {spec: "Always |a b", cpu: "1", memory: "2Gi", want: "resize update a update b"},
-		"cpu restarts":              {spec: "Never |a", cpu: "2", memory: "1Gi", policy: []v1.ContainerResizePolicy{restart(v1.ResourceCPU)}, want: "resize kill a start a"},
-		"memory restarts, not cpu":  {spec: "Always |a", cpu: "2", memory: "1Gi", policy: []v1.ContainerResizePolicy{restart(v1.ResourceMemory)}, want: "resize update a"},
-		"a sidecar":                 {spec: "Always s^|a", cpu: "2", memory: "1Gi", want: "resize update s update a"},
-		"an init container":         {spec: "Always i|a", cpu: "2", memory: "1Gi", want: "resize update i"},
-		"one does not restart":      {spec: "Always i|a", cpu: "2", memory: "1Gi", policy: []v1.ContainerResizePolicy{restart(v1.ResourceCPU)}, want: "resize update i"},
-		"one that is to start anew": {spec: "Always |a b", cpu: "2", memory: "1Gi", dead: "a", want: "resize update b start a"},
+		"nothing changed":               {spec: "Always |a", cpu: "1", memory: "1Gi"},
+		"CPU changes":                   {spec: "Always |a", cpu: "2", memory: "1Gi", want: "resize update a"},
+		"memory changes":                {spec: "Always |a b", cpu: "1", memory: "2Gi", want: "resize update a update b"},
+		"CPU change restarts by policy": {spec: "Never |a", cpu: "2", memory: "1Gi", policy: []v1.ContainerResizePolicy{restart(v1.ResourceCPU)}, want: "resize kill a start a"},
+		"CPU change does not restart by memory policy":      {spec: "Always |a", cpu: "2", memory: "1Gi", policy: []v1.ContainerResizePolicy{restart(v1.ResourceMemory)}, want: "resize update a"},
+		"sidecar is updated":                                {spec: "Always s^|a", cpu: "2", memory: "1Gi", want: "resize update s update a"},
+		"running init container is updated":                 {spec: "Always i|a", cpu: "2", memory: "1Gi", want: "resize update i"},
+		"running init container does not restart by policy": {spec: "Always i|a", cpu: "2", memory: "1Gi", policy: []v1.ContainerResizePolicy{restart(v1.ResourceCPU)}, want: "resize update i"},
+		"restarting container is not updated":               {spec: "Always |a b", cpu: "2", memory: "1Gi", dead: "a", want: "resize update b start a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, had := sized(c.spec, c.cpu, c.memory, c.policy...), pod.InForce(sized(c.spec, "1", "1Gi"))
 			o := &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "box", Ready: true, IPs: []string{"10.0.0.1"}}}}
 			for k, kind := range pod.Containers(p) {
 				if kind == pod.Main && strings.Contains(c.spec, "i|") {
-					continue // not yet
+					continue // not started yet
 				}
 				state := pod.Running
 				if k.Name == c.dead {
@@ -59,12 +59,12 @@ func TestResize(t *testing.T) {
 			}
 			got := Compute(Input{Pod: p, Observed: o, Hash: func(*v1.Container) string { return "" }, Actual: &had})
 			if text := show(got); text != c.want {
-				t.Errorf("planned %q, not %q", text, c.want)
+				t.Errorf("plan is %q, want %q", text, c.want)
 			}
 			if got.Idle() != (c.want == "") {
 				t.Errorf("idle is %v", got.Idle())
 			}
-			// An init container takes the change unseen: it is gone before the pod is initialized.
+			// A running init container does not count: it completes before the pod is initialized.
 			if behind := had.Behind(p, o); behind != (c.want != "" && c.want != "resize update i") {
 				t.Errorf("behind is %v", behind)
 			}
@@ -72,7 +72,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// show words what of a plan a resize is concerned with.
+// show formats the part of a plan that a resize affects.
 func show(a Actions) string {
 	var words []string
 	if a.Resize {

@@ -9,19 +9,18 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// A variant is what a spec may say about one container's restarts.
+// A variant is a restart policy with rules of one container.
 type variant struct {
 	policy v1.ContainerRestartPolicy // "" for none of its own
 	rules  []v1.ContainerRestartRule
 	name   string
 }
 
-// exits are the codes that containers of these tests end with. Rules look at the last one.
+// exits are the exit codes of these tests. Rules match the last one.
 var exits = []int32{0, 1, 7}
 
-// variants generates everything that the API allows to be written of a container of this
-// kind: rules need a policy, a sidecar is an init container whose policy is Always, and
-// ephemeral containers have neither.
+// variants generates all variants that the API allows for a container of this kind: rules need a
+// policy, a sidecar is an init container with policy Always, and ephemeral containers have neither.
 func variants(kind pod.ContainerKind, sidecar bool) []variant {
 	rules := []variant{{}}
 	for _, action := range []v1.ContainerRestartRuleAction{v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleActionRestartAllContainers} {
@@ -61,16 +60,16 @@ func (v variant) container(name string, probed bool) v1.Container {
 	return c
 }
 
-// A spec is a pod, and the container whose restarts it says something about.
+// A spec is a pod, and the container whose variant it tests.
 type spec struct {
 	name   string
 	pod    *v1.Pod
 	varied string
 }
 
-// specs generates pods: every policy of the pod, every order of an ordinary init container
-// (i) and a sidecar (s), two main containers (a with probes, b without) and an ephemeral one
-// (e), and each kind in turn with everything that can be said about its restarts.
+// specs generates pods: every policy of the pod, every order of an init container (i) and a sidecar
+// (s), two main containers (a with probes, b without) and an ephemeral one (e), and each container in
+// turn with all its variants.
 func specs() []spec {
 	var all []spec
 	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever} {
@@ -105,11 +104,11 @@ func build(policy v1.RestartPolicy, order string, varied rune, v variant) *v1.Po
 	p.Spec.RestartPolicy = policy
 	for _, name := range order + "be" {
 		kind, sidecar := kindOf(name)
-		say := variants(kind, sidecar)[0]
+		used := variants(kind, sidecar)[0]
 		if name == varied {
-			say = v
+			used = v
 		}
-		c := say.container(string(name), strings.ContainsRune("sa", name))
+		c := used.container(string(name), strings.ContainsRune("sa", name))
 		switch kind {
 		case pod.Init:
 			p.Spec.InitContainers = append(p.Spec.InitContainers, c)
@@ -122,10 +121,10 @@ func build(policy v1.RestartPolicy, order string, varied rune, v variant) *v1.Po
 	return p
 }
 
-// again is the API's promise on restarts, read from its documentation: the first rule that
-// matches decides, then the container's policy, then the pod's. Init containers are done
-// once they succeed, sidecars never, ephemeral containers always.
-func again(p *v1.Pod, c *v1.Container, kind pod.ContainerKind, code int32) (one, all bool) {
+// restarts implements the API's documentation of restarts: the first rule that matches decides, then
+// the container's policy, then the pod's. Init containers do not restart after success, sidecars
+// always restart, ephemeral containers never.
+func restarts(p *v1.Pod, c *v1.Container, kind pod.ContainerKind, code int32) (one, all bool) {
 	for _, r := range c.RestartPolicyRules {
 		in := false
 		for _, v := range r.ExitCodes.Values {

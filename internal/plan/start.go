@@ -6,9 +6,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// startOf asks for a container, or for an instance of it that was only created.
-func startOf(in Input, c *v1.Container, kind pod.ContainerKind) Start {
-	s := Start{Container: c, Kind: kind, RestartCount: nextShown(shownOf(in, c.Name))}
+// newStart returns a Start for a new instance, or for one that is created and not yet started.
+func newStart(in Input, c *v1.Container, kind pod.ContainerKind) Start {
+	s := Start{Container: c, Kind: kind, RestartCount: nextRestartCount(statusOf(in, c.Name))}
 	latest := in.Observed.Latest(c.Name)
 	switch {
 	case latest == nil:
@@ -20,29 +20,30 @@ func startOf(in Input, c *v1.Container, kind pod.ContainerKind) Start {
 	return s
 }
 
-// nextShown is the count that follows from a container's status. The runtime may have
-// forgotten instances, but the count belongs to their log files too, which outlive them, so
-// it must not be used twice. A status without an id counts for the instance to come.
-func nextShown(shown *v1.ContainerStatus) int {
+// nextRestartCount returns the restart count that follows from a container's status. The runtime may
+// have no instance any more, but the count is also part of the names of log files, which outlive the
+// instances, so it must not be used twice. A status without a container id already has the count of
+// the next instance.
+func nextRestartCount(status *v1.ContainerStatus) int {
 	switch {
-	case shown == nil:
+	case status == nil:
 		return 0
-	case shown.ContainerID == "" && shown.State.Waiting != nil:
-		return int(shown.RestartCount)
+	case status.ContainerID == "" && status.State.Waiting != nil:
+		return int(status.RestartCount)
 	}
-	return int(shown.RestartCount) + 1
+	return int(status.RestartCount) + 1
 }
 
-// startEphemeral starts debug containers that were never seen. They are never restarted
-// and wait for nothing.
+// startEphemeral starts ephemeral containers that have never run. They do not restart and do not
+// wait for init containers.
 func startEphemeral(in Input, a *Actions) {
 	for i := range in.Pod.Spec.EphemeralContainers {
 		c := v1.Container(in.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
 		if in.Observed.Latest(c.Name) != nil {
 			continue
 		}
-		if shown := shownOf(in, c.Name); shown == nil || pod.LastEnd(shown) == nil {
-			a.Start = append(a.Start, startOf(in, &c, pod.Ephemeral))
+		if status := statusOf(in, c.Name); status == nil || pod.LastTermination(status) == nil {
+			a.Start = append(a.Start, newStart(in, &c, pod.Ephemeral))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// A situation is what one container may be found in.
+// A situation is a state of one container.
 type situation struct {
 	state  pod.ContainerState
 	none   bool // the runtime has no instance of it
@@ -28,7 +28,7 @@ func situations(c *v1.Container) []situation {
 	for _, startup := range []pod.Result{pod.Unsure, pod.Passed, pod.Failed} {
 		for _, liveness := range []pod.Result{pod.Passed, pod.Failed} {
 			for _, readiness := range []pod.Result{pod.Passed, pod.Failed} {
-				if startup == pod.Passed || (liveness == pod.Passed && readiness == pod.Failed) { // others wait for startup
+				if startup == pod.Passed || (liveness == pod.Passed && readiness == pod.Failed) { // other probes wait for the startup probe
 					all = append(all, situation{state: pod.Running, health: pod.Health{Startup: startup, Liveness: liveness, Readiness: readiness}})
 				}
 			}
@@ -37,10 +37,9 @@ func situations(c *v1.Container) []situation {
 	return all
 }
 
-// Whatever state a pod is found in, the promises hold. Every combination of the pod's
-// policy, a container's kind, what is said about its restarts, its exit and its probes'
-// results is looked at; what the pod's other containers do meanwhile is drawn from a fixed
-// seed, several times for each.
+// The invariants hold in every state of a pod. Every combination of the pod's policy, a container's
+// kind, its restart policy and rules, its exit code and its probe results is tested; the states of
+// the other containers are drawn from a fixed seed, several times for each.
 func TestEveryState(t *testing.T) {
 	draws := 4
 	if testing.Short() {
@@ -64,7 +63,7 @@ func TestEveryState(t *testing.T) {
 	t.Logf("%d specs, %d states", len(specs()), count)
 }
 
-// find puts the pod into a state: its sandbox is good, dead, or newer than its containers.
+// find puts the pod into a state: its sandbox is ready, not ready, or newer than its containers.
 func (w *world) find(box int, varied string, given situation, rng *rand.Rand) {
 	w.sandbox(box == 0)
 	for c := range pod.Containers(w.pod) {
@@ -80,7 +79,7 @@ func (w *world) find(box int, varied string, given situation, rng *rand.Rand) {
 	}
 }
 
-// put has a container found in a situation.
+// put puts a container into a situation.
 func (w *world) put(name string, found situation) {
 	if !found.none {
 		w.health[w.add(name, 0, found.state, found.code).ID] = found.health

@@ -15,7 +15,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a pod, a model of the runtime that holds it, and what was made of it so far.
+// world is a pod, a model of its runtime, and the history of both.
 type world struct {
 	t       *testing.T
 	name    string
@@ -27,8 +27,8 @@ type world struct {
 	ticks   int
 	history []string
 
-	exits map[string]int32 // how each container ended last, since all were last run anew
-	runs  map[string]bool  // the runs of each container: their logs must not be mixed up
+	exits map[string]int32 // last exit code of each container since the last restart of all
+	runs  map[string]bool  // restart counts that were used, by container
 }
 
 func newWorld(t *testing.T, name string, p *v1.Pod) *world {
@@ -40,7 +40,7 @@ func (w *world) failf(format string, args ...any) {
 	w.t.Fatalf("pod %s after %v\nseen %s, phase %s: %s", w.name, w.history, w.sketch(), w.status.Phase, fmt.Sprintf(format, args...))
 }
 
-// sketch shows the runtime's state in a line.
+// sketch formats the runtime's state as a line.
 func (w *world) sketch() string {
 	line := ""
 	for _, b := range w.seen.Sandboxes {
@@ -62,7 +62,7 @@ func (w *world) now() time.Time {
 
 func (w *world) healthOf(id string) pod.Health { return w.health[id] }
 
-// compute derives the status from the present state.
+// compute derives the status from the current state.
 func (w *world) compute() v1.PodStatus {
 	return podstatus.Compute(podstatus.Input{
 		Pod: w.pod, Observed: &w.seen, Previous: w.status, Health: w.healthOf,
@@ -72,7 +72,7 @@ func (w *world) compute() v1.PodStatus {
 
 func (w *world) plan() plan.Actions {
 	return plan.Compute(plan.Input{
-		Pod: w.pod, Observed: &w.seen, Health: w.healthOf, Shown: &w.status,
+		Pod: w.pod, Observed: &w.seen, Health: w.healthOf, Status: &w.status,
 		Hash: func(*v1.Container) string { return "h" },
 	})
 }
@@ -99,7 +99,7 @@ func (w *world) add(name string, count int, state pod.ContainerState, code int32
 func (w *world) create(name string, count int) (id string) {
 	run := fmt.Sprintf("%s#%d", name, count)
 	if w.runs[run] {
-		w.failf("%s is created for the second time", run)
+		w.failf("%s is created twice", run)
 	}
 	w.runs[run] = true
 	return w.add(name, count, pod.Created, 0).ID
@@ -118,13 +118,13 @@ func (w *world) remove(id string) {
 	w.seen.Containers = slices.DeleteFunc(w.seen.Containers, func(c pod.Container) bool { return c.ID == id })
 }
 
-// act carries out a plan. An agent that dies on the way leaves it after so many deeds.
-func (w *world) act(a plan.Actions, deeds int) {
+// act executes a plan. A kubelet that crashes stops after so many actions.
+func (w *world) act(a plan.Actions, actions int) {
 	do := func(f func()) {
-		if deeds > 0 {
+		if actions > 0 {
 			f()
 		}
-		deeds--
+		actions--
 	}
 	for _, c := range a.Reset {
 		do(func() {

@@ -43,27 +43,27 @@ func RestartsIfKilled(p *v1.Pod, c *v1.Container) bool {
 	return restartPolicy(p, c) != v1.RestartPolicyNever
 }
 
-// Due reports whether a container that is not running is to run. It is judged by its latest
+// ShouldRun reports whether a container that is not running is to run. It is judged by its latest
 // instance; by the status shown of it where the runtime knows none; and where nobody knows
 // of it, it never ran.
-func Due(p *v1.Pod, c *v1.Container, kind ContainerKind, latest *Container, shown *v1.ContainerStatus) bool {
+func ShouldRun(p *v1.Pod, c *v1.Container, kind ContainerKind, latest *Container, shown *v1.ContainerStatus) bool {
 	if latest != nil {
 		return latest.State != Exited || ShouldRestart(p, c, kind, latest.ExitCode)
 	}
 	if shown == nil {
 		return true
 	}
-	return DueByStatus(p, c, kind, shown)
+	return ShouldRunByStatus(p, c, kind, shown)
 }
 
-// DueByStatus is Due for a container of which only the status is known.
-func DueByStatus(p *v1.Pod, c *v1.Container, kind ContainerKind, shown *v1.ContainerStatus) bool {
-	end := LastEnd(shown)
+// ShouldRunByStatus is ShouldRun for a container of which only the status is known.
+func ShouldRunByStatus(p *v1.Pod, c *v1.Container, kind ContainerKind, shown *v1.ContainerStatus) bool {
+	end := LastTermination(shown)
 	return end == nil || end.Reason == ReasonRestartingAll || ShouldRestart(p, c, kind, end.ExitCode)
 }
 
-// LastEnd is how a container that does not run ended last; nil if it runs, or never ran.
-func LastEnd(shown *v1.ContainerStatus) *v1.ContainerStateTerminated {
+// LastTermination is how a container that does not run ended last; nil if it runs, or never ran.
+func LastTermination(shown *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	switch {
 	case shown.State.Terminated != nil:
 		return shown.State.Terminated

@@ -104,7 +104,7 @@ func initialized(in Input, s *v1.PodStatus) v1.PodCondition {
 // mainStarted reports whether any main container has ever run.
 func mainStarted(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.ContainerStatuses, func(c v1.ContainerStatus) bool {
-		return c.State.Running != nil || pod.LastEnd(&c) != nil
+		return c.State.Running != nil || pod.LastTermination(&c) != nil
 	})
 }
 

@@ -115,7 +115,7 @@ func setWaiting(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Con
 	if !found || in.Stopped || in.Pod.DeletionTimestamp != nil || one.State.Running != nil {
 		return
 	}
-	if !pod.Due(in.Pod, c, kind, latest, one) {
+	if !pod.ShouldRun(in.Pod, c, kind, latest, one) {
 		return
 	}
 	if one.State.Terminated != nil {

@@ -46,7 +46,7 @@ func (t *tally) init(in Input, s *v1.PodStatus) {
 	begun := in.Observed.Begun(in.Pod)
 	for i := range in.Pod.Spec.InitContainers {
 		c, one := &in.Pod.Spec.InitContainers[i], &s.InitContainerStatuses[i]
-		end := pod.LastEnd(one)
+		end := pod.LastTermination(one)
 		switch {
 		case pod.IsSidecar(c) && one.State.Running != nil:
 			t.running++
@@ -58,7 +58,7 @@ func (t *tally) init(in Input, s *v1.PodStatus) {
 		case end == nil:
 			t.pending = true
 		case end.ExitCode != 0:
-			t.initFailed = t.initFailed || !pod.DueByStatus(in.Pod, c, pod.Init, one)
+			t.initFailed = t.initFailed || !pod.ShouldRunByStatus(in.Pod, c, pod.Init, one)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (t *tally) main(in Input, s *v1.PodStatus) {
 	for i := range in.Pod.Spec.Containers {
 		c := &in.Pod.Spec.Containers[i]
 		one := pod.FindStatus(s, c.Name)
-		end := pod.LastEnd(one)
+		end := pod.LastTermination(one)
 		switch {
 		case one.State.Running != nil:
 			t.running++
@@ -78,7 +78,7 @@ func (t *tally) main(in Input, s *v1.PodStatus) {
 			if one.State.Terminated != nil && end.ExitCode == 0 {
 				t.succeeded++
 			}
-			if pod.DueByStatus(in.Pod, c, pod.Main, one) {
+			if pod.ShouldRunByStatus(in.Pod, c, pod.Main, one) {
 				t.restarting++
 			}
 		}

@@ -41,7 +41,7 @@ func killMessage(k plan.Kill) string {
 		return what + " " + k.Container.Name + " definition changed" + end
 	case plan.Resized:
 		return "Container " + k.Container.Name + " resize requires restart"
-	case plan.Lost:
+	case plan.UnknownState:
 		return what + ` is in "unknown" state, try killing it before restart`
 	}
 	return "" // the default

@@ -75,8 +75,8 @@ func TestKillMessage(t *testing.T) {
 		"Container a failed liveness probe, will be restarted":                {Reason: plan.Liveness, Kind: pod.Main, Restart: true},
 		"Container a definition changed, will be restarted":                   {Reason: plan.Changed, Kind: pod.Main, Restart: true},
 		"Init container a failed startup probe":                               {Reason: plan.Startup, Kind: pod.Init, Restart: true},
-		`Container is in "unknown" state, try killing it before restart`:      {Reason: plan.Lost, Kind: pod.Main},
-		`Init container is in "unknown" state, try killing it before restart`: {Reason: plan.Lost, Kind: pod.Init},
+		`Container is in "unknown" state, try killing it before restart`:      {Reason: plan.UnknownState, Kind: pod.Main},
+		`Init container is in "unknown" state, try killing it before restart`: {Reason: plan.UnknownState, Kind: pod.Init},
 		"": {Reason: plan.NoSandbox, Kind: pod.Main},
 	} {
 		k.Container = c

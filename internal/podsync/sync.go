@@ -64,7 +64,7 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 	var failures []error
 	resizeFailed := false
 	for ctx.Err() == nil {
-		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Shown: &status, Actual: s.actual(w.Pod.UID)})
+		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Status: &status, Actual: s.actual(w.Pod.UID)})
 		if actions.End {
 			return true, 0, nil
 		}

@@ -9,23 +9,23 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// check holds a plan, and the status that goes with it, to what is promised of every pod in
-// every state.
+// check checks the invariants of a plan and its status.
 func (w *world) check(s *v1.PodStatus, a plan.Actions) {
 	w.t.Helper()
-	w.checkAlone(a)
+	w.checkExclusive(a)
 	w.checkStarts(a)
 	w.checkOrder(a)
 	w.checkEnd(s, a)
 	w.checkReady(s)
 }
 
-// checkAlone: an end and a reset come alone, and a sandbox is made only where none is good.
-func (w *world) checkAlone(a plan.Actions) {
+// checkExclusive: an end and a reset exclude other actions, and a sandbox is created only if none is
+// ready.
+func (w *world) checkExclusive(a plan.Actions) {
 	w.t.Helper()
 	others := a.NewSandbox || len(a.Kill) > 0 || len(a.Start) > 0
 	if (a.End && (others || len(a.Reset) > 0)) || (len(a.Reset) > 0 && others) {
-		w.failf("an end or a reset beside other deeds: %+v", a)
+		w.failf("an end or a reset with other actions: %+v", a)
 	}
 	box := w.seen.Sandbox()
 	if good := box != nil && box.Ready; good == a.NewSandbox && (good || len(a.Start) > 0) {
@@ -33,8 +33,8 @@ func (w *world) checkAlone(a plan.Actions) {
 	}
 }
 
-// checkStarts: a container starts at most once and not while it runs; it starts again only
-// where its policy or its place says so, and never counts a run twice.
+// checkStarts: a container starts at most once and not while it runs; it restarts only by its policy
+// or in a new sandbox, and never with a restart count that was used.
 func (w *world) checkStarts(a plan.Actions) {
 	w.t.Helper()
 	started := map[string]bool{}
@@ -49,7 +49,7 @@ func (w *world) checkStarts(a plan.Actions) {
 			continue
 		}
 		if s.Adopt != latest.ID && s.RestartCount <= latest.RestartCount {
-			w.failf("%s runs as #%d again", name, s.RestartCount)
+			w.failf("restart count #%[2]d of %[1]s is used twice", name, s.RestartCount)
 		}
 		switch latest.State {
 		case pod.Running:
@@ -58,19 +58,18 @@ func (w *world) checkStarts(a plan.Actions) {
 			}
 		case pod.Exited:
 			newSandbox := s.Kind == pod.Init && w.seen.Current(name) == nil
-			if one, _ := again(w.pod, s.Container, s.Kind, latest.ExitCode); !one && !newSandbox && !a.NewSandbox {
+			if one, _ := restarts(w.pod, s.Container, s.Kind, latest.ExitCode); !one && !newSandbox && !a.NewSandbox {
 				w.failf("%s is done and started again", name)
 			}
-			if one, _ := again(w.pod, s.Container, s.Kind, latest.ExitCode); !one && s.Kind != pod.Init {
+			if one, _ := restarts(w.pod, s.Container, s.Kind, latest.ExitCode); !one && s.Kind != pod.Init {
 				w.failf("%s is done and started again", name)
 			}
 		}
 	}
 }
 
-// checkOrder: an init container begins when the one before it has done its part, main
-// containers when the last has. How far the pod has come is told by the last one that is
-// known in the present sandbox.
+// checkOrder: an init container starts after the one before it has completed, main containers after
+// the last. The current init container is the last one with an instance in the current sandbox.
 func (w *world) checkOrder(a plan.Actions) {
 	w.t.Helper()
 	inits := w.pod.Spec.InitContainers
@@ -90,15 +89,15 @@ func (w *world) checkOrder(a plan.Actions) {
 			last = -1
 		}
 		if turn != last+1 {
-			w.failf("%s begins out of turn", s.Container.Name)
+			w.failf("%s starts out of order", s.Container.Name)
 		}
 		if last >= 0 && !w.passed(&inits[last]) {
-			w.failf("%s begins before %s has done its part", s.Container.Name, inits[last].Name)
+			w.failf("%s starts before %s has completed", s.Container.Name, inits[last].Name)
 		}
 	}
 }
 
-// passed: an ordinary init container has succeeded, a sidecar has started.
+// passed reports whether a sidecar has started or another init container has succeeded.
 func (w *world) passed(c *v1.Container) bool {
 	latest := w.seen.Current(c.Name)
 	if pod.IsSidecar(c) {
@@ -107,11 +106,11 @@ func (w *world) passed(c *v1.Container) bool {
 	return latest.State == pod.Exited && latest.ExitCode == 0
 }
 
-// checkEnd: plan and status agree on when a pod is done. Sidecars outlive main containers.
+// checkEnd: plan and status agree on whether a pod has ended. Sidecars outlive main containers.
 func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 	w.t.Helper()
 	if pod.IsTerminal(s.Phase) && !a.End {
-		w.failf("a pod that is done (%s) is acted on: %+v", s.Phase, a)
+		w.failf("a pod that has ended (%s) has actions: %+v", s.Phase, a)
 	}
 	runs, initRuns, initDead := false, false, false
 	for c, kind := range pod.Containers(w.pod) {
@@ -119,7 +118,7 @@ func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 		live := latest != nil && latest.State == pod.Running
 		runs = runs || (kind == pod.Main && live)
 		initRuns = initRuns || (kind == pod.Init && live)
-		if one, _ := w.again(c, kind); kind == pod.Init && latest != nil && latest.State == pod.Exited && latest.ExitCode != 0 && !one {
+		if one, _ := w.restarts(c, kind); kind == pod.Init && latest != nil && latest.State == pod.Exited && latest.ExitCode != 0 && !one {
 			initDead = true
 		}
 	}
@@ -129,11 +128,11 @@ func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 	for i := range w.pod.Spec.InitContainers {
 		c := &w.pod.Spec.InitContainers[i]
 		if latest := w.seen.Current(c.Name); a.Idle() && pod.IsSidecar(c) && latest != nil && latest.State != pod.Running {
-			w.failf("%s does not run and nothing is done about it", c.Name)
+			w.failf("%s does not run and the plan is empty", c.Name)
 		}
 	}
 	if a.Idle() && !runs && !initRuns {
-		w.failf("nothing runs and nothing is done about it")
+		w.failf("nothing runs and the plan is empty")
 	}
 	if s.Phase == v1.PodSucceeded {
 		for _, c := range s.ContainerStatuses {
@@ -144,12 +143,12 @@ func (w *world) checkEnd(s *v1.PodStatus, a plan.Actions) {
 	}
 }
 
-func (w *world) again(c *v1.Container, kind pod.ContainerKind) (one, all bool) {
+func (w *world) restarts(c *v1.Container, kind pod.ContainerKind) (one, all bool) {
 	latest := w.seen.Latest(c.Name)
 	if latest == nil || latest.State != pod.Exited {
 		return true, false
 	}
-	return again(w.pod, c, kind, latest.ExitCode)
+	return restarts(w.pod, c, kind, latest.ExitCode)
 }
 
 // checkReady: a pod is ready only if all main containers and sidecars are.
