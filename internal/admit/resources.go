@@ -63,7 +63,7 @@ func withoutUnknown(p *v1.Pod, free v1.ResourceList) *v1.Pod {
 			requests := list[i].Resources.Requests
 			for name := range requests {
 				_, known := free[name]
-				if isExtended(name) && !known || claimable(name) && pod.Claimed(p, list[i].Name, name) {
+				if isExtended(name) && !known || claimable(name) && pod.FromResourceClaim(p, list[i].Name, name) {
 					delete(requests, name)
 				}
 			}

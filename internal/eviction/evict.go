@@ -40,7 +40,7 @@ type terminatingPod struct {
 // setGrace sets the pod's grace period, which begins now.
 func (l *terminatingPod) setGrace(grace int64, now time.Time) {
 	l.grace = grace
-	l.killedBy = now.Add(time.Duration(grace)*time.Second + pod.MinStop)
+	l.killedBy = now.Add(time.Duration(grace)*time.Second + pod.MinGracePeriod)
 	l.deadline = now.Add(terminationTimeout + time.Duration(grace-hardGrace)*time.Second)
 }
 

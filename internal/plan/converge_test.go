@@ -181,7 +181,7 @@ func (w *world) happen(rng *rand.Rand) {
 		w.lose(c, rng.IntN(2) == 0)
 		return
 	case 4:
-		if health.Startup == pod.Unsure {
+		if health.Startup == pod.ProbeUnknown {
 			health.Startup = []pod.Result{pod.Passed, pod.Failed}[rng.IntN(2)]
 		} else {
 			health.Liveness = pod.Failed

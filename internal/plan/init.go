@@ -17,7 +17,7 @@ func planInit(in Input, a *Actions) (initialized bool) {
 	if len(inits) == 0 {
 		return true
 	}
-	if in.Observed.Begun(in.Pod) {
+	if in.Observed.MainCreated(in.Pod) {
 		planSidecars(in, inits, a)
 		return true
 	}

@@ -82,7 +82,7 @@ func (w *world) checkOrder(a plan.Actions) {
 		if turn < 0 {
 			turn = len(inits)
 		}
-		if s.Kind == pod.Ephemeral || w.seen.Begun(w.pod) || turn <= last {
+		if s.Kind == pod.Ephemeral || w.seen.MainCreated(w.pod) || turn <= last {
 			continue
 		}
 		if a.NewSandbox {

@@ -97,8 +97,8 @@ func Compute(in Input) Actions {
 		return planNewSandbox(in, attempt)
 	}
 	var a Actions
-	if strays := in.Observed.Strays(); len(strays) > 0 {
-		killAll(in, strays, &a)
+	if superseded := in.Observed.Superseded(); len(superseded) > 0 {
+		killAll(in, superseded, &a)
 		return a
 	}
 	startEphemeral(in, &a)

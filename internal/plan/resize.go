@@ -17,13 +17,13 @@ func planResize(in Input, a *Actions) {
 	}
 	a.Resize = pod.AmountsOf(in.Actual.Pod) != pod.AmountsOf(in.Pod.Spec.Resources)
 	for c, kind := range pod.Containers(in.Pod) {
-		want, have := pod.Bounded(in.Pod, c), in.Actual.Have(c.Name)
+		want, have := pod.EffectiveRequirements(in.Pod, c), in.Actual.ContainerAmounts(c.Name)
 		if kind == pod.Ephemeral || pod.AmountsOf(&want) == have {
 			continue
 		}
 		latest := in.Observed.Latest(c.Name)
 		switch running := latest != nil && latest.State == pod.Running; {
-		case running && !killed(a, latest.ID) && pod.Restartable(c, kind) && resizeRestarts(c, have, pod.AmountsOf(&want)):
+		case running && !killed(a, latest.ID) && pod.RestartableForResize(c, kind) && resizeRestarts(c, have, pod.AmountsOf(&want)):
 			a.Kill = append(a.Kill, Kill{Container: *latest, Kind: kind, Reason: Resized, Restart: true})
 			a.Start = append(a.Start, newStart(in, c, kind))
 		case running && !killed(a, latest.ID):

@@ -45,7 +45,7 @@ func TestResize(t *testing.T) {
 		"restarting container is not updated":               {spec: "Always |a b", cpu: "2", memory: "1Gi", dead: "a", want: "resize update b start a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, had := sized(c.spec, c.cpu, c.memory, c.policy...), pod.InForce(sized(c.spec, "1", "1Gi"))
+			p, had := sized(c.spec, c.cpu, c.memory, c.policy...), pod.EffectiveResources(sized(c.spec, "1", "1Gi"))
 			o := &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "box", Ready: true, IPs: []string{"10.0.0.1"}}}}
 			for k, kind := range pod.Containers(p) {
 				if kind == pod.Main && strings.Contains(c.spec, "i|") {
@@ -65,7 +65,7 @@ func TestResize(t *testing.T) {
 				t.Errorf("idle is %v", got.Idle())
 			}
 			// A running init container does not count: it completes before the pod is initialized.
-			if behind := had.Behind(p, o); behind != (c.want != "" && c.want != "resize update i") {
+			if behind := had.ResizeInProgress(p, o); behind != (c.want != "" && c.want != "resize update i") {
 				t.Errorf("behind is %v", behind)
 			}
 		})

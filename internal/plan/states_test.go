@@ -25,7 +25,7 @@ func situations(c *v1.Container) []situation {
 	if c.StartupProbe == nil {
 		return append(all, situation{state: pod.Running})
 	}
-	for _, startup := range []pod.Result{pod.Unsure, pod.Passed, pod.Failed} {
+	for _, startup := range []pod.Result{pod.ProbeUnknown, pod.Passed, pod.Failed} {
 		for _, liveness := range []pod.Result{pod.Passed, pod.Failed} {
 			for _, readiness := range []pod.Result{pod.Passed, pod.Failed} {
 				if startup == pod.Passed || (liveness == pod.Passed && readiness == pod.Failed) { // other probes wait for the startup probe

@@ -2,9 +2,8 @@ package pod
 
 import "net/netip"
 
-// Addresses picks those of a sandbox's addresses that its pod is known by. A sandbox may
-// have any number of them, in any order, while a pod has one of each family, that of the
-// node first.
+// Addresses returns the pod IPs among the IPs of its sandbox. A sandbox may have any number of IPs in
+// any order; a pod has one of each family, the node's primary family first.
 func Addresses(ips []string, ipv6First bool) []string {
 	var picked []string
 	for _, six := range []bool{ipv6First, !ipv6First} {

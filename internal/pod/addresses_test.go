@@ -9,15 +9,15 @@ func TestAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		ips, four, six string // six: with IPv6 first
 	}{
-		"none":                 {"", "", ""},
-		"one":                  {"10.0.0.1", "10.0.0.1", "10.0.0.1"},
-		"one of the other":     {"fd00::1", "fd00::1", "fd00::1"},
-		"one of each":          {"10.0.0.1 fd00::1", "10.0.0.1 fd00::1", "fd00::1 10.0.0.1"},
-		"the other way around": {"fd00::1 10.0.0.1", "10.0.0.1 fd00::1", "fd00::1 10.0.0.1"},
-		"two of one":           {"10.0.0.1 10.0.0.2", "10.0.0.1", "10.0.0.1"},
-		"many":                 {"10.0.0.1 10.0.0.2 fd00::1 fd00::2", "10.0.0.1 fd00::1", "fd00::1 10.0.0.1"},
-		"IPv4 in disguise":     {"::ffff:10.0.0.1 fd00::1", "::ffff:10.0.0.1 fd00::1", "fd00::1 ::ffff:10.0.0.1"},
-		"not an address":       {"here", "", ""},
+		"no address":               {"", "", ""},
+		"one IPv4 address":         {"10.0.0.1", "10.0.0.1", "10.0.0.1"},
+		"one IPv6 address":         {"fd00::1", "fd00::1", "fd00::1"},
+		"one of each":              {"10.0.0.1 fd00::1", "10.0.0.1 fd00::1", "fd00::1 10.0.0.1"},
+		"IPv6 before IPv4":         {"fd00::1 10.0.0.1", "10.0.0.1 fd00::1", "fd00::1 10.0.0.1"},
+		"two IPv4 addresses":       {"10.0.0.1 10.0.0.2", "10.0.0.1", "10.0.0.1"},
+		"two of each":              {"10.0.0.1 10.0.0.2 fd00::1 fd00::2", "10.0.0.1 fd00::1", "fd00::1 10.0.0.1"},
+		"IPv4-mapped IPv6 address": {"::ffff:10.0.0.1 fd00::1", "::ffff:10.0.0.1 fd00::1", "fd00::1 ::ffff:10.0.0.1"},
+		"invalid address":          {"here", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ips := strings.Fields(c.ips)

@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Default fills in what the API server would have filled in, for pods that never pass
-// through it. The order of the steps is part of the contract: requests are copied from
-// limits before either is rounded, because StaticUID sees the digits as they were written.
+// Default sets the API server's defaults, for pods that do not come from it. The order of the steps
+// matters: requests are copied from limits before either is rounded, because the UID of a static
+// pod depends on the digits as they were written.
 func Default(p *v1.Pod) {
 	spec := &p.Spec
 	defaultGracePeriod(spec)
@@ -60,7 +60,7 @@ func defaultGracePeriod(spec *v1.PodSpec) {
 	}
 }
 
-// requestLimits asks for what is limited where nothing was asked for.
+// requestLimits sets missing requests to the limits.
 func requestLimits(r *v1.ResourceRequirements) {
 	if r.Limits == nil {
 		return
@@ -75,7 +75,7 @@ func requestLimits(r *v1.ResourceRequirements) {
 	}
 }
 
-// exposePorts: on the host's network a container port is a host port.
+// exposePorts sets host ports to container ports, for pods on the host's network.
 func exposePorts(ports []v1.ContainerPort) {
 	for i := range ports {
 		setDefault(&ports[i].HostPort, ports[i].ContainerPort)
@@ -108,7 +108,7 @@ func defaultContainer(c *v1.Container) {
 	}
 }
 
-// pullPolicy: a tag that moves is asked for every time, all others once.
+// pullPolicy returns Always for the tag latest, IfNotPresent for all others.
 func pullPolicy(image string) v1.PullPolicy {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -154,7 +154,7 @@ func defaultHTTPGet(get *v1.HTTPGetAction) {
 	}
 }
 
-// roundUp drops digits below a thousandth, the finest amount the API keeps.
+// roundUp rounds to thousandths, the precision of the API.
 func roundUp(list v1.ResourceList) {
 	for name, amount := range list {
 		amount.RoundUp(resource.Milli)

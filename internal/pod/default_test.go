@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Everything a pod gets that says nothing but its container's name and image.
-func TestDefaultOfSmallestPod(t *testing.T) {
+// All defaults of a pod that has only a container's name and image.
+func TestDefaultOfMinimalPod(t *testing.T) {
 	got := parsePod(t, `spec: {containers: [{name: c, image: "busybox:1.36", ports: [{containerPort: 80}]}]}`)
 	Default(got)
 	want := parsePod(t, `
@@ -30,7 +30,7 @@ spec:
 	}
 }
 
-func TestDefaultIsDoneOnce(t *testing.T) {
+func TestDefaultIsIdempotent(t *testing.T) {
 	once := readPod(t, "testdata/static/everything.yaml")
 	Default(once)
 	twice := once.DeepCopy()
@@ -52,7 +52,7 @@ func TestDefaultFields(t *testing.T) {
 		"host network": {
 			`hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}, {containerPort: 81, hostPort: 82}]}]`,
 			`hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80, protocol: TCP}, {containerPort: 81, hostPort: 82, protocol: TCP}]}]`},
-		"service account's old name": {
+		"deprecated serviceAccount": {
 			`serviceAccount: a, containers: []`,
 			`serviceAccount: a, serviceAccountName: a, containers: []`},
 		"volume modes": {
@@ -65,7 +65,7 @@ func TestDefaultFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, want := parsePod(t, "spec: {"+tc.spec+"}"), parsePod(t, "spec: {"+tc.expects+"}")
 			Default(got)
-			// The rest of the defaults are those of the smallest pod.
+			// Other defaults are those of the minimal pod.
 			for i := range want.Spec.Containers {
 				c := &want.Spec.Containers[i]
 				c.ImagePullPolicy, c.TerminationMessagePath, c.TerminationMessagePolicy = "IfNotPresent", "/dev/termination-log", "File"

@@ -1,4 +1,4 @@
-// Package pod is the vocabulary of the agent: how a pod is named, what is wanted of it
-// (Snapshot, Change), what was seen of it (Observed), and pure questions about its spec.
-// Everything here is a value or a function of values; nothing does I/O.
+// Package pod has the types that all packages share: identities of pods, the desired state
+// (Snapshot, Change), the observed state (Observed), and pure functions of a pod's spec. Nothing
+// here does I/O.
 package pod

@@ -13,9 +13,9 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// MetaField reads a field of the pod's metadata by its path, as variables and files of the
-// downward API show it. known is false for other paths, which not both can show.
-func MetaField(p *v1.Pod, path string) (value string, known bool, err error) {
+// MetadataField returns a field of the pod's metadata by its path, for variables and files of the
+// downward API. known is false for all other paths.
+func MetadataField(p *v1.Pod, path string) (value string, known bool, err error) {
 	if base, key, ok := Subscript(path); ok {
 		return entry(p, path, base, key)
 	}
@@ -34,13 +34,13 @@ func MetaField(p *v1.Pod, path string) (value string, known bool, err error) {
 	return "", false, nil
 }
 
-// entry reads one label or annotation; one that is not set is empty.
+// entry returns one label or annotation, "" if it is not set.
 func entry(p *v1.Pod, path, base, key string) (value string, known bool, err error) {
 	var from map[string]string
 	checked := key
 	switch base {
 	case "metadata.annotations":
-		// Annotation keys may have upper case in their prefix, which the check forbids.
+		// Annotation keys may have upper case in their prefix, which IsQualifiedName forbids.
 		from, checked = p.Annotations, strings.ToLower(key)
 	case "metadata.labels":
 		from = p.Labels
@@ -60,7 +60,7 @@ func Subscript(path string) (base, key string, ok bool) {
 	return base, key, closed && opened && base != ""
 }
 
-// lines writes key="value" pairs in order, so that equal maps give equal texts.
+// lines formats key="value" pairs, sorted by key.
 func lines(m map[string]string) string {
 	all := make([]string, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -69,9 +69,9 @@ func lines(m map[string]string) string {
 	return strings.Join(all, "\n")
 }
 
-// Amount reads a request or limit of c, in units of the divisor, rounded up. A limit that
-// is not set is the pod's, or else what the node can give.
-func Amount(p *v1.Pod, c *v1.Container, of *v1.ResourceFieldSelector, allocatable v1.ResourceList) (string, error) {
+// ResourceFieldValue returns a request or limit of c in units of the divisor, rounded up. A limit that
+// is not set is the pod-level one, or else the node's allocatable.
+func ResourceFieldValue(p *v1.Pod, c *v1.Container, of *v1.ResourceFieldSelector, allocatable v1.ResourceList) (string, error) {
 	side, text, _ := strings.Cut(of.Resource, ".")
 	name := v1.ResourceName(text)
 	hugePages := strings.HasPrefix(text, v1.ResourceHugePagesPrefix)
@@ -84,9 +84,9 @@ func Amount(p *v1.Pod, c *v1.Container, of *v1.ResourceFieldSelector, allocatabl
 		quantity = c.Resources.Requests[name]
 	case "limits":
 		quantity = c.Resources.Limits[name]
-		// Huge pages are never overcommitted: no limit there means none may be used.
+		// Without a limit a container may not use huge pages.
 		if quantity.IsZero() && !hugePages {
-			quantity = ceiling(p, name, allocatable)
+			quantity = implicitLimit(p, name, allocatable)
 		}
 	default:
 		return "", fmt.Errorf("unsupported container resource : %v", of.Resource)
@@ -101,8 +101,8 @@ func Amount(p *v1.Pod, c *v1.Container, of *v1.ResourceFieldSelector, allocatabl
 	return quotient(quantity.Value(), divisor.Value()), nil
 }
 
-// ceiling is what bounds a container without a limit.
-func ceiling(p *v1.Pod, name v1.ResourceName, allocatable v1.ResourceList) resource.Quantity {
+// implicitLimit returns the limit of a container that has none.
+func implicitLimit(p *v1.Pod, name v1.ResourceName, allocatable v1.ResourceList) resource.Quantity {
 	if resourcehelper.IsPodLevelLimitsSet(p) && resourcehelper.IsSupportedPodLevelResource(name) {
 		if limit := p.Spec.Resources.Limits[name]; !limit.IsZero() {
 			return limit

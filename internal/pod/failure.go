@@ -2,23 +2,22 @@ package pod
 
 import v1 "k8s.io/api/core/v1"
 
-// Failure is a verdict from outside the containers (admission, eviction, a deadline) that
-// ends the pod whatever its containers say.
+// Failure makes a pod fail whatever the state of its containers: it was rejected or evicted, or its
+// active deadline has passed.
 type Failure struct {
 	Reason  string
 	Message string
-	// Condition, where set, is added to the pod's status (DisruptionTarget, for one).
+	// Condition, if set, is added to the pod's status, for example DisruptionTarget.
 	Condition *v1.PodCondition
-	// Evicted: nothing is wrong with the pod itself. It stays ready for as long as its
-	// containers are, which are given time to end.
+	// Evicted: the pod stays ready as long as its containers are, until their grace period ends.
 	Evicted bool
-	// Rejected: the node did not admit the pod, and nothing of it ran. Its status says nothing
-	// about containers.
+	// Rejected: the node did not admit the pod, and no container ran. Its status has no container
+	// statuses.
 	Rejected bool
 }
 
-// Waiting says why a container is not running yet: an image that cannot be pulled, a
-// crash loop, a configuration that cannot be resolved.
+// Waiting is why a container waits: its image cannot be pulled, it crashes, or its configuration
+// cannot be resolved.
 type Waiting struct {
 	Reason  string
 	Message string

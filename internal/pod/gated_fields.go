@@ -32,7 +32,7 @@ type clearField func()
 // GatedFields drops the fields of pods whose feature gates are off. The zero value drops none.
 type GatedFields struct{ disabled []gatedField }
 
-// NewGatedFields asks enabled once for each gate that has a field.
+// NewGatedFields calls enabled once for each gate that has a field.
 func NewGatedFields(enabled func(gate string) bool) GatedFields {
 	var g GatedFields
 	for _, field := range gatedFields {

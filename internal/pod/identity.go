@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotations that say where a pod came from. Their names are part of the wire format:
-// the API server, kubectl and the scheduler read them.
+// Annotations for the source of a pod. Their names are part of the API: the API server, kubectl and
+// the scheduler read them.
 const (
 	AnnotationSource = "kubernetes.io/config.source"
 	AnnotationMirror = "kubernetes.io/config.mirror"
@@ -16,7 +16,7 @@ const (
 	AnnotationHash   = "kubernetes.io/config.hash"
 )
 
-// Source names one of the places pods come from.
+// Source is where pods come from.
 type Source string
 
 const (
@@ -25,7 +25,7 @@ const (
 	SourceAPI  Source = "api"
 )
 
-// SourceOf reads the source from the pod's annotation; a pod without one came from the API.
+// SourceOf returns the source of the pod's annotation; without it the pod comes from the API server.
 func SourceOf(p *v1.Pod) Source {
 	if s, ok := p.Annotations[AnnotationSource]; ok {
 		return Source(s)
@@ -33,7 +33,7 @@ func SourceOf(p *v1.Pod) Source {
 	return SourceAPI
 }
 
-// IsMirror reports whether p is the API server's image of a static pod.
+// IsMirror reports whether p is the mirror of a static pod.
 func IsMirror(p *v1.Pod) bool {
 	_, ok := p.Annotations[AnnotationMirror]
 	return ok
@@ -47,37 +47,37 @@ func IsStatic(p *v1.Pod) bool {
 // criticalPriority is the lowest priority of the two built-in system classes.
 const criticalPriority = 2_000_000_000
 
-// IsCritical reports whether p may displace others and is spared by eviction.
+// IsCritical reports whether p may preempt other pods and is not evicted.
 func IsCritical(p *v1.Pod) bool {
 	return IsStatic(p) || IsMirror(p) || (p.Spec.Priority != nil && *p.Spec.Priority >= criticalPriority)
 }
 
-// Ref identifies a pod in logs, file names and events. Unlike *v1.Pod it can be had from
-// the runtime alone, for pods nobody wants any more.
+// Ref identifies a pod in logs, file names and events. The runtime has it too, for pods that are in no
+// source.
 type Ref struct {
 	Namespace string
 	Name      string
 	UID       types.UID
 }
 
-// RefOf is p's Ref.
+// RefOf returns the Ref of p.
 func RefOf(p *v1.Pod) Ref { return Ref{Namespace: p.Namespace, Name: p.Name, UID: p.UID} }
 
-// FullName is unique among the pods running at one time; a static pod and its mirror share it.
+// FullName is unique among running pods; a static pod and its mirror have the same.
 func (r Ref) FullName() string { return r.Name + "_" + r.Namespace }
 
-// String is the form that events and the reference kubelet's messages use.
+// String returns the form of the reference kubelet's events and messages.
 func (r Ref) String() string { return r.Name + "_" + r.Namespace + "(" + string(r.UID) + ")" }
 
-// FullName is RefOf(p).FullName().
+// FullName returns RefOf(p).FullName().
 func FullName(p *v1.Pod) string { return RefOf(p).FullName() }
 
-// LogDirName is the pod's folder below the pod log directory.
+// LogDirName returns the name of the pod's directory below the pod log directory.
 func (r Ref) LogDirName() string {
 	return strings.Join([]string{r.Namespace, r.Name, string(r.UID)}, "_")
 }
 
-// ContainerKind says which list of the spec a container stands in.
+// ContainerKind is the list of the spec that has the container.
 type ContainerKind int
 
 const (
@@ -86,7 +86,7 @@ const (
 	Ephemeral
 )
 
-// FieldPath is the part of an event's involved object that names a container.
+// FieldPath returns the field path of a container, for the involved object of an event.
 func FieldPath(p *v1.Pod, container string) string {
 	kind, ok := KindOf(p, container)
 	if !ok {
@@ -96,7 +96,7 @@ func FieldPath(p *v1.Pod, container string) string {
 	return "spec." + list + "{" + container + "}"
 }
 
-// KindOf finds which list of the spec holds the named container.
+// KindOf returns the kind of the named container.
 func KindOf(p *v1.Pod, container string) (kind ContainerKind, found bool) {
 	for c, k := range Containers(p) {
 		if c.Name == container {
@@ -106,7 +106,7 @@ func KindOf(p *v1.Pod, container string) (kind ContainerKind, found bool) {
 	return 0, false
 }
 
-// FindContainer returns the named container of the spec, whichever list it stands in.
+// FindContainer returns the named container of the spec, nil if there is none.
 func FindContainer(p *v1.Pod, name string) *v1.Container {
 	for c := range Containers(p) {
 		if c.Name == name {
@@ -139,13 +139,13 @@ func Containers(p *v1.Pod) func(yield func(*v1.Container, ContainerKind) bool) {
 	}
 }
 
-// IsSidecar reports whether an init container keeps running beside the main ones.
+// IsSidecar reports whether an init container is a sidecar: its restart policy is Always.
 func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// EventRef is the object an event about the pod, or one of its containers, is attached to.
-// An empty container name means the pod itself.
+// EventRef returns the involved object of an event about the pod or, if container is not empty, about
+// that container.
 func EventRef(p *v1.Pod, container string) *v1.ObjectReference {
 	ref := &v1.ObjectReference{
 		Kind:            "Pod",

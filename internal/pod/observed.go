@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Observed is what the runtime was seen to hold of one pod at one moment.
+// Observed is the state of one pod in the runtime at one time.
 type Observed struct {
 	Ref
-	// At is when the runtime's state was read, or the time the runtime put on its event.
+	// At is when the runtime's state was read, or the time of the runtime's event.
 	At time.Time
 	// Sandboxes and Containers are ordered newest first.
 	Sandboxes  []Sandbox
 	Containers []Container
 }
 
-// Sandbox is one pod sandbox: the namespaces and network that containers join.
+// Sandbox is one pod sandbox.
 type Sandbox struct {
 	ID             string
 	Attempt        uint32
@@ -30,7 +30,7 @@ type Sandbox struct {
 	Annotations    map[string]string
 }
 
-// ContainerState is the runtime's view of one container.
+// ContainerState is the state of a container in the runtime.
 type ContainerState int
 
 const (
@@ -44,10 +44,10 @@ func (s ContainerState) String() string {
 	return [...]string{"unknown", "created", "running", "exited"}[s]
 }
 
-// Container is one container instance; restarts of the same spec container are separate.
+// Container is one instance of a container; each restart is another instance.
 type Container struct {
-	ID           string // as the runtime gives it, without a scheme
-	SandboxID    string // the sandbox it lives in, or lived
+	ID           string // without a scheme
+	SandboxID    string // may be empty
 	Name         string
 	RestartCount int
 	State        ContainerState
@@ -56,12 +56,12 @@ type Container struct {
 	FinishedAt   time.Time
 	ExitCode     int32
 	Reason       string
-	// Message is the runtime's own word, or the termination message once it was read.
+	// Message is the runtime's message, or the termination message once it was read.
 	Message  string
-	Image    string // as the user wrote it
-	ImageID  string // as pod status shows it
-	ImageRef string // the runtime's own id of the image
-	// Hash is the hash of the spec the container was made from.
+	Image    string // as in the spec
+	ImageID  string // as in the pod's status
+	ImageRef string // the image's id in the runtime
+	// Hash is the hash of the spec with which the container was created.
 	Hash        string
 	LogPath     string
 	Annotations map[string]string
@@ -71,14 +71,14 @@ type Container struct {
 	Mounts      []Mount
 }
 
-// ContainerResources are the limits the runtime says are in force.
+// ContainerResources are the resources that the runtime reports.
 type ContainerResources struct {
 	CPURequest, CPULimit, MemoryRequest, MemoryLimit *resource.Quantity
-	// CPUs lists those that the container is bound to; empty if it is to none.
+	// CPUs is the cpuset of the container, "" if it has none.
 	CPUs string
 }
 
-// Mount is one mount of a running container, as the runtime reports it.
+// Mount is a mount of a container that the runtime reports.
 type Mount struct {
 	HostPath          string
 	ContainerPath     string
@@ -121,7 +121,7 @@ func (o *Observed) Instances(name string) []Container {
 	return all
 }
 
-// Live returns the containers that hold, or may hold, a process.
+// Live returns the containers that run, or may run.
 func (o *Observed) Live() []Container {
 	var live []Container
 	if o == nil {
@@ -135,8 +135,8 @@ func (o *Observed) Live() []Container {
 	return live
 }
 
-// Sort puts sandboxes and containers newest first. Attempts and restarts say more than
-// time: two may be made within the runtime's clock resolution, and the clock may be set back.
+// Sort sorts sandboxes and containers, newest first. It compares attempts and restart counts before
+// times: times may be equal, and the clock may be set back.
 func (o *Observed) Sort() {
 	slices.SortStableFunc(o.Sandboxes, func(a, b Sandbox) int {
 		if a.Attempt != b.Attempt {
@@ -152,8 +152,7 @@ func (o *Observed) Sort() {
 	})
 }
 
-// FindStatus returns what a pod's status says of the named container, whichever list it
-// stands in; nil where it says nothing.
+// FindStatus returns the status of the named container in any of the lists, nil if there is none.
 func FindStatus(s *v1.PodStatus, name string) *v1.ContainerStatus {
 	for _, list := range [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {

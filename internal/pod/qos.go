@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QOS classes a pod by how far its requests and limits bind it. The class is fixed when
-// the pod is created, so a class the API server has already written down wins.
+// QOS returns the QoS class of a pod. The class does not change after the pod is created, so that of
+// the status wins.
 func QOS(p *v1.Pod) v1.PodQOSClass {
 	if p.Status.QOSClass != "" {
 		return p.Status.QOSClass
@@ -14,8 +14,8 @@ func QOS(p *v1.Pod) v1.PodQOSClass {
 	return ComputeQOS(p)
 }
 
-// Bound: the container by itself would be Guaranteed.
-func Bound(c *v1.Container) bool {
+// GuaranteedContainer reports whether the container alone would be Guaranteed.
+func GuaranteedContainer(c *v1.Container) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
 		if request.IsZero() || !request.Equal(limit) {
@@ -25,7 +25,7 @@ func Bound(c *v1.Container) bool {
 	return true
 }
 
-// ComputeQOS derives the class from the spec alone.
+// ComputeQOS derives the QoS class from the spec.
 func ComputeQOS(p *v1.Pod) v1.PodQOSClass {
 	if r := p.Spec.Resources; r != nil && (len(r.Requests) > 0 || len(r.Limits) > 0) {
 		return classOf([]v1.ResourceRequirements{*r})
@@ -39,8 +39,8 @@ func ComputeQOS(p *v1.Pod) v1.PodQOSClass {
 	return classOf(all)
 }
 
-// classOf: nothing asked is BestEffort; cpu and memory limited everywhere, with requests
-// equal to limits in sum, is Guaranteed; all between is Burstable.
+// classOf returns BestEffort without requests and limits, Guaranteed if all have CPU and memory limits
+// and the sums of requests and limits are equal, and Burstable otherwise.
 func classOf(all []v1.ResourceRequirements) v1.PodQOSClass {
 	requests, limits := v1.ResourceList{}, v1.ResourceList{}
 	guaranteed := true
@@ -64,7 +64,7 @@ func classOf(all []v1.ResourceRequirements) v1.PodQOSClass {
 	return v1.PodQOSBurstable
 }
 
-// addQOS adds the positive amounts that decide the class and reports how many there were.
+// addQOS adds the positive CPU and memory amounts and returns how many there were.
 func addQOS(sum, amounts v1.ResourceList) (counted int) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		amount, ok := amounts[name]

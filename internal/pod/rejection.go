@@ -8,7 +8,7 @@ type Rejection struct {
 	Reason, Message string
 }
 
-// Reject makes a Rejection with a formatted message.
+// Reject returns a Rejection with a formatted message.
 func Reject(reason, format string, args ...any) *Rejection {
 	return &Rejection{reason, fmt.Sprintf(format, args...)}
 }
@@ -20,7 +20,7 @@ func RejectAllocation(err error) *Rejection {
 
 func (r *Rejection) Error() string { return r.Message }
 
-// Failure is the end of the rejected pod. rejected is as in Failure.
+// Failure returns the failure of the rejected pod. rejected is Failure.Rejected.
 func (r *Rejection) Failure(rejected bool) *Failure {
 	return &Failure{Reason: r.Reason, Message: "Pod was rejected: " + r.Message, Rejected: rejected}
 }

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ResizeMessage words an event about a resize: the pod's resources follow as JSON.
+// ResizeMessage returns the message of a resize event: prefix and the pod's resources as JSON.
 func ResizeMessage(prefix string, p *v1.Pod, generation int64, failure string) string {
 	type container struct {
 		Name      string                  `json:"name"`

@@ -10,16 +10,16 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Resources are what a pod's containers, and the pod as a whole, were given, or have. The
-// names in JSON are the reference kubelet's.
+// Resources are the allocated or actual resources of a pod and its containers. The JSON names are the
+// reference kubelet's.
 type Resources struct {
 	Containers map[string]v1.ResourceRequirements `json:"ContainerResources"`
 	Pod        *v1.ResourceRequirements           `json:"PodLevelResources"`
-	// Volumes are sizes of volumes in memory. They are not resized here, only kept.
+	// Volumes are the sizes of in-memory volumes, which are not resized.
 	Volumes map[string]*resource.Quantity `json:"EmptyDirVolumeLimits"`
 }
 
-// ResourcesOf is what the pod's spec asks for.
+// ResourcesOf returns the resources of the pod's spec.
 func ResourcesOf(p *v1.Pod) Resources {
 	r := Resources{Containers: map[string]v1.ResourceRequirements{}, Pod: p.Spec.Resources.DeepCopy()}
 	for c, kind := range Containers(p) {
@@ -30,8 +30,8 @@ func ResourcesOf(p *v1.Pod) Resources {
 	return r
 }
 
-// Apply gives the pod with these resources in place of its own, and whether they differ.
-// The pod itself is not changed. What r does not know of stays as it is.
+// Apply returns the pod with these resources in place of those of its spec, and whether they differ. It
+// does not change p. Containers that r does not have keep their resources.
 func (r Resources) Apply(p *v1.Pod) (applied *v1.Pod, differ bool) {
 	for c, kind := range Containers(p) {
 		have, known := r.Containers[c.Name]
@@ -53,19 +53,19 @@ func (r Resources) Apply(p *v1.Pod) (applied *v1.Pod, differ bool) {
 	return p, true
 }
 
-// Clone is a copy that shares nothing that is written to.
+// Clone returns a deep enough copy: it shares nothing that callers may write.
 func (r Resources) Clone() Resources {
 	r.Containers, r.Volumes, r.Pod = maps.Clone(r.Containers), maps.Clone(r.Volumes), r.Pod.DeepCopy()
 	return r
 }
 
-// Amounts are the resources of a running container or pod that can be changed: cpu in
-// thousandths, memory in bytes. No limit is zero.
+// Amounts are the resources of a container or pod that can be resized: CPU in thousandths, memory in
+// bytes. No limit is zero.
 type Amounts struct {
 	CPURequest, CPULimit, MemoryRequest, MemoryLimit int64
 }
 
-// AmountsOf reads them from requirements.
+// AmountsOf returns the Amounts of requirements.
 func AmountsOf(r *v1.ResourceRequirements) Amounts {
 	if r == nil {
 		return Amounts{}
@@ -76,8 +76,8 @@ func AmountsOf(r *v1.ResourceRequirements) Amounts {
 	}
 }
 
-// Bounded are a container's own resources, with the pod's limits where it has none.
-func Bounded(p *v1.Pod, c *v1.Container) v1.ResourceRequirements {
+// EffectiveRequirements returns a container's resources, with the pod-level limits where it has none.
+func EffectiveRequirements(p *v1.Pod, c *v1.Container) v1.ResourceRequirements {
 	r := *c.Resources.DeepCopy()
 	if !resourcehelper.IsPodLevelResourcesSet(p) {
 		return r
@@ -96,8 +96,8 @@ func Bounded(p *v1.Pod, c *v1.Container) v1.ResourceRequirements {
 	return r
 }
 
-// Have are a container's amounts as r tells, with the pod's limits where it has none.
-func (r Resources) Have(name string) Amounts {
+// ContainerAmounts returns a container's amounts in r, with the pod-level limits where it has none.
+func (r Resources) ContainerAmounts(name string) Amounts {
 	own := r.Containers[name]
 	amounts, whole := AmountsOf(&own), AmountsOf(r.Pod)
 	amounts.CPULimit = cmp.Or(amounts.CPULimit, whole.CPULimit)
@@ -105,61 +105,61 @@ func (r Resources) Have(name string) Amounts {
 	return amounts
 }
 
-// Behind reports whether a container that runs, or the pod as a whole, has other amounts
-// than the spec says.
-func (r Resources) Behind(p *v1.Pod, o *Observed) bool {
+// ResizeInProgress reports whether the amounts of a running container, or the pod-level ones, differ
+// from those of the spec.
+func (r Resources) ResizeInProgress(p *v1.Pod, o *Observed) bool {
 	if AmountsOf(r.Pod) != AmountsOf(p.Spec.Resources) {
 		return true
 	}
 	for c, kind := range Containers(p) {
-		if latest := o.Latest(c.Name); latest == nil || latest.State != Running || !Restartable(c, kind) {
+		if latest := o.Latest(c.Name); latest == nil || latest.State != Running || !RestartableForResize(c, kind) {
 			continue
 		}
-		if want := Bounded(p, c); r.Have(c.Name) != AmountsOf(&want) {
+		if want := EffectiveRequirements(p, c); r.ContainerAmounts(c.Name) != AmountsOf(&want) {
 			return true
 		}
 	}
 	return false
 }
 
-// Differ reports whether anything of the pod has other amounts than the spec says.
-func (r Resources) Differ(p *v1.Pod) bool {
+// Differs reports whether any amount differs from that of the spec.
+func (r Resources) Differs(p *v1.Pod) bool {
 	differ := AmountsOf(r.Pod) != AmountsOf(p.Spec.Resources)
 	for c, kind := range Containers(p) {
-		want := Bounded(p, c)
-		differ = differ || kind != Ephemeral && r.Have(c.Name) != AmountsOf(&want)
+		want := EffectiveRequirements(p, c)
+		differ = differ || kind != Ephemeral && r.ContainerAmounts(c.Name) != AmountsOf(&want)
 	}
 	return differ
 }
 
-// Restartable reports whether a container may be run anew for a change of its resources. An
-// init container that runs to its end takes it as it runs.
-func Restartable(c *v1.Container, kind ContainerKind) bool {
+// RestartableForResize reports whether a container may restart for a resize. Init containers that are
+// no sidecars are updated in place.
+func RestartableForResize(c *v1.Container, kind ContainerKind) bool {
 	return kind == Main || kind == Init && IsSidecar(c)
 }
 
-// InForce are the pod's resources as a container runs with them: those that have no limit
-// have the pod's.
-func InForce(p *v1.Pod) Resources {
+// EffectiveResources returns the resources of the pod's spec, with the pod-level limits for containers
+// that have none.
+func EffectiveResources(p *v1.Pod) Resources {
 	r := ResourcesOf(p)
 	for c, kind := range Containers(p) {
 		if kind != Ephemeral {
-			r.Containers[c.Name] = Bounded(p, c)
+			r.Containers[c.Name] = EffectiveRequirements(p, c)
 		}
 	}
 	return r
 }
 
-// Resize is how far a change of a pod's resources has come.
+// Resize is the state of a pod's resize.
 type Resize struct {
-	// Pending is what stands against what the spec asks for now, nil where nothing does.
+	// Pending is why the resources of the spec are not allocated, nil if they are.
 	Pending *PendingResize
-	// Granted is the generation of the spec that was granted last, 0 where the first still
-	// holds, or where that is not known any more.
+	// Granted is the generation of the last spec whose resize was granted, 0 if there was none, or
+	// if it was granted before a restart of the kubelet.
 	Granted int64
 }
 
-// PendingResize says why a resize is not granted.
+// PendingResize is why a resize is not granted.
 type PendingResize struct {
 	Reason, Message string
 	Generation      int64

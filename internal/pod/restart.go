@@ -6,13 +6,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ReasonRestartingAll is why a container ended, or waits, that another container's exit had
-// run anew together with all others of its pod.
+// ReasonRestartingAll is the reason of containers that are restarted because another container's exit
+// restarts all containers.
 const ReasonRestartingAll = "RestartingAllContainers"
 
-// ShouldRestart decides whether a container that exited with this code is to run again.
-// A container's own rules come first, then its own policy, then the pod's. An ordinary init
-// container that succeeded has done its part, whatever its rules and policy say.
+// ShouldRestart reports whether a container that exited with this code restarts. The container's rules
+// come first, then its policy, then the pod's. A successful init container that is no sidecar does not
+// restart, unless a rule restarts all containers.
 func ShouldRestart(p *v1.Pod, c *v1.Container, kind ContainerKind, exitCode int32) bool {
 	if kind == Ephemeral {
 		return false
@@ -37,49 +37,47 @@ func ShouldRestart(p *v1.Pod, c *v1.Container, kind ContainerKind, exitCode int3
 	}
 }
 
-// RestartsIfKilled reports whether a container that is killed for its health is to run
-// again. Its rules have no say: they look at exit codes, and it has none yet.
+// RestartsIfKilled reports whether a container restarts that is killed because a probe failed. Its
+// rules do not apply: they need an exit code.
 func RestartsIfKilled(p *v1.Pod, c *v1.Container) bool {
 	return restartPolicy(p, c) != v1.RestartPolicyNever
 }
 
-// ShouldRun reports whether a container that is not running is to run. It is judged by its latest
-// instance; by the status shown of it where the runtime knows none; and where nobody knows
-// of it, it never ran.
-func ShouldRun(p *v1.Pod, c *v1.Container, kind ContainerKind, latest *Container, shown *v1.ContainerStatus) bool {
+// ShouldRun reports whether a container that is not running should run. It depends on the latest
+// instance or, if the runtime has none, on the status. A container with neither has never run.
+func ShouldRun(p *v1.Pod, c *v1.Container, kind ContainerKind, latest *Container, status *v1.ContainerStatus) bool {
 	if latest != nil {
 		return latest.State != Exited || ShouldRestart(p, c, kind, latest.ExitCode)
 	}
-	if shown == nil {
+	if status == nil {
 		return true
 	}
-	return ShouldRunByStatus(p, c, kind, shown)
+	return ShouldRunByStatus(p, c, kind, status)
 }
 
-// ShouldRunByStatus is ShouldRun for a container of which only the status is known.
-func ShouldRunByStatus(p *v1.Pod, c *v1.Container, kind ContainerKind, shown *v1.ContainerStatus) bool {
-	end := LastTermination(shown)
+// ShouldRunByStatus is ShouldRun for a container without an instance.
+func ShouldRunByStatus(p *v1.Pod, c *v1.Container, kind ContainerKind, status *v1.ContainerStatus) bool {
+	end := LastTermination(status)
 	return end == nil || end.Reason == ReasonRestartingAll || ShouldRestart(p, c, kind, end.ExitCode)
 }
 
-// LastTermination is how a container that does not run ended last; nil if it runs, or never ran.
-func LastTermination(shown *v1.ContainerStatus) *v1.ContainerStateTerminated {
+// LastTermination returns the last termination of a container, nil if it runs or has never run.
+func LastTermination(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	switch {
-	case shown.State.Terminated != nil:
-		return shown.State.Terminated
-	case shown.State.Running != nil:
+	case status.State.Terminated != nil:
+		return status.State.Terminated
+	case status.State.Running != nil:
 		return nil
 	}
-	return shown.LastTerminationState.Terminated
+	return status.LastTerminationState.Terminated
 }
 
-// RestartsAll reports whether a container that exited with this code takes all containers
-// of its pod along.
+// RestartsAll reports whether this exit code restarts all containers of the pod.
 func RestartsAll(c *v1.Container, exitCode int32) bool {
 	return matchingAction(c, exitCode) == v1.ContainerRestartRuleActionRestartAllContainers
 }
 
-// MayRestartAll reports whether any container of the pod could do that.
+// MayRestartAll reports whether any container has a rule that restarts all containers.
 func MayRestartAll(p *v1.Pod) bool {
 	for c := range Containers(p) {
 		for _, rule := range c.RestartPolicyRules {
@@ -91,8 +89,8 @@ func MayRestartAll(p *v1.Pod) bool {
 	return false
 }
 
-// RestartingAll reports whether a container has exited that takes all others along. It
-// stays true for as long as that exit can be seen, which is until everything else is gone.
+// RestartingAll reports whether a container has exited whose exit restarts all containers. It stays true
+// until that instance is removed, which is after all others.
 func RestartingAll(p *v1.Pod, o *Observed) bool {
 	for c, kind := range Containers(p) {
 		if kind == Ephemeral {
@@ -105,7 +103,7 @@ func RestartingAll(p *v1.Pod, o *Observed) bool {
 	return false
 }
 
-// restartPolicy is the policy that holds for one container.
+// restartPolicy returns the effective restart policy of a container.
 func restartPolicy(p *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	if c.RestartPolicy != nil {
 		return v1.RestartPolicy(*c.RestartPolicy)
@@ -113,7 +111,7 @@ func restartPolicy(p *v1.Pod, c *v1.Container) v1.RestartPolicy {
 	return p.Spec.RestartPolicy
 }
 
-// matchingAction is what the first rule that matches asks for, "" where none does.
+// matchingAction returns the action of the first rule that matches, "" if none does.
 func matchingAction(c *v1.Container, exitCode int32) v1.ContainerRestartRuleAction {
 	for _, rule := range c.RestartPolicyRules {
 		if matches(rule, exitCode) {

@@ -2,10 +2,9 @@ package pod
 
 import v1 "k8s.io/api/core/v1"
 
-// SandboxNeeded reports whether the pod must be given a sandbox before a container of it
-// can start, the attempt number of that sandbox, and what is wrong with the one it has, in
-// the words that the pod's conditions use.
-func SandboxNeeded(p *v1.Pod, o *Observed) (needed bool, attempt uint32, why string) {
+// SandboxNeeded reports whether the pod needs a new sandbox before a container can start, the attempt
+// number of that sandbox, and the reason, as the pod's conditions show it.
+func SandboxNeeded(p *v1.Pod, o *Observed) (needed bool, attempt uint32, reason string) {
 	newest := o.Sandbox()
 	if newest == nil {
 		return true, 0, "no pod sandbox exists"
@@ -18,21 +17,21 @@ func SandboxNeeded(p *v1.Pod, o *Observed) (needed bool, attempt uint32, why str
 	}
 	switch {
 	case ready > 1:
-		why = "multiple pod sandboxes are ready and need to be reconciled"
+		reason = "multiple pod sandboxes are ready and need to be reconciled"
 	case !newest.Ready:
-		why = "pod sandbox is not ready"
+		reason = "pod sandbox is not ready"
 	case newest.HostNetwork != p.Spec.HostNetwork:
-		why = "network namespace mode changed and sandbox needs to be recreated"
+		reason = "network namespace mode changed and sandbox needs to be recreated"
 	case !p.Spec.HostNetwork && len(newest.IPs) == 0:
-		why = "pod sandbox has no IP address"
+		reason = "pod sandbox has no IP address"
 	default:
 		return false, newest.Attempt, ""
 	}
-	return true, newest.Attempt + 1, why
+	return true, newest.Attempt + 1, reason
 }
 
-// Current returns the newest instance of the named container if it lives in the newest
-// sandbox: those of an earlier one can neither be adopted nor count for what follows.
+// Current returns the newest instance of the named container if it is in the newest sandbox, otherwise
+// nil.
 func (o *Observed) Current(name string) *Container {
 	if latest := o.Latest(name); latest != nil && o.inSandbox(latest) {
 		return latest
@@ -40,9 +39,9 @@ func (o *Observed) Current(name string) *Container {
 	return nil
 }
 
-// Begun reports whether any main container was made in the newest sandbox, which is only
-// done once the init containers have done their part.
-func (o *Observed) Begun(p *v1.Pod) bool {
+// MainCreated reports whether the newest sandbox has any main container. The init containers have
+// completed then.
+func (o *Observed) MainCreated(p *v1.Pod) bool {
 	for i := range p.Spec.Containers {
 		if o.Current(p.Spec.Containers[i].Name) != nil {
 			return true
@@ -51,16 +50,16 @@ func (o *Observed) Begun(p *v1.Pod) bool {
 	return false
 }
 
-// Strays returns containers that hold, or may hold, a process and should not: those of an
-// earlier sandbox, and those that a newer instance has taken the place of.
-func (o *Observed) Strays() []Container {
-	var strays []Container
+// Superseded returns containers that run, or may run, and should not: those of an earlier sandbox, and
+// those that have a newer instance.
+func (o *Observed) Superseded() []Container {
+	var superseded []Container
 	for _, c := range o.Live() {
 		if latest := o.Current(c.Name); latest == nil || latest.ID != c.ID {
-			strays = append(strays, c)
+			superseded = append(superseded, c)
 		}
 	}
-	return strays
+	return superseded
 }
 
 func (o *Observed) inSandbox(c *Container) bool {
@@ -68,9 +67,9 @@ func (o *Observed) inSandbox(c *Container) bool {
 	return sandbox != nil && o.SandboxOf(c) == sandbox.ID
 }
 
-// SandboxOf names the sandbox that a container is in, empty where it is not known. Time
-// speaks only where the runtime did not: the machine's clock may be set back. A pod has one
-// sandbox at a time, so it is the newest that is not younger than the container.
+// SandboxOf returns the id of a container's sandbox, "" if it is unknown. It compares times only if the
+// runtime does not report the sandbox, as the clock may be set back: then it is the newest sandbox that
+// is not younger than the container.
 func (o *Observed) SandboxOf(c *Container) string {
 	if c.SandboxID != "" {
 		return c.SandboxID

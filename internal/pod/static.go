@@ -7,16 +7,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Origin is where a static pod was read.
+// Origin is where a static pod comes from.
 type Origin struct {
 	Source   Source // SourceFile or SourceHTTP
 	Location string // path or URL, as configured
 	NodeName string
 }
 
-// MakeStatic turns a pod as someone wrote it into the static pod that runs on this node:
-// defaulted, named after the node, with a UID that follows from its content and origin.
-// It changes p and does not validate it.
+// MakeStatic turns the pod of a manifest into a static pod of this node: it sets defaults, adds the
+// node's name to the pod's, and sets a UID that depends on content and origin. It changes p and does
+// not validate it.
 func MakeStatic(p *v1.Pod, origin Origin) {
 	p.TypeMeta.Kind, p.TypeMeta.APIVersion = "", ""
 	Default(p)
@@ -39,8 +39,8 @@ func MakeStatic(p *v1.Pod, origin Origin) {
 	p.Status.Phase = v1.PodPending
 }
 
-// tolerateNoExecute keeps the pod on a node with problems: nothing could put a static pod
-// elsewhere.
+// tolerateNoExecute adds a toleration for all NoExecute taints, as a static pod cannot run on another
+// node.
 func tolerateNoExecute(spec *v1.PodSpec) {
 	everything := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
 	for _, t := range spec.Tolerations {

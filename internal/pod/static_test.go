@@ -30,7 +30,7 @@ func parsePod(t *testing.T, text string) *v1.Pod {
 }
 
 // The expected values were computed by the reference kubelet v1.37.1 from the same files.
-func TestStaticUIDIsTheReferenceKubelets(t *testing.T) {
+func TestStaticUIDMatchesReference(t *testing.T) {
 	for file, want := range map[string]types.UID{
 		"minimal.yaml":    "ed62b8af92b2b55efdb9a840ecc1af7e",
 		"apiserver.yaml":  "b6835cd848d26a3c9e5f91fdffd7de26",
@@ -46,7 +46,7 @@ func TestStaticUIDIsTheReferenceKubelets(t *testing.T) {
 	}
 }
 
-func TestStaticUIDFollowsContentAndOrigin(t *testing.T) {
+func TestStaticUIDDependsOnContentAndOrigin(t *testing.T) {
 	file := Origin{Source: SourceFile, Location: "/m/a.yaml", NodeName: "node-1"}
 	uid := func(image string, o Origin) types.UID {
 		p := parsePod(t, "{metadata: {name: a}, spec: {containers: [{name: c, image: "+image+"}]}}")

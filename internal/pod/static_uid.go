@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// staticUID names a static pod by its content and origin. The reference kubelet v1.37
-// arrives at the same value, so that either takes over the other's static pods: FNV-1a
-// over a one-line dump of the defaulted pod, then "host:NODE" and "file:PATH", or
-// "url:URL" alone. p must be defaulted and otherwise as it was written.
+// staticUID returns the UID of a static pod, which depends on its content and origin. It equals that of
+// the reference kubelet v1.37, so that either kubelet takes over the other's static pods: FNV-1a over a
+// one-line dump of the defaulted pod, then "host:NODE" and "file:PATH", or "url:URL" alone. p must be
+// defaulted and otherwise unchanged.
 func staticUID(p *v1.Pod, origin Origin) types.UID {
 	h := fnv.New128a()
 	dump(h, reflect.ValueOf(p), true)
@@ -30,7 +30,7 @@ func staticUID(p *v1.Pod, origin Origin) types.UID {
 }
 
 // dump writes v with the types of struct fields but not of slice and map elements.
-// It prints unexported fields too: a resource amount of "1" and one of "1000m" differ.
+// It includes unexported fields: the quantities "1" and "1000m" differ.
 func dump(w io.Writer, v reflect.Value, withType bool) {
 	if v.Kind() == reflect.Pointer {
 		dumpPointer(w, v, withType)
@@ -127,7 +127,7 @@ func dumpNumber(w io.Writer, v reflect.Value) {
 
 var coreTypes = reflect.TypeFor[v1.Pod]().PkgPath()
 
-// typeName spells core/v1 as "core", the package the reference holds the same types in.
+// typeName writes core/v1 as "core", the reference kubelet's package of the same types.
 func typeName(t reflect.Type) string {
 	if t.Name() != "" {
 		if t.PkgPath() == coreTypes {

@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate checks a defaulted static pod for what the API server would refuse and for what
-// would only fail later and less clearly: in the runtime or in a mount. All problems are
-// reported, each with the path of its field; nil means there are none.
+// Validate checks a defaulted static pod for what the API server would reject, and for what would
+// otherwise fail later in the runtime or in a mount. It reports all errors, each with its field path.
 func Validate(p *v1.Pod) error {
 	errs := validateMeta(p)
 	errs = append(errs, validateSpec(&p.Spec, field.NewPath("spec"))...)
-	// Some lists above come from maps; the same pod must always give the same message.
+	// Some errors come from maps; the same pod must always have the same message.
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	return errs.ToAggregate()
 }
@@ -88,7 +87,7 @@ func validateContainers(spec *v1.PodSpec, volumes sets.Set[string], path *field.
 			names.Insert(c.Name)
 			if init && !IsSidecar(c) {
 				errs = append(errs, forbidInitFields(c, path)...)
-				continue // runs before the others, so its host ports are free again by then
+				continue // it ends before the others start, so its host ports are free then
 			}
 			errs = append(errs, claimHostPorts(c, hostPorts, path)...)
 		}
@@ -98,7 +97,7 @@ func validateContainers(spec *v1.PodSpec, volumes sets.Set[string], path *field.
 	return errs
 }
 
-// forbidInitFields: nothing can be probed or hooked in a container that others wait for.
+// forbidInitFields rejects probes and hooks of init containers that are no sidecars.
 func forbidInitFields(c *v1.Container, path *field.Path) field.ErrorList {
 	const why = "may not be set for init containers without restartPolicy=Always"
 	var errs field.ErrorList
@@ -118,7 +117,7 @@ func forbidInitFields(c *v1.Container, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// invalid runs one of apimachinery's checks of a string.
+// invalid returns the errors of one of apimachinery's string checks.
 func invalid(path *field.Path, value string, check func(string) []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, message := range check(value) {

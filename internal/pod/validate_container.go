@@ -69,7 +69,7 @@ func portNumber(path *field.Path, port int32) field.ErrorList {
 	return errs
 }
 
-// claimHostPorts finds two containers of a pod that want the same port of the host.
+// claimHostPorts finds host ports that two containers of a pod use.
 func claimHostPorts(c *v1.Container, claimed sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, port := range c.Ports {
@@ -142,7 +142,7 @@ func validateMounts(c *v1.Container, volumes sets.Set[string], path *field.Path)
 	return errs
 }
 
-// stayInside: a path below a volume must not be able to leave it.
+// stayInside rejects paths that leave their volume.
 func stayInside(path *field.Path, sub string) field.ErrorList {
 	if strings.HasPrefix(sub, "/") {
 		return field.ErrorList{field.Invalid(path, sub, "must be a relative path")}
@@ -217,7 +217,7 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateHandler wants exactly one way to act, and a port where there must be one.
+// validateHandler requires exactly one handler, and a port for those that need one.
 func validateHandler(h *v1.ProbeHandler, sleep bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	count := 0

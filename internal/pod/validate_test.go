@@ -16,7 +16,7 @@ func TestValidStaticPods(t *testing.T) {
 		if err := Validate(p); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if err := RefuseAPIReference(p); err != nil {
+		if err := CheckNoAPIReference(p); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -33,16 +33,16 @@ func TestValidate(t *testing.T) {
 		"no image": {
 			`{metadata: {name: a}, spec: {containers: [{name: c}]}}`,
 			`spec.containers[0].image: Required value`},
-		"same name twice": {
+		"duplicate container name": {
 			`{metadata: {name: a}, spec: {initContainers: [{name: c, image: x}], containers: [{name: c, image: x}]}}`,
 			`spec.containers[0].name: Duplicate value: "c"`},
 		"port out of range": {
 			`{metadata: {name: a}, spec: {containers: [{name: c, image: x, ports: [{containerPort: 70000}]}]}}`,
 			`spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive`},
-		"host port twice": {
+		"duplicate host port": {
 			`{metadata: {name: a}, spec: {containers: [{name: c, image: x, ports: [{containerPort: 1, hostPort: 80}]}, {name: d, image: x, ports: [{containerPort: 2, hostPort: 80}]}]}}`,
 			`spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"`},
-		"mount of no volume": {
+		"mount of an unknown volume": {
 			`{metadata: {name: a}, spec: {containers: [{name: c, image: x, volumeMounts: [{name: gone, mountPath: /x}]}]}}`,
 			`spec.containers[0].volumeMounts[0].name: Not found: "gone"`},
 		"sub path leaves the volume": {
@@ -63,10 +63,10 @@ func TestValidate(t *testing.T) {
 		"two volume kinds": {
 			`{metadata: {name: a}, spec: {volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}], containers: [{name: c, image: x}]}}`,
 			`spec.volumes[0]: Forbidden: may not specify more than 1 volume type`},
-		"file in the volume's bookkeeping": {
+		"file name that begins with ..": {
 			`{metadata: {name: a}, spec: {volumes: [{name: v, configMap: {name: m, items: [{key: k, path: ..data}]}}], containers: [{name: c, image: x}]}}`,
 			`spec.volumes[0].configMap.items[0].path: Invalid value: "..data": must not start with '..'`},
-		"all problems at once": {
+		"several errors": {
 			`{metadata: {name: a}, spec: {dnsPolicy: None, containers: [{name: c}]}}`,
 			`[spec.containers[0].image: Required value, spec.dnsConfig.nameservers: Required value: must have at least one name server when dnsPolicy is None]`},
 	} {
@@ -94,7 +94,7 @@ func TestAPIReference(t *testing.T) {
 		`{volumes: [{name: v, hostPath: {path: /x}}]}`:                                                  "",
 		`{resourceClaims: [{name: a}]}`:                                                                 "resourceclaims",
 	} {
-		if got := APIReference(parsePod(t, "spec: "+spec)); got != want {
+		if got := apiReference(parsePod(t, "spec: "+spec)); got != want {
 			t.Errorf("%s: %q, want %q", spec, got, want)
 		}
 	}

@@ -125,8 +125,7 @@ func validateDownward(items []v1.DownwardAPIVolumeFile, path *field.Path) field.
 	return errs
 }
 
-// validateFilePath keeps a user's file name away from the volume's own bookkeeping, which
-// lives in names that begin with "..".
+// validateFilePath rejects names that begin with "..", which the volume uses itself.
 func validateFilePath(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}

@@ -36,7 +36,7 @@ func TestEmptyVolumeSources(t *testing.T) {
 		volume := &p.Spec.Volumes[0]
 		defaultVolume(volume)
 		_, _ = validateVolumes(p.Spec.Volumes, nil)
-		_ = APIReference(p)
+		_ = CheckNoAPIReference(p)
 		_ = NewGatedFields(func(string) bool { return false }).DropDisabled(p)
 		_, _ = VolumeConfigMaps(volume), VolumeSecrets(volume)
 		_, _ = VolumeClaim(p, volume)

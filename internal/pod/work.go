@@ -6,35 +6,35 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Work is what a step in a pod's life is told about the pod.
+// Work is the input of a step of a pod's worker.
 type Work struct {
-	// Pod is the pod as last wanted. For an orphan (a pod the runtime has and no source
-	// wants) only its metadata is known.
+	// Pod is the latest version of the pod. That of an orphan, which the runtime has and no source,
+	// has only metadata.
 	Pod    *v1.Pod
 	Mirror *v1.Pod
 	Resize Resize // as in Change
-	// Grace is the time containers get to stop, in seconds; nil means what the pod says.
+	// Grace overrides the grace period, in seconds; nil is the pod's.
 	Grace *int64
-	// Failure ends the pod whatever its containers say.
+	// Failure, if set, makes the pod fail whatever the state of its containers.
 	Failure *Failure
 	Orphan  bool
-	// Unwanted: no source wants the pod any more.
+	// Unwanted: the pod is in no source any more.
 	Unwanted bool
-	// Returns: a source wants the same pod again, which starts when this one is removed.
+	// Returns: the pod is in a source again, with the same UID; it starts after its removal.
 	Returns bool
 	// ObjectsChanged: a ConfigMap or Secret that the pod uses has changed since the last Sync.
 	ObjectsChanged bool
 }
 
-// Outcome is what an attempt to bring a pod up found.
+// Outcome is the result of Sync.
 type Outcome struct {
-	// Ended: the pod is done and is to be stopped and finished.
+	// Ended: the pod has ended and is to be stopped and finished.
 	Ended bool
-	// Failure, where the attempt itself found a reason to end the pod (its deadline, for one).
+	// Failure is set if Sync found a reason for the pod to fail, for example its active deadline.
 	Failure *Failure
-	// Again asks for another look after this time; zero means when something happens.
-	Again time.Duration
-	// AwaitsObjects: a container could not start, which a change of a ConfigMap or Secret may
-	// cure.
+	// RetryAfter is when to sync again at the latest; zero is at the next event.
+	RetryAfter time.Duration
+	// AwaitsObjects: a container failed to start, and may start after a change of a ConfigMap or
+	// Secret.
 	AwaitsObjects bool
 }

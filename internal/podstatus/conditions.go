@@ -133,7 +133,7 @@ func resizing(in Input) []v1.PodCondition {
 			Reason: pending.Reason, Message: pending.Message, ObservedGeneration: pending.Generation,
 		})
 	}
-	if in.Actual != nil && in.Actual.Behind(in.Pod, in.Observed) {
+	if in.Actual != nil && in.Actual.ResizeInProgress(in.Pod, in.Observed) {
 		c := v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionTrue, ObservedGeneration: in.Resize.Granted}
 		if in.Resize.Granted == 0 { // granted before a restart of the kubelet
 			c.ObservedGeneration = in.Pod.Generation

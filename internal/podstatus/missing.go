@@ -18,7 +18,7 @@ func withoutInstance(in Input, one *v1.ContainerStatus, c *v1.Container, kind po
 	if previous := pod.FindStatus(&in.Previous, c.Name); previous != nil {
 		fromPrevious(in, one, c, previous)
 	}
-	past := kind == pod.Init && !pod.IsSidecar(c) && in.Observed.Begun(in.Pod) && !in.restartingAll
+	past := kind == pod.Init && !pod.IsSidecar(c) && in.Observed.MainCreated(in.Pod) && !in.restartingAll
 	if past && one.State.Waiting != nil {
 		one.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
 			Reason:  "Completed",

@@ -43,7 +43,7 @@ type tally struct {
 }
 
 func (t *tally) init(in Input, s *v1.PodStatus) {
-	begun := in.Observed.Begun(in.Pod)
+	begun := in.Observed.MainCreated(in.Pod)
 	for i := range in.Pod.Spec.InitContainers {
 		c, one := &in.Pod.Spec.InitContainers[i], &s.InitContainerStatuses[i]
 		end := pod.LastTermination(one)

@@ -92,7 +92,7 @@ func resources(in Input, s *v1.PodStatus) {
 		s.AllocatedResources = requests
 	}
 	actual := in.Pod
-	if in.Actual != nil && in.Actual.Behind(in.Pod, in.Observed) {
+	if in.Actual != nil && in.Actual.ResizeInProgress(in.Pod, in.Observed) {
 		actual, _ = in.Actual.Apply(in.Pod)
 	}
 	requests, limits := helpers.PodRequests(actual, opts), helpers.PodLimits(actual, opts)

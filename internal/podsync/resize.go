@@ -56,12 +56,12 @@ func (s *Steps) tryResize(ctx context.Context, p *v1.Pod, observed *pod.Observed
 		if err := s.deps.Runtime.UpdateResources(ctx, p, u.Container, u.ID); err != nil {
 			return err
 		}
-		s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.Bounded(p, u.Container) })
+		s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[u.Container.Name] = pod.EffectiveRequirements(p, u.Container) })
 	}
 	if err := s.setPodLimits(ctx, p, transitional, observed); err != nil {
 		return err
 	}
-	s.deps.Resizing.Actual.Note(p.UID, withVolumes(pod.InForce(p), *have))
+	s.deps.Resizing.Actual.Note(p.UID, withVolumes(pod.EffectiveResources(p), *have))
 	return nil
 }
 
@@ -100,7 +100,7 @@ func withVolumes(now, before pod.Resources) pod.Resources {
 
 // grows returns 1 if the container gets more memory or, with equal memory, more CPU.
 func grows(p *v1.Pod, u plan.Update) int {
-	want := pod.Bounded(p, u.Container)
+	want := pod.EffectiveRequirements(p, u.Container)
 	to := pod.AmountsOf(&want)
 	more := to.CPULimit > u.Have.CPULimit || to.CPULimit == u.Have.CPULimit && to.CPURequest > u.Have.CPURequest
 	if to.MemoryLimit != u.Have.MemoryLimit {
@@ -127,14 +127,14 @@ func (s *Steps) actual(uid types.UID) *pod.Resources {
 // recordInitial records the resources with which a pod starts.
 func (s *Steps) recordInitial(p *v1.Pod) {
 	if s.deps.Resizing.Actual != nil && s.actual(p.UID) == nil {
-		s.deps.Resizing.Actual.Note(p.UID, pod.InForce(p))
+		s.deps.Resizing.Actual.Note(p.UID, pod.EffectiveResources(p))
 	}
 }
 
 // recordNewSandbox records that all containers start with their allocated resources.
 func (s *Steps) recordNewSandbox(p *v1.Pod) {
-	if have := s.actual(p.UID); have != nil && have.Differ(p) {
-		s.deps.Resizing.Actual.Note(p.UID, withVolumes(pod.InForce(p), *have))
+	if have := s.actual(p.UID); have != nil && have.Differs(p) {
+		s.deps.Resizing.Actual.Note(p.UID, withVolumes(pod.EffectiveResources(p), *have))
 	}
 }
 
@@ -148,8 +148,8 @@ func (s *Steps) recordStart(ctx context.Context, p *v1.Pod, c *v1.Container) err
 	if _, known := have.Containers[c.Name]; !known { // an ephemeral one
 		return nil
 	}
-	want := pod.Bounded(p, c)
-	if have.Have(c.Name) == pod.AmountsOf(&want) {
+	want := pod.EffectiveRequirements(p, c)
+	if have.ContainerAmounts(c.Name) == pod.AmountsOf(&want) {
 		return nil
 	}
 	s.deps.Resizing.Actual.Change(p.UID, func(r *pod.Resources) { r.Containers[c.Name] = want })
@@ -163,7 +163,7 @@ func (s *PodSteps) resizeCompleted(p *v1.Pod, before, now *v1.PodStatus) {
 		return
 	}
 	s.resizeError = ""
-	if actual := s.actual(p.UID); actual == nil || actual.Differ(p) {
+	if actual := s.actual(p.UID); actual == nil || actual.Differs(p) {
 		return // the pod ended before the resize did
 	}
 	s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeCompleted", "%s",

@@ -59,7 +59,7 @@ func (s *Steps) guardMemory(ctx context.Context, p *v1.Pod, observed *pod.Observ
 	whole := wanted != 0 && (before == 0 || wanted < before)
 	each := map[string]int64{}
 	for _, u := range updates {
-		bounded := pod.Bounded(p, u.Container)
+		bounded := pod.EffectiveRequirements(p, u.Container)
 		if to := pod.AmountsOf(&bounded).MemoryLimit; to != 0 && (u.Have.MemoryLimit == 0 || to < u.Have.MemoryLimit) {
 			each[u.Container.Name] = to
 		}

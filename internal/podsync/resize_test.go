@@ -98,7 +98,7 @@ var inBox = &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "box", Ready: true}}}
 func updates(p *v1.Pod, have pod.Resources) (all []plan.Update) {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
-		all = append(all, plan.Update{Container: c, ID: c.Name, Have: have.Have(c.Name)})
+		all = append(all, plan.Update{Container: c, ID: c.Name, Have: have.ContainerAmounts(c.Name)})
 	}
 	return all
 }
@@ -123,7 +123,7 @@ func TestResizeOrder(t *testing.T) {
 		"checkpoint fails": {to: sized("2", "1Gi", "2", "1Gi"), refuse: "write given", has: "1 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &node{actual: pod.InForce(before), refuse: c.refuse}
+			n := &node{actual: pod.EffectiveResources(before), refuse: c.refuse}
 			err := resizing(n).tryResize(t.Context(), c.to, inBox, updates(c.to, n.actual))
 			if (err != nil) != (c.refuse != "") {
 				t.Errorf("the error is %v", err)
@@ -159,7 +159,7 @@ func TestGuardMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &node{used: c.used, usedBy: map[string]uint64{"a": c.ofA, "b": c.b}}
-			have := pod.InForce(before)
+			have := pod.EffectiveResources(before)
 			err := resizing(n).guardMemory(t.Context(), c.to, inBox, have, updates(c.to, have))
 			switch {
 			case c.want == "" && err != nil, c.want != "" && err == nil:
@@ -170,7 +170,7 @@ func TestGuardMemory(t *testing.T) {
 		})
 	}
 	t.Run("container without usage", func(t *testing.T) {
-		to, have := sized("1", "50Mi", "1", "100Mi"), pod.InForce(before)
+		to, have := sized("1", "50Mi", "1", "100Mi"), pod.EffectiveResources(before)
 		err := resizing(&node{}).guardMemory(t.Context(), to, inBox, have, updates(to, have))
 		if err == nil || !strings.Contains(err.Error(), `missing container "a" memory usage`) {
 			t.Errorf("the error is %v", err)
@@ -190,7 +190,7 @@ func TestLargest(t *testing.T) {
 		"a limit is removed":           {sized("", "1Gi", "1", "1Gi"), sized("1", "1Gi", "1", "1Gi"), "0 1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limits := largest(c.to, pod.InForce(c.have)).Spec.Containers[0].Resources.Limits
+			limits := largest(c.to, pod.EffectiveResources(c.have)).Spec.Containers[0].Resources.Limits
 			if got := limits.Cpu().String() + " " + limits.Memory().String(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

@@ -54,7 +54,7 @@ func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	if rejection := s.reject(p, err); rejection != nil {
 		return pod.Outcome{Failure: rejection}, nil
 	}
-	return pod.Outcome{Again: soonest(left, retryAfter)}, err
+	return pod.Outcome{RetryAfter: soonest(left, retryAfter)}, err
 }
 
 // converge repeats plan and act until the plan is empty or ends the pod. A container that failed to

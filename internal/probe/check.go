@@ -50,7 +50,7 @@ func (c *Checks) Check(ctx context.Context, t Target) Outcome {
 
 func passed(output string) Outcome { return Outcome{Result: pod.Passed, Output: output} }
 func failed(output string) Outcome { return Outcome{Result: pod.Failed, Output: output} }
-func errored(err error) Outcome    { return Outcome{Result: pod.Unsure, Output: err.Error()} }
+func errored(err error) Outcome    { return Outcome{Result: pod.ProbeUnknown, Output: err.Error()} }
 
 // portOf resolves a port number or the name of one of the container's ports.
 func portOf(p intstr.IntOrString, c *v1.Container) (int, error) {

@@ -74,7 +74,7 @@ func TestHTTP(t *testing.T) {
 		{"too slow", v1.HTTPGetAction{Path: "/slow"}, pod.Failed, "context deadline exceeded"},
 		{"redirect to same host is followed", v1.HTTPGetAction{Path: "/home"}, pod.Failed, "statuscode: 500"},
 		{"redirect to another host is not followed", v1.HTTPGetAction{Path: "/away"}, pod.Passed, "Probe terminated redirects, Response body: <a href"},
-		{"unknown port name", v1.HTTPGetAction{Port: intstr.FromString("nope")}, pod.Unsure, "invalid port number: nope"},
+		{"unknown port name", v1.HTTPGetAction{Port: intstr.FromString("nope")}, pod.ProbeUnknown, "invalid port number: nope"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := plain
@@ -155,7 +155,7 @@ func TestExec(t *testing.T) {
 		{"exit 0", func() (cri.ExecResult, error) { return cri.ExecResult{Stdout: []byte("hi")}, nil }, pod.Passed, "hi"},
 		{"exit 1", func() (cri.ExecResult, error) { return cri.ExecResult{Stderr: []byte("no"), ExitCode: 1}, nil }, pod.Failed, "no"},
 		{"timeout", func() (cri.ExecResult, error) { return cri.ExecResult{}, context.DeadlineExceeded }, pod.Failed, `command timed out: "sh -c x" timed out after 1s`},
-		{"runtime error", func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("broken") }, pod.Unsure, "broken"},
+		{"runtime error", func() (cri.ExecResult, error) { return cri.ExecResult{}, errors.New("broken") }, pod.ProbeUnknown, "broken"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := NewChecks(c.exec).Check(t.Context(), Target{Container: &v1.Container{}, Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"sh", "-c", "x"}}}}})

@@ -23,7 +23,7 @@ func (p *Prober) recordEvent(a probeRun, outcome Outcome) {
 		}
 	case pod.Failed:
 		p.deps.Events.Eventf(ref, v1.EventTypeWarning, "Unhealthy", "%s probe failed: %s", a.state.kind, output)
-	case pod.Unsure:
+	case pod.ProbeUnknown:
 		p.deps.Events.Eventf(ref, v1.EventTypeWarning, "Unhealthy", "%s probe errored and resulted in unknown state: %s", a.state.kind, output)
 	}
 }

@@ -19,7 +19,7 @@ type metrics struct {
 	podsWithSeries map[types.UID]pod.Ref
 }
 
-var resultLabels = map[pod.Result]string{pod.Passed: "successful", pod.Failed: "failed", pod.Unsure: "unknown"}
+var resultLabels = map[pod.Result]string{pod.Passed: "successful", pod.Failed: "failed", pod.ProbeUnknown: "unknown"}
 
 func newMetrics() metrics {
 	return metrics{

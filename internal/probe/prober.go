@@ -103,7 +103,7 @@ func (p *Prober) Health(containerID string) pod.Health {
 		if s := p.probes[key{containerID, k}]; s != nil {
 			return s.result
 		}
-		return pod.Unsure
+		return pod.ProbeUnknown
 	}
 	return pod.Health{Startup: at(startup), Liveness: at(liveness), Readiness: at(readiness)}
 }

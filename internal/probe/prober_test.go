@@ -157,7 +157,7 @@ func TestFailureOfEarlyRunDoesNotCount(t *testing.T) {
 		of, seen := podWith(v1.Container{StartupProbe: command("s=-", 2, 2)})
 		p.Watch(of, seen, "", nil, false)
 		advance(1900 * time.Millisecond)
-		if got := p.Health("id").Startup; got != pod.Unsure || len(e.lines()) != 1 || len(s.seen()) < 3 {
+		if got := p.Health("id").Startup; got != pod.ProbeUnknown || len(e.lines()) != 1 || len(s.seen()) < 3 {
 			t.Fatalf("within the first period: %v, events %q, runs %v", got, e.lines(), s.seen())
 		}
 		advance(200 * time.Millisecond)
@@ -203,7 +203,7 @@ func TestOtherProbesWaitForStartup(t *testing.T) {
 		of, seen := podWith(v1.Container{StartupProbe: command("s=--+", 2, 5), LivenessProbe: command("l=+", 10, 1), ReadinessProbe: command("r=+", 10, 1)})
 		p.Watch(of, seen, "", nil, false)
 		advance(700 * time.Millisecond)
-		if h := p.Health("id"); h.Startup != pod.Unsure || h.Readiness != pod.Failed {
+		if h := p.Health("id"); h.Startup != pod.ProbeUnknown || h.Readiness != pod.Failed {
 			t.Fatalf("before it started: %+v", h)
 		}
 		advance(100 * time.Millisecond)

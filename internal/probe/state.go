@@ -71,7 +71,7 @@ func initialResult(k kind, t Target, published *v1.PodStatus) pod.Result {
 	case k == readiness:
 		return pod.Failed
 	}
-	return pod.Unsure
+	return pod.ProbeUnknown
 }
 
 // publishedStatus returns the published status of this container instance.
@@ -92,7 +92,7 @@ func publishedStatus(t Target, published *v1.PodStatus) *v1.ContainerStatus {
 // update applies an outcome. The result changes after as many equal outcomes in a row as the
 // threshold says. An error of the check does not count, nor does the failure of an early run.
 func (s *state) update(a Outcome, early bool) {
-	if a.Result == pod.Unsure || (early && a.Result == pod.Failed) {
+	if a.Result == pod.ProbeUnknown || (early && a.Result == pod.Failed) {
 		return
 	}
 	if a.Result != s.last {
@@ -113,7 +113,7 @@ func (s *state) update(a Outcome, early bool) {
 func (s *state) final() bool {
 	switch s.kind {
 	case startup:
-		return s.result != pod.Unsure
+		return s.result != pod.ProbeUnknown
 	case liveness:
 		return s.result == pod.Failed
 	}

@@ -14,7 +14,7 @@ func (in EnvInput) field(of *v1.ObjectFieldSelector) (string, error) {
 	if of.APIVersion != "" && of.APIVersion != "v1" {
 		return "", fmt.Errorf("unsupported pod version: %s", of.APIVersion)
 	}
-	if value, known, err := pod.MetaField(in.Pod, of.FieldPath); known {
+	if value, known, err := pod.MetadataField(in.Pod, of.FieldPath); known {
 		return value, err
 	}
 	if _, _, subscripted := pod.Subscript(of.FieldPath); subscripted {
@@ -47,7 +47,7 @@ func (in EnvInput) resourceField(of *v1.ResourceFieldSelector) (string, error) {
 			return "", fmt.Errorf("container %s not found", of.ContainerName)
 		}
 	}
-	return pod.Amount(in.Pod, c, of, in.Allocatable)
+	return pod.ResourceFieldValue(in.Pod, c, of, in.Allocatable)
 }
 
 func first(all []string) string {

@@ -59,14 +59,14 @@ func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 		grace -= turn.wait()
 		turn.end()
 	}
-	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinStop))
+	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinGracePeriod))
 }
 
 // gracePeriod returns the time for the preStop hook and the container together.
 func gracePeriod(p *v1.Pod, spec *v1.Container, how StopOptions) time.Duration {
 	seconds := pod.GracePeriod(p, how.Grace)
 	if seconds == nil {
-		return pod.MinStop
+		return pod.MinGracePeriod
 	}
 	if probe := causeProbe(spec, how.Cause); probe != nil && how.Grace == nil && p.DeletionGracePeriodSeconds == nil {
 		seconds = firstSet(probe.TerminationGracePeriodSeconds, seconds)

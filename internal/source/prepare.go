@@ -33,7 +33,7 @@ func prepare(m *manifest, origin pod.Origin, standalone bool) error {
 		if standalone {
 			continue
 		}
-		if err := pod.RefuseAPIReference(p); err != nil {
+		if err := pod.CheckNoAPIReference(p); err != nil {
 			return fmt.Errorf("pod %q: %w", name, err)
 		}
 	}

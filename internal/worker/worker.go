@@ -156,10 +156,10 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 	w.cancel = nil
 	w.awaitsObjects = outcome.AwaitsObjects
 	if w.awaitsObjects && w.work.ObjectsChanged {
-		outcome.Again = now
+		outcome.RetryAfter = now
 	}
 	if err != nil {
-		return soonest(w.failed(stage, err, stepCtx.Err() != nil), outcome.Again), false
+		return soonest(w.failed(stage, err, stepCtx.Err() != nil), outcome.RetryAfter), false
 	}
 	w.failures = 0
 	again = w.advance(stage, outcome)
@@ -205,7 +205,7 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 			w.beginStop(nil)
 			return now
 		}
-		return outcome.Again
+		return outcome.RetryAfter
 	case Stopping:
 		w.stage = Finishing
 		closeOnce(w.quiet)

@@ -92,7 +92,7 @@ func asWhole(p *v1.Pod) bool { return resourcehelper.IsPodLevelResourcesSet(p) }
 
 // wants is how many CPUs the container is to have for itself: whole ones of a Guaranteed pod.
 func (r rules) wants(p *v1.Pod, c *v1.Container) int {
-	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !pod.Bound(c)) {
+	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !pod.GuaranteedContainer(c)) {
 		return 0
 	}
 	request := c.Resources.Requests[v1.ResourceCPU]

@@ -17,7 +17,7 @@ func (m *Manager) requestsLocked(p *v1.Pod, c *v1.Container) iter.Seq2[string, i
 	return func(yield func(string, int) bool) {
 		for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
 			amount := c.Resources.Limits[name]
-			if n := int(amount.Value()); n > 0 && m.managesLocked(string(name)) && !pod.Claimed(p, c.Name, name) && !yield(string(name), n) {
+			if n := int(amount.Value()); n > 0 && m.managesLocked(string(name)) && !pod.FromResourceClaim(p, c.Name, name) && !yield(string(name), n) {
 				return
 			}
 		}

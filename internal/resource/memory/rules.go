@@ -23,7 +23,7 @@ type rules struct{ podLevel bool }
 // wants is the memory that the container is to have for itself: all that a container of a
 // Guaranteed pod asks for.
 func (r rules) wants(p *v1.Pod, c *v1.Container) amounts {
-	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !pod.Bound(c)) {
+	if pod.QOS(p) != v1.PodQOSGuaranteed || asWhole(p) && (!r.podLevel || !pod.GuaranteedContainer(c)) {
 		return nil
 	}
 	return memoryOf(c.Resources.Requests)

@@ -36,7 +36,7 @@ func New(allocatable func() v1.ResourceList, deps content.Deps) *content.Plugin 
 // field reads a metadata field of the pod. Addresses are not supported: the files are written
 // before they are known.
 func field(p *v1.Pod, path string) (string, error) {
-	value, known, err := pod.MetaField(p, path)
+	value, known, err := pod.MetadataField(p, path)
 	if _, _, subscripted := pod.Subscript(path); subscripted && !known {
 		return "", fmt.Errorf("fieldPath %q does not support subscript", path)
 	}
@@ -52,7 +52,7 @@ func amount(p *v1.Pod, of *v1.ResourceFieldSelector, allocatable v1.ResourceList
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", of.ContainerName)
 	}
-	return pod.Amount(p, c, of, allocatable)
+	return pod.ResourceFieldValue(p, c, of, allocatable)
 }
 
 // Collect returns the files of the items.

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Claimed reports whether the container has the extended resource from a resource claim.
-func Claimed(p *v1.Pod, container string, resource v1.ResourceName) bool {
+// FromResourceClaim reports whether the container gets the extended resource from a resource claim.
+func FromResourceClaim(p *v1.Pod, container string, resource v1.ResourceName) bool {
 	status := p.Status.ExtendedResourceClaimStatus
 	return status != nil && slices.ContainsFunc(status.RequestMappings, func(m v1.ContainerExtendedResourceRequest) bool {
 		return m.ContainerName == container && m.ResourceName == string(resource)

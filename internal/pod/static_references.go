@@ -6,10 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// APIReference names the kind of API object that p depends on, "" where there is none.
-// A static pod must start while there is no API server, so under a control plane it may
-// not depend on one.
-func APIReference(p *v1.Pod) string {
+// apiReference returns the kind of API object that p depends on, "" if there is none. A static pod must
+// be able to start without the API server, so on a node of a cluster it may not depend on any.
+func apiReference(p *v1.Pod) string {
 	if p.Spec.ServiceAccountName != "" {
 		return "serviceaccounts"
 	}
@@ -32,9 +31,9 @@ func APIReference(p *v1.Pod) string {
 	return ""
 }
 
-// RefuseAPIReference is APIReference as an error, nil where p stands on its own.
-func RefuseAPIReference(p *v1.Pod) error {
-	if ref := APIReference(p); ref != "" {
+// CheckNoAPIReference returns an error if p depends on an API object.
+func CheckNoAPIReference(p *v1.Pod) error {
+	if ref := apiReference(p); ref != "" {
 		return fmt.Errorf("static pods may not reference %s", ref)
 	}
 	return nil
