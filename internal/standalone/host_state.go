@@ -17,7 +17,7 @@ const ipForwardFile = "/proc/sys/net/ipv4/ip_forward"
 type hostState struct {
 	Forwarding string   `json:"ipForward"`
 	Tables     []string `json:"nftTables"`
-	Chains     []string `json:"listNATChains"`
+	Chains     []string `json:"natChains"`
 	CNICache   bool     `json:"cniCache"`
 }
 

@@ -125,7 +125,7 @@ func TestRemoveStopsAtMounts(t *testing.T) {
 		return
 	}
 	dir, other := t.TempDir(), t.TempDir()
-	keptFile := filepath.Join(other, "keptFile")
+	keptFile := filepath.Join(other, "kept")
 	if err := os.WriteFile(keptFile, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
