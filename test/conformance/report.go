@@ -43,7 +43,7 @@ func report(release string, selection *Selection, classified Classification, ref
 	fmt.Fprintf(&text, `# Conformance
 
 Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
-`+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell matches the last
+`+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell is the last
 recorded run of that test. A test that has not been run on a kubelet has an empty cell. Tests
 that differ in a run are tried a second time on both.
 
