@@ -29,7 +29,7 @@ import (
 	"swiftlet/test/bed"
 )
 
-// accessTable is the server's own list of who may reach what; see its head.
+// accessTable is the server's table of access rights; its header explains the columns.
 const accessTable = "../../internal/server/testdata/access.tsv"
 
 type accessRow struct {
@@ -61,46 +61,47 @@ func readAccessTable(t *testing.T) []accessRow {
 	return rows
 }
 
-// rightsOfNodes are the subresources of nodes that may be given, and one that opens nothing.
+// rightsOfNodes are the subresources of nodes that grant access, and one that grants none.
 var rightsOfNodes = []string{"stats", "metrics", "log", "healthz", "pods", "configz", "checkpoint", "statusz", "proxy", "status"}
 
-// everythingOn switches on all that a node can serve.
+// everythingOn enables every endpoint of a node.
 const everythingOn = `{readOnlyPort: 10255, enableSystemLogQuery: true, featureGates: {KubeletAllocatedPodsEndpoint: true}}`
 
-// TestAccess asks a node for everything, as everybody, and then through its read-only port.
+// TestAccess requests every path of a node with every kind of credentials, and then some through the
+// read-only port.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	node := configuredNode(t, "access", everythingOn)
 	space, rows := namespace(t), readAccessTable(t)
 	var all sync.WaitGroup
-	ask := func(name string, client *http.Client, want func(accessRow) int) {
+	checkAccess := func(name string, client *http.Client, want func(accessRow) int) {
 		all.Go(func() {
 			defer client.CloseIdleConnections()
 			for _, row := range rows {
 				wanted := want(row)
 				if row.unserved && kubelet == bed.Reference {
-					wanted = row.code // that one looks for the path before it looks at the client
+					wanted = row.code // the reference checks the path before the client
 				}
 				if code, body := request(t, client, row.method, "https://"+node.Address()+":10250"+row.path); code != wanted {
-					t.Errorf("%s %s by %s: %d, want %d: %.200s", row.method, row.path, name, code, wanted, body)
+					t.Errorf("%s %s with %s: %d, want %d: %.200s", row.method, row.path, name, code, wanted, body)
 				}
 			}
 		})
 	}
 	always := func(code int) func(accessRow) int { return func(accessRow) int { return code } }
-	ask("nobody", clientWith(t, node, func(*rest.Config) {}), always(http.StatusUnauthorized))
-	ask("a stranger's certificate", strangeClient(t), always(http.StatusUnauthorized))
-	ask("a wrong token", clientWith(t, node, func(c *rest.Config) { c.BearerToken = "wrong" }), always(http.StatusUnauthorized))
-	ask("an administrator", clientWith(t, node, func(c *rest.Config) {
+	checkAccess("no credentials", clientWith(t, node, func(*rest.Config) {}), always(http.StatusUnauthorized))
+	checkAccess("certificate of an unknown CA", unknownCAClient(t), always(http.StatusUnauthorized))
+	checkAccess("invalid token", clientWith(t, node, func(c *rest.Config) { c.BearerToken = "wrong" }), always(http.StatusUnauthorized))
+	checkAccess("administrator", clientWith(t, node, func(c *rest.Config) {
 		c.TLSClientConfig = nodeConfig(node).TLSClientConfig
 		c.Insecure, c.CAData = true, nil
 	}),
 		func(row accessRow) int { return row.code })
 	none := account(t, space, "none", "")
-	ask("a token without rights", clientWith(t, node, func(c *rest.Config) { c.BearerToken = none }), always(http.StatusForbidden))
+	checkAccess("token without rights", clientWith(t, node, func(c *rest.Config) { c.BearerToken = none }), always(http.StatusForbidden))
 	for _, right := range rightsOfNodes {
 		token := account(t, space, right, "nodes/"+right)
-		ask("a token with nodes/"+right, clientWith(t, node, func(c *rest.Config) { c.BearerToken = token }), func(row accessRow) int {
+		checkAccess("token with nodes/"+right, clientWith(t, node, func(c *rest.Config) { c.BearerToken = token }), func(row accessRow) int {
 			if slices.Contains(row.rights, right) {
 				return row.code
 			}
@@ -111,10 +112,10 @@ func TestAccess(t *testing.T) {
 	readOnlyPort(t, node)
 	healthChecks(t, node)
 	nodeLogQueries(t, node)
-	aboutItself(t, node)
+	checkStatuszAndFlagz(t, node)
 }
 
-// readOnlyPort asks for one path of each kind without any credential.
+// readOnlyPort requests one path of each kind without credentials.
 func readOnlyPort(t *testing.T, node *bed.Box) {
 	t.Helper()
 	for path, want := range map[string]int{
@@ -129,31 +130,30 @@ func readOnlyPort(t *testing.T, node *bed.Box) {
 	}
 }
 
-// healthChecks wants each check that somebody asked for to show in the SLIs, until they are
-// told to begin anew.
+// healthChecks checks that the SLIs count requested health checks, and that they can be reset.
 func healthChecks(t *testing.T, node *bed.Box) {
 	t.Helper()
 	slis := func(method string) string {
 		t.Helper()
-		code, body := askNode(t, node, method, "/metrics/slis")
+		code, body := requestNode(t, node, method, "/metrics/slis")
 		if code != http.StatusOK {
 			t.Fatalf("/metrics/slis: %d %s", code, body)
 		}
 		return body
 	}
-	if told := slis(http.MethodDelete); told != "metrics reset\n" {
-		t.Errorf("reset of SLIs: %q", told)
+	if body := slis(http.MethodDelete); body != "metrics reset\n" {
+		t.Errorf("reset of SLIs: %q", body)
 	}
 	if left := slis(http.MethodGet); strings.Contains(left, `name="syncloop"`) {
 		t.Errorf("SLIs after a reset: %s", left)
 	}
 	for range 2 {
-		askNode(t, node, http.MethodGet, "/healthz")
+		requestNode(t, node, http.MethodGet, "/healthz")
 	}
 	shown := slis(http.MethodGet)
-	// The reference was not seen to show this one after a reset.
+	// The reference did not show this one after a reset.
 	if kubelet == bed.Ours && !strings.Contains(shown, "\nprocess_start_time_seconds ") {
-		t.Errorf("SLIs do not tell when the process began:\n%s", shown)
+		t.Errorf("SLIs lack process_start_time_seconds:\n%s", shown)
 	}
 	for _, series := range []string{
 		`kubernetes_healthcheck{name="syncloop",type="healthz"} 1`,
@@ -166,7 +166,7 @@ func healthChecks(t *testing.T, node *bed.Box) {
 	}
 }
 
-// nodeLogQueries asks for logs of services that the machine does not have.
+// nodeLogQueries queries logs of services that do not exist, and checks the errors of bad queries.
 func nodeLogQueries(t *testing.T, node *bed.Box) {
 	t.Helper()
 	for query, want := range map[string]string{
@@ -188,23 +188,23 @@ func nodeLogQueries(t *testing.T, node *bed.Box) {
 		"query=a&query=b&query=c&query=d&query=e": "406 query: Too many: 5: must have at most 4 items",
 		"query=a&sinceTime=2026-01-02T00:00:00Z&untilTime=2026-01-01T00:00:00Z": "406 untilTime: Invalid value: \"2026-01-01T00:00:00Z\": must be after `sinceTime`",
 	} {
-		code, body := askNode(t, node, http.MethodGet, "/logs/?"+query)
+		code, body := requestNode(t, node, http.MethodGet, "/logs/?"+query)
 		got := fmt.Sprint(code, " ", strings.TrimSpace(body))
-		got = strings.Replace(got, ": openat ../", ": [a-z]+at ../", 1) // the call by which it was found out
+		got = strings.Replace(got, ": openat ../", ": [a-z]+at ../", 1) // the kubelets use different system calls
 		if got = strings.Replace(got, ": statat ../", ": [a-z]+at ../", 1); got != want {
 			t.Errorf("/logs/?%s: %s, want %s", query, got, want)
 		}
 	}
 }
 
-// aboutItself reads the pages on which a kubelet tells about itself.
-func aboutItself(t *testing.T, node *bed.Box) {
+// checkStatuszAndFlagz reads /statusz and /flagz.
+func checkStatuszAndFlagz(t *testing.T, node *bed.Box) {
 	t.Helper()
 	for path, parts := range map[string][]string{
 		"/statusz": {"\nkubelet statusz\nWarning: This endpoint is not meant to be machine parseable", "\nBinary version", "\nEmulation version", "/healthz"},
 		"/flagz":   {"\nkubelet flagz\nWarning: This endpoint is not meant to be machine parseable", "\nhostname-override", node.Name()},
 	} {
-		code, body := askNode(t, node, http.MethodGet, path)
+		code, body := requestNode(t, node, http.MethodGet, path)
 		for _, part := range parts {
 			if code != http.StatusOK || !strings.Contains(body, part) {
 				t.Errorf("%s: %d %s\nlacks %q", path, code, body, part)
@@ -215,7 +215,7 @@ func aboutItself(t *testing.T, node *bed.Box) {
 
 func request(t *testing.T, client *http.Client, method, url string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
@@ -235,7 +235,7 @@ func request(t *testing.T, client *http.Client, method, url string) (int, string
 	return response.StatusCode, string(body)
 }
 
-// clientWith speaks to the node with the credential that edit adds.
+// clientWith is a client of the node with the credentials that edit sets.
 func clientWith(t *testing.T, node *bed.Box, edit func(*rest.Config)) *http.Client {
 	t.Helper()
 	config := &rest.Config{Host: node.Address(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
@@ -247,8 +247,8 @@ func clientWith(t *testing.T, node *bed.Box, edit func(*rest.Config)) *http.Clie
 	return client
 }
 
-// strangeClient shows a certificate of an administrator that nobody knows has signed.
-func strangeClient(t *testing.T) *http.Client {
+// unknownCAClient has an administrator's certificate that an unknown CA has signed.
+func unknownCAClient(t *testing.T) *http.Client {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -265,7 +265,7 @@ func strangeClient(t *testing.T) *http.Client {
 	}}}
 }
 
-// account makes a service account that may do all to one resource, and returns its token.
+// account creates a service account with all verbs on one resource, and returns its token.
 func account(t *testing.T, space, name, resource string) string {
 	t.Helper()
 	core, roles := client().CoreV1().ServiceAccounts(space), client().RbacV1()

@@ -15,21 +15,21 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestAPIServerOutage ends the API server for a while, in which pods crash, end, become
-// unready and change. Their node goes on without it, and tells all soon after it is back.
-// SWIFTLET_API_OUTAGE says how long that is, and has the return be timed.
+// TestAPIServerOutage stops the API server for a while, in which pods crash, complete, become unready
+// and change. The node works without it, and reports everything soon after it is back. With
+// SWIFTLET_API_OUTAGE, the duration of the outage, the limit for that is 5 s.
 func TestAPIServerOutage(t *testing.T) {
 	t.Parallel()
-	lasts, limit := 20*time.Second, within(usual, 4*usual)
+	lasts, limit := 20*time.Second, timeoutFor(timeout, 4*timeout)
 	if text := os.Getenv("SWIFTLET_API_OUTAGE"); text != "" {
 		var err error
 		if lasts, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}
-		limit = within(5*time.Second, 4*usual)
+		limit = timeoutFor(5*time.Second, 4*timeout)
 	}
 	o := newOutage(t)
-	o.bringUp(t)
+	o.startPods(t)
 	over := time.After(lasts)
 	if err := o.bed.ControlPlane.StopAPIServer(); err != nil {
 		t.Fatal(err)
@@ -37,32 +37,32 @@ func TestAPIServerOutage(t *testing.T) {
 	o.change(t)
 	<-over
 	if now := o.running(t, "steady").Id; !strings.HasSuffix(o.steady, now) {
-		t.Errorf("the pod that needed nothing runs in %s, not in %s", now, o.steady)
+		t.Errorf("the steady pod runs in container %s, not in %s", now, o.steady)
 	}
 	o.restarts = o.attempts(t)
 	if err := o.bed.ControlPlane.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	o.back = time.Now()
-	if wrong := waitFor(limit, func() string { return o.wrong(t) }); wrong != "" {
-		t.Fatalf("%v after its return the API server is wrong about:\n%s", limit, wrong)
+	if mismatches := waitFor(limit, func() string { return o.mismatches(t) }); mismatches != "" {
+		t.Fatalf("%v after the outage the API server has wrong data:\n%s", limit, mismatches)
 	}
-	t.Logf("after %v without an API server all is told within %v of its return", lasts, time.Since(o.back).Round(10*time.Millisecond))
+	t.Logf("after %v without an API server everything was reported within %v", lasts, time.Since(o.back).Round(10*time.Millisecond))
 }
 
-// outage is a cluster of its own, with a node, and what is known of the node's pods.
+// outage is a cluster with one node, and the state of its pods.
 type outage struct {
 	bed     *bed.Bed
 	node    *bed.Box
 	runtime *cri.Client
 
 	steady, static string // containers
-	restarts       int    // of the pod that crashes, before the API server was back
+	restarts       int    // of the crashing pod, before the API server was back
 	back           time.Time
 }
 
 const (
-	outageFlags  = "/etc/kubernetes/flags" // pods read there what to do
+	outageFlags  = "/etc/kubernetes/flags" // pods read flag files there
 	outageStatic = "/etc/kubernetes/manifests/"
 )
 
@@ -94,7 +94,7 @@ func newOutage(t *testing.T) *outage {
 	if err := o.node.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.runtime, err = cri.Dial(cri.Config{RuntimeEndpoint: o.node.Inside("/run/containerd/containerd.sock"), RequestTimeout: usual})
+	o.runtime, err = cri.Dial(cri.Config{RuntimeEndpoint: o.node.Inside("/run/containerd/containerd.sock"), RequestTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func (o *outage) flag(t *testing.T, name string) {
 	}
 }
 
-// outageManifest is that of a pod that has this for an argument.
+// outageManifest is the manifest of a pod that sleeps for so many seconds.
 func outageManifest(name, argument string) []byte {
 	return fmt.Appendf(nil, `
 apiVersion: v1
@@ -122,25 +122,25 @@ spec:
 `, name, argument)
 }
 
-// bringUp makes the pods and waits until all are as they should be.
-func (o *outage) bringUp(t *testing.T) {
+// startPods creates the pods and waits until all have their expected state.
+func (o *outage) startPods(t *testing.T) {
 	t.Helper()
-	unready := o.reader("unready", untilTold)
+	unready := o.reader("unready", exitOnTerm)
 	unready.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1,
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", "/flags/ready"}}}}
 	ends := o.reader("ends", "until test -e /flags/end; do sleep 0.2; done")
 	ends.Spec.RestartPolicy = corev1.RestartPolicyNever
 	o.awaitServiceAccount(t)
 	o.create(t, sleeper("steady", o.node.Name()), unready, ends, scripted("crashes", o.node.Name(), "sleep 1; exit 1"))
-	eventually(t, 2*usual, func() string {
-		return o.unlike(t, "steady", ready) + o.unlike(t, "unready", ready) + o.unlike(t, "ends", ready) +
-			o.unlike(t, "static-alone", ready) + o.unlike(t, "crashes", restarted(2))
+	eventually(t, 2*timeout, func() string {
+		return o.checkPod(t, "steady", ready) + o.checkPod(t, "unready", ready) + o.checkPod(t, "ends", ready) +
+			o.checkPod(t, "static-alone", ready) + o.checkPod(t, "crashes", restarted(2))
 	})
 	o.steady = o.running(t, "steady").Id
 	o.static = o.running(t, "static-alone").Id
 }
 
-// reader is a pod whose container finds the flags.
+// reader is a pod that has the flag files at /flags.
 func (o *outage) reader(name, script string) *corev1.Pod {
 	p := scripted(name, o.node.Name(), script)
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "flags", MountPath: "/flags"}}
@@ -148,12 +148,12 @@ func (o *outage) reader(name, script string) *corev1.Pod {
 	return p
 }
 
-// awaitServiceAccount waits for the one that pods need.
+// awaitServiceAccount waits for the default service account.
 func (o *outage) awaitServiceAccount(t *testing.T) {
 	t.Helper()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		_, err := o.bed.ControlPlane.Client.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{})
-		return told(err)
+		return errorLine(err)
 	})
 }
 
@@ -166,7 +166,7 @@ func (o *outage) create(t *testing.T, pods ...*corev1.Pod) {
 	}
 }
 
-// change has everything happen that can happen to pods without an API server.
+// change makes pods change in every way that is possible without an API server.
 func (o *outage) change(t *testing.T) {
 	t.Helper()
 	crashed := o.attempts(t)
@@ -176,17 +176,17 @@ func (o *outage) change(t *testing.T) {
 	o.flag(t, "end")
 	write(t, o.node.Path(outageStatic+"static.yaml"), outageManifest("static", "7200"))
 	write(t, o.node.Path(outageStatic+"another.yaml"), outageManifest("another", "3600"))
-	// The reference looks at its folder every 20 s.
-	eventually(t, 2*usual, func() string {
+	// The reference checks its manifest directory every 20 s.
+	eventually(t, 2*timeout, func() string {
 		switch changed := o.running(t, "static-alone"); {
 		case changed == nil || changed.Id == o.static:
-			return "the changed static pod does not run"
+			return "the changed static pod is not running"
 		case o.running(t, "another-alone") == nil:
-			return "the new static pod does not run"
+			return "the new static pod is not running"
 		case o.running(t, "ends") != nil:
-			return "the pod that was to end runs"
+			return "the pod that should complete is running"
 		case o.attempts(t) <= crashed:
-			return "the pod that crashes was not started again"
+			return "the crashing pod was not restarted"
 		default:
 			o.static = changed.Id
 			return ""
@@ -194,8 +194,8 @@ func (o *outage) change(t *testing.T) {
 	})
 }
 
-// wrong lists what the API server has wrong.
-func (o *outage) wrong(t *testing.T) string {
+// mismatches lists the wrong data of the API server.
+func (o *outage) mismatches(t *testing.T) string {
 	t.Helper()
 	as := func(container *string) func(*corev1.Pod) string {
 		return func(p *corev1.Pod) string {
@@ -208,42 +208,42 @@ func (o *outage) wrong(t *testing.T) string {
 			return ""
 		}
 	}
-	return o.unlike(t, "steady", as(&o.steady)) +
-		o.unlike(t, "static-alone", as(&o.static)) +
-		o.unlike(t, "another-alone", as(nil)) +
-		o.unlike(t, "crashes", restarted(o.restarts)) +
-		o.unlike(t, "unready", isUnready) +
-		o.unlike(t, "ends", hasSucceeded) +
-		o.wrongAboutNode(t)
+	return o.checkPod(t, "steady", as(&o.steady)) +
+		o.checkPod(t, "static-alone", as(&o.static)) +
+		o.checkPod(t, "another-alone", as(nil)) +
+		o.checkPod(t, "crashes", restarted(o.restarts)) +
+		o.checkPod(t, "unready", isUnready) +
+		o.checkPod(t, "ends", hasSucceeded) +
+		o.nodeMismatches(t)
 }
 
-func (o *outage) wrongAboutNode(t *testing.T) string {
+func (o *outage) nodeMismatches(t *testing.T) string {
 	t.Helper()
 	client := o.bed.ControlPlane.Client
 	node, err := client.CoreV1().Nodes().Get(t.Context(), o.node.Name(), metav1.GetOptions{})
 	if err != nil {
-		return told(err)
+		return errorLine(err)
 	}
 	lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), o.node.Name(), metav1.GetOptions{})
 	if err != nil {
-		return told(err)
+		return errorLine(err)
 	}
 	if missing := nodeReady(corev1.ConditionTrue)(node); missing != "" {
 		return missing + "\n"
 	}
-	// One may have been renewed as the API server came up.
+	// It may have been renewed while the API server was starting.
 	if renewed := lease.Spec.RenewTime; renewed == nil || renewed.Before(&metav1.MicroTime{Time: o.back.Add(-5 * time.Second)}) {
-		return fmt.Sprintf("the node's lease is of %v\n", renewed)
+		return fmt.Sprintf("the node's lease was renewed at %v\n", renewed)
 	}
 	return ""
 }
 
-// unlike is what check finds missing of a pod, as a line.
-func (o *outage) unlike(t *testing.T, name string, check func(*corev1.Pod) string) string {
+// checkPod returns the result of a check of a pod, as a line.
+func (o *outage) checkPod(t *testing.T, name string, check func(*corev1.Pod) string) string {
 	t.Helper()
 	p, err := o.bed.ControlPlane.Client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
-		return told(err)
+		return errorLine(err)
 	}
 	if missing := check(p); missing != "" {
 		return name + ": " + missing + "\n"
@@ -251,40 +251,40 @@ func (o *outage) unlike(t *testing.T, name string, check func(*corev1.Pod) strin
 	return ""
 }
 
-func told(err error) string {
+func errorLine(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error() + "\n"
 }
 
-// isUnready is a check.
+// isUnready checks that the pod is running and not ready.
 func isUnready(p *corev1.Pod) string {
 	if p == nil || p.Status.Phase != corev1.PodRunning || ready(p) == "" {
-		return "it is told to be ready"
+		return "its status is ready"
 	}
 	return ""
 }
 
-// hasSucceeded is a check.
+// hasSucceeded checks that the pod has succeeded.
 func hasSucceeded(p *corev1.Pod) string {
 	if p == nil || p.Status.Phase != corev1.PodSucceeded {
-		return "it is told to go on"
+		return "its phase is not Succeeded"
 	}
 	return ""
 }
 
-// restarted is a check.
+// restarted checks that the container was restarted at least so many times.
 func restarted(times int) func(*corev1.Pod) string {
 	return func(p *corev1.Pod) string {
 		if p == nil || len(p.Status.ContainerStatuses) == 0 || int(p.Status.ContainerStatuses[0].RestartCount) < times {
-			return fmt.Sprintf("it was restarted less than %d times", times)
+			return fmt.Sprintf("it was restarted fewer than %d times", times)
 		}
 		return ""
 	}
 }
 
-// containers are those of a pod, by the runtime's word.
+// containers lists a pod's containers in the runtime.
 func (o *outage) containers(t *testing.T, pod string) []*runtimeapi.Container {
 	t.Helper()
 	list, err := o.runtime.ListContainers(t.Context(), &runtimeapi.ContainerFilter{
@@ -295,7 +295,7 @@ func (o *outage) containers(t *testing.T, pod string) []*runtimeapi.Container {
 	return list
 }
 
-// running is the pod's container that runs; nil if none does.
+// running returns the pod's running container, or nil.
 func (o *outage) running(t *testing.T, pod string) *runtimeapi.Container {
 	t.Helper()
 	for _, c := range o.containers(t, pod) {
@@ -306,7 +306,7 @@ func (o *outage) running(t *testing.T, pod string) *runtimeapi.Container {
 	return nil
 }
 
-// attempts is how often the pod that crashes was started again.
+// attempts returns how often the crashing pod was restarted.
 func (o *outage) attempts(t *testing.T) (most int) {
 	t.Helper()
 	for _, c := range o.containers(t, "crashes") {

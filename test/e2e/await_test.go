@@ -12,29 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// listing is how objects of one kind are read.
-type listing struct {
+// listWatch lists and watches objects of one kind.
+type listWatch struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// await follows one object until check says that nothing is missing, and fails with the
-// last that it found missing. The object is nil while it does not exist.
-func await[T any](t *testing.T, from listing, name string, limit time.Duration, check func(*T) string) *T {
+// await watches an object until check returns "". After the limit, the test fails with the last
+// result of check. The object is nil while it does not exist.
+func await[T any](t *testing.T, from listWatch, name string, limit time.Duration, check func(*T) string) *T {
 	t.Helper()
-	object, err := seek(t.Context(), from, name, limit, check)
+	object, err := awaitErr(t.Context(), from, name, limit, check)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return object
 }
 
-// seek is await for those who may not end the test.
-func seek[T any](ctx context.Context, from listing, name string, limit time.Duration, check func(*T) string) (*T, error) {
+// awaitErr is await for goroutines that must not call t.Fatal.
+func awaitErr[T any](ctx context.Context, from listWatch, name string, limit time.Duration, check func(*T) string) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var missing string
-	for ctx.Err() == nil { // a watch may end early; listing again loses nothing that lasts
+	for ctx.Err() == nil { // a watch may end early; then list again
 		object, stream, err := open[T](ctx, from, name)
 		if err != nil {
 			missing += err.Error()
@@ -51,8 +51,8 @@ func seek[T any](ctx context.Context, from listing, name string, limit time.Dura
 	return nil, fmt.Errorf("after %v: %s", limit, missing)
 }
 
-// open reads the object as it is now and watches it from there on.
-func open[T any](ctx context.Context, from listing, name string) (*T, watch.Interface, error) {
+// open lists the object and starts a watch from that version.
+func open[T any](ctx context.Context, from listWatch, name string) (*T, watch.Interface, error) {
 	options := byName(name)
 	list, err := from.list(ctx, options)
 	if err != nil {
@@ -75,7 +75,7 @@ func open[T any](ctx context.Context, from listing, name string) (*T, watch.Inte
 	return object, stream, err
 }
 
-// next is the object after its next change; false when the watch or the time is over.
+// next returns the object after its next change; false if the watch or ctx has ended.
 func next[T any](ctx context.Context, stream watch.Interface) (*T, bool) {
 	select {
 	case event, open := <-stream.ResultChan():
@@ -89,9 +89,9 @@ func next[T any](ctx context.Context, stream watch.Interface) (*T, bool) {
 	}
 }
 
-// record follows an object until the test calls the function it returns, which gives
-// every version seen, in order.
-func record[T any](t *testing.T, from listing, name string) func() []*T {
+// record watches an object until the test calls the returned function, which returns every version
+// in order.
+func record[T any](t *testing.T, from listWatch, name string) func() []*T {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	object, stream, err := open[T](ctx, from, name)

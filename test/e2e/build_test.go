@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// builderOf builds a program of ../NAME, once for all tests, and tells where it is. It goes
-// with the bed.
+// builderOf returns a function that builds the program ../NAME, once for all tests, and returns its
+// path. The program is removed with the bed.
 func builderOf(name string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		program := filepath.Join(filepath.Dir(cluster.Logs()), name)

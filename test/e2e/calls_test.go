@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// call is a request that a kubelet made of its runtime.
+// call is a request of a kubelet to its runtime.
 type call struct {
 	Method string         `json:"method"`
 	Req    map[string]any `json:"req"`
-	Millis float64        `json:"ms"` // until it was answered
+	Millis float64        `json:"ms"` // duration of the call
 }
 
-// compareCalls wants the pod's sandbox, and every container in every attempt up to the last
-// that was recorded, to be asked for as in the recording, once.
+// compareCalls compares the requests for the pod's sandbox and for every attempt of its containers
+// with the recording. Each request must be made once.
 func compareCalls(t *testing.T, now view, namespace, pod string) {
 	t.Helper()
 	want := requests(t, recording, testdata(t, "golden/calls.jsonl"), namespaceOfRecording(namespace), pod)
@@ -29,24 +29,24 @@ func compareCalls(t *testing.T, now view, namespace, pod string) {
 	}
 	have := requests(t, now, text, namespace, pod)
 	if len(want) == 0 {
-		t.Fatalf("no call for %s was recorded", pod)
+		t.Fatalf("the recording has no call for %s", pod)
 	}
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		subject := pod + " " + name
 		switch len(have[name]) {
 		case 0:
-			found = append(found, subject+": is not asked for")
+			found = append(found, subject+": no request")
 		case 1:
 			found = append(found, differences(subject, want[name][0], have[name][0])...)
 		default:
-			found = append(found, fmt.Sprintf("%s: is asked for %d times", subject, len(have[name])))
+			found = append(found, fmt.Sprintf("%s: %d requests", subject, len(have[name])))
 		}
 	}
 	report(t, found)
 }
 
-// namespaceOfRecording: static pods have a namespace of their own choice.
+// namespaceOfRecording is the namespace in the recording. Static pods keep theirs.
 func namespaceOfRecording(namespace string) string {
 	if namespace == staticNamespace {
 		return namespace
@@ -54,14 +54,13 @@ func namespaceOfRecording(namespace string) string {
 	return "golden"
 }
 
-// requests are the requests for a pod's sandbox and containers, in a run's view, by what
-// they are for.
+// requests returns the requests for a pod's sandbox and containers, normalized by the view, by name.
 func requests(t *testing.T, v view, text []byte, namespace, pod string) map[string][]map[string]any {
 	t.Helper()
 	found := map[string][]map[string]any{}
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
+			break // incomplete line
 		}
 		var c call
 		if err := json.Unmarshal(line, &c); err != nil {
@@ -95,7 +94,7 @@ func requestName(method string, metadata map[string]any) string {
 	return fmt.Sprintf("container %s, attempt %v", metadata["name"], attempt)
 }
 
-// plainEnv makes the list of variables, which has no order, one that can be compared.
+// plainEnv replaces the list of variables, which has no order, by a map.
 func plainEnv(t *testing.T, config map[string]any) {
 	t.Helper()
 	list, _ := config["envs"].([]any)
@@ -110,7 +109,7 @@ func plainEnv(t *testing.T, config map[string]any) {
 		byName[variable["key"].(string)] = string(value)
 	}
 	if len(byName) != len(list) {
-		t.Errorf("a variable is set twice: %v", list)
+		t.Errorf("duplicate variable: %v", list)
 	}
 	if list != nil {
 		config["envs"] = byName

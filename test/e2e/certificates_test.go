@@ -23,7 +23,7 @@ const (
 	clientPair     = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 )
 
-// nodeWith is a node of the test's own whose kubelet gets these files and options.
+// nodeWith adds a node and starts its kubelet with these files and options.
 func nodeWith(t *testing.T, name string, files map[string][]byte, options bed.KubeletOptions) *bed.Box {
 	t.Helper()
 	node := bareNode(t, name)
@@ -46,9 +46,9 @@ func bootstrapKubeconfig(t *testing.T) []byte {
 	return text
 }
 
-// TestClientCertificate has a node join with nothing but a token. Then its certificate,
-// which lives for two minutes, is replaced under running pods and an open stream of logs:
-// nobody notices but the API server, which is shown the new one.
+// TestClientCertificate joins a node with a bootstrap token. Then its certificate, which is valid for
+// two minutes, is rotated. Running pods and an open log stream are not affected, and the API server
+// sees the new certificate.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	node := nodeWith(t, "joining", map[string][]byte{bootstrapFile: bootstrapKubeconfig(t)}, bed.KubeletOptions{
@@ -69,7 +69,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 	first := clientCertificate(t, node)
 	if left := time.Until(first.Leaf.NotAfter); left > bed.SigningDuration {
-		t.Fatalf("the certificate lives for %v", left)
+		t.Fatalf("the certificate is valid for %v", left)
 	}
 
 	space := namespace(t)
@@ -79,22 +79,22 @@ func TestClientCertificate(t *testing.T) {
 	lines := followLog(t, space, "counter")
 
 	var second tls.Certificate
-	eventually(t, bed.SigningDuration+usual, func() string {
+	eventually(t, bed.SigningDuration+timeout, func() string {
 		if second = clientCertificate(t, node); second.Leaf.Equal(first.Leaf) {
-			return "the certificate is not replaced"
+			return "the certificate is not rotated"
 		}
 		return ""
 	})
 	if at := time.Now(); at.After(first.Leaf.NotAfter) {
-		t.Errorf("replaced at %v, but it expired at %v", at, first.Leaf.NotAfter)
+		t.Errorf("rotated at %v, after its expiry at %v", at, first.Leaf.NotAfter)
 	}
-	eventually(t, usual, func() string { return seenByAPIServer(t, node, second) })
+	eventually(t, timeout, func() string { return seenByAPIServer(t, node, second) })
 	startPod(t, space, sleeper("later", node.Name()))
 
 	seen := len(lines())
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		if len(lines()) < seen+5 {
-			return "the log is not followed any more"
+			return "kubectl logs -f receives no more lines"
 		}
 		return ""
 	})
@@ -108,11 +108,11 @@ func TestClientCertificate(t *testing.T) {
 			t.Error(missing)
 			continue
 		}
-		same(t, stays, version)
+		checkSameContainers(t, stays, version)
 	}
 }
 
-// clientCertificate is what the node has in its store.
+// clientCertificate returns the node's current client certificate.
 func clientCertificate(t *testing.T, node *bed.Box) tls.Certificate {
 	t.Helper()
 	text, err := node.Exec(t.Context(), "cat", clientPair)
@@ -126,7 +126,7 @@ func clientCertificate(t *testing.T, node *bed.Box) tls.Certificate {
 	return pair
 }
 
-// seenByAPIServer looks for a lease that was renewed with the certificate.
+// seenByAPIServer checks that the audit log has a lease renewal with the certificate.
 func seenByAPIServer(t *testing.T, node *bed.Box, cert tls.Certificate) string {
 	t.Helper()
 	file, err := os.Open(cluster.ControlPlane.AuditLog())
@@ -146,11 +146,11 @@ func seenByAPIServer(t *testing.T, node *bed.Box, cert tls.Certificate) string {
 	return fmt.Sprintf("the API server has not seen the certificate with serial %x", cert.Leaf.SerialNumber)
 }
 
-// followLog has kubectl follow a log; the function tells the lines so far.
+// followLog runs kubectl logs -f. The returned function returns the lines so far.
 func followLog(t *testing.T, space, pod string) func() []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd, said := kubectlCommand(ctx, t, "-n", space, "logs", "-f", pod)
+	cmd, stderr := kubectlCommand(ctx, t, "-n", space, "logs", "-f", pod)
 	out := &lineBuffer{}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
@@ -161,7 +161,7 @@ func followLog(t *testing.T, space, pod string) func() []string {
 	t.Cleanup(func() {
 		select {
 		case err := <-ended:
-			t.Errorf("kubectl logs -f ended: %v: %s", err, said)
+			t.Errorf("kubectl logs -f exited: %v: %s", err, stderr)
 		default:
 			cancel()
 			<-ended
@@ -170,28 +170,29 @@ func followLog(t *testing.T, space, pod string) func() []string {
 	return out.lines
 }
 
-// TestExpiredClientCertificate lets the certificate of a node end. It recovers without a
-// restart when it has a way to.
+// TestExpiredClientCertificate lets a node's certificate expire. The node recovers without a restart
+// if it has a bootstrap kubeconfig or the kubeconfig is replaced.
 func TestExpiredClientCertificate(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("the reference ends itself, to be started again")
+		t.Skip("the reference exits, to be restarted")
 	}
 	t.Parallel()
-	const life = 40 * time.Second // enough to get ready on a loaded machine
+	const life = 40 * time.Second // enough to become ready on a loaded machine
 	for name, c := range map[string]struct {
 		flags []string
 		help  func(t *testing.T, node *bed.Box)
 	}{
-		"bootstrapped": {[]string{"--bootstrap-kubeconfig=" + bootstrapFile}, func(*testing.T, *bed.Box) {}},
-		"replaced": {nil, func(t *testing.T, node *bed.Box) {
+		"bootstrap kubeconfig": {[]string{"--bootstrap-kubeconfig=" + bootstrapFile}, func(*testing.T, *bed.Box) {}},
+		"replaced kubeconfig": {nil, func(t *testing.T, node *bed.Box) {
 			write(t, node.Path(kubeconfigFile), nodeKubeconfig(t, node.Name(), time.Hour))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			node := nodeWith(t, name, map[string][]byte{
+			nodeName := strings.Fields(name)[0]
+			node := nodeWith(t, nodeName, map[string][]byte{
 				bootstrapFile:  bootstrapKubeconfig(t),
-				kubeconfigFile: nodeKubeconfig(t, name, life),
+				kubeconfigFile: nodeKubeconfig(t, nodeName, life),
 			}, bed.KubeletOptions{Flags: append(c.flags, "--kubeconfig="+kubeconfigFile)})
 			expiry := time.Now().Add(life)
 			if err := node.WaitReady(t.Context()); err != nil {
@@ -202,8 +203,8 @@ func TestExpiredClientCertificate(t *testing.T) {
 			time.Sleep(time.Until(expiry) + time.Second)
 			c.help(t, node)
 			create(t, space, sleeper("later", node.Name()))
-			awaitPod(t, space, "later", 2*usual, ready)
-			same(t, before, awaitPod(t, space, "stays", usual, ready))
+			awaitPod(t, space, "later", 2*timeout, ready)
+			checkSameContainers(t, before, awaitPod(t, space, "stays", timeout, ready))
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestChangeDetection has files follow their objects on nodes that may not watch them. One
-// of the nodes also has to do without a controller that attaches volumes.
+// TestChangeDetection checks that files follow their objects on nodes whose change detection strategy
+// is not Watch. One of the nodes also has no attach/detach controller.
 func TestChangeDetection(t *testing.T) {
 	t.Parallel()
 	for strategy, attaching := range map[string]bool{"Cache": true, "Get": false} {
@@ -32,8 +32,8 @@ func TestChangeDetection(t *testing.T) {
 	}
 }
 
-// startReader starts a pod that shows a Secret. What it returns changes the Secret and waits
-// until the pod's file shows it.
+// startReader starts a pod that mounts a Secret. The returned function changes the Secret and waits
+// until the mounted file has changed.
 func startReader(t *testing.T, in string, node *bed.Box) (change func()) {
 	t.Helper()
 	api := client().CoreV1().Secrets(in)
@@ -41,11 +41,11 @@ func startReader(t *testing.T, in string, node *bed.Box) (change func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := startPod(t, in, mounting(sleeper("reader", node.Name()), "secret", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "changing"}}, ""))
+	p := startPod(t, in, addVolume(sleeper("reader", node.Name()), "secret", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "changing"}}, ""))
 	file := node.Inside(filepath.Join("/var/lib/kubelet/pods", string(p.UID), "volumes/kubernetes.io~secret/secret/key"))
 	holds := func(want string) string {
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			return fmt.Sprintf("the file holds %q (%v), want %s", got, err, want)
+			return fmt.Sprintf("the file contains %q (%v), want %s", got, err, want)
 		}
 		return ""
 	}
@@ -57,12 +57,12 @@ func startReader(t *testing.T, in string, node *bed.Box) (change func()) {
 		if _, err := api.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 6*usual, func() string { return holds("new") })
+		eventually(t, 6*timeout, func() string { return holds("new") })
 	}
 }
 
-// testAttaching looks whether the node says who attaches its volumes, and whether one that
-// needs no attaching comes up either way.
+// testAttaching checks the node's annotation about attaching, and that a volume that needs no
+// attaching works in both modes.
 func testAttaching(t *testing.T, in string, node *bed.Box, attaching bool) {
 	t.Helper()
 	got, err := client().CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{})
@@ -70,41 +70,41 @@ func testAttaching(t *testing.T, in string, node *bed.Box, attaching bool) {
 		t.Fatal(err)
 	}
 	if value := got.Annotations["volumes.kubernetes.io/controller-managed-attach-detach"]; (value == "true") != attaching {
-		t.Errorf("the node says that its volumes are attached by a controller: %q, want %v", value, attaching)
+		t.Errorf("annotation controller-managed-attach-detach is %q, want %v", value, attaching)
 	}
 	d := startDriver(t, node, node.Name()+".csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
 	awaitDriver(t, d)
 	claim(t, in, "disk", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("disk", 16<<20)}, corev1.PersistentVolumeFilesystem)
-	create(t, in, user("pod", node.Name(), fromClaim("disk")))
-	awaitPod(t, in, "pod", within(2*usual, 5*usual), ready)
-	remove(t, in, "pod")
-	eventually(t, 2*usual, d.traces)
+	create(t, in, podWithVolume("pod", node.Name(), fromClaim("disk")))
+	awaitPod(t, in, "pod", timeoutFor(2*timeout, 5*timeout), ready)
+	deletePod(t, in, "pod")
+	eventually(t, 2*timeout, d.leftovers)
 	testUnattachable(t, in, node, attaching)
 }
 
-// testUnattachable wants a volume that a driver's controller must attach, on a node that
-// has no controller to ask for it: a node may not ask itself, and says so.
+// testUnattachable uses a volume that must be attached on a node without an attach/detach controller:
+// a node may not create the VolumeAttachment itself, and reports that.
 func testUnattachable(t *testing.T, in string, node *bed.Box, attaching bool) {
 	t.Helper()
 	if attaching {
 		return // TestCSIAttach
 	}
 	d := startDriver(t, node, "attach."+node.Name()+".csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
 	awaitDriver(t, d)
 	claim(t, in, "far", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("far", 16<<20)}, corev1.PersistentVolumeFilesystem)
-	create(t, in, user("waits", node.Name(), fromClaim("far")))
+	create(t, in, podWithVolume("waits", node.Name(), fromClaim("far")))
 	awaitEvent(t, in, "waits", map[bed.KubeletKind]string{
 		bed.Ours:      `MountVolume.WaitForAttach failed for volume "` + in + `-far" : `,
 		bed.Reference: `AttachVolume.Attach failed for volume "` + in + `-far" : `,
 	}[kubelet])
 	if len(d.calls("NodeStageVolume")) > 0 {
-		t.Error("it was staged all the same")
+		t.Error("the volume was staged without being attached")
 	}
 	if err := client().CoreV1().Pods(in).Delete(context.WithoutCancel(t.Context()), "waits", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, in, "waits", 2*usual, gone)
-	eventually(t, 2*usual, d.traces)
+	awaitPod(t, in, "waits", 2*timeout, gone)
+	eventually(t, 2*timeout, d.leftovers)
 }

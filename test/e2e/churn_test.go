@@ -19,15 +19,14 @@ import (
 	"swiftlet/test/images"
 )
 
-// churn is how much is made and unmade, and for how long. SWIFTLET_CHURN=5m is the whole
-// of it; an ordinary run takes a taste.
+// churn is the size of the test. SWIFTLET_CHURN=5m is the full size; the default is smaller.
 type churn struct {
-	pods     int           // alive at once, at most
-	duration time.Duration // of the making and unmaking
-	kills    time.Duration // between two deaths of the agent
+	pods     int           // maximum number at a time
+	duration time.Duration // of creating and deleting
+	kills    time.Duration // time between two kills of the agent
 }
 
-func ofChurn(t *testing.T) churn {
+func churnSize(t *testing.T) churn {
 	t.Helper()
 	text := os.Getenv("SWIFTLET_CHURN")
 	if text == "" {
@@ -40,66 +39,66 @@ func ofChurn(t *testing.T) churn {
 	return churn{pods: 200, duration: d, kills: 20 * time.Second}
 }
 
-// Pods of all kinds come and go at random while the agent is killed over and over. At the
-// end nothing of them is left on the node, and none is stuck.
+// TestChurn creates and deletes pods of all kinds at random while the agent is killed repeatedly. At
+// the end no pod is stuck, and nothing of them is left on the node.
 func TestChurn(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("a trial of our own")
+		t.Skip("tests only our kubelet")
 	}
 	t.Parallel()
 	node := ownNode(t, "churned")
 	in := namespace(t)
-	before, alive := leavings(t, node), canaries(t, node)
-	how := ofChurn(t)
-	// A seed of its own makes a failure worth repeating.
+	before, hostFilesChanged := podResources(t, node), watchHostFiles(t, node)
+	size := churnSize(t)
+	// The seed is logged, so that a failure can be repeated.
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d, %+v", seed, how)
+	t.Logf("seed %d, %+v", seed, size)
 
 	killed := make(chan struct{})
-	ctx, stop := context.WithTimeout(t.Context(), how.duration)
+	ctx, stop := context.WithTimeout(t.Context(), size.duration)
 	defer stop()
 	go func() {
 		defer close(killed)
-		keepKilling(t, ctx, node, how.kills)
+		killRepeatedly(t, ctx, node, size.kills)
 	}()
-	made := makeAndUnmake(t, ctx, in, node.Name(), how.pods, rand.New(rand.NewPCG(seed, 0)))
+	made := createAndDelete(t, ctx, in, node.Name(), size.pods, rand.New(rand.NewPCG(seed, 0)))
 	<-killed
-	t.Logf("%d pods were made", made)
+	t.Logf("created %d pods", made)
 
 	if err := client().CoreV1().Pods(in).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	nothingLeft(t, in, node, before)
-	if missing := alive(); missing != "" {
+	awaitNothingLeft(t, in, node, before)
+	if missing := hostFilesChanged(); missing != "" {
 		t.Error(missing)
 	}
 }
 
-// nothingLeft waits until neither the API server nor the node has anything of the pods.
-func nothingLeft(t *testing.T, in string, node *bed.Box, before map[string][]string) {
+// awaitNothingLeft waits until nothing of the pods is left in the API server and on the node.
+func awaitNothingLeft(t *testing.T, in string, node *bed.Box, before map[string][]string) {
 	t.Helper()
-	eventually(t, 3*time.Minute, func() string { return stillThere(t, in) })
-	left := func() string { return itemised(added(before, leavings(t, node))) }
+	eventually(t, 3*time.Minute, func() string { return listPods(t, in) })
+	left := func() string { return formatResources(newResources(before, podResources(t, node))) }
 	if waitFor(45*time.Second, left) != "" {
-		forgetLost(t, node, added(before, leavings(t, node)))
+		restartIfContainersLost(t, node, newResources(before, podResources(t, node)))
 		eventually(t, 2*time.Minute, left)
 	}
 }
 
-// precious is a folder of the node that pods mount; below it, one from elsewhere is mounted.
-const precious = "/var/lib/precious"
+// hostDir is a directory of the node that pods mount. Another directory is mounted below it.
+const hostDir = "/var/lib/precious"
 
-// canaries puts a file into each of the two and says later whether both are as they were:
-// the same files, never written to, moved or handed over, and nothing beside them.
-func canaries(t *testing.T, node *bed.Box) (alive func() string) {
+// watchHostFiles creates a file in each of the two directories. The returned function checks that nothing
+// there has changed: content, inode, mode, owner, times and the list of files.
+func watchHostFiles(t *testing.T, node *bed.Box) (hostFilesChanged func() string) {
 	t.Helper()
-	script := "mkdir -p " + precious + "/mounted /var/lib/elsewhere && mount --bind /var/lib/elsewhere " + precious + "/mounted && " +
-		"echo a > " + precious + "/canary && echo b > " + precious + "/mounted/canary"
+	script := "mkdir -p " + hostDir + "/mounted /var/lib/elsewhere && mount --bind /var/lib/elsewhere " + hostDir + "/mounted && " +
+		"echo a > " + hostDir + "/canary && echo b > " + hostDir + "/mounted/canary"
 	if out, err := node.Exec(t.Context(), "sh", "-c", script); err != nil {
-		t.Fatalf("put canaries: %v: %s", err, out)
+		t.Fatalf("create host files: %v: %s", err, out)
 	}
 	look := func() string {
-		const script = `cd ` + precious + ` && find . -printf '%p inode %i mode %m owner %U:%G written %T@ changed %C@\n' | sort && cat canary mounted/canary`
+		const script = `cd ` + hostDir + ` && find . -printf '%p inode %i mode %m owner %U:%G written %T@ changed %C@\n' | sort && cat canary mounted/canary`
 		out, err := node.Exec(t.Context(), "sh", "-c", script)
 		if err != nil {
 			return fmt.Sprintf("%s%v", out, err)
@@ -108,18 +107,18 @@ func canaries(t *testing.T, node *bed.Box) (alive func() string) {
 	}
 	before := look()
 	if !strings.HasSuffix(before, "\na\nb\n") {
-		t.Fatalf("the canaries are not well: %s", before)
+		t.Fatalf("host files: %s", before)
 	}
 	return func() string {
 		if now := look(); now != before {
-			return fmt.Sprintf("the canaries were\n%sand are\n%s", before, now)
+			return fmt.Sprintf("host files changed from\n%sto\n%s", before, now)
 		}
 		return ""
 	}
 }
 
-// keepKilling ends the agent without warning, again and again, and leaves it running.
-func keepKilling(t *testing.T, ctx context.Context, node *bed.Box, every time.Duration) {
+// killRepeatedly kills and restarts the agent repeatedly, and leaves it running.
+func killRepeatedly(t *testing.T, ctx context.Context, node *bed.Box, every time.Duration) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -127,33 +126,33 @@ func keepKilling(t *testing.T, ctx context.Context, node *bed.Box, every time.Du
 		case <-time.After(every):
 		}
 		if err := node.KillKubelet(); err != nil {
-			t.Errorf("kill the agent: %v", err)
+			t.Errorf("kill agent: %v", err)
 			return
 		}
 		if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
-			t.Errorf("start the agent: %v", err)
+			t.Errorf("start agent: %v", err)
 			return
 		}
 	}
 }
 
-// makeAndUnmake creates and deletes pods at random, up to a number at once, until ctx ends.
-func makeAndUnmake(t *testing.T, ctx context.Context, in, node string, most int, random *rand.Rand) (made int) {
+// createAndDelete creates and deletes pods at random, up to a number at a time, until ctx is done.
+func createAndDelete(t *testing.T, ctx context.Context, in, node string, most int, random *rand.Rand) (made int) {
 	t.Helper()
 	pods := client().CoreV1().Pods(in)
-	alive := map[string]bool{}
+	hostFilesChanged := map[string]bool{}
 	for ctx.Err() == nil {
-		if len(alive) < most && random.IntN(most) >= len(alive)/2 {
-			pod := anyPod(fmt.Sprintf("p%d", made), node, random)
+		if len(hostFilesChanged) < most && random.IntN(most) >= len(hostFilesChanged)/2 {
+			pod := randomPod(fmt.Sprintf("p%d", made), node, random)
 			if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			alive[pod.Name], made = true, made+1
+			hostFilesChanged[pod.Name], made = true, made+1
 		} else {
-			name := slices.Sorted(maps.Keys(alive))[random.IntN(len(alive))]
-			delete(alive, name)
+			name := slices.Sorted(maps.Keys(hostFilesChanged))[random.IntN(len(hostFilesChanged))]
+			delete(hostFilesChanged, name)
 			options := metav1.DeleteOptions{}
-			if random.IntN(4) == 0 { // some users have no patience
+			if random.IntN(4) == 0 { // force-delete some
 				options.GracePeriodSeconds = ptr.To[int64](0)
 			}
 			if err := pods.Delete(t.Context(), name, options); err != nil {
@@ -168,9 +167,9 @@ func makeAndUnmake(t *testing.T, ctx context.Context, in, node string, most int,
 	return made
 }
 
-// anyPod is a pod of some kind: one that runs on, ends, crashes, has volumes, an init
-// container or a sidecar, or does not heed a request to end.
-func anyPod(name, node string, random *rand.Rand) *corev1.Pod {
+// randomPod returns a pod of a random kind: one that keeps running, completes, crashes, has volumes, an
+// init container or a sidecar, or ignores SIGTERM.
+func randomPod(name, node string, random *rand.Rand) *corev1.Pod {
 	p := sleeper(name, node)
 	p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(random.IntN(4)))
 	c := &p.Spec.Containers[0]
@@ -190,7 +189,7 @@ func anyPod(name, node string, random *rand.Rand) *corev1.Pod {
 		p.Spec.Volumes = []corev1.Volume{
 			{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 			{Name: "disk", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "precious", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: precious}}},
+			{Name: "precious", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: hostDir}}},
 		}
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}, {Name: "disk", MountPath: "/disk", SubPath: "part"},
 			{Name: "precious", MountPath: "/precious"}, {Name: "precious", MountPath: "/part", SubPath: "mounted"}}
@@ -198,8 +197,8 @@ func anyPod(name, node string, random *rand.Rand) *corev1.Pod {
 	return p
 }
 
-// leavings is what pods leave on a node when they are not taken away, by kind.
-func leavings(t *testing.T, node *bed.Box) map[string][]string {
+// podResources lists everything on a node that belongs to pods, by kind.
+func podResources(t *testing.T, node *bed.Box) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	for kind, command := range map[string]string{
@@ -214,32 +213,32 @@ func leavings(t *testing.T, node *bed.Box) map[string][]string {
 	} {
 		out, err := node.Exec(t.Context(), "sh", "-c", command)
 		if err != nil {
-			t.Fatalf("look for %s: %v", kind, err)
+			t.Fatalf("list %s: %v", kind, err)
 		}
 		found[kind] = strings.Fields(out)
 	}
 	return found
 }
 
-// leaving is one thing that is left on a node.
-type leaving struct{ kind, name string }
+// podResource is one resource on a node.
+type podResource struct{ kind, name string }
 
-// added says what is there that was not there before. The bridge of the pod network stays
-// once it was made.
-func added(before, after map[string][]string) []leaving {
-	var all []leaving
+// newResources returns the resources in after that are not in before, except for the bridge of the pod
+// network, which is never removed.
+func newResources(before, after map[string][]string) []podResource {
+	var all []podResource
 	for _, kind := range slices.Sorted(maps.Keys(after)) {
 		for _, name := range after[kind] {
 			if !slices.Contains(before[kind], name) && name != "cni0" {
-				all = append(all, leaving{kind, name})
+				all = append(all, podResource{kind, name})
 			}
 		}
 	}
 	return all
 }
 
-// itemised shows them one by one; "" for none.
-func itemised(all []leaving) string {
+// formatResources lists them, one per line.
+func formatResources(all []podResource) string {
 	var text []string
 	for _, l := range all {
 		text = append(text, l.kind+": "+l.name)
@@ -247,8 +246,8 @@ func itemised(all []leaving) string {
 	return strings.Join(text, "\n")
 }
 
-// stillThere names the pods that the API server has.
-func stillThere(t *testing.T, in string) string {
+// listPods lists the pods in the API server.
+func listPods(t *testing.T, in string) string {
 	t.Helper()
 	list, err := client().CoreV1().Pods(in).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -261,7 +260,7 @@ func stillThere(t *testing.T, in string) string {
 	return strings.Join(names, ", ")
 }
 
-// eventually asks now and then until nothing is missing.
+// eventually polls until missing returns "". After the limit, the test fails with its last result.
 func eventually(t *testing.T, limit time.Duration, missing func() string) {
 	t.Helper()
 	if what := waitFor(limit, missing); what != "" {
@@ -269,7 +268,7 @@ func eventually(t *testing.T, limit time.Duration, missing func() string) {
 	}
 }
 
-// waitFor asks now and then, and returns what is still missing when the time is over.
+// waitFor polls until missing returns "" or the limit is over, and returns its last result.
 func waitFor(limit time.Duration, missing func() string) string {
 	for deadline := time.Now().Add(limit); ; time.Sleep(250 * time.Millisecond) {
 		if what := missing(); what == "" || time.Now().After(deadline) {

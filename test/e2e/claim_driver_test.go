@@ -20,33 +20,33 @@ import (
 	"swiftlet/test/bed"
 )
 
-// claimDriver is test/dradriver, a driver of resource claims in a process of its own.
+// claimDriver is test/dradriver, a DRA driver in its own process.
 type claimDriver struct {
 	t    *testing.T
 	node *bed.Box
 	name string
 	args []string
-	kill context.CancelFunc // ends it without warning
+	kill context.CancelFunc // sends SIGKILL
 	done chan struct{}
 }
 
 var buildClaimDriver = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(filepath.Dir(cluster.Logs()), "dradriver") // goes with the bed
+	program := filepath.Join(filepath.Dir(cluster.Logs()), "dradriver") // removed with the bed
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = "../dradriver" // a module of its own
+	build.Dir = "../dradriver" // its own module
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", errors.New(string(out))
 	}
 	return program, nil
 })
 
-// startClaimDriver runs a driver on the node until the test ends, and makes a class of its
-// devices, which has the driver's name.
+// startClaimDriver runs a driver on the node until the test ends, and creates a DeviceClass with the
+// driver's name.
 func startClaimDriver(t *testing.T, node *bed.Box, name string, args ...string) *claimDriver {
 	t.Helper()
 	program, err := buildClaimDriver()
 	if err != nil {
-		t.Fatal("build the driver:", err)
+		t.Fatal("build driver:", err)
 	}
 	class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	class.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver == "` + name + `"`}}}
@@ -67,7 +67,7 @@ func startClaimDriver(t *testing.T, node *bed.Box, name string, args ...string) 
 
 func (d *claimDriver) state() string { return "/var/lib/kubelet/plugins/" + d.name }
 
-// start runs the program; one that was stopped is started again the same way.
+// start starts the driver, also after stop.
 func (d *claimDriver) start() {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,13 +89,13 @@ func (d *claimDriver) start() {
 
 func (d *claimDriver) stop() { d.kill(); <-d.done }
 
-// read is what the driver has written.
+// read returns the content of a file that the driver has written.
 func (d *claimDriver) read(name string) string {
 	text, _ := os.ReadFile(d.node.Path(filepath.Join(d.state(), name)))
 	return strings.TrimSpace(string(text))
 }
 
-// set puts a file among the driver's, or removes it where there is no text.
+// set writes a file of the driver, or removes it if text is empty.
 func (d *claimDriver) set(name, text string) {
 	d.t.Helper()
 	file := d.node.Path(filepath.Join(d.state(), name))
@@ -114,57 +114,57 @@ func (d *claimDriver) set(name, text string) {
 	}
 }
 
-// awaitAsked waits until the driver was asked for these things about a claim and no others.
-func (d *claimDriver) awaitAsked(claim string, methods ...string) {
+// awaitCalls waits until the driver has received exactly these calls for a claim.
+func (d *claimDriver) awaitCalls(claim string, methods ...string) {
 	d.t.Helper()
 	want := strings.Join(methods, " ")
-	eventually(d.t, usual, func() string {
-		var asked []string
+	eventually(d.t, timeout, func() string {
+		var calls []string
 		for line := range strings.Lines(d.read("calls")) {
 			if method, about, _ := strings.Cut(strings.TrimSpace(line), " "); about == claim {
-				asked = append(asked, method)
+				calls = append(calls, method)
 			}
 		}
-		if got := strings.Join(asked, " "); got != want {
-			return fmt.Sprintf("driver was asked about %s: %s, want %s", claim, got, want)
+		if got := strings.Join(calls, " "); got != want {
+			return fmt.Sprintf("calls for claim %s: %s, want %s", claim, got, want)
 		}
 		return ""
 	})
 }
 
-// awaitOffer waits until the cluster knows that the driver has devices here, or no longer.
-func (d *claimDriver) awaitOffer(there bool) {
+// awaitSlices waits until the driver's ResourceSlices for the node exist, or no longer exist.
+func (d *claimDriver) awaitSlices(there bool) {
 	d.t.Helper()
 	selector := fields.Set{resourceapi.ResourceSliceSelectorNodeName: d.node.Name(), resourceapi.ResourceSliceSelectorDriver: d.name}.String()
-	eventually(d.t, 3*usual, func() string {
+	eventually(d.t, 3*timeout, func() string {
 		list, err := client().ResourceV1().ResourceSlices().List(d.t.Context(), metav1.ListOptions{FieldSelector: selector})
 		if err != nil {
 			return err.Error()
 		}
 		if (len(list.Items) > 0) != there {
-			return fmt.Sprintf("%d slices are offered", len(list.Items))
+			return fmt.Sprintf("there are %d ResourceSlices", len(list.Items))
 		}
 		return ""
 	})
 }
 
-// wish asks for one device of the driver's class.
-func (d *claimDriver) wish() resourceapi.ResourceClaimSpec {
+// claimSpec requests one device of the driver's class.
+func (d *claimDriver) claimSpec() resourceapi.ResourceClaimSpec {
 	return resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
 		{Name: "one", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: d.name}},
 	}}}
 }
 
-// claim makes one for a device of the driver's.
+// claim creates a claim for a device of the driver.
 func (d *claimDriver) claim(space, name string) {
 	d.t.Helper()
-	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: d.wish()}
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: d.claimSpec()}
 	if _, err := client().ResourceV1().ResourceClaims(space).Create(d.t.Context(), claim, metav1.CreateOptions{}); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// device is the one that is prepared for the claim, empty if none is.
+// device returns the device that is prepared for the claim, or "".
 func (d *claimDriver) device(claim string) string {
 	for line := range strings.Lines(d.read("prepared")) {
 		if about, device, _ := strings.Cut(strings.TrimSpace(line), " "); about == claim {
@@ -174,8 +174,8 @@ func (d *claimDriver) device(claim string) string {
 	return ""
 }
 
-// claimant is a pod that uses a claim.
-func claimant(name, node, claim string) *corev1.Pod {
+// podWithClaim returns a pod that uses a claim.
+func podWithClaim(name, node, claim string) *corev1.Pod {
 	pod := sleeper(name, node)
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: ptr.To(claim)}}
 	pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "device"}}

@@ -7,21 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestClaimHealth: what a driver says of a device is shown in the status of the pod that has
-// it, Unknown when nothing was said for a while or the driver is gone. It speaks the older
-// versions of its services.
+// TestClaimHealth checks that a device's health is in the status of the pod that uses it: Unknown if
+// the driver's report has expired or the driver is down. The driver serves the older API versions.
 func TestClaimHealth(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "sick-claims")
 	driver := startClaimDriver(t, node, "old.swiftlet.dev", "-health", "2s", "-old")
-	driver.awaitOffer(true)
+	driver.awaitSlices(true)
 	space := namespace(t)
 	driver.claim(space, "claim")
-	startPod(t, space, claimant("pod", node.Name(), "claim"))
+	startPod(t, space, podWithClaim("pod", node.Name(), "claim"))
 	device := driver.device("claim")
 	shows := func(health, message string) {
 		t.Helper()
-		awaitPod(t, space, "pod", 2*usual, func(p *corev1.Pod) string {
+		awaitPod(t, space, "pod", 2*timeout, func(p *corev1.Pod) string {
 			if all := p.Status.ContainerStatuses[0].AllocatedResourcesStatus; len(all) == 1 && all[0].Name == "claim:device" && len(all[0].Resources) == 1 {
 				one, text := all[0].Resources[0], ""
 				if one.Message != nil {
@@ -54,10 +53,10 @@ func TestClaimHealth(t *testing.T) {
 	for _, version := range stop() {
 		for _, one := range version.Status.ContainerStatuses[0].AllocatedResourcesStatus {
 			if len(one.Resources) != 1 || one.Resources[0].Health != corev1.ResourceHealthStatusHealthy {
-				t.Errorf("while the agent restarts the pod shows %+v", one)
+				t.Errorf("status while the agent restarts: %+v", one)
 			}
 		}
 	}
-	remove(t, space, "pod")
-	driver.awaitAsked("claim", "prepare", "unprepare")
+	deletePod(t, space, "pod")
+	driver.awaitCalls("claim", "prepare", "unprepare")
 }

@@ -16,109 +16,108 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestResourceClaim: claims that the scheduler allocates are prepared by a driver for as long
-// as pods use them, whoever of agent and driver ends in between.
+// TestResourceClaim checks that a driver prepares claims for as long as pods use them, also if agent
+// or driver restart in between.
 func TestResourceClaim(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "claims")
 	driver := startClaimDriver(t, node, "claims.swiftlet.dev")
-	driver.awaitOffer(true)
-	t.Run("shared", func(t *testing.T) { testSharedClaim(t, driver) })
-	t.Run("template", func(t *testing.T) { testTemplatedClaim(t, driver) })
-	t.Run("deleted while it hangs", func(t *testing.T) { testHangingDriver(t, driver) })
-	t.Run("agent killed while it hangs", func(t *testing.T) { testKilledInPreparation(t, driver) })
-	t.Run("driver lost", func(t *testing.T) {
+	driver.awaitSlices(true)
+	t.Run("claim shared by two pods", func(t *testing.T) { testSharedClaim(t, driver) })
+	t.Run("claim from template", func(t *testing.T) { testTemplatedClaim(t, driver) })
+	t.Run("pod deleted while driver hangs", func(t *testing.T) { testHangingDriver(t, driver) })
+	t.Run("agent killed while driver hangs", func(t *testing.T) { testKilledInPreparation(t, driver) })
+	t.Run("slices deleted 30 s after driver stops", func(t *testing.T) {
 		began := time.Now()
-		driver.stop() // its sockets are left behind
-		driver.awaitOffer(false)
+		driver.stop() // its sockets are not removed
+		driver.awaitSlices(false)
 		if took := time.Since(began); took < 25*time.Second {
-			t.Errorf("what the driver offers was withdrawn after %v; it could have come back", took)
+			t.Errorf("ResourceSlices were deleted after %v, want about 30 s", took)
 		}
 		driver.start()
-		driver.awaitOffer(true)
+		driver.awaitSlices(true)
 	})
-	t.Run("swap", func(t *testing.T) { testClaimSwap(t, driver) })
+	t.Run("kubelets swapped", func(t *testing.T) { testClaimKubeletSwap(t, driver) })
 	if text, err := os.ReadFile(node.Path("/var/lib/kubelet/dra_manager_state")); err != nil || !strings.Contains(string(text), `\"ClaimInfoStateList\":[]`) {
-		t.Errorf("the record of claims is %s, %v", text, err)
+		t.Errorf("dra_manager_state is %s, %v", text, err)
 	}
 }
 
-// testSharedClaim: two pods share a claim. It is kept through a restart of the agent, and
-// given up with the last pod.
+// testSharedClaim: two pods share a claim. It stays prepared during a restart of the agent, and is
+// unprepared with the last pod.
 func testSharedClaim(t *testing.T, driver *claimDriver) {
 	node, space := driver.node, namespace(t)
 	driver.claim(space, "shared")
-	first := startPod(t, space, claimant("first", node.Name(), "shared"))
-	startPod(t, space, claimant("second", node.Name(), "shared"))
+	first := startPod(t, space, podWithClaim("first", node.Name(), "shared"))
+	startPod(t, space, podWithClaim("second", node.Name(), "shared"))
 	device := driver.device("shared")
 	if device != "a" && device != "b" {
-		t.Fatalf("the driver has prepared %q", device)
+		t.Fatalf("prepared device is %q", device)
 	}
 	for _, name := range []string{"first", "second"} {
 		inPod(t, node, space, name, fmt.Sprintf(`test "$SAMPLE_CLAIM_DEVICE" = %s`, device))
 	}
 	resources := resourcesv1.NewPodResourcesListerClient(socket(t, node, "pod-resources/kubelet.sock"))
-	shown, err := patiently(t, resources.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "first"})
+	shown, err := retryRateLimited(t, resources.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "first"})
 	want := fmt.Sprintf(`claim_name:"shared" claim_namespace:%q claim_resources:{cdi_devices:{name:"%s/device=%s"} driver_name:%q pool_name:%q device_name:%q}`,
 		space, driver.name, device, driver.name, node.Name(), device)
-	if err != nil || len(shown.PodResources.Containers[0].DynamicResources) != 1 || oneSpaced(shown.PodResources.Containers[0].DynamicResources[0]) != want {
-		t.Errorf("shown as %v, %v, want %s", shown, err, want)
+	if err != nil || len(shown.PodResources.Containers[0].DynamicResources) != 1 || normalizeSpaces(shown.PodResources.Containers[0].DynamicResources[0]) != want {
+		t.Errorf("Get returned %v, %v, want %s", shown, err, want)
 	}
-	listed, err := patiently(t, resources.List, &resourcesv1.ListPodResourcesRequest{})
-	if err != nil || strings.Count(oneSpaced(listed), want) != 2 {
-		t.Errorf("listed are %v, %v, want twice %s", listed, err, want)
+	listed, err := retryRateLimited(t, resources.List, &resourcesv1.ListPodResourcesRequest{})
+	if err != nil || strings.Count(normalizeSpaces(listed), want) != 2 {
+		t.Errorf("List returned %v, %v, want twice %s", listed, err, want)
 	}
 
 	restartAgent(t, node)
-	remove(t, space, "second")
-	driver.awaitAsked("shared", "prepare")
-	same(t, first, awaitPod(t, space, "first", usual, ready))
-	remove(t, space, "first")
-	driver.awaitAsked("shared", "prepare", "unprepare")
+	deletePod(t, space, "second")
+	driver.awaitCalls("shared", "prepare")
+	checkSameContainers(t, first, awaitPod(t, space, "first", timeout, ready))
+	deletePod(t, space, "first")
+	driver.awaitCalls("shared", "prepare", "unprepare")
 }
 
-// testTemplatedClaim: a claim made for a pod alone.
+// testTemplatedClaim: a claim that was created for one pod.
 func testTemplatedClaim(t *testing.T, driver *claimDriver) {
 	space := namespace(t)
-	template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "template"}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: driver.wish()}}
+	template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: "template"}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: driver.claimSpec()}}
 	if _, err := client().ResourceV1().ResourceClaimTemplates(space).Create(t.Context(), template, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p := claimant("own", driver.node.Name(), "")
+	p := podWithClaim("own", driver.node.Name(), "")
 	p.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "device", ResourceClaimTemplateName: ptr.To("template")}
 	p = startPod(t, space, p)
 	claim := *p.Status.ResourceClaimStatuses[0].ResourceClaimName
 	inPod(t, driver.node, space, "own", fmt.Sprintf(`test "$SAMPLE_CLAIM_DEVICE" = %s`, driver.device(claim)))
-	remove(t, space, "own")
-	driver.awaitAsked(claim, "prepare", "unprepare")
+	deletePod(t, space, "own")
+	driver.awaitCalls(claim, "prepare", "unprepare")
 }
 
-// testHangingDriver: a pod can go while a driver is at work for it, and others come up.
+// testHangingDriver: while a driver hangs for a pod, the pod can be deleted and others start.
 func testHangingDriver(t *testing.T, driver *claimDriver) {
 	space := namespace(t)
 	driver.claim(space, "slow")
 	driver.set("hang", "yes")
-	create(t, space, claimant("stuck", driver.node.Name(), "slow"))
-	driver.awaitAsked("slow", "prepare")
+	create(t, space, podWithClaim("stuck", driver.node.Name(), "slow"))
+	driver.awaitCalls("slow", "prepare")
 	startPod(t, space, sleeper("other", driver.node.Name()))
 	if err := client().CoreV1().Pods(space).Delete(t.Context(), "stuck", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// The reference waits for the call, which may take 45 s.
-	awaitPod(t, space, "stuck", within(usual, 3*usual), gone)
+	awaitPod(t, space, "stuck", timeoutFor(timeout, 3*timeout), gone)
 	driver.set("hang", "")
-	driver.awaitAsked("slow", "prepare", "unprepare")
-	remove(t, space, "other")
+	driver.awaitCalls("slow", "prepare", "unprepare")
+	deletePod(t, space, "other")
 }
 
-// testKilledInPreparation: the next agent goes on where a driver was asked and nobody heard
-// the answer.
+// testKilledInPreparation: the agent is killed during a Prepare call, and the next one calls again.
 func testKilledInPreparation(t *testing.T, driver *claimDriver) {
 	space := namespace(t)
 	driver.claim(space, "interrupted")
 	driver.set("hang", "yes")
-	create(t, space, claimant("pod", driver.node.Name(), "interrupted"))
-	driver.awaitAsked("interrupted", "prepare")
+	create(t, space, podWithClaim("pod", driver.node.Name(), "interrupted"))
+	driver.awaitCalls("interrupted", "prepare")
 	if err := driver.node.KillKubelet(); err != nil {
 		t.Fatal(err)
 	}
@@ -126,14 +125,14 @@ func testKilledInPreparation(t *testing.T, driver *claimDriver) {
 	if err := driver.node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, space, "pod", 2*usual, ready)
-	driver.awaitAsked("interrupted", "prepare", "prepare")
-	remove(t, space, "pod")
-	driver.awaitAsked("interrupted", "prepare", "prepare", "unprepare")
+	awaitPod(t, space, "pod", 2*timeout, ready)
+	driver.awaitCalls("interrupted", "prepare", "prepare")
+	deletePod(t, space, "pod")
+	driver.awaitCalls("interrupted", "prepare", "prepare", "unprepare")
 }
 
-// testClaimSwap: our agent and the reference read each other's record of claims.
-func testClaimSwap(t *testing.T, driver *claimDriver) {
+// testClaimKubeletSwap: our kubelet and the reference read each other's state of claims.
+func testClaimKubeletSwap(t *testing.T, driver *claimDriver) {
 	if kubelet != bed.Ours {
 		t.Skip("both take part")
 	}
@@ -141,17 +140,17 @@ func testClaimSwap(t *testing.T, driver *claimDriver) {
 	for _, name := range []string{"ours", "theirs"} {
 		driver.claim(space, name)
 	}
-	ours := startPod(t, space, claimant("ours", driver.node.Name(), "ours"))
-	swap(t, driver.node, bed.Reference)
-	// The reference withdraws what the driver offers when it starts, and the driver offers it
-	// anew; a pod that comes in between is tried again after a while.
-	create(t, space, claimant("theirs", driver.node.Name(), "theirs"))
-	theirs := awaitPod(t, space, "theirs", 4*usual, ready)
-	same(t, ours, awaitPod(t, space, "ours", usual, ready))
-	remove(t, space, "ours")
-	driver.awaitAsked("ours", "prepare", "unprepare")
-	swap(t, driver.node, bed.Ours)
-	same(t, theirs, awaitPod(t, space, "theirs", usual, ready))
-	remove(t, space, "theirs")
-	driver.awaitAsked("theirs", "prepare", "unprepare")
+	ours := startPod(t, space, podWithClaim("ours", driver.node.Name(), "ours"))
+	swapKubelet(t, driver.node, bed.Reference)
+	// The reference deletes the driver's ResourceSlices when it starts, and the driver publishes
+	// them again. A pod that is created in between is retried later.
+	create(t, space, podWithClaim("theirs", driver.node.Name(), "theirs"))
+	theirs := awaitPod(t, space, "theirs", 4*timeout, ready)
+	checkSameContainers(t, ours, awaitPod(t, space, "ours", timeout, ready))
+	deletePod(t, space, "ours")
+	driver.awaitCalls("ours", "prepare", "unprepare")
+	swapKubelet(t, driver.node, bed.Ours)
+	checkSameContainers(t, theirs, awaitPod(t, space, "theirs", timeout, ready))
+	deletePod(t, space, "theirs")
+	driver.awaitCalls("theirs", "prepare", "unprepare")
 }

@@ -22,19 +22,19 @@ import (
 
 var buildCredentialPlugin = builderOf("credentialplugin")
 
-// helper is a node whose kubelet asks test/credentialplugin for credentials, under three
-// names: broken, which fails for every image, plain, and bearer, which wants tokens.
-type helper struct {
+// pluginNode is a node whose kubelet runs test/credentialplugin under three names: broken, which fails
+// for every image, plain, and bearer, which needs service account tokens.
+type pluginNode struct {
 	t     *testing.T
 	node  *bed.Box
-	image private
-	dir   string // of the plugins, their configuration and notes
+	image registryImage
+	dir   string // of the plugins, their configuration and recorded requests
 	hash  string // of the configuration
 }
 
 const audience = "swiftlet.dev/registry"
 
-// providers are in two files of a directory; HOST is the registry and DIR the helper's.
+// providers are two configuration files; HOST is the registry and DIR the helper's directory.
 var providers = map[string]string{
 	"10.yaml": `
 - name: broken
@@ -63,14 +63,14 @@ var providers = map[string]string{
 `,
 }
 
-func newHelper(t *testing.T, name string) *helper {
+func newPluginNode(t *testing.T, name string) *pluginNode {
 	t.Helper()
 	program, err := buildCredentialPlugin()
 	if err != nil {
-		t.Fatal("build the plugin:", err)
+		t.Fatal("build plugin:", err)
 	}
 	node := bareNode(t, name)
-	h := &helper{t: t, node: node, image: privateImageFor(t, node), dir: t.TempDir()}
+	h := &pluginNode{t: t, node: node, image: privateImageFor(t, node), dir: t.TempDir()}
 	for _, plugin := range []string{"broken", "plain", "bearer"} {
 		if err := os.Symlink(program, filepath.Join(h.dir, plugin)); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func newHelper(t *testing.T, name string) *helper {
 		hash.Write(text)
 	}
 	h.hash = fmt.Sprintf("sha256:%x", hash.Sum(nil))
-	h.know(h.image.password)
+	h.setPassword(h.image.password)
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Flags: []string{
 		"--image-credential-provider-config=" + h.dir, "--image-credential-provider-bin-dir=" + h.dir}}); err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func newHelper(t *testing.T, name string) *helper {
 	return h
 }
 
-// know tells the plugins the registry's password, or another.
-func (h *helper) know(password string) {
+// setPassword sets the password that the plugins return.
+func (h *pluginNode) setPassword(password string) {
 	h.t.Helper()
 	logins, err := json.Marshal(map[string]api.AuthConfig{h.image.host: {Username: h.image.user, Password: password}})
 	if err != nil {
@@ -106,8 +106,8 @@ func (h *helper) know(password string) {
 	write(h.t, filepath.Join(h.dir, "logins"), logins)
 }
 
-// asked is what a plugin was asked so far.
-func (h *helper) asked(plugin string) (all []api.CredentialProviderRequest) {
+// requests returns the requests that a plugin has received.
+func (h *pluginNode) requests(plugin string) (all []api.CredentialProviderRequest) {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, plugin+".jsonl"))
 	if err != nil && !os.IsNotExist(err) {
@@ -123,72 +123,72 @@ func (h *helper) asked(plugin string) (all []api.CredentialProviderRequest) {
 	return all
 }
 
-// A plugin opens a registry for every pod of the node, or for the pods of a service
-// account whose token it was given. One that fails keeps nobody from pulling.
+// TestCredentialPlugins: a plugin's credentials are for all pods of the node, or for the pods of the
+// service account whose token it got. A failing plugin does not prevent pulls.
 func TestCredentialPlugins(t *testing.T) {
 	t.Parallel()
 	in := clearedNamespace(t)
-	h := newHelper(t, "helped")
+	h := newPluginNode(t, "helped")
 	h.plain(in)
 	h.bearer(in)
 	h.metrics()
 }
 
-func (h *helper) plain(in string) {
+func (h *pluginNode) plain(in string) {
 	t := h.t
 	image := h.image.push(t, "plain/app:1")
-	create(t, in, asks("plain", h.node.Name(), image, corev1.PullIfNotPresent))
-	awaitPod(t, in, "plain", usual, ready)
+	create(t, in, podWithImage("plain", h.node.Name(), image, corev1.PullIfNotPresent))
+	awaitPod(t, in, "plain", timeout, ready)
 	awaitEvent(t, in, "plain", `Successfully pulled image "`+image+`" in `)
 	want := []api.CredentialProviderRequest{{
 		TypeMeta: metav1.TypeMeta{Kind: "CredentialProviderRequest", APIVersion: "credentialprovider.kubelet.k8s.io/v1"},
 		Image:    h.image.host + "/plain/app",
 	}}
-	if diff := cmp.Diff(want, h.asked("plain")); diff != "" {
-		t.Errorf("plain was asked: -want +got\n%s", diff)
+	if diff := cmp.Diff(want, h.requests("plain")); diff != "" {
+		t.Errorf("requests to plain: -want +got\n%s", diff)
 	}
-	if diff := cmp.Diff(want, h.asked("broken")); diff != "" {
-		t.Errorf("broken was asked: -want +got\n%s", diff)
+	if diff := cmp.Diff(want, h.requests("broken")); diff != "" {
+		t.Errorf("requests to broken: -want +got\n%s", diff)
 	}
-	// What it said was for every pod of the node: nobody has to ask again.
-	create(t, in, asks("after", h.node.Name(), image, corev1.PullNever))
-	awaitPod(t, in, "after", usual, ready)
-	if n := len(h.asked("plain")); n != 1 {
-		t.Errorf("plain was asked %d times", n)
+	// The credentials are for every pod of the node, so there is no second request.
+	create(t, in, podWithImage("after", h.node.Name(), image, corev1.PullNever))
+	awaitPod(t, in, "after", timeout, ready)
+	if n := len(h.requests("plain")); n != 1 {
+		t.Errorf("plain received %d requests, want 1", n)
 	}
 }
 
-func (h *helper) bearer(in string) {
+func (h *pluginNode) bearer(in string) {
 	t := h.t
-	// API servers let nodes have tokens for what pods name, and for what a role allows.
+	// Nodes may request tokens only for audiences in pods or allowed by a role.
 	h.allowAudience()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "builder", Annotations: map[string]string{"swiftlet.dev/role": "reader", "other": "x"}}}
 	if _, err := client().CoreV1().ServiceAccounts(in).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p := asks("builder", h.node.Name(), h.image.name, corev1.PullIfNotPresent)
+	p := podWithImage("builder", h.node.Name(), h.image.name, corev1.PullIfNotPresent)
 	p.Spec.ServiceAccountName = "builder"
 	made := create(t, in, p)
-	awaitPod(t, in, "builder", usual, ready)
-	asked := h.asked("bearer")
-	if len(asked) != 1 || asked[0].Image != h.image.host+"/team/app" || cmp.Diff(map[string]string{"swiftlet.dev/role": "reader"}, asked[0].ServiceAccountAnnotations) != "" {
-		t.Fatalf("bearer was asked %+v", asked)
+	awaitPod(t, in, "builder", timeout, ready)
+	requests := h.requests("bearer")
+	if len(requests) != 1 || requests[0].Image != h.image.host+"/team/app" || cmp.Diff(map[string]string{"swiftlet.dev/role": "reader"}, requests[0].ServiceAccountAnnotations) != "" {
+		t.Fatalf("requests to bearer: %+v", requests)
 	}
-	h.checkToken(asked[0].ServiceAccountToken, in, made)
+	h.checkToken(requests[0].ServiceAccountToken, in, made)
 
-	// The image is on the node, but not for pods of accounts that did not pull it.
-	create(t, in, asks("stranger", h.node.Name(), h.image.name, corev1.PullIfNotPresent))
-	awaitPod(t, in, "stranger", usual, waitsWith("ErrImagePull", "ImagePullBackOff"))
-	again := asks("again", h.node.Name(), h.image.name, corev1.PullNever)
+	// The image is on the node, but only pods of the service account that pulled it may use it.
+	create(t, in, podWithImage("stranger", h.node.Name(), h.image.name, corev1.PullIfNotPresent))
+	awaitPod(t, in, "stranger", timeout, waitsWith("ErrImagePull", "ImagePullBackOff"))
+	again := podWithImage("again", h.node.Name(), h.image.name, corev1.PullNever)
 	again.Spec.ServiceAccountName = "builder"
 	create(t, in, again)
-	awaitPod(t, in, "again", usual, ready)
-	if n := len(h.asked("bearer")); n != 1 { // what it said is kept for the account
-		t.Errorf("bearer was asked %d times", n)
+	awaitPod(t, in, "again", timeout, ready)
+	if n := len(h.requests("bearer")); n != 1 { // credentials are cached for the service account
+		t.Errorf("bearer received %d requests, want 1", n)
 	}
 }
 
-func (h *helper) allowAudience() {
+func (h *pluginNode) allowAudience() {
 	t := h.t
 	t.Helper()
 	role := &rbacv1.ClusterRole{
@@ -209,8 +209,8 @@ func (h *helper) allowAudience() {
 	}
 }
 
-// checkToken asks the API server whose token it is.
-func (h *helper) checkToken(token, in string, of *corev1.Pod) {
+// checkToken reviews the token with the API server.
+func (h *pluginNode) checkToken(token, in string, of *corev1.Pod) {
 	h.t.Helper()
 	review, err := client().AuthenticationV1().TokenReviews().Create(h.t.Context(),
 		&authv1.TokenReview{Spec: authv1.TokenReviewSpec{Token: token, Audiences: []string{audience}}}, metav1.CreateOptions{})
@@ -219,7 +219,7 @@ func (h *helper) checkToken(token, in string, of *corev1.Pod) {
 	}
 	user := review.Status.User
 	if !review.Status.Authenticated || user.Username != "system:serviceaccount:"+in+":builder" {
-		h.t.Errorf("the token: %+v", review.Status)
+		h.t.Errorf("token review: %+v", review.Status)
 	}
 	for key, want := range map[string]string{
 		"authentication.kubernetes.io/pod-name": of.Name, "authentication.kubernetes.io/pod-uid": string(of.UID),
@@ -230,7 +230,7 @@ func (h *helper) checkToken(token, in string, of *corev1.Pod) {
 	}
 }
 
-func (h *helper) metrics() {
+func (h *pluginNode) metrics() {
 	shown := scrape(h.t, h.node)
 	for series, want := range map[string]float64{
 		`kubelet_credential_provider_config_info{hash="` + h.hash + `"}`:       1,
@@ -243,7 +243,7 @@ func (h *helper) metrics() {
 		}
 	}
 	failed := valueOf(shown, `kubelet_credential_provider_plugin_errors_total{plugin_name="broken"}`)
-	if runs := len(h.asked("broken")); int(failed) < 3 || int(failed) > runs {
-		h.t.Errorf("broken failed %v times, of %d", failed, runs)
+	if runs := len(h.requests("broken")); int(failed) < 3 || int(failed) > runs {
+		h.t.Errorf("broken failed %v times in %d requests", failed, runs)
 	}
 }

@@ -17,27 +17,27 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestCSIAttach has a volume attached first; the test is the driver's controller. The pod
-// goes while the agent is dead: the volume stays attached until the next one has let go.
+// TestCSIAttach uses a volume that must be attached; the test acts as the driver's controller. The pod
+// is deleted while the agent is down: the volume stays attached until the next agent has unmounted it.
 func TestCSIAttach(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "attach")
 	space := namespace(t)
 	d := startDriver(t, node, "attach.csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(true)})
 	awaitDriver(t, d)
 	claim(t, space, "disk", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("disk", 1<<20)}, corev1.PersistentVolumeFilesystem)
-	create(t, space, user("one", node.Name(), fromClaim("disk")))
+	create(t, space, podWithVolume("one", node.Name(), fromClaim("disk")))
 
 	attachment := awaitAttachment(t, node.Name())
-	if pod := awaitPod(t, space, "one", usual, func(p *corev1.Pod) string { return "" }); pod.Status.Phase != corev1.PodPending || len(d.calls("NodeStageVolume")) > 0 {
-		t.Errorf("the pod did not wait: %s", pod.Status.Phase)
+	if pod := awaitPod(t, space, "one", timeout, func(p *corev1.Pod) string { return "" }); pod.Status.Phase != corev1.PodPending || len(d.calls("NodeStageVolume")) > 0 {
+		t.Errorf("the pod did not wait for the attachment: %s", pod.Status.Phase)
 	}
 	attach(t, attachment)
-	awaitPod(t, space, "one", 2*usual, ready)
+	awaitPod(t, space, "one", 2*timeout, ready)
 	for _, method := range []string{"NodeStageVolume", "NodePublishVolume"} {
-		if asked := d.calls(method); len(asked) == 0 || asked[0].PublishContext["slot"] != "7" {
-			t.Errorf("%s with %+v", method, asked)
+		if calls := d.calls(method); len(calls) == 0 || calls[0].PublishContext["slot"] != "7" {
+			t.Errorf("%s with %+v", method, calls)
 		}
 	}
 	name := corev1.UniqueVolumeName("kubernetes.io/csi/" + d.name + "^" + d.calls("NodeStageVolume")[0].VolumeID)
@@ -50,19 +50,19 @@ func TestCSIAttach(t *testing.T) {
 	if err := client().CoreV1().Pods(space).Delete(t.Context(), "one", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, space, "one", usual, gone)
+	awaitPod(t, space, "one", timeout, gone)
 	for _, a := range history() {
 		if a == nil || a.DeletionTimestamp != nil {
-			t.Error("the volume was detached from a node that uses it")
+			t.Error("the volume was detached from a node that still uses it")
 		}
 	}
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, within(2*usual, 5*usual), d.traces)
-	eventually(t, usual, d.holds)
+	eventually(t, timeoutFor(2*timeout, 5*timeout), d.leftovers)
+	eventually(t, timeout, d.stagedOrPublished)
 	awaitInUse(t, node.Name(), name, false)
-	eventually(t, within(2*usual, 5*usual), func() string {
+	eventually(t, timeoutFor(2*timeout, 5*timeout), func() string {
 		_, err := client().StorageV1().VolumeAttachments().Get(t.Context(), attachment.Name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the volume is still attached: %v", err)
@@ -71,17 +71,17 @@ func TestCSIAttach(t *testing.T) {
 	})
 }
 
-// awaitAttachment waits until somebody wants a volume attached to the node.
+// awaitAttachment waits for a VolumeAttachment for the node.
 func awaitAttachment(t *testing.T, node string) (wanted *storagev1.VolumeAttachment) {
 	t.Helper()
-	eventually(t, 2*usual, func() string {
+	eventually(t, 2*timeout, func() string {
 		list, err := client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
 		}
 		i := slices.IndexFunc(list.Items, func(a storagev1.VolumeAttachment) bool { return a.Spec.NodeName == node })
 		if i < 0 {
-			return "nobody wants the volume attached"
+			return "there is no VolumeAttachment for the node"
 		}
 		wanted = &list.Items[i]
 		return ""
@@ -89,7 +89,7 @@ func awaitAttachment(t *testing.T, node string) (wanted *storagev1.VolumeAttachm
 	return wanted
 }
 
-// attach says that the volume is attached.
+// attach marks the volume as attached.
 func attach(t *testing.T, wanted *storagev1.VolumeAttachment) {
 	t.Helper()
 	wanted.Status = storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"slot": "7"}}
@@ -98,8 +98,8 @@ func attach(t *testing.T, wanted *storagev1.VolumeAttachment) {
 	}
 }
 
-func attachments() listing {
-	return listing{
+func attachments() listWatch {
+	return listWatch{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client().StorageV1().VolumeAttachments().List(ctx, o)
 		},
@@ -109,12 +109,12 @@ func attachments() listing {
 	}
 }
 
-// awaitInUse waits until the node says that it uses the volume, or that it does not.
+// awaitInUse waits until the volume is, or is not, in the node's volumesInUse.
 func awaitInUse(t *testing.T, node string, name corev1.UniqueVolumeName, want bool) {
 	t.Helper()
-	awaitNode(t, node, 2*usual, func(n *corev1.Node) string {
+	awaitNode(t, node, 2*timeout, func(n *corev1.Node) string {
 		if slices.Contains(n.Status.VolumesInUse, name) != want {
-			return fmt.Sprintf("volumes in use are %v; %s among them: want %v", n.Status.VolumesInUse, name, want)
+			return fmt.Sprintf("volumesInUse is %v; contains %s: want %v", n.Status.VolumesInUse, name, want)
 		}
 		return ""
 	})

@@ -18,13 +18,13 @@ import (
 	"swiftlet/test/bed"
 )
 
-// csiDriver is test/csidriver, a real driver in a process of its own on a node.
+// csiDriver is test/csidriver, a CSI driver in its own process on a node.
 type csiDriver struct {
 	t    *testing.T
 	node *bed.Box
 	name string
 	args []string
-	kill context.CancelFunc // ends it without warning
+	kill context.CancelFunc // sends SIGKILL
 	done chan struct{}
 }
 
@@ -35,18 +35,18 @@ func startDriver(t *testing.T, node *bed.Box, name string, args ...string) *csiD
 	t.Helper()
 	program, err := buildDriver()
 	if err != nil {
-		t.Fatal("build the driver:", err)
+		t.Fatal("build driver:", err)
 	}
 	home := "/var/lib/kubelet/plugins/" + name
 	d := &csiDriver{t: t, node: node, name: name, args: append([]string{program,
 		"-name", name, "-node", "id-of-" + node.Name(), "-endpoint", home + "/csi.sock", "-state", home + "/state",
 		"-register", "/var/lib/kubelet/plugins_registry/" + name + "-reg.sock"}, args...)}
 	d.start()
-	t.Cleanup(func() { d.kill(); <-d.done; d.keepCalls() })
+	t.Cleanup(func() { d.kill(); <-d.done; d.saveCalls() })
 	return d
 }
 
-// start runs the program; one that was killed is started again the same way.
+// start starts the driver, also after kill.
 func (d *csiDriver) start() {
 	d.t.Helper()
 	if err := d.launch(); err != nil {
@@ -54,7 +54,7 @@ func (d *csiDriver) start() {
 	}
 }
 
-// launch is start for those who may not end the test.
+// launch is start for goroutines that must not call t.Fatal.
 func (d *csiDriver) launch() error {
 	log, err := os.OpenFile(d.node.Log("csidriver"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -73,12 +73,12 @@ func (d *csiDriver) launch() error {
 	return nil
 }
 
-// state is a file of the driver as this machine sees it.
+// state is the host path of a file of the driver.
 func (d *csiDriver) state(name string) string {
 	return d.node.Path(filepath.Join("/var/lib/kubelet/plugins", d.name, "state", name))
 }
 
-// hold has the driver hang at the point until the function it returns is called.
+// hold makes the driver block at the point until the returned function is called.
 func (d *csiDriver) hold(point string) (release func()) {
 	d.t.Helper()
 	if err := os.WriteFile(d.state("hold-"+point), nil, 0o600); err != nil {
@@ -87,18 +87,18 @@ func (d *csiDriver) hold(point string) (release func()) {
 	return func() { os.Remove(d.state("hold-" + point)) }
 }
 
-// awaitHeld returns when the driver hangs at the point.
-func (d *csiDriver) awaitHeld(point string) {
+// awaitBlocked waits until the driver blocks at the point.
+func (d *csiDriver) awaitBlocked(point string) {
 	d.t.Helper()
-	eventually(d.t, usual, func() string {
+	eventually(d.t, timeout, func() string {
 		if _, err := os.Stat(d.state("in-" + point)); err != nil {
-			return "the driver is not asked " + point
+			return "the driver is not blocked at " + point
 		}
 		return ""
 	})
 }
 
-// makeVolume has the driver make a volume and returns its handle.
+// makeVolume creates a volume with the driver and returns its handle.
 func (d *csiDriver) makeVolume(name string, size int64) string {
 	d.t.Helper()
 	socket := d.node.Inside("/var/lib/kubelet/plugins/" + d.name + "/csi.sock")
@@ -107,7 +107,7 @@ func (d *csiDriver) makeVolume(name string, size int64) string {
 		d.t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(d.t.Context(), usual)
+	ctx, cancel := context.WithTimeout(d.t.Context(), timeout)
 	defer cancel()
 	made, err := csi.NewControllerClient(conn).CreateVolume(ctx, &csi.CreateVolumeRequest{
 		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: size},
@@ -119,8 +119,8 @@ func (d *csiDriver) makeVolume(name string, size int64) string {
 	return made.GetVolume().GetVolumeId()
 }
 
-// asked is what matters here of a request to the driver.
-type asked struct {
+// csiRequest has the fields of requests to the driver that tests read.
+type csiRequest struct {
 	VolumeID          string `json:"volumeId"`
 	VolumePath        string
 	StagingTargetPath string
@@ -135,8 +135,8 @@ type asked struct {
 	}
 }
 
-// calls returns the requests of one method that were answered without error, in order.
-func (d *csiDriver) calls(method string) []asked {
+// calls returns the successful requests of one method, in order.
+func (d *csiDriver) calls(method string) []csiRequest {
 	d.t.Helper()
 	f, err := os.Open(d.state("calls.jsonl"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,11 +146,11 @@ func (d *csiDriver) calls(method string) []asked {
 		d.t.Fatal(err)
 	}
 	defer f.Close()
-	var all []asked
+	var all []csiRequest
 	for lines := json.NewDecoder(f); ; {
 		var line struct {
 			Method, Error string
-			Request       asked
+			Request       csiRequest
 		}
 		switch err := lines.Decode(&line); {
 		case errors.Is(err, io.EOF):
@@ -163,8 +163,8 @@ func (d *csiDriver) calls(method string) []asked {
 	}
 }
 
-// keepCalls puts what the driver was asked beside the logs that a failed test shows.
-func (d *csiDriver) keepCalls() {
+// saveCalls copies the driver's calls to the logs if the test has failed.
+func (d *csiDriver) saveCalls() {
 	if !d.t.Failed() {
 		return
 	}
@@ -173,12 +173,12 @@ func (d *csiDriver) keepCalls() {
 		err = os.WriteFile(d.node.Log("csidriver-calls"), calls, 0o644)
 	}
 	if err != nil {
-		d.t.Log("keep the driver's calls:", err)
+		d.t.Log("save driver calls:", err)
 	}
 }
 
-// traces lists what is left of the driver's volumes on the node.
-func (d *csiDriver) traces() string {
+// leftovers lists the mounts, files and loop devices of CSI volumes on the node.
+func (d *csiDriver) leftovers() string {
 	d.t.Helper()
 	var left []string
 	mounts, err := d.node.Exec(d.t.Context(), "cat", "/proc/self/mounts")
@@ -209,8 +209,8 @@ func (d *csiDriver) traces() string {
 	return strings.Join(left, "\n")
 }
 
-// holds lists what the driver itself has staged or published, by its own books.
-func (d *csiDriver) holds() string {
+// stagedOrPublished lists the volumes that are staged or published according to the driver's state.
+func (d *csiDriver) stagedOrPublished() string {
 	d.t.Helper()
 	books, err := filepath.Glob(d.state("volumes/*/volume.json"))
 	if err != nil {
@@ -220,7 +220,7 @@ func (d *csiDriver) holds() string {
 	for _, book := range books {
 		text, err := os.ReadFile(book)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // of a pod that is just going
+			continue // just deleted
 		}
 		var v struct {
 			ID, Name, Staged string
@@ -229,7 +229,7 @@ func (d *csiDriver) holds() string {
 		if err := errors.Join(err, json.Unmarshal(text, &v)); err != nil {
 			return err.Error()
 		}
-		if v.Staged != "" || len(v.Targets) > 0 || v.Name == "" { // without a name it is a pod's own
+		if v.Staged != "" || len(v.Targets) > 0 || v.Name == "" { // without a name: an ephemeral volume
 			held = append(held, string(text))
 		}
 	}

@@ -10,37 +10,37 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestCSISwap has each agent take down what the other has staged and published.
-func TestCSISwap(t *testing.T) {
+// TestCSIKubeletSwap: each kubelet unpublishes and unstages volumes of the other.
+func TestCSIKubeletSwap(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("both take part")
+		t.Skip("runs both kubelets")
 	}
 	t.Parallel()
 	node := ownNode(t, "csi-swap")
-	swap(t, node, bed.Reference)
+	swapKubelet(t, node, bed.Reference)
 	space := namespace(t)
 	d := startDriver(t, node, "swap.csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
 	awaitDriver(t, d)
 	claim(t, space, "disk", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("disk", 16<<20), FSType: "ext4"}, corev1.PersistentVolumeFilesystem)
 	claim(t, space, "raw", corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume("raw", 16<<20)}, corev1.PersistentVolumeBlock)
 
 	for _, to := range []bed.KubeletKind{bed.Ours, bed.Reference} {
-		disk := user("disk", node.Name(), fromClaim("disk"))
-		raw := user("raw", node.Name(), fromClaim("raw"))
+		disk := podWithVolume("disk", node.Name(), fromClaim("disk"))
+		raw := podWithVolume("raw", node.Name(), fromClaim("raw"))
 		c := &raw.Spec.Containers[0]
 		c.VolumeMounts, c.VolumeDevices = nil, []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/raw"}}
 		before := map[string]*corev1.Pod{}
 		for _, pod := range []*corev1.Pod{disk, raw} {
 			create(t, space, pod)
-			before[pod.Name] = awaitPod(t, space, pod.Name, 2*usual, ready)
+			before[pod.Name] = awaitPod(t, space, pod.Name, 2*timeout, ready)
 		}
-		swap(t, node, to)
+		swapKubelet(t, node, to)
 		for name, was := range before {
-			same(t, was, awaitPod(t, space, name, 2*usual, ready))
+			checkSameContainers(t, was, awaitPod(t, space, name, 2*timeout, ready))
 			inPod(t, node, space, name, "true")
-			remove(t, space, name)
+			deletePod(t, space, name)
 		}
-		eventually(t, 2*usual, d.traces)
+		eventually(t, 2*timeout, d.leftovers)
 	}
 }

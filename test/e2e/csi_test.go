@@ -23,8 +23,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// describeDriver makes the CSIDriver object, for as long as the test takes.
-func describeDriver(t *testing.T, name string, spec storagev1.CSIDriverSpec) {
+// createCSIDriver creates the CSIDriver object and deletes it when the test ends.
+func createCSIDriver(t *testing.T, name string, spec storagev1.CSIDriverSpec) {
 	t.Helper()
 	spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
 	_, err := client().StorageV1().CSIDrivers().Create(t.Context(),
@@ -39,14 +39,14 @@ func describeDriver(t *testing.T, name string, spec storagev1.CSIDriverSpec) {
 	})
 }
 
-// claim makes a PersistentVolume of the driver and a claim that is bound to it.
+// claim creates a PersistentVolume of the driver and a claim that is bound to it.
 func claim(t *testing.T, space, name string, source corev1.CSIPersistentVolumeSource, mode corev1.PersistentVolumeMode) {
 	t.Helper()
-	claimAs(t, space, name, source, mode, corev1.ReadWriteOnce)
+	claimWithMode(t, space, name, source, mode, corev1.ReadWriteOnce)
 }
 
-// claimAs is claim with an access mode of one's own.
-func claimAs(t *testing.T, space, name string, source corev1.CSIPersistentVolumeSource, mode corev1.PersistentVolumeMode, access corev1.PersistentVolumeAccessMode) {
+// claimWithMode is claim with an access mode.
+func claimWithMode(t *testing.T, space, name string, source corev1.CSIPersistentVolumeSource, mode corev1.PersistentVolumeMode, access corev1.PersistentVolumeAccessMode) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("32Mi")}
 	modes := []corev1.PersistentVolumeAccessMode{access}
@@ -73,8 +73,8 @@ func claimAs(t *testing.T, space, name string, source corev1.CSIPersistentVolume
 	}
 }
 
-// user is a pod with the volume at /data.
-func user(name, node string, source corev1.VolumeSource) *corev1.Pod {
+// podWithVolume returns a pod with the volume at /data.
+func podWithVolume(name, node string, source corev1.VolumeSource) *corev1.Pod {
 	pod := sleeper(name, node)
 	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/data"}}
@@ -85,18 +85,18 @@ func fromClaim(name string) corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
 }
 
-// awaitDriver waits until the cluster knows the driver on the node.
+// awaitDriver waits until the CSINode has the driver.
 func awaitDriver(t *testing.T, d *csiDriver) storagev1.CSINodeDriver {
 	t.Helper()
 	var found storagev1.CSINodeDriver
-	await(t, listing{
+	await(t, listWatch{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client().StorageV1().CSINodes().List(ctx, o)
 		},
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return client().StorageV1().CSINodes().Watch(ctx, o)
 		},
-	}, d.node.Name(), usual, func(n *storagev1.CSINode) string {
+	}, d.node.Name(), timeout, func(n *storagev1.CSINode) string {
 		if n == nil {
 			return "there is no CSINode"
 		}
@@ -106,19 +106,19 @@ func awaitDriver(t *testing.T, d *csiDriver) storagev1.CSINodeDriver {
 				return ""
 			}
 		}
-		return "the CSINode does not list the driver"
+		return "the CSINode does not have the driver"
 	})
 	return found
 }
 
-// TestCSI takes volumes of a real driver through their lives, with the driver and the agent
-// killed at bad moments; at the end nothing is left of them.
+// TestCSI uses volumes of a driver and kills driver and agent at critical moments. At the end nothing
+// is left of the volumes.
 func TestCSI(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "csi")
 	space := namespace(t)
 	d := startDriver(t, node, "disk.csi.test", "-topology", "csi.test/rack=r1", "-max-volumes", "7")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{
 		AttachRequired: ptr.To(false), PodInfoOnMount: ptr.To(true),
 		FSGroupPolicy: ptr.To(storagev1.FileFSGroupPolicy),
 		TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}},
@@ -150,18 +150,18 @@ func TestCSI(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.awaitHeld("after-NodeUnpublishVolume")
+	d.awaitBlocked("after-NodeUnpublishVolume")
 	d.kill()
 	<-d.done
 	release()
 	d.start()
 	for _, name := range []string{"one", "two", "inline", "raw"} {
-		awaitPod(t, space, name, 2*usual, gone)
+		awaitPod(t, space, name, 2*timeout, gone)
 	}
-	eventually(t, 2*usual, d.traces)
+	eventually(t, 2*timeout, d.leftovers)
 }
 
-// testRegistered looks at what the cluster knows of the driver.
+// testRegistered checks CSINode, annotation and labels of the driver.
 func testRegistered(t *testing.T, d *csiDriver) {
 	got := awaitDriver(t, d)
 	id := "id-of-" + d.node.Name()
@@ -181,18 +181,18 @@ func testRegistered(t *testing.T, d *csiDriver) {
 	}
 }
 
-// testDriverKilled kills the driver when it has staged a volume and not yet said so.
+// testDriverKilled kills the driver when it has staged a volume but not responded yet.
 func testDriverKilled(t *testing.T, d *csiDriver, space string) {
 	release := d.hold("after-NodeStageVolume")
-	pod := user("one", d.node.Name(), fromClaim("disk"))
+	pod := podWithVolume("one", d.node.Name(), fromClaim("disk"))
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: ptr.To[int64](4321)}
 	made := create(t, space, pod)
-	d.awaitHeld("after-NodeStageVolume")
+	d.awaitBlocked("after-NodeStageVolume")
 	d.kill()
 	<-d.done
 	release()
 	d.start()
-	awaitPod(t, space, "one", 2*usual, ready)
+	awaitPod(t, space, "one", 2*timeout, ready)
 
 	staged := d.calls("NodeStageVolume")
 	if len(staged) == 0 || staged[0].Secrets["key"] != "stage" || staged[0].VolumeContext["color"] != "red" {
@@ -222,46 +222,46 @@ func testDriverKilled(t *testing.T, d *csiDriver, space string) {
 	if published[0].Secrets["key"] != "publish" || published[0].StagingTargetPath != staged[0].StagingTargetPath {
 		t.Errorf("published with %v", published[0])
 	}
-	testNotes(t, d, space, made)
+	testVolumeData(t, d, space, made)
 	inPod(t, d.node, space, "one", `test "$(stat -c %g /data)" = 4321 && echo kept > /data/file && grep -q "/data ext4" /proc/mounts`)
 }
 
-// testNotes reads what the next agent, of whichever kind, needs.
-func testNotes(t *testing.T, d *csiDriver, space string, pod *corev1.Pod) {
+// testVolumeData checks the vol_data.json files, which the next kubelet needs.
+func testVolumeData(t *testing.T, d *csiDriver, space string, pod *corev1.Pod) {
 	t.Helper()
 	volume := space + "-disk"
 	text, err := os.ReadFile(d.node.Path(filepath.Join("/var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~csi", volume, "vol_data.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var note map[string]string
-	if err := json.Unmarshal(text, &note); err != nil {
+	var volData map[string]string
+	if err := json.Unmarshal(text, &volData); err != nil {
 		t.Fatal(err)
 	}
-	if id := note["attachmentID"]; !strings.HasPrefix(id, "csi-") || len(id) != 68 {
+	if id := volData["attachmentID"]; !strings.HasPrefix(id, "csi-") || len(id) != 68 {
 		t.Errorf("attachmentID is %s", id)
 	}
-	handle := note["volumeHandle"]
-	delete(note, "attachmentID")
+	handle := volData["volumeHandle"]
+	delete(volData, "attachmentID")
 	want := map[string]string{"driverName": d.name, "nodeName": d.node.Name(), "specVolID": volume, "volumeHandle": handle, "volumeLifecycleMode": "Persistent"}
-	if !maps.Equal(note, want) {
-		t.Errorf("the note is %v, want %v", note, want)
+	if !maps.Equal(volData, want) {
+		t.Errorf("vol_data.json is %v, want %v", volData, want)
 	}
-	notes, err := filepath.Glob(d.node.Path("/var/lib/kubelet/plugins/kubernetes.io/csi/" + d.name + "/*/vol_data.json"))
-	if err != nil || len(notes) != 1 {
-		t.Fatalf("notes of staged volumes: %v %v", notes, err)
+	files, err := filepath.Glob(d.node.Path("/var/lib/kubelet/plugins/kubernetes.io/csi/" + d.name + "/*/vol_data.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("vol_data.json of staged volumes: %v %v", files, err)
 	}
-	staged, err := os.ReadFile(notes[0])
+	staged, err := os.ReadFile(files[0])
 	if want := `{"driverName":"` + d.name + `","volumeHandle":"` + handle + `"}` + "\n"; err != nil || string(staged) != want {
-		t.Errorf("the staged volume's note is %s, want %s", staged, want)
+		t.Errorf("vol_data.json of the staged volume is %s, want %s", staged, want)
 	}
 }
 
-// testAgentKilled kills the agent when a volume is staged and about to be published.
+// testAgentKilled kills the agent when a volume is staged and before it is published.
 func testAgentKilled(t *testing.T, d *csiDriver, space string) {
 	release := d.hold("before-NodePublishVolume")
-	create(t, space, user("two", d.node.Name(), fromClaim("disk")))
-	d.awaitHeld("before-NodePublishVolume")
+	create(t, space, podWithVolume("two", d.node.Name(), fromClaim("disk")))
+	d.awaitBlocked("before-NodePublishVolume")
 	if err := d.node.KillKubelet(); err != nil {
 		t.Fatal(err)
 	}
@@ -269,22 +269,23 @@ func testAgentKilled(t *testing.T, d *csiDriver, space string) {
 	if err := d.node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, space, "two", 2*usual, ready)
+	awaitPod(t, space, "two", 2*timeout, ready)
 	inPod(t, d.node, space, "two", `test "$(cat /data/file)" = kept`)
 	inPod(t, d.node, space, "one", `test "$(cat /data/file)" = kept`)
 }
 
-// testInline has the driver make a volume that lives as long as its pod.
+// testInline uses a CSI ephemeral inline volume.
 func testInline(t *testing.T, d *csiDriver, space string) {
-	create(t, space, user("inline", d.node.Name(), corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: d.name}}))
-	awaitPod(t, space, "inline", 2*usual, ready)
+	create(t, space, podWithVolume("inline", d.node.Name(), corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: d.name}}))
+	awaitPod(t, space, "inline", 2*timeout, ready)
 	inPod(t, d.node, space, "inline", `echo hello > /data/file`)
 }
 
-// testRaw hands a device to a container. Its volume has been made larger meanwhile.
+// testRaw uses a raw block volume that was expanded before it is mounted.
 func testRaw(t *testing.T, d *csiDriver, space string) {
-	// A claim that is bound later shows the size that the volume has then, and nothing grows.
-	eventually(t, usual, func() string {
+	// If the claim were bound after the expansion, it would have the new size, and no expansion
+	// would be needed.
+	eventually(t, timeout, func() string {
 		c, err := client().CoreV1().PersistentVolumeClaims(space).Get(t.Context(), "raw", metav1.GetOptions{})
 		switch {
 		case err != nil:
@@ -299,28 +300,28 @@ func testRaw(t *testing.T, d *csiDriver, space string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := user("raw", d.node.Name(), fromClaim("raw"))
+	pod := podWithVolume("raw", d.node.Name(), fromClaim("raw"))
 	c := &pod.Spec.Containers[0]
 	c.VolumeMounts, c.VolumeDevices = nil, []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/raw"}}
 	made := create(t, space, pod)
-	awaitPod(t, space, "raw", 2*usual, ready)
+	awaitPod(t, space, "raw", 2*timeout, ready)
 	inPod(t, d.node, space, "raw", `test -b /dev/raw && echo written | dd of=/dev/raw bs=512 conv=sync && dd if=/dev/raw bs=7 count=1 | grep -q written`)
 
-	asked := d.calls("NodeExpandVolume")
+	calls := d.calls("NodeExpandVolume")
 	base := "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices"
-	if len(asked) == 0 || asked[0].CapacityRange.RequiredBytes != "67108864" ||
-		asked[0].VolumePath != filepath.Join(base, "publish", space+"-raw", string(made.UID)) ||
-		asked[0].StagingTargetPath != filepath.Join(base, "staging", space+"-raw") {
-		t.Errorf("expanded with %+v", asked)
+	if len(calls) == 0 || calls[0].CapacityRange.RequiredBytes != "67108864" ||
+		calls[0].VolumePath != filepath.Join(base, "publish", space+"-raw", string(made.UID)) ||
+		calls[0].StagingTargetPath != filepath.Join(base, "staging", space+"-raw") {
+		t.Errorf("expanded with %+v", calls)
 	}
 	inPod(t, d.node, space, "raw", `dd if=/dev/raw of=/dev/null bs=1M skip=48 count=1 2>&1 | grep -q "1+0 records in"`)
 	claim, err := client().CoreV1().PersistentVolumeClaims(space).Get(t.Context(), "raw", metav1.GetOptions{})
 	if err != nil || claim.Status.Capacity.Storage().String() != "64Mi" {
-		t.Errorf("the claim shows %v: %v", claim.Status, err)
+		t.Errorf("status of the claim: %v: %v", claim.Status, err)
 	}
 }
 
-// testMeasured wants the Summary and the metrics to show what the driver says.
+// testMeasured checks that the Summary API and the metrics have the driver's volume stats.
 func testMeasured(t *testing.T, d *csiDriver, space string) {
 	awaitStats(t, d.node, space, "one", func(p *statsapi.PodStats) string {
 		for _, v := range p.VolumeStats {
@@ -328,14 +329,14 @@ func testMeasured(t *testing.T, d *csiDriver, space string) {
 				continue
 			}
 			if c := *v.CapacityBytes; c < 20<<20 || c > 32<<20 || *v.UsedBytes == 0 || *v.Inodes == 0 {
-				return fmt.Sprintf("the volume's figures are %+v", v)
+				return fmt.Sprintf("volume stats are %+v", v)
 			}
 			return ""
 		}
-		return "the Summary does not show the volume"
+		return "the Summary API does not have the volume"
 	})
 	if len(d.calls("NodeGetVolumeStats")) == 0 {
-		t.Error("the driver was not asked")
+		t.Error("NodeGetVolumeStats was not called")
 	}
 	of := fmt.Sprintf(`{namespace=%q,persistentvolumeclaim="disk"}`, space)
 	plugin := fmt.Sprintf(`plugin_manager_total_plugins{socket_path="/var/lib/kubelet/plugins_registry/%s-reg.sock",state=`, d.name)
@@ -351,7 +352,7 @@ func testMeasured(t *testing.T, d *csiDriver, space string) {
 	})
 }
 
-// inPod runs a script in the pod's container and wants it to succeed.
+// inPod runs a script in the pod's container; it must succeed.
 func inPod(t *testing.T, node *bed.Box, space, name, script string) {
 	t.Helper()
 	pod, err := client().CoreV1().Pods(space).Get(t.Context(), name, metav1.GetOptions{})

@@ -13,25 +13,25 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestCSIUnreadableNote destroys what a kubelet wrote down of one pod's volume. The volume of
-// another pod is unstaged with that pod. Ours takes down the volume itself, too; the reference
-// kubelet does not find its driver and tries for ever.
-func TestCSIUnreadableNote(t *testing.T) {
+// TestCSIUnreadableVolumeData overwrites vol_data.json of one pod's volume. The volume of another pod
+// is still unstaged with that pod. Our kubelet also removes the affected volume; the reference does
+// not find its driver and retries for ever.
+func TestCSIUnreadableVolumeData(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "csi-note")
 	space := clearedNamespace(t)
 	d := startDriver(t, node, "note.csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)})
 	awaitDriver(t, d)
 	handles := map[string]string{}
 	pods := map[string]*corev1.Pod{}
 	for _, name := range []string{"broken", "whole"} {
 		handles[name] = d.makeVolume(name, 16<<20)
 		claim(t, space, name, corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: handles[name], FSType: "ext4"}, corev1.PersistentVolumeFilesystem)
-		pods[name] = create(t, space, user(name, node.Name(), fromClaim(name)))
+		pods[name] = create(t, space, podWithVolume(name, node.Name(), fromClaim(name)))
 	}
 	for name := range pods {
-		awaitPod(t, space, name, 2*usual, ready)
+		awaitPod(t, space, name, 2*timeout, ready)
 	}
 	note := filepath.Join("/var/lib/kubelet/pods", string(pods["broken"].UID), "volumes/kubernetes.io~csi", space+"-broken", "vol_data.json")
 	if err := os.WriteFile(node.Path(note), make([]byte, 300), 0o600); err != nil {
@@ -52,16 +52,16 @@ func TestCSIUnreadableNote(t *testing.T) {
 		if err := client().CoreV1().Pods(space).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		awaitPod(t, space, name, 2*usual, gone)
-		eventually(t, usual, unstaged(name))
+		awaitPod(t, space, name, 2*timeout, gone)
+		eventually(t, timeout, unstaged(name))
 	}
 	leave("whole")
 	if unstaged("broken")() == "" {
-		t.Error("unstaged under a pod")
+		t.Error("the volume was unstaged while its pod runs")
 	}
 	inPod(t, node, space, "broken", `echo alive > /data/file`)
 	if kubelet == bed.Ours {
 		leave("broken")
-		eventually(t, usual, d.traces)
+		eventually(t, timeout, d.leftovers)
 	}
 }

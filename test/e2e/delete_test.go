@@ -10,25 +10,24 @@ import (
 	"swiftlet/test/images"
 )
 
-// TestRunAndDelete does what every newcomer does first. A deleted pod is gone from the API
-// within a second of its last container's exit. It runs alone: what it measures is the
-// agent, not how many tests share two cores with it.
+// TestRunAndDelete: a deleted pod is removed from the API server within a second after its last
+// container's exit. It does not run in parallel with other tests, as it measures time.
 func TestRunAndDelete(t *testing.T) {
 	node := steadyNode(t)
 	space := namespace(t)
 	kubectl(t, "-n", space, "run", "hello", "--image="+images.Busybox,
 		`--overrides={"spec":{"terminationGracePeriodSeconds":10,"nodeSelector":{"kubernetes.io/hostname":"`+node.Name()+`"}}}`,
-		"--command", "--", "sh", "-c", untilTold)
-	pod := awaitPod(t, space, "hello", usual, ready)
+		"--command", "--", "sh", "-c", exitOnTerm)
+	pod := awaitPod(t, space, "hello", timeout, ready)
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 
 	exited := watchExit(t, node, id)
 	kubectl(t, "-n", space, "delete", "pod", "hello", "--wait=false")
-	awaitPod(t, space, "hello", usual, gone)
+	awaitPod(t, space, "hello", timeout, gone)
 	took := time.Since(<-exited)
-	t.Logf("gone %v after its container", took)
+	t.Logf("deleted %v after the container's exit", took)
 	if limit := time.Second; took > limit && kubelet == bed.Ours {
-		t.Errorf("gone from the API %v after the last container's exit, want at most %v", took, limit)
+		t.Errorf("deleted from the API server %v after the last container's exit, want at most %v", took, limit)
 	}
 }
 
@@ -41,7 +40,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// watchExit tells when the container's first process has ended.
+// watchExit sends the time when the container's first process has exited.
 func watchExit(t *testing.T, node *bed.Box, container string) <-chan time.Time {
 	t.Helper()
 	tasks, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "ls")

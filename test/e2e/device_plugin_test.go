@@ -18,18 +18,18 @@ import (
 
 const sample = "swiftlet.dev/sample"
 
-// devicePlugin is test/deviceplugin, a real plugin in a process of its own on a node.
+// devicePlugin is test/deviceplugin, a device plugin in its own process on a node.
 type devicePlugin struct {
 	t    *testing.T
 	node *bed.Box
 	args []string
-	kill context.CancelFunc // ends it without warning
+	kill context.CancelFunc // sends SIGKILL
 	done chan struct{}
 }
 
 var buildPlugin = builderOf("deviceplugin")
 
-// pluginState is where the plugin keeps its devices on a node.
+// pluginState is the plugin's state directory on a node.
 const pluginState = "/var/lib/kubelet/plugins/sample"
 
 // startPlugin runs a plugin with devices a and b on the node until the test ends.
@@ -37,7 +37,7 @@ func startPlugin(t *testing.T, node *bed.Box, args ...string) *devicePlugin {
 	t.Helper()
 	program, err := buildPlugin()
 	if err != nil {
-		t.Fatal("build the plugin:", err)
+		t.Fatal("build plugin:", err)
 	}
 	p := &devicePlugin{t: t, node: node, args: append([]string{program, "-resource", sample, "-state", pluginState}, args...)}
 	p.set("a", "Healthy")
@@ -47,7 +47,7 @@ func startPlugin(t *testing.T, node *bed.Box, args ...string) *devicePlugin {
 	return p
 }
 
-// start runs the program; one that was stopped is started again the same way.
+// start starts the plugin, also after stop.
 func (p *devicePlugin) start() {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,7 +69,7 @@ func (p *devicePlugin) start() {
 
 func (p *devicePlugin) stop() { p.kill(); <-p.done }
 
-// set says how a device is.
+// set sets the health of a device.
 func (p *devicePlugin) set(device, health string) {
 	p.t.Helper()
 	file := p.node.Path(filepath.Join(pluginState, "devices", device))
@@ -84,34 +84,34 @@ func (p *devicePlugin) calls() string {
 	return string(text)
 }
 
-// awaitDevices waits until the Node shows so many devices. The reference tells of a change
-// with its next look at the node, every ten seconds.
+// awaitDevices waits until the Node has this capacity and allocatable. The reference updates them
+// every ten seconds.
 func (p *devicePlugin) awaitDevices(capacity, allocatable int64) {
 	p.t.Helper()
-	awaitNode(p.t, p.node.Name(), usual, func(n *corev1.Node) string {
+	awaitNode(p.t, p.node.Name(), timeout, func(n *corev1.Node) string {
 		has, gives := n.Status.Capacity[sample], n.Status.Allocatable[sample]
 		if has.Value() != capacity || gives.Value() != allocatable {
-			return fmt.Sprintf("node has %s and gives %s of %s, want %d and %d", has.String(), gives.String(), sample, capacity, allocatable)
+			return fmt.Sprintf("capacity %s, allocatable %s of %s, want %d and %d", has.String(), gives.String(), sample, capacity, allocatable)
 		}
 		return ""
 	})
 }
 
-// wanting is a pod that asks for devices. It goes to the node whether that has them or not.
-func wanting(name, node string, count int64) *corev1.Pod {
+// podWithDevices is a pod that requests devices. It bypasses the scheduler.
+func podWithDevices(name, node string, count int64) *corev1.Pod {
 	pod := sleeper(name, node)
 	pod.Spec.NodeName = node
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{sample: *resource.NewQuantity(count, resource.DecimalSI)}
 	return pod
 }
 
-// deviceOf is what the node says that the pod has, once it knows the pod.
+// deviceOf returns the pod's devices in the PodResources API, once it has the pod.
 func deviceOf(t *testing.T, node *bed.Box, space, pod string) string {
 	t.Helper()
 	client := resourcesv1.NewPodResourcesListerClient(socket(t, node, "pod-resources/kubelet.sock"))
 	var all []string
-	eventually(t, usual, func() string {
-		answer, err := patiently(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: pod})
+	eventually(t, timeout, func() string {
+		answer, err := retryRateLimited(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: pod})
 		if err != nil {
 			return err.Error()
 		}
@@ -123,28 +123,29 @@ func deviceOf(t *testing.T, node *bed.Box, space, pod string) string {
 	return strings.Join(all, " ")
 }
 
-// TestDevicePlugin follows a device: offered, given, sick, and kept by its pod whoever ends.
+// TestDevicePlugin checks registration, allocation and health of devices, and that a pod keeps its
+// device when plugin or agent restart.
 func TestDevicePlugin(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "devices")
 	plugin := startPlugin(t, node, "-prefers", "b", "-prestart", "-cdi", "/var/run/cdi")
 	plugin.awaitDevices(2, 2)
 	space := namespace(t)
-	first := startPod(t, space, wanting("first", node.Name(), 1))
+	first := startPod(t, space, podWithDevices("first", node.Name(), 1))
 	const has = sample + "=b"
 	if got := deviceOf(t, node, space, "first"); got != has {
-		t.Fatalf("pod has %s, want %s, which the plugin prefers", got, has)
+		t.Fatalf("pod has %s, want the preferred device %s", got, has)
 	}
 	inPod(t, node, space, "first", `test "$SAMPLE_DEVICES" = b && test "$SAMPLE_CDI_NAME" = b && test -c /dev/sample-b &&
 		test "$(cat /run/sample/b)" = b && ! touch /run/sample/b && ! test -e /dev/sample-a`)
 	if want := `{"devices":["b"],"method":"Allocate"}` + "\n" + `{"devices":["b"],"method":"PreStartContainer"}` + "\n"; plugin.calls() != want {
-		t.Errorf("the plugin was asked\n%s", plugin.calls())
+		t.Errorf("calls of the plugin:\n%s", plugin.calls())
 	}
-	create(t, space, wanting("greedy", node.Name(), 2))
-	compareEnd(t, endView(t, node, space), space, "greedy", "devices")
+	create(t, space, podWithDevices("greedy", node.Name(), 2))
+	compareFinalState(t, finalStateView(t, node, space), space, "greedy", "devices")
 
-	t.Run("sick", func(t *testing.T) { testSickDevice(t, plugin, space) })
-	t.Run("slow", func(t *testing.T) { testSlowPlugin(t, plugin, space) })
+	t.Run("unhealthy device", func(t *testing.T) { testSickDevice(t, plugin, space) })
+	t.Run("plugin hangs", func(t *testing.T) { testSlowPlugin(t, plugin, space) })
 	t.Run("plugin restarted", func(t *testing.T) {
 		plugin.stop()
 		plugin.awaitDevices(2, 0)
@@ -154,32 +155,32 @@ func TestDevicePlugin(t *testing.T) {
 	t.Run("agent killed", func(t *testing.T) {
 		restartAgent(t, node)
 		plugin.awaitDevices(2, 2)
-		startPod(t, space, wanting("second", node.Name(), 1))
+		startPod(t, space, podWithDevices("second", node.Name(), 1))
 		if got := deviceOf(t, node, space, "second"); got != sample+"=a" {
-			t.Errorf("another pod has %s", got)
+			t.Errorf("the second pod has %s", got)
 		}
-		remove(t, space, "second")
+		deletePod(t, space, "second")
 	})
-	t.Run("both killed", func(t *testing.T) {
+	t.Run("plugin and agent killed", func(t *testing.T) {
 		plugin.stop()
 		restartAgent(t, node)
 		startPod(t, space, sleeper("witness", node.Name()))
 		plugin.start()
 		plugin.awaitDevices(2, 2)
 	})
-	same(t, first, awaitPod(t, space, "first", usual, ready))
+	checkSameContainers(t, first, awaitPod(t, space, "first", timeout, ready))
 	if got := deviceOf(t, node, space, "first"); got != has {
 		t.Errorf("pod has %s, had %s", got, has)
 	}
 	awaitMetrics(t, node, nil, map[string]float64{`kubelet_device_plugin_registration_total{resource_name="` + sample + `"}`: 1})
-	remove(t, space, "first")
-	startPod(t, space, wanting("heir", node.Name(), 2))
+	deletePod(t, space, "first")
+	startPod(t, space, podWithDevices("heir", node.Name(), 2))
 }
 
 func testSickDevice(t *testing.T, plugin *devicePlugin, space string) {
 	for _, health := range []string{"Unhealthy", "Healthy"} {
 		plugin.set("b", health)
-		awaitPod(t, space, "first", usual, func(p *corev1.Pod) string {
+		awaitPod(t, space, "first", timeout, func(p *corev1.Pod) string {
 			all := p.Status.ContainerStatuses[0].AllocatedResourcesStatus
 			want := corev1.ResourceHealth{ResourceID: "b", Health: corev1.ResourceHealthStatus(health)}
 			if len(all) != 1 || all[0].Name != sample || len(all[0].Resources) != 1 || all[0].Resources[0] != want {
@@ -191,34 +192,34 @@ func testSickDevice(t *testing.T, plugin *devicePlugin, space string) {
 	}
 }
 
-// testSlowPlugin: while a plugin takes its time, pods that need none of its devices come and
-// go. The reference asks it while it admits a pod, and all others wait.
+// testSlowPlugin: while a plugin hangs, pods without its devices start and stop. The reference calls
+// the plugin during admission, and all other pods wait.
 func testSlowPlugin(t *testing.T, plugin *devicePlugin, space string) {
 	if kubelet != bed.Ours {
-		t.Skip("all pods wait")
+		t.Skip("all pods wait with the reference")
 	}
 	hang := plugin.node.Path(filepath.Join(pluginState, "hang"))
 	write(t, hang, []byte("yes"))
-	create(t, space, wanting("slow", plugin.node.Name(), 1))
-	eventually(t, usual, func() string {
+	create(t, space, podWithDevices("slow", plugin.node.Name(), 1))
+	eventually(t, timeout, func() string {
 		if text, err := os.ReadFile(hang); err != nil || string(text) != "hanging" {
-			return fmt.Sprintf("the plugin is not asked: %s %v", text, err)
+			return fmt.Sprintf("the plugin was not called: %s %v", text, err)
 		}
 		return ""
 	})
 	startPod(t, space, sleeper("other", plugin.node.Name()))
-	remove(t, space, "other")
-	if slow := awaitPod(t, space, "slow", usual, func(p *corev1.Pod) string { return "" }); ready(slow) == "" {
+	deletePod(t, space, "other")
+	if slow := awaitPod(t, space, "slow", timeout, func(p *corev1.Pod) string { return "" }); ready(slow) == "" {
 		t.Error("the pod runs without its device")
 	}
 	if err := os.Remove(hang); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, space, "slow", usual, ready)
-	remove(t, space, "slow")
+	awaitPod(t, space, "slow", timeout, ready)
+	deletePod(t, space, "slow")
 }
 
-// restartAgent kills the agent and starts the next one.
+// restartAgent kills the agent and starts it again.
 func restartAgent(t *testing.T, node *bed.Box) {
 	t.Helper()
 	if err := node.KillKubelet(); err != nil {
@@ -232,19 +233,18 @@ func restartAgent(t *testing.T, node *bed.Box) {
 	}
 }
 
-// TestDeviceReboot: a pod comes up again with its device after all of the node was down, in
-// whatever order agent and plugin return. The reference sends the pod away, for it does not
-// wait for the plugin.
+// TestDeviceReboot: after a reboot of the node a pod starts again with its device, whether agent or
+// plugin starts first. The reference does not wait for the plugin and rejects the pod.
 func TestDeviceReboot(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("it rejects the pod")
+		t.Skip("the reference rejects the pod")
 	}
 	t.Parallel()
 	node := ownNode(t, "rebooted")
 	plugin := startPlugin(t, node)
 	plugin.awaitDevices(2, 2)
 	space := namespace(t)
-	before := startPod(t, space, wanting("pod", node.Name(), 1))
+	before := startPod(t, space, podWithDevices("pod", node.Name(), 1))
 	has := deviceOf(t, node, space, "pod")
 
 	plugin.stop()
@@ -258,26 +258,26 @@ func TestDeviceReboot(t *testing.T) {
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		events, err := client().CoreV1().Events(space).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=WaitingForDevicePlugin"})
 		if err != nil || len(events.Items) == 0 {
-			return fmt.Sprintf("nobody is told that the pod waits: %v", err)
+			return fmt.Sprintf("there is no event WaitingForDevicePlugin: %v", err)
 		}
 		return ""
 	})
-	// A pod that is new to the node waits as well.
-	create(t, space, wanting("new", node.Name(), 1))
+	// A new pod waits as well.
+	create(t, space, podWithDevices("new", node.Name(), 1))
 	plugin.start()
 	for _, name := range []string{"pod", "new"} {
-		awaitPod(t, space, name, usual, func(p *corev1.Pod) string {
+		awaitPod(t, space, name, timeout, func(p *corev1.Pod) string {
 			if p.Status.Phase == corev1.PodFailed {
-				t.Fatalf("pod %s was sent away: %s", name, p.Status.Message)
+				t.Fatalf("pod %s was rejected: %s", name, p.Status.Message)
 			}
 			if missing := ready(p); missing != "" {
 				return missing
 			}
 			if name == "pod" && p.Status.ContainerStatuses[0].RestartCount != 1 {
-				return "the container that was killed is still shown"
+				return "the status still has the killed container"
 			}
 			return ""
 		})
@@ -290,14 +290,14 @@ func TestDeviceReboot(t *testing.T) {
 	}
 }
 
-// TestDeviceSwap: our agent and the reference read each other's record of devices.
-func TestDeviceSwap(t *testing.T) {
+// TestDeviceKubeletSwap: our kubelet and the reference read each other's state of devices.
+func TestDeviceKubeletSwap(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("both take part")
+		t.Skip("runs both kubelets")
 	}
 	t.Parallel()
 	node := ownNode(t, "device-swap")
-	// Through the folder of all plugins, which both look at when they start.
+	// It registers through the plugin registration directory, which both read at their start.
 	plugin := startPlugin(t, node, "-register", "/var/lib/kubelet/plugins_registry/sample-reg.sock", "-dir", pluginState)
 	plugin.awaitDevices(2, 2)
 	space := namespace(t)
@@ -306,7 +306,7 @@ func TestDeviceSwap(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for name, want := range has {
-			same(t, before[name], awaitPod(t, space, name, usual, ready))
+			checkSameContainers(t, before[name], awaitPod(t, space, name, timeout, ready))
 			if got := deviceOf(t, node, space, name); got != want {
 				t.Errorf("pod %s has %s, had %s", name, got, want)
 			}
@@ -314,18 +314,18 @@ func TestDeviceSwap(t *testing.T) {
 	}
 	for i, kind := range []bed.KubeletKind{bed.Ours, bed.Reference} {
 		if i > 0 {
-			swap(t, node, kind)
+			swapKubelet(t, node, kind)
 			plugin.awaitDevices(2, 2)
 			check()
 		}
 		name := string("under-" + kind)
-		before[name] = startPod(t, space, wanting(name, node.Name(), 1))
+		before[name] = startPod(t, space, podWithDevices(name, node.Name(), 1))
 		has[name] = deviceOf(t, node, space, name)
 	}
 	if has["under-ours"] == has["under-reference"] {
 		t.Fatalf("both pods have %s", has["under-ours"])
 	}
-	swap(t, node, bed.Ours)
+	swapKubelet(t, node, bed.Ours)
 	plugin.awaitDevices(2, 2)
 	check()
 }

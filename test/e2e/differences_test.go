@@ -10,41 +10,41 @@ import (
 	"testing"
 )
 
-// departure is a kind of difference from the recordings that has its reason.
-type departure struct {
+// acceptedDifference is an accepted difference from the recordings, with the reason.
+type acceptedDifference struct {
 	difference *regexp.Regexp
 	reason     string
 }
 
-// departures are all that are accepted. With the reference kubelet some do not occur.
-var departures = []departure{
+// acceptedDifferences are all accepted differences. Some do not occur with the reference kubelet.
+var acceptedDifferences = []acceptedDifference{
 	{
 		regexp.MustCompile(`status: resources(: recorded nothing, now \{\}|\.limits\.memory: recorded "9007199254740988Ki", now .*)$`),
-		"the reference shows cgroup v1's word for no limit, the largest number that the kernel can hold",
+		"the reference shows cgroup v1's value for no limit, the largest page-aligned number",
 	},
 	{
 		regexp.MustCompile(`(^full inside: \[\d+\]|oomScoreAdj): recorded "999", now "99\d"$`),
-		"what a pod requests counts as a share of the machine's memory",
+		"the value depends on the host's memory",
 	},
 	{
 		regexp.MustCompile(`^deleted-\S+ status: conditions\[[23]\]\.(reason: recorded "ContainersNotReady", now "PodFailed"|message: recorded "containers with unready status: \[c\]", now nothing)$`),
-		"of a pod that is deleted before it ran, the reference derives the conditions first and then that it has failed",
+		"for a pod that is deleted before it ran, the reference derives the conditions before the phase Failed",
 	},
 	{
 		regexp.MustCompile(`^unready events: .* Readiness probe errored and resulted in unknown state: rpc error`),
-		"a probe that meets the end of its container: by chance it does, or does not",
+		"a race between the probe and the exit of its container",
 	},
 	{
 		regexp.MustCompile(`^unready events: not recorded: Warning \| Unhealthy \| (Readiness|Liveness) probe failed: command timed out: "false" timed out after 1s`),
-		"on a busy machine the probe's one second may be over before its command is",
+		"on a busy machine the probe's command may take longer than its timeout of one second",
 	},
 	{
 		regexp.MustCompile(`^unready events: not recorded: Warning \| BackOff \| Back-off restarting failed container c `),
-		"the reference says so too, but after more failed probes: of one pod, no more than 25 warnings at a time are let through",
+		"the reference sends it too, but after more failed probes: the event rate limit is 25 warnings of one pod",
 	},
 }
 
-// differences says, field by field, where a thing is not as it was recorded.
+// differences lists the fields that differ from the recording.
 func differences(subject string, recording, now any) []string {
 	before, after := map[string]string{}, map[string]string{}
 	flatten("", recording, before)
@@ -67,7 +67,7 @@ func orNothing(text string) string {
 	return text
 }
 
-// flatten gives every single value of a tree its path.
+// flatten maps the path of every leaf of a tree to its value.
 func flatten(path string, value any, into map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -92,7 +92,7 @@ func flatten(path string, value any, into map[string]string) {
 	into[path] = string(text)
 }
 
-// unexplained are the differences without a reason, one in a line.
+// unexplained returns the differences that are not accepted, one per line.
 func unexplained(differences []string) string {
 	var left []string
 	for _, difference := range differences {
@@ -104,7 +104,7 @@ func unexplained(differences []string) string {
 }
 
 func reasonFor(difference string) string {
-	for _, d := range departures {
+	for _, d := range acceptedDifferences {
 		if d.difference.MatchString(difference) {
 			return d.reason
 		}
@@ -112,12 +112,12 @@ func reasonFor(difference string) string {
 	return ""
 }
 
-// report shows all differences, and fails if one of them has no reason.
+// report logs all differences, and fails for each that is not accepted.
 func report(t *testing.T, differences []string) {
 	t.Helper()
 	for _, difference := range differences {
 		if reason := reasonFor(difference); reason != "" {
-			t.Logf("%s\n\texplained: %s", difference, reason)
+			t.Logf("%s\n\taccepted: %s", difference, reason)
 		} else {
 			t.Error(difference)
 		}

@@ -18,14 +18,13 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestEtcdRestore restores etcd from a backup, after which pods have become unready, crashed,
-// ended, been deleted and been created. Resource versions go back by that. The node's pods
-// run on, and the API server has their true status within 30 s. The reference is known to
-// leave it wrong.
+// TestEtcdRestore restores etcd from a backup. Since the backup pods have become unready, crashed,
+// completed, been deleted and been created. Resource versions go back. The node's pods keep running,
+// and the API server has their correct status within 30 s. The reference leaves it wrong.
 func TestEtcdRestore(t *testing.T) {
 	t.Parallel()
 	r := restore{outage: newOutage(t), containers: map[string]string{}}
-	r.bringUp(t)
+	r.startPods(t)
 	if err := r.bed.ControlPlane.BackUpEtcd(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -38,46 +37,46 @@ func TestEtcdRestore(t *testing.T) {
 	if now := r.version(t); now >= before {
 		t.Fatalf("resource version %d after the restore, %d before", now, before)
 	}
-	wrong := waitFor(usual, func() string { return r.wrong(t) })
+	mismatches := waitFor(timeout, func() string { return r.mismatches(t) })
 	switch {
-	case wrong != "" && kubelet == bed.Reference:
+	case mismatches != "" && kubelet == bed.Reference:
 		// It continues its watches at versions that the API server no longer has.
-		t.Skipf("%v after the restore the reference leaves the API server wrong about:\n%s", usual, wrong)
-	case wrong != "":
-		t.Fatalf("%v after the restore the API server is wrong about:\n%s", usual, wrong)
+		t.Skipf("%v after the restore the API server has wrong data with the reference:\n%s", timeout, mismatches)
+	case mismatches != "":
+		t.Fatalf("%v after the restore the API server has wrong data:\n%s", timeout, mismatches)
 	}
-	t.Logf("all is right %v after the restore", time.Since(r.back).Round(10*time.Millisecond))
+	t.Logf("all data is correct %v after the restore", time.Since(r.back).Round(10*time.Millisecond))
 	r.checkContainers(t)
-	// Each of the pods that differ from the backup needs one, those that start again more.
+	// Each pod that differs from the backup needs one write, and those that start again need more.
 	if writes := r.statusWrites(t); writes > 12 {
-		t.Errorf("%d writes of pod status after the restore", writes)
+		t.Errorf("%d status writes after the restore, want at most 12", writes)
 	}
 }
 
-// restore is a cluster of its own, and what runs on its node before the restore.
+// restore is a cluster, and the containers on its node before the restore.
 type restore struct {
 	*outage
 	containers map[string]string // by pod
 }
 
-// bringUp makes the pods that the backup has.
-func (r restore) bringUp(t *testing.T) {
+// startPods creates the pods that are in the backup.
+func (r restore) startPods(t *testing.T) {
 	t.Helper()
 	r.awaitServiceAccount(t)
-	unready := r.reader("unready", untilTold)
+	unready := r.reader("unready", exitOnTerm)
 	unready.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1,
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", "/flags/ready"}}}}
 	ends := r.reader("ends", "until test -e /flags/end; do sleep 0.2; done")
 	ends.Spec.RestartPolicy = corev1.RestartPolicyNever
 	crashes := r.reader("crashes", "test -e /flags/crash && exec sleep 3600; until test -e /flags/crash; do sleep 0.2; done; exit 1")
 	r.create(t, sleeper("steady", r.node.Name()), unready, ends, crashes, sleeper("deleted", r.node.Name()))
-	eventually(t, 2*usual, func() string {
-		return r.unlike(t, "steady", ready) + r.unlike(t, "unready", ready) + r.unlike(t, "ends", ready) +
-			r.unlike(t, "crashes", ready) + r.unlike(t, "deleted", ready) + r.unlike(t, "static-alone", ready)
+	eventually(t, 2*timeout, func() string {
+		return r.checkPod(t, "steady", ready) + r.checkPod(t, "unready", ready) + r.checkPod(t, "ends", ready) +
+			r.checkPod(t, "crashes", ready) + r.checkPod(t, "deleted", ready) + r.checkPod(t, "static-alone", ready)
 	})
 }
 
-// change has everything happen that the backup does not know of.
+// change makes the changes that are not in the backup.
 func (r restore) change(t *testing.T) {
 	t.Helper()
 	if err := os.Remove(r.node.Path(outageFlags + "/ready")); err != nil {
@@ -91,10 +90,10 @@ func (r restore) change(t *testing.T) {
 	if err := pods.Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](1)}); err != nil {
 		t.Fatal(err)
 	}
-	// The reference looks at its folder every 20 s.
-	eventually(t, 2*usual, func() string {
-		return r.unlike(t, "unready", isUnready) + r.unlike(t, "crashes", restarted(1)) + r.unlike(t, "crashes", ready) +
-			r.unlike(t, "ends", hasSucceeded) + r.unlike(t, "late", ready) + r.unlike(t, "another-alone", ready) + r.present(t, "deleted")
+	// The reference checks its manifest directory every 20 s.
+	eventually(t, 2*timeout, func() string {
+		return r.checkPod(t, "unready", isUnready) + r.checkPod(t, "crashes", restarted(1)) + r.checkPod(t, "crashes", ready) +
+			r.checkPod(t, "ends", hasSucceeded) + r.checkPod(t, "late", ready) + r.checkPod(t, "another-alone", ready) + r.present(t, "deleted")
 	})
 	r.advance(t)
 	for _, name := range []string{"steady", "unready", "crashes", "static-alone", "another-alone"} {
@@ -102,8 +101,8 @@ func (r restore) change(t *testing.T) {
 	}
 }
 
-// advance has the resource version go on, by more than a control plane writes at its start:
-// the versions after the restore are to be older ones for as long as the test looks.
+// advance increases the resource version by more than a control plane writes at its start, so that
+// versions after the restore are older for the rest of the test.
 func (r restore) advance(t *testing.T) {
 	t.Helper()
 	maps := r.bed.ControlPlane.Client.CoreV1().ConfigMaps("default")
@@ -117,38 +116,38 @@ func (r restore) advance(t *testing.T) {
 	}
 }
 
-// wrong lists what the API server has wrong.
-func (r restore) wrong(t *testing.T) string {
+// mismatches lists the wrong data of the API server.
+func (r restore) mismatches(t *testing.T) string {
 	t.Helper()
-	wrong := r.unlike(t, "steady", ready) + r.unlike(t, "static-alone", ready) + r.unlike(t, "another-alone", ready) +
-		r.unlike(t, "unready", isUnready) + r.unlike(t, "ends", hasSucceeded) +
-		r.unlike(t, "crashes", restarted(1)) + r.unlike(t, "crashes", ready)
+	mismatches := r.checkPod(t, "steady", ready) + r.checkPod(t, "static-alone", ready) + r.checkPod(t, "another-alone", ready) +
+		r.checkPod(t, "unready", isUnready) + r.checkPod(t, "ends", hasSucceeded) +
+		r.checkPod(t, "crashes", restarted(1)) + r.checkPod(t, "crashes", ready)
 	for name, id := range r.containers {
-		wrong += r.unlike(t, name, runsIn(id))
+		mismatches += r.checkPod(t, name, runsIn(id))
 	}
-	// The backup has the pod that was deleted, and not the one that came later.
+	// The backup has the deleted pod, and not the one that was created later.
 	if again := r.running(t, "deleted"); again == nil {
-		wrong += "deleted: it does not run\n"
+		mismatches += "deleted: it is not running\n"
 	} else {
-		wrong += r.unlike(t, "deleted", ready) + r.unlike(t, "deleted", runsIn(again.Id))
+		mismatches += r.checkPod(t, "deleted", ready) + r.checkPod(t, "deleted", runsIn(again.Id))
 	}
 	if r.running(t, "late") != nil {
-		wrong += "late: it runs\n"
+		mismatches += "late: it is running\n"
 	}
-	return wrong + r.present(t, "late") + r.wrongAboutNode(t)
+	return mismatches + r.present(t, "late") + r.nodeMismatches(t)
 }
 
-// checkContainers fails if a container was restarted by the restore.
+// checkContainers checks that no container was restarted because of the restore.
 func (r restore) checkContainers(t *testing.T) {
 	t.Helper()
 	for name, id := range r.containers {
 		if now := r.running(t, name); now == nil || now.Id != id {
-			t.Errorf("pod %s runs in %v, not in %s", name, now, id)
+			t.Errorf("pod %s runs in container %v, not in %s", name, now, id)
 		}
 	}
 }
 
-// present is a line if the API server has the pod.
+// present returns a line if the API server has the pod.
 func (r restore) present(t *testing.T, name string) string {
 	t.Helper()
 	_, err := r.bed.ControlPlane.Client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
@@ -158,7 +157,7 @@ func (r restore) present(t *testing.T, name string) string {
 	return name + ": it exists\n"
 }
 
-// version is that of the API server as a whole.
+// version returns the API server's current resource version.
 func (r restore) version(t *testing.T) int {
 	t.Helper()
 	list, err := r.bed.ControlPlane.Client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
@@ -172,7 +171,7 @@ func (r restore) version(t *testing.T) int {
 	return version
 }
 
-// statusWrites is how often the status of a pod was written since the API server's start.
+// statusWrites returns the number of pod status writes since the API server's start.
 func (r restore) statusWrites(t *testing.T) (writes int) {
 	t.Helper()
 	text, err := r.bed.ControlPlane.Client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -194,7 +193,7 @@ func (r restore) statusWrites(t *testing.T) (writes int) {
 	return writes
 }
 
-// runsIn is a check.
+// runsIn checks the pod's container ID.
 func runsIn(id string) func(*corev1.Pod) string {
 	return func(p *corev1.Pod) string {
 		if len(p.Status.ContainerStatuses) == 0 || !strings.HasSuffix(p.Status.ContainerStatuses[0].ContainerID, id) {

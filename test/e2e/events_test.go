@@ -13,27 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// recordedMessage is how much of a message the recording kept.
+// recordedMessage is the length to which messages were cut in the recording.
 const recordedMessage = 160
 
-// execID is the number of a process that the runtime was to run, which may be cut.
+// execID matches the ID of an exec process, which may be cut.
 var execID = regexp.MustCompile(`\b[0-9a-f]{20,}`)
 
-// occurrence is what an event says, whenever and how often.
-func occurrence(v view, kind, reason, message, fieldPath, component string) string {
-	message = v.replaced.Replace(message) // before it is cut: a namespace may be longer than another
+// eventKey is an event without times and count.
+func eventKey(v view, kind, reason, message, fieldPath, component string) string {
+	message = v.replaced.Replace(message) // before cutting, as namespaces have different lengths
 	message = v.text(message[:min(len(message), recordedMessage)])
 	message = execID.ReplaceAllString(message, "<id>")
 	return strings.Join([]string{kind, reason, message, fieldPath, component}, " | ")
 }
 
-// awaitEvents waits until the events of a pod are those of the recording, and reports how
-// they differ if that does not come. Events are sent on the side, after the status.
+// awaitEvents waits until the pod has the events of the recording, and otherwise reports the
+// differences. Events are sent asynchronously, after the status.
 func awaitEvents(t *testing.T, now view, namespace, pod string, uid types.UID) {
 	t.Helper()
 	want := recordedEvents(t, pod)
 	var found []string
-	for deadline := time.Now().Add(usual / 2); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout / 2); ; time.Sleep(100 * time.Millisecond) {
 		found = eventDifferences(pod, want, listEvents(t, now, namespace, pod, uid))
 		if unexplained(found) == "" || time.Now().After(deadline) {
 			break
@@ -63,19 +63,19 @@ func recordedEvents(t *testing.T, pod string) []string {
 	for line := range strings.Lines(string(testdata(t, "golden/events.tsv"))) {
 		field := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(field) != 7 {
-			t.Fatalf("events.tsv has a line of %d fields: %q", len(field), line)
+			t.Fatalf("events.tsv has a line with %d fields: %q", len(field), line)
 		}
 		if field[4] == pod {
-			events = append(events, occurrence(recording, field[0], field[1], field[2], field[5], field[6]))
+			events = append(events, eventKey(recording, field[0], field[1], field[2], field[5], field[6]))
 		}
 	}
 	if len(events) == 0 {
-		t.Fatalf("no event of %s was recorded", pod)
+		t.Fatalf("the recording has no event of %s", pod)
 	}
 	return events
 }
 
-// listEvents reads the events of the pod, those of the given uid alone unless it is empty.
+// listEvents lists the events of the pod; with a UID only those with that UID.
 func listEvents(t *testing.T, now view, namespace, pod string, uid types.UID) []string {
 	t.Helper()
 	list, err := client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
@@ -88,7 +88,7 @@ func listEvents(t *testing.T, now view, namespace, pod string, uid types.UID) []
 		if about.Kind != "Pod" || about.Name != pod || uid != "" && about.UID != uid {
 			continue
 		}
-		events = append(events, occurrence(now, e.Type, e.Reason, e.Message,
+		events = append(events, eventKey(now, e.Type, e.Reason, e.Message,
 			cmp.Or(about.FieldPath, "None"), component(&e)))
 	}
 	slices.Sort(events)

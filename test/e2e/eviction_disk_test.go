@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// smallDisk has the node keep its pods on a file system of 200 MB and 2000 files.
+// smallDisk mounts a file system of 200 MB and 2000 inodes on /var/lib/kubelet.
 const smallDisk = `
 truncate -s 200M /var/small.img
 mkfs.ext4 -q -m 0 -N 2000 /var/small.img
 mount -o loop /var/small.img /var/lib/kubelet`
 
-// A pod that fills up the node's disk is evicted, by bytes or by files, and nobody else. The
-// space is there again when it is gone.
+// TestEvictionForDisk: a pod that uses up the node's disk space or inodes is evicted, and no other
+// pod. The disk pressure ends afterwards.
 func TestEvictionForDisk(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
@@ -25,11 +25,11 @@ func TestEvictionForDisk(t *testing.T) {
 	}
 	startKubelet(t, node, `
 evictionHard: {nodefs.available: 80Mi, nodefs.inodesFree: "600"}
-evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
+evictionPressureTransitionPeriod: 11s # the reference updates its conditions every 10 s
 volumeStatsAggPeriod: 1s
 `)
 	create(t, in, sleeper("bystander", node.Name()))
-	awaitPod(t, in, "bystander", usual, ready)
+	awaitPod(t, in, "bystander", timeout, ready)
 
 	for _, c := range []struct{ name, write, message string }{
 		{"writer", "dd if=/dev/zero of=/v/file bs=1M count=130", "The node was low on resource: ephemeral-storage. Threshold quantity: 80Mi, available: "},
@@ -37,14 +37,14 @@ volumeStatsAggPeriod: 1s
 	} {
 		create(t, in, filler(c.name, node.Name(), c.write))
 		checkEvicted(t, awaitPod(t, in, c.name, time.Minute, failed), c.message)
-		awaitNode(t, node.Name(), usual, pressed(corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
-		awaitNode(t, node.Name(), time.Minute, pressed(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"))
-		awaitNode(t, node.Name(), usual, schedulable)
+		awaitNode(t, node.Name(), timeout, hasCondition(corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
+		awaitNode(t, node.Name(), time.Minute, hasCondition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"))
+		awaitNode(t, node.Name(), timeout, schedulable)
 	}
-	awaitPod(t, in, "bystander", usual, ready)
+	awaitPod(t, in, "bystander", timeout, ready)
 }
 
-// filler is a pod that writes to its volume at /v and then waits.
+// filler is a pod that runs a command, with a volume at /v, and then sleeps.
 func filler(name, node, write string) *corev1.Pod {
 	p := sleeper(name, node)
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -55,7 +55,8 @@ func filler(name, node, write string) *corev1.Pod {
 	return p
 }
 
-// A pod that writes more than it may to the node's disk is evicted, however much is left.
+// TestEvictionForLimits: a pod that exceeds its own storage limits is evicted, also without disk
+// pressure.
 func TestEvictionForLimits(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
@@ -76,13 +77,13 @@ func TestEvictionForLimits(t *testing.T) {
 		"volume": `Usage of EmptyDir volume "v" exceeds the limit "4Mi". `,
 		"layer":  "Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. ",
 	} {
-		ended := awaitPod(t, in, name, within(time.Minute, 3*time.Minute), failed)
+		ended := awaitPod(t, in, name, timeoutFor(time.Minute, 3*time.Minute), failed)
 		if s := ended.Status; s.Reason != "Evicted" || s.Message != message {
-			t.Errorf("%s: it says %s: %s", name, s.Reason, s.Message)
+			t.Errorf("%s: status is %s: %s", name, s.Reason, s.Message)
 		}
 		if e := awaitEvicted(t, in, name, nil); e.Message != message {
-			t.Errorf("%s: the event says %s", name, e.Message)
+			t.Errorf("%s: the event is %s", name, e.Message)
 		}
 	}
-	awaitPod(t, in, "frugal", usual, ready)
+	awaitPod(t, in, "frugal", timeout, ready)
 }

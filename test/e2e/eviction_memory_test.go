@@ -15,23 +15,22 @@ import (
 	"swiftlet/test/images"
 )
 
-// allowed is how much memory a node of its own may use in that test, the agent and the
-// runtime included.
-const allowed = 700 << 20
+// memoryBudget is how much memory the node of the test may use, including agent and runtime.
+const memoryBudget = 700 << 20
 
-// A pod that eats up the memory is evicted, and nobody else. The node says that it is short
-// of memory while it is, and takes no more pods that would make that worse.
+// TestEvictionForMemory: a pod that uses up the memory is evicted, and no other pod. Under memory
+// pressure the node has the condition, and rejects BestEffort pods.
 //
-// A box counts its own memory alone, against the size of the whole machine.
+// The usage is that of the box, the capacity that of the host.
 func TestEvictionForMemory(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
 	node := configuredNode(t, "hungry", fmt.Sprintf(`
 evictionHard: {memory.available: %dKi}
 evictionPressureTransitionPeriod: 8s
-`, (machineMemory(t)-allowed)>>10))
+`, (machineMemory(t)-memoryBudget)>>10))
 
-	now := endView(t, node, in)
+	now := finalStateView(t, node, in)
 	modest := sleeper("modest", node.Name())
 	modest.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: quantities("cpu", "10m", "memory", "64Mi")}
 	critical := sleeper("critical", node.Name())
@@ -40,33 +39,33 @@ evictionPressureTransitionPeriod: 8s
 		create(t, in, p)
 	}
 	for _, name := range []string{"modest", "critical"} {
-		awaitPod(t, in, name, usual, ready)
+		awaitPod(t, in, name, timeout, ready)
 	}
 	create(t, in, hog("hog", node.Name(), 900))
 
-	ended := awaitPod(t, in, "hog", usual, failed)
+	ended := awaitPod(t, in, "hog", timeout, failed)
 	checkEvicted(t, ended, "The node was low on resource: memory. Threshold quantity: ")
 	if text := ended.Status.Message; !strings.Contains(text, "Container c was using ") ||
 		!strings.HasSuffix(text, ", request is 0, has larger consumption of memory. ") {
-		t.Errorf("it does not say what was used: %s", text)
+		t.Errorf("the message does not have the usage: %s", text)
 	}
 	awaitEvicted(t, in, "hog", map[string]string{"offending_containers": "c", "starved_resource": "memory"})
-	awaitNode(t, node.Name(), usual, pressed(corev1.NodeMemoryPressure, corev1.ConditionTrue, "KubeletHasInsufficientMemory"))
+	awaitNode(t, node.Name(), timeout, hasCondition(corev1.NodeMemoryPressure, corev1.ConditionTrue, "KubeletHasInsufficientMemory"))
 
 	late := sleeper("late", node.Name())
-	late.Spec.NodeName = node.Name() // the scheduler would see the taint
+	late.Spec.NodeName = node.Name() // bypasses the scheduler, which would see the taint
 	create(t, in, late)
-	compareEnd(t, now, in, "late", "memory-pressure")
-	awaitNode(t, node.Name(), time.Minute, pressed(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"))
+	compareFinalState(t, now, in, "late", "memory-pressure")
+	awaitNode(t, node.Name(), time.Minute, hasCondition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"))
 	for _, name := range []string{"modest", "critical"} {
-		p := awaitPod(t, in, name, usual, ready)
+		p := awaitPod(t, in, name, timeout, ready)
 		if n := p.Status.ContainerStatuses[0].RestartCount; n != 0 {
 			t.Errorf("%s was restarted %d times", name, n)
 		}
 	}
 }
 
-// machineMemory is the size of the machine in bytes.
+// machineMemory is the host's memory in bytes.
 func machineMemory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/meminfo")
@@ -80,7 +79,7 @@ func machineMemory(t *testing.T) int64 {
 	return kilobytes << 10
 }
 
-// hog is a pod that takes so many megabytes and holds them.
+// hog is a pod that allocates so many megabytes.
 func hog(name, node string, megabytes int) *corev1.Pod {
 	p := sleeper(name, node)
 	p.Spec.Containers[0].Image = images.Busybox
@@ -97,47 +96,47 @@ func quantities(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// failed is a check.
+// failed checks that the pod's phase is Failed.
 func failed(p *corev1.Pod) string {
 	if p == nil || p.Status.Phase != corev1.PodFailed {
-		return "the pod goes on"
+		return "the pod has not failed"
 	}
 	return ""
 }
 
-// pressed is a check: the node must say this of itself.
-func pressed(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Node) string {
+// hasCondition checks a condition of the node.
+func hasCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Node) string {
 	return func(n *corev1.Node) string {
 		for _, c := range n.Status.Conditions {
 			if c.Type == kind && c.Status == status && c.Reason == reason {
 				return ""
 			}
 		}
-		return fmt.Sprintf("the node does not say %s=%s", kind, status)
+		return fmt.Sprintf("the node does not have the condition %s=%s", kind, status)
 	}
 }
 
-// checkEvicted looks at what an evicted pod says of its end.
+// checkEvicted checks the status of an evicted pod.
 func checkEvicted(t *testing.T, p *corev1.Pod, message string) {
 	t.Helper()
 	if p.Status.Reason != "Evicted" || !strings.HasPrefix(p.Status.Message, message) {
-		t.Errorf("it says %s: %q, not %q", p.Status.Reason, p.Status.Message, message)
+		t.Errorf("status is %s: %q, want %q", p.Status.Reason, p.Status.Message, message)
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget {
 			if c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonTerminationByKubelet || c.Message != p.Status.Message {
-				t.Errorf("its disruption is told as %v", c)
+				t.Errorf("condition DisruptionTarget is %v", c)
 			}
 			return
 		}
 	}
-	t.Error("its disruption is not told")
+	t.Error("there is no condition DisruptionTarget")
 }
 
-// awaitEvicted waits for the event of a pod's eviction, and looks at its annotations.
+// awaitEvicted waits for the event of a pod's eviction, and checks its annotations.
 func awaitEvicted(t *testing.T, namespace, pod string, annotations map[string]string) corev1.Event {
 	t.Helper()
-	for deadline := time.Now().Add(usual); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {
 		list, err := client().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Evicted,involvedObject.name=" + pod})
 		if err != nil {
 			t.Fatal(err)
@@ -145,13 +144,13 @@ func awaitEvicted(t *testing.T, namespace, pod string, annotations map[string]st
 		if len(list.Items) > 0 {
 			for name, want := range annotations {
 				if got := list.Items[0].Annotations[name]; got != want {
-					t.Errorf("annotation %s is %q, not %q", name, got, want)
+					t.Errorf("annotation %s is %q, want %q", name, got, want)
 				}
 			}
 			return list.Items[0]
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("there is no event of the eviction of %s", pod)
+			t.Fatalf("there is no eviction event of %s", pod)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// A pod that forks without end is evicted, and nobody else. Processes are counted on the
-// whole machine, so that others' need some room.
+// TestEvictionForProcesses: a pod with too many processes is evicted, and no other pod. Processes of
+// the whole host count, so the threshold leaves some room for them.
 func TestEvictionForProcesses(t *testing.T) {
 	t.Parallel()
 	const room, forks = 1500, 3000
@@ -23,10 +23,10 @@ func TestEvictionForProcesses(t *testing.T) {
 	least := resource.NewQuantity(int64(most-inUse-room), resource.DecimalSI).String()
 	node := configuredNode(t, "prolific", fmt.Sprintf(`
 evictionHard: {pid.available: "%s"}
-evictionPressureTransitionPeriod: 11s # the reference tells of its conditions every 10 s
+evictionPressureTransitionPeriod: 11s # the reference updates its conditions every 10 s
 `, least))
 	create(t, in, sleeper("bystander", node.Name()))
-	awaitPod(t, in, "bystander", usual, ready)
+	awaitPod(t, in, "bystander", timeout, ready)
 
 	p := sleeper("forker", node.Name())
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -35,15 +35,15 @@ evictionPressureTransitionPeriod: 11s # the reference tells of its conditions ev
 	ended := awaitPod(t, in, "forker", time.Minute, failed)
 	checkEvicted(t, ended, fmt.Sprintf("The node was low on resource: pids. Threshold quantity: %s, available: ", least))
 	awaitEvicted(t, in, "forker", map[string]string{"starved_resource": "pids"})
-	awaitNode(t, node.Name(), usual, pressed(corev1.NodePIDPressure, corev1.ConditionTrue, "KubeletHasInsufficientPID"))
-	awaitNode(t, node.Name(), time.Minute, pressed(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID"))
+	awaitNode(t, node.Name(), timeout, hasCondition(corev1.NodePIDPressure, corev1.ConditionTrue, "KubeletHasInsufficientPID"))
+	awaitNode(t, node.Name(), time.Minute, hasCondition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID"))
 	if kubelet == bed.Reference {
-		return // it counts processes every ten seconds or so, and may blame anybody
+		return // its counts are ten seconds old, so it may evict another pod
 	}
-	awaitPod(t, in, "bystander", usual, ready)
+	awaitPod(t, in, "bystander", timeout, ready)
 }
 
-// tasks is how many there are on the machine, and how many there may be on a node of its own.
+// tasks returns the number of tasks on the host, and the limit on a node.
 func tasks(t *testing.T) (inUse, most int) {
 	t.Helper()
 	read := func(file string, field int) string {

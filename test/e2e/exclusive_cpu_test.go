@@ -15,10 +15,9 @@ import (
 	"swiftlet/test/bed"
 )
 
-// exclusive has CPUs and memory given to containers alone. The bed's machines have two CPUs,
-// of which one is reserved: CPU 0. Beside the 100Mi of memory that is reserved, as much is
-// kept by the threshold of eviction.
-const exclusive = `
+// exclusiveConfig enables exclusive CPUs and memory. The test needs two CPUs, of which CPU 0 is reserved.
+// reservedMemory is the 100Mi of systemReserved plus 100Mi of the eviction threshold.
+const exclusiveConfig = `
 cpuManagerPolicy: static
 cpuManagerReconcilePeriod: 1s
 systemReserved: {cpu: 500m, memory: 100Mi}
@@ -26,69 +25,69 @@ memoryManagerPolicy: Static
 reservedMemory: [{numaNode: 0, limits: {memory: 200Mi}}]
 `
 
-// bounded is a pod that is held to what it asks for.
-func bounded(name, node, cpu string) *corev1.Pod {
+// guaranteedPod is a Guaranteed pod.
+func guaranteedPod(name, node, cpu string) *corev1.Pod {
 	pod := sleeper(name, node)
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amounts, Limits: amounts}
 	return pod
 }
 
-// TestExclusiveCPU gives a container a CPU of its own: nobody else runs on it, until it
-// ends, whatever happens to the agent.
+// TestExclusiveCPU gives a container an exclusive CPU: no other container runs on it until the pod is
+// deleted, also after a restart of the agent.
 func TestExclusiveCPU(t *testing.T) {
 	t.Parallel()
 	if cpus, err := os.ReadFile("/sys/devices/system/cpu/online"); err != nil || strings.TrimSpace(string(cpus)) != "0-1" {
-		t.Skipf("this test knows machines with CPUs 0-1, this one has %s (%v)", cpus, err)
+		t.Skipf("needs a machine with CPUs 0-1, this one has %s (%v)", cpus, err)
 	}
-	node := configuredNode(t, "exclusive", exclusive)
+	node := configuredNode(t, "exclusive", exclusiveConfig)
 	space := namespace(t)
 	create(t, space, sleeper("shares", node.Name()))
-	shares := awaitPod(t, space, "shares", usual, ready)
+	shares := awaitPod(t, space, "shares", timeout, ready)
 	awaitCPUs(t, shares, "0-1")
 
-	create(t, space, bounded("alone", node.Name(), "1"))
-	alone := awaitPod(t, space, "alone", usual, ready)
+	create(t, space, guaranteedPod("alone", node.Name(), "1"))
+	alone := awaitPod(t, space, "alone", timeout, ready)
 	awaitCPUs(t, alone, "1")
-	awaitCPUs(t, shares, "0") // moved off
+	awaitCPUs(t, shares, "0") // moved off CPU 1
 	create(t, space, sleeper("late", node.Name()))
-	awaitCPUs(t, awaitPod(t, space, "late", usual, ready), "0")
+	awaitCPUs(t, awaitPod(t, space, "late", timeout, ready), "0")
 	const quota = "cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null || cat /sys/fs/cgroup/cpu.max"
 	if bound := inside(t, alone, quota); !strings.HasPrefix(bound, "-1") && !strings.HasPrefix(bound, "max") {
-		t.Errorf("quota of a container with a CPU of its own: %s", bound)
+		t.Errorf("quota of a container with an exclusive CPU: %s", bound)
 	}
-	showsCPUs(t, node, space)
+	checkReportedCPUs(t, node, space)
 
-	// There is no other CPU to be had. The scheduler, which would know, is passed by.
-	extra := bounded("refused", node.Name(), "1")
+	// There is no free CPU. The pod bypasses the scheduler, which would not place it here.
+	extra := guaranteedPod("refused", node.Name(), "1")
 	extra.Spec.NodeName = node.Name()
 	create(t, space, extra)
-	compareEnd(t, endView(t, node, space), space, "refused", "exclusive-cpus")
+	compareFinalState(t, finalStateView(t, node, space), space, "refused", "exclusive-cpus")
 
 	if err := node.KillKubelet(); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: exclusive}); err != nil {
+	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: exclusiveConfig}); err != nil {
 		t.Fatal(err)
 	}
-	create(t, space, sleeper("later", node.Name())) // the new agent has been through the old ones
-	awaitCPUs(t, awaitPod(t, space, "later", usual, ready), "0")
-	now := awaitPod(t, space, "alone", usual, ready)
+	create(t, space, sleeper("later", node.Name())) // when it is ready, the new agent has synced the older pods
+	awaitCPUs(t, awaitPod(t, space, "later", timeout, ready), "0")
+	now := awaitPod(t, space, "alone", timeout, ready)
 	awaitCPUs(t, now, "1")
-	same(t, alone, now)
+	checkSameContainers(t, alone, now)
 
 	if err := client().CoreV1().Pods(space).Delete(t.Context(), "alone", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, space, "alone", usual, gone)
+	awaitPod(t, space, "alone", timeout, gone)
 	awaitCPUs(t, shares, "0-1")
-	keepState(t, node)
+	checkStateFile(t, node)
 }
 
 // awaitCPUs waits until the pod's container runs on these CPUs.
 func awaitCPUs(t *testing.T, pod *corev1.Pod, want string) {
 	t.Helper()
-	deadline := time.Now().Add(usual)
+	deadline := time.Now().Add(timeout)
 	for {
 		got := processCPUs(t, pod)
 		if got == want {
@@ -101,7 +100,7 @@ func awaitCPUs(t *testing.T, pod *corev1.Pod, want string) {
 	}
 }
 
-// processCPUs is what the kernel says of the pod's first process.
+// processCPUs returns the allowed CPUs of the pod's first process.
 func processCPUs(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	status := inside(t, pod, "cat /proc/1/status")
@@ -114,7 +113,7 @@ func processCPUs(t *testing.T, pod *corev1.Pod) string {
 	return ""
 }
 
-// inside is what a script says in the pod.
+// inside returns the output of a script in the pod.
 func inside(t *testing.T, pod *corev1.Pod, script string) string {
 	t.Helper()
 	out, err := execInPod(t.Context(), pod.Namespace, pod.Name, "sh", "-c", script)
@@ -124,11 +123,11 @@ func inside(t *testing.T, pod *corev1.Pod, script string) string {
 	return out
 }
 
-// showsCPUs: programs on the node see who has which CPU.
-func showsCPUs(t *testing.T, node *bed.Box, space string) {
+// checkReportedCPUs checks the exclusive CPUs in the PodResources API and in the metrics.
+func checkReportedCPUs(t *testing.T, node *bed.Box, space string) {
 	t.Helper()
 	client := resourcesv1.NewPodResourcesListerClient(socket(t, node, "pod-resources/kubelet.sock"))
-	all, err := patiently(t, client.GetAllocatableResources, &resourcesv1.AllocatableResourcesRequest{})
+	all, err := retryRateLimited(t, client.GetAllocatableResources, &resourcesv1.AllocatableResourcesRequest{})
 	if err != nil || !slices.Equal(all.GetCpuIds(), []int64{1}) {
 		t.Errorf("allocatable: %v, %v", all, err)
 	}
@@ -136,7 +135,7 @@ func showsCPUs(t *testing.T, node *bed.Box, space string) {
 		t.Errorf("allocatable memory: %v", memory)
 	}
 	for name, want := range map[string][]int64{"alone": {1}, "shares": nil} {
-		one, err := patiently(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: name})
+		one, err := retryRateLimited(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: name})
 		if err != nil || !slices.Equal(one.GetPodResources().GetContainers()[0].GetCpuIds(), want) {
 			t.Errorf("%s: %v, %v, want %v", name, one, err, want)
 		}
@@ -157,8 +156,8 @@ func showsCPUs(t *testing.T, node *bed.Box, space string) {
 	}
 }
 
-// keepState checks that the file that is left says that nobody has a CPU.
-func keepState(t *testing.T, node *bed.Box) {
+// checkStateFile checks that the state file has no exclusive CPUs at the end.
+func checkStateFile(t *testing.T, node *bed.Box) {
 	t.Helper()
 	raw, err := os.ReadFile(node.Path("/var/lib/kubelet/cpu_manager_state"))
 	if err != nil || !strings.Contains(string(raw), `"defaultCpuSet":"0-1"`) && kubelet == bed.Ours {

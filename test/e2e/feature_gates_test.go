@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A static pod reaches the node with fields that the API server would take away.
+// modePod is a static pod, because the API server would drop its gated fields.
 const modePod = `apiVersion: v1
 kind: Pod
 metadata: {name: mode, namespace: default}
@@ -23,14 +23,13 @@ spec:
     volumeMounts: [{name: d, mountPath: /d}]
 `
 
-// TestGates runs pods whose fields stand behind gates, on a node where gates are not at
-// their defaults.
-func TestGates(t *testing.T) {
+// TestFeatureGates runs pods with gated fields on a node whose feature gates are not the defaults.
+func TestFeatureGates(t *testing.T) {
 	t.Parallel()
 	node := configuredNode(t, "gates", `{featureGates: {ContainerRestartRules: false, RestartAllContainersOnContainerExits: false, EmptyDirVolumeMode: true}}`)
 	space := namespace(t)
 	again := sleeper("rules", node.Name())
-	again.Spec.NodeSelector, again.Spec.NodeName = nil, node.Name() // the scheduler would not place it here
+	again.Spec.NodeSelector, again.Spec.NodeName = nil, node.Name() // bypasses the scheduler, which would not place it here
 	again.Spec.RestartPolicy = corev1.RestartPolicyNever
 	c := &again.Spec.Containers[0]
 	c.Command, c.RestartPolicy = []string{"sh", "-c", "exit 42"}, ptr.To(corev1.ContainerRestartPolicyNever)
@@ -41,18 +40,18 @@ func TestGates(t *testing.T) {
 	create(t, space, again)
 	write(t, node.Path("/etc/kubernetes/manifests/mode.yaml"), []byte(strings.Replace(modePod, "IMAGE", c.Image, 1)))
 
-	awaitPod(t, space, "rules", usual, func(p *corev1.Pod) string {
+	awaitPod(t, space, "rules", timeout, func(p *corev1.Pod) string {
 		switch {
 		case p == nil || p.Status.Phase != corev1.PodFailed:
-			return "a pod that never restarts has not failed"
+			return "the pod has not failed"
 		case len(p.Status.ContainerStatuses) != 1 || p.Status.ContainerStatuses[0].RestartCount != 0:
-			return "the container was restarted by a rule that is switched off"
+			return "the container was restarted by a rule whose gate is off"
 		}
 		return ""
 	})
-	awaitPod(t, "default", "mode-"+node.Name(), usual, func(p *corev1.Pod) string {
+	awaitPod(t, "default", "mode-"+node.Name(), timeout, func(p *corev1.Pod) string {
 		if p == nil || p.Status.Phase != corev1.PodSucceeded {
-			return "the pod with a mode has not ended"
+			return "the static pod has not succeeded"
 		}
 		return ""
 	})

@@ -15,32 +15,32 @@ import (
 	"swiftlet/test/bed"
 )
 
-// recordEnds writes the recordings of the reference: with SWIFTLET_BED_KUBELET=reference.
-var recordEnds = flag.Bool("record-ends", false, "write how pods end to testdata/ends")
+// recordEnds writes the recordings; use it with SWIFTLET_BED_KUBELET=reference.
+var recordEnds = flag.Bool("record-ends", false, "record the final status and events of pods in testdata/ends")
 
-// machineAmounts are what depends on the machine in the message of a rejection.
+// machineAmounts matches the host-dependent part of a rejection message.
 var machineAmounts = regexp.MustCompile(`used: \d+, capacity: \d+`)
 
-// end is how a pod ended: its status and its events.
-type end struct {
+// finalState is the final status of a pod, and its events.
+type finalState struct {
 	Status any      `json:"status"`
 	Events []string `json:"events"`
 }
 
-// endView is the view of pods in a namespace of their own.
-func endView(t *testing.T, node *bed.Box, space string) view {
+// finalStateView is the view of the pods of a namespace.
+func finalStateView(t *testing.T, node *bed.Box, space string) view {
 	t.Helper()
 	return viewOf(t, node, space, "<namespace>", " to "+node.Name(), " to <node>")
 }
 
-// compareEnd waits until the pod has failed with the status and the events of the recording.
-func compareEnd(t *testing.T, now view, space, pod, recording string) {
+// compareFinalState waits until the pod has failed, and compares its status and events with the recording.
+func compareFinalState(t *testing.T, now view, space, pod, recording string) {
 	t.Helper()
 	file := filepath.Join("ends", recording+".yaml")
-	awaitPod(t, space, pod, usual, failed)
+	awaitPod(t, space, pod, timeout, failed)
 	if *recordEnds {
-		time.Sleep(5 * time.Second) // events and further statuses come on the side
-		text, err := yaml.Marshal(endOf(t, now, space, pod))
+		time.Sleep(5 * time.Second) // events and further statuses are sent asynchronously
+		text, err := yaml.Marshal(readFinalState(t, now, space, pod))
 		if err == nil {
 			err = os.WriteFile(filepath.Join("testdata", file), text, 0o644)
 		}
@@ -49,13 +49,13 @@ func compareEnd(t *testing.T, now view, space, pod, recording string) {
 		}
 		return
 	}
-	var want end
+	var want finalState
 	if err := yaml.UnmarshalStrict(testdata(t, file), &want); err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for deadline := time.Now().Add(usual / 3); ; time.Sleep(100 * time.Millisecond) {
-		have := endOf(t, now, space, pod)
+	for deadline := time.Now().Add(timeout / 3); ; time.Sleep(100 * time.Millisecond) {
+		have := readFinalState(t, now, space, pod)
 		found = append(differences(pod+" status", want.Status, have.Status), eventDifferences(pod, want.Events, have.Events)...)
 		if unexplained(found) == "" || time.Now().After(deadline) {
 			break
@@ -64,10 +64,10 @@ func compareEnd(t *testing.T, now view, space, pod, recording string) {
 	report(t, found)
 }
 
-// endOf reads how the pod ended, without what belongs to this run alone.
-func endOf(t *testing.T, now view, space, pod string) end {
+// readFinalState reads the pod's final status and events, normalized by the view.
+func readFinalState(t *testing.T, now view, space, pod string) finalState {
 	t.Helper()
-	object := awaitPod(t, space, pod, usual, func(*corev1.Pod) string { return "" })
+	object := awaitPod(t, space, pod, timeout, func(*corev1.Pod) string { return "" })
 	status := now.status(t, object.Status).(map[string]any)
 	if message, ok := status["message"].(string); ok {
 		status["message"] = machineAmounts.ReplaceAllString(message, "used: <n>, capacity: <n>")
@@ -77,5 +77,5 @@ func endOf(t *testing.T, now view, space, pod string) end {
 		events[i] = machineAmounts.ReplaceAllString(event, "used: <n>, capacity: <n>")
 	}
 	slices.Sort(events)
-	return end{status, slices.Compact(events)}
+	return finalState{status, slices.Compact(events)}
 }

@@ -13,11 +13,11 @@ import (
 	"swiftlet/test/bed"
 )
 
-// attaching has the kubelet attach volumes, as no controller here has drivers of its own.
+// attaching makes the kubelet attach volumes: the controller here has no FlexVolume drivers.
 const attaching = "enableControllerAttachDetach: false"
 
-// flexDisk is a FlexVolume driver in the form that most are: a script. Its volumes are files
-// that it attaches as loop devices; formatting and mounting it leaves to the kubelet.
+// flexDisk is a FlexVolume driver. Its volumes are files that it attaches as loop devices. The kubelet
+// formats and mounts them.
 const flexDisk = `#!/bin/sh
 echo "$@" >> /var/lib/flex/calls
 option() { echo "$2" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
@@ -36,7 +36,7 @@ detach)
 esac
 `
 
-// flexFolder mounts for itself and attaches nothing.
+// flexFolder is a driver that mounts volumes itself and attaches nothing.
 const flexFolder = `#!/bin/sh
 case $1 in
 init) echo '{"status": "Success", "capabilities": {"attach": false}}' ;;
@@ -49,15 +49,15 @@ unmount) umount "$2"; echo '{"status": "Success"}' ;;
 esac
 `
 
-// TestFlexVolume has volumes of two drivers brought up, handed to the other kubelet under
-// their running pods, and taken away by that one, both ways.
+// TestFlexVolume mounts volumes of two drivers with one kubelet, replaces the kubelet while pods run,
+// and unmounts them with the other, in both directions.
 func TestFlexVolume(t *testing.T) {
 	t.Parallel()
 	node := attachingNode(t, "flex")
 	if _, err := node.Exec(t.Context(), "sh", "-c", "mkdir -p /var/lib/flex && truncate -s 16M /var/lib/flex/disk"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // loop devices outlive their node
+	t.Cleanup(func() { // loop devices are not removed with the node
 		if _, err := node.Exec(context.Background(), "sh", "-c", "losetup -n -O NAME -j /var/lib/flex/disk | xargs -r losetup -d"); err != nil {
 			t.Error(err)
 		}
@@ -65,31 +65,31 @@ func TestFlexVolume(t *testing.T) {
 	install(t, node, "test/disk", flexDisk)
 	install(t, node, "test/folder", flexFolder)
 	space := namespace(t)
-	claimed(t, space, "disk", corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+	createVolumeAndClaim(t, space, "disk", corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 		FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "test/disk", Options: map[string]string{"file": "/var/lib/flex/disk"}},
 	}})
-	for _, to := range handsTo() {
-		disk := startPod(t, space, user("disk", node.Name(), fromClaim("disk")))
-		folder := startPod(t, space, user("folder", node.Name(), corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{Driver: "test/folder"}}))
+	for _, to := range kubeletSequence() {
+		disk := startPod(t, space, podWithVolume("disk", node.Name(), fromClaim("disk")))
+		folder := startPod(t, space, podWithVolume("folder", node.Name(), corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{Driver: "test/folder"}}))
 		inPod(t, node, space, "disk", `grep -q " /data ext4 " /proc/mounts && echo kept >> /data/file`)
 		inPod(t, node, space, "folder", `grep -q '"kubernetes.io/pod.name":"folder"' /data/options`)
-		handOver(t, node, to)
-		same(t, disk, awaitPod(t, space, "disk", usual, ready))
-		same(t, folder, awaitPod(t, space, "folder", usual, ready))
+		replaceKubelet(t, node, to)
+		checkSameContainers(t, disk, awaitPod(t, space, "disk", timeout, ready))
+		checkSameContainers(t, folder, awaitPod(t, space, "folder", timeout, ready))
 		inPod(t, node, space, "disk", `grep -q kept /data/file`)
-		remove(t, space, "disk")
-		remove(t, space, "folder")
-		eventually(t, 2*usual, func() string { return flexTraces(t, node) })
+		deletePod(t, space, "disk")
+		deletePod(t, space, "folder")
+		eventually(t, 2*timeout, func() string { return flexLeftovers(t, node) })
 		testFlexCalls(t, node, space, to)
 	}
 	data, err := node.Exec(t.Context(), "sh", "-c", "mkdir /var/lib/flex/look && mount -o loop /var/lib/flex/disk /var/lib/flex/look && cat /var/lib/flex/look/file; umount /var/lib/flex/look")
-	if want := strings.Repeat("kept\n", len(handsTo())); err != nil || data != want {
-		t.Errorf("the disk holds %q (%v), want %q", data, err, want)
+	if want := strings.Repeat("kept\n", len(kubeletSequence())); err != nil || data != want {
+		t.Errorf("the disk contains %q (%v), want %q", data, err, want)
 	}
 }
 
-// handsTo are the kubelets that a node is handed to, one after the other.
-func handsTo() []bed.KubeletKind {
+// kubeletSequence are the kubelets that take over the node, one after another.
+func kubeletSequence() []bed.KubeletKind {
 	if kubelet != bed.Ours {
 		return []bed.KubeletKind{kubelet}
 	}
@@ -112,8 +112,8 @@ func attachingNode(t *testing.T, name string) *bed.Box {
 	return node
 }
 
-// handOver has another kubelet take the node over.
-func handOver(t *testing.T, node *bed.Box, to bed.KubeletKind) {
+// replaceKubelet replaces the node's kubelet.
+func replaceKubelet(t *testing.T, node *bed.Box, to bed.KubeletKind) {
 	t.Helper()
 	if err := node.StopKubelet(); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func handOver(t *testing.T, node *bed.Box, to bed.KubeletKind) {
 	}
 }
 
-// install puts a FlexVolume driver on the node.
+// install installs a FlexVolume driver on the node.
 func install(t *testing.T, node *bed.Box, name, script string) {
 	t.Helper()
 	dir := node.Inside(filepath.Join("/usr/libexec/kubernetes/kubelet-plugins/volume/exec", strings.ReplaceAll(name, "/", "~")))
@@ -138,8 +138,8 @@ func install(t *testing.T, node *bed.Box, name, script string) {
 	}
 }
 
-// flexTraces is what is left of FlexVolumes on the node.
-func flexTraces(t *testing.T, node *bed.Box) string {
+// flexLeftovers lists the mounts and directories of FlexVolumes on the node.
+func flexLeftovers(t *testing.T, node *bed.Box) string {
 	t.Helper()
 	out, err := node.Exec(t.Context(), "sh", "-c",
 		`grep -E "kubernetes.io/flexvolume|test~" /proc/self/mounts; ls -d /var/lib/kubelet/plugins/kubernetes.io/flexvolume/test/disk/mounts/* /var/lib/kubelet/pods/*/volumes/test~* 2>/dev/null; true`)
@@ -149,12 +149,12 @@ func flexTraces(t *testing.T, node *bed.Box) string {
 	return out
 }
 
-// testFlexCalls wants the driver to have been called as the reference kubelet calls it. That
-// one does not detach what it found attached when it started, so its disk stays attached.
+// testFlexCalls checks that the driver was called as by the reference kubelet. The reference does not
+// detach disks that were attached before it started, so the disk stays attached.
 func testFlexCalls(t *testing.T, node *bed.Box, volume string, by bed.KubeletKind) {
 	t.Helper()
 	detach := "detach " + volume + " " + node.Name()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		text, err := node.Exec(t.Context(), "sh", "-c", "tail -n 1 /var/lib/flex/calls; losetup -n -O NAME -j /var/lib/flex/disk")
 		if by == bed.Ours && (err != nil || text != detach+"\n") {
 			return "the disk is not detached: " + text
@@ -168,14 +168,14 @@ func testFlexCalls(t *testing.T, node *bed.Box, volume string, by bed.KubeletKin
 	var calls []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		// The reference asks for a name and does not use it; both ask a driver again after
-		// a restart what it can do and whether its volume is there.
+		// The reference also calls getvolumename and ignores the result. Both repeat some calls
+		// after a restart.
 		if !strings.HasPrefix(line, "getvolumename ") && !slices.Contains(calls, line) {
 			calls = append(calls, line)
 		}
 	}
-	told := `{"file":"/var/lib/flex/disk","kubernetes.io/fsType":"","kubernetes.io/pvOrVolumeName":"` + volume + `","kubernetes.io/readwrite":"rw"}`
-	for _, line := range []string{"init", "attach " + told + " " + node.Name()} {
+	optionsJSON := `{"file":"/var/lib/flex/disk","kubernetes.io/fsType":"","kubernetes.io/pvOrVolumeName":"` + volume + `","kubernetes.io/readwrite":"rw"}`
+	for _, line := range []string{"init", "attach " + optionsJSON + " " + node.Name()} {
 		if !slices.Contains(calls, line) {
 			t.Errorf("no call %q among\n%s", line, strings.Join(calls, "\n"))
 		}

@@ -20,18 +20,18 @@ import (
 	"swiftlet/test/images"
 )
 
-// goldenLimit is how long the slowest of the pods takes to get where it was recorded: four
-// restarts, with 10 s and 20 s of back-off before the last two.
+// goldenLimit is enough for the slowest pod to reach its recorded state: four restarts, with back-off
+// of 10 s and 20 s before the last two.
 const goldenLimit = 95 * time.Second
 
-// TestGolden runs the pods that the reference was recorded with, all at once. Each must at
-// one time have the status that it had in the recording; its events, the requests made of
-// the runtime for it, and what it sees from inside must be those of the recording.
+// TestGolden runs the pods of the recording of the reference, all at the same time. At some time each
+// must have its recorded status. Its events, the CRI requests for it, and what it sees from inside
+// must be as recorded.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	awaitNode(t, node.Name(), usual, schedulable)
+	awaitNode(t, node.Name(), timeout, schedulable)
 	pods := follow(t, space)
 	service, names := createGolden(t, node, space)
 	now := viewOf(t, node, space, "golden", service.Spec.ClusterIP, "<service address>")
@@ -60,9 +60,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// createGolden creates everything of the manifests: pods last, and first among them the one
-// with a deadline, which counts from its creation. Its container must run before that, and
-// the start of all others together may take longer.
+// createGolden creates all objects of the manifests. The pod with a deadline is created before the
+// other pods: the deadline counts from its creation, and its container must run before that.
 func createGolden(t *testing.T, node *bed.Box, space string) (service *corev1.Service, pods []string) {
 	t.Helper()
 	core, ctx := client().CoreV1(), t.Context()
@@ -80,10 +79,10 @@ func createGolden(t *testing.T, node *bed.Box, space string) (service *corev1.Se
 			pods = append(pods, object.Name)
 			_, err = core.Pods(space).Create(ctx, object, metav1.CreateOptions{})
 			if err == nil && object.Spec.ActiveDeadlineSeconds != nil {
-				awaitPod(t, space, object.Name, usual, ready)
+				awaitPod(t, space, object.Name, timeout, ready)
 			}
 		default:
-			t.Fatalf("a manifest is a %T", object)
+			t.Fatalf("unexpected object %T in the manifests", object)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +115,7 @@ func goldenObjects(t *testing.T) []runtime.Object {
 	return objects
 }
 
-// debug does what kubectl debug did in the recording.
+// debug adds an ephemeral container, as kubectl debug did in the recording.
 func debug(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ephemeralContainers": []corev1.EphemeralContainer{{
@@ -137,7 +136,7 @@ func debug(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// awaitRecorded returns the version of the pod whose status is that of the recording.
+// awaitRecorded returns the version of the pod that has the recorded status.
 func awaitRecorded(t *testing.T, pods *history, name string, deadline time.Time, now view) *corev1.Pod {
 	t.Helper()
 	var statuses map[string]map[string]any

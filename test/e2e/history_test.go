@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// history is every version of every pod of a namespace: what a pod was for a moment can
-// still be looked for afterwards.
+// history has every version of every pod of a namespace, so that short-lived states can be checked
+// later.
 type history struct {
 	mu       sync.Mutex
 	versions map[string][]*corev1.Pod
-	changed  chan struct{} // closed, and replaced, with each new version
+	changed  chan struct{} // closed and replaced with each new version
 }
 
-// follow keeps the history of a new namespace until the test ends.
+// follow records the history of a new namespace until the test ends.
 func follow(t *testing.T, namespace string) *history {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,12 +58,12 @@ func (h *history) of(name string) ([]*corev1.Pod, <-chan struct{}) {
 	return h.versions[name], h.changed
 }
 
-// await returns the first version in which nothing is missing. After the deadline it fails
-// with the shortest that was: a pod passes through many states, and that tells most.
+// await returns the first version for which check returns "". After the deadline the test fails with
+// the shortest result of check, which is that of the closest version.
 func (h *history) await(t *testing.T, name string, deadline time.Time, check func(*corev1.Pod) string) *corev1.Pod {
 	t.Helper()
 	over := time.After(time.Until(deadline))
-	nearest := "there is no pod " + name
+	nearest := "pod " + name + " does not exist"
 	for seen := 0; ; {
 		versions, changed := h.of(name)
 		for ; seen < len(versions); seen++ {
@@ -78,7 +78,7 @@ func (h *history) await(t *testing.T, name string, deadline time.Time, check fun
 		select {
 		case <-changed:
 		case <-over:
-			t.Fatalf("%s was in none of %d versions as wanted; what differs in the nearest:\n%s", name, seen, nearest)
+			t.Fatalf("%s: none of %d versions matches; differences of the closest one:\n%s", name, seen, nearest)
 		}
 	}
 }

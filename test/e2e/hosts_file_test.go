@@ -15,9 +15,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestHugeHostsFile has a container make its hosts file as large as it can before it fails.
-// The agent compares the file at every restart: it reads no more of it than belongs there,
-// and the next container finds a right one.
+// TestHugeHostsFile: a container makes its hosts file huge and fails. The agent compares the file at
+// every restart: it must not read all of it, and the next container must have a correct one.
 func TestHugeHostsFile(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "huge-hosts")
@@ -25,13 +24,13 @@ func TestHugeHostsFile(t *testing.T) {
 	before := peakMemory(t, node)
 	pod := scripted("huge", node.Name(), "cp /etc/hosts /dev/termination-log; truncate -s 3G /etc/hosts; exit 1")
 	create(t, in, pod)
-	made := awaitPod(t, in, "huge", 2*usual, func(p *corev1.Pod) string {
+	made := awaitPod(t, in, "huge", 2*timeout, func(p *corev1.Pod) string {
 		if p == nil || len(p.Status.ContainerStatuses) == 0 {
 			return "the pod has no container"
 		}
 		s := p.Status.ContainerStatuses[0]
 		if s.RestartCount < 1 || s.State.Running != nil || s.State.Terminated == nil && s.LastTerminationState.Terminated == nil {
-			return fmt.Sprintf("the container has not ended twice: %+v", s)
+			return fmt.Sprintf("the container has not exited twice: %+v", s)
 		}
 		return ""
 	})
@@ -41,7 +40,7 @@ func TestHugeHostsFile(t *testing.T) {
 		ended = s.LastTerminationState.Terminated
 	}
 	if want := made.Status.PodIP + "\thuge\n"; ended.ExitCode != 1 || !strings.HasPrefix(ended.Message, "# Kubernetes-managed hosts file.\n") || !strings.HasSuffix(ended.Message, want) {
-		t.Errorf("restart %d ended with %d and found the hosts file\n%q", s.RestartCount, ended.ExitCode, ended.Message)
+		t.Errorf("restart %d: exit code %d, hosts file\n%q", s.RestartCount, ended.ExitCode, ended.Message)
 	}
 	after := peakMemory(t, node)
 	t.Logf("peak memory of the kubelet: %d MB before, %d MB after", before>>20, after>>20)
@@ -50,7 +49,7 @@ func TestHugeHostsFile(t *testing.T) {
 	}
 }
 
-// peakMemory is the most that the node's kubelet ever had in memory, in bytes.
+// peakMemory is the peak resident memory of the node's kubelet, in bytes.
 func peakMemory(t *testing.T, node *bed.Box) int64 {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*")
@@ -60,9 +59,9 @@ func peakMemory(t *testing.T, node *bed.Box) int64 {
 	for _, dir := range processes {
 		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
-		// A program that starts the kubelet in the box has its arguments too, after its own.
+		// nsenter has the kubelet's arguments too, after its own.
 		args := strings.Split(string(bytes.TrimSuffix(line, []byte{0})), "\x00")
 		if len(args) < 2 || !strings.HasPrefix(args[1], "--kubeconfig=") || !slices.Contains(args, "--hostname-override="+node.Name()) {
 			continue
@@ -82,6 +81,6 @@ func peakMemory(t *testing.T, node *bed.Box) int64 {
 		}
 		return size << 10
 	}
-	t.Fatal("the kubelet does not run")
+	t.Fatal("the kubelet is not running")
 	return 0
 }

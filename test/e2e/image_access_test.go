@@ -14,38 +14,38 @@ import (
 	"swiftlet/test/images"
 )
 
-// An image that one pod pulled with its secret is not there for a pod that has none: the
-// node does not lend out what it was given.
-func TestAnImageIsNotLentToPodsWithoutItsSecret(t *testing.T) {
+// TestImageNeedsPullSecret: a pod without the pull secret cannot use an image that another pod has
+// pulled with it.
+func TestImageNeedsPullSecret(t *testing.T) {
 	t.Parallel()
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
 	secret := image.secret(t, in, "key")
-	same := image.secret(t, in, "copy")
+	sameSecret := image.secret(t, in, "copy")
 
-	holder := asks("holder", node.Name(), image.name, corev1.PullIfNotPresent, secret)
+	holder := podWithImage("holder", node.Name(), image.name, corev1.PullIfNotPresent, secret)
 	create(t, in, holder)
-	awaitPod(t, in, "holder", usual, ready)
+	awaitPod(t, in, "holder", timeout, ready)
 
-	create(t, in, asks("beggar", node.Name(), image.name, corev1.PullIfNotPresent))
-	awaitPod(t, in, "beggar", usual, waitsWith("ErrImagePull", "ImagePullBackOff"))
-	create(t, in, asks("thief", node.Name(), image.name, corev1.PullNever))
-	awaitPod(t, in, "thief", usual, waitsWith("ErrImageNeverPull"))
-	// A secret of the same content will do, without a pull.
-	create(t, in, asks("friend", node.Name(), image.name, corev1.PullNever, same))
-	awaitPod(t, in, "friend", usual, ready)
+	create(t, in, podWithImage("beggar", node.Name(), image.name, corev1.PullIfNotPresent))
+	awaitPod(t, in, "beggar", timeout, waitsWith("ErrImagePull", "ImagePullBackOff"))
+	create(t, in, podWithImage("thief", node.Name(), image.name, corev1.PullNever))
+	awaitPod(t, in, "thief", timeout, waitsWith("ErrImageNeverPull"))
+	// A secret with the same content is accepted without a pull.
+	create(t, in, podWithImage("friend", node.Name(), image.name, corev1.PullNever, sameSecret))
+	awaitPod(t, in, "friend", timeout, ready)
 }
 
-// private is an image in a registry that asks for a password.
-type private struct {
+// registryImage is an image in a registry that requires a password.
+type registryImage struct {
 	name, host, user, password string
 	registry                   *bed.Registry
 }
 
-func privateImage(t *testing.T) private { return privateImageFor(t, steady) }
+func privateImage(t *testing.T) registryImage { return privateImageFor(t, steady) }
 
-// privateImageFor is one in a registry that a certain node knows.
-func privateImageFor(t *testing.T, node *bed.Box) private {
+// privateImageFor starts a registry that the node trusts, with an image.
+func privateImageFor(t *testing.T, node *bed.Box) registryImage {
 	t.Helper()
 	registry, err := cluster.StartRegistry("ann", "secret")
 	if err != nil {
@@ -59,14 +59,14 @@ func privateImageFor(t *testing.T, node *bed.Box) private {
 	if err := node.Trust(registry); err != nil {
 		t.Fatal(err)
 	}
-	i := private{"", registry.Host, registry.User, registry.Password, registry}
+	i := registryImage{"", registry.Host, registry.User, registry.Password, registry}
 	i.name = i.push(t, "team/app:1")
 	return i
 }
 
-// push adds an image to the registry that nobody else has: records are kept by the image,
-// and others use the public one. It may have layers of its own, too.
-func (i private) push(t *testing.T, path string, more ...v1.Layer) (name string) {
+// push adds an image with a unique digest to the registry: the kubelet's records are by image. It may
+// have further layers.
+func (i registryImage) push(t *testing.T, path string, more ...v1.Layer) (name string) {
 	t.Helper()
 	image, err := cluster.Image(images.Busybox)
 	if err != nil {
@@ -90,8 +90,8 @@ func (i private) push(t *testing.T, path string, more ...v1.Layer) (name string)
 	return name
 }
 
-// secret makes a pull secret that opens the registry.
-func (i private) secret(t *testing.T, in, name string) string {
+// secret creates a pull secret for the registry.
+func (i registryImage) secret(t *testing.T, in, name string) string {
 	t.Helper()
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -105,7 +105,7 @@ func (i private) secret(t *testing.T, in, name string) string {
 }
 
 // login is the content of a pull secret.
-func (i private) login(t *testing.T) map[string][]byte {
+func (i registryImage) login(t *testing.T) map[string][]byte {
 	t.Helper()
 	type entry struct {
 		Username string `json:"username"`
@@ -118,8 +118,8 @@ func (i private) login(t *testing.T) map[string][]byte {
 	return map[string][]byte{corev1.DockerConfigJsonKey: content}
 }
 
-// asks is a pod that wants the image and shows these secrets.
-func asks(name, node, image string, policy corev1.PullPolicy, secrets ...string) *corev1.Pod {
+// podWithImage returns a pod with the image, the pull policy and these pull secrets.
+func podWithImage(name, node, image string, policy corev1.PullPolicy, secrets ...string) *corev1.Pod {
 	p := sleeper(name, node)
 	p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = image, policy
 	for _, s := range secrets {
@@ -128,7 +128,7 @@ func asks(name, node, image string, policy corev1.PullPolicy, secrets ...string)
 	return p
 }
 
-// waitsWith: the pod's container waits for one of these reasons.
+// waitsWith checks that the pod's container is waiting with one of these reasons.
 func waitsWith(reasons ...string) func(*corev1.Pod) string {
 	return func(p *corev1.Pod) string {
 		if p == nil || len(p.Status.ContainerStatuses) == 0 {
@@ -140,6 +140,6 @@ func waitsWith(reasons ...string) func(*corev1.Pod) string {
 				return ""
 			}
 		}
-		return fmt.Sprintf("it does not wait with %v: %s", reasons, state.String())
+		return fmt.Sprintf("the container is not waiting with %v: %s", reasons, state.String())
 	}
 }

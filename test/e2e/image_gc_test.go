@@ -22,29 +22,30 @@ import (
 )
 
 const (
-	shelfImages = 30 // images on the disk
-	shelfName   = "registry.invalid/image"
-	oneGoes     = 2 << 20 // bytes of an image on the disk: as it was fetched and as it was unpacked
-	fullAt      = 70
-	untilAt     = 50
+	imageCount    = 30 // number of images on the disk
+	imageName     = "registry.invalid/image"
+	imageSize     = 2 << 20 // size of an image on the disk: compressed and unpacked
+	highThreshold = 70
+	lowThreshold  = 50
 )
 
-// smallShelf has the node keep its images on a file system of 96 MB.
-const smallShelf = `
+// smallImageDisk mounts a file system of 96 MB on /var/lib/containerd.
+const smallImageDisk = `
 truncate -s 96M /var/shelf.img
 mkfs.ext4 -q -m 0 /var/shelf.img
 mount -o loop /var/shelf.img /var/lib/containerd`
 
-// Images that nobody uses go when the disk is full, and as few as will do. One that is too
-// young, pinned or in use stays. Which of them go first is for TestThirtyImagesOnASmallDisk.
-func TestImagesOnASmallDisk(t *testing.T) {
+// TestImageGCOnSmallDisk: when the disk is full, image garbage collection removes as few unused images
+// as needed. It keeps images that are too young, pinned or in use. The order of removal is tested in
+// internal/image.
+func TestImageGCOnSmallDisk(t *testing.T) {
 	if kubelet == bed.Reference {
-		t.Skip("it looks at the disk every five minutes")
+		t.Skip("the reference checks the disk every five minutes")
 	}
 	t.Parallel()
-	in, node := clearedNamespace(t), shelfNode(t)
-	if used := usedDisk(t, node); used < fullAt {
-		t.Fatalf("the disk is %.1f%% full: too large for this test", used)
+	in, node := clearedNamespace(t), fullDiskNode(t)
+	if used := usedDisk(t, node); used < highThreshold {
+		t.Fatalf("the disk is only %.1f%% full", used)
 	}
 	registry := privateImageFor(t, node)
 	secret := registry.secret(t, in, "key")
@@ -54,48 +55,47 @@ func TestImagesOnASmallDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		create(t, in, asks(name, node.Name(), registry.push(t, "team/"+name+":1", layer), corev1.PullIfNotPresent, secret))
-		awaitPod(t, in, name, usual, ready)
+		create(t, in, podWithImage(name, node.Name(), registry.push(t, "team/"+name+":1", layer), corev1.PullIfNotPresent, secret))
+		awaitPod(t, in, name, timeout, ready)
 	}
 	const thresholds = "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 50\nimageMinimumGCAge: "
 	configure(t, node, thresholds+"1h")
 	awaitNodeEvent(t, node, "FreeDiskSpaceFailed", "Failed to free sufficient space by deleting unused images (freed 0 bytes)")
 	create(t, in, sleeper("user", node.Name()))
-	awaitPod(t, in, "user", usual, ready)
-	if left := onShelf(t, node); left != shelfImages {
-		t.Fatalf("%d of %d are left, and all are young", left, shelfImages)
+	awaitPod(t, in, "user", timeout, ready)
+	if left := countImages(t, node); left != imageCount {
+		t.Fatalf("%d of %d images are left, though all are too young", left, imageCount)
 	}
 
-	// What is on the node when the agent starts is new to it; the pull that follows has it
-	// look again.
+	// The age of images counts from the agent's start. The pull triggers another collection.
 	configure(t, node, thresholds+"1ms")
 	pull("small", 1<<10)
-	left := awaitRoom(t, node, shelfImages)
+	left := awaitDiskUsage(t, node, imageCount)
 	pull("big", 12<<20)
-	left = awaitRoom(t, node, left)
+	left = awaitDiskUsage(t, node, left)
 	removed := valueOf(scrape(t, node), `kubelet_image_garbage_collected_total{reason="space"}`)
-	if want := shelfImages - left; int(removed) != want {
-		t.Errorf("%v removals are counted, %d images went", removed, want)
+	if want := imageCount - left; int(removed) != want {
+		t.Errorf("the metric has %v removals, but %d images were removed", removed, want)
 	}
-	for _, name := range []string{shelfName + ":0", images.Pause, images.Busybox} {
+	for _, name := range []string{imageName + ":0", images.Pause, images.Busybox} {
 		if out, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "images", "ls", "-q", "name=="+name); err != nil || strings.TrimSpace(out) != name {
-			t.Errorf("%s is gone: %s %v", name, out, err)
+			t.Errorf("%s was removed: %s %v", name, out, err)
 		}
 	}
 	for _, pod := range []string{"user", "small", "big"} {
-		awaitPod(t, in, pod, usual, ready)
+		awaitPod(t, in, pod, timeout, ready)
 	}
 }
 
-// shelfNode is one whose small disk is full of images that nobody uses, the first of them
-// pinned. Its kubelet does not run yet.
-func shelfNode(t *testing.T) *bed.Box {
+// fullDiskNode adds a node whose small disk is full of unused images, the first of them pinned. Its
+// kubelet is not started.
+func fullDiskNode(t *testing.T) *bed.Box {
 	t.Helper()
 	node := bareNode(t, "shelf")
 	if err := node.StopContainerd(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.Exec(t.Context(), "sh", "-ec", smallShelf); err != nil {
+	if _, err := node.Exec(t.Context(), "sh", "-ec", smallImageDisk); err != nil {
 		t.Fatal(err)
 	}
 	if err := node.StartContainerd(t.Context()); err != nil {
@@ -107,22 +107,22 @@ func shelfNode(t *testing.T) *bed.Box {
 	if err := node.ImportImage(t.Context(), randomImages(t)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "images", "label", shelfName+":0", "io.cri-containerd.pinned=pinned"); err != nil {
+	if _, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "images", "label", imageName+":0", "io.cri-containerd.pinned=pinned"); err != nil {
 		t.Fatal(err)
 	}
 	return node
 }
 
-// randomImages are in one archive, with one layer each that cannot be compressed.
+// randomImages returns an archive of images with one incompressible layer each.
 func randomImages(t *testing.T) (archive string) {
 	t.Helper()
 	all := map[name.Tag]v1.Image{}
-	for i := range shelfImages {
-		tag, err := name.NewTag(fmt.Sprintf("%s:%d", shelfName, i))
+	for i := range imageCount {
+		tag, err := name.NewTag(fmt.Sprintf("%s:%d", imageName, i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		image, err := random.Image(oneGoes/2, 1)
+		image, err := random.Image(imageSize/2, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,24 +143,24 @@ func randomImages(t *testing.T) (archive string) {
 	return archive
 }
 
-// awaitRoom waits until there is room on the disk, wants no image to be gone that need not
-// be, and returns how many are left.
-func awaitRoom(t *testing.T, node *bed.Box, before int) (left int) {
+// awaitDiskUsage waits until the disk usage is below the low threshold, checks that not too many images
+// were removed, and returns how many are left.
+func awaitDiskUsage(t *testing.T, node *bed.Box, before int) (left int) {
 	t.Helper()
-	eventually(t, usual, func() string {
-		if used := usedDisk(t, node); used > untilAt {
-			return fmt.Sprintf("%.1f%% of the disk are used", used)
+	eventually(t, timeout, func() string {
+		if used := usedDisk(t, node); used > lowThreshold {
+			return fmt.Sprintf("disk usage is %.1f%%", used)
 		}
 		return ""
 	})
-	left = onShelf(t, node)
-	if used := usedDisk(t, node); left == before || used+100*1.5*oneGoes/(96<<20) < untilAt {
-		t.Errorf("%.1f%% of the disk are used, and %d of %d images are left: too many went", used, left, before)
+	left = countImages(t, node)
+	if used := usedDisk(t, node); left == before || used+100*1.5*imageSize/(96<<20) < lowThreshold {
+		t.Errorf("disk usage is %.1f%%, and %d of %d images are left: too many were removed", used, left, before)
 	}
 	return left
 }
 
-// usedDisk is how full the disk with the images is, in percent.
+// usedDisk returns the usage of the image file system, in percent.
 func usedDisk(t *testing.T, node *bed.Box) float64 {
 	t.Helper()
 	var st unix.Statfs_t
@@ -170,30 +170,30 @@ func usedDisk(t *testing.T, node *bed.Box) float64 {
 	return 100 - float64(st.Bavail)*100/float64(st.Blocks)
 }
 
-// onShelf is how many of the images are left.
-func onShelf(t *testing.T, node *bed.Box) int {
+// countImages returns how many of the images are left.
+func countImages(t *testing.T, node *bed.Box) int {
 	t.Helper()
 	out, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "images", "ls", "-q")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Count(out, shelfName+":")
+	return strings.Count(out, imageName+":")
 }
 
 func awaitNodeEvent(t *testing.T, node *bed.Box, reason, text string) {
 	t.Helper()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		list, err := client().CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + node.Name()})
 		if err != nil {
 			return err.Error()
 		}
-		var told []string
+		var events []string
 		for _, e := range list.Items {
 			if e.Reason == reason && strings.Contains(e.Message, text) {
 				return ""
 			}
-			told = append(told, e.Reason+": "+e.Message)
+			events = append(events, e.Reason+": "+e.Message)
 		}
-		return fmt.Sprintf("told %q", told)
+		return fmt.Sprintf("events are %q", events)
 	})
 }

@@ -13,19 +13,19 @@ import (
 	"swiftlet/test/bed"
 )
 
-// As many pulls are underway as the configuration allows, and never one more: the registry
-// counts them. A pull too many within a second fails, and says so.
-func TestPullsAtATime(t *testing.T) {
+// TestParallelPulls: the kubelet makes as many pulls in parallel as configured; the registry counts
+// them. A pull above the rate limit fails with an event.
+func TestParallelPulls(t *testing.T) {
 	t.Parallel()
 	node := bareNode(t, "pulling")
 	image := privateImageFor(t, node)
 	for i, c := range []struct {
 		name, config string
-		most         int
+		maxPulls     int
 	}{
-		{"one", "serializeImagePulls: true", 1},
-		{"two", "{serializeImagePulls: false, maxParallelImagePulls: 2}", 2},
-		{"as many as containerd fetches", "serializeImagePulls: false", 3},
+		{"serialized pulls", "serializeImagePulls: true", 1},
+		{"two parallel pulls", "{serializeImagePulls: false, maxParallelImagePulls: 2}", 2},
+		{"limit of containerd", "serializeImagePulls: false", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := clearedNamespace(t)
@@ -35,44 +35,44 @@ func TestPullsAtATime(t *testing.T) {
 			var names []string
 			for k := range 4 {
 				name := fmt.Sprintf("p%d", k)
-				create(t, in, asks(name, node.Name(), image.push(t, fmt.Sprintf("case%d/%s:1", i, name)), corev1.PullIfNotPresent, secret))
+				create(t, in, podWithImage(name, node.Name(), image.push(t, fmt.Sprintf("case%d/%s:1", i, name)), corev1.PullIfNotPresent, secret))
 				names = append(names, name)
 			}
-			for _, name := range names { // each has begun, as far as its pod is concerned
+			for _, name := range names { // every pod has the event
 				awaitEvent(t, in, name, "Pulling image")
 			}
-			watched.await(t, c.most)
+			watched.await(t, c.maxPulls)
 			watched.release()
 			for _, name := range names {
-				awaitPod(t, in, name, usual, ready)
+				awaitPod(t, in, name, timeout, ready)
 			}
-			if _, most := watched.pulls(); most != c.most {
-				t.Errorf("%d pulls at a time, want %d", most, c.most)
+			if _, maxPulls := watched.pulls(); maxPulls != c.maxPulls {
+				t.Errorf("%d parallel pulls, want %d", maxPulls, c.maxPulls)
 			}
 		})
 	}
-	t.Run("a slow one holds up nobody", func(t *testing.T) { // with the last configuration
+	t.Run("slow pull does not block others", func(t *testing.T) { // with the last configuration
 		in := clearedNamespace(t)
 		watched := holdBlobs(t, image.registry, "/slow/")
 		secret := image.secret(t, in, "key")
-		create(t, in, asks("slow", node.Name(), image.push(t, "slow/app:1"), corev1.PullIfNotPresent, secret))
+		create(t, in, podWithImage("slow", node.Name(), image.push(t, "slow/app:1"), corev1.PullIfNotPresent, secret))
 		watched.await(t, 1)
-		create(t, in, asks("other", node.Name(), image.push(t, "other/app:1"), corev1.PullIfNotPresent, secret))
-		awaitPod(t, in, "other", usual, ready)
+		create(t, in, podWithImage("other", node.Name(), image.push(t, "other/app:1"), corev1.PullIfNotPresent, secret))
+		awaitPod(t, in, "other", timeout, ready)
 		watched.release()
-		awaitPod(t, in, "slow", usual, ready)
+		awaitPod(t, in, "slow", timeout, ready)
 	})
-	t.Run("too fast", func(t *testing.T) {
+	t.Run("rate limit", func(t *testing.T) {
 		in := clearedNamespace(t)
 		configure(t, node, "{serializeImagePulls: false, registryPullQPS: 1, registryBurst: 1}")
-		holdBlobs(t, image.registry, "") // the first is underway while the others fail
+		holdBlobs(t, image.registry, "") // the first is in progress while the others fail
 		secret := image.secret(t, in, "key")
 		for i := range 4 {
 			name := fmt.Sprintf("p%d", i)
-			create(t, in, asks(name, node.Name(), image.push(t, "fast/"+name+":1"), corev1.PullIfNotPresent, secret))
+			create(t, in, podWithImage(name, node.Name(), image.push(t, "fast/"+name+":1"), corev1.PullIfNotPresent, secret))
 		}
-		hasty := ""
-		eventually(t, usual, func() string {
+		failedPod := ""
+		eventually(t, timeout, func() string {
 			for i := range 4 {
 				name := fmt.Sprintf("p%d", i)
 				p, err := client().CoreV1().Pods(in).Get(t.Context(), name, metav1.GetOptions{})
@@ -80,15 +80,15 @@ func TestPullsAtATime(t *testing.T) {
 					return err.Error()
 				}
 				if waitsWith("ErrImagePull", "ImagePullBackOff")(p) == "" {
-					hasty = name
+					failedPod = name
 					return ""
 				}
 			}
-			return "no pod waits"
+			return "no pod has failed to pull"
 		})
 		named := image
-		named.name = image.host + "/fast/" + hasty + ":1"
-		awaitPullEvents(t, in, hasty, named, []string{
+		named.name = image.host + "/fast/" + failedPod + ":1"
+		awaitPullEvents(t, in, failedPod, named, []string{
 			"Normal Pulling: Pulling image IMAGE",
 			"Warning Failed: Failed to pull image IMAGE: pull QPS exceeded",
 			"Warning Failed: Error: ErrImagePull",
@@ -98,7 +98,7 @@ func TestPullsAtATime(t *testing.T) {
 	})
 }
 
-// configure starts the node's kubelet anew with this on top of its usual configuration.
+// configure restarts the node's kubelet with config merged into its default configuration.
 func configure(t *testing.T, node *bed.Box, config string) {
 	t.Helper()
 	if err := node.StopKubelet(); err != nil {
@@ -112,20 +112,19 @@ func configure(t *testing.T, node *bed.Box, config string) {
 	}
 }
 
-// heldBlobs counts the pulls at a registry by the requests that it keeps waiting.
+// heldBlobs blocks blob requests at a registry and counts the images.
 type heldBlobs struct {
 	release func()
 
-	mu   sync.Mutex
-	now  map[string]int // requests by the image
-	most int            // images at a time
+	mu       sync.Mutex
+	now      map[string]int // blocked requests by image
+	maxPulls int            // maximum number of images at a time
 }
 
-// holdBlobs has a registry answer no request for the content of images below a path until it
-// is told to, or the test ends.
+// holdBlobs blocks blob requests for images below a path until release is called or the test ends.
 func holdBlobs(t *testing.T, registry *bed.Registry, path string) *heldBlobs {
-	let := make(chan struct{})
-	h := &heldBlobs{release: sync.OnceFunc(func() { close(let) }), now: map[string]int{}}
+	released := make(chan struct{})
+	h := &heldBlobs{release: sync.OnceFunc(func() { close(released) }), now: map[string]int{}}
 	t.Cleanup(h.release)
 	registry.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +132,7 @@ func holdBlobs(t *testing.T, registry *bed.Registry, path string) *heldBlobs {
 				h.count(image, 1)
 				defer h.count(image, -1)
 				select {
-				case <-let:
+				case <-released:
 				case <-r.Context().Done():
 					return
 				}
@@ -150,13 +149,13 @@ func (h *heldBlobs) count(image string, more int) {
 	if h.now[image] += more; h.now[image] == 0 {
 		delete(h.now, image)
 	}
-	h.most = max(h.most, len(h.now))
+	h.maxPulls = max(h.maxPulls, len(h.now))
 }
 
-// await waits until so many images are being asked for.
+// await waits until so many images are being pulled.
 func (h *heldBlobs) await(t *testing.T, want int) {
 	t.Helper()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		if now, _ := h.pulls(); now != want {
 			return fmt.Sprintf("%d pulls at the registry, want %d", now, want)
 		}
@@ -164,9 +163,9 @@ func (h *heldBlobs) await(t *testing.T, want int) {
 	})
 }
 
-// pulls is how many images are being asked for, and how many at a time there were at most.
-func (h *heldBlobs) pulls() (now, most int) {
+// pulls returns the number of images that are being pulled, and the maximum so far.
+func (h *heldBlobs) pulls() (now, maxPulls int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.now), h.most
+	return len(h.now), h.maxPulls
 }

@@ -18,17 +18,17 @@ import (
 	"swiftlet/test/bed"
 )
 
-// A pod whose pull secret is wrong pulls as soon as it is right: it does not sit out the
-// wait for the failure, which was that of other credentials.
-func TestAPullSecretIsRightedWhileThePodWaits(t *testing.T) {
+// TestCorrectedPullSecret: when a wrong pull secret is corrected, the next pull starts at once, without
+// the rest of the back-off.
+func TestCorrectedPullSecret(t *testing.T) {
 	t.Parallel()
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
 	wrong := image
 	wrong.password = "guessed"
 	secret := wrong.secret(t, in, "key")
-	create(t, in, asks("p", node.Name(), image.name, corev1.PullIfNotPresent, secret))
-	awaitPod(t, in, "p", usual, waitsWith("ImagePullBackOff"))
+	create(t, in, podWithImage("p", node.Name(), image.name, corev1.PullIfNotPresent, secret))
+	awaitPod(t, in, "p", timeout, waitsWith("ImagePullBackOff"))
 	awaitPullEvents(t, in, "p", image, []string{
 		"Normal Pulling: Pulling image IMAGE",
 		"Warning Failed: Failed to pull image IMAGE: failed to pull and unpack image IMAGE: failed to resolve image: unexpected status from HEAD request to https://HOST/v2/team/app/manifests/1: 401 Unauthorized",
@@ -37,34 +37,34 @@ func TestAPullSecretIsRightedWhileThePodWaits(t *testing.T) {
 		"Warning Failed: Error: ImagePullBackOff",
 	})
 
-	righted := time.Now()
+	corrected := time.Now()
 	update := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: secret}, Type: corev1.SecretTypeDockerConfigJson, Data: image.login(t),
 	}
 	if _, err := client().CoreV1().Secrets(in).Update(t.Context(), update, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p := awaitPod(t, in, "p", usual, ready)
+	p := awaitPod(t, in, "p", timeout, ready)
 	limit := 5 * time.Second
 	if kubelet == bed.Reference {
-		limit = usual // waits for 10 s and more
+		limit = timeout // the reference waits for the back-off
 	}
-	if took := p.Status.ContainerStatuses[0].State.Running.StartedAt.Sub(righted); took > limit {
-		t.Errorf("the container started %v after the secret was righted, want %v at most", took, limit)
+	if took := p.Status.ContainerStatuses[0].State.Running.StartedAt.Sub(corrected); took > limit {
+		t.Errorf("the container started %v after the secret was corrected, want at most %v", took, limit)
 	}
 }
 
-// A registry that takes its time holds up only those who need something from it.
-func TestASlowRegistry(t *testing.T) {
+// TestSlowRegistry: a slow registry delays only pods that pull from it.
+func TestSlowRegistry(t *testing.T) {
 	t.Parallel()
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
-	let := make(chan struct{})
+	released := make(chan struct{})
 	image.registry.Intercept(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/blobs/") {
 				select {
-				case <-let:
+				case <-released:
 				case <-r.Context().Done():
 					return
 				}
@@ -72,14 +72,14 @@ func TestASlowRegistry(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	})
-	create(t, in, asks("slow", node.Name(), image.name, corev1.PullIfNotPresent, image.secret(t, in, "key")))
+	create(t, in, podWithImage("slow", node.Name(), image.name, corev1.PullIfNotPresent, image.secret(t, in, "key")))
 	awaitEvent(t, in, "slow", `Pulling image "`+image.name+`"`)
 	create(t, in, sleeper("other", node.Name()))
-	awaitPod(t, in, "other", usual, ready)
-	awaitPod(t, in, "slow", usual, waitsWith("ContainerCreating"))
+	awaitPod(t, in, "other", timeout, ready)
+	awaitPod(t, in, "slow", timeout, waitsWith("ContainerCreating"))
 	awaitPullEvents(t, in, "slow", image, []string{"Normal Pulling: Pulling image IMAGE"})
-	close(let)
-	awaitPod(t, in, "slow", usual, ready)
+	close(released)
+	awaitPod(t, in, "slow", timeout, ready)
 	awaitPullEvents(t, in, "slow", image, []string{
 		"Normal Pulling: Pulling image IMAGE",
 		"Normal Pulled: Successfully pulled image IMAGE in TIME (TIME including waiting). Image size: SIZE bytes.",
@@ -88,9 +88,9 @@ func TestASlowRegistry(t *testing.T) {
 	})
 }
 
-// A layer that is not what it should be is never run; once the registry is mended the pod
-// goes on by itself.
-func TestACorruptLayer(t *testing.T) {
+// TestCorruptLayer: a layer with the wrong content is never used. Once the registry is repaired, the
+// pod starts.
+func TestCorruptLayer(t *testing.T) {
 	t.Parallel()
 	in, node := namespace(t), steadyNode(t)
 	image := privateImage(t)
@@ -111,8 +111,8 @@ func TestACorruptLayer(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	})
-	create(t, in, asks("p", node.Name(), image.name, corev1.PullIfNotPresent, image.secret(t, in, "key")))
-	awaitPod(t, in, "p", usual, waitsWith("ImagePullBackOff"))
+	create(t, in, podWithImage("p", node.Name(), image.name, corev1.PullIfNotPresent, image.secret(t, in, "key")))
+	awaitPod(t, in, "p", timeout, waitsWith("ImagePullBackOff"))
 	awaitPullEvents(t, in, "p", image, []string{
 		"Normal Pulling: Pulling image IMAGE",
 		`Warning Failed: Failed to pull image IMAGE: rpc error: code = FailedPrecondition desc = failed to pull and unpack image IMAGE: failed commit on ref "layer-DIGEST": unexpected commit digest DIGEST, expected DIGEST: failed precondition`,
@@ -121,10 +121,10 @@ func TestACorruptLayer(t *testing.T) {
 		"Warning Failed: Error: ImagePullBackOff",
 	})
 	image.registry.Intercept(nil)
-	awaitPod(t, in, "p", usual, ready)
+	awaitPod(t, in, "p", timeout, ready)
 }
 
-// flipper changes every byte that is written through it.
+// flipper inverts every byte that is written through it.
 type flipper struct{ http.ResponseWriter }
 
 func (f *flipper) Write(data []byte) (int, error) {
@@ -145,17 +145,17 @@ var variable = []struct {
 	{regexp.MustCompile(`size \d+\b`), "size N"},
 }
 
-// awaitPullEvents waits until the kubelet has told just this of a pod, each once however
-// often it was. IMAGE stands for the quoted name of the image and HOST for its registry.
-func awaitPullEvents(t *testing.T, in, pod string, of private, want []string) {
+// awaitPullEvents waits until the pod has exactly these events of the kubelet, without duplicates.
+// IMAGE stands for the quoted name of the image and HOST for its registry.
+func awaitPullEvents(t *testing.T, in, pod string, of registryImage, want []string) {
 	t.Helper()
 	want = slices.Sorted(slices.Values(want))
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		list, err := client().CoreV1().Events(in).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 		if err != nil {
 			return err.Error()
 		}
-		var told []string
+		var events []string
 		for _, e := range list.Items {
 			if e.Source.Component != "kubelet" {
 				continue
@@ -164,9 +164,9 @@ func awaitPullEvents(t *testing.T, in, pod string, of private, want []string) {
 			for _, v := range variable {
 				text = v.pattern.ReplaceAllString(text, v.stands)
 			}
-			told = append(told, e.Type+" "+e.Reason+": "+text)
+			events = append(events, e.Type+" "+e.Reason+": "+text)
 		}
-		slices.Sort(told)
-		return cmp.Diff(want, slices.Compact(told))
+		slices.Sort(events)
+		return cmp.Diff(want, slices.Compact(events))
 	})
 }

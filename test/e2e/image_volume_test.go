@@ -8,8 +8,8 @@ import (
 	"swiftlet/test/images"
 )
 
-// A volume shows an image's files, all of them or a part, and nobody can write to them. A
-// volume whose image is not there keeps only those waiting who mount it.
+// TestImageVolume: an image volume has the image's files, all or a subPath, read-only. A missing image
+// blocks only the containers that mount it.
 func TestImageVolume(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
@@ -27,9 +27,9 @@ func TestImageVolume(t *testing.T) {
 	lacks.Name, lacks.VolumeMounts = "lacks", []corev1.VolumeMount{{Name: "absent", MountPath: "/none"}}
 	p.Spec.Containers = append(p.Spec.Containers, lacks)
 	create(t, in, p)
-	awaitPod(t, in, "shows", usual, func(p *corev1.Pod) string {
+	awaitPod(t, in, "shows", timeout, func(p *corev1.Pod) string {
 		if p == nil || len(p.Status.ContainerStatuses) != 2 {
-			return "it has no status"
+			return "the pod has no container statuses"
 		}
 		c, lacks := p.Status.ContainerStatuses[0].State, p.Status.ContainerStatuses[1].State
 		if c.Running == nil || lacks.Waiting == nil || lacks.Waiting.Reason != "ErrImageNeverPull" {

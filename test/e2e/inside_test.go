@@ -9,22 +9,22 @@ import (
 	"swiftlet/test/bed"
 )
 
-// lookInside are the commands of the recording, less what is no affair of a kubelet: the
-// limits of processes are the runtime's, PATH is the image's.
-var lookInside = map[string]string{
+// insideCommands are the commands of the recording, without output that does not depend on the kubelet:
+// process limits are set by the runtime, PATH by the image.
+var insideCommands = map[string]string{
 	"full": `cat /etc/hosts /etc/resolv.conf; env | grep -v ^PATH= | sort; mount | grep -vE "proc|sys|dev" | grep -v ^overlay;
 		id; hostname; cat /proc/self/oom_score_adj`,
 	"secure": `id; hostname -f; ls -la /data; cat /proc/self/status | grep -iE "cap|seccomp|nonew"; cat /etc/hosts`,
 }
 
-// compareInside wants a pod's first container to see what it saw in the recording.
+// compareInside compares what a pod's first container sees with the recording.
 func compareInside(t *testing.T, now view, node *bed.Box, pod *corev1.Pod) {
 	t.Helper()
 	if pod == nil {
-		t.Fatal("no pod to look into")
+		t.Fatal("the pod did not reach its recorded status")
 	}
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
-	seen, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "exec", "--exec-id", "look", id, "sh", "-c", lookInside[pod.Name])
+	seen, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "exec", "--exec-id", "look", id, "sh", "-c", insideCommands[pod.Name])
 	if err != nil {
 		t.Fatal(err)
 	}

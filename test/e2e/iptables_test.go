@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestChains: the node has the chains of iptables that other programs look for.
-func TestChains(t *testing.T) {
+// TestIPTablesChains: the node has the iptables chains that other programs look for.
+func TestIPTablesChains(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	for _, program := range []string{"iptables", "ip6tables"} {
@@ -19,7 +19,7 @@ func TestChains(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := ownChains(string(text))
-		eventually(t, usual, func() string {
+		eventually(t, timeout, func() string {
 			now, err := node.Exec(t.Context(), program+"-save")
 			if err != nil {
 				return err.Error()
@@ -29,7 +29,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// ownChains are the chains and rules of Kubernetes', each with its table.
+// ownChains lists the chains and rules of Kubernetes, each with its table.
 func ownChains(saved string) []string {
 	var table string
 	var list []string

@@ -12,15 +12,15 @@ import (
 	"swiftlet/test/images"
 )
 
-// TestSwap puts our agent in the reference's place under live pods, and back: no container
-// is restarted, nobody sees a pod turn unready, and each can end what the other began.
-func TestSwap(t *testing.T) {
+// TestKubeletSwap replaces the reference kubelet by ours under running pods, and back: no container restarts,
+// no pod becomes unready, and each kubelet can stop pods of the other.
+func TestKubeletSwap(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("both take part")
+		t.Skip("runs both kubelets")
 	}
 	t.Parallel()
 	node := ownNode(t, "swapped")
-	swap(t, node, bed.Reference)
+	swapKubelet(t, node, bed.Reference)
 	space := namespace(t)
 	data := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Data: map[string]string{"key": "value"}}
 	if _, err := client().CoreV1().ConfigMaps(space).Create(t.Context(), data, metav1.CreateOptions{}); err != nil {
@@ -31,27 +31,27 @@ func TestSwap(t *testing.T) {
 	before := map[string]*corev1.Pod{}
 	for _, pod := range livePods(node.Name()) {
 		create(t, space, pod)
-		before[pod.Name] = awaitPod(t, space, pod.Name, usual, ready)
+		before[pod.Name] = awaitPod(t, space, pod.Name, timeout, ready)
 	}
-	mirror := awaitPod(t, staticNamespace, "swapped-"+node.Name(), usual, ready)
+	mirror := awaitPod(t, staticNamespace, "swapped-"+node.Name(), timeout, ready)
 
-	unseen(t, space, before, func() { swap(t, node, bed.Ours) })
-	same(t, mirror, awaitPod(t, staticNamespace, mirror.Name, usual, ready))
-	// What the reference made, ours can end; and what ours makes, the reference can.
-	remove(t, space, "plain")
+	checkUndisturbed(t, space, before, func() { swapKubelet(t, node, bed.Ours) })
+	checkSameContainers(t, mirror, awaitPod(t, staticNamespace, mirror.Name, timeout, ready))
+	// Ours stops a pod of the reference, and later the other way round.
+	deletePod(t, space, "plain")
 	delete(before, "plain")
 	create(t, space, sleeper("later", node.Name()))
-	before["later"] = awaitPod(t, space, "later", usual, ready)
+	before["later"] = awaitPod(t, space, "later", timeout, ready)
 
-	swap(t, node, bed.Reference)
+	swapKubelet(t, node, bed.Reference)
 	for name, was := range before {
-		same(t, was, awaitPod(t, space, name, 2*usual, ready))
-		remove(t, space, name)
+		checkSameContainers(t, was, awaitPod(t, space, name, 2*timeout, ready))
+		deletePod(t, space, name)
 	}
-	same(t, mirror, awaitPod(t, staticNamespace, mirror.Name, 2*usual, ready))
+	checkSameContainers(t, mirror, awaitPod(t, staticNamespace, mirror.Name, 2*timeout, ready))
 }
 
-// staticSleeper is a pod from a file, for an image.
+// staticSleeper is a static pod; its parameter is the image.
 const staticSleeper = `apiVersion: v1
 kind: Pod
 metadata: {name: swapped, namespace: kube-system}
@@ -60,7 +60,7 @@ spec:
   containers: [{name: c, image: %q, command: [sleep, "3600"]}]
 `
 
-// livePods are pods of the kinds that a change of agents could disturb.
+// livePods are pods of the kinds that a swap of kubelets could disturb.
 func livePods(node string) []*corev1.Pod {
 	plain := sleeper("plain", node)
 
@@ -89,8 +89,8 @@ func livePods(node string) []*corev1.Pod {
 	return []*corev1.Pod{plain, probed, mounted, assisted, own}
 }
 
-// swap ends the agent of the node and starts one of the given kind.
-func swap(t *testing.T, node *bed.Box, to bed.KubeletKind) {
+// swapKubelet stops the node's kubelet and starts one of the given kind.
+func swapKubelet(t *testing.T, node *bed.Box, to bed.KubeletKind) {
 	t.Helper()
 	if err := node.StopKubelet(); err != nil {
 		t.Fatal(err)
@@ -103,35 +103,35 @@ func swap(t *testing.T, node *bed.Box, to bed.KubeletKind) {
 	}
 }
 
-// unseen fails if anybody who watches the pods notices what is done.
-func unseen(t *testing.T, space string, before map[string]*corev1.Pod, do func()) {
+// checkUndisturbed checks that the pods stay ready and keep their containers while do runs.
+func checkUndisturbed(t *testing.T, space string, before map[string]*corev1.Pod, action func()) {
 	t.Helper()
 	stops := map[string]func() []*corev1.Pod{}
 	for name := range before {
 		stops[name] = record[corev1.Pod](t, pods(space), name)
 	}
-	do()
-	// A pod that the new agent brought up shows that it has been through the old ones.
+	action()
+	// When a new pod is ready, the new agent has synced the older ones.
 	node := before["plain"].Spec.NodeName
 	create(t, space, sleeper("witness", node))
-	awaitPod(t, space, "witness", usual, ready)
+	awaitPod(t, space, "witness", timeout, ready)
 	for name, stop := range stops {
 		for _, version := range stop() {
 			if missing := ready(version); missing != "" {
 				t.Errorf("%s: %s", name, missing)
 				continue
 			}
-			same(t, before[name], version)
+			checkSameContainers(t, before[name], version)
 		}
 	}
 }
 
-// remove deletes a pod and waits until it is gone.
-func remove(t *testing.T, space, name string) {
+// deletePod deletes a pod and waits until it is deleted.
+func deletePod(t *testing.T, space, name string) {
 	t.Helper()
 	if err := client().CoreV1().Pods(space).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// A shell that has not come to its trap yet lets the whole grace period pass.
-	awaitPod(t, space, name, 2*usual, gone)
+	// If the shell has not set its trap yet, the whole grace period passes.
+	awaitPod(t, space, name, 2*timeout, gone)
 }

@@ -1,6 +1,6 @@
-// Package e2e tests the agent where it will live: under a real API server, upon a real
-// containerd. Every test also passes with the reference kubelet, which shows that it asks
-// for the right thing: SWIFTLET_BED_KUBELET=reference go test ./test/e2e
+// Package e2e tests the agent with a real API server and a real containerd. Every test also passes
+// with the reference kubelet, which shows that its expectations are right:
+// SWIFTLET_BED_KUBELET=reference go test ./test/e2e
 package e2e
 
 import (
@@ -21,18 +21,18 @@ import (
 var (
 	cluster *bed.Bed
 	kubelet = bed.KubeletKind(cmp.Or(os.Getenv("SWIFTLET_BED_KUBELET"), string(bed.Ours)))
-	// steady is the node for tests that disturb nothing. It has the name of the node that
-	// the reference was recorded on: the uid of a static pod depends on it.
+	// steady is the shared node for tests that do not disturb it. It has the name of the node in the
+	// recordings: the UID of a static pod depends on it.
 	steady *bed.Box
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("e2e: left out, because these tests start a cluster")
+		fmt.Println("e2e: skipped in short mode: the tests start a cluster")
 		return
 	}
-	// Tests wait more than they compute.
+	// Tests spend most of their time waiting.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -54,7 +54,7 @@ func run(m *testing.M) (code int, err error) {
 	if steady, err = addNode(ctx, "node-1", bed.KubeletOptions{Kind: kubelet, Calls: steadyCalls()}); err != nil {
 		return 1, err
 	}
-	// An interrupt ends the tests at once, but not before the bed is taken down.
+	// An interrupt stops the tests, and the bed is closed first.
 	done := make(chan int, 1)
 	go func() { done <- m.Run() }()
 	select {
@@ -65,7 +65,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 }
 
-// addNode makes a node with a running kubelet.
+// addNode adds a node with a running kubelet.
 func addNode(ctx context.Context, name string, options bed.KubeletOptions) (*bed.Box, error) {
 	node, err := cluster.AddNode(ctx, name)
 	if err != nil {
@@ -77,10 +77,10 @@ func addNode(ctx context.Context, name string, options bed.KubeletOptions) (*bed
 	return node, node.WaitReady(ctx)
 }
 
-// ownNode is a node that the test may break.
+// ownNode adds a node for one test.
 func ownNode(t *testing.T, name string) *bed.Box { return configuredNode(t, name, "") }
 
-// configuredNode is one whose kubelet has this on top of its usual configuration.
+// configuredNode adds a node for one test, with config merged into its default configuration.
 func configuredNode(t *testing.T, name, config string) *bed.Box {
 	t.Helper()
 	node := bareNode(t, name)
@@ -88,7 +88,7 @@ func configuredNode(t *testing.T, name, config string) *bed.Box {
 	return node
 }
 
-// bareNode is a node whose kubelet does not run yet. It goes with the test.
+// bareNode adds a node for one test, without a running kubelet. It is closed when the test ends.
 func bareNode(t *testing.T, name string) *bed.Box {
 	t.Helper()
 	node, err := cluster.AddNode(t.Context(), name)
@@ -104,7 +104,8 @@ func bareNode(t *testing.T, name string) *bed.Box {
 	return node
 }
 
-// startKubelet has the node become ready, with this on top of its usual configuration.
+// startKubelet starts the kubelet, with config merged into its default configuration, and waits until
+// the node is ready.
 func startKubelet(t *testing.T, node *bed.Box, config string) {
 	t.Helper()
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet, Config: config}); err != nil {
@@ -115,10 +116,10 @@ func startKubelet(t *testing.T, node *bed.Box, config string) {
 	}
 }
 
-// steadyCalls is the file with what the steady node's kubelet asked of its runtime.
+// steadyCalls is the file with the CRI calls of the steady node's kubelet.
 func steadyCalls() string { return filepath.Join(cluster.Logs(), "node-1.calls.jsonl") }
 
-// steadyNode is the node that tests share.
+// steadyNode returns the node that tests share.
 func steadyNode(t *testing.T) *bed.Box {
 	t.Helper()
 	cluster.ShowLogs(t)

@@ -20,38 +20,37 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestMetrics wants /metrics to show what the reference kubelet was recorded to show, by
-// name, type and labels, but for what docs/metrics.md says is not shown. That list must
-// hold nothing that is shown.
+// TestMetrics compares names, types and labels of /metrics with the recording of the reference
+// kubelet, except for the metrics that docs/metrics.md lists as not shown. These must not be shown.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	startPod(t, space, eventful("measured", node.Name()))
+	startPod(t, space, podWithInitAndVolumes("measured", node.Name()))
 	hopeless := sleeper("hopeless", node.Name())
 	hopeless.Spec.Containers[0].Command = []string{"/no/such/command"}
 	create(t, space, hopeless)
-	startPod(t, space, eventful("ended", node.Name()))
-	remove(t, space, "ended")
+	startPod(t, space, podWithInitAndVolumes("ended", node.Name()))
+	deletePod(t, space, "ended")
 
 	want := recordedMetrics(t)
 	if kubelet == bed.Ours {
-		for name := range documentedAbsent(t) {
+		for name := range metricsNotShown(t) {
 			if _, recorded := want[name]; !recorded {
-				t.Errorf("docs/metrics.md: %s was never recorded of the reference", name)
+				t.Errorf("docs/metrics.md: %s is not in the recording of the reference", name)
 			}
 			delete(want, name)
 		}
 	}
-	// A failed start and the write of a status may take a moment to be counted.
-	deadline := time.Now().Add(usual)
+	// A failed start and a status write may be counted a moment later.
+	deadline := time.Now().Add(timeout)
 	for {
 		shown := scrape(t, node)
 		differences := compareMetrics(want, shown)
 		if kubelet == bed.Ours {
-			for name := range documentedAbsent(t) {
+			for name := range metricsNotShown(t) {
 				if shown[name] != nil {
-					differences = append(differences, name+" is shown, though docs/metrics.md says it is not")
+					differences = append(differences, name+" is shown, but docs/metrics.md lists it as not shown")
 				}
 			}
 		}
@@ -65,14 +64,14 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsCount wants what happens to one pod to be counted. Others use the node at the
-// same time, so the counts may be higher.
+// TestMetricsCount checks that counters grow with a pod. Other tests use the node at the same time, so
+// counters may grow by more.
 func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
 	before := scrape(t, node)
-	startPod(t, space, eventful("counted", node.Name()))
+	startPod(t, space, podWithInitAndVolumes("counted", node.Name()))
 	grown := map[string]float64{
 		`kubelet_started_pods_total{}`:                                                                                                                1,
 		`kubelet_started_containers_total{container_type="container"}`:                                                                                1,
@@ -94,7 +93,7 @@ func TestMetricsCount(t *testing.T) {
 		`kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`:                                       1,
 		`apiserver_client_certificate_expiration_seconds{}`:                                                                                           1,
 	}
-	if kubelet == bed.Ours { // the reference misses starts whose last event overtakes its own write
+	if kubelet == bed.Ours { // the reference misses some starts
 		grown[`kubelet_pod_start_total_duration_seconds{}`] = 1
 		grown[`kubelet_pod_start_sli_duration_seconds{}`] = 1
 	}
@@ -116,21 +115,21 @@ func TestMetricsCount(t *testing.T) {
 	if err := client().CoreV1().Pods(space).Delete(t.Context(), "counted", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, space, "counted", usual, gone)
+	awaitPod(t, space, "counted", timeout, gone)
 	grown = map[string]float64{
 		`kubelet_cgroup_manager_duration_seconds{operation_type="destroy"}`:                                                                             1,
 		`kubelet_runtime_operations_total{operation_type="stop_podsandbox"}`:                                                                            1,
 		`storage_operation_duration_seconds{migrated="false",operation_name="volume_unmount",status="success",volume_plugin="kubernetes.io/configmap"}`: 1,
 	}
-	if kubelet == bed.Ours { // the reference calls these what the API server asked for
+	if kubelet == bed.Ours { // the reference has other values of operation_type
 		grown[`kubelet_pod_worker_duration_seconds{operation_type="kill"}`] = 1
 		grown[`kubelet_pod_worker_duration_seconds{operation_type="terminated"}`] = 1
 	}
 	awaitMetrics(t, node, during, grown)
 }
 
-// eventful is a pod with an init container and volumes.
-func eventful(name, node string) *corev1.Pod {
+// podWithInitAndVolumes returns a pod with an init container and volumes.
+func podWithInitAndVolumes(name, node string) *corev1.Pod {
 	p := sleeper(name, node)
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -151,7 +150,7 @@ type families map[string]*dto.MetricFamily
 
 func scrape(t *testing.T, node *bed.Box) families {
 	t.Helper()
-	code, body := askNode(t, node, http.MethodGet, "/metrics")
+	code, body := requestNode(t, node, http.MethodGet, "/metrics")
 	if code != http.StatusOK {
 		t.Fatalf("/metrics: %d %s", code, body)
 	}
@@ -163,10 +162,10 @@ func scrape(t *testing.T, node *bed.Box) families {
 	return shown
 }
 
-// awaitMetrics waits until each series has grown by at least this much.
+// awaitMetrics waits until each series has grown by at least its value.
 func awaitMetrics(t *testing.T, node *bed.Box, before families, grown map[string]float64) families {
 	t.Helper()
-	deadline := time.Now().Add(usual)
+	deadline := time.Now().Add(timeout)
 	for {
 		shown := scrape(t, node)
 		var short []string
@@ -186,8 +185,8 @@ func awaitMetrics(t *testing.T, node *bed.Box, before families, grown map[string
 	}
 }
 
-// valueOf is the value of a series, or how often a histogram was fed; 0 where it is not
-// shown. Labels stand in the order of their names.
+// valueOf returns the value of a series, or the sample count of a histogram; 0 if there is none. Labels
+// are sorted by name.
 func valueOf(shown families, series string) float64 {
 	name, _, _ := strings.Cut(series, "{")
 	for _, m := range shown[name].GetMetric() {
@@ -210,7 +209,7 @@ func valueOf(shown families, series string) float64 {
 	return 0
 }
 
-// kind is what is recorded of a metric besides its name.
+// kind has the type and the labels of a metric.
 type kind struct{ is, labels string }
 
 func recordedMetrics(t *testing.T) map[string]kind {
@@ -219,10 +218,10 @@ func recordedMetrics(t *testing.T) map[string]kind {
 	for line := range strings.Lines(string(testdata(t, "metrics.tsv"))) {
 		field := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(field) != 3 {
-			t.Fatalf("metrics.tsv has a line of %d fields: %q", len(field), line)
+			t.Fatalf("metrics.tsv has a line with %d fields: %q", len(field), line)
 		}
 		if strings.HasPrefix(field[0], "go_") && field[0] != "go_goroutines" && field[0] != "go_info" {
-			continue // whoever builds with another Go shows other ones
+			continue // they depend on the Go version
 		}
 		all[field[0]] = kind{field[1], field[2]}
 	}
@@ -251,8 +250,8 @@ func compareMetrics(want map[string]kind, shown families) []string {
 	return differences
 }
 
-// documentedAbsent are the metrics that docs/metrics.md says are not shown.
-func documentedAbsent(t *testing.T) map[string]bool {
+// metricsNotShown returns the metrics that docs/metrics.md lists as not shown.
+func metricsNotShown(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -260,7 +259,7 @@ func documentedAbsent(t *testing.T) map[string]bool {
 	}
 	_, section, found := strings.Cut(string(text), "\n### Not shown\n")
 	if !found {
-		t.Fatal("docs/metrics.md has no section on what is not shown")
+		t.Fatal("docs/metrics.md has no section \"Not shown\"")
 	}
 	if section, _, found = strings.Cut(section, "\n## "); !found {
 		section += "\n"
@@ -272,7 +271,7 @@ func documentedAbsent(t *testing.T) map[string]bool {
 		}
 	}
 	if len(absent) == 0 {
-		t.Fatal("docs/metrics.md names nothing that is not shown")
+		t.Fatal("docs/metrics.md lists no metrics in \"Not shown\"")
 	}
 	return absent
 }

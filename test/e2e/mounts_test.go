@@ -8,9 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestMounts has the kernel say what becomes of the words of a volumeMount: read-only all the
-// way down or only at the top, mounts that come later from either side, a part of a volume
-// that is named by a variable.
+// TestMounts checks in the kernel the options of a volumeMount: readOnly, recursiveReadOnly, mount
+// propagation in both directions, and subPathExpr.
 func TestMounts(t *testing.T) {
 	t.Parallel()
 	node, in := steadyNode(t), namespace(t)
@@ -44,7 +43,7 @@ func TestMounts(t *testing.T) {
 		{Name: "scratch", MountPath: "/part", SubPathExpr: "of/$(POD)"},
 	}
 	create(t, in, p)
-	running := awaitPod(t, in, "mounts", usual, ready)
+	running := awaitPod(t, in, "mounts", timeout, ready)
 
 	for _, script := range []string{
 		"! touch /top/new 2>/dev/null && touch /top/below/new",
@@ -60,10 +59,10 @@ func TestMounts(t *testing.T) {
 
 	for _, m := range running.Status.ContainerStatuses[0].VolumeMounts {
 		if want := m.MountPath == "/all"; (ptr.Deref(m.RecursiveReadOnly, "") == corev1.RecursiveReadOnlyEnabled) != want {
-			t.Errorf("the status says of %s: %v", m.MountPath, ptr.Deref(m.RecursiveReadOnly, ""))
+			t.Errorf("status of mount %s: recursiveReadOnly %v", m.MountPath, ptr.Deref(m.RecursiveReadOnly, ""))
 		}
 	}
-	remove(t, in, "mounts")
+	deletePod(t, in, "mounts")
 	onNode("test -e inner/here && test -e late/here && test -e below/new && umount inner late below")
 	if out, err := node.Exec(t.Context(), "sh", "-c", "umount "+dir+" && rmdir "+dir); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -9,19 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNode wants the Node object to say what the recorded one says.
+// TestNode compares the Node object with the recording.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	want := portable(t, recorded(t, "node.yaml"))
-	object := awaitNode(t, node.Name(), usual, func(n *corev1.Node) string {
+	object := awaitNode(t, node.Name(), timeout, func(n *corev1.Node) string {
 		n = n.DeepCopy()
 		n.APIVersion, n.Kind, n.ManagedFields = "v1", "Node", nil
 		n.Status.Images = slices.DeleteFunc(n.Status.Images, ofTests)
-		return difference(want, portable(t, facts(t, n, node.Address())))
+		return difference(want, portable(t, normalize(t, n, node.Address())))
 	})
 	if object.Status.Allocatable.Memory().Cmp(*object.Status.Capacity.Memory()) >= 0 {
-		t.Errorf("memory: allocatable %s is not less than the capacity %s by what eviction keeps free",
+		t.Errorf("memory: allocatable %s is not less than capacity %s by the eviction threshold",
 			object.Status.Allocatable.Memory(), object.Status.Capacity.Memory())
 	}
 	for _, image := range object.Status.Images {
@@ -31,7 +31,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// ofTests holds for an image that a test pulled from a registry of its own: that has a port.
+// ofTests reports whether a test pulled the image from its own registry, which has a port.
 func ofTests(image corev1.ContainerImage) bool {
 	return slices.ContainsFunc(image.Names, func(name string) bool {
 		registry, _, ok := strings.Cut(name, "/")
@@ -47,12 +47,12 @@ func TestLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease.APIVersion, lease.Kind, lease.ManagedFields = "coordination.k8s.io/v1", "Lease", nil
-	if diff := difference(recorded(t, "lease.yaml"), facts(t, lease, node.Address())); diff != "" {
+	if diff := difference(recorded(t, "lease.yaml"), normalize(t, lease, node.Address())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// portable replaces what depends on the machine, the kernel and the images at hand.
+// portable replaces values that depend on the host, the kernel and the images.
 func portable(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	status := object["status"].(map[string]any)

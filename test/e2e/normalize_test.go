@@ -16,9 +16,9 @@ import (
 // recordedAddress is the node's address in the recordings.
 const recordedAddress = "192.0.2.2"
 
-// facts is an object as plain JSON values, where what differs from run to run (ids, times,
-// addresses) is replaced by a word for what it is. That it is there still counts.
-func facts(t *testing.T, object any, nodeAddress string) map[string]any {
+// normalize converts an object to plain JSON values and replaces values that differ between runs (IDs,
+// times, addresses) by placeholders.
+func normalize(t *testing.T, object any, nodeAddress string) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -28,28 +28,28 @@ func facts(t *testing.T, object any, nodeAddress string) map[string]any {
 	if err := json.Unmarshal(text, &plain); err != nil {
 		t.Fatal(err)
 	}
-	return generalise("", plain, nodeAddress).(map[string]any)
+	return normalizeValue("", plain, nodeAddress).(map[string]any)
 }
 
-func generalise(key string, value any, nodeAddress string) any {
+func normalizeValue(key string, value any, nodeAddress string) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for k, inner := range v {
-			v[k] = generalise(k, inner, nodeAddress)
+			v[k] = normalizeValue(k, inner, nodeAddress)
 		}
 		return v
 	case []any:
 		for i, inner := range v {
-			v[i] = generalise(key, inner, nodeAddress)
+			v[i] = normalizeValue(key, inner, nodeAddress)
 		}
 		return v
 	case string:
-		return generaliseText(key, v, nodeAddress)
+		return normalizeText(key, v, nodeAddress)
 	}
 	return value
 }
 
-func generaliseText(key, text, nodeAddress string) string {
+func normalizeText(key, text, nodeAddress string) string {
 	scheme, _, isURL := strings.Cut(text, "://")
 	algorithm, _, isDigest := strings.Cut(text, ":")
 	switch {
@@ -72,14 +72,14 @@ func generaliseText(key, text, nodeAddress string) string {
 	return text
 }
 
-// recorded reads a recording of the reference.
+// recorded reads a recording of the reference kubelet.
 func recorded(t *testing.T, file string) map[string]any {
 	t.Helper()
 	var object map[string]any
 	if err := yaml.Unmarshal(testdata(t, file), &object); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	return facts(t, object, recordedAddress)
+	return normalize(t, object, recordedAddress)
 }
 
 func testdata(t *testing.T, file string) []byte {
@@ -91,5 +91,5 @@ func testdata(t *testing.T, file string) []byte {
 	return data
 }
 
-// difference is empty when both are the same, and else shows the recording with -.
+// difference returns "" if both are equal, else a diff with the recording as -.
 func difference(recording, now any) string { return cmp.Diff(recording, now) }

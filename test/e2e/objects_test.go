@@ -18,11 +18,11 @@ import (
 	"swiftlet/test/images"
 )
 
-// usual is how long anything takes that should be quick, on a machine under load.
-const usual = 30 * time.Second
+// timeout is the limit for everything that should be quick, on a loaded machine.
+const timeout = 30 * time.Second
 
-// within is a limit that is wider for the reference where it is known to be slow.
-func within(ours, reference time.Duration) time.Duration {
+// timeoutFor returns a limit that is longer for the reference kubelet, where it is known to be slow.
+func timeoutFor(ours, reference time.Duration) time.Duration {
 	if kubelet == bed.Reference {
 		return reference
 	}
@@ -31,8 +31,7 @@ func within(ours, reference time.Duration) time.Duration {
 
 func client() kubernetes.Interface { return cluster.ControlPlane.Client }
 
-// namespace makes one for the test, with the service account that pods need. It ends with
-// the bed.
+// namespace creates a namespace and waits for its service account. It is not deleted.
 func namespace(t *testing.T) string {
 	t.Helper()
 	prefix := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + "-"
@@ -41,14 +40,14 @@ func namespace(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, listing{
+	await(t, listWatch{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client().CoreV1().ServiceAccounts(made.Name).List(ctx, o)
 		},
 		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return client().CoreV1().ServiceAccounts(made.Name).Watch(ctx, o)
 		},
-	}, "default", usual, func(account *corev1.ServiceAccount) string {
+	}, "default", timeout, func(account *corev1.ServiceAccount) string {
 		if account == nil {
 			return "the namespace has no service account"
 		}
@@ -57,8 +56,8 @@ func namespace(t *testing.T) string {
 	return made.Name
 }
 
-// clearedNamespace is one whose pods end with the test: the next node of a name, or the next
-// kubelet of a node, should not find them.
+// clearedNamespace creates a namespace whose pods are deleted when the test ends, so that the next node
+// of the same name does not get them.
 func clearedNamespace(t *testing.T) string {
 	t.Helper()
 	in := namespace(t)
@@ -71,12 +70,12 @@ func clearedNamespace(t *testing.T) string {
 	return in
 }
 
-// untilTold is a script that runs until it is told to end, and does so at once.
-const untilTold = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
+// exitOnTerm is a script that runs until SIGTERM and then exits at once.
+const exitOnTerm = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
 
-// sleeper is a pod that runs until it is told to end, and does so at once. If it is told
-// before its shell has come to the trap, which ready says nothing of, the whole grace period
-// passes: it has one that is shorter than what the tests wait.
+// sleeper returns a pod that runs until SIGTERM and then exits at once. If SIGTERM arrives before the
+// shell has set its trap, which may be after the pod is ready, the whole grace period passes; it is
+// shorter than the timeouts of tests.
 func sleeper(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -86,7 +85,7 @@ func sleeper(name, node string) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name:    "c",
 				Image:   images.Busybox,
-				Command: []string{"sh", "-c", untilTold},
+				Command: []string{"sh", "-c", exitOnTerm},
 			}},
 		},
 	}
@@ -101,8 +100,8 @@ func create(t *testing.T, namespace string, pod *corev1.Pod) *corev1.Pod {
 	return made
 }
 
-// awaitPod follows a pod until check finds nothing missing; it sees every version of the
-// pod, and nil while there is none.
+// awaitPod waits until check returns "" for the pod. check is called with every version of the pod, and
+// with nil while it does not exist.
 func awaitPod(t *testing.T, namespace, name string, limit time.Duration, check func(*corev1.Pod) string) *corev1.Pod {
 	t.Helper()
 	return await(t, pods(namespace), name, limit, check)
@@ -110,7 +109,7 @@ func awaitPod(t *testing.T, namespace, name string, limit time.Duration, check f
 
 func awaitNode(t *testing.T, name string, limit time.Duration, check func(*corev1.Node) string) *corev1.Node {
 	t.Helper()
-	return await(t, listing{
+	return await(t, listWatch{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client().CoreV1().Nodes().List(ctx, o)
 		},
@@ -120,8 +119,8 @@ func awaitNode(t *testing.T, name string, limit time.Duration, check func(*corev
 	}, name, limit, check)
 }
 
-func pods(namespace string) listing {
-	return listing{
+func pods(namespace string) listWatch {
+	return listWatch{
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client().CoreV1().Pods(namespace).List(ctx, o)
 		},
@@ -131,10 +130,10 @@ func pods(namespace string) listing {
 	}
 }
 
-// ready is a check: what keeps the pod from being ready.
+// ready checks that the pod is ready.
 func ready(pod *corev1.Pod) string {
 	if pod == nil {
-		return "the pod is not there"
+		return "the pod does not exist"
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
@@ -144,10 +143,10 @@ func ready(pod *corev1.Pod) string {
 	return "the pod is not ready: " + string(pod.Status.Phase)
 }
 
-// gone is a check.
+// gone checks that the pod does not exist.
 func gone(pod *corev1.Pod) string {
 	if pod != nil {
-		return "the pod is still there"
+		return "the pod still exists"
 	}
 	return ""
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// authority signs for pods, as a controller in the cluster would.
+// authority signs pod certificates, as a controller in the cluster would.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -46,17 +46,17 @@ func encode(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// sign answers a request.
+// sign issues the certificate of a request.
 func (a authority) sign(t *testing.T, in string, request *certificatesv1.PodCertificateRequest) {
 	t.Helper()
-	asked, err := x509.ParseCertificateRequest(request.Spec.StubPKCS10Request)
+	requested, err := x509.ParseCertificateRequest(request.Spec.StubPKCS10Request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now().Truncate(time.Second)
 	end := begin.Add(time.Hour)
 	cert := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: request.Spec.PodName}, NotBefore: begin, NotAfter: end}
-	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, asked.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, requested.PublicKey, a.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (a authority) sign(t *testing.T, in string, request *certificatesv1.PodCert
 	}
 }
 
-// TestPodCertificate: a pod is given a certificate of its own, and knows whom to trust.
+// TestPodCertificate: a pod gets a projected certificate and a trust bundle.
 func TestPodCertificate(t *testing.T) {
 	t.Parallel()
 	node, in := steadyNode(t), namespace(t)
@@ -92,32 +92,32 @@ func TestPodCertificate(t *testing.T) {
 		{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{SignerName: &signer, LabelSelector: &metav1.LabelSelector{}, Path: "trust.pem"}},
 		{PodCertificate: &corev1.PodCertificateProjection{SignerName: signer, KeyType: "ECDSAP256", CredentialBundlePath: "own.pem"}},
 	}}}
-	create(t, in, mounting(sleeper("certified", node.Name()), "certs", source, ""))
+	create(t, in, addVolume(sleeper("certified", node.Name()), "certs", source, ""))
 
 	var request *certificatesv1.PodCertificateRequest
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		list, err := client().CertificatesV1().PodCertificateRequests(in).List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) == 0 {
-			return "nobody asks for a certificate"
+			return "there is no PodCertificateRequest"
 		}
 		request = &list.Items[0]
 		return ""
 	})
 	if s := request.Spec; s.PodName != "certified" || s.SignerName != signer || s.ServiceAccountName != "default" || string(s.NodeName) != node.Name() {
-		t.Errorf("asked for %+v", s)
+		t.Errorf("the request is %+v", s)
 	}
 	authority.sign(t, in, request)
-	awaitPod(t, in, "certified", within(usual, 4*usual), ready)
+	awaitPod(t, in, "certified", timeoutFor(timeout, 4*timeout), ready)
 
 	trust, err := execInPod(t.Context(), in, "certified", "cat", "/certs/trust.pem")
 	if err != nil || trust != authority.pem {
-		t.Errorf("it trusts %q, %v", trust, err)
+		t.Errorf("trust bundle is %q, %v", trust, err)
 	}
 	own, err := execInPod(t.Context(), in, "certified", "cat", "/certs/own.pem")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tls.X509KeyPair([]byte(own), []byte(own)); err != nil {
-		t.Errorf("its own: %v", err)
+		t.Errorf("credential bundle: %v", err)
 	}
 }

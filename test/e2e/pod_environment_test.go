@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestPodSees runs pods that say at their end what they see of their names, their resolver,
-// their variables and their /proc.
-func TestPodSees(t *testing.T) {
+// TestPodEnvironment checks hostname, resolv.conf, variables and /proc inside of pods, by their
+// termination messages.
+func TestPodEnvironment(t *testing.T) {
 	t.Parallel()
 	steadyNode(t)
 	in := namespace(t)
@@ -25,26 +25,26 @@ func TestPodSees(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*corev1.PodSpec)
 		look string
-		// want has a pattern for each line; NAMESPACE stands for the pod's.
+		// want has a pattern for each line; NAMESPACE stands for the pod's namespace.
 		want []string
 	}{
-		"short-name": {edit: named("host", "sub", false), look: "hostname; grep sub /etc/hosts",
+		"short-name": {edit: withHostname("host", "sub", false), look: "hostname; grep sub /etc/hosts",
 			want: []string{"host", `[0-9.]+\thost\.sub\.NAMESPACE\.svc\.cluster\.local\thost`}},
-		"full-name": {edit: named("host", "sub", true), look: "hostname; grep sub /etc/hosts",
+		"full-name": {edit: withHostname("host", "sub", true), look: "hostname; grep sub /etc/hosts",
 			want: []string{`host\.sub\.NAMESPACE\.svc\.cluster\.local`, `[0-9.]+\thost\.sub\.NAMESPACE\.svc\.cluster\.local\thost`}},
-		"full-name-without-domain": {edit: named("host", "", true), look: "hostname", want: []string{"host"}},
+		"full-name-without-domain": {edit: withHostname("host", "", true), look: "hostname", want: []string{"host"}},
 
-		"dns-of-its-own": {edit: resolving(corev1.DNSNone), look: resolver,
+		"dns-policy-none": {edit: withDNS(corev1.DNSNone), look: resolver,
 			want: []string{`search one\.example two\.example`, `nameserver 192\.0\.2\.53`, `nameserver 192\.0\.2\.54`, "options edns0 ndots:2"}},
-		// What the machine's own resolver searches may stand between.
-		"dns-beside-the-cluster": {edit: resolving(corev1.DNSClusterFirst), look: resolver,
+		// The host's search domains may be in between.
+		"dns-policy-cluster-first": {edit: withDNS(corev1.DNSClusterFirst), look: resolver,
 			want: []string{`search NAMESPACE\.svc\.cluster\.local svc\.cluster\.local cluster\.local( \S+)* one\.example two\.example`,
 				`nameserver 10\.96\.0\.10`, `nameserver 192\.0\.2\.53`, `nameserver 192\.0\.2\.54`, "options edns0 ndots:2"}},
 
-		"variables-from-a-file": {edit: readingFile, look: `echo "$GREETING|${ABSENT-unset}"`, want: []string{`hello there\|unset`}},
+		"variables-from-a-file": {edit: withFileVariables, look: `echo "$GREETING|${ABSENT-unset}"`, want: []string{`hello there\|unset`}},
 
-		"proc-masked":   {edit: proceeding(corev1.DefaultProcMount), look: proc, want: []string{"[1-9][0-9]*"}},
-		"proc-unmasked": {edit: proceeding(corev1.UnmaskedProcMount), look: proc, want: []string{"0"}},
+		"proc-masked":   {edit: withProcMount(corev1.DefaultProcMount), look: proc, want: []string{"[1-9][0-9]*"}},
+		"proc-unmasked": {edit: withProcMount(corev1.UnmaskedProcMount), look: proc, want: []string{"0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestPodSees(t *testing.T) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
 			c.edit(&p.Spec)
 			create(t, in, p)
-			ended := awaitPod(t, in, name, usual, func(p *corev1.Pod) string {
+			ended := awaitPod(t, in, name, timeout, func(p *corev1.Pod) string {
 				switch {
 				case p == nil:
 					return "the pod is not there"
@@ -61,24 +61,24 @@ func TestPodSees(t *testing.T) {
 				}
 				return ""
 			})
-			said := sortOptions(ended.Status.ContainerStatuses[0].State.Terminated.Message)
+			message := sortOptions(ended.Status.ContainerStatuses[0].State.Terminated.Message)
 			want := strings.ReplaceAll(strings.Join(c.want, "\n"), "NAMESPACE", regexp.QuoteMeta(in))
-			if !regexp.MustCompile(`\A` + want + `\z`).MatchString(said) {
-				t.Errorf("it sees\n%s\nwant\n%s", said, want)
+			if !regexp.MustCompile(`\A` + want + `\z`).MatchString(message) {
+				t.Errorf("got\n%s\nwant\n%s", message, want)
 			}
 		})
 	}
 }
 
-// named gives a pod its names.
-func named(host, subdomain string, full bool) func(*corev1.PodSpec) {
+// withHostname sets a pod's hostname and subdomain.
+func withHostname(host, subdomain string, full bool) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) {
 		s.Hostname, s.Subdomain, s.SetHostnameAsFQDN = host, subdomain, &full
 	}
 }
 
-// resolving gives a pod a resolver of its own, beside what the policy gives it.
-func resolving(policy corev1.DNSPolicy) func(*corev1.PodSpec) {
+// withDNS sets a pod's DNS policy and a DNS configuration.
+func withDNS(policy corev1.DNSPolicy) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) {
 		s.DNSPolicy = policy
 		s.DNSConfig = &corev1.PodDNSConfig{
@@ -89,9 +89,9 @@ func resolving(policy corev1.DNSPolicy) func(*corev1.PodSpec) {
 	}
 }
 
-// readingFile takes variables from a file that an init container writes, and that the
-// container itself does not see.
-func readingFile(s *corev1.PodSpec) {
+// withFileVariables takes variables from a file that an init container writes, in a volume that the container
+// does not mount.
+func withFileVariables(s *corev1.PodSpec) {
 	s.Volumes = []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	s.InitContainers = []corev1.Container{{
 		Name: "write", Image: s.Containers[0].Image,
@@ -104,15 +104,15 @@ func readingFile(s *corev1.PodSpec) {
 	s.Containers[0].Env = []corev1.EnvVar{{Name: "GREETING", ValueFrom: from("GREETING", false)}, {Name: "ABSENT", ValueFrom: from("ABSENT", true)}}
 }
 
-// proceeding gives a pod users of its own, without which /proc is always masked.
-func proceeding(mount corev1.ProcMountType) func(*corev1.PodSpec) {
+// withProcMount sets the procMount and a user namespace, without which /proc is always masked.
+func withProcMount(mount corev1.ProcMountType) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) {
 		s.HostUsers = ptr.To(false)
 		s.Containers[0].SecurityContext = &corev1.SecurityContext{ProcMount: &mount}
 	}
 }
 
-// sortOptions puts the resolver's options in order: the reference gives them in any.
+// sortOptions sorts the resolver's options: their order is random with the reference.
 func sortOptions(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for i, line := range lines {
@@ -124,21 +124,21 @@ func sortOptions(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestSandboxThatCannotBe: the user is told why a pod cannot even be given a sandbox, and the
-// pod runs once it can.
-func TestSandboxThatCannotBe(t *testing.T) {
+// TestSandboxConfigErrors: an event has the reason why a sandbox cannot be created. The pod runs once the
+// reason is gone.
+func TestSandboxConfigErrors(t *testing.T) {
 	t.Parallel()
 	steadyNode(t)
 	in := namespace(t)
 
 	long := sleeper("long", steady.Name())
-	named(strings.Repeat("x", 50), "sub", true)(&long.Spec)
+	withHostname(strings.Repeat("x", 50), "sub", true)(&long.Spec)
 	create(t, in, long)
 	full := long.Spec.Hostname + ".sub." + in + ".svc.cluster.local"
 	awaitEvent(t, in, "long", fmt.Sprintf("Failed to create pod sandbox: failed to construct FQDN from pod hostname and cluster domain, "+
 		"FQDN %s is too long (64 characters is the max, %d characters requested)", full, len(full)))
 
-	// The API server lets no pod in whose class is not there, so that it must go afterwards.
+	// The API server rejects pods whose RuntimeClass does not exist, so it is deleted afterwards.
 	class := in
 	addClass(t, class)
 	p := sleeper("classy", steady.Name())
@@ -154,11 +154,11 @@ func TestSandboxThatCannotBe(t *testing.T) {
 	awaitEvent(t, in, p.Name, fmt.Sprintf("Failed to create pod sandbox: runtimeclass.node.k8s.io %q not found", class))
 	addClass(t, class)
 	t.Cleanup(func() { removeClass(context.Background(), t, class) })
-	awaitPod(t, in, p.Name, usual, ready)
+	awaitPod(t, in, p.Name, timeout, ready)
 }
 
-// awaitClassesSeen waits until the node knows of all changes to classes that were made: it
-// hears of them in their order, and can run a pod of the last one when it knows that.
+// awaitClassesSeen waits until the node has seen all changes of RuntimeClasses: it sees them in order,
+// and can run a pod of a new class when it has seen that one.
 func awaitClassesSeen(t *testing.T, in string) {
 	t.Helper()
 	last := in + "-last"
@@ -169,7 +169,7 @@ func awaitClassesSeen(t *testing.T, in string) {
 	startPod(t, in, p)
 }
 
-// addClass makes a class of the usual runtime.
+// addClass creates a RuntimeClass of the default handler.
 func addClass(t *testing.T, name string) {
 	t.Helper()
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: "runc"}

@@ -9,9 +9,9 @@ import (
 	"swiftlet/test/bed"
 )
 
-// A critical pod that finds the node full takes another's place. The other serves until it
-// has ended, and says why it did.
-func TestACriticalPodTakesAPlace(t *testing.T) {
+// TestPreemption: a critical pod preempts another pod on a full node. The other pod is ready until it has
+// terminated, and its status has the reason.
+func TestPreemption(t *testing.T) {
 	t.Parallel()
 	in := clearedNamespace(t)
 	node, err := addNode(t.Context(), "crowded", bed.KubeletOptions{Kind: kubelet, Config: "maxPods: 1"})
@@ -26,45 +26,44 @@ func TestACriticalPodTakesAPlace(t *testing.T) {
 	cluster.ShowLogs(t)
 
 	victim := sleeper("victim", node.Name())
-	// It fails when it is told to end: the reference says of one that exits with 0 that it
-	// has succeeded.
+	// It fails on SIGTERM: with exit code 0 its phase would be Succeeded with the reference.
 	victim.Spec.Containers[0].Command = []string{"sh", "-c", "trap 'sleep 4; exit 1' TERM; while :; do sleep 3600 & wait; done"}
 	create(t, in, victim)
-	awaitPod(t, in, "victim", usual, ready)
+	awaitPod(t, in, "victim", timeout, ready)
 
 	critical := sleeper("critical", node.Name())
-	critical.Spec.NodeName = node.Name() // the scheduler would see that the node is full
+	critical.Spec.NodeName = node.Name() // bypasses the scheduler, which would see that the node is full
 	critical.Spec.PriorityClassName = "system-node-critical"
 	create(t, in, critical)
-	ended := awaitPod(t, in, "victim", usual, func(p *corev1.Pod) string {
+	ended := awaitPod(t, in, "victim", timeout, func(p *corev1.Pod) string {
 		if p.Status.Phase == corev1.PodFailed {
 			return ""
 		}
 		if missing := ready(p); missing != "" && p.Status.ContainerStatuses[0].State.Running != nil {
-			t.Errorf("while it runs: %s", missing)
+			t.Errorf("while the pod is running: %s", missing)
 		}
-		return fmt.Sprintf("the pod goes on: %s", p.Status.Phase)
+		return fmt.Sprintf("the pod has not failed: %s", p.Status.Phase)
 	})
 	if ended.Status.Reason != "Preempting" || ended.Status.Message != "Preempted in order to admit critical pod" {
-		t.Errorf("it says %s: %s", ended.Status.Reason, ended.Status.Message)
+		t.Errorf("status is %s: %s", ended.Status.Reason, ended.Status.Message)
 	}
-	var told *corev1.PodCondition
+	var condition *corev1.PodCondition
 	for i, c := range ended.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget {
-			told = &ended.Status.Conditions[i]
+			condition = &ended.Status.Conditions[i]
 		}
 	}
-	if told == nil || told.Reason != corev1.PodReasonTerminationByKubelet || told.Message != "Pod was preempted by Kubelet to accommodate a critical pod." {
-		t.Errorf("its disruption is told as %v", told)
+	if condition == nil || condition.Reason != corev1.PodReasonTerminationByKubelet || condition.Message != "Pod was preempted by Kubelet to accommodate a critical pod." {
+		t.Errorf("condition DisruptionTarget is %v", condition)
 	}
-	begun := awaitPod(t, in, "critical", usual, ready)
+	begun := awaitPod(t, in, "critical", timeout, ready)
 	before := ended.Status.ContainerStatuses[0].State.Terminated.FinishedAt
 	if after := begun.Status.ContainerStatuses[0].State.Running.StartedAt; after.Before(&before) {
-		t.Errorf("it began at %v, before the other ended at %v", after, before)
+		t.Errorf("the critical pod started at %v, before the other terminated at %v", after, before)
 	}
 
-	// Nothing is left to make room with.
-	now := endView(t, node, in)
+	// There are no more pods to preempt.
+	now := finalStateView(t, node, in)
 	for _, class := range []string{"", "system-node-critical"} {
 		name := "extra"
 		if class != "" {
@@ -73,6 +72,6 @@ func TestACriticalPodTakesAPlace(t *testing.T) {
 		extra := sleeper(name, node.Name())
 		extra.Spec.NodeName, extra.Spec.PriorityClassName = node.Name(), class
 		create(t, in, extra)
-		compareEnd(t, now, in, name, name)
+		compareFinalState(t, now, in, name, name)
 	}
 }

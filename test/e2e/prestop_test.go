@@ -16,31 +16,31 @@ import (
 	"swiftlet/test/images"
 )
 
-// TestEndlessPreStop has preStop hooks use up the grace period, on paths that stop containers.
-// The container gets two seconds more then, in which its hook runs on.
-func TestEndlessPreStop(t *testing.T) {
+// TestPreStopHookHangs: preStop hooks use up the grace period. The container then gets two more seconds,
+// in which its hook keeps running.
+func TestPreStopHookHangs(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
 	for name, c := range map[string]struct {
 		grace int64
 		edit  func(*corev1.PodSpec)
-		// end has the pod end that does not do so by itself.
+		// end stops a pod that does not complete.
 		end   func(t *testing.T, pod string)
 		hooks int
 		lives time.Duration // each hook
 	}{
 		"sidecars": {grace: 3, edit: asSidecars, hooks: 3, lives: 5 * time.Second},
-		"deleted":  {grace: 30, end: deletes(space, ptr.To[int64](2)), hooks: 1, lives: 4 * time.Second},
-		"no-grace": {grace: 0, end: deletes(space, nil), hooks: 1, lives: 3 * time.Second},
+		"deleted":  {grace: 30, end: deleteWithGrace(space, ptr.To[int64](2)), hooks: 1, lives: 4 * time.Second},
+		"no-grace": {grace: 0, end: deleteWithGrace(space, nil), hooks: 1, lives: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marker := space + "/" + name
-			create(t, space, endless(name, node.Name(), marker, c.grace, c.edit))
-			awaitPod(t, space, name, usual, func(p *corev1.Pod) string {
+			create(t, space, podWithHangingHook(name, node.Name(), marker, c.grace, c.edit))
+			awaitPod(t, space, name, timeout, func(p *corev1.Pod) string {
 				if p == nil || p.Status.Phase == corev1.PodPending {
-					return "the pod does not run"
+					return "the pod is not running"
 				}
 				return ""
 			})
@@ -48,16 +48,16 @@ func TestEndlessPreStop(t *testing.T) {
 				c.end(t, name)
 			}
 			compareHooks(t, awaitHooks(t, marker, c.hooks), c.lives)
-			if c.end == nil { // the pod is there for its events
+			if c.end == nil { // the pod still exists, with its events
 				awaitFailedHook(t, space, name)
 			}
 		})
 	}
 }
 
-// endless is a pod whose container ignores SIGTERM and has a preStop hook that never ends. The
+// podWithHangingHook returns a pod whose container ignores SIGTERM and has a preStop hook that never returns. The
 // marker is part of the hook's command.
-func endless(name, node, marker string, grace int64, edit func(*corev1.PodSpec)) *corev1.Pod {
+func podWithHangingHook(name, node, marker string, grace int64, edit func(*corev1.PodSpec)) *corev1.Pod {
 	const forever = "trap '' TERM; while :; do sleep 1; done # "
 	p := sleeper(name, node)
 	p.Spec.TerminationGracePeriodSeconds = &grace
@@ -71,7 +71,7 @@ func endless(name, node, marker string, grace int64, edit func(*corev1.PodSpec))
 	return p
 }
 
-// asSidecars makes three sidecars of the container, beside one that ends by itself.
+// asSidecars replaces the container by three sidecars and a main container that completes.
 func asSidecars(spec *corev1.PodSpec) {
 	for _, name := range []string{"first", "second", "third"} {
 		c := spec.Containers[0].DeepCopy()
@@ -81,7 +81,7 @@ func asSidecars(spec *corev1.PodSpec) {
 	spec.Containers = []corev1.Container{{Name: "main", Image: images.Busybox, Command: []string{"sleep", "1"}}}
 }
 
-func deletes(space string, grace *int64) func(t *testing.T, pod string) {
+func deleteWithGrace(space string, grace *int64) func(t *testing.T, pod string) {
 	return func(t *testing.T, pod string) {
 		t.Helper()
 		if err := client().CoreV1().Pods(space).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: grace}); err != nil {
@@ -90,27 +90,27 @@ func deletes(space string, grace *int64) func(t *testing.T, pod string) {
 	}
 }
 
-// hookRun is a hook as the runtime was asked for it, and how its container was stopped.
+// hookRun is the run of a hook, and the timeout with which its container was stopped.
 type hookRun struct {
 	took    time.Duration
 	timeout string // of StopContainer, in seconds
 }
 
-// awaitHooks waits until so many hooks with the marker have ended, and their containers.
+// awaitHooks waits until so many hooks with the marker have ended and their containers have stopped.
 func awaitHooks(t *testing.T, marker string, want int) map[string]hookRun {
 	t.Helper()
-	for deadline := time.Now().Add(2 * usual); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * timeout); ; time.Sleep(200 * time.Millisecond) {
 		runs := hookRuns(t, marker)
 		if len(runs) == want {
 			return runs
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d hooks have ended with their containers, want %d", len(runs), want)
+			t.Fatalf("%d hooks and their containers have ended, want %d", len(runs), want)
 		}
 	}
 }
 
-// hookRuns are the hooks that have ended with their containers, by container.
+// hookRuns returns the hooks that have ended and whose containers have stopped, by container.
 func hookRuns(t *testing.T, marker string) map[string]hookRun {
 	t.Helper()
 	text, err := os.ReadFile(steadyCalls())
@@ -120,7 +120,7 @@ func hookRuns(t *testing.T, marker string) map[string]hookRun {
 	took, timeouts := map[string]time.Duration{}, map[string]string{}
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
+			break // incomplete line
 		}
 		var c call
 		if err := json.Unmarshal(line, &c); err != nil {
@@ -148,19 +148,19 @@ func compareHooks(t *testing.T, runs map[string]hookRun, lives time.Duration) {
 	for id, run := range runs {
 		t.Logf("hook of container %s: %+v", id, run)
 		if run.took < lives-200*time.Millisecond {
-			t.Errorf("hook of container %s ran for %v, want %v at least", id, run.took, lives)
+			t.Errorf("hook of container %s ran for %v, want at least %v", id, run.took, lives)
 		}
 		if run.timeout != "2" {
-			t.Errorf("container %s was stopped within %s s after its hook, want 2", id, run.timeout)
+			t.Errorf("container %s was stopped with a timeout of %s s, want 2", id, run.timeout)
 		}
 	}
 }
 
-// awaitFailedHook wants the hook that was killed to be reported.
+// awaitFailedHook waits for the event about the killed hook.
 func awaitFailedHook(t *testing.T, space, pod string) {
 	t.Helper()
 	options := metav1.ListOptions{FieldSelector: "reason=FailedPreStopHook,involvedObject.name=" + pod}
-	for deadline := time.Now().Add(usual); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(200 * time.Millisecond) {
 		list, err := client().CoreV1().Events(space).List(t.Context(), options)
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func awaitFailedHook(t *testing.T, space, pod string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no event reports that the hook failed")
+			t.Fatal("there is no event FailedPreStopHook")
 		}
 	}
 }

@@ -16,13 +16,12 @@ import (
 	"swiftlet/test/bed"
 )
 
-// probeRestarts is how many pods are probed and how often the agent restarts.
-// SWIFTLET_PROBE_RESTARTS=5 takes 150 pods through five restarts; an ordinary run is smaller.
-// On two cores the reference passes the small one only: it bounds no probes, and with 150
-// pods many time out.
+// probeRestarts is the size of the test. SWIFTLET_PROBE_RESTARTS=5 is 150 pods and five restarts; the
+// default is smaller. On two cores the reference passes only the default size: it does not limit
+// parallel probes, and with 150 pods many time out.
 type probeRestarts struct{ pods, restarts int }
 
-func ofProbeRestarts(t *testing.T) probeRestarts {
+func probeRestartsSize(t *testing.T) probeRestarts {
 	t.Helper()
 	text := os.Getenv("SWIFTLET_PROBE_RESTARTS")
 	if text == "" {
@@ -37,24 +36,24 @@ func ofProbeRestarts(t *testing.T) probeRestarts {
 
 const (
 	probeRestartPeriod = 5
-	probeRuns          = "/var/lib/probe-runs" // each run of a probe adds a line to a file in it
+	probeRuns          = "/var/lib/probe-runs" // each run of a probe appends a line to a file there
 )
 
-// TestProbesAcrossRestarts restarts the agent with many exec probes on the node. The runs
-// that follow are spread over the period, in the next period too, and none fails.
-func TestProbesAcrossRestarts(t *testing.T) { // not parallel: it judges seconds
-	how := ofProbeRestarts(t)
+// TestProbesAcrossRestarts restarts the agent with many exec probes on the node. The first and second runs
+// after that are spread over the period, and none fails.
+func TestProbesAcrossRestarts(t *testing.T) { // not parallel: it measures time
+	size := probeRestartsSize(t)
 	node, in := ownNode(t, "probed"), namespace(t)
 	if out, err := node.Exec(t.Context(), "mkdir", "-p", probeRuns); err != nil {
-		t.Fatalf("make %s: %v: %s", probeRuns, err, out)
+		t.Fatalf("create %s: %v: %s", probeRuns, err, out)
 	}
-	for i := range how.pods {
+	for i := range size.pods {
 		create(t, in, livenessRecorder(fmt.Sprintf("p%d", i), node.Name()))
 	}
 	eventually(t, 3*time.Minute, func() string { return notReady(t, in) })
 
-	before := probeFailures(t, in) // while so many pods start at once, a command may take long
-	for range how.restarts {
+	before := probeFailures(t, in) // commands may time out while so many pods start
+	for range size.restarts {
 		if err := node.KillKubelet(); err != nil {
 			t.Fatal(err)
 		}
@@ -64,12 +63,12 @@ func TestProbesAcrossRestarts(t *testing.T) { // not parallel: it judges seconds
 		}
 		var rounds [2][]float64
 		eventually(t, time.Minute, func() (missing string) {
-			rounds, missing = probeRounds(t, node, since, how.pods)
+			rounds, missing = probeRounds(t, node, since, size.pods)
 			return missing
 		})
 		for i, times := range rounds {
 			slices.Sort(times)
-			// All but the first and the last tenth: one probe alone shows nothing.
+			// Without the first and the last tenth, to ignore outliers.
 			span := times[len(times)*9/10] - times[len(times)/10]
 			t.Logf("run %d after the restart: %d probes within %.2f s, the first after %.2f s", i+1, len(times), span, times[0]-since)
 			if span < probeRestartPeriod/2. {
@@ -82,10 +81,10 @@ func TestProbesAcrossRestarts(t *testing.T) { // not parallel: it judges seconds
 	}
 }
 
-// livenessRecorder is a pod whose liveness probe records its runs. One failure restarts the
+// livenessRecorder returns a pod whose liveness probe records its runs. One failure restarts the
 // container.
 func livenessRecorder(name, node string) *corev1.Pod {
-	p := mounting(sleeper(name, node), "runs", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: probeRuns}}, "")
+	p := addVolume(sleeper(name, node), "runs", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: probeRuns}}, "")
 	c := &p.Spec.Containers[0]
 	script := fmt.Sprintf("read up rest < /proc/uptime; echo %s $up >> %s/runs", name, c.VolumeMounts[0].MountPath)
 	c.LivenessProbe = &corev1.Probe{
@@ -97,7 +96,7 @@ func livenessRecorder(name, node string) *corev1.Pod {
 	return p
 }
 
-// notReady says how many pods are not ready.
+// notReady returns how many pods are not ready, as text.
 func notReady(t *testing.T, in string) string {
 	t.Helper()
 	list, err := client().CoreV1().Pods(in).List(t.Context(), metav1.ListOptions{})
@@ -125,7 +124,7 @@ func uptime(t *testing.T) float64 {
 	return seconds(t, strings.Fields(string(text))[0])
 }
 
-// probeRounds returns the times of every pod's first run since then, and of every second one.
+// probeRounds returns the times of every pod's first and second run after since.
 func probeRounds(t *testing.T, node *bed.Box, since float64, pods int) (rounds [2][]float64, missing string) {
 	t.Helper()
 	out, err := node.Exec(t.Context(), "cat", probeRuns+"/runs")
@@ -136,7 +135,7 @@ func probeRounds(t *testing.T, node *bed.Box, since float64, pods int) (rounds [
 	for line := range strings.Lines(out) {
 		name, text, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok {
-			t.Fatalf("not a run: %q", line)
+			t.Fatalf("bad line: %q", line)
 		}
 		at := seconds(t, text)
 		if at <= since {
@@ -153,7 +152,7 @@ func probeRounds(t *testing.T, node *bed.Box, since float64, pods int) (rounds [
 	return rounds, missing
 }
 
-// probeFailures counts, by pod, the failed probes that events tell of and the restarts.
+// probeFailures counts failed probes, by event, and restarts of each pod.
 func probeFailures(t *testing.T, in string) map[string]int32 {
 	t.Helper()
 	failures := map[string]int32{}

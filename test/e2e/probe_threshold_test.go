@@ -8,12 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// recordUptime is a script that appends the machine's uptime to /runs.
+// recordUptime is a script that appends the host's uptime to /runs.
 const recordUptime = "read up rest < /proc/uptime; echo $up >> /runs"
 
-// TestSuccessThreshold: a pod is not ready before the successes that its readiness probe
-// needs have come, and these take their time. Between the first and the second the reference
-// may leave out the period.
+// TestSuccessThreshold: a pod is ready only after successThreshold successes of its readiness probe, which
+// are one period apart. The reference may skip the period between the first and the second.
 func TestSuccessThreshold(t *testing.T) {
 	t.Parallel()
 	const period, threshold = 2, 3
@@ -26,7 +25,7 @@ func TestSuccessThreshold(t *testing.T) {
 		SuccessThreshold: threshold,
 	}
 	create(t, in, p)
-	awaitPod(t, in, "patient", usual, ready)
+	awaitPod(t, in, "patient", timeout, ready)
 
 	out, err := execInPod(t.Context(), in, "patient", "cat", "/runs")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A probe's command that overruns its time is ended, and leaves no process behind.
+// TestProbeTimeout: a probe command that times out is killed and leaves no process.
 func TestProbeTimeout(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -20,20 +20,20 @@ func TestProbeTimeout(t *testing.T) {
 		TimeoutSeconds: 1,
 	}
 	create(t, in, p)
-	awaitPod(t, in, "slow", usual, func(p *corev1.Pod) string {
+	awaitPod(t, in, "slow", timeout, func(p *corev1.Pod) string {
 		if p == nil || p.Status.Phase != corev1.PodRunning {
-			return "the pod does not run"
+			return "the pod is not running"
 		}
 		return ""
 	})
-	// Several askings overrun; no more than the one that is under way may live.
+	// Several runs time out. At most one process, of the current run, may exist.
 	time.Sleep(8 * time.Second)
 	out, err := node.Exec(t.Context(), "sh", "-c", "pgrep -f 'sleep 9876[5]' || true")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if living := strings.Fields(out); len(living) > 1 {
-		t.Errorf("%d processes of timed-out probes live on", len(living))
+		t.Errorf("%d processes of timed-out probes still exist", len(living))
 	}
 	kubectl(t, "-n", in, "delete", "pod", "slow", "--wait=false")
 }

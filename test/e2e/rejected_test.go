@@ -15,8 +15,8 @@ import (
 	"swiftlet/test/images"
 )
 
-// picky is the configuration of a node that has many reasons to reject a pod.
-const picky = `
+// rejectingConfig is the configuration of a node that rejects pods for many reasons.
+const rejectingConfig = `
 cpuManagerPolicy: static
 topologyManagerPolicy: single-numa-node
 systemReserved: {cpu: 500m, memory: 100Mi}
@@ -29,17 +29,17 @@ featureGates:
 `
 
 const (
-	// gadget is a resource that only the Node object knows.
+	// gadget is an extended resource without a device plugin.
 	gadget = "swiftlet.dev/gadget"
 	// wantedLabel is a label of the node that pods select.
 	wantedLabel = "swiftlet.dev/wanted"
 )
 
-// untilFailed is a script that runs until it is told to end, and then fails: the reference
-// says of a pod whose containers exit with 0 that it has succeeded.
-const untilFailed = "trap 'exit 3' TERM; while :; do sleep 3600 & wait; done"
+// failOnTerm is a script that runs until SIGTERM and then fails: with exit code 0 the pod's phase would be
+// Succeeded with the reference.
+const failOnTerm = "trap 'exit 3' TERM; while :; do sleep 3600 & wait; done"
 
-// pinned is a static pod that selects the label of the node.
+// pinned is a static pod with a node selector for wantedLabel.
 const pinned = `
 apiVersion: v1
 kind: Pod
@@ -47,32 +47,32 @@ metadata: {name: pinned, namespace: kube-system}
 spec:
   nodeSelector: {` + wantedLabel + `: "yes"}
   containers:
-  - {name: c, image: "` + images.Busybox + `", command: [sh, -c, "` + untilFailed + `"]}
+  - {name: c, image: "` + images.Busybox + `", command: [sh, -c, "` + failOnTerm + `"]}
 `
 
-// rejectable are pods that the node rejects, each for a reason of its own.
+// rejectable are pods that the node rejects, each for another reason.
 var rejectable = map[string]func(*corev1.Pod){
-	"cpu":     func(p *corev1.Pod) { asksFor(p, "cpu", "1000") },
-	"memory":  func(p *corev1.Pod) { asksFor(p, "memory", "1Pi") },
-	"storage": func(p *corev1.Pod) { asksFor(p, "ephemeral-storage", "1Pi") },
-	"gadgets": func(p *corev1.Pod) { limitedTo(p, gadget, "2") },
-	// The CPU manager sees that there are not so many CPUs before anyone else does.
-	"topology": func(p *corev1.Pod) { limitedTo(p, "cpu", "1000", "memory", "32Mi") },
+	"cpu":     func(p *corev1.Pod) { setRequests(p, "cpu", "1000") },
+	"memory":  func(p *corev1.Pod) { setRequests(p, "memory", "1Pi") },
+	"storage": func(p *corev1.Pod) { setRequests(p, "ephemeral-storage", "1Pi") },
+	"gadgets": func(p *corev1.Pod) { setLimits(p, gadget, "2") },
+	// The CPU manager rejects it before the resource check does.
+	"topology": func(p *corev1.Pod) { setLimits(p, "cpu", "1000", "memory", "32Mi") },
 	"init-containers": func(p *corev1.Pod) {
-		asksFor(p, "cpu", "1000")
+		setRequests(p, "cpu", "1000")
 		sidecar := p.Spec.Containers[0]
 		sidecar.Name, sidecar.RestartPolicy = "sidecar", ptr.To(corev1.ContainerRestartPolicyAlways)
 		first := p.Spec.Containers[0]
 		first.Name = "first"
 		p.Spec.InitContainers = []corev1.Container{first, sidecar}
 	},
-	"host-network": func(p *corev1.Pod) { p.Spec.HostNetwork = true; asksFor(p, "cpu", "1000") },
+	"host-network": func(p *corev1.Pod) { p.Spec.HostNetwork = true; setRequests(p, "cpu", "1000") },
 	"selector":     func(p *corev1.Pod) { p.Spec.NodeSelector["swiftlet.dev/absent"] = "yes" },
 	"host-port":    func(p *corev1.Pod) { p.Spec.Containers[0].Ports = hostPort },
 	"os-label":     func(p *corev1.Pod) { p.Labels = map[string]string{corev1.LabelOSStable: "windows"} },
 	"os":           func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} },
 	"sysctl":       forbidSysctl,
-	// The scheduler knows nothing of sysctls. Its condition is there when the pod is rejected.
+	// The scheduler does not check sysctls, so the pod has its condition PodScheduled.
 	"scheduled": func(p *corev1.Pod) { p.Spec.NodeName = ""; forbidSysctl(p) },
 	"gated": func(p *corev1.Pod) {
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "swiftlet.dev/gate"}}
@@ -96,11 +96,11 @@ var rejectable = map[string]func(*corev1.Pod){
 
 var hostPort = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 18090}}
 
-func asksFor(p *corev1.Pod, pairs ...string) {
+func setRequests(p *corev1.Pod, pairs ...string) {
 	p.Spec.Containers[0].Resources.Requests = quantities(pairs...)
 }
 
-func limitedTo(p *corev1.Pod, pairs ...string) {
+func setLimits(p *corev1.Pod, pairs ...string) {
 	p.Spec.Containers[0].Resources.Limits = quantities(pairs...)
 }
 
@@ -108,37 +108,36 @@ func forbidSysctl(p *corev1.Pod) {
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "65536"}}}
 }
 
-// TestRejected: a pod that the node does not admit has the status and the events that the
-// reference gives it, whatever it is rejected for. Nothing is said about containers that were
-// never made, neither then nor after the agent restarts.
+// TestRejected: a rejected pod has the status and events of the recording. It has no statuses of containers
+// that were never created, also after a restart of the agent.
 func TestRejected(t *testing.T) {
 	t.Parallel()
-	node := configuredNode(t, "picky", picky)
+	node := configuredNode(t, "picky", rejectingConfig)
 	space := clearedNamespace(t)
-	offer(t, node)
-	now := endView(t, node, space)
-	running := readmitted(t, node, space)
+	prepareNode(t, node)
+	now := finalStateView(t, node, space)
+	running := startReadmittedPods(t, node, space)
 
 	names := createRejectable(t, node, space)
 	for _, name := range names {
-		t.Run(name, func(t *testing.T) { compareEnd(t, now, space, name, name) })
+		t.Run(name, func(t *testing.T) { compareFinalState(t, now, space, name, name) })
 	}
 	t.Run("static", func(t *testing.T) { testRejectedStatic(t, node) })
 	t.Run("agent restarted", func(t *testing.T) {
 		restartWithoutLabel(t, node)
 		t.Run("selected", func(t *testing.T) { testRejectedLater(t, space, "selected") })
 		t.Run("pinned", func(t *testing.T) { testRejectedLater(t, staticNamespace, "pinned-"+node.Name()) })
-		t.Run("running", func(t *testing.T) { same(t, running, awaitPod(t, space, "running", usual, ready)) })
+		t.Run("running", func(t *testing.T) { checkSameContainers(t, running, awaitPod(t, space, "running", timeout, ready)) })
 		if kubelet == bed.Reference {
-			return // after a restart it makes up an exit of each container of the others
+			return // after a restart the reference adds container statuses to the others
 		}
 		for _, name := range names {
-			t.Run(name, func(t *testing.T) { compareEnd(t, now, space, name, name) })
+			t.Run(name, func(t *testing.T) { compareFinalState(t, now, space, name, name) })
 		}
 	})
 }
 
-// createRejectable creates the pods that can be rejected on this machine.
+// createRejectable creates the pods that are rejected on this host.
 func createRejectable(t *testing.T, node *bed.Box, space string) (names []string) {
 	t.Helper()
 	appArmor, _ := os.ReadFile("/sys/module/apparmor/parameters/enabled")
@@ -147,7 +146,7 @@ func createRejectable(t *testing.T, node *bed.Box, space string) (names []string
 			continue
 		}
 		p := sleeper(name, node.Name())
-		p.Spec.NodeName = node.Name() // the scheduler would know better
+		p.Spec.NodeName = node.Name() // bypasses the scheduler
 		change(p)
 		create(t, space, p)
 		names = append(names, name)
@@ -155,8 +154,8 @@ func createRejectable(t *testing.T, node *bed.Box, space string) (names []string
 	return names
 }
 
-// offer has the Node offer a gadget and carry a label.
-func offer(t *testing.T, node *bed.Box) {
+// prepareNode adds a gadget and the label to the Node.
+func prepareNode(t *testing.T, node *bed.Box) {
 	t.Helper()
 	nodes := client().CoreV1().Nodes()
 	patch := fmt.Sprintf(`{"status": {"capacity": {%q: "1"}, "allocatable": {%q: "1"}}}`, gadget, gadget)
@@ -164,7 +163,7 @@ func offer(t *testing.T, node *bed.Box) {
 		t.Fatal(err)
 	}
 	label(t, node, `"yes"`)
-	awaitNode(t, node.Name(), usual, schedulable)
+	awaitNode(t, node.Name(), timeout, schedulable)
 }
 
 func label(t *testing.T, node *bed.Box, value string) {
@@ -175,52 +174,52 @@ func label(t *testing.T, node *bed.Box, value string) {
 	}
 }
 
-// readmitted runs the pods that the next agent judges again. The one that it is to keep asks
-// for more than half of the CPUs, as did one that has ended.
-func readmitted(t *testing.T, node *bed.Box, space string) (running *corev1.Pod) {
+// startReadmittedPods starts the pods that the next agent admits again. The pod "running", which must be admitted,
+// requests more than half of the CPUs, as did the completed pod "done".
+func startReadmittedPods(t *testing.T, node *bed.Box, space string) (running *corev1.Pod) {
 	t.Helper()
-	object := awaitNode(t, node.Name(), usual, schedulable)
-	most := fmt.Sprintf("%dm", object.Status.Allocatable.Cpu().MilliValue()*6/10)
+	object := awaitNode(t, node.Name(), timeout, schedulable)
+	maxCPU := fmt.Sprintf("%dm", object.Status.Allocatable.Cpu().MilliValue()*6/10)
 	done := sleeper("done", node.Name())
 	done.Spec.RestartPolicy = corev1.RestartPolicyNever
 	done.Spec.Containers[0].Command = []string{"true"}
-	asksFor(done, "cpu", most)
+	setRequests(done, "cpu", maxCPU)
 	create(t, space, done)
 	write(t, node.Path("/etc/kubernetes/manifests/pinned.yaml"), []byte(pinned))
 	selected := sleeper("selected", node.Name())
 	selected.Spec.NodeSelector[wantedLabel] = "yes"
-	selected.Spec.Containers[0].Command = []string{"sh", "-c", untilFailed}
+	selected.Spec.Containers[0].Command = []string{"sh", "-c", failOnTerm}
 	create(t, space, selected)
-	awaitPod(t, space, "done", usual, func(p *corev1.Pod) string {
+	awaitPod(t, space, "done", timeout, func(p *corev1.Pod) string {
 		if p.Status.Phase != corev1.PodSucceeded {
 			return "it is " + string(p.Status.Phase)
 		}
 		return ""
 	})
 	pod := sleeper("running", node.Name())
-	asksFor(pod, "cpu", most)
+	setRequests(pod, "cpu", maxCPU)
 	pod.Spec.Containers[0].Ports = hostPort
 	create(t, space, pod)
-	awaitPod(t, space, "selected", usual, ready)
-	awaitPod(t, staticNamespace, "pinned-"+node.Name(), usual, ready)
-	return awaitPod(t, space, "running", usual, ready)
+	awaitPod(t, space, "selected", timeout, ready)
+	awaitPod(t, staticNamespace, "pinned-"+node.Name(), timeout, ready)
+	return awaitPod(t, space, "running", timeout, ready)
 }
 
-// restartWithoutLabel has the next agent find a node that some of its pods do not select.
+// restartWithoutLabel removes the label while the agent is down, so that some pods no longer match the node.
 func restartWithoutLabel(t *testing.T, node *bed.Box) {
 	t.Helper()
 	if err := node.KillKubelet(); err != nil {
 		t.Fatal(err)
 	}
 	label(t, node, "null")
-	startKubelet(t, node, picky)
+	startKubelet(t, node, rejectingConfig)
 }
 
-// testRejectedLater: a pod that runs when it is rejected is shown with the exit that followed.
+// testRejectedLater: a pod that is rejected while it runs has the exits of its containers in its status.
 func testRejectedLater(t *testing.T, space, name string) {
-	p := awaitPod(t, space, name, usual, failed)
+	p := awaitPod(t, space, name, timeout, failed)
 	if kubelet == bed.Reference && space != staticNamespace {
-		return // whether it shows containers, and a reason, is a matter of chance
+		return // its container statuses and reason vary with the reference
 	}
 	c := p.Status.ContainerStatuses
 	if len(c) != 1 || c[0].State.Terminated == nil || c[0].State.Terminated.ExitCode != 3 || c[0].State.Terminated.Reason != "Error" {
@@ -231,7 +230,7 @@ func testRejectedLater(t *testing.T, space, name string) {
 	}
 }
 
-// testRejectedStatic: a static pod that is rejected has no mirror, only an event.
+// testRejectedStatic: a rejected static pod has an event and no mirror pod.
 func testRejectedStatic(t *testing.T, node *bed.Box) {
 	const manifest = `
 apiVersion: v1
@@ -241,14 +240,14 @@ spec: {containers: [{name: c, image: none, resources: {requests: {cpu: 1000}}}]}
 `
 	write(t, node.Path("/etc/kubernetes/manifests/large.yaml"), []byte(manifest))
 	name := "large-" + node.Name()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		events, err := client().CoreV1().Events(staticNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UnexpectedAdmissionError,involvedObject.name=" + name})
 		if err != nil || len(events.Items) == 0 {
-			return fmt.Sprintf("no event says that the pod is rejected: %v", err)
+			return fmt.Sprintf("there is no event about the rejected pod: %v", err)
 		}
 		return ""
 	})
 	if p, err := client().CoreV1().Pods(staticNamespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
-		t.Errorf("the rejected pod has a mirror: %+v", p.Status)
+		t.Errorf("the rejected pod has a mirror pod: %+v", p.Status)
 	}
 }

@@ -11,40 +11,39 @@ import (
 	"swiftlet/test/bed"
 )
 
-// What a pod was given is known to whoever comes after an agent that died at a bad moment:
-// just after the pod began, so that the spec has changed before anybody else saw it, and
-// just after a resize was asked for.
+// TestResizeKilled: a pod's allocation is known after the agent was killed at a critical moment: right after
+// the pod started and before its spec changed, and right after a resize was requested.
 func TestResizeKilled(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)
-	node := ownNode(t, freshName("resize-killed", space))
+	node := ownNode(t, uniqueNodeName("resize-killed", space))
 	machine, err := client().CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := machine.Status.Allocatable.Cpu().MilliValue()
 	create(t, space, resizable("neighbour", node.Name(), amounts{all / 2, all, 32}))
-	awaitPod(t, space, "neighbour", usual, ready)
+	awaitPod(t, space, "neighbour", timeout, ready)
 	began := amounts{100, 200, 64}
 	create(t, space, resizable("resized", node.Name(), began))
-	before := awaitPod(t, space, "resized", usual, ready)
+	before := awaitPod(t, space, "resized", timeout, ready)
 	kill(t, node)
-	asked := resize(t, space, "resized", amounts{all * 3 / 4, all, 64})
+	requested := resize(t, space, "resized", amounts{all * 3 / 4, all, 64})
 	start(t, node, kubelet)
 	deferred := func(p *corev1.Pod) string {
 		c := resizeCondition(p)
-		if c == nil || c.Type != corev1.PodResizePending || c.Reason != corev1.PodReasonDeferred || c.ObservedGeneration != asked.Generation {
-			return fmt.Sprintf("of generation %d it says %v", asked.Generation, c)
+		if c == nil || c.Type != corev1.PodResizePending || c.Reason != corev1.PodReasonDeferred || c.ObservedGeneration != requested.Generation {
+			return fmt.Sprintf("resize condition for generation %d is %v", requested.Generation, c)
 		}
 		if has := p.Status.ContainerStatuses[0].AllocatedResources.Cpu().MilliValue(); has != began.request {
-			return fmt.Sprintf("it was given %d", has)
+			return fmt.Sprintf("allocated CPU is %d", has)
 		}
 		return ready(p)
 	}
-	same(t, before, awaitPod(t, space, "resized", usual, deferred))
-	inKernel(t, node, before, began)
+	checkSameContainers(t, before, awaitPod(t, space, "resized", timeout, deferred))
+	checkCgroups(t, node, before, began)
 
-	// The other kubelet reads the same files.
+	// The other kubelet reads the same state files.
 	other := bed.Reference
 	if kubelet == other {
 		other = bed.Ours
@@ -52,27 +51,27 @@ func TestResizeKilled(t *testing.T) {
 	for _, next := range []bed.KubeletKind{other, kubelet} {
 		kill(t, node)
 		start(t, node, next)
-		create(t, space, sleeper("beside-"+string(next), node.Name()))
-		awaitPod(t, space, "beside-"+string(next), usual, ready)
-		same(t, before, awaitPod(t, space, "resized", usual, deferred))
-		inKernel(t, node, before, began)
+		create(t, space, sleeper("next-to-"+string(next), node.Name()))
+		awaitPod(t, space, "next-to-"+string(next), timeout, ready)
+		checkSameContainers(t, before, awaitPod(t, space, "resized", timeout, deferred))
+		checkCgroups(t, node, before, began)
 	}
 
 	for i, to := range []amounts{{150, 300, 96}, {50, 100, 48}, {100, 200, 64}} {
-		asked = resize(t, space, "resized", to)
+		requested = resize(t, space, "resized", to)
 		kill(t, node)
 		start(t, node, kubelet)
-		same(t, before, awaitPod(t, space, "resized", usual, resized(asked)))
-		inKernel(t, node, before, to)
+		checkSameContainers(t, before, awaitPod(t, space, "resized", timeout, resized(requested)))
+		checkCgroups(t, node, before, to)
 		if t.Failed() {
 			t.Fatalf("resize %d", i)
 		}
 	}
 }
 
-// freshName is a name for a node that no other run of the test gives one: the pods of a
-// namespace that is being deleted would count on the new node.
-func freshName(node, space string) string {
+// uniqueNodeName returns a node name that is unique to this run: pods of an earlier run that are still being
+// deleted would count on a node of the same name.
+func uniqueNodeName(node, space string) string {
 	return node + space[strings.LastIndex(space, "-"):]
 }
 

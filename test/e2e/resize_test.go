@@ -14,7 +14,7 @@ import (
 	"swiftlet/test/bed"
 )
 
-// amounts of one container: cpu in thousandths, memory in MiB.
+// amounts are a container's resources: CPU in millicores, memory in MiB.
 type amounts struct{ request, limit, memory int64 }
 
 func (a amounts) requirements() corev1.ResourceRequirements {
@@ -26,14 +26,14 @@ func (a amounts) requirements() corev1.ResourceRequirements {
 	}
 }
 
-// resizable is a pod whose container takes changes as it runs.
+// resizable returns a pod with these resources.
 func resizable(name, node string, a amounts) *corev1.Pod {
 	pod := sleeper(name, node)
 	pod.Spec.Containers[0].Resources = a.requirements()
 	return pod
 }
 
-// resize asks for other resources of the pod's container.
+// resize requests other resources for the pod's container.
 func resize(t *testing.T, space, name string, a amounts) *corev1.Pod {
 	t.Helper()
 	r := a.requirements()
@@ -46,16 +46,16 @@ func resize(t *testing.T, space, name string, a amounts) *corev1.Pod {
 	return pod
 }
 
-// resized says what of a resize is not complete.
-func resized(asked *corev1.Pod) func(*corev1.Pod) string {
+// resized checks that a resize is complete.
+func resized(requested *corev1.Pod) func(*corev1.Pod) string {
 	return func(p *corev1.Pod) string {
 		switch c := resizeCondition(p); {
-		case p.Status.ObservedGeneration < asked.Generation:
-			return fmt.Sprintf("generation %d is not seen, only %d", asked.Generation, p.Status.ObservedGeneration)
+		case p.Status.ObservedGeneration < requested.Generation:
+			return fmt.Sprintf("observed generation is %d, want %d", p.Status.ObservedGeneration, requested.Generation)
 		case c != nil:
 			return fmt.Sprintf("%s %s: %s", c.Type, c.Reason, c.Message)
 		}
-		want, status := asked.Spec.Containers[0].Resources, p.Status.ContainerStatuses[0]
+		want, status := requested.Spec.Containers[0].Resources, p.Status.ContainerStatuses[0]
 		for _, r := range []struct {
 			what      string
 			have, exp corev1.ResourceList
@@ -65,7 +65,7 @@ func resized(asked *corev1.Pod) func(*corev1.Pod) string {
 		} {
 			for name, amount := range r.exp {
 				if have := r.have[name]; have.Cmp(amount) != 0 {
-					return fmt.Sprintf("%s of %s are %s, not %s", r.what, name, have.String(), amount.String())
+					return fmt.Sprintf("%s of %s are %s, want %s", r.what, name, have.String(), amount.String())
 				}
 			}
 		}
@@ -82,35 +82,35 @@ func resizeCondition(p *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// TestResize changes a running pod's resources twenty times, up and down: the kernel has
-// the new ones each time, of the container and of the pod, and nothing restarts.
+// TestResize resizes a running pod twenty times, up and down. Each time the cgroups of container and pod have
+// the new values, and no container restarts.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	node, space := steadyNode(t), namespace(t)
 	create(t, space, resizable("resized", node.Name(), amounts{100, 200, 64}))
-	before := awaitPod(t, space, "resized", usual, ready)
+	before := awaitPod(t, space, "resized", timeout, ready)
 
 	steps := []amounts{
 		{200, 300, 64}, {100, 200, 96}, {150, 400, 128}, {50, 100, 48}, {100, 150, 64},
 	}
 	for i := range 20 {
 		to := steps[i%len(steps)]
-		after := awaitPod(t, space, "resized", usual, resized(resize(t, space, "resized", to)))
-		same(t, before, after)
-		inKernel(t, node, before, to)
+		after := awaitPod(t, space, "resized", timeout, resized(resize(t, space, "resized", to)))
+		checkSameContainers(t, before, after)
+		checkCgroups(t, node, before, to)
 		if t.Failed() {
 			t.Fatalf("resize %d", i)
 		}
 	}
 }
 
-// inKernel wants the bounds of a pod and its one container to be these.
-func inKernel(t *testing.T, node *bed.Box, p *corev1.Pod, want amounts) {
+// checkCgroups checks the cgroups of a pod and its container.
+func checkCgroups(t *testing.T, node *bed.Box, p *corev1.Pod, want amounts) {
 	t.Helper()
 	kernel := fmt.Sprintf("%d %d %d", want.request*1024/1000, want.limit*100, want.memory<<20)
 	for of, dir := range cgroupsOf(t, node, p) {
-		if now := readBounds(t, node, dir); now != kernel {
-			t.Errorf("the %s has shares, quota and memory of %s, not %s", of, now, kernel)
+		if now := readCgroup(t, node, dir); now != kernel {
+			t.Errorf("cgroup of the %s has shares, quota and memory limit %s, want %s", of, now, kernel)
 		}
 	}
 }
@@ -121,15 +121,15 @@ func cgroupsOf(t *testing.T, node *bed.Box, p *corev1.Pod) map[string]string {
 	const root = "/sys/fs/cgroup/memory"
 	found, err := node.Exec(t.Context(), "find", root, "-type", "d", "-name", "pod"+string(p.UID))
 	if err != nil || strings.TrimSpace(found) == "" {
-		t.Fatalf("the pod's cgroup is not found: %v", err)
+		t.Fatalf("find the pod's cgroup: %v", err)
 	}
 	dir := strings.TrimPrefix(strings.TrimSpace(found), root)
 	_, id, _ := strings.Cut(p.Status.ContainerStatuses[0].ContainerID, "://")
 	return map[string]string{"pod": dir, "container": path.Join(dir, id)}
 }
 
-// readBounds reads a cgroup's CPU shares, CPU quota and memory limit.
-func readBounds(t *testing.T, node *bed.Box, dir string) string {
+// readCgroup reads a cgroup's CPU shares, CPU quota and memory limit.
+func readCgroup(t *testing.T, node *bed.Box, dir string) string {
 	t.Helper()
 	text, err := node.Exec(t.Context(), "cat", "/sys/fs/cgroup/cpu"+dir+"/cpu.shares", "/sys/fs/cgroup/cpu"+dir+"/cpu.cfs_quota_us",
 		"/sys/fs/cgroup/memory"+dir+"/memory.limit_in_bytes")
@@ -139,12 +139,12 @@ func readBounds(t *testing.T, node *bed.Box, dir string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// A resize that the node has no room for waits, across a restart of the agent, until there
-// is; memory that is in use is not taken away.
+// TestResizeWaits: a resize that does not fit is deferred, also across a restart of the agent, until it fits.
+// A memory limit is not lowered below the usage.
 func TestResizeWaits(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)
-	node := ownNode(t, freshName("resizing", space))
+	node := ownNode(t, uniqueNodeName("resizing", space))
 	pod := resizable("waiting", node.Name(), amounts{100, 200, 64})
 	pod.Spec.Containers[0].Command[2] = "dd if=/dev/zero of=/dev/shm/held bs=1M count=20 && touch /dev/shm/done; " + pod.Spec.Containers[0].Command[2]
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
@@ -152,13 +152,13 @@ func TestResizeWaits(t *testing.T) {
 		PeriodSeconds: 1,
 	}
 	create(t, space, pod)
-	before := awaitPod(t, space, "waiting", usual, ready)
+	before := awaitPod(t, space, "waiting", timeout, ready)
 
 	waits := func(kind corev1.PodConditionType, reason, message string) func(*corev1.Pod) string {
 		return func(p *corev1.Pod) string {
 			c := resizeCondition(p)
 			if c == nil || c.Type != kind || c.Reason != reason || !strings.HasPrefix(c.Message, message) || c.ObservedGeneration != p.Generation {
-				return fmt.Sprintf("of generation %d it says %v", p.Generation, c)
+				return fmt.Sprintf("resize condition for generation %d is %v", p.Generation, c)
 			}
 			return ready(p)
 		}
@@ -169,21 +169,21 @@ func TestResizeWaits(t *testing.T) {
 	}
 	all := machine.Status.Allocatable.Cpu().MilliValue()
 	create(t, space, resizable("neighbour", node.Name(), amounts{all / 2, all, 32}))
-	awaitPod(t, space, "neighbour", usual, ready)
-	asked := resize(t, space, "waiting", amounts{all * 3 / 4, all, 65})
+	awaitPod(t, space, "neighbour", timeout, ready)
+	requested := resize(t, space, "waiting", amounts{all * 3 / 4, all, 65})
 	deferred := waits(corev1.PodResizePending, corev1.PodReasonDeferred,
 		fmt.Sprintf("Node didn't have enough resource: cpu, requested: %d, used: %d, capacity: %d", all*3/4, all/2, all))
-	same(t, before, awaitPod(t, space, "waiting", usual, deferred))
+	checkSameContainers(t, before, awaitPod(t, space, "waiting", timeout, deferred))
 	kill(t, node)
 	start(t, node, kubelet)
 	create(t, space, sleeper("later", node.Name()))
-	awaitPod(t, space, "later", usual, ready)
-	same(t, before, awaitPod(t, space, "waiting", usual, deferred))
-	remove(t, space, "neighbour")
-	same(t, before, awaitPod(t, space, "waiting", usual, resized(asked)))
+	awaitPod(t, space, "later", timeout, ready)
+	checkSameContainers(t, before, awaitPod(t, space, "waiting", timeout, deferred))
+	deletePod(t, space, "neighbour")
+	checkSameContainers(t, before, awaitPod(t, space, "waiting", timeout, resized(requested)))
 
 	resize(t, space, "waiting", amounts{100, 200, 8})
-	same(t, before, awaitPod(t, space, "waiting", usual,
+	checkSameContainers(t, before, awaitPod(t, space, "waiting", timeout,
 		waits(corev1.PodResizeInProgress, corev1.PodReasonError, "cannot decrease memory limits: ")))
-	same(t, before, awaitPod(t, space, "waiting", usual, resized(resize(t, space, "waiting", amounts{150, 250, 72}))))
+	checkSameContainers(t, before, awaitPod(t, space, "waiting", timeout, resized(resize(t, space, "waiting", amounts{150, 250, 72}))))
 }

@@ -8,8 +8,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestAgentKilled kills the agent with pods running: the next one takes them over as they
-// are, and nobody who watches them notices.
+// TestAgentKilled kills and restarts the agent with pods running: containers and statuses of the pods do not
+// change.
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	node := ownNode(t, "restarted")
@@ -25,7 +25,7 @@ func TestAgentKilled(t *testing.T) {
 	}
 	stops := map[string]func() []*corev1.Pod{}
 	for _, name := range []string{"plain", "probed"} {
-		before[name] = awaitPod(t, space, name, usual, ready)
+		before[name] = awaitPod(t, space, name, timeout, ready)
 		stops[name] = record[corev1.Pod](t, pods(space), name)
 	}
 
@@ -38,27 +38,27 @@ func TestAgentKilled(t *testing.T) {
 	if err := node.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// A pod that the new agent brought up shows that it has been through the old ones.
+	// When a new pod is ready, the new agent has synced the older ones.
 	create(t, space, sleeper("later", node.Name()))
-	awaitPod(t, space, "later", usual, ready)
+	awaitPod(t, space, "later", timeout, ready)
 
 	for name, stop := range stops {
 		for _, version := range stop() {
 			missing := ready(version)
 			if kubelet == bed.Reference && name == "probed" {
-				missing = "" // it forgets what a probe has found, and asks again
+				missing = "" // the reference loses the probe's result
 			}
 			if missing != "" {
 				t.Errorf("%s: %s", name, missing)
 				continue
 			}
-			same(t, before[name], version)
+			checkSameContainers(t, before[name], version)
 		}
 	}
 }
 
-// same fails when the containers are not those that they were.
-func same(t *testing.T, before, after *corev1.Pod) {
+// checkSameContainers checks that the pod has the same containers, without restarts.
+func checkSameContainers(t *testing.T, before, after *corev1.Pod) {
 	t.Helper()
 	if len(after.Status.ContainerStatuses) != len(before.Status.ContainerStatuses) {
 		t.Errorf("%s has statuses of %d containers, had %d", after.Name,

@@ -12,24 +12,23 @@ import (
 	"swiftlet/test/bed"
 )
 
-// forgetLost restarts a runtime that has lost sight of containers. containerd 2.4.2 does
-// when its client dies while it makes a sandbox or a container, or starts one: CRI shows no
-// such thing or cannot remove it, until containerd looks anew. The agent must then take it
-// away. Each thing left must be one of those, or a part of one; anything else is ours, and
-// fails the test.
-func forgetLost(t *testing.T, node *bed.Box, left []leaving) {
+// restartIfContainersLost restarts a containerd that has lost containers. containerd 2.4.2 does so when its client dies
+// during the creation or start of a sandbox or container: CRI does not list it or cannot remove it until
+// containerd restarts. Then the agent must remove it. Every leftover must belong to such a container;
+// otherwise it is a bug of the agent, and the test fails.
+func restartIfContainersLost(t *testing.T, node *bed.Box, left []podResource) {
 	t.Helper()
 	lost := lostByRuntime(t, node, left)
-	var ours []leaving
+	var ours []podResource
 	for _, l := range left {
-		if !slices.ContainsFunc(lost, func(c lostContainer) bool { return c.has(l) }) {
+		if !slices.ContainsFunc(lost, func(c lostContainer) bool { return c.owns(l) }) {
 			ours = append(ours, l)
 		}
 	}
 	if len(ours) > 0 {
-		t.Fatalf("left behind:\n%s\nand by containerd:\n%v", itemised(ours), lost)
+		t.Fatalf("left by the agent:\n%s\nleft by containerd:\n%v", formatResources(ours), lost)
 	}
-	t.Logf("containerd has lost to the agent's death, and is restarted:\n%v", lost)
+	t.Logf("restarting containerd, which has lost:\n%v", lost)
 	if err := node.StopContainerd(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,18 +37,17 @@ func forgetLost(t *testing.T, node *bed.Box, left []leaving) {
 	}
 }
 
-// lostContainer is a container or sandbox that containerd holds and CRI cannot take away.
+// lostContainer is a container or sandbox of containerd that CRI cannot remove.
 type lostContainer struct {
 	id, why string
-	// What belongs to it: its pod, its sandbox, which must outlive it, its network and the
-	// link that leads there.
+	// What belongs to it: its pod, its sandbox, its network namespace and the host's end of its veth.
 	uid, sandbox, netns, link string
 }
 
 func (c lostContainer) String() string { return c.id + ": " + c.why }
 
-// has reports whether something on the node is the container's, or its pod's.
-func (c lostContainer) has(l leaving) bool {
+// owns reports whether a resource on the node belongs to the container or its pod.
+func (c lostContainer) owns(l podResource) bool {
 	for _, mark := range []string{c.id, c.uid, c.sandbox, c.netns} {
 		if mark != "" && strings.Contains(l.name, mark) {
 			return true
@@ -58,9 +56,9 @@ func (c lostContainer) has(l leaving) bool {
 	return l.kind == "links" && l.name == c.link
 }
 
-// lostByRuntime asks containerd about the containers that are left: CRI does not list them,
-// or its log says of each that its task could not be deleted.
-func lostByRuntime(t *testing.T, node *bed.Box, left []leaving) []lostContainer {
+// lostByRuntime returns the remaining containers that containerd has lost: CRI does not list them, or its log
+// owns an error that their task could not be deleted.
+func lostByRuntime(t *testing.T, node *bed.Box, left []podResource) []lostContainer {
 	t.Helper()
 	listed := listedByCRI(t, node)
 	log, err := os.ReadFile(node.Log("containerd"))
@@ -83,16 +81,16 @@ func lostByRuntime(t *testing.T, node *bed.Box, left []leaving) []lostContainer 
 		default:
 			continue
 		}
-		c.belongings(t, node)
+		c.readOwned(t, node)
 		lost = append(lost, c)
 	}
 	return lost
 }
 
-// listedByCRI is what containerd shows to the agent.
+// listedByCRI returns the IDs that CRI lists.
 func listedByCRI(t *testing.T, node *bed.Box) map[string]bool {
 	t.Helper()
-	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Inside("/run/containerd/containerd.sock"), RequestTimeout: usual})
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Inside("/run/containerd/containerd.sock"), RequestTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +113,8 @@ func listedByCRI(t *testing.T, node *bed.Box) map[string]bool {
 	return listed
 }
 
-// belongings finds out what else on the node is the container's.
-func (c *lostContainer) belongings(t *testing.T, node *bed.Box) {
+// readOwned reads what else on the node belongs to the container.
+func (c *lostContainer) readOwned(t *testing.T, node *bed.Box) {
 	t.Helper()
 	text, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "containers", "info", c.id)
 	if err != nil {
@@ -132,7 +130,7 @@ func (c *lostContainer) belongings(t *testing.T, node *bed.Box) {
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &info); err != nil {
-		t.Fatalf("containerd's word on %s: %v", c.id, err)
+		t.Fatalf("ctr containers info %s: %v", c.id, err)
 	}
 	c.uid, c.sandbox = info.Labels["io.kubernetes.pod.uid"], info.Spec.Annotations["io.kubernetes.cri.sandbox-id"]
 	for _, n := range info.Spec.Linux.Namespaces {
@@ -143,7 +141,7 @@ func (c *lostContainer) belongings(t *testing.T, node *bed.Box) {
 	c.link = hostLink(t, node, c.netns)
 }
 
-// hostLink is the node's end of the link into a pod's network; "" where there is none.
+// hostLink returns the host's end of a pod's veth, or "".
 func hostLink(t *testing.T, node *bed.Box, netns string) string {
 	t.Helper()
 	if netns == "" {
@@ -151,7 +149,7 @@ func hostLink(t *testing.T, node *bed.Box, netns string) string {
 	}
 	inside, err := node.Exec(t.Context(), "ip", "-n", netns, "-o", "link", "show", "eth0")
 	if err != nil {
-		return "" // the network is gone, and the link with it
+		return "" // the network namespace is gone, and so is the veth
 	}
 	_, rest, _ := strings.Cut(inside, "eth0@if")
 	index, _, _ := strings.Cut(rest, ":")

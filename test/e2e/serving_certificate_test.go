@@ -17,9 +17,8 @@ import (
 	"swiftlet/test/bed"
 )
 
-// TestServingCertificate has the API server issue the certificate that the node's API is
-// served with. The first request is denied; the next is made out for the same addresses.
-// The API server trusts no other certificate, so that logs can be read only then.
+// TestServingCertificate bootstraps the node's serving certificate. The first request is denied; the next one
+// is for the same addresses. The API server trusts no other certificate, so logs can be read only after that.
 func TestServingCertificate(t *testing.T) {
 	t.Parallel()
 	node := nodeWith(t, "served", nil, bed.KubeletOptions{
@@ -29,23 +28,23 @@ func TestServingCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	space := namespace(t)
-	startPod(t, space, scripted("talker", node.Name(), "echo hello; "+untilTold))
+	startPod(t, space, scripted("talker", node.Name(), "echo hello; "+exitOnTerm))
 
 	denied := servingRequest(t, node)
 	if out, err := tryKubectl(t, "-n", space, "logs", "talker"); err == nil || !strings.Contains(err.Error(), "tls: internal error") {
 		t.Errorf("logs without a certificate: %q, %v", out, err)
 	}
-	decide(t, denied, certificatesv1.CertificateDenied)
-	if kubelet == bed.Ours { // the reference tells its log alone
-		eventually(t, usual, func() string { return toldOfDenial(t, node, denied.Name) })
+	setApproval(t, denied, certificatesv1.CertificateDenied)
+	if kubelet == bed.Ours { // the reference only logs it
+		eventually(t, timeout, func() string { return checkDenialEvent(t, node, denied.Name) })
 	}
 	approved := servingRequest(t, node)
 	for _, request := range []*certificatesv1.CertificateSigningRequest{denied, approved} {
 		checkServingRequest(t, node, request)
 	}
-	decide(t, approved, certificatesv1.CertificateApproved)
+	setApproval(t, approved, certificatesv1.CertificateApproved)
 
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		out, err := tryKubectl(t, "-n", space, "logs", "talker")
 		if err != nil {
 			return err.Error()
@@ -60,8 +59,8 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
-// toldOfDenial looks for the event that tells the node's owner.
-func toldOfDenial(t *testing.T, node *bed.Box, request string) string {
+// checkDenialEvent checks for the event about the denied request.
+func checkDenialEvent(t *testing.T, node *bed.Box, request string) string {
 	t.Helper()
 	all, err := client().CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,reason=CertificateNotIssued,involvedObject.name=" + node.Name()})
@@ -73,14 +72,14 @@ func toldOfDenial(t *testing.T, node *bed.Box, request string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("no event tells that %s was denied, of %d", request, len(all.Items))
+	return fmt.Sprintf("no event about the denial of %s in %d events", request, len(all.Items))
 }
 
-// servingRequest waits for a request of the node that nobody has decided on.
+// servingRequest waits for a pending certificate request of the node.
 func servingRequest(t *testing.T, node *bed.Box) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var found *certificatesv1.CertificateSigningRequest
-	eventually(t, 2*usual, func() string {
+	eventually(t, 2*timeout, func() string {
 		all, err := client().CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +90,7 @@ func servingRequest(t *testing.T, node *bed.Box) *certificatesv1.CertificateSign
 				return ""
 			}
 		}
-		return "the node asks for no certificate"
+		return "the node has no pending certificate request"
 	})
 	return found
 }
@@ -108,12 +107,12 @@ func checkServingRequest(t *testing.T, node *bed.Box, request *certificatesv1.Ce
 	}
 	if len(wanted.IPAddresses) != 1 || wanted.IPAddresses[0].String() != node.Address() ||
 		!slices.Equal(wanted.DNSNames, []string{node.Name()}) {
-		t.Errorf("asked for %v and %v", wanted.DNSNames, wanted.IPAddresses)
+		t.Errorf("the request is for %v and %v", wanted.DNSNames, wanted.IPAddresses)
 	}
 }
 
-// decide approves or denies a request.
-func decide(t *testing.T, request *certificatesv1.CertificateSigningRequest, how certificatesv1.RequestConditionType) {
+// setApproval approves or denies a request.
+func setApproval(t *testing.T, request *certificatesv1.CertificateSigningRequest, how certificatesv1.RequestConditionType) {
 	t.Helper()
 	request = request.DeepCopy()
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
@@ -124,7 +123,7 @@ func decide(t *testing.T, request *certificatesv1.CertificateSigningRequest, how
 	}
 }
 
-// lineBuffer gathers lines while others read them.
+// lineBuffer is a buffer that may be read while it is written.
 type lineBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -136,7 +135,7 @@ func (b *lineBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// lines are the whole ones.
+// lines returns the complete lines.
 func (b *lineBuffer) lines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

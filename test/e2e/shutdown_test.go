@@ -14,25 +14,25 @@ import (
 	"swiftlet/test/logind"
 )
 
-// TestGracefulShutdown: when the machine is about to go down, usual pods end before critical
-// ones, their last status is written before the machine is let go, and no pod is let in.
+// TestGracefulShutdown: on a node shutdown, regular pods terminate before critical ones, their last status is
+// written before the inhibitor lock is released, and new pods are rejected.
 func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	node, login := shutdownNode(t)
 	in := namespace(t)
-	now := endView(t, node, in)
+	now := finalStateView(t, node, in)
 	usualPod, critical := sleeper("usual", node.Name()), sleeper("critical", node.Name())
 	for _, p := range []*corev1.Pod{usualPod, critical} {
-		p.Spec.Containers[0].Command = []string{"sh", "-c", untilFailed}
+		p.Spec.Containers[0].Command = []string{"sh", "-c", failOnTerm}
 	}
 	critical.Spec.PriorityClassName = "system-node-critical"
 	create(t, in, usualPod)
 	create(t, in, critical)
-	awaitPod(t, in, "usual", usual, ready)
-	awaitPod(t, in, "critical", usual, ready)
-	eventually(t, usual, func() string {
+	awaitPod(t, in, "usual", timeout, ready)
+	awaitPod(t, in, "critical", timeout, ready)
+	eventually(t, timeout, func() string {
 		if login.Held() == 0 {
-			return "nobody holds the shutdown up"
+			return "there is no inhibitor lock"
 		}
 		return ""
 	})
@@ -42,8 +42,8 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 	select {
 	case <-login.Released():
-	case <-time.After(usual):
-		t.Fatal("the machine is never let go")
+	case <-time.After(timeout):
+		t.Fatal("the inhibitor lock is not released")
 	}
 	var ended []time.Time
 	for _, name := range []string{"usual", "critical"} {
@@ -65,20 +65,20 @@ func TestGracefulShutdown(t *testing.T) {
 		}
 	}
 	if len(ended) == 2 && ended[1].Before(ended[0]) {
-		t.Errorf("the critical pod ended at %v, the usual one at %v", ended[1], ended[0])
+		t.Errorf("the critical pod terminated at %v, before the regular one at %v", ended[1], ended[0])
 	}
 	awaitReadyIs(t, node.Name(), corev1.ConditionFalse, "node is shutting down")
 	late := sleeper("late", node.Name())
-	late.Spec.NodeName = node.Name() // the scheduler would not send it here any more
+	late.Spec.NodeName = node.Name() // bypasses the scheduler
 	create(t, in, late)
-	compareEnd(t, now, in, "late", "shutdown")
+	compareFinalState(t, now, in, "late", "shutdown")
 	if err := login.Announce(false); err != nil {
 		t.Fatal(err)
 	}
 	awaitReadyIs(t, node.Name(), corev1.ConditionTrue, "")
 }
 
-// shutdownNode is a node with a bus, on which the test stands in for logind.
+// shutdownNode adds a node with a D-Bus daemon and a fake logind.
 func shutdownNode(t *testing.T) (*bed.Box, *logind.Logind) {
 	t.Helper()
 	node := bareNode(t, "shutdown")
@@ -116,10 +116,10 @@ func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// awaitReadyIs waits until the node says this of its readiness.
+// awaitReadyIs waits until the node's condition Ready has this status and message.
 func awaitReadyIs(t *testing.T, name string, status corev1.ConditionStatus, why string) {
 	t.Helper()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		node, err := client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

@@ -22,7 +22,7 @@ import (
 	"swiftlet/test/bed"
 )
 
-// socket connects to a socket in the kubelet's folder.
+// socket connects to a socket in the kubelet's directory.
 func socket(t *testing.T, node *bed.Box, path string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+node.Path("/var/lib/kubelet/"+path), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -33,10 +33,10 @@ func socket(t *testing.T, node *bed.Box, path string) *grpc.ClientConn {
 	return conn
 }
 
-// patiently calls until the call is not refused for being one too many: others may ask.
-func patiently[Q, A any](t *testing.T, call func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {
+// retryRateLimited retries calls that are rejected by the rate limit, which all tests share.
+func retryRateLimited[Q, A any](t *testing.T, call func(context.Context, Q, ...grpc.CallOption) (A, error), request Q) (A, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), usual)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for {
 		answer, err := call(ctx, request)
@@ -47,7 +47,7 @@ func patiently[Q, A any](t *testing.T, call func(context.Context, Q, ...grpc.Cal
 	}
 }
 
-// TestPodResources asks which resources a pod was given.
+// TestPodResources tests the PodResources API.
 func TestPodResources(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -64,32 +64,32 @@ func TestPodResources(t *testing.T) {
 	before := scrape(t, node)
 	client := resourcesv1.NewPodResourcesListerClient(conn)
 	want := fmt.Sprintf(`name:"target" namespace:%q containers:{name:"side"} containers:{name:"c"}`, space)
-	one, err := patiently(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "target"})
-	if got := oneSpaced(one.GetPodResources()); err != nil || got != want {
+	one, err := retryRateLimited(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "target"})
+	if got := normalizeSpaces(one.GetPodResources()); err != nil || got != want {
 		t.Errorf("get = %s, %v, want %s", got, err, want)
 	}
-	_, err = patiently(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "none"})
+	_, err = retryRateLimited(t, client.Get, &resourcesv1.GetPodResourcesRequest{PodNamespace: space, PodName: "none"})
 	if status.Code(err) != codes.Unknown || status.Convert(err).Message() != fmt.Sprintf("pod none in namespace %s not found", space) {
 		t.Errorf("get of none: %v", err)
 	}
-	list, err := patiently(t, client.List, &resourcesv1.ListPodResourcesRequest{})
+	list, err := retryRateLimited(t, client.List, &resourcesv1.ListPodResourcesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := ""
 	for _, p := range list.PodResources {
 		if p.Namespace == space {
-			found += oneSpaced(p)
+			found += normalizeSpaces(p)
 		}
 	}
 	if found != want {
 		t.Errorf("list has %s, want %s", found, want)
 	}
-	if all, err := patiently(t, client.GetAllocatableResources, &resourcesv1.AllocatableResourcesRequest{}); err != nil || oneSpaced(all) != "" {
-		t.Errorf("allocatable = %s, %v, want nothing, for no manager gives anything out", all, err)
+	if all, err := retryRateLimited(t, client.GetAllocatableResources, &resourcesv1.AllocatableResourcesRequest{}); err != nil || normalizeSpaces(all) != "" {
+		t.Errorf("allocatable = %s, %v, want nothing, as no resource manager is enabled", all, err)
 	}
-	old, err := patiently(t, resourcesv1alpha1.NewPodResourcesListerClient(conn).List, &resourcesv1alpha1.ListPodResourcesRequest{})
-	if err != nil || !strings.Contains(oneSpaced(old), fmt.Sprintf(`pod_resources:{name:"target" namespace:%q containers:{name:"c"}}`, space)) {
+	old, err := retryRateLimited(t, resourcesv1alpha1.NewPodResourcesListerClient(conn).List, &resourcesv1alpha1.ListPodResourcesRequest{})
+	if err != nil || !strings.Contains(normalizeSpaces(old), fmt.Sprintf(`pod_resources:{name:"target" namespace:%q containers:{name:"c"}}`, space)) {
 		t.Errorf("v1alpha1 = %s, %v", old, err)
 	}
 	awaitMetrics(t, node, before, map[string]float64{
@@ -100,14 +100,16 @@ func TestPodResources(t *testing.T) {
 		`kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"}`:               1,
 		`kubelet_pod_resources_endpoint_requests_get_allocatable{server_api_version="v1"}`: 1,
 	})
-	tooMany(t, client)
+	testRateLimit(t, client)
 }
 
-// oneSpaced undoes the spaces that protobuf doubles by chance.
-func oneSpaced(message any) string { return strings.Join(strings.Fields(fmt.Sprint(message)), " ") }
+// normalizeSpaces replaces the random double spaces of protobuf's text format.
+func normalizeSpaces(message any) string {
+	return strings.Join(strings.Fields(fmt.Sprint(message)), " ")
+}
 
-// tooMany asks more often than a node answers.
-func tooMany(t *testing.T, client resourcesv1.PodResourcesListerClient) {
+// testRateLimit exceeds the rate limit.
+func testRateLimit(t *testing.T, client resourcesv1.PodResourcesListerClient) {
 	t.Helper()
 	var all sync.WaitGroup
 	refused := make(chan error, 500)
@@ -121,7 +123,7 @@ func tooMany(t *testing.T, client resourcesv1.PodResourcesListerClient) {
 	all.Wait()
 	close(refused)
 	if len(refused) == 0 {
-		t.Errorf("%d calls at once were all answered", cap(refused))
+		t.Errorf("none of %d parallel calls was rejected", cap(refused))
 	}
 	for err := range refused {
 		if status.Code(err) != codes.ResourceExhausted || status.Convert(err).Message() != "rejected by rate limit" {
@@ -130,7 +132,7 @@ func tooMany(t *testing.T, client resourcesv1.PodResourcesListerClient) {
 	}
 }
 
-// TestPodsSocket watches a pod's life over the node's own socket.
+// TestPodsSocket tests the Pods API on the node's socket.
 func TestPodsSocket(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -138,17 +140,17 @@ func TestPodsSocket(t *testing.T) {
 	before := startPod(t, space, sleeper("before", node.Name()))
 	api := podsv1alpha1.NewPodsClient(socket(t, node, "pods-api/pods-api.sock"))
 
-	one, err := patiently(t, api.GetPod, &podsv1alpha1.GetPodRequest{PodUID: string(before.UID)})
+	one, err := retryRateLimited(t, api.GetPod, &podsv1alpha1.GetPodRequest{PodUID: string(before.UID)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := decodePod(t, one.Pod); p.Name != "before" || p.Namespace != space || p.Status.Phase != corev1.PodRunning || len(p.Spec.Containers) != 1 {
 		t.Errorf("get = %+v", p)
 	}
-	if _, err := patiently(t, api.GetPod, &podsv1alpha1.GetPodRequest{PodUID: "none"}); status.Code(err) != codes.NotFound {
+	if _, err := retryRateLimited(t, api.GetPod, &podsv1alpha1.GetPodRequest{PodUID: "none"}); status.Code(err) != codes.NotFound {
 		t.Errorf("get of none: %v", err)
 	}
-	list, err := patiently(t, api.ListPods, &podsv1alpha1.ListPodsRequest{})
+	list, err := retryRateLimited(t, api.ListPods, &podsv1alpha1.ListPodsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +164,13 @@ func TestPodsSocket(t *testing.T) {
 		t.Errorf("the pod is listed %d times", listed)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 4*usual)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*timeout)
 	defer cancel()
 	stream, err := api.WatchPods(ctx, &podsv1alpha1.WatchPodsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// until reads events of one pod up to the one that is looked for, and names the first.
+	// until reads the events of one pod up to the one that matches, and returns the first one's type.
 	until := func(uid types.UID, is func(podsv1alpha1.EventType, *corev1.Pod) bool) (first podsv1alpha1.EventType) {
 		t.Helper()
 		for {

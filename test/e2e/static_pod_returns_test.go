@@ -11,8 +11,8 @@ import (
 	"swiftlet/test/images"
 )
 
-// TestStaticPodReturns takes away the manifests of static pods and puts them back at once,
-// with the same content: the pods restart. Those whose manifests are merely replaced do not.
+// TestStaticPodReturns removes manifests of static pods and restores them at once with the same content: the
+// pods restart. Pods whose manifests are only replaced do not restart.
 func TestStaticPodReturns(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -34,40 +34,40 @@ func TestStaticPodReturns(t *testing.T) {
 			}
 			return os.Rename(away, file)
 		}},
-		"replaced-by-rename": {change: place},
+		"replaced-by-rename": {change: writeAtomically},
 		"written-in-place":   {change: func(file string, text []byte) error { return os.WriteFile(file, text, 0o644) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := returningPod("returns-" + name)
 			file := filepath.Join(dir, "returns-"+name+".yaml")
-			if err := place(file, text); err != nil {
+			if err := writeAtomically(file, text); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Remove(file) })
 			mirror := "returns-" + name + "-node-1"
-			first := awaitPod(t, staticNamespace, mirror, usual, ready)
+			first := awaitPod(t, staticNamespace, mirror, timeout, ready)
 			if err := c.change(file, text); err != nil {
 				t.Fatal(err)
 			}
 			if c.restarts {
-				awaitPod(t, staticNamespace, mirror, 2*usual, restartedSince(first))
+				awaitPod(t, staticNamespace, mirror, 2*timeout, restartedSince(first))
 				return
 			}
-			// A file that comes later is followed when the change was.
+			// When a later file has been read, so has the change.
 			later := filepath.Join(dir, "returns-"+name+"-later.yaml")
-			if err := place(later, returningPod("returns-"+name+"-later")); err != nil {
+			if err := writeAtomically(later, returningPod("returns-"+name+"-later")); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Remove(later) })
-			awaitPod(t, staticNamespace, "returns-"+name+"-later-node-1", usual, ready)
-			same(t, first, awaitPod(t, staticNamespace, mirror, usual, ready))
+			awaitPod(t, staticNamespace, "returns-"+name+"-later-node-1", timeout, ready)
+			checkSameContainers(t, first, awaitPod(t, staticNamespace, mirror, timeout, ready))
 		})
 	}
 }
 
 func returningPod(name string) []byte {
-	return []byte(strings.NewReplacer("NAME", name, "IMAGE", images.Busybox, "SCRIPT", untilTold).Replace(`
+	return []byte(strings.NewReplacer("NAME", name, "IMAGE", images.Busybox, "SCRIPT", exitOnTerm).Replace(`
 apiVersion: v1
 kind: Pod
 metadata: {name: NAME, namespace: kube-system}
@@ -77,8 +77,8 @@ spec:
 `))
 }
 
-// place puts a file in one step in its place.
-func place(file string, text []byte) error {
+// writeAtomically writes a file atomically.
+func writeAtomically(file string, text []byte) error {
 	draft := filepath.Join(filepath.Dir(file), "."+filepath.Base(file))
 	if err := os.WriteFile(draft, text, 0o644); err != nil {
 		return err
@@ -86,8 +86,7 @@ func place(file string, text []byte) error {
 	return os.Rename(draft, file)
 }
 
-// restartedSince wants the same static pod to run in another container, which counts as a
-// restart.
+// restartedSince checks that the same static pod runs in a new container, counted as a restart.
 func restartedSince(first *corev1.Pod) func(*corev1.Pod) string {
 	return func(pod *corev1.Pod) string {
 		if missing := ready(pod); missing != "" {
@@ -96,9 +95,9 @@ func restartedSince(first *corev1.Pod) func(*corev1.Pod) string {
 		before, now := first.Status.ContainerStatuses[0], pod.Status.ContainerStatuses[0]
 		switch hash := "kubernetes.io/config.hash"; {
 		case pod.Annotations[hash] != first.Annotations[hash]:
-			return "it is another static pod"
+			return "it is a different static pod"
 		case now.ContainerID == before.ContainerID:
-			return "the former container runs"
+			return "the old container is running"
 		case now.RestartCount != before.RestartCount+1:
 			return "the restart is not counted"
 		}

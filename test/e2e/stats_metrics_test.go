@@ -16,10 +16,10 @@ import (
 	"swiftlet/test/bed"
 )
 
-// scrapeNode reads one of a node's metrics endpoints as Prometheus does.
+// scrapeNode scrapes a metrics endpoint of a node.
 func scrapeNode(t *testing.T, node *bed.Box, path string) map[string]*dto.MetricFamily {
 	t.Helper()
-	code, body := askNode(t, node, "GET", path)
+	code, body := requestNode(t, node, "GET", path)
 	if code != 200 {
 		t.Fatalf("%s: %d %s", path, code, body)
 	}
@@ -31,7 +31,7 @@ func scrapeNode(t *testing.T, node *bed.Box, path string) map[string]*dto.Metric
 	return families
 }
 
-// labelsOf are the names of a family's labels.
+// labelsOf returns the label names of a family.
 func labelsOf(f *dto.MetricFamily) []string {
 	names := map[string]bool{}
 	for _, m := range f.Metric {
@@ -42,7 +42,7 @@ func labelsOf(f *dto.MetricFamily) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// seriesValue is the value under these labels.
+// seriesValue returns the value of the series with these labels.
 func seriesValue(t *testing.T, f *dto.MetricFamily, labels map[string]string) float64 {
 	t.Helper()
 metrics:
@@ -62,12 +62,10 @@ metrics:
 	return 0
 }
 
-// meaningless are metrics of the reference that this node does not have. docs/metrics.md
-// gives the reasons.
-var meaningless = map[string]bool{"machine_nvm_avg_power_budget_watts": true, "machine_nvm_capacity": true}
+// omittedMetrics are metrics of the reference that our kubelet does not have; docs/metrics.md has the reasons.
+var omittedMetrics = map[string]bool{"machine_nvm_avg_power_budget_watts": true, "machine_nvm_capacity": true}
 
-// TestMetricNames holds what can be scraped of a node against what was recorded of the
-// reference: every metric with its type and the names of its labels.
+// TestMetricNames compares every metric, with its type and label names, with the recording of the reference.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -83,7 +81,7 @@ func TestMetricNames(t *testing.T) {
 			name, kind, labels := cells[0], cells[1], cells[2]
 			f := families[name]
 			switch {
-			case f == nil && meaningless[name] && kubelet == bed.Ours:
+			case f == nil && omittedMetrics[name] && kubelet == bed.Ours:
 			case f == nil:
 				t.Errorf("%s lacks %s", path, name)
 			case strings.ToLower(f.GetType().String()) != kind:
@@ -94,7 +92,7 @@ func TestMetricNames(t *testing.T) {
 			delete(families, name)
 		}
 		for _, name := range slices.Sorted(maps.Keys(families)) {
-			// Stalls are told where the kernel counts them; the recording's did not.
+			// The kernel of the recording had no pressure stall information.
 			if !strings.HasPrefix(name, "container_pressure_") {
 				t.Errorf("%s has %s, which the reference does not", path, name)
 			}
@@ -102,9 +100,9 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// measured is a pod of which everything can be told: it has limits, a volume and a probe.
+// measured returns a pod with limits, volumes and a probe, so that it has all statistics.
 func measured(name, node string) *corev1.Pod {
-	pod := scripted(name, node, "head -c 3000000 /dev/zero > /scratch/file; echo begun; "+untilTold)
+	pod := scripted(name, node, "head -c 3000000 /dev/zero > /scratch/file; echo begun; "+exitOnTerm)
 	c := &pod.Spec.Containers[0]
 	c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1m")} // room for the other tests
 	c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("64Mi")}
@@ -118,7 +116,7 @@ func measured(name, node string) *corev1.Pod {
 	return pod
 }
 
-// TestProbeMetrics counts the askings of a pod, and forgets them with it.
+// TestProbeMetrics checks that probes are counted, and that the series are removed with the pod.
 func TestProbeMetrics(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -127,23 +125,23 @@ func TestProbeMetrics(t *testing.T) {
 	series := map[string]string{"container": "c", "namespace": space, "pod": "probed", "probe_type": "Readiness"}
 	families := scrapeNode(t, node, "/metrics/probes")
 	if n := seriesValue(t, families["prober_probe_duration_seconds"], series); n < 1 {
-		t.Errorf("%v askings of a pod that is ready", n)
+		t.Errorf("%v probes of a ready pod", n)
 	}
 	series["result"], series["pod_uid"] = "successful", string(pod.UID)
 	if n := seriesValue(t, families["prober_probe_total"], series); n < 1 {
-		t.Errorf("%v successful askings of a pod that is ready", n)
+		t.Errorf("%v successful probes of a ready pod", n)
 	}
-	remove(t, space, "probed")
-	// The API server may forget a pod before its node has seen the last of it.
-	for deadline := time.Now().Add(usual); tellsOf(scrapeNode(t, node, "/metrics/probes"), space); time.Sleep(100 * time.Millisecond) {
+	deletePod(t, space, "probed")
+	// The pod may be deleted from the API server before the node has cleaned up.
+	for deadline := time.Now().Add(timeout); hasNamespace(scrapeNode(t, node, "/metrics/probes"), space); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("metrics still tell of a pod that is gone")
+			t.Fatal("there are still metrics of the deleted pod")
 		}
 	}
 }
 
-// tellsOf reports whether any series is about a namespace.
-func tellsOf(families map[string]*dto.MetricFamily, space string) bool {
+// hasNamespace reports whether a series has this namespace.
+func hasNamespace(families map[string]*dto.MetricFamily, space string) bool {
 	for _, f := range families {
 		for _, m := range f.Metric {
 			for _, l := range m.Label {

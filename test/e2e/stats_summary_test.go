@@ -14,10 +14,10 @@ import (
 	"swiftlet/test/bed"
 )
 
-// summaryOf asks a node for its Summary.
+// summaryOf reads a node's Summary API.
 func summaryOf(t *testing.T, node *bed.Box, query string) (text string, summary statsapi.Summary) {
 	t.Helper()
-	code, text := askNode(t, node, "GET", "/stats/summary"+query)
+	code, text := requestNode(t, node, "GET", "/stats/summary"+query)
 	if code != 200 {
 		t.Fatalf("/stats/summary: %d %s", code, text)
 	}
@@ -27,14 +27,13 @@ func summaryOf(t *testing.T, node *bed.Box, query string) (text string, summary 
 	return text, summary
 }
 
-// awaitStats asks for a pod's statistics until nothing is missing: the reference kubelet
-// looks at pods every ten to fifteen seconds and at volumes every minute.
+// awaitStats polls a pod's statistics until check returns "": the reference samples pods every ten to fifteen
+// seconds and volumes every minute.
 func awaitStats(t *testing.T, node *bed.Box, space, name string, check func(*statsapi.PodStats) string) *statsapi.PodStats {
 	t.Helper()
 	missing := ""
-	// What a volume holds is found anew each minute; another test may have had it looked at
-	// while the pod still wrote.
-	for deadline := time.Now().Add(within(2*time.Minute, 3*time.Minute)); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+	// Volume usage is cached for a minute; another test may have read it while the pod was still writing.
+	for deadline := time.Now().Add(timeoutFor(2*time.Minute, 3*time.Minute)); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		_, summary := summaryOf(t, node, "")
 		missing = "the pod is not in the summary"
 		for i := range summary.Pods {
@@ -51,7 +50,7 @@ func awaitStats(t *testing.T, node *bed.Box, space, name string, check func(*sta
 	return nil
 }
 
-// shapeOf adds the names of all fields of a JSON value to fields.
+// shapeOf adds the paths and types of all fields of a JSON value to fields.
 func shapeOf(value any, at string, fields map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -67,7 +66,7 @@ func shapeOf(value any, at string, fields map[string]bool) {
 	}
 }
 
-// summaryShape is the fields of a Summary, of its pods those in one namespace.
+// summaryShape returns the fields of a Summary, with the pods of one namespace only.
 func summaryShape(t *testing.T, text, space string) map[string]bool {
 	t.Helper()
 	var summary map[string]any
@@ -83,8 +82,8 @@ func summaryShape(t *testing.T, text, space string) map[string]bool {
 	return fields
 }
 
-// TestSummaryShape holds the fields of the Summary against the recording. Pods of other
-// tests are left aside: their volumes are of other kinds.
+// TestSummaryShape compares the fields of the Summary with the recording, without pods of other tests, which
+// have other kinds of volumes.
 func TestSummaryShape(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -94,24 +93,24 @@ func TestSummaryShape(t *testing.T) {
 	text, _ := summaryOf(t, node, "")
 	want := summaryShape(t, string(testdata(t, "stats-summary.json")), "golden")
 	if diff := difference(want, summaryShape(t, text, space)); diff != "" {
-		t.Errorf("the summary has other fields (- recorded, + now):\n%s", diff)
+		t.Errorf("the fields of the summary differ (- recorded, + now):\n%s", diff)
 	}
 }
 
-// complete is a check: what is not told of a measured pod yet.
+// complete checks that all statistics of a measured pod are present.
 func complete(p *statsapi.PodStats) string {
 	switch {
 	case p.CPU == nil || p.Memory == nil || p.Network == nil || p.ProcessStats == nil || p.EphemeralStorage == nil || p.Swap == nil:
-		return fmt.Sprintf("a part is missing: %+v", p)
+		return fmt.Sprintf("statistics are missing: %+v", p)
 	case len(p.VolumeStats) != 2:
-		return fmt.Sprintf("%d volumes, want the scratch space and the token, not the host's folder", len(p.VolumeStats))
+		return fmt.Sprintf("%d volumes, want emptyDir and token, without hostPath", len(p.VolumeStats))
 	case len(p.Containers) != 1 || p.Containers[0].Rootfs == nil || p.Containers[0].Rootfs.UsedBytes == nil || p.Containers[0].Logs == nil:
 		return fmt.Sprintf("containers: %+v", p.Containers)
 	}
 	return ""
 }
 
-// TestSummaryValues looks whether the figures are true.
+// TestSummaryValues checks the values of the Summary.
 func TestSummaryValues(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -123,14 +122,14 @@ func TestSummaryValues(t *testing.T) {
 		}
 		c := &p.Containers[0]
 		switch m := c.Memory; {
-		// The file that was written once lies in memory, but nobody works with it.
+		// The page cache of the written file is inactive.
 		case *m.UsageBytes < 3_000_000 || *m.WorkingSetBytes > *m.UsageBytes-2_000_000:
-			return fmt.Sprintf("memory: %d, of which %d are worked with", *m.UsageBytes, *m.WorkingSetBytes)
+			return fmt.Sprintf("memory usage %d, working set %d", *m.UsageBytes, *m.WorkingSetBytes)
 		case m.AvailableBytes == nil || *m.AvailableBytes != 64<<20-*m.WorkingSetBytes:
-			return fmt.Sprintf("memory left: %v of 64 MiB, with %d in use", m.AvailableBytes, *m.WorkingSetBytes)
+			return fmt.Sprintf("available memory %v of 64 MiB, working set %d", m.AvailableBytes, *m.WorkingSetBytes)
 		case *c.Logs.UsedBytes == 0 || *c.Logs.InodesUsed != 1:
 			return fmt.Sprintf("logs: %d bytes in %d files", *c.Logs.UsedBytes, *c.Logs.InodesUsed)
-		case *p.ProcessStats.ProcessCount != 2: // the shell and what it waits for
+		case *p.ProcessStats.ProcessCount != 2: // the shell and sleep
 			return fmt.Sprintf("%d processes, want 2", *p.ProcessStats.ProcessCount)
 		case *p.EphemeralStorage.UsedBytes < 3_000_000:
 			return fmt.Sprintf("ephemeral storage: %d bytes, want more than the volume's", *p.EphemeralStorage.UsedBytes)
@@ -147,33 +146,33 @@ func TestSummaryValues(t *testing.T) {
 	}
 	_, usage := summaryOf(t, node, "?only_cpu_and_memory=true")
 	if n := usage.Node; n.Network != nil || n.Fs != nil || *n.Memory.WorkingSetBytes == 0 || len(usage.Pods) == 0 {
-		t.Errorf("the summary of usage alone: %+v", n)
+		t.Errorf("summary with only_cpu_and_memory: %+v", n)
 	}
 }
 
-// burner is a pod that uses as much CPU time as it is given: a fifth of a CPU.
-func burner(name, node string) *corev1.Pod {
+// cpuBurner returns a pod that uses its whole CPU limit of 200m.
+func cpuBurner(name, node string) *corev1.Pod {
 	pod := scripted(name, node, "while :; do :; done")
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("10m")}
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("200m")}
 	return pod
 }
 
-// TestUsageOfCPU has a pod burn CPU time and sees it told, as a total and as a rate.
-func TestUsageOfCPU(t *testing.T) {
+// TestCPUUsage checks the CPU usage of a busy pod, as a total and as a rate.
+func TestCPUUsage(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	startPod(t, space, burner("burner", node.Name()))
+	startPod(t, space, cpuBurner("burner", node.Name()))
 	awaitStats(t, node, space, "burner", func(p *statsapi.PodStats) string {
 		for what, cpu := range map[string]*statsapi.CPUStats{"pod": p.CPU, "container": p.Containers[0].CPU} {
 			if cpu == nil || cpu.UsageNanoCores == nil || cpu.UsageCoreNanoSeconds == nil {
-				return what + ": no CPU time is told"
+				return what + ": there is no CPU usage"
 			}
 			rate, total := time.Duration(*cpu.UsageNanoCores), time.Duration(*cpu.UsageCoreNanoSeconds)
-			// A busy machine may give it less than its limit allows, but never more.
+			// On a busy machine it may get less than its limit, but never more.
 			if total < time.Second || rate < 50*time.Millisecond || rate > 250*time.Millisecond {
-				return fmt.Sprintf("%s: %v of CPU time, %v each second, want about 200ms", what, total, rate)
+				return fmt.Sprintf("%s: %v of CPU time, %v per second, want about 200ms", what, total, rate)
 			}
 		}
 		return ""

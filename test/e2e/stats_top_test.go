@@ -8,17 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestTop asks kubectl top, which asks a real metrics-server, which scrapes the node.
-func TestTop(t *testing.T) {
+// TestKubectlTop runs kubectl top with a real metrics-server, which scrapes the node.
+func TestKubectlTop(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
 	if err := cluster.StartMetricsServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	startPod(t, space, burner("burner", node.Name()))
-	// metrics-server needs two scrapes, ten seconds apart, and the API server a moment to
-	// find it.
+	startPod(t, space, cpuBurner("burner", node.Name()))
+	// metrics-server needs two scrapes, ten seconds apart, and the API server must discover it.
 	cells := awaitTop(t, "pod", "burner", "-n", space, "--no-headers", "--containers")
 	if len(cells) != 4 || cells[0] != "burner" || cells[1] != "c" {
 		t.Fatalf("top of the pod: %q", cells)
@@ -28,10 +27,10 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if milli := cpu.MilliValue(); milli < 50 || milli > 250 {
-		t.Errorf("the pod is said to use %s of a CPU, want about 200m", cells[2])
+		t.Errorf("CPU usage of the pod is %s, want about 200m", cells[2])
 	}
 	if memory, err := resource.ParseQuantity(cells[3]); err != nil || memory.Value() > 64<<20 {
-		t.Errorf("the pod is said to use %s of memory (%v)", cells[3], err)
+		t.Errorf("memory usage of the pod is %s (%v)", cells[3], err)
 	}
 	cells = awaitTop(t, "node", node.Name(), "--no-headers")
 	if len(cells) != 5 || cells[0] != node.Name() {
@@ -44,7 +43,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// awaitTop asks until there is an answer.
+// awaitTop retries until kubectl top succeeds.
 func awaitTop(t *testing.T, args ...string) []string {
 	t.Helper()
 	var err error

@@ -29,7 +29,7 @@ func TestKubectlCopy(t *testing.T) { // not parallel: see streams_test.go
 	kubectl(t, "-n", space, "cp", "target:/copy", back)
 	got, err := os.ReadFile(back)
 	if err != nil || !bytes.Equal(got, data) {
-		t.Errorf("%d of %d bytes came back, or others: %v", len(got), len(data), err)
+		t.Errorf("the copy has %d bytes, want %d, or differs: %v", len(got), len(data), err)
 	}
 }
 
@@ -37,12 +37,12 @@ func TestKubectlAttach(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	pod := scripted("echoing", node.Name(), `while read line; do echo "heard $line"; done; echo silence; `+untilTold)
+	pod := scripted("echoing", node.Name(), `while read line; do echo "heard $line"; done; echo silence; `+exitOnTerm)
 	pod.Spec.Containers[0].Stdin, pod.Spec.Containers[0].StdinOnce = true, true
 	startPod(t, space, pod)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 	defer cancel()
-	cmd, said := kubectlCommand(ctx, t, "-n", space, "attach", "-i", "echoing")
+	cmd, stderr := kubectlCommand(ctx, t, "-n", space, "attach", "-i", "echoing")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +60,14 @@ func TestKubectlAttach(t *testing.T) {
 	answer := make([]byte, 100)
 	n, err := out.Read(answer)
 	if err != nil || string(answer[:n]) != "heard one\n" {
-		t.Errorf("answer %q %v: %s", answer[:n], err, said)
+		t.Errorf("answer %q %v: %s", answer[:n], err, stderr)
 	}
 	in.Close()
 	if n, err = out.Read(answer); err != nil || string(answer[:n]) != "silence\n" {
-		t.Errorf("after the end of input %q %v: %s", answer[:n], err, said)
+		t.Errorf("after the end of input %q %v: %s", answer[:n], err, stderr)
 	}
 	cancel()
-	_ = cmd.Wait() // it was cut off
+	_ = cmd.Wait() // it was killed
 }
 
 func TestKubectlDebug(t *testing.T) {
@@ -76,14 +76,14 @@ func TestKubectlDebug(t *testing.T) {
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))
 	kubectl(t, "-n", space, "debug", "target", "--image="+images.Busybox, "--image-pull-policy=IfNotPresent",
-		"-c", "debugger", "--profile=general", "--", "sh", "-c", "echo looking >&2; "+untilTold)
-	awaitPod(t, space, "target", usual, func(p *corev1.Pod) string {
+		"-c", "debugger", "--profile=general", "--", "sh", "-c", "echo looking >&2; "+exitOnTerm)
+	awaitPod(t, space, "target", timeout, func(p *corev1.Pod) string {
 		for _, s := range p.Status.EphemeralContainerStatuses {
 			if s.State.Running != nil {
 				return ""
 			}
 		}
-		return "the ephemeral container does not run"
+		return "the ephemeral container is not running"
 	})
 	if out := kubectl(t, "-n", space, "exec", "target", "-c", "debugger", "--", "echo", "inside"); out != "inside\n" {
 		t.Errorf("exec in the ephemeral container: %q", out)

@@ -16,15 +16,15 @@ import (
 	"swiftlet/test/bed"
 )
 
-// nodeConfig speaks to a node's own API, as an administrator.
+// nodeConfig is a client configuration for a node's own API, as an administrator.
 func nodeConfig(node *bed.Box) *rest.Config {
 	config := rest.CopyConfig(cluster.ControlPlane.Config)
 	config.Host = fmt.Sprintf("https://%s:10250", node.Address())
 	return config
 }
 
-// askNode sends a request to a node's own API.
-func askNode(t *testing.T, node *bed.Box, method, path string) (int, string) {
+// requestNode sends a request to a node's own API.
+func requestNode(t *testing.T, node *bed.Box, method, path string) (int, string) {
 	t.Helper()
 	config := nodeConfig(node)
 	transport, err := rest.HTTPClientFor(config)
@@ -48,7 +48,7 @@ func askNode(t *testing.T, node *bed.Box, method, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// TestNodeAPI reaches into a pod without the API server's help.
+// TestNodeAPI calls the node's own API directly.
 func TestNodeAPI(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -85,13 +85,13 @@ func TestNodeAPI(t *testing.T) {
 		"POST /checkpoint" + in + "?timeout=x":         {404, "cannot parse value of timeout parameter"},
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		if code, body := askNode(t, node, method, path); code != want.code || body != want.body {
+		if code, body := requestNode(t, node, method, path); code != want.code || body != want.body {
 			t.Errorf("%s: %d %q, want %d %q", request, code, body, want.code, want.body)
 		}
 	}
 }
 
-// TestNodeStreams runs a command over each protocol that a node speaks itself.
+// TestNodeStreams runs a command directly on the node over each streaming protocol.
 func TestNodeStreams(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
@@ -113,12 +113,12 @@ func TestNodeStreams(t *testing.T) {
 	}
 	text := strings.Repeat("0123456789abcdef", 1<<16)
 	for name, process := range map[string]remotecommand.Executor{"SPDY": overSPDY, "WebSocket": overWebSocket} {
-		ctx, cancel := context.WithTimeout(t.Context(), usual)
-		var out, said bytes.Buffer
-		err := process.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(text), Stdout: &out, Stderr: &said})
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		var out, stderr bytes.Buffer
+		err := process.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(text), Stdout: &out, Stderr: &stderr})
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), "exit code 9") || out.String() != text {
-			t.Errorf("%s: %d of %d bytes, %v, want exit code 9: %s", name, out.Len(), len(text), err, said.String())
+			t.Errorf("%s: %d of %d bytes, %v, want exit code 9: %s", name, out.Len(), len(text), err, stderr.String())
 		}
 	}
 }

@@ -53,22 +53,22 @@ func TestKubectlExecInput(t *testing.T) {
 }
 
 func execInput(t *testing.T, space string, env []string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 	defer cancel()
 	run := func(input string, command ...string) (string, error) {
-		cmd, said := kubectlCommand(ctx, t, append([]string{"-n", space, "exec", "-i", "target", "--"}, command...)...)
+		cmd, stderr := kubectlCommand(ctx, t, append([]string{"-n", space, "exec", "-i", "target", "--"}, command...)...)
 		cmd.Env = append(cmd.Env, env...)
 		cmd.Stdin = strings.NewReader(input)
 		out, err := cmd.Output()
-		return string(out) + said.String(), err
+		return string(out) + stderr.String(), err
 	}
 	text := strings.Repeat("all work and no play\n", 50000)
-	// wc ends when its input does: the end must arrive, without the output being cut off.
+	// wc exits at the end of its input: the end must be forwarded, and the output must not be cut.
 	if out, err := run(text, "wc", "-c"); err != nil || strings.TrimSpace(out) != fmt.Sprint(len(text)) {
 		t.Errorf("wc counted %q of %d bytes: %v", out, len(text), err)
 	}
 	if out, err := run("", "sh", "-c", "test -t 0 && echo yes || echo no"); err != nil || out != "no\n" {
-		t.Errorf("terminal without being asked for: %q %v", out, err)
+		t.Errorf("terminal without -t: %q %v", out, err)
 	}
 	var exit *exec.ExitError
 	if out, err := run("", "sh", "-c", "exit 42"); !errors.As(err, &exit) || exit.ExitCode() != 42 {
@@ -76,8 +76,8 @@ func execInput(t *testing.T, space string, env []string) {
 	}
 }
 
-// TestKubectlExecTerminal gives kubectl a terminal of its own, made by script(1). Its size
-// comes after the command has started.
+// TestKubectlExecTerminal runs kubectl in a terminal made by script(1). The terminal size arrives after the
+// command has started.
 func TestKubectlExecTerminal(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("script")
@@ -87,7 +87,7 @@ func TestKubectlExecTerminal(t *testing.T) {
 	node := steadyNode(t)
 	space := namespace(t)
 	startPod(t, space, sleeper("target", node.Name()))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*usual)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 	defer cancel()
 	inner, _ := kubectlCommand(ctx, t, "-n", space, "exec", "-it", "target", "--", "sh", "-c", `test -t 0 && until s=$(stty size 2>/dev/null); [ "$s" ]; do sleep 0.05; done; echo "size $s"; read x; echo "got $x"; exit 3`)
 	cmd := exec.CommandContext(ctx, program, "-qec", "stty rows 33 cols 77; "+strings.Join(quote(inner.Args), " "), "/dev/null")
@@ -113,7 +113,7 @@ func quote(args []string) []string {
 	return quoted
 }
 
-// TestManyExecs runs a hundred at once.
+// TestManyExecs runs a hundred execs in parallel.
 func TestManyExecs(t *testing.T) { // not parallel: see streams_test.go
 	node := steadyNode(t)
 	space := namespace(t)
@@ -138,7 +138,7 @@ func execInPod(ctx context.Context, namespace, pod string, command ...string) (s
 	if err != nil {
 		return "", err
 	}
-	var out, said bytes.Buffer
-	err = process.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &said})
-	return out.String() + said.String(), err
+	var out, stderr bytes.Buffer
+	err = process.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &stderr})
+	return out.String() + stderr.String(), err
 }

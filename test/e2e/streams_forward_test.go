@@ -18,7 +18,7 @@ import (
 func forwarding(t *testing.T, env []string, space, pod string, port int) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd, said := kubectlCommand(ctx, t, "-n", space, "port-forward", pod, fmt.Sprintf(":%d", port))
+	cmd, stderr := kubectlCommand(ctx, t, "-n", space, "port-forward", pod, fmt.Sprintf(":%d", port))
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -29,25 +29,25 @@ func forwarding(t *testing.T, env []string, space, pod string, port int) string 
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it was cut off
+		_ = cmd.Wait() // it was killed
 	})
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		t.Fatalf("port-forward: %s", said)
+		t.Fatalf("port-forward: %s", stderr)
 	}
 	// Forwarding from 127.0.0.1:40001 -> 8000
 	words := strings.Fields(lines.Text())
 	if len(words) < 3 {
-		t.Fatalf("port-forward says %q", lines.Text())
+		t.Fatalf("port-forward printed %q", lines.Text())
 	}
 	go func() {
-		for lines.Scan() { // it tells of every connection
+		for lines.Scan() { // it prints every connection
 		}
 	}()
 	return words[2]
 }
 
-// talk sends a line and returns all of the answer; done says that no more will be sent.
+// talk sends a line and returns the whole response. With done it closes its write side first.
 func talk(address, line string, done bool) (string, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestKubectlPortForward(t *testing.T) { // not parallel: see streams_test.go
 	}
 }
 
-// talkAtOnce has several conversations at the same time.
+// talkAtOnce makes several connections in parallel.
 func talkAtOnce(t *testing.T, address string, conversations int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -100,9 +100,8 @@ func talkAtOnce(t *testing.T, address string, conversations int) {
 	all.Wait()
 }
 
-// talkHalf says that it is done before the server has answered: the end of one direction
-// must not cut off the other. containerd grants the answer one second from then on, which
-// a server on a machine under load may miss.
+// talkHalf closes its write side before the server has responded: that must not close the other direction.
+// containerd then waits only one second for the response, which a server on a loaded machine may miss.
 func talkHalf(t *testing.T, address string) {
 	t.Helper()
 	var answer string
@@ -112,5 +111,5 @@ func talkHalf(t *testing.T, address string) {
 			return
 		}
 	}
-	t.Errorf("answer to a client that is done: %q %v", answer, err)
+	t.Errorf("response after the client closed its write side: %q %v", answer, err)
 }

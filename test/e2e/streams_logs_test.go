@@ -22,9 +22,9 @@ func TestKubectlLogs(t *testing.T) {
 	pod := scripted("talker", node.Name(), "for i in 1 2 3; do echo line $i; done; echo oops")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	create(t, space, pod)
-	awaitPod(t, space, "talker", usual, func(p *corev1.Pod) string {
+	awaitPod(t, space, "talker", timeout, func(p *corev1.Pod) string {
 		if p == nil || p.Status.Phase != corev1.PodSucceeded {
-			return "the pod has not ended"
+			return "the pod has not succeeded"
 		}
 		return ""
 	})
@@ -54,28 +54,28 @@ func TestKubectlLogs(t *testing.T) {
 	}
 }
 
-// TestKubectlLogsOfWhatIsNotThere expects the errors that the reference was seen to give.
-func TestKubectlLogsOfWhatIsNotThere(t *testing.T) {
+// TestKubectlLogsErrors checks errors that were recorded from the reference.
+func TestKubectlLogsErrors(t *testing.T) {
 	t.Parallel()
 	node := steadyNode(t)
 	space := namespace(t)
-	pod := scripted("odd", node.Name(), untilTold)
+	pod := scripted("odd", node.Name(), exitOnTerm)
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "stuck", Image: "docker.io/library/none:1", ImagePullPolicy: corev1.PullNever})
 	create(t, space, pod)
-	awaitPod(t, space, "odd", usual, func(p *corev1.Pod) string {
+	awaitPod(t, space, "odd", timeout, func(p *corev1.Pod) string {
 		for _, s := range p.Status.ContainerStatuses {
 			if s.Name == "stuck" && s.State.Waiting != nil && s.State.Waiting.Reason == "ErrImageNeverPull" {
 				return ""
 			}
 		}
-		return "the image is not missed yet"
+		return "the container does not have ErrImageNeverPull yet"
 	})
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"odd", "-c", "stuck"}, `container "stuck" in pod "odd" is waiting to start: ErrImageNeverPull`},
-		{[]string{"odd", "-c", "nobody"}, `container nobody is not valid for pod odd`},
+		{[]string{"odd", "-c", "missing"}, `container missing is not valid for pod odd`},
 		{[]string{"odd", "-c", "c", "--previous"}, `previous terminated container "c" in pod "odd" not found`},
 	} {
 		out, err := tryKubectl(t, append([]string{"-n", space, "logs"}, c.args...)...)
@@ -85,30 +85,30 @@ func TestKubectlLogsOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestKubectlLogsAcrossRotation follows a log that is rotated every few hundred lines, as
-// the kubelet does it: by renaming the file and having the runtime open a new one.
+// TestKubectlLogsAcrossRotation follows a log that is rotated every few hundred lines, as by the kubelet:
+// the file is renamed and the runtime opens a new one.
 func TestKubectlLogsAcrossRotation(t *testing.T) { // not parallel: see streams_test.go
 	if kubelet == bed.Reference {
-		t.Skip("it loses the lines between what it has read and the next file")
+		t.Skip("the reference loses lines")
 	}
 	node := steadyNode(t)
 	space := namespace(t)
 	const lines = 20000
 	create(t, space, func() *corev1.Pod {
-		// It counts once it finds the file that says that it is being listened to.
+		// It starts counting when the file /go exists, after kubectl has connected.
 		pod := scripted("counter", node.Name(), fmt.Sprintf(
 			"echo ready; until [ -e /go ]; do sleep 0.05; done; i=0; while [ $i -lt %d ]; do echo line $i; i=$((i+1)); [ $((i%%100)) -gt 0 ] || sleep 0.01; done", lines))
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		return pod
 	}())
-	pod := awaitPod(t, space, "counter", usual, ready)
+	pod := awaitPod(t, space, "counter", timeout, ready)
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
 	runtime := runtimeOf(t, node)
 	path := node.Path(fmt.Sprintf("/var/log/pods/%s_%s_%s/c/0.log", space, pod.Name, pod.UID))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 4*usual)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*timeout)
 	defer cancel()
-	cmd, said := kubectlCommand(ctx, t, "-n", space, "logs", "-f", "counter")
+	cmd, stderr := kubectlCommand(ctx, t, "-n", space, "logs", "-f", "counter")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestKubectlLogsAcrossRotation(t *testing.T) { // not parallel: see streams_
 	}
 	got := bufio.NewScanner(out)
 	if !got.Scan() || got.Text() != "ready" {
-		t.Fatalf("the log begins with %q: %v %s", got.Text(), got.Err(), said)
+		t.Fatalf("the log begins with %q: %v %s", got.Text(), got.Err(), stderr)
 	}
 	kubectl(t, "-n", space, "exec", "counter", "--", "touch", "/go")
 	rotations := 0
@@ -128,7 +128,7 @@ func TestKubectlLogsAcrossRotation(t *testing.T) { // not parallel: see streams_
 			t.Fatal(err)
 		}
 		if over = runtime.ReopenContainerLog(t.Context(), id); over != nil {
-			break // it has ended
+			break // the container has exited
 		}
 	}
 	if rotations < 5 {
@@ -143,14 +143,14 @@ func TestKubectlLogsAcrossRotation(t *testing.T) { // not parallel: see streams_
 		t.Errorf("after the last line %q", got.Text())
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, stderr)
 	}
 }
 
-// runtimeOf reaches a node's container runtime as its kubelet does.
+// runtimeOf connects to a node's container runtime.
 func runtimeOf(t *testing.T, node *bed.Box) *cri.Client {
 	t.Helper()
-	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Inside("/run/containerd/containerd.sock"), RequestTimeout: usual})
+	client, err := cri.Dial(cri.Config{RuntimeEndpoint: node.Inside("/run/containerd/containerd.sock"), RequestTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,9 @@ import (
 	"swiftlet/test/images"
 )
 
-// TestSubPathRace: one container swaps a folder for a link to the node's root as fast as it
-// can, while others are started one after the other with that folder as their subPath. Each
-// of them waits rather than see the node. The ten thousand swaps are in the volume
-// package's own test, where nothing else takes time.
+// TestSubPathRace: one container replaces a directory by a link to / as fast as it can, while others are
+// started with that directory as their subPath. None of them may see the node's root. The test of package
+// volume does ten thousand swaps.
 func TestSubPathRace(t *testing.T) {
 	t.Parallel()
 	const looks = 5
@@ -40,14 +39,14 @@ func TestSubPathRace(t *testing.T) {
 	p.Spec.Containers[0].Command = []string{"cat", "/v/n"}
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 	create(t, in, p)
-	awaitPod(t, in, "racing", within(4*time.Minute, 10*time.Minute), func(p *corev1.Pod) string {
+	awaitPod(t, in, "racing", timeoutFor(4*time.Minute, 10*time.Minute), func(p *corev1.Pod) string {
 		switch {
 		case p == nil:
-			return "it is not there"
+			return "the pod does not exist"
 		case p.Status.Phase == corev1.PodFailed:
-			t.Fatalf("a container saw the node: %+v", p.Status.InitContainerStatuses)
+			t.Fatalf("a container saw the node's root: %+v", p.Status.InitContainerStatuses)
 		case p.Status.Phase != corev1.PodSucceeded:
-			return "it is " + string(p.Status.Phase)
+			return "the pod is " + string(p.Status.Phase)
 		}
 		return ""
 	})

@@ -19,7 +19,7 @@ import (
 	"swiftlet/test/bed"
 )
 
-// spans is a collector of traces.
+// spans is a fake OTLP collector.
 type spans struct {
 	collector.UnimplementedTraceServiceServer
 	mu  sync.Mutex
@@ -37,15 +37,15 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// snapshot is what has arrived so far.
+// snapshot returns the spans so far.
 func (s *spans) snapshot() []*tracepb.Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
 }
 
-// collect runs a collector and returns the address by which the node reaches it.
-func collect(t *testing.T, node *bed.Box) (*spans, string) {
+// startCollector starts a collector and returns its address for the node.
+func startCollector(t *testing.T, node *bed.Box) (*spans, string) {
 	t.Helper()
 	toNode, err := net.Dial("udp", net.JoinHostPort(node.Address(), "9"))
 	if err != nil {
@@ -68,13 +68,12 @@ func collect(t *testing.T, node *bed.Box) (*spans, string) {
 	return got, listener.Addr().String()
 }
 
-// TestTracing has a node send its traces here, and wants the start of a pod to be one of
-// them, with a span for each step and the runtime's calls below the step that made them.
-// The requests to the API server are among them, too.
+// TestTracing checks that the start of a pod is one trace, with a span for each step and the CRI calls below
+// their step. Requests to the API server have spans, too.
 func TestTracing(t *testing.T) {
 	t.Parallel()
 	node := bareNode(t, "traced")
-	got, address := collect(t, node)
+	got, address := startCollector(t, node)
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{
 		Kind:   kubelet,
 		Config: fmt.Sprintf("tracing: {endpoint: %q, samplingRatePerMillion: 1000000}\n", address),
@@ -85,12 +84,12 @@ func TestTracing(t *testing.T) {
 		t.Fatal(err)
 	}
 	space := namespace(t)
-	started := startPod(t, space, eventful("traced", node.Name()))
-	if code, body := askNode(t, node, http.MethodGet, "/pods"); code != http.StatusOK {
+	started := startPod(t, space, podWithInitAndVolumes("traced", node.Name()))
+	if code, body := requestNode(t, node, http.MethodGet, "/pods"); code != http.StatusOK {
 		t.Fatalf("/pods: %d %s", code, body)
 	}
 
-	// Each step, the step it is part of, and how often it comes.
+	// Each step, its parent, and the number of spans.
 	want := map[string]int{"syncPod": 1}
 	if kubelet == bed.Ours {
 		want = map[string]int{
@@ -106,16 +105,16 @@ func TestTracing(t *testing.T) {
 			"StartContainer < startContainer":   2,
 		}
 	}
-	deadline := time.Now().Add(usual)
+	deadline := time.Now().Add(timeout)
 	for {
 		all := got.snapshot()
-		missing := lacking(want, startOf(all, string(started.UID)))
+		missing := missingSpans(want, podStartSpans(all, string(started.UID)))
 		if !slices.ContainsFunc(all, func(s *tracepb.Span) bool {
 			return s.Kind == tracepb.Span_SPAN_KIND_SERVER && strings.HasPrefix(s.Name, "/pods") && len(s.ParentSpanId) == 0
 		}) {
 			missing = append(missing, "the request for /pods")
 		}
-		// Both name what they ask of the API server alike; the lease is written by PUT.
+		// Both kubelets use this name; the lease is updated with PUT.
 		if !slices.ContainsFunc(all, func(s *tracepb.Span) bool {
 			return s.Kind == tracepb.Span_SPAN_KIND_CLIENT && s.Name == "HTTP PUT"
 		}) {
@@ -125,16 +124,15 @@ func TestTracing(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the start of the pod lacks, of %d spans:\n%s", len(all), strings.Join(missing, "\n"))
+			t.Fatalf("missing in %d spans:\n%s", len(all), strings.Join(missing, "\n"))
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
 }
 
-// startOf counts the spans of the trace that the pod's start is, each as "name < parent".
-// Calls to the runtime go by their last name. Of the reference, whose steps are traces of
-// their own, only the steps are counted.
-func startOf(all []*tracepb.Span, uid string) map[string]int {
+// podStartSpans counts the spans in the trace of the pod's start, each as "name < parent". Calls to the runtime have
+// their short name. The reference has a trace for each syncPod, so only these are counted.
+func podStartSpans(all []*tracepb.Span, uid string) map[string]int {
 	var trace string
 	byID := map[string]*tracepb.Span{}
 	for _, s := range all {
@@ -160,11 +158,11 @@ func startOf(all []*tracepb.Span, uid string) map[string]int {
 	return found
 }
 
-func lacking(want, found map[string]int) []string {
+func missingSpans(want, found map[string]int) []string {
 	var missing []string
 	for name, least := range want {
 		if found[name] < least {
-			missing = append(missing, fmt.Sprintf("%s: %d, want %d at least; there are %v", name, found[name], least, found))
+			missing = append(missing, fmt.Sprintf("%s: %d, want at least %d; there are %v", name, found[name], least, found))
 		}
 	}
 	return missing

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A pod that does not share the host's users has ids of its own, which no other pod has.
+// TestUserNamespaces: a pod with hostUsers: false has a range of IDs that no other pod has.
 func TestUserNamespaces(t *testing.T) {
 	t.Parallel()
 	in := namespace(t)
@@ -20,14 +20,14 @@ func TestUserNamespaces(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 		p.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageReadFile
-		// What it sees of its ids is what it has to say at its end.
+		// It writes its ID mapping to the termination message.
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		p.Spec.Containers[0].Command = []string{"sh", "-c",
 			"touch /data/mine && { tr -s ' ' < /proc/self/uid_map; stat -c 'owner %u' /data/mine; } > /dev/termination-log"}
 		create(t, in, p)
 	}
 	for _, name := range []string{"one", "two"} {
-		ended := awaitPod(t, in, name, usual, func(p *corev1.Pod) string {
+		ended := awaitPod(t, in, name, timeout, func(p *corev1.Pod) string {
 			if p == nil {
 				return "the pod is not there"
 			}
@@ -36,13 +36,13 @@ func TestUserNamespaces(t *testing.T) {
 			}
 			return ""
 		})
-		said := strings.Fields(ended.Status.ContainerStatuses[0].State.Terminated.Message)
-		if len(said) != 5 || said[0] != "0" || said[1] == "0" || said[2] != "65536" || said[4] != "0" {
-			t.Fatalf("%s says of its ids: %q", name, said)
+		fields := strings.Fields(ended.Status.ContainerStatuses[0].State.Terminated.Message)
+		if len(fields) != 5 || fields[0] != "0" || fields[1] == "0" || fields[2] != "65536" || fields[4] != "0" {
+			t.Fatalf("ID mapping of %s: %q", name, fields)
 		}
-		if other, twice := seen[said[1]]; twice {
-			t.Errorf("%s and %s both begin at %s", name, other, said[1])
+		if other, twice := seen[fields[1]]; twice {
+			t.Errorf("the ID ranges of %s and %s both begin at %s", name, other, fields[1])
 		}
-		seen[said[1]] = name
+		seen[fields[1]] = name
 	}
 }

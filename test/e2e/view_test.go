@@ -12,25 +12,25 @@ import (
 	"swiftlet/test/bed"
 )
 
-// view is a run of the pods. Two runs say the same of the pods once what belongs to the
-// run alone is replaced by a word for what it is.
+// view normalizes the data of one run of the pods: it replaces values that are specific to the run by
+// placeholders, so that two runs can be compared.
 type view struct {
 	node     string // address
 	replaced *strings.Replacer
 	pods     *regexp.Regexp // addresses
 }
 
-// recording is the view of the reference.
+// recording is the view of the recordings.
 var recording = view{
 	node:     recordedAddress,
 	replaced: strings.NewReplacer("10.96.14.208", "<service address>", "size=24580016k", "size=<allocatable>"),
 	pods:     regexp.MustCompile(`\b10\.244\.1\.\d+\b`),
 }
 
-// viewOf is the view of a run on the node. Further texts are replaced in pairs.
+// viewOf returns the view of a run on the node. Further strings are replaced in pairs.
 func viewOf(t *testing.T, node *bed.Box, replaced ...string) view {
 	t.Helper()
-	object := awaitNode(t, node.Name(), usual, schedulable)
+	object := awaitNode(t, node.Name(), timeout, schedulable)
 	network, _, err := net.ParseCIDR(node.PodCIDR())
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,8 @@ func viewOf(t *testing.T, node *bed.Box, replaced ...string) view {
 	}
 }
 
-// schedulable is a check: a node that has just become ready keeps a taint for a moment.
+// schedulable checks that the node is ready and has no taints: a node keeps a taint for a moment after it has
+// become ready.
 func schedulable(node *corev1.Node) string {
 	if node != nil && len(node.Spec.Taints) > 0 {
 		return fmt.Sprintf("the node has taints: %v", node.Spec.Taints)
@@ -51,8 +52,8 @@ func schedulable(node *corev1.Node) string {
 	return nodeReady(corev1.ConditionTrue)(node)
 }
 
-// chance is what no two runs have in common.
-var chance = []struct {
+// runSpecific matches values that are different in every run.
+var runSpecific = []struct {
 	what *regexp.Regexp
 	word string
 }{
@@ -66,13 +67,13 @@ var chance = []struct {
 
 func (v view) text(text string) string {
 	text = v.pods.ReplaceAllString(v.replaced.Replace(text), "<pod address>")
-	for _, c := range chance {
+	for _, c := range runSpecific {
 		text = c.what.ReplaceAllString(text, c.word)
 	}
 	return text
 }
 
-// tree does the same to every text in an object.
+// tree normalizes every string in an object.
 func (v view) tree(value any) any {
 	switch inner := value.(type) {
 	case map[string]any:
@@ -89,8 +90,8 @@ func (v view) tree(value any) any {
 	return value
 }
 
-// status is a pod's status in this view.
+// status normalizes a pod's status.
 func (v view) status(t *testing.T, status any) any {
 	t.Helper()
-	return v.tree(facts(t, status, v.node))
+	return v.tree(normalize(t, status, v.node))
 }

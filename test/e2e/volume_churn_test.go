@@ -20,15 +20,14 @@ import (
 	"swiftlet/test/bed"
 )
 
-// volumeChurn is how much is made and unmade: SWIFTLET_VOLUME_CHURN=1000 is the whole of
-// it, an ordinary run takes a taste.
+// volumeChurn is the size of the test. SWIFTLET_VOLUME_CHURN=1000 is the full size; the default is smaller.
 type volumeChurn struct {
-	pods   int // in all
-	atOnce int // at most
-	lives  int // that end between two kills, on average
+	pods   int // in total
+	atOnce int // maximum number at a time
+	lives  int // average number of pods that are deleted between two kills
 }
 
-func ofVolumeChurn(t *testing.T) volumeChurn {
+func volumeChurnSize(t *testing.T) volumeChurn {
 	t.Helper()
 	text := os.Getenv("SWIFTLET_VOLUME_CHURN")
 	if text == "" {
@@ -41,55 +40,55 @@ func ofVolumeChurn(t *testing.T) volumeChurn {
 	return volumeChurn{pods: n, atOnce: 40, lives: 12}
 }
 
-// Pods with volumes of every kind come and go while the agent and the CSI driver are killed
-// at random. At the end nothing is mounted and no folder is left, the driver has nothing
-// staged or published, and what pods only looked at is as it was.
+// TestVolumeChurn creates and deletes pods with volumes of every kind while agent and CSI driver are killed at
+// random. At the end there are no mounts and directories left, the driver has nothing staged or published, and
+// the files of hostPath volumes are unchanged.
 func TestVolumeChurn(t *testing.T) {
 	if kubelet != bed.Ours {
-		t.Skip("a trial of our own")
+		t.Skip("tests only our kubelet")
 	}
 	t.Parallel()
-	node, in, how := ownNode(t, "volume-churn"), namespace(t), ofVolumeChurn(t)
-	alive := canaries(t, node)
+	node, in, size := ownNode(t, "volume-churn"), namespace(t), volumeChurnSize(t)
+	hostFilesChanged := watchHostFiles(t, node)
 	serveNFS(t, node)
 	d := startDriver(t, node, "churn.csi.test")
-	describeDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false), PodInfoOnMount: ptr.To(true)})
+	createCSIDriver(t, d.name, storagev1.CSIDriverSpec{AttachRequired: ptr.To(false), PodInfoOnMount: ptr.To(true)})
 	awaitDriver(t, d)
-	shelf := stock(t, in, d)
-	before := leavings(t, node)
+	volumeSet := createVolumes(t, in, d)
+	before := podResources(t, node)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d, %+v", seed, how)
+	t.Logf("seed %d, %+v", seed, size)
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	killed, ends := make(chan struct{}), make(chan struct{}, how.pods)
+	killed, ends := make(chan struct{}), make(chan struct{}, size.pods)
 	go func() {
 		defer close(killed)
-		killAtRandom(t, ctx, d, ends, how.lives, rand.New(rand.NewPCG(seed, 1)))
+		killAtRandom(t, ctx, d, ends, size.lives, rand.New(rand.NewPCG(seed, 1)))
 	}()
 	began := time.Now()
-	liveAndDie(t, how, func(i int) error {
+	runPods(t, size, func(i int) error {
 		defer func() { ends <- struct{}{} }()
 		random := rand.New(rand.NewPCG(seed, uint64(i)+2))
-		return lifeOf(t.Context(), in, shelf.pod(fmt.Sprintf("v%d", i), node.Name(), random), random)
+		return createAndDeletePod(t.Context(), in, volumeSet.pod(fmt.Sprintf("v%d", i), node.Name(), random), random)
 	})
 	stop()
 	<-killed
-	t.Logf("%d pods in %v", how.pods, time.Since(began).Round(time.Second))
+	t.Logf("%d pods in %v", size.pods, time.Since(began).Round(time.Second))
 
-	nothingLeft(t, in, node, before)
-	eventually(t, 2*time.Minute, d.traces)
-	eventually(t, usual, d.holds)
-	if missing := alive(); missing != "" {
+	awaitNothingLeft(t, in, node, before)
+	eventually(t, 2*time.Minute, d.leftovers)
+	eventually(t, timeout, d.stagedOrPublished)
+	if missing := hostFilesChanged(); missing != "" {
 		t.Error(missing)
 	}
 }
 
-// liveAndDie leads all pods through their lives, some at a time.
-func liveAndDie(t *testing.T, how volumeChurn, life func(i int) error) {
+// runPods calls life for each pod, several at a time.
+func runPods(t *testing.T, size volumeChurn, life func(i int) error) {
 	numbers := make(chan int)
 	var lives sync.WaitGroup
-	for range how.atOnce {
+	for range size.atOnce {
 		lives.Go(func() {
 			for i := range numbers {
 				if err := life(i); err != nil {
@@ -98,7 +97,7 @@ func liveAndDie(t *testing.T, how volumeChurn, life func(i int) error) {
 			}
 		})
 	}
-	for i := range how.pods {
+	for i := range size.pods {
 		if t.Failed() {
 			break
 		}
@@ -108,34 +107,33 @@ func liveAndDie(t *testing.T, how volumeChurn, life func(i int) error) {
 	lives.Wait()
 }
 
-// patience is how long a pod may take while the agent is killed over and over.
-const patience = 4 * time.Minute
+// churnTimeout is the limit for a pod while the agent is killed repeatedly.
+const churnTimeout = 4 * time.Minute
 
-// lifeOf makes a pod and deletes it: mostly when it is ready, else at any moment before.
-func lifeOf(ctx context.Context, in string, pod *corev1.Pod, random *rand.Rand) error {
+// createAndDeletePod creates a pod and deletes it: mostly when it is ready, else at a random time before.
+func createAndDeletePod(ctx context.Context, in string, pod *corev1.Pod, random *rand.Rand) error {
 	api := client().CoreV1().Pods(in)
 	if _, err := api.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	if random.IntN(3) > 0 {
-		if _, err := seek(ctx, pods(in), pod.Name, patience, ready); err != nil {
+		if _, err := awaitErr(ctx, pods(in), pod.Name, churnTimeout, ready); err != nil {
 			return err
 		}
 	} else {
 		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 	}
-	// Half of them are gone from the API server before the node knows.
+	// Half of them are force-deleted.
 	grace := int64(random.IntN(2))
 	if err := api.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err := seek(ctx, pods(in), pod.Name, patience, gone)
+	_, err := awaitErr(ctx, pods(in), pod.Name, churnTimeout, gone)
 	return err
 }
 
-// killAtRandom ends the agent, and now and then the driver or both, without warning, and
-// leaves them running. It goes by how many pods have ended, not by the clock alone: a busy
-// machine would see more deaths than lives.
+// killAtRandom kills and restarts the agent, the driver or both, and leaves them running. The time depends on
+// the number of deleted pods: otherwise there would be more kills than pods on a busy machine.
 func killAtRandom(t *testing.T, ctx context.Context, d *csiDriver, ends <-chan struct{}, mean int, random *rand.Rand) {
 	agents, drivers := 0, 0
 	defer func() { t.Logf("killed the agent %d times, the driver %d times", agents, drivers) }()
@@ -168,7 +166,7 @@ func killAtRandom(t *testing.T, ctx context.Context, d *csiDriver, ends <-chan s
 			errs = append(errs, d.node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}))
 		}
 		if err := errors.Join(errs...); err != nil {
-			t.Errorf("kill and start again: %v", err)
+			t.Errorf("kill and restart: %v", err)
 			return
 		}
 	}

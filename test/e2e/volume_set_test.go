@@ -13,8 +13,7 @@ import (
 	"swiftlet/test/images"
 )
 
-// serveNFS gives the node a mount.nfs whose servers are all this node: what is mounted is a
-// folder of its own, bound to the pod's.
+// serveNFS installs a fake mount.nfs on the node, which bind-mounts a directory of the node.
 func serveNFS(t *testing.T, node *bed.Box) {
 	t.Helper()
 	inNode(t, node, `mkdir -p /run/helper/upper /run/helper/work &&
@@ -22,17 +21,17 @@ func serveNFS(t *testing.T, node *bed.Box) {
 		printf '#!/bin/sh\nexec mount --bind "${1#*:}" "$2"\n' > /usr/sbin/mount.nfs && chmod 755 /usr/sbin/mount.nfs`)
 }
 
-// shelf is what there is for pods to mount.
-type shelf struct {
+// volumeSet has the volumes that pods can use.
+type volumeSet struct {
 	driver string
-	// claims are of volumes with a file system, raws of raw ones. Pods share them.
+	// claims are claims with a file system, raws claims of raw block volumes. Pods share them.
 	claims, raws []string
 }
 
-// stock makes the objects that pods of the shelf refer to.
-func stock(t *testing.T, in string, d *csiDriver) shelf {
+// createVolumes creates the objects of the volumes.
+func createVolumes(t *testing.T, in string, d *csiDriver) volumeSet {
 	t.Helper()
-	s := shelf{driver: d.name}
+	s := volumeSet{driver: d.name}
 	take := func(name, fsType string, mode corev1.PersistentVolumeMode) string {
 		claim(t, in, name, corev1.CSIPersistentVolumeSource{Driver: d.name, VolumeHandle: d.makeVolume(name, 16<<20), FSType: fsType}, mode)
 		return name
@@ -53,11 +52,10 @@ func stock(t *testing.T, in string, d *csiDriver) shelf {
 	return s
 }
 
-// sources are the volumes that one pod may have, each with a part of it that a container
-// may mount alone.
-func (s shelf) sources(random *rand.Rand) []shelved {
+// sources returns the volumes that a pod may have, each with a subPath.
+func (s volumeSet) sources(random *rand.Rand) []volumeChoice {
 	object := corev1.LocalObjectReference{Name: "object"}
-	return []shelved{
+	return []volumeChoice{
 		{"disk", "made", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{"memory", "made", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 		{"configmap", "key", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object}}},
@@ -66,20 +64,20 @@ func (s shelf) sources(random *rand.Rand) []shelved {
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
 			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: object}},
 		}}}},
-		{"host", "mounted", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: precious}}},
-		{"nfs", "canary", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "here", Path: precious + "/mounted"}}},
+		{"host", "mounted", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: hostDir}}},
+		{"nfs", "canary", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "here", Path: hostDir + "/mounted"}}},
 		{"claim", "made", fromClaim(s.claims[random.IntN(len(s.claims))])},
 		{"inline", "made", corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: s.driver}}},
 	}
 }
 
-type shelved struct {
+type volumeChoice struct {
 	name, part string
 	source     corev1.VolumeSource
 }
 
-// pod is one with some of the volumes. It does nothing, so that it costs little.
-func (s shelf) pod(name, node string, random *rand.Rand) *corev1.Pod {
+// pod returns a pod with some of the volumes. It only runs pause.
+func (s volumeSet) pod(name, node string, random *rand.Rand) *corev1.Pod {
 	p := sleeper(name, node)
 	c := &p.Spec.Containers[0]
 	c.Image, c.Command = images.Pause, nil
@@ -87,7 +85,7 @@ func (s shelf) pod(name, node string, random *rand.Rand) *corev1.Pod {
 		if random.IntN(2) == 0 {
 			continue
 		}
-		mounting(p, v.name, v.source, "")
+		addVolume(p, v.name, v.source, "")
 		if random.IntN(2) == 0 {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: v.name, MountPath: "/part-of-" + v.name, SubPath: v.part})
 		}

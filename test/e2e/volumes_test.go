@@ -19,20 +19,20 @@ import (
 	"swiftlet/test/bed"
 )
 
-// mounting gives a pod one more volume, at /NAME.
-func mounting(p *corev1.Pod, name string, source corev1.VolumeSource, subPath string) *corev1.Pod {
+// addVolume adds a volume to a pod, at /NAME.
+func addVolume(p *corev1.Pod, name string, source corev1.VolumeSource, subPath string) *corev1.Pod {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 	c := &p.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name, SubPath: subPath})
 	return p
 }
 
-// TestConfigMapChangesReachTheFile changes a ConfigMap again and again. It runs alone: what
-// it measures is the agent, not how many tests share two cores with it.
-func TestConfigMapChangesReachTheFile(t *testing.T) {
+// TestConfigMapUpdateReachesFile measures how long ConfigMap updates take to reach the mounted file. It does
+// not run in parallel with other tests.
+func TestConfigMapUpdateReachesFile(t *testing.T) {
 	node, in := steadyNode(t), namespace(t)
 	changes := 50
-	if kubelet != bed.Ours { // which looks once a minute
+	if kubelet != bed.Ours { // the reference takes up to a minute
 		changes = 1
 	}
 	api := client().CoreV1().ConfigMaps(in)
@@ -41,7 +41,7 @@ func TestConfigMapChangesReachTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "changing"}}}
-	p := startPod(t, in, mounting(sleeper("reader", node.Name()), "cm", source, ""))
+	p := startPod(t, in, addVolume(sleeper("reader", node.Name()), "cm", source, ""))
 	file := node.Inside(filepath.Join("/var/lib/kubelet/pods", string(p.UID), "volumes/kubernetes.io~configmap/cm/key"))
 	var took []time.Duration
 	for i := range changes {
@@ -52,11 +52,11 @@ func TestConfigMapChangesReachTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for got := []byte(nil); string(got) != want; time.Sleep(2 * time.Millisecond) {
-			// Who is on the way through ..data as it is swapped may arrive in the old directory
-			// when that is empty already.
+			// A reader that follows ..data while it is replaced may arrive in the old directory when
+			// that is already empty.
 			got, err = os.ReadFile(file)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) || time.Since(began) > within(usual, 4*usual) {
-				t.Fatalf("the file holds %q (%v), want %s", got, err, want)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) || time.Since(began) > timeoutFor(timeout, 4*timeout) {
+				t.Fatalf("the file contains %q (%v), want %s", got, err, want)
 			}
 		}
 		took = append(took, time.Since(began))
@@ -69,45 +69,45 @@ func TestConfigMapChangesReachTheFile(t *testing.T) {
 	}
 }
 
-// A pod that was made before the Secret that it mounts starts as soon as there is one.
-func TestASecretThatComesLate(t *testing.T) {
+// TestSecretCreatedLate: a pod that mounts a missing Secret starts as soon as the Secret is created.
+func TestSecretCreatedLate(t *testing.T) {
 	node, in := steadyNode(t), namespace(t)
 	source := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "late"}}
-	create(t, in, mounting(sleeper("waits", node.Name()), "secret", source, ""))
+	create(t, in, addVolume(sleeper("waits", node.Name()), "secret", source, ""))
 	awaitEvent(t, in, "waits", `MountVolume.SetUp failed for volume "secret" : secret "late" not found`)
 	made := time.Now()
 	late := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}, StringData: map[string]string{"key": "value"}}
 	if _, err := client().CoreV1().Secrets(in).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, in, "waits", within(usual, 4*usual), ready)
+	awaitPod(t, in, "waits", timeoutFor(timeout, 4*timeout), ready)
 	took := time.Since(made)
-	t.Logf("ready %v after its Secret", took)
+	t.Logf("ready %v after the Secret was created", took)
 	if kubelet == bed.Ours && took > 2*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the pod was ready %v after its Secret, want at most 2 s", took)
 	}
 }
 
-// awaitEvent waits for an event about the pod that says text.
+// awaitEvent waits for an event of the pod that contains text.
 func awaitEvent(t *testing.T, in, pod, text string) {
 	t.Helper()
-	eventually(t, usual, func() string {
+	eventually(t, timeout, func() string {
 		list, err := client().CoreV1().Events(in).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 		if err != nil {
 			return err.Error()
 		}
-		var said []string
+		var events []string
 		for _, e := range list.Items {
 			if strings.Contains(e.Message, text) {
 				return ""
 			}
-			said = append(said, e.Reason+": "+e.Message)
+			events = append(events, e.Reason+": "+e.Message)
 		}
-		return fmt.Sprintf("events %q, want %s", said, text)
+		return fmt.Sprintf("events %q, want %s", events, text)
 	})
 }
 
-// TestClaimedVolume: what a pod writes to the volume behind a claim, the next one reads.
+// TestClaimedVolume: a pod reads what an earlier pod has written to the volume of a claim.
 func TestClaimedVolume(t *testing.T) {
 	t.Parallel()
 	node, in := steadyNode(t), namespace(t)
@@ -115,11 +115,11 @@ func TestClaimedVolume(t *testing.T) {
 	if _, err := node.Exec(t.Context(), "mkdir", "-p", folder); err != nil {
 		t.Fatal(err)
 	}
-	claimed(t, in, "data", localVolume(node, folder))
+	createVolumeAndClaim(t, in, "data", localVolume(node, folder))
 	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	for i, script := range []string{"echo kept > /data/file", "cat /data/file"} {
 		name := fmt.Sprint("pod-", i)
-		startPod(t, in, mounting(sleeper(name, node.Name()), "data", source, ""))
+		startPod(t, in, addVolume(sleeper(name, node.Name()), "data", source, ""))
 		out, err := execInPod(t.Context(), in, name, "sh", "-c", script)
 		if err != nil || (i == 1 && out != "kept\n") {
 			t.Errorf("%s: %q, %v", script, out, err)
@@ -127,14 +127,14 @@ func TestClaimedVolume(t *testing.T) {
 		if err := client().CoreV1().Pods(in).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		awaitPod(t, in, name, usual, gone)
+		awaitPod(t, in, name, timeout, gone)
 	}
 	if out, err := node.Exec(t.Context(), "cat", "/proc/mounts"); err != nil || strings.Contains(out, "local-volume/"+in) {
-		t.Errorf("left mounted: %v\n%s", err, out)
+		t.Errorf("still mounted: %v\n%s", err, out)
 	}
 }
 
-// localVolume is a folder of the node.
+// localVolume is a local volume: a directory of the node.
 func localVolume(node *bed.Box, folder string) corev1.PersistentVolumeSpec {
 	return corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}},
@@ -144,8 +144,8 @@ func localVolume(node *bed.Box, folder string) corev1.PersistentVolumeSpec {
 	}
 }
 
-// claimed makes a volume and a claim that is bound to it.
-func claimed(t *testing.T, in, name string, spec corev1.PersistentVolumeSpec) {
+// createVolumeAndClaim creates a volume and a claim that is bound to it.
+func createVolumeAndClaim(t *testing.T, in, name string, spec corev1.PersistentVolumeSpec) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}

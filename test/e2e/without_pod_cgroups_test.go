@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// TestWithoutGroups runs and removes a pod on a node whose pods have no cgroups of their own.
-func TestWithoutGroups(t *testing.T) {
+// TestWithoutPodCgroups runs and deletes a pod on a node with cgroupsPerQOS: false.
+func TestWithoutPodCgroups(t *testing.T) {
 	t.Parallel()
 	node := configuredNode(t, "without-groups", "{cgroupsPerQOS: false, enforceNodeAllocatable: []}")
 	space := namespace(t)
 	create(t, space, resizable("free", node.Name(), amounts{100, 200, 64}))
-	awaitPod(t, space, "free", usual, ready)
+	awaitPod(t, space, "free", timeout, ready)
 	out, err := node.Exec(t.Context(), "find", "/sys/fs/cgroup/memory", "-name", "*pod*")
 	if err != nil || strings.TrimSpace(out) != "" {
-		t.Errorf("there are groups of pods: %v\n%s", err, out)
+		t.Errorf("there are pod cgroups: %v\n%s", err, out)
 	}
-	remove(t, space, "free")
+	deletePod(t, space, "free")
 }
