@@ -1,5 +1,5 @@
-# `make` alone lists the targets. Everything that is built goes to bin/; what is slow to
-# build (the bundled runtime, the control plane for tests) is kept in ~/.cache/swiftlet.
+# `make` lists the targets. Build results go to bin/. Results that are slow to build (the bundled
+# runtime, the control plane for tests) are cached in ~/.cache/swiftlet.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -14,11 +14,11 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-deps: ## install the Debian packages that are missing (needs root then)
+deps: ## install missing Debian packages (needs root if there are any)
 	@hack/install-deps.sh
 
-# A proxy may refuse for a while; a later try goes through.
-fetch = for try in 1 2 3 4 5; do $(GO) -C $(1) mod download && exit 0; echo "fetching modules failed, trying again"; sleep $${try}0; done; exit 1
+# Retries, as a proxy may reject requests for a while.
+fetch = for try in 1 2 3 4 5; do $(GO) -C $(1) mod download && exit 0; echo "downloading modules failed, retrying"; sleep $${try}0; done; exit 1
 
 modules:
 	@$(call fetch,.)
@@ -38,10 +38,10 @@ images: modules
 	@$(GO) run ./images bin/images
 
 run: build ## run the example pods on this machine, no cluster needed (needs root)
-	@[ "$$(id -u)" = 0 ] || { echo "pods need root: sudo make run"; exit 1; }
+	@[ "$$(id -u)" = 0 ] || { echo "pods need root; use: sudo make run"; exit 1; }
 	@exec bin/swiftlet up --manifests examples/manifests
 
-check: modules ## gofmt, vet, staticcheck, import direction
+check: modules ## gofmt, vet, staticcheck, import rules
 	$(call say,checking)
 	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); [ -z "$$bad" ] || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
 	@$(GO) vet ./...
@@ -51,26 +51,26 @@ check: modules ## gofmt, vet, staticcheck, import direction
 unit: bundle images ## unit tests with the race detector
 	$(call say,unit tests)
 	@hack/gotest.sh -race -short ./...
-	@hack/gotest.sh ./internal/plan # every state: too many for the race detector
+	@hack/gotest.sh ./internal/plan # all states: too slow with the race detector
 
-# Two fuzz at a time would say less about each. FUZZ=Name runs the targets of that name.
+# Targets run one at a time. FUZZ=Name runs only targets of that name.
 FUZZTIME ?= 10m
 FUZZ     ?= Fuzz
 fuzz: modules ## run every fuzz target for FUZZTIME (10m) each
 	$(call say,fuzzing)
 	@hack/fuzz.sh $(FUZZTIME) $(FUZZ)
 
-reference: ## build the control plane and the reference kubelet that the tests use
+reference: ## build the control plane and the reference kubelet for tests
 	$(call say,building the control plane for tests)
 	@hack/build-tools.sh reference >/dev/null && hack/build-metrics-server.sh >/dev/null
 
-e2e: build reference ## tests on the real runtime and the real API server (needs root)
+e2e: build reference ## tests with a real runtime and a real API server (needs root)
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 	@hack/gotest.sh -count=1 -run TestCgroup1 ./test/limits
 
-# More tests join by being named here: what is compiled on this machine runs on that one.
-test-cgroup2: build reference ## tests of limits on cgroup v2, in a user-mode Linux (needs root)
+# Tests are compiled on the host and run in user-mode Linux. Add packages here.
+test-cgroup2: build reference ## kernel tests on cgroup v2, in user-mode Linux (needs root)
 	$(call say,cgroup v2)
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@hack/gotest.sh -count=1 ./test/uml
@@ -80,25 +80,25 @@ test-cgroup2: build reference ## tests of limits on cgroup v2, in a user-mode Li
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 400' -run TestKernelRamps ./internal/eviction
 	@hack/gotest.sh -count=1 -run TestCgroup2 ./test/limits
 
-ramps: build ## 20 pods that eat up the memory, on cgroup v2 in a user-mode Linux (needs root)
-	$(call say,ramps)
+ramps: build ## eviction of 20 pods that use up the memory, on cgroup v2 in user-mode Linux (needs root)
+	$(call say,eviction under memory pressure)
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@SWIFTLET_RAMPS=20 $(GO) test -count=1 -v -timeout 30m -exec '$(CURDIR)/bin/uml -memory 400 -deadline 20m' -run TestKernelRamps ./internal/eviction
 
-sanity: modules ## hold the CSI driver of the tests to the specification (needs root)
-	$(call say,sanity of the CSI driver for tests)
+sanity: modules ## csi-sanity tests of the CSI driver for tests (needs root)
+	$(call say,csi-sanity of the CSI driver for tests)
 	@$(call fetch,test/csidriver/sanity)
 	@$(GO) -C test/csidriver/sanity test -count=1 ./...
 
-churn: build reference ## 200 pods at once for 5 minutes, then 1,000 with volumes, while the agent is killed; 3 minutes without an API server; restarts under 150 probed pods (needs root)
-	$(call say,churn)
+churn: build reference ## stress tests: 200 pods for 5 minutes and 1,000 with volumes while the agent is killed; 3 minutes without an API server; agent restarts with 150 probed pods (needs root)
+	$(call say,stress tests)
 	@$(GO) test -count=1 -v -timeout 30m -run 'TestKilledAtAnyLine|TestSubPathRace' ./internal/volume
 	@SWIFTLET_CHURN=5m $(GO) test -count=1 -v -timeout 30m -run TestChurn ./test/e2e
 	@SWIFTLET_API_OUTAGE=3m $(GO) test -count=1 -v -timeout 30m -run TestAPIServerOutage ./test/e2e
 	@SWIFTLET_PROBE_RESTARTS=5 $(GO) test -count=1 -v -timeout 30m -run TestProbesAcrossRestarts ./test/e2e
 	@SWIFTLET_VOLUME_CHURN=1000 $(GO) test -count=1 -v -timeout 30m -run TestVolumeChurn ./test/e2e
 
-bed: deps bundle reference ## a cluster on this machine to play with (KUBELET=reference), until Ctrl-C (needs root)
+bed: deps bundle reference ## run a test cluster on this machine until Ctrl-C (KUBELET=reference) (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
 conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
@@ -106,16 +106,16 @@ conformance: deps bundle reference ## upstream's end-to-end tests on both kubele
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
 		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
 
-critest: deps bundle reference ## the CRI project's own tests and client on a runtime that the agent works on (needs root)
-	$(call say,critest and crictl beside the agent)
+critest: deps bundle reference ## critest and crictl on a runtime that the agent uses (needs root)
+	$(call say,critest and crictl on the agent's runtime)
 	@hack/gotest.sh -count=1 -v -timeout 40m ./test/critools
 
 smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
-	$(call say,smoke test: some of upstream's end-to-end tests)
+	$(call say,smoke test)
 	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -procs 4 -out bin/smoke
 
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
 
-clean: ## remove what was built here; the cache in ~/.cache/swiftlet stays
+clean: ## remove bin/; the cache in ~/.cache/swiftlet is kept
 	@rm -rf bin

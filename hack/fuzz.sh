@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the fuzz targets one after the other. What one finds stays in its package's testdata;
-# the others still run.
+# Runs the fuzz targets one after another. A failing input is saved in its package's testdata, and
+# the other targets still run.
 # usage: fuzz.sh TIME PATTERN
 set -uo pipefail
 go=${GO:-go} failed=
@@ -9,4 +9,4 @@ while IFS=: read -r file target; do
   echo "$package $target"
   "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "$1" -parallel 1 "$package" </dev/null || failed+=" $package:$target"
 done < <(git grep -o -E '^func Fuzz[A-Za-z0-9]*' -- 'internal/*_test.go' | sed 's/:func /:/' | grep -E ":.*($2)")
-[ -z "$failed" ] || { echo "found something:$failed"; exit 1; }
+[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

@@ -1,13 +1,12 @@
 #!/bin/bash
-# Runs go test. If something failed, what the failed tests said themselves is repeated at
-# the end: the logs of the nodes, which they also print, are long.
+# Runs go test. If tests fail, it repeats their messages at the end, without the long logs of nodes.
 # usage: gotest.sh ARGUMENTS OF go test
 set -uo pipefail
 log=$(mktemp) && trap 'rm -f "$log"' EXIT
 "${GO:-go}" test "$@" 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 [ "$code" = 0 ] && exit 0
-printf '\nwhat failed:\n'
+printf '\nfailures:\n'
 awk '
   /^[[:space:]]*--- FAIL/ { print; left = 0; next }
   /^(FAIL|panic:|# )/ { print; left = 0; next }

@@ -1,30 +1,30 @@
 #!/bin/bash
-# Installs the Debian packages that the build and the tests call, where they are missing.
-# Says nothing and needs no network when everything is there.
+# Installs the missing Debian packages that the build and the tests need. If none is missing, it
+# prints nothing and needs no network.
 set -euo pipefail
 say() { echo "install-deps: $*" >&2; }
 
 packages=(
-  busybox-static # the contents of the test image
-  dbus # the bus that systemd serves on the machine of the tests of its cgroup driver
-  dbus-daemon # the bus of the tests of graceful shutdown
-  bzip2 # busybox's sources, for the images of the conformance run
+  busybox-static # for the test image
+  dbus # for tests of the systemd cgroup driver
+  dbus-daemon # for tests of graceful node shutdown
+  bzip2 # for busybox's sources, in the conformance images
   ca-certificates
-  curl # what the examples say to try
-  e2fsprogs # file systems of the CSI driver for tests
-  iproute2 # bridges and veth pairs of the test nodes
-  iptables # the agent's own chains, and the CNI plugins
+  curl # for the commands in the examples
+  e2fsprogs # for the CSI driver of the tests
+  iproute2 # for bridges and veth pairs of test nodes
+  iptables # for the agent's chains and the CNI plugins
   kmod
   libseccomp-dev # runc is linked with it
   mount
-  netcat-openbsd # a tool of the images of the conformance run
+  netcat-openbsd # for the conformance images
   nftables
   pkg-config
   procps
-  systemd # the first process there, for the tests of its cgroup driver
-  user-mode-linux # the machine with cgroup v2
+  systemd # for tests of the systemd cgroup driver
+  user-mode-linux # for tests on cgroup v2
   util-linux # unshare, nsenter, flock
-  xfsprogs # file systems with project quotas, for tests
+  xfsprogs # for tests of project quotas
 )
 
 missing=()
@@ -39,7 +39,7 @@ say "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 install() { apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; }
 for try in 1 2 3 4; do
-  # The lists of a fresh image are absent or stale: try what is there, then fetch them.
+  # The package lists may be missing or stale: try them first, then update them.
   if [ $try -gt 1 ]; then
     say "fetching package lists"
     apt-get update -qq >/dev/null || true

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Runs a command with open-iscsi's programs in its path. They are unpacked beside the system,
-# not installed: only a test machine is to run their daemon.
+# Runs a command with open-iscsi's programs in its PATH. They are unpacked to the cache and not
+# installed, so that their daemon does not run on the host.
 # usage: with-iscsi.sh COMMAND...
 set -euo pipefail
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/swiftlet/open-iscsi
 if [ ! -x "$tools/sbin/iscsid" ]; then
   fresh=$(mktemp -d) && trap 'rm -rf "$fresh"' EXIT
   for try in 1 2 3; do
-    [ $try = 1 ] || apt-get update -qq >/dev/null || true # the lists may be absent or stale
+    [ $try = 1 ] || apt-get update -qq >/dev/null || true # the package lists may be missing or stale
     (cd "$fresh" && rm -f ./*.deb && apt-get download -qq open-iscsi libopeniscsiusr libisns0 2>/dev/null) && break
     [ $try -lt 3 ] || { echo "with-iscsi: could not fetch open-iscsi" >&2; exit 1; }
   done

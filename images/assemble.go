@@ -18,14 +18,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// epoch stands for every time in an image: what is built twice must be equal.
+// epoch is every time in an image, so that builds are reproducible.
 var epoch = time.Unix(0, 0).UTC()
 
-// assemble makes an image of one layer: the binary, and a writable /tmp.
-func (p picture) assemble(binary string) (v1.Image, error) {
+// assemble builds an image of one layer: the binary, and a writable /tmp.
+func (p imageSpec) assemble(binary string) (v1.Image, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
-		return nil, fmt.Errorf("read the binary: %w", err)
+		return nil, fmt.Errorf("read binary: %w", err)
 	}
 	files, err := layerTar(p.binary, content)
 	if err != nil {
@@ -35,18 +35,18 @@ func (p picture) assemble(binary string) (v1.Image, error) {
 		return io.NopCloser(bytes.NewReader(files)), nil
 	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
-		return nil, fmt.Errorf("make the layer: %w", err)
+		return nil, fmt.Errorf("build layer: %w", err)
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
 		Created: v1.Time{Time: epoch}, CreatedBy: "swiftlet images",
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("append the layer: %w", err)
+		return nil, fmt.Errorf("append layer: %w", err)
 	}
 	file, err := image.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("read the image's configuration: %w", err)
+		return nil, fmt.Errorf("read image configuration: %w", err)
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Created = "linux", runtime.GOARCH, v1.Time{Time: epoch}
@@ -64,14 +64,14 @@ func layerTar(name string, content []byte) ([]byte, error) {
 	for _, h := range entries {
 		h.ModTime = epoch
 		if err := w.WriteHeader(&h); err != nil {
-			return nil, fmt.Errorf("write the layer: %w", err)
+			return nil, fmt.Errorf("write layer: %w", err)
 		}
 	}
 	if _, err := w.Write(content); err != nil {
-		return nil, fmt.Errorf("write the layer: %w", err)
+		return nil, fmt.Errorf("write layer: %w", err)
 	}
 	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("write the layer: %w", err)
+		return nil, fmt.Errorf("write layer: %w", err)
 	}
 	return buffer.Bytes(), nil
 }

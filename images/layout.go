@@ -13,28 +13,27 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// writeLayout writes the image as an OCI layout in a tar file. The layout's index names
-// the manifest's digest, so that an importer can tell from the first kilobytes whether
-// it has the image already.
+// writeLayout writes the image as an OCI layout in a tar file. The index, which has the manifest's
+// digest, comes first, so that an importer can check quickly whether it already has the image.
 func writeLayout(image v1.Image, name, dir, file string) (digest string, err error) {
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
-		return "", fmt.Errorf("start the layout: %w", err)
+		return "", fmt.Errorf("create layout: %w", err)
 	}
 	// Both names are in use among importers: the first is containerd's own.
 	names := map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name}
 	if err := path.AppendImage(image, layout.WithAnnotations(names)); err != nil {
-		return "", fmt.Errorf("write the layout: %w", err)
+		return "", fmt.Errorf("write layout: %w", err)
 	}
 	hash, err := image.Digest()
 	if err != nil {
-		return "", fmt.Errorf("digest the image: %w", err)
+		return "", fmt.Errorf("digest image: %w", err)
 	}
 	return hash.String(), tarDir(dir, file)
 }
 
-// tarDir packs dir in walking order, which is sorted, with nothing in it that varies. The
-// index comes first. The file appears whole or not at all.
+// tarDir packs dir reproducibly: the index first, then the other files in sorted order. It writes the
+// file atomically.
 func tarDir(dir, file string) error {
 	next, err := os.CreateTemp(filepath.Dir(file), ".image-")
 	if err != nil {

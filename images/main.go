@@ -11,18 +11,18 @@ import (
 	"path/filepath"
 )
 
-// picture is one image: a single static binary.
-type picture struct {
-	name   string // the name containers refer to it by
-	file   string // the tar file's name
-	binary string // where the binary stands in the image
+// imageSpec is one image, which contains a single static binary.
+type imageSpec struct {
+	name   string // image name in containers
+	file   string // name of the tar file
+	binary string // path of the binary in the image
 	user   string
 	build  func(out string) *exec.Cmd
 }
 
-// pictures need gcc and go. The pause image bears the name that the bundled runtime's
-// configuration asks for, so that no pod start ever looks for a registry.
-var pictures = []picture{
+// imageSpecs need gcc and go. The pause image has the name of the sandbox image in the bundled
+// runtime's configuration, so that no pod start needs a registry.
+var imageSpecs = []imageSpec{
 	{"registry.k8s.io/pause:3.10", "pause.tar", "/pause", "65535:65535", buildPause},
 	{"docker.io/swiftlet/example:1", "example.tar", "/example", "65532:65532", buildExample},
 }
@@ -51,9 +51,9 @@ func main() {
 
 func buildAll(out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return fmt.Errorf("make the output folder: %w", err)
+		return fmt.Errorf("make output directory: %w", err)
 	}
-	for _, p := range pictures {
+	for _, p := range imageSpecs {
 		digest, err := p.make(filepath.Join(out, p.file))
 		if err != nil {
 			return fmt.Errorf("build %s: %w", p.name, err)
@@ -64,10 +64,10 @@ func buildAll(out string) error {
 }
 
 // make compiles the binary and writes the image to file.
-func (p picture) make(file string) (digest string, err error) {
+func (p imageSpec) make(file string) (digest string, err error) {
 	work, err := os.MkdirTemp("", "swiftlet-image-")
 	if err != nil {
-		return "", fmt.Errorf("make a work folder: %w", err)
+		return "", fmt.Errorf("make temporary directory: %w", err)
 	}
 	defer os.RemoveAll(work)
 	binary := filepath.Join(work, "binary")

@@ -1,5 +1,5 @@
-// Example is the one program in the image that examples/manifests use: each command is
-// the smallest thing that shows one kind of container.
+// Example is the program of the image in examples/manifests. Each command is a minimal example of one
+// kind of container.
 package main
 
 import (
@@ -18,9 +18,9 @@ import (
 
 const usage = `usage:
   example serve ADDRESS DIR      answer HTTP with the files of DIR; /healthz says ok
-  example primes N               count the primes below N and end
-  example write FILE TEXT        write one file and end
-  example tick FILE SECONDS      write the time to FILE until told to stop`
+  example primes N               count the primes below N and exit
+  example write FILE TEXT        write one file and exit
+  example tick FILE SECONDS      write the time to FILE until SIGTERM`
 
 func main() {
 	log.SetFlags(0)
@@ -50,15 +50,14 @@ func run(ctx context.Context, args []string) error {
 	return errors.New(usage)
 }
 
-// serve answers until ctx ends, then lets open requests finish: that is what a pod's
-// grace period is for.
+// serve serves until ctx is done, then finishes open requests within the pod's grace period.
 func serve(ctx context.Context, address, dir string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	files := http.FileServerFS(os.DirFS(dir))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		log.Printf("%s %s %s", r.RemoteAddr, r.Method, r.URL.Path)
-		// A file may change under the same time stamp (a ConfigMap's do), so it is never cached.
+		// Files of a ConfigMap may change without a new timestamp, so they are not cached.
 		r.Header.Del("If-Modified-Since")
 		files.ServeHTTP(w, r)
 	})

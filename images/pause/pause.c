@@ -1,7 +1,7 @@
 /*
- * pause holds a pod's namespaces open: it is the first process of every sandbox. Where
- * containers share its pid namespace it is their init as well, so it reaps what they
- * leave. It ends at once on TERM or INT, because every pod's end waits for it.
+ * pause is the first process of every sandbox and keeps the pod's namespaces open. If
+ * containers share its pid namespace, it is their init and reaps zombies. It exits at
+ * once on SIGTERM or SIGINT, because stopping a pod waits for it.
  */
 #include <signal.h>
 #include <stdio.h>
