@@ -22,22 +22,21 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// The policies.
+// CPU manager policies.
 const (
 	None   = "none"
 	Static = "static"
 )
 
-// Config says what may be given.
+// Config configures the CPU manager.
 type Config struct {
 	Policy  string
 	Options Options
 	Machine *topology.Machine
-	// Reserved are kept from containers that want CPUs of their own; where it is empty,
-	// ReservedCount CPUs are chosen.
+	// Reserved are never allocated exclusively; if empty, New chooses ReservedCount CPUs.
 	Reserved      cpuset.CPUSet
 	ReservedCount int
-	// PodLevel has resources that a pod asks for as a whole given to it as a whole.
+	// PodLevel enables exclusive CPUs for pods with pod-level resources.
 	PodLevel bool
 	// Path is the state file.
 	Path string
@@ -46,11 +45,11 @@ type Config struct {
 // Meters measure; each may be nil.
 type Meters struct {
 	Requests, Errors meter.Count
-	// Aligned and Misaligned count allocations by what they were to be, and were, aligned to.
+	// Aligned and Misaligned count allocations by alignment boundary.
 	Aligned, Misaligned meter.CountOf
 }
 
-// What allocations are aligned to.
+// Alignment boundaries: values of a metric's label.
 const (
 	WholeCores = "physical_cpu"
 	OneCache   = "uncore_cache"
@@ -58,89 +57,89 @@ const (
 
 // Deps are what CPUs works with.
 type Deps struct {
-	// Running finds out which CPUs containers run on. It is asked only if the state file
-	// cannot be used.
+	// Running lists the CPUs of running containers. New calls it only if the state file is
+	// corrupt.
 	Running func() ([]Running, error)
-	// Tell has the administrator see what happened to the state.
+	// Tell records a warning event about the node.
 	Tell func(reason, message string)
-	// Changed is told when the shared CPUs are other ones. It must not block.
+	// Changed is called when the shared pool has changed. It must not block.
 	Changed func()
 	Meters  Meters
 	Log     *slog.Logger
 }
 
-// CPUs gives out CPUs. It is safe for concurrent use.
+// CPUs is the CPU manager. It is safe for concurrent use.
 type CPUs struct {
-	cfg   Config
-	deps  Deps
-	rules rules
-	// loose: an earlier agent bound containers to CPUs, which are now free to use all.
-	loose bool
+	cfg    Config
+	deps   Deps
+	policy staticPolicy
+	// resetAffinity is set under the policy none if the static policy of an earlier run pinned
+	// containers, which may use all CPUs now.
+	resetAffinity bool
 
 	mu    sync.Mutex
 	state State
 }
 
-// New reads what was given by an earlier agent. It starts nothing.
+// New restores the allocations of an earlier run of the agent. It starts nothing.
 func New(cfg Config, deps Deps) (*CPUs, error) {
-	if err := require.Set("make CPU manager", map[string]any{
+	if err := require.Set("new CPU manager", map[string]any{
 		"Machine": cfg.Machine, "Running": deps.Running, "Tell": deps.Tell, "Changed": deps.Changed,
 		"Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}
 	if !filepath.IsAbs(cfg.Path) {
-		return nil, errors.New("make CPU manager: Path must be an absolute path")
+		return nil, errors.New("new CPU manager: Path must be an absolute path")
 	}
 	c := &CPUs{cfg: cfg, deps: deps}
 	switch cfg.Policy {
 	case None:
-		return c, c.retire()
+		return c, c.leaveStaticPolicy()
 	case Static:
 	default:
-		return nil, fmt.Errorf("cpuManagerPolicy: there is no policy %q", cfg.Policy)
+		return nil, fmt.Errorf("cpuManagerPolicy: unknown policy %q", cfg.Policy)
 	}
 	var err error
-	if c.rules, err = newRules(cfg.Machine, cfg.Options, cfg.Reserved, cfg.ReservedCount, cfg.PodLevel); err != nil {
+	if c.policy, err = newStaticPolicy(cfg.Machine, cfg.Options, cfg.Reserved, cfg.ReservedCount, cfg.PodLevel); err != nil {
 		return nil, err
 	}
 	if c.state, err = c.load(); err != nil {
 		return nil, err
 	}
-	c.deps.Log.Info("CPUs can be given to containers alone", "reserved", c.rules.reserved, "shared", c.state.Shared, "given", c.state.taken())
+	c.deps.Log.Info("CPU manager: static policy enabled", "reserved", c.policy.reserved, "shared", c.state.Shared, "allocated", c.state.allocated())
 	return c, c.write(c.state)
 }
 
-// retire ends what a static policy began: containers were bound to CPUs, and are to be let
-// loose.
-func (c *CPUs) retire() error {
+// leaveStaticPolicy moves the state file of a static policy aside, and makes the agent reset the
+// CPU affinity of containers.
+func (c *CPUs) leaveStaticPolicy() error {
 	raw, err := os.ReadFile(c.cfg.Path)
 	if err != nil {
-		return nil // never was one
+		return nil // the static policy was never used
 	}
 	policy, _, err := decode(raw)
 	if err == nil && policy == None {
 		return nil
 	}
-	c.loose = true
-	moved, err := statefile.SetAside(c.cfg.Path, ".old")
-	c.deps.Log.Info("CPU manager policy changed", "from", policy, "to", None, "kept", moved)
+	c.resetAffinity = true
+	aside, err := statefile.SetAside(c.cfg.Path, ".old")
+	c.deps.Log.Info("CPU manager: policy changed", "from", policy, "to", None, "path", aside)
 	return err
 }
 
-// Static reports whether CPUs are given out at all.
+// Static reports whether the policy is static.
 func (c *CPUs) Static() bool { return c.cfg.Policy == Static }
 
-// Binds reports whether containers run on less than they could, or have to be told that
-// they no longer do.
-func (c *CPUs) Binds() bool { return c.Static() || c.loose }
+// Binds reports whether the agent must set the CPU affinity of containers.
+func (c *CPUs) Binds() bool { return c.Static() || c.resetAffinity }
 
 // Hints implements numa.Provider.
 func (c *CPUs) Hints(p *v1.Pod, container *v1.Container) numa.Hints {
 	if !c.Static() {
 		return nil
 	}
-	return c.rules.hints(c.now(), p, container)
+	return c.policy.hints(c.snapshot(), p, container)
 }
 
 // PodHints implements numa.Provider.
@@ -148,32 +147,32 @@ func (c *CPUs) PodHints(p *v1.Pod) numa.Hints {
 	if !c.Static() {
 		return nil
 	}
-	return c.rules.podHints(c.now(), p)
+	return c.policy.podHints(c.snapshot(), p)
 }
 
 // Allocate implements numa.Provider.
-func (c *CPUs) Allocate(_ context.Context, p *v1.Pod, container *v1.Container, where numa.Hint) error {
-	if !c.Static() || c.rules.wants(p, container) == 0 {
+func (c *CPUs) Allocate(_ context.Context, p *v1.Pod, container *v1.Container, hint numa.Hint) error {
+	if !c.Static() || c.policy.requestedCPUs(p, container) == 0 {
 		return nil
 	}
-	return c.give(p, func(s State) (State, error) { return c.rules.allocate(s, p, container, where) })
+	return c.update(p, func(s State) (State, error) { return c.policy.allocate(s, p, container, hint) })
 }
 
 // AllocatePod implements numa.PodProvider.
-func (c *CPUs) AllocatePod(_ context.Context, p *v1.Pod, where numa.Hint) error {
-	if !c.Static() || c.rules.podWants(p) == 0 {
+func (c *CPUs) AllocatePod(_ context.Context, p *v1.Pod, hint numa.Hint) error {
+	if !c.Static() || c.policy.podRequestedCPUs(p) == 0 {
 		return nil
 	}
-	return c.give(p, func(s State) (State, error) { return c.rules.allocatePod(s, p, where) })
+	return c.update(p, func(s State) (State, error) { return c.policy.allocatePod(s, p, hint) })
 }
 
-// give makes a change, once it is written down.
-func (c *CPUs) give(p *v1.Pod, change func(State) (State, error)) error {
+// update applies a change after it was written to the state file.
+func (c *CPUs) update(p *v1.Pod, change func(State) (State, error)) error {
 	c.deps.Meters.Requests.Inc()
 	c.mu.Lock()
 	before := c.state
 	next, err := change(before)
-	if err == nil && len(next.Given[p.UID]) != len(before.Given[p.UID]) {
+	if err == nil && len(next.Containers[p.UID]) != len(before.Containers[p.UID]) {
 		err = c.write(next)
 	}
 	if err == nil {
@@ -187,20 +186,20 @@ func (c *CPUs) give(p *v1.Pod, change func(State) (State, error)) error {
 		}
 		return err
 	}
-	c.count(before, next, p.UID)
+	c.countAlignment(before, next, p.UID)
 	if !next.Shared.Equals(before.Shared) {
-		c.deps.Log.Info("CPUs given", "pod", p.UID, "cpus", next.of(p.UID), "shared", next.Shared)
+		c.deps.Log.Info("CPU manager: allocated CPUs", "pod", p.UID, "cpus", next.ofPod(p.UID), "shared", next.Shared)
 		c.deps.Changed()
 	}
 	return nil
 }
 
-func (c *CPUs) count(before, next State, uid types.UID) {
+func (c *CPUs) countAlignment(before, next State, uid types.UID) {
 	if c.cfg.Options.FullCores {
 		c.deps.Meters.Aligned.Inc(WholeCores)
 	}
-	for name, cpus := range next.Given[uid] {
-		if _, had := before.Given[uid][name]; !had && len(c.cfg.Machine.Parts(cpus, topology.ByCache)) <= 1 {
+	for name, cpus := range next.Containers[uid] {
+		if _, had := before.Containers[uid][name]; !had && len(c.cfg.Machine.Parts(cpus, topology.ByCache)) <= 1 {
 			c.deps.Meters.Aligned.Inc(OneCache)
 		}
 	}
@@ -210,19 +209,19 @@ func (c *CPUs) count(before, next State, uid types.UID) {
 func (c *CPUs) Release(uid types.UID) {
 	c.mu.Lock()
 	before := c.state
-	if freed := before.of(uid); freed.IsEmpty() {
+	if freed := before.ofPod(uid); freed.IsEmpty() {
 		c.mu.Unlock()
 		return
 	}
-	// Back to the pool, unless it is reserved now, or gone.
-	c.state = before.without(uid)
-	c.state.Shared = c.state.Shared.Intersection(c.rules.pool())
+	// CPUs that are now reserved or offline do not return to the shared pool.
+	c.state = before.withoutPod(uid)
+	c.state.Shared = c.state.Shared.Intersection(c.policy.sharedPool())
 	err := c.write(c.state)
 	c.mu.Unlock()
-	if err != nil { // the next round of housekeeping of another agent would find it
-		c.deps.Log.Error("the end of a pod's CPUs could not be written down", "pod", uid, "err", err)
+	if err != nil { // after a restart, the agent releases the CPUs of removed pods again
+		c.deps.Log.Error("CPU manager: cannot write state file after release", "pod", uid, "err", err)
 	}
-	c.deps.Log.Info("CPUs given back", "pod", uid, "cpus", before.of(uid))
+	c.deps.Log.Info("CPU manager: released CPUs", "pod", uid, "cpus", before.ofPod(uid))
 	c.deps.Changed()
 }
 
@@ -232,38 +231,37 @@ func (c *CPUs) write(s State) error {
 		err = checkpoint.Replace(c.cfg.Path, raw, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("write the CPU state: %w", err)
+		return fmt.Errorf("write CPU manager state: %w", err)
 	}
 	return nil
 }
 
-func (c *CPUs) now() State {
+func (c *CPUs) snapshot() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-func (c *CPUs) tell(reason, format string, args ...any) {
+func (c *CPUs) warn(reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
-	c.deps.Log.Warn("CPU state", "reason", reason, "message", message)
+	c.deps.Log.Warn("CPU manager: state changed", "reason", reason, "message", message)
 	c.deps.Tell(reason, message)
 }
 
-// alone: among the containers of a pod that asked as a whole there are those that share
-// its rest.
-func (c *CPUs) alone(p *v1.Pod, container *v1.Container) bool {
-	_, has := c.now().Given[p.UID][container.Name]
-	return has && (!asWhole(p) || c.rules.wants(p, container) > 0)
+// exclusive reports whether the container has exclusive CPUs. Containers of a pod with pod-level
+// resources may share the pod's remaining CPUs.
+func (c *CPUs) exclusive(p *v1.Pod, container *v1.Container) bool {
+	_, ok := c.snapshot().Containers[p.UID][container.Name]
+	return ok && (!hasPodLevelResources(p) || c.policy.requestedCPUs(p, container) > 0)
 }
 
-// Alone reports whether the container is the only user of its CPUs: then no quota needs to
-// hold it back.
+// Alone reports whether the container has exclusive CPUs, so that it needs no CPU quota.
 func (c *CPUs) Alone(p *v1.Pod, container *v1.Container) bool {
-	return c.Static() && c.alone(p, container)
+	return c.Static() && c.exclusive(p, container)
 }
 
-// PodAlone reports whether the pod as a whole needs no quota: some of its containers are
-// alone or, where it asked as a whole, all are.
+// PodAlone reports whether the pod needs no CPU quota: one of its containers has exclusive CPUs
+// or, with pod-level resources, all have.
 func (c *CPUs) PodAlone(p *v1.Pod) bool {
 	if !c.Static() {
 		return false
@@ -271,9 +269,9 @@ func (c *CPUs) PodAlone(p *v1.Pod) bool {
 	some, all := false, true
 	for container, kind := range pod.Containers(p) {
 		if kind != pod.Ephemeral {
-			alone := c.alone(p, container)
+			alone := c.exclusive(p, container)
 			some, all = some || alone, all && alone
 		}
 	}
-	return some && (all || !asWhole(p))
+	return some && (all || !hasPodLevelResources(p))
 }

@@ -16,12 +16,12 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// node is a machine whose agent comes and goes.
+// node is a machine whose agent can be restarted.
 type node struct {
 	t       *testing.T
 	cfg     Config
 	running []Running
-	told    []string
+	events  []string
 	changed int
 }
 
@@ -33,7 +33,7 @@ func (n *node) start() *CPUs {
 	n.t.Helper()
 	c, err := New(n.cfg, Deps{
 		Running: func() ([]Running, error) { return n.running, nil },
-		Tell:    func(reason, message string) { n.told = append(n.told, reason+": "+message) },
+		Tell:    func(reason, message string) { n.events = append(n.events, reason+": "+message) },
 		Changed: func() { n.changed++ },
 		Log:     slog.New(slog.DiscardHandler),
 	})
@@ -43,7 +43,7 @@ func (n *node) start() *CPUs {
 	return c
 }
 
-// admit gives a pod's containers their CPUs.
+// admit allocates the CPUs of a pod's containers.
 func admit(c *CPUs, p *v1.Pod) error {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -55,31 +55,31 @@ func admit(c *CPUs, p *v1.Pod) error {
 	return nil
 }
 
-func TestGiveAndTake(t *testing.T) {
+func TestAllocateAndRelease(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
 	c := n.start()
-	one, two := podOf("one", bounded("a", "2"), bounded("b", "1500m")), podOf("two", bounded("a", "1"))
+	one, two := testPod("one", guaranteed("a", "2"), guaranteed("b", "1500m")), testPod("two", guaranteed("a", "1"))
 	for _, p := range []*v1.Pod{one, two, two} {
 		if err := admit(c, p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := c.Of("one", "a").String() + " " + c.Of("two", "a").String() + " " + c.Of("one", "b").String(); got != "1,9 8 0,2-7,10-15" {
-		t.Errorf("CPUs of one, two and those who share: %s", got)
+		t.Errorf("CPUs of one, two and the shared pool: %s", got)
 	}
 	if !c.Alone(one, &one.Spec.Containers[0]) || c.Alone(one, &one.Spec.Containers[1]) || !c.PodAlone(one) {
-		t.Error("who is alone is not who was given CPUs")
+		t.Error("the containers with exclusive CPUs are not reported as such")
 	}
 	if got := c.Tally(); got.Exclusive != 3 || got.Free != 12 || got.ByNode[0] != 3 {
 		t.Errorf("tally: %+v", got)
 	}
 	if n.changed != 2 {
-		t.Errorf("%d changes told, want 2: admitting a pod again changes nothing", n.changed)
+		t.Errorf("%d notifications, want 2: admitting a pod again changes nothing", n.changed)
 	}
-	if err := admit(c, podOf("big", bounded("a", "13"))); err == nil || !strings.Contains(err.Error(), "requested=13, available=12") {
+	if err := admit(c, testPod("big", guaranteed("a", "13"))); err == nil || !strings.Contains(err.Error(), "requested=13, available=12") {
 		t.Errorf("13 of 12: %v", err)
 	}
-	c = n.start() // as after kill -9
+	c = n.start() // as after a crash
 	if got := c.Of("one", "a").String(); got != "1,9" {
 		t.Errorf("after a restart one has %s", got)
 	}
@@ -87,28 +87,28 @@ func TestGiveAndTake(t *testing.T) {
 	c.Release("one")
 	c = n.start()
 	if got := c.Of("two", "b").String(); got != "0-7,9-15" || len(c.Pods()) != 1 {
-		t.Errorf("after one's end all share %s, pods %v", got, c.Pods())
+		t.Errorf("after the release of one the shared pool is %s, pods %v", got, c.Pods())
 	}
 }
 
-func TestWriteFirst(t *testing.T) {
+func TestStateIsWrittenBeforeUse(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
 	c := n.start()
 	c.cfg.Path = filepath.Join(c.cfg.Path, "no", "folder")
-	if err := admit(c, podOf("one", bounded("a", "2"))); err == nil || len(c.Pods()) != 0 || n.changed != 0 {
-		t.Errorf("given though it could not be written down: %v, %v", err, c.Pods())
+	if err := admit(c, testPod("one", guaranteed("a", "2"))); err == nil || len(c.Pods()) != 0 || n.changed != 0 {
+		t.Errorf("allocated although the state file could not be written: %v, %v", err, c.Pods())
 	}
 }
 
-func TestWhoIsGiven(t *testing.T) {
+func TestPodsWithoutExclusiveCPUs(t *testing.T) {
 	c := newNode(t, "1 socket, SMT").start()
-	burst := podOf("burst", bounded("a", "2"))
+	burst := testPod("burst", guaranteed("a", "2"))
 	burst.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceCPU: resource.MustParse("3")}
-	whole := podOf("whole", bounded("a", "2"))
-	whole.Spec.Resources = &v1.ResourceRequirements{Requests: bounded("", "4").Resources.Requests, Limits: bounded("", "4").Resources.Limits}
-	for _, p := range []*v1.Pod{burst, whole, podOf("part", bounded("a", "2500m"))} {
+	whole := testPod("whole", guaranteed("a", "2"))
+	whole.Spec.Resources = &v1.ResourceRequirements{Requests: guaranteed("", "4").Resources.Requests, Limits: guaranteed("", "4").Resources.Limits}
+	for _, p := range []*v1.Pod{burst, whole, testPod("part", guaranteed("a", "2500m"))} {
 		if err := admit(c, p); err != nil || len(c.Pods()) != 0 {
-			t.Errorf("%s was given CPUs: %v", p.UID, err)
+			t.Errorf("%s has exclusive CPUs: %v", p.UID, err)
 		}
 		if hints := c.Hints(p, &p.Spec.Containers[0]); hints != nil {
 			t.Errorf("%s: hints %v", p.UID, hints)
@@ -116,13 +116,13 @@ func TestWhoIsGiven(t *testing.T) {
 	}
 }
 
-func TestWholePod(t *testing.T) {
+func TestPodLevelResources(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
 	n.cfg.PodLevel = true
 	c := n.start()
-	p := podOf("whole", bounded("own", "2"), v1.Container{Name: "rest"})
+	p := testPod("whole", guaranteed("own", "2"), v1.Container{Name: "rest"})
 	p.Spec.InitContainers = []v1.Container{{Name: "init"}}
-	p.Spec.Resources = &v1.ResourceRequirements{Requests: bounded("", "4").Resources.Requests, Limits: bounded("", "4").Resources.Limits}
+	p.Spec.Resources = &v1.ResourceRequirements{Requests: guaranteed("", "4").Resources.Requests, Limits: guaranteed("", "4").Resources.Limits}
 	if err := c.AllocatePod(context.Background(), p, numa.Hint{}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,20 +131,20 @@ func TestWholePod(t *testing.T) {
 		t.Errorf("own, rest, init, others: %v", got)
 	}
 	if c.PodAlone(p) || !c.Alone(p, &p.Spec.Containers[0]) || c.Alone(p, &p.Spec.Containers[1]) {
-		t.Error("only the container with CPUs of its own is alone")
+		t.Error("exclusive CPUs are reported of another container than own")
 	}
 	c = n.start()
 	if err := c.AllocatePod(context.Background(), p, numa.Hint{}); err != nil || len(c.PodCPUs("whole")) != 4 {
 		t.Errorf("again: %v, %v", c.PodCPUs("whole"), err)
 	}
-	p.UID, p.Spec.Containers[0] = "full", bounded("own", "4")
-	var refusal *pod.Rejection
-	if err := c.AllocatePod(context.Background(), p, numa.Hint{}); !errors.As(err, &refusal) || refusal.Reason != "EmptyPodSharedPoolError" {
-		t.Errorf("nothing left to share: %v", err)
+	p.UID, p.Spec.Containers[0] = "full", guaranteed("own", "4")
+	var rejection *pod.Rejection
+	if err := c.AllocatePod(context.Background(), p, numa.Hint{}); !errors.As(err, &rejection) || rejection.Reason != "EmptyPodSharedPoolError" {
+		t.Errorf("empty shared pool: %v", err)
 	}
 }
 
-func TestFullCoresRefusal(t *testing.T) {
+func TestFullCoresRejection(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
 	n.cfg.Options = Options{FullCores: true}
 	c := n.start()
@@ -152,34 +152,34 @@ func TestFullCoresRefusal(t *testing.T) {
 		"3":  "SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2",
 		"16": "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2",
 	} {
-		var refusal *pod.Rejection
-		if err := admit(c, podOf("p", bounded("a", amount))); !errors.As(err, &refusal) || refusal.Reason != "SMTAlignmentError" || refusal.Message != want {
+		var rejection *pod.Rejection
+		if err := admit(c, testPod("p", guaranteed("a", amount))); !errors.As(err, &rejection) || rejection.Reason != "SMTAlignmentError" || rejection.Message != want {
 			t.Errorf("%s CPUs: %v", amount, err)
 		}
 	}
 }
 
-func TestBadFile(t *testing.T) {
+func TestCorruptStateFile(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
-	if err := admit(n.start(), podOf("one", bounded("a", "2"))); err != nil {
+	if err := admit(n.start(), testPod("one", guaranteed("a", "2"))); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(n.cfg.Path)
+	valid, err := os.ReadFile(n.cfg.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.running = []Running{
 		{"one", "a", set(t, "1,9")},
-		{"two", "a", set(t, "0,2-8,10-15")}, {"three", "a", set(t, "0,2-8,10-15")}, // they share
+		{"two", "a", set(t, "0,2-8,10-15")}, {"three", "a", set(t, "0,2-8,10-15")}, // shared pool
 	}
 	for name, content := range map[string]string{
-		"torn": string(whole[:len(whole)/2]), "empty": "", "foreign": `{"hello":"world"}`, "no JSON": "hello",
-		"changed": strings.Replace(string(whole), "1,9", "1,8", 1), "changed data": strings.Replace(string(whole), `\"1,9\"`, `\"1,8\"`, 1),
+		"truncated": string(valid[:len(valid)/2]), "empty": "", "other JSON": `{"hello":"world"}`, "not JSON": "hello",
+		"wrong checksum": strings.Replace(string(valid), "1,9", "1,8", 1), "changed data": strings.Replace(string(valid), `\"1,9\"`, `\"1,8\"`, 1),
 	} {
-		if name == "changed" {
+		if name == "wrong checksum" {
 			content = strings.ReplaceAll(content, `"dataChecksum":`, `"dataChecksum":1`)
 		}
-		n.told = nil
+		n.events = nil
 		if err := os.WriteFile(n.cfg.Path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -187,54 +187,54 @@ func TestBadFile(t *testing.T) {
 		if got := c.Of("one", "a").String() + " " + c.Of("two", "a").String(); got != "1,9 0,2-8,10-15" {
 			t.Errorf("%s: one and the others: %s", name, got)
 		}
-		if len(n.told) != 1 || !strings.Contains(n.told[0], n.cfg.Path+".bad") {
-			t.Errorf("%s: told %q", name, n.told)
+		if len(n.events) != 1 || !strings.Contains(n.events[0], n.cfg.Path+".bad") {
+			t.Errorf("%s: events %q", name, n.events)
 		}
 		if kept, err := os.ReadFile(n.cfg.Path + ".bad"); err != nil || string(kept) != content {
-			t.Errorf("%s: kept %q, %v", name, kept, err)
+			t.Errorf("%s: moved aside %q, %v", name, kept, err)
 		}
-		if again := n.start(); again.Of("one", "a").String() != "1,9" || len(n.told) != 1 {
-			t.Errorf("%s: the next start found %s, told %q", name, again.Of("one", "a"), n.told)
+		if again := n.start(); again.Of("one", "a").String() != "1,9" || len(n.events) != 1 {
+			t.Errorf("%s: the next start restored %s, events %q", name, again.Of("one", "a"), n.events)
 		}
 	}
 }
 
-func TestMachineChanged(t *testing.T) {
+func TestTopologyChanged(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
 	c := n.start()
-	for _, p := range []*v1.Pod{podOf("one", bounded("a", "2")), podOf("two", bounded("a", "2"))} {
+	for _, p := range []*v1.Pod{testPod("one", guaranteed("a", "2")), testPod("two", guaranteed("a", "2"))} {
 		if err := admit(c, p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n.cfg.Reserved = set(t, "2") // two has 2,10
 	c = n.start()
-	if c.Of("two", "a").String() != "2,10" || len(n.told) != 1 {
-		t.Errorf("two has %s, told %q", c.Of("two", "a"), n.told)
+	if c.Of("two", "a").String() != "2,10" || len(n.events) != 1 {
+		t.Errorf("two has %s, events %q", c.Of("two", "a"), n.events)
 	}
 	n.cfg.Machine = machine(t, "1 socket, no SMT") // 0-7 only
-	n.told, n.cfg.Reserved = nil, set(t, "0")
+	n.events, n.cfg.Reserved = nil, set(t, "0")
 	c = n.start()
-	if got := c.Of("one", "a").String(); got != "0-7" || len(c.Pods()) != 0 || len(n.told) != 2 {
-		t.Errorf("one shares %s, pods %v, told %q", got, c.Pods(), n.told)
+	if got := c.Of("one", "a").String(); got != "0-7" || len(c.Pods()) != 0 || len(n.events) != 2 {
+		t.Errorf("one has %s, pods %v, events %q", got, c.Pods(), n.events)
 	}
 }
 
 func TestPolicyChange(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
-	if err := admit(n.start(), podOf("one", bounded("a", "2"))); err != nil {
+	if err := admit(n.start(), testPod("one", guaranteed("a", "2"))); err != nil {
 		t.Fatal(err)
 	}
 	n.cfg.Policy = None
 	c := n.start()
 	if !c.Binds() || c.Of("one", "a").Size() != 16 || c.Static() {
-		t.Errorf("after static, none binds to %s", c.Of("one", "a"))
+		t.Errorf("affinity under none after static: %s", c.Of("one", "a"))
 	}
 	if _, err := os.Stat(n.cfg.Path + ".old"); err != nil {
 		t.Error(err)
 	}
 	if c = n.start(); c.Binds() {
-		t.Error("none binds")
+		t.Error("the policy none sets the affinity")
 	}
 	raw, _ := encode(None, State{})
 	if err := os.WriteFile(n.cfg.Path, raw, 0o600); err != nil {
@@ -246,26 +246,26 @@ func TestPolicyChange(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"policy":         func(c *Config) { c.Policy = "dynamic" },
-		"no reservation": func(c *Config) { c.ReservedCount = 0 },
-		"too much":       func(c *Config) { c.ReservedCount = 17 },
-		"CPU not there":  func(c *Config) { c.Reserved = set(t, "0,99") },
-		"path":           func(c *Config) { c.Path = "state" },
-		"more sockets":   func(c *Config) { c.Options.BySocket = true; c.Machine = nil },
+func TestNewRejectsInvalidConfig(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"unknown policy":              func(c *Config) { c.Policy = "dynamic" },
+		"no reserved CPU":             func(c *Config) { c.ReservedCount = 0 },
+		"too many reserved CPUs":      func(c *Config) { c.ReservedCount = 17 },
+		"reserved CPU does not exist": func(c *Config) { c.Reserved = set(t, "0,99") },
+		"relative path":               func(c *Config) { c.Path = "state" },
+		"no topology":                 func(c *Config) { c.Options.BySocket = true; c.Machine = nil },
 	} {
 		cfg := newNode(t, "1 socket, SMT").cfg
-		spoil(&cfg)
+		change(&cfg)
 		_, err := New(cfg, Deps{Running: func() ([]Running, error) { return nil, nil }, Tell: func(string, string) {}, Changed: func() {}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
-			t.Errorf("bad %s was accepted", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	raw, err := encode(Static, State{Shared: set(f, "0-3"), Given: nil}.with("u", "c", set(f, "2")))
+	raw, err := encode(Static, State{Shared: set(f, "0-3"), Containers: nil}.withContainer("u", "c", set(f, "2")))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -278,13 +278,13 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if err := s.check(); err != nil {
-			t.Fatalf("%q: accepted though %v", raw, err)
+			t.Fatalf("%q: accepted with inconsistent state: %v", raw, err)
 		}
 		again, err := encode(policy, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, s2, err := decode(again); err != nil || p != policy || !s2.Shared.Equals(s.Shared) || len(s2.Given) != len(s.Given) {
+		if p, s2, err := decode(again); err != nil || p != policy || !s2.Shared.Equals(s.Shared) || len(s2.Containers) != len(s.Containers) {
 			t.Errorf("%q became %q: %v", raw, again, err)
 		}
 	})

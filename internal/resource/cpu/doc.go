@@ -1,5 +1,5 @@
-// Package cpu gives containers CPUs that no other container runs on. Who has which is a
-// value (State); what to give is decided by pure functions of the machine, that value and
-// the pod (rules.go and after). CPUs holds the current value, writes it down before it is
-// acted on, and answers for it.
+// Package cpu is the CPU manager: it allocates CPUs to containers exclusively. The allocations
+// are a value (State), and the static policy is pure functions of the machine's topology, that
+// value and the pod (static_policy.go). CPUs holds the current state, and writes each change to
+// the state file before it takes effect.
 package cpu

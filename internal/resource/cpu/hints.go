@@ -11,55 +11,54 @@ import (
 
 const resourceName = string(v1.ResourceCPU)
 
-// hints says where the container's CPUs could come from, or do.
-func (r rules) hints(s State, p *v1.Pod, c *v1.Container) numa.Hints {
-	n := r.wants(p, c)
+// hints returns the sets of NUMA nodes that the container's CPUs could come from, or come from.
+func (r staticPolicy) hints(s State, p *v1.Pod, c *v1.Container) numa.Hints {
+	n := r.requestedCPUs(p, c)
 	if n == 0 {
 		return nil
 	}
-	if has, ok := s.Given[p.UID][c.Name]; ok {
-		if has.Size() != n {
+	if current, ok := s.Containers[p.UID][c.Name]; ok {
+		if current.Size() != n {
 			return numa.Hints{resourceName: {}}
 		}
-		return numa.Hints{resourceName: r.places(has, cpuset.New(), n)}
+		return numa.Hints{resourceName: r.nodeHints(current, cpuset.New(), n)}
 	}
-	again := r.reusable(s, p)
-	return numa.Hints{resourceName: r.places(r.available(s, p).Difference(again), again, n)}
+	reusable := r.reusable(s, p)
+	return numa.Hints{resourceName: r.nodeHints(r.available(s, p).Difference(reusable), reusable, n)}
 }
 
-// podHints says where the CPUs of all the pod's containers could come from, or do.
-func (r rules) podHints(s State, p *v1.Pod) numa.Hints {
-	n := r.podWants(p)
+// podHints returns the sets of NUMA nodes that the CPUs of all the pod's containers could come from, or come from.
+func (r staticPolicy) podHints(s State, p *v1.Pod) numa.Hints {
+	n := r.podRequestedCPUs(p)
 	if n == 0 {
 		return nil
 	}
-	if asWhole(p) {
-		if has, ok := s.Pods[p.UID]; ok {
-			return numa.Hints{resourceName: r.places(has, cpuset.New(), has.Size())}
+	if hasPodLevelResources(p) {
+		if current, ok := s.Pods[p.UID]; ok {
+			return numa.Hints{resourceName: r.nodeHints(current, cpuset.New(), current.Size())}
 		}
-		if r.leavesNone(p) != "" {
+		if r.checkSharedPool(p) != "" {
 			return numa.Hints{resourceName: {}}
 		}
-		return numa.Hints{resourceName: r.places(r.available(s, p), cpuset.New(), n)}
+		return numa.Hints{resourceName: r.nodeHints(r.available(s, p), cpuset.New(), n)}
 	}
-	has := cpuset.New()
+	current := cpuset.New()
 	for c := range pod.Containers(p) {
-		given, ok := s.Given[p.UID][c.Name]
-		if ok && given.Size() != r.wants(p, c) {
+		cpus, ok := s.Containers[p.UID][c.Name]
+		if ok && cpus.Size() != r.requestedCPUs(p, c) {
 			return numa.Hints{resourceName: {}}
 		}
-		has = has.Union(given)
+		current = current.Union(cpus)
 	}
-	if has.Size() == n {
-		return numa.Hints{resourceName: r.places(has, cpuset.New(), n)}
+	if current.Size() == n {
+		return numa.Hints{resourceName: r.nodeHints(current, cpuset.New(), n)}
 	}
-	return numa.Hints{resourceName: r.places(r.available(s, p).Difference(has), has, n)}
+	return numa.Hints{resourceName: r.nodeHints(r.available(s, p).Difference(current), current, n)}
 }
 
-// places are the sets of NUMA nodes that have n CPUs, counting those that the pod must use
-// again, which the nodes must all have. Sets as small as any that could have so many, were
-// the whole machine free, are preferred.
-func (r rules) places(free, again cpuset.CPUSet, n int) []numa.Hint {
+// nodeHints returns the sets of NUMA nodes that have n free or reusable CPUs and contain all the
+// reusable ones. It prefers sets of the minimal size that could have n CPUs if all were free.
+func (r staticPolicy) nodeHints(free, reusable cpuset.CPUSet, n int) []numa.Hint {
 	total, left, must := map[int]int{}, map[int]int{}, numa.Nodes(0)
 	all := numa.Nodes(0)
 	for node, part := range r.machine.Parts(r.machine.All(), topology.ByNode) {
@@ -69,7 +68,7 @@ func (r rules) places(free, again cpuset.CPUSet, n int) []numa.Hint {
 	for node, part := range r.machine.Parts(free, topology.ByNode) {
 		left[node] = part.Size()
 	}
-	for node, part := range r.machine.Parts(again, topology.ByNode) {
+	for node, part := range r.machine.Parts(reusable, topology.ByNode) {
 		left[node] += part.Size()
 		must |= 1 << node
 	}
@@ -84,7 +83,7 @@ func (r rules) places(free, again cpuset.CPUSet, n int) []numa.Hint {
 		}
 	})
 	for i, h := range hints {
-		hints[i].Preferred = h.Nodes.Count() == fewest || r.options.BySocket && r.fewSockets(h.Nodes, fewest)
+		hints[i].Preferred = h.Nodes.Count() == fewest || r.options.BySocket && r.onFewestSockets(h.Nodes, fewest)
 	}
 	return hints
 }
@@ -96,12 +95,12 @@ func sum(by map[int]int, nodes numa.Nodes) (n int) {
 	return n
 }
 
-// fewSockets: the nodes are in no more sockets than so many nodes must be.
-func (r rules) fewSockets(nodes numa.Nodes, fewest int) bool {
+// onFewestSockets reports whether the nodes are on no more sockets than that many nodes need.
+func (r staticPolicy) onFewestSockets(nodes numa.Nodes, fewest int) bool {
 	perSocket := r.machine.Count(topology.ByNode) / r.machine.Count(topology.BySocket)
 	if perSocket == 0 {
 		return false
 	}
-	sockets := len(r.machine.Parts(cpuset.New(r.inNodes(nodes)...), topology.BySocket))
+	sockets := len(r.machine.Parts(cpuset.New(r.cpusOfNodes(nodes)...), topology.BySocket))
 	return sockets == (fewest+perSocket-1)/perSocket
 }

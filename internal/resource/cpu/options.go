@@ -7,23 +7,23 @@ import (
 	"strconv"
 )
 
-// Options refine the static policy.
+// Options are the static policy's options.
 type Options struct {
-	// FullCores gives out whole cores only.
+	// FullCores allocates whole physical cores only.
 	FullCores bool
-	// AcrossNodes spreads what one NUMA node does not have evenly over several.
+	// AcrossNodes distributes CPUs that do not fit on one NUMA node evenly across several.
 	AcrossNodes bool
-	// BySocket counts CPUs as lying together when they share a socket.
+	// BySocket aligns CPUs by socket instead of by NUMA node.
 	BySocket bool
-	// AcrossCores gives out one CPU of each core first.
+	// AcrossCores allocates one CPU of each core first.
 	AcrossCores bool
-	// StrictReservation keeps the reserved CPUs from the containers that share, too.
+	// StrictReservation excludes the reserved CPUs from the shared pool.
 	StrictReservation bool
 	// ByCache prefers CPUs that share a last-level cache.
 	ByCache bool
 }
 
-// The options' names.
+// Option names in cpuManagerPolicyOptions.
 const (
 	fullCores         = "full-pcpus-only"
 	acrossNodes       = "distribute-cpus-across-numa"
@@ -33,27 +33,27 @@ const (
 	byCache           = "prefer-align-cpus-by-uncorecache"
 )
 
-// Unfinished says which kinds of options may be used beside the stable ones.
+// Unfinished says which options besides the stable ones may be used.
 type Unfinished struct{ Alpha, Beta bool }
 
-// ParseOptions reads cpuManagerPolicyOptions.
-func ParseOptions(given map[string]string, allowed Unfinished) (o Options, err error) {
+// ParseOptions parses and validates cpuManagerPolicyOptions.
+func ParseOptions(values map[string]string, allowed Unfinished) (o Options, err error) {
 	field := map[string]*bool{
 		fullCores: &o.FullCores, acrossNodes: &o.AcrossNodes, bySocket: &o.BySocket,
 		acrossCores: &o.AcrossCores, strictReservation: &o.StrictReservation, byCache: &o.ByCache,
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		target, known := field[name]
 		switch {
 		case !known:
-			return o, fmt.Errorf("cpuManagerPolicyOptions: there is no option %q", name)
+			return o, fmt.Errorf("cpuManagerPolicyOptions: unknown option %q", name)
 		case (name == bySocket || name == acrossCores) && !allowed.Alpha:
 			return o, fmt.Errorf("cpuManagerPolicyOptions: %s needs feature gate CPUManagerPolicyAlphaOptions", name)
 		case name == acrossNodes && !allowed.Beta:
 			return o, fmt.Errorf("cpuManagerPolicyOptions: %s needs feature gate CPUManagerPolicyBetaOptions", name)
 		}
-		if *target, err = strconv.ParseBool(given[name]); err != nil {
-			return o, fmt.Errorf("cpuManagerPolicyOptions: %s: %q is neither true nor false", name, given[name])
+		if *target, err = strconv.ParseBool(values[name]); err != nil {
+			return o, fmt.Errorf("cpuManagerPolicyOptions: %s: %q is neither true nor false", name, values[name])
 		}
 	}
 	for _, pair := range [][2]string{{fullCores, acrossCores}, {acrossNodes, acrossCores}, {byCache, acrossCores}, {byCache, acrossNodes}} {

@@ -8,18 +8,18 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// allocatePod gives a pod that asks as a whole its CPUs, and divides them: containers that
-// are bound to whole CPUs have theirs, the others share what is left. Init containers that
-// end use what is not a sidecar's.
-func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
-	n := r.podWants(p)
-	if _, has := s.Pods[p.UID]; has || n == 0 {
+// allocatePod allocates the CPUs of a pod with pod-level resources and divides them: containers
+// that request whole CPUs get theirs exclusively, the others share the rest. Init containers use
+// all but the sidecars' CPUs.
+func (r staticPolicy) allocatePod(s State, p *v1.Pod, hint numa.Hint) (State, error) {
+	n := r.podRequestedCPUs(p)
+	if _, ok := s.Pods[p.UID]; ok || n == 0 {
 		return s, nil
 	}
-	if why := r.leavesNone(p); why != "" {
-		return s, pod.Reject("EmptyPodSharedPoolError", "%s", why)
+	if reason := r.checkSharedPool(p); reason != "" {
+		return s, pod.Reject("EmptyPodSharedPoolError", "%s", reason)
 	}
-	all, err := r.choose(r.available(s, p), n, where)
+	all, err := r.choose(r.available(s, p), n, hint)
 	if err != nil {
 		return s, err
 	}
@@ -27,72 +27,72 @@ func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
 	rest := all
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		n := r.wants(p, c)
+		n := r.requestedCPUs(p, c)
 		if n == 0 {
 			if !pod.IsSidecar(c) {
-				next = next.with(p.UID, c.Name, rest)
+				next = next.withContainer(p.UID, c.Name, rest)
 			}
 			continue
 		}
-		cpus, err := r.within(rest, n)
+		cpus, err := r.takeFromPod(rest, n)
 		if err != nil {
 			return s, err
 		}
-		next = next.with(p.UID, c.Name, cpus)
+		next = next.withContainer(p.UID, c.Name, cpus)
 		if pod.IsSidecar(c) {
 			rest = rest.Difference(cpus)
 		}
 	}
 	for i := range p.Spec.Containers {
-		if n := r.wants(p, &p.Spec.Containers[i]); n > 0 {
-			cpus, err := r.within(rest, n)
+		if n := r.requestedCPUs(p, &p.Spec.Containers[i]); n > 0 {
+			cpus, err := r.takeFromPod(rest, n)
 			if err != nil {
 				return s, err
 			}
-			next = next.with(p.UID, p.Spec.Containers[i].Name, cpus)
+			next = next.withContainer(p.UID, p.Spec.Containers[i].Name, cpus)
 			rest = rest.Difference(cpus)
 		}
 	}
 	return r.shareRest(next, p, rest), nil
 }
 
-// within divides what a pod has, in which part of a core may be what is left.
-func (r rules) within(cpus cpuset.CPUSet, n int) (cpuset.CPUSet, error) {
+// takeFromPod takes n of a pod's CPUs, which may split a core.
+func (r staticPolicy) takeFromPod(cpus cpuset.CPUSet, n int) (cpuset.CPUSet, error) {
 	o := r.options
 	o.FullCores = false
 	return take(r.machine, o, cpus, n)
 }
 
-// shareRest gives what is left to all containers that have nothing of their own.
-func (r rules) shareRest(s State, p *v1.Pod, rest cpuset.CPUSet) State {
+// shareRest assigns the remaining CPUs to all containers without exclusive ones.
+func (r staticPolicy) shareRest(s State, p *v1.Pod, rest cpuset.CPUSet) State {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
-			if _, has := s.Given[p.UID][list[i].Name]; !has {
-				s = s.with(p.UID, list[i].Name, rest)
+			if _, ok := s.Containers[p.UID][list[i].Name]; !ok {
+				s = s.withContainer(p.UID, list[i].Name, rest)
 			}
 		}
 	}
 	return s
 }
 
-// leavesNone says why the pod's containers cannot divide its CPUs; empty if they can.
-func (r rules) leavesNone(p *v1.Pod) string {
-	all, own, shared := r.podWants(p), 0, false
+// checkSharedPool returns why no CPUs remain for the pod's shared containers; empty if some do.
+func (r staticPolicy) checkSharedPool(p *v1.Pod) string {
+	all, exclusive, shared := r.podRequestedCPUs(p), 0, false
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		n := r.wants(p, c)
+		n := r.requestedCPUs(p, c)
 		switch {
-		case !pod.IsSidecar(c) && n == 0 && own >= all:
+		case !pod.IsSidecar(c) && n == 0 && exclusive >= all:
 			return "pod rejected, pod has shared init containers but no cpus available for them"
 		case pod.IsSidecar(c):
-			own, shared = own+n, shared || n == 0
+			exclusive, shared = exclusive+n, shared || n == 0
 		}
 	}
 	for i := range p.Spec.Containers {
-		n := r.wants(p, &p.Spec.Containers[i])
-		own, shared = own+n, shared || n == 0
+		n := r.requestedCPUs(p, &p.Spec.Containers[i])
+		exclusive, shared = exclusive+n, shared || n == 0
 	}
-	if shared && own >= all {
+	if shared && exclusive >= all {
 		return "pod rejected, sum of exclusive container cpu requests equals pod budget, leaving no cpus for shared containers"
 	}
 	return ""

@@ -22,11 +22,11 @@ import (
 	"swiftlet/internal/resource/topology/sample"
 )
 
-var askFile = flag.String("ask", "", "write what is to be asked of the reference kubelet to this file")
+var requestsFile = flag.String("ask", "", "write the requests for the reference kubelet to this file")
 
-// run is a sequence of pods on a machine, and what the reference kubelet v1.37.1 gave them:
-// test/reference/cpus recorded it.
-type run struct {
+// recording is a sequence of pods on a machine, and the CPUs that the reference kubelet v1.37.1
+// allocated to them, recorded by test/reference/cpus.
+type recording struct {
 	Machine  string
 	Options  []string `json:",omitempty"`
 	Reserved string   `json:",omitempty"` // these CPUs, or
@@ -35,89 +35,89 @@ type run struct {
 	Steps    []*step
 }
 
-// step is a pod that comes, or goes if it asks for nothing.
+// step adds a pod, or removes it if it has no requests.
 type step struct {
 	Pod  string
-	Asks []*ask `json:",omitempty"`
+	Asks []*request `json:",omitempty"`
 }
 
-// ask is what a container asks for.
-type ask struct {
+// request is a container's request.
+type request struct {
 	Kind  string `json:",omitempty"` // init, sidecar or a usual one
 	CPUs  int
-	Nodes uint64 `json:",omitempty"` // where it is to come from, as bits
+	Nodes uint64 `json:",omitempty"` // the hint's NUMA nodes, as bits
 	Hints string `json:",omitempty"`
 	Got   string // CPUs, or an error
 }
 
-// TestReference holds the CPUs and hints of many pods against the reference kubelet's. They
-// are the same but for this:
+// TestReference compares the CPUs and hints of many pods with the reference kubelet's. They are
+// equal with these exceptions:
 //
-//   - Where cores have different numbers of threads, as on hybrid machines or with some CPUs
-//     offline, it takes all to have the average, and gives out CPUs that are reserved or that
-//     others have. Such machines are left out; the test makes sure that this was recorded.
-//   - With full-pcpus-only it does not count the CPUs of a pod's init containers that the
-//     next containers may use, and refuses pods that would fit. Those are taken as refused.
-//   - With full-pcpus-only it gives out parts of cores if a part of a core is reserved. It
-//     was not asked to.
+//   - If cores have different numbers of threads, as on hybrid machines or with offline CPUs,
+//     the reference assumes the average, and allocates CPUs that are reserved or allocated to
+//     others. The test skips such machines, and checks that the recording shows this.
+//   - With full-pcpus-only the reference ignores the reusable CPUs of a pod's init containers,
+//     and rejects pods that would fit. The test treats them as rejected.
+//   - With full-pcpus-only the reference allocates parts of cores if a part of a core is
+//     reserved. The recording contains no such request.
 func TestReference(t *testing.T) {
-	if *askFile != "" {
-		writeQuestion(t)
+	if *requestsFile != "" {
+		writeRequests(t)
 		return
 	}
 	text, err := os.ReadFile("testdata/reference.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var runs []*run
+	var runs []*recording
 	if err := json.Unmarshal(text, &runs); err != nil {
 		t.Fatal(err)
 	}
-	compared, asks, wrong := map[string]bool{}, 0, map[string]int{}
+	compared, count, wrong := map[string]bool{}, 0, map[string]int{}
 	for i, r := range runs {
 		if uneven(machine(t, r.Machine)) {
-			wrong[r.Machine] += r.givenTwice(t)
+			wrong[r.Machine] += r.countConflicts(t)
 			continue
 		}
 		compared[r.Machine] = true
-		t.Run(fmt.Sprintf("%d %s %s", i, r.Machine, strings.Join(r.Options, ",")), func(t *testing.T) { asks += r.replay(t) })
+		t.Run(fmt.Sprintf("%d %s %s", i, r.Machine, strings.Join(r.Options, ",")), func(t *testing.T) { count += r.replay(t) })
 	}
-	t.Logf("%d requests on %d machines are answered alike", asks, len(compared))
+	t.Logf("%d requests on %d machines have equal results", count, len(compared))
 	for name, times := range wrong {
-		if t.Logf("%s: the reference gave CPUs that were not free %d times", name, times); times == 0 {
-			t.Errorf("%s: it need not be left out", name)
+		if t.Logf("%s: the reference allocated CPUs that were not free %d times", name, times); times == 0 {
+			t.Errorf("%s: need not be skipped", name)
 		}
 	}
 	if len(compared)+len(wrong) != len(sample.All()) {
-		t.Errorf("the record is of %d machines, there are %d", len(compared)+len(wrong), len(sample.All()))
+		t.Errorf("the recording has %d machines, there are %d", len(compared)+len(wrong), len(sample.All()))
 	}
 }
 
-// uneven: the machine's cores have different numbers of threads.
+// uneven reports whether the machine's cores have different numbers of threads.
 func uneven(m *topology.Machine) bool {
 	return len(m.CPUs) != m.ThreadsPerCore()*m.Count(topology.ByCore)
 }
 
-// givenTwice counts the requests that were answered with CPUs that are reserved or that
-// another pod has.
-func (r *run) givenTwice(t *testing.T) (times int) {
+// countConflicts counts the requests for which the reference allocated CPUs that are reserved or
+// allocated to another pod.
+func (r *recording) countConflicts(t *testing.T) (times int) {
 	reserved := set(t, r.Chosen)
-	has := map[string]cpuset.CPUSet{}
+	allocated := map[string]cpuset.CPUSet{}
 	for _, x := range r.Steps {
 		others := reserved
-		for pod, cpus := range has {
+		for pod, cpus := range allocated {
 			if pod != x.Pod {
 				others = others.Union(cpus)
 			}
 		}
-		has[x.Pod] = cpuset.New()
+		allocated[x.Pod] = cpuset.New()
 		for _, a := range x.Asks {
-			if strings.HasPrefix(a.Got, "error: ") { // all is taken back
-				has[x.Pod] = cpuset.New()
+			if strings.HasPrefix(a.Got, "error: ") { // the pod is rejected
+				allocated[x.Pod] = cpuset.New()
 				break
 			}
 			got := set(t, a.Got)
-			has[x.Pod] = has[x.Pod].Union(got)
+			allocated[x.Pod] = allocated[x.Pod].Union(got)
 			if !got.Intersection(others).IsEmpty() {
 				times++
 			}
@@ -126,39 +126,39 @@ func (r *run) givenTwice(t *testing.T) (times int) {
 	return times
 }
 
-// replay compares until the first difference: what follows from another state says nothing.
-// It returns the number of requests.
-func (r *run) replay(t *testing.T) (asks int) {
+// replay compares until the first difference, after which the states diverge. It returns the
+// number of requests.
+func (r *recording) replay(t *testing.T) (count int) {
 	m := machine(t, r.Machine)
-	given := map[string]string{}
+	options := map[string]string{}
 	for _, o := range r.Options {
-		given[o] = "true"
+		options[o] = "true"
 	}
-	o, err := ParseOptions(given, Unfinished{Alpha: true, Beta: true})
+	o, err := ParseOptions(options, Unfinished{Alpha: true, Beta: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := newRules(m, o, set(t, r.Reserved), r.Count, false)
+	rules, err := newStaticPolicy(m, o, set(t, r.Reserved), r.Count, false)
 	if strings.HasPrefix(r.Chosen, "error: ") {
 		if err == nil {
-			t.Errorf("it says %s", r.Chosen)
+			t.Errorf("no error, want %s", r.Chosen)
 		}
 		return 0
 	}
 	if err != nil || rules.reserved.String() != r.Chosen {
 		t.Fatalf("%s are reserved (%v), want %s", rules.reserved, err, r.Chosen)
 	}
-	s := State{Shared: rules.pool()}
+	s := State{Shared: rules.sharedPool()}
 	for _, step := range r.Steps {
 		if s = step.replay(t, rules, s); t.Failed() {
 			break
 		}
-		asks += len(step.Asks)
+		count += len(step.Asks)
 	}
-	return asks
+	return count
 }
 
-func (x *step) replay(t *testing.T, r rules, s State) State {
+func (x *step) replay(t *testing.T, r staticPolicy, s State) State {
 	p := x.pod()
 	for i, a := range x.Asks {
 		c := containerNamed(p, fmt.Sprint("c", i))
@@ -166,28 +166,28 @@ func (x *step) replay(t *testing.T, r rules, s State) State {
 			t.Errorf("pod %s, container %d of %d CPUs: hints are %s, want %s; shared are %s", x.Pod, i, a.CPUs, got, a.Hints, s.Shared)
 		}
 		next, err := r.allocate(s, p, c, numa.Hint{Nodes: numa.Nodes(a.Nodes)})
-		got := next.Given[p.UID][c.Name].String()
+		got := next.Containers[p.UID][c.Name].String()
 		if err != nil {
 			got = "error: " + err.Error()
 		}
 		if r.options.FullCores && !r.reusable(s, p).IsEmpty() && strings.Contains(a.Got, "not enough free physical CPUs") {
-			return s.without(p.UID)
+			return s.withoutPod(p.UID)
 		}
 		if got != a.Got {
 			t.Errorf("pod %s, container %d of %d CPUs near %b: %s, want %s; shared are %s", x.Pod, i, a.CPUs, a.Nodes, got, a.Got, s.Shared)
 		}
 		if err != nil {
-			return s.without(p.UID)
+			return s.withoutPod(p.UID)
 		}
 		s = next
 	}
 	if len(x.Asks) == 0 {
-		s = s.without(p.UID)
+		s = s.withoutPod(p.UID)
 	}
 	return s
 }
 
-// pod is a Guaranteed one.
+// pod returns a Guaranteed pod.
 func (x *step) pod() *v1.Pod {
 	p := &v1.Pod{}
 	p.Name, p.UID = x.Pod, types.UID(x.Pod)
@@ -217,7 +217,7 @@ func containerNamed(p *v1.Pod, name string) *v1.Container {
 	return nil
 }
 
-// hintText has the bits of each hint, with ! where it is preferred; a checksum if they are many.
+// hintText formats the bits of each hint, with ! if it is preferred; a checksum if there are many.
 func hintText(hints []numa.Hint) string {
 	hints = slices.Clone(hints)
 	slices.SortFunc(hints, func(a, b numa.Hint) int { return int(a.Nodes) - int(b.Nodes) })
@@ -238,48 +238,48 @@ func hintText(hints []numa.Hint) string {
 	return joined
 }
 
-// optionSets are all that can be combined, but for strict-cpu-reservation, which goes along
-// with every other one.
+// optionSets are all valid combinations, without strict-cpu-reservation, which every other
+// recording adds.
 var optionSets = [][]string{
 	{}, {fullCores}, {acrossNodes}, {bySocket}, {acrossCores}, {byCache},
 	{fullCores, acrossNodes}, {fullCores, bySocket}, {fullCores, byCache}, {acrossNodes, bySocket},
 	{bySocket, acrossCores}, {bySocket, byCache}, {fullCores, acrossNodes, bySocket}, {fullCores, bySocket, byCache},
 }
 
-func writeQuestion(t *testing.T) {
-	question := struct {
+func writeRequests(t *testing.T) {
+	requests := struct {
 		Machines map[string][][5]int
-		Runs     []*run
+		Runs     []*recording
 	}{Machines: map[string][][5]int{}}
 	random := rand.New(rand.NewPCG(1, 37))
 	for _, one := range sample.All() {
 		m := machine(t, one.Name)
 		for _, c := range m.CPUs {
-			question.Machines[one.Name] = append(question.Machines[one.Name], [5]int{c.ID, c.Core, c.Cache, c.Socket, c.Node})
+			requests.Machines[one.Name] = append(requests.Machines[one.Name], [5]int{c.ID, c.Core, c.Cache, c.Socket, c.Node})
 		}
 		for i, options := range optionSets {
-			r := &run{Machine: one.Name, Options: options}
+			r := &recording{Machine: one.Name, Options: options}
 			if i%2 == 1 {
 				r.Options = append(slices.Clone(options), strictReservation)
 			}
-			r.ask(t, m, random)
-			question.Runs = append(question.Runs, r)
+			r.generate(t, m, random)
+			requests.Runs = append(requests.Runs, r)
 		}
 	}
-	text, err := json.Marshal(question)
-	if err := errors.Join(err, os.WriteFile(*askFile, text, 0o644)); err != nil {
+	text, err := json.Marshal(requests)
+	if err := errors.Join(err, os.WriteFile(*requestsFile, text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// ask thinks of pods.
-func (r *run) ask(t *testing.T, m *topology.Machine, random *rand.Rand) {
+// generate generates random pods.
+func (r *recording) generate(t *testing.T, m *topology.Machine, random *rand.Rand) {
 	if r.Count = 1 + random.IntN(max(1, min(4, len(m.CPUs)/8))); random.IntN(3) == 0 {
 		all := m.All().List()
 		named := cpuset.New(all[random.IntN(len(all))], all[0])
 		r.Reserved, r.Count = named.String(), 0
 	}
-	if slices.Contains(r.Options, fullCores) { // see differs
+	if slices.Contains(r.Options, fullCores) { // see TestReference
 		if r.Reserved != "" {
 			r.Reserved = m.Whole(set(t, r.Reserved), topology.ByCore).String()
 		}
@@ -296,14 +296,14 @@ func (r *run) ask(t *testing.T, m *topology.Machine, random *rand.Rand) {
 		}
 		s := &step{Pod: fmt.Sprint("p", i)}
 		for _, kind := range [][]string{{""}, {""}, {"", ""}, {"init", ""}, {"init", "sidecar", ""}}[random.IntN(5)] {
-			s.Asks = append(s.Asks, &ask{Kind: kind, CPUs: amount(m, random), Nodes: random.Uint64() & nodes & -uint64(random.IntN(2))})
+			s.Asks = append(s.Asks, &request{Kind: kind, CPUs: amount(m, random), Nodes: random.Uint64() & nodes & -uint64(random.IntN(2))})
 		}
 		r.Steps = append(r.Steps, s)
 		live = append(live, s.Pod)
 	}
 }
 
-// amount is of the size of a part of the machine, or a little more or less.
+// amount returns the size of a part of the machine, or a little more.
 func amount(m *topology.Machine, random *rand.Rand) int {
 	all := len(m.CPUs)
 	parts := []int{1, 2, 2, 3, m.ThreadsPerCore(), 2 * m.ThreadsPerCore(), all / m.Count(topology.ByCache) / 2, all / m.Count(topology.ByNode) / 2, all / m.Count(topology.ByNode)}

@@ -14,20 +14,20 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// Running is a container that runs, and the CPUs that it runs on.
+// Running is a running container and its CPU affinity.
 type Running struct {
 	UID       types.UID
 	Container string
 	CPUs      cpuset.CPUSet
 }
 
-// Containers reads the containers of the runtime; cri.Client does.
+// Containers reads the runtime's containers; cri.Client is one.
 type Containers interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error)
 }
 
-// RunningFrom lists the running containers of pods, and the CPUs that they run on.
+// RunningFrom lists the running containers of pods and their CPU affinity.
 func RunningFrom(containers Containers) ([]Running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

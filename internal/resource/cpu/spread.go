@@ -10,21 +10,21 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// mostNodes bounds the search for the best nodes to spread over: the ways to choose among
-// them grow without measure.
-const mostNodes = 16
+// maxSpreadNodes limits the search for the best NUMA nodes: the number of combinations grows
+// exponentially.
+const maxSpreadNodes = 16
 
-// spreading is a search for NUMA nodes to spread over.
-type spreading struct {
-	*taking
+// spreadSearch searches for the NUMA nodes to distribute CPUs across.
+type spreadSearch struct {
+	*selection
 	parts    map[int]cpuset.CPUSet // free CPUs by node
 	nodes    []int                 // the nodes that have free CPUs, best first
-	unit     int                   // CPUs are dealt out so many at a time
+	unit     int                   // number of CPUs per step of the distribution
 	bySocket bool
 }
 
-// deal is a way to spread: as much from each node, and the rest by units in turn from some.
-type deal struct {
+// distribution takes share CPUs from each node, and the rest in units from some nodes in turn.
+type distribution struct {
 	nodes     []int
 	share     int
 	rest      []int
@@ -32,23 +32,23 @@ type deal struct {
 	oneSocket bool
 }
 
-// spread takes the CPUs from as few NUMA nodes as it can, evenly from each of them. Among
-// the ways to do so it chooses the one that leaves the machine most evenly used.
+// spread takes the CPUs from as few NUMA nodes as possible, evenly from each. Among the
+// distributions, it chooses the one with the smallest imbalance of free CPUs.
 func spread(m *topology.Machine, o Options, free cpuset.CPUSet, n, unit int) (cpuset.CPUSet, error) {
-	fallBack := Options{FullCores: o.FullCores, AcrossCores: o.AcrossCores}
-	t := newTaking(m, free, n)
+	packOptions := Options{FullCores: o.FullCores, AcrossCores: o.AcrossCores}
+	t := newSelection(m, free, n)
 	if n > t.free.Size() {
 		return cpuset.New(), fmt.Errorf("not enough cpus available to satisfy request: requested=%d, available=%d", n, t.free.Size())
 	}
 	if n == 0 || unit < 1 || n%unit != 0 {
-		return pack(m, fallBack, free, n)
+		return pack(m, packOptions, free, n)
 	}
-	s := &spreading{taking: t, parts: m.Parts(t.free, topology.ByNode), unit: unit, bySocket: o.BySocket}
+	s := &spreadSearch{selection: t, parts: m.Parts(t.free, topology.ByNode), unit: unit, bySocket: o.BySocket}
 	for _, part := range ordered(m, t.free, t.node) {
 		s.nodes = append(s.nodes, m.CPUs[part.UnsortedList()[0]].Node)
 	}
-	if len(s.nodes) > mostNodes {
-		return pack(m, fallBack, free, n)
+	if len(s.nodes) > maxSpreadNodes {
+		return pack(m, packOptions, free, n)
 	}
 	fewest, most := s.bounds()
 	for k := fewest; k <= most; k++ {
@@ -56,26 +56,26 @@ func spread(m *topology.Machine, o Options, free cpuset.CPUSet, n, unit int) (cp
 		if best == nil {
 			continue
 		}
-		if got, err := s.carryOut(*best, fallBack); err == nil {
+		if got, err := s.apply(*best, packOptions); err == nil {
 			return got, nil
 		}
 	}
-	return pack(m, fallBack, free, n)
+	return pack(m, packOptions, free, n)
 }
 
-// bounds are how many nodes it may take at least, were they all free and alike, and at most.
-func (s *spreading) bounds() (fewest, most int) {
+// bounds returns the least number of nodes, if all were free and equal, and the largest.
+func (s *spreadSearch) bounds() (fewest, most int) {
 	up := func(a, b int) int { return (a + b - 1) / b }
 	perNode := up(up(len(s.m.CPUs), s.unit), s.m.Count(topology.ByNode))
 	units := up(s.need, s.unit)
 	return up(units, perNode), min(units, len(s.nodes))
 }
 
-// best is the best way to spread over k nodes, nil where there is none.
-func (s *spreading) best(k int) *deal {
-	var best *deal
+// best returns the best distribution across k nodes, nil if there is none.
+func (s *spreadSearch) best(k int) *distribution {
+	var best *distribution
 	combinations(s.nodes, k, func(nodes []int) {
-		d := s.judge(nodes)
+		d := s.evaluate(nodes)
 		if d == nil {
 			return
 		}
@@ -90,15 +90,15 @@ func (s *spreading) best(k int) *deal {
 	return best
 }
 
-// judge finds out how the CPUs would be spread over these nodes.
-func (s *spreading) judge(nodes []int) *deal {
-	d := &deal{nodes: append([]int(nil), nodes...), share: s.need / len(nodes) / s.unit * s.unit}
+// evaluate returns the distribution across these nodes, nil if they have too few CPUs.
+func (s *spreadSearch) evaluate(nodes []int) *distribution {
+	d := &distribution{nodes: append([]int(nil), nodes...), share: s.need / len(nodes) / s.unit * s.unit}
 	whole := 0
 	for _, node := range nodes {
-		has := s.parts[node].Size() / s.unit * s.unit
-		whole += has
+		usable := s.parts[node].Size() / s.unit * s.unit
+		whole += usable
 		if s.bySocket {
-			d.share = min(d.share, has)
+			d.share = min(d.share, usable)
 		}
 	}
 	if whole < s.need {
@@ -113,22 +113,22 @@ func (s *spreading) judge(nodes []int) *deal {
 			return nil
 		}
 	}
-	d.oneSocket = s.inOneSocket(nodes)
+	d.oneSocket = s.onOneSocket(nodes)
 	rest := s.need - d.share*len(nodes)
 	if rest == 0 {
 		d.imbalance = deviation(left)
 		return d
 	}
-	return s.judgeRest(d, left, rest)
+	return s.evaluateRest(d, left, rest)
 }
 
-// judgeRest finds the nodes that the rest is best taken from, more nodes before fewer.
-func (s *spreading) judgeRest(d *deal, left map[int]int, rest int) *deal {
+// evaluateRest finds the best nodes for the rest, trying more nodes before fewer.
+func (s *spreadSearch) evaluateRest(d *distribution, left map[int]int, rest int) *distribution {
 	found := false
 	for k := len(d.nodes); k >= 1; k-- {
 		combinations(d.nodes, k, func(nodes []int) {
 			after := maps.Clone(left)
-			if !dealOut(after, nodes, rest, s.unit) {
+			if !distributeRest(after, nodes, rest, s.unit) {
 				return
 			}
 			if imbalance := deviation(after); !found || imbalance < d.imbalance {
@@ -142,8 +142,8 @@ func (s *spreading) judgeRest(d *deal, left map[int]int, rest int) *deal {
 	return d
 }
 
-// dealOut takes units from the nodes in turn until nothing is wanted any more.
-func dealOut(left map[int]int, nodes []int, rest, unit int) bool {
+// distributeRest takes units from the nodes in turn until the rest is distributed.
+func distributeRest(left map[int]int, nodes []int, rest, unit int) bool {
 	for rest > 0 {
 		before := rest
 		for _, node := range nodes {
@@ -159,8 +159,8 @@ func dealOut(left map[int]int, nodes []int, rest, unit int) bool {
 	return true
 }
 
-func (s *spreading) carryOut(d deal, o Options) (cpuset.CPUSet, error) {
-	t := &taking{m: s.m, free: s.free, got: cpuset.New(), need: s.need}
+func (s *spreadSearch) apply(d distribution, o Options) (cpuset.CPUSet, error) {
+	t := &selection{m: s.m, free: s.free, got: cpuset.New(), need: s.need}
 	from := func(node, n int) error {
 		cpus, err := pack(t.m, o, t.free.Intersection(s.parts[node]), n)
 		if err == nil {
@@ -183,13 +183,13 @@ func (s *spreading) carryOut(d deal, o Options) (cpuset.CPUSet, error) {
 			}
 		}
 		if t.need == before {
-			return cpuset.New(), fmt.Errorf("%d CPUs could not be spread", t.need)
+			return cpuset.New(), fmt.Errorf("distribute CPUs: %d CPUs do not fit", t.need)
 		}
 	}
 	return t.got, nil
 }
 
-func (s *spreading) inOneSocket(nodes []int) bool {
+func (s *spreadSearch) onOneSocket(nodes []int) bool {
 	all := cpuset.New()
 	for _, node := range nodes {
 		all = all.Union(s.parts[node])
@@ -197,7 +197,7 @@ func (s *spreading) inOneSocket(nodes []int) bool {
 	return len(s.m.Parts(all, topology.BySocket)) <= 1
 }
 
-// combinations calls each with every choice of k of the ids, in order.
+// combinations calls each with every combination of k of the ids, in order.
 func combinations(ids []int, k int, each func([]int)) {
 	var choose func(from int, chosen []int)
 	choose = func(from int, chosen []int) {
@@ -212,8 +212,8 @@ func combinations(ids []int, k int, each func([]int)) {
 	choose(0, make([]int, 0, k))
 }
 
-// deviation is the standard deviation, to three places: sums of fractions come out
-// differently in different orders.
+// deviation returns the standard deviation rounded to three places: sums of floating-point
+// numbers depend on their order.
 func deviation(values map[int]int) float64 {
 	round := func(x float64) float64 { return math.Round(x*1000) / 1000 }
 	var sum, squares float64

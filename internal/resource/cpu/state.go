@@ -9,34 +9,34 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// State is who has which CPUs. It is a value: what changes it returns another.
+// State is the allocation of CPUs. It is a value: its methods return a changed copy.
 type State struct {
-	// Shared are the CPUs of all containers that have none of their own.
+	// Shared are the CPUs of all containers without exclusive ones.
 	Shared cpuset.CPUSet
-	// Given are the CPUs of containers, by pod and name.
-	Given map[types.UID]map[string]cpuset.CPUSet
-	// Pods are the CPUs of pods that were given theirs as a whole; Given has how their
-	// containers divide them.
+	// Containers are the CPUs of containers, by pod and name.
+	Containers map[types.UID]map[string]cpuset.CPUSet
+	// Pods are the CPUs of pods with pod-level resources; Containers has how their containers
+	// divide them.
 	Pods map[types.UID]cpuset.CPUSet
 }
 
-// with is the state with the container's CPUs added.
-func (s State) with(uid types.UID, container string, cpus cpuset.CPUSet) State {
-	s.Given = maps.Clone(s.Given)
-	if s.Given == nil {
-		s.Given = map[types.UID]map[string]cpuset.CPUSet{}
+// withContainer returns the state with the container's CPUs added.
+func (s State) withContainer(uid types.UID, container string, cpus cpuset.CPUSet) State {
+	s.Containers = maps.Clone(s.Containers)
+	if s.Containers == nil {
+		s.Containers = map[types.UID]map[string]cpuset.CPUSet{}
 	}
-	mine := maps.Clone(s.Given[uid])
-	if mine == nil {
-		mine = map[string]cpuset.CPUSet{}
+	containers := maps.Clone(s.Containers[uid])
+	if containers == nil {
+		containers = map[string]cpuset.CPUSet{}
 	}
-	mine[container] = cpus
-	s.Given[uid] = mine
+	containers[container] = cpus
+	s.Containers[uid] = containers
 	s.Shared = s.Shared.Difference(cpus)
 	return s
 }
 
-// withPod is the state with CPUs for the pod as a whole.
+// withPod returns the state with the CPUs of a pod with pod-level resources added.
 func (s State) withPod(uid types.UID, cpus cpuset.CPUSet) State {
 	s.Pods = maps.Clone(s.Pods)
 	if s.Pods == nil {
@@ -47,53 +47,53 @@ func (s State) withPod(uid types.UID, cpus cpuset.CPUSet) State {
 	return s
 }
 
-// without is the state after the pod's end.
-func (s State) without(uid types.UID) State {
-	freed := s.of(uid)
-	s.Given, s.Pods = maps.Clone(s.Given), maps.Clone(s.Pods)
-	delete(s.Given, uid)
+// withoutPod returns the state without the pod.
+func (s State) withoutPod(uid types.UID) State {
+	freed := s.ofPod(uid)
+	s.Containers, s.Pods = maps.Clone(s.Containers), maps.Clone(s.Pods)
+	delete(s.Containers, uid)
 	delete(s.Pods, uid)
 	s.Shared = s.Shared.Union(freed)
 	return s
 }
 
-// of is all that the pod has.
-func (s State) of(uid types.UID) cpuset.CPUSet {
+// ofPod returns all CPUs of the pod.
+func (s State) ofPod(uid types.UID) cpuset.CPUSet {
 	all := cpuset.New().Union(s.Pods[uid])
-	for _, cpus := range s.Given[uid] {
+	for _, cpus := range s.Containers[uid] {
 		all = all.Union(cpus)
 	}
 	return all
 }
 
-// taken is all that is given to somebody.
-func (s State) taken() cpuset.CPUSet {
+// allocated returns the CPUs of all pods.
+func (s State) allocated() cpuset.CPUSet {
 	all := cpuset.New()
-	for uid := range s.Given {
-		all = all.Union(s.of(uid))
+	for uid := range s.Containers {
+		all = all.Union(s.ofPod(uid))
 	}
 	for uid := range s.Pods {
-		all = all.Union(s.of(uid))
+		all = all.Union(s.ofPod(uid))
 	}
 	return all
 }
 
-// check finds what cannot be: a CPU that two pods have, or that one has and all share.
+// check returns an error for a CPU that two pods have, or that a pod has and that is shared.
 func (s State) check() error {
 	seen, errs := cpuset.New(), []error(nil)
 	uids := map[types.UID]bool{}
-	for uid := range s.Given {
+	for uid := range s.Containers {
 		uids[uid] = true
 	}
 	for uid := range s.Pods {
 		uids[uid] = true
 	}
 	for uid := range uids {
-		mine := s.of(uid)
-		if twice := seen.Intersection(mine); !twice.IsEmpty() {
-			errs = append(errs, fmt.Errorf("CPU %s is given to pod %s and to another", twice, uid))
+		cpus := s.ofPod(uid)
+		if duplicate := seen.Intersection(cpus); !duplicate.IsEmpty() {
+			errs = append(errs, fmt.Errorf("CPU %s is given to pod %s and to another", duplicate, uid))
 		}
-		seen = seen.Union(mine)
+		seen = seen.Union(cpus)
 	}
 	if both := seen.Intersection(s.Shared); !both.IsEmpty() {
 		errs = append(errs, fmt.Errorf("CPU %s is given to a pod and shared by all", both))

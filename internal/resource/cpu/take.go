@@ -9,8 +9,7 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// take chooses n of the free CPUs so that they lie together as the options ask. It depends
-// on nothing but its arguments.
+// take selects n of the free CPUs, aligned by the options. It is a pure function.
 func take(m *topology.Machine, o Options, free cpuset.CPUSet, n int) (cpuset.CPUSet, error) {
 	if o.AcrossNodes {
 		unit := 1
@@ -22,35 +21,35 @@ func take(m *topology.Machine, o Options, free cpuset.CPUSet, n int) (cpuset.CPU
 	return pack(m, o, free, n)
 }
 
-// taking is a choice in progress.
-type taking struct {
+// selection is an incomplete selection of CPUs.
+type selection struct {
 	m    *topology.Machine
 	free cpuset.CPUSet
 	got  cpuset.CPUSet
 	need int
-	order
+	hierarchy
 }
 
-// order is how the machine's parts lie in each other: the levels that lead to each.
-type order struct{ outer, node, socket, core []topology.Level }
+// hierarchy is the nesting of the topology's levels: the path of levels to each.
+type hierarchy struct{ outer, node, socket, core []topology.Level }
 
-func orderOf(m *topology.Machine) order {
+func hierarchyOf(m *topology.Machine) hierarchy {
 	s, n, c := topology.BySocket, topology.ByNode, topology.ByCore
-	if m.Count(s) >= m.Count(n) { // a node holds sockets, or is one
-		return order{[]topology.Level{n}, []topology.Level{n}, []topology.Level{n, s}, []topology.Level{n, s, c}}
+	if m.Count(s) >= m.Count(n) { // a node contains sockets, or equals one
+		return hierarchy{[]topology.Level{n}, []topology.Level{n}, []topology.Level{n, s}, []topology.Level{n, s, c}}
 	}
-	return order{[]topology.Level{s}, []topology.Level{s, n}, []topology.Level{s}, []topology.Level{s, n, c}}
+	return hierarchy{[]topology.Level{s}, []topology.Level{s, n}, []topology.Level{s}, []topology.Level{s, n, c}}
 }
 
-func newTaking(m *topology.Machine, free cpuset.CPUSet, n int) *taking {
-	return &taking{m: m, free: free.Intersection(m.All()), got: cpuset.New(), need: n, order: orderOf(m)}
+func newSelection(m *topology.Machine, free cpuset.CPUSet, n int) *selection {
+	return &selection{m: m, free: free.Intersection(m.All()), got: cpuset.New(), need: n, hierarchy: hierarchyOf(m)}
 }
 
-// pack fills the machine up: whole sockets and nodes where that many are wanted, then caches
-// where asked, then whole cores, then what is left of broken ones. Of parts that would do,
-// the one with the fewest free CPUs comes first, so that large ones stay whole.
+// pack takes whole sockets and NUMA nodes while they fit the request, then with ByCache whole
+// caches, then whole cores, then single CPUs of partly used cores. It prefers the part with the
+// fewest free CPUs, so that large parts stay whole.
 func pack(m *topology.Machine, o Options, free cpuset.CPUSet, n int) (cpuset.CPUSet, error) {
-	t := newTaking(m, free, n)
+	t := newSelection(m, free, n)
 	if n > t.free.Size() {
 		return cpuset.New(), fmt.Errorf("not enough cpus available to satisfy request: requested=%d, available=%d", n, t.free.Size())
 	}
@@ -69,15 +68,14 @@ func pack(m *topology.Machine, o Options, free cpuset.CPUSet, n int) (cpuset.CPU
 	return t.got, nil
 }
 
-func (t *taking) take(cpus cpuset.CPUSet) {
+func (t *selection) take(cpus cpuset.CPUSet) {
 	t.got = t.got.Union(cpus)
 	t.free = t.free.Difference(cpus)
 	t.need -= cpus.Size()
 }
 
-// takeWhole takes parts of the last of the levels that are free as a whole and wanted as a
-// whole.
-func (t *taking) takeWhole(levels []topology.Level) {
+// takeWhole takes parts of the last level that are completely free and fit the request.
+func (t *selection) takeWhole(levels []topology.Level) {
 	if t.need == 0 {
 		return
 	}
@@ -90,9 +88,9 @@ func (t *taking) takeWhole(levels []topology.Level) {
 	}
 }
 
-// onlyCores takes whole cores and nothing else. Where cores differ in size the small ones
-// come first, unless that does not come out even.
-func (t *taking) onlyCores() (cpuset.CPUSet, error) {
+// onlyCores takes whole cores only. If cores differ in size, it tries the small ones first, and
+// the large ones first if that does not add up.
+func (t *selection) onlyCores() (cpuset.CPUSet, error) {
 	before := *t
 	t.takeWhole(t.core)
 	if t.need == 0 {
@@ -107,14 +105,14 @@ func (t *taking) onlyCores() (cpuset.CPUSet, error) {
 		}
 	}
 	if t.need > 0 {
-		return cpuset.New(), fmt.Errorf("not enough whole cores: %d CPUs are missing", t.need)
+		return cpuset.New(), fmt.Errorf("take whole cores: %d CPUs are missing", t.need)
 	}
 	return t.got, nil
 }
 
-// takeSingles takes CPUs one by one: those of broken cores first, or in the order of their
-// numbers, which has the threads of a core apart.
-func (t *taking) takeSingles(acrossCores bool) {
+// takeSingles takes single CPUs: those of partly used cores first, or with acrossCores in the
+// order of their ids, which separates the threads of a core.
+func (t *selection) takeSingles(acrossCores bool) {
 	levels := t.core
 	if acrossCores {
 		levels = t.socket
@@ -129,8 +127,8 @@ func (t *taking) takeSingles(acrossCores bool) {
 	}
 }
 
-// ordered divides the free CPUs by the last of the levels. Parts lie beside their
-// neighbours of the levels before; at each level those with fewer free CPUs come first.
+// ordered divides the free CPUs by the last level, grouped by the levels before. At each level,
+// parts with fewer free CPUs come first.
 func ordered(m *topology.Machine, free cpuset.CPUSet, levels []topology.Level) []cpuset.CPUSet {
 	parts := m.Parts(free, levels[0])
 	ids := make([]int, 0, len(parts))

@@ -10,12 +10,12 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// takeByCache takes whole caches while that many CPUs are wanted, and the rest from one
-// cache, if the first of its cores that are free, in part or as a whole, have just as many.
-func (t *taking) takeByCache() {
-	usual := len(t.m.CPUs) / t.m.Count(topology.ByCache)
+// takeByCache takes whole caches while they fit the request, and the rest from one cache whose
+// first free or partly free cores have exactly that many CPUs.
+func (t *selection) takeByCache() {
+	cpusPerCache := len(t.m.CPUs) / t.m.Count(topology.ByCache)
 	for _, cache := range t.caches() {
-		if t.need >= usual {
+		if t.need >= cpusPerCache {
 			t.takeCaches()
 		}
 		if t.need > 0 {
@@ -27,9 +27,9 @@ func (t *taking) takeByCache() {
 	}
 }
 
-// caches are those that have free CPUs, node by node; in a node those with fewer free CPUs
-// come first. One that several nodes share is listed with each.
-func (t *taking) caches() []int {
+// caches returns the caches with free CPUs, node by node; within a node, those with fewer free
+// CPUs come first. A cache that several nodes share is listed with each.
+func (t *selection) caches() []int {
 	free := t.m.Parts(t.free, topology.ByCache)
 	var all []int
 	for _, part := range ordered(t.m, t.free, t.node) {
@@ -40,8 +40,8 @@ func (t *taking) caches() []int {
 	return all
 }
 
-// takeCaches takes those that are free as a whole and wanted as a whole.
-func (t *taking) takeCaches() {
+// takeCaches takes caches that are completely free and fit the request.
+func (t *selection) takeCaches() {
 	for _, cache := range t.caches() {
 		whole := t.m.Part(cache, topology.ByCache)
 		if whole.IsSubsetOf(t.free) && whole.Size() <= t.need {
@@ -50,7 +50,7 @@ func (t *taking) takeCaches() {
 	}
 }
 
-func (t *taking) takeFromCache(cache int) {
+func (t *selection) takeFromCache(cache int) {
 	threads := t.m.ThreadsPerCore()
 	cores := t.m.Parts(t.m.Part(cache, topology.ByCache).Intersection(t.free), topology.ByCore)
 	first := slices.Sorted(maps.Keys(cores))

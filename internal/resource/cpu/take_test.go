@@ -18,7 +18,7 @@ func set(t testing.TB, list string) cpuset.CPUSet {
 	return s
 }
 
-// machine reads a sample once: its tree has hundreds of files.
+// machine caches the samples, whose trees have hundreds of files.
 func machine(t testing.TB, name string) *topology.Machine {
 	t.Helper()
 	if m, ok := machines[name]; ok {
@@ -46,15 +46,15 @@ func TestTake(t *testing.T) {
 		options Options
 		busy    string
 		n       int
-		want    string // empty: refused
+		want    string // empty: error
 	}{
 		{"one-CPU VM", Options{}, "", 1, "0"},
 		{"one-CPU VM", Options{}, "0", 1, ""},
 		{"two-CPU VM", Options{}, "0", 1, "1"},
 		{smt, Options{}, "", 1, "0"},
 		{smt, Options{}, "0,8", 2, "1,9"},
-		{smt, Options{}, "0,8,1", 1, "9"},      // the broken core first
-		{smt, Options{}, "0,8,1", 3, "2,9,10"}, // a whole core, then the broken one
+		{smt, Options{}, "0,8,1", 1, "9"},      // the partly used core first
+		{smt, Options{}, "0,8,1", 3, "2,9,10"}, // a whole core, then the partly used one
 		{smt, Options{}, "", 16, "0-15"},
 		{smt, Options{}, "", 17, ""},
 		{smt, Options{FullCores: true}, "0,8,1", 2, "2,10"},
@@ -63,12 +63,12 @@ func TestTake(t *testing.T) {
 		{"1 socket, no SMT", Options{}, "0", 3, "1-3"},
 		{dual, Options{}, "", 20, "0-9,20-29"},    // a whole socket
 		{dual, Options{}, "0", 20, "10-19,30-39"}, // the whole one of two
-		{dual, Options{}, "0,20", 4, "1-2,21-22"}, // the fuller socket is filled up
+		{dual, Options{}, "0,20", 4, "1-2,21-22"}, // the socket with fewer free CPUs
 		{dual, Options{}, "0,20", 22, "1,10-19,21,30-39"},
 		{inTurn, Options{}, "", 4, "0,2,12,14"},
 		{inTurn, Options{}, "0,12", 12, "1,3,5,7,9,11,13,15,17,19,21,23"},
 		{clusters, Options{}, "", 32, "0-15,32-47"},  // a socket of two nodes
-		{clusters, Options{}, "0", 16, "8-15,40-47"}, // a node, on the fuller socket
+		{clusters, Options{}, "0", 16, "8-15,40-47"}, // a node, on the socket with fewer free CPUs
 		{clusters, Options{AcrossNodes: true}, "0,8,16,24,32,40,48,56", 20, "1-5,9-13,33-37,41-45"},
 		{clusters, Options{AcrossNodes: true}, "", 16, "0-7,32-39"},
 		{clusters, Options{AcrossNodes: true, FullCores: true}, "0,32", 18, "8-12,16-19,40-44,48-51"},
@@ -79,11 +79,11 @@ func TestTake(t *testing.T) {
 		{amd, Options{ByCache: true}, "0,16", 3, "1-2,17"},
 		{amd, Options{ByCache: true}, "0,16", 12, "1-2,4-7,17-18,20-23"},
 		{amd8, Options{ByCache: true}, "0,48", 6, "3-5,51-53"},
-		{mixed, Options{}, "", 3, "12-14"}, // small cores leave the big ones whole
+		{mixed, Options{}, "", 3, "12-14"}, // small cores first
 		{mixed, Options{}, "12-19", 3, "0-2"},
 		{mixed, Options{FullCores: true}, "12-18", 3, "0-1,19"},
 		{mixed, Options{FullCores: true}, "12-19", 3, ""},
-		{broken, Options{}, "", 1, "14"}, // its sibling is off, so it is a core of its own
+		{broken, Options{}, "", 1, "14"}, // its sibling is offline
 		{broken, Options{FullCores: true}, "0,8", 1, "14"},
 	} {
 		m := machine(t, c.machine)
@@ -97,7 +97,7 @@ func TestTake(t *testing.T) {
 func TestParseOptions(t *testing.T) {
 	all := Unfinished{Alpha: true, Beta: true}
 	for _, c := range []struct {
-		given   map[string]string
+		values  map[string]string
 		allowed Unfinished
 		ok      bool
 	}{
@@ -111,8 +111,8 @@ func TestParseOptions(t *testing.T) {
 		{map[string]string{fullCores: "true", acrossCores: "true"}, all, false},
 		{map[string]string{byCache: "true", acrossNodes: "true"}, all, false},
 	} {
-		if _, err := ParseOptions(c.given, c.allowed); (err == nil) != c.ok {
-			t.Errorf("%v with %+v: %v", c.given, c.allowed, err)
+		if _, err := ParseOptions(c.values, c.allowed); (err == nil) != c.ok {
+			t.Errorf("%v with %+v: %v", c.values, c.allowed, err)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// content is the state in the file.
-type content struct {
+// stateContent is the state in the file.
+type stateContent struct {
 	PolicyName    string                       `json:"policyName"`
 	DefaultCPUSet string                       `json:"defaultCpuSet"`
 	Entries       map[string]map[string]string `json:"entries,omitempty"`
@@ -25,30 +25,30 @@ type podEntry struct {
 	CPUSet string `json:"cpuSet,omitempty"`
 }
 
-// old is the state as releases before 1.37 know it.
-type old struct {
+// legacyContent is the state in the format of releases before 1.37.
+type legacyContent struct {
 	PolicyName    string                       `json:"policyName"`
 	DefaultCPUSet string                       `json:"defaultCpuSet"`
 	Entries       map[string]map[string]string `json:"entries,omitempty"`
 	Checksum      statefile.Sum                `json:"checksum"`
 }
 
-// file is the whole file: both forms. Data is content as a string.
-type file struct {
-	old
+// stateFile is the file with both formats. Data is stateContent as a JSON string.
+type stateFile struct {
+	legacyContent
 	Data         string        `json:"data"`
 	DataChecksum statefile.Sum `json:"dataChecksum"`
 }
 
-func (o old) sum() statefile.Sum {
+func (o legacyContent) sum() statefile.Sum {
 	o.Checksum = 0
-	return statefile.Checksum(&o, "cpu.old", "state.CPUManagerCheckpoint")
+	return statefile.Checksum(&o, "cpu.legacyContent", "state.CPUManagerCheckpoint")
 }
 
-// encode writes the state down.
+// encode encodes the state in both formats.
 func encode(policy string, s State) ([]byte, error) {
-	c := content{PolicyName: policy, DefaultCPUSet: s.Shared.String(), Entries: map[string]map[string]string{}, PodEntries: map[string]podEntry{}}
-	for uid, containers := range s.Given {
+	c := stateContent{PolicyName: policy, DefaultCPUSet: s.Shared.String(), Entries: map[string]map[string]string{}, PodEntries: map[string]podEntry{}}
+	for uid, containers := range s.Containers {
 		entry := map[string]string{}
 		for name, cpus := range containers {
 			entry[name] = cpus.String()
@@ -60,22 +60,22 @@ func encode(policy string, s State) ([]byte, error) {
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("encode the CPU state: %w", err)
+		return nil, fmt.Errorf("encode CPU manager state: %w", err)
 	}
-	f := file{old: old{PolicyName: policy, DefaultCPUSet: c.DefaultCPUSet, Entries: c.Entries}, Data: string(data)}
+	f := stateFile{legacyContent: legacyContent{PolicyName: policy, DefaultCPUSet: c.DefaultCPUSet, Entries: c.Entries}, Data: string(data)}
 	f.Checksum = f.sum()
 	f.DataChecksum = statefile.Checksum(f.Data)
 	return json.Marshal(f)
 }
 
-// decode reads what encode, or the reference kubelet of this or an older release, wrote.
-// Every error is a statefile.ErrBad.
+// decode decodes files of this package and of the reference kubelet of this or an older release.
+// Every error wraps statefile.ErrBad.
 func decode(raw []byte) (policy string, s State, err error) {
-	f := file{old: old{Entries: map[string]map[string]string{}}}
+	f := stateFile{legacyContent: legacyContent{Entries: map[string]map[string]string{}}}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return "", s, fmt.Errorf("%w: %w", statefile.ErrBad, err)
 	}
-	var c content
+	var c stateContent
 	switch {
 	case f.Data != "" || f.DataChecksum != 0:
 		if sum := statefile.Checksum(f.Data); sum != f.DataChecksum {
@@ -85,10 +85,10 @@ func decode(raw []byte) (policy string, s State, err error) {
 			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrBad, err)
 		}
 	default:
-		if sum := f.sum(); f.Checksum != 0 && f.Checksum != sum { // the oldest had none
+		if sum := f.sum(); f.Checksum != 0 && f.Checksum != sum { // the oldest releases wrote none
 			return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrBad, f.Checksum, sum)
 		}
-		c = content{PolicyName: f.PolicyName, DefaultCPUSet: f.DefaultCPUSet, Entries: f.Entries}
+		c = stateContent{PolicyName: f.PolicyName, DefaultCPUSet: f.DefaultCPUSet, Entries: f.Entries}
 	}
 	if c.PolicyName == "" {
 		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
@@ -99,20 +99,20 @@ func decode(raw []byte) (policy string, s State, err error) {
 	return c.PolicyName, s, nil
 }
 
-func (c content) state() (State, error) {
+func (c stateContent) state() (State, error) {
 	shared, err := topology.ParseList(c.DefaultCPUSet)
 	if err != nil {
 		return State{}, fmt.Errorf("defaultCpuSet: %w", err)
 	}
-	s := State{Shared: shared, Given: map[types.UID]map[string]cpuset.CPUSet{}, Pods: map[types.UID]cpuset.CPUSet{}}
+	s := State{Shared: shared, Containers: map[types.UID]map[string]cpuset.CPUSet{}, Pods: map[types.UID]cpuset.CPUSet{}}
 	for _, uid := range slices.Sorted(maps.Keys(c.Entries)) {
-		given := map[string]cpuset.CPUSet{}
+		containers := map[string]cpuset.CPUSet{}
 		for name, list := range c.Entries[uid] {
-			if given[name], err = topology.ParseList(list); err != nil {
+			if containers[name], err = topology.ParseList(list); err != nil {
 				return State{}, fmt.Errorf("entries: pod %s, container %s: %w", uid, name, err)
 			}
 		}
-		s.Given[types.UID(uid)] = given
+		s.Containers[types.UID(uid)] = containers
 	}
 	for uid, entry := range c.PodEntries {
 		if s.Pods[types.UID(uid)], err = topology.ParseList(entry.CPUSet); err != nil {
