@@ -26,21 +26,21 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// The policies.
+// Memory manager policies.
 const (
 	None   = "None"
 	Static = "Static"
 )
 
-// Config says what may be given.
+// Config configures the memory manager.
 type Config struct {
 	Policy  string
 	Machine *topology.Machine
-	// Reserved is what is kept of each NUMA node; its sums must be Reservation's.
+	// Reserved is the reservation of each NUMA node; the sums must equal Reservation.
 	Reserved map[int]v1.ResourceList
-	// Reservation is what the node keeps from pods in all.
+	// Reservation is what the whole node reserves.
 	Reservation v1.ResourceList
-	// PodLevel has memory that a pod asks for as a whole given to it as a whole.
+	// PodLevel enables allocations for pods with pod-level resources.
 	PodLevel bool
 	// Path is the state file.
 	Path string
@@ -48,41 +48,41 @@ type Config struct {
 
 // Deps are what Memory works with.
 type Deps struct {
-	// Tell has the administrator see what happened to the state.
+	// Tell records a warning event about the node.
 	Tell             func(reason, message string)
 	Requests, Errors meter.Count
 	Log              *slog.Logger
 }
 
-// Memory gives out memory. It is safe for concurrent use.
+// Memory is the memory manager. It is safe for concurrent use.
 type Memory struct {
-	cfg   Config
-	deps  Deps
-	rules rules
+	cfg    Config
+	deps   Deps
+	policy staticPolicy
 
 	mu    sync.Mutex
 	state State
 }
 
-// New reads what was given by an earlier agent. It starts nothing.
+// New restores the allocations of an earlier run of the agent. It starts nothing.
 func New(cfg Config, deps Deps) (*Memory, error) {
-	if err := require.Set("make memory manager", map[string]any{
+	if err := require.Set("new memory manager", map[string]any{
 		"Machine": cfg.Machine, "Tell": deps.Tell, "Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}
 	if !filepath.IsAbs(cfg.Path) {
-		return nil, errors.New("make memory manager: Path must be an absolute path")
+		return nil, errors.New("new memory manager: Path must be an absolute path")
 	}
-	m := &Memory{cfg: cfg, deps: deps, rules: rules{cfg.PodLevel}}
+	m := &Memory{cfg: cfg, deps: deps, policy: staticPolicy{cfg.PodLevel}}
 	switch cfg.Policy {
 	case None:
 		return m, nil
 	case Static:
 	default:
-		return nil, fmt.Errorf("memoryManagerPolicy: there is no policy %q", cfg.Policy)
+		return nil, fmt.Errorf("memoryManagerPolicy: unknown policy %q", cfg.Policy)
 	}
-	fresh, err := m.fresh()
+	fresh, err := m.initialState()
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,12 @@ func New(cfg Config, deps Deps) (*Memory, error) {
 	return m, m.write(m.state)
 }
 
-// fresh is the machine with nothing given.
-func (m *Memory) fresh() (State, error) {
-	if err := m.checkReserved(); err != nil {
+// initialState returns the machine's state without any allocation.
+func (m *Memory) initialState() (State, error) {
+	if err := m.checkReservation(); err != nil {
 		return State{}, err
 	}
-	s := State{Nodes: map[int]*NodeState{}, Given: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
+	s := State{Nodes: map[int]*NodeState{}, Containers: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for _, n := range m.cfg.Machine.Nodes {
 		if _, err := numa.Of(n.ID); err != nil {
 			return s, err
@@ -122,8 +122,8 @@ func (m *Memory) table(node int, kind v1.ResourceName, total, left uint64) *Tabl
 	return &Table{TotalMemSize: total, SystemReserved: reserved, Allocatable: free, Free: free}
 }
 
-// checkReserved: what is kept of the nodes is what is kept in all.
-func (m *Memory) checkReserved() error {
+// checkReservation checks that the reservations of the NUMA nodes add up to the node's.
+func (m *Memory) checkReservation() error {
 	sums := v1.ResourceList{}
 	for id, list := range m.cfg.Reserved {
 		if !slices.ContainsFunc(m.cfg.Machine.Nodes, func(n topology.Node) bool { return n.ID == id }) {
@@ -136,54 +136,54 @@ func (m *Memory) checkReserved() error {
 		}
 	}
 	if amount := sums[v1.ResourceMemory]; amount.Sign() <= 0 {
-		return errors.New("memoryManagerPolicy Static: reservedMemory must keep memory of some NUMA node")
+		return errors.New("memoryManagerPolicy Static: reservedMemory reserves no memory of any NUMA node")
 	}
 	for _, lists := range [][2]v1.ResourceList{{sums, m.cfg.Reservation}, {m.cfg.Reservation, sums}} {
 		for kind := range lists[0] {
 			if kind != v1.ResourceMemory && !strings.HasPrefix(string(kind), v1.ResourceHugePagesPrefix) {
 				continue
 			}
-			if sum, kept := sums[kind], m.cfg.Reservation[kind]; !sum.Equal(kept) {
-				return fmt.Errorf("reservedMemory: the NUMA nodes keep %s of %s, but kubeReserved, systemReserved and evictionHard keep %s",
-					sum.String(), kind, kept.String())
+			if sum, reserved := sums[kind], m.cfg.Reservation[kind]; !sum.Equal(reserved) {
+				return fmt.Errorf("reservedMemory: the NUMA nodes reserve %s of %s, but kubeReserved, systemReserved and evictionHard reserve %s",
+					sum.String(), kind, reserved.String())
 			}
 		}
 	}
 	return nil
 }
 
-// load reads what an earlier agent gave out. A file that cannot be used is set aside and
-// said so; pods are given memory anew when they are admitted again.
+// load reads the state file. It moves a corrupt one aside and records an event; pods are
+// allocated memory again when they are admitted.
 func (m *Memory) load(fresh State) (State, error) {
 	raw, err := os.ReadFile(m.cfg.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("read the memory state: %w", err)
+		return State{}, fmt.Errorf("read memory manager state: %w", err)
 	}
 	policy, s, err := decode(raw)
 	switch {
 	case err != nil:
-		moved, asideErr := statefile.SetAside(m.cfg.Path, ".bad")
-		m.tell("InvalidMemoryManagerState", "%s: %v; it is kept as %s", m.cfg.Path, err, moved)
+		aside, asideErr := statefile.SetAside(m.cfg.Path, ".bad")
+		m.warn("InvalidMemoryManagerState", "%s: %v; it is kept as %s", m.cfg.Path, err, aside)
 		return fresh, asideErr
-	case policy != Static: // nothing was given then
+	case policy != Static: // without allocations
 		return fresh, nil
 	}
-	now, lost := s.onto(fresh)
+	now, lost := s.restoreOnto(fresh)
 	for _, uid := range lost {
-		m.tell("MemoryManagerStateChanged", "pod %s had memory of a NUMA node that is gone", uid)
+		m.warn("MemoryManagerStateChanged", "pod %s had memory of a NUMA node that is gone", uid)
 	}
-	if len(lost) == 0 && !same(s, now) {
-		m.deps.Log.Info("the machine's memory, or what is reserved of it, has changed")
+	if len(lost) == 0 && !sameNodes(s, now) {
+		m.deps.Log.Info("memory manager: machine memory or reservation changed since last run")
 	}
 	return now, nil
 }
 
-func (m *Memory) tell(reason, format string, args ...any) {
+func (m *Memory) warn(reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
-	m.deps.Log.Warn("memory state", "reason", reason, "message", message)
+	m.deps.Log.Warn("memory manager: state changed", "reason", reason, "message", message)
 	m.deps.Tell(reason, message)
 }
 
@@ -193,12 +193,12 @@ func (m *Memory) write(s State) error {
 		err = checkpoint.Replace(m.cfg.Path, raw, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("write the memory state: %w", err)
+		return fmt.Errorf("write memory manager state: %w", err)
 	}
 	return nil
 }
 
-func (m *Memory) now() State {
+func (m *Memory) snapshot() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state
@@ -209,11 +209,11 @@ func (m *Memory) Hints(p *v1.Pod, c *v1.Container) numa.Hints {
 	if m.cfg.Policy != Static {
 		return nil
 	}
-	s := m.now()
-	if blocks, has := s.Given[p.UID][c.Name]; has {
-		return hintsOf(blocks)
+	s := m.snapshot()
+	if blocks, ok := s.Containers[p.UID][c.Name]; ok {
+		return hintsOfBlocks(blocks)
 	}
-	return s.hintsFor(p, m.rules.wants(p, c))
+	return s.hintsFor(p, m.policy.requested(p, c))
 }
 
 // PodHints implements numa.Provider.
@@ -221,42 +221,42 @@ func (m *Memory) PodHints(p *v1.Pod) numa.Hints {
 	if m.cfg.Policy != Static {
 		return nil
 	}
-	s := m.now()
-	if asWhole(p) {
-		return m.rules.wholePodHints(s, p)
+	s := m.snapshot()
+	if hasPodLevelResources(p) {
+		return m.policy.podLevelHints(s, p)
 	}
 	for c := range pod.Containers(p) {
-		if blocks, has := s.Given[p.UID][c.Name]; has {
-			return hintsOf(blocks)
+		if blocks, ok := s.Containers[p.UID][c.Name]; ok {
+			return hintsOfBlocks(blocks)
 		}
 	}
-	return s.hintsFor(p, m.rules.podWants(p))
+	return s.hintsFor(p, m.policy.podRequested(p))
 }
 
 // Allocate implements numa.Provider.
-func (m *Memory) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, where numa.Hint) error {
-	want := m.rules.wants(p, c)
-	if m.cfg.Policy != Static || len(want) == 0 {
+func (m *Memory) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, hint numa.Hint) error {
+	requested := m.policy.requested(p, c)
+	if m.cfg.Policy != Static || len(requested) == 0 {
 		return nil
 	}
-	return m.give(p, func(s State) (State, error) { return s.allocate(p, c, want, where) })
+	return m.update(p, func(s State) (State, error) { return s.allocate(p, c, requested, hint) })
 }
 
 // AllocatePod implements numa.PodProvider.
-func (m *Memory) AllocatePod(_ context.Context, p *v1.Pod, where numa.Hint) error {
-	if m.cfg.Policy != Static || len(m.rules.podWants(p)) == 0 {
+func (m *Memory) AllocatePod(_ context.Context, p *v1.Pod, hint numa.Hint) error {
+	if m.cfg.Policy != Static || len(m.policy.podRequested(p)) == 0 {
 		return nil
 	}
-	return m.give(p, func(s State) (State, error) { return m.rules.allocatePod(s, p, where) })
+	return m.update(p, func(s State) (State, error) { return m.policy.allocatePod(s, p, hint) })
 }
 
-// give makes a change, once it is written down.
-func (m *Memory) give(p *v1.Pod, change func(State) (State, error)) error {
+// update applies a change after it was written to the state file.
+func (m *Memory) update(p *v1.Pod, change func(State) (State, error)) error {
 	m.deps.Requests.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next, err := change(m.state)
-	if err == nil && len(next.Given[p.UID]) != len(m.state.Given[p.UID]) {
+	if err == nil && len(next.Containers[p.UID]) != len(m.state.Containers[p.UID]) {
 		err = m.write(next)
 	}
 	if err != nil {
@@ -271,28 +271,28 @@ func (m *Memory) give(p *v1.Pod, change func(State) (State, error)) error {
 func (m *Memory) Release(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.state.Given[uid]) == 0 {
+	if len(m.state.Containers[uid]) == 0 {
 		return
 	}
-	m.state = m.state.without(uid)
-	if err := m.write(m.state); err != nil { // housekeeping of the next agent would find it
-		m.deps.Log.Error("the end of a pod's memory could not be written down", "pod", uid, "err", err)
+	m.state = m.state.withoutPod(uid)
+	if err := m.write(m.state); err != nil { // after a restart, the agent releases the memory of removed pods again
+		m.deps.Log.Error("memory manager: cannot write state file after release", "pod", uid, "err", err)
 	}
 }
 
-// Pods are those that have memory of their own.
+// Pods returns the pods that have allocations.
 func (m *Memory) Pods() []types.UID {
 	var all []types.UID
-	for uid := range m.now().Given {
+	for uid := range m.snapshot().Containers {
 		all = append(all, uid)
 	}
 	return all
 }
 
-// Of lists the NUMA nodes that the container's memory comes from; empty if from any.
+// Of returns the list of NUMA nodes of the container's memory; empty if it is not restricted.
 func (m *Memory) Of(uid types.UID, container string) string {
 	var nodes numa.Nodes
-	for _, b := range m.now().Given[uid][container] {
+	for _, b := range m.snapshot().Containers[uid][container] {
 		for _, id := range b.NUMAAffinity {
 			nodes |= 1 << id
 		}

@@ -11,8 +11,8 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// wholePodWants is what a pod asks for as a whole.
-func (r rules) wholePodWants(p *v1.Pod) amounts {
+// podLevelRequested returns the memory requests of a pod with pod-level resources.
+func (r staticPolicy) podLevelRequested(p *v1.Pod) amounts {
 	if !r.podLevel || pod.QOS(p) != v1.PodQOSGuaranteed {
 		return nil
 	}
@@ -21,79 +21,79 @@ func (r rules) wholePodWants(p *v1.Pod) amounts {
 	return all
 }
 
-// wholePodHints says where the memory of a pod that asks as a whole could come from, or does.
-func (r rules) wholePodHints(s State, p *v1.Pod) numa.Hints {
-	want := r.wholePodWants(p)
-	if blocks, has := s.Pods[p.UID]; has {
-		return hintsOf(blocks)
+// podLevelHints returns the hints for a pod with pod-level resources.
+func (r staticPolicy) podLevelHints(s State, p *v1.Pod) numa.Hints {
+	requested := r.podLevelRequested(p)
+	if blocks, ok := s.Pods[p.UID]; ok {
+		return hintsOfBlocks(blocks)
 	}
-	if r.leavesNone(p) == "" {
-		return s.hintsFor(p, want)
+	if r.checkSharedPool(p) == "" {
+		return s.hintsFor(p, requested)
 	}
 	none := numa.Hints{}
-	for kind := range want {
+	for kind := range requested {
 		none[string(kind)] = []numa.Hint{}
 	}
 	return none
 }
 
-// allocatePod gives a pod that asks as a whole its memory, and divides it: containers that
-// are bound to an amount have theirs, the others share what is left. Init containers that
-// end use what is not a sidecar's.
-func (r rules) allocatePod(s State, p *v1.Pod, where numa.Hint) (State, error) {
-	all := r.wholePodWants(p)
-	if _, has := s.Pods[p.UID]; has || len(all) == 0 {
+// allocatePod allocates the memory of a pod with pod-level resources and divides it: containers
+// with limits get theirs, the others share the rest. Init containers use all but the sidecars'
+// memory.
+func (r staticPolicy) allocatePod(s State, p *v1.Pod, hint numa.Hint) (State, error) {
+	all := r.podLevelRequested(p)
+	if _, ok := s.Pods[p.UID]; ok || len(all) == 0 {
 		return s, nil
 	}
-	if why := r.leavesNone(p); why != "" {
-		return s, pod.Reject("EmptyPodSharedPoolError", "%s", why)
+	if reason := r.checkSharedPool(p); reason != "" {
+		return s, pod.Reject("EmptyPodSharedPoolError", "%s", reason)
 	}
-	nodes, err := s.choose(p, all, where)
+	nodes, err := s.choose(p, all, hint)
 	if err != nil {
 		return s, err
 	}
 	next, ids := s.clone(), nodes.List()
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		next.charge(ids, kind, all[kind])
+		next.reserve(ids, kind, all[kind])
 	}
 	next.Pods[p.UID] = blocks(all, ids)
-	next.Given[p.UID] = r.divide(p, all, ids)
+	next.Containers[p.UID] = r.divide(p, all, ids)
 	return next, nil
 }
 
-// divide says what each container of the pod has of all that the pod has.
-func (r rules) divide(p *v1.Pod, all amounts, ids []int) map[string][]Block {
-	given, rest := map[string][]Block{}, maps.Clone(all)
-	take := func(want amounts) {
-		for kind, n := range want {
+// divide divides the pod's memory among its containers.
+func (r staticPolicy) divide(p *v1.Pod, all amounts, ids []int) map[string][]Block {
+	containers, rest := map[string][]Block{}, maps.Clone(all)
+	take := func(requested amounts) {
+		for kind, n := range requested {
 			rest[kind] -= min(rest[kind], n)
 		}
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		switch want := r.wants(p, c); {
-		case len(want) == 0 && pod.IsSidecar(c): // shares with the lasting ones
-		case len(want) == 0:
-			given[c.Name] = blocks(rest, ids)
+		switch requested := r.requested(p, c); {
+		case len(requested) == 0 && pod.IsSidecar(c): // shares with the main containers
+		case len(requested) == 0:
+			containers[c.Name] = blocks(rest, ids)
 		default:
-			given[c.Name] = blocks(want, ids)
+			containers[c.Name] = blocks(requested, ids)
 			if pod.IsSidecar(c) {
-				take(want)
+				take(requested)
 			}
 		}
 	}
 	for i := range p.Spec.Containers {
-		if want := r.wants(p, &p.Spec.Containers[i]); len(want) > 0 {
-			given[p.Spec.Containers[i].Name] = blocks(want, ids)
-			take(want)
+		if requested := r.requested(p, &p.Spec.Containers[i]); len(requested) > 0 {
+			containers[p.Spec.Containers[i].Name] = blocks(requested, ids)
+			take(requested)
 		}
 	}
 	for c, kind := range pod.Containers(p) {
-		if _, has := given[c.Name]; !has && kind != pod.Ephemeral {
-			given[c.Name] = blocks(rest, ids)
+		if _, ok := containers[c.Name]; !ok && kind != pod.Ephemeral {
+			containers[c.Name] = blocks(rest, ids)
 		}
 	}
-	return given
+	return containers
 }
 
 func blocks(of amounts, ids []int) []Block {
@@ -106,34 +106,34 @@ func blocks(of amounts, ids []int) []Block {
 	return all
 }
 
-// leavesNone says why the pod's containers cannot divide its memory; empty if they can.
-func (r rules) leavesNone(p *v1.Pod) string {
-	all, own, shared := r.wholePodWants(p), amounts{}, false
+// checkSharedPool returns why no memory remains for the pod's shared containers; empty if some does.
+func (r staticPolicy) checkSharedPool(p *v1.Pod) string {
+	all, exclusive, shared := r.podLevelRequested(p), amounts{}, false
 	empty := func() (v1.ResourceName, bool) {
 		for _, kind := range slices.Sorted(maps.Keys(all)) {
-			if own[kind] >= all[kind] {
+			if exclusive[kind] >= all[kind] {
 				return kind, true
 			}
 		}
 		return "", false
 	}
-	lasts := func(want amounts) {
-		shared = shared || len(want) == 0
-		for kind, n := range want {
-			own[kind] += n
+	addLongRunning := func(requested amounts) {
+		shared = shared || len(requested) == 0
+		for kind, n := range requested {
+			exclusive[kind] += n
 		}
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
-		want := r.wants(p, c)
+		requested := r.requested(p, c)
 		if pod.IsSidecar(c) {
-			lasts(want)
-		} else if kind, none := empty(); none && len(want) == 0 {
+			addLongRunning(requested)
+		} else if kind, none := empty(); none && len(requested) == 0 {
 			return fmt.Sprintf("pod rejected, pod has shared init containers but no %s available for them", kind)
 		}
 	}
 	for i := range p.Spec.Containers {
-		lasts(r.wants(p, &p.Spec.Containers[i]))
+		addLongRunning(r.requested(p, &p.Spec.Containers[i]))
 	}
 	if kind, none := empty(); none && shared {
 		return fmt.Sprintf("pod rejected, sum of exclusive container %s requests equals pod budget, leaving no memory for shared containers", kind)

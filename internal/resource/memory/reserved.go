@@ -7,8 +7,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// ReservedByNode sums up what the configuration reserves on each NUMA node. Several entries
-// may name one node, each with other kinds of memory.
+// ReservedByNode merges the configured reservations by NUMA node. Several entries may name one
+// node, each with other resources.
 func ReservedByNode(entries []kubelet.MemoryReservation) map[int]v1.ResourceList {
 	byNode := map[int]v1.ResourceList{}
 	for _, e := range entries {

@@ -22,9 +22,9 @@ func TestReservedByNode(t *testing.T) {
 		{NumaNode: 1, Limits: list("memory", "2Gi")},
 		{NumaNode: 0, Limits: list("hugepages-1Gi", "3Gi")},
 	}
-	want := map[int]v1.ResourceList{0: list("memory", "1Gi", "hugepages-1Gi", "3Gi"), 1: list("memory", "2Gi")}
-	if diff := cmp.Diff(want, ReservedByNode(entries)); diff != "" {
-		t.Errorf("kept of the nodes (-want +got):\n%s", diff)
+	requested := map[int]v1.ResourceList{0: list("memory", "1Gi", "hugepages-1Gi", "3Gi"), 1: list("memory", "2Gi")}
+	if diff := cmp.Diff(requested, ReservedByNode(entries)); diff != "" {
+		t.Errorf("reserved by node (-want +got):\n%s", diff)
 	}
 	if len(entries[0].Limits) != 1 {
 		t.Error("the configuration was changed")

@@ -1,5 +1,6 @@
-// Package memory gives containers memory of certain NUMA nodes. As with CPUs, who has what
-// is a value, what to give is decided by pure functions, and Memory keeps the value.
+// Package memory is the memory manager: it allocates memory of NUMA nodes to containers. As in
+// package cpu, the allocations are a value (State), the static policy is pure functions, and
+// Memory holds the current state.
 package memory
 
 import (
@@ -13,7 +14,7 @@ import (
 	"swiftlet/internal/resource/numa"
 )
 
-// Table is what a node has of one kind of memory, in bytes.
+// Table is a NUMA node's memory of one resource, in bytes.
 type Table struct {
 	TotalMemSize   uint64 `json:"total"`
 	SystemReserved uint64 `json:"systemReserved"`
@@ -22,44 +23,44 @@ type Table struct {
 	Free           uint64 `json:"free"`
 }
 
-// NodeState is what a NUMA node has, and with which nodes its memory is given together: a
-// node that is used alone is not used with others, and the other way round.
+// NodeState is the state of a NUMA node. Cells are the nodes that its memory is allocated
+// together with: a node that is used alone is not used in a group, and vice versa.
 type NodeState struct {
 	NumberOfAssignments int                        `json:"numberOfAssignments"`
 	MemoryMap           map[v1.ResourceName]*Table `json:"memoryMap"`
 	Cells               []int                      `json:"cells"`
 }
 
-// Block is memory that was given.
+// Block is allocated memory.
 type Block struct {
 	NUMAAffinity []int           `json:"numaAffinity"`
 	Type         v1.ResourceName `json:"type"`
 	Size         uint64          `json:"size"`
 }
 
-// State is who has what. It is a value: what changes it returns another.
+// State is the allocation of memory. It is a value: its methods return a changed copy.
 type State struct {
-	Nodes map[int]*NodeState
-	Given map[types.UID]map[string][]Block
-	// Pods are what pods have that were given theirs as a whole; Given has how their
-	// containers divide it.
+	Nodes      map[int]*NodeState
+	Containers map[types.UID]map[string][]Block
+	// Pods are the allocations of pods with pod-level resources; Containers has how their
+	// containers divide them.
 	Pods map[types.UID][]Block
 }
 
-// taken is what the pod has of the nodes.
-func (s State) taken(uid types.UID) (all []Block) {
+// ofPod returns all blocks of the pod.
+func (s State) ofPod(uid types.UID) (all []Block) {
 	if whole, ok := s.Pods[uid]; ok {
 		return whole
 	}
-	for _, blocks := range s.Given[uid] {
+	for _, blocks := range s.Containers[uid] {
 		all = append(all, blocks...)
 	}
 	return all
 }
 
-// clone is deep, so that a change can be made and then not be wanted.
+// clone returns a deep copy, so that a failed change can be discarded.
 func (s State) clone() State {
-	next := State{Nodes: map[int]*NodeState{}, Given: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
+	next := State{Nodes: map[int]*NodeState{}, Containers: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for id, n := range s.Nodes {
 		c := &NodeState{NumberOfAssignments: n.NumberOfAssignments, MemoryMap: map[v1.ResourceName]*Table{}, Cells: slices.Clone(n.Cells)}
 		for name, t := range n.MemoryMap {
@@ -68,19 +69,19 @@ func (s State) clone() State {
 		}
 		next.Nodes[id] = c
 	}
-	for uid, containers := range s.Given {
-		mine := map[string][]Block{}
+	for uid, containers := range s.Containers {
+		copied := map[string][]Block{}
 		for name, blocks := range containers {
-			mine[name] = slices.Clone(blocks)
+			copied[name] = slices.Clone(blocks)
 		}
-		next.Given[uid] = mine
+		next.Containers[uid] = copied
 	}
-	maps.Copy(next.Pods, s.Pods) // their blocks do not change
+	maps.Copy(next.Pods, s.Pods) // their blocks are never modified
 	return next
 }
 
-// charge takes memory from the nodes, from the first as far as it goes.
-func (s State) charge(nodes []int, kind v1.ResourceName, size uint64) {
+// reserve takes memory from the nodes in order, as much as each has.
+func (s State) reserve(nodes []int, kind v1.ResourceName, size uint64) {
 	for _, id := range nodes {
 		n := s.Nodes[id]
 		n.NumberOfAssignments++
@@ -94,18 +95,18 @@ func (s State) charge(nodes []int, kind v1.ResourceName, size uint64) {
 	}
 }
 
-// without is the state after the pod's end.
-func (s State) without(uid types.UID) State {
+// withoutPod returns the state without the pod.
+func (s State) withoutPod(uid types.UID) State {
 	next := s.clone()
-	for _, b := range next.taken(uid) {
-		next.discharge(b)
+	for _, b := range next.ofPod(uid) {
+		next.unreserve(b)
 	}
-	delete(next.Given, uid)
+	delete(next.Containers, uid)
 	delete(next.Pods, uid)
 	return next
 }
 
-func (s State) discharge(b Block) {
+func (s State) unreserve(b Block) {
 	size := b.Size
 	for _, id := range b.NUMAAffinity {
 		n := s.Nodes[id]
@@ -121,7 +122,7 @@ func (s State) discharge(b Block) {
 	}
 }
 
-// nodes is the set of all nodes.
+// nodes returns the set of all nodes.
 func (s State) nodes() (all numa.Nodes) {
 	for id := range s.Nodes {
 		all |= 1 << id
@@ -129,20 +130,20 @@ func (s State) nodes() (all numa.Nodes) {
 	return all
 }
 
-// onto lays what was given over nodes from which nothing is given yet. Pods that have what
-// the machine no longer has are left out and returned.
-func (s State) onto(fresh State) (State, []types.UID) {
+// restoreOnto adds the allocations to an initial state. It omits and returns pods whose memory the
+// machine no longer has.
+func (s State) restoreOnto(fresh State) (State, []types.UID) {
 	next := fresh.clone()
 	var lost []types.UID
-	for _, uid := range slices.Sorted(maps.Keys(s.Given)) {
-		if !fits(next, s.taken(uid)) {
+	for _, uid := range slices.Sorted(maps.Keys(s.Containers)) {
+		if !fits(next, s.ofPod(uid)) {
 			lost = append(lost, uid)
 			continue
 		}
-		for _, b := range s.taken(uid) {
-			next.charge(b.NUMAAffinity, b.Type, b.Size)
+		for _, b := range s.ofPod(uid) {
+			next.reserve(b.NUMAAffinity, b.Type, b.Size)
 		}
-		next.Given[uid] = s.Given[uid]
+		next.Containers[uid] = s.Containers[uid]
 		if whole, ok := s.Pods[uid]; ok {
 			next.Pods[uid] = whole
 		}
@@ -161,8 +162,8 @@ func fits(s State, blocks []Block) bool {
 	return true
 }
 
-// same reports whether two states describe the same machine with the same given.
-func same(a, b State) bool {
+// sameNodes reports whether the nodes of two states are equal.
+func sameNodes(a, b State) bool {
 	x, errX := json.Marshal(a.Nodes)
 	y, errY := json.Marshal(b.Nodes)
 	return errX == nil && errY == nil && string(x) == string(y)

@@ -9,20 +9,20 @@ import (
 	resourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// Memory shows what the container was given.
+// Memory returns the container's allocation for the PodResources API.
 func (m *Memory) Memory(p *v1.Pod, c *v1.Container) []*resourcesv1.ContainerMemory {
-	return shown(m.now().Given[p.UID][c.Name])
+	return containerMemory(m.snapshot().Containers[p.UID][c.Name])
 }
 
-// PodMemory shows what the pod was given as a whole.
+// PodMemory returns the allocation of a pod with pod-level resources.
 func (m *Memory) PodMemory(uid types.UID) []*resourcesv1.ContainerMemory {
-	return shown(m.now().Pods[uid])
+	return containerMemory(m.snapshot().Pods[uid])
 }
 
-// AllocatableMemory shows what can be given of each NUMA node, given or not.
+// AllocatableMemory returns the allocatable memory of each NUMA node, allocated or not.
 func (m *Memory) AllocatableMemory() []*resourcesv1.ContainerMemory {
 	var all []Block
-	s := m.now()
+	s := m.snapshot()
 	for _, id := range slices.Sorted(maps.Keys(s.Nodes)) {
 		tables := s.Nodes[id].MemoryMap
 		for _, kind := range slices.Sorted(maps.Keys(tables)) {
@@ -31,10 +31,10 @@ func (m *Memory) AllocatableMemory() []*resourcesv1.ContainerMemory {
 			}
 		}
 	}
-	return shown(all)
+	return containerMemory(all)
 }
 
-func shown(blocks []Block) []*resourcesv1.ContainerMemory {
+func containerMemory(blocks []Block) []*resourcesv1.ContainerMemory {
 	var all []*resourcesv1.ContainerMemory
 	for _, b := range blocks {
 		if b.Size == 0 {

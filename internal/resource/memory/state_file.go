@@ -16,8 +16,8 @@ type (
 	assignments map[string]map[string][]Block
 )
 
-// content is the state in the file.
-type content struct {
+// stateContent is the state in the file.
+type stateContent struct {
 	PolicyName   string              `json:"policyName"`
 	MachineState nodeMap             `json:"machineState"`
 	Entries      assignments         `json:"entries,omitempty"`
@@ -28,35 +28,35 @@ type podEntry struct {
 	MemoryBlocks []Block `json:"memoryBlocks,omitempty"`
 }
 
-// old is the state as releases before 1.37 know it.
-type old struct {
+// legacyContent is the state in the format of releases before 1.37.
+type legacyContent struct {
 	PolicyName   string        `json:"policyName"`
 	MachineState nodeMap       `json:"machineState"`
 	Entries      assignments   `json:"entries,omitempty"`
 	Checksum     statefile.Sum `json:"checksum"`
 }
 
-// file is the whole file: both forms. Data is content as a string.
-type file struct {
-	old
+// stateFile is the file with both formats. Data is stateContent as a JSON string.
+type stateFile struct {
+	legacyContent
 	Data         string        `json:"data"`
 	DataChecksum statefile.Sum `json:"dataChecksum"`
 }
 
-func (o old) sum() statefile.Sum {
+func (o legacyContent) sum() statefile.Sum {
 	o.Checksum = 0
-	return statefile.Checksum(&o, "memory.old", "state.MemoryManagerCheckpoint", "memory.nodeMap", "state.NUMANodeMap",
+	return statefile.Checksum(&o, "memory.legacyContent", "state.MemoryManagerCheckpoint", "memory.nodeMap", "state.NUMANodeMap",
 		"memory.NodeState", "state.NUMANodeState", "memory.Table", "state.MemoryTable",
 		"memory.assignments", "state.ContainerMemoryAssignments", "memory.Block", "state.Block")
 }
 
-// encode writes the state down.
+// encode encodes the state in both formats.
 func encode(s State) ([]byte, error) {
-	c := content{PolicyName: Static, MachineState: s.Nodes, Entries: assignments{}, PodEntries: map[string]podEntry{}}
+	c := stateContent{PolicyName: Static, MachineState: s.Nodes, Entries: assignments{}, PodEntries: map[string]podEntry{}}
 	if c.MachineState == nil {
 		c.MachineState = nodeMap{}
 	}
-	for uid, containers := range s.Given {
+	for uid, containers := range s.Containers {
 		c.Entries[string(uid)] = containers
 	}
 	for uid, blocks := range s.Pods {
@@ -64,28 +64,28 @@ func encode(s State) ([]byte, error) {
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("encode the memory state: %w", err)
+		return nil, fmt.Errorf("encode memory manager state: %w", err)
 	}
-	f := file{old: old{PolicyName: c.PolicyName, MachineState: c.MachineState, Entries: c.Entries}, Data: string(data)}
+	f := stateFile{legacyContent: legacyContent{PolicyName: c.PolicyName, MachineState: c.MachineState, Entries: c.Entries}, Data: string(data)}
 	f.Checksum = f.sum()
 	f.DataChecksum = statefile.Checksum(f.Data)
 	return json.Marshal(f)
 }
 
-// decode reads what encode, or the reference kubelet of this or an older release, wrote.
-// Every error is a statefile.ErrBad.
+// decode decodes files of this package and of the reference kubelet of this or an older release.
+// Every error wraps statefile.ErrBad.
 func decode(raw []byte) (policy string, s State, err error) {
-	f := file{old: old{MachineState: nodeMap{}, Entries: assignments{}}}
+	f := stateFile{legacyContent: legacyContent{MachineState: nodeMap{}, Entries: assignments{}}}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return "", s, fmt.Errorf("%w: %w", statefile.ErrBad, err)
 	}
-	c := content{PolicyName: f.PolicyName, MachineState: f.MachineState, Entries: f.Entries}
+	c := stateContent{PolicyName: f.PolicyName, MachineState: f.MachineState, Entries: f.Entries}
 	switch {
 	case f.Data != "" || f.DataChecksum != 0:
 		if sum := statefile.Checksum(f.Data); sum != f.DataChecksum {
 			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrBad, f.DataChecksum, sum)
 		}
-		c = content{}
+		c = stateContent{}
 		if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
 			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrBad, err)
 		}
@@ -95,9 +95,9 @@ func decode(raw []byte) (policy string, s State, err error) {
 	if c.PolicyName == "" {
 		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
 	}
-	s = State{Nodes: c.MachineState, Given: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
+	s = State{Nodes: c.MachineState, Containers: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for uid, containers := range c.Entries {
-		s.Given[types.UID(uid)] = containers
+		s.Containers[types.UID(uid)] = containers
 	}
 	for uid, entry := range c.PodEntries {
 		s.Pods[types.UID(uid)] = entry.MemoryBlocks
@@ -108,7 +108,7 @@ func decode(raw []byte) (policy string, s State, err error) {
 	return c.PolicyName, s, nil
 }
 
-// check finds what cannot be.
+// check returns an error if the state is inconsistent.
 func (s State) check() error {
 	for id, n := range s.Nodes {
 		if n == nil {
@@ -120,7 +120,7 @@ func (s State) check() error {
 			}
 		}
 	}
-	for uid, containers := range s.Given {
+	for uid, containers := range s.Containers {
 		for name, blocks := range containers {
 			if err := checkBlocks(blocks); err != nil {
 				return fmt.Errorf("pod %s, container %s: %w", uid, name, err)
@@ -131,7 +131,7 @@ func (s State) check() error {
 		if err := checkBlocks(blocks); err != nil {
 			return fmt.Errorf("pod %s: %w", uid, err)
 		}
-		if len(s.Given[uid]) == 0 {
+		if len(s.Containers[uid]) == 0 {
 			return fmt.Errorf("pod %s has memory, but none of its containers", uid)
 		}
 	}
