@@ -12,32 +12,35 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Attachments is what the node's status says of volumes that a controller attaches.
+// Attachments reads and updates the attached volumes in the node's status.
 type Attachments interface {
-	// InUse reports whether the API server knows that the node uses the volume: only then
-	// does the controller leave it attached. Where it does not, it is to be told now.
+	// InUse reports whether the API server has the volume in the node's volumesInUse: only then
+	// does the controller keep it attached. If not, it triggers an update of the status.
 	InUse(name v1.UniqueVolumeName) bool
-	// Attached tells where the controller attached the volume, and whether it did.
+	// Attached returns the device path from the node's volumesAttached; ok is false if the volume
+	// is not attached.
 	Attached(name v1.UniqueVolumeName) (devicePath string, ok bool)
 }
 
-// awaitAttached returns nil once the volume is attached to this node, or need not be.
-func (v *Volumes) awaitAttached(ctx context.Context, kind plugin.Plugin, r *plugin.Request, d *device) error {
+// waitForAttach returns nil once the volume is attached to this node, or if it need not be.
+func (v *Volumes) waitForAttach(ctx context.Context, kind plugin.Plugin, r *plugin.Request, d *device) error {
 	attacher, ok := kind.(plugin.Attacher)
 	if !ok {
 		return nil
 	}
-	wait := func(err error) error { return failed(reasonMount, stepOf(r.Spec)+".WaitForAttach", r.Name(), err) }
+	wait := func(err error) error {
+		return failed(reasonMount, operationName(r.Spec)+".WaitForAttach", r.Name(), err)
+	}
 	name, err := attacher.AttachName(ctx, r.Spec)
 	if err != nil {
 		return wait(err)
 	}
-	v.markAttachable(d, r.Spec, name)
+	v.setAttachName(d, r.Spec, name)
 	if name == "" {
 		return nil
 	}
 	if v.deps.Attachments != nil {
-		if r.DevicePath, err = v.attachment(name); err != nil {
+		if r.DevicePath, err = v.attachedDevice(name); err != nil {
 			return err
 		}
 	}
@@ -52,7 +55,7 @@ func (v *Volumes) awaitAttached(ctx context.Context, kind plugin.Plugin, r *plug
 	return nil
 }
 
-// connect reaches a volume that is attached, unless that is done.
+// connect connects to an attached volume, unless it is staged.
 func (v *Volumes) connect(ctx context.Context, connector plugin.Connector, r plugin.Request, d *device) (string, error) {
 	if d != nil && v.isStaged(d) {
 		return v.devicePath(d), nil
@@ -66,7 +69,7 @@ func (v *Volumes) connect(ctx context.Context, connector plugin.Connector, r plu
 	return path, err
 }
 
-// devicePath is where a device is that was connected, "" for others.
+// devicePath is the path of a connected device, "" for others.
 func (v *Volumes) devicePath(d *device) string {
 	if d == nil {
 		return ""
@@ -76,23 +79,22 @@ func (v *Volumes) devicePath(d *device) string {
 	return d.path
 }
 
-// attachment looks at the node's status. What is missing there is no failure yet but a
-// wait: a change of the node wakes it, and only the end of all patience is told to users.
-func (v *Volumes) attachment(name v1.UniqueVolumeName) (devicePath string, err error) {
+// attachedDevice reads the node's status. A volume that is missing there is no failure yet: a change
+// of the node wakes the wait, and only its timeout becomes an event.
+func (v *Volumes) attachedDevice(name v1.UniqueVolumeName) (devicePath string, err error) {
 	if !v.deps.Attachments.InUse(name) {
-		return "", silent(errors.New("volume has not been added to the list of VolumesInUse in the node's volume status"))
+		return "", waiting(errors.New("volume has not been added to the list of VolumesInUse in the node's volume status"))
 	}
 	devicePath, ok := v.deps.Attachments.Attached(name)
 	if !ok {
-		return "", silent(fmt.Errorf("volume %s is not yet in node's status", name))
+		return "", waiting(fmt.Errorf("volume %s is not yet in node's status", name))
 	}
 	return devicePath, nil
 }
 
-// markAttachable notes the name under which the volume is attached, "" where it is not. Its
-// driver may say so only while the volume is waited for or used; then the controller is to
-// detach it.
-func (v *Volumes) markAttachable(d *device, s plugin.Spec, name v1.UniqueVolumeName) {
+// setAttachName sets the name of the volume in the node's status, "" if it need not be attached. If the
+// name becomes "" while the volume is in use, the controller may detach it.
+func (v *Volumes) setAttachName(d *device, s plugin.Spec, name v1.UniqueVolumeName) {
 	if d == nil {
 		return
 	}
@@ -101,12 +103,12 @@ func (v *Volumes) markAttachable(d *device, s plugin.Spec, name v1.UniqueVolumeN
 	before := d.attachName
 	d.attachName, d.attachSpec = name, s
 	if name == "" {
-		v.tellUnused(before)
+		v.notifyInUseChanged(before)
 	}
 }
 
-// reviewAttached asks again of the volumes that are attached whether they have to be.
-func (v *Volumes) reviewAttached(ctx context.Context) {
+// recheckAttachable checks whether the attached volumes still have to be attached.
+func (v *Volumes) recheckAttachable(ctx context.Context) {
 	v.mu.Lock()
 	attached := map[*device]plugin.Spec{}
 	for _, d := range v.devices {
@@ -118,12 +120,12 @@ func (v *Volumes) reviewAttached(ctx context.Context) {
 	for d, s := range attached {
 		name, err := d.kind.(plugin.Attacher).AttachName(ctx, s)
 		if err == nil && name == "" {
-			v.markAttachable(d, s, "")
+			v.setAttachName(d, s, "")
 		}
 	}
 }
 
-// NodeChanged has the volumes that wait to be attached look at the node's status again.
+// NodeChanged makes the volumes that wait for attach read the node's status again.
 func (v *Volumes) NodeChanged() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -133,15 +135,15 @@ func (v *Volumes) NodeChanged() {
 		}
 		for uid, has := range d.users {
 			if pv := v.pods[uid]; pv != nil && !has {
-				pv.wakeWaiting()
+				pv.retryUnmounted()
 			}
 		}
 	}
 }
 
-// InUse lists the attachable volumes that pods here use or that are not given back yet.
-// While settled is false, an earlier agent may have left others.
-func (v *Volumes) InUse() (names []v1.UniqueVolumeName, settled bool) {
+// InUse lists the attachable volumes that pods use or that are not unstaged yet. While complete is
+// false, an earlier agent may have left others.
+func (v *Volumes) InUse() (names []v1.UniqueVolumeName, complete bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, d := range v.devices {
@@ -150,15 +152,15 @@ func (v *Volumes) InUse() (names []v1.UniqueVolumeName, settled bool) {
 		}
 	}
 	slices.Sort(names)
-	v.settled = v.settled || v.housekept && v.allKnownLocked()
-	return names, v.settled
+	v.complete = v.complete || v.orphansUnstaged && v.attachableKnownLocked()
+	return names, v.complete
 }
 
-// allKnownLocked reports whether every attachable volume that the disk shows was looked at.
-func (v *Volumes) allKnownLocked() bool {
+// attachableKnownLocked reports whether every attachable volume on disk is known.
+func (v *Volumes) attachableKnownLocked() bool {
 	for _, d := range v.devices {
-		if _, attachable := d.kind.(plugin.Attacher); attachable && d.leaving && d.attachName == "" {
-			return false // left by an earlier agent, under a name that only the API server knows
+		if _, attachable := d.kind.(plugin.Attacher); attachable && d.unstaging && d.attachName == "" {
+			return false // left by an earlier agent; only the API server knows its name
 		}
 	}
 	uids, err := v.PodDirs()

@@ -10,7 +10,8 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// AttachLimitError says that the node can take no more volumes: the pod must go elsewhere.
+// AttachLimitError means that the node has reached its limit of attached volumes: the pod must run
+// elsewhere.
 type AttachLimitError struct{ Unmounted, Unattached []string }
 
 func (e *AttachLimitError) Error() string {
@@ -18,24 +19,24 @@ func (e *AttachLimitError) Error() string {
 		e.Unmounted, e.Unattached, context.DeadlineExceeded)
 }
 
-// limitTimeout bounds the asking why volumes are not attached.
-const limitTimeout = 30 * time.Second
+// attachLimitTimeout bounds the checks of the attach limit.
+const attachLimitTimeout = 30 * time.Second
 
-// attachLimit returns an *AttachLimitError where one of the volumes that the pod has waited
-// for cannot be attached for want of room, else nil.
+// attachLimit returns an *AttachLimitError if one of the missing volumes cannot be attached because of
+// the node's limit, else nil.
 func (v *Volumes) attachLimit(ctx context.Context, pv *podVolumes, missing map[string]error) error {
-	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, attachLimitTimeout)
 	defer cancel()
 	waiting := unattached(missing)
 	for _, name := range waiting {
-		if v.noRoom(ctx, pv, name) {
+		if v.attachLimitReached(ctx, pv, name) {
 			return &AttachLimitError{Unmounted: slices.Sorted(maps.Keys(missing)), Unattached: waiting}
 		}
 	}
 	return nil
 }
 
-func (v *Volumes) noRoom(ctx context.Context, pv *podVolumes, name string) bool {
+func (v *Volumes) attachLimitReached(ctx context.Context, pv *podVolumes, name string) bool {
 	v.mu.Lock()
 	p := pv.pod
 	v.mu.Unlock()

@@ -23,10 +23,10 @@ func (attachedDriver) AttachName(_ context.Context, s plugin.Spec) (v1.UniqueVol
 }
 
 func (d attachedDriver) Attached(_ context.Context, r plugin.Request) error {
-	return d.note("attached " + r.DevicePath)
+	return d.record("attached " + r.DevicePath)
 }
 
-// nodeStatus is the part of the node's status that attaching goes by.
+// nodeStatus is a fake of the node's volumesInUse and volumesAttached.
 type nodeStatus struct {
 	mu       sync.Mutex
 	inUse    bool
@@ -51,13 +51,13 @@ func (s *nodeStatus) set(inUse bool, attached string) {
 	s.inUse, s.attached = inUse, attached
 }
 
-func TestVolumeWaitsToBeAttached(t *testing.T) {
+func TestMountWaitsForAttach(t *testing.T) {
 	n, d, source := newDriver(t)
 	status := &nodeStatus{}
 	n.kinds = []plugin.Plugin{attachedDriver{d}}
 	n.attachments = status
 	n.restart()
-	heldBack(n) // only events help
+	useFakeClock(n) // no back-off expires
 	p := n.podNamed("a", source)
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
@@ -81,14 +81,14 @@ func TestVolumeWaitsToBeAttached(t *testing.T) {
 	if want := "attached /dev/disk, stage disk, publish a"; d.called() != want {
 		t.Errorf("called %s, want %s", d.called(), want)
 	}
-	if len(n.events.said) != 0 {
-		t.Errorf("a wait of moments was told to users: %q", n.events.said)
+	if len(n.events.recorded) != 0 {
+		t.Errorf("a short wait caused events: %q", n.events.recorded)
 	}
 	n.unmount("a")
-	poll.Until(t, "the volume to be given back", func() bool { names, _ := n.InUse(); return len(names) == 0 })
+	poll.Until(t, "the volume not to be in use", func() bool { names, _ := n.InUse(); return len(names) == 0 })
 }
 
-// freeDriver is one that may need no controller.
+// freeDriver may need no attach.
 type freeDriver struct {
 	attachedDriver
 	free *atomic.Bool
@@ -101,14 +101,14 @@ func (d freeDriver) AttachName(ctx context.Context, s plugin.Spec) (v1.UniqueVol
 	return d.attachedDriver.AttachName(ctx, s)
 }
 
-func TestADriverThatNeedsNoAttachingAfterAll(t *testing.T) {
+func TestWaitEndsWhenAttachIsNotRequired(t *testing.T) {
 	n, d, source := newDriver(t)
 	var free atomic.Bool
-	var told atomic.Int32
+	var changes atomic.Int32
 	n.kinds = []plugin.Plugin{freeDriver{attachedDriver{d}, &free}}
-	n.attachments, n.inUseChanged = &nodeStatus{}, func() { told.Add(1) }
+	n.attachments, n.inUseChanged = &nodeStatus{}, func() { changes.Add(1) }
 	n.restart()
-	heldBack(n) // only events help
+	useFakeClock(n) // no back-off expires
 	p := n.podNamed("a", source)
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
@@ -118,13 +118,13 @@ func TestADriverThatNeedsNoAttachingAfterAll(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if names, _ := n.InUse(); len(names) != 0 || told.Load() != 1 {
-		t.Errorf("in use are %v, which was told %d times; want none, told once", names, told.Load())
+	if names, _ := n.InUse(); len(names) != 0 || changes.Load() != 1 {
+		t.Errorf("in use are %v after %d notifications; want none, after one", names, changes.Load())
 	}
 	n.unmount("a")
 }
 
-func TestADriverThatNeedsNoAttachingAnyMore(t *testing.T) {
+func TestVolumeIsDetachedWhenAttachIsNotRequired(t *testing.T) {
 	n, d, source := newDriver(t)
 	var free atomic.Bool
 	n.kinds = []plugin.Plugin{freeDriver{attachedDriver{d}, &free}}
@@ -143,7 +143,7 @@ func TestADriverThatNeedsNoAttachingAnyMore(t *testing.T) {
 	n.unmount("a")
 }
 
-func TestUnattachedVolumeIsToldInTheEnd(t *testing.T) {
+func TestUnattachedVolumeIsReportedAtTimeout(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.kinds, n.attachments = []plugin.Plugin{attachedDriver{d}}, &nodeStatus{inUse: true}
 	n.restart()
@@ -152,60 +152,58 @@ func TestUnattachedVolumeIsToldInTheEnd(t *testing.T) {
 		t.Fatal("mounted")
 	}
 	if want := "FailedMount: Unable to attach or mount volumes: unmounted volumes=[vol], unattached volumes=[vol], failed to process volumes=[]: context deadline exceeded"; !n.events.has(want) {
-		t.Errorf("events %q, want %s", n.events.said, want)
+		t.Errorf("events %q, want %s", n.events.recorded, want)
 	}
 }
 
-// fullDriver is one whose node can take no more volumes.
+// fullDriver may have reached its attach limit.
 type fullDriver struct {
 	attachedDriver
-	noRoom bool
+	limitReached bool
 }
 
-func (d fullDriver) AttachLimitReached(context.Context, plugin.Spec) bool { return d.noRoom }
+func (d fullDriver) AttachLimitReached(context.Context, plugin.Spec) bool { return d.limitReached }
 
-// TestNodeWithoutRoom: a pod that waited in vain for its volume is sent away where the node
-// can take no more.
-func TestNodeWithoutRoom(t *testing.T) {
-	for _, noRoom := range []bool{true, false} {
+// TestAttachLimit: at the timeout a pod is rejected if the node has reached its attach limit.
+func TestAttachLimit(t *testing.T) {
+	for _, limitReached := range []bool{true, false} {
 		n, d, source := newDriver(t)
-		n.kinds, n.attachments = []plugin.Plugin{fullDriver{attachedDriver{d}, noRoom}}, &nodeStatus{inUse: true}
+		n.kinds, n.attachments = []plugin.Plugin{fullDriver{attachedDriver{d}, limitReached}}, &nodeStatus{inUse: true}
 		n.restart()
 		n.cfg.MountTimeout = 50 * time.Millisecond
 		_, err := n.Mount(t.Context(), n.podNamed("a", source))
 		var full *AttachLimitError
-		if errors.As(err, &full) != noRoom {
-			t.Fatalf("without room %v: %v", noRoom, err)
+		if errors.As(err, &full) != limitReached {
+			t.Fatalf("limit reached %v: %v", limitReached, err)
 		}
-		if noRoom && (!slices.Equal(full.Unattached, []string{"vol"}) || !slices.Equal(full.Unmounted, []string{"vol"})) {
+		if limitReached && (!slices.Equal(full.Unattached, []string{"vol"}) || !slices.Equal(full.Unmounted, []string{"vol"})) {
 			t.Errorf("%+v", full)
 		}
-		if n.events.has("Unable to attach") == noRoom {
-			t.Errorf("without room %v: events %q", noRoom, n.events.said)
+		if n.events.has("Unable to attach") == limitReached {
+			t.Errorf("limit reached %v: events %q", limitReached, n.events.recorded)
 		}
 	}
 }
 
-// TestInUseSettles: as long as something of an earlier agent was not looked at, what is in
-// use may be more than is known.
-func TestInUseSettles(t *testing.T) {
+// TestInUseBecomesComplete: until all volumes of an earlier agent are known, there may be more in use.
+func TestInUseBecomesComplete(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.kinds = []plugin.Plugin{attachedDriver{d}}
 	n.restart()
 	n.mount(n.podNamed("a", source))
 	n.restart()
-	settled := func() bool { _, ok := n.InUse(); return ok }
-	if settled() {
-		t.Error("settled before orphans were looked for")
+	complete := func() bool { _, ok := n.InUse(); return ok }
+	if complete() {
+		t.Error("complete before orphans were unstaged")
 	}
 	if err := n.UnstageOrphans(); err != nil {
 		t.Fatal(err)
 	}
-	if settled() {
-		t.Error("settled while nobody has looked at a pod's volume")
+	if complete() {
+		t.Error("complete before the pod was mounted")
 	}
 	n.mount(n.podNamed("a", source))
-	if !settled() {
-		t.Error("not settled though all is known")
+	if !complete() {
+		t.Error("not complete though all volumes are known")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// BenchmarkMountUnmount is the cost of one volume's life, the service account's aside.
+// BenchmarkMountUnmount is the cost to mount and unmount one volume of each kind.
 func BenchmarkMountUnmount(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {

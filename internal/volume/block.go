@@ -12,15 +12,15 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Device is one raw block volume as a container is to see it.
+// Device is one raw block volume of a container.
 type Device struct {
 	HostPath      string
 	ContainerPath string
-	// Permissions are the runtime's: m to make a node, r to read, w to write.
+	// Permissions are cgroup device permissions: m to mknod, r to read, w to write.
 	Permissions string
 }
 
-// mapBlock hands a raw block volume to the pod.
+// mapBlock maps a raw block volume for the pod.
 func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Request) (plugin.Result, error) {
 	mapper, ok := kind.(plugin.BlockMapper)
 	if !ok {
@@ -43,12 +43,12 @@ func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Req
 	return result, nil
 }
 
-// blockMap says where the links to a raw volume are.
+// blockMap is the link and bind mount of a raw block volume.
 func blockMap(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published) blockdev.Map {
 	return blockdev.Map{Link: p.Dir(kind.Name()), BindMount: filepath.Join(mapper.MapDir(p.Name), string(p.PodUID))}
 }
 
-// blockMapOnDisk is blockMap for a volume of which only the disk tells.
+// blockMapOnDisk is blockMap for a volume that was found on disk.
 func blockMapOnDisk(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Published) (blockdev.Map, error) {
 	finder, ok := kind.(plugin.MapDirFinder)
 	if !ok {
@@ -65,7 +65,7 @@ func blockMapOnDisk(kind plugin.Plugin, mapper plugin.BlockMapper, p plugin.Publ
 	return m, nil
 }
 
-// ContainerDevices translates the container's volumeDevices. Volumes come from Mount.
+// ContainerDevices converts the container's volumeDevices. mounted is the result of Mount.
 func (v *Volumes) ContainerDevices(c *v1.Container, mounted map[string]Mounted) ([]Device, error) {
 	var devices []Device
 	for _, want := range c.VolumeDevices {

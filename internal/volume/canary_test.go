@@ -11,7 +11,7 @@ import (
 	"swiftlet/internal/volume/mounts"
 )
 
-// canary makes a directory with a file that must never be touched.
+// canary creates a directory with a file that must never be removed.
 func canary(t *testing.T) (dir string, alive func() bool) {
 	dir = t.TempDir()
 	file := filepath.Join(dir, "canary")
@@ -32,8 +32,7 @@ func bind(t *testing.T, source, target string) {
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
 }
 
-// TestUnmountNeverDeletesThroughAMount leaves foreign mounts in a volume, of another file
-// system and of the same one, where a device number shows nothing.
+// TestUnmountNeverDeletesThroughAMount has foreign mount points in the pod's directory.
 func TestUnmountNeverDeletesThroughAMount(t *testing.T) {
 	for _, place := range []string{
 		"volumes/kubernetes.io~empty-dir/vol/nfs",
@@ -50,7 +49,7 @@ func TestUnmountNeverDeletesThroughAMount(t *testing.T) {
 				t.Errorf("unmount: %v", err)
 			}
 			if !alive() {
-				t.Fatal("the canary is dead")
+				t.Fatal("the canary file was removed")
 			}
 			if left, _ := n.MountedPods(); len(left) != 0 {
 				t.Errorf("left: %v", left)
@@ -59,7 +58,7 @@ func TestUnmountNeverDeletesThroughAMount(t *testing.T) {
 	}
 }
 
-// TestRemoveStopsAtAMount takes away the first line of defence: nothing is unmounted.
+// TestRemoveStopsAtAMount: RemovePodDir does not unmount.
 func TestRemoveStopsAtAMount(t *testing.T) {
 	n := newNode(t)
 	dir, alive := canary(t)
@@ -68,7 +67,7 @@ func TestRemoveStopsAtAMount(t *testing.T) {
 		t.Error("removed a pod's directory with a mount in it")
 	}
 	if !alive() {
-		t.Error("the canary is dead")
+		t.Error("the canary file was removed")
 	}
 	if err := (&mounts.Kernel{}).UnmountBeneath(filepath.Join(n.root, "pods")); err != nil {
 		t.Fatal(err)
@@ -81,8 +80,8 @@ func TestRemoveStopsAtAMount(t *testing.T) {
 	}
 }
 
-// TestBusyMountKeepsWhatLiesBeneath: a mount that does not let go must not cost data.
-func TestBusyMountKeepsWhatLiesBeneath(t *testing.T) {
+// TestBusyMountKeepsItsData: a failed unmount removes nothing.
+func TestBusyMountKeepsItsData(t *testing.T) {
 	n := newNode(t)
 	vol := n.mount(n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}))
 	file, err := os.Create(filepath.Join(vol, "open"))
@@ -97,7 +96,7 @@ func TestBusyMountKeepsWhatLiesBeneath(t *testing.T) {
 	}
 	file.Close()
 	if err := n.Unmount(t.Context(), "uid-1"); err != nil {
-		t.Errorf("unmount after it let go: %v", err)
+		t.Errorf("unmount once it is not busy: %v", err)
 	}
 }
 
@@ -112,6 +111,6 @@ func TestLinksAreRemovedNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !alive() {
-		t.Error("the canary is dead")
+		t.Error("the canary file was removed")
 	}
 }

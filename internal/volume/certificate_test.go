@@ -24,7 +24,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// certified is a volume with a certificate, in one file and in two.
+// certified is a volume with pod certificates, as a bundle and as separate files.
 func certified() v1.VolumeSource {
 	source := func(p v1.PodCertificateProjection) v1.VolumeProjection {
 		p.SignerName, p.KeyType = "example.com/signer", "ED25519"
@@ -36,7 +36,7 @@ func certified() v1.VolumeSource {
 	}}}
 }
 
-// newSigner has the node's client name requests, as an API server does, and know the pod's
+// newSigner makes the fake client name the requests, as the API server does, and adds the pod's
 // service account.
 func newSigner(t *testing.T, n *node) {
 	t.Helper()
@@ -51,7 +51,7 @@ func newSigner(t *testing.T, n *node) {
 	}
 }
 
-// requests waits until so many were made.
+// requests waits for the number of requests.
 func requests(t *testing.T, n *node, count int) []certificatesv1.PodCertificateRequest {
 	t.Helper()
 	var list *certificatesv1.PodCertificateRequestList
@@ -65,14 +65,14 @@ func requests(t *testing.T, n *node, count int) []certificatesv1.PodCertificateR
 	return list.Items
 }
 
-// answer writes a condition and, where it says issued, a certificate for the request's key.
-func answer(t *testing.T, n *node, r certificatesv1.PodCertificateRequest, kind string, life time.Duration) {
+// answer sets a condition and, for Issued, a certificate for the request's key.
+func answer(t *testing.T, n *node, r certificatesv1.PodCertificateRequest, kind string, lifetime time.Duration) {
 	t.Helper()
 	r.Status.Conditions = []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue, Reason: "Because", Message: "it is so"}}
 	if kind == certificatesv1.PodCertificateRequestConditionTypeIssued {
 		now := n.clock.Now()
-		r.Status.CertificateChain = issue(t, r.Spec.StubPKCS10Request, now.Add(life))
-		refresh, end := metav1.NewTime(now.Add(life/2)), metav1.NewTime(now.Add(life))
+		r.Status.CertificateChain = issue(t, r.Spec.StubPKCS10Request, now.Add(lifetime))
+		refresh, end := metav1.NewTime(now.Add(lifetime/2)), metav1.NewTime(now.Add(lifetime))
 		r.Status.BeginRefreshAt, r.Status.NotAfter = &refresh, &end
 	}
 	if _, err := n.client.CertificatesV1().PodCertificateRequests("ns").UpdateStatus(t.Context(), &r, metav1.UpdateOptions{}); err != nil {
@@ -84,7 +84,7 @@ func issue(t *testing.T, proof []byte, notAfter time.Time) string {
 	t.Helper()
 	request, err := x509.ParseCertificateRequest(proof)
 	if err != nil || request.CheckSignature() != nil {
-		t.Fatalf("the request proves nothing: %v", err)
+		t.Fatalf("invalid signature of the request: %v", err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -101,14 +101,14 @@ func issue(t *testing.T, proof []byte, notAfter time.Time) string {
 func TestPodCertificate(t *testing.T) {
 	n := newNode(t)
 	newSigner(t, n)
-	clk := heldBack(n)
+	clk := useFakeClock(n)
 	p := n.pod(certified())
 	p.UID = "uid-1"
 	done := make(chan map[string]Mounted, 1)
 	go func() { got, _ := n.Mount(context.Background(), p); done <- got }()
 	for _, r := range requests(t, n, 2) {
 		if s := r.Spec; s.PodUID != "uid-1" || s.ServiceAccountUID != "account-uid" || s.NodeName != "here" || s.NodeUID != "node-uid" {
-			t.Errorf("asked for %+v", s)
+			t.Errorf("request %+v", s)
 		}
 		answer(t, n, r, certificatesv1.PodCertificateRequestConditionTypeIssued, time.Hour)
 	}
@@ -116,8 +116,8 @@ func TestPodCertificate(t *testing.T) {
 	select {
 	case got := <-done:
 		dir = got["vol"].HostPath
-	case <-time.After(patience):
-		t.Fatal("the mount did not follow the answers")
+	case <-time.After(testTimeout):
+		t.Fatal("not mounted after the certificates were issued")
 	}
 	if _, err := tls.LoadX509KeyPair(filepath.Join(dir, "chain.pem"), filepath.Join(dir, "key.pem")); err != nil {
 		t.Error(err)
@@ -131,7 +131,7 @@ func TestPodCertificate(t *testing.T) {
 	clk.Step(31 * time.Minute)
 	all := requests(t, n, 4)
 	if got := readFile(t, dir, "bundle.pem"); got != first {
-		t.Error("the old certificate went before the new one came")
+		t.Error("the old certificate was removed before the new one was issued")
 	}
 	for _, r := range all {
 		if len(r.Status.Conditions) == 0 {
@@ -141,8 +141,8 @@ func TestPodCertificate(t *testing.T) {
 	poll.Until(t, "the new certificate", func() bool { return readFile(t, dir, "bundle.pem") != first })
 }
 
-// TestPodCertificateOutlivesTheAgent: a pod keeps its certificate until it has another one.
-func TestPodCertificateOutlivesTheAgent(t *testing.T) {
+// TestPodCertificateSurvivesRestart: a pod keeps its certificate until it has a new one.
+func TestPodCertificateSurvivesRestart(t *testing.T) {
 	n := newNode(t)
 	newSigner(t, n)
 	done := make(chan map[string]Mounted, 1)
@@ -161,19 +161,19 @@ func TestPodCertificateOutlivesTheAgent(t *testing.T) {
 	requests(t, n, 4)
 }
 
-func TestRefusedPodCertificate(t *testing.T) {
+func TestDeniedPodCertificate(t *testing.T) {
 	n := newNode(t)
 	newSigner(t, n)
 	p := n.pod(certified())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended := make(chan struct{})
-	go func() { _, _ = n.Mount(ctx, p); close(ended) }()
+	stopped := make(chan struct{})
+	go func() { _, _ = n.Mount(ctx, p); close(stopped) }()
 	for _, r := range requests(t, n, 2) {
 		answer(t, n, r, certificatesv1.PodCertificateRequestConditionTypeDenied, 0)
 	}
 	const want = `PodCertificateRequest was permanently denied: reason="Because" message="it is so"`
 	poll.Until(t, "the event", func() bool { return n.events.has(want) })
 	cancel()
-	<-ended
+	<-stopped
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestChurn mounts and unmounts many pods at once while their objects change and the agent
-// is replaced, and leaves nothing.
+// TestChurn mounts and unmounts many pods at once while objects change and the agent restarts. Nothing
+// is left.
 func TestChurn(t *testing.T) {
 	n := newNode(t)
 	version := 100

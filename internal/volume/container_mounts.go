@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Mount is one volume, or a part of one, as a container is to see it.
+// Mount is one volume, or a subPath of it, as a container mounts it.
 type Mount struct {
 	Name              string // of the volume
 	HostPath          string
@@ -18,26 +18,26 @@ type Mount struct {
 	ReadOnly          bool
 	RecursiveReadOnly bool
 	SELinuxRelabel    bool
-	// ImageSubPath is the part of an image volume to mount, which the runtime resolves.
+	// ImageSubPath is the subPath of an image volume, which the runtime resolves.
 	ImageSubPath string
-	// Options are further ones that the runtime mounts with, such as noexec.
+	// Options are additional mount options, such as noexec.
 	Options []string
-	// Propagation is one of the API's modes, None where the container says nothing.
+	// Propagation is the mount propagation, None by default.
 	Propagation v1.MountPropagationMode
 }
 
-// MountOptions is what the translation needs to know beside the pod.
+// MountOptions are the inputs of ContainerMounts besides the pod.
 type MountOptions struct {
-	// Expand replaces $(VAR) in a subPathExpr by the container's environment; a variable
-	// that is not set is an error.
+	// Expand replaces $(VAR) in a subPathExpr with the container's environment. An unset variable is an
+	// error.
 	Expand func(expr string) (string, error)
-	// RecursiveReadOnly says that the runtime handler can mount read-only all the way down.
+	// RecursiveReadOnly is set if the runtime handler supports recursive read-only mounts.
 	RecursiveReadOnly bool
 }
 
-// ContainerMounts translates the container's volumeMounts. Volumes come from Mount. A
-// subPath is resolved beneath its volume and bound to a place of our own, so that nothing
-// the pod does later changes what the runtime mounts; Unmount takes these away.
+// ContainerMounts converts the container's volumeMounts. mounted is the result of Mount. A subPath is
+// resolved beneath its volume and bind mounted in the pod's directory, so that the pod cannot change
+// what the runtime mounts. Unmount removes these bind mounts.
 func (v *Volumes) ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]Mounted, opts MountOptions) ([]Mount, error) {
 	translated := make([]Mount, 0, len(c.VolumeMounts))
 	for i := range c.VolumeMounts {
@@ -123,7 +123,7 @@ func recursiveReadOnly(want *v1.VolumeMount, supported bool) (bool, error) {
 	}
 }
 
-// subPathOf is the part of the volume to mount, "" for all of it.
+// subPathOf is the subPath of the mount, "" for the whole volume.
 func subPathOf(want *v1.VolumeMount, opts MountOptions) (string, error) {
 	sub := want.SubPath
 	if want.SubPathExpr != "" {

@@ -23,31 +23,31 @@ func TestContainerMounts(t *testing.T) {
 		want Mount
 		err  string
 	}{
-		{name: "plain", in: v1.VolumeMount{Name: "vol", MountPath: "/a"},
+		{name: "absolute path", in: v1.VolumeMount{Name: "vol", MountPath: "/a"},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", Propagation: v1.MountPropagationNone}},
 		{name: "relative path", in: v1.VolumeMount{Name: "vol", MountPath: "a"},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", Propagation: v1.MountPropagationNone}},
-		{name: "read-only by wish", in: v1.VolumeMount{Name: "vol", MountPath: "/a", ReadOnly: true},
+		{name: "read-only mount", in: v1.VolumeMount{Name: "vol", MountPath: "/a", ReadOnly: true},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", ReadOnly: true, Propagation: v1.MountPropagationNone}},
-		{name: "read-only by kind", in: v1.VolumeMount{Name: "ro", MountPath: "/a"},
+		{name: "read-only volume", in: v1.VolumeMount{Name: "ro", MountPath: "/a"},
 			want: Mount{HostPath: "/ro", ContainerPath: "/a", ReadOnly: true, Propagation: v1.MountPropagationNone}},
 		{name: "propagation", in: v1.VolumeMount{Name: "vol", MountPath: "/a", MountPropagation: ptr.To(v1.MountPropagationBidirectional)},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", Propagation: v1.MountPropagationBidirectional}},
-		{name: "options", in: v1.VolumeMount{Name: "vol", MountPath: "/a", BindMountOptions: []string{"noexec", "nosuid"}},
+		{name: "bind mount options", in: v1.VolumeMount{Name: "vol", MountPath: "/a", BindMountOptions: []string{"noexec", "nosuid"}},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", Options: []string{"noexec", "nosuid"}, Propagation: v1.MountPropagationNone}},
-		{name: "recursive where possible", rro: true,
+		{name: "recursive read-only supported", rro: true,
 			in:   v1.VolumeMount{Name: "vol", MountPath: "/a", ReadOnly: true, RecursiveReadOnly: ptr.To(v1.RecursiveReadOnlyIfPossible)},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", ReadOnly: true, RecursiveReadOnly: true, Propagation: v1.MountPropagationNone}},
-		{name: "recursive where impossible",
+		{name: "recursive read-only not supported",
 			in:   v1.VolumeMount{Name: "vol", MountPath: "/a", ReadOnly: true, RecursiveReadOnly: ptr.To(v1.RecursiveReadOnlyIfPossible)},
 			want: Mount{HostPath: "/host", ContainerPath: "/a", ReadOnly: true, Propagation: v1.MountPropagationNone}},
-		{name: "recursive demanded in vain",
+		{name: "recursive read-only required, not supported",
 			in:  v1.VolumeMount{Name: "vol", MountPath: "/a", ReadOnly: true, RecursiveReadOnly: ptr.To(v1.RecursiveReadOnlyEnabled)},
 			err: `failed to resolve recursive read-only mode: volume "vol" requested recursive read-only mode, but it is not supported by the runtime`},
 		{name: "unknown volume", in: v1.VolumeMount{Name: "none", MountPath: "/a"}, err: `cannot find volume "none" to mount into container "c"`},
 		{name: "unknown propagation", in: v1.VolumeMount{Name: "vol", MountPropagation: ptr.To(v1.MountPropagationMode("Odd"))}, err: `invalid MountPropagation mode: "Odd"`},
 		{name: "absolute subPath", in: v1.VolumeMount{Name: "vol", SubPath: "/etc"}, err: "error SubPath `/etc` must not be an absolute path"},
-		{name: "climbing subPath", in: v1.VolumeMount{Name: "vol", SubPath: "a/../../b"}, err: "unable to provision SubPath `a/../../b`: must not contain '..'"},
+		{name: "subPath with dot-dot", in: v1.VolumeMount{Name: "vol", SubPath: "a/../../b"}, err: "unable to provision SubPath `a/../../b`: must not contain '..'"},
 		{name: "subPathExpr with an unset variable", in: v1.VolumeMount{Name: "vol", SubPathExpr: "$(NONE)"}, err: "missing value"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestContainerMounts(t *testing.T) {
 			if len(c.in.BindMountOptions) > 0 {
 				n.cfg.BindMountOptions = false
 				if without, err := n.ContainerMounts(p, container, vol, MountOptions{}); err != nil || without[0].Options != nil {
-					t.Errorf("with the gate shut: %v %v", without, err)
+					t.Errorf("without the feature gate: %v %v", without, err)
 				}
 			}
 			c.want.Name = c.in.Name
@@ -77,7 +77,7 @@ func TestContainerMounts(t *testing.T) {
 	}
 }
 
-// subPathPod mounts an emptyDir and returns its directory and a function that mounts a part of it.
+// subPathPod mounts an emptyDir and returns its directory and a function that mounts a subPath of it.
 func subPathPod(t *testing.T, n *node) (dir string, part func(subPath string) (string, error)) {
 	p := n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	dir = n.mount(p)
@@ -118,7 +118,7 @@ func TestSubPath(t *testing.T) {
 		t.Errorf("mounted %d times, want once", len(points))
 	}
 	if file, err := part("sub/dir/file"); err != nil || readFile(t, file) != "x" {
-		t.Errorf("a file as the part, in the place of a directory: %v", err)
+		t.Errorf("a file in place of a directory: %v", err)
 	}
 	if err := n.Unmount(t.Context(), "uid-1"); err != nil {
 		t.Error(err)
@@ -132,7 +132,7 @@ func TestSubPathStaysInTheVolume(t *testing.T) {
 	for name, target := range map[string]string{
 		"absolute":  outside,
 		"root":      "/",
-		"climbing":  "../../../../../../../../../../../../.." + outside,
+		"dot-dot":   "../../../../../../../../../../../../.." + outside,
 		"magic":     "/proc/self/root" + outside,
 		"magic-cwd": "/proc/self/cwd",
 	} {
@@ -159,10 +159,10 @@ func TestSubPathStaysInTheVolume(t *testing.T) {
 	}
 }
 
-// swaps is how often a directory is exchanged for a link while it is being mounted.
+// swaps is how often a directory is replaced with a link during mounts.
 const swaps = 10_000
 
-// TestSubPathRace swaps a directory for a link to the outside while it is being mounted.
+// TestSubPathRace replaces a directory with a link to the outside while it is being mounted.
 func TestSubPathRace(t *testing.T) {
 	n := newNode(t)
 	dir, part := subPathPod(t, n)
@@ -202,7 +202,7 @@ func TestSubPathRace(t *testing.T) {
 	}
 }
 
-// exchange swaps two names in one step.
+// exchange swaps two names atomically.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

@@ -39,23 +39,23 @@ func fakeToken(tr *authv1.TokenRequest, n int, issued, expires time.Time) string
 
 func named(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
 
-// kind is one kind of volume and what every pod may expect of it.
+// kind is an entry of the contract suite: one kind of volume and its properties.
 type kind struct {
 	name   string
 	source v1.VolumeSource
-	// pv makes what the volume is behind a claim, in place of source.
+	// pv creates the source of a PersistentVolume, instead of source.
 	pv   func(t *testing.T) v1.PersistentVolumeSource
 	pvOn func(t *testing.T, n *node) v1.PersistentVolumeSource
-	// install puts in place what the kind needs on a node, if anything.
-	install  func(n *node)
-	folder   string            // below the pod's directory
-	files    map[string]string // content, "" where the test cannot know it
-	inMemory bool
-	readOnly bool
-	keeps    bool // its content outlives the pod
+	// install installs what the kind needs on the node; may be nil.
+	install    func(n *node)
+	directory  string            // below the pod's directory
+	files      map[string]string // content, "" for any
+	inMemory   bool
+	readOnly   bool
+	persistent bool // its content is kept after Unmount
 }
 
-// of is the volume as a pod on n is to write it; called once per node.
+// of is the volume source for a pod on n; called once per node.
 func (k kind) of(t *testing.T, n *node) v1.VolumeSource {
 	if k.install != nil {
 		k.install(n)
@@ -70,23 +70,23 @@ func (k kind) of(t *testing.T, n *node) v1.VolumeSource {
 }
 
 var kinds = []kind{
-	{name: "emptyDir", folder: "volumes/kubernetes.io~empty-dir/vol",
+	{name: "emptyDir", directory: "volumes/kubernetes.io~empty-dir/vol",
 		source: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
-	{name: "emptyDir in memory", folder: "volumes/kubernetes.io~empty-dir/vol", inMemory: true,
+	{name: "emptyDir in memory", directory: "volumes/kubernetes.io~empty-dir/vol", inMemory: true,
 		source: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}},
-	{name: "configMap", folder: "volumes/kubernetes.io~configmap/vol", readOnly: true,
+	{name: "configMap", directory: "volumes/kubernetes.io~configmap/vol", readOnly: true,
 		files:  map[string]string{"key": "value", "other": "x", "bin": "\x00\x01"},
 		source: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named("obj"), DefaultMode: mode(0o644)}}},
-	{name: "secret", folder: "volumes/kubernetes.io~secret/vol", readOnly: true, inMemory: true,
+	{name: "secret", directory: "volumes/kubernetes.io~secret/vol", readOnly: true, inMemory: true,
 		files:  map[string]string{"password": "s3cret"},
 		source: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "obj", DefaultMode: mode(0o400)}}},
-	{name: "downwardAPI", folder: "volumes/kubernetes.io~downward-api/vol", readOnly: true, inMemory: true,
+	{name: "downwardAPI", directory: "volumes/kubernetes.io~downward-api/vol", readOnly: true, inMemory: true,
 		files: map[string]string{"labels": `app="web"`, "deep/name": "p"},
 		source: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{DefaultMode: mode(0o644), Items: []v1.DownwardAPIVolumeFile{
 			{Path: "labels", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
 			{Path: "deep/name", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 		}}}},
-	{name: "projected", folder: "volumes/kubernetes.io~projected/vol", readOnly: true, inMemory: true,
+	{name: "projected", directory: "volumes/kubernetes.io~projected/vol", readOnly: true, inMemory: true,
 		files: map[string]string{"token": "", "cm": "value", "password": "s3cret", "uid": "uid-1"},
 		source: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: mode(0o644), Sources: []v1.VolumeProjection{
 			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: seconds(3607)}},
@@ -98,13 +98,13 @@ var kinds = []kind{
 
 func seconds(n int64) *int64 { return &n }
 
-// durable are kinds whose volumes are there before the pod and stay after it.
+// durable are kinds of PersistentVolumes.
 var durable = []kind{
-	{name: "local directory", folder: "volumes/kubernetes.io~local-volume/pv", inMemory: true, keeps: true,
+	{name: "local directory", directory: "volumes/kubernetes.io~local-volume/pv", inMemory: true, persistent: true,
 		pv: func(t *testing.T) v1.PersistentVolumeSource {
 			return v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: t.TempDir()}}
 		}},
-	{name: "local disk", folder: "volumes/kubernetes.io~local-volume/pv", inMemory: true, keeps: true,
+	{name: "local disk", directory: "volumes/kubernetes.io~local-volume/pv", inMemory: true, persistent: true,
 		pv: func(t *testing.T) v1.PersistentVolumeSource {
 			return v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: disk(t)}}
 		}},
@@ -122,22 +122,22 @@ func TestContractCoversPlugins(t *testing.T) {
 	}
 	for _, p := range newPlugins(Config{}, Deps{}) {
 		directory := "/" + plugin.DirName(p.Name()) + "/"
-		covered := slices.ContainsFunc(contractKinds(), func(k kind) bool { return strings.Contains(k.folder, directory) })
+		covered := slices.ContainsFunc(contractKinds(), func(k kind) bool { return strings.Contains(k.directory, directory) })
 		if covered == (elsewhere[p.Name()] != "") {
 			t.Errorf("%s: has an entry: %v; an exception: %q", p.Name(), covered, elsewhere[p.Name()])
 		}
 	}
 }
 
-// TestContract is what every kind of volume that lives in the pod's directory must keep.
+// TestContract tests every kind of volume that is mounted in the pod's directory.
 func TestContract(t *testing.T) {
 	for _, k := range contractKinds() {
 		t.Run(k.name, func(t *testing.T) {
-			t.Run("is mounted where the reference kubelet puts it", func(t *testing.T) { k.mounts(t) })
-			t.Run("is left alone by a new agent", func(t *testing.T) { k.survivesRestart(t) })
-			t.Run("belongs to the pod's group", func(t *testing.T) { k.group(t) })
-			t.Run("is taken away by an agent that never mounted it", func(t *testing.T) { k.unmounts(t) })
-			t.Run("is tried again after a failure half way", func(t *testing.T) { k.retries(t) })
+			t.Run("mounted at the path of the reference kubelet", func(t *testing.T) { k.mounts(t) })
+			t.Run("unchanged by a new agent", func(t *testing.T) { k.survivesRestart(t) })
+			t.Run("has the fsGroup", func(t *testing.T) { k.group(t) })
+			t.Run("unmounted by another agent", func(t *testing.T) { k.unmounts(t) })
+			t.Run("retried after a failure", func(t *testing.T) { k.retries(t) })
 		})
 	}
 }
@@ -149,7 +149,7 @@ func (k kind) mounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(n.root, "pods", "uid-1", k.folder)
+	dir := filepath.Join(n.root, "pods", "uid-1", k.directory)
 	if m := got["vol"]; m.HostPath != dir || m.ReadOnly != k.readOnly {
 		t.Errorf("mounted %+v, want %s, read-only %v", m, dir, k.readOnly)
 	}
@@ -163,7 +163,7 @@ func (k kind) mounts(t *testing.T) {
 	}
 	if len(k.files) > 0 {
 		if link, err := os.Readlink(filepath.Join(dir, "..data")); err != nil || !strings.HasPrefix(link, "..2") {
-			t.Errorf("..data leads to %q (%v), want a directory named for its time", link, err)
+			t.Errorf("..data points to %q (%v), want a timestamped directory", link, err)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (k kind) unmounts(t *testing.T) {
 	if uids, err := n.MountedPods(); err != nil || len(uids) != 1 || uids[0] != "uid-1" {
 		t.Fatalf("pods with volumes: %v, %v; want uid-1", uids, err)
 	}
-	for range 2 { // it is idempotent
+	for range 2 { // idempotent
 		if err := n.Unmount(t.Context(), "uid-1"); err != nil {
 			t.Fatal(err)
 		}
@@ -237,15 +237,15 @@ func (k kind) unmounts(t *testing.T) {
 	if uids, err := n.MountedPods(); err != nil || len(uids) != 0 {
 		t.Errorf("pods with volumes afterwards: %v, %v", uids, err)
 	}
-	if _, err := os.Stat(filepath.Join(n.mount(n.pod(source)), "left-by-the-pod")); (err == nil) != k.keeps {
-		t.Errorf("what the pod left: %v; want it kept: %v", err, k.keeps)
+	if _, err := os.Stat(filepath.Join(n.mount(n.pod(source)), "left-by-the-pod")); (err == nil) != k.persistent {
+		t.Errorf("file of the pod: %v; want it kept: %v", err, k.persistent)
 	}
 }
 
-// retries puts a file where the volume's directory must go and takes it away again.
+// retries creates a file in place of the volume's parent directory, and removes it.
 func (k kind) retries(t *testing.T) {
 	n := newNode(t)
-	obstacle := filepath.Dir(filepath.Join(n.root, "pods", "uid-1", k.folder))
+	obstacle := filepath.Dir(filepath.Join(n.root, "pods", "uid-1", k.directory))
 	if err := os.MkdirAll(filepath.Dir(obstacle), 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -255,8 +255,8 @@ func (k kind) retries(t *testing.T) {
 	done := make(chan error, 1)
 	p := n.pod(k.of(t, n))
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
-	said := fmt.Sprintf("FailedMount: MountVolume.SetUp failed for volume %q : ", filepath.Base(k.folder))
-	poll.Until(t, "an event", func() bool { return n.events.has(said) })
+	recorded := fmt.Sprintf("FailedMount: MountVolume.SetUp failed for volume %q : ", filepath.Base(k.directory))
+	poll.Until(t, "an event", func() bool { return n.events.has(recorded) })
 	if err := os.Remove(obstacle); err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +265,8 @@ func (k kind) retries(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
-		t.Error("not mounted after the obstacle was gone")
+	case <-time.After(testTimeout):
+		t.Error("not mounted after the obstacle was removed")
 	}
 }
 
@@ -280,11 +280,11 @@ func TestMemorySize(t *testing.T) {
 		container v1.ResourceRequirements
 		want      int64
 	}{
-		{"the node bounds it", "", v1.ResourceRequirements{}, 64 << 20},
-		{"its own limit", "16Mi", v1.ResourceRequirements{}, 16 << 20},
-		{"a limit past the node's", "1Gi", v1.ResourceRequirements{}, 64 << 20},
-		{"the pod's limit", "", limited("32Mi"), 32 << 20},
-		{"its own limit below the pod's", "8Mi", limited("32Mi"), 8 << 20},
+		{"allocatable memory", "", v1.ResourceRequirements{}, 64 << 20},
+		{"size limit", "16Mi", v1.ResourceRequirements{}, 16 << 20},
+		{"size limit above allocatable", "1Gi", v1.ResourceRequirements{}, 64 << 20},
+		{"pod memory limit", "", limited("32Mi"), 32 << 20},
+		{"size limit below pod limit", "8Mi", limited("32Mi"), 8 << 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNode(t)
@@ -306,7 +306,7 @@ func TestMemorySize(t *testing.T) {
 	}
 }
 
-func TestTokenFileIsForOneUser(t *testing.T) {
+func TestTokenFileHasOwnerAndMode(t *testing.T) {
 	n := newNode(t)
 	k := kinds[len(kinds)-1]
 	p := n.pod(k.source)
@@ -321,16 +321,16 @@ func TestTokenFileIsForOneUser(t *testing.T) {
 	}
 }
 
-func TestUnmountRefusesStrangeNames(t *testing.T) {
+func TestUnmountRejectsInvalidUIDs(t *testing.T) {
 	n := newNode(t)
 	for _, uid := range []string{"", ".", "..", "../..", "a/b"} {
 		if err := n.Unmount(t.Context(), types.UID(uid)); err == nil {
-			t.Errorf("unmount of pod %q was tried", uid)
+			t.Errorf("pod UID %q was accepted", uid)
 		}
 	}
 }
 
-func TestNoPlugin(t *testing.T) {
+func TestVolumeWithoutPlugin(t *testing.T) {
 	n := newNode(t)
 	n.cfg.MountTimeout = time.Second
 	_, err := n.Mount(t.Context(), n.pod(v1.VolumeSource{Glusterfs: &v1.GlusterfsVolumeSource{}}))

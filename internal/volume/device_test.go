@@ -19,8 +19,8 @@ import (
 	"swiftlet/test/poll"
 )
 
-// driver is a kind with all further interfaces. Its volumes are directories, or for raw ones a
-// loop device; what it did is kept in calls.
+// driver is a plugin with all optional interfaces. Its volumes are directories or, for raw block
+// volumes, a loop device. It records its calls.
 type driver struct {
 	root   string
 	device string // for raw volumes
@@ -37,7 +37,7 @@ func (d *driver) Handles(s plugin.Spec) bool {
 	return s.PV != nil && s.PV.Spec.FlexVolume != nil
 }
 
-func (d *driver) note(call string) error {
+func (d *driver) record(call string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, call)
@@ -64,11 +64,11 @@ func (d *driver) DeviceID(_ context.Context, s plugin.Spec) (string, error) {
 
 func (d *driver) Stage(_ context.Context, r plugin.Request) error {
 	id := r.PV.Spec.FlexVolume.Driver
-	return errors.Join(d.note("stage "+id), os.MkdirAll(d.globalDir(id), 0o750))
+	return errors.Join(d.record("stage "+id), os.MkdirAll(d.globalDir(id), 0o750))
 }
 
 func (d *driver) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
-	if err := d.note("publish " + string(r.Pod.UID)); err != nil {
+	if err := d.record("publish " + string(r.Pod.UID)); err != nil {
 		return plugin.Result{}, err
 	}
 	dir := r.VolumeDir(driverName)
@@ -78,7 +78,7 @@ func (d *driver) SetUp(_ context.Context, r plugin.Request) (plugin.Result, erro
 }
 
 func (d *driver) MapDevice(_ context.Context, r plugin.Request) (plugin.Result, error) {
-	return plugin.Result{HostPath: d.device}, d.note("map " + string(r.Pod.UID))
+	return plugin.Result{HostPath: d.device}, d.record("map " + string(r.Pod.UID))
 }
 
 func (d *driver) MapDir(name string) string { return filepath.Join(d.globalDir("volumeDevices"), name) }
@@ -92,7 +92,7 @@ func (d *driver) DeviceOf(p plugin.Published) (string, error) {
 }
 
 func (d *driver) TearDown(_ context.Context, p plugin.Published) error {
-	if err := d.note("unpublish " + string(p.PodUID)); err != nil {
+	if err := d.record("unpublish " + string(p.PodUID)); err != nil {
 		return err
 	}
 	return os.RemoveAll(p.Dir(driverName))
@@ -111,13 +111,13 @@ func (d *driver) Staged() ([]string, error) {
 }
 
 func (d *driver) Unstage(_ context.Context, id string) error {
-	if err := d.note("unstage " + id); err != nil {
+	if err := d.record("unstage " + id); err != nil {
 		return err
 	}
 	return os.RemoveAll(d.globalDir(id))
 }
 
-// newDriver gives the node a driver and a claim of one of its volumes.
+// newDriver returns a node with a driver, and a claim of one of its volumes.
 func newDriver(t *testing.T) (*node, *driver, v1.VolumeSource) {
 	n := newNode(t)
 	d := &driver{root: n.root}
@@ -139,7 +139,7 @@ func (n *node) unmount(uid types.UID) {
 	}
 }
 
-func TestDeviceIsStagedOnceAndUnstagedAfterTheLast(t *testing.T) {
+func TestDeviceIsStagedOnceAndUnstagedWithLastPod(t *testing.T) {
 	n, d, source := newDriver(t)
 	if got, want := n.mount(n.podNamed("a", source)), filepath.Join(n.root, "pods/a/volumes/test~driver/pv/mount"); got != want {
 		t.Errorf("mounted at %s, want %s", got, want)
@@ -153,8 +153,8 @@ func TestDeviceIsStagedOnceAndUnstagedAfterTheLast(t *testing.T) {
 	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unpublish b, unstage disk") })
 }
 
-// TestDeviceOutlivesTheAgent: what an earlier agent mounted is known by the disk alone.
-func TestDeviceOutlivesTheAgent(t *testing.T) {
+// TestDeviceSurvivesRestart: the volumes of an earlier agent are found on disk.
+func TestDeviceSurvivesRestart(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.mount(n.podNamed("a", source))
 	n.mount(n.podNamed("b", source))
@@ -163,9 +163,9 @@ func TestDeviceOutlivesTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.unmount("a")
-	n.restart() // ends what was begun beside the unmount
+	n.restart() // ends the background unstage
 	if strings.Contains(d.called(), "unstage") {
-		t.Fatalf("unstaged under a pod that uses it: %s", d.called())
+		t.Fatalf("unstaged while a pod uses it: %s", d.called())
 	}
 	n.unmount("b")
 	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
@@ -188,7 +188,7 @@ func TestOrphanedDeviceIsUnstaged(t *testing.T) {
 	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 }
 
-// TestUnstageIsRetried: a driver that is back is asked at once, whatever the clock says.
+// TestUnstageIsRetried: Retry does not wait for the back-off.
 func TestUnstageIsRetried(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.clock = testclock.NewFakeClock(time.Now())
@@ -211,17 +211,17 @@ func TestFailedTearDownKeepsTheVolume(t *testing.T) {
 		t.Errorf("unmount: %v, want %s", err, want)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Errorf("the volume was touched: %v", err)
+		t.Errorf("the volume was changed: %v", err)
 	}
 	if strings.Contains(d.called(), "unstage") {
-		t.Errorf("unstaged under a volume: %s", d.called())
+		t.Errorf("unstaged before the volume was torn down: %s", d.called())
 	}
 	d.fail("", nil)
 	n.unmount("a")
 	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 }
 
-func TestStageFailureIsNamed(t *testing.T) {
+func TestStageFailureIsRecorded(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.cfg.MountTimeout = time.Second
 	d.fail("stage", errors.New("no such disk"))
@@ -229,7 +229,7 @@ func TestStageFailureIsNamed(t *testing.T) {
 		t.Fatal("mounted")
 	}
 	if want := `FailedMount: MountVolume.MountDevice failed for volume "pv" : no such disk`; !n.events.has(want) {
-		t.Errorf("events %q, want %s", n.events.said, want)
+		t.Errorf("events %q, want %s", n.events.recorded, want)
 	}
 }
 
@@ -242,13 +242,13 @@ func TestReadWriteOncePod(t *testing.T) {
 	n.mount(n.podNamed("a", source))
 	_, err := n.Mount(t.Context(), n.podNamed("b", source))
 	if err == nil || !n.events.has(`MountVolume.SetUp failed for volume "pv" : volume uses the ReadWriteOncePod access mode and is already in use by another pod`) {
-		t.Errorf("a second pod: %v, %q", err, n.events.said)
+		t.Errorf("a second pod: %v, %q", err, n.events.recorded)
 	}
 	n.unmount("a")
 	n.mount(n.podNamed("b", source))
 }
 
-func TestTwoNamesForOneClaim(t *testing.T) {
+func TestTwoVolumesWithOneClaim(t *testing.T) {
 	n, d, source := newDriver(t)
 	p := n.podNamed("a", source)
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "again", VolumeSource: source})

@@ -14,51 +14,52 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// deviceKey names a device among those of all kinds.
+// deviceKey identifies a device among those of all plugins.
 type deviceKey struct{ kind, id string }
 
-// device is something that several pods of the node may share: what a kind stages, or else
-// a PersistentVolume. All but turn is guarded by Volumes.mu.
+// device is shared by pods of the node: what a plugin stages, or else a PersistentVolume. All fields
+// but lock are guarded by Volumes.mu.
 type device struct {
 	id        string
 	kind      plugin.Plugin
 	stageable bool
-	// attachName is the volume's name in the node's status, "" for one that is not attached
-	// or not looked at yet.
+	// attachName is the volume's name in the node's status, "" if it is not attached or not known
+	// yet.
 	attachName v1.UniqueVolumeName
-	attachSpec plugin.Spec // by which it was found
-	// path is where a Connector found it.
+	attachSpec plugin.Spec // of attachName
+	// path is the device path from Connector.
 	path string
-	// turn holds a token while no operation runs on the device or a volume made from it.
-	turn chan struct{}
-	// users are the pods that want the device, and whether each has it.
+	// lock has a token while no operation runs on the device or one of its volumes.
+	lock chan struct{}
+	// users are the pods that use the device; the value is true once the volume is mounted.
 	users  map[types.UID]bool
 	staged bool
-	// size is what the volume was seen to have on this node, nil before it was looked at.
+	// size is the size of the volume on this node, nil if unknown.
 	size *resource.Quantity
-	// fixed volumes cannot grow while they are up. ungrown ones were tried, and failed.
-	fixed, ungrown bool
-	// leaving says that somebody is at work to unstage it.
-	leaving bool
+	// noOnlineExpansion: the volume cannot be expanded while it is mounted. expansionFailed: the last
+	// expansion failed.
+	noOnlineExpansion, expansionFailed bool
+	// unstaging is set while a goroutine unstages the device.
+	unstaging bool
 }
 
-// release lets the next operation begin. A volume that shares nothing has no device.
+// release unlocks the device. d is nil for a volume without a device.
 func (d *device) release() {
 	if d != nil {
-		d.turn <- struct{}{}
+		d.lock <- struct{}{}
 	}
 }
 
-func (d *device) take(ctx context.Context) error {
+func (d *device) acquire(ctx context.Context) error {
 	select {
-	case <-d.turn:
+	case <-d.lock:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// deviceOf names what a volume shares with other pods, "" for nothing.
+// deviceOf is the device that a volume shares with other pods, "" for none.
 func deviceOf(ctx context.Context, kind plugin.Plugin, spec plugin.Spec) (id string, stageable bool, err error) {
 	if stager, ok := kind.(plugin.Stager); ok {
 		if id, err = stager.DeviceID(ctx, spec); err != nil || id != "" {
@@ -71,12 +72,11 @@ func deviceOf(ctx context.Context, kind plugin.Plugin, spec plugin.Spec) (id str
 	return "", false, nil
 }
 
-// share waits for the turn of the volume's device and notes the pod as its user. The
-// caller releases it.
-func (v *Volumes) share(ctx context.Context, kind plugin.Plugin, r plugin.Request) (*device, error) {
+// acquireDevice locks the volume's device and adds the pod to its users. The caller releases it.
+func (v *Volumes) acquireDevice(ctx context.Context, kind plugin.Plugin, r plugin.Request) (*device, error) {
 	id, stageable, err := deviceOf(ctx, kind, r.Spec)
 	if err != nil {
-		return nil, unusable(r.Spec, err)
+		return nil, initError(r.Spec, err)
 	}
 	if id == "" {
 		return nil, nil
@@ -87,10 +87,10 @@ func (v *Volumes) share(ctx context.Context, kind plugin.Plugin, r plugin.Reques
 		d.users[r.Pod.UID] = false
 	}
 	v.mu.Unlock()
-	if err := d.take(ctx); err != nil {
+	if err := d.acquire(ctx); err != nil {
 		return nil, setUpError(r.Name(), err)
 	}
-	if v.takenByAnother(d, r) {
+	if v.usedByOtherPod(d, r) {
 		d.release()
 		return nil, setUpError(r.Name(), errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod"))
 	}
@@ -101,15 +101,15 @@ func (v *Volumes) deviceLocked(kind plugin.Plugin, id string, stageable bool) *d
 	key := deviceKey{kind.Name(), id}
 	d := v.devices[key]
 	if d == nil {
-		d = &device{id: id, kind: kind, stageable: stageable, turn: make(chan struct{}, 1), users: map[types.UID]bool{}}
-		d.turn <- struct{}{}
+		d = &device{id: id, kind: kind, stageable: stageable, lock: make(chan struct{}, 1), users: map[types.UID]bool{}}
+		d.lock <- struct{}{}
 		v.devices[key] = d
 	}
 	return d
 }
 
-// takenByAnother reports whether the volume is for one pod alone and another one has it.
-func (v *Volumes) takenByAnother(d *device, r plugin.Request) bool {
+// usedByOtherPod reports whether the volume is ReadWriteOncePod and another pod has it.
+func (v *Volumes) usedByOtherPod(d *device, r plugin.Request) bool {
 	if r.PV == nil || !slices.Equal(r.PV.Spec.AccessModes, []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}) {
 		return false
 	}
@@ -144,14 +144,14 @@ func (v *Volumes) markStaged(d *device) {
 	d.staged = true
 }
 
-// leave notes that the pod has none of its devices any more. One that nobody else uses is
-// unstaged, beside the caller: a driver that hangs there must not keep the pod.
-func (v *Volumes) leave(uid types.UID) {
+// releaseDevices removes the pod from the users of its devices. A device without users is unstaged in
+// the background: a driver that hangs there must not block the pod's teardown.
+func (v *Volumes) releaseDevices(uid types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.unmatched[uid] {
-		delete(v.unmatched, uid)
-		v.beginOrphansLocked()
+	if v.unknownDevices[uid] {
+		delete(v.unknownDevices, uid)
+		v.startUnstageOrphansLocked()
 	}
 	for key, d := range v.devices {
 		if _, used := d.users[uid]; !used {
@@ -159,65 +159,65 @@ func (v *Volumes) leave(uid types.UID) {
 		}
 		delete(d.users, uid)
 		switch {
-		case len(d.users) > 0 || d.leaving:
+		case len(d.users) > 0 || d.unstaging:
 		case d.stageable:
-			v.beginUnstageLocked(d)
+			v.startUnstageLocked(d)
 		default:
 			delete(v.devices, key)
-			v.tellUnused(d.attachName)
+			v.notifyInUseChanged(d.attachName)
 		}
 	}
 }
 
-// tellUnused says that a volume is in use no more, unless it was never attached.
-func (v *Volumes) tellUnused(name v1.UniqueVolumeName) {
+// notifyInUseChanged reports that an attached volume is no longer in use.
+func (v *Volumes) notifyInUseChanged(name v1.UniqueVolumeName) {
 	if name != "" && v.deps.InUseChanged != nil {
 		v.deps.InUseChanged()
 	}
 }
 
-// beginOrphansLocked unstages what a pod left whose devices were not known.
-func (v *Volumes) beginOrphansLocked() {
-	if v.ended {
+// startUnstageOrphansLocked unstages the devices of a pod whose devices were unknown.
+func (v *Volumes) startUnstageOrphansLocked() {
+	if v.stopped {
 		return
 	}
 	v.operations.Go(func() {
 		if err := v.UnstageOrphans(); err != nil {
-			v.deps.Log.Warn("unstage volumes that no pod uses failed", "err", err)
+			v.deps.Log.Warn("failed to unstage orphaned volumes", "err", err)
 		}
 	})
 }
 
-func (v *Volumes) beginUnstageLocked(d *device) {
-	if v.ended {
-		return // the next agent finds it on the disk
+func (v *Volumes) startUnstageLocked(d *device) {
+	if v.stopped {
+		return // the next agent finds it on disk
 	}
-	d.leaving = true
-	v.operations.Go(func() { v.unstageUntil(v.life, d) })
+	d.unstaging = true
+	v.operations.Go(func() { v.unstageWithRetry(v.lifetime, d) })
 }
 
-// unstageUntil tries until the device is unstaged, is used again or the agent ends. What
-// keeps it is told once.
-func (v *Volumes) unstageUntil(ctx context.Context, d *device) {
-	told := ""
+// unstageWithRetry retries until the device is unstaged, is used again or the agent ends. It logs each
+// different error once.
+func (v *Volumes) unstageWithRetry(ctx context.Context, d *device) {
+	logged := ""
 	retry := retries
-	retry.Longest = longestUnstageWait
+	retry.Longest = maxUnstageRetry
 	for {
 		v.mu.Lock()
-		retried := v.retried // by what comes while the try is under way, too
+		retrySignal := v.retrySignal // read first: a Retry during the attempt counts, too
 		v.mu.Unlock()
 		err := v.unstage(ctx, d)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if told != err.Error() {
-			told = err.Error()
-			v.deps.Log.Warn("a volume that no pod uses is still staged", "device", d.id, "err", err)
+		if logged != err.Error() {
+			logged = err.Error()
+			v.deps.Log.Warn("failed to unstage volume", "device", d.id, "err", err)
 		}
 		timer := v.deps.Clock.NewTimer(retry.Next())
 		select {
 		case <-timer.C():
-		case <-retried:
+		case <-retrySignal:
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -227,24 +227,24 @@ func (v *Volumes) unstageUntil(ctx context.Context, d *device) {
 	}
 }
 
-// longestUnstageWait is the longest pause before another try: until it succeeds, the
-// volume cannot be used on another node.
-const longestUnstageWait = 30 * time.Second
+// maxUnstageRetry is the longest delay between attempts: until one succeeds, the volume cannot be used
+// on another node.
+const maxUnstageRetry = 30 * time.Second
 
-// unstage makes one try, alone on the device.
+// unstage makes one attempt, with the device locked.
 func (v *Volumes) unstage(ctx context.Context, d *device) error {
-	if err := d.take(ctx); err != nil {
+	if err := d.acquire(ctx); err != nil {
 		return err
 	}
 	defer d.release()
 	v.mu.Lock()
 	if len(d.users) > 0 {
-		d.leaving = false
+		d.unstaging = false
 		v.mu.Unlock()
 		return nil
 	}
-	d.size, d.fixed, d.ungrown = nil, false, false
-	d.staged = false // even if it fails: whoever comes next has to look
+	d.size, d.noOnlineExpansion, d.expansionFailed = nil, false, false
+	d.staged = false // even if it fails: the next Stage has to check
 	v.mu.Unlock()
 
 	stager := d.kind.(plugin.Stager)
@@ -259,16 +259,16 @@ func (v *Volumes) unstage(ctx context.Context, d *device) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	d.leaving = false
+	d.unstaging = false
 	if len(d.users) == 0 {
 		delete(v.devices, deviceKey{d.kind.Name(), d.id})
-		v.tellUnused(d.attachName)
+		v.notifyInUseChanged(d.attachName)
 	}
 	return nil
 }
 
-// usedOnDisk reports whether a pod's directory still holds a volume made from the device: of a
-// pod that an earlier agent mounted and this one has not looked at yet.
+// usedOnDisk reports whether a pod's directory has a volume of the device: of a pod that an earlier
+// agent mounted and this one does not know yet.
 func (v *Volumes) usedOnDisk(kind plugin.Plugin, stager plugin.Stager, id string) (bool, error) {
 	uids, err := v.PodDirs()
 	if err != nil {
@@ -288,8 +288,8 @@ func (v *Volumes) usedOnDisk(kind plugin.Plugin, stager plugin.Stager, id string
 	return false, nil
 }
 
-// usedBy reports whether the volume was made from the device. One whose device is not known
-// holds only the devices that it may be made from: until it is gone, or its device known.
+// usedBy reports whether the volume uses the device. A volume whose device is unknown blocks all
+// devices that it may use, until it is unmounted or its device is known.
 func usedBy(p plugin.Published, stager plugin.Stager, id string) (bool, error) {
 	of, err := stager.DeviceOf(p)
 	if err == nil {
@@ -302,11 +302,11 @@ func usedBy(p plugin.Published, stager plugin.Stager, id string) (bool, error) {
 		}
 		err = errors.Join(err, mayErr)
 	}
-	return false, fmt.Errorf("volume %q of pod %s may be made from it: %w", p.Name, p.PodUID, err)
+	return false, fmt.Errorf("find device of volume %q of pod %s: %w", p.Name, p.PodUID, err)
 }
 
-// UnstageOrphans begins to unstage what an earlier agent left staged for no pod. Call it
-// when it is known which pods are wanted.
+// UnstageOrphans starts to unstage the devices that an earlier agent staged and no pod uses. Call it
+// when all desired pods are known.
 func (v *Volumes) UnstageOrphans() error {
 	var errs []error
 	for _, kind := range v.kinds() {
@@ -322,8 +322,8 @@ func (v *Volumes) UnstageOrphans() error {
 				continue
 			}
 			v.mu.Lock()
-			if d := v.deviceLocked(kind, id, true); len(d.users) == 0 && !d.leaving {
-				v.beginUnstageLocked(d)
+			if d := v.deviceLocked(kind, id, true); len(d.users) == 0 && !d.unstaging {
+				v.startUnstageLocked(d)
 			}
 			v.mu.Unlock()
 		}
@@ -331,6 +331,6 @@ func (v *Volumes) UnstageOrphans() error {
 	err := errors.Join(errs...)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.housekept = v.housekept || err == nil
+	v.orphansUnstaged = v.orphansUnstaged || err == nil
 	return err
 }

@@ -2,67 +2,155 @@ package volume
 
 import (
 	"context"
-	"time"
+	"errors"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
-// sizePeriod is how often a claim in use is read to learn that its volume was made larger:
-// a node may not watch it.
-const sizePeriod = time.Minute
-
-// firstWait is the time before a periodic look at a volume is repeated for the first time. It
-// is a random part of the period: a new agent finds all volumes up at once, and must not look
-// at all of them at once from then on.
-func (v *Volumes) firstWait(period time.Duration) time.Duration {
-	if v.deps.Jitter == nil {
-		return period
-	}
-	return period - time.Duration(v.deps.Jitter()*float64(period))
+// ExpansionReporter updates the resize status of a claim.
+type ExpansionReporter interface {
+	// Growing sets the status to NodeResizeInProgress and returns the updated claim.
+	Growing(ctx context.Context, c *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error)
+	// Grown sets the capacity to size.
+	Grown(ctx context.Context, c *v1.PersistentVolumeClaim, size resource.Quantity) error
+	// NotGrown records the error. An infeasible resize is left to the controller.
+	NotGrown(ctx context.Context, c *v1.PersistentVolumeClaim, why error, infeasible bool) error
 }
 
-// growing reports whether the volume may become larger while it is up.
-func growing(u up) bool {
-	_, ok := u.kind.(plugin.Expander)
-	return ok && u.spec.PVC != nil && !u.spec.ClaimReadOnly
+// expand expands a volume whose PersistentVolume has a larger capacity. The caller has the device
+// locked.
+func (v *Volumes) expand(ctx context.Context, kind plugin.Plugin, r plugin.Request, at plugin.Result, d *device) error {
+	expander, ok := kind.(plugin.Expander)
+	if !ok || r.PVC == nil || r.ClaimReadOnly {
+		return nil
+	}
+	want := r.PV.Spec.Capacity.Storage()
+	if want.Cmp(v.nodeSize(d, *r.PVC.Status.Capacity.Storage())) <= 0 || !v.mayExpand(d, r.PVC, *want) {
+		return nil
+	}
+	err := v.reportExpanding(ctx, &r)
+	if err == nil {
+		if err = expander.Expand(ctx, r, at, *want); err != nil {
+			v.reportExpandFailure(ctx, r, d, err)
+		}
+	}
+	if errors.Is(err, plugin.ErrInUse) {
+		v.disableOnlineExpansion(d)
+		v.deps.Log.Warn("expand volume: not possible while in use", "pod", r.Pod.UID, "volume", r.Name(), "err", err)
+		return nil
+	}
+	if err == nil {
+		err = v.reportExpanded(ctx, r, *want)
+	}
+	if err != nil {
+		return failed(reasonExpand, operationName(r.Spec)+".NodeExpandVolume", r.Name(), err)
+	}
+	v.setNodeSize(d, *want)
+	for _, about := range []*v1.ObjectReference{pod.EventRef(r.Pod, ""), claimRef(r.PVC)} {
+		v.deps.Events.Eventf(about, v1.EventTypeNormal, "FileSystemResizeSuccessful",
+			"%s.NodeExpandVolume succeeded for volume %q ", operationName(r.Spec), r.Name())
+	}
+	return nil
 }
 
-// resize looks whether a volume that is up was made larger, and will look again.
-func (v *Volumes) resize(ctx context.Context, pv *podVolumes, key volumeKey, state *mountState) {
-	err := v.tryResize(ctx, pv, key.volume, state)
-	if err != nil && ctx.Err() == nil {
-		v.tellFailure(pv, err)
+func claimRef(c *v1.PersistentVolumeClaim) *v1.ObjectReference {
+	return &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+		Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}
+}
+
+// resizeStatus is the resize status of a claim; reported is false if the controller is too old to set
+// one.
+func resizeStatus(c *v1.PersistentVolumeClaim) (state v1.ClaimResourceStatus, reported bool) {
+	state = c.Status.AllocatedResourceStatuses[v1.ResourceStorage]
+	return state, state != "" || c.Status.AllocatedResources != nil
+}
+
+// mayExpand reports whether this node may expand the volume to that size now.
+func (v *Volumes) mayExpand(d *device, c *v1.PersistentVolumeClaim, want resource.Quantity) bool {
+	v.mu.Lock()
+	noOnlineExpansion := d.noOnlineExpansion
+	v.mu.Unlock()
+	if noOnlineExpansion {
+		return false
 	}
+	switch state, reported := resizeStatus(c); state {
+	case v1.PersistentVolumeClaimNodeResizePending, v1.PersistentVolumeClaimNodeResizeInProgress:
+		return true
+	case "":
+		// A controller with an empty status is not done, unless another node was first.
+		return !reported || c.Status.Capacity.Storage().Cmp(want) >= 0
+	default:
+		return false // infeasible, or the controller is not done
+	}
+}
+
+// reportExpanding sets the status of a claim that waits for the node, and updates r.PVC.
+func (v *Volumes) reportExpanding(ctx context.Context, r *plugin.Request) error {
+	expansionNode, ok := v.deps.Claims.(ExpansionReporter)
+	if state, _ := resizeStatus(r.PVC); !ok || state != v1.PersistentVolumeClaimNodeResizePending {
+		return nil
+	}
+	claim, err := expansionNode.Growing(ctx, r.PVC)
+	if err == nil {
+		r.PVC = claim
+	}
+	return err
+}
+
+// reportExpandFailure records a failure that a retry will probably not fix.
+func (v *Volumes) reportExpandFailure(ctx context.Context, r plugin.Request, d *device, why error) {
+	expansionNode, ok := v.deps.Claims.(ExpansionReporter)
+	_, reported := resizeStatus(r.PVC)
+	if !ok || !reported || errors.Is(why, plugin.ErrUncertain) {
+		return
+	}
+	v.mu.Lock()
+	before := d.expansionFailed
+	d.expansionFailed = true
+	v.mu.Unlock()
+	// Failed again, and the requested size has changed since: only the controller can handle that,
+	// and must know that this node has stopped.
+	resized := r.PVC.Spec.Resources.Requests.Storage().Cmp(*r.PV.Spec.Capacity.Storage()) != 0
+	infeasible := errors.Is(why, plugin.ErrInfeasible) || (before && resized)
+	if err := expansionNode.NotGrown(ctx, r.PVC, why, infeasible); err != nil {
+		v.deps.Log.Warn("expand volume: failed to update claim status", "pod", r.Pod.UID, "volume", r.Name(), "err", err)
+	}
+}
+
+// reportExpanded sets the new capacity, unless another node has.
+func (v *Volumes) reportExpanded(ctx context.Context, r plugin.Request, size resource.Quantity) error {
+	expansionNode, ok := v.deps.Claims.(ExpansionReporter)
+	state, _ := resizeStatus(r.PVC)
+	if !ok || (state == "" && r.PVC.Status.Capacity.Storage().Cmp(size) >= 0) {
+		return nil
+	}
+	return expansionNode.Grown(ctx, r.PVC, size)
+}
+
+// nodeSize is the size of the volume on this node. The claim has the size on the node that expanded it
+// first, which may be another one, so shown is used only when the volume is mounted.
+func (v *Volumes) nodeSize(d *device, shown resource.Quantity) resource.Quantity {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if pv.gone.Err() == nil {
-		v.scheduleLocked(key, v.deps.Clock.Now().Add(sizePeriod))
+	if d.size == nil {
+		d.size = &shown
 	}
+	return *d.size
 }
 
-// tryResize makes one try, alone on the volume and its device.
-func (v *Volumes) tryResize(ctx context.Context, pv *podVolumes, name string, state *mountState) error {
-	if err := state.take(ctx); err != nil {
-		return err
-	}
-	defer state.release()
+func (v *Volumes) setNodeSize(d *device, size resource.Quantity) {
 	v.mu.Lock()
-	p, now, mounted := pv.pod, state.up, state.mounted
-	v.mu.Unlock()
-	if !mounted || pv.gone.Err() != nil {
-		return nil
-	}
-	spec, err := v.resolve(ctx, p, now.spec.Volume)
-	if err != nil {
-		v.deps.Log.Warn("the size of a volume is not known", "pod", p.UID, "volume", name, "err", err)
-		return nil
-	}
-	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}
-	device, err := v.share(ctx, now.kind, r)
-	if err != nil {
-		return nil // another volume holds the device; the next look will do
-	}
-	defer device.release()
-	r.DevicePath = v.devicePath(device)
-	return v.expand(ctx, now.kind, r, now.result, device)
+	defer v.mu.Unlock()
+	d.size, d.expansionFailed = &size, false
+}
+
+// disableOnlineExpansion stops the attempts until the volume is unmounted.
+func (v *Volumes) disableOnlineExpansion(d *device) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d.noOnlineExpansion = true
 }

@@ -19,25 +19,25 @@ import (
 	"swiftlet/test/poll"
 )
 
-// growingDriver is a driver whose volumes can grow.
-type growingDriver struct{ *driver }
+// expandingDriver is a driver whose volumes can be expanded.
+type expandingDriver struct{ *driver }
 
-func (d growingDriver) Expand(_ context.Context, r plugin.Request, at plugin.Result, size resource.Quantity) error {
-	return d.note("expand " + size.String())
+func (d expandingDriver) Expand(_ context.Context, r plugin.Request, at plugin.Result, size resource.Quantity) error {
+	return d.record("expand " + size.String())
 }
 
-// growth is a node with a claim of 1Gi whose volume can grow.
-type growth struct {
+// expansionNode is a node with a claim of 1Gi whose volume can be expanded.
+type expansionNode struct {
 	*node
 	d      *driver
 	clock  *clocktesting.FakeClock
 	source v1.VolumeSource
 }
 
-func newGrowth(t *testing.T) *growth {
+func newExpansionNode(t *testing.T) *expansionNode {
 	n := newNode(t)
-	g := &growth{node: n, d: &driver{root: n.root}, clock: clocktesting.NewFakeClock(time.Now())}
-	n.kinds, n.clock = []plugin.Plugin{growingDriver{g.d}}, g.clock
+	g := &expansionNode{node: n, d: &driver{root: n.root}, clock: clocktesting.NewFakeClock(time.Now())}
+	n.kinds, n.clock = []plugin.Plugin{expandingDriver{g.d}}, g.clock
 	n.restart()
 	g.source = n.claimed(v1.PersistentVolumeSource{FlexVolume: &v1.FlexPersistentVolumeSource{Driver: "disk"}},
 		func(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
@@ -50,14 +50,14 @@ func sized(size string) v1.ResourceList {
 	return v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
 }
 
-// look has the node look at the volume's size.
-func (g *growth) look() {
+// nextSizeCheck advances the clock to the next check of the size and waits for its end.
+func (g *expansionNode) nextSizeCheck() {
 	g.t.Helper()
-	poll.Until(g.t, "somebody to wait", g.clock.HasWaiters)
+	poll.Until(g.t, "a timer", g.clock.HasWaiters)
 	g.client.ClearActions()
-	g.clock.Step(sizePeriod)
-	poll.Until(g.t, "the volume to be read", func() bool { return g.asked("get", "persistentvolumes") })
-	poll.Until(g.t, "the look to end", func() bool {
+	g.clock.Step(sizeCheckPeriod)
+	poll.Until(g.t, "the volume to be read", func() bool { return g.requested("get", "persistentvolumes") })
+	poll.Until(g.t, "the end of the check", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		_, waits := g.due.first()
@@ -65,12 +65,12 @@ func (g *growth) look() {
 	})
 }
 
-// asked reports whether the API server was asked for that since the last look began.
-func (g *growth) asked(verb, resource string) bool {
+// requested reports whether the API server got the request since the last check began.
+func (g *expansionNode) requested(verb, resource string) bool {
 	return slices.ContainsFunc(g.client.Actions(), func(a ktesting.Action) bool { return a.Matches(verb, resource) })
 }
 
-func (g *growth) claim() *v1.PersistentVolumeClaim {
+func (g *expansionNode) claim() *v1.PersistentVolumeClaim {
 	g.t.Helper()
 	c, err := g.client.CoreV1().PersistentVolumeClaims("ns").Get(g.t.Context(), "claim", metav1.GetOptions{})
 	if err != nil {
@@ -79,9 +79,8 @@ func (g *growth) claim() *v1.PersistentVolumeClaim {
 	return c.DeepCopy()
 }
 
-// enlarge is what a controller does: the volume gets the size, the claim's status what
-// change makes of it.
-func (g *growth) enlarge(size string, change func(*v1.PersistentVolumeClaim)) {
+// enlarge is a fake of the controller: it sets the size of the PersistentVolume and changes the claim.
+func (g *expansionNode) enlarge(size string, change func(*v1.PersistentVolumeClaim)) {
 	g.t.Helper()
 	pv, err := g.client.CoreV1().PersistentVolumes().Get(g.t.Context(), "pv", metav1.GetOptions{})
 	if err != nil {
@@ -102,45 +101,44 @@ func (g *growth) enlarge(size string, change func(*v1.PersistentVolumeClaim)) {
 	}
 }
 
-// TestVolumeGrowsOnEveryNode: the first node that has the volume grow shows it in the claim,
-// and all others have to follow.
-func TestVolumeGrowsOnEveryNode(t *testing.T) {
-	g := newGrowth(t)
+// TestVolumeIsExpandedOnEveryNode: another node has expanded the volume first and updated the claim.
+func TestVolumeIsExpandedOnEveryNode(t *testing.T) {
+	g := newExpansionNode(t)
 	g.mount(g.podNamed("a", g.source))
 	g.enlarge("2Gi", func(c *v1.PersistentVolumeClaim) { c.Status.Capacity = sized("2Gi") })
-	g.look()
+	g.nextSizeCheck()
 	if strings.Count(g.d.called(), "expand 2Gi") != 1 {
-		t.Errorf("called: %s, want it to grow", g.d.called())
+		t.Errorf("called: %s, want one expansion", g.d.called())
 	}
-	if g.asked("patch", "persistentvolumeclaims") {
-		t.Error("the claim was written though it shows the size")
+	if g.requested("patch", "persistentvolumeclaims") {
+		t.Error("the claim was written though it has the size")
 	}
 	g.mount(g.podNamed("b", g.source))
-	g.look()
+	g.nextSizeCheck()
 	if strings.Count(g.d.called(), "expand") != 1 {
-		t.Errorf("called: %s, want it to grow once", g.d.called())
+		t.Errorf("called: %s, want no second expansion", g.d.called())
 	}
 }
 
-// TestVolumeGrowsWhileItIsUp: nobody tells a node that a claim's volume was made larger.
-func TestVolumeGrowsWhileItIsUp(t *testing.T) {
-	g := newGrowth(t)
+// TestMountedVolumeIsExpanded by the periodic check.
+func TestMountedVolumeIsExpanded(t *testing.T) {
+	g := newExpansionNode(t)
 	n, d := g.node, g.d
 	n.mount(n.podNamed("a", g.source))
-	g.look()
+	g.nextSizeCheck()
 	if strings.Contains(d.called(), "expand") {
 		t.Fatalf("expanded though it has its size: %s", d.called())
 	}
 
 	g.enlarge("2Gi", nil)
 	d.fail("expand", errors.New("busy"))
-	g.look()
-	poll.Until(t, "the failure to be told", func() bool {
+	g.nextSizeCheck()
+	poll.Until(t, "the failure event", func() bool {
 		return n.events.has(`VolumeResizeFailed: MountVolume.NodeExpandVolume failed for volume "pv" : busy`)
 	})
 	d.fail("", nil)
-	g.look()
-	poll.Until(t, "the success to be told", func() bool {
+	g.nextSizeCheck()
+	poll.Until(t, "the success event", func() bool {
 		return n.events.has(`FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "pv"`)
 	})
 	claims, err := n.client.CoreV1().PersistentVolumeClaims("").List(t.Context(), metav1.ListOptions{})
@@ -148,10 +146,10 @@ func TestVolumeGrowsWhileItIsUp(t *testing.T) {
 		t.Errorf("the claim shows %+v %v", claims, err)
 	}
 	if strings.Count(d.called(), "publish") != 1 {
-		t.Errorf("published again to look at a size: %s", d.called())
+		t.Errorf("published again for a size check: %s", d.called())
 	}
 	n.unmount("a")
-	poll.Until(t, "nothing to be waited for", func() bool {
+	poll.Until(t, "no scheduled check", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		_, waits := n.due.first()
@@ -159,55 +157,55 @@ func TestVolumeGrowsWhileItIsUp(t *testing.T) {
 	})
 }
 
-// TestGrowthIsToldToTheController: what the claim shows of its growth, and whether it is
-// tried, by what the controller and the driver say.
-func TestGrowthIsToldToTheController(t *testing.T) {
+// TestResizeStatus: the status of the claim and the number of attempts, by the state of the controller
+// and the driver's error.
+func TestResizeStatus(t *testing.T) {
 	pending, under, infeasible := v1.PersistentVolumeClaimNodeResizePending, v1.PersistentVolumeClaimNodeResizeInProgress, v1.PersistentVolumeClaimNodeResizeInfeasible
 	answer := errors.New("no")
 	for _, c := range []struct {
-		name  string
-		state v1.ClaimResourceStatus // at first
-		asked string                 // by the owner, since
-		fail  error
-		looks int
-		tries int
-		then  v1.ClaimResourceStatus
-		size  string
-		error bool // shown as a condition
+		name      string
+		state     v1.ClaimResourceStatus // initial
+		requested string                 // new request, if any
+		fail      error
+		checks    int
+		tries     int
+		then      v1.ClaimResourceStatus
+		size      string
+		error     bool // has an error condition
 	}{
-		{name: "pending", state: pending, looks: 2, tries: 1, size: "2Gi"},
-		{name: "begun before", state: under, looks: 2, tries: 1, size: "2Gi"},
-		{name: "the controller is not done", state: v1.PersistentVolumeClaimControllerResizeInProgress, looks: 2,
+		{name: "node resize pending", state: pending, checks: 2, tries: 1, size: "2Gi"},
+		{name: "node resize in progress", state: under, checks: 2, tries: 1, size: "2Gi"},
+		{name: "controller resize in progress", state: v1.PersistentVolumeClaimControllerResizeInProgress, checks: 2,
 			then: v1.PersistentVolumeClaimControllerResizeInProgress, size: "1Gi"},
-		{name: "found infeasible before", state: infeasible, looks: 2, then: infeasible, size: "1Gi"},
-		{name: "infeasible", state: pending, fail: plugin.WithClass(answer, plugin.ErrInfeasible), looks: 3, tries: 1,
+		{name: "already infeasible", state: infeasible, checks: 2, then: infeasible, size: "1Gi"},
+		{name: "driver reports infeasible", state: pending, fail: plugin.WithClass(answer, plugin.ErrInfeasible), checks: 3, tries: 1,
 			then: infeasible, size: "1Gi", error: true},
-		{name: "failed", state: pending, fail: answer, looks: 2, tries: 2, then: under, size: "1Gi", error: true},
-		{name: "failed, and less is asked for", state: pending, asked: "1500Mi", fail: answer, looks: 3, tries: 2,
+		{name: "driver fails", state: pending, fail: answer, checks: 2, tries: 2, then: under, size: "1Gi", error: true},
+		{name: "driver fails and request was changed", state: pending, requested: "1500Mi", fail: answer, checks: 3, tries: 2,
 			then: infeasible, size: "1Gi", error: true},
-		{name: "perhaps", state: pending, fail: plugin.WithClass(answer, plugin.ErrUncertain), looks: 2, tries: 2, then: under, size: "1Gi"},
-		{name: "not while in use", state: pending, fail: plugin.WithClass(answer, plugin.ErrInUse), looks: 3, tries: 1,
+		{name: "driver result uncertain", state: pending, fail: plugin.WithClass(answer, plugin.ErrUncertain), checks: 2, tries: 2, then: under, size: "1Gi"},
+		{name: "driver reports in use", state: pending, fail: plugin.WithClass(answer, plugin.ErrInUse), checks: 3, tries: 1,
 			then: under, size: "1Gi", error: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := newGrowth(t)
+			g := newExpansionNode(t)
 			g.mount(g.podNamed("a", g.source))
 			g.enlarge("2Gi", func(claim *v1.PersistentVolumeClaim) {
-				claim.Spec.Resources.Requests = sized(cmp.Or(c.asked, "2Gi"))
+				claim.Spec.Resources.Requests = sized(cmp.Or(c.requested, "2Gi"))
 				claim.Status.AllocatedResources = sized("2Gi")
 				claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: c.state}
 				claim.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: "Foreign"}, {Type: v1.PersistentVolumeClaimFileSystemResizePending}}
 			})
 			g.d.fail("expand", c.fail)
-			for range c.looks {
-				g.look()
+			for range c.checks {
+				g.nextSizeCheck()
 			}
 			if got := strings.Count(g.d.called(), "expand"); got != c.tries {
-				t.Errorf("tried %d times, want %d", got, c.tries)
+				t.Errorf("%d attempts, want %d", got, c.tries)
 			}
 			status := g.claim().Status
 			if got := status.AllocatedResourceStatuses[v1.ResourceStorage]; got != c.then {
-				t.Errorf("the claim shows %q, want %q", got, c.then)
+				t.Errorf("the claim has %q, want %q", got, c.then)
 			}
 			if got := status.Capacity.Storage().String(); got != c.size {
 				t.Errorf("the claim has %s, want %s", got, c.size)
@@ -231,11 +229,11 @@ func TestGrowthIsToldToTheController(t *testing.T) {
 	}
 }
 
-// TestInfeasibleGrowthKeepsNoPod: the pod comes up with what there is.
-func TestInfeasibleGrowthKeepsNoPod(t *testing.T) {
+// TestInfeasibleExpansionDoesNotBlockMount: the pod starts with the old size.
+func TestInfeasibleExpansionDoesNotBlockMount(t *testing.T) {
 	for name, class := range map[string]error{"infeasible": plugin.ErrInfeasible, "in use": plugin.ErrInUse} {
 		t.Run(name, func(t *testing.T) {
-			g := newGrowth(t)
+			g := newExpansionNode(t)
 			g.enlarge("2Gi", func(claim *v1.PersistentVolumeClaim) {
 				claim.Status.AllocatedResources = sized("2Gi")
 				claim.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending}

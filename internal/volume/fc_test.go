@@ -13,7 +13,7 @@ import (
 
 const wwn = "50060e801049cfd1"
 
-// fcDisk is a volume on a disk that the fabric has attached, by its name.
+// fcDisk is the source of a volume on an attached disk.
 func (n *node) fcDisk(t *testing.T) v1.PersistentVolumeSource {
 	device := disk(t)
 	links := filepath.Join(n.root, "dev/disk/by-path")
@@ -32,11 +32,11 @@ func (n *node) fcDisk(t *testing.T) v1.PersistentVolumeSource {
 	return v1.PersistentVolumeSource{FC: &v1.FCVolumeSource{TargetWWNs: []string{wwn}, Lun: ptr.To[int32](3)}}
 }
 
-var fcKinds = []kind{{name: "Fibre Channel disk", folder: "volumes/kubernetes.io~fc/pv", inMemory: true, keeps: true,
+var fcKinds = []kind{{name: "Fibre Channel disk", directory: "volumes/kubernetes.io~fc/pv", inMemory: true, persistent: true,
 	pvOn: func(t *testing.T, n *node) v1.PersistentVolumeSource { return n.fcDisk(t) }}}
 
-// told is what the kernel was told to delete.
-func (n *node) told() string {
+// deletedDisk is what was written to the delete file of the disk.
+func (n *node) deletedDisk() string {
 	files, err := filepath.Glob(filepath.Join(n.root, "sys/block/*/device/delete"))
 	if err != nil || len(files) != 1 {
 		n.t.Fatal(files, err)
@@ -44,8 +44,8 @@ func (n *node) told() string {
 	return readFile(n.t, files[0])
 }
 
-// TestFCDiskIsForgottenAfterTheLast, by an agent that never found it.
-func TestFCDiskIsForgottenAfterTheLast(t *testing.T) {
+// TestFCDiskIsDeletedWithLastPod, by another agent.
+func TestFCDiskIsDeletedWithLastPod(t *testing.T) {
 	n := newNode(t)
 	source := n.claimed(n.fcDisk(t))
 	n.mount(n.podNamed("a", source))
@@ -57,11 +57,11 @@ func TestFCDiskIsForgottenAfterTheLast(t *testing.T) {
 	n.restart()
 	n.unmount("a")
 	n.unmount("b")
-	poll.Until(t, "the kernel to be told", func() bool { return n.told() == "1" })
+	poll.Until(t, "the disk to be deleted", func() bool { return n.deletedDisk() == "1" })
 	poll.Until(t, "nothing to be left", func() bool { _, err := os.Stat(staged); return os.IsNotExist(err) })
 }
 
-// TestRawFCDisk is handed over as it is, and found again by an agent that never saw it.
+// TestRawFCDisk: another agent unmaps it.
 func TestRawFCDisk(t *testing.T) {
 	n := newNode(t)
 	source := n.claimed(n.fcDisk(t), raw)
@@ -72,18 +72,18 @@ func TestRawFCDisk(t *testing.T) {
 		if _, err := n.Mount(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		held := filepath.Join(n.root, "plugins/kubernetes.io/fc/volumeDevices", wwn+"-lun-3", uid)
-		if got := loopsOn(t, held); len(got) != 1 {
+		bindMount := filepath.Join(n.root, "plugins/kubernetes.io/fc/volumeDevices", wwn+"-lun-3", uid)
+		if got := loopsOn(t, bindMount); len(got) != 1 {
 			t.Errorf("kept open by %v, want one loop device", got)
 		}
 	}
 	n.restart()
 	n.unmount("a")
-	if n.told() != "" {
-		t.Error("the disk was taken from a pod")
+	if n.deletedDisk() != "" {
+		t.Error("the disk was deleted while a pod uses it")
 	}
 	n.unmount("b")
-	poll.Until(t, "the kernel to be told", func() bool { return n.told() == "1" })
+	poll.Until(t, "the disk to be deleted", func() bool { return n.deletedDisk() == "1" })
 	if got := loopsOn(t, n.root); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}

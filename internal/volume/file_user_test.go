@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestFilesBelongToTheNamedUser: an item's own user comes before the volume's, and that one
-// before what the containers have in common.
-func TestFilesBelongToTheNamedUser(t *testing.T) {
+// TestFileOwners: the user of an item takes precedence over the volume's default user, and that over
+// the user that all containers run as.
+func TestFileOwners(t *testing.T) {
 	name := v1.LocalObjectReference{Name: "obj"}
 	all, one := ptr.To[int64](2000), ptr.To[int64](3000)
 	label := func(path string, user *int64) v1.DownwardAPIVolumeFile {
@@ -27,7 +27,7 @@ func TestFilesBelongToTheNamedUser(t *testing.T) {
 			map[string]uint32{"key": 2000, "sub/other": 3000}},
 		"configMap with all keys": {v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: name, DefaultMode: mode(0o400), DefaultUser: all}},
 			map[string]uint32{"key": 2000, "other": 2000, "bin": 2000}},
-		"configMap of nobody": {v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: name, DefaultMode: mode(0o400)}},
+		"configMap without user": {v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: name, DefaultMode: mode(0o400)}},
 			map[string]uint32{"key": 0}},
 		"secret": {v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "obj", DefaultMode: mode(0o400), DefaultUser: all}},
 			map[string]uint32{"password": 2000}},

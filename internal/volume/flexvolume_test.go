@@ -12,8 +12,8 @@ import (
 	"swiftlet/test/poll"
 )
 
-// folderDriver is a FlexVolume driver in the way of most: it mounts and unmounts, no more.
-const folderDriver = `#!/bin/sh
+// directoryDriver is a FlexVolume driver that supports mount and unmount only.
+const directoryDriver = `#!/bin/sh
 case $1 in
 init) echo '{"status": "Success", "capabilities": {"attach": false}}' ;;
 mount) mount --bind "$(echo "$3" | sed 's/.*"from":"\([^"]*\)".*/\1/')" "$2" && echo '{"status": "Success"}' ;;
@@ -22,7 +22,7 @@ unmount) if mountpoint -q "$2"; then umount "$2"; fi && echo '{"status": "Succes
 esac
 `
 
-// diskDriver is one that finds disks, and leaves all else to the node.
+// diskDriver supports attach and detach only.
 const diskDriver = `#!/bin/sh
 case $1 in
 init) echo '{"status": "Success"}' ;;
@@ -32,7 +32,7 @@ detach) echo '{"status": "Success"}' ;;
 esac
 `
 
-// install puts a driver where the node looks for it.
+// install installs a FlexVolume driver.
 func (n *node) install(name, script string) {
 	n.t.Helper()
 	dir := filepath.Join(n.root, "drivers", strings.ReplaceAll(name, "/", "~"))
@@ -48,19 +48,19 @@ func flexPV(driver, from string) v1.PersistentVolumeSource {
 	return v1.PersistentVolumeSource{FlexVolume: &v1.FlexPersistentVolumeSource{Driver: driver, Options: map[string]string{"from": from}}}
 }
 
-// flexKinds are held to the contract with the others.
+// flexKinds are entries of the contract suite.
 var flexKinds = []kind{
-	{name: "FlexVolume that its driver mounts", folder: "volumes/test~folder/pv", inMemory: true, keeps: true,
-		install: func(n *node) { n.install("test/folder", folderDriver) },
+	{name: "FlexVolume mounted by driver", directory: "volumes/test~folder/pv", inMemory: true, persistent: true,
+		install: func(n *node) { n.install("test/folder", directoryDriver) },
 		pv:      func(t *testing.T) v1.PersistentVolumeSource { return flexPV("test/folder", t.TempDir()) }},
-	{name: "FlexVolume on a disk", folder: "volumes/test~disk/pv", inMemory: true, keeps: true,
+	{name: "FlexVolume on a disk", directory: "volumes/test~disk/pv", inMemory: true, persistent: true,
 		install: func(n *node) { n.install("test/disk", diskDriver) },
 		pv:      func(t *testing.T) v1.PersistentVolumeSource { return flexPV("test/disk", disk(t)) }},
 }
 
-// TestFlexDriverThatComesLate: the owner is told what is missing, and need do no more than
-// put it there.
-func TestFlexDriverThatComesLate(t *testing.T) {
+// TestFlexDriverInstalledLate: an event reports the missing driver, and the mount succeeds once it is
+// installed.
+func TestFlexDriverInstalledLate(t *testing.T) {
 	n := newNode(t)
 	from := t.TempDir()
 	p := n.pod(v1.VolumeSource{FlexVolume: &v1.FlexVolumeSource{Driver: "test/folder", Options: map[string]string{"from": from}}})
@@ -69,21 +69,21 @@ func TestFlexDriverThatComesLate(t *testing.T) {
 	want := `MountVolume.SetUp failed for volume "vol" : no volume plugin matched: the node has no FlexVolume driver "test/folder": there is no program ` +
 		filepath.Join(n.root, "drivers/test~folder/folder")
 	poll.Until(t, "an event", func() bool { return n.events.has(want) })
-	n.install("test/folder", folderDriver)
+	n.install("test/folder", directoryDriver)
 	select {
 	case err := <-done:
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
-		t.Error("not mounted after the driver was there")
+	case <-time.After(testTimeout):
+		t.Error("not mounted after the driver was installed")
 	}
 }
 
-// TestFlexVolumeWithoutItsDriver: a driver that was removed does not keep its pods here.
-func TestFlexVolumeWithoutItsDriver(t *testing.T) {
+// TestUnmountWithRemovedFlexDriver: the pod is unmounted without its driver.
+func TestUnmountWithRemovedFlexDriver(t *testing.T) {
 	n := newNode(t)
-	n.install("test/folder", folderDriver)
+	n.install("test/folder", directoryDriver)
 	from := t.TempDir()
 	canary := filepath.Join(from, "canary")
 	if err := os.WriteFile(canary, nil, 0o600); err != nil {
@@ -98,6 +98,6 @@ func TestFlexVolumeWithoutItsDriver(t *testing.T) {
 		t.Errorf("left: %v, %v", entries, err)
 	}
 	if _, err := os.Stat(canary); err != nil {
-		t.Errorf("what the volume held: %v", err)
+		t.Errorf("content of the volume: %v", err)
 	}
 }

@@ -13,41 +13,41 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// watchLocked begins to look after the health of a volume that was tried, whatever came of
-// it: what is ill may never come up.
-func (v *Volumes) watchLocked(pv *podVolumes, name string, state *mountState) {
-	if v.cfg.HealthPeriod <= 0 || state.watched || pv.gone.Err() != nil {
+// scheduleHealthLocked schedules health checks of a volume after its first attempt to mount, even if
+// that failed: an unhealthy volume may never be mounted.
+func (v *Volumes) scheduleHealthLocked(pv *podVolumes, name string, state *mountState) {
+	if v.cfg.HealthPeriod <= 0 || state.healthScheduled || pv.unmounting.Err() != nil {
 		return
 	}
 	claimed := false
 	if vol := findVolume(pv.pod, name); vol != nil {
 		_, claimed = pod.VolumeClaim(pv.pod, vol)
 	}
-	if !claimed && (!state.mounted || state.up.spec.PV == nil) {
+	if !claimed && (!state.mounted || state.mountedVolume.spec.PV == nil) {
 		return
 	}
-	state.watched = true
+	state.healthScheduled = true
 	v.scheduleLocked(volumeKey{pod: pv.pod.UID, volume: name, health: true}, v.deps.Clock.Now())
 }
 
-// examine looks how a volume fares, and will look again. It waits for no turn: the volume's
-// own operation may hang for the very reason that is asked for.
-func (v *Volumes) examine(ctx context.Context, pv *podVolumes, key volumeKey, state *mountState) {
-	found, err := v.ask(ctx, pv, key.volume, state)
+// checkHealth checks the health of a volume and schedules the next check. It does not lock the volume:
+// its current operation may hang because it is unhealthy.
+func (v *Volumes) checkHealth(ctx context.Context, pv *podVolumes, key volumeKey, state *mountState) {
+	found, err := v.queryHealth(ctx, pv, key.volume, state)
 	v.mu.Lock()
 	changed, wait := false, v.cfg.HealthPeriod
-	if !state.examined {
-		wait = v.firstWait(wait)
+	if !state.healthKnown {
+		wait = v.jitteredPeriod(wait)
 	}
 	switch {
-	case pv.gone.Err() != nil:
+	case pv.unmounting.Err() != nil:
 		v.mu.Unlock()
 		return
 	case err == nil:
-		changed = !state.examined || !slices.Equal(state.ailments, found)
-		state.examined, state.ailments = true, found
-	case !errors.Is(err, plugin.ErrHealthUnknown): // no recovery: what was known stays
-		v.deps.Log.Debug("the health of a volume is not known", "pod", key.pod, "volume", key.volume, "err", err)
+		changed = !state.healthKnown || !slices.Equal(state.conditions, found)
+		state.healthKnown, state.conditions = true, found
+	case !errors.Is(err, plugin.ErrHealthUnknown): // keep the last conditions
+		v.deps.Log.Debug("failed to check health of volume", "pod", key.pod, "volume", key.volume, "err", err)
 	}
 	v.scheduleLocked(key, v.deps.Clock.Now().Add(wait))
 	v.mu.Unlock()
@@ -56,26 +56,26 @@ func (v *Volumes) examine(ctx context.Context, pv *podVolumes, key volumeKey, st
 	}
 }
 
-func (v *Volumes) ask(ctx context.Context, pv *podVolumes, name string, state *mountState) ([]v1.VolumeHealthCondition, error) {
+func (v *Volumes) queryHealth(ctx context.Context, pv *podVolumes, name string, state *mountState) ([]v1.VolumeHealthCondition, error) {
 	v.mu.Lock()
-	p, now, mounted := pv.pod, state.up, state.mounted
+	p, now, mounted := pv.pod, state.mountedVolume, state.mounted
 	v.mu.Unlock()
 	if !mounted {
 		spec, err := v.resolve(ctx, p, findVolume(p, name))
 		if err != nil {
 			return nil, err
 		}
-		now = up{spec: spec, kind: v.kindFor(spec)}
+		now = mountedVolume{spec: spec, kind: v.kindFor(spec)}
 	}
-	doctor, ok := now.kind.(plugin.HealthReporter)
+	reporter, ok := now.kind.(plugin.HealthReporter)
 	if !ok {
 		return nil, plugin.ErrHealthUnknown
 	}
-	return doctor.Health(ctx, plugin.Request{Spec: now.spec, Pod: p, PodDir: v.podDir(p.UID)}, now.result)
+	return reporter.Health(ctx, plugin.Request{Spec: now.spec, Pod: p, PodDir: v.podDir(p.UID)}, now.result)
 }
 
-// Health is what ails the pod's volumes, given what was shown of it before: what has not been
-// looked at yet stays as it was shown. nil says that nothing is known.
+// Health is the health of the pod's volumes. shown is the published one, which is kept for volumes that
+// were not checked yet. nil means that no volume was checked.
 func (v *Volumes) Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolumeHealth {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -84,14 +84,14 @@ func (v *Volumes) Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolu
 		return nil
 	}
 	known, all := false, []v1.PodVolumeHealth{}
-	for _, name := range wanted(pv.pod) {
+	for _, name := range usedVolumes(pv.pod) {
 		before := v1.PodVolumeHealth{Name: name}
 		if i := slices.IndexFunc(shown, func(h v1.PodVolumeHealth) bool { return h.Name == name }); i >= 0 {
 			before = shown[i]
 		}
-		if state := pv.volumes[name]; state != nil && state.examined {
+		if state := pv.volumes[name]; state != nil && state.healthKnown {
 			known = true
-			before = since(before, state.ailments, metav1.NewTime(v.deps.Clock.Now()).Rfc3339Copy())
+			before = withTransitionTime(before, state.conditions, metav1.NewTime(v.deps.Clock.Now()).Rfc3339Copy())
 		}
 		if len(before.HealthConditions) > 0 {
 			all = append(all, before)
@@ -103,8 +103,8 @@ func (v *Volumes) Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolu
 	return all
 }
 
-// since is what is shown of a volume from now on; the time is that of the last change.
-func since(before v1.PodVolumeHealth, found []v1.VolumeHealthCondition, now metav1.Time) v1.PodVolumeHealth {
+// withTransitionTime returns before if the conditions are unchanged, else the new ones with the time.
+func withTransitionTime(before v1.PodVolumeHealth, found []v1.VolumeHealthCondition, now metav1.Time) v1.PodVolumeHealth {
 	if slices.Equal(before.HealthConditions, found) {
 		return before
 	}

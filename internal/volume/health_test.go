@@ -17,39 +17,39 @@ import (
 	"swiftlet/test/poll"
 )
 
-// doctor is a driver that tells how its volumes fare.
-type doctor struct {
+// healthReporter is a driver that reports the health of its volumes.
+type healthReporter struct {
 	*driver
-	mu      sync.Mutex
-	ails    []v1.VolumeHealthCondition
-	err     error
-	visits  int
-	mounted bool // at the last visit
+	mu         sync.Mutex
+	conditions []v1.VolumeHealthCondition
+	err        error
+	calls      int
+	mounted    bool // at the last call
 }
 
-func (d *doctor) Health(_ context.Context, r plugin.Request, at plugin.Result) ([]v1.VolumeHealthCondition, error) {
+func (d *healthReporter) Health(_ context.Context, r plugin.Request, at plugin.Result) ([]v1.VolumeHealthCondition, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.visits++
+	d.calls++
 	d.mounted = at.HostPath != ""
-	return d.ails, d.err
+	return d.conditions, d.err
 }
 
-func (d *doctor) say(err error, ails ...v1.VolumeHealthCondition) {
+func (d *healthReporter) set(err error, conditions ...v1.VolumeHealthCondition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ails, d.err = ails, err
+	d.conditions, d.err = conditions, err
 }
 
-func (d *doctor) seen() (visits int, mounted bool) {
+func (d *healthReporter) last() (calls int, mounted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.visits, d.mounted
+	return d.calls, d.mounted
 }
 
-func newClinic(t *testing.T) (*node, *doctor, *clocktesting.FakeClock, v1.VolumeSource, <-chan types.UID) {
+func newHealthNode(t *testing.T) (*node, *healthReporter, *clocktesting.FakeClock, v1.VolumeSource, <-chan types.UID) {
 	n := newNode(t)
-	d := &doctor{driver: &driver{root: n.root}}
+	d := &healthReporter{driver: &driver{root: n.root}}
 	clock := clocktesting.NewFakeClock(time.Now())
 	n.kinds, n.clock = []plugin.Plugin{d}, clock
 	n.restart()
@@ -59,63 +59,63 @@ func newClinic(t *testing.T) (*node, *doctor, *clocktesting.FakeClock, v1.Volume
 }
 
 func TestHealthOfVolumes(t *testing.T) {
-	n, d, clock, source, changed := newClinic(t)
+	n, d, clock, source, changed := newHealthNode(t)
 	slow := v1.VolumeHealthCondition{Status: v1.VolumeHealthDegraded, Reason: "Slow"}
 	lost := v1.VolumeHealthCondition{Status: v1.VolumeHealthDataLoss, Reason: "Lost"}
 	before := []v1.PodVolumeHealth{{Name: "vol", HealthConditions: []v1.VolumeHealthCondition{slow}, LastTransitionTime: metav1.Unix(1, 0)}}
 	if got := n.Health("a", before); got != nil {
-		t.Errorf("known before anybody looked: %v", got)
+		t.Errorf("known before the first check: %v", got)
 	}
-	d.say(nil, slow)
+	d.set(nil, slow)
 	n.mount(n.podNamed("a", source))
 	if uid := <-changed; uid != "a" {
 		t.Errorf("%s changed", uid)
 	}
-	// What an earlier agent showed keeps its time.
+	// Conditions that an earlier agent published keep their time.
 	shown := n.Health("a", before)
 	if !reflect.DeepEqual(shown, before) {
 		t.Errorf("shows %v, want %v", shown, before)
 	}
-	look := func() {
+	nextCheck := func() {
 		t.Helper()
-		was, _ := d.seen()
-		poll.Until(t, "somebody to wait", clock.HasWaiters)
+		was, _ := d.last()
+		poll.Until(t, "a timer", clock.HasWaiters)
 		clock.Step(time.Minute)
-		poll.Until(t, "a visit", func() bool { now, _ := d.seen(); return now > was })
+		poll.Until(t, "a health check", func() bool { now, _ := d.last(); return now > was })
 	}
-	look()
+	nextCheck()
 	if len(changed) > 0 {
-		t.Error("told of no change")
+		t.Error("notified without a change")
 	}
-	d.say(nil, lost, slow)
-	look()
+	d.set(nil, lost, slow)
+	nextCheck()
 	<-changed
 	shown = n.Health("a", shown)
 	if len(shown) != 1 || len(shown[0].HealthConditions) != 2 || shown[0].LastTransitionTime.Unix() != clock.Now().Unix() {
 		t.Errorf("shows %v", shown)
 	}
-	d.say(errors.New("no answer"))
-	look()
+	d.set(errors.New("no answer"))
+	nextCheck()
 	if len(changed) > 0 || !reflect.DeepEqual(n.Health("a", shown), shown) {
-		t.Error("a failure was taken for a change")
+		t.Error("a failed check caused a change")
 	}
-	d.say(nil)
-	look()
+	d.set(nil)
+	nextCheck()
 	<-changed
 	if got := n.Health("a", shown); got == nil || len(got) > 0 {
-		t.Errorf("shows %v of a volume that has recovered", got)
+		t.Errorf("shows %v for a recovered volume", got)
 	}
 	n.unmount("a")
 	if _, waits := n.due.first(); waits {
-		t.Error("still looked after")
+		t.Error("checks are still scheduled")
 	}
 }
 
-// TestHealthOfAVolumeThatDoesNotComeUp: that may be why.
-func TestHealthOfAVolumeThatDoesNotComeUp(t *testing.T) {
-	n, d, _, source, changed := newClinic(t)
+// TestHealthOfUnmountedVolume: a volume that cannot be mounted is checked as well.
+func TestHealthOfUnmountedVolume(t *testing.T) {
+	n, d, _, source, changed := newHealthNode(t)
 	d.fail("stage", errors.New("input/output error"))
-	d.say(nil, v1.VolumeHealthCondition{Status: v1.VolumeHealthInaccessible, Reason: "Broken"})
+	d.set(nil, v1.VolumeHealthCondition{Status: v1.VolumeHealthInaccessible, Reason: "Broken"})
 	ctx, cancel := context.WithCancel(t.Context())
 	p, done := n.podNamed("a", source), make(chan struct{})
 	go func() { defer close(done); _, _ = n.Mount(ctx, p) }()
@@ -123,21 +123,21 @@ func TestHealthOfAVolumeThatDoesNotComeUp(t *testing.T) {
 	if got := n.Health("a", nil); len(got) != 1 || got[0].Name != "vol" || got[0].HealthConditions[0].Reason != "Broken" {
 		t.Errorf("shows %v", got)
 	}
-	if _, mounted := d.seen(); mounted {
-		t.Error("asked as if it were up")
+	if _, mounted := d.last(); mounted {
+		t.Error("checked as if it were mounted")
 	}
 	cancel()
 	<-done
 }
 
-func TestHealthIsNotAskedForUnbidden(t *testing.T) {
-	n, d, _, source, _ := newClinic(t)
+func TestNoHealthChecksWithoutPeriod(t *testing.T) {
+	n, d, _, source, _ := newHealthNode(t)
 	n.cfg.HealthPeriod = 0
 	n.mount(n.podNamed("a", source))
 	if _, waits := n.due.first(); waits {
-		t.Error("looked after")
+		t.Error("checks are scheduled")
 	}
-	if visits, _ := d.seen(); visits > 0 || n.Health("a", nil) != nil {
-		t.Error("asked")
+	if calls, _ := d.last(); calls > 0 || n.Health("a", nil) != nil {
+		t.Error("health was checked")
 	}
 }

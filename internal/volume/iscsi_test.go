@@ -12,9 +12,9 @@ import (
 	"swiftlet/test/poll"
 )
 
-// standIn takes the place of iscsiadm, and of a kernel that speaks iSCSI: a login brings a
-// loop device, and shows in a directory what the kernel would show in /sys.
-const standIn = `#!/bin/sh
+// fakeISCSIAdm is a fake of iscsiadm and of the kernel's iSCSI: a login adds a loop device and a session
+// in a directory that stands for /sys.
+const fakeISCSIAdm = `#!/bin/sh
 echo "$@" >> "$STANDIN/calls"
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -50,21 +50,21 @@ node-logout)
 esac
 `
 
-// installISCSI gives the node the stand-in.
+// installISCSI installs the fake iscsiadm.
 func (n *node) installISCSI() {
 	n.t.Helper()
 	bin := filepath.Join(n.root, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "iscsiadm"), []byte(standIn), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, "iscsiadm"), []byte(fakeISCSIAdm), 0o755); err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	n.t.Setenv("STANDIN", n.root)
 }
 
-// iscsiDisk is a volume on a disk that a login brings.
+// iscsiDisk is the source of a volume on a disk of the target.
 func iscsiDisk(t *testing.T) v1.PersistentVolumeSource {
 	t.Setenv("STANDIN_DISK", disk(t))
 	return v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{
@@ -72,7 +72,7 @@ func iscsiDisk(t *testing.T) v1.PersistentVolumeSource {
 	}}
 }
 
-var iscsiKinds = []kind{{name: "iSCSI disk", folder: "volumes/kubernetes.io~iscsi/pv", inMemory: true, keeps: true,
+var iscsiKinds = []kind{{name: "iSCSI disk", directory: "volumes/kubernetes.io~iscsi/pv", inMemory: true, persistent: true,
 	install: func(n *node) { n.installISCSI() }, pv: iscsiDisk}}
 
 func loggedIn(root string) bool {
@@ -80,9 +80,8 @@ func loggedIn(root string) bool {
 	return err == nil
 }
 
-// TestISCSIIsLoggedOutAfterTheLast, by an agent that never logged in; the kernel is told to
-// forget the disk.
-func TestISCSIIsLoggedOutAfterTheLast(t *testing.T) {
+// TestISCSILogoutWithLastPod: another agent logs out and deletes the disk.
+func TestISCSILogoutWithLastPod(t *testing.T) {
 	n := newNode(t)
 	n.installISCSI()
 	source := n.claimed(iscsiDisk(t))
@@ -98,18 +97,18 @@ func TestISCSIIsLoggedOutAfterTheLast(t *testing.T) {
 	}
 	n.unmount("a")
 	if !loggedIn(n.root) {
-		t.Error("logged out under a pod")
+		t.Error("logged out while a pod uses the disk")
 	}
 	n.unmount("b")
 	poll.Until(t, "the logout", func() bool { return !loggedIn(n.root) })
 	poll.Until(t, "nothing to be left", func() bool { _, err := os.Stat(filepath.Dir(staged)); return os.IsNotExist(err) })
 	deleted := filepath.Join(n.root, "sys/block", filepath.Base(os.Getenv("STANDIN_DISK")), "device/delete")
 	if got := readFile(t, deleted); got != "1" {
-		t.Errorf("the kernel was told %q, want 1", got)
+		t.Errorf("the delete file has %q, want 1", got)
 	}
 }
 
-// TestRawISCSIDisk is handed over as it is, and found again by an agent that never saw it.
+// TestRawISCSIDisk: another agent unmaps it.
 func TestRawISCSIDisk(t *testing.T) {
 	n := newNode(t)
 	n.installISCSI()
@@ -122,27 +121,27 @@ func TestRawISCSIDisk(t *testing.T) {
 	}
 	link := filepath.Join(n.root, "pods/a/volumeDevices/kubernetes.io~iscsi/pv")
 	if to, err := os.Readlink(link); err != nil || to != os.Getenv("STANDIN_DISK") {
-		t.Errorf("the link leads to %s, %v", to, err)
+		t.Errorf("the link points to %s, %v", to, err)
 	}
-	held := filepath.Join(n.root, "plugins/kubernetes.io/iscsi/volumeDevices/iface-default/10.0.0.1:3260-iqn.2026-01.test:disk-lun-0")
-	if got := loopsOn(t, filepath.Join(held, "a")); len(got) != 1 {
+	mapDir := filepath.Join(n.root, "plugins/kubernetes.io/iscsi/volumeDevices/iface-default/10.0.0.1:3260-iqn.2026-01.test:disk-lun-0")
+	if got := loopsOn(t, filepath.Join(mapDir, "a")); len(got) != 1 {
 		t.Errorf("kept open by %v, want one loop device", got)
 	}
 	want := `{"VolName":"pv","Portals":["10.0.0.1:3260"],"Iqn":"iqn.2026-01.test:disk","Lun":"0","InitIface":"default","Iface":"default","InitiatorName":""}` + "\n"
-	if got := readFile(t, held, "iscsi.json"); got != want {
-		t.Errorf("the note is %s, want %s", got, want)
+	if got := readFile(t, mapDir, "iscsi.json"); got != want {
+		t.Errorf("the disk info is %s, want %s", got, want)
 	}
 	n.restart()
 	n.unmount("a")
 	poll.Until(t, "the logout", func() bool { return !loggedIn(n.root) })
 	poll.Until(t, "nothing to be left", func() bool {
-		_, err := os.Stat(held)
+		_, err := os.Stat(mapDir)
 		return os.IsNotExist(err) && len(loopsOn(t, n.root)) == 0
 	})
 }
 
-// TestISCSIWithoutItsTool: the owner is told what to install.
-func TestISCSIWithoutItsTool(t *testing.T) {
+// TestISCSIWithoutIscsiadm: the error has the missing program.
+func TestISCSIWithoutIscsiadm(t *testing.T) {
 	n := newNode(t)
 	n.t.Setenv("PATH", t.TempDir())
 	n.cfg.MountTimeout = 100 * time.Millisecond

@@ -13,15 +13,14 @@ import (
 	"swiftlet/test/poll"
 )
 
-// realTarget has the kernel serve a disk of its own over iSCSI, and runs the daemon that
-// iscsiadm speaks with.
+// realTarget sets up an iSCSI target in the kernel and starts iscsid.
 const realTarget = `set -e
 modprobe -a configfs loop target_core_mod target_core_file iscsi_target_mod iscsi_tcp sd_mod
 mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
-truncate -s 32M "$FOLDER/backing"
+truncate -s 32M "$DIR/backing"
 core=/sys/kernel/config/target/core/fileio_0/disk
 mkdir -p "$core"
-echo "fd_dev_name=$FOLDER/backing,fd_dev_size=33554432" > "$core/control"
+echo "fd_dev_name=$DIR/backing,fd_dev_size=33554432" > "$core/control"
 echo 1 > "$core/enable"
 group=/sys/kernel/config/target/iscsi/$TARGET/tpgt_1
 mkdir -p "$group/np/127.0.0.1:3260" "$group/lun/lun_0"
@@ -36,10 +35,10 @@ mkdir -p /etc/iscsi /run/lock/iscsi /var/lib/iscsi
 iscsid
 `
 
-// TestKernelISCSI logs in to a real target with the real iscsiadm: what a pod writes, the
-// next one reads, and nothing is left of sessions and disks.
+// TestKernelISCSI logs in to a real target with the real iscsiadm: the second pod reads what the first
+// has written, and no session or disk is left.
 func TestKernelISCSI(t *testing.T) {
-	// It loads modules, serves a disk and starts a daemon.
+	// It loads modules, sets up a target and starts a daemon.
 	if !strings.Contains(readFile(t, "/proc/cpuinfo"), "User Mode Linux") {
 		t.Skip("only on a machine of its own: make test-cgroup2")
 	}
@@ -51,9 +50,9 @@ func TestKernelISCSI(t *testing.T) {
 	n.plugins = newPlugins(n.cfg, n.deps)
 	const target = "iqn.2026-01.test:store"
 	setUp := exec.Command("sh", "-c", realTarget)
-	setUp.Env = append(os.Environ(), "FOLDER="+t.TempDir(), "TARGET="+target)
+	setUp.Env = append(os.Environ(), "DIR="+t.TempDir(), "TARGET="+target)
 	if out, err := setUp.CombinedOutput(); err != nil {
-		t.Fatalf("make a target: %v: %s", err, out)
+		t.Fatalf("set up a target: %v: %s", err, out)
 	}
 	source := n.claimed(v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{
 		TargetPortal: "127.0.0.1", IQN: target, ISCSIInterface: "default", FSType: "ext4",

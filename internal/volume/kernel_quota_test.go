@@ -18,10 +18,9 @@ import (
 	"swiftlet/test/poll"
 )
 
-// TestKernelCountsVolumes: what a pod with a user namespace writes to the node's disk is
-// counted by the kernel, by the next agent, too, and its project goes with the pod: at once,
-// or when the agent that was killed over it is back.
-func TestKernelCountsVolumes(t *testing.T) {
+// TestKernelTracksVolumes: the usage of a pod with a user namespace is tracked with project quotas, also
+// by the next agent. The project is released with the pod, or when a killed agent restarts.
+func TestKernelTracksVolumes(t *testing.T) {
 	root, etc := filepath.Join(quotatest.Mount(t, "ext4"), "kubelet"), t.TempDir()
 	n := newNodeAt(t, root)
 	n.quotas = func() Quotas {
@@ -59,17 +58,17 @@ func TestKernelCountsVolumes(t *testing.T) {
 			}
 		}
 		if len(counted) != 2 || counted["vol"].Inodes != 2 || counted["vol"].Bytes < 1<<20 || counted["config"].Inodes < 5 {
-			t.Errorf("%s: counted %+v", when, counted)
+			t.Errorf("%s: usage %+v", when, counted)
 		}
 	}
-	check("at first")
+	check("after mount")
 	n.restart()
 	n.mount(pod)
 	check("by the next agent")
 	shared := n.podNamed("shared", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	n.mount(shared)
 	if used, ok := n.OwnedVolumes(shared.UID)[0].Used(); ok {
-		t.Errorf("the volume of a pod with the host's users is counted: %+v", used)
+		t.Errorf("the volume of a pod without a user namespace is tracked: %+v", used)
 	}
 	listed := func() int { return strings.Count(readFile(t, etc, "projects"), "\n") }
 	if listed() != 2 {
@@ -80,7 +79,7 @@ func TestKernelCountsVolumes(t *testing.T) {
 		t.Errorf("after the pod: %s", readFile(t, etc, "projects"))
 	}
 	n.mount(pod)
-	n.stop() // killed when all was removed but the words in the lists
+	n.stop() // killed after all but the lists was removed
 	dir = filepath.Join(root, "pods/apart")
 	if err := errors.Join((&mounts.Kernel{}).UnmountBeneath(dir), safepath.RemoveAll(dir)); err != nil {
 		t.Fatal(err)
@@ -89,5 +88,5 @@ func TestKernelCountsVolumes(t *testing.T) {
 		t.Errorf("listed:\n%s", readFile(t, etc, "projects"))
 	}
 	n.start()
-	poll.Until(t, "the project to be taken back", func() bool { return listed() == 0 && readFile(t, etc, "projid") == "" })
+	poll.Until(t, "the project to be released", func() bool { return listed() == 0 && readFile(t, etc, "projid") == "" })
 }

@@ -16,10 +16,10 @@ import (
 	"swiftlet/test/poll"
 )
 
-// victimEnv names the directory in which a process mounts and unmounts until it is killed.
-const victimEnv = "SWIFTLET_TEST_VOLUME_VICTIM"
+// workerEnv is the root directory of a process that mounts and unmounts until it is killed.
+const workerEnv = "SWIFTLET_TEST_VOLUME_WORKER"
 
-// cycles is how many pods come and go; each kill costs some of them.
+// cycles is how many pods are mounted and unmounted, including those that kills interrupt.
 func cycles() int {
 	if testing.Short() {
 		return 40
@@ -27,47 +27,46 @@ func cycles() int {
 	return 1000
 }
 
-// TestKilledAtAnyLine kills an agent without warning, again and again, while pods with all
-// kinds of volumes come and go. The last agent takes away all that the others left, and
-// nothing that is not ours was touched.
+// TestKilledAtAnyLine kills an agent repeatedly while it mounts and unmounts pods with all kinds of
+// volumes. The last agent removes all that the others left, and no other file.
 func TestKilledAtAnyLine(t *testing.T) {
-	if os.Getenv(victimEnv) != "" {
-		t.Skip("this process is the victim")
+	if os.Getenv(workerEnv) != "" {
+		t.Skip("this process is the worker")
 	}
 	root, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
-	precious, alive := canary(t)
+	canaryDir, alive := canary(t)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	kills := 0
 	for count(t, done) < cycles() {
-		victim := exec.Command("/proc/self/exe", "-test.run=^TestVictim$", "-test.timeout=1m")
-		victim.Env = append(os.Environ(), victimEnv+"="+root, victimEnv+"_DONE="+done, victimEnv+"_PRECIOUS="+precious)
+		worker := exec.Command("/proc/self/exe", "-test.run=^TestWorkerProcess$", "-test.timeout=1m")
+		worker.Env = append(os.Environ(), workerEnv+"="+root, workerEnv+"_DONE="+done, workerEnv+"_CANARY="+canaryDir)
 		var out bytes.Buffer
-		victim.Stdout, victim.Stderr = &out, &out
-		if err := victim.Start(); err != nil {
+		worker.Stdout, worker.Stderr = &out, &out
+		if err := worker.Start(); err != nil {
 			t.Fatal(err)
 		}
 		before := count(t, done)
-		poll.Until(t, "the victim to be at work", func() bool { return count(t, done) > before || victim.ProcessState != nil })
-		time.Sleep(time.Duration(random.IntN(200_000)) * time.Microsecond) // the moment is the point
-		_ = victim.Process.Kill()
-		if err := victim.Wait(); err == nil || victim.ProcessState.Exited() {
-			t.Fatalf("the victim ended by itself: %v\n%s", err, out.String())
+		poll.Until(t, "the worker to start", func() bool { return count(t, done) > before || worker.ProcessState != nil })
+		time.Sleep(time.Duration(random.IntN(200_000)) * time.Microsecond) // a random moment
+		_ = worker.Process.Kill()
+		if err := worker.Wait(); err == nil || worker.ProcessState.Exited() {
+			t.Fatalf("the worker exited: %v\n%s", err, out.String())
 		}
 		kills++
 		if !alive() {
-			t.Fatalf("after %d kills (seed %d): the canary is dead", kills, seed)
+			t.Fatalf("after %d kills (seed %d): the canary file was removed", kills, seed)
 		}
 	}
 	t.Logf("seed %d: %d pods, %d kills", seed, count(t, done), kills)
-	takeOver(t, root)
+	cleanUp(t, root)
 	if !alive() {
-		t.Error("the canary is dead")
+		t.Error("the canary file was removed")
 	}
 }
 
-// takeOver is what a new agent does with pods that nobody wants.
-func takeOver(t *testing.T, root string) {
+// cleanUp is what a new agent does with pods that do not exist.
+func cleanUp(t *testing.T, root string) {
 	n := newNodeAt(t, root)
 	uids, err := n.PodDirs()
 	if err != nil {
@@ -102,20 +101,20 @@ func count(t *testing.T, file string) int {
 	return int(info.Size())
 }
 
-// TestVictim is the process that TestKilledAtAnyLine kills.
-func TestVictim(t *testing.T) {
-	root := os.Getenv(victimEnv)
+// TestWorkerProcess is the process that TestKilledAtAnyLine kills.
+func TestWorkerProcess(t *testing.T) {
+	root := os.Getenv(workerEnv)
 	if root == "" {
-		t.Skip("only as a victim")
+		t.Skip("run by TestKilledAtAnyLine")
 	}
-	done, err := os.OpenFile(os.Getenv(victimEnv+"_DONE"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	done, err := os.OpenFile(os.Getenv(workerEnv+"_DONE"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := newNodeAt(t, root)
 	sources := []v1.VolumeSource{
-		{HostPath: &v1.HostPathVolumeSource{Path: os.Getenv(victimEnv + "_PRECIOUS")}},
-		n.claimed(v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: os.Getenv(victimEnv + "_PRECIOUS")}}),
+		{HostPath: &v1.HostPathVolumeSource{Path: os.Getenv(workerEnv + "_CANARY")}},
+		n.claimed(v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: os.Getenv(workerEnv + "_CANARY")}}),
 	}
 	for _, k := range kinds {
 		sources = append(sources, k.source)
@@ -128,7 +127,7 @@ func TestVictim(t *testing.T) {
 			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
 			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: name, MountPath: "/" + name})
 		}
-		p.Spec.Containers[0].VolumeMounts[2].SubPath = "part/of/it"
+		p.Spec.Containers[0].VolumeMounts[2].SubPath = "sub/path"
 		n.cycle(p)
 		if _, err := done.WriteString("."); err != nil {
 			t.Fatal(err)
@@ -136,7 +135,7 @@ func TestVictim(t *testing.T) {
 	}
 }
 
-// cycle is the life of a pod's volumes, after that of one that an earlier agent left.
+// cycle mounts and unmounts a pod, and unmounts one that an earlier agent left.
 func (n *node) cycle(p *v1.Pod) {
 	n.t.Helper()
 	n.objects.Register(p)

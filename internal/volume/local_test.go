@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// disk makes an empty block device.
+// disk creates an empty block device.
 func disk(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "disk")
@@ -23,12 +23,12 @@ func disk(t *testing.T) string {
 	}
 	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
 	if err != nil {
-		t.Fatalf("make a loop device: %v: %s", err, out)
+		t.Fatalf("create loop device: %v: %s", err, out)
 	}
 	device := strings.TrimSpace(string(out))
 	t.Cleanup(func() {
 		if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
-			t.Errorf("free the loop device: %v: %s", err, out)
+			t.Errorf("detach loop device: %v: %s", err, out)
 		}
 	})
 	return device
@@ -43,14 +43,14 @@ func TestRawVolume(t *testing.T) {
 	device := disk(t)
 	n := newNode(t)
 	source := n.claimed(v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: device}}, raw, onNode("here"))
-	wanting := func(uid string) *v1.Pod {
+	podWith := func(uid string) *v1.Pod {
 		p := n.podNamed(uid, source)
 		c := &p.Spec.Containers[0]
 		c.VolumeMounts, c.VolumeDevices = nil, []v1.VolumeDevice{{Name: "vol", DevicePath: "/dev/xvda"}}
 		return p
 	}
-	p := wanting("a")
-	for range 2 { // a new agent finds all in place
+	p := podWith("a")
+	for range 2 { // unchanged by a new agent
 		mounted, err := n.Mount(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
@@ -61,18 +61,18 @@ func TestRawVolume(t *testing.T) {
 			t.Fatalf("devices %+v, %v; want %+v", devices, err, want)
 		}
 		if to, err := os.Readlink(want.HostPath); err != nil || to != device {
-			t.Errorf("the link leads to %s (%v), want %s", to, err, device)
+			t.Errorf("the link points to %s (%v), want %s", to, err, device)
 		}
-		held := filepath.Join(n.root, "plugins/kubernetes.io/local-volume/volumeDevices/pv/a")
-		if info, err := os.Stat(held); err != nil || info.Mode()&os.ModeDevice == 0 {
-			t.Errorf("held: %v, %v", info, err)
+		bindMount := filepath.Join(n.root, "plugins/kubernetes.io/local-volume/volumeDevices/pv/a")
+		if info, err := os.Stat(bindMount); err != nil || info.Mode()&os.ModeDevice == 0 {
+			t.Errorf("bind mount: %v, %v", info, err)
 		}
-		if got := loopsOn(t, held); len(got) != 1 {
+		if got := loopsOn(t, bindMount); len(got) != 1 {
 			t.Errorf("kept open by %v, want one loop device", got)
 		}
 		n.restart()
 	}
-	if _, err := n.Mount(t.Context(), wanting("b")); err != nil {
+	if _, err := n.Mount(t.Context(), podWith("b")); err != nil {
 		t.Fatal(err)
 	}
 	n.unmount("a")
@@ -88,7 +88,7 @@ func TestRawVolume(t *testing.T) {
 	}
 }
 
-// loopsOn lists the loop devices whose file is at or below path.
+// loopsOn lists the loop devices with a backing file at or below path.
 func loopsOn(t *testing.T, path string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -103,7 +103,7 @@ func loopsOn(t *testing.T, path string) (found []string) {
 	return found
 }
 
-func TestUnusableLocalVolumes(t *testing.T) {
+func TestInvalidLocalVolumes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestUnusableLocalVolumes(t *testing.T) {
 		n.cfg.MountTimeout = 100 * time.Millisecond
 		_, err := n.Mount(t.Context(), n.pod(n.claimed(v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}})))
 		if err == nil || !n.events.has(want) {
-			t.Errorf("%s: %v; events %q, want %s", path, err, n.events.said, want)
+			t.Errorf("%s: %v; events %q, want %s", path, err, n.events.recorded, want)
 		}
 	}
 }
@@ -132,6 +132,6 @@ func TestSharedLocalVolumeKeepsItsGroup(t *testing.T) {
 	n.mount(grouped("a", 2000))
 	n.mount(grouped("b", 3000))
 	if want := "AlreadyMountedVolume: The requested fsGroup is 3000, but the volume pv has GID 2000. The volume may not be shareable."; !n.events.has(want) {
-		t.Errorf("events %q, want %s", n.events.said, want)
+		t.Errorf("events %q, want %s", n.events.recorded, want)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// unknownKind is how the reference kubelet counts volumes that no plugin claims.
-const unknownKind = "N/A"
+// unknownPlugin is the reference kubelet's label for volumes without a plugin.
+const unknownPlugin = "N/A"
 
-// qualifiedKind is the kind of a volume, with its driver where a kind has several.
-func qualifiedKind(kind plugin.Plugin, spec plugin.Spec) string {
+// qualifiedPlugin is the plugin name, with the driver if the plugin has drivers.
+func qualifiedPlugin(kind plugin.Plugin, spec plugin.Spec) string {
 	if kind == nil {
-		return unknownKind
+		return unknownPlugin
 	}
 	if driver := driverOf(kind, spec); driver != "" {
 		return kind.Name() + ":" + driver
@@ -20,7 +20,7 @@ func qualifiedKind(kind plugin.Plugin, spec plugin.Spec) string {
 	return kind.Name()
 }
 
-// driverOf is the driver that serves the volume, "" where its kind has none.
+// driverOf is the driver of the volume, "" for none.
 func driverOf(kind plugin.Plugin, spec plugin.Spec) string {
 	if driven, ok := kind.(plugin.DriverNamer); ok {
 		return driven.DriverName(spec)
@@ -28,31 +28,31 @@ func driverOf(kind plugin.Plugin, spec plugin.Spec) string {
 	return ""
 }
 
-func (u up) qualifiedKind() string { return qualifiedKind(u.kind, u.spec) }
+func (u mountedVolume) qualifiedPlugin() string { return qualifiedPlugin(u.kind, u.spec) }
 
-func (v *Volumes) measure(kind string, operation Operation, began time.Time, err error) {
+func (v *Volumes) observeOperation(kind string, operation Operation, began time.Time, err error) {
 	if v.deps.Meters.Operation != nil {
 		v.deps.Meters.Operation(kind, operation, v.deps.Clock.Since(began), err)
 	}
 }
 
-// Tally is how many volumes there are, by kind.
+// Tally is the number of volumes by plugin.
 type Tally struct{ Wanted, Mounted map[string]int }
 
-// Tally counts the volumes of all pods. The kind of a claim is known once it is mounted.
+// Tally counts the volumes of all pods. The plugin of a claim is known once it is mounted.
 func (v *Volumes) Tally() Tally {
 	t := Tally{Wanted: map[string]int{}, Mounted: map[string]int{}}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, pv := range v.pods {
-		for _, name := range wanted(pv.pod) {
+		for _, name := range usedVolumes(pv.pod) {
 			if state := pv.volumes[name]; state != nil && state.mounted {
-				t.Mounted[state.up.qualifiedKind()]++
-				t.Wanted[state.up.qualifiedKind()]++
+				t.Mounted[state.mountedVolume.qualifiedPlugin()]++
+				t.Wanted[state.mountedVolume.qualifiedPlugin()]++
 				continue
 			}
 			spec := plugin.Spec{Volume: findVolume(pv.pod, name)}
-			t.Wanted[qualifiedKind(v.kindFor(spec), spec)]++
+			t.Wanted[qualifiedPlugin(v.kindFor(spec), spec)]++
 		}
 	}
 	return t

@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// migrate describes a volume of a kind that was once built into Kubernetes, such as a disk
-// of a cloud, as one of the CSI driver that took its place. Others stay as they are.
+// migrate translates a volume of an in-tree kind that a CSI driver has replaced. It returns others
+// unchanged.
 func migrate(spec plugin.Spec, namespace string) (plugin.Spec, error) {
 	translator := migration.New()
 	var err error

@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// TestMigrate: every kind that CSI drivers took over reaches its driver, from a pod and from
-// a PersistentVolume.
+// TestMigrate: every migrated in-tree kind is translated to its CSI driver, inline and as a
+// PersistentVolume.
 func TestMigrate(t *testing.T) {
 	for _, c := range []struct {
 		volume         v1.VolumeSource
@@ -60,13 +60,13 @@ func TestMigrate(t *testing.T) {
 				}
 			}
 			if pv.Spec.CSI != nil || pv.String() != before.String() {
-				t.Error("the volume as it was read has changed")
+				t.Error("the original PersistentVolume was changed")
 			}
 		})
 	}
 }
 
-func TestMigrateLeavesOthersAlone(t *testing.T) {
+func TestMigrateKeepsOtherKinds(t *testing.T) {
 	spec := plugin.Spec{Volume: &v1.Volume{Name: "vol", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
 	if got, err := migrate(spec, "ns"); err != nil || got != spec {
 		t.Errorf("%+v, %v", got, err)

@@ -14,25 +14,25 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Mounted is one volume, ready to be mounted into containers.
+// Mounted is one volume, ready for containers.
 type Mounted struct {
 	// HostPath is a directory or file, for a raw block volume a link to the device.
 	HostPath       string
 	ReadOnly       bool
 	SELinuxRelabel bool
-	// Block volumes are handed over as devices.
+	// Block is set for a raw block volume.
 	Block bool
-	// Image volumes are nowhere on the node: the runtime mounts them.
+	// Image volumes have no path on the node: the runtime mounts them.
 	Image bool
-	// Group is one that the volume's processes must be in, nil where none is asked for.
+	// Group is a supplemental group for the pod's processes, nil for none.
 	Group *int64
 }
 
-// MountError says which volumes are missing and why.
+// MountError lists the volumes that are not mounted.
 type MountError struct {
-	// Volumes maps the name of each missing volume to what its last try met.
+	// Volumes maps the name of each volume to its last error.
 	Volumes map[string]error
-	// Cause is why no further try was made: the deadline, or the pod's end.
+	// Cause is why there is no further attempt: the timeout, or the end of the pod.
 	Cause error
 }
 
@@ -49,52 +49,51 @@ func (e *MountError) Unwrap() []error {
 	return append(slices.Collect(maps.Values(e.Volumes)), e.Cause)
 }
 
-// errNotTried stands for a volume whose first try has not come back.
-var errNotTried = errors.New("still being set up")
+// errPending is the error of a volume whose first attempt has not returned.
+var errPending = errors.New("still being set up")
 
-// Mount brings up all volumes that p's containers use, each on its own, and returns them
-// by name. A volume that cannot be brought up is tried again when what it lacks appears,
-// and at growing intervals; an event says why the pod waits. Mount ends when all are up,
-// or with a *MountError when ctx, the configured time or the pod ends, an *AttachLimitError
-// where the time has shown that the node can take no more volumes.
-// Mounting what is mounted already changes nothing.
+// Mount mounts all volumes that p's containers use, concurrently, and returns them by name. A failed
+// volume is retried with back-off, and at once when an object that it needs appears; events record
+// the failures. Mount returns when all are mounted, or a *MountError when ctx is done, at the
+// configured timeout or when the pod is unmounted, or an *AttachLimitError if at the timeout the node
+// has reached its attach limit. It is idempotent.
 func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, error) {
-	pv := v.known(p)
-	mounted, names := v.split(pv, wanted(p))
+	pv := v.podVolumesOf(p)
+	mounted, names := v.splitMounted(pv, usedVolumes(p))
 	if len(names) == 0 {
 		return mounted, nil
 	}
-	callers := ctx
+	parent := ctx
 	ctx, cancel := context.WithTimeout(ctx, v.cfg.MountTimeout)
 	defer cancel()
-	defer context.AfterFunc(pv.gone, cancel)()
+	defer context.AfterFunc(pv.unmounting, cancel)()
 
 	done := make(chan outcome, len(names))
 	missing := map[string]error{}
 	for _, name := range names {
-		missing[name] = setUpError(name, errNotTried)
-		// Not owned by this call: one hung in the kernel must not hold up the pod's end.
-		v.begin(func() { v.mountUntil(ctx, pv, name, done) })
+		missing[name] = setUpError(name, errPending)
+		// In the background: one that hangs in the kernel must not delay the end of the pod.
+		v.runAsync(func() { v.mountWithRetry(ctx, pv, name, done) })
 	}
-	hangs := v.deps.Clock.NewTimer(v.cfg.HangTimeout)
-	defer hangs.Stop()
+	hangTimer := v.deps.Clock.NewTimer(v.cfg.HangTimeout)
+	defer hangTimer.Stop()
 	for len(missing) > 0 {
 		select {
-		case <-hangs.C():
-			v.tellHanging(pv, missing)
+		case <-hangTimer.C():
+			v.recordHanging(pv, missing)
 		case o := <-done:
 			if o.err != nil {
 				missing[o.name] = o.err
 				continue
 			}
 			delete(missing, o.name)
-			mounted[o.name] = v.toMounted(o.up)
+			mounted[o.name] = v.toMounted(o.mountedVolume)
 		case <-ctx.Done():
-			if callers.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // our patience, not the caller's
-				if err := v.attachLimit(callers, pv, missing); err != nil {
+			if parent.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // our timeout, not the caller's
+				if err := v.attachLimit(parent, pv, missing); err != nil {
 					return nil, err
 				}
-				v.tellMissing(pv, missing, ctx.Err())
+				v.recordMissing(pv, missing, ctx.Err())
 			}
 			return nil, &MountError{Volumes: missing, Cause: ctx.Err()}
 		}
@@ -102,23 +101,24 @@ func (v *Volumes) Mount(ctx context.Context, p *v1.Pod) (map[string]Mounted, err
 	return mounted, nil
 }
 
-// outcome is what became of one try to bring up a volume.
+// outcome is the result of one attempt to mount a volume.
 type outcome struct {
-	name string
-	up   up
-	err  error
+	name          string
+	mountedVolume mountedVolume
+	err           error
 }
 
-// mountUntil tries until the volume is up or ctx is done, and reports each try.
-func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, done chan<- outcome) {
+// mountWithRetry retries until the volume is mounted or ctx is done, and sends the outcome of each
+// attempt.
+func (v *Volumes) mountWithRetry(ctx context.Context, pv *podVolumes, name string, done chan<- outcome) {
 	state := v.stateOf(pv, name)
-	asked := v.deps.Clock.Now()
+	requested := v.deps.Clock.Now()
 	for {
 		select {
-		case <-state.hint: // about what the coming try will see for itself
+		case <-state.retryNow: // from before this attempt
 		default:
 		}
-		got, err := v.setUp(ctx, pv, name, state)
+		got, err := v.trySetUp(ctx, pv, name, state)
 		if ctx.Err() != nil && err != nil {
 			return
 		}
@@ -128,17 +128,17 @@ func (v *Volumes) mountUntil(ctx context.Context, pv *podVolumes, name string, d
 			return
 		}
 		if err == nil {
-			v.deps.Meters.Mounted.Took(got.qualifiedKind(), v.deps.Clock.Since(asked))
+			v.deps.Meters.Mounted.Took(got.qualifiedPlugin(), v.deps.Clock.Since(requested))
 			return
 		}
-		v.tellFailure(pv, err)
+		v.recordFailure(pv, err)
 		if !v.waitForRetry(ctx, state, err) {
 			return
 		}
 	}
 }
 
-// waitForRetry returns true when the volume is worth another try.
+// waitForRetry waits for the back-off or for a hint to retry. It returns false if ctx is done.
 func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error) bool {
 	v.mu.Lock()
 	wait := retries.After(state.failures)
@@ -149,7 +149,7 @@ func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error
 	timer := v.deps.Clock.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-state.hint:
+	case <-state.retryNow:
 		return true
 	case <-timer.C():
 		return true
@@ -158,34 +158,34 @@ func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error
 	}
 }
 
-// setUp makes one try, alone on this volume, and notes the outcome.
-func (v *Volumes) setUp(ctx context.Context, pv *podVolumes, name string, state *mountState) (up, error) {
-	if err := state.take(ctx); err != nil {
-		return up{}, setUpError(name, err)
+// trySetUp makes one attempt, with the volume locked, and records the outcome.
+func (v *Volumes) trySetUp(ctx context.Context, pv *podVolumes, name string, state *mountState) (mountedVolume, error) {
+	if err := state.acquire(ctx); err != nil {
+		return mountedVolume{}, setUpError(name, err)
 	}
 	defer state.release()
-	if pv.gone.Err() != nil {
-		return up{}, setUpError(name, pv.gone.Err())
+	if pv.unmounting.Err() != nil {
+		return mountedVolume{}, setUpError(name, pv.unmounting.Err())
 	}
 	v.mu.Lock()
 	p := pv.pod
 	v.mu.Unlock()
 
-	got, err := v.bringUp(ctx, p, name)
+	got, err := v.setUpVolume(ctx, p, name)
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	defer v.watchLocked(pv, name, state)
+	defer v.scheduleHealthLocked(pv, name, state)
 	if err != nil {
 		state.failures++
-		return up{}, err
+		return mountedVolume{}, err
 	}
-	state.mounted, state.up, state.failures = true, got, 0
-	if at := got.result.RefreshAt; !at.IsZero() && pv.gone.Err() == nil {
+	state.mounted, state.mountedVolume, state.failures = true, got, 0
+	if at := got.result.RefreshAt; !at.IsZero() && pv.unmounting.Err() == nil {
 		v.scheduleLocked(volumeKey{pod: p.UID, volume: name}, at)
 	}
-	if growing(got) && pv.gone.Err() == nil {
-		v.scheduleLocked(volumeKey{pod: p.UID, volume: name, size: true}, v.deps.Clock.Now().Add(v.firstWait(sizePeriod)))
+	if expandable(got) && pv.unmounting.Err() == nil {
+		v.scheduleLocked(volumeKey{pod: p.UID, volume: name, size: true}, v.deps.Clock.Now().Add(v.jitteredPeriod(sizeCheckPeriod)))
 	}
 	return got, nil
 }
@@ -201,7 +201,7 @@ func (v *Volumes) stateOf(pv *podVolumes, name string) *mountState {
 	return state
 }
 
-func (v *Volumes) toMounted(u up) Mounted {
+func (v *Volumes) toMounted(u mountedVolume) Mounted {
 	return Mounted{
 		HostPath:       u.result.HostPath,
 		ReadOnly:       u.result.ReadOnly,
@@ -212,14 +212,14 @@ func (v *Volumes) toMounted(u up) Mounted {
 	}
 }
 
-// split tells volumes that are up, whose content Run keeps fresh, from those to bring up.
-func (v *Volumes) split(pv *podVolumes, names []string) (mounted map[string]Mounted, missing []string) {
+// splitMounted separates mounted volumes, which Run refreshes, from those to mount.
+func (v *Volumes) splitMounted(pv *podVolumes, names []string) (mounted map[string]Mounted, missing []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	mounted = make(map[string]Mounted, len(names))
 	for _, name := range names {
 		if state := pv.volumes[name]; state != nil && state.mounted {
-			mounted[name] = v.toMounted(state.up)
+			mounted[name] = v.toMounted(state.mountedVolume)
 		} else {
 			missing = append(missing, name)
 		}
@@ -227,7 +227,7 @@ func (v *Volumes) split(pv *podVolumes, names []string) (mounted map[string]Moun
 	return mounted, missing
 }
 
-// MountedVolumes returns what is mounted of a pod, by volume name.
+// MountedVolumes are the mounted volumes of a pod by name.
 func (v *Volumes) MountedVolumes(uid types.UID) map[string]Mounted {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -235,7 +235,7 @@ func (v *Volumes) MountedVolumes(uid types.UID) map[string]Mounted {
 	if pv := v.pods[uid]; pv != nil {
 		for name, state := range pv.volumes {
 			if state.mounted {
-				mounted[name] = v.toMounted(state.up)
+				mounted[name] = v.toMounted(state.mountedVolume)
 			}
 		}
 	}

@@ -27,10 +27,10 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
-// node is a reconciler with all that stands around it: the real kernel and disk, the real
-// object store and token store, and a fake API server.
+// node is a Volumes with the real kernel and disk, real object and token caches, and a fake API
+// server.
 type node struct {
 	*Volumes
 	t       testing.TB
@@ -40,36 +40,36 @@ type node struct {
 	clock   clock.WithTicker
 	events  *events
 	issued  *int
-	kinds   []plugin.Plugin // beside the built-in ones
-	// attachments is nil where nobody attaches volumes.
+	kinds   []plugin.Plugin // in addition to the built-in ones
+	// attachments is nil if no controller attaches volumes.
 	attachments  Attachments
 	inUseChanged func() // may be nil
-	// quotas makes those of each agent; nil where the kernel is not asked to count.
+	// quotas returns the quotas of each agent; nil for none.
 	quotas func() Quotas
 	stop   func()
 }
 
-// events collects what users would be told.
+// events collects the events.
 type events struct {
-	mu   sync.Mutex
-	said []string
+	mu       sync.Mutex
+	recorded []string
 }
 
 func (e *events) Eventf(_ runtime.Object, _, reason, format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.said = append(e.said, reason+": "+fmt.Sprintf(format, args...))
+	e.recorded = append(e.recorded, reason+": "+fmt.Sprintf(format, args...))
 }
 
 func (e *events) has(text string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return strings.Contains(strings.Join(e.said, "\n"), text)
+	return strings.Contains(strings.Join(e.recorded, "\n"), text)
 }
 
 func newNode(t testing.TB) *node { return newNodeAt(t, t.TempDir()) }
 
-// newNodeAt is a node whose directories are in root, which may hold those of an earlier one.
+// newNodeAt is a node with the root directory, which may have volumes of an earlier one.
 func newNodeAt(t testing.TB, root string) *node {
 	n := &node{t: t, root: root, client: fake.NewClientset(objects()...), clock: clock.RealClock{}, issued: new(int)}
 	n.client.PrependReactor("create", "serviceaccounts/token", func(a ktesting.Action) (bool, runtime.Object, error) {
@@ -88,7 +88,7 @@ func newNodeAt(t testing.TB, root string) *node {
 	return n
 }
 
-// start brings up an agent on the node: at first, or again after stop.
+// start starts an agent on the node.
 func (n *node) start() {
 	n.t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -143,7 +143,7 @@ func (n *node) start() {
 	n.stop = func() { cancel(); running.Wait() }
 }
 
-// restart ends the agent and starts another one, which knows nothing.
+// restart replaces the agent with a new one without state.
 func (n *node) restart() {
 	n.stop()
 	n.start()
@@ -157,7 +157,7 @@ func objects() []runtime.Object {
 	}
 }
 
-// pod makes a pod with one volume "vol" that its container mounts.
+// pod is a pod with one volume "vol" that its container mounts.
 func (n *node) pod(source v1.VolumeSource) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1", Labels: map[string]string{"app": "web"}},
@@ -171,10 +171,10 @@ func (n *node) pod(source v1.VolumeSource) *v1.Pod {
 	return p
 }
 
-// mount mounts the pod and returns where its volume is.
+// mount mounts the pod and returns the path of its volume.
 func (n *node) mount(p *v1.Pod) string {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	got, err := n.Mount(ctx, p)
 	if err != nil {
@@ -196,7 +196,7 @@ func reads(want string, path ...string) func() bool {
 	return func() bool { got, err := os.ReadFile(filepath.Join(path...)); return err == nil && string(got) == want }
 }
 
-// tree lists everything below dir with what would show a rewrite: inode, mode and owner.
+// tree lists everything below dir with inode, times, mode and owner.
 func tree(t testing.TB, dir string) string {
 	t.Helper()
 	var all []string

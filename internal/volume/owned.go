@@ -13,25 +13,24 @@ import (
 	"swiftlet/internal/volume/quota"
 )
 
-// Owned is a mounted volume whose content is the pod's: how much there is of it says
-// something about the pod.
+// Owned is a mounted volume whose usage is part of the pod's stats.
 type Owned struct {
 	Name     string
 	HostPath string
-	// Local ones lie on the node's disk and go with the pod.
+	// Local volumes use the node's ephemeral storage.
 	Local bool
-	// Claim is the PersistentVolumeClaim behind it, if there is one.
+	// Claim is the name of the PersistentVolumeClaim, "" for none.
 	Claim string
-	// Driver is the CSI driver that serves it, if one does.
+	// Driver is the name of the CSI driver, "" for none.
 	Driver string
-	// Used tells what the kernel counts in it, false for nothing; nil where nothing is counted.
+	// Used is the usage from the project quota, false if unknown; nil if there are no quotas.
 	Used func() (quota.Usage, bool)
-	// Measure asks whoever knows better than the file system; nil where nobody does.
+	// Measure is the usage that the plugin reports; nil if it does not.
 	Measure func(context.Context) (plugin.Usage, error)
 }
 
-// OwnedVolumes lists a pod's own volumes by name. A directory of the host is not among them:
-// what is in it is the host's. Nor is a device of which nobody can say how full it is.
+// OwnedVolumes lists the volumes of a pod that have stats, by name. hostPath volumes are not among them,
+// nor are raw block volumes of a plugin that does not report usage.
 func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -42,16 +41,16 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 	var owned []Owned
 	for name, state := range pv.volumes {
 		spec := findVolume(pv.pod, name)
-		if !state.mounted || spec == nil || state.up.kind.Name() == hostpath.Name || state.up.result.HostPath == "" {
-			continue // not up, the host's own, or an image, which is nowhere
+		if !state.mounted || spec == nil || state.mountedVolume.kind.Name() == hostpath.Name || state.mountedVolume.result.HostPath == "" {
+			continue // not mounted, a hostPath, or an image
 		}
-		o := Owned{Name: name, HostPath: state.up.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.up.kind, state.up.spec)}
+		o := Owned{Name: name, HostPath: state.mountedVolume.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.mountedVolume.kind, state.mountedVolume.spec)}
 		o.Claim, _ = pod.VolumeClaim(pv.pod, spec)
-		if meter, ok := state.up.kind.(plugin.UsageReporter); ok {
-			r := plugin.Request{Spec: state.up.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
-			at := state.up.result
+		if meter, ok := state.mountedVolume.kind.(plugin.UsageReporter); ok {
+			r := plugin.Request{Spec: state.mountedVolume.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
+			at := state.mountedVolume.result
 			o.Measure = func(ctx context.Context) (plugin.Usage, error) { return meter.Measure(ctx, r, at) }
-		} else if state.up.spec.Block() {
+		} else if state.mountedVolume.spec.Block() {
 			continue
 		}
 		if o.Local && v.deps.Quotas != nil {

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestOwnedVolumes: what belongs to the host or lies nowhere is not the pod's; a claim is
-// measured by its file system or device.
+// TestOwnedVolumes: hostPath and image volumes have no stats; a claim is measured by its file system or
+// device.
 func TestOwnedVolumes(t *testing.T) {
 	device := disk(t)
 	n := newNode(t)

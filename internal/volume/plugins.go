@@ -23,15 +23,14 @@ import (
 	"swiftlet/internal/volume/secret"
 )
 
-// newPlugins makes a plugin for every kind that is built in. Deps.Kinds adds those with parts
-// that run on their own.
+// newPlugins returns the built-in plugins. Deps.Kinds adds those with a part of their own.
 func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
-	scratch := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
+	emptyDirDeps := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
 	if deps.Quotas != nil {
-		scratch.Quotas = deps.Quotas
+		emptyDirDeps.Quotas = deps.Quotas
 	}
-	emptyDir := emptydir.New(scratch)
-	frame := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock}
+	emptyDir := emptydir.New(emptyDirDeps)
+	common := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock}
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
 	if deps.Tokens != nil {
 		sources.Tokens = deps.Tokens
@@ -47,10 +46,10 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		emptyDir,
 		hostpath.Plugin{},
 		image.Plugin{},
-		configmap.New(deps.Objects, frame),
-		secret.New(deps.Objects, frame),
-		downwardapi.New(deps.Allocatable, frame),
-		projected.New(sources, frame),
+		configmap.New(deps.Objects, common),
+		secret.New(deps.Objects, common),
+		downwardapi.New(deps.Allocatable, common),
+		projected.New(sources, common),
 		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
 		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
 		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host}),
@@ -65,8 +64,7 @@ func newDrivers(cfg Config, deps Deps) *flexvolume.Drivers {
 	)
 }
 
-// secret reads what a volume refers to. Without an API server, what the pod itself may use
-// is all there is.
+// secret reads the Secret of a volume. Without an API server, only the Secrets of the pod are available.
 func (d Deps) secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
 	if d.Claims == nil {
 		return d.Objects.Secret(ctx, namespace, name)

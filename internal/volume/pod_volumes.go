@@ -11,83 +11,84 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// podVolumes is what is known of one pod's volumes. It is forgotten when the pod is
-// unmounted, and built up again by Mount after a restart.
+// podVolumes are the volumes of one pod. It is dropped when the pod is unmounted; after a restart Mount
+// builds it again.
 type podVolumes struct {
-	pod     *v1.Pod // the latest form
+	pod     *v1.Pod // the latest version
 	volumes map[string]*mountState
-	// gone ends when the pod is to be unmounted: nothing new is begun then.
-	gone context.Context
-	end  context.CancelFunc
+	// unmounting is done when the pod is to be unmounted: then no operation is started.
+	unmounting context.Context
+	cancel     context.CancelFunc
 }
 
-// mountState is one volume of one pod. All but turn and hint are guarded by Volumes.mu.
+// mountState is the state of one volume of one pod. All fields but lock and retryNow are guarded by
+// Volumes.mu.
 type mountState struct {
-	// turn holds a token while no operation runs on the volume.
-	turn chan struct{}
-	// hint wakes a Mount that waits to try again: what it lacked may be there.
-	hint notify.Signal
+	// lock has a token while no operation runs on the volume.
+	lock chan struct{}
+	// retryNow wakes a Mount that waits for its back-off.
+	retryNow notify.Signal
 
-	mounted  bool
-	kept     bool // by a Keep that is under way
-	up       up
-	failures int
+	mounted       bool
+	retrying      bool // by Keep
+	mountedVolume mountedVolume
+	failures      int
 
-	// watched says that its health is looked after; examined that ailments, which may be
-	// none, are what was found last.
-	watched, examined bool
-	ailments          []v1.VolumeHealthCondition
+	// healthScheduled: health checks are scheduled. healthKnown: conditions, which may be none, are
+	// from the last check.
+	healthScheduled, healthKnown bool
+	conditions                   []v1.VolumeHealthCondition
 }
 
 func newMountState() *mountState {
-	s := &mountState{turn: make(chan struct{}, 1), hint: notify.New()}
-	s.turn <- struct{}{}
+	s := &mountState{lock: make(chan struct{}, 1), retryNow: notify.New()}
+	s.lock <- struct{}{}
 	return s
 }
 
-// take waits for the volume's turn.
-func (s *mountState) take(ctx context.Context) error {
+// acquire locks the volume.
+func (s *mountState) acquire(ctx context.Context) error {
 	select {
-	case <-s.turn:
+	case <-s.lock:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (s *mountState) release() { s.turn <- struct{}{} }
+func (s *mountState) release() { s.lock <- struct{}{} }
 
-// wakeWaiting has every volume that is not up tried again. Volumes.mu is held.
-func (pv *podVolumes) wakeWaiting() {
+// retryUnmounted retries every volume that is not mounted. Volumes.mu is held.
+func (pv *podVolumes) retryUnmounted() {
 	for _, state := range pv.volumes {
 		if !state.mounted {
-			state.hint.Notify()
+			state.retryNow.Notify()
 		}
 	}
 }
 
-// retries are the delays between attempts at a volume.
+// retries is the back-off between attempts to mount a volume.
 var retries = backoff.Backoff{First: 500 * time.Millisecond, Longest: 2*time.Minute + 2*time.Second}
 
-// known returns the state of p's volumes, made if need be, and takes p as the latest form.
-func (v *Volumes) known(p *v1.Pod) *podVolumes {
+// podVolumesOf returns the state of p's volumes, creates it if needed, and stores p as the latest pod.
+func (v *Volumes) podVolumesOf(p *v1.Pod) *podVolumes {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	pv := v.pods[p.UID]
 	if pv == nil {
 		pv = &podVolumes{volumes: map[string]*mountState{}}
-		pv.gone, pv.end = context.WithCancel(context.Background())
+		pv.unmounting, pv.cancel = context.WithCancel(context.Background())
 		v.pods[p.UID] = pv
-		if v.ended {
-			pv.end()
+		if v.stopped {
+			pv.cancel()
 		}
 	}
 	pv.pod = p
 	return pv
 }
 
-// wanted lists the volumes that containers of p mount; others cost nothing.
-func wanted(p *v1.Pod) []string {
+// usedVolumes lists the volumes that containers of p mount; others are not mounted.
+func usedVolumes(p *v1.Pod) []string {
 	used := map[string]bool{}
 	for c := range pod.Containers(p) {
 		for _, m := range c.VolumeMounts {

@@ -11,8 +11,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// objectChanged is told of every change of a ConfigMap or Secret in use. It only notes
-// which volumes show the object: Run, or a Mount that waits, does the work.
+// objectChanged is called for every change of a ConfigMap or Secret in use. It only marks the volumes
+// with the object: Run, or a waiting Mount, does the work.
 func (v *Volumes) objectChanged(kind, namespace, name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -20,7 +20,7 @@ func (v *Volumes) objectChanged(kind, namespace, name string) {
 		if pv.pod.Namespace != namespace {
 			continue
 		}
-		v.hintLocked(pv, func(spec *v1.Volume) bool {
+		v.refreshLocked(pv, func(spec *v1.Volume) bool {
 			uses := false
 			kubeapi.VolumeReferences(spec, func(k, n string) { uses = uses || (k == kind && n == name) })
 			return uses
@@ -28,22 +28,22 @@ func (v *Volumes) objectChanged(kind, namespace, name string) {
 	}
 }
 
-// sourceChanged has the volumes looked at that show a source of the kind.
+// sourceChanged refreshes projected volumes with a source for which shows is true.
 func (v *Volumes) sourceChanged(shows func(v1.VolumeProjection) bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, pv := range v.pods {
-		v.hintLocked(pv, func(vol *v1.Volume) bool {
+		v.refreshLocked(pv, func(vol *v1.Volume) bool {
 			return vol.Projected != nil && slices.ContainsFunc(vol.Projected.Sources, shows)
 		})
 	}
 }
 
-func showsTrust(s v1.VolumeProjection) bool       { return s.ClusterTrustBundle != nil }
-func showsCertificate(s v1.VolumeProjection) bool { return s.PodCertificate != nil }
+func projectsTrustBundle(s v1.VolumeProjection) bool { return s.ClusterTrustBundle != nil }
+func projectsCertificate(s v1.VolumeProjection) bool { return s.PodCertificate != nil }
 
-// Update takes a changed pod; files that show its labels, annotations or resources follow.
-// A pod that was never mounted is none of our business.
+// Update stores a changed pod and refreshes files with its labels, annotations or resources. It ignores
+// a pod without mounted volumes.
 func (v *Volumes) Update(p *v1.Pod) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -53,27 +53,27 @@ func (v *Volumes) Update(p *v1.Pod) {
 	}
 	old := pv.pod
 	pv.pod = p
-	if shown(old, p) {
-		v.hintLocked(pv, pod.VolumeShowsPod)
+	if downwardAPIChanged(old, p) {
+		v.refreshLocked(pv, pod.VolumeShowsPod)
 	}
 }
 
-// hintLocked has the chosen volumes of a pod looked at now.
-func (v *Volumes) hintLocked(pv *podVolumes, chosen func(*v1.Volume) bool) {
+// refreshLocked refreshes, or retries, the selected volumes of a pod.
+func (v *Volumes) refreshLocked(pv *podVolumes, selected func(*v1.Volume) bool) {
 	for name, state := range pv.volumes {
 		spec := findVolume(pv.pod, name)
-		if spec == nil || !chosen(spec) {
+		if spec == nil || !selected(spec) {
 			continue
 		}
-		state.hint.Notify()
+		state.retryNow.Notify()
 		if state.mounted {
 			v.scheduleLocked(volumeKey{pod: pv.pod.UID, volume: name}, v.deps.Clock.Now())
 		}
 	}
 }
 
-// shown reports whether two forms of a pod differ in what the downward API shows.
-func shown(a, b *v1.Pod) bool {
+// downwardAPIChanged reports whether two versions of a pod differ in what the downward API shows.
+func downwardAPIChanged(a, b *v1.Pod) bool {
 	if !apiequality.Semantic.DeepEqual(a.Labels, b.Labels) || !apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations) {
 		return true
 	}
@@ -86,8 +86,8 @@ func shown(a, b *v1.Pod) bool {
 	return false
 }
 
-// refresh brings one mounted volume up to date. What cannot be refreshed stays as it is,
-// is reported, and is tried again later.
+// refresh refreshes one mounted volume. A failure keeps the old content, is recorded as an event and
+// retried.
 func (v *Volumes) refresh(ctx context.Context, key volumeKey) {
 	v.mu.Lock()
 	pv := v.pods[key.pod]
@@ -101,20 +101,20 @@ func (v *Volumes) refresh(ctx context.Context, key volumeKey) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(pv.gone, cancel)()
+	defer context.AfterFunc(pv.unmounting, cancel)()
 	switch {
 	case key.size:
-		v.resize(ctx, pv, key, state)
+		v.checkSize(ctx, pv, key, state)
 		return
 	case key.health:
-		v.examine(ctx, pv, key, state)
+		v.checkHealth(ctx, pv, key, state)
 		return
 	}
-	if _, err := v.setUp(ctx, pv, key.volume, state); err != nil && ctx.Err() == nil {
-		v.tellFailure(pv, err)
+	if _, err := v.trySetUp(ctx, pv, key.volume, state); err != nil && ctx.Err() == nil {
+		v.recordFailure(pv, err)
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		if pv.gone.Err() == nil {
+		if pv.unmounting.Err() == nil {
 			v.scheduleLocked(key, v.deps.Clock.Now().Add(retries.After(state.failures)))
 		}
 	}

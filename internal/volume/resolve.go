@@ -14,22 +14,21 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Claims reads what claims lead to. A node may read only the claims of its pods and the
-// volumes bound to them, one by one; it may not watch them.
+// Claims reads claims and PersistentVolumes. A node may get those of its pods, and may not watch them.
 type Claims interface {
 	Claim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)
 	Volume(ctx context.Context, name string) (*v1.PersistentVolume, error)
-	// Secret reads what is needed to reach a volume.
+	// Secret reads a Secret that is needed to mount a volume.
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
-// claimWait is the longest pause before a claim that was not ready is read again.
-const claimWait = 5 * time.Second
+// claimRetry is the longest delay before a claim that is not ready is read again.
+const claimRetry = 5 * time.Second
 
-// protectedClaim is the finalizer that keeps a deleted claim for as long as a pod uses it.
-const protectedClaim = "kubernetes.io/pvc-protection"
+// claimFinalizer keeps a deleted claim while a pod uses it.
+const claimFinalizer = "kubernetes.io/pvc-protection"
 
-// resolve finds what the pod's volume is, through its claim where it has one.
+// resolve returns the spec of the pod's volume, with its claim and PersistentVolume if it has one.
 func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugin.Spec, error) {
 	spec := plugin.Spec{Volume: vol}
 	claim, ok := pod.VolumeClaim(p, vol)
@@ -42,8 +41,8 @@ func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugi
 	if v.deps.Claims == nil {
 		return plugin.Spec{}, fmt.Errorf("error processing PVC %s/%s: there is no API server to ask", p.Namespace, claim)
 	}
-	if err := v.follow(ctx, p, claim, &spec); err != nil {
-		return plugin.Spec{}, plugin.RetryWithin(err, claimWait)
+	if err := v.readClaim(ctx, p, claim, &spec); err != nil {
+		return plugin.Spec{}, plugin.RetryWithin(err, claimRetry)
 	}
 	spec, err := migrate(spec, p.Namespace)
 	if err != nil {
@@ -52,8 +51,8 @@ func (v *Volumes) resolve(ctx context.Context, p *v1.Pod, vol *v1.Volume) (plugi
 	return spec, checkMode(p, &spec)
 }
 
-// follow reads the claim and the volume that it is bound to.
-func (v *Volumes) follow(ctx context.Context, p *v1.Pod, claim string, spec *plugin.Spec) (err error) {
+// readClaim reads the claim and its PersistentVolume.
+func (v *Volumes) readClaim(ctx context.Context, p *v1.Pod, claim string, spec *plugin.Spec) (err error) {
 	process := func(err error) error { return fmt.Errorf("error processing PVC %s/%s: %w", p.Namespace, claim, err) }
 	if spec.PVC, err = v.deps.Claims.Claim(ctx, p.Namespace, claim); err != nil {
 		return process(fmt.Errorf("failed to fetch PVC from API server: %w", err))
@@ -81,8 +80,8 @@ func (v *Volumes) follow(ctx context.Context, p *v1.Pod, claim string, spec *plu
 
 func checkClaim(c *v1.PersistentVolumeClaim) error {
 	switch {
-	// A protected claim outlives its pods; one without protection may be gone any moment.
-	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, protectedClaim):
+	// A claim with the finalizer exists as long as its pods; others may vanish at any moment.
+	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimFinalizer):
 		return errors.New("PVC is being deleted")
 	case c.Status.Phase != v1.ClaimBound:
 		return errors.New("PVC is not bound")
@@ -92,7 +91,7 @@ func checkClaim(c *v1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// checkMode refuses a raw volume where containers want a directory, and the other way round.
+// checkMode rejects a raw block volume in volumeMounts, and any other in volumeDevices.
 func checkMode(p *v1.Pod, spec *plugin.Spec) error {
 	mode, field := v1.PersistentVolumeFilesystem, "volumeDevices"
 	if spec.Block() {

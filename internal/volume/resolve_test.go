@@ -12,7 +12,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// claimed makes a claim and the volume that it is bound to, described by source.
+// claimed creates a claim and its PersistentVolume with the source.
 func (n *node) claimed(source v1.PersistentVolumeSource, change ...func(*v1.PersistentVolumeClaim, *v1.PersistentVolume)) v1.VolumeSource {
 	n.t.Helper()
 	claim := &v1.PersistentVolumeClaim{
@@ -40,7 +40,7 @@ func hostPathPV(path string) v1.PersistentVolumeSource {
 	return v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}}
 }
 
-func TestClaimLeadsToItsVolume(t *testing.T) {
+func TestClaimIsResolvedToItsVolume(t *testing.T) {
 	n := newNode(t)
 	dir := t.TempDir()
 	source := n.claimed(hostPathPV(dir), func(_ *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
@@ -68,32 +68,32 @@ func TestGenericEphemeralVolume(t *testing.T) {
 	}
 }
 
-// TestUnusableClaims: the words are those that users of the reference kubelet know.
-func TestUnusableClaims(t *testing.T) {
+// TestInvalidClaims: the messages are those of the reference kubelet.
+func TestInvalidClaims(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	for _, c := range []struct {
 		name, want string
 		change     func(*v1.PersistentVolumeClaim, *v1.PersistentVolume)
 	}{
-		{"missing", `error processing PVC ns/claim: failed to fetch PVC from API server: persistentvolumeclaims "claim" not found`,
+		{"missing claim", `error processing PVC ns/claim: failed to fetch PVC from API server: persistentvolumeclaims "claim" not found`,
 			func(c *v1.PersistentVolumeClaim, _ *v1.PersistentVolume) { c.Name = "other" }},
-		{"not bound", "error processing PVC ns/claim: PVC is not bound",
+		{"pending claim", "error processing PVC ns/claim: PVC is not bound",
 			func(c *v1.PersistentVolumeClaim, _ *v1.PersistentVolume) { c.Status.Phase = v1.ClaimPending }},
-		{"lost", "error processing PVC ns/claim: PVC is not bound",
+		{"lost claim", "error processing PVC ns/claim: PVC is not bound",
 			func(c *v1.PersistentVolumeClaim, _ *v1.PersistentVolume) { c.Status.Phase = v1.ClaimLost }},
-		{"being deleted", "error processing PVC ns/claim: PVC is being deleted",
+		{"deleted claim without protection", "error processing PVC ns/claim: PVC is being deleted",
 			func(c *v1.PersistentVolumeClaim, _ *v1.PersistentVolume) {
 				c.DeletionTimestamp, c.Finalizers = ptr.To(metav1.Now()), []string{"x/y"}
 			}},
-		{"bound to nothing", "error processing PVC ns/claim: PVC has empty pvc.Spec.VolumeName",
+		{"claim without volume name", "error processing PVC ns/claim: PVC has empty pvc.Spec.VolumeName",
 			func(c *v1.PersistentVolumeClaim, _ *v1.PersistentVolume) { c.Spec.VolumeName = "" }},
-		{"no volume", `error processing PVC ns/claim: failed to fetch PV pv from API server: persistentvolumes "pv" not found`,
+		{"missing volume", `error processing PVC ns/claim: failed to fetch PV pv from API server: persistentvolumes "pv" not found`,
 			func(_ *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) { pv.Name = "other" }},
-		{"free volume", "found PV object pv but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim",
+		{"volume without claimRef", "found PV object pv but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim",
 			func(_ *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) { pv.Spec.ClaimRef = nil }},
-		{"volume of another", "found PV object pv but its pv.Spec.ClaimRef.UID x does not point to claim.UID claim-uid",
+		{"volume of another claim", "found PV object pv but its pv.Spec.ClaimRef.UID x does not point to claim.UID claim-uid",
 			func(_ *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) { pv.Spec.ClaimRef.UID = "x" }},
-		{"raw", "volume vol has volumeMode Block, but is specified in volumeMounts",
+		{"block volume in volumeMounts", "volume vol has volumeMode Block, but is specified in volumeMounts",
 			func(_ *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) { pv.Spec.VolumeMode = &block }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestUnusableClaims(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
-			if said := "FailedMount: Unable to attach or mount volumes: unmounted volumes=[vol], unattached volumes=[], failed to process volumes=[vol]: "; !n.events.has(said) || !n.events.has(c.want) {
-				t.Errorf("events: %q", n.events.said)
+			if recorded := "FailedMount: Unable to attach or mount volumes: unmounted volumes=[vol], unattached volumes=[], failed to process volumes=[vol]: "; !n.events.has(recorded) || !n.events.has(c.want) {
+				t.Errorf("events: %q", n.events.recorded)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func onNode(name string) func(*v1.PersistentVolumeClaim, *v1.PersistentVolume) {
 	}
 }
 
-// TestClaimIsReadAgain: nobody tells a node that a claim was bound.
+// TestClaimIsReadAgain: nodes may not watch claims.
 func TestClaimIsReadAgain(t *testing.T) {
 	n := newNode(t)
 	dir := t.TempDir()
@@ -159,7 +159,7 @@ func TestClaimIsReadAgain(t *testing.T) {
 		if got["vol"].HostPath != dir {
 			t.Errorf("mounted %+v", got)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("the claim was not read again")
 	}
 }

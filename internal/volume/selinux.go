@@ -12,30 +12,30 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// Labels knows what label the files of a process have; "" where that is not known.
+// Labels derives the SELinux label of files; "" if unknown.
 type Labels interface {
 	FileLabel(o *v1.SELinuxOptions) (string, error)
 }
 
-// mountLabel is the label that the volume as a whole is mounted with. It is "" where files
-// are labelled one by one, by the runtime, or not at all.
+// mountLabel is the SELinux label to mount the volume with. It is "" if the runtime relabels the files,
+// or if they have no label.
 func (v *Volumes) mountLabel(ctx context.Context, kind plugin.Plugin, p *v1.Pod, spec plugin.Spec) (string, error) {
-	if v.deps.Labels == nil || spec.PV == nil || spec.Block() || relabels(p) {
+	if v.deps.Labels == nil || spec.PV == nil || spec.Block() || wantsRecursiveRelabel(p) {
 		return "", nil
 	}
-	// With the gate off, only those that one pod has alone.
+	// Without the feature gate, only ReadWriteOncePod volumes.
 	if v.cfg.SELinuxOnePodOnly && !slices.Equal(spec.PV.Spec.AccessModes, []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}) {
 		return "", nil
 	}
-	labelled, ok := kind.(plugin.SELinuxMounter)
+	mounter, ok := kind.(plugin.SELinuxMounter)
 	if !ok {
 		return "", nil
 	}
-	able, err := labelled.SupportsSELinuxMount(ctx, spec)
-	if err != nil || !able {
+	supported, err := mounter.SupportsSELinuxMount(ctx, spec)
+	if err != nil || !supported {
 		return "", err
 	}
-	labels, err := v.labelsOf(p, spec.Volume.Name)
+	labels, err := v.containerLabels(p, spec.Volume.Name)
 	if err != nil || len(labels) == 0 {
 		return "", err
 	}
@@ -45,14 +45,14 @@ func (v *Volumes) mountLabel(ctx context.Context, kind plugin.Plugin, p *v1.Pod,
 	return labels[0], nil
 }
 
-// relabels reports whether the pod's author wants files to be labelled one by one.
-func relabels(p *v1.Pod) bool {
+// wantsRecursiveRelabel reports whether the pod has the SELinux change policy Recursive.
+func wantsRecursiveRelabel(p *v1.Pod) bool {
 	sc := p.Spec.SecurityContext
 	return sc != nil && sc.SELinuxChangePolicy != nil && *sc.SELinuxChangePolicy == v1.SELinuxChangePolicyRecursive
 }
 
-// labelsOf are the different ones of the containers that mount the volume.
-func (v *Volumes) labelsOf(p *v1.Pod, volume string) ([]string, error) {
+// containerLabels are the distinct labels of the containers that mount the volume.
+func (v *Volumes) containerLabels(p *v1.Pod, volume string) ([]string, error) {
 	var labels []string
 	for c := range pod.Containers(p) {
 		options := selinuxOptions(p, c)
@@ -70,7 +70,7 @@ func (v *Volumes) labelsOf(p *v1.Pod, volume string) ([]string, error) {
 	return slices.Compact(labels), nil
 }
 
-// selinuxOptions are the container's own, or else the pod's.
+// selinuxOptions are those of the container, or else of the pod.
 func selinuxOptions(p *v1.Pod, c *v1.Container) *v1.SELinuxOptions {
 	if c.SecurityContext != nil && c.SecurityContext.SELinuxOptions != nil {
 		return c.SecurityContext.SELinuxOptions

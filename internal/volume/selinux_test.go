@@ -12,19 +12,19 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// byLevel labels files by the level alone.
-type byLevel struct{}
+// levelLabels uses the level as the label.
+type levelLabels struct{}
 
-func (byLevel) FileLabel(o *v1.SELinuxOptions) (string, error) { return o.Level, nil }
+func (levelLabels) FileLabel(o *v1.SELinuxOptions) (string, error) { return o.Level, nil }
 
-// labelledKind mounts its volumes with a label, or does not.
-type labelledKind struct {
+// labelKind may support SELinux mounts.
+type labelKind struct {
 	hostpath.Plugin
-	able bool
+	supported bool
 }
 
-func (k labelledKind) SupportsSELinuxMount(context.Context, plugin.Spec) (bool, error) {
-	return k.able, nil
+func (k labelKind) SupportsSELinuxMount(context.Context, plugin.Spec) (bool, error) {
+	return k.supported, nil
 }
 
 func TestMountLabel(t *testing.T) {
@@ -41,23 +41,23 @@ func TestMountLabel(t *testing.T) {
 		want   string
 		fails  string
 	}{
-		"the pod's":       {change: func(*made) {}, want: "s0:c1"},
-		"a container's":   {change: func(m *made) { container(m, 0).SecurityContext = &v1.SecurityContext{SELinuxOptions: level("s0:c2")} }, want: "s0:c2"},
-		"of another one":  {change: func(m *made) { container(m, 1).SecurityContext = &v1.SecurityContext{SELinuxOptions: level("s0:c2")} }, want: "s0:c1"},
-		"not asked for":   {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxOptions = nil }},
-		"no SELinux":      {change: func(m *made) { m.v.deps.Labels = nil }},
-		"raw":             {change: func(m *made) { raw(nil, m.spec.PV) }},
-		"in the pod":      {change: func(m *made) { m.spec.PV = nil }},
-		"not able":        {change: func(m *made) { m.kind = labelledKind{} }},
-		"not of the kind": {change: func(m *made) { m.kind = hostpath.Plugin{} }},
-		"one by one":      {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxChangePolicy = new(v1.SELinuxChangePolicyRecursive) }},
-		"mounted at once": {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxChangePolicy = new(v1.SELinuxChangePolicyMountOption) }, want: "s0:c1"},
-		"gate off":        {change: func(m *made) { m.v.cfg.SELinuxOnePodOnly = true }},
-		"gate off, for one pod": {change: func(m *made) {
+		"label of pod":                     {change: func(*made) {}, want: "s0:c1"},
+		"label of container":               {change: func(m *made) { container(m, 0).SecurityContext = &v1.SecurityContext{SELinuxOptions: level("s0:c2")} }, want: "s0:c2"},
+		"label of container without mount": {change: func(m *made) { container(m, 1).SecurityContext = &v1.SecurityContext{SELinuxOptions: level("s0:c2")} }, want: "s0:c1"},
+		"no SELinux options":               {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxOptions = nil }},
+		"SELinux disabled":                 {change: func(m *made) { m.v.deps.Labels = nil }},
+		"block volume":                     {change: func(m *made) { raw(nil, m.spec.PV) }},
+		"inline volume":                    {change: func(m *made) { m.spec.PV = nil }},
+		"driver without support":           {change: func(m *made) { m.kind = labelKind{} }},
+		"plugin without support":           {change: func(m *made) { m.kind = hostpath.Plugin{} }},
+		"change policy Recursive":          {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxChangePolicy = new(v1.SELinuxChangePolicyRecursive) }},
+		"change policy MountOption":        {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxChangePolicy = new(v1.SELinuxChangePolicyMountOption) }, want: "s0:c1"},
+		"gate off, shared volume":          {change: func(m *made) { m.v.cfg.SELinuxOnePodOnly = true }},
+		"gate off, ReadWriteOncePod": {change: func(m *made) {
 			m.v.cfg.SELinuxOnePodOnly = true
 			m.spec.PV.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}
 		}, want: "s0:c1"},
-		"two": {change: func(m *made) {
+		"two labels": {change: func(m *made) {
 			c := container(m, 1)
 			c.SecurityContext = &v1.SecurityContext{SELinuxOptions: level("s0:c2")}
 			c.VolumeMounts = slices.Clone(container(m, 0).VolumeMounts)
@@ -65,7 +65,7 @@ func TestMountLabel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := made{
-				v: &Volumes{deps: Deps{Labels: byLevel{}}}, kind: labelledKind{able: true},
+				v: &Volumes{deps: Deps{Labels: levelLabels{}}}, kind: labelKind{supported: true},
 				pod: &v1.Pod{Spec: v1.PodSpec{
 					SecurityContext: &v1.PodSecurityContext{SELinuxOptions: level("s0:c1")},
 					Containers:      []v1.Container{{Name: "a", VolumeMounts: []v1.VolumeMount{{Name: "vol"}}}, {Name: "b"}},

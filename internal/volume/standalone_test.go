@@ -16,7 +16,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// standalone is a node without an API server: objects come from files.
+// standalone is a node without an API server; objects are set directly.
 func standalone(t *testing.T) (*node, *kubeapi.Local) {
 	t.Helper()
 	root, local := t.TempDir(), kubeapi.NewLocal()
@@ -40,8 +40,8 @@ func standalone(t *testing.T) (*node, *kubeapi.Local) {
 	return n, local
 }
 
-// TestStandalone: all volumes that hold files of objects work from those in the manifests
-// directory: they wait for them, follow them, and keep what a removed one held.
+// TestStandalone: volumes with objects from the manifests directory wait for them, follow their changes,
+// and keep the files of a removed object.
 func TestStandalone(t *testing.T) {
 	object := func(value string) ([]*v1.ConfigMap, []*v1.Secret) {
 		meta := metav1.ObjectMeta{Name: "obj", Namespace: "ns"}
@@ -86,9 +86,9 @@ func TestStandalone(t *testing.T) {
 	}
 }
 
-// TestStandaloneRefuses: what only a cluster can give is named in the event.
-func TestStandaloneRefuses(t *testing.T) {
-	for said, source := range map[string]v1.VolumeSource{
+// TestStandaloneRejects volumes that need an API server, with an event.
+func TestStandaloneRejects(t *testing.T) {
+	for recorded, source := range map[string]v1.VolumeSource{
 		"no API server issues tokens in standalone mode": {Projected: &v1.ProjectedVolumeSource{DefaultMode: mode(0o644), Sources: []v1.VolumeProjection{
 			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: seconds(3600)}},
 		}}},
@@ -98,8 +98,8 @@ func TestStandaloneRefuses(t *testing.T) {
 		p := standalonePod(source)
 		go func() { _, _ = n.Mount(t.Context(), p) }()
 		poll.Until(t, "the event", func() bool { return n.events.has("FailedMount") })
-		if !n.events.has(said) {
-			t.Errorf("events %q do not say %q", n.events.said, said)
+		if !n.events.has(recorded) {
+			t.Errorf("events %q do not say %q", n.events.recorded, recorded)
 		}
 		n.unmount(p.UID)
 	}

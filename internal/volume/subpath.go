@@ -14,18 +14,18 @@ import (
 	"swiftlet/internal/volume/safepath"
 )
 
-// subPathRequest names a part of a volume that one container mounts.
+// subPathRequest is one volumeMount with a subPath.
 type subPathRequest struct {
 	pod               types.UID
 	volume, container string
-	index             int // of the volumeMount, which makes the target unique
+	index             int // of the volumeMount, to make the target unique
 	volumePath, path  string
 }
 
-// bindSubPath makes the part exist, binds it to its place in the pod's directory and returns
-// that place. The pod may rewrite the volume at the same time: the path is resolved by the
-// kernel beneath the volume, to a handle, and the handle is what gets mounted.
-// The error names no path: it is shown to users who may not know the node's file system.
+// bindSubPath creates the subPath if it is missing, bind mounts it in the pod's directory and returns
+// the mount point. The pod may change the volume at the same time: the kernel resolves the path beneath
+// the volume to a descriptor, which is then mounted. The error contains no path of the node, because
+// users of the pod see it.
 func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
 	root, err := safepath.OpenRoot(r.volumePath)
 	if err != nil {
@@ -45,12 +45,12 @@ func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
 }
 
 func (v *Volumes) subPathError(what string, r subPathRequest, err error) error {
-	v.deps.Log.Error("subPath not mounted", "pod", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "err", err)
+	v.deps.Log.Error("failed to mount subPath", "pod", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "err", err)
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container)
 }
 
-// openOrMake opens the part, making missing directories like the volume's own: with its mode,
-// and so, by the set-group bit, its group.
+// openOrMake opens the subPath and creates missing directories with the mode of the volume's root and,
+// by the setgid bit, its group.
 func openOrMake(root *os.File, path string) (*os.File, error) {
 	f, err := safepath.OpenBeneath(root, path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func openOrMake(root *os.File, path string) (*os.File, error) {
 	return safepath.OpenBeneath(root, path)
 }
 
-// bindTo mounts source at target unless it is what is mounted there already.
+// bindTo bind mounts source at target, unless it is mounted there.
 func (v *Volumes) bindTo(source *os.File, target string) error {
 	mounted, err := v.deps.Mounter.Mounted(target)
 	if err != nil {
@@ -77,7 +77,7 @@ func (v *Volumes) bindTo(source *os.File, target string) error {
 		if sameFile(source, target) {
 			return nil
 		}
-		// The part was replaced since the container last started, or its file system is gone.
+		// The subPath was replaced since the last start of the container, or its file system is gone.
 		if err := v.deps.Mounter.Unmount(target); err != nil {
 			return err
 		}
@@ -97,8 +97,7 @@ func sameFile(source *os.File, target string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// makeTarget makes a directory for a directory and a file for everything else: a bind mount
-// gives it the source's type.
+// makeTarget creates the mount point: a directory for a directory, a file for anything else.
 func makeTarget(source *os.File, target string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err
@@ -107,7 +106,7 @@ func makeTarget(source *os.File, target string) error {
 	if err != nil {
 		return err
 	}
-	// One of the other type is left from an earlier form of the part; it is empty.
+	// A mount point of the other type is left from before the subPath changed its type; it is empty.
 	if old, err := os.Lstat(target); err == nil && old.IsDir() != info.IsDir() {
 		if err := os.Remove(target); err != nil {
 			return err

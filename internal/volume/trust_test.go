@@ -15,7 +15,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// anchor is something in the shape of a certificate; nobody here looks into it.
+// anchor is a PEM block of type CERTIFICATE with arbitrary content.
 func anchor(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: sum[:]}))
@@ -37,7 +37,7 @@ func trusting(s v1.ClusterTrustBundleProjection) v1.VolumeSource {
 	return v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: mode(0o644), Sources: []v1.VolumeProjection{{ClusterTrustBundle: &s}}}}
 }
 
-// holds reports whether the file has exactly these anchors, in any order.
+// holds reports whether the file has exactly these certificates, in any order.
 func holds(data string, anchors ...string) bool {
 	rest, found := []byte(data), 0
 	for _, a := range anchors {
@@ -83,12 +83,12 @@ func TestMissingTrustBundles(t *testing.T) {
 		n := newNode(t)
 		n.cfg.MountTimeout = 200 * time.Millisecond
 		if _, err := n.Mount(t.Context(), n.pod(trusting(s))); err == nil || !n.events.has(want) {
-			t.Errorf("%v; events %q, want %s", err, n.events.said, want)
+			t.Errorf("%v; events %q, want %s", err, n.events.recorded, want)
 		}
 		if want[0] == 'C' {
 			continue
 		}
-		s.Optional, n.cfg.MountTimeout = ptr.To(true), patience
+		s.Optional, n.cfg.MountTimeout = ptr.To(true), testTimeout
 		if got := readFile(t, n.mount(n.podNamed("optional", trusting(s))), "anchors.pem"); got != "" {
 			t.Errorf("optional: %q", got)
 		}

@@ -14,45 +14,44 @@ import (
 	"swiftlet/internal/volume/safepath"
 )
 
-// subPathsDir is the directory of a pod that holds the mounts of subPaths.
+// subPathsDir is the subdirectory of a pod's directory with the bind mounts of subPaths.
 const subPathsDir = "volume-subpaths"
 
-// ownDirs are the parts of a pod's directory that this package makes and removes, in the
-// order of removal: what is mounted from a volume goes before the volume.
+// ownDirs are the subdirectories of a pod's directory that this package creates and removes, in the
+// order of removal: bind mounts of a volume before the volume.
 var ownDirs = []string{subPathsDir, plugin.DevicesDir, plugin.VolumesDir, plugin.MetaDir}
 
 func (v *Volumes) makePodDirs(uid types.UID) error {
 	for _, dir := range []string{plugin.VolumesDir, plugin.MetaDir} {
 		if err := os.MkdirAll(filepath.Join(v.podDir(uid), dir), 0o750); err != nil {
-			return fmt.Errorf("make pod directory: %w", err)
+			return fmt.Errorf("create pod directory: %w", err)
 		}
 	}
 	return nil
 }
 
-// Unmount takes away everything that is mounted or written for the pod's volumes, by what
-// the mount table and the disk show, so that it also works for a pod that an earlier run
-// of the agent mounted. Call it when no container runs any more. It waits for operations
-// that are under way on the pod, is idempotent, and removes nothing through a mount: if
-// one does not let go, all that lies beneath it stays.
+// Unmount unmounts and removes all volumes of the pod, from what the mount table and the disk show, so
+// that it works for a pod that an earlier agent mounted. Call it when no container runs any more. It
+// waits for the current operations on the pod, is idempotent, and removes nothing through a mount
+// point: everything beneath a busy mount stays.
 func (v *Volumes) Unmount(ctx context.Context, uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
 	began := v.deps.Clock.Now()
-	kinds, err := v.forget(ctx, uid)
+	kinds, err := v.forgetPod(ctx, uid)
 	if err == nil {
 		err = v.remove(ctx, uid)
 	}
 	for _, kind := range kinds {
-		v.measure(kind, OperationUnmount, began, err)
+		v.observeOperation(kind, OperationUnmount, began, err)
 	}
 	return err
 }
 
-// remove takes away what the mount table and the disk show of the pod's volumes.
+// remove tears down and removes the pod's volumes from what the mount table and the disk show.
 func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
-	if err := v.takeDown(ctx, uid); err != nil {
+	if err := v.tearDownPod(ctx, uid); err != nil {
 		return err
 	}
 	dir := v.podDir(uid)
@@ -64,42 +63,42 @@ func (v *Volumes) remove(ctx context.Context, uid types.UID) error {
 			return fmt.Errorf("remove volumes of pod %s: %w", uid, err)
 		}
 	}
-	v.tidyQuotas()
-	v.leave(uid)
+	v.releaseStaleQuotas()
+	v.releaseDevices(uid)
 	return nil
 }
 
-// tidyQuotas takes back what counted volumes that are gone, of an earlier agent, too.
-func (v *Volumes) tidyQuotas() {
+// releaseStaleQuotas releases the project quotas of removed volumes, also those of an earlier agent.
+func (v *Volumes) releaseStaleQuotas() {
 	if v.deps.Quotas != nil {
 		v.deps.Quotas.ReleaseStale()
 	}
 }
 
-// forget drops what is known of the pod, after the last operation on it has ended. It
-// returns the kinds of the volumes that were mounted.
-func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, err error) {
+// forgetPod drops the state of the pod after its last operation has ended. It returns the plugins of the
+// volumes that were mounted.
+func (v *Volumes) forgetPod(ctx context.Context, uid types.UID) (kinds []string, err error) {
 	v.mu.Lock()
 	pv := v.pods[uid]
 	var states []*mountState
 	if pv != nil {
-		pv.end()
+		pv.cancel()
 		for name, state := range pv.volumes {
 			v.due.remove(volumeKey{pod: uid, volume: name})
 			v.due.remove(volumeKey{pod: uid, volume: name, size: true})
 			v.due.remove(volumeKey{pod: uid, volume: name, health: true})
 			states = append(states, state)
 			if state.mounted {
-				kinds = append(kinds, state.up.qualifiedKind())
+				kinds = append(kinds, state.mountedVolume.qualifiedPlugin())
 			}
 		}
 	}
 	v.mu.Unlock()
 	for _, state := range states {
-		if err := state.take(ctx); err != nil {
+		if err := state.acquire(ctx); err != nil {
 			return kinds, fmt.Errorf("wait for the last operation on a volume of pod %s: %w", uid, err)
 		}
-		state.release() // with gone done, nobody begins anything
+		state.release() // unmounting is done, so no operation starts after it
 	}
 	v.mu.Lock()
 	if v.pods[uid] == pv {
@@ -115,7 +114,7 @@ func (v *Volumes) forget(ctx context.Context, uid types.UID) (kinds []string, er
 	return kinds, nil
 }
 
-// RemovePodDir removes the pod's whole directory. It refuses while anything is mounted in it.
+// RemovePodDir removes the pod's directory. It fails while anything is mounted in it.
 func (v *Volumes) RemovePodDir(uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
@@ -134,14 +133,14 @@ func (v *Volumes) RemovePodDir(uid types.UID) error {
 	return nil
 }
 
-// PodDirs lists the pods that have a directory on this node, wanted or not.
+// PodDirs lists the pods that have a directory on this node.
 func (v *Volumes) PodDirs() ([]types.UID, error) {
-	return v.list(func(types.UID) bool { return true })
+	return v.listPods(func(types.UID) bool { return true })
 }
 
-// MountedPods lists the pods that have anything left for Unmount to take away.
+// MountedPods lists the pods that have volumes for Unmount to remove.
 func (v *Volumes) MountedPods() ([]types.UID, error) {
-	return v.list(func(uid types.UID) bool {
+	return v.listPods(func(uid types.UID) bool {
 		for _, own := range ownDirs {
 			if _, err := os.Lstat(filepath.Join(v.podDir(uid), own)); err == nil {
 				return true
@@ -151,7 +150,7 @@ func (v *Volumes) MountedPods() ([]types.UID, error) {
 	})
 }
 
-func (v *Volumes) list(keep func(types.UID) bool) ([]types.UID, error) {
+func (v *Volumes) listPods(selected func(types.UID) bool) ([]types.UID, error) {
 	entries, err := os.ReadDir(filepath.Join(v.cfg.RootDir, "pods"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -161,17 +160,17 @@ func (v *Volumes) list(keep func(types.UID) bool) ([]types.UID, error) {
 	}
 	var uids []types.UID
 	for _, e := range entries {
-		if uid := types.UID(e.Name()); e.IsDir() && keep(uid) {
+		if uid := types.UID(e.Name()); e.IsDir() && selected(uid) {
 			uids = append(uids, uid)
 		}
 	}
 	return uids, nil
 }
 
-// checkUID keeps a wrong identity from naming a directory that is no pod's.
+// checkUID rejects a UID that is not the name of a pod's directory.
 func checkUID(uid types.UID) error {
 	if name := string(uid); name == "" || name == "." || name == ".." || filepath.Base(name) != name {
-		return fmt.Errorf("pod identity %q names no directory", uid)
+		return fmt.Errorf("invalid pod UID %q", uid)
 	}
 	return nil
 }

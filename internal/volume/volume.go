@@ -16,6 +16,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/volume/emptydir"
 	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/mounts"
@@ -26,30 +27,29 @@ import (
 
 // Config is fixed for the life of the agent.
 type Config struct {
-	// RootDir holds the pods' directories, /var/lib/kubelet.
+	// RootDir is the kubelet's root directory, /var/lib/kubelet.
 	RootDir string
-	// MountTimeout bounds one Mount. Zero means the reference kubelet's 2m3s.
+	// MountTimeout bounds one Mount. Zero means 2m3s, as in the reference kubelet.
 	MountTimeout time.Duration
-	// HangTimeout is how long one try may take before the pod's owner is told. Zero means
-	// ten seconds.
+	// HangTimeout is how long one attempt may take before an event reports it. Zero means ten
+	// seconds.
 	HangTimeout time.Duration
-	// NodeName is the node's, DriverDir the directory of FlexVolume drivers.
+	// NodeName is the name of the node, DriverDir the directory of FlexVolume drivers.
 	NodeName  string
 	DriverDir string
-	// SysDir and DevDir are /sys and /dev, but for tests.
+	// SysDir and DevDir are /sys and /dev, except in tests.
 	SysDir, DevDir string
-	// SELinux says that the node labels files, so volumes of ours need relabelling.
+	// SELinux is set if SELinux is enabled on the node, so that volumes are relabelled.
 	SELinux bool
-	// SELinuxOnePodOnly keeps the mounting of volumes with a label to those that one pod has
-	// alone.
+	// SELinuxOnePodOnly limits mounts with an SELinux label to ReadWriteOncePod volumes.
 	SELinuxOnePodOnly bool
-	// HealthPeriod is how often volumes are asked how they fare; zero means never.
+	// HealthPeriod is the period of health checks; zero means none.
 	HealthPeriod time.Duration
-	// BindMountOptions says that those of a container's mount count.
+	// BindMountOptions enables the bindMountOptions of volumeMounts.
 	BindMountOptions bool
 }
 
-// Deps is what the reconciler works with.
+// Deps are the dependencies of Volumes.
 type Deps struct {
 	Objects Objects
 	// Tokens may be nil: then volumes with a service account token cannot be mounted.
@@ -60,54 +60,52 @@ type Deps struct {
 	Certificates Certificates
 	// Claims may be nil: then volumes behind claims cannot be mounted.
 	Claims Claims
-	// Attachments may be nil: then nobody attaches volumes but their own kind.
+	// Attachments may be nil: then no controller attaches volumes.
 	Attachments Attachments
-	// Node is this node as the API server has it; may be nil where there is none.
+	// Node returns this node's object; may be nil without an API server.
 	Node func() (*v1.Node, error)
-	// Labels may be nil: then volumes are not mounted with a label.
+	// Labels may be nil: then volumes are not mounted with an SELinux label.
 	Labels Labels
-	// Kinds are further kinds of volumes.
+	// Kinds are plugins in addition to the built-in ones.
 	Kinds []plugin.Plugin
-	// Mounter may be nil: then the kernel is called.
+	// Mounter may be nil: then mounts.Kernel is used.
 	Mounter Mounter
-	// Quotas may be nil: then the kernel is not asked to count what is in volumes.
+	// Quotas may be nil: then usage is not tracked with project quotas.
 	Quotas Quotas
-	// Allocatable is what pods may use of the node.
+	// Allocatable is the node's allocatable resources.
 	Allocatable func() v1.ResourceList
-	// InUseChanged is told when InUse lists something else; may be nil. It must not block.
+	// InUseChanged is called when the result of InUse changes; may be nil. It must not block.
 	InUseChanged func()
-	// HealthChanged is told when Health has something else to say of a pod; may be nil. It
-	// must not block.
+	// HealthChanged is called when the result of Health changes; may be nil. It must not block.
 	HealthChanged func(uid types.UID)
 	Events        pod.Events
 	Meters        Meters
 	Clock         clock.WithTicker
-	// Jitter is a random number in [0, 1), which spreads periodic looks at volumes; nil: they
-	// are not spread.
+	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
 	Jitter func() float64
 	Log    *slog.Logger
 }
 
-// Meters measure the reconciler's work; each may be nil.
+// Meters are the metrics of Volumes; each may be nil.
 type Meters struct {
-	// Operation takes how long one try took, by kind of volume.
+	// Operation observes the duration of one attempt by plugin.
 	Operation func(plugin string, operation Operation, took time.Duration, err error)
-	// Mounted takes the time from the pod's asking for a volume until it had it, by kind.
+	// Mounted observes the time from the request of a volume until it is mounted, by plugin.
 	Mounted meter.TimingOf
 }
 
-// Operation is what is done to a volume.
+// Operation is an operation on a volume.
 type Operation string
 
-// Operations, by the names of the reference kubelet.
+// Operations, with the names of the reference kubelet.
 const (
 	OperationMount   Operation = "volume_mount"
 	OperationMap     Operation = "map_volume"
 	OperationUnmount Operation = "volume_unmount"
 )
 
-// Objects reads ConfigMaps and Secrets and tells of their changes. The pod must have been
-// registered with it before it is mounted.
+// Objects reads ConfigMaps and Secrets and reports their changes. A pod must be registered with it
+// before it is mounted.
 type Objects interface {
 	projected.Objects
 	OnChange(func(kind, namespace, name string))
@@ -120,13 +118,13 @@ type Tokens interface {
 	Forget(uid types.UID)
 }
 
-// Trust knows the cluster's trust bundles and tells of their changes.
+// Trust reads ClusterTrustBundles and reports their changes.
 type Trust interface {
 	projected.Trust
 	OnChange(func())
 }
 
-// Certificates has certificates issued for pods, and tells when requests were answered.
+// Certificates issues certificates for pods and reports when requests are answered.
 type Certificates interface {
 	projected.Certificates
 	OnChange(func())
@@ -134,7 +132,7 @@ type Certificates interface {
 	Forget(uid types.UID)
 }
 
-// Mounter reaches the kernel's mount table.
+// Mounter is the part of mounts.Kernel that Volumes uses.
 type Mounter interface {
 	emptydir.Mounter
 	Bind(fd int, target string) error
@@ -145,16 +143,16 @@ type Mounter interface {
 	UnmountBeneath(dir string) error
 }
 
-// Quotas has the kernel count what is in volumes; quota.Projects are such.
+// Quotas tracks the usage of volumes with project quotas. quota.Projects implements it.
 type Quotas interface {
 	emptydir.Quotas
 	Used(dir string) (quota.Usage, bool)
-	// Tidy forgets the volumes that are gone.
+	// ReleaseStale releases the quotas of volumes that no longer exist.
 	ReleaseStale()
 }
 
-// Volumes is the reconciler. Its methods may be called from any goroutine; those for one
-// pod are called by that pod's worker, one at a time.
+// Volumes is the volume reconciler. Its methods may be called from any goroutine; those for one pod are
+// called by that pod's worker, one at a time.
 type Volumes struct {
 	cfg     Config
 	deps    Deps
@@ -164,25 +162,25 @@ type Volumes struct {
 	mu      sync.Mutex
 	pods    map[types.UID]*podVolumes
 	devices map[deviceKey]*device
-	// unmatched are pods with volumes whose devices are not known.
-	unmatched map[types.UID]bool
-	due       timetable
-	// housekept says that orphans were looked for, settled that none can be left.
-	housekept, settled bool
-	// wake tells Run that due has changed.
+	// unknownDevices are pods with volumes whose device could not be determined.
+	unknownDevices map[types.UID]bool
+	due            refreshSchedule
+	// orphansUnstaged: UnstageOrphans has succeeded. complete: no unknown attachable volume is left.
+	orphansUnstaged, complete bool
+	// wake notifies Run that due has changed.
 	wake notify.Signal
-	// retried is closed, and made anew, by every Retry.
-	retried chan struct{}
-	// operations are those that may outlive their caller: refreshes, and a set-up that
-	// hangs in the kernel after its Mount has given up. None is begun once ended is set.
+	// retrySignal is closed and replaced by every Retry.
+	retrySignal chan struct{}
+	// operations may outlive their caller: refreshes, and a SetUp that hangs in the kernel after its
+	// Mount has timed out. None is started once stopped is set.
 	operations sync.WaitGroup
-	ended      bool
-	// life ends when ended is set.
-	life context.Context
-	end  context.CancelFunc
+	stopped    bool
+	// lifetime is done when stopped is set.
+	lifetime context.Context
+	cancel   context.CancelFunc
 }
 
-// defaultMountTimeout is how long the reference kubelet waits for volumes.
+// defaultMountTimeout is the timeout of the reference kubelet.
 const defaultMountTimeout = 2*time.Minute + 3*time.Second
 
 const defaultHangPatience = 10 * time.Second
@@ -193,10 +191,13 @@ const finishTimeout = 10 * time.Second
 // New checks its arguments and subscribes to object changes; it starts nothing.
 func New(cfg Config, deps Deps) (*Volumes, error) {
 	if !filepath.IsAbs(cfg.RootDir) {
-		return nil, errors.New("make volumes: RootDir must be an absolute path")
+		return nil, errors.New("new volumes: RootDir must be an absolute path")
 	}
-	if deps.Objects == nil || deps.Allocatable == nil || deps.Events == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("make volumes: Objects, Allocatable, Events, Clock and Log are needed")
+	err := require.Set("new volumes", map[string]any{
+		"Objects": deps.Objects, "Allocatable": deps.Allocatable, "Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log,
+	})
+	if err != nil {
+		return nil, err
 	}
 	if cfg.MountTimeout <= 0 {
 		cfg.MountTimeout = defaultMountTimeout
@@ -219,28 +220,28 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		plugins: newPlugins(cfg, deps),
 		drivers: newDrivers(cfg, deps),
 		pods:    map[types.UID]*podVolumes{},
-		devices: map[deviceKey]*device{}, unmatched: map[types.UID]bool{},
-		wake:    notify.New(),
-		retried: make(chan struct{}),
+		devices: map[deviceKey]*device{}, unknownDevices: map[types.UID]bool{},
+		wake:        notify.New(),
+		retrySignal: make(chan struct{}),
 	}
-	v.life, v.end = context.WithCancel(context.Background())
+	v.lifetime, v.cancel = context.WithCancel(context.Background())
 	deps.Objects.OnChange(v.objectChanged)
 	if deps.Trust != nil {
-		deps.Trust.OnChange(func() { v.sourceChanged(showsTrust) })
+		deps.Trust.OnChange(func() { v.sourceChanged(projectsTrustBundle) })
 	}
 	if deps.Certificates != nil {
-		deps.Certificates.OnChange(func() { v.sourceChanged(showsCertificate) })
+		deps.Certificates.OnChange(func() { v.sourceChanged(projectsCertificate) })
 	}
 	return v, nil
 }
 
-// Run refreshes mounted content when it is due until ctx is done; it returns when no
-// operation is under way.
+// Run refreshes mounted volumes when they are due, until ctx is done. It returns when no operation is
+// running.
 func (v *Volumes) Run(ctx context.Context) error {
 	if err := v.drivers.MakeDir(); err != nil {
-		v.deps.Log.Warn("FlexVolume drivers cannot be installed", "err", err)
+		v.deps.Log.Warn("failed to create directory of FlexVolume drivers", "err", err)
 	}
-	v.tidyQuotas()
+	v.releaseStaleQuotas()
 	for {
 		timer, expired := v.nextTimer()
 		select {
@@ -254,29 +255,29 @@ func (v *Volumes) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return v.finish()
 		}
-		for _, key := range v.takeDue() {
-			v.begin(func() { v.refresh(ctx, key) })
+		for _, key := range v.popDue() {
+			v.runAsync(func() { v.refresh(ctx, key) })
 		}
 	}
 }
 
-// begin runs an operation beside its caller. After the end it does nothing: whoever waits
-// for the outcome sees its own context end.
-func (v *Volumes) begin(operation func()) {
+// runAsync runs an operation in the background. After the end of Run it does nothing: callers that wait
+// for the outcome see their own context end.
+func (v *Volumes) runAsync(operation func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.ended {
+	if !v.stopped {
 		v.operations.Go(operation)
 	}
 }
 
-// finish waits for the operations under way, but not for ever: one may hang in the kernel.
+// finish waits for running operations, but not forever: one may hang in the kernel.
 func (v *Volumes) finish() error {
 	v.mu.Lock()
-	v.ended = true
-	v.end()
+	v.stopped = true
+	v.cancel()
 	for _, pv := range v.pods {
-		pv.end()
+		pv.cancel()
 	}
 	v.mu.Unlock()
 	idle := make(chan struct{})
@@ -285,11 +286,11 @@ func (v *Volumes) finish() error {
 	case <-idle:
 		return nil
 	case <-v.deps.Clock.After(finishTimeout):
-		return fmt.Errorf("end volumes: an operation still hangs after %v", finishTimeout)
+		return fmt.Errorf("stop volumes: an operation still hangs after %v", finishTimeout)
 	}
 }
 
-// nextTimer waits for the first entry of the timetable; with none there is nothing to wait for.
+// nextTimer is a timer for the first scheduled time, nil if there is none.
 func (v *Volumes) nextTimer() (clock.Timer, <-chan time.Time) {
 	v.mu.Lock()
 	at, ok := v.due.first()
@@ -301,13 +302,13 @@ func (v *Volumes) nextTimer() (clock.Timer, <-chan time.Time) {
 	return timer, timer.C()
 }
 
-func (v *Volumes) takeDue() []volumeKey {
+func (v *Volumes) popDue() []volumeKey {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.due.take(v.deps.Clock.Now())
+	return v.due.popDue(v.deps.Clock.Now())
 }
 
-// scheduleLocked sets when a volume is looked at next.
+// scheduleLocked sets the time of the next refresh or check.
 func (v *Volumes) scheduleLocked(key volumeKey, at time.Time) {
 	v.due.set(key, at)
 	v.wake.Notify()

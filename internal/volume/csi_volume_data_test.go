@@ -31,7 +31,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// mountingDriver is a CSI driver on a real socket whose volumes are file systems in memory.
+// mountingDriver is a CSI driver on a real socket whose volumes are tmpfs mounts.
 type mountingDriver struct {
 	csispec.UnimplementedNodeServer
 	socket string
@@ -109,14 +109,14 @@ func newMountingDriver(t *testing.T) *mountingDriver {
 	return d
 }
 
-// csiNode is a node with the driver. restart begins a new agent on it.
+// csiNode is a node with the driver. restartCSI starts a new agent.
 type csiNode struct {
 	*node
 	driver *mountingDriver
 	log    *logged
 }
 
-// logged keeps what the agent logs.
+// logged collects the log.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -159,7 +159,7 @@ func (n *csiNode) restartCSI() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	if err := p.Register(ctx, pluginreg.Plugin{Type: "CSIPlugin", Name: "disk.test", Endpoint: n.driver.socket, Versions: []string{"1.0.0"}}); err != nil {
 		n.t.Fatal(err)
@@ -168,7 +168,7 @@ func (n *csiNode) restartCSI() {
 	n.restart()
 }
 
-// csiPod is a pod with a volume of the driver; both have the name.
+// csiPod is a pod with a volume of the driver, both with this name.
 func (n *csiNode) csiPod(name string) *v1.Pod {
 	n.claimed(v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "disk.test", VolumeHandle: name}},
 		func(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
@@ -177,18 +177,18 @@ func (n *csiNode) csiPod(name string) *v1.Pod {
 	return n.podNamed(name, v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
 }
 
-func (n *csiNode) noteOf(pod string) string {
+func (n *csiNode) volumeDataPath(pod string) string {
 	return filepath.Join(n.root, "pods", pod, "volumes/kubernetes.io~csi", pod, "vol_data.json")
 }
 
-// damages are ways in which a note can come to be of no use.
+// damages corrupt a file in different ways.
 var damages = map[string]func(path string) error{
-	"garbage":       func(path string) error { return os.WriteFile(path, []byte("garbage"), 0o600) },
-	"empty":         func(path string) error { return os.Truncate(path, 0) },
-	"cut off":       func(path string) error { return os.Truncate(path, 20) },
-	"zeros":         func(path string) error { return os.WriteFile(path, make([]byte, 200), 0o600) },
-	"other content": func(path string) error { return os.WriteFile(path, []byte(`{"hello":"world"}`), 0o600) },
-	"a directory": func(path string) error {
+	"not JSON":   func(path string) error { return os.WriteFile(path, []byte("garbage"), 0o600) },
+	"empty file": func(path string) error { return os.Truncate(path, 0) },
+	"truncated":  func(path string) error { return os.Truncate(path, 20) },
+	"all zeros":  func(path string) error { return os.WriteFile(path, make([]byte, 200), 0o600) },
+	"other JSON": func(path string) error { return os.WriteFile(path, []byte(`{"hello":"world"}`), 0o600) },
+	"directory": func(path string) error {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
@@ -196,15 +196,15 @@ var damages = map[string]func(path string) error{
 	},
 }
 
-// TestUnreadableNoteHarmsItsOwnVolumeAlone: volumes of other pods are unstaged, the volume of
-// this one is not while the pod has it, and it is taken down with the pod.
-func TestUnreadableNoteHarmsItsOwnVolumeAlone(t *testing.T) {
+// TestUnreadableVolumeDataAffectsOneVolume: volumes of other pods are unstaged; this one is not unstaged
+// while its pod exists, and is torn down with the pod.
+func TestUnreadableVolumeDataAffectsOneVolume(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			n := newCSINode(t)
 			n.mount(n.csiPod("broken"))
 			n.mount(n.csiPod("whole"))
-			if err := damage(n.noteOf("broken")); err != nil {
+			if err := damage(n.volumeDataPath("broken")); err != nil {
 				t.Fatal(err)
 			}
 			n.restartCSI()
@@ -216,20 +216,20 @@ func TestUnreadableNoteHarmsItsOwnVolumeAlone(t *testing.T) {
 			n.unmount("broken")
 			poll.Until(t, "its own volume to be unstaged", func() bool { return n.driver.has("unstage broken") })
 			if !n.driver.has("unpublish broken") {
-				t.Errorf("the driver was not asked to unpublish: %v", n.driver.calls)
+				t.Errorf("NodeUnpublishVolume was not called: %v", n.driver.calls)
 			}
 			if i, j := slices.Index(n.driver.calls, "unpublish broken"), slices.Index(n.driver.calls, "unstage broken"); i > j {
-				t.Errorf("unstaged under the pod: %v", n.driver.calls)
+				t.Errorf("unstaged before it was unpublished: %v", n.driver.calls)
 			}
 			poll.Until(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
-			if lines := n.log.count("path=" + n.noteOf("broken")); lines != 1 {
-				t.Errorf("the log names the file %d times, want 1:\n%s", lines, n.log.text.String())
+			if lines := n.log.count("path=" + n.volumeDataPath("broken")); lines != 1 {
+				t.Errorf("the log has the file %d times, want 1:\n%s", lines, n.log.text.String())
 			}
 		})
 	}
 }
 
-// leftOf lists mounts and directories of volumes.
+// leftOf lists the mount points and directories of volumes.
 func (n *csiNode) leftOf(t *testing.T) []string {
 	t.Helper()
 	left, err := (&mounts.Kernel{}).MountPoints(n.root)
@@ -246,52 +246,52 @@ func (n *csiNode) leftOf(t *testing.T) []string {
 	return left
 }
 
-// TestUnreadableNoteOfAStagedVolume: the driver cannot be asked without the volume's handle.
-// What the node knows of the volume goes all the same.
-func TestUnreadableNoteOfAStagedVolume(t *testing.T) {
+// TestUnreadableVolumeDataOfStagedVolume: without the handle the driver cannot be called. The volume is
+// unmounted and removed nevertheless.
+func TestUnreadableVolumeDataOfStagedVolume(t *testing.T) {
 	n := newCSINode(t)
 	n.mount(n.csiPod("broken"))
-	notes, err := filepath.Glob(filepath.Join(n.root, "plugins/kubernetes.io/csi/disk.test/*/vol_data.json"))
-	if err != nil || len(notes) != 1 {
-		t.Fatalf("notes are %v %v", notes, err)
+	files, err := filepath.Glob(filepath.Join(n.root, "plugins/kubernetes.io/csi/disk.test/*/vol_data.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("volume data files are %v %v", files, err)
 	}
-	if err := os.WriteFile(notes[0], []byte("garbage"), 0o600); err != nil {
+	if err := os.WriteFile(files[0], []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.restartCSI()
 	n.unmount("broken")
 	poll.Until(t, "nothing to be left", func() bool { return len(n.leftOf(t)) == 0 })
-	if n.log.count(notes[0]) == 0 {
-		t.Errorf("the log does not name the file:\n%s", n.log.text.String())
+	if n.log.count(files[0]) == 0 {
+		t.Errorf("the log does not have the file:\n%s", n.log.text.String())
 	}
 }
 
-// TestUnreadableNoteIsWrittenAgain: a pod that stays heals its volume's notes.
-func TestUnreadableNoteIsWrittenAgain(t *testing.T) {
+// TestUnreadableVolumeDataIsWrittenAgain when the pod is mounted again.
+func TestUnreadableVolumeDataIsWrittenAgain(t *testing.T) {
 	n := newCSINode(t)
 	n.mount(n.csiPod("broken"))
-	want, err := os.ReadFile(n.noteOf("broken"))
+	want, err := os.ReadFile(n.volumeDataPath("broken"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, _ := filepath.Glob(filepath.Join(n.root, "plugins/kubernetes.io/csi/disk.test/*/vol_data.json"))
-	for _, path := range append(notes, n.noteOf("broken")) {
+	files, _ := filepath.Glob(filepath.Join(n.root, "plugins/kubernetes.io/csi/disk.test/*/vol_data.json"))
+	for _, path := range append(files, n.volumeDataPath("broken")) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n.restartCSI()
 	n.mount(n.podNamed("broken", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "broken"}}))
-	if got, err := os.ReadFile(n.noteOf("broken")); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the note is %q (%v), want %q", got, err, want)
+	if got, err := os.ReadFile(n.volumeDataPath("broken")); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the volume data is %q (%v), want %q", got, err, want)
 	}
 	n.unmount(types.UID("broken"))
 	poll.Until(t, "the volume to be unstaged", func() bool { return n.driver.has("unstage broken") })
 }
 
-// TestVolumesThatTheMountTableDoesNotTellApart: what is staged is no mount, so that it is not
-// known which volume a pod with an unreadable note has. None is unstaged until it is gone.
-func TestVolumesThatTheMountTableDoesNotTellApart(t *testing.T) {
+// TestUnknownDeviceBlocksUnstage: the staged volumes are not mount points, so the volume of a pod with
+// unreadable volume data is unknown. None is unstaged until that pod is unmounted.
+func TestUnknownDeviceBlocksUnstage(t *testing.T) {
 	n := newCSINode(t)
 	n.mount(n.csiPod("broken"))
 	n.mount(n.csiPod("whole"))
@@ -304,17 +304,17 @@ func TestVolumesThatTheMountTableDoesNotTellApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(n.noteOf("broken"), nil, 0o600); err != nil {
+	if err := os.WriteFile(n.volumeDataPath("broken"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.restartCSI()
 	n.unmount("whole")
 	if err := n.UnstageOrphans(); err == nil || !strings.Contains(err.Error(), "pod broken") {
-		t.Errorf("got %v, want an error that names the pod", err)
+		t.Errorf("got %v, want an error with the pod", err)
 	}
-	n.restartCSI() // ends what was begun beside the unmount
+	n.restartCSI() // ends the background unstage
 	if n.driver.has("unstage broken") || n.driver.has("unstage whole") {
-		t.Errorf("unstaged under a pod that may use it: %v", n.driver.calls)
+		t.Errorf("unstaged while a pod may use it: %v", n.driver.calls)
 	}
 	n.unmount("broken")
 	poll.Until(t, "both to be unstaged", func() bool { return n.driver.has("unstage broken") && n.driver.has("unstage whole") })

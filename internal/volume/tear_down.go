@@ -16,12 +16,12 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// published lists by the disk what the pod has of the kind.
+// published lists the pod's volumes of the plugin from what is on disk.
 func (v *Volumes) published(uid types.UID, kind plugin.Plugin) ([]plugin.Published, error) {
 	var all []plugin.Published
 	for _, block := range []bool{false, true} {
 		p := plugin.Published{PodUID: uid, PodDir: v.podDir(uid), Block: block}
-		entries, err := os.ReadDir(p.Dir(kind.Name())) // without a name: the kind's directory
+		entries, err := os.ReadDir(p.Dir(kind.Name())) // without a name: the plugin's directory
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 			return nil, fmt.Errorf("list volumes of pod %s: %w", uid, err)
 		}
@@ -33,14 +33,14 @@ func (v *Volumes) published(uid types.UID, kind plugin.Plugin) ([]plugin.Publish
 	return all, nil
 }
 
-// takeDown undoes, by what the disk shows, all that an unmount alone would not undo. Its
-// volumes are independent of each other: one that does not let go stays, the rest goes.
-func (v *Volumes) takeDown(ctx context.Context, uid types.UID) error {
+// tearDownPod tears down all volumes on disk that need more than an unmount. They are independent: one
+// that fails does not keep the others.
+func (v *Volumes) tearDownPod(ctx context.Context, uid types.UID) error {
 	if err := v.deps.Mounter.UnmountBeneath(filepath.Join(v.podDir(uid), subPathsDir)); err != nil {
 		return fmt.Errorf("unmount subPaths of pod %s: %w", uid, err)
 	}
 	var (
-		downs sync.WaitGroup
+		tasks sync.WaitGroup
 		mu    sync.Mutex
 		errs  []error
 	)
@@ -58,32 +58,32 @@ func (v *Volumes) takeDown(ctx context.Context, uid types.UID) error {
 		all, err := v.published(uid, kind)
 		fail(err)
 		for _, p := range all {
-			downs.Go(func() { fail(v.takeDownOne(ctx, kind, p)) })
+			tasks.Go(func() { fail(v.tearDownVolume(ctx, kind, p)) })
 		}
 	}
-	downs.Wait()
+	tasks.Wait()
 	return errors.Join(errs...)
 }
 
-// takeDownOne takes down one volume, alone on its device.
-func (v *Volumes) takeDownOne(ctx context.Context, kind plugin.Plugin, p plugin.Published) error {
+// tearDownVolume tears down one volume, with its device locked.
+func (v *Volumes) tearDownVolume(ctx context.Context, kind plugin.Plugin, p plugin.Published) error {
 	step := "UnmountVolume.TearDown"
 	if p.Block {
 		step = "UnmapVolume.UnmapPodDevice"
 	}
-	device, err := v.shareOnDisk(ctx, kind, p)
+	device, err := v.acquireDeviceOnDisk(ctx, kind, p)
 	if err != nil {
 		return fmt.Errorf("%s failed for volume %q of pod %s: %w", step, p.Name, p.PodUID, err)
 	}
 	defer device.release()
-	if err := v.undo(ctx, kind, p); err != nil {
+	if err := v.undoMount(ctx, kind, p); err != nil {
 		return fmt.Errorf("%s failed for volume %q of pod %s: %w", step, p.Name, p.PodUID, err)
 	}
 	return nil
 }
 
-// undo removes last what tells others of the volume: killed at any line, it is repeated.
-func (v *Volumes) undo(ctx context.Context, kind plugin.Plugin, p plugin.Published) error {
+// undoMount removes last what shows that the volume exists: after a crash it is repeated.
+func (v *Volumes) undoMount(ctx context.Context, kind plugin.Plugin, p plugin.Published) error {
 	var links blockdev.Map
 	mapper, ok := kind.(plugin.BlockMapper)
 	mapped := ok && p.Block
@@ -107,18 +107,18 @@ func (v *Volumes) undo(ctx context.Context, kind plugin.Plugin, p plugin.Publish
 	return nil
 }
 
-// shareOnDisk is share for a volume of which only the disk tells.
-func (v *Volumes) shareOnDisk(ctx context.Context, kind plugin.Plugin, p plugin.Published) (*device, error) {
+// acquireDeviceOnDisk is acquireDevice for a volume that was found on disk.
+func (v *Volumes) acquireDeviceOnDisk(ctx context.Context, kind plugin.Plugin, p plugin.Published) (*device, error) {
 	stager, ok := kind.(plugin.Stager)
 	if !ok {
 		return nil, nil
 	}
 	id, err := stager.DeviceOf(p)
 	if err != nil {
-		// The volume must go all the same; what is left staged is found later by the disk.
-		v.deps.Log.Warn("a volume's device is not known", "pod", p.PodUID, "volume", p.Name, "err", err)
+		// Tear down the volume nevertheless; its device is found on disk later.
+		v.deps.Log.Warn("tear down volume: cannot determine device", "pod", p.PodUID, "volume", p.Name, "err", err)
 		v.mu.Lock()
-		v.unmatched[p.PodUID] = true
+		v.unknownDevices[p.PodUID] = true
 		v.mu.Unlock()
 		return nil, nil
 	}
@@ -129,5 +129,5 @@ func (v *Volumes) shareOnDisk(ctx context.Context, kind plugin.Plugin, p plugin.
 	d := v.deviceLocked(kind, id, true)
 	d.users[p.PodUID] = true
 	v.mu.Unlock()
-	return d, d.take(ctx)
+	return d, d.acquire(ctx)
 }

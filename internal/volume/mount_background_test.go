@@ -7,18 +7,18 @@ import (
 	"swiftlet/test/poll"
 )
 
-// TestKeepFollowsTheDriver: after a restart of the agent a running pod's volume is looked
-// after as soon as its driver is back, however long that takes, and nobody waits for it.
-func TestKeepFollowsTheDriver(t *testing.T) {
+// TestKeepRetriesUntilDriverIsRegistered: after a restart the volume of a running pod is mounted in the
+// background once its driver is registered.
+func TestKeepRetriesUntilDriverIsRegistered(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.mount(n.podNamed("a", source))
 	d.fail("stage", errors.New("driver name x not found in the list of registered CSI drivers"))
 	n.restart()
-	heldBack(n) // only events help
+	useFakeClock(n) // no back-off expires
 	p := n.podNamed("a", source)
 	n.Keep(p)
-	n.Keep(p) // once is enough
-	poll.Until(t, "the reason", func() bool { return n.events.has("driver name x not found") })
+	n.Keep(p) // idempotent
+	poll.Until(t, "the event", func() bool { return n.events.has("driver name x not found") })
 	if len(n.MountedVolumes("a")) != 0 {
 		t.Fatal("mounted without its driver")
 	}
@@ -27,11 +27,11 @@ func TestKeepFollowsTheDriver(t *testing.T) {
 	n.unmount("a")
 }
 
-// TestKeepEndsWithItsPod: an end of the pod is not held up by a wait.
-func TestKeepEndsWithItsPod(t *testing.T) {
+// TestKeepEndsWithUnmount: its back-off does not delay Unmount.
+func TestKeepEndsWithUnmount(t *testing.T) {
 	n := newNode(t)
 	p := n.pod(configMapSource("never", false))
 	n.Keep(p)
-	poll.Until(t, "it to wait", func() bool { return n.events.has("not found") })
+	poll.Until(t, "the first failure", func() bool { return n.events.has("not found") })
 	n.unmount(p.UID)
 }

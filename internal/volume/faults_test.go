@@ -14,7 +14,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// smallDisk is a directory with room for very little.
+// smallDisk is a file system of 256 KiB.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,13 +25,12 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// heals mounts a pod that cannot be, waits for the event that says so, mends the trouble
-// and waits for the mount.
-func heals(t *testing.T, n *node, p *v1.Pod, said string, mend func() error) {
+// mountsAfter starts a mount that fails, waits for the event, calls mend and waits for the mount.
+func mountsAfter(t *testing.T, n *node, p *v1.Pod, recorded string, mend func() error) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), p); done <- err }()
-	poll.Until(t, "the event", func() bool { return n.events.has(said) })
+	poll.Until(t, "the event", func() bool { return n.events.has(recorded) })
 	if err := mend(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +39,8 @@ func heals(t *testing.T, n *node, p *v1.Pod, said string, mend func() error) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
-		t.Error("not mounted after the trouble was over")
+	case <-time.After(testTimeout):
+		t.Error("not mounted after the fault was fixed")
 	}
 }
 
@@ -52,10 +51,10 @@ func TestFullDisk(t *testing.T) {
 	if err := fill(full); err != nil {
 		t.Fatal(err)
 	}
-	said := `FailedMount: MountVolume.SetUp failed for volume "vol" : `
-	heals(t, n, n.podNamed("after", configMapSource("obj", false)), said, func() error {
+	recorded := `FailedMount: MountVolume.SetUp failed for volume "vol" : `
+	mountsAfter(t, n, n.podNamed("after", configMapSource("obj", false)), recorded, func() error {
 		if !n.events.has("no space left on device") {
-			t.Errorf("events: %q", n.events.said)
+			t.Errorf("events: %q", n.events.recorded)
 		}
 		if got := readFile(t, before, "key"); got != "value" {
 			t.Errorf("another pod's file holds %q", got)
@@ -64,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// fill takes all room that is left.
+// fill uses all space that is left.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -86,7 +85,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	if err := remount(unix.MS_RDONLY); err != nil {
 		t.Fatal(err)
 	}
-	heals(t, n, n.podNamed("after", configMapSource("obj", false)), "read-only file system", func() error {
+	mountsAfter(t, n, n.podNamed("after", configMapSource("obj", false)), "read-only file system", func() error {
 		if got := readFile(t, before, "key"); got != "value" {
 			t.Errorf("another pod's file holds %q", got)
 		}
@@ -94,8 +93,8 @@ func TestReadOnlyDisk(t *testing.T) {
 	})
 }
 
-// hungMount mounts a file system that never answers, until let go.
-func hungMount(t *testing.T) (dir string, letGo func()) {
+// hungMount mounts a file system that hangs until release is called.
+func hungMount(t *testing.T) (dir string, release func()) {
 	t.Helper()
 	dir = t.TempDir()
 	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -107,27 +106,27 @@ func hungMount(t *testing.T) (dir string, letGo func()) {
 		t.Fatal(err)
 	}
 	open := true
-	letGo = func() {
+	release = func() {
 		if open {
 			open = false
 			_ = unix.Close(fuse)
 			_ = unix.Unmount(dir, unix.MNT_DETACH)
 		}
 	}
-	t.Cleanup(letGo)
-	return dir, letGo
+	t.Cleanup(release)
+	return dir, release
 }
 
-// TestFileSystemThatHangs: whoever asks it waits in the kernel, and nobody else does.
-func TestFileSystemThatHangs(t *testing.T) {
+// TestHangingFileSystem: other pods are not affected.
+func TestHangingFileSystem(t *testing.T) {
 	n := newNode(t)
 	n.cfg.MountTimeout, n.cfg.HangTimeout = 2*time.Second, 100*time.Millisecond
-	dir, letGo := hungMount(t)
+	dir, release := hungMount(t)
 	stuck := n.podNamed("stuck", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{
 		Path: filepath.Join(dir, "inside"), Type: ptr.To(v1.HostPathDirectory)}})
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), stuck); done <- err }()
-	poll.Until(t, "the word that it hangs", func() bool {
+	poll.Until(t, "the event of the hang", func() bool {
 		return n.events.has(`FailedMount: MountVolume.SetUp for volume "vol" has not come back after 100ms`)
 	})
 	n.mount(n.podNamed("other", configMapSource("obj", false)))
@@ -137,13 +136,13 @@ func TestFileSystemThatHangs(t *testing.T) {
 		if err == nil {
 			t.Error("mounted from a file system that hangs")
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the mount outlasts its deadline")
 	}
 	want := "FailedMount: Unable to attach or mount volumes: unmounted volumes=[vol], unattached volumes=[], failed to process volumes=[]: context deadline exceeded"
 	if !n.events.has(want) {
-		t.Errorf("events %q, want %s", n.events.said, want)
+		t.Errorf("events %q, want %s", n.events.recorded, want)
 	}
-	letGo()
+	release()
 	n.unmount("stuck")
 }

@@ -29,8 +29,8 @@ func configMapSource(name string, optional bool) v1.VolumeSource {
 	return v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: named(name), DefaultMode: mode(0o644), Optional: &optional}}
 }
 
-// heldBack makes every wait but that for an event fail the test: time stands still.
-func heldBack(n *node) *testclock.FakeClock {
+// useFakeClock restarts the agent with a stopped clock, so that only events end a wait.
+func useFakeClock(n *node) *testclock.FakeClock {
 	clk := testclock.NewFakeClock(time.Now())
 	n.stop()
 	n.clock = clk
@@ -38,9 +38,9 @@ func heldBack(n *node) *testclock.FakeClock {
 	return clk
 }
 
-func TestChangeReachesTheFile(t *testing.T) {
+func TestConfigMapChangeUpdatesFiles(t *testing.T) {
 	n := newNode(t)
-	heldBack(n)
+	useFakeClock(n)
 	dir := n.mount(n.pod(configMapSource("obj", false)))
 	n.updateConfigMap("2", "changed")
 	poll.Until(t, "the new content", reads("changed", dir, "key"))
@@ -49,9 +49,9 @@ func TestChangeReachesTheFile(t *testing.T) {
 	}
 }
 
-func TestLabelReachesTheFile(t *testing.T) {
+func TestLabelChangeUpdatesFiles(t *testing.T) {
 	n := newNode(t)
-	heldBack(n)
+	useFakeClock(n)
 	p := n.pod(kinds[4].source)
 	dir := n.mount(p)
 	changed := p.DeepCopy()
@@ -60,13 +60,13 @@ func TestLabelReachesTheFile(t *testing.T) {
 	poll.Until(t, "the new label", reads(`app="db"`, dir, "labels"))
 }
 
-func TestMissingObjectHealsOnCreation(t *testing.T) {
+func TestMountSucceedsOnceObjectIsCreated(t *testing.T) {
 	n := newNode(t)
-	heldBack(n)
+	useFakeClock(n)
 	done := make(chan error, 1)
 	go func() { _, err := n.Mount(t.Context(), n.pod(configMapSource("late", false))); done <- err }()
-	const said = `FailedMount: MountVolume.SetUp failed for volume "vol" : configmap "late" not found`
-	poll.Until(t, "the event", func() bool { return n.events.has(said) })
+	const recorded = `FailedMount: MountVolume.SetUp failed for volume "vol" : configmap "late" not found`
+	poll.Until(t, "the event", func() bool { return n.events.has(recorded) })
 	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "ns", ResourceVersion: "5"}}
 	if _, err := n.client.CoreV1().ConfigMaps("ns").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -76,12 +76,12 @@ func TestMissingObjectHealsOnCreation(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(patience):
-		t.Error("the mount did not follow the creation")
+	case <-time.After(testTimeout):
+		t.Error("not mounted after the object was created")
 	}
 }
 
-func TestOptionalObject(t *testing.T) {
+func TestOptionalObjectCreatedLater(t *testing.T) {
 	n := newNode(t)
 	dir := n.mount(n.pod(configMapSource("late", true)))
 	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "ns", ResourceVersion: "5"}, Data: map[string]string{"k": "v"}}
@@ -91,7 +91,7 @@ func TestOptionalObject(t *testing.T) {
 	poll.Until(t, "the object to appear in the volume", reads("v", dir, "k"))
 }
 
-func TestDeletedObjectLeavesTheFiles(t *testing.T) {
+func TestDeletedObjectKeepsFiles(t *testing.T) {
 	n := newNode(t)
 	dir := n.mount(n.pod(configMapSource("obj", false)))
 	if err := n.client.CoreV1().ConfigMaps("ns").Delete(t.Context(), "obj", metav1.DeleteOptions{}); err != nil {
@@ -105,15 +105,15 @@ func TestDeletedObjectLeavesTheFiles(t *testing.T) {
 
 func TestTokenIsRenewed(t *testing.T) {
 	n := newNode(t)
-	clk := heldBack(n)
+	clk := useFakeClock(n)
 	dir := n.mount(n.pod(kinds[5].source))
 	first := readFile(t, dir, "token")
 	poll.Until(t, "the timer", clk.HasWaiters)
-	clk.Step(3000 * time.Second) // 83 % of its life
+	clk.Step(3000 * time.Second) // 83 % of its lifetime
 	poll.Until(t, "a new token", func() bool { return readFile(t, dir, "token") != first })
 }
 
-func TestMountEndsWithItsPod(t *testing.T) {
+func TestUnmountEndsMount(t *testing.T) {
 	n := newNode(t)
 	done := make(chan error, 1)
 	p := n.pod(configMapSource("never", false))
@@ -128,8 +128,8 @@ func TestMountEndsWithItsPod(t *testing.T) {
 		if !errors.As(err, &missing) || !errors.Is(err, context.Canceled) {
 			t.Errorf("the mount ended with %v", err)
 		}
-	case <-time.After(patience):
-		t.Error("the mount waits on for a pod that is gone")
+	case <-time.After(testTimeout):
+		t.Error("the mount still waits after unmount")
 	}
 	if uids, _ := n.MountedPods(); len(uids) != 0 {
 		t.Errorf("left: %v", uids)
@@ -148,17 +148,17 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 	}
 }
 
-func TestMountAfterTheEndReturnsAtOnce(t *testing.T) {
+func TestMountAfterRunReturnsAtOnce(t *testing.T) {
 	n := newNode(t)
 	p := n.pod(configMapSource("obj", false))
 	n.stop()
 	if _, err := n.Mount(t.Context(), p); !errors.Is(err, context.Canceled) {
-		t.Errorf("mount after the end: %v", err)
+		t.Errorf("mount after the end of Run: %v", err)
 	}
 }
 
-// TestHungSetUpHarmsOneVolume: the pod's end and other pods do not wait for the kernel.
-func TestHungSetUpHarmsOneVolume(t *testing.T) {
+// TestHangingSetUpAffectsOneVolume: other pods do not wait for it.
+func TestHangingSetUpAffectsOneVolume(t *testing.T) {
 	n := newNode(t)
 	hung := &hangingPlugin{Plugin: n.plugins[0], release: make(chan struct{}), begun: make(chan struct{})}
 	n.plugins = append([]plugin.Plugin{hung}, n.plugins...)
@@ -176,7 +176,7 @@ func TestHungSetUpHarmsOneVolume(t *testing.T) {
 	short, cancelShort := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancelShort()
 	if err := n.Unmount(short, "uid-stuck"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("unmount under a hanging operation: %v, want it to wait", err)
+		t.Errorf("unmount during a hanging operation: %v, want it to wait", err)
 	}
 	close(hung.release)
 	if err := n.Unmount(t.Context(), "uid-stuck"); err != nil {

@@ -7,17 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// volumeKey names one volume of one pod, or its size or health, which are looked at on their
-// own.
+// volumeKey identifies one volume of one pod, or its size or health check, which have their own times.
 type volumeKey struct {
 	pod          types.UID
 	volume       string
 	size, health bool
 }
 
-// timetable holds at most one moment per volume, the earliest first. One heap for all
-// replaces a timer per token.
-type timetable struct {
+// refreshSchedule has at most one time per key, the earliest first: one heap instead of a timer per
+// volume.
+type refreshSchedule struct {
 	heap entries
 	at   map[volumeKey]*entry
 }
@@ -28,8 +27,8 @@ type entry struct {
 	index int
 }
 
-// set replaces the volume's moment.
-func (t *timetable) set(key volumeKey, at time.Time) {
+// set replaces the time of the key.
+func (t *refreshSchedule) set(key volumeKey, at time.Time) {
 	if e := t.at[key]; e != nil {
 		e.at = at
 		heap.Fix(&t.heap, e.index)
@@ -43,22 +42,22 @@ func (t *timetable) set(key volumeKey, at time.Time) {
 	heap.Push(&t.heap, e)
 }
 
-func (t *timetable) remove(key volumeKey) {
+func (t *refreshSchedule) remove(key volumeKey) {
 	if e := t.at[key]; e != nil {
 		heap.Remove(&t.heap, e.index)
 		delete(t.at, key)
 	}
 }
 
-func (t *timetable) first() (time.Time, bool) {
+func (t *refreshSchedule) first() (time.Time, bool) {
 	if len(t.heap) == 0 {
 		return time.Time{}, false
 	}
 	return t.heap[0].at, true
 }
 
-// take removes and returns what is due.
-func (t *timetable) take(now time.Time) []volumeKey {
+// popDue removes and returns the keys that are due.
+func (t *refreshSchedule) popDue(now time.Time) []volumeKey {
 	var due []volumeKey
 	for len(t.heap) > 0 && !t.heap[0].at.After(now) {
 		e := heap.Pop(&t.heap).(*entry)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-func TestTimetable(t *testing.T) {
-	var table timetable
+func TestRefreshSchedule(t *testing.T) {
+	var table refreshSchedule
 	base := time.Unix(0, 0)
 	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
 	key := func(name string) volumeKey { return volumeKey{pod: "uid", volume: name} }
@@ -22,13 +22,13 @@ func TestTimetable(t *testing.T) {
 	if first, ok := table.first(); !ok || !first.Equal(at(1)) {
 		t.Errorf("first at %v", first)
 	}
-	if got := table.take(at(0)); got != nil {
+	if got := table.popDue(at(0)); got != nil {
 		t.Errorf("due too early: %v", got)
 	}
-	if got := table.take(at(4)); !slices.Equal(got, []volumeKey{key("c"), key("d")}) {
+	if got := table.popDue(at(4)); !slices.Equal(got, []volumeKey{key("c"), key("d")}) {
 		t.Errorf("due at 4: %v", got)
 	}
-	if got := table.take(at(100)); !slices.Equal(got, []volumeKey{key("a")}) {
+	if got := table.popDue(at(100)); !slices.Equal(got, []volumeKey{key("a")}) {
 		t.Errorf("due at 100: %v", got)
 	}
 	if _, ok := table.first(); ok {

@@ -16,8 +16,8 @@ import (
 	"swiftlet/internal/volume/mounts"
 )
 
-// mayGrow reports whether this process may have the kernel grow a mounted file system.
-func mayGrow(t *testing.T) bool {
+// mayExpand reports whether this process may resize a mounted file system.
+func mayExpand(t *testing.T) bool {
 	t.Helper()
 	for line := range strings.Lines(readFile(t, "/proc/self/status")) {
 		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
@@ -28,19 +28,19 @@ func mayGrow(t *testing.T) bool {
 			return set&(1<<unix.CAP_SYS_RESOURCE) != 0
 		}
 	}
-	t.Fatal("the kernel shows no capabilities")
+	t.Fatal("no capabilities in /proc/self/status")
 	return false
 }
 
-// TestKernelGrowsFileSystem: a disk was made larger under a pod; the next pod that uses it
-// has all of it, and so has the first, without an unmount.
-func TestKernelGrowsFileSystem(t *testing.T) {
-	if !mayGrow(t) {
-		t.Skip("this machine does not let root grow a mounted file system; make test-cgroup2 has one that does")
+// TestKernelResizesFileSystem: a disk is enlarged while a pod uses it; with the next pod the mounted
+// file system is resized for both.
+func TestKernelResizesFileSystem(t *testing.T) {
+	if !mayExpand(t) {
+		t.Skip("no CAP_SYS_RESOURCE to resize a mounted file system; make test-cgroup2 has it")
 	}
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		if out, err := exec.Command("modprobe", "loop").CombinedOutput(); err != nil {
-			t.Fatalf("have loop devices: %v: %s", err, out)
+			t.Fatalf("load loop module: %v: %s", err, out)
 		}
 	}
 	n := newNode(t)
@@ -62,7 +62,7 @@ func TestKernelGrowsFileSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("losetup", "--set-capacity", device).CombinedOutput(); err != nil {
-		t.Fatalf("grow the disk: %v: %s", err, out)
+		t.Fatalf("enlarge the disk: %v: %s", err, out)
 	}
 	pv, err := n.client.CoreV1().PersistentVolumes().Get(t.Context(), "pv", metav1.GetOptions{})
 	if err != nil {
@@ -79,10 +79,10 @@ func TestKernelGrowsFileSystem(t *testing.T) {
 		t.Errorf("the file system had %d bytes and has %d (%v), of 16 and 64 MiB", before.CapacityBytes, after.CapacityBytes, err)
 	}
 	if !n.events.has(`FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "pv"`) {
-		t.Errorf("events %q", n.events.said)
+		t.Errorf("events %q", n.events.recorded)
 	}
 	claims, err := n.client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
 	if err != nil || claims.Status.Capacity.Storage().String() != "64Mi" {
-		t.Errorf("the claim shows %v, %v", claims.Status, err)
+		t.Errorf("the claim has %v, %v", claims.Status, err)
 	}
 }

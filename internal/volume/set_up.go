@@ -16,63 +16,62 @@ import (
 	"swiftlet/internal/volume/plugin"
 )
 
-// up is a volume that is up.
-type up struct {
+// mountedVolume is a volume that is mounted.
+type mountedVolume struct {
 	spec   plugin.Spec
 	kind   plugin.Plugin
 	result plugin.Result
 }
 
-// bringUp takes one volume of a pod through all its steps. Each of them leaves alone what
-// is already done.
-func (v *Volumes) bringUp(ctx context.Context, p *v1.Pod, name string) (up, error) {
+// setUpVolume runs all steps to mount one volume of a pod. Each step is idempotent.
+func (v *Volumes) setUpVolume(ctx context.Context, p *v1.Pod, name string) (mountedVolume, error) {
 	vol := findVolume(p, name)
 	if vol == nil {
-		return up{}, setUpError(name, errors.New("the pod has no such volume"))
+		return mountedVolume{}, setUpError(name, errors.New("the pod has no such volume"))
 	}
 	spec, err := v.resolve(ctx, p, vol)
 	if err != nil {
-		return up{}, unresolved(name, err)
+		return mountedVolume{}, resolveFailure(name, err)
 	}
 	kind := v.kindFor(spec)
 	if kind == nil {
-		return up{}, setUpError(spec.Name(), v.noKind(spec))
+		return mountedVolume{}, setUpError(spec.Name(), v.noPluginError(spec))
 	}
 	if err := v.checkAffinity(spec); err != nil {
-		return up{}, failed(reasonMount, stepOf(spec)+".NodeAffinity check", spec.Name(), err)
+		return mountedVolume{}, failed(reasonMount, operationName(spec)+".NodeAffinity check", spec.Name(), err)
 	}
 	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}
 	if r.Label, err = v.mountLabel(ctx, kind, p, spec); err != nil {
-		return up{}, unresolved(name, err)
+		return mountedVolume{}, resolveFailure(name, err)
 	}
-	device, err := v.share(ctx, kind, r)
+	device, err := v.acquireDevice(ctx, kind, r)
 	if err != nil {
-		return up{}, err
+		return mountedVolume{}, err
 	}
 	defer device.release()
-	if err := v.awaitAttached(ctx, kind, &r, device); err != nil {
-		return up{}, err
+	if err := v.waitForAttach(ctx, kind, &r, device); err != nil {
+		return mountedVolume{}, err
 	}
 	if err := v.stage(ctx, kind, r, device); err != nil {
-		return up{}, err
+		return mountedVolume{}, err
 	}
 	result, err := v.publish(ctx, kind, r)
 	if err != nil {
-		return up{}, err
+		return mountedVolume{}, err
 	}
 	v.markUsed(device, p.UID)
-	return up{spec, kind, result}, v.expand(ctx, kind, r, result, device)
+	return mountedVolume{spec, kind, result}, v.expand(ctx, kind, r, result, device)
 }
 
-// stepOf is how messages call the bringing up of a volume.
-func stepOf(s plugin.Spec) string {
+// operationName is the name of the operation in messages.
+func operationName(s plugin.Spec) string {
 	if s.Block() {
 		return "MapVolume"
 	}
 	return "MountVolume"
 }
 
-// kinds are all kinds of volumes, with those of the drivers that the node has now.
+// kinds are all plugins, including the FlexVolume drivers that are installed now.
 func (v *Volumes) kinds() []plugin.Plugin {
 	return slices.Concat(v.plugins, v.drivers.Plugins())
 }
@@ -89,26 +88,26 @@ func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
 	return nil
 }
 
-// noKind says why a volume is of no kind that the node knows.
-func (v *Volumes) noKind(spec plugin.Spec) error {
+// noPluginError is the error for a volume without a plugin.
+func (v *Volumes) noPluginError(spec plugin.Spec) error {
 	err := errors.New("no volume plugin matched")
 	if name := flexvolume.DriverName(spec); name != "" {
-		// Nobody tells when a driver is put there.
-		return plugin.RetryWithin(fmt.Errorf("%w: %w", err, v.drivers.MissingError(name)), driverWait)
+		// The installation of a driver is not reported.
+		return plugin.RetryWithin(fmt.Errorf("%w: %w", err, v.drivers.MissingError(name)), driverRetry)
 	}
 	return err
 }
 
-// driverWait is the longest pause before a driver is looked for again.
-const driverWait = 10 * time.Second
+// driverRetry is the longest delay before the FlexVolume driver is looked up again.
+const driverRetry = 10 * time.Second
 
-// checkAffinity refuses a volume that can be reached from other nodes only.
+// checkAffinity rejects a volume that is not accessible from this node.
 func (v *Volumes) checkAffinity(spec plugin.Spec) error {
 	if spec.PV == nil || spec.PV.Spec.NodeAffinity == nil {
 		return nil
 	}
 	if v.deps.Node == nil {
-		return errors.New("the node's labels are not known")
+		return errors.New("no Node object to read labels from")
 	}
 	node, err := v.deps.Node()
 	if err != nil {
@@ -117,7 +116,7 @@ func (v *Volumes) checkAffinity(spec plugin.Spec) error {
 	return storage.CheckNodeAffinity(spec.PV, node.Labels)
 }
 
-// stage makes ready what the pods of the node share.
+// stage stages a device for all pods of the node.
 func (v *Volumes) stage(ctx context.Context, kind plugin.Plugin, r plugin.Request, d *device) error {
 	stager, ok := kind.(plugin.Stager)
 	if !ok || d == nil || !d.stageable || v.isStaged(d) {
@@ -133,7 +132,7 @@ func (v *Volumes) stage(ctx context.Context, kind plugin.Plugin, r plugin.Reques
 	return nil
 }
 
-// publish makes the volume appear in the pod's directory.
+// publish sets up the volume in the pod's directory.
 func (v *Volumes) publish(ctx context.Context, kind plugin.Plugin, r plugin.Request) (plugin.Result, error) {
 	if err := v.makePodDirs(r.Pod.UID); err != nil {
 		return plugin.Result{}, setUpError(r.Name(), err)
@@ -147,38 +146,37 @@ func (v *Volumes) publish(ctx context.Context, kind plugin.Plugin, r plugin.Requ
 	} else if result, err = kind.SetUp(ctx, r); err != nil {
 		err = setUpError(r.Name(), err)
 	}
-	v.measure(qualifiedKind(kind, r.Spec), operation, began, err)
+	v.observeOperation(qualifiedPlugin(kind, r.Spec), operation, began, err)
 	return result, err
 }
 
-// Retry has every volume that is not up, or is still staged for nobody, tried again now:
-// what it waits for, such as its driver, may be there. One that is attached may no longer
-// have to be.
+// Retry retries all volumes that are not mounted and all devices that are not unstaged: what they wait
+// for, such as a driver, may be available. It also rechecks whether attached volumes have to be.
 func (v *Volumes) Retry() {
-	v.begin(func() { v.reviewAttached(v.life) })
+	v.runAsync(func() { v.recheckAttachable(v.lifetime) })
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	close(v.retried)
-	v.retried = make(chan struct{})
+	close(v.retrySignal)
+	v.retrySignal = make(chan struct{})
 	for _, pv := range v.pods {
-		pv.wakeWaiting()
+		pv.retryUnmounted()
 	}
 }
 
-// Refresh has the volumes of the kind that are up, and are chosen, brought up to date now.
-func (v *Volumes) Refresh(kind string, chosen func(uid types.UID, s plugin.Spec) bool) {
+// Refresh refreshes the mounted volumes of the plugin for which selected is true.
+func (v *Volumes) Refresh(kind string, selected func(uid types.UID, s plugin.Spec) bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for uid, pv := range v.pods {
 		for name, state := range pv.volumes {
-			if state.mounted && state.up.kind.Name() == kind && chosen(uid, state.up.spec) {
+			if state.mounted && state.mountedVolume.kind.Name() == kind && selected(uid, state.mountedVolume.spec) {
 				v.scheduleLocked(volumeKey{pod: uid, volume: name}, v.deps.Clock.Now())
 			}
 		}
 	}
 }
 
-// groupAnnotation names a group that processes need to use a PersistentVolume.
+// groupAnnotation is the annotation of a PersistentVolume with a supplemental group for its pods.
 const groupAnnotation = "pv.beta.kubernetes.io/gid"
 
 func volumeGroup(pv *v1.PersistentVolume) *int64 {
