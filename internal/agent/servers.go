@@ -65,7 +65,7 @@ func (p *pods) readMetrics(ctx context.Context, b *base) error {
 	b.cfg.Gates(b.metrics.FeatureGate)
 	return b.metrics.RegisterSources(metrics.Sources{
 		Desired: p.desired.List, MirrorPods: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.Standings,
-		Observed: p.observer.List, LastRelist: p.observer.LastRelist, Volumes: p.volumes.Tally,
+		Observed: p.observer.List, LastRelist: p.observer.LastRelist, Volumes: p.volumes.Counts,
 		PullRecords: p.images.Puller.Recorded, LogBytes: p.logs.Usage, Plugins: p.plugins.Sockets,
 		ClaimStats:  func() []statsapi.VolumeStats { return p.stats.Claims(ctx) },
 		ClaimsInUse: p.managers.Claims.InUse, PendingResizes: p.allocator.Pending, ResizesInProgress: p.status.Resizing,

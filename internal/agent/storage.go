@@ -23,7 +23,7 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 		return s, err
 	}
 	deps := volume.Deps{
-		Objects: a.objects, Tokens: a.tokens, Allocatable: m.node.Allocatable, Kinds: []plugin.Plugin{s.csi},
+		Objects: a.objects, Tokens: a.tokens, Allocatable: m.node.Allocatable, Plugins: []plugin.Plugin{s.csi},
 		HealthChanged: b.hub.syncPod.Publish,
 		Events:        a.events, Meters: b.metrics.Volume(), Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}

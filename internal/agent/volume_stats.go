@@ -11,7 +11,7 @@ import (
 // volumesForStats are the volumes of a pod, as the stats measure them.
 func (p *pods) volumesForStats(uid types.UID) []stats.Volume {
 	var list []stats.Volume
-	for _, v := range p.volumes.OwnedVolumes(uid) {
+	for _, v := range p.volumes.MeasurableVolumes(uid) {
 		one := stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim, Driver: v.Driver}
 		if v.Used != nil {
 			one.Counted = func() (bytes, inodes uint64, ok bool) {

@@ -24,7 +24,7 @@ type Sources struct {
 	// Observed lists the pods in the runtime. LastRelist is the time of the last relist.
 	Observed   func() []pod.Observed
 	LastRelist func() time.Time
-	Volumes    func() volume.Tally
+	Volumes    func() volume.Counts
 	// PullRecords returns the number of pull records on disk, of pulls in progress and of finished ones.
 	PullRecords func() (inProgress, done int)
 	// LogBytes returns the disk usage of a container's logs.
@@ -117,7 +117,7 @@ func (s sourceCollector) Collect(to chan<- prometheus.Metric) {
 	emit(pullIntents, float64(inProgress))
 	emit(pulledRecords, float64(done))
 	counts := s.Volumes()
-	for state, kinds := range map[string]map[string]int{desiredState: counts.Wanted, actualState: counts.Mounted} {
+	for state, kinds := range map[string]map[string]int{desiredState: counts.Desired, actualState: counts.Mounted} {
 		for kind, n := range kinds {
 			emit(volumes, float64(n), kind, state)
 		}

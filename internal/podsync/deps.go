@@ -111,8 +111,8 @@ type Images interface {
 type Volumes interface {
 	Mount(ctx context.Context, p *v1.Pod) (map[string]volume.Mounted, error)
 	Update(p *v1.Pod)
-	// Keep reconciles the volumes of a pod that runs already.
-	Keep(p *v1.Pod)
+	// MountInBackground mounts the volumes of a running pod, which an earlier agent mounted.
+	MountInBackground(p *v1.Pod)
 	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
 	ContainerDevices(c *v1.Container, mounted map[string]volume.Mounted) ([]volume.Device, error)
 	// Health returns the health of the pod's volumes, given what the status shows; nil if unknown.

@@ -85,7 +85,7 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 			// After stopPlanned: its grace periods count towards the back-off of what starts.
 			retryAfter = soonest(retryAfter, s.delayStarts(w.Pod, &observed, &actions, notStarted, killed))
 			if actions.Idle() {
-				s.deps.Volumes.Keep(w.Pod)
+				s.deps.Volumes.MountInBackground(w.Pod)
 				if err := s.checkpoint(ctx, w.Pod); err != nil {
 					failures = append(failures, err)
 				}

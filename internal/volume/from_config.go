@@ -9,8 +9,8 @@ import (
 // ConfigFrom reads how volumes are mounted. selinux says that the kernel labels files.
 func ConfigFrom(cfg *config.Config, nodeName string, selinux bool) Config {
 	c := Config{
-		RootDir: cfg.Flags.RootDir, NodeName: nodeName, DriverDir: cfg.Kubelet.VolumePluginDir,
-		SELinux: selinux, SELinuxOnePodOnly: !cfg.Features.SELinuxMount,
+		RootDir: cfg.Flags.RootDir, NodeName: nodeName, FlexVolumeDir: cfg.Kubelet.VolumePluginDir,
+		SELinux: selinux, SELinuxMountReadWriteOncePodOnly: !cfg.Features.SELinuxMount,
 		BindMountOptions: cfg.Features.VolumeBindMountOptions,
 	}
 	if cfg.Features.CSIVolumeHealth {

@@ -49,7 +49,7 @@ func TestKernelTracksVolumes(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		counted := map[string]quota.Usage{}
-		for _, o := range n.OwnedVolumes(pod.UID) {
+		for _, o := range n.MeasurableVolumes(pod.UID) {
 			if o.Used == nil {
 				continue
 			}
@@ -67,7 +67,7 @@ func TestKernelTracksVolumes(t *testing.T) {
 	check("by the next agent")
 	shared := n.podNamed("shared", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	n.mount(shared)
-	if used, ok := n.OwnedVolumes(shared.UID)[0].Used(); ok {
+	if used, ok := n.MeasurableVolumes(shared.UID)[0].Used(); ok {
 		t.Errorf("the volume of a pod without a user namespace is tracked: %+v", used)
 	}
 	listed := func() int { return strings.Count(readFile(t, etc, "projects"), "\n") }

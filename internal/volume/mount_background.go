@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Keep mounts the volumes of a running pod, which an earlier agent mounted, in the background. A volume
+// MountInBackground mounts the volumes of a running pod, which an earlier agent mounted, in the background. A volume
 // that cannot be set up yet, such as because its driver is not registered, is retried until the pod is
 // unmounted.
-func (v *Volumes) Keep(p *v1.Pod) {
+func (v *Volumes) MountInBackground(p *v1.Pod) {
 	pv := v.podVolumesOf(p)
 	_, names := v.splitMounted(pv, usedVolumes(p))
 	for _, name := range names {

@@ -7,17 +7,17 @@ import (
 	"swiftlet/test/poll"
 )
 
-// TestKeepRetriesUntilDriverIsRegistered: after a restart the volume of a running pod is mounted in the
+// TestMountInBackgroundRetriesUntilDriverIsRegistered: after a restart the volume of a running pod is mounted in the
 // background once its driver is registered.
-func TestKeepRetriesUntilDriverIsRegistered(t *testing.T) {
+func TestMountInBackgroundRetriesUntilDriverIsRegistered(t *testing.T) {
 	n, d, source := newDriver(t)
 	n.mount(n.podNamed("a", source))
 	d.fail("stage", errors.New("driver name x not found in the list of registered CSI drivers"))
 	n.restart()
 	useFakeClock(n) // no back-off expires
 	p := n.podNamed("a", source)
-	n.Keep(p)
-	n.Keep(p) // idempotent
+	n.MountInBackground(p)
+	n.MountInBackground(p) // idempotent
 	poll.Until(t, "the event", func() bool { return n.events.has("driver name x not found") })
 	if len(n.MountedVolumes("a")) != 0 {
 		t.Fatal("mounted without its driver")
@@ -27,11 +27,11 @@ func TestKeepRetriesUntilDriverIsRegistered(t *testing.T) {
 	n.unmount("a")
 }
 
-// TestKeepEndsWithUnmount: its back-off does not delay Unmount.
-func TestKeepEndsWithUnmount(t *testing.T) {
+// TestMountInBackgroundEndsWithUnmount: its back-off does not delay Unmount.
+func TestMountInBackgroundEndsWithUnmount(t *testing.T) {
 	n := newNode(t)
 	p := n.pod(configMapSource("never", false))
-	n.Keep(p)
+	n.MountInBackground(p)
 	poll.Until(t, "the first failure", func() bool { return n.events.has("not found") })
 	n.unmount(p.UID)
 }

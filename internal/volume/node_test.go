@@ -122,10 +122,10 @@ func (n *node) start() {
 	if n.quotas != nil {
 		quotas = n.quotas()
 	}
-	v, err := New(Config{RootDir: n.root, NodeName: "here", DriverDir: filepath.Join(n.root, "drivers"),
+	v, err := New(Config{RootDir: n.root, NodeName: "here", FlexVolumeDir: filepath.Join(n.root, "drivers"),
 		SysDir: filepath.Join(n.root, "sys"), DevDir: filepath.Join(n.root, "dev")}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Kinds: n.kinds, Attachments: n.attachments, InUseChanged: n.inUseChanged, Quotas: quotas,
+		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Plugins: n.kinds, Attachments: n.attachments, InUseChanged: n.inUseChanged, Quotas: quotas,
 		Allocatable: func() v1.ResourceList {
 			return v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi"), v1.ResourceCPU: resource.MustParse("2")}
 		},

@@ -23,7 +23,7 @@ import (
 	"swiftlet/internal/volume/secret"
 )
 
-// newPlugins returns the built-in plugins. Deps.Kinds adds those with a part of their own.
+// newPlugins returns the built-in plugins. Deps.Plugins adds those with a part of their own.
 func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	emptyDirDeps := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
 	if deps.Quotas != nil {
@@ -54,12 +54,12 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
 		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host}),
 		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock, Log: deps.Log}),
-	}, deps.Kinds...)
+	}, deps.Plugins...)
 }
 
 func newDrivers(cfg Config, deps Deps) *flexvolume.Drivers {
 	return flexvolume.New(
-		flexvolume.Config{Dir: cfg.DriverDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, NodeAttaches: deps.Attachments == nil},
+		flexvolume.Config{Dir: cfg.FlexVolumeDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, NodeAttaches: deps.Attachments == nil},
 		flexvolume.Deps{Mounter: deps.Mounter, Disks: mounts.Tools{}, Secret: deps.secret},
 	)
 }

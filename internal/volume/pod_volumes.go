@@ -30,7 +30,7 @@ type mountState struct {
 	retryNow notify.Signal
 
 	mounted       bool
-	retrying      bool // by Keep
+	retrying      bool // by MountInBackground
 	mountedVolume mountedVolume
 	failures      int
 

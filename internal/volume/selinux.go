@@ -24,7 +24,7 @@ func (v *Volumes) mountLabel(ctx context.Context, kind plugin.Plugin, p *v1.Pod,
 		return "", nil
 	}
 	// Without the feature gate, only ReadWriteOncePod volumes.
-	if v.cfg.SELinuxOnePodOnly && !slices.Equal(spec.PV.Spec.AccessModes, []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}) {
+	if v.cfg.SELinuxMountReadWriteOncePodOnly && !slices.Equal(spec.PV.Spec.AccessModes, []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}) {
 		return "", nil
 	}
 	mounter, ok := kind.(plugin.SELinuxMounter)

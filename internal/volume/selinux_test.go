@@ -52,9 +52,9 @@ func TestMountLabel(t *testing.T) {
 		"plugin without support":           {change: func(m *made) { m.kind = hostpath.Plugin{} }},
 		"change policy Recursive":          {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxChangePolicy = new(v1.SELinuxChangePolicyRecursive) }},
 		"change policy MountOption":        {change: func(m *made) { m.pod.Spec.SecurityContext.SELinuxChangePolicy = new(v1.SELinuxChangePolicyMountOption) }, want: "s0:c1"},
-		"gate off, shared volume":          {change: func(m *made) { m.v.cfg.SELinuxOnePodOnly = true }},
+		"gate off, shared volume":          {change: func(m *made) { m.v.cfg.SELinuxMountReadWriteOncePodOnly = true }},
 		"gate off, ReadWriteOncePod": {change: func(m *made) {
-			m.v.cfg.SELinuxOnePodOnly = true
+			m.v.cfg.SELinuxMountReadWriteOncePodOnly = true
 			m.spec.PV.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}
 		}, want: "s0:c1"},
 		"two labels": {change: func(m *made) {

@@ -21,7 +21,7 @@ func standalone(t *testing.T) (*node, *kubeapi.Local) {
 	t.Helper()
 	root, local := t.TempDir(), kubeapi.NewLocal()
 	n := &node{t: t, root: root, clock: clock.RealClock{}, events: &events{}}
-	v, err := New(Config{RootDir: root, NodeName: "here", DriverDir: filepath.Join(root, "drivers")}, Deps{
+	v, err := New(Config{RootDir: root, NodeName: "here", FlexVolumeDir: filepath.Join(root, "drivers")}, Deps{
 		Objects: local, Events: n.events, Clock: n.clock, Log: slog.New(slog.DiscardHandler),
 		Allocatable: func() v1.ResourceList { return v1.ResourceList{} },
 	})

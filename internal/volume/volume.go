@@ -34,15 +34,15 @@ type Config struct {
 	// HangTimeout is how long one attempt may take before an event reports it. Zero means ten
 	// seconds.
 	HangTimeout time.Duration
-	// NodeName is the name of the node, DriverDir the directory of FlexVolume drivers.
-	NodeName  string
-	DriverDir string
+	// NodeName is the name of the node, FlexVolumeDir the directory of FlexVolume drivers.
+	NodeName      string
+	FlexVolumeDir string
 	// SysDir and DevDir are /sys and /dev, except in tests.
 	SysDir, DevDir string
 	// SELinux is set if SELinux is enabled on the node, so that volumes are relabelled.
 	SELinux bool
-	// SELinuxOnePodOnly limits mounts with an SELinux label to ReadWriteOncePod volumes.
-	SELinuxOnePodOnly bool
+	// SELinuxMountReadWriteOncePodOnly limits mounts with an SELinux label to ReadWriteOncePod volumes.
+	SELinuxMountReadWriteOncePodOnly bool
 	// HealthPeriod is the period of health checks; zero means none.
 	HealthPeriod time.Duration
 	// BindMountOptions enables the bindMountOptions of volumeMounts.
@@ -66,8 +66,8 @@ type Deps struct {
 	Node func() (*v1.Node, error)
 	// Labels may be nil: then volumes are not mounted with an SELinux label.
 	Labels Labels
-	// Kinds are plugins in addition to the built-in ones.
-	Kinds []plugin.Plugin
+	// Plugins are plugins in addition to the built-in ones.
+	Plugins []plugin.Plugin
 	// Mounter may be nil: then mounts.Kernel is used.
 	Mounter Mounter
 	// Quotas may be nil: then usage is not tracked with project quotas.

@@ -26,7 +26,7 @@ func TestOwnedVolumes(t *testing.T) {
 		}
 	}
 	n.mount(p)
-	owned := n.OwnedVolumes(p.UID)
+	owned := n.MeasurableVolumes(p.UID)
 	if len(owned) != 2 || owned[0].Name != "raw" || owned[0].Claim != "claim" || owned[0].Measure == nil || owned[1].Name != "vol" || owned[1].Measure != nil {
 		t.Fatalf("owned: %+v", owned)
 	}

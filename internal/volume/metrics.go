@@ -36,23 +36,23 @@ func (v *Volumes) observeOperation(kind string, operation Operation, began time.
 	}
 }
 
-// Tally is the number of volumes by plugin.
-type Tally struct{ Wanted, Mounted map[string]int }
+// Counts is the number of volumes by plugin.
+type Counts struct{ Desired, Mounted map[string]int }
 
-// Tally counts the volumes of all pods. The plugin of a claim is known once it is mounted.
-func (v *Volumes) Tally() Tally {
-	t := Tally{Wanted: map[string]int{}, Mounted: map[string]int{}}
+// Counts counts the volumes of all pods. The plugin of a claim is known once it is mounted.
+func (v *Volumes) Counts() Counts {
+	t := Counts{Desired: map[string]int{}, Mounted: map[string]int{}}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, pv := range v.pods {
 		for _, name := range usedVolumes(pv.pod) {
 			if state := pv.volumes[name]; state != nil && state.mounted {
 				t.Mounted[state.mountedVolume.qualifiedPlugin()]++
-				t.Wanted[state.mountedVolume.qualifiedPlugin()]++
+				t.Desired[state.mountedVolume.qualifiedPlugin()]++
 				continue
 			}
 			spec := plugin.Spec{Volume: findVolume(pv.pod, name)}
-			t.Wanted[qualifiedPlugin(v.kindFor(spec), spec)]++
+			t.Desired[qualifiedPlugin(v.kindFor(spec), spec)]++
 		}
 	}
 	return t

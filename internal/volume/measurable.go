@@ -13,8 +13,8 @@ import (
 	"swiftlet/internal/volume/quota"
 )
 
-// Owned is a mounted volume whose usage is part of the pod's stats.
-type Owned struct {
+// MeasurableVolume is a mounted volume whose usage is part of the pod's stats.
+type MeasurableVolume struct {
 	Name     string
 	HostPath string
 	// Local volumes use the node's ephemeral storage.
@@ -29,22 +29,22 @@ type Owned struct {
 	Measure func(context.Context) (plugin.Usage, error)
 }
 
-// OwnedVolumes lists the volumes of a pod that have stats, by name. hostPath volumes are not among them,
+// MeasurableVolumes lists the volumes of a pod that have stats, by name. hostPath volumes are not among them,
 // nor are raw block volumes of a plugin that does not report usage.
-func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
+func (v *Volumes) MeasurableVolumes(uid types.UID) []MeasurableVolume {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	pv := v.pods[uid]
 	if pv == nil {
 		return nil
 	}
-	var owned []Owned
+	var owned []MeasurableVolume
 	for name, state := range pv.volumes {
 		spec := findVolume(pv.pod, name)
 		if !state.mounted || spec == nil || state.mountedVolume.kind.Name() == hostpath.Name || state.mountedVolume.result.HostPath == "" {
 			continue // not mounted, a hostPath, or an image
 		}
-		o := Owned{Name: name, HostPath: state.mountedVolume.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.mountedVolume.kind, state.mountedVolume.spec)}
+		o := MeasurableVolume{Name: name, HostPath: state.mountedVolume.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.mountedVolume.kind, state.mountedVolume.spec)}
 		o.Claim, _ = pod.VolumeClaim(pv.pod, spec)
 		if meter, ok := state.mountedVolume.kind.(plugin.UsageReporter); ok {
 			r := plugin.Request{Spec: state.mountedVolume.spec, Pod: pv.pod, PodDir: v.podDir(uid)}
@@ -58,6 +58,6 @@ func (v *Volumes) OwnedVolumes(uid types.UID) []Owned {
 		}
 		owned = append(owned, o)
 	}
-	slices.SortFunc(owned, func(a, b Owned) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(owned, func(a, b MeasurableVolume) int { return strings.Compare(a.Name, b.Name) })
 	return owned
 }
