@@ -55,7 +55,7 @@ func (s storage) subscribe(b *base, a *api) {
 	b.hub.driverRegistered.Subscribe(func(string) { s.volumes.Retry() })
 	if a.caches != nil {
 		a.caches.Node.OnChange(s.volumes.NodeChanged)
-		a.caches.Drivers.OnChange(func() { s.csi.Look(); s.volumes.Retry() })
+		a.caches.Drivers.OnChange(func() { s.csi.DriversChanged(); s.volumes.Retry() })
 	}
 }
 
@@ -63,7 +63,7 @@ func (s storage) subscribe(b *base, a *api) {
 func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
 	deps := csi.Deps{
 		Mounts: &mounts.Kernel{}, Registered: b.hub.driverRegistered.Publish,
-		Called: b.metrics.CSI(), Clock: b.clock, Log: b.log,
+		ObserveCall: b.metrics.CSI(), Clock: b.clock, Log: b.log,
 	}
 	if c := a.clients; c != nil {
 		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.caches.Drivers.Get, a.tokens
@@ -75,7 +75,7 @@ func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
 	b.add("CSI volumes", p.Run)
 	if a.clients != nil {
 		b.add("CSI node", func(ctx context.Context) error {
-			p.AnnounceWhenRegistered(ctx, m.node.Registered())
+			p.EnsureCSINodeWhenRegistered(ctx, m.node.Registered())
 			return nil
 		})
 	}

@@ -37,8 +37,8 @@ func (p *Plugin) Run(ctx context.Context) error {
 	return nil
 }
 
-// Look makes Run reread the drivers and their CSIDriver objects.
-func (p *Plugin) Look() {
+// DriversChanged makes Run reread the drivers and their CSIDriver objects.
+func (p *Plugin) DriversChanged() {
 	p.wake.Notify()
 }
 

@@ -32,8 +32,8 @@ func (p *Plugin) dial(name, endpoint string) (*client, error) {
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			began := p.deps.Clock.Now()
 			err := call(ctx, method, request, reply, conn, opts...)
-			if p.deps.Called != nil {
-				p.deps.Called(name, method, status.Code(err).String(), p.deps.Clock.Since(began))
+			if p.deps.ObserveCall != nil {
+				p.deps.ObserveCall(name, method, status.Code(err).String(), p.deps.Clock.Since(began))
 			}
 			return err
 		}))

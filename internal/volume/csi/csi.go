@@ -51,8 +51,8 @@ type Deps struct {
 	Log     *slog.Logger
 	// Registered is called after a driver was registered; may be nil.
 	Registered func(driver string)
-	// Called is called after every call of a driver, with its gRPC method and code; may be nil.
-	Called func(driver, method, code string, took time.Duration)
+	// ObserveCall is called after every call of a driver, with its gRPC method and code; may be nil.
+	ObserveCall func(driver, method, code string, took time.Duration)
 }
 
 // Tokens issues service account tokens.

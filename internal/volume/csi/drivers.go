@@ -62,7 +62,7 @@ func (p *Plugin) Register(ctx context.Context, d pluginreg.Plugin) error {
 	p.mu.Lock()
 	p.drivers[d.Name] = driver{endpoint: d.Endpoint, version: highest}
 	p.mu.Unlock()
-	p.Look()
+	p.DriversChanged()
 	if p.deps.Registered != nil {
 		p.deps.Registered(d.Name)
 	}
@@ -88,7 +88,7 @@ func (p *Plugin) Deregister(d pluginreg.Plugin) {
 	}
 	delete(p.drivers, d.Name)
 	p.mu.Unlock()
-	p.Look()
+	p.DriversChanged()
 	if p.deps.Client == nil {
 		return
 	}

@@ -103,8 +103,8 @@ func (p *Plugin) uninstall(ctx context.Context, name string) error {
 	return nil
 }
 
-// Announce creates the CSINode, before any driver is registered.
-func (p *Plugin) Announce(ctx context.Context) error {
+// EnsureCSINode creates the CSINode if it is missing, before any driver is registered.
+func (p *Plugin) EnsureCSINode(ctx context.Context) error {
 	return p.withRetry(ctx, func(ctx context.Context) error {
 		return p.changeCSINode(ctx, func(drivers []storagev1.CSINodeDriver) []storagev1.CSINodeDriver { return drivers })
 	})

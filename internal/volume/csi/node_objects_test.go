@@ -44,7 +44,7 @@ func TestRegisterWritesNodeAndCSINode(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	d.info = &csi.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 9,
 		AccessibleTopology: &csi.Topology{Segments: map[string]string{"zone": "a", "rack": "r"}}}
-	if err := f.Announce(t.Context()); err != nil {
+	if err := f.EnsureCSINode(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, announced := f.objects(t)
@@ -163,7 +163,7 @@ func TestDeregisterReplacedDriver(t *testing.T) {
 func TestCallsAreMeasured(t *testing.T) {
 	f, d := newFixture(t), newDriver(t)
 	var calls []string
-	f.deps.Called = func(driver, method, code string, _ time.Duration) {
+	f.deps.ObserveCall = func(driver, method, code string, _ time.Duration) {
 		calls = append(calls, driver+" "+method+" "+code)
 	}
 	f.register(t, d)
