@@ -49,7 +49,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if m.facts, err = node.ReadMachine("/"); err != nil {
 		return nil, err
 	}
-	if m.selinux, err = mounts.SELinux(); err != nil {
+	if m.selinux, err = mounts.SELinuxEnabled(); err != nil {
 		return nil, err
 	}
 	hierarchy, err := cgroup.Detect()

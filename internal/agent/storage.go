@@ -42,7 +42,7 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 		}
 	}
 	if m.selinux {
-		deps.Labels = mounts.Policy{}
+		deps.Labels = mounts.SELinuxPolicy{}
 	}
 	s.volumes, err = volume.New(volume.ConfigFrom(b.cfg, b.nodeName, m.selinux), deps)
 	s.subscribe(b, a)

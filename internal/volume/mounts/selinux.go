@@ -10,8 +10,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// SELinux reports whether SELinux is enabled on the node.
-func SELinux() (bool, error) {
+// SELinuxEnabled reports whether SELinux is enabled on the node.
+func SELinuxEnabled() (bool, error) {
 	table, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return false, fmt.Errorf("detect SELinux: %w", err)

@@ -12,13 +12,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Policy reads from the node's SELinux policy how files of containers are labelled. The zero value
+// SELinuxPolicy reads from the node's SELinux policy how files of containers are labelled. The zero value
 // reads /etc/selinux.
-type Policy struct{ dir string }
+type SELinuxPolicy struct{ dir string }
 
 // FileLabel is the label of the files of a process with these options. It is "" if they have no
 // level: then the runtime chooses one when it creates the container.
-func (p Policy) FileLabel(o *v1.SELinuxOptions) (string, error) {
+func (p SELinuxPolicy) FileLabel(o *v1.SELinuxOptions) (string, error) {
 	if o == nil || o.Level == "" {
 		return "", nil
 	}
@@ -37,7 +37,7 @@ func (p Policy) FileLabel(o *v1.SELinuxOptions) (string, error) {
 }
 
 // name is the name of the active policy, which is also that of its directory.
-func (p Policy) name() string {
+func (p SELinuxPolicy) name() string {
 	if name, err := p.setting("config", "SELINUXTYPE"); err == nil && name != "" {
 		return name
 	}
@@ -45,7 +45,7 @@ func (p Policy) name() string {
 }
 
 // setting reads the value of a line KEY = "VALUE" of a file; "" if there is none.
-func (p Policy) setting(file, key string) (string, error) {
+func (p SELinuxPolicy) setting(file, key string) (string, error) {
 	dir := p.dir
 	if dir == "" {
 		dir = "/etc/selinux"

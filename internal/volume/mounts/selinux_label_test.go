@@ -36,11 +36,11 @@ ro_file="system_u:object_r:container_ro_file_t:s0"
 		"user":                  {options: &v1.SELinuxOptions{User: "user_u", Level: "s0"}, want: "user_u:object_r:container_file_t:s0"},
 		"role and type ignored": {options: &v1.SELinuxOptions{Role: "r", Type: "t", Level: "s0"}, want: "system_u:object_r:container_file_t:s0"},
 	} {
-		if got, err := (Policy{dir}).FileLabel(c.options); err != nil || got != c.want {
+		if got, err := (SELinuxPolicy{dir}).FileLabel(c.options); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
-	if got, err := (Policy{t.TempDir()}).FileLabel(&v1.SELinuxOptions{Level: "s0"}); err == nil {
+	if got, err := (SELinuxPolicy{t.TempDir()}).FileLabel(&v1.SELinuxOptions{Level: "s0"}); err == nil {
 		t.Errorf("without a policy: %q", got)
 	}
 }
