@@ -108,8 +108,8 @@ func TestDisksByName(t *testing.T) {
 			} else if err != nil || got != filepath.Join(f.root, "dev", c.want) {
 				t.Errorf("found %s, %v", got, err)
 			}
-			if said := f.read("sys/class/scsi_host/host0/scan"); said != "- - -" {
-				t.Errorf("the host got %q", said)
+			if scan := f.read("sys/class/scsi_host/host0/scan"); scan != "- - -" {
+				t.Errorf("the host got %q", scan)
 			}
 			if id, err := f.DeviceID(t.Context(), r.Spec); id != c.id || err != nil {
 				t.Errorf("device ID %s, %v; want %s", id, err, c.id)

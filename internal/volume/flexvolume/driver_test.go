@@ -26,8 +26,8 @@ echo "$@" >> calls
 if [ -f "say-$1" ]; then . "./say-$1"; else echo '{"status": "Not supported"}'; exit 1; fi
 `
 
-// bench is one driver with its dependencies.
-type bench struct {
+// fixture is one driver with its dependencies.
+type fixture struct {
 	*driver
 	t      *testing.T
 	dir    string // of the driver
@@ -37,8 +37,8 @@ type bench struct {
 	points []string // what is mounted
 }
 
-func newBench(t *testing.T, cfg Config) *bench {
-	b := &bench{t: t, root: t.TempDir()}
+func newFixture(t *testing.T, cfg Config) *fixture {
+	b := &fixture{t: t, root: t.TempDir()}
 	cfg.Dir, cfg.RootDir, cfg.NodeName = t.TempDir(), b.root, "here"
 	b.dir = filepath.Join(cfg.Dir, "vendor~disk")
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
@@ -47,7 +47,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 	if err := os.WriteFile(filepath.Join(b.dir, "disk"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b.says("init", `echo '{"status": "Success"}'`)
+	b.respond("init", `echo '{"status": "Success"}'`)
 	kinds := New(cfg, Deps{Mounter: b, Disks: b, Secret: func(_ context.Context, namespace, name string) (*v1.Secret, error) {
 		if b.secret == nil || b.secret.Namespace != namespace || b.secret.Name != name {
 			return nil, errors.New("no such secret")
@@ -61,7 +61,7 @@ func newBench(t *testing.T, cfg Config) *bench {
 	return b
 }
 
-func (b *bench) says(command, text string) {
+func (b *fixture) respond(command, text string) {
 	b.t.Helper()
 	if err := os.WriteFile(filepath.Join(b.dir, "say-"+command), []byte(text), 0o644); err != nil {
 		b.t.Fatal(err)
@@ -69,7 +69,7 @@ func (b *bench) says(command, text string) {
 }
 
 // calls are the command lines since the last call, without the directories of this test.
-func (b *bench) calls() []string {
+func (b *fixture) calls() []string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.dir, "calls"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -83,33 +83,33 @@ func (b *bench) calls() []string {
 	return strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), b.root, "ROOT")), "\n")
 }
 
-func (b *bench) want(want ...string) {
+func (b *fixture) want(want ...string) {
 	b.t.Helper()
 	if got := b.calls(); !slices.Equal(got, want) {
 		b.t.Errorf("the driver was called\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-func (b *bench) FormatAndMount(device, target, kind string, options []string) error {
+func (b *fixture) FormatAndMount(device, target, kind string, options []string) error {
 	b.disks = append(b.disks, fmt.Sprint("format ", device, " ", strings.ReplaceAll(target, b.root, "ROOT"), " ", kind, options))
 	b.points = append(b.points, target)
 	return nil
 }
-func (b *bench) Resize(device, at string) error {
+func (b *fixture) Resize(device, at string) error {
 	b.disks = append(b.disks, fmt.Sprint("resize ", device, " ", strings.ReplaceAll(at, b.root, "ROOT")))
 	return nil
 }
-func (b *bench) Bind(_ int, target string) error {
+func (b *fixture) Bind(_ int, target string) error {
 	b.points = append(b.points, target)
 	return nil
 }
-func (b *bench) Mounted(path string) (bool, error) { return slices.Contains(b.points, path), nil }
-func (b *bench) Unmount(path string) error {
+func (b *fixture) Mounted(path string) (bool, error) { return slices.Contains(b.points, path), nil }
+func (b *fixture) Unmount(path string) error {
 	b.points = slices.DeleteFunc(b.points, func(p string) bool { return p == path })
 	return nil
 }
 
-func (b *bench) request(source *v1.FlexPersistentVolumeSource) plugin.Request {
+func (b *fixture) request(source *v1.FlexPersistentVolumeSource) plugin.Request {
 	source.Driver = "vendor/disk"
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid"}, Spec: v1.PodSpec{ServiceAccountName: "robot"}}
 	pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: ptr.To[int64](2000)}
@@ -129,9 +129,9 @@ const success = `echo '{"status": "Success", "device": "/dev/found"}'`
 // TestLifecycle is one volume from attach to detach with a driver that supports every command. The
 // arguments are those of the reference kubelet.
 func TestLifecycle(t *testing.T) {
-	b := newBench(t, Config{NodeAttaches: true})
+	b := newFixture(t, Config{NodeAttaches: true})
 	for _, command := range []string{"attach", "waitforattach", "mountdevice", "mount", "unmount", "unmountdevice", "detach", "expandfs"} {
-		b.says(command, success)
+		b.respond(command, success)
 	}
 	b.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "safe", Name: "key"}, Type: "vendor/disk", Data: map[string][]byte{"password": []byte("x")}}
 	r := b.request(&v1.FlexPersistentVolumeSource{FSType: "xfs", Options: map[string]string{"lun": "7"}, SecretRef: &v1.SecretReference{Namespace: "safe", Name: "key"}})
@@ -185,7 +185,7 @@ func TestLifecycle(t *testing.T) {
 
 // TestUnsupportedCommands: each is called once, then the node does it itself.
 func TestUnsupportedCommands(t *testing.T) {
-	b := newBench(t, Config{})
+	b := newFixture(t, Config{})
 	r := b.request(&v1.FlexPersistentVolumeSource{})
 	r.ClaimReadOnly, r.DevicePath = true, "/dev/by-the-controller"
 	for range 2 {
@@ -231,8 +231,8 @@ func TestInvalidResponses(t *testing.T) {
 		"success with exit code": {`echo '{"status": "Success"}'; exit 3`, "mount ended with exit status 3 though its status is Success"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, Config{})
-			b.says("mount", c.says)
+			b := newFixture(t, Config{})
+			b.respond("mount", c.says)
 			r := b.request(&v1.FlexPersistentVolumeSource{})
 			if _, err := b.SetUp(t.Context(), r); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
@@ -246,7 +246,7 @@ func TestInvalidResponses(t *testing.T) {
 
 // TestSecretOfOtherTypeIsRejected: the driver does not get it.
 func TestSecretOfOtherTypeIsRejected(t *testing.T) {
-	b := newBench(t, Config{})
+	b := newFixture(t, Config{})
 	b.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"}, Type: v1.SecretTypeOpaque}
 	r := b.request(&v1.FlexPersistentVolumeSource{SecretRef: &v1.SecretReference{Name: "key"}})
 	if _, err := b.SetUp(t.Context(), r); err == nil || !strings.Contains(err.Error(), "cannot get secret of type vendor/disk") {
@@ -257,7 +257,7 @@ func TestSecretOfOtherTypeIsRejected(t *testing.T) {
 
 // TestReplacedProgramIsInitialized: init runs again.
 func TestReplacedProgramIsInitialized(t *testing.T) {
-	b := newBench(t, Config{})
+	b := newFixture(t, Config{})
 	r := b.request(&v1.FlexPersistentVolumeSource{})
 	for range 2 {
 		if id, err := b.DeviceID(t.Context(), r.Spec); id != "pv" || err != nil {
@@ -265,7 +265,7 @@ func TestReplacedProgramIsInitialized(t *testing.T) {
 		}
 	}
 	b.want("init")
-	b.says("init", `echo '{"status": "Success", "capabilities": {"attach": false}}'`)
+	b.respond("init", `echo '{"status": "Success", "capabilities": {"attach": false}}'`)
 	if err := os.WriteFile(filepath.Join(b.dir, "disk"), []byte(script+"# newer\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestReplacedProgramIsInitialized(t *testing.T) {
 	}
 }
 
-func FuzzAnswer(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"status": "Success", "device": "/dev/sda", "capabilities": null}`))
 	f.Add([]byte(`{"status": "Not supported"}`))
 	f.Add([]byte(`mount: failed`))

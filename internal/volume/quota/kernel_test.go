@@ -65,12 +65,12 @@ func (m *machine) waitFree(id uint32) {
 func (m *machine) wait(wrong func() string) {
 	m.t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		said := wrong()
-		if said == "" {
+		problem := wrong()
+		if problem == "" {
 			return
 		}
 		if time.Now().After(end) {
-			m.t.Fatal(said)
+			m.t.Fatal(problem)
 		}
 	}
 }
@@ -173,12 +173,12 @@ func TestKernel(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			disk := quotatest.Mount(t, kind)
 			for name, test := range map[string]func(*machine){
-				"tracks usage":                       counts,
-				"sets no limits":                     limitsNothing,
-				"releases IDs":                       takesIDsBack,
-				"assigns no ID in use":               givesNoIDInUse,
-				"includes existing files":            countsWhatWasThere,
-				"includes deep trees":                countsDeepTrees,
+				"tracks usage":                       tracksUsage,
+				"sets no limits":                     setsNoLimits,
+				"releases IDs":                       releasesIDs,
+				"assigns no ID in use":               assignsNoIDInUse,
+				"includes existing files":            includesExistingFiles,
+				"includes deep trees":                includesDeepTrees,
 				"takes over reference kubelet lists": takesOver,
 				"quotactl by device":                 byDevice,
 				"restart after track":                killed(func(*machine, string) {}),
@@ -196,7 +196,7 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-func counts(m *machine) {
+func tracksUsage(m *machine) {
 	one, two := m.volume("one"), m.volume("two")
 	m.agrees(one) // nothing but the directory
 	fill(m.t, one)
@@ -215,8 +215,8 @@ func counts(m *machine) {
 	}
 }
 
-// limitsNothing: quotas are for monitoring, limits are enforced by eviction.
-func limitsNothing(m *machine) {
+// setsNoLimits: quotas are for monitoring, limits are enforced by eviction.
+func setsNoLimits(m *machine) {
 	dir := m.volume("one")
 	m.limits(dir, quotaBlock{})
 }
@@ -233,7 +233,7 @@ func (m *machine) limits(dir string, want quotaBlock) {
 	}
 }
 
-func takesIDsBack(m *machine) {
+func releasesIDs(m *machine) {
 	other := "1048577:/srv/other\n1048580:" + m.pods + "-else/gone\n# a word\n"
 	must(m.t, os.WriteFile(filepath.Join(m.etc, projectsFile), []byte(other), 0o640))
 	must(m.t, os.WriteFile(filepath.Join(m.etc, namesFile), []byte("other:1048577\n"), 0o600))
@@ -264,8 +264,8 @@ func takesIDsBack(m *machine) {
 	}
 }
 
-// givesNoIDInUse: another program uses IDs that are not listed.
-func givesNoIDInUse(m *machine) {
+// assignsNoIDInUse: another program uses IDs that are not listed.
+func assignsNoIDInUse(m *machine) {
 	stray := filepath.Join(m.pods, "stray")
 	must(m.t, os.Mkdir(stray, 0o755))
 	f, err := openDir(stray)
@@ -308,8 +308,8 @@ func (m *machine) put(dir string, id uint32) {
 	must(m.t, attribute(int(f.Fd()), setAttribute, &attributes{project: id}))
 }
 
-// countsWhatWasThere: quotas are enabled while the pod runs.
-func countsWhatWasThere(m *machine) {
+// includesExistingFiles: quotas are enabled while the pod runs.
+func includesExistingFiles(m *machine) {
 	dir, outside := filepath.Join(m.pods, "one"), filepath.Join(m.pods, "outside")
 	must(m.t, os.MkdirAll(dir, 0o755))
 	must(m.t, os.Mkdir(outside, 0o755))
@@ -333,8 +333,8 @@ func countsWhatWasThere(m *machine) {
 	m.agrees(dir)
 }
 
-// countsDeepTrees: a pod has nested more directories than the process may open files.
-func countsDeepTrees(m *machine) {
+// includesDeepTrees: a pod has nested more directories than the process may open files.
+func includesDeepTrees(m *machine) {
 	const depth, files = 300, 128
 	dir := filepath.Join(m.pods, "one")
 	must(m.t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", depth)), 0o755))

@@ -65,8 +65,8 @@ func TestRemoveAllOfADeepTree(t *testing.T) {
 	}
 }
 
-// TestRemoveAllOfABush: directories that are closed on the way down are read again.
-func TestRemoveAllOfABush(t *testing.T) {
+// TestRemoveAllOfAWideTree: directories that are closed on the way down are read again.
+func TestRemoveAllOfAWideTree(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "tree")
 	for _, branch := range []string{"a", "b", "c"} {
 		for _, twig := range []string{"x", "y"} {
