@@ -78,7 +78,7 @@ func (r staticPolicy) nodeHints(free, reusable cpuset.CPUSet, n int) []numa.Hint
 		if sum(total, nodes) >= n {
 			fewest = min(fewest, nodes.Count())
 		}
-		if must.Within(nodes) && sum(left, nodes) >= n {
+		if must.SubsetOf(nodes) && sum(left, nodes) >= n {
 			hints = append(hints, numa.Hint{Nodes: nodes})
 		}
 	})

@@ -213,7 +213,7 @@ func (l *simulation) check() {
 				}
 				longRunning = longRunning.Union(cpus)
 			}
-			if l.rules.options.FullCores && l.rules.machine.Whole(cpus, topology.ByCore).Size() != cpus.Size() {
+			if l.rules.options.FullCores && l.rules.machine.Expand(cpus, topology.ByCore).Size() != cpus.Size() {
 				l.t.Fatalf("%s %s: %s are not whole cores", uid, c.Name, cpus)
 			}
 		}

@@ -281,7 +281,7 @@ func (r *recording) generate(t *testing.T, m *topology.Machine, random *rand.Ran
 	}
 	if slices.Contains(r.Options, fullCores) { // see TestReference
 		if r.Reserved != "" {
-			r.Reserved = m.Whole(set(t, r.Reserved), topology.ByCore).String()
+			r.Reserved = m.Expand(set(t, r.Reserved), topology.ByCore).String()
 		}
 		r.Count *= m.ThreadsPerCore()
 	}

@@ -28,7 +28,7 @@ func newStaticPolicy(m *topology.Machine, o Options, reserved cpuset.CPUSet, cou
 	if o.BySocket && m.Count(topology.BySocket) > m.Count(topology.ByNode) {
 		return r, fmt.Errorf("cpuManagerPolicyOptions: %s needs a machine with no more sockets than NUMA nodes", bySocket)
 	}
-	if err := m.Lacks(reserved); err != nil {
+	if err := m.CheckOnline(reserved); err != nil {
 		return r, fmt.Errorf("reservedSystemCPUs: %w", err)
 	}
 	if !reserved.IsEmpty() {
@@ -188,7 +188,7 @@ func (r staticPolicy) notEnoughCores(free cpuset.CPUSet, n int) error {
 func (r staticPolicy) cpusNear(nodes numa.Nodes) cpuset.CPUSet {
 	near := cpuset.New(r.cpusOfNodes(nodes)...)
 	if r.options.BySocket {
-		return r.machine.Whole(near, topology.BySocket)
+		return r.machine.Expand(near, topology.BySocket)
 	}
 	return near
 }

@@ -101,7 +101,7 @@ func (m *Manager) nodesOf(s *resourceState) numa.Nodes {
 	var all numa.Nodes
 	for id := range s.devices {
 		for _, n := range s.nodes(id) {
-			if k, err := numa.Of(int(n)); err == nil {
+			if k, err := numa.NewNodes(int(n)); err == nil {
 				all |= k
 			}
 		}

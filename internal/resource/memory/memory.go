@@ -99,7 +99,7 @@ func (m *Memory) initialState() (State, error) {
 	}
 	s := State{Nodes: map[int]*NodeState{}, Containers: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for _, n := range m.cfg.Machine.Nodes {
-		if _, err := numa.Of(n.ID); err != nil {
+		if _, err := numa.NewNodes(n.ID); err != nil {
 			return s, err
 		}
 		node := &NodeState{MemoryMap: map[v1.ResourceName]*Table{}, Cells: []int{n.ID}}

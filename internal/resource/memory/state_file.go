@@ -140,7 +140,7 @@ func (s State) check() error {
 
 func checkBlocks(blocks []Block) error {
 	for _, b := range blocks {
-		if _, err := numa.Of(b.NUMAAffinity...); err != nil || len(b.NUMAAffinity) == 0 {
+		if _, err := numa.NewNodes(b.NUMAAffinity...); err != nil || len(b.NUMAAffinity) == 0 {
 			return errors.Join(errors.New("bad nodes"), err)
 		}
 	}

@@ -219,7 +219,7 @@ func (s State) choose(p *v1.Pod, requested amounts, hint numa.Hint) (numa.Nodes,
 	}
 	var best *numa.Hint
 	for _, h := range s.nodeHints(p, requested) {
-		if hint.Nodes.Within(h.Nodes) && (best == nil || h.Preferred && !best.Preferred || h.Preferred == best.Preferred && h.Nodes.Narrower(best.Nodes)) {
+		if hint.Nodes.SubsetOf(h.Nodes) && (best == nil || h.Preferred && !best.Preferred || h.Preferred == best.Preferred && h.Nodes.LessThan(best.Nodes)) {
 			best = &h
 		}
 	}

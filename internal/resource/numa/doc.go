@@ -1,4 +1,4 @@
-// Package numa has the parts of a machine that memory is near to in common: it asks those
-// who give out CPUs, memory and devices where they could give a container what it wants,
-// settles on one place that suits all, and has them give it out there.
+// Package numa is the topology manager: it collects the NUMA hints of the CPU, memory and device
+// managers for a container or pod, merges them by the policy, and has the managers allocate on the
+// resulting NUMA nodes.
 package numa

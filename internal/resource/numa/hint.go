@@ -7,40 +7,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Hint is one way to give a container an amount of a resource.
+// Hint is a set of NUMA nodes that can satisfy a request for a resource.
 type Hint struct {
-	// Nodes are where it would come from; none means that it does not matter where.
+	// Nodes are the NUMA nodes; none means no preference.
 	Nodes Nodes
-	// Preferred: the resource could not be had from fewer nodes, not even if all of the
-	// machine were free.
+	// Preferred: fewer nodes could not satisfy the request, even if all of the machine were
+	// free.
 	Preferred bool
 }
 
-// Hints are the ways to have each resource, by its name. A nil list means that it does not
-// matter where the resource comes from, an empty one that it cannot be had at all.
+// Hints are the hints for each resource by name. A nil list means no preference, an empty one
+// that the request cannot be satisfied.
 type Hints map[string][]Hint
 
-// Provider gives out resources that lie somewhere in the machine. Its methods are called
-// for one pod after the other, never at the same time.
+// Provider allocates resources of NUMA nodes. Its methods are never called concurrently.
 //
-// A container that has already got what it asks for, from an earlier agent or an earlier
-// call, keeps that: its only hint is where that lies, and Allocate changes nothing.
+// A container keeps an earlier allocation, also one restored after a restart: its only hint is
+// that allocation's nodes, and Allocate changes nothing.
 type Provider interface {
-	// Hints says where the container could be given what it asks for.
+	// Hints returns the hints for a container's requests.
 	Hints(p *v1.Pod, c *v1.Container) Hints
-	// PodHints says where the pod's containers could all be given what they ask for.
+	// PodHints returns the hints for the requests of all the pod's containers.
 	PodHints(p *v1.Pod) Hints
-	// Allocate gives the container what it asks for, from the hint's nodes as far as they
-	// have it, and writes that down before it returns. An error that is a *pod.Rejection is
-	// shown to the user as it is, any other as unexpected.
+	// Allocate allocates the container's requests, from the hint's nodes as far as possible, and
+	// persists the allocation before it returns. The pod's status shows a *pod.Rejection as it
+	// is, any other error as unexpected.
 	Allocate(ctx context.Context, p *v1.Pod, c *v1.Container, where Hint) error
-	// Release takes back all that the pod was given. A pod that has nothing is fine.
+	// Release releases the pod's resources, if any.
 	Release(types.UID)
 }
 
-// PodProvider can give to a pod as a whole, for its containers to share or divide.
+// PodProvider can allocate pod-level resources, which the pod's containers share or divide.
 type PodProvider interface {
 	Provider
-	// AllocatePod gives the pod what its spec asks for as a whole.
+	// AllocatePod allocates the pod-level requests.
 	AllocatePod(ctx context.Context, p *v1.Pod, where Hint) error
 }

@@ -2,12 +2,12 @@ package numa
 
 import "swiftlet/internal/resource/topology"
 
-// LayoutOf is the layout of a machine's NUMA nodes. It fails for a machine with more nodes
-// than can be told apart.
+// LayoutOf returns the layout of a machine's NUMA nodes. It fails for a node id that does not fit
+// in Nodes.
 func LayoutOf(m *topology.Machine) (Layout, error) {
 	layout := Layout{Distances: map[int][]uint64{}}
 	for _, n := range m.Nodes {
-		node, err := Of(n.ID)
+		node, err := NewNodes(n.ID)
 		if err != nil {
 			return layout, err
 		}

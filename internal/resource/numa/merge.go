@@ -5,38 +5,38 @@ import (
 	"slices"
 )
 
-// Layout is what of a machine decides which nodes are chosen.
+// Layout is a machine's NUMA nodes and their distances.
 type Layout struct {
 	All Nodes
-	// Distances[a][b] is how far b's memory is from a; nil where that is not to matter.
+	// Distances[a][b] is the distance from a to b's memory; nil to ignore distances.
 	Distances map[int][]uint64
 }
 
-// choice is what comes of one hint for each resource.
-type choice struct {
+// combination is the intersection of one hint per resource.
+type combination struct {
 	Hint
-	// bound: at least one of the hints said where.
-	bound bool
+	// constrained is set if at least one of the hints names nodes.
+	constrained bool
 }
 
-// merge finds the nodes that suit all resources best. The result is what trying every
-// combination of hints would find, at the cost of the distinct outcomes only: combinations
-// grow with each resource, outcomes do not.
+// merge returns the best hint for all resources. It finds what an exhaustive search over the
+// combinations of hints finds, but keeps only distinct intersections: their number does not grow
+// with each resource.
 func merge(layout Layout, resources [][]Hint) Hint {
-	outcomes := map[choice]bool{{Hint: Hint{Nodes: layout.All, Preferred: true}}: true}
+	outcomes := map[combination]bool{{Hint: Hint{Nodes: layout.All, Preferred: true}}: true}
 	for _, hints := range resources {
-		next := map[choice]bool{}
-		for sofar := range outcomes {
+		next := map[combination]bool{}
+		for combined := range outcomes {
 			for _, h := range hints {
-				next[sofar.and(h)] = true
+				next[combined.with(h)] = true
 			}
 		}
 		outcomes = next
 	}
-	target := widestNeed(resources)
+	target := minNodes(resources)
 	var best *Hint
 	for o := range outcomes {
-		if o.Nodes != 0 && (best == nil || layout.better(o.Hint, *best, target)) {
+		if o.Nodes != 0 && (best == nil || layout.isBetter(o.Hint, *best, target)) {
 			best = &Hint{o.Nodes, o.Preferred}
 		}
 	}
@@ -46,22 +46,22 @@ func merge(layout Layout, resources [][]Hint) Hint {
 	return *best
 }
 
-// and adds one resource's hint. Together they are preferred only if all say the same nodes.
-func (c choice) and(h Hint) choice {
+// with adds one resource's hint. The result is preferred only if all hints name the same nodes.
+func (c combination) with(h Hint) combination {
 	c.Preferred = c.Preferred && h.Preferred
 	if h.Nodes == 0 {
 		return c
 	}
-	if c.bound && c.Nodes != h.Nodes {
+	if c.constrained && c.Nodes != h.Nodes {
 		c.Preferred = false
 	}
 	c.Nodes &= h.Nodes
-	c.bound = true
+	c.constrained = true
 	return c
 }
 
-// widestNeed is the number of nodes that the neediest resource cannot do without.
-func widestNeed(resources [][]Hint) int {
+// minNodes returns the largest of the resources' minimal numbers of nodes.
+func minNodes(resources [][]Hint) int {
 	widest := 0
 	for _, hints := range resources {
 		narrowest := 0
@@ -75,15 +75,15 @@ func widestNeed(resources [][]Hint) int {
 	return widest
 }
 
-// better reports whether a suits better than b, both of at least one node. Among those that
-// are not preferred, one of exactly as many nodes as the neediest resource must have comes
-// first, then the largest below that, then the smallest above.
-func (l Layout) better(a, b Hint, target int) bool {
+// isBetter reports whether a is better than b, both of at least one node. Among hints that are not
+// preferred, one with exactly target nodes is best, then the largest below, then the smallest
+// above.
+func (l Layout) isBetter(a, b Hint, target int) bool {
 	if a.Preferred != b.Preferred {
 		return a.Preferred
 	}
 	if a.Nodes.Count() == b.Nodes.Count() || a.Preferred {
-		return l.closer(a.Nodes, b.Nodes)
+		return l.isCloser(a.Nodes, b.Nodes)
 	}
 	rank := func(h Hint) (above bool, miss int) {
 		n := h.Nodes.Count()
@@ -97,20 +97,19 @@ func (l Layout) better(a, b Hint, target int) bool {
 	return aMiss < bMiss
 }
 
-// closer prefers fewer nodes, then those that are closer together where that matters, then
-// lower numbers.
-func (l Layout) closer(a, b Nodes) bool {
+// isCloser prefers fewer nodes, then smaller distances if they are known, then lower node ids.
+func (l Layout) isCloser(a, b Nodes) bool {
 	if l.Distances == nil || a.Count() != b.Count() {
-		return a.Narrower(b)
+		return a.LessThan(b)
 	}
-	if x, y := l.spread(a), l.spread(b); x != y {
+	if x, y := l.totalDistance(a), l.totalDistance(b); x != y {
 		return x < y
 	}
 	return a < b
 }
 
-// spread is the sum of the distances between the nodes.
-func (l Layout) spread(n Nodes) (sum uint64) {
+// totalDistance returns the sum of the distances between the nodes.
+func (l Layout) totalDistance(n Nodes) (sum uint64) {
 	for _, from := range n.List() {
 		for _, to := range n.List() {
 			if row := l.Distances[from]; to < len(row) {
@@ -121,7 +120,7 @@ func (l Layout) spread(n Nodes) (sum uint64) {
 	return sum
 }
 
-// flatten gives every resource a list of hints with at least one in it.
+// flatten returns a non-empty list of hints for every resource.
 func flatten(all []Hints) [][]Hint {
 	var flat [][]Hint
 	for _, hints := range all {

@@ -16,7 +16,7 @@ import (
 )
 
 func nodes(ids ...int) Nodes {
-	n, err := Of(ids...)
+	n, err := NewNodes(ids...)
 	if err != nil {
 		panic(err)
 	}
@@ -24,8 +24,8 @@ func nodes(ids ...int) Nodes {
 }
 
 func TestNodes(t *testing.T) {
-	if _, err := Of(3, 64); err == nil {
-		t.Error("node 64 was taken into a set of 64")
+	if _, err := NewNodes(3, 64); err == nil {
+		t.Error("node 64 was accepted")
 	}
 	n := nodes(0, 5, 63)
 	if n.Count() != 3 || !n.Has(63) || n.Has(1) || n.Has(-1) || n.Has(64) || n.String() != "0,5,63" {
@@ -49,35 +49,35 @@ func TestDecide(t *testing.T) {
 		layout       Layout
 		hints        []Hints
 		want         Hint
-		refused      bool
+		rejected     bool
 	}{
-		{"nobody cares", BestEffort, two, []Hints{{}, nil}, Hint{nodes(0, 1), true}, false},
-		{"nobody cares, one node asked for", SingleNode, two, []Hints{{"a": nil}}, Hint{0, true}, false},
-		{"the lower of two equals", Restricted, two, []Hints{{"a": {near, other, both}}}, near, false},
-		{"the one that both can", Restricted, two, []Hints{{"a": {near, other, both}}, {"b": {other, both}}}, other, false},
-		{"nothing in common", BestEffort, two, []Hints{{"a": {near}}, {"b": {other}}}, Hint{nodes(0, 1), false}, false},
-		{"nothing in common is not good enough", Restricted, two, []Hints{{"a": {near}}, {"b": {other}}}, Hint{nodes(0, 1), false}, true},
-		{"cannot be had", Restricted, two, []Hints{{"a": {}}}, Hint{nodes(0, 1), false}, true},
-		{"cannot be had, best effort", BestEffort, two, []Hints{{"a": {}}}, Hint{nodes(0, 1), false}, false},
+		{"no preference", BestEffort, two, []Hints{{}, nil}, Hint{nodes(0, 1), true}, false},
+		{"no preference, single node", SingleNode, two, []Hints{{"a": nil}}, Hint{0, true}, false},
+		{"lower id of two equal hints", Restricted, two, []Hints{{"a": {near, other, both}}}, near, false},
+		{"node in common", Restricted, two, []Hints{{"a": {near, other, both}}, {"b": {other, both}}}, other, false},
+		{"no node in common, best effort", BestEffort, two, []Hints{{"a": {near}}, {"b": {other}}}, Hint{nodes(0, 1), false}, false},
+		{"no node in common, restricted", Restricted, two, []Hints{{"a": {near}}, {"b": {other}}}, Hint{nodes(0, 1), false}, true},
+		{"unsatisfiable, restricted", Restricted, two, []Hints{{"a": {}}}, Hint{nodes(0, 1), false}, true},
+		{"unsatisfiable, best effort", BestEffort, two, []Hints{{"a": {}}}, Hint{nodes(0, 1), false}, false},
 		{"two nodes needed and preferred", Restricted, two, []Hints{{"a": {{nodes(0, 1), true}}}}, Hint{nodes(0, 1), true}, false},
 		{"two nodes needed, one allowed", SingleNode, two, []Hints{{"a": {{nodes(0, 1), true}}}}, Hint{0, false}, true},
-		{"one node of two resources", SingleNode, two, []Hints{{"a": {near, other}, "b": {other, both}}}, other, false},
+		{"single node for two resources", SingleNode, two, []Hints{{"a": {near, other}, "b": {other, both}}}, other, false},
 		{"lowest pair", BestEffort, Layout{All: far.All}, []Hints{{"a": {{nodes(0, 3), true}, {nodes(0, 1), true}}}}, Hint{nodes(0, 1), true}, false},
 		{"closest pair", BestEffort, far, []Hints{{"a": {{nodes(0, 3), true}, {nodes(0, 1), true}}}}, Hint{nodes(0, 3), true}, false},
-		{"as wide as the neediest", BestEffort, Layout{All: far.All},
+		{"as many nodes as the largest minimum", BestEffort, Layout{All: far.All},
 			[]Hints{{"a": {{nodes(0, 1), true}}, "b": {{nodes(0), false}, {nodes(0, 1), false}}}}, Hint{nodes(0, 1), false}, false},
 		{"no policy", None, two, []Hints{{"a": {}}}, Hint{}, false},
 	} {
-		got, ok := decide(c.policy, c.layout, c.hints)
-		if got != c.want || ok == c.refused {
-			t.Errorf("%s: %v %v, want %v and refused %v", c.name, got, ok, c.want, c.refused)
+		got, ok := mergeByPolicy(c.policy, c.layout, c.hints)
+		if got != c.want || ok == c.rejected {
+			t.Errorf("%s: %v %v, want %v and rejected %v", c.name, got, ok, c.want, c.rejected)
 		}
 	}
 }
 
-// TestMergeAgreesWithTryingAll compares the merge with what it stands for: every combination
-// of one hint for each resource, the best of them kept.
-func TestMergeAgreesWithTryingAll(t *testing.T) {
+// TestMergeEqualsExhaustiveMerge compares merge with the best of all combinations of one hint per
+// resource.
+func TestMergeEqualsExhaustiveMerge(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		layout := Layout{All: 1<<(1+random.IntN(4)) - 1}
@@ -95,13 +95,13 @@ func TestMergeAgreesWithTryingAll(t *testing.T) {
 				resources[i] = append(resources[i], Hint{Nodes(random.Uint64()) & layout.All, random.IntN(2) == 0})
 			}
 		}
-		if got, want := merge(layout, resources), tryAll(layout, resources); got != want {
-			t.Fatalf("%+v %v: %v, trying all gives %v", layout, resources, got, want)
+		if got, want := merge(layout, resources), mergeExhaustively(layout, resources); got != want {
+			t.Fatalf("%+v %v: %v, exhaustive merge is %v", layout, resources, got, want)
 		}
 	}
 }
 
-func tryAll(layout Layout, resources [][]Hint) Hint {
+func mergeExhaustively(layout Layout, resources [][]Hint) Hint {
 	best, found := Hint{Nodes: layout.All}, false
 	var try func(i int, taken []Hint)
 	try = func(i int, taken []Hint) {
@@ -123,7 +123,7 @@ func tryAll(layout Layout, resources [][]Hint) Hint {
 				merged.Nodes &= h.Nodes
 			}
 		}
-		if merged.Nodes != 0 && (!found || layout.better(merged, best, widestNeed(resources))) {
+		if merged.Nodes != 0 && (!found || layout.isBetter(merged, best, minNodes(resources))) {
 			best, found = merged, true
 		}
 	}
@@ -131,19 +131,19 @@ func tryAll(layout Layout, resources [][]Hint) Hint {
 	return best
 }
 
-// shelf is a provider with a fixed opinion.
-type shelf struct {
-	hints Hints
-	err   error
-	given []Hint
-	freed []types.UID
+// fakeProvider is a provider with fixed hints.
+type fakeProvider struct {
+	hints     Hints
+	err       error
+	allocated []Hint
+	freed     []types.UID
 }
 
-func (s *shelf) Hints(*v1.Pod, *v1.Container) Hints { return s.hints }
-func (s *shelf) PodHints(*v1.Pod) Hints             { return s.hints }
-func (s *shelf) Release(uid types.UID)              { s.freed = append(s.freed, uid) }
-func (s *shelf) Allocate(_ context.Context, _ *v1.Pod, _ *v1.Container, where Hint) error {
-	s.given = append(s.given, where)
+func (s *fakeProvider) Hints(*v1.Pod, *v1.Container) Hints { return s.hints }
+func (s *fakeProvider) PodHints(*v1.Pod) Hints             { return s.hints }
+func (s *fakeProvider) Release(uid types.UID)              { s.freed = append(s.freed, uid) }
+func (s *fakeProvider) Allocate(_ context.Context, _ *v1.Pod, _ *v1.Container, hint Hint) error {
+	s.allocated = append(s.allocated, hint)
 	return s.err
 }
 
@@ -158,13 +158,13 @@ func TestAdmit(t *testing.T) {
 		reason, message     string
 		given               int
 	}{
-		{"all placed", Restricted, ByContainer, Hints{"x": {near}}, nil, "", "", 3},
-		{"pod placed", SingleNode, ByPod, Hints{"x": {near}}, nil, "", "", 3},
-		{"refused", SingleNode, ByPod, Hints{"x": {}}, nil, "TopologyAffinityError", "Resources cannot be allocated with Topology locality", 0},
-		{"provider refuses", BestEffort, ByContainer, Hints{"x": {near}}, pod.Reject("SMTAlignmentError", "odd"), "SMTAlignmentError", "odd", 1},
+		{"all containers allocated", Restricted, ByContainer, Hints{"x": {near}}, nil, "", "", 3},
+		{"pod scope allocated", SingleNode, ByPod, Hints{"x": {near}}, nil, "", "", 3},
+		{"no single node", SingleNode, ByPod, Hints{"x": {}}, nil, "TopologyAffinityError", "Resources cannot be allocated with Topology locality", 0},
+		{"provider rejects", BestEffort, ByContainer, Hints{"x": {near}}, pod.Reject("SMTAlignmentError", "odd"), "SMTAlignmentError", "odd", 1},
 		{"provider fails", None, ByContainer, Hints{"x": {}}, errors.New("no disk"), "UnexpectedAdmissionError", "Allocate failed due to no disk, which is unexpected", 1},
 	} {
-		s := &shelf{hints: c.hints, err: c.err}
+		s := &fakeProvider{hints: c.hints, err: c.err}
 		a, err := New(Config{Policy: c.policy, Scope: c.scope, Options: Options{MaxNodes: 8}, Layout: Layout{All: nodes(0, 1)}},
 			Deps{Providers: []Provider{s}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -174,8 +174,8 @@ func TestAdmit(t *testing.T) {
 		if (got != nil) != (c.reason != "") || got != nil && (got.Reason != c.reason || got.Message != c.message) {
 			t.Errorf("%s: %#v", c.name, got)
 		}
-		if len(s.given) != c.given || c.reason == "" && s.given[0] != near {
-			t.Errorf("%s: given %v", c.name, s.given)
+		if len(s.allocated) != c.given || c.reason == "" && s.allocated[0] != near {
+			t.Errorf("%s: given %v", c.name, s.allocated)
 		}
 		if a.Release("u"); len(s.freed) != 1 {
 			t.Errorf("%s: not released", c.name)
@@ -183,15 +183,15 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	deps := Deps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)}
 	for name, cfg := range map[string]Config{
-		"policy": {Policy: "some", Scope: ByPod, Layout: Layout{All: 1}, Options: Options{MaxNodes: 8}},
-		"scope":  {Policy: Restricted, Scope: "some", Layout: Layout{All: 1}, Options: Options{MaxNodes: 8}},
-		"nodes":  {Policy: Restricted, Scope: ByPod, Layout: Layout{All: 1<<9 - 1}, Options: Options{MaxNodes: 8}},
+		"unknown policy": {Policy: "some", Scope: ByPod, Layout: Layout{All: 1}, Options: Options{MaxNodes: 8}},
+		"unknown scope":  {Policy: Restricted, Scope: "some", Layout: Layout{All: 1}, Options: Options{MaxNodes: 8}},
+		"too many nodes": {Policy: Restricted, Scope: ByPod, Layout: Layout{All: 1<<9 - 1}, Options: Options{MaxNodes: 8}},
 	} {
 		if _, err := New(cfg, deps); err == nil {
-			t.Errorf("bad %s was accepted", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 	for _, bad := range []map[string]string{{"x": "1"}, {"prefer-closest-numa-nodes": "x"}, {"max-allowable-numa-nodes": "7"}} {

@@ -6,60 +6,60 @@ import (
 	"strconv"
 )
 
-// The policies, by what is asked of the nodes that a container's resources come from.
+// Topology manager policies.
 const (
-	None       = "none"             // nothing
-	BestEffort = "best-effort"      // the fewest that can be had
-	Restricted = "restricted"       // the fewest that there could be, or the pod is refused
-	SingleNode = "single-numa-node" // one, or the pod is refused
+	None       = "none"             // no alignment
+	BestEffort = "best-effort"      // as few nodes as possible
+	Restricted = "restricted"       // a preferred hint, or the pod is rejected
+	SingleNode = "single-numa-node" // one node, or the pod is rejected
 )
 
-// The scopes, by whose resources are to come from the same nodes.
+// Topology manager scopes.
 const (
 	ByContainer = "container"
 	ByPod       = "pod"
 )
 
-// fewest is how many nodes a policy must be able to cope with at least.
-const fewest = 8
+// minMaxNodes is the default and the least value of MaxNodes.
+const minMaxNodes = 8
 
-// Options refine a policy.
+// Options are the policy's options.
 type Options struct {
 	// PreferClosest chooses among sets of nodes of the same size by distance.
 	PreferClosest bool
-	// MaxNodes is how many nodes the machine may have.
+	// MaxNodes is the largest number of NUMA nodes that the machine may have.
 	MaxNodes int
 }
 
-// ParseOptions reads topologyManagerPolicyOptions.
-func ParseOptions(given map[string]string) (o Options, err error) {
-	o.MaxNodes = fewest
-	for name, value := range given {
+// ParseOptions parses topologyManagerPolicyOptions.
+func ParseOptions(values map[string]string) (o Options, err error) {
+	o.MaxNodes = minMaxNodes
+	for name, value := range values {
 		switch name {
 		case "prefer-closest-numa-nodes":
 			if o.PreferClosest, err = strconv.ParseBool(value); err != nil {
 				return o, fmt.Errorf("topologyManagerPolicyOptions: %s: %q is neither true nor false", name, value)
 			}
 		case "max-allowable-numa-nodes":
-			if o.MaxNodes, err = strconv.Atoi(value); err != nil || o.MaxNodes < fewest {
-				return o, fmt.Errorf("topologyManagerPolicyOptions: %s: %q is not a number of at least %d", name, value, fewest)
+			if o.MaxNodes, err = strconv.Atoi(value); err != nil || o.MaxNodes < minMaxNodes {
+				return o, fmt.Errorf("topologyManagerPolicyOptions: %s: %q is not a number of at least %d", name, value, minMaxNodes)
 			}
 		default:
-			return o, fmt.Errorf("topologyManagerPolicyOptions: there is no option %q", name)
+			return o, fmt.Errorf("topologyManagerPolicyOptions: unknown option %q", name)
 		}
 	}
 	return o, nil
 }
 
-// decide settles on one place for all resources, and says whether the policy allows it.
-func decide(policy string, layout Layout, all []Hints) (Hint, bool) {
+// mergeByPolicy merges the hints of all resources, and reports whether the policy admits the result.
+func mergeByPolicy(policy string, layout Layout, all []Hints) (Hint, bool) {
 	resources := flatten(all)
 	switch policy {
 	case None:
 		return Hint{}, true
 	case SingleNode:
 		layout.Distances = nil
-		hint := merge(layout, onlySingle(resources))
+		hint := merge(layout, onlySingleNode(resources))
 		if hint.Nodes == layout.All {
 			hint.Nodes = 0
 		}
@@ -72,11 +72,11 @@ func decide(policy string, layout Layout, all []Hints) (Hint, bool) {
 	}
 }
 
-// onlySingle keeps what is preferred and comes from one node or from anywhere.
-func onlySingle(resources [][]Hint) [][]Hint {
-	kept := make([][]Hint, len(resources))
+// onlySingleNode returns the preferred hints of at most one node.
+func onlySingleNode(resources [][]Hint) [][]Hint {
+	filtered := make([][]Hint, len(resources))
 	for i, hints := range resources {
-		kept[i] = slices.DeleteFunc(slices.Clone(hints), func(h Hint) bool { return !h.Preferred || h.Nodes.Count() > 1 })
+		filtered[i] = slices.DeleteFunc(slices.Clone(hints), func(h Hint) bool { return !h.Preferred || h.Nodes.Count() > 1 })
 	}
-	return kept
+	return filtered
 }

@@ -1,5 +1,4 @@
-// Package topology knows how a machine's CPUs and memory lie together, as the kernel shows
-// it below /sys.
+// Package topology reads the machine's CPU and NUMA topology from /sys.
 package topology
 
 import (
@@ -10,40 +9,40 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// CPU is one logical CPU that is online.
+// CPU is an online logical CPU.
 type CPU struct {
 	ID int
-	// Core and Cache are the lowest CPU that shares the core, and the last-level cache:
-	// unique in the machine, as the kernel's own numbers are not.
+	// Core and Cache are the lowest CPU that shares the core or the last-level cache. Unlike
+	// the kernel's ids, these are unique in the machine.
 	Core, Cache int
-	// Socket and Node are the kernel's numbers.
+	// Socket and Node are the kernel's ids.
 	Socket, Node int
 }
 
 // Node is one NUMA node. It may be without CPUs, or without memory.
 type Node struct {
 	ID int
-	// Distances are how far the memory of node 0, 1, ... is; nil where the kernel does not say.
+	// Distances are the distances to the memory of node 0, 1, ...; nil if unknown.
 	Distances []uint64
 	// Memory is all of its memory in bytes, HugePages included.
 	Memory uint64
-	// HugePages is how many pages of each size, in bytes, are set aside.
+	// HugePages is the number of allocated huge pages by size in bytes.
 	HugePages map[uint64]uint64
 }
 
-// Machine is what was found. It does not change.
+// Machine is an immutable topology.
 type Machine struct {
 	CPUs  map[int]CPU
 	Nodes []Node // in ascending order
 
 	all   cpuset.CPUSet
-	whole [levels]map[int]cpuset.CPUSet
+	parts [levels]map[int]cpuset.CPUSet
 }
 
-// Level is a kind of part that a machine's CPUs can be divided into.
+// Level is a level of the topology, which divides CPUs into parts.
 type Level int
 
-// The levels.
+// Topology levels.
 const (
 	BySocket Level = iota
 	ByNode
@@ -52,34 +51,34 @@ const (
 	levels
 )
 
-// Of is the part that the CPU is in.
-func (l Level) Of(c CPU) int {
+// Part returns the id of the part that contains the CPU.
+func (l Level) Part(c CPU) int {
 	return [levels]int{c.Socket, c.Node, c.Cache, c.Core}[l]
 }
 
-// finish computes what is asked for all the time.
-func (m *Machine) finish() *Machine {
+// index precomputes the set of all CPUs and the parts of each level.
+func (m *Machine) index() *Machine {
 	m.all = cpuset.New(slices.Collect(maps.Keys(m.CPUs))...)
 	for l := range levels {
-		m.whole[l] = m.Parts(m.all, l)
+		m.parts[l] = m.Parts(m.all, l)
 	}
 	return m
 }
 
-// All is the set of all CPUs.
+// All returns the set of all CPUs.
 func (m *Machine) All() cpuset.CPUSet { return m.all }
 
-// Part is all CPUs of the part that the CPU is in.
+// Part returns all CPUs of the part that contains the CPU.
 func (m *Machine) Part(cpu int, level Level) cpuset.CPUSet {
-	return m.whole[level][level.Of(m.CPUs[cpu])]
+	return m.parts[level][level.Part(m.CPUs[cpu])]
 }
 
-// Parts divides CPUs by what they belong to. CPUs that the machine does not have are left out.
+// Parts divides CPUs by level. It ignores CPUs that are not online.
 func (m *Machine) Parts(cpus cpuset.CPUSet, level Level) map[int]cpuset.CPUSet {
 	members := map[int][]int{}
 	for _, id := range cpus.UnsortedList() {
 		if c, ok := m.CPUs[id]; ok {
-			part := level.Of(c)
+			part := level.Part(c)
 			members[part] = append(members[part], id)
 		}
 	}
@@ -90,10 +89,10 @@ func (m *Machine) Parts(cpus cpuset.CPUSet, level Level) map[int]cpuset.CPUSet {
 	return parts
 }
 
-// Count is how many parts of the level have CPUs.
-func (m *Machine) Count(level Level) int { return len(m.whole[level]) }
+// Count returns the number of parts of the level that have CPUs.
+func (m *Machine) Count(level Level) int { return len(m.parts[level]) }
 
-// ThreadsPerCore is how many CPUs a core has; where cores differ, the average rounded down.
+// ThreadsPerCore returns the number of CPUs per core; if cores differ, the average rounded down.
 func (m *Machine) ThreadsPerCore() int {
 	if cores := m.Count(ByCore); cores > 0 {
 		return len(m.CPUs) / cores
@@ -101,19 +100,19 @@ func (m *Machine) ThreadsPerCore() int {
 	return 0
 }
 
-// Whole widens a set to all CPUs of the parts that it touches.
-func (m *Machine) Whole(cpus cpuset.CPUSet, level Level) cpuset.CPUSet {
+// Expand returns all CPUs of the parts that contain any of the CPUs.
+func (m *Machine) Expand(cpus cpuset.CPUSet, level Level) cpuset.CPUSet {
 	whole := cpuset.New()
 	for part := range m.Parts(cpus, level) {
-		whole = whole.Union(m.whole[level][part])
+		whole = whole.Union(m.parts[level][part])
 	}
 	return whole
 }
 
-// Lacks names CPUs that the machine does not have, or that are offline.
-func (m *Machine) Lacks(cpus cpuset.CPUSet) error {
+// CheckOnline returns an error if one of the CPUs does not exist or is offline.
+func (m *Machine) CheckOnline(cpus cpuset.CPUSet) error {
 	if missing := cpus.Difference(m.All()); !missing.IsEmpty() {
-		return fmt.Errorf("the machine has no CPU %s; it has %s", missing, m.All())
+		return fmt.Errorf("no CPU %s online; online are %s", missing, m.All())
 	}
 	return nil
 }

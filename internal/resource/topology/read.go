@@ -13,25 +13,25 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// most bounds the numbers of CPUs and nodes: far above what the kernel can have, and low
-// enough that a list of them fits in memory.
-const most = 1 << 16
+// maxID limits the ids of CPUs and nodes: far above the kernel's limit, and low enough that a
+// list of them fits in memory.
+const maxID = 1 << 16
 
-// Read finds out how the machine is made; sys is where the kernel shows itself, "/sys".
-// memory is all of the machine's memory, for kernels without NUMA.
+// Read reads the machine's topology from sys, usually "/sys". memory is the machine's total
+// memory, which kernels without NUMA do not report there.
 func Read(sys string, memory uint64) (*Machine, error) {
 	r := reader{filepath.Join(sys, "devices/system")}
 	m := &Machine{CPUs: map[int]CPU{}}
 	online, err := r.list("cpu/online")
 	if err != nil {
-		return nil, fmt.Errorf("read the CPUs that are online: %w", err)
+		return nil, fmt.Errorf("read online CPUs: %w", err)
 	}
 	if online.IsEmpty() {
-		return nil, errors.New("read the CPUs that are online: there are none")
+		return nil, errors.New("read online CPUs: there are none")
 	}
 	for _, id := range online.List() {
 		if m.CPUs[id], err = r.cpu(id, online); err != nil {
-			return nil, fmt.Errorf("read the topology of CPU %d: %w", id, err)
+			return nil, fmt.Errorf("read topology of CPU %d: %w", id, err)
 		}
 	}
 	nodes, err := r.list("node/online")
@@ -39,40 +39,40 @@ func Read(sys string, memory uint64) (*Machine, error) {
 	case errors.Is(err, fs.ErrNotExist), err == nil && nodes.IsEmpty(): // a kernel without NUMA
 		m.Nodes = []Node{{Memory: memory}}
 		m.Nodes[0].HugePages, err = r.hugePages("../../kernel/mm/hugepages")
-		return m.finish(), err
+		return m.index(), err
 	case err != nil:
-		return nil, fmt.Errorf("read the NUMA nodes that are online: %w", err)
+		return nil, fmt.Errorf("read online NUMA nodes: %w", err)
 	}
 	for _, id := range nodes.List() {
 		if err := r.node(id, m); err != nil {
 			return nil, fmt.Errorf("read NUMA node %d: %w", id, err)
 		}
 	}
-	return m.finish(), nil
+	return m.index(), nil
 }
 
 type reader struct{ dir string }
 
-// cpu reads one CPU. What the kernel does not say is taken to be the CPU's own.
+// cpu reads one CPU. Without information from the kernel, it is the only one of its core and cache.
 func (r reader) cpu(id int, online cpuset.CPUSet) (CPU, error) {
 	dir := fmt.Sprintf("cpu/cpu%d/", id)
 	c := CPU{ID: id, Core: id}
 	var err error
-	if c.Socket, err = r.number(dir+"topology/physical_package_id", 0); err != nil {
+	if c.Socket, err = r.numberOr(dir+"topology/physical_package_id", 0); err != nil {
 		return c, err
 	}
-	c.Socket = max(c.Socket, 0) // -1 is what the kernel says when it does not know
+	c.Socket = max(c.Socket, 0) // the kernel reports -1 for unknown
 	siblings, err := r.optionalList(dir + "topology/thread_siblings_list")
 	if err != nil {
 		return c, err
 	}
-	c.Core = lowest(siblings.Intersection(online), id)
+	c.Core = lowestOr(siblings.Intersection(online), id)
 	c.Cache, err = r.cache(dir, id, online)
 	return c, err
 }
 
-// cache finds with whom the CPU shares the last of its caches beyond the second level;
-// without one, the socket is what CPUs share.
+// cache returns the lowest CPU that shares the last-level cache, if that is beyond the second
+// level; otherwise the lowest CPU of the socket.
 func (r reader) cache(dir string, id int, online cpuset.CPUSet) (int, error) {
 	shared, deepest := cpuset.New(), 2
 	indexes, err := filepath.Glob(filepath.Join(r.dir, dir, "cache/index*"))
@@ -81,7 +81,7 @@ func (r reader) cache(dir string, id int, online cpuset.CPUSet) (int, error) {
 	}
 	for _, index := range indexes {
 		name := dir + "cache/" + filepath.Base(index)
-		level, err := r.number(name+"/level", 0)
+		level, err := r.numberOr(name+"/level", 0)
 		if err != nil {
 			return 0, err
 		}
@@ -98,7 +98,7 @@ func (r reader) cache(dir string, id int, online cpuset.CPUSet) (int, error) {
 			return 0, err
 		}
 	}
-	return lowest(shared.Intersection(online), id), nil
+	return lowestOr(shared.Intersection(online), id), nil
 }
 
 func (r reader) node(id int, m *Machine) error {
@@ -136,14 +136,14 @@ func (r reader) distances(name string) ([]uint64, error) {
 	for _, field := range strings.Fields(text) {
 		n, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q is no distance", name, field)
+			return nil, fmt.Errorf("parse %s: %q is not a distance", name, field)
 		}
 		all = append(all, n)
 	}
 	return all, nil
 }
 
-// memory reads the line "Node 0 MemTotal: 123 kB".
+// memory parses the line "Node 0 MemTotal: 123 kB".
 func (r reader) memory(name string) (uint64, error) {
 	text, err := r.optional(name)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r reader) memory(name string) (uint64, error) {
 		if i := slices.Index(f, "MemTotal:"); i >= 0 && i+1 < len(f) {
 			kib, err := strconv.ParseUint(f[i+1], 10, 54)
 			if err != nil {
-				return 0, fmt.Errorf("%s: %q is no amount", name, f[i+1])
+				return 0, fmt.Errorf("parse %s: %q is not an amount", name, f[i+1])
 			}
 			return kib * 1024, nil
 		}
@@ -162,7 +162,7 @@ func (r reader) memory(name string) (uint64, error) {
 	return 0, nil
 }
 
-// hugePages reads the folders "hugepages-2048kB".
+// hugePages reads the directories "hugepages-2048kB".
 func (r reader) hugePages(dir string) (map[uint64]uint64, error) {
 	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -172,9 +172,9 @@ func (r reader) hugePages(dir string) (map[uint64]uint64, error) {
 	for _, e := range entries {
 		kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 54)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q is no size of pages", dir, e.Name())
+			return nil, fmt.Errorf("parse %s: %q is not a page size", dir, e.Name())
 		}
-		n, err := r.number(filepath.Join(dir, e.Name(), "nr_hugepages"), 0)
+		n, err := r.numberOr(filepath.Join(dir, e.Name(), "nr_hugepages"), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (r reader) list(name string) (cpuset.CPUSet, error) {
 	}
 	set, err := ParseList(strings.TrimSpace(string(text)))
 	if err != nil {
-		return set, fmt.Errorf("%s: %w", name, err)
+		return set, fmt.Errorf("parse %s: %w", name, err)
 	}
 	return set, nil
 }
@@ -211,37 +211,37 @@ func (r reader) optional(name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-func (r reader) number(name string, otherwise int) (int, error) {
+func (r reader) numberOr(name string, otherwise int) (int, error) {
 	text, err := r.optional(name)
 	if err != nil || text == "" {
 		return otherwise, err
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %q is no number", name, text)
+		return 0, fmt.Errorf("parse %s: %q is not a number", name, text)
 	}
 	return n, nil
 }
 
-// lowest is the lowest member of the set, or the CPU itself where the set is empty.
-func lowest(set cpuset.CPUSet, itself int) int {
+// lowestOr returns the lowest member of the set, or otherwise if it is empty.
+func lowestOr(set cpuset.CPUSet, otherwise int) int {
 	if set.IsEmpty() {
-		return itself
+		return otherwise
 	}
 	return set.List()[0]
 }
 
-// ParseList reads a list such as "0-3,8". Unlike the library's it bounds what it takes, so
-// that no file can ask for more memory than there is.
+// ParseList parses a list such as "0-3,8". Unlike cpuset.Parse it limits the ids, so that no
+// input can exhaust the memory.
 func ParseList(text string) (cpuset.CPUSet, error) {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '-' }) {
-		if n, err := strconv.Atoi(strings.TrimSpace(part)); err != nil || n < 0 || n >= most {
-			return cpuset.New(), fmt.Errorf("list %q: %q is not a number from 0 to %d", text, part, most-1)
+		if n, err := strconv.Atoi(strings.TrimSpace(part)); err != nil || n < 0 || n >= maxID {
+			return cpuset.New(), fmt.Errorf("parse list %q: %q is not a number from 0 to %d", text, part, maxID-1)
 		}
 	}
 	set, err := cpuset.Parse(text)
 	if err != nil {
-		return cpuset.New(), fmt.Errorf("list %q: %w", text, err)
+		return cpuset.New(), fmt.Errorf("parse list %q: %w", text, err)
 	}
 	return set, nil
 }

@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("without NUMA: %+v", n)
 	}
 	m := sample.Named(t, "offline CPUs").Read(t)
-	if whole := m.Whole(m.Parts(m.All(), topology.ByCore)[0], topology.ByCore); whole.String() != "0,8" {
+	if whole := m.Expand(m.Parts(m.All(), topology.ByCore)[0], topology.ByCore); whole.String() != "0,8" {
 		t.Errorf("core of CPU 0: %s", whole)
 	}
 	if m.CPUs[5].Core != 5 || m.CPUs[13].Core != 5 || m.CPUs[2].Core != 2 {
@@ -58,7 +58,7 @@ func TestReadThisMachine(t *testing.T) {
 	}
 }
 
-func TestReadBad(t *testing.T) {
+func TestReadInvalid(t *testing.T) {
 	for file, content := range map[string]string{
 		"cpu/online":                                 "0-",
 		"cpu/cpu0/topology/physical_package_id":      "x",
@@ -84,7 +84,7 @@ func TestReadBad(t *testing.T) {
 		}
 	}
 	if _, err := topology.Read(t.TempDir(), 0); err == nil {
-		t.Error("an empty folder is no machine")
+		t.Error("an empty directory was accepted")
 	}
 }
 

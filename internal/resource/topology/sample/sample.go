@@ -1,4 +1,4 @@
-// Package sample has machines of many makes for tests, as trees that look like /sys.
+// Package sample generates /sys trees of many kinds of machines for tests.
 package sample
 
 import (
@@ -13,13 +13,13 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// Thread is one logical CPU of a machine to be made.
+// Thread is one logical CPU.
 type Thread struct {
 	CPU, Socket, Core, Node, Cache int
 	Offline                        bool
 }
 
-// Machine is a machine to be made.
+// Machine describes a machine.
 type Machine struct {
 	Name    string
 	Threads []Thread
@@ -27,14 +27,14 @@ type Machine struct {
 	NodeMemory map[int]uint64
 	// Pages is each node's number of huge pages of 2 MiB.
 	Pages map[int]int
-	// NoNUMA leaves out everything about nodes, NoCache everything about caches.
+	// NoNUMA omits all node files, NoCache all cache files.
 	NoNUMA, NoCache bool
 }
 
 const gib = 1 << 30
 
-// regular is a machine in which all parts of a kind are alike. Threads of a core are as far
-// apart in their numbers as there are cores, as most firmware has it.
+// regular returns a machine whose parts of each level are equal. The ids of a core's threads
+// differ by the number of cores, as with most firmware.
 func regular(name string, sockets, nodesPerSocket, coresPerNode, threads, coresPerCache int) Machine {
 	m := Machine{Name: name, NodeMemory: map[int]uint64{}}
 	cores := sockets * nodesPerSocket * coresPerNode
@@ -51,7 +51,7 @@ func regular(name string, sockets, nodesPerSocket, coresPerNode, threads, coresP
 	return m
 }
 
-// interleaved numbers the CPUs of two sockets in turn.
+// interleaved returns a machine whose CPU ids alternate between two sockets.
 func interleaved(name string, coresPerSocket int) Machine {
 	m := Machine{Name: name, NodeMemory: map[int]uint64{0: 16 * gib, 1: 16 * gib}}
 	for cpu := range 4 * coresPerSocket {
@@ -60,7 +60,7 @@ func interleaved(name string, coresPerSocket int) Machine {
 	return m
 }
 
-// hybrid has big cores with two threads and small ones with one.
+// hybrid returns a machine with big cores of two threads and small ones of one.
 func hybrid(name string, big, small int) Machine {
 	m := Machine{Name: name, NodeMemory: map[int]uint64{0: 32 * gib}}
 	for core := range big {
@@ -72,26 +72,26 @@ func hybrid(name string, big, small int) Machine {
 	return m
 }
 
-// offline takes CPUs away.
+// offline sets CPUs offline.
 func offline(m Machine, name string, cpus ...int) Machine {
 	m.Name = name
-	gone := cpuset.New(cpus...)
+	ids := cpuset.New(cpus...)
 	for i := range m.Threads {
-		m.Threads[i].Offline = gone.Contains(m.Threads[i].CPU)
+		m.Threads[i].Offline = ids.Contains(m.Threads[i].CPU)
 	}
 	return m
 }
 
-// All are the machines.
+// All returns all sample machines.
 func All() []Machine {
-	far := regular("4 NUMA nodes and one of memory only", 2, 2, 4, 2, 4)
-	far.NodeMemory[4] = 64 * gib
-	paged := regular("2 sockets with huge pages", 2, 1, 8, 2, 8)
-	paged.Pages = map[int]int{0: 512, 1: 256}
-	flat := regular("a kernel without NUMA", 1, 1, 4, 2, 4)
-	flat.NoNUMA = true
-	bare := regular("ARM without cache information", 1, 1, 8, 1, 8)
-	bare.NoCache = true
+	memoryOnly := regular("4 NUMA nodes and one of memory only", 2, 2, 4, 2, 4)
+	memoryOnly.NodeMemory[4] = 64 * gib
+	hugePages := regular("2 sockets with huge pages", 2, 1, 8, 2, 8)
+	hugePages.Pages = map[int]int{0: 512, 1: 256}
+	noNUMA := regular("a kernel without NUMA", 1, 1, 4, 2, 4)
+	noNUMA.NoNUMA = true
+	noCache := regular("ARM without cache information", 1, 1, 8, 1, 8)
+	noCache.NoCache = true
 	return []Machine{
 		regular("one-CPU VM", 1, 1, 1, 1, 1),
 		regular("two-CPU VM", 1, 1, 2, 1, 1),
@@ -106,11 +106,11 @@ func All() []Machine {
 		hybrid("hybrid, 6 big and 8 small cores", 6, 8),
 		offline(regular("", 2, 1, 4, 2, 4), "offline CPUs", 1, 6, 9),
 		regular("4 threads to a core", 1, 2, 4, 4, 4),
-		far, paged, flat, bare,
+		memoryOnly, hugePages, noNUMA, noCache,
 	}
 }
 
-// Named finds one of All.
+// Named returns the machine of this name.
 func Named(t testing.TB, name string) Machine {
 	t.Helper()
 	for _, m := range All() {
@@ -118,11 +118,11 @@ func Named(t testing.TB, name string) Machine {
 			return m
 		}
 	}
-	t.Fatalf("there is no sample machine %q", name)
+	t.Fatalf("unknown sample machine %q", name)
 	return Machine{}
 }
 
-// Read makes the machine's tree and reads it.
+// Read writes the machine's tree and reads its topology.
 func (m Machine) Read(t testing.TB) *topology.Machine {
 	t.Helper()
 	sys := t.TempDir()
@@ -134,7 +134,7 @@ func (m Machine) Read(t testing.TB) *topology.Machine {
 	return machine
 }
 
-// Write makes the machine's tree below sys.
+// Write writes the machine's tree below sys.
 func (m Machine) Write(t testing.TB, sys string) {
 	t.Helper()
 	put := func(name, format string, args ...any) {
@@ -146,7 +146,7 @@ func (m Machine) Write(t testing.TB, sys string) {
 			t.Fatal(err)
 		}
 	}
-	put("cpu/online", "%s", m.where(func(x Thread) bool { return true }))
+	put("cpu/online", "%s", m.online(func(x Thread) bool { return true }))
 	for _, x := range m.Threads {
 		if !x.Offline {
 			m.writeThread(x, put)
@@ -169,38 +169,38 @@ func (m Machine) writeThread(x Thread, put func(name, format string, args ...any
 	dir := fmt.Sprintf("cpu/cpu%d/", x.CPU)
 	put(dir+"topology/physical_package_id", "%d", x.Socket)
 	put(dir+"topology/core_id", "%d", x.Core)
-	put(dir+"topology/thread_siblings_list", "%s", m.where(func(y Thread) bool { return x.Socket == y.Socket && x.Core == y.Core }))
-	put(dir+"topology/core_siblings_list", "%s", m.where(func(y Thread) bool { return x.Socket == y.Socket }))
+	put(dir+"topology/thread_siblings_list", "%s", m.online(func(y Thread) bool { return x.Socket == y.Socket && x.Core == y.Core }))
+	put(dir+"topology/core_siblings_list", "%s", m.online(func(y Thread) bool { return x.Socket == y.Socket }))
 	if m.NoCache {
 		return
 	}
 	put(dir+"cache/index0/level", "1")
 	put(dir+"cache/index0/shared_cpu_list", "%d", x.CPU)
 	put(dir+"cache/index3/level", "3")
-	put(dir+"cache/index3/shared_cpu_list", "%s", m.where(func(y Thread) bool { return x.Cache == y.Cache }))
+	put(dir+"cache/index3/shared_cpu_list", "%s", m.online(func(y Thread) bool { return x.Cache == y.Cache }))
 }
 
 func (m Machine) writeNode(id int, nodes cpuset.CPUSet, put func(name, format string, args ...any)) {
 	dir := fmt.Sprintf("node/node%d/", id)
-	put(dir+"cpulist", "%s", m.where(func(y Thread) bool { return y.Node == id }))
+	put(dir+"cpulist", "%s", m.online(func(y Thread) bool { return y.Node == id }))
 	put(dir+"meminfo", "Node %d MemTotal:       %d kB\nNode %d MemFree: 1 kB", id, m.NodeMemory[id]/1024, id)
 	var distances []string
 	for _, other := range nodes.List() {
-		far := 10
+		distance := 10
 		if other != id {
-			far += 1 + 10*max(id-other, other-id)
+			distance += 1 + 10*max(id-other, other-id)
 		}
-		distances = append(distances, fmt.Sprint(far))
+		distances = append(distances, fmt.Sprint(distance))
 	}
 	put(dir+"distance", "%s", strings.Join(distances, " "))
 	put(dir+"hugepages/hugepages-2048kB/nr_hugepages", "%d", m.Pages[id])
 }
 
-// where lists the CPUs that are online and belong.
-func (m Machine) where(belongs func(Thread) bool) cpuset.CPUSet {
+// online returns the online CPUs that match.
+func (m Machine) online(match func(Thread) bool) cpuset.CPUSet {
 	var ids []int
 	for _, x := range m.Threads {
-		if !x.Offline && belongs(x) {
+		if !x.Offline && match(x) {
 			ids = append(ids, x.CPU)
 		}
 	}
