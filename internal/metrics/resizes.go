@@ -20,7 +20,7 @@ func (m *Metrics) Allocation() allocation.Meters {
 	requested := m.counters(kubelet+"container_requested_resizes_total", "Amounts that resizes were to change.", "resource", "requirement", "operation")
 	waits := m.histograms(kubelet+"pod_deferred_resize_duration_seconds", "How long resizes waited for room, by how that ended.", resizeWaitBuckets, "resolution", "priority_bucket")
 	return allocation.Meters{
-		Asked: func(resource, requirement, operation string) {
+		Requested: func(resource, requirement, operation string) {
 			requested.WithLabelValues(resource, requirement, operation).Inc()
 		},
 		Infeasible: incBy(m.counters(kubelet+"pod_infeasible_resizes_total", "Resizes that were refused for good.", "reason_detail")),

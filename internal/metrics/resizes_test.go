@@ -16,7 +16,7 @@ func podWithPriority(priority int32) *v1.Pod { return &v1.Pod{Spec: v1.PodSpec{P
 func TestResizes(t *testing.T) {
 	m := newMetrics(t)
 	meters := m.Allocation()
-	meters.Asked("cpu", "limits", "add")
+	meters.Requested("cpu", "limits", "add")
 	meters.Infeasible.Inc("swap_limitation")
 	meters.Accepted.Inc("pods_removed")
 	for name, want := range map[string]map[string]float64{

@@ -18,8 +18,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// asking is a pod with one container that requests this much CPU.
-func asking(cpu string, generation int64) *v1.Pod {
+// testPod returns a pod with one container that requests this much CPU.
+func testPod(cpu string, generation int64) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Generation: generation},
 		Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
@@ -27,14 +27,14 @@ func asking(cpu string, generation int64) *v1.Pod {
 	}
 }
 
-// The file is the reference kubelet's to the byte: each takes over from the other.
-func TestFile(t *testing.T) {
+// The file has exactly the reference kubelet's format.
+func TestStateFileFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), Allocated)
 	s, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	note(t, s, "100m")
+	setAndWrite(t, s, "100m")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -48,10 +48,10 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, known := again.Get("u"); !known || held(r) != "100m" {
+	if r, known := again.Get("u"); !known || cpuOf(r) != "100m" {
 		t.Errorf("read back %v", r)
 	}
-	for name, bad := range map[string]string{"torn": string(text[:len(text)/2]), "changed": strings.Replace(string(text), "100m", "900m", 1)} {
+	for name, bad := range map[string]string{"truncated": string(text[:len(text)/2]), "modified": strings.Replace(string(text), "100m", "900m", 1)} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -61,50 +61,50 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A value that the reference kubelet's own function gave for this text.
+// The value was computed by the reference kubelet.
 func TestChecksum(t *testing.T) {
 	if got := checksum("{\"a\":\"b\\n\"}"); got != 2372237088 {
 		t.Errorf("checksum is %d", got)
 	}
 }
 
-// note has the file say that the pod has this much CPU.
-func note(t *testing.T, s *State, cpu string) {
+// setAndWrite persists that the pod has this much CPU.
+func setAndWrite(t *testing.T, s *State, cpu string) {
 	t.Helper()
-	s.Note("u", pod.ResourcesOf(asking(cpu, 1)))
+	s.Note("u", pod.ResourcesOf(testPod(cpu, 1)))
 	if err := s.Written(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func held(r pod.Resources) string {
+func cpuOf(r pod.Resources) string {
 	requests := r.Containers["c"].Requests
 	return requests.Cpu().String()
 }
 
-type told struct{ events []string }
+type recordedEvents struct{ events []string }
 
-func (t *told) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) {
+func (t *recordedEvents) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) {
 	t.events = append(t.events, reason)
 }
 
 // node is an allocator whose rejections a test sets.
 type node struct {
 	*Allocator
-	told
+	recordedEvents
 	state *State
-	// why a resize is refused now, or never granted
-	full, never *pod.Rejection
-	beside      int
-	clock       *clocktesting.FakePassiveClock
-	counts      []string
+	// full makes Check reject, infeasible makes Infeasible reject
+	full, infeasible *pod.Rejection
+	others           int
+	clock            *clocktesting.FakePassiveClock
+	counts           []string
 }
 
-// meters writes down what is measured.
+// meters records the measurements.
 func (n *node) meters() Meters {
 	count := func(format string, args ...any) { n.counts = append(n.counts, fmt.Sprintf(format, args...)) }
 	return Meters{
-		Asked:      func(resource, requirement, operation string) { count("%s %s %s", operation, resource, requirement) },
+		Requested:  func(resource, requirement, operation string) { count("%s %s %s", operation, resource, requirement) },
 		Infeasible: func(why string) { count("infeasible %s", why) },
 		Accepted:   func(trigger string) { count("accepted %s", trigger) },
 		Waited:     func(_ *v1.Pod, resolution string, took time.Duration) { count("%s after %s", resolution, took) },
@@ -118,9 +118,9 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n := &node{state: state, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
-	n.Allocator, err = New(Deps{Allocated: state, Events: &n.told, Clock: n.clock, Meters: n.meters(),
-		Infeasible: func(_, _ *v1.Pod) *pod.Rejection { return n.never },
-		Check:      func(_ *v1.Pod, others []*v1.Pod) *pod.Rejection { n.beside = len(others); return n.full }})
+	n.Allocator, err = New(Deps{Allocated: state, Events: &n.recordedEvents, Clock: n.clock, Meters: n.meters(),
+		Infeasible: func(_, _ *v1.Pod) *pod.Rejection { return n.infeasible },
+		Check:      func(_ *v1.Pod, others []*v1.Pod) *pod.Rejection { n.others = len(others); return n.full }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +131,9 @@ func cpu(p *v1.Pod) string { return p.Spec.Containers[0].Resources.Requests.Cpu(
 
 func TestResize(t *testing.T) {
 	n := newNode(t)
-	n.Admit(asking("1", 1))
-	others := []*v1.Pod{asking("1", 1), {ObjectMeta: metav1.ObjectMeta{UID: "other"}}}
-	type answer struct {
+	n.Admit(testPod("1", 1))
+	others := []*v1.Pod{testPod("1", 1), {ObjectMeta: metav1.ObjectMeta{UID: "other"}}}
+	type result struct {
 		CPU      string
 		Resize   pod.Resize
 		Changed  bool
@@ -142,26 +142,26 @@ func TestResize(t *testing.T) {
 	pending := func(reason string, generation int64) pod.Resize {
 		return pod.Resize{Pending: &pod.PendingResize{Reason: reason, Message: "full", Generation: generation}}
 	}
-	full, never := pod.Reject("OutOfcpu", "full"), pod.Reject("why", "full")
+	full, infeasible := pod.Reject("OutOfcpu", "full"), pod.Reject("why", "full")
 	for i, step := range []struct {
 		cpu        string
 		generation int64
 		full       *pod.Rejection
 		never      *pod.Rejection
-		want       answer
+		want       result
 	}{
-		{"1", 1, nil, nil, answer{CPU: "1"}},
-		{"2", 2, full, nil, answer{"1", pending("Deferred", 2), true, 1}},
-		{"2", 2, full, nil, answer{"1", pending("Deferred", 2), false, 1}},
-		{"3", 3, nil, never, answer{"1", pending("Infeasible", 3), true, 0}},
-		{"1", 4, nil, never, answer{CPU: "1", Changed: true}},
-		{"2", 5, nil, nil, answer{"2", pod.Resize{Granted: 5}, true, 0}},
-		{"2", 5, full, nil, answer{"2", pod.Resize{Granted: 5}, false, 0}},
+		{"1", 1, nil, nil, result{CPU: "1"}},
+		{"2", 2, full, nil, result{"1", pending("Deferred", 2), true, 1}},
+		{"2", 2, full, nil, result{"1", pending("Deferred", 2), false, 1}},
+		{"3", 3, nil, infeasible, result{"1", pending("Infeasible", 3), true, 0}},
+		{"1", 4, nil, infeasible, result{CPU: "1", Changed: true}},
+		{"2", 5, nil, nil, result{"2", pod.Resize{Granted: 5}, true, 0}},
+		{"2", 5, full, nil, result{"2", pod.Resize{Granted: 5}, false, 0}},
 	} {
-		n.full, n.never = step.full, step.never
+		n.full, n.infeasible = step.full, step.never
 		n.clock.SetTime(n.clock.Now().Add(time.Second))
-		given, resize, changed := n.Resize(asking(step.cpu, step.generation), others, "room")
-		if diff := cmp.Diff(step.want, answer{cpu(given), resize, changed, len(n.Deferred())}); diff != "" {
+		allocated, resize, changed := n.Resize(testPod(step.cpu, step.generation), others, "room")
+		if diff := cmp.Diff(step.want, result{cpu(allocated), resize, changed, len(n.Deferred())}); diff != "" {
 			t.Errorf("step %d: %s", i, diff)
 		}
 	}
@@ -171,8 +171,8 @@ func TestResize(t *testing.T) {
 	}, n.counts); diff != "" {
 		t.Error(diff)
 	}
-	if n.beside != 1 {
-		t.Errorf("the pod was judged beside %d others", n.beside)
+	if n.others != 1 {
+		t.Errorf("checked with %d other pods, want 1", n.others)
 	}
 	if diff := cmp.Diff([]string{"ResizeDeferred", "ResizeInfeasible", "ResizeStarted"}, n.events); diff != "" {
 		t.Error(diff)
@@ -184,30 +184,30 @@ func TestResize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, _ := again.Get("u"); held(r) != "2" {
-		t.Errorf("after a crash it has %v", r)
+	if r, _ := again.Get("u"); cpuOf(r) != "2" {
+		t.Errorf("after a crash the allocation is %v", r)
 	}
 	n.Forget("u")
-	if given, differ := n.Allocated(asking("9", 6)); differ || cpu(given) != "9" {
-		t.Error("a forgotten pod is still given something")
+	if allocated, differ := n.Allocated(testPod("9", 6)); differ || cpu(allocated) != "9" {
+		t.Error("a forgotten pod still has an allocation")
 	}
 }
 
-// A wait for room ends one way or the other.
-func TestWaits(t *testing.T) {
+// A deferred resize is accepted, reverted or terminated.
+func TestDeferredResizeEnds(t *testing.T) {
 	for end, c := range map[string]struct {
 		end  func(n *node)
 		want []string
 	}{
-		"room":     {func(n *node) { n.full = nil; n.Resize(asking("2", 2), nil, "room") }, []string{"accepted room", "accepted after 7s"}},
-		"reverted": {func(n *node) { n.Resize(asking("1", 3), nil, "") }, []string{"decrease cpu requests", "reverted after 7s"}},
-		"gone":     {func(n *node) { n.Forget("u") }, []string{"terminated after 7s"}},
+		"accepted":   {func(n *node) { n.full = nil; n.Resize(testPod("2", 2), nil, "room") }, []string{"accepted room", "accepted after 7s"}},
+		"reverted":   {func(n *node) { n.Resize(testPod("1", 3), nil, "") }, []string{"decrease cpu requests", "reverted after 7s"}},
+		"terminated": {func(n *node) { n.Forget("u") }, []string{"terminated after 7s"}},
 	} {
 		t.Run(end, func(t *testing.T) {
 			n := newNode(t)
-			n.Admit(asking("1", 1))
+			n.Admit(testPod("1", 1))
 			n.full = pod.Reject("OutOfcpu", "full")
-			n.Resize(asking("2", 2), nil, "")
+			n.Resize(testPod("2", 2), nil, "")
 			if pending := n.Pending()[v1.PodReasonDeferred]; len(pending) != 1 {
 				t.Errorf("%d pods wait", len(pending))
 			}
@@ -224,30 +224,30 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// Where the pod as a whole is not resized, the reference kubelet writes down nothing of it,
-// which is not to say that the pod has nothing.
+// Without PodLevel the reference kubelet persists no pod-level resources, which does not mean
+// that the pod has none.
 func TestPodLevel(t *testing.T) {
-	p := asking("1", 1)
+	p := testPod("1", 1)
 	p.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}}
 	for _, on := range []bool{false, true} {
 		n := newNode(t)
 		n.deps.PodLevel = on
-		n.state.Note("u", pod.ResourcesOf(asking("1", 1)))
-		given, differ := n.Allocated(p)
-		if differ != on || (given.Spec.Resources == nil) != on {
-			t.Errorf("resized as a whole %v: differ %v, given %v", on, differ, given.Spec.Resources)
+		n.state.Note("u", pod.ResourcesOf(testPod("1", 1)))
+		allocated, differ := n.Allocated(p)
+		if differ != on || (allocated.Spec.Resources == nil) != on {
+			t.Errorf("PodLevel %v: differ %v, allocated %v", on, differ, allocated.Spec.Resources)
 		}
 	}
 }
 
 func TestCompare(t *testing.T) {
 	n := newNode(t)
-	n.Admit(asking("2", 1))
-	shrinks, grows := asking("1", 1), asking("3", 1)
-	important := asking("3", 1)
+	n.Admit(testPod("2", 1))
+	shrinks, grows := testPod("1", 1), testPod("3", 1)
+	important := testPod("3", 1)
 	important.Spec.Priority = new(int32)
 	*important.Spec.Priority = 7
-	waited := asking("3", 1)
+	waited := testPod("3", 1)
 	waited.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, LastTransitionTime: metav1.Unix(1, 0)}}
 	order := []*v1.Pod{shrinks, important, waited, grows}
 	for i := range order[1:] {

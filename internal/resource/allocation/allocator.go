@@ -17,32 +17,33 @@ import (
 // Deps is what an Allocator works with.
 type Deps struct {
 	Allocated *State
-	// PodLevel: what the pod as a whole has may change.
+	// PodLevel enables the resize of pod-level resources.
 	PodLevel bool
-	// Infeasible says why p, whose allocated resources are those of allocated, can never have
-	// those of its spec; nil where it can. The reason is counted. May be nil.
+	// Infeasible returns why p, whose allocated resources are those of allocated, can never get
+	// the resources of its spec; nil if it can. May be nil.
 	Infeasible func(p, allocated *v1.Pod) *pod.Rejection
-	// Check says why p cannot have the resources of its spec beside the others now; nil where
-	// it can.
+	// Check returns why p does not fit on the node with the resources of its spec and the other
+	// pods now; nil if it does.
 	Check  func(p *v1.Pod, others []*v1.Pod) *pod.Rejection
 	Events pod.Events
 	Meters Meters
 	Clock  clock.PassiveClock
 }
 
-// Allocator gives pods their resources. It is safe for concurrent use, but what pods are
-// given is for one goroutine to decide: each decision rests on the one before.
+// Allocator allocates pods' resources. It is safe for concurrent use, but only one goroutine may
+// call Admit, Resize and Retry: each decision depends on the one before.
 type Allocator struct {
 	deps Deps
 
-	mu     sync.Mutex
-	wishes map[types.UID]wish
+	mu      sync.Mutex
+	resizes map[types.UID]resizeState
 }
 
-// wish is what a pod last asked for that was not what it began with, and what came of it.
-type wish struct {
+// resizeState is the state of a pod's last resize.
+type resizeState struct {
 	pod.Resize
-	// pod asks, and has waited or been refused since; of one that asks for nothing nil.
+	// pod has the pending resize, which has been deferred or infeasible since; nil if none is
+	// pending.
 	pod   *v1.Pod
 	since time.Time
 }
@@ -54,60 +55,61 @@ func New(deps Deps) (*Allocator, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return &Allocator{deps: deps, wishes: map[types.UID]wish{}}, nil
+	return &Allocator{deps: deps, resizes: map[types.UID]resizeState{}}, nil
 }
 
-// Allocated is the pod with its allocated resources, and whether its spec asks for others. A
-// pod without an allocation is as its spec says.
+// Allocated returns the pod with its allocated resources, and whether its spec has others. A pod
+// without an allocation is returned unchanged.
 func (a *Allocator) Allocated(p *v1.Pod) (allocated *v1.Pod, differ bool) {
 	r, known := a.deps.Allocated.Get(p.UID)
 	if !known {
 		return p, false
 	}
-	if !a.deps.PodLevel { // the reference kubelet does not write them down then
+	if !a.deps.PodLevel { // the reference kubelet does not persist them then
 		r.Pod = p.Spec.Resources
 	}
 	return r.Apply(p)
 }
 
-// Admit gives an admitted pod what it asks for. Who starts the pod waits until that is
-// written down.
+// Admit allocates the resources of an admitted pod. Whoever starts the pod must call Written
+// first.
 func (a *Allocator) Admit(p *v1.Pod) {
 	if _, known := a.deps.Allocated.Get(p.UID); !known {
 		a.deps.Allocated.Note(p.UID, pod.ResourcesOf(p))
 	}
 }
 
-// Resize gives a pod what its spec asks for now, if it can have that beside the others.
-// changed tells that the answer is not what it was. trigger is what made it worth asking.
+// Resize allocates the resources of the pod's spec, if they fit on the node with the other pods.
+// changed reports whether the result differs from the last one. trigger is what caused the
+// attempt.
 func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool) {
 	allocated, differ := a.Allocated(p)
-	before := a.wish(p.UID)
-	now := wish{Resize: pod.Resize{Granted: before.Granted}}
-	a.measureWish(before, p, differ)
+	before := a.state(p.UID)
+	now := resizeState{Resize: pod.Resize{Granted: before.Granted}}
+	a.countRequest(before, p, differ)
 	if !differ {
-		a.measureEnd(before, reverted, trigger)
-	} else if reason, rejection := a.judge(p, allocated, except(others, p.UID)); rejection != nil {
+		a.measureWait(before, reverted, trigger)
+	} else if reason, rejection := a.evaluate(p, allocated, without(others, p.UID)); rejection != nil {
 		now.pod, now.since = p, before.since
-		a.refuse(&now, before, reason, rejection)
+		a.reject(&now, before, reason, rejection)
 	} else {
 		allocated, now.Granted = p, p.Generation
 		a.grant(p)
-		a.measureEnd(before, accepted, trigger)
+		a.measureWait(before, accepted, trigger)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Resize == (pod.Resize{}) {
-		delete(a.wishes, p.UID)
+		delete(a.resizes, p.UID)
 	} else {
-		a.wishes[p.UID] = now
+		a.resizes[p.UID] = now
 	}
-	return allocated, now.Resize, now.Granted != before.Granted || !same(now.Pending, before.Pending)
+	return allocated, now.Resize, now.Granted != before.Granted || !equalPending(now.Pending, before.Pending)
 }
 
-// measureWish counts what the pod asks for, where it is news: against what it asked for
-// last, or where that is as it was given, against that.
-func (a *Allocator) measureWish(before wish, p *v1.Pod, differ bool) {
+// countRequest counts the changes of a new resize request, relative to the pending request or
+// else to the allocation.
+func (a *Allocator) countRequest(before resizeState, p *v1.Pod, differ bool) {
 	last, _ := a.deps.Allocated.Get(p.UID)
 	if before.Pending != nil {
 		if before.pod.Generation == p.Generation {
@@ -117,12 +119,12 @@ func (a *Allocator) measureWish(before wish, p *v1.Pod, differ bool) {
 	} else if !differ {
 		return
 	}
-	a.deps.Meters.measureAsked(last, p)
+	a.deps.Meters.countChanges(last, p)
 }
 
-// judge says why a resize is not granted, and for which of the API's two reasons. One that is
-// infeasible is not tried again before the pod changes.
-func (a *Allocator) judge(p, allocated *v1.Pod, others []*v1.Pod) (reason string, rejection *pod.Rejection) {
+// evaluate returns why a resize is not granted: Infeasible or Deferred. Retry skips infeasible
+// resizes.
+func (a *Allocator) evaluate(p, allocated *v1.Pod, others []*v1.Pod) (reason string, rejection *pod.Rejection) {
 	if a.deps.Infeasible != nil {
 		if rejection := a.deps.Infeasible(p, allocated); rejection != nil {
 			return v1.PodReasonInfeasible, rejection
@@ -131,8 +133,8 @@ func (a *Allocator) judge(p, allocated *v1.Pod, others []*v1.Pod) (reason string
 	return v1.PodReasonDeferred, a.deps.Check(p, others)
 }
 
-// refuse records why a resize is not granted, with one event for each reason and generation.
-func (a *Allocator) refuse(now *wish, before wish, reason string, rejection *pod.Rejection) {
+// reject records why a resize is not granted, with one event for each reason and generation.
+func (a *Allocator) reject(now *resizeState, before resizeState, reason string, rejection *pod.Rejection) {
 	p := now.pod
 	now.Pending = &pod.PendingResize{Reason: reason, Message: rejection.Message, Generation: p.Generation}
 	if before.Pending == nil || before.Pending.Reason != now.Pending.Reason {
@@ -148,35 +150,35 @@ func (a *Allocator) refuse(now *wish, before wish, reason string, rejection *pod
 		pod.ResizeMessage("Pod resize "+now.Pending.Reason, p, p.Generation, rejection.Message))
 }
 
-// grant notes that the pod has what it asks for. Who changes the pod waits until that is
-// written down.
+// grant allocates the resources of the pod's spec. Whoever actuates the resize must call Written
+// first.
 func (a *Allocator) grant(p *v1.Pod) {
-	asked := pod.ResourcesOf(p)
-	a.deps.Allocated.Change(p.UID, func(r *pod.Resources) { r.Containers, r.Pod = asked.Containers, asked.Pod })
+	requested := pod.ResourcesOf(p)
+	a.deps.Allocated.Change(p.UID, func(r *pod.Resources) { r.Containers, r.Pod = requested.Containers, requested.Pod })
 	a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "ResizeStarted", "%s",
 		pod.ResizeMessage("Pod resize started", p, p.Generation, ""))
 }
 
-func same(a, b *pod.PendingResize) bool {
+func equalPending(a, b *pod.PendingResize) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-func except(pods []*v1.Pod, uid types.UID) []*v1.Pod {
+func without(pods []*v1.Pod, uid types.UID) []*v1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *v1.Pod) bool { return p.UID == uid })
 }
 
-func (a *Allocator) wish(uid types.UID) wish {
+func (a *Allocator) state(uid types.UID) resizeState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.wishes[uid]
+	return a.resizes[uid]
 }
 
-// Pending lists the pods whose resize is not granted, by why, in the API's words.
+// Pending returns the pods with a pending resize, by the API's reason.
 func (a *Allocator) Pending() map[string][]*v1.Pod {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := map[string][]*v1.Pod{}
-	for _, w := range a.wishes {
+	for _, w := range a.resizes {
 		if w.Pending != nil {
 			all[w.Pending.Reason] = append(all[w.Pending.Reason], w.pod)
 		}
@@ -184,21 +186,21 @@ func (a *Allocator) Pending() map[string][]*v1.Pod {
 	return all
 }
 
-// Deferred lists the pods whose resize waits for room, in no order.
+// Deferred returns the pods with a deferred resize, in no order.
 func (a *Allocator) Deferred() []types.UID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.DeleteFunc(slices.Collect(maps.Keys(a.wishes)), func(uid types.UID) bool {
-		pending := a.wishes[uid].Pending
+	return slices.DeleteFunc(slices.Collect(maps.Keys(a.resizes)), func(uid types.UID) bool {
+		pending := a.resizes[uid].Pending
 		return pending == nil || pending.Reason != v1.PodReasonDeferred
 	})
 }
 
-// Forget takes back what a pod was given, when nothing is left of it.
+// Forget releases the allocation of a removed pod.
 func (a *Allocator) Forget(uid types.UID) {
 	a.deps.Allocated.Forget(uid)
-	a.measureEnd(a.wish(uid), terminated, "")
+	a.measureWait(a.state(uid), terminated, "")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.wishes, uid)
+	delete(a.resizes, uid)
 }

@@ -1,3 +1,3 @@
-// Package allocation remembers, across restarts of the agent, which resources pods were
-// given and which they have, and decides whether a running pod may have others.
+// Package allocation persists the allocated and the actuated resources of pods, and decides
+// whether a running pod may be resized.
 package allocation

@@ -12,28 +12,28 @@ import (
 
 // Meters measure resizes; each may be nil.
 type Meters struct {
-	// Asked counts the amounts that resizes change: which resource, requests or limits, and
-	// whether it is to add, remove, increase or decrease them.
-	Asked func(resource, requirement, operation string)
-	// Infeasible counts refusals for good, by why.
+	// Requested counts requested changes by resource, requirement (requests or limits) and
+	// operation (add, remove, increase or decrease).
+	Requested func(resource, requirement, operation string)
+	// Infeasible counts infeasible resizes by reason.
 	Infeasible meter.CountOf
-	// Accepted counts those that were granted after a wait, by what made room.
+	// Accepted counts resizes that were granted after being deferred, by trigger.
 	Accepted meter.CountOf
-	// Waited takes how long a resize waited for room, and how that ended: accepted, reverted
-	// or terminated.
+	// Waited takes how long a resize was deferred, and its resolution: accepted, reverted or
+	// terminated.
 	Waited func(p *v1.Pod, resolution string, took time.Duration)
 }
 
-// How a wait for room ends, in the reference kubelet's words.
+// Resolutions of a deferred resize: values of a metric's label.
 const (
 	accepted   = "accepted"
 	reverted   = "reverted"
 	terminated = "terminated"
 )
 
-// measureAsked counts what changes between two wishes.
-func (m Meters) measureAsked(before pod.Resources, p *v1.Pod) {
-	if m.Asked == nil {
+// countChanges counts the changes between earlier resources and those of the pod's spec.
+func (m Meters) countChanges(before pod.Resources, p *v1.Pod) {
+	if m.Requested == nil {
 		return
 	}
 	for c, kind := range pod.Containers(p) {
@@ -42,28 +42,28 @@ func (m Meters) measureAsked(before pod.Resources, p *v1.Pod) {
 			continue
 		}
 		for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
-			m.askedOne(string(name), "requests", was.Requests[name], c.Resources.Requests[name])
-			m.askedOne(string(name), "limits", was.Limits[name], c.Resources.Limits[name])
+			m.countChange(string(name), "requests", was.Requests[name], c.Resources.Requests[name])
+			m.countChange(string(name), "limits", was.Limits[name], c.Resources.Limits[name])
 		}
 	}
 }
 
-func (m Meters) askedOne(name, requirement string, was, now resource.Quantity) {
+func (m Meters) countChange(name, requirement string, was, now resource.Quantity) {
 	switch order := now.Cmp(was); {
 	case order == 0:
 	case now.IsZero():
-		m.Asked(name, requirement, "remove")
+		m.Requested(name, requirement, "remove")
 	case was.IsZero():
-		m.Asked(name, requirement, "add")
+		m.Requested(name, requirement, "add")
 	case order < 0:
-		m.Asked(name, requirement, "decrease")
+		m.Requested(name, requirement, "decrease")
 	default:
-		m.Asked(name, requirement, "increase")
+		m.Requested(name, requirement, "increase")
 	}
 }
 
-// measureEnd takes the end of a wait, if there was one.
-func (a *Allocator) measureEnd(before wish, resolution, trigger string) {
+// measureWait measures the end of a deferred resize, if it was one.
+func (a *Allocator) measureWait(before resizeState, resolution, trigger string) {
 	if before.Pending == nil || before.Pending.Reason != v1.PodReasonDeferred {
 		return
 	}

@@ -11,14 +11,14 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// What makes it worth trying a resize, in the reference kubelet's words.
+// Triggers of a resize attempt: values of a metric's label.
 const (
 	TriggerAdded    = "pods_added"
 	TriggerUpdated  = "pod_updated"
 	TriggerPeriodic = "periodic_retry"
 )
 
-// TriggerOf is the trigger for deferred resizes after these changes.
+// TriggerOf returns the trigger for deferred resizes after these changes.
 func TriggerOf(changes []pod.Change) string {
 	has := func(is func(pod.Change) bool) bool { return slices.ContainsFunc(changes, is) }
 	switch {
@@ -34,12 +34,12 @@ func TriggerOf(changes []pod.Change) string {
 	return "pod_resized"
 }
 
-// Retry tries the deferred resizes of wanted pods again, one after the other, and passes
-// those with a new outcome to handle. active must count it when handle has returned.
-func (a *Allocator) Retry(wanted func(types.UID) (*v1.Pod, bool), active func() []*v1.Pod, trigger string, handle func(pod.Change)) {
+// Retry retries the deferred resizes of desired pods one after the other, and passes those with a
+// changed result to handle. After handle has returned, active must reflect the result.
+func (a *Allocator) Retry(desired func(types.UID) (*v1.Pod, bool), active func() []*v1.Pod, trigger string, handle func(pod.Change)) {
 	var waiting []*v1.Pod
 	for _, uid := range a.Deferred() {
-		if p, found := wanted(uid); found && p.DeletionTimestamp == nil {
+		if p, found := desired(uid); found && p.DeletionTimestamp == nil {
 			waiting = append(waiting, p)
 		}
 	}
@@ -52,19 +52,19 @@ func (a *Allocator) Retry(wanted func(types.UID) (*v1.Pod, bool), active func() 
 	}
 }
 
-// compare orders pods whose resize is deferred: first those that request no more than they
-// have, then by priority, then guaranteed ones, then by the time since they were deferred.
+// compare orders deferred resizes: first those that request no more than the allocation, then by
+// priority, then Guaranteed pods, then by the time since they were deferred.
 func (a *Allocator) compare(p, q *v1.Pod) int {
 	return cmp.Or(
-		cmp.Compare(a.grows(p), a.grows(q)),
+		cmp.Compare(a.requestsMore(p), a.requestsMore(q)),
 		cmp.Compare(priority(q), priority(p)),
-		cmp.Compare(unguaranteed(p), unguaranteed(q)),
-		cmp.Compare(since(p), since(q)),
+		cmp.Compare(notGuaranteed(p), notGuaranteed(q)),
+		cmp.Compare(deferredSince(p), deferredSince(q)),
 	)
 }
 
-// grows is 1 for a pod that requests more than its allocation.
-func (a *Allocator) grows(p *v1.Pod) int {
+// requestsMore is 1 for a pod that requests more than its allocation.
+func (a *Allocator) requestsMore(p *v1.Pod) int {
 	allocated, _ := a.Allocated(p)
 	have := resourcehelper.PodRequests(allocated, resourcehelper.PodResourcesOptions{})
 	want := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
@@ -81,16 +81,16 @@ func priority(p *v1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
-func unguaranteed(p *v1.Pod) int {
+func notGuaranteed(p *v1.Pod) int {
 	if pod.QOS(p) == v1.PodQOSGuaranteed {
 		return 0
 	}
 	return 1
 }
 
-// since is when the pod's status first said that it waits; one that does not say it yet
-// has waited least.
-func since(p *v1.Pod) int64 {
+// deferredSince returns the transition time of the pod's PodResizePending condition; a pod without
+// it comes last.
+func deferredSince(p *v1.Pod) int64 {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.PodResizePending {
 			return c.LastTransitionTime.UnixNano()

@@ -17,48 +17,47 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// The reference kubelet's files, in its root directory.
+// File names of the reference kubelet, in its root directory.
 const (
-	// Allocated is what pods were given.
+	// Allocated holds the allocated resources of pods.
 	Allocated = "allocated_pods_state"
-	// Actuated is what has come into force of it.
+	// Actuated holds the resources that the runtime has applied.
 	Actuated = "actuated_pods_state"
 )
 
-// State is one of the files. Notes of pods are kept in memory until somebody needs them to
-// survive a crash and calls Written: one write serves all who wait for it, so that a crowd
-// of pods costs little more than one. It is safe for concurrent use.
+// State is one of the files. Changes stay in memory until a call of Written: one write serves all
+// callers that wait, so that many pods cost little more than one. It is safe for concurrent use.
 type State struct {
 	path string
 	save func(path string, text []byte) error // replace
-	// turn holds one token: who has it writes.
-	turn chan struct{}
+	// semaphore holds one token; the goroutine that takes it writes the file.
+	semaphore chan struct{}
 
-	mu      sync.Mutex
-	pods    map[types.UID]pod.Resources
-	notes   uint64 // made so far
-	written uint64 // of them, how many the file has
-	last    uint32 // checksum of what the file holds
+	mu       sync.Mutex
+	pods     map[types.UID]pod.Resources
+	changes  uint64 // number of changes so far
+	written  uint64 // number of changes that the file contains
+	checksum uint32 // of the file's content
 }
 
-// file is the reference kubelet's form: the content is a text within the text.
-type file struct {
+// stateFile is the reference kubelet's format. Data is stateContent as a JSON string.
+type stateFile struct {
 	Data     string `json:"data"`
 	Checksum uint64 `json:"checksum"`
 }
 
-type content struct {
+type stateContent struct {
 	Entries map[types.UID]pod.Resources `json:"entries,omitempty"`
 }
 
-// replace writes a file that only the agent is to read.
+// replace writes a file that only the agent may read.
 func replace(path string, text []byte) error { return checkpoint.Replace(path, text, 0o600) }
 
-// Open reads the file at path; there need not be one. A file that cannot be understood is
-// an error: to forget what pods were given would change them.
+// Open reads the file at path, which may be missing. A corrupt file is an error: without their
+// allocations, pods would be resized.
 func Open(path string) (*State, error) {
-	s := &State{path: path, save: replace, turn: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
-	s.turn <- struct{}{}
+	s := &State{path: path, save: replace, semaphore: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
+	s.semaphore <- struct{}{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -73,15 +72,15 @@ func Open(path string) (*State, error) {
 }
 
 func (s *State) decode(text []byte) error {
-	var f file
+	var f stateFile
 	if err := json.Unmarshal(text, &f); err != nil {
 		return err
 	}
-	s.last = checksum(f.Data)
-	if f.Checksum != uint64(s.last) {
-		return errors.New("its content does not match its checksum")
+	s.checksum = checksum(f.Data)
+	if f.Checksum != uint64(s.checksum) {
+		return errors.New("content does not match checksum")
 	}
-	var c content
+	var c stateContent
 	if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
 		return err
 	}
@@ -89,14 +88,14 @@ func (s *State) decode(text []byte) error {
 	return nil
 }
 
-// checksum is the reference kubelet's: FNV-1a over a dump of the text, which shows its type.
+// checksum is the reference kubelet's: FNV-1a over a dump of the string, which begins with its type.
 func checksum(data string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte("(string)" + data))
 	return h.Sum32()
 }
 
-// Get is what was last noted of a pod. The result must not be changed.
+// Get returns a pod's resources. Callers must not modify the result.
 func (s *State) Get(uid types.UID) (pod.Resources, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,69 +103,69 @@ func (s *State) Get(uid types.UID) (pod.Resources, bool) {
 	return r, ok
 }
 
-// Note remembers what a pod has. It does not survive a crash before Written says so.
+// Note sets a pod's resources in memory. Written persists them.
 func (s *State) Note(uid types.UID, r pod.Resources) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pods[uid] = r
-	s.notes++
+	s.changes++
 }
 
-// Change is Note of what change makes of what was last noted.
+// Change modifies a pod's resources in memory. Written persists them.
 func (s *State) Change(uid types.UID, change func(*pod.Resources)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.pods[uid].Clone()
 	change(&now)
 	s.pods[uid] = now
-	s.notes++
+	s.changes++
 }
 
-// Written waits until every note made so far survives a crash. It writes them itself, with
-// those that others wait for, unless somebody has done so meanwhile.
+// Written waits until every change made so far is persisted. It writes the file itself, with all
+// changes so far, unless another caller has done so meanwhile.
 func (s *State) Written(ctx context.Context) error {
 	s.mu.Lock()
-	mine, done := s.notes, s.written >= s.notes
+	upTo, done := s.changes, s.written >= s.changes
 	s.mu.Unlock()
 	if done {
 		return nil
 	}
 	select {
-	case <-s.turn:
-		defer func() { s.turn <- struct{}{} }()
+	case <-s.semaphore:
+		defer func() { s.semaphore <- struct{}{} }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.write(mine)
+	return s.write(upTo)
 }
 
-// write brings the file up to date where it lacks one of the first notes. Called in turn.
-func (s *State) write(notes uint64) error {
+// write writes the file unless it contains the first upTo changes. The caller holds the semaphore.
+func (s *State) write(upTo uint64) error {
 	s.mu.Lock()
-	if s.written >= notes {
+	if s.written >= upTo {
 		s.mu.Unlock()
 		return nil
 	}
-	all, last := s.notes, s.last
-	data, err := json.Marshal(content{s.pods})
+	all, lastChecksum := s.changes, s.checksum
+	data, err := json.Marshal(stateContent{s.pods})
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("encode pods' resources: %w", err)
 	}
 	sum := checksum(string(data))
-	if sum != last { // the lock is not held meanwhile: nobody waits for the disk to read
+	if sum != lastChecksum { // without the lock, so that readers do not wait for the disk
 		if err := s.replace(string(data), sum); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written, s.last = all, sum
+	s.written, s.checksum = all, sum
 	return nil
 }
 
 func (s *State) replace(data string, sum uint32) error {
-	text, err := json.Marshal(file{Data: data, Checksum: uint64(sum)})
+	text, err := json.Marshal(stateFile{Data: data, Checksum: uint64(sum)})
 	if err != nil {
 		return fmt.Errorf("encode pods' resources: %w", err)
 	}
@@ -176,15 +175,15 @@ func (s *State) replace(data string, sum uint32) error {
 	return nil
 }
 
-// Forget drops a pod. The file follows when it is next written: a pod too much in it does
-// no harm. Only a static pod's UID comes again, and that only with the same spec.
+// Forget deletes a pod in memory. The next write removes it from the file, where it does no harm:
+// only a static pod's UID can return, with the same spec.
 func (s *State) Forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
 }
 
-// Retain drops all pods but these.
+// Retain deletes all other pods.
 func (s *State) Retain(keep func(types.UID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,21 +22,21 @@ func newState(t *testing.T) *State {
 	return s
 }
 
-// Whoever comes while the file is being written shares the next write.
-func TestWrittenTogether(t *testing.T) {
+// Callers that arrive during a write share the next one.
+func TestConcurrentWritesAreMerged(t *testing.T) {
 	s := newState(t)
-	begun, release := make(chan struct{}), make(chan struct{})
+	started, release := make(chan struct{}), make(chan struct{})
 	writes := 0
 	s.save = func(path string, text []byte) error {
 		if writes++; writes == 1 {
-			close(begun)
+			close(started)
 			<-release
 		}
 		return replace(path, text)
 	}
 	var all sync.WaitGroup
 	written := func(uid types.UID) {
-		s.Note(uid, pod.ResourcesOf(asking("1", 1)))
+		s.Note(uid, pod.ResourcesOf(testPod("1", 1)))
 		all.Go(func() {
 			if err := s.Written(context.Background()); err != nil {
 				t.Error(err)
@@ -44,18 +44,18 @@ func TestWrittenTogether(t *testing.T) {
 		})
 	}
 	written("first")
-	<-begun
+	<-started
 	const crowd = 50
 	for i := range crowd {
 		written(types.UID(fmt.Sprint(i)))
 	}
-	if _, known := s.Get("49"); !known { // nor does anybody wait for the disk to read
-		t.Error("a note is not seen while the file is being written")
+	if _, known := s.Get("49"); !known { // readers do not wait for the disk
+		t.Error("a change is not visible during a write")
 	}
 	close(release)
 	all.Wait()
 	if writes != 2 {
-		t.Errorf("it took %d writes", writes)
+		t.Errorf("%d writes, want 2", writes)
 	}
 	again, err := Open(s.path)
 	if err != nil {
@@ -65,16 +65,16 @@ func TestWrittenTogether(t *testing.T) {
 		t.Errorf("the file has %d pods", len(again.pods))
 	}
 	if err := s.Written(t.Context()); err != nil || writes != 2 {
-		t.Errorf("with nothing new there were %d writes, error %v", writes, err)
+		t.Errorf("without changes: %d writes, error %v", writes, err)
 	}
 }
 
-// A note that could not be written is not forgotten.
-func TestWrittenFails(t *testing.T) {
+// A change that could not be written is written by the next call.
+func TestFailedWriteIsRetried(t *testing.T) {
 	s := newState(t)
 	full := errors.New("no space left")
 	s.save = func(string, []byte) error { return full }
-	s.Note("u", pod.ResourcesOf(asking("1", 1)))
+	s.Note("u", pod.ResourcesOf(testPod("1", 1)))
 	if err := s.Written(t.Context()); !errors.Is(err, full) {
 		t.Fatalf("the error is %v", err)
 	}
@@ -86,20 +86,20 @@ func TestWrittenFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, known := again.Get("u"); !known || held(r) != "1" {
+	if r, known := again.Get("u"); !known || cpuOf(r) != "1" {
 		t.Errorf("read back %v", r)
 	}
 }
 
-// Who has lost interest does not wait for a disk that hangs.
-func TestWrittenAbandoned(t *testing.T) {
+// A canceled caller does not wait for a hanging disk.
+func TestWrittenIsCanceled(t *testing.T) {
 	s := newState(t)
-	begun, release := make(chan struct{}), make(chan struct{})
-	s.save = func(string, []byte) error { close(begun); <-release; return nil }
-	s.Note("u", pod.ResourcesOf(asking("1", 1)))
+	started, release := make(chan struct{}), make(chan struct{})
+	s.save = func(string, []byte) error { close(started); <-release; return nil }
+	s.Note("u", pod.ResourcesOf(testPod("1", 1)))
 	first := make(chan error)
 	go func() { first <- s.Written(context.Background()) }()
-	<-begun
+	<-started
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Written(ctx); !errors.Is(err, context.Canceled) {
@@ -111,10 +111,10 @@ func TestWrittenAbandoned(t *testing.T) {
 	}
 }
 
-// What a crowd of pods waits for the disk, beside what else their starts take.
+// The disk writes of concurrent pod starts.
 func BenchmarkWritten(b *testing.B) {
-	for _, crowd := range []int{1, 60} {
-		b.Run(fmt.Sprint(crowd, " pods"), func(b *testing.B) {
+	for _, podCount := range []int{1, 60} {
+		b.Run(fmt.Sprint(podCount, " pods"), func(b *testing.B) {
 			s, err := Open(filepath.Join(b.TempDir(), Allocated))
 			if err != nil {
 				b.Fatal(err)
@@ -123,9 +123,9 @@ func BenchmarkWritten(b *testing.B) {
 			s.save = func(path string, text []byte) error { writes++; return replace(path, text) }
 			for i := 0; b.Loop(); i++ {
 				var all sync.WaitGroup
-				for k := range crowd {
+				for k := range podCount {
 					all.Go(func() {
-						s.Note(types.UID(fmt.Sprint(k)), pod.ResourcesOf(asking(fmt.Sprint(i+1), 1)))
+						s.Note(types.UID(fmt.Sprint(k)), pod.ResourcesOf(testPod(fmt.Sprint(i+1), 1)))
 						if err := s.Written(context.Background()); err != nil {
 							b.Error(err)
 						}
