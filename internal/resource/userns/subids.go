@@ -9,40 +9,39 @@ import (
 	"strings"
 )
 
-// Subordinate finds the ids that the machine's administrator has set aside for the user
-// "kubelet", as `getsubids` tells. Without that user or that program all ids above the
-// host's own are free to give, and enough of them are.
-func Subordinate(enough int64) (first, count int64, err error) {
-	first, count = Size, enough
+// Subordinate returns the subordinate ids of the user "kubelet", as getsubids reports them.
+// Without that user or that program, it returns the needed number of ids above the host's own.
+func Subordinate(needed int64) (first, count int64, err error) {
+	first, count = Size, needed
 	program, err := exec.LookPath("getsubids")
 	if err != nil {
 		return first, count, nil
 	}
 	uids, err := exec.Command(program, "kubelet").Output()
 	if err != nil {
-		return first, count, nil // there is no such user, which is the usual case
+		return first, count, nil // usually there is no such user
 	}
 	gids, err := exec.Command(program, "-g", "kubelet").Output()
 	if err != nil {
-		return 0, 0, fmt.Errorf("user kubelet has subordinate user ids but no group ids: %w", err)
+		return 0, 0, fmt.Errorf("read subordinate group ids of user kubelet, which has user ids: %w", err)
 	}
 	if string(uids) != string(gids) {
-		return 0, 0, errors.New("user kubelet has other subordinate user ids than group ids")
+		return 0, 0, errors.New("read subordinate ids of user kubelet: user ids and group ids differ")
 	}
 	return parseSubordinate(strings.NewReader(string(uids)))
 }
 
-// parseSubordinate reads one line of "0: kubelet FIRST COUNT".
+// parseSubordinate parses one line of "0: kubelet FIRST COUNT".
 func parseSubordinate(r io.Reader) (first, count int64, err error) {
 	lines := bufio.NewScanner(r)
 	for n := 0; lines.Scan(); n++ {
 		var index int
 		var user string
 		if n > 0 {
-			return 0, 0, errors.New("user kubelet has several ranges of subordinate ids, of which one is allowed")
+			return 0, 0, errors.New("read subordinate ids of user kubelet: more than one range")
 		}
 		if _, err := fmt.Sscanf(lines.Text(), "%d: %s %d %d", &index, &user, &first, &count); err != nil {
-			return 0, 0, fmt.Errorf("read the subordinate ids of user kubelet: %q: %w", lines.Text(), err)
+			return 0, 0, fmt.Errorf("read subordinate ids of user kubelet: %q: %w", lines.Text(), err)
 		}
 	}
 	return first, count, lines.Err()

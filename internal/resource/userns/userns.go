@@ -1,6 +1,5 @@
-// Package userns gives pods that do not share the host's users a range of user ids of their
-// own. What was given is written into the pod's folder before it is used, in the form of
-// the reference kubelet, so that it outlives the agent and a change of agents.
+// Package userns allocates a range of host user ids to each pod with a user namespace. It writes
+// the mapping to the pod's directory before it is used, in the reference kubelet's format.
 package userns
 
 import (
@@ -18,25 +17,26 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/checkpoint"
+	"swiftlet/internal/require"
 )
 
-// Size is how many ids a pod gets at least, and the unit of what it may be given more of:
-// as many as 16 bits can tell apart. Ranges begin at multiples of it, above the host's own.
+// Size is the least number of ids per pod, and the unit of larger ranges. Ranges begin at
+// multiples of it, above the host's own range.
 const Size = 65536
 
-// file holds a pod's mapping, in its folder.
-const file = "userns"
+// mappingFile is the file of the mapping in the pod's directory.
+const mappingFile = "userns"
 
-// Config says where pods have their folders and which ranges may be given.
+// Config configures the allocation of ranges.
 type Config struct {
-	// RootDir holds the pods' folders.
+	// RootDir is the kubelet's root directory, which holds the pods' directories.
 	RootDir string
-	// First and Count bound the ids that may be given, PerPod is how many each pod gets;
-	// all multiples of Size.
+	// First and Count are the ids to allocate from, PerPod is the number of ids per pod; all
+	// are multiples of Size.
 	First, Count, PerPod int64
 }
 
-// mapping is the file's form.
+// mapping is the format of the file.
 type mapping struct {
 	UIDMappings []idMap `json:"uidMappings"`
 	GIDMappings []idMap `json:"gidMappings"`
@@ -48,35 +48,38 @@ type idMap struct {
 	Length      uint32 `json:"length"`
 }
 
-// Ranges knows which pod has which range. It is safe for concurrent use.
+// Ranges allocates the pods' ranges. It is safe for concurrent use.
 type Ranges struct {
 	cfg Config
 	log *slog.Logger
 
-	mu    sync.Mutex
-	given map[types.UID]int64 // the first id of its range
-	taken map[int64]types.UID
+	mu     sync.Mutex
+	ranges map[types.UID]int64 // by pod, the first id of the range
+	owners map[int64]types.UID
 }
 
-// New reads what was given by an earlier agent. It starts nothing.
+// New restores the ranges of an earlier run of the agent. It starts nothing.
 func New(cfg Config, log *slog.Logger) (*Ranges, error) {
-	if !filepath.IsAbs(cfg.RootDir) || log == nil {
-		return nil, errors.New("user namespaces: an absolute root directory and a log are needed")
+	if err := require.Set("new user namespace ranges", map[string]any{"log": log}); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(cfg.RootDir) {
+		return nil, errors.New("new user namespace ranges: RootDir must be an absolute path")
 	}
 	if cfg.PerPod < Size || cfg.PerPod%Size != 0 || cfg.First < Size || cfg.First%Size != 0 || cfg.Count < cfg.PerPod || cfg.Count%Size != 0 {
-		return nil, fmt.Errorf("user namespaces: ids %d to %d cannot be given out by %d: all must be multiples of %d above the host's own",
+		return nil, fmt.Errorf("new user namespace ranges: invalid ids %d to %d with %d per pod: all must be multiples of %d above the host's own",
 			cfg.First, cfg.First+cfg.Count, cfg.PerPod, Size)
 	}
-	r := &Ranges{cfg: cfg, log: log, given: map[types.UID]int64{}, taken: map[int64]types.UID{}}
+	r := &Ranges{cfg: cfg, log: log, ranges: map[types.UID]int64{}, owners: map[int64]types.UID{}}
 	return r, r.restore()
 }
 
-// restore takes note of the ranges that pods on the disk have. A file that makes no sense
-// concerns its own pod alone, which will be refused rather than given another range.
+// restore reads the mappings of all pods on disk. An invalid file affects only its pod: Of fails
+// for that pod instead of allocating another range.
 func (r *Ranges) restore() error {
 	entries, err := os.ReadDir(filepath.Join(r.cfg.RootDir, "pods"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the pods' user namespaces: %w", err)
+		return fmt.Errorf("read user namespace mappings: %w", err)
 	}
 	for _, e := range entries {
 		uid := types.UID(e.Name())
@@ -84,24 +87,24 @@ func (r *Ranges) restore() error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			r.log.Error("a pod's user namespace cannot be read", "pod", uid, "err", err)
+			r.log.Error("user namespaces: cannot read mapping of pod", "pod", uid, "err", err)
 		default:
-			r.given[uid], r.taken[first] = first, uid
+			r.ranges[uid], r.owners[first] = first, uid
 		}
 	}
 	return nil
 }
 
-// Of is the pod's user namespace; it is given one where it has none yet.
+// Of returns the pod's user namespace, and allocates a range if it has none yet.
 func (r *Ranges) Of(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first, known := r.given[p.UID]
+	first, known := r.ranges[p.UID]
 	if !known {
 		if _, err := r.read(p.UID); !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("map user namespace: %w", err)
 		}
-		free, err := r.free()
+		free, err := r.freeRange()
 		if err != nil {
 			return nil, err
 		}
@@ -109,37 +112,37 @@ func (r *Ranges) Of(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 			return nil, fmt.Errorf("map user namespace: %w", err)
 		}
 		first = free
-		r.given[p.UID], r.taken[first] = first, p.UID
+		r.ranges[p.UID], r.owners[first] = first, p.UID
 	}
 	ids := []*runtimeapi.IDMapping{{HostId: uint32(first), ContainerId: 0, Length: uint32(r.cfg.PerPod)}}
 	return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: ids, Gids: ids}, nil
 }
 
-// free finds a range that nobody has.
-func (r *Ranges) free() (int64, error) {
+// freeRange returns the first id of a free range.
+func (r *Ranges) freeRange() (int64, error) {
 	for id := r.cfg.First; id+r.cfg.PerPod <= r.cfg.First+r.cfg.Count; id += r.cfg.PerPod {
-		if _, taken := r.taken[id]; !taken {
+		if _, taken := r.owners[id]; !taken {
 			return id, nil
 		}
 	}
 	return 0, fmt.Errorf("map user namespace: all %d ranges of ids are in use", r.cfg.Count/r.cfg.PerPod)
 }
 
-// Release takes a pod's range back, once nothing of the pod is left.
+// Release releases the range of a removed pod.
 func (r *Ranges) Release(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first, known := r.given[uid]; known {
-		delete(r.given, uid)
-		delete(r.taken, first)
+	if first, known := r.ranges[uid]; known {
+		delete(r.ranges, uid)
+		delete(r.owners, first)
 	}
 }
 
 func (r *Ranges) path(uid types.UID) string {
-	return filepath.Join(r.cfg.RootDir, "pods", string(uid), file)
+	return filepath.Join(r.cfg.RootDir, "pods", string(uid), mappingFile)
 }
 
-// read finds the first id of the range in a pod's file.
+// read returns the first id of the range in a pod's file.
 func (r *Ranges) read(uid types.UID) (int64, error) {
 	data, err := os.ReadFile(r.path(uid))
 	if err != nil {
@@ -151,13 +154,13 @@ func (r *Ranges) read(uid types.UID) (int64, error) {
 	}
 	for _, ids := range [][]idMap{m.UIDMappings, m.GIDMappings} {
 		if len(ids) != 1 || ids[0] != (idMap{HostID: m.UIDMappings[0].HostID, Length: uint32(r.cfg.PerPod)}) || ids[0].HostID%Size != 0 {
-			return 0, fmt.Errorf("read %s: it does not map one whole range of %d ids", r.path(uid), r.cfg.PerPod)
+			return 0, fmt.Errorf("read %s: not a mapping of one range of %d ids", r.path(uid), r.cfg.PerPod)
 		}
 	}
 	return int64(m.UIDMappings[0].HostID), nil
 }
 
-// write puts the mapping down so that it is there as a whole or not at all.
+// write writes the mapping atomically.
 func (r *Ranges) write(uid types.UID, first int64) error {
 	ids := []idMap{{HostID: uint32(first), Length: uint32(r.cfg.PerPod)}}
 	data, err := json.Marshal(mapping{UIDMappings: ids, GIDMappings: ids})

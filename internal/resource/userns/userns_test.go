@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func ranges(t *testing.T, root string, count int64) *Ranges {
+func newRanges(t *testing.T, root string, count int64) *Ranges {
 	t.Helper()
 	r, err := New(Config{RootDir: root, First: Size, Count: count * Size, PerPod: Size}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -33,9 +33,9 @@ func hostID(t *testing.T, r *Ranges, uid types.UID) uint32 {
 	return ns.Uids[0].HostId
 }
 
-func TestRangesAreGivenOnce(t *testing.T) {
+func TestRangesAreUnique(t *testing.T) {
 	root := t.TempDir()
-	r := ranges(t, root, 2)
+	r := newRanges(t, root, 2)
 	a, b := hostID(t, r, "a"), hostID(t, r, "b")
 	if a == b || a < Size || b < Size {
 		t.Fatalf("a has %d, b has %d", a, b)
@@ -46,7 +46,7 @@ func TestRangesAreGivenOnce(t *testing.T) {
 	if _, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "c"}}); err == nil || !strings.Contains(err.Error(), "all 2 ranges") {
 		t.Errorf("a third pod: %v", err)
 	}
-	next := ranges(t, root, 2) // an agent that comes after
+	next := newRanges(t, root, 2) // a restart of the agent
 	if got := hostID(t, next, "b"); got != b {
 		t.Errorf("b had %d and after a restart has %d", b, got)
 	}
@@ -59,9 +59,9 @@ func TestRangesAreGivenOnce(t *testing.T) {
 	}
 }
 
-func TestTheFileIsTheReferences(t *testing.T) {
+func TestMappingFileFormat(t *testing.T) {
 	root := t.TempDir()
-	hostID(t, ranges(t, root, 1), "a")
+	hostID(t, newRanges(t, root, 1), "a")
 	data, err := os.ReadFile(filepath.Join(root, "pods", "a", "userns"))
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +72,9 @@ func TestTheFileIsTheReferences(t *testing.T) {
 	}
 }
 
-func TestABrokenFileIsNotPaintedOver(t *testing.T) {
+func TestInvalidMappingFileIsKept(t *testing.T) {
 	for name, content := range map[string]string{
-		"torn":       `{"uidMappings":[{"hos`,
+		"truncated":  `{"uidMappings":[{"hos`,
 		"empty":      ``,
 		"other size": `{"uidMappings":[{"hostId":65536,"containerId":0,"length":10}],"gidMappings":[{"hostId":65536,"containerId":0,"length":10}]}`,
 		"no uids":    `{"gidMappings":[]}`,
@@ -88,9 +88,9 @@ func TestABrokenFileIsNotPaintedOver(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "userns"), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			r := ranges(t, root, 3)
+			r := newRanges(t, root, 3)
 			if _, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a"}}); err == nil {
-				t.Error("its pod was given a range")
+				t.Error("a range was allocated to its pod")
 			}
 			hostID(t, r, "b")
 		})
@@ -104,7 +104,7 @@ func TestSubordinateIDs(t *testing.T) {
 	}
 	for _, text := range []string{"nonsense\n", "0: kubelet 65536 65536\n1: kubelet 131072 65536\n"} {
 		if _, _, err := parseSubordinate(strings.NewReader(text)); err == nil {
-			t.Errorf("%q was taken", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }
