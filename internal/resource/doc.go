@@ -1,3 +1,3 @@
-// Package resource gives out what a node has and no two pods may share. Each kind has a
-// folder of its own.
+// Package resource holds the managers of a node's exclusive resources, each in a package of its
+// own.
 package resource

@@ -1,6 +1,6 @@
-// Package statefile has what the state files of CPUs and memory have in common. Their form
-// is the reference kubelet's: the state as a string with a checksum, and beside it the
-// state in the form of older releases, with another.
+// Package statefile has the common parts of the CPU and memory managers' state files. They have
+// the reference kubelet's format: the state as a string with a checksum, and the state in the
+// format of older releases with a checksum of its own.
 package statefile
 
 import (
@@ -14,27 +14,27 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// ErrBad: the file is torn, changed by hand, or something else altogether.
+// ErrBad is the error of a truncated, modified or foreign file.
 var ErrBad = errors.New("the state file cannot be trusted")
 
-// Sum is a checksum as these files have it.
+// Sum is a checksum in these files.
 type Sum uint64
 
-// Checksum is the sum over a value as the reference prints it. The names of types are part
-// of what is printed: as lists pairs of a name here and the name there.
-func Checksum(v any, as ...string) Sum {
-	as = append(as, "statefile.Sum", "checksum.Checksum")
+// Checksum returns the reference kubelet's checksum of a value: a hash of its dump, which contains
+// the names of types. typeNames lists pairs of a type's name here and in the reference kubelet.
+func Checksum(v any, typeNames ...string) Sum {
+	typeNames = append(typeNames, "statefile.Sum", "checksum.Checksum")
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(strings.NewReplacer(as...).Replace(dump.ForHash(v))))
+	_, _ = h.Write([]byte(strings.NewReplacer(typeNames...).Replace(dump.ForHash(v))))
 	return Sum(h.Sum32())
 }
 
-// SetAside moves a file out of the way, under its own name with the suffix, over what an
-// earlier one left there. It is no error if there is no file.
-func SetAside(path, suffix string) (moved string, err error) {
-	moved = path + suffix
-	if err := os.Rename(path, moved); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("set the state file aside: %w", err)
+// SetAside renames a file by appending the suffix, and replaces an earlier file of that name. A
+// missing file is no error.
+func SetAside(path, suffix string) (aside string, err error) {
+	aside = path + suffix
+	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("move state file aside: %w", err)
 	}
-	return moved, nil
+	return aside, nil
 }
