@@ -38,7 +38,7 @@ func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.
 
 // Run watches until ctx is done.
 func (c *collection) Run(ctx context.Context) error {
-	Reflection{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}}.Run(ctx)
+	Reflector{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}}.Run(ctx)
 	return nil
 }
 

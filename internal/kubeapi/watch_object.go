@@ -21,16 +21,16 @@ func (o *Objects) watchLocked(item *object) {
 	}
 	ctx, cancel := context.WithCancel(o.running)
 	item.stop = cancel
-	reflection := o.reflection(item)
+	reflector := o.reflector(item)
 	o.watches.Go(func() {
 		defer cancel()
-		reflection.Run(ctx)
+		reflector.Run(ctx)
 	})
 }
 
-// reflection watches one object. The node authorizer allows a node objects by name only, hence
+// reflector watches one object. The node authorizer allows a node objects by name only, hence
 // the field selector.
-func (o *Objects) reflection(item *object) Reflection {
+func (o *Objects) reflector(item *object) Reflector {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, item.ref.Name).String()
 	list, watchFrom, expected := o.source(item.ref)
 	lw := &cache.ListWatch{
@@ -45,7 +45,7 @@ func (o *Objects) reflection(item *object) Reflection {
 			return w, o.checkWatch(item, err)
 		},
 	}
-	return Reflection{Client: o.deps.Client, Source: lw, Sample: expected, Store: item,
+	return Reflector{Client: o.deps.Client, Source: lw, Sample: expected, Store: item,
 		Options: cache.ReflectorOptions{
 			Name:            fmt.Sprintf("%s %s/%s", item.ref.Kind, item.ref.Namespace, item.ref.Name),
 			MinWatchTimeout: 30 * time.Minute,

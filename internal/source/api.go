@@ -85,7 +85,7 @@ func (a *API) Run(ctx context.Context) error {
 			return fmt.Errorf("wait for the node: %w", err)
 		}
 	}
-	reflection := kubeapi.Reflection{
+	reflector := kubeapi.Reflector{
 		Client:  a.deps.Client,
 		Source:  a.listWatch(),
 		Sample:  &v1.Pod{},
@@ -95,7 +95,7 @@ func (a *API) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	running.Go(func() { reflection.Run(ctx) })
+	running.Go(func() { reflector.Run(ctx) })
 	defer running.Wait()
 	for {
 		select {

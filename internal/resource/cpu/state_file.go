@@ -73,28 +73,28 @@ func encode(policy string, s State) ([]byte, error) {
 func decode(raw []byte) (policy string, s State, err error) {
 	f := stateFile{legacyContent: legacyContent{Entries: map[string]map[string]string{}}}
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return "", s, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+		return "", s, fmt.Errorf("%w: %w", statefile.ErrCorrupt, err)
 	}
 	var c stateContent
 	switch {
 	case f.Data != "" || f.DataChecksum != 0:
 		if sum := statefile.Checksum(f.Data); sum != f.DataChecksum {
-			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrBad, f.DataChecksum, sum)
+			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrCorrupt, f.DataChecksum, sum)
 		}
 		if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
-			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrBad, err)
+			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrCorrupt, err)
 		}
 	default:
 		if sum := f.sum(); f.Checksum != 0 && f.Checksum != sum { // the oldest releases wrote none
-			return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrBad, f.Checksum, sum)
+			return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrCorrupt, f.Checksum, sum)
 		}
 		c = stateContent{PolicyName: f.PolicyName, DefaultCPUSet: f.DefaultCPUSet, Entries: f.Entries}
 	}
 	if c.PolicyName == "" {
-		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
+		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrCorrupt)
 	}
 	if s, err = c.state(); err != nil {
-		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrCorrupt, err)
 	}
 	return c.PolicyName, s, nil
 }

@@ -77,23 +77,23 @@ func encode(s State) ([]byte, error) {
 func decode(raw []byte) (policy string, s State, err error) {
 	f := stateFile{legacyContent: legacyContent{MachineState: nodeMap{}, Entries: assignments{}}}
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return "", s, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+		return "", s, fmt.Errorf("%w: %w", statefile.ErrCorrupt, err)
 	}
 	c := stateContent{PolicyName: f.PolicyName, MachineState: f.MachineState, Entries: f.Entries}
 	switch {
 	case f.Data != "" || f.DataChecksum != 0:
 		if sum := statefile.Checksum(f.Data); sum != f.DataChecksum {
-			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrBad, f.DataChecksum, sum)
+			return "", s, fmt.Errorf("%w: its dataChecksum is %d, its data's is %d", statefile.ErrCorrupt, f.DataChecksum, sum)
 		}
 		c = stateContent{}
 		if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
-			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrBad, err)
+			return "", s, fmt.Errorf("%w: data: %w", statefile.ErrCorrupt, err)
 		}
 	case f.Checksum != 0 && f.Checksum != f.sum():
-		return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrBad, f.Checksum, f.sum())
+		return "", s, fmt.Errorf("%w: its checksum is %d, its content's is %d", statefile.ErrCorrupt, f.Checksum, f.sum())
 	}
 	if c.PolicyName == "" {
-		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrBad)
+		return "", s, fmt.Errorf("%w: it names no policy", statefile.ErrCorrupt)
 	}
 	s = State{Nodes: c.MachineState, Containers: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
 	for uid, containers := range c.Entries {
@@ -103,7 +103,7 @@ func decode(raw []byte) (policy string, s State, err error) {
 		s.Pods[types.UID(uid)] = entry.MemoryBlocks
 	}
 	if err := s.check(); err != nil {
-		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrBad, err)
+		return "", State{}, fmt.Errorf("%w: %w", statefile.ErrCorrupt, err)
 	}
 	return c.PolicyName, s, nil
 }

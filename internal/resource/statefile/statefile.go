@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// ErrBad is the error of a truncated, modified or foreign file.
-var ErrBad = errors.New("the state file cannot be trusted")
+// ErrCorrupt is the error of a truncated, modified or foreign file.
+var ErrCorrupt = errors.New("the state file cannot be trusted")
 
 // Sum is a checksum in these files.
 type Sum uint64

@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Reflection synchronizes a store with the API server, like client-go's Reflector, but relists
-// after a watch that was interrupted. A Reflector continues such a watch at the last resource
+// Reflector synchronizes a store with the API server, like client-go's Reflector, but relists
+// after a watch that was interrupted. client-go's continues such a watch at the last resource
 // version. Versions go back when etcd is restored from a backup; the API server accepts the watch
 // even so, and sends nothing until the versions have caught up.
-type Reflection struct {
+type Reflector struct {
 	Client  any // of Source; it may not support streaming lists
 	Source  *cache.ListWatch
 	Sample  runtime.Object
@@ -29,7 +29,7 @@ type Reflection struct {
 	Options cache.ReflectorOptions
 }
 
-// relistBackoff is the default of a Reflector.
+// relistBackoff is the default of client-go's Reflector.
 var relistBackoff = wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 38, Cap: 30 * time.Second}
 
 const (
@@ -40,7 +40,7 @@ const (
 )
 
 // Run lists and watches until ctx is done.
-func (r Reflection) Run(ctx context.Context) {
+func (r Reflector) Run(ctx context.Context) {
 	if r.Options.Backoff == nil {
 		r.Options.Backoff = &relistBackoff
 	}
@@ -58,13 +58,13 @@ func (r Reflection) Run(ctx context.Context) {
 	}
 }
 
-func (r Reflection) session(ctx context.Context, first bool, delay wait.DelayFunc) {
+func (r Reflector) session(ctx context.Context, first bool, delay wait.DelayFunc) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	s := session{source: r.Source, clock: r.Options.Clock, first: first, end: end, delay: delay}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, r.Client)
 	options, backoff := r.Options, *r.Options.Backoff
-	options.Backoff = &backoff // a copy, because the Reflector modifies it
+	options.Backoff = &backoff // a copy, because client-go's Reflector modifies it
 	cache.NewReflectorWithOptions(source, r.Sample, r.Store, options).RunWithContext(ctx)
 }
 
@@ -91,7 +91,7 @@ func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Objec
 	return list, s.endIfUnreachable(o, err)
 }
 
-// watch retries the first request of a session itself while the connection is refused. A
+// watch retries the first request of a session itself while the connection is refused. client-go's
 // Reflector would retry too, but ignore the end of ctx meanwhile.
 func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	for {
@@ -117,7 +117,7 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 func (s *session) checkInterrupted(o metav1.ListOptions) error {
 	if continues(o) && s.clock.Now().Before(s.watchDeadline) {
 		s.end()
-		return io.ErrUnexpectedEOF // a Reflector does not log this one as an error
+		return io.ErrUnexpectedEOF // client-go's Reflector does not log this one as an error
 	}
 	return nil
 }

@@ -122,13 +122,13 @@ type listsOnly struct{}
 
 func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }
 
-// reflect runs a Reflection of the server for the length of a test.
+// reflect runs a Reflector of the server for the length of a test.
 func reflect(t *testing.T, s *fakeServer, client any) cache.Store {
 	// The other handlers include one that sleeps in real time.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	s.watches = map[*watch.FakeWatcher]int{}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	r := Reflection{
+	r := Reflector{
 		Client: client, Sample: &v1.ConfigMap{}, Store: store,
 		Source: &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch},
 	}
@@ -157,7 +157,7 @@ func expectData(t *testing.T, store cache.Store, want string) {
 	}
 }
 
-func TestReflectionAfterEtcdRestore(t *testing.T) {
+func TestReflectorAfterEtcdRestore(t *testing.T) {
 	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestReflectionAfterEtcdRestore(t *testing.T) {
 }
 
 // client-go retries some requests itself, which can hide an outage.
-func TestReflectionAfterInterruptedWatch(t *testing.T) {
+func TestReflectorAfterInterruptedWatch(t *testing.T) {
 	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestReflectionAfterInterruptedWatch(t *testing.T) {
 }
 
 // A watch that ended at its deadline continues without a list.
-func TestReflectionContinuesWatch(t *testing.T) {
+func TestReflectorContinuesWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
 		store := reflect(t, s, listsOnly{})
@@ -216,7 +216,7 @@ func TestReflectionContinuesWatch(t *testing.T) {
 }
 
 // A proxy in front of an unreachable API server responds for it.
-func TestReflectionBehindProxy(t *testing.T) {
+func TestReflectorBehindProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
 		store := reflect(t, s, listsOnly{})
@@ -235,7 +235,7 @@ func TestReflectionBehindProxy(t *testing.T) {
 	})
 }
 
-func TestReflectionStopsDuringOutage(t *testing.T) {
+func TestReflectorStopsDuringOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
 		reflect(t, s, nil)
