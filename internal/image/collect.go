@@ -173,10 +173,10 @@ func (c *Collector) removeOne(ctx context.Context, i candidate, reason string) e
 	return nil
 }
 
-// reportRemaining passes the images that remain to Left. A failure is harmless: the next
+// reportRemaining passes the images that remain to deps.Remaining. A failure is harmless: the next
 // collection reports them again.
 func (c *Collector) reportRemaining(ctx context.Context, began time.Time) {
-	if c.deps.Left == nil {
+	if c.deps.Remaining == nil {
 		return
 	}
 	all, err := c.deps.Images.ListImages(ctx)
@@ -188,5 +188,5 @@ func (c *Collector) reportRemaining(ctx context.Context, began time.Time) {
 	for _, i := range all {
 		ids = append(ids, i.Id)
 	}
-	c.deps.Left(ids, began)
+	c.deps.Remaining(ids, began)
 }

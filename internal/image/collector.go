@@ -50,10 +50,10 @@ type CollectorDeps struct {
 	InUse func(context.Context) ([]string, error)
 	// Disk measures the file system of a directory; nil uses statfs.
 	Disk func(dir string) (Disk, error)
-	// Left is called after a collection with the images that remain and with the collection's
+	// Remaining is called after a collection with the images that remain and with the collection's
 	// start time; may be nil.
-	Left   func(ids []string, began time.Time)
-	Events pod.Events
+	Remaining func(ids []string, began time.Time)
+	Events    pod.Events
 	// Node is the object of events.
 	Node *v1.ObjectReference
 	// Collected counts removed images by reason; may be nil.
@@ -142,13 +142,13 @@ func (c *Collector) round(ctx context.Context) {
 	c.lastFailed = err != nil
 }
 
-// Handed marks the image, given by the runtime's reference, as used by a container that is
+// MarkUsed marks the image, given by the runtime's reference, as used by a container that is
 // about to be created.
-func (c *Collector) Handed(ref string) { c.usage.mark(ref, c.deps.Clock.Now()) }
+func (c *Collector) MarkUsed(ref string) { c.usage.mark(ref, c.deps.Clock.Now()) }
 
-// Pulled starts a collection if the pull that just finished filled the disk over the high
+// ImagePulled starts a collection if the pull that just finished filled the disk over the high
 // threshold. It never blocks on the runtime.
-func (c *Collector) Pulled() {
+func (c *Collector) ImagePulled() {
 	c.mu.Lock()
 	dir := c.dir
 	c.mu.Unlock()

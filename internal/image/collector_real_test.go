@@ -59,7 +59,7 @@ func TestRealCollectToLowThreshold(t *testing.T) {
 	order = append(slices.DeleteFunc(order, func(id string) bool { return id == ids[7] }), ids[7])
 	for _, id := range append([]string{ids[7]}, order...) {
 		clock.Step(time.Minute)
-		c.Handed(id)
+		c.MarkUsed(id)
 		used = []string{id}
 		if _, err := c.findUnused(t.Context(), clock.Now()); err != nil {
 			t.Fatal(err)

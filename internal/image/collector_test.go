@@ -81,7 +81,7 @@ func newCollectorFixture(t *testing.T, cfg CollectorConfig) *collectorFixture {
 	c.Collector, err = NewCollector(cfg, CollectorDeps{
 		Images: c.fakeStore, Disk: c.fakeStore.disk, Events: &c.events, Node: &v1.ObjectReference{Kind: "Node", Name: "n"},
 		InUse:     func(context.Context) ([]string, error) { return c.used, nil },
-		Left:      func(ids []string, _ time.Time) { c.left = ids },
+		Remaining: func(ids []string, _ time.Time) { c.left = ids },
 		Collected: func(why string) { c.counts[why]++ },
 		Clock:     c.clock, Log: slog.New(slog.DiscardHandler),
 	})
@@ -110,7 +110,7 @@ func TestCollectLeastRecentlyUsedFirst(t *testing.T) {
 	c.collectAfterHour(t, "c", "d", "e", "a")
 	c.collectAfterHour(t, "d", "e")
 	c.clock.Step(time.Hour)
-	c.Handed("d")
+	c.MarkUsed("d")
 	c.collectAfterHour(t, "e")
 	if len(c.removed) > 0 {
 		t.Fatalf("removed below the threshold: %v", c.removed)
@@ -158,7 +158,7 @@ func TestCollectCannotFreeEnough(t *testing.T) {
 	c.clock.Step(time.Hour)
 	c.images = slices.DeleteFunc(c.images, func(i *runtimeapi.Image) bool { return i.Id == "filler" })
 	c.used = c.used[:1]
-	c.Handed("given")
+	c.MarkUsed("given")
 	c.add("young")
 	c.events.seen = nil
 	c.round(t.Context())
@@ -213,21 +213,21 @@ func TestPullThatFillsDiskStartsCollection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.add("a", "b", "c", "d", "e", "f", "g")
 	collected := make(chan []string)
-	c.deps.Left = func(ids []string, _ time.Time) { collected <- ids }
+	c.deps.Remaining = func(ids []string, _ time.Time) { collected <- ids }
 	done := make(chan error)
 	go func() { done <- c.Run(ctx) }()
 	for !c.clock.HasWaiters() {
 		time.Sleep(time.Millisecond)
 	}
 	c.clock.SetTime(c.clock.Now().Add(4 * time.Minute)) // not yet time for a round
-	c.Pulled()
+	c.ImagePulled()
 	select {
 	case <-c.wake:
 		t.Error("woken although there is space")
 	default:
 	}
 	c.add("h", "i")
-	c.Pulled()
+	c.ImagePulled()
 	if left := <-collected; len(left) != 6 {
 		t.Errorf("left: %v", left)
 	}

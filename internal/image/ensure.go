@@ -59,7 +59,7 @@ func (p *Puller) Ensure(ctx context.Context, apiPod *v1.Pod, c *v1.Container, sa
 	}
 	found, err := p.ensure(ctx, apiPod, c, config)
 	if err == nil {
-		meter.With(p.handed, found.Ref)
+		meter.With(p.onUse, found.Ref)
 		return found, nil
 	}
 	if ctx.Err() != nil {

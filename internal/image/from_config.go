@@ -21,9 +21,9 @@ func ConfigFrom(cfg *config.Config) Config {
 	}
 	if cfg.Features.KubeletEnsureSecretPulledImages {
 		c.Verify = Verification{
-			Dir:     filepath.Join(cfg.Flags.RootDir, "image_manager"), // where the reference kubelet has it
-			Policy:  kc.ImagePullCredentialsVerificationPolicy,
-			Allowed: kc.PreloadedImagesVerificationAllowlist,
+			Dir:       filepath.Join(cfg.Flags.RootDir, "image_manager"), // where the reference kubelet has it
+			Policy:    kc.ImagePullCredentialsVerificationPolicy,
+			Allowlist: kc.PreloadedImagesVerificationAllowlist,
 		}
 	}
 	return c

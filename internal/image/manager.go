@@ -56,9 +56,9 @@ func NewManager(cfg *config.Config, deps ManagerDeps) (m Manager, err error) {
 		return m, err
 	}
 	m.Puller, err = New(ConfigFrom(cfg), Deps{
-		Images: deps.Runtime, Credentials: credentials.Find, Handed: m.Collector.Handed, Fetched: m.Collector.Pulled,
+		Images: deps.Runtime, Credentials: credentials.Find, OnUse: m.Collector.MarkUsed, OnPulled: m.Collector.ImagePulled,
 		Events: deps.Events, Meters: deps.Meters, Clock: deps.Clock, Log: deps.Log,
 	})
-	m.Collector.OnCollected(m.Puller.Forget)
+	m.Collector.OnCollected(m.Puller.PruneRecords)
 	return m, err
 }

@@ -45,14 +45,14 @@ type Deps struct {
 	// ("docker.io/library/busybox"). The puller calls it only before a pull or a
 	// verification. Nil finds none.
 	Credentials func(ctx context.Context, p *v1.Pod, repository string) ([]Credential, error)
-	// Handed is called with each image that Ensure returns, Fetched after each pull; both may
+	// OnUse is called with each image that Ensure returns, OnPulled after each pull; both may
 	// be nil.
-	Handed  func(ref string)
-	Fetched func()
-	Events  pod.Events
-	Meters  Meters
-	Clock   clock.PassiveClock
-	Log     *slog.Logger
+	OnUse    func(ref string)
+	OnPulled func()
+	Events   pod.Events
+	Meters   Meters
+	Clock    clock.PassiveClock
+	Log      *slog.Logger
 }
 
 // Meters measure the puller's work; each may be nil.
@@ -65,7 +65,7 @@ type Meters struct {
 	// PullStarted is called when a pod begins to wait for a pull; the puller calls done when the
 	// wait is over.
 	PullStarted func(pod types.UID) (done func())
-	// Pulled is called after each pull.
+	// ImagePulled is called after each pull.
 	Pulled func(size uint64, took time.Duration)
 }
 
@@ -73,8 +73,8 @@ type Meters struct {
 type Puller struct {
 	images      Service
 	credentials func(context.Context, *v1.Pod, string) ([]Credential, error)
-	handed      func(ref string)
-	fetched     func()
+	onUse       func(ref string)
+	onPulled    func()
 	events      pod.Events
 	meters      Meters
 	clock       clock.PassiveClock
@@ -106,7 +106,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 		return nil, errors.New("new image puller: Serialize excludes MaxParallel over 1")
 	}
 	p := &Puller{
-		images: deps.Images, credentials: deps.Credentials, handed: deps.Handed, fetched: deps.Fetched,
+		images: deps.Images, credentials: deps.Credentials, onUse: deps.OnUse, onPulled: deps.OnPulled,
 		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		backoff:  pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
 		inFlight: inFlightPulls{byImage: map[string]*inFlightPull{}},

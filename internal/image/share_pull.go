@@ -107,8 +107,8 @@ func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential)
 	if p.meters.Pulled != nil {
 		p.meters.Pulled(got.size, got.took)
 	}
-	if p.fetched != nil {
-		p.fetched()
+	if p.onPulled != nil {
+		p.onPulled()
 	}
 	return got, nil
 }

@@ -19,9 +19,9 @@ type Verification struct {
 	Dir string
 	// Policy is the configuration's imagePullCredentialsVerificationPolicy.
 	Policy kubelet.ImagePullCredentialsVerificationPolicy
-	// Allowed are the images that the policy NeverVerifyAllowlistedImages trusts: names
+	// Allowlist are the images that the policy NeverVerifyAllowlistedImages trusts: names
 	// without tags, or prefixes that end in "/*".
-	Allowed []string
+	Allowlist []string
 }
 
 func (v Verification) validate() error {
@@ -45,7 +45,7 @@ func (v Verification) required(name string, pulledByKubelet bool) bool {
 	case kubelet.NeverVerifyPreloadedImages:
 		return pulledByKubelet
 	case kubelet.NeverVerifyAllowlistedImages:
-		return !slices.ContainsFunc(v.Allowed, func(pattern string) bool {
+		return !slices.ContainsFunc(v.Allowlist, func(pattern string) bool {
 			prefix, wildcard := strings.CutSuffix(pattern, "*")
 			return pattern == name || wildcard && strings.HasPrefix(name, prefix)
 		})
@@ -141,17 +141,17 @@ const (
 	verdictError            = "error"
 )
 
-// Recorded returns the number of pulls that are recorded on disk as in progress and as done.
-func (p *Puller) Recorded() (inProgress, done int) {
+// RecordCounts returns the number of pulls that are recorded on disk as in progress and as done.
+func (p *Puller) RecordCounts() (inProgress, done int) {
 	if p.records == nil {
 		return 0, 0
 	}
 	return p.records.count()
 }
 
-// Forget deletes the pull records of images that are not among the remaining ones, unless a
+// PruneRecords deletes the pull records of images that are not among the remaining ones, unless a
 // record was written after the given time.
-func (p *Puller) Forget(remaining []string, before time.Time) {
+func (p *Puller) PruneRecords(remaining []string, before time.Time) {
 	if p.records == nil {
 		return
 	}

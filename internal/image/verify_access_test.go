@@ -82,7 +82,7 @@ func TestVerifyImageAccess(t *testing.T) {
 		{name: "not allowlisted", policy: kubelet.NeverVerifyAllowlistedImages, allowed: []string{"registry.example.com/tea", "other.example.com/*"}, preloaded: true, pullsForSecond: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newFixture(t, Config{Verify: Verification{Dir: t.TempDir(), Policy: test.policy, Allowed: test.allowed}})
+			b := newFixture(t, Config{Verify: Verification{Dir: t.TempDir(), Policy: test.policy, Allowlist: test.allowed}})
 			b.runtime.Publish(private, 1)
 			if test.preloaded {
 				b.runtime.AddImage(private, 1)
