@@ -18,9 +18,9 @@ const userAgent = "swiftlet/" + config.KubernetesVersion
 // again when they change.
 func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
-	cfg.Back = b.apiServerReturned
+	cfg.OnReconnect = b.apiServerReturned
 	if b.tracing != nil {
-		cfg.Follow = b.tracing.Transport
+		cfg.WrapTransport = b.tracing.Transport
 	}
 	flags := &b.cfg.Flags
 	if !b.cfg.Kubelet.RotateCertificates && flags.BootstrapKubeconfig == "" {

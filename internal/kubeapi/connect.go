@@ -17,11 +17,11 @@ type Config struct {
 	// Certificate replaces the client certificate of the connection settings; nil where it
 	// is static or absent.
 	Certificate Certificate
-	// Follow wraps the transport, for tracing; may be nil.
-	Follow func(http.RoundTripper) http.RoundTripper
-	// Back is called when the API server responds again after it was unreachable. It must not
+	// WrapTransport wraps the transport, for tracing; may be nil.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+	// OnReconnect is called when the API server responds again after it was unreachable. It must not
 	// block; may be nil.
-	Back func()
+	OnReconnect func()
 	// UserAgent is sent with every request; empty means client-go's default.
 	UserAgent string
 
@@ -77,12 +77,12 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	} else if err := useCertificate(base, cfg.Certificate, dialer); err != nil {
 		return nil, err
 	}
-	if cfg.Follow != nil {
-		base.Wrap(cfg.Follow)
+	if cfg.WrapTransport != nil {
+		base.Wrap(cfg.WrapTransport)
 	}
-	if cfg.Back != nil {
+	if cfg.OnReconnect != nil {
 		base.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &reconnectTransport{next: next, onReconnect: cfg.Back}
+			return &reconnectTransport{next: next, onReconnect: cfg.OnReconnect}
 		})
 	}
 	shared, err := rest.HTTPClientFor(base)

@@ -25,7 +25,7 @@ func TestClients(t *testing.T) {
 	defer server.Close()
 	wrapped := 0
 	c, err := NewClients(&rest.Config{Host: server.URL}, Config{UserAgent: "swiftlet/test", QPS: 50, Burst: 100, HeartbeatTimeout: time.Second,
-		Follow: func(next http.RoundTripper) http.RoundTripper {
+		WrapTransport: func(next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) { wrapped++; return next.RoundTrip(r) })
 		}})
 	if err != nil {
