@@ -7,7 +7,7 @@ import (
 
 // newAdmission makes what decides which pods run. New pods and resizes pass the same checks.
 func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.States) (*admit.Admission, error) {
-	source := admit.NodeDeps{Own: m.node.Object, Allocates: p.managers.Devices.Gives}
+	source := admit.NodeDeps{Own: m.node.Object, Allocates: p.managers.Devices.Manages}
 	if a.caches != nil {
 		source.Watched, source.Read = a.caches.Node.Watched, a.caches.Node.Read
 	}

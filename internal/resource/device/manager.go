@@ -101,8 +101,8 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	return m, m.restore()
 }
 
-// Gives reports whether this manager allocates the resource.
-func (m *Manager) Gives(name v1.ResourceName) bool {
+// Manages reports whether this manager allocates the resource.
+func (m *Manager) Manages(name v1.ResourceName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.managesLocked(string(name))

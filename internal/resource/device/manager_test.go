@@ -173,7 +173,7 @@ func TestPluginStaysAway(t *testing.T) {
 	_ = n.Prepare(t.Context(), p, &pod.Observed{})
 	n.clock.SetTime(n.clock.Now().Add(pluginGrace + time.Second))
 	// Without allocations the resource is no longer managed, and admission rejects the pod.
-	if n.expectAmounts(-1, -1); n.Gives(gpu) || !slices.Equal(n.Amounts().Removed, []v1.ResourceName{gpu}) {
+	if n.expectAmounts(-1, -1); n.Manages(gpu) || !slices.Equal(n.Amounts().Removed, []v1.ResourceName{gpu}) {
 		t.Errorf("the resource is still there: %+v", n.Amounts())
 	}
 	n.join("gpu.sock", nil, device("a"))
