@@ -31,8 +31,8 @@ flush chain ip swiftlet localnet
 add rule ip swiftlet localnet iifname "` + bridgeName + `" ip daddr 127.0.0.0/8 drop
 add rule ip swiftlet localnet iifname "` + bridgeName + `" ip saddr 127.0.0.0/8 drop
 `
-	// localnetRecheck is how often the rules are checked where no message says that they were
-	// deleted.
+	// localnetRecheck is how often the rules are checked if the kernel sends no notifications of
+	// deletions.
 	localnetRecheck = time.Minute
 )
 

@@ -45,7 +45,7 @@ func TestPodsCannotReachHostLoopback(t *testing.T) {
 			}
 			pod.testFrames(t)
 
-			// Another program flushes the packet filter, and a pod comes after it.
+			// Another program flushes the packet filter, and a pod is created after that.
 			flush := []string{"iptables", "-t", "raw", "-F"}
 			if backend == "nft" {
 				flush = []string{"nft", "flush", "ruleset"}
@@ -112,7 +112,7 @@ func (m *machine) podNetwork(sandbox string) podNetwork {
 	return podNetwork{namespace: namespaces[0], address: address, gateway: m.cfg.PodCIDR.Masked().Addr().Next(), bridge: link.HardwareAddr}
 }
 
-// frame says between which addresses a crafted datagram goes.
+// frame has the source and destination addresses of a crafted datagram.
 type frame struct{ from, to netip.Addr }
 
 // testFrames sends crafted frames to the host. One to the host's address on the bridge is

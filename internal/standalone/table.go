@@ -59,7 +59,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// readyAndRestarts tells ready of wanted main containers and sidecars, and all restarts.
+// readyAndRestarts returns "ready/total" of main containers and sidecars, and the sum of all restarts.
 func readyAndRestarts(p *v1.Pod) (ready string, restarts int32) {
 	up, all := 0, len(p.Spec.Containers)
 	for _, s := range p.Status.ContainerStatuses {

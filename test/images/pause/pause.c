@@ -1,5 +1,5 @@
-// Holds a pod's namespaces open: sleeps, reaps the orphans that land on it as the first
-// process of a shared pid namespace, and leaves at once when asked to.
+// Keeps the namespaces of a pod open: sleeps, reaps zombies as the first process of a shared
+// pid namespace, and exits at once on SIGINT or SIGTERM.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
