@@ -93,7 +93,7 @@ func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved no
 	share := reserved.Kube.Cpu().DeepCopy()
 	share.Add(*reserved.System.Cpu())
 	m.Exclusive, err = resource.NewExclusive(b.cfg, m.facts.MemoryBytes, resource.Reserved{CPU: share, All: all}, resource.ExclusiveDeps{
-		Running:        func() ([]cpu.Running, error) { return cpu.RunningFrom(client) },
+		Running:        func() ([]cpu.Running, error) { return cpu.ListRunning(client) },
 		Warn:           a.warnNode,
 		SharedChanged:  func() { b.hub.syncPods.Publish(struct{}{}) },
 		CPUs:           m.meters.CPUs,
@@ -101,7 +101,7 @@ func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved no
 		Log: b.log,
 	})
 	if err == nil {
-		b.metrics.CPUs(m.CPUs.Tally)
+		b.metrics.CPUs(m.CPUs.Usage)
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.H
 	}
 	m.cgroups, err = cgroup.New(cfg, cgroup.Deps{
 		Hierarchy: hierarchy,
-		Alone:     m.CPUs.PodAlone,
+		Alone:     m.CPUs.PodHasExclusiveCPUs,
 		Took:      b.metrics.Cgroup(hierarchy.Version),
 		Clock:     b.clock,
 		Log:       b.log,

@@ -59,10 +59,10 @@ var (
 )
 
 // cpuCollector collects CPU allocations.
-type cpuCollector func() cpu.Tally
+type cpuCollector func() cpu.Usage
 
 // CPUs exposes CPU allocations, which are read on each scrape.
-func (m *Metrics) CPUs(tally func() cpu.Tally) { register(m, cpuCollector(tally)) }
+func (m *Metrics) CPUs(usage func() cpu.Usage) { register(m, cpuCollector(usage)) }
 
 // Describe implements prometheus.Collector.
 func (cpuCollector) Describe(to chan<- *prometheus.Desc) {

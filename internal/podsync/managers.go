@@ -61,7 +61,7 @@ func (m Managers) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 // PlaceOn returns the part of the machine that a container runs on.
 func PlaceOn(e *resource.Exclusive) func(*v1.Pod, *v1.Container) runtime.Place {
 	return func(p *v1.Pod, c *v1.Container) runtime.Place {
-		return runtime.Place{CPUs: e.CPUs.Of(p.UID, c.Name).String(), Memory: e.Memory.Of(p.UID, c.Name), Alone: e.CPUs.Alone(p, c)}
+		return runtime.Place{CPUs: e.CPUs.CPUSet(p.UID, c.Name).String(), Memory: e.Memory.Of(p.UID, c.Name), Alone: e.CPUs.HasExclusiveCPUs(p, c)}
 	}
 }
 
@@ -69,11 +69,11 @@ func PlaceOn(e *resource.Exclusive) func(*v1.Pod, *v1.Container) runtime.Place {
 func PinningTo(cpus *cpu.CPUs, runtime interface {
 	UpdateContainerResources(ctx context.Context, id string, r *runtimeapi.LinuxContainerResources) error
 }) Pinning {
-	if !cpus.Binds() {
+	if !cpus.SetsAffinity() {
 		return Pinning{}
 	}
 	return Pinning{
-		CPUs: func(uid types.UID, container string) string { return cpus.Of(uid, container).String() },
+		CPUs: func(uid types.UID, container string) string { return cpus.CPUSet(uid, container).String() },
 		Pin: func(ctx context.Context, id, set string) error {
 			return runtime.UpdateContainerResources(ctx, id, &runtimeapi.LinuxContainerResources{CpusetCpus: set})
 		},

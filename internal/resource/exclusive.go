@@ -51,7 +51,7 @@ func NewExclusive(cfg *config.Config, memoryBytes int64, reserved Reserved, deps
 		return nil, err
 	}
 	e := &Exclusive{Machine: machine}
-	e.CPUs, err = cpu.New(cpus, cpu.Deps{Running: deps.Running, Tell: deps.Warn, Changed: deps.SharedChanged, Meters: deps.CPUs, Log: deps.Log})
+	e.CPUs, err = cpu.New(cpus, cpu.Deps{Running: deps.Running, WarnNode: deps.Warn, Changed: deps.SharedChanged, Meters: deps.CPUs, Log: deps.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -60,8 +60,8 @@ type Deps struct {
 	// Running lists the CPUs of running containers. New calls it only if the state file is
 	// corrupt.
 	Running func() ([]Running, error)
-	// Tell records a warning event about the node.
-	Tell func(reason, message string)
+	// WarnNode records a warning event about the node.
+	WarnNode func(reason, message string)
 	// Changed is called when the shared pool has changed. It must not block.
 	Changed func()
 	Meters  Meters
@@ -84,7 +84,7 @@ type CPUs struct {
 // New restores the allocations of an earlier run of the agent. It starts nothing.
 func New(cfg Config, deps Deps) (*CPUs, error) {
 	if err := require.Set("new CPU manager", map[string]any{
-		"Machine": cfg.Machine, "Running": deps.Running, "Tell": deps.Tell, "Changed": deps.Changed,
+		"Machine": cfg.Machine, "Running": deps.Running, "WarnNode": deps.WarnNode, "Changed": deps.Changed,
 		"Log": deps.Log,
 	}); err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ func (c *CPUs) leaveStaticPolicy() error {
 // Static reports whether the policy is static.
 func (c *CPUs) Static() bool { return c.cfg.Policy == Static }
 
-// Binds reports whether the agent must set the CPU affinity of containers.
-func (c *CPUs) Binds() bool { return c.Static() || c.resetAffinity }
+// SetsAffinity reports whether the agent must set the CPU affinity of containers.
+func (c *CPUs) SetsAffinity() bool { return c.Static() || c.resetAffinity }
 
 // Hints implements numa.Provider.
 func (c *CPUs) Hints(p *v1.Pod, container *v1.Container) numa.Hints {
@@ -245,31 +245,31 @@ func (c *CPUs) snapshot() State {
 func (c *CPUs) warn(reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	c.deps.Log.Warn("CPU manager: state changed", "reason", reason, "message", message)
-	c.deps.Tell(reason, message)
+	c.deps.WarnNode(reason, message)
 }
 
-// exclusive reports whether the container has exclusive CPUs. Containers of a pod with pod-level
+// hasExclusiveCPUs reports whether the container has exclusive CPUs. Containers of a pod with pod-level
 // resources may share the pod's remaining CPUs.
-func (c *CPUs) exclusive(p *v1.Pod, container *v1.Container) bool {
+func (c *CPUs) hasExclusiveCPUs(p *v1.Pod, container *v1.Container) bool {
 	_, ok := c.snapshot().Containers[p.UID][container.Name]
 	return ok && (!hasPodLevelResources(p) || c.policy.requestedCPUs(p, container) > 0)
 }
 
-// Alone reports whether the container has exclusive CPUs, so that it needs no CPU quota.
-func (c *CPUs) Alone(p *v1.Pod, container *v1.Container) bool {
-	return c.Static() && c.exclusive(p, container)
+// HasExclusiveCPUs reports whether the container has exclusive CPUs, so that it needs no CPU quota.
+func (c *CPUs) HasExclusiveCPUs(p *v1.Pod, container *v1.Container) bool {
+	return c.Static() && c.hasExclusiveCPUs(p, container)
 }
 
-// PodAlone reports whether the pod needs no CPU quota: one of its containers has exclusive CPUs
+// PodHasExclusiveCPUs reports whether the pod needs no CPU quota: one of its containers has exclusive CPUs
 // or, with pod-level resources, all have.
-func (c *CPUs) PodAlone(p *v1.Pod) bool {
+func (c *CPUs) PodHasExclusiveCPUs(p *v1.Pod) bool {
 	if !c.Static() {
 		return false
 	}
 	some, all := false, true
 	for container, kind := range pod.Containers(p) {
 		if kind != pod.Ephemeral {
-			alone := c.exclusive(p, container)
+			alone := c.hasExclusiveCPUs(p, container)
 			some, all = some || alone, all && alone
 		}
 	}

@@ -32,10 +32,10 @@ func newNode(t *testing.T, name string) *node {
 func (n *node) start() *CPUs {
 	n.t.Helper()
 	c, err := New(n.cfg, Deps{
-		Running: func() ([]Running, error) { return n.running, nil },
-		Tell:    func(reason, message string) { n.events = append(n.events, reason+": "+message) },
-		Changed: func() { n.changed++ },
-		Log:     slog.New(slog.DiscardHandler),
+		Running:  func() ([]Running, error) { return n.running, nil },
+		WarnNode: func(reason, message string) { n.events = append(n.events, reason+": "+message) },
+		Changed:  func() { n.changed++ },
+		Log:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		n.t.Fatal(err)
@@ -64,14 +64,14 @@ func TestAllocateAndRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := c.Of("one", "a").String() + " " + c.Of("two", "a").String() + " " + c.Of("one", "b").String(); got != "1,9 8 0,2-7,10-15" {
+	if got := c.CPUSet("one", "a").String() + " " + c.CPUSet("two", "a").String() + " " + c.CPUSet("one", "b").String(); got != "1,9 8 0,2-7,10-15" {
 		t.Errorf("CPUs of one, two and the shared pool: %s", got)
 	}
-	if !c.Alone(one, &one.Spec.Containers[0]) || c.Alone(one, &one.Spec.Containers[1]) || !c.PodAlone(one) {
+	if !c.HasExclusiveCPUs(one, &one.Spec.Containers[0]) || c.HasExclusiveCPUs(one, &one.Spec.Containers[1]) || !c.PodHasExclusiveCPUs(one) {
 		t.Error("the containers with exclusive CPUs are not reported as such")
 	}
-	if got := c.Tally(); got.Exclusive != 3 || got.Free != 12 || got.ByNode[0] != 3 {
-		t.Errorf("tally: %+v", got)
+	if got := c.Usage(); got.Exclusive != 3 || got.Free != 12 || got.ByNode[0] != 3 {
+		t.Errorf("usage: %+v", got)
 	}
 	if n.changed != 2 {
 		t.Errorf("%d notifications, want 2: admitting a pod again changes nothing", n.changed)
@@ -80,13 +80,13 @@ func TestAllocateAndRelease(t *testing.T) {
 		t.Errorf("13 of 12: %v", err)
 	}
 	c = n.start() // as after a crash
-	if got := c.Of("one", "a").String(); got != "1,9" {
+	if got := c.CPUSet("one", "a").String(); got != "1,9" {
 		t.Errorf("after a restart one has %s", got)
 	}
 	c.Release("one")
 	c.Release("one")
 	c = n.start()
-	if got := c.Of("two", "b").String(); got != "0-7,9-15" || len(c.Pods()) != 1 {
+	if got := c.CPUSet("two", "b").String(); got != "0-7,9-15" || len(c.Pods()) != 1 {
 		t.Errorf("after the release of one the shared pool is %s, pods %v", got, c.Pods())
 	}
 }
@@ -126,11 +126,11 @@ func TestPodLevelResources(t *testing.T) {
 	if err := c.AllocatePod(context.Background(), p, numa.Hint{}); err != nil {
 		t.Fatal(err)
 	}
-	got := []string{c.Of("whole", "own").String(), c.Of("whole", "rest").String(), c.Of("whole", "init").String(), c.Of("other", "x").String()}
+	got := []string{c.CPUSet("whole", "own").String(), c.CPUSet("whole", "rest").String(), c.CPUSet("whole", "init").String(), c.CPUSet("other", "x").String()}
 	if strings.Join(got, " ") != "1,9 2,10 1-2,9-10 0,3-8,11-15" {
 		t.Errorf("own, rest, init, others: %v", got)
 	}
-	if c.PodAlone(p) || !c.Alone(p, &p.Spec.Containers[0]) || c.Alone(p, &p.Spec.Containers[1]) {
+	if c.PodHasExclusiveCPUs(p) || !c.HasExclusiveCPUs(p, &p.Spec.Containers[0]) || c.HasExclusiveCPUs(p, &p.Spec.Containers[1]) {
 		t.Error("exclusive CPUs are reported of another container than own")
 	}
 	c = n.start()
@@ -184,7 +184,7 @@ func TestCorruptStateFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := n.start()
-		if got := c.Of("one", "a").String() + " " + c.Of("two", "a").String(); got != "1,9 0,2-8,10-15" {
+		if got := c.CPUSet("one", "a").String() + " " + c.CPUSet("two", "a").String(); got != "1,9 0,2-8,10-15" {
 			t.Errorf("%s: one and the others: %s", name, got)
 		}
 		if len(n.events) != 1 || !strings.Contains(n.events[0], n.cfg.Path+".bad") {
@@ -193,8 +193,8 @@ func TestCorruptStateFile(t *testing.T) {
 		if kept, err := os.ReadFile(n.cfg.Path + ".bad"); err != nil || string(kept) != content {
 			t.Errorf("%s: moved aside %q, %v", name, kept, err)
 		}
-		if again := n.start(); again.Of("one", "a").String() != "1,9" || len(n.events) != 1 {
-			t.Errorf("%s: the next start restored %s, events %q", name, again.Of("one", "a"), n.events)
+		if again := n.start(); again.CPUSet("one", "a").String() != "1,9" || len(n.events) != 1 {
+			t.Errorf("%s: the next start restored %s, events %q", name, again.CPUSet("one", "a"), n.events)
 		}
 	}
 }
@@ -209,13 +209,13 @@ func TestTopologyChanged(t *testing.T) {
 	}
 	n.cfg.Reserved = set(t, "2") // two has 2,10
 	c = n.start()
-	if c.Of("two", "a").String() != "2,10" || len(n.events) != 1 {
-		t.Errorf("two has %s, events %q", c.Of("two", "a"), n.events)
+	if c.CPUSet("two", "a").String() != "2,10" || len(n.events) != 1 {
+		t.Errorf("two has %s, events %q", c.CPUSet("two", "a"), n.events)
 	}
 	n.cfg.Machine = machine(t, "1 socket, no SMT") // 0-7 only
 	n.events, n.cfg.Reserved = nil, set(t, "0")
 	c = n.start()
-	if got := c.Of("one", "a").String(); got != "0-7" || len(c.Pods()) != 0 || len(n.events) != 2 {
+	if got := c.CPUSet("one", "a").String(); got != "0-7" || len(c.Pods()) != 0 || len(n.events) != 2 {
 		t.Errorf("one has %s, pods %v, events %q", got, c.Pods(), n.events)
 	}
 }
@@ -227,13 +227,13 @@ func TestPolicyChange(t *testing.T) {
 	}
 	n.cfg.Policy = None
 	c := n.start()
-	if !c.Binds() || c.Of("one", "a").Size() != 16 || c.Static() {
-		t.Errorf("affinity under none after static: %s", c.Of("one", "a"))
+	if !c.SetsAffinity() || c.CPUSet("one", "a").Size() != 16 || c.Static() {
+		t.Errorf("affinity under none after static: %s", c.CPUSet("one", "a"))
 	}
 	if _, err := os.Stat(n.cfg.Path + ".old"); err != nil {
 		t.Error(err)
 	}
-	if c = n.start(); c.Binds() {
+	if c = n.start(); c.SetsAffinity() {
 		t.Error("the policy none sets the affinity")
 	}
 	raw, _ := encode(None, State{})
@@ -241,8 +241,8 @@ func TestPolicyChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.cfg.Policy = Static
-	if c = n.start(); c.Of("one", "a").Size() != 16 || len(c.Pods()) != 0 {
-		t.Errorf("static after none: %s", c.Of("one", "a"))
+	if c = n.start(); c.CPUSet("one", "a").Size() != 16 || len(c.Pods()) != 0 {
+		t.Errorf("static after none: %s", c.CPUSet("one", "a"))
 	}
 }
 
@@ -257,7 +257,7 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	} {
 		cfg := newNode(t, "1 socket, SMT").cfg
 		change(&cfg)
-		_, err := New(cfg, Deps{Running: func() ([]Running, error) { return nil, nil }, Tell: func(string, string) {}, Changed: func() {}, Log: slog.New(slog.DiscardHandler)})
+		_, err := New(cfg, Deps{Running: func() ([]Running, error) { return nil, nil }, WarnNode: func(string, string) {}, Changed: func() {}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			t.Errorf("%s was accepted", name)
 		}

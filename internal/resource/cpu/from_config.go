@@ -15,7 +15,7 @@ import (
 // systemReserved take together.
 func ConfigFrom(cfg *config.Config, machine *topology.Machine, reserved resource.Quantity) (Config, error) {
 	kc, f := &cfg.Kubelet, cfg.Features
-	options, err := ParseOptions(kc.CPUManagerPolicyOptions, Unfinished{Alpha: f.CPUManagerPolicyAlphaOptions, Beta: f.CPUManagerPolicyBetaOptions})
+	options, err := ParseOptions(kc.CPUManagerPolicyOptions, AllowedOptions{Alpha: f.CPUManagerPolicyAlphaOptions, Beta: f.CPUManagerPolicyBetaOptions})
 	if err != nil {
 		return Config{}, err
 	}

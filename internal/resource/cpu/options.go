@@ -33,11 +33,11 @@ const (
 	byCache           = "prefer-align-cpus-by-uncorecache"
 )
 
-// Unfinished says which options besides the stable ones may be used.
-type Unfinished struct{ Alpha, Beta bool }
+// AllowedOptions says which options besides the stable ones may be used.
+type AllowedOptions struct{ Alpha, Beta bool }
 
 // ParseOptions parses and validates cpuManagerPolicyOptions.
-func ParseOptions(values map[string]string, allowed Unfinished) (o Options, err error) {
+func ParseOptions(values map[string]string, allowed AllowedOptions) (o Options, err error) {
 	field := map[string]*bool{
 		fullCores: &o.FullCores, acrossNodes: &o.AcrossNodes, bySocket: &o.BySocket,
 		acrossCores: &o.AcrossCores, strictReservation: &o.StrictReservation, byCache: &o.ByCache,

@@ -134,7 +134,7 @@ func (r *recording) replay(t *testing.T) (count int) {
 	for _, o := range r.Options {
 		options[o] = "true"
 	}
-	o, err := ParseOptions(options, Unfinished{Alpha: true, Beta: true})
+	o, err := ParseOptions(options, AllowedOptions{Alpha: true, Beta: true})
 	if err != nil {
 		t.Fatal(err)
 	}

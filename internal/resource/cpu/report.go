@@ -11,8 +11,8 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// Of returns the CPUs that the container may run on; empty if it is not restricted.
-func (c *CPUs) Of(uid types.UID, container string) cpuset.CPUSet {
+// CPUSet returns the CPUs that the container may run on; empty if it is not restricted.
+func (c *CPUs) CPUSet(uid types.UID, container string) cpuset.CPUSet {
 	if c.resetAffinity {
 		return c.cfg.Machine.All()
 	}
@@ -55,8 +55,8 @@ func (c *CPUs) AllocatableCPUs() []int64 {
 	return ids(c.cfg.Machine.All().Difference(c.policy.reserved))
 }
 
-// Tally counts allocated and free CPUs.
-type Tally struct {
+// Usage counts allocated and free CPUs.
+type Usage struct {
 	// Exclusive is the number of allocated CPUs, Free the number of allocatable ones that are
 	// not.
 	Exclusive, Free int
@@ -64,11 +64,11 @@ type Tally struct {
 	ByNode map[int]int
 }
 
-// Tally returns the current counts.
-func (c *CPUs) Tally() Tally {
+// Usage returns the current counts.
+func (c *CPUs) Usage() Usage {
 	s := c.snapshot()
 	taken := s.allocated()
-	t := Tally{Exclusive: taken.Size(), Free: s.Shared.Difference(c.policy.reserved).Size(), ByNode: map[int]int{}}
+	t := Usage{Exclusive: taken.Size(), Free: s.Shared.Difference(c.policy.reserved).Size(), ByNode: map[int]int{}}
 	for node, part := range c.cfg.Machine.Parts(taken, topology.ByNode) {
 		t.ByNode[node] = part.Size()
 	}

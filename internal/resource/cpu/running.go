@@ -27,8 +27,8 @@ type Containers interface {
 	ContainerStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error)
 }
 
-// RunningFrom lists the running containers of pods and their CPU affinity.
-func RunningFrom(containers Containers) ([]Running, error) {
+// ListRunning lists the running containers of pods and their CPU affinity.
+func ListRunning(containers Containers) ([]Running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	list, err := containers.ListContainers(ctx, &runtimeapi.ContainerFilter{

@@ -95,18 +95,18 @@ func TestTake(t *testing.T) {
 }
 
 func TestParseOptions(t *testing.T) {
-	all := Unfinished{Alpha: true, Beta: true}
+	all := AllowedOptions{Alpha: true, Beta: true}
 	for _, c := range []struct {
 		values  map[string]string
-		allowed Unfinished
+		allowed AllowedOptions
 		ok      bool
 	}{
-		{nil, Unfinished{}, true},
-		{map[string]string{fullCores: "true", strictReservation: "true", byCache: "false"}, Unfinished{}, true},
+		{nil, AllowedOptions{}, true},
+		{map[string]string{fullCores: "true", strictReservation: "true", byCache: "false"}, AllowedOptions{}, true},
 		{map[string]string{fullCores: "maybe"}, all, false},
 		{map[string]string{"other": "true"}, all, false},
-		{map[string]string{bySocket: "true"}, Unfinished{Beta: true}, false},
-		{map[string]string{acrossNodes: "true"}, Unfinished{Alpha: true}, false},
+		{map[string]string{bySocket: "true"}, AllowedOptions{Beta: true}, false},
+		{map[string]string{acrossNodes: "true"}, AllowedOptions{Alpha: true}, false},
 		{map[string]string{acrossNodes: "true", bySocket: "true"}, all, true},
 		{map[string]string{fullCores: "true", acrossCores: "true"}, all, false},
 		{map[string]string{byCache: "true", acrossNodes: "true"}, all, false},
