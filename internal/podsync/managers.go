@@ -61,7 +61,7 @@ func (m Managers) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 // PlaceOn returns the part of the machine that a container runs on.
 func PlaceOn(e *resource.Exclusive) func(*v1.Pod, *v1.Container) runtime.Place {
 	return func(p *v1.Pod, c *v1.Container) runtime.Place {
-		return runtime.Place{CPUs: e.CPUs.CPUSet(p.UID, c.Name).String(), Memory: e.Memory.Of(p.UID, c.Name), Alone: e.CPUs.HasExclusiveCPUs(p, c)}
+		return runtime.Place{CPUs: e.CPUs.CPUSet(p.UID, c.Name).String(), Memory: e.Memory.NUMANodes(p.UID, c.Name), Alone: e.CPUs.HasExclusiveCPUs(p, c)}
 	}
 }
 

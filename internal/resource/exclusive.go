@@ -56,6 +56,6 @@ func NewExclusive(cfg *config.Config, memoryBytes int64, reserved Reserved, deps
 		return nil, err
 	}
 	e.Memory, err = memory.New(memory.ConfigFrom(cfg, machine.Topology, reserved.All),
-		memory.Deps{Tell: deps.Warn, Requests: deps.MemoryRequests, Errors: deps.MemoryErrors, Log: deps.Log})
+		memory.Deps{WarnNode: deps.Warn, Requests: deps.MemoryRequests, Errors: deps.MemoryErrors, Log: deps.Log})
 	return e, err
 }

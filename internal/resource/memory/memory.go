@@ -48,8 +48,8 @@ type Config struct {
 
 // Deps are what Memory works with.
 type Deps struct {
-	// Tell records a warning event about the node.
-	Tell             func(reason, message string)
+	// WarnNode records a warning event about the node.
+	WarnNode         func(reason, message string)
 	Requests, Errors meter.Count
 	Log              *slog.Logger
 }
@@ -67,7 +67,7 @@ type Memory struct {
 // New restores the allocations of an earlier run of the agent. It starts nothing.
 func New(cfg Config, deps Deps) (*Memory, error) {
 	if err := require.Set("new memory manager", map[string]any{
-		"Machine": cfg.Machine, "Tell": deps.Tell, "Log": deps.Log,
+		"Machine": cfg.Machine, "WarnNode": deps.WarnNode, "Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (m *Memory) load(fresh State) (State, error) {
 func (m *Memory) warn(reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	m.deps.Log.Warn("memory manager: state changed", "reason", reason, "message", message)
-	m.deps.Tell(reason, message)
+	m.deps.WarnNode(reason, message)
 }
 
 func (m *Memory) write(s State) error {
@@ -289,8 +289,8 @@ func (m *Memory) Pods() []types.UID {
 	return all
 }
 
-// Of returns the list of NUMA nodes of the container's memory; empty if it is not restricted.
-func (m *Memory) Of(uid types.UID, container string) string {
+// NUMANodes returns the list of NUMA nodes of the container's memory; empty if it is not restricted.
+func (m *Memory) NUMANodes(uid types.UID, container string) string {
 	var nodes numa.Nodes
 	for _, b := range m.snapshot().Containers[uid][container] {
 		for _, id := range b.NUMAAffinity {

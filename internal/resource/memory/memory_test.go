@@ -40,7 +40,7 @@ func configOn(t testing.TB, machine string) Config {
 
 func start(t testing.TB, cfg Config, events *[]string) *Memory {
 	t.Helper()
-	m, err := New(cfg, Deps{Tell: func(reason, message string) { *events = append(*events, reason+": "+message) }, Log: slog.New(slog.DiscardHandler)})
+	m, err := New(cfg, Deps{WarnNode: func(reason, message string) { *events = append(*events, reason+": "+message) }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,8 @@ func TestAllocateAndRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m.Of("one", "a") != "0" || m.Of("far", "a") != "1" || m.Of("other", "a") != "" {
-		t.Errorf("one on %s, far on %s", m.Of("one", "a"), m.Of("far", "a"))
+	if m.NUMANodes("one", "a") != "0" || m.NUMANodes("far", "a") != "1" || m.NUMANodes("other", "a") != "" {
+		t.Errorf("one on %s, far on %s", m.NUMANodes("one", "a"), m.NUMANodes("far", "a"))
 	}
 	if err := allocate(wide, 0, numa.Hint{}); err == nil || !strings.Contains(err.Error(), "no NUMA nodes with enough memory") {
 		t.Errorf("across two nodes that are used alone: %v", err)
@@ -70,14 +70,14 @@ func TestAllocateAndRelease(t *testing.T) {
 		t.Errorf("hints for allocated memory: %v", hints)
 	}
 	m = start(t, cfg, &events)
-	if m.Of("far", "a") != "1" || len(events) != 0 {
-		t.Errorf("after a restart far is on %s, events %q", m.Of("far", "a"), events)
+	if m.NUMANodes("far", "a") != "1" || len(events) != 0 {
+		t.Errorf("after a restart far is on %s, events %q", m.NUMANodes("far", "a"), events)
 	}
 	m.Release("one")
 	m.Release("one")
 	m.Release("far")
-	if err := allocate(testPod("huge", guaranteed("a", "12Gi")), 0, numa.Hint{}); err != nil || m.Of("huge", "a") != "0,1" {
-		t.Errorf("huge on %s: %v", m.Of("huge", "a"), err)
+	if err := allocate(testPod("huge", guaranteed("a", "12Gi")), 0, numa.Hint{}); err != nil || m.NUMANodes("huge", "a") != "0,1" {
+		t.Errorf("huge on %s: %v", m.NUMANodes("huge", "a"), err)
 	}
 	if err := os.WriteFile(cfg.Path, []byte("{torn"), 0o600); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	} {
 		cfg := configOn(t, dual)
 		change(&cfg)
-		if _, err := New(cfg, Deps{Tell: func(string, string) {}, Log: slog.New(slog.DiscardHandler)}); err == nil {
+		if _, err := New(cfg, Deps{WarnNode: func(string, string) {}, Log: slog.New(slog.DiscardHandler)}); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}
