@@ -122,8 +122,8 @@ func (c *Collector) freeSpace(ctx context.Context, unused []candidate, disk Disk
 		if measured, err := c.measure(c.dir); err == nil {
 			disk = measured
 		}
-		// Where the runtime frees space asynchronously, the reported sizes must do, or every
-		// image would go.
+		// If the runtime frees space asynchronously, the reported sizes decide; otherwise every
+		// image would be removed.
 		asynchronous := disk.Available <= before.Available && reported >= target
 		return disk.excess(c.cfg.Low) <= 0 || asynchronous
 	}

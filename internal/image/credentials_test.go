@@ -59,7 +59,7 @@ func secret(kind v1.SecretType, key, data string) *v1.Secret {
 	return &v1.Secret{Type: kind, Data: map[string][]byte{key: []byte(data)}}
 }
 
-func TestKeyringOf(t *testing.T) {
+func TestNewKeyring(t *testing.T) {
 	auth := base64.StdEncoding.EncodeToString([]byte("user:pass:word"))
 	for _, test := range []struct {
 		name     string

@@ -11,9 +11,9 @@ import (
 // forbiddenBackoff allows seven requests within 1.3 s.
 var forbiddenBackoff = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Steps: 7}
 
-// RetryForbidden retries a request that is forbidden, for about a second. The node's watch may deliver
-// a new pod before the node authorizer has seen it, and until then the API server forbids reads
-// on behalf of the pod.
+// RetryForbidden retries a forbidden request for about a second. The node's watch may deliver a new
+// pod before the node authorizer has seen it, and until then the API server forbids reads on
+// behalf of the pod.
 func RetryForbidden[T any](ctx context.Context, request func() (T, error)) (got T, err error) {
 	backoffErr := wait.ExponentialBackoffWithContext(ctx, forbiddenBackoff, func(context.Context) (bool, error) {
 		got, err = request()

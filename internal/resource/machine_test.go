@@ -15,7 +15,7 @@ import (
 
 // A machine with too many NUMA nodes runs pods unless a policy places them.
 func TestLayoutOfManyNodes(t *testing.T) {
-	many := &topology.Machine{Nodes: []topology.Node{{ID: 0}, {ID: numa.Most}}}
+	many := &topology.Machine{Nodes: []topology.Node{{ID: 0}, {ID: numa.MaxNodes}}}
 	for name, c := range map[string]struct {
 		change func(*kubelet.KubeletConfiguration)
 		fails  bool

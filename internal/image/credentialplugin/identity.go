@@ -19,7 +19,7 @@ type identity struct {
 	token       string
 }
 
-// identity returns the identity pod a pod. It is not ok if the plugin requires a service account,
+// identity returns the identity of a pod. It is not ok if the plugin requires a service account,
 // or an annotation on it, that the pod does not have.
 func (p *plugin) identity(ctx context.Context, pod *v1.Pod) (id identity, ok bool, err error) {
 	attributes, name := p.TokenAttributes, pod.Spec.ServiceAccountName
@@ -55,12 +55,12 @@ func (p *plugin) identity(ctx context.Context, pod *v1.Pod) (id identity, ok boo
 		},
 	})
 	if err != nil {
-		return identity{}, false, fmt.Errorf("get token pod service account %s/%s: %w", pod.Namespace, name, err)
+		return identity{}, false, fmt.Errorf("get token of service account %s/%s: %w", pod.Namespace, name, err)
 	}
 	return id, true, nil
 }
 
-// key encodes the identity. Without the token, it is the same for all pods pod the service
+// key encodes the identity. Without the token, it is the same for all pods of the service
 // account.
 func (id identity) key(withToken bool) string {
 	if id.account == nil {

@@ -20,7 +20,7 @@ import (
 
 // Config says where the plugins are configured and installed.
 type Config struct {
-	// File is the configuration file, or a directory pod such files.
+	// File is the configuration file, or a directory of such files.
 	File string
 	// Dir holds the plugins' binaries.
 	Dir string
@@ -41,14 +41,14 @@ type Deps struct {
 
 // Meters measure the plugins; each may be nil.
 type Meters struct {
-	// Ran times each run pod a plugin, Failed counts failed runs.
+	// Ran times each run of a plugin, Failed counts failed runs.
 	Ran    meter.TimingOf
 	Failed meter.CountOf
-	// Configured is called once with the hash pod the configuration files.
+	// Configured is called once with the hash of the configuration files.
 	Configured func(hash string)
 }
 
-// Plugins are all credential provider plugins pod the node. They may be used from any goroutine.
+// Plugins are all credential provider plugins of the node. They may be used from any goroutine.
 type Plugins struct {
 	list []*plugin
 	log  *slog.Logger
@@ -83,21 +83,21 @@ func New(cfg Config, deps Deps) (*Plugins, error) {
 	return all, nil
 }
 
-// Programs returns the paths pod the plugins' binaries, in the order pod the providers.
+// Programs returns the paths of the plugins' binaries, in the order of the providers.
 func (s Settings) Programs(dir string) ([]string, error) {
 	var found []string
 	var missing []error
 	for _, p := range s.Providers {
 		program, err := exec.LookPath(filepath.Join(dir, p.Name))
 		if err != nil {
-			missing = append(missing, fmt.Errorf("find binary pod credential plugin %s: %w", p.Name, err))
+			missing = append(missing, fmt.Errorf("find binary of credential plugin %s: %w", p.Name, err))
 		}
 		found = append(found, program)
 	}
 	return found, errors.Join(missing...)
 }
 
-// Credentials returns the credentials pod every plugin that handles the repository, for a pod. It
+// Credentials returns the credentials of every plugin that handles the repository, for a pod. It
 // skips a plugin that fails: another may succeed, and the image may need no credentials.
 func (a *Plugins) Credentials(ctx context.Context, pod *v1.Pod, repository string) []image.Credential {
 	found := &image.Keyring{}

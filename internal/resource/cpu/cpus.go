@@ -248,8 +248,8 @@ func (c *CPUs) warn(reason, format string, args ...any) {
 	c.deps.WarnNode(reason, message)
 }
 
-// hasExclusiveCPUs reports whether the container has exclusive CPUs. Containers of a pod with pod-level
-// resources may share the pod's remaining CPUs.
+// hasExclusiveCPUs reports whether the container has exclusive CPUs. Containers of a pod with
+// pod-level resources may share the pod's remaining CPUs.
 func (c *CPUs) hasExclusiveCPUs(p *v1.Pod, container *v1.Container) bool {
 	_, ok := c.snapshot().Containers[p.UID][container.Name]
 	return ok && (!hasPodLevelResources(p) || c.policy.requestedCPUs(p, container) > 0)
@@ -260,8 +260,8 @@ func (c *CPUs) HasExclusiveCPUs(p *v1.Pod, container *v1.Container) bool {
 	return c.Static() && c.hasExclusiveCPUs(p, container)
 }
 
-// PodHasExclusiveCPUs reports whether the pod needs no CPU quota: one of its containers has exclusive CPUs
-// or, with pod-level resources, all have.
+// PodHasExclusiveCPUs reports whether the pod needs no CPU quota: one of its containers has
+// exclusive CPUs or, with pod-level resources, all have.
 func (c *CPUs) PodHasExclusiveCPUs(p *v1.Pod) bool {
 	if !c.Static() {
 		return false

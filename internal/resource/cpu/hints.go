@@ -11,7 +11,7 @@ import (
 
 const resourceName = string(v1.ResourceCPU)
 
-// hints returns the sets of NUMA nodes that the container's CPUs could come from, or come from.
+// hints returns the hints for a container: for its allocation, or else for its request.
 func (r staticPolicy) hints(s State, p *v1.Pod, c *v1.Container) numa.Hints {
 	n := r.requestedCPUs(p, c)
 	if n == 0 {
@@ -27,7 +27,8 @@ func (r staticPolicy) hints(s State, p *v1.Pod, c *v1.Container) numa.Hints {
 	return numa.Hints{resourceName: r.nodeHints(r.available(s, p).Difference(reusable), reusable, n)}
 }
 
-// podHints returns the sets of NUMA nodes that the CPUs of all the pod's containers could come from, or come from.
+// podHints returns the hints for all containers of a pod: for their allocation, or else for their
+// request.
 func (r staticPolicy) podHints(s State, p *v1.Pod) numa.Hints {
 	n := r.podRequestedCPUs(p)
 	if n == 0 {

@@ -90,7 +90,8 @@ func (r staticPolicy) reusable(s State, p *v1.Pod) cpuset.CPUSet {
 // hasPodLevelResources reports whether the pod has pod-level resources.
 func hasPodLevelResources(p *v1.Pod) bool { return resourcehelper.IsPodLevelResourcesSet(p) }
 
-// requestedCPUs returns the number of exclusive CPUs of the container: whole CPUs of a Guaranteed pod.
+// requestedCPUs returns the number of exclusive CPUs of the container: whole CPUs of a Guaranteed
+// pod.
 func (r staticPolicy) requestedCPUs(p *v1.Pod, c *v1.Container) int {
 	if pod.QOS(p) != v1.PodQOSGuaranteed || hasPodLevelResources(p) && (!r.podLevel || !pod.GuaranteedContainer(c)) {
 		return 0

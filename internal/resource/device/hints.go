@@ -28,7 +28,8 @@ func (m *Manager) Hints(p *v1.Pod, c *v1.Container) numa.Hints {
 	return all
 }
 
-// PodHints returns the sets of NUMA nodes that the devices of all the pod's containers could come from.
+// PodHints returns the sets of NUMA nodes that the devices of all the pod's containers could come
+// from.
 func (m *Manager) PodHints(p *v1.Pod) numa.Hints {
 	m.mu.Lock()
 	defer m.mu.Unlock()

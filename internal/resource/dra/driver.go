@@ -27,7 +27,7 @@ type driver struct {
 	conn           *grpc.ClientConn
 	client         drav1.DRAPluginClient
 	health         healthv1.DRAResourceHealthClient // nil if it has no health service
-	observeCall    func(driver, method, code string, takeCalls time.Duration)
+	observeCall    func(driver, method, code string, took time.Duration)
 	clock          clock.PassiveClock
 
 	deregistered chan struct{} // closed by Deregister

@@ -46,7 +46,7 @@ type Meters struct {
 	// Operation times PrepareResources and UnprepareResources per pod.
 	Operation meter.CallsOf
 	// Call times the calls to drivers by driver, method and status code.
-	Call func(driver, method, code string, takeCalls time.Duration)
+	Call func(driver, method, code string, took time.Duration)
 }
 
 // Deps are what the manager works with. API may be nil: then no claim can be prepared.

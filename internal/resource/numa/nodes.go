@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Most is the number of NUMA nodes that a set can hold.
-const Most = 64
+// MaxNodes is the number of NUMA nodes that a set can hold.
+const MaxNodes = 64
 
 // Nodes is a set of NUMA node ids.
 type Nodes uint64
@@ -16,8 +16,8 @@ type Nodes uint64
 func NewNodes(ids ...int) (Nodes, error) {
 	var n Nodes
 	for _, id := range ids {
-		if id < 0 || id >= Most {
-			return 0, fmt.Errorf("NUMA node %d: ids range from 0 to %d", id, Most-1)
+		if id < 0 || id >= MaxNodes {
+			return 0, fmt.Errorf("NUMA node %d: ids range from 0 to %d", id, MaxNodes-1)
 		}
 		n |= 1 << id
 	}
@@ -28,7 +28,7 @@ func NewNodes(ids ...int) (Nodes, error) {
 func (n Nodes) Count() int { return bits.OnesCount64(uint64(n)) }
 
 // Has reports whether the node is in the set.
-func (n Nodes) Has(id int) bool { return id >= 0 && id < Most && n>>id&1 == 1 }
+func (n Nodes) Has(id int) bool { return id >= 0 && id < MaxNodes && n>>id&1 == 1 }
 
 // SubsetOf reports whether every node of n is in m.
 func (n Nodes) SubsetOf(m Nodes) bool { return n&^m == 0 }

@@ -39,7 +39,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestMergeByPolicy(t *testing.T) {
 	two := Layout{All: nodes(0, 1)}
 	far := Layout{All: nodes(0, 1, 2, 3), Distances: map[int][]uint64{
 		0: {10, 31, 21, 11}, 1: {31, 10, 11, 21}, 2: {21, 11, 10, 31}, 3: {11, 21, 31, 10}}}
