@@ -1,3 +1,2 @@
-// Package dns decides how a pod resolves names and what it is called: its resolver
-// settings, its hostname and its hosts file.
+// Package dns computes a pod's resolver configuration, its hostname and its hosts file.
 package dns

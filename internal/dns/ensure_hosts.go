@@ -13,10 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// EnsureHosts makes the file at path say what Hosts says, readable by every container.
-// A new file appears whole; an existing one is rewritten in place, because running
-// containers hold a bind mount of that very file. They can write it, so no more of it is
-// read than is to be there, and what is no regular file is replaced.
+// EnsureHosts writes the result of Hosts to path, readable by every container. It creates a new
+// file atomically; it rewrites an existing one in place, because running containers have a bind
+// mount of it. Containers can write to the file, so EnsureHosts reads no more than the expected
+// size, and replaces anything that is not a regular file.
 func (r *Resolver) EnsureHosts(path string, p *v1.Pod, ips []string) error {
 	want, err := r.Hosts(p, ips)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Resolver) EnsureHosts(path string, p *v1.Pod, ips []string) error {
 	case err == nil && info.Mode().IsRegular():
 		err = rewrite(path, want)
 	case err == nil || errors.Is(err, fs.ErrNotExist):
-		err = createWhole(path, want)
+		err = createAtomically(path, want)
 	}
 	if err != nil {
 		return fmt.Errorf("write hosts file: %w", err)
@@ -35,8 +35,8 @@ func (r *Resolver) EnsureHosts(path string, p *v1.Pod, ips []string) error {
 	return nil
 }
 
-// rewrite makes the regular file at path hold content. It is not synced to the disk: every
-// start of a container compares and, if need be, writes it again.
+// rewrite writes content to the regular file at path. It does not sync: every start of a
+// container compares and rewrites the file if necessary.
 func rewrite(path string, content []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -50,8 +50,8 @@ func rewrite(path string, content []byte) (err error) {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
-	if !holds(f, info.Size(), content) {
-		// Before the write, which may need the room on the disk.
+	if !hasContent(f, info.Size(), content) {
+		// Truncate first: the write may need the space.
 		if err := f.Truncate(0); err != nil {
 			return err
 		}
@@ -62,18 +62,18 @@ func rewrite(path string, content []byte) (err error) {
 	return f.Chmod(0o644) // a container may have changed it
 }
 
-// holds reports whether f, of the given size, holds just this content.
-func holds(f io.ReaderAt, size int64, content []byte) bool {
+// hasContent reports whether f, of the given size, has exactly this content.
+func hasContent(f io.ReaderAt, size int64, content []byte) bool {
 	if size != int64(len(content)) {
 		return false
 	}
-	have := make([]byte, len(content))
-	_, err := f.ReadAt(have, 0)
-	return (err == nil || errors.Is(err, io.EOF)) && bytes.Equal(have, content)
+	actual := make([]byte, len(content))
+	_, err := f.ReadAt(actual, 0)
+	return (err == nil || errors.Is(err, io.EOF)) && bytes.Equal(actual, content)
 }
 
-// createWhole puts a new file in the place of whatever is at path, except a directory.
-func createWhole(path string, content []byte) error {
+// createAtomically creates a file at path. It replaces anything there but a directory.
+func createAtomically(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// ConfigFrom reads how pods resolve names. standalone says that there is no cluster.
+// ConfigFrom reads the DNS settings of the configuration. standalone: there is no cluster.
 func ConfigFrom(kc *kubelet.KubeletConfiguration, standalone bool, nodeIPs []net.IP) Config {
 	c := Config{ClusterDNS: kc.ClusterDNS, NoCluster: standalone, ClusterDomain: kc.ClusterDomain}
 	if kc.ResolverConfig != nil {

@@ -13,38 +13,38 @@ const (
 	maxFQDN     = 64
 )
 
-// Hostname is what p's hosts file calls it: its host name and, where it has a subdomain,
-// the domain below the cluster's.
+// Hostname returns the hostname of p and, if it has a subdomain, its domain, as in its hosts
+// file.
 func (r *Resolver) Hostname(p *v1.Pod) (host, domain string, err error) {
 	if p.Spec.HostnameOverride != nil {
 		host := *p.Spec.HostnameOverride
-		if wrong := validation.IsDNS1123Subdomain(host); len(wrong) != 0 {
-			return "", "", fmt.Errorf("pod HostnameOverride %q is not a valid DNS subdomain: %s", host, strings.Join(wrong, ";"))
+		if problems := validation.IsDNS1123Subdomain(host); len(problems) != 0 {
+			return "", "", fmt.Errorf("pod HostnameOverride %q is not a valid DNS subdomain: %s", host, strings.Join(problems, ";"))
 		}
-		host, err := shorten(p.Name, host)
+		host, err := truncate(p.Name, host)
 		return host, "", err
 	}
 	host = p.Name
 	if p.Spec.Hostname != "" {
-		if wrong := validation.IsDNS1123Label(p.Spec.Hostname); len(wrong) != 0 {
-			return "", "", fmt.Errorf("pod Hostname %q is not a valid DNS label: %s", p.Spec.Hostname, strings.Join(wrong, ";"))
+		if problems := validation.IsDNS1123Label(p.Spec.Hostname); len(problems) != 0 {
+			return "", "", fmt.Errorf("pod Hostname %q is not a valid DNS label: %s", p.Spec.Hostname, strings.Join(problems, ";"))
 		}
 		host = p.Spec.Hostname
 	}
-	if host, err = shorten(p.Name, host); err != nil {
+	if host, err = truncate(p.Name, host); err != nil {
 		return "", "", err
 	}
 	if p.Spec.Subdomain == "" {
 		return host, "", nil
 	}
-	if wrong := validation.IsDNS1123Label(p.Spec.Subdomain); len(wrong) != 0 {
-		return "", "", fmt.Errorf("pod Subdomain %q is not a valid DNS label: %s", p.Spec.Subdomain, strings.Join(wrong, ";"))
+	if problems := validation.IsDNS1123Label(p.Spec.Subdomain); len(problems) != 0 {
+		return "", "", fmt.Errorf("pod Subdomain %q is not a valid DNS label: %s", p.Spec.Subdomain, strings.Join(problems, ";"))
 	}
 	return host, fmt.Sprintf("%s.%s.svc.%s", p.Spec.Subdomain, p.Namespace, r.cfg.ClusterDomain), nil
 }
 
-// KernelHostname is the name p's processes see: the short one, unless the pod asks for the
-// full one. A pod on the host's network has the host's and gets "".
+// KernelHostname returns the hostname that the kernel reports to p's processes: the short one,
+// or the FQDN with setHostnameAsFQDN. It is "" for a pod in the host network.
 func (r *Resolver) KernelHostname(p *v1.Pod) (string, error) {
 	if p.Spec.HostNetwork {
 		return "", nil
@@ -64,8 +64,8 @@ func (r *Resolver) KernelHostname(p *v1.Pod) (string, error) {
 	return full, nil
 }
 
-// shorten cuts a name to what the kernel holds; the cut may not end in a separator.
-func shorten(podName, host string) (string, error) {
+// truncate truncates a name to the kernel's limit, without a separator at the end.
+func truncate(podName, host string) (string, error) {
 	if len(host) <= maxHostname {
 		return host, nil
 	}

@@ -23,9 +23,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// grown makes a file of size bytes that takes up no room on the disk. It skips the test where
-// the file system does not have files of that size.
-func grown(t *testing.T, path string, size int64) {
+// sparseFile creates a sparse file of size bytes. It skips the test if the file system does not
+// support that size.
+func sparseFile(t *testing.T, path string, size int64) {
 	t.Helper()
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -37,9 +37,9 @@ func grown(t *testing.T, path string, size int64) {
 	}
 }
 
-// A container can write its hosts file, and make it as large as it likes.
+// A container can write to its hosts file and make it arbitrarily large.
 func TestEnsureHostsReadsNoMoreThanItWrites(t *testing.T) {
-	shm, err := os.MkdirTemp("/dev/shm", "hosts") // tmpfs: it has files of any size
+	shm, err := os.MkdirTemp("/dev/shm", "hosts") // tmpfs supports files of any size
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +48,13 @@ func TestEnsureHostsReadsNoMoreThanItWrites(t *testing.T) {
 		dir  string
 		size int64
 	}{
-		"256 MiB": {t.TempDir(), 256 << 20}, // a test that fails must not take the machine's memory
+		"256 MiB": {t.TempDir(), 256 << 20}, // small enough for memory if the test fails
 		"4 EiB":   {shm, 1 << 62},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newResolver(t, Config{})
 			path := filepath.Join(c.dir, "etc-hosts")
-			grown(t, path, c.size)
+			sparseFile(t, path, c.size)
 			before, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -94,8 +94,8 @@ func TestEnsureHostsRewritesContentOfTheSameSize(t *testing.T) {
 	}
 }
 
-// What stands in the place of the file is neither followed nor waited for: it is replaced.
-func TestEnsureHostsReplacesWhatIsNoFile(t *testing.T) {
+// A symbolic link or FIFO in place of the file is replaced, neither followed nor opened.
+func TestEnsureHostsReplacesNonRegularFiles(t *testing.T) {
 	for name, place := range map[string]func(path, outside string) error{
 		"fifo":          func(path, _ string) error { return syscall.Mkfifo(path, 0o644) },
 		"symlink":       func(path, outside string) error { return os.Symlink(outside, path) },
@@ -119,7 +119,7 @@ func TestEnsureHostsReplacesWhatIsNoFile(t *testing.T) {
 					t.Fatal(err)
 				}
 			case <-time.After(10 * time.Second):
-				t.Fatal("it waits for a writer")
+				t.Fatal("blocked on a FIFO")
 			}
 			if info, err := os.Lstat(path); err != nil || info.Mode() != 0o644 {
 				t.Errorf("mode %v (%v), want a regular file that all can read", info.Mode(), err)
@@ -135,7 +135,7 @@ func TestEnsureHostsReplacesWhatIsNoFile(t *testing.T) {
 
 func TestNodeHostsFileIsBounded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts")
-	grown(t, file, 256<<20)
+	sparseFile(t, file, 256<<20)
 	r, _ := newResolver(t, Config{HostsFile: file})
 	var err error
 	got := allocated(func() { _, err = r.Hosts(newPod(func(s *v1.PodSpec) { s.HostNetwork = true }), nil) })

@@ -21,14 +21,14 @@ const (
 		"fe00::2\tip6-allrouters\n"
 )
 
-// Hosts is the content of p's hosts file: its own addresses, or on the host's network the
-// node's file, and in both cases the aliases of its spec.
+// Hosts returns the content of p's hosts file: its IPs, or in the host network the node's hosts
+// file, and in both cases its host aliases.
 func (r *Resolver) Hosts(p *v1.Pod, ips []string) ([]byte, error) {
 	var b bytes.Buffer
 	if p.Spec.HostNetwork {
 		node, err := readNodeHosts(r.cfg.HostsFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the node's hosts file: %w", err)
+			return nil, fmt.Errorf("read hosts file of the node: %w", err)
 		}
 		b.WriteString(hostsHeaderNode)
 		b.Write(node)
@@ -55,11 +55,11 @@ func (r *Resolver) Hosts(p *v1.Pod, ips []string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxNodeHosts bounds what is read of the node's hosts file. Lists of blocked names, the
-// largest hosts files in use, have a few megabytes.
+// maxNodeHosts bounds the size of the node's hosts file. The largest ones in use, lists of
+// blocked names, have a few megabytes.
 const maxNodeHosts = 16 << 20
 
-// readNodeHosts refuses a file that is too large: half a hosts file misleads the pod.
+// readNodeHosts fails if the file is too large: a truncated hosts file would mislead the pod.
 func readNodeHosts(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestHosts(t *testing.T) {
 		ips  []string
 		want string
 	}{
-		"plain":        {func(*v1.PodSpec) {}, []string{"10.244.1.53"}, recordedHead + "10.244.1.53\tweb\n"},
+		"one IP":       {func(*v1.PodSpec) {}, []string{"10.244.1.53"}, recordedHead + "10.244.1.53\tweb\n"},
 		"dual stack":   {func(*v1.PodSpec) {}, []string{"10.244.1.53", "fd00::1"}, recordedHead + "10.244.1.53\tweb\nfd00::1\tweb\n"},
 		"subdomain":    {func(s *v1.PodSpec) { s.Hostname, s.Subdomain = "alpha", "web" }, []string{"10.244.1.54"}, recordedHead + "10.244.1.54\talpha.web.ns.svc.cluster.local\talpha\n"},
 		"aliases":      {func(s *v1.PodSpec) { s.HostAliases = aliases }, nil, recordedHead + "\n# Entries added by HostAliases.\n1.2.3.4\ta\tb\n::5\tc\n"},
@@ -48,7 +48,7 @@ func TestEnsureHosts(t *testing.T) {
 		t.Fatalf("mode %v %v, want readable by all whatever the umask", first.Mode(), err)
 	}
 
-	// A new address reaches containers that already hold the file.
+	// A new IP reaches containers that have mounted the file.
 	if err := r.EnsureHosts(path, p, []string{"10.0.0.2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestEnsureHosts(t *testing.T) {
 		t.Errorf("same file %v, content %q", os.SameFile(first, second), content)
 	}
 
-	// Nothing to say, nothing written.
+	// Without a change nothing is written.
 	if err := r.EnsureHosts(path, p, []string{"10.0.0.2"}); err != nil {
 		t.Fatal(err)
 	}

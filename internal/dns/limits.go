@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What the resolver libraries in common images can take. Longer lists are cut, with a
-// warning that names what is left.
+// Limits of the resolver libraries in common images. Longer lists are truncated, with a warning
+// that names the rest.
 const (
 	maxServers      = 3
 	maxSearches     = 32
@@ -14,7 +14,7 @@ const (
 	maxDomainLength = 253
 )
 
-// Warning is something the user should hear of, as an event on the pod.
+// Warning becomes an event on the pod.
 type Warning struct {
 	Reason  string
 	Message string
@@ -22,8 +22,8 @@ type Warning struct {
 
 const reasonForming = "DNSConfigForming"
 
-// fit cuts conf to the limits.
-func fit(conf Resolv) (Resolv, []Warning) {
+// applyLimits truncates conf to the limits.
+func applyLimits(conf ResolvConf) (ResolvConf, []Warning) {
 	var warnings []Warning
 	if len(conf.Servers) > maxServers {
 		conf.Servers = conf.Servers[:maxServers]
@@ -31,9 +31,9 @@ func fit(conf Resolv) (Resolv, []Warning) {
 			"Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s",
 			strings.Join(conf.Servers, " "))})
 	}
-	searches, cut := fitSearches(conf.Searches)
+	searches, truncated := limitSearches(conf.Searches)
 	conf.Searches = searches
-	if cut {
+	if truncated {
 		warnings = append(warnings, Warning{reasonForming, fmt.Sprintf(
 			"Search Line limits were exceeded, some search paths have been omitted, the applied search line is: %s",
 			strings.Join(conf.Searches, " "))})
@@ -41,16 +41,16 @@ func fit(conf Resolv) (Resolv, []Warning) {
 	return conf, warnings
 }
 
-// fitSearches keeps the leading domains that fit. A domain that is too long by itself is
-// dropped wherever it stands: some resolvers abort on it.
-func fitSearches(all []string) (kept []string, cut bool) {
+// limitSearches keeps the leading domains within the limits. It drops a domain that is too long
+// by itself wherever it is: some resolvers abort on it.
+func limitSearches(all []string) (kept []string, truncated bool) {
 	chars := 0
 	for i, domain := range all {
 		if i == maxSearches {
 			return kept, true
 		}
 		if len(domain) > maxDomainLength {
-			cut = true
+			truncated = true
 			continue
 		}
 		separator := min(len(kept), 1)
@@ -60,11 +60,11 @@ func fitSearches(all []string) (kept []string, cut bool) {
 		chars += separator + len(domain)
 		kept = append(kept, domain)
 	}
-	return kept, cut
+	return kept, truncated
 }
 
-// CheckNode reports why the node's resolv.conf will be cut for every pod, "" if it will
-// not. The message belongs in a CheckLimitsForResolvConf event on the node.
+// CheckNode returns why the node's resolv.conf exceeds the limits, "" if it does not. The
+// message is for a CheckLimitsForResolvConf event on the node.
 func (r *Resolver) CheckNode() string {
 	conf, err := readResolvConf(r.cfg.ResolvConf)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Resolver) CheckNode() string {
 	}
 	limit := maxSearches
 	if r.cfg.ClusterDomain != "" {
-		limit -= 3 // the cluster's own domains come first
+		limit -= 3 // the cluster's domains come first
 	}
 	if len(conf.Searches) > limit {
 		return fmt.Sprintf("Resolv.conf file '%s' contains search line consisting of more than %d domains!", r.cfg.ResolvConf, limit)

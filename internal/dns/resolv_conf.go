@@ -10,22 +10,21 @@ import (
 	"strings"
 )
 
-// maxResolvConf bounds what is read of a resolv.conf: it is an operator's file, but a
-// wrong path must not make the agent swallow a disk.
+// maxResolvConf bounds how much of a resolv.conf is read, in case the path is wrong.
 const maxResolvConf = 10 << 20
 
-// Resolv is what a resolv.conf says.
-type Resolv struct {
+// ResolvConf is the content of a resolv.conf.
+type ResolvConf struct {
 	Servers  []string
 	Searches []string
 	Options  []string
 }
 
-// ParseResolvConf reads a resolv.conf. Servers accumulate, the last search line wins, and
-// options accumulate by name with the last value winning. What the resolver library does
-// not know is ignored, as it would ignore it.
-func ParseResolvConf(r io.Reader) (Resolv, error) {
-	var conf Resolv
+// ParseResolvConf parses a resolv.conf. Servers accumulate, the last search line wins, and
+// options accumulate by name with the last value winning. It ignores unknown lines, as resolver
+// libraries do.
+func ParseResolvConf(r io.Reader) (ResolvConf, error) {
+	var conf ResolvConf
 	var errs []error
 	lines := bufio.NewScanner(io.LimitReader(r, maxResolvConf))
 	lines.Buffer(nil, maxResolvConf+1)
@@ -55,8 +54,8 @@ func ParseResolvConf(r io.Reader) (Resolv, error) {
 	return conf, errors.Join(errs...)
 }
 
-// searchDomains drops the root domain and trailing dots, so that one domain written in two
-// ways does not count twice against the limits.
+// searchDomains drops the root domain and trailing dots, so that the same domain does not count
+// twice against the limits.
 func searchDomains(fields []string) []string {
 	var domains []string
 	for _, f := range fields {
@@ -67,7 +66,7 @@ func searchDomains(fields []string) []string {
 	return domains
 }
 
-// setOption adds an option, or replaces the one of the same name where it stands.
+// setOption adds an option, or replaces the one of the same name in place.
 func setOption(options []string, option string) []string {
 	name, _, _ := strings.Cut(option, ":")
 	i := slices.IndexFunc(options, func(o string) bool {
@@ -81,19 +80,19 @@ func setOption(options []string, option string) []string {
 	return options
 }
 
-// readResolvConf reads the node's file; no path means no settings.
-func readResolvConf(path string) (Resolv, error) {
+// readResolvConf reads the node's resolv.conf; an empty path means an empty configuration.
+func readResolvConf(path string) (ResolvConf, error) {
 	if path == "" {
-		return Resolv{}, nil
+		return ResolvConf{}, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Resolv{}, fmt.Errorf("read resolv.conf: %w", err)
+		return ResolvConf{}, fmt.Errorf("read resolv.conf: %w", err)
 	}
 	defer f.Close()
 	conf, err := ParseResolvConf(f)
 	if err != nil {
-		return Resolv{}, fmt.Errorf("parse %s: %w", path, err)
+		return ResolvConf{}, fmt.Errorf("parse %s: %w", path, err)
 	}
 	return conf, nil
 }

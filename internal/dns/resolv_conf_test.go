@@ -10,18 +10,18 @@ import (
 func TestParseResolvConf(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
-		want    Resolv
+		want    ResolvConf
 		wantErr string
 	}{
 		"empty":                  {text: ""},
-		"servers accumulate":     {text: "nameserver 1.1.1.1\nnameserver ::1\n", want: Resolv{Servers: []string{"1.1.1.1", "::1"}}},
-		"comment and blank":      {text: "# nameserver 9.9.9.9\n\n  nameserver 1.1.1.1  extra\n", want: Resolv{Servers: []string{"1.1.1.1"}}},
-		"semicolon is no server": {text: ";nameserver 9.9.9.9", want: Resolv{}},
-		"last search wins":       {text: "search a b\nsearch c. . d\n", want: Resolv{Searches: []string{"c", "d"}}},
-		"search may be emptied":  {text: "search a\nsearch\n", want: Resolv{}},
-		"options by name":        {text: "options ndots:1 debug\noptions ndots:7 rotate\n", want: Resolv{Options: []string{"ndots:7", "debug", "rotate"}}},
-		"tabs, no final newline": {text: "nameserver\t1.1.1.1", want: Resolv{Servers: []string{"1.1.1.1"}}},
-		"server without address": {text: "search a\nnameserver\n", want: Resolv{Searches: []string{"a"}}, wantErr: "line 2: nameserver list is empty"},
+		"servers accumulate":     {text: "nameserver 1.1.1.1\nnameserver ::1\n", want: ResolvConf{Servers: []string{"1.1.1.1", "::1"}}},
+		"comment and blank":      {text: "# nameserver 9.9.9.9\n\n  nameserver 1.1.1.1  extra\n", want: ResolvConf{Servers: []string{"1.1.1.1"}}},
+		"semicolon is no server": {text: ";nameserver 9.9.9.9", want: ResolvConf{}},
+		"last search wins":       {text: "search a b\nsearch c. . d\n", want: ResolvConf{Searches: []string{"c", "d"}}},
+		"search may be emptied":  {text: "search a\nsearch\n", want: ResolvConf{}},
+		"options by name":        {text: "options ndots:1 debug\noptions ndots:7 rotate\n", want: ResolvConf{Options: []string{"ndots:7", "debug", "rotate"}}},
+		"tabs, no final newline": {text: "nameserver\t1.1.1.1", want: ResolvConf{Servers: []string{"1.1.1.1"}}},
+		"server without address": {text: "search a\nnameserver\n", want: ResolvConf{Searches: []string{"a"}}, wantErr: "line 2: nameserver list is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseResolvConf(strings.NewReader(c.text))

@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -11,47 +10,48 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// Config says what the node offers its pods.
+// Config is fixed for the life of the agent.
 type Config struct {
-	// ClusterDNS are the cluster's name servers; none means pods use the node's.
+	// ClusterDNS are the cluster's name servers; without any, pods use the node's.
 	ClusterDNS []string
-	// NoCluster: there is no cluster whose names pods could miss, so nobody is warned.
+	// NoCluster: there is no cluster, so a missing ClusterDNS is not worth a warning.
 	NoCluster bool
-	// ClusterDomain is the cluster's own domain, "" for none.
+	// ClusterDomain is the cluster's domain, "" for none.
 	ClusterDomain string
-	// ResolvConf is the node's file, "" for no settings from the node.
+	// ResolvConf is the path of the node's resolv.conf, "" for none.
 	ResolvConf string
-	// NodeIPs decide the loopback address a pod gets where ResolvConf is "".
+	// NodeIPs decide the loopback address that pods get as name server if ResolvConf is "".
 	NodeIPs []netip.Addr
-	// HostsFile is the node's own hosts file; "" means /etc/hosts.
+	// HostsFile is the path of the node's hosts file; "" means /etc/hosts.
 	HostsFile string
 }
 
-// Deps are a Resolver's collaborators.
+// Deps are the Resolver's dependencies.
 type Deps struct {
 	Events pod.Events
-	// Node is what events about the node are attached to.
+	// Node is the object of node events.
 	Node *v1.ObjectReference
 	Log  *slog.Logger
 }
 
-// Resolver answers for one node. It is safe for concurrent use.
+// Resolver computes the DNS configuration of pods. It is safe for concurrent use.
 type Resolver struct {
 	cfg  Config
 	deps Deps
 }
 
-// New validates cfg.
+// New validates its arguments.
 func New(cfg Config, deps Deps) (*Resolver, error) {
 	for _, server := range cfg.ClusterDNS {
 		if _, err := netip.ParseAddr(server); err != nil {
-			return nil, fmt.Errorf("configure dns: cluster DNS server: %w", err)
+			return nil, fmt.Errorf("new dns resolver: parse ClusterDNS: %w", err)
 		}
 	}
-	if deps.Events == nil || deps.Log == nil || deps.Node == nil {
-		return nil, errors.New("configure dns: events, node and log are required")
+	if err := require.Set("new dns resolver", map[string]any{"Events": deps.Events, "Node": deps.Node, "Log": deps.Log}); err != nil {
+		return nil, err
 	}
 	if cfg.HostsFile == "" {
 		cfg.HostsFile = "/etc/hosts"
@@ -59,8 +59,7 @@ func New(cfg Config, deps Deps) (*Resolver, error) {
 	return &Resolver{cfg: cfg, deps: deps}, nil
 }
 
-// PodDNS is p's resolver configuration as the runtime takes it. What had to be cut is
-// told as events.
+// PodDNS returns p's resolver configuration for the runtime, and records warnings as events.
 func (r *Resolver) PodDNS(p *v1.Pod) (*runtimeapi.DNSConfig, error) {
 	conf, warnings, err := r.Resolve(p)
 	if err != nil {
@@ -80,41 +79,41 @@ const (
 	missingClusterDNS = `kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`
 )
 
-// Resolve is p's resolver configuration and what the user should hear about it.
-func (r *Resolver) Resolve(p *v1.Pod) (Resolv, []Warning, error) {
+// Resolve returns p's resolver configuration and warnings about it.
+func (r *Resolver) Resolve(p *v1.Pod) (ResolvConf, []Warning, error) {
 	node, err := readResolvConf(r.cfg.ResolvConf)
 	if err != nil {
-		return Resolv{}, nil, err
+		return ResolvConf{}, nil, err
 	}
 	conf, warnings := r.byPolicy(p, node)
 	if p.Spec.DNSConfig != nil {
 		conf = merge(conf, p.Spec.DNSConfig)
 	}
-	conf, cut := fit(conf)
-	return conf, append(warnings, cut...), nil
+	conf, limitWarnings := applyLimits(conf)
+	return conf, append(warnings, limitWarnings...), nil
 }
 
-// byPolicy is the configuration before the pod's own additions.
-func (r *Resolver) byPolicy(p *v1.Pod, node Resolv) (Resolv, []Warning) {
+// byPolicy is the configuration by the pod's DNS policy, without its dnsConfig.
+func (r *Resolver) byPolicy(p *v1.Pod, node ResolvConf) (ResolvConf, []Warning) {
 	switch p.Spec.DNSPolicy {
 	case v1.DNSNone:
-		return Resolv{}, nil
+		return ResolvConf{}, nil
 	case v1.DNSDefault:
-		return r.nodeSettings(node), nil
+		return r.nodeConf(node), nil
 	case v1.DNSClusterFirst:
 		if p.Spec.HostNetwork {
-			return r.nodeSettings(node), nil
+			return r.nodeConf(node), nil
 		}
 	}
-	// ClusterFirst, ClusterFirstWithHostNet, and anything newer than this agent.
+	// ClusterFirst, ClusterFirstWithHostNet, and unknown newer policies.
 	if len(r.cfg.ClusterDNS) == 0 && r.cfg.NoCluster {
-		return r.nodeSettings(node), nil
+		return r.nodeConf(node), nil
 	}
 	if len(r.cfg.ClusterDNS) == 0 {
 		message := fmt.Sprintf("pod: %q. %s", pod.RefOf(p), missingClusterDNS)
-		return r.nodeSettings(node), []Warning{{reasonMissing, message}}
+		return r.nodeConf(node), []Warning{{reasonMissing, message}}
 	}
-	return Resolv{
+	return ResolvConf{
 		Servers:  slices.Clone(r.cfg.ClusterDNS),
 		Searches: r.clusterSearches(p.Namespace, node.Searches),
 		Options:  []string{"ndots:5"},
@@ -129,9 +128,9 @@ func (r *Resolver) clusterSearches(namespace string, node []string) []string {
 	return unique(append([]string{namespace + "." + services, services, r.cfg.ClusterDomain}, node...))
 }
 
-// nodeSettings are the node's own. With no resolv.conf at all the pod must not fall back
-// to the runtime's idea of one, so it is pointed at itself.
-func (r *Resolver) nodeSettings(node Resolv) Resolv {
+// nodeConf is the node's configuration. Without a resolv.conf, it is the loopback address: an
+// empty one would make the runtime use its default.
+func (r *Resolver) nodeConf(node ResolvConf) ResolvConf {
 	if r.cfg.ResolvConf != "" {
 		return node
 	}
@@ -149,9 +148,9 @@ func (r *Resolver) nodeSettings(node Resolv) Resolv {
 	return node
 }
 
-// merge adds the pod's own servers, domains and options to conf.
-func merge(conf Resolv, own *v1.PodDNSConfig) Resolv {
-	merged := Resolv{
+// merge adds the pod's dnsConfig to conf.
+func merge(conf ResolvConf, own *v1.PodDNSConfig) ResolvConf {
+	merged := ResolvConf{
 		Servers:  unique(append(slices.Clone(conf.Servers), own.Nameservers...)),
 		Searches: unique(append(slices.Clone(conf.Searches), own.Searches...)),
 		Options:  slices.Clone(conf.Options),

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// recorded keeps events as "kind/name reason message".
-type recorded []string
+// eventRecorder records events as "kind/name reason message".
+type eventRecorder []string
 
-func (r *recorded) Eventf(o runtime.Object, _, reason, format string, args ...any) {
+func (r *eventRecorder) Eventf(o runtime.Object, _, reason, format string, args ...any) {
 	ref := o.(*v1.ObjectReference)
 	*r = append(*r, ref.Kind+"/"+ref.Name+" "+reason+" "+fmt.Sprintf(format, args...))
 }
 
-func newResolver(t *testing.T, cfg Config) (*Resolver, *recorded) {
+func newResolver(t *testing.T, cfg Config) (*Resolver, *eventRecorder) {
 	t.Helper()
-	events := &recorded{}
+	events := &eventRecorder{}
 	r, err := New(cfg, Deps{Events: events, Node: &v1.ObjectReference{Kind: "Node", Name: "n"}, Log: slog.Default()})
 	if err != nil {
 		t.Fatal(err)
@@ -56,58 +56,58 @@ func TestResolve(t *testing.T) {
 		cfg      Config
 		noFile   bool
 		edit     func(*v1.PodSpec)
-		want     Resolv
+		want     ResolvConf
 		warnings []Warning
 	}{
 		"cluster first": {
 			cfg:  Config{ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local"},
-			want: Resolv{[]string{"10.96.0.10"}, []string{"ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"}, []string{"ndots:5"}},
+			want: ResolvConf{[]string{"10.96.0.10"}, []string{"ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"}, []string{"ndots:5"}},
 		},
 		"no cluster domain": {
 			cfg:  Config{ClusterDNS: []string{"10.96.0.10"}},
-			want: Resolv{[]string{"10.96.0.10"}, []string{"corp.example"}, []string{"ndots:5"}},
+			want: ResolvConf{[]string{"10.96.0.10"}, []string{"corp.example"}, []string{"ndots:5"}},
 		},
-		"cluster first on the host's network is the node's": {
+		"cluster first in host network uses node configuration": {
 			cfg:  Config{ClusterDNS: []string{"10.96.0.10"}},
 			edit: func(s *v1.PodSpec) { s.HostNetwork = true },
-			want: Resolv{[]string{"8.8.8.8"}, []string{"corp.example"}, []string{"rotate"}},
+			want: ResolvConf{[]string{"8.8.8.8"}, []string{"corp.example"}, []string{"rotate"}},
 		},
 		"cluster first with host net": {
 			cfg:  Config{ClusterDNS: []string{"10.96.0.10"}},
 			edit: func(s *v1.PodSpec) { s.HostNetwork = true; s.DNSPolicy = v1.DNSClusterFirstWithHostNet },
-			want: Resolv{[]string{"10.96.0.10"}, []string{"corp.example"}, []string{"ndots:5"}},
+			want: ResolvConf{[]string{"10.96.0.10"}, []string{"corp.example"}, []string{"ndots:5"}},
 		},
 		"no cluster DNS": {
-			want:     Resolv{[]string{"8.8.8.8"}, []string{"corp.example"}, []string{"rotate"}},
+			want:     ResolvConf{[]string{"8.8.8.8"}, []string{"corp.example"}, []string{"rotate"}},
 			warnings: []Warning{{"MissingClusterDNS", `pod: "web_ns(u)". ` + missingClusterDNS}},
 		},
-		"none plus its own": {
+		"policy None with dnsConfig": {
 			edit: func(s *v1.PodSpec) {
 				s.DNSPolicy = v1.DNSNone
 				s.DNSConfig = &v1.PodDNSConfig{Nameservers: []string{"1.1.1.1"}, Searches: []string{"a", "a"},
 					Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: &two}, {Name: "debug"}}}
 			},
-			want: Resolv{[]string{"1.1.1.1"}, []string{"a"}, []string{"ndots:2", "debug"}},
+			want: ResolvConf{[]string{"1.1.1.1"}, []string{"a"}, []string{"ndots:2", "debug"}},
 		},
-		"own option replaces": {
+		"option of dnsConfig replaces default": {
 			cfg: Config{ClusterDNS: []string{"10.96.0.10"}},
 			edit: func(s *v1.PodSpec) {
 				s.DNSConfig = &v1.PodDNSConfig{Options: []v1.PodDNSConfigOption{{Name: "ndots", Value: &two}}}
 			},
-			want: Resolv{[]string{"10.96.0.10"}, []string{"corp.example"}, []string{"ndots:2"}},
+			want: ResolvConf{[]string{"10.96.0.10"}, []string{"corp.example"}, []string{"ndots:2"}},
 		},
-		"no resolv.conf: the pod itself": {
+		"no resolv.conf gives loopback servers": {
 			noFile: true,
 			cfg:    Config{NodeIPs: []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.0.0.1")}},
 			edit:   func(s *v1.PodSpec) { s.DNSPolicy = v1.DNSDefault },
-			want:   Resolv{[]string{"::1", "127.0.0.1"}, []string{"."}, nil},
+			want:   ResolvConf{[]string{"::1", "127.0.0.1"}, []string{"."}, nil},
 		},
 		"too many servers": {
 			edit: func(s *v1.PodSpec) {
 				s.DNSPolicy = v1.DNSNone
 				s.DNSConfig = &v1.PodDNSConfig{Nameservers: []string{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"}}
 			},
-			want: Resolv{[]string{"1.1.1.1", "1.1.1.2", "1.1.1.3"}, nil, nil},
+			want: ResolvConf{[]string{"1.1.1.1", "1.1.1.2", "1.1.1.3"}, nil, nil},
 			warnings: []Warning{{"DNSConfigForming",
 				"Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 1.1.1.1 1.1.1.2 1.1.1.3"}},
 		},
@@ -134,7 +134,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestFitSearches(t *testing.T) {
+func TestLimitSearches(t *testing.T) {
 	domains := func(n, length int) (all []string) {
 		for i := range n {
 			all = append(all, fmt.Sprintf("%02d", i)+strings.Repeat("x", length-2))
@@ -146,14 +146,14 @@ func TestFitSearches(t *testing.T) {
 		kept int
 		cut  bool
 	}{
-		"all fit":             {domains(32, 10), 32, false},
-		"one too many":        {domains(33, 10), 32, true},
-		"one too long":        {append(domains(2, 10), domains(1, 254)...), 2, true},
-		"2048 characters fit": {append(domains(8, 252), "abcdefghijklmnopqrstuvw"), 9, false}, // 8*252+7+1+23 = 2047
-		"2049 do not":         {append(domains(8, 252), "abcdefghijklmnopqrstuvwxy"), 8, true},
+		"all fit":                    {domains(32, 10), 32, false},
+		"one too many":               {domains(33, 10), 32, true},
+		"one too long":               {append(domains(2, 10), domains(1, 254)...), 2, true},
+		"2048 characters fit":        {append(domains(8, 252), "abcdefghijklmnopqrstuvw"), 9, false}, // 8*252+7+1+23 = 2047
+		"2049 characters do not fit": {append(domains(8, 252), "abcdefghijklmnopqrstuvwxy"), 8, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept, cut := fitSearches(c.in)
+			kept, cut := limitSearches(c.in)
 			if len(kept) != c.kept || cut != c.cut {
 				t.Errorf("kept %d cut %v, want %d %v", len(kept), cut, c.kept, c.cut)
 			}
@@ -161,12 +161,12 @@ func TestFitSearches(t *testing.T) {
 	}
 }
 
-func TestPodDNSTellsPodAndNode(t *testing.T) {
+func TestPodDNSRecordsEventsOnPodAndNode(t *testing.T) {
 	r, events := newResolver(t, Config{ResolvConf: nodeFile(t, "nameserver 8.8.8.8\n")})
 	if _, err := r.PodDNS(newPod(func(*v1.PodSpec) {})); err != nil {
 		t.Fatal(err)
 	}
-	want := recorded{
+	want := eventRecorder{
 		`Pod/web MissingClusterDNS pod: "web_ns(u)". ` + missingClusterDNS,
 		"Node/n MissingClusterDNS " + missingClusterDNS,
 	}
@@ -178,11 +178,11 @@ func TestPodDNSTellsPodAndNode(t *testing.T) {
 func TestCheckNode(t *testing.T) {
 	thirty := "search" + strings.Repeat(" d", 30) + "\n"
 	for name, c := range map[string]struct{ domain, file, want string }{
-		"fits":                 {"", thirty, ""},
-		"too many with ours":   {"cluster.local", thirty, "contains search line consisting of more than 29 domains!"},
-		"one domain too long":  {"", "search " + strings.Repeat("x", 254), "search path which length is more than allowed 253 chars!"},
-		"together too long":    {"", "search" + strings.Repeat(" "+strings.Repeat("x", 250), 9), "which length is more than allowed 2048 chars!"},
-		"a server without one": {"", "nameserver", "nameserver list is empty"},
+		"fits":                              {"", thirty, ""},
+		"too many with the cluster domains": {"cluster.local", thirty, "contains search line consisting of more than 29 domains!"},
+		"one domain too long":               {"", "search " + strings.Repeat("x", 254), "search path which length is more than allowed 253 chars!"},
+		"search line too long":              {"", "search" + strings.Repeat(" "+strings.Repeat("x", 250), 9), "which length is more than allowed 2048 chars!"},
+		"nameserver without address":        {"", "nameserver", "nameserver list is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newResolver(t, Config{ClusterDomain: c.domain, ResolvConf: nodeFile(t, c.file)})
@@ -195,9 +195,9 @@ func TestCheckNode(t *testing.T) {
 
 func TestNewRejects(t *testing.T) {
 	if _, err := New(Config{ClusterDNS: []string{"kube-dns"}}, Deps{}); err == nil {
-		t.Error("a name is not a server address")
+		t.Error("a host name as ClusterDNS is accepted")
 	}
 	if _, err := New(Config{}, Deps{}); err == nil {
-		t.Error("collaborators are required")
+		t.Error("missing dependencies are accepted")
 	}
 }
