@@ -1,3 +1,3 @@
 // Package host configures and reads the machine and the process that the agent runs in:
-// kernel settings, process limits, the lock file, the host name, the service manager.
+// kernel settings, process limits, the lock file, the host name, systemd.
 package host

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Hostname is the override, or else the machine's host name, in lower case.
+// Hostname returns the override, or else the machine's host name, in lower case.
 func Hostname(override string) (string, error) {
 	name := override
 	if name == "" {
@@ -17,7 +17,7 @@ func Hostname(override string) (string, error) {
 		}
 	}
 	if name = strings.ToLower(strings.TrimSpace(name)); name == "" {
-		return "", errors.New("read host name: it is empty; --hostname-override can give one")
+		return "", errors.New("read host name: empty; set --hostname-override")
 	}
 	return name, nil
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BootTime is when the machine started, given the time now; zero where the kernel does not say.
+// BootTime returns when the machine booted, given the current time; zero if unknown.
 func BootTime(now time.Time) time.Time {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -17,7 +17,7 @@ func BootTime(now time.Time) time.Time {
 	return now.Add(-time.Duration(info.Uptime) * time.Second)
 }
 
-// AppArmorEnabled reports whether the kernel confines by AppArmor profiles.
+// AppArmorEnabled reports whether AppArmor is enabled in the kernel.
 func AppArmorEnabled() bool {
 	enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
 	return err == nil && strings.HasPrefix(string(enabled), "Y")

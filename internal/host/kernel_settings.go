@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// kernelSettings are those that a node needs: memory is overcommitted, a process is killed
-// rather than the kernel panicking when it runs out, a panic is followed by a reboot, and
-// there is room for the keys of many containers.
+// kernelSettings are required on a node: overcommit memory, kill a process instead of a panic
+// when memory runs out, reboot after a panic, and allow the keys of many containers.
 var kernelSettings = []struct{ name, value string }{
 	{"vm/overcommit_memory", "1"},
 	{"vm/panic_on_oom", "0"},
@@ -20,8 +19,8 @@ var kernelSettings = []struct{ name, value string }{
 	{"kernel/keys/root_maxbytes", "25000000"},
 }
 
-// SetKernelSettings makes the kernel settings those that a node needs. Where protect is set it
-// changes none, and its error names those that differ.
+// SetKernelSettings sets the kernel settings. With protect it changes none, and returns an error
+// that names those that differ (protectKernelDefaults).
 func SetKernelSettings(protect bool) error { return setKernelSettings("/proc/sys", protect) }
 
 func setKernelSettings(root string, protect bool) error {

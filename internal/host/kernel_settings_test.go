@@ -10,16 +10,16 @@ import (
 func TestSetKernelSettings(t *testing.T) {
 	const name = "vm/panic_on_oom"
 	tests := map[string]struct {
-		content string // of the setting; it is missing where this is empty
+		content string // of the setting; no file if empty
 		protect bool
-		want    string // in the error; none where this is empty
+		want    string // in the error; no error if empty
 	}{
-		"as needed":            {content: "0\n"},
-		"protected, as needed": {content: "0\n", protect: true},
-		"changed":              {content: "2\n"},
-		"protected, differs":   {content: "2\n", protect: true, want: "invalid kernel flag: vm/panic_on_oom, expected value: 0, actual value: 2"},
-		"missing":              {want: name},
-		"protected, missing":   {protect: true, want: name},
+		"already set":            {content: "0\n"},
+		"protected, already set": {content: "0\n", protect: true},
+		"differs and is changed": {content: "2\n"},
+		"protected, differs":     {content: "2\n", protect: true, want: "invalid kernel flag: vm/panic_on_oom, expected value: 0, actual value: 2"},
+		"missing":                {want: name},
+		"protected, missing":     {protect: true, want: name},
 	}
 	for what, tt := range tests {
 		t.Run(what, func(t *testing.T) {

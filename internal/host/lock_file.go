@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock takes the lock file that keeps two agents off one node. Where another process holds it,
-// Lock waits until ctx ends, or fails at once where noWait is set. The lock is released when
-// the file is closed.
+// Lock locks the file that prevents two kubelets on one node. If another process holds the lock,
+// Lock waits until ctx is done, or fails at once with noWait. Closing the file releases the
+// lock.
 func Lock(ctx context.Context, path string, noWait bool) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -21,11 +21,11 @@ func Lock(ctx context.Context, path string, noWait bool) (*os.File, error) {
 		how |= unix.LOCK_NB
 	}
 	locked := make(chan error, 1)
-	go func() { locked <- unix.Flock(int(f.Fd()), how) }() // nothing but the lock ends the wait of flock
+	go func() { locked <- unix.Flock(int(f.Fd()), how) }() // flock cannot be canceled
 	select {
 	case err = <-locked:
 	case <-ctx.Done():
-		go func() { <-locked; f.Close() }() // whoever waits next must not wait for this one
+		go func() { <-locked; f.Close() }() // release the lock once flock returns
 		return nil, fmt.Errorf("wait for lock file %s: %w", path, ctx.Err())
 	}
 	if err != nil {

@@ -21,7 +21,7 @@ func TestLock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Lock(ctx, path, false); !errors.Is(err, context.Canceled) {
-		t.Errorf("second lock while the agent stops: %v, want %v", err, context.Canceled)
+		t.Errorf("second lock with canceled context: %v, want %v", err, context.Canceled)
 	}
 	waiting := make(chan error)
 	go func() {

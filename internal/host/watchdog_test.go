@@ -28,17 +28,17 @@ func TestNewWatchdog(t *testing.T) {
 		want        time.Duration // 0: no watchdog
 		err         string
 	}{
-		"not requested":               {},
-		"requested":                   {micros: "30000000", want: 15 * time.Second},
-		"requested of this process":   {micros: "30000000", pid: own, want: 15 * time.Second},
-		"requested of another":        {micros: "30000000", pid: own + "0"},
-		"timeout is not a number":     {micros: "soon", err: "WATCHDOG_USEC"},
-		"timeout is zero":             {micros: "0", err: "WATCHDOG_USEC"},
-		"timeout is negative":         {micros: "-1", err: "WATCHDOG_USEC"},
-		"timeout overflows":           {micros: "9223372036854775807", err: "timeout too small"},
-		"timeout is too short":        {micros: "1000000", err: "timeout too small: 1s"},
-		"process id is not a number":  {micros: "30000000", pid: "me", err: "WATCHDOG_PID"},
-		"timeout exceeds the integer": {micros: "9223372036854775808", err: "WATCHDOG_USEC"},
+		"not requested":                {},
+		"requested":                    {micros: "30000000", want: 15 * time.Second},
+		"requested of this process":    {micros: "30000000", pid: own, want: 15 * time.Second},
+		"requested of another process": {micros: "30000000", pid: own + "0"},
+		"timeout is not a number":      {micros: "soon", err: "WATCHDOG_USEC"},
+		"timeout is zero":              {micros: "0", err: "WATCHDOG_USEC"},
+		"timeout is negative":          {micros: "-1", err: "WATCHDOG_USEC"},
+		"timeout overflows":            {micros: "9223372036854775807", err: "timeout too small"},
+		"timeout is too short":         {micros: "1000000", err: "timeout too small: 1s"},
+		"process id is not a number":   {micros: "30000000", pid: "me", err: "WATCHDOG_PID"},
+		"timeout exceeds the integer":  {micros: "9223372036854775808", err: "WATCHDOG_USEC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("WATCHDOG_USEC", tt.micros)
@@ -68,7 +68,7 @@ func TestWatchdogNotifiesWhileHealthy(t *testing.T) {
 	defer manager.Close()
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", "30000000")
-	health := make(chan error) // what the health check answers
+	health := make(chan error) // results of the health check
 	deps, clock := watchdogDeps(func() error { return <-health })
 	w, err := NewWatchdog(deps)
 	if err != nil {
