@@ -7,41 +7,42 @@ import (
 )
 
 const (
-	// hint is looked for in iptables-legacy and iptables-nft, by those who must use the same.
-	hint = "KUBE-IPTABLES-HINT"
-	// firewall holds the rule about loopback addresses.
-	firewall = "KUBE-FIREWALL"
-	// canary is there to be missed when the tables are flushed.
-	canary = "KUBE-KUBELET-CANARY"
+	// hintChain exists in the variant that the node uses, iptables-legacy or iptables-nft, so
+	// that other programs use the same.
+	hintChain = "KUBE-IPTABLES-HINT"
+	// firewallChain has the rule about loopback addresses.
+	firewallChain = "KUBE-FIREWALL"
+	// canaryChain disappears when the tables are flushed.
+	canaryChain = "KUBE-KUBELET-CANARY"
 )
 
-// canaryTables are where it sits; who must look himself looks at the first alone.
+// canaryTables have a canary chain. Polling checks only the first.
 var canaryTables = []string{"mangle", "nat", "filter"}
 
-// rule is one that must be in a chain.
+// rule is a rule of a chain.
 type rule struct {
 	table, chain string
-	first        bool // goes before what is there, not behind
+	prepend      bool // before existing rules, not after
 	match        []string
 }
 
-// firewallRules let nobody reach 127.0.0.0/8 from elsewhere: kube-proxy may have the kernel
-// route there. kube-proxy makes the last one too, and it must be the very same.
+// firewallRules block 127.0.0.0/8 from other hosts: kube-proxy may enable routing to it. The
+// last rule must equal the one that kube-proxy creates.
 var firewallRules = []rule{
-	{"filter", "OUTPUT", true, []string{"-j", firewall}},
-	{"filter", "INPUT", true, []string{"-j", firewall}},
-	{"filter", firewall, false, []string{"-m", "comment", "--comment", "block incoming localnet connections",
+	{"filter", "OUTPUT", true, []string{"-j", firewallChain}},
+	{"filter", "INPUT", true, []string{"-j", firewallChain}},
+	{"filter", firewallChain, false, []string{"-m", "comment", "--comment", "block incoming localnet connections",
 		"--dst", "127.0.0.0/8", "!", "--src", "127.0.0.0/8",
 		"-m", "conntrack", "!", "--ctstate", "RELATED,ESTABLISHED,DNAT", "-j", "DROP"}},
 }
 
-// ensure makes whatever is missing. The canary comes last: where it is, all else was made.
+// ensure creates what is missing. The canaries come last: they show that everything else exists.
 func (f *family) ensure(ctx context.Context) error {
-	if err := f.ensureChain(ctx, "mangle", hint); err != nil {
+	if err := f.ensureChain(ctx, "mangle", hintChain); err != nil {
 		return err
 	}
 	if f.loopback {
-		if err := f.ensureChain(ctx, "filter", firewall); err != nil {
+		if err := f.ensureChain(ctx, "filter", firewallChain); err != nil {
 			return err
 		}
 		for _, r := range firewallRules {
@@ -51,7 +52,7 @@ func (f *family) ensure(ctx context.Context) error {
 		}
 	}
 	for _, table := range canaryTables {
-		if err := f.ensureChain(ctx, table, canary); err != nil {
+		if err := f.ensureChain(ctx, table, canaryChain); err != nil {
 			return err
 		}
 	}
@@ -60,29 +61,29 @@ func (f *family) ensure(ctx context.Context) error {
 
 func (f *family) ensureChain(ctx context.Context, table, chain string) error {
 	err := f.run(ctx, "-N", chain, "-t", table)
-	if err != nil && !errors.Is(err, errNo) { // it says no to one that is there already
-		return fmt.Errorf("make chain %s in %s: %w", chain, table, err)
+	if err != nil && !errors.Is(err, errRejected) { // the chain exists already
+		return fmt.Errorf("create chain %s in table %s: %w", chain, table, err)
 	}
 	return nil
 }
 
 func (f *family) ensureRule(ctx context.Context, r rule) error {
 	err := f.run(ctx, append([]string{"-C", r.chain, "-t", r.table}, r.match...)...)
-	if errors.Is(err, errNo) {
+	if errors.Is(err, errRejected) {
 		add := "-A"
-		if r.first {
+		if r.prepend {
 			add = "-I"
 		}
 		err = f.run(ctx, append([]string{add, r.chain, "-t", r.table}, r.match...)...)
 	}
 	if err != nil {
-		return fmt.Errorf("put a rule into %s of %s: %w", r.chain, r.table, err)
+		return fmt.Errorf("add rule to chain %s in table %s: %w", r.chain, r.table, err)
 	}
 	return nil
 }
 
-// flushed reports whether a table's canary is gone. While iptables cannot tell, it is not.
-func (f *family) flushed(ctx context.Context, table string) bool {
-	err := f.run(ctx, "-S", canary, "-t", table)
-	return err != nil && !errors.Is(err, errBusy) && ctx.Err() == nil
+// canaryGone reports whether a table's canary is gone. It is false if iptables is locked.
+func (f *family) canaryGone(ctx context.Context, table string) bool {
+	err := f.run(ctx, "-S", canaryChain, "-t", table)
+	return err != nil && !errors.Is(err, errLocked) && ctx.Err() == nil
 }

@@ -11,48 +11,48 @@ import (
 )
 
 var (
-	// errNo is iptables' answer to a question, or that it cannot do what it was asked to.
-	errNo = errors.New("no")
-	// errBusy is that it could not even try: somebody else holds its lock.
-	errBusy = errors.New("busy")
+	// errRejected is exit code 1: the checked object does not exist, or the command failed.
+	errRejected = errors.New("rejected")
+	// errLocked is exit code 4: another process holds the lock of the tables.
+	errLocked = errors.New("locked")
 )
 
-// patience is how many seconds iptables may wait for others who change the tables.
-const patience = "5"
+// lockTimeout is how many seconds iptables may wait for the lock.
+const lockTimeout = "5"
 
-// longest ends an iptables that hangs.
-const longest = time.Minute
+// commandTimeout kills an iptables that hangs.
+const commandTimeout = time.Minute
 
-// run calls iptables. A failure says what it said.
+// run runs iptables. The error contains its output.
 func (f *family) run(ctx context.Context, args ...string) error {
-	ctx, stop := context.WithTimeout(ctx, longest)
+	ctx, stop := context.WithTimeout(ctx, commandTimeout)
 	defer stop()
-	cmd := exec.CommandContext(ctx, f.program, append([]string{"-w", patience}, args...)...)
+	cmd := exec.CommandContext(ctx, f.program, append([]string{"-w", lockTimeout}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
 	}
-	said := strings.Join(strings.Fields(string(out)), " ")
+	output := strings.Join(strings.Fields(string(out)), " ")
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		switch exit.ExitCode() {
 		case 1:
-			return fmt.Errorf("%s: %w (%s)", f.program, errNo, said)
+			return fmt.Errorf("%s: %w (%s)", f.program, errRejected, output)
 		case 4:
-			return fmt.Errorf("%s: %w (%s)", f.program, errBusy, said)
+			return fmt.Errorf("%s: %w (%s)", f.program, errLocked, output)
 		}
 	}
-	return fmt.Errorf("%s %s: %w (%s)", f.program, strings.Join(args, " "), err, said)
+	return fmt.Errorf("%s %s: %w (%s)", f.program, strings.Join(args, " "), err, output)
 }
 
-// present reports whether this kind of iptables works here.
-func (f *family) present(ctx context.Context) bool {
+// works reports whether iptables of this family works on the node.
+func (f *family) works(ctx context.Context) bool {
 	return f.run(ctx, "-S", "POSTROUTING", "-t", "nat") == nil
 }
 
-// notifies reports whether the kernel tells when somebody changes this iptables' tables.
-func (f *family) notifies(ctx context.Context) bool {
-	ctx, stop := context.WithTimeout(ctx, longest)
+// usesNftables reports whether the kernel has notifications for this iptables' tables.
+func (f *family) usesNftables(ctx context.Context) bool {
+	ctx, stop := context.WithTimeout(ctx, commandTimeout)
 	defer stop()
 	out, err := exec.CommandContext(ctx, f.program, "--version").Output()
 	return err == nil && bytes.Contains(out, []byte("(nf_tables)"))

@@ -1,4 +1,4 @@
-// Package iptables makes the chains that other programs on a node look for: one that shows
-// which iptables the node uses, and a rule that keeps the node's loopback addresses from
-// others. It notices when somebody flushes the tables, and makes them again.
+// Package iptables creates the chains that other programs on a node expect: a hint which variant
+// of iptables the node uses, and a rule that blocks loopback addresses from other hosts. It
+// detects when another program flushes the tables, and creates the chains again.
 package iptables

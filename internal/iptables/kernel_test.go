@@ -17,12 +17,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// patienceOfTests is for a loaded machine.
-const patienceOfTests = 30 * time.Second
+// testTimeout allows for a loaded machine.
+const testTimeout = 30 * time.Second
 
-// inOwnNetwork reports whether this process has a network namespace of its own. Where not, the
-// test has been run in another that has.
-func inOwnNetwork(t *testing.T) bool {
+// inOwnNetworkNamespace reports whether this process has a network namespace of its own. If not,
+// it runs the test in a process that has.
+func inOwnNetworkNamespace(t *testing.T) bool {
 	t.Helper()
 	const mark = "SWIFTLET_TEST_OWN_NETWORK"
 	if os.Getenv(mark) != "" {
@@ -42,8 +42,8 @@ func inOwnNetwork(t *testing.T) bool {
 	return false
 }
 
-// use has iptables be that of one kind.
-func use(t *testing.T, kind string) {
+// selectIptables puts one variant of iptables first in PATH.
+func selectIptables(t *testing.T, kind string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"iptables", "ip6tables"} {
@@ -60,8 +60,8 @@ func use(t *testing.T, kind string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// keep runs a keeper until the test ends.
-func keep(t *testing.T, c clock.Clock) {
+// reconcile runs a Reconciler until the test ends.
+func reconcile(t *testing.T, c clock.Clock) {
 	t.Helper()
 	k, err := New(Deps{Clock: c, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -78,7 +78,7 @@ func keep(t *testing.T, c clock.Clock) {
 	})
 }
 
-// sh runs a command of a shell.
+// sh runs a shell command.
 func sh(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-c", command).Output()
@@ -88,23 +88,23 @@ func sh(t *testing.T, command string) string {
 	return string(out)
 }
 
-// tables are the chains and rules that there are, without counters.
+// tables lists the existing chains and rules, without counters.
 func tables(t *testing.T, program string) string {
 	t.Helper()
-	var kept []string
+	var running []string
 	for line := range strings.Lines(sh(t, program+"-save")) {
 		if line[0] == '*' || line[0] == ':' || line[0] == '-' {
 			line, _, _ = strings.Cut(line, " [")
-			kept = append(kept, strings.TrimRight(line, "\n"))
+			running = append(running, strings.TrimRight(line, "\n"))
 		}
 	}
-	return strings.Join(kept, "\n") + "\n"
+	return strings.Join(running, "\n") + "\n"
 }
 
-// awaitTables waits until both families' are as the reference kubelet makes them.
+// awaitTables waits until the tables of both families are as the reference kubelet creates them.
 func awaitTables(t *testing.T, again func()) {
 	t.Helper()
-	for deadline := time.Now().Add(patienceOfTests); ; again() {
+	for deadline := time.Now().Add(testTimeout); ; again() {
 		var differ string
 		for _, program := range []string{"iptables", "ip6tables"} {
 			want, err := os.ReadFile(filepath.Join("testdata", program+".txt"))
@@ -122,8 +122,7 @@ func awaitTables(t *testing.T, again func()) {
 	}
 }
 
-// sections are the tables, sorted by name: programs show them in different orders. One that is
-// as the kernel makes it is left out.
+// sections are the tables that contain KUBE- chains, sorted: the order depends on the variant.
 func sections(text string) []string {
 	var list []string
 	for part := range strings.SplitSeq(text, "*") {
@@ -137,13 +136,13 @@ func sections(text string) []string {
 
 func pause() { time.Sleep(50 * time.Millisecond) }
 
-// The kernel tells of every change of nftables' chains.
-func TestFlushOfNftablesIsSeen(t *testing.T) {
-	if !inOwnNetwork(t) {
+// The kernel notifies of every change of nftables.
+func TestFlushOfNftablesIsDetected(t *testing.T) {
+	if !inOwnNetworkNamespace(t) {
 		return
 	}
-	use(t, "nft")
-	keep(t, clock.RealClock{})
+	selectIptables(t, "nft")
+	reconcile(t, clock.RealClock{})
 	awaitTables(t, pause)
 	for _, flush := range []string{
 		"nft flush ruleset",
@@ -155,29 +154,29 @@ func TestFlushOfNftablesIsSeen(t *testing.T) {
 	}
 }
 
-// It does not tell of changes of the older tables: they are looked at every minute.
-func TestFlushOfLegacyTablesIsSeen(t *testing.T) {
-	if !inOwnNetwork(t) {
+// The kernel does not notify of changes of the legacy tables: they are polled.
+func TestFlushOfLegacyTablesIsDetected(t *testing.T) {
+	if !inOwnNetworkNamespace(t) {
 		return
 	}
-	use(t, "legacy")
+	selectIptables(t, "legacy")
 	c := clocktesting.NewFakeClock(time.Now())
-	keep(t, c)
+	reconcile(t, c)
 	awaitTables(t, pause)
 	sh(t, "for i in iptables ip6tables; do for t in filter nat mangle; do $i -t $t -F; $i -t $t -X; done; done")
 	pause()
-	if strings.Contains(tables(t, "iptables"), hint) {
-		t.Error("it was made again before anybody could look")
+	if strings.Contains(tables(t, "iptables"), hintChain) {
+		t.Error("the chain was created again before the poll")
 	}
-	awaitTables(t, func() { pause(); c.Step(look) })
+	awaitTables(t, func() { pause(); c.Step(pollInterval) })
 }
 
-// What is there already stays as it is, and is not made twice.
-func TestChainsAreMadeOnce(t *testing.T) {
-	if !inOwnNetwork(t) {
+// Existing chains and rules are not created twice.
+func TestEnsureIsIdempotent(t *testing.T) {
+	if !inOwnNetworkNamespace(t) {
 		return
 	}
-	use(t, "nft")
+	selectIptables(t, "nft")
 	for range 2 {
 		for _, f := range []family{{program: "iptables", loopback: true}, {program: "ip6tables"}} {
 			if err := f.ensure(t.Context()); err != nil {
@@ -190,12 +189,12 @@ func TestChainsAreMadeOnce(t *testing.T) {
 
 func TestWithoutIptables(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	var said strings.Builder
-	k, err := New(Deps{Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(&said, nil))})
+	var output strings.Builder
+	k, err := New(Deps{Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(&output, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Run(t.Context()); err != nil || !strings.Contains(said.String(), "no iptables on this node") {
-		t.Errorf("%v, and it said %q", err, said.String())
+	if err := k.Run(t.Context()); err != nil || !strings.Contains(output.String(), "iptables: not available on this node") {
+		t.Errorf("error %v, log %q", err, output.String())
 	}
 }

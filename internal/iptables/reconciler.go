@@ -13,73 +13,73 @@ import (
 )
 
 const (
-	// look is how often it is looked where the kernel does not tell.
-	look = time.Minute
-	// flushLook and flushTime: a flush that has begun is over when all canaries are gone, or
-	// after this time.
-	flushLook = 100 * time.Millisecond
-	flushTime = 5 * time.Second
+	// pollInterval is the time between checks without notifications from the kernel.
+	pollInterval = time.Minute
+	// flushPoll and flushTimeout are for a flush in progress: it is over when all canaries are
+	// gone, or after flushTimeout.
+	flushPoll    = 100 * time.Millisecond
+	flushTimeout = 5 * time.Second
 )
 
-// Deps are the keeper's surroundings.
+// Deps are the Reconciler's dependencies.
 type Deps struct {
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// Keeper keeps the chains in place.
-type Keeper struct{ deps Deps }
+// Reconciler creates the chains, and again after they are flushed.
+type Reconciler struct{ deps Deps }
 
-// New validates and starts nothing.
-func New(deps Deps) (*Keeper, error) {
-	if err := require.Set("new keeper of iptables", map[string]any{
+// New validates its arguments and starts nothing.
+func New(deps Deps) (*Reconciler, error) {
+	if err := require.Set("new iptables reconciler", map[string]any{
 		"Clock": deps.Clock, "Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}
-	return &Keeper{deps: deps}, nil
+	return &Reconciler{deps: deps}, nil
 }
 
-// family is one of the two kinds of iptables.
+// family is IPv4 or IPv6.
 type family struct {
 	name     string
 	program  string
-	number   uint8 // as the kernel counts address families
-	loopback bool  // others can reach its loopback addresses
+	number   uint8 // address family
+	loopback bool  // needs firewallRules
 }
 
-// Run makes the chains and keeps them until ctx ends, when they stay. A node without iptables
-// has nobody who looks for them.
-func (k *Keeper) Run(ctx context.Context) error {
-	var present []family
+// Run creates the chains and maintains them until ctx is done; they stay afterwards. A node
+// without iptables does not need them.
+func (k *Reconciler) Run(ctx context.Context) error {
+	var available []family
 	for _, f := range []family{
 		{name: "IPv4", program: "iptables", number: unix.AF_INET, loopback: true},
 		{name: "IPv6", program: "ip6tables", number: unix.AF_INET6},
 	} {
-		if f.present(ctx) {
-			present = append(present, f)
+		if f.works(ctx) {
+			available = append(available, f)
 		}
 	}
-	if len(present) == 0 && ctx.Err() == nil {
-		k.deps.Log.Info("there is no iptables on this node, and no chain " + hint + " is made")
+	if len(available) == 0 && ctx.Err() == nil {
+		k.deps.Log.Info("iptables: not available on this node, not creating chains", "chain", hintChain)
 	}
-	var kept sync.WaitGroup
-	for _, f := range present {
-		kept.Go(func() { k.keep(ctx, &f) })
+	var running sync.WaitGroup
+	for _, f := range available {
+		running.Go(func() { k.reconcile(ctx, &f) })
 	}
-	kept.Wait()
+	running.Wait()
 	return nil
 }
 
-// keep makes one family's chains, again whenever they were flushed. Where that does not work
-// to begin with, it is left alone: nothing of ours needs them.
-func (k *Keeper) keep(ctx context.Context, f *family) {
+// reconcile creates the chains of one family, and again after each flush. It gives up if the
+// first attempt fails: the kubelet itself does not need them.
+func (k *Reconciler) reconcile(ctx context.Context, f *family) {
 	log := k.deps.Log.With("family", f.name)
 	lost, end := k.watch(ctx, f, log)
 	defer end()
 	if err := f.ensure(ctx); err != nil {
 		if ctx.Err() == nil {
-			log.Warn("the chains of iptables that other programs look for are not made", "err", err)
+			log.Warn("iptables: create chains failed", "err", err)
 		}
 		return
 	}
@@ -89,36 +89,36 @@ func (k *Keeper) keep(ctx context.Context, f *family) {
 			return
 		case <-lost:
 		}
-		if left := k.settle(ctx, f); left == len(canaryTables) || ctx.Err() != nil {
+		if left := k.waitForFlush(ctx, f); left == len(canaryTables) || ctx.Err() != nil {
 			continue // nothing is missing
 		}
-		log.Info("somebody flushed iptables; making our chains again")
+		log.Info("iptables: tables were flushed, creating chains again")
 		for err := f.ensure(ctx); err != nil && ctx.Err() == nil; err = f.ensure(ctx) {
-			log.Warn("the chains of iptables are not made again yet", "retry", look, "err", err)
-			k.wait(ctx, look)
+			log.Warn("iptables: create chains after flush failed", "retryAfter", pollInterval, "err", err)
+			k.wait(ctx, pollInterval)
 		}
 	}
 }
 
-// settle waits for the end of a flush that has begun, and tells how many canaries are left.
-// Whoever flushes may not have come to all tables yet, and would take away what is made.
-func (k *Keeper) settle(ctx context.Context, f *family) (left int) {
-	for deadline := k.deps.Clock.Now().Add(flushTime); ; {
+// waitForFlush waits for the end of a flush in progress, and returns how many canaries are left.
+// A flush that has not reached all tables yet would delete chains that are created now.
+func (k *Reconciler) waitForFlush(ctx context.Context, f *family) (left int) {
+	for deadline := k.deps.Clock.Now().Add(flushTimeout); ; {
 		left = 0
 		for _, table := range canaryTables {
-			if !f.flushed(ctx, table) {
+			if !f.canaryGone(ctx, table) {
 				left++
 			}
 		}
-		whole := left == 0 || left == len(canaryTables)
-		if whole || k.deps.Clock.Now().After(deadline) || !k.wait(ctx, flushLook) {
+		done := left == 0 || left == len(canaryTables)
+		if done || k.deps.Clock.Now().After(deadline) || !k.wait(ctx, flushPoll) {
 			return left
 		}
 	}
 }
 
-// wait reports whether the time has passed; it has not where ctx ended.
-func (k *Keeper) wait(ctx context.Context, d time.Duration) bool {
+// wait waits for d. It returns false if ctx is done before.
+func (k *Reconciler) wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
