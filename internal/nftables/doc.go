@@ -1,3 +1,3 @@
-// Package nftables reports when chains of the kernel's packet filter are deleted, whoever
-// deletes them, so that those who need a chain can make it again at once.
+// Package nftables reports when any process deletes chains of the kernel's packet filter, so that
+// the owner of a chain can create it again at once.
 package nftables

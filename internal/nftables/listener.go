@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiveBuffer holds as many messages as the kernel delivers in one read.
+// receiveBuffer is the size of the kernel's largest delivery in one read.
 const receiveBuffer = 32 << 10
 
-// Listener receives the kernel's messages about changes of nftables, in the network
-// namespace that it was made in.
+// Listener receives the kernel's notifications about changes of nftables in the network
+// namespace in which it was created.
 type Listener struct{ socket *os.File }
 
-// Listen subscribes. What changes from now on is reported by Run.
+// Listen subscribes to notifications. Run reports changes from now on.
 func Listen() (*Listener, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_NETFILTER)
 	if err != nil {
@@ -29,9 +29,8 @@ func Listen() (*Listener, error) {
 	return &Listener{os.NewFile(uintptr(fd), "nftables")}, nil
 }
 
-// Run calls deleted whenever a chain that match accepts was deleted, and when messages were
-// lost, so that one may have been. It blocks until ctx ends or the socket fails, and closes
-// the listener.
+// Run calls deleted after the deletion of a chain that match accepts, and after lost messages. It
+// blocks until ctx is done or the socket fails, and closes the listener.
 func (l *Listener) Run(ctx context.Context, match func(Chain) bool, deleted func()) error {
 	defer l.socket.Close()
 	defer context.AfterFunc(ctx, func() { l.socket.Close() })()

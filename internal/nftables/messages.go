@@ -8,24 +8,25 @@ import (
 )
 
 const (
-	// chainDeleted is the kernel's message that a chain was deleted.
+	// chainDeleted is the type of the message for a deleted chain.
 	chainDeleted = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELCHAIN
-	// genHeader follows the header of every message: family, version, and two bytes more.
+	// genHeader is the size of nfgenmsg, which follows the header of every message: family,
+	// version, and two more bytes.
 	genHeader = 4
-	// attrHead is an attribute's length and type; two bits of the type are flags.
+	// attrHead is the size of an attribute's length and type; two bits of the type are flags.
 	attrHead = 4
 	attrType = 1<<14 - 1
 )
 
-// Chain names a chain of the packet filter.
+// Chain identifies a chain of the packet filter.
 type Chain struct {
 	Family uint8 // unix.AF_INET, …
 	Table  string
 	Name   string
 }
 
-// anyDeleted reports whether one of the messages says that a chain which match accepts was
-// deleted. A message that is cut short may have said so.
+// anyDeleted reports whether one of the messages is for the deletion of a chain that match
+// accepts. It returns true for a truncated message, which may be one.
 func anyDeleted(messages []byte, match func(Chain) bool) bool {
 	for len(messages) > 0 {
 		if len(messages) < unix.SizeofNlMsghdr {
@@ -44,7 +45,7 @@ func anyDeleted(messages []byte, match func(Chain) bool) bool {
 	return false
 }
 
-// chainOf reads a message about a chain; names that are missing stay empty.
+// chainOf parses a message about a chain; missing names stay empty.
 func chainOf(body []byte) Chain {
 	chain := Chain{Family: body[0]}
 	for attributes := body[genHeader:]; len(attributes) >= attrHead; {
@@ -64,5 +65,5 @@ func chainOf(body []byte) Chain {
 	return chain
 }
 
-// aligned is where the next message or attribute begins.
+// aligned is the offset of the next message or attribute.
 func aligned(length int) int { return (length + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1) }
