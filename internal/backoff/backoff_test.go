@@ -15,7 +15,7 @@ func TestNext(t *testing.T) {
 	}{
 		"doubles_up_to_the_longest":   {Backoff{First: s, Longest: 10 * s}, []time.Duration{s, 2 * s, 4 * s, 8 * s, 10 * s, 10 * s}},
 		"first_is_bounded_by_longest": {Backoff{First: 20 * s, Longest: 10 * s}, []time.Duration{10 * s, 10 * s}},
-		"spread_adds_a_part":          {Backoff{First: s, Longest: 2 * s, Spread: 0.5, Random: func() float64 { return 0.5 }}, []time.Duration{5 * s / 4, 5 * s / 2, 5 * s / 2}},
+		"spread_adds_jitter":          {Backoff{First: s, Longest: 2 * s, Spread: 0.5, Random: func() float64 { return 0.5 }}, []time.Duration{5 * s / 4, 5 * s / 2, 5 * s / 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []time.Duration
@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestLongestMayChange(t *testing.T) {
+func TestChangeOfLongestTakesEffectWithNextCall(t *testing.T) {
 	b := Backoff{First: s, Longest: 8 * s}
 	for range 4 {
 		b.Next()
