@@ -1,4 +1,4 @@
-// Package queue holds a queue that never blocks the one who adds.
+// Package queue has a deduplicating queue whose Add never blocks.
 package queue
 
 import (
@@ -7,34 +7,34 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Unique delivers items in the order in which they were added. An item that is added while
-// it waits is delivered once. One that is added after it was taken for delivery is delivered
-// again: a reader is woken once too often rather than once too few.
+// Unique delivers items in the order in which they were added. An item that is added again while
+// it is queued is delivered once. One that is added again during its delivery is delivered a
+// second time, so that the receiver misses no change.
 type Unique[T comparable] struct {
-	waiting workqueue.TypedInterface[T]
-	out     chan T
+	queued workqueue.TypedInterface[T]
+	out    chan T
 }
 
-// NewUnique starts nothing.
+// NewUnique returns an empty queue; Run starts it.
 func NewUnique[T comparable]() *Unique[T] {
-	return &Unique[T]{waiting: workqueue.NewTyped[T](), out: make(chan T)}
+	return &Unique[T]{queued: workqueue.NewTyped[T](), out: make(chan T)}
 }
 
-// Add never blocks, however slow the reader is.
-func (q *Unique[T]) Add(item T) { q.waiting.Add(item) }
+// Add adds an item. It never blocks.
+func (q *Unique[T]) Add(item T) { q.queued.Add(item) }
 
-// C yields the items while Run runs.
+// C delivers the items while Run runs.
 func (q *Unique[T]) C() <-chan T { return q.out }
 
 // Run delivers until ctx is done. It may be called once.
 func (q *Unique[T]) Run(ctx context.Context) {
-	defer context.AfterFunc(ctx, q.waiting.ShutDown)()
+	defer context.AfterFunc(ctx, q.queued.ShutDown)()
 	for {
-		item, ended := q.waiting.Get()
-		if ended {
+		item, shutdown := q.queued.Get()
+		if shutdown {
 			return
 		}
-		q.waiting.Done(item)
+		q.queued.Done(item)
 		select {
 		case q.out <- item:
 		case <-ctx.Done():

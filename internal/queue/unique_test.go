@@ -16,7 +16,7 @@ func TestUnique(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go q.Run(ctx)
-		synctest.Wait() // a is taken for delivery
+		synctest.Wait() // a is being delivered
 		q.Add("a")
 		q.Add("c")
 		var got []string
@@ -36,7 +36,7 @@ func TestUnique(t *testing.T) {
 	})
 }
 
-func TestUniqueEndsWhileDelivering(t *testing.T) {
+func TestUniqueStopsWhileDelivering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewUnique[string]()
 		q.Add("a")
