@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Topic passes what is published to every subscriber. It connects a publisher with
-// subscribers that are built after it. The zero value has no subscribers.
+// Topic passes published values to every subscriber. It connects a publisher with subscribers
+// that are built after it. The zero value has no subscribers.
 type Topic[T any] struct {
 	mu          sync.Mutex
 	subscribers []func(T)
 }
 
-// Subscribe has f called with everything that is published from now on, by the goroutine
-// that publishes it: f must not block.
+// Subscribe makes Publish call f with every value from now on. f runs in the goroutine of the
+// publisher and must not block.
 func (t *Topic[T]) Subscribe(f func(T)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
