@@ -1,4 +1,4 @@
-// Package require checks what a constructor is given.
+// Package require checks the arguments of constructors.
 package require
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Set returns an error that begins with the operation and names the values that are nil or
-// the empty string. It returns nil where there are none.
+// the empty string. It returns nil if there are none.
 func Set(operation string, values map[string]any) error {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -24,7 +24,7 @@ func Set(operation string, values map[string]any) error {
 	return fmt.Errorf("%s: missing %s", operation, strings.Join(missing, ", "))
 }
 
-// isMissing looks at kinds because the zero value of a struct may be a useful one.
+// isMissing decides by kind, because the zero value of a struct may be valid.
 func isMissing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Invalid: // a nil interface
