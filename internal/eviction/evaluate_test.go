@@ -18,7 +18,7 @@ func bytes(text string) Amount {
 	return Amount{Quantity: &q}
 }
 
-// memory is the levels of a machine with 1000 bytes, so many of them left.
+// memory is the levels of a machine with 1000 bytes of memory.
 func memory(available int64) Levels {
 	return Levels{MemoryAvailable: {Available: available, Capacity: 1000}}
 }

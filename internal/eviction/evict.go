@@ -30,6 +30,7 @@ type victim struct {
 
 // terminatingPod is an evicted pod that has not yet released all its resources.
 type terminatingPod struct {
+	ref      pod.Ref
 	grace    int64
 	killedBy time.Time // when its processes are dead, unless they are stuck in the kernel
 	deadline time.Time // after it the pod counts as stuck
@@ -68,7 +69,7 @@ func (e *Evictor) evict(ctx context.Context, v victim) bool {
 		return false
 	}
 	e.deps.Meters.Evicted.Inc(v.label)
-	l := &terminatingPod{reclaims: v.reclaims}
+	l := &terminatingPod{ref: pod.RefOf(v.pod), reclaims: v.reclaims}
 	l.setGrace(v.grace, e.deps.Clock.Now())
 	e.terminating[uid] = l
 	e.runInBackground(ctx, func() func() {
@@ -89,7 +90,7 @@ func (e *Evictor) evict(ctx context.Context, v victim) bool {
 func (e *Evictor) giveUpOnStuckPods(now time.Time) time.Duration {
 	wait := period
 	memoryShort := slices.ContainsFunc(e.state.due, func(i int) bool { return ofMemory(e.thresholds[i].Signal) })
-	for uid, l := range e.terminating {
+	for _, l := range e.terminating {
 		// The kernel frees memory when the processes die, whatever else takes long. If memory
 		// is short again after that, another pod uses it.
 		if !memoryShort && now.After(l.killedBy) {
@@ -102,7 +103,7 @@ func (e *Evictor) giveUpOnStuckPods(now time.Time) time.Duration {
 			wait = min(wait, remaining)
 			continue
 		}
-		e.log.Warn("evict pod: pod does not terminate", "uid", uid)
+		e.log.Warn("evict pod: pod does not terminate", "pod", l.ref.String())
 		l.stuck = true
 	}
 	return wait

@@ -27,7 +27,7 @@ func TestEvictsGreatestExcessAndNoMoreThanNeeded(t *testing.T) {
 		w := newFakeNode(t, memoryBelow("300"))
 		w.add(podRequesting("small", 0, v1.ResourceMemory, ""), 100)
 		w.add(podRequesting("large", 0, v1.ResourceMemory, ""), 200)
-		w.add(podRequesting("asked", 0, v1.ResourceMemory, "500"), 450)
+		w.add(podRequesting("within-request", 0, v1.ResourceMemory, "500"), 450)
 		w.terminationTime = time.Second
 		before := time.Now()
 		if wait := w.synchronize(t.Context()); wait != 0 {

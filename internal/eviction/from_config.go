@@ -6,7 +6,7 @@ import (
 	"swiftlet/internal/config"
 )
 
-// ConfigFrom reads when pods are evicted.
+// ConfigFrom reads the eviction settings of the configuration.
 func ConfigFrom(cfg *config.Config) (Config, error) {
 	kc := &cfg.Kubelet
 	thresholds, err := Settings{

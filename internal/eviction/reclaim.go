@@ -54,7 +54,7 @@ type reclaimResult struct {
 }
 
 // reclaimInBackground starts garbage collection and measurement for a threshold, and evicts
-// the pod that ranks first once their result is there.
+// the pod that ranks first once the result is available.
 func (e *Evictor) reclaimInBackground(ctx context.Context, levels Levels, due []int, t Threshold) outcome {
 	if e.reclaiming {
 		return inProgress
@@ -71,7 +71,7 @@ func (e *Evictor) reclaimInBackground(ctx context.Context, levels Levels, due []
 	return inProgress
 }
 
-// startReclaim collects garbage, and measures pods where that is not enough.
+// startReclaim collects garbage, and measures pods if that is not enough.
 func (e *Evictor) startReclaim(ctx context.Context, s Signal) {
 	e.reclaiming = true
 	layout, thresholds := e.currentLayout(), e.thresholds

@@ -7,7 +7,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// RotateConfigFrom reads when the logs of containers are rotated.
+// RotateConfigFrom reads the log rotation settings of the configuration.
 func RotateConfigFrom(kc *kubelet.KubeletConfiguration) (RotateConfig, error) {
 	size, err := resource.ParseQuantity(kc.ContainerLogMaxSize)
 	if err != nil {

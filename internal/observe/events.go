@@ -38,7 +38,7 @@ func (o *Observer) streamEvents(ctx context.Context) {
 		if cri.IsUnimplemented(err) {
 			wait = noStreamRetry
 		}
-		o.log.Warn("pleg: no event stream from runtime, polling", "period", o.cfg.PollPeriod, "retry", wait, "err", err)
+		o.log.Warn("pleg: no event stream from runtime, polling", "period", o.cfg.PollPeriod, "retryAfter", wait, "err", err)
 		select {
 		case <-o.clock.After(wait):
 		case <-ctx.Done():

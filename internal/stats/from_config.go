@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/config"
 )
 
-// ConfigFrom reads what is measured. ownGroup is the cgroup of this process, which counts as
-// the kubelet's unless the configuration names another.
+// ConfigFrom reads the settings of the configuration. ownGroup is the cgroup of this process,
+// which counts as the kubelet's unless the configuration names another.
 func ConfigFrom(cfg *config.Config, nodeName string, machine Machine, ownGroup string, now time.Time) Config {
 	return Config{
 		NodeName:        nodeName,
@@ -24,7 +24,7 @@ func ConfigFrom(cfg *config.Config, nodeName string, machine Machine, ownGroup s
 	}
 }
 
-// systemGroups are the cgroups of the node's own programs.
+// systemGroups are the cgroups of system daemons.
 func systemGroups(cfg *config.Config, own string, now time.Time) []SystemGroup {
 	kubelet := cfg.Kubelet.KubeletCgroups
 	if kubelet == "" {

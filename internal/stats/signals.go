@@ -206,7 +206,7 @@ func (c *runtimeFsCache) find(ctx context.Context, runtime Runtime, root string)
 func runtimeFsFrom(info *runtimeapi.ImageFsInfoResponse, root string) (runtimeFileSystems, error) {
 	var at runtimeFileSystems
 	if len(info.GetImageFilesystems()) == 0 {
-		return at, errors.New("it reports none for images")
+		return at, errors.New("the runtime reports none for images")
 	}
 	at.images = info.ImageFilesystems[0].GetFsId().GetMountpoint()
 	at.containers = at.images

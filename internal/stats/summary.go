@@ -66,7 +66,7 @@ func (s *Stats) UsageSummary(ctx context.Context) (*statsapi.Summary, error) {
 // logPartial logs what could not be read.
 func (s *Stats) logPartial(r *reading) {
 	if r.partialErr != nil {
-		s.deps.Log.Warn("stats: reading is incomplete", "err", r.partialErr)
+		s.deps.Log.Warn("stats: read some cgroups failed", "err", r.partialErr)
 	}
 }
 
