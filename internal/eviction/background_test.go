@@ -23,17 +23,17 @@ func TestMemoryIsActedOnDuringSlowWork(t *testing.T) {
 		set  func(*fakeNode)
 		want []string // before memory is short, and by a second later
 	}{
-		{"while limits are measured", Config{Thresholds: []Threshold{memory}, Limits: true},
+		{"while limits are measured", Config{Thresholds: []Threshold{memory}, EnforceStorageLimits: true},
 			func(w *fakeNode) { w.latency = time.Minute }, []string{hog}},
 		{"while images are removed", Config{Thresholds: []Threshold{memory, disk}},
 			func(w *fakeNode) { w.latency, w.disk = time.Minute, 50 }, []string{hog}},
 		{"runtime does not answer", Config{Thresholds: []Threshold{memory, disk}},
 			func(w *fakeNode) { w.runtimeHangs = true }, []string{hog}},
-		{"pod evicted for disk has a long grace period", Config{Thresholds: []Threshold{memory, soft}, MaxGrace: 600},
+		{"pod evicted for disk has a long grace period", Config{Thresholds: []Threshold{memory, soft}, MaxPodGracePeriodSeconds: 600},
 			func(w *fakeNode) { w.terminationTime, w.disk = 10*time.Minute, 50 }, []string{"evict writer Evicted in 600s (disrupted)", hog}},
 		{"pod evicted for disk does not terminate", Config{Thresholds: []Threshold{memory, disk}},
 			func(w *fakeNode) { w.stuck["writer"], w.disk = true, 50 }, []string{"evict writer Evicted in 1s (disrupted)", hog}},
-		{"pod over its storage limit does not terminate", Config{Thresholds: []Threshold{memory}, Limits: true},
+		{"pod over its storage limit does not terminate", Config{Thresholds: []Threshold{memory}, EnforceStorageLimits: true},
 			func(w *fakeNode) {
 				w.stuck["writer"] = true
 				w.storage["writer"] = &statsapi.PodStats{EphemeralStorage: fsOf(11, 1)}
@@ -48,7 +48,7 @@ func TestMemoryIsActedOnDuringSlowWork(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c.cfg.Transition = time.Minute
+				c.cfg.PressureTransitionPeriod = time.Minute
 				w := newFakeNode(t, c.cfg)
 				writer := podRequesting("writer", -1, v1.ResourceMemory, "")
 				writer.Spec.TerminationGracePeriodSeconds = new(int64(600))
@@ -78,7 +78,7 @@ func TestHardThresholdShortensGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeNode(t, Config{Thresholds: []Threshold{
 			{Signal: MemoryAvailable, Value: bytes("100")}, {Signal: MemoryAvailable, Value: bytes("300"), GracePeriod: time.Second},
-		}, Transition: time.Minute, MaxGrace: 60})
+		}, PressureTransitionPeriod: time.Minute, MaxPodGracePeriodSeconds: 60})
 		p := podRequesting("p", 0, v1.ResourceMemory, "")
 		p.Spec.TerminationGracePeriodSeconds = new(int64(60))
 		w.add(p, 800)

@@ -12,7 +12,7 @@ import (
 // enforceLimits measures, once per period, the pods with limits on local storage, and evicts
 // those that exceed them.
 func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
-	if !e.cfg.Limits || e.measuringLimits || now.Before(e.nextLimitCheck) {
+	if !e.cfg.EnforceStorageLimits || e.measuringLimits || now.Before(e.nextLimitCheck) {
 		return
 	}
 	e.nextLimitCheck = now.Add(period)

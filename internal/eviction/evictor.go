@@ -26,14 +26,14 @@ import (
 // Config is fixed for the life of the agent.
 type Config struct {
 	Thresholds []Threshold
-	// Transition is how long a node condition outlasts the last check that met a threshold
+	// PressureTransitionPeriod is how long a node condition outlasts the last check that met a threshold
 	// (evictionPressureTransitionPeriod).
-	Transition time.Duration
-	// MaxGrace bounds the grace period of a pod that is evicted for a soft threshold, in
-	// seconds.
-	MaxGrace int64
-	// Limits turns on the eviction of pods that exceed their own limits on local storage.
-	Limits bool
+	PressureTransitionPeriod time.Duration
+	// MaxPodGracePeriodSeconds bounds the grace period of a pod that is evicted for a soft
+	// threshold.
+	MaxPodGracePeriodSeconds int64
+	// EnforceStorageLimits turns on the eviction of pods that exceed their own limits on local storage.
+	EnforceStorageLimits bool
 }
 
 // Stats reads usage. stats.Stats implements it.

@@ -19,7 +19,7 @@ import (
 )
 
 func memoryBelow(least string) Config {
-	return Config{Thresholds: []Threshold{{Signal: MemoryAvailable, Value: bytes(least)}}, Transition: time.Minute}
+	return Config{Thresholds: []Threshold{{Signal: MemoryAvailable, Value: bytes(least)}}, PressureTransitionPeriod: time.Minute}
 }
 
 func TestEvictsGreatestExcessAndNoMoreThanNeeded(t *testing.T) {
@@ -78,7 +78,7 @@ func TestCriticalPodsAreNotEvicted(t *testing.T) {
 
 func TestSoftThresholdGracePeriods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: MemoryAvailable, Value: bytes("300"), GracePeriod: 15 * time.Second}}, Transition: time.Minute, MaxGrace: 20})
+		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: MemoryAvailable, Value: bytes("300"), GracePeriod: 15 * time.Second}}, PressureTransitionPeriod: time.Minute, MaxPodGracePeriodSeconds: 20})
 		p := podRequesting("p", 0, v1.ResourceMemory, "")
 		p.Spec.TerminationGracePeriodSeconds = new(int64)
 		*p.Spec.TerminationGracePeriodSeconds = 30
@@ -98,7 +98,7 @@ func TestSoftThresholdGracePeriods(t *testing.T) {
 
 func TestGarbageIsCollectedBeforeEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: NodeFsAvailable, Value: bytes("100")}}, Transition: time.Minute})
+		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: NodeFsAvailable, Value: bytes("100")}}, PressureTransitionPeriod: time.Minute})
 		w.add(podRequesting("p", 0, v1.ResourceMemory, ""), 1)
 		w.disk = 99
 		w.deps.RemoveImages = func(context.Context) error { w.record("remove images"); w.disk = 500; return nil }
@@ -114,7 +114,7 @@ func TestGarbageIsCollectedBeforeEviction(t *testing.T) {
 
 func TestStorageLimitsAreEnforced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newFakeNode(t, Config{Limits: true, Transition: time.Minute})
+		w := newFakeNode(t, Config{EnforceStorageLimits: true, PressureTransitionPeriod: time.Minute})
 		limited := podRequesting("limited", 0, "", "")
 		limited.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("10")}
 		w.add(limited, 0)
@@ -167,7 +167,7 @@ func (b *fakeAlarm) Run(ctx context.Context, ring func()) error {
 
 func TestRunChecksOncePerPeriodAndOnAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: PIDAvailable, Value: bytes("1")}, {Signal: MemoryAvailable, Value: bytes("100"), GracePeriod: time.Hour}}, Transition: time.Minute})
+		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: PIDAvailable, Value: bytes("1")}, {Signal: MemoryAvailable, Value: bytes("100"), GracePeriod: time.Hour}}, PressureTransitionPeriod: time.Minute})
 		alarm := &fakeAlarm{ring: make(chan struct{})}
 		w.deps.Alarm = alarm
 		w.add(podRequesting("p", 0, v1.ResourceMemory, ""), 950) // met, in its grace period: no reason to check often

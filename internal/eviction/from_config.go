@@ -20,9 +20,9 @@ func ConfigFrom(cfg *config.Config) (Config, error) {
 		return Config{}, err
 	}
 	return Config{
-		Thresholds: thresholds,
-		Transition: kc.EvictionPressureTransitionPeriod.Duration,
-		MaxGrace:   int64(kc.EvictionMaxPodGracePeriod),
-		Limits:     *kc.LocalStorageCapacityIsolation,
+		Thresholds:               thresholds,
+		PressureTransitionPeriod: kc.EvictionPressureTransitionPeriod.Duration,
+		MaxPodGracePeriodSeconds: int64(kc.EvictionMaxPodGracePeriod),
+		EnforceStorageLimits:     *kc.LocalStorageCapacityIsolation,
 	}, nil
 }

@@ -124,7 +124,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.evictor, err = New(Config{Thresholds: thresholds, Transition: time.Second}, Deps{
+	r.evictor, err = New(Config{Thresholds: thresholds, PressureTransitionPeriod: time.Second}, Deps{
 		Stats: r.stats, Pods: r, Events: &fakeNode{}, Node: &v1.ObjectReference{}, Alarm: r.tree.NewAlarm(r.tree.Top()), Clock: clock.RealClock{}, Log: log,
 	})
 	if err != nil {

@@ -175,7 +175,7 @@ func (e *Evictor) grace(p *v1.Pod, t Threshold) int64 {
 	if t.hard() {
 		return hardGrace
 	}
-	grace := e.cfg.MaxGrace
+	grace := e.cfg.MaxPodGracePeriodSeconds
 	if own := p.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = min(grace, *own)
 	}

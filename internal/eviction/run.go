@@ -17,7 +17,7 @@ const measureTimeout = 400 * time.Millisecond
 
 // Run watches the node until ctx is done.
 func (e *Evictor) Run(ctx context.Context) error {
-	if len(e.cfg.Thresholds) == 0 && !e.cfg.Limits {
+	if len(e.cfg.Thresholds) == 0 && !e.cfg.EnforceStorageLimits {
 		<-ctx.Done()
 		return nil
 	}
@@ -103,7 +103,7 @@ func (e *Evictor) synchronize(ctx context.Context) time.Duration {
 	}
 	e.logMeasureError(nil)
 	now := e.deps.Clock.Now()
-	e.applyEvaluation(evaluate(e.state, e.thresholds, levels, e.cfg.Transition, now))
+	e.applyEvaluation(evaluate(e.state, e.thresholds, levels, e.cfg.PressureTransitionPeriod, now))
 	e.enforceLimits(ctx, now)
 	e.nearThreshold = nearThreshold(e.state, e.thresholds, levels, now)
 	wait := e.giveUpOnStuckPods(now)

@@ -15,7 +15,7 @@ const mib = 1 << 20
 // disks is a node with four pods and a threshold of 1 GiB on each disk.
 func disks(t *testing.T, limits bool) *fakeNode {
 	w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: NodeFsAvailable, Value: bytes("1Gi")}, {Signal: ImageFsAvailable, Value: bytes("1Gi")},
-		{Signal: MemoryAvailable, Value: bytes("10")}}, Transition: time.Minute, Limits: limits})
+		{Signal: MemoryAvailable, Value: bytes("10")}}, PressureTransitionPeriod: time.Minute, EnforceStorageLimits: limits})
 	w.disk = 5000 * mib
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.add(podRequesting(name, 0, v1.ResourceMemory, ""), 1)

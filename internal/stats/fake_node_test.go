@@ -144,7 +144,7 @@ func (w *fakeNode) stats(edit func(*Config, *Deps)) *Stats {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cfg := Config{NodeName: "node-1", RootDir: w.rootDir, PodLogsDir: w.logs, VolumePeriod: time.Minute, Pressure: true,
+	cfg := Config{NodeName: "node-1", RootDir: w.rootDir, PodLogsDir: w.logs, VolumePeriod: time.Minute, PSI: true,
 		Machine: Machine{CPUs: 2, Memory: 1 << 40, Swap: 1 << 30, MaxPIDs: 1000, BootID: `a"b`}}
 	deps := Deps{Cgroups: tree, Runtime: w.runtime, Pods: func() []pod.Observed { return w.pods },
 		Volumes: func(uid types.UID) []Volume { return w.volumes[uid] }, Clock: w.clock, Log: slog.New(slog.DiscardHandler)}

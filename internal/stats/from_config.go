@@ -9,29 +9,29 @@ import (
 	"swiftlet/internal/config"
 )
 
-// ConfigFrom reads the settings of the configuration. ownGroup is the cgroup of this process,
+// ConfigFrom reads the settings of the configuration. ownCgroup is the cgroup of this process,
 // which counts as the kubelet's unless the configuration names another.
-func ConfigFrom(cfg *config.Config, nodeName string, machine Machine, ownGroup string, now time.Time) Config {
+func ConfigFrom(cfg *config.Config, nodeName string, machine Machine, ownCgroup string, now time.Time) Config {
 	return Config{
-		NodeName:        nodeName,
-		RootDir:         cfg.Flags.RootDir,
-		PodLogsDir:      cfg.Kubelet.PodLogsDir,
-		VolumePeriod:    cfg.Kubelet.VolumeStatsAggPeriod.Duration,
-		Pressure:        cfg.Gate("KubeletPSI"),
-		SparesHugePages: cfg.Features.HugepageAwareEviction,
-		System:          systemGroups(cfg, ownGroup, now),
-		Machine:         machine,
+		NodeName:         nodeName,
+		RootDir:          cfg.Flags.RootDir,
+		PodLogsDir:       cfg.Kubelet.PodLogsDir,
+		VolumePeriod:     cfg.Kubelet.VolumeStatsAggPeriod.Duration,
+		PSI:              cfg.Gate("KubeletPSI"),
+		ExcludeHugePages: cfg.Features.HugepageAwareEviction,
+		SystemCgroups:    systemCgroups(cfg, ownCgroup, now),
+		Machine:          machine,
 	}
 }
 
-// systemGroups are the cgroups of system daemons.
-func systemGroups(cfg *config.Config, own string, now time.Time) []SystemGroup {
+// systemCgroups are the cgroups of system daemons.
+func systemCgroups(cfg *config.Config, own string, now time.Time) []SystemCgroup {
 	kubelet := cfg.Kubelet.KubeletCgroups
 	if kubelet == "" {
 		kubelet = own
 	}
-	var groups []SystemGroup
-	for _, g := range []SystemGroup{
+	var groups []SystemCgroup
+	for _, g := range []SystemCgroup{
 		{Name: statsapi.SystemContainerKubelet, Path: kubelet, Start: now},
 		{Name: statsapi.SystemContainerRuntime, Path: cfg.Flags.RuntimeCgroups},
 		{Name: statsapi.SystemContainerMisc, Path: cfg.Kubelet.SystemCgroups},

@@ -27,7 +27,7 @@ type reading struct {
 }
 
 type systemUsage struct {
-	SystemGroup
+	SystemCgroup
 	usage
 }
 
@@ -77,7 +77,7 @@ func (s *Stats) readNow(ctx context.Context, d depth) (*reading, error) {
 			s.appendGroup(r, &r.parents, buf, g.Path, d)
 		}
 	}
-	for _, g := range s.cfg.System {
+	for _, g := range s.cfg.SystemCgroups {
 		var one []usage
 		if s.appendGroup(r, &one, buf, g.Path, d); len(one) == 1 {
 			r.system = append(r.system, systemUsage{g, one[0]})

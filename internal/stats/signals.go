@@ -66,7 +66,7 @@ func (s *Stats) addMemory(out *Signals, buf *fileReader, now time.Time) error {
 		return fmt.Errorf("read memory of the node: %w", err)
 	}
 	out.Memory = availableMemory(root, now)
-	if s.cfg.SparesHugePages {
+	if s.cfg.ExcludeHugePages {
 		huge := min(out.Memory.Available, s.cfg.Machine.HugePages)
 		out.Memory.Available -= huge
 		out.Memory.Capacity -= huge

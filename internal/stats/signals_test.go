@@ -16,7 +16,7 @@ func TestSignals(t *testing.T) {
 			w.set("/kubepods", "", "memory.max", "4000000")
 		}
 		s := w.stats(func(c *Config, _ *Deps) {
-			c.PodsGroup, c.SparesHugePages, c.Machine.HugePages = "/kubepods", true, 1<<20
+			c.PodsGroup, c.ExcludeHugePages, c.Machine.HugePages = "/kubepods", true, 1<<20
 		})
 		got, err := s.Signals(t.Context())
 		if err != nil {

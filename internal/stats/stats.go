@@ -27,20 +27,20 @@ type Config struct {
 	// VolumePeriod is how long the result of a walk is valid (volumeStatsAggPeriod). A negative
 	// one turns walks off.
 	VolumePeriod time.Duration
-	// Pressure turns pressure stall information on (KubeletPSI).
-	Pressure bool
-	// SparesHugePages subtracts preallocated huge pages from the available memory
+	// PSI turns pressure stall information on (KubeletPSI).
+	PSI bool
+	// ExcludeHugePages subtracts preallocated huge pages from the available memory
 	// (HugepageAwareEviction).
-	SparesHugePages bool
+	ExcludeHugePages bool
 	// PodsGroup is the cgroup of all pods; may be empty.
 	PodsGroup string
-	// System are the cgroups of system daemons.
-	System  []SystemGroup
-	Machine Machine
+	// SystemCgroups are the cgroups of system daemons.
+	SystemCgroups []SystemCgroup
+	Machine       Machine
 }
 
-// SystemGroup is a cgroup of system daemons.
-type SystemGroup struct {
+// SystemCgroup is a cgroup of system daemons.
+type SystemCgroup struct {
 	Name  string // kubelet, runtime or misc
 	Path  string // below each controller's mount
 	Start time.Time

@@ -140,7 +140,7 @@ func swapStats(u *usage) *statsapi.SwapStats {
 }
 
 func (s *Stats) ioStats(u *usage) *statsapi.IOStats {
-	if !s.cfg.Pressure {
+	if !s.cfg.PSI {
 		return nil
 	}
 	return &statsapi.IOStats{
@@ -153,7 +153,7 @@ func (s *Stats) ioStats(u *usage) *statsapi.IOStats {
 // kubelet.
 func (s *Stats) psi(u *usage, pick func(*pressure) *statsapi.PSIStats) *statsapi.PSIStats {
 	switch {
-	case !s.cfg.Pressure:
+	case !s.cfg.PSI:
 		return nil
 	case u.pressure == nil:
 		return &statsapi.PSIStats{}

@@ -14,7 +14,7 @@ func (s *Stats) nodeStats(r *reading) statsapi.NodeStats {
 		Memory:    s.memoryStats(&r.root),
 		Swap:      swapStats(&r.root),
 	}
-	if available := out.Memory.AvailableBytes; s.cfg.SparesHugePages && available != nil {
+	if available := out.Memory.AvailableBytes; s.cfg.ExcludeHugePages && available != nil {
 		*available -= min(*available, s.cfg.Machine.HugePages)
 	}
 	addSystem := func(name string, u *usage) *statsapi.ContainerStats {

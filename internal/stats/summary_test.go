@@ -80,7 +80,7 @@ func TestPressure(t *testing.T) {
 		if c := got.Pods[0].Containers[0]; *c.CPU.PSI != want || c.IO == nil || c.IO.PSI == nil {
 			t.Errorf("stalls: %+v, %+v, want %+v", c.CPU.PSI, c.IO, want)
 		}
-		off, err := w.stats(func(c *Config, _ *Deps) { c.Pressure = false }).Summary(t.Context())
+		off, err := w.stats(func(c *Config, _ *Deps) { c.PSI = false }).Summary(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
