@@ -43,10 +43,10 @@ func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
 	}
 	p.evictor, err = eviction.New(cfg, eviction.Deps{
 		Stats: p.stats, Pods: p.workers, Alarm: m.cgroups.NewAlarm(m.groups.Top()),
-		RemoveContainers: func(ctx context.Context) error { return p.steps.RemoveDead(ctx, m.workers.Ended) },
-		RemoveImages:     p.images.Collector.RemoveUnused,
-		Changed:          b.hub.reportNode,
-		Events:           a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
+		RemoveContainers:  func(ctx context.Context) error { return p.steps.RemoveDead(ctx, m.workers.Ended) },
+		RemoveImages:      p.images.Collector.RemoveUnused,
+		ConditionsChanged: b.hub.reportNode,
+		Events:            a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
 	})
 	return b.addUnless(err, "eviction", p.evictor.Run)
 }

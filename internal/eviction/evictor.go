@@ -75,11 +75,11 @@ type Deps struct {
 	// RemoveContainers removes dead containers, RemoveImages the images that no container
 	// uses. Each may be nil.
 	RemoveContainers, RemoveImages func(context.Context) error
-	// Changed is called when the result of Conditions has changed. It may be nil.
-	Changed func()
-	Meters  Meters
-	Clock   clock.Clock
-	Log     *slog.Logger
+	// ConditionsChanged is called when the result of Conditions has changed. It may be nil.
+	ConditionsChanged func()
+	Meters            Meters
+	Clock             clock.Clock
+	Log               *slog.Logger
 }
 
 // Meters measure evictions; each may be nil.
@@ -166,7 +166,7 @@ func (e *Evictor) applyEvaluation(next evaluation) {
 	e.mu.Lock()
 	e.conditions = next.conditions
 	e.mu.Unlock()
-	if e.deps.Changed != nil {
-		e.deps.Changed()
+	if e.deps.ConditionsChanged != nil {
+		e.deps.ConditionsChanged()
 	}
 }

@@ -51,10 +51,10 @@ func newFakeNode(t *testing.T, cfg Config) *fakeNode {
 	var err error
 	w.Evictor, err = New(cfg, Deps{
 		Stats: w, Pods: w, Events: w,
-		Node:             &v1.ObjectReference{Kind: "Node", Name: "node"},
-		RemoveContainers: func(context.Context) error { w.record("remove containers"); return nil },
-		RemoveImages:     func(context.Context) error { w.record("remove images"); time.Sleep(w.latency); return nil },
-		Changed:          func() { w.changes++ },
+		Node:              &v1.ObjectReference{Kind: "Node", Name: "node"},
+		RemoveContainers:  func(context.Context) error { w.record("remove containers"); return nil },
+		RemoveImages:      func(context.Context) error { w.record("remove images"); time.Sleep(w.latency); return nil },
+		ConditionsChanged: func() { w.changes++ },
 		Meters: Meters{
 			Evicted:  func(signal string) { w.record("count %s", signal) },
 			StatsAge: func(signal string, _ time.Duration) { w.ageTaken = append(w.ageTaken, signal) },
