@@ -12,10 +12,10 @@ import (
 // short of resources, and before the machine goes down.
 func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err error) {
 	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.facts.ForStats(), m.cgroups.Own(), b.clock.Now())
-	cfg.PodsGroup = m.groups.Top()
+	cfg.PodsCgroup = m.groups.Top()
 	p.stats, err = stats.New(cfg, stats.Deps{
 		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumesForStats,
-		Measured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
+		VolumeMeasured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (p *pods) readMetrics(ctx context.Context, b *base) error {
 		Desired: p.desired.List, MirrorPods: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.Standings,
 		Observed: p.observer.List, LastRelist: p.observer.LastRelist, Volumes: p.volumes.Counts,
 		PullRecords: p.images.Puller.RecordCounts, LogBytes: p.logs.Usage, Plugins: p.plugins.Sockets,
-		ClaimStats:  func() []statsapi.VolumeStats { return p.stats.Claims(ctx) },
+		ClaimStats:  func() []statsapi.VolumeStats { return p.stats.ClaimStats(ctx) },
 		ClaimsInUse: p.managers.Claims.InUse, PendingResizes: p.allocator.Pending, ResizesInProgress: p.status.Resizing,
 	})
 }

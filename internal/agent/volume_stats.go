@@ -14,7 +14,7 @@ func (p *pods) volumesForStats(uid types.UID) []stats.Volume {
 	for _, v := range p.volumes.MeasurableVolumes(uid) {
 		one := stats.Volume{Name: v.Name, Dir: v.HostPath, Local: v.Local, Claim: v.Claim, Driver: v.Driver}
 		if v.Used != nil {
-			one.Counted = func() (bytes, inodes uint64, ok bool) {
+			one.QuotaUsage = func() (bytes, inodes uint64, ok bool) {
 				used, ok := v.Used()
 				return used.Bytes, used.Inodes, ok
 			}

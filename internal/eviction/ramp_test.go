@@ -114,7 +114,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 	if err := r.tree.EnsureNode(v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}); err != nil {
 		t.Fatal(err)
 	}
-	r.stats, err = stats.New(stats.Config{NodeName: "node", RootDir: t.TempDir(), PodLogsDir: t.TempDir(), PodsGroup: r.tree.Top(),
+	r.stats, err = stats.New(stats.Config{NodeName: "node", RootDir: t.TempDir(), PodLogsDir: t.TempDir(), PodsCgroup: r.tree.Top(),
 		Machine: stats.Machine{CPUs: 1, Memory: uint64(memory)}},
 		stats.Deps{Cgroups: r.tree, Runtime: noRuntime{}, Pods: r.observed, Volumes: func(types.UID) []stats.Volume { return nil }, Clock: clock.RealClock{}, Log: log})
 	if err != nil {

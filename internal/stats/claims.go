@@ -6,9 +6,9 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Claims returns the usage of the volumes behind PersistentVolumeClaims, once for each claim
+// ClaimStats returns the usage of the volumes behind PersistentVolumeClaims, once for each claim
 // even if several pods use it. It omits claims that cannot be measured.
-func (s *Stats) Claims(ctx context.Context) []statsapi.VolumeStats {
+func (s *Stats) ClaimStats(ctx context.Context) []statsapi.VolumeStats {
 	type claimed struct {
 		namespace string
 		Volume

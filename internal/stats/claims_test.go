@@ -33,7 +33,7 @@ func TestClaims(t *testing.T) {
 	}
 	s := w.stats(nil)
 	got := map[string]string{}
-	for _, v := range s.Claims(t.Context()) {
+	for _, v := range s.ClaimStats(t.Context()) {
 		got[v.PVCRef.Namespace+"/"+v.PVCRef.Name] += fmt.Sprint(*v.UsedBytes, " ")
 	}
 	if _, known := got[first.Namespace+"/local"]; !known || len(got) != 3 {
@@ -43,7 +43,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("claims: %v", got)
 	}
 	delete(w.volumes, second.UID)
-	s.Claims(t.Context())
+	s.ClaimStats(t.Context())
 	if len(s.measurements.byDir) != 2 {
 		t.Errorf("%d volumes are cached, want the two that exist", len(s.measurements.byDir))
 	}

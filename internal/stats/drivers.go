@@ -24,7 +24,7 @@ func (s *Stats) measureByDriver(ctx context.Context, v Volume) volumeResult {
 	began := s.deps.Clock.Now()
 	usage, err := v.Measure(ctx)
 	now := s.deps.Clock.Now()
-	s.deps.Measured.Took(v.Driver, now.Sub(began))
+	s.deps.VolumeMeasured.Took(v.Driver, now.Sub(began))
 	return volumeResult{at: now, stats: usage.stats(now), err: err, cacheable: true}
 }
 

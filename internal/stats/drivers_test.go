@@ -104,7 +104,7 @@ func TestHungVolume(t *testing.T) {
 			}
 			return got.Pods[0].VolumeStats
 		}
-		claims := func() []statsapi.VolumeStats { return s.Claims(t.Context()) }
+		claims := func() []statsapi.VolumeStats { return s.ClaimStats(t.Context()) }
 		check(summary, "dead=1 well=70 ", 0)
 		time.Sleep(time.Minute)
 		check(summary, "dead=1 well=70 ", maxWait)

@@ -16,7 +16,7 @@ import (
 
 // slowVolume makes a volume that takes a minute to measure, and counts the measurements.
 func slowVolume(dir string, begun *atomic.Int32) Volume {
-	return Volume{Name: "long", Dir: dir, Local: true, Counted: func() (uint64, uint64, bool) {
+	return Volume{Name: "long", Dir: dir, Local: true, QuotaUsage: func() (uint64, uint64, bool) {
 		begun.Add(1)
 		time.Sleep(time.Minute)
 		return 0, 0, false // so that it is walked

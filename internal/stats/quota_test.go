@@ -15,11 +15,11 @@ func TestVolumeWithQuota(t *testing.T) {
 	dir := t.TempDir()
 	w.write(dir, "data", "x")
 	bytes, hasQuota := uint64(1<<30), true
-	w.volumes[o.UID] = []Volume{{Name: "v", Dir: dir, Local: true, Counted: func() (uint64, uint64, bool) { return bytes, 77, hasQuota }}}
+	w.volumes[o.UID] = []Volume{{Name: "v", Dir: dir, Local: true, QuotaUsage: func() (uint64, uint64, bool) { return bytes, 77, hasQuota }}}
 	var measured []string
 	s := w.stats(func(c *Config, d *Deps) {
 		c.VolumePeriod = -1 // no walks
-		d.Measured = func(by string, _ time.Duration) { measured = append(measured, by) }
+		d.VolumeMeasured = func(by string, _ time.Duration) { measured = append(measured, by) }
 	})
 	summary := func() string {
 		t.Helper()

@@ -75,10 +75,10 @@ func (s *Stats) addMemory(out *Signals, buf *fileReader, now time.Time) error {
 }
 
 func (s *Stats) addPodMemory(out *Signals, buf *fileReader, now time.Time) error {
-	if s.cfg.PodsGroup == "" {
+	if s.cfg.PodsCgroup == "" {
 		return nil
 	}
-	pods, err := s.groups.memory(buf, s.cfg.PodsGroup)
+	pods, err := s.groups.memory(buf, s.cfg.PodsCgroup)
 	switch {
 	case err == nil && hasLimit(pods.limit):
 		out.PodMemory = availableMemory(pods, now)

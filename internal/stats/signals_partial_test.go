@@ -43,7 +43,7 @@ func TestPartialSignals(t *testing.T) {
 			w.set("/kubepods", "", "memory.max", "4000000")
 			var log bytes.Buffer
 			s := w.stats(func(cfg *Config, d *Deps) {
-				cfg.PodsGroup, d.Log = "/kubepods", slog.New(slog.NewTextHandler(&log, nil))
+				cfg.PodsCgroup, d.Log = "/kubepods", slog.New(slog.NewTextHandler(&log, nil))
 			})
 			fileSystems := runtimeFileSystems{images: t.TempDir(), containers: t.TempDir(), ownImages: true, ownContainers: true}
 			s.runtimeFs.cached = &fileSystems

@@ -16,7 +16,7 @@ func TestSignals(t *testing.T) {
 			w.set("/kubepods", "", "memory.max", "4000000")
 		}
 		s := w.stats(func(c *Config, _ *Deps) {
-			c.PodsGroup, c.ExcludeHugePages, c.Machine.HugePages = "/kubepods", true, 1<<20
+			c.PodsCgroup, c.ExcludeHugePages, c.Machine.HugePages = "/kubepods", true, 1<<20
 		})
 		got, err := s.Signals(t.Context())
 		if err != nil {
@@ -45,7 +45,7 @@ func TestSignals(t *testing.T) {
 func TestSignalsWithoutLimit(t *testing.T) {
 	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		for _, group := range []string{"/kubepods", "/none", ""} {
-			got, err := w.stats(func(c *Config, _ *Deps) { c.PodsGroup = group }).Signals(t.Context())
+			got, err := w.stats(func(c *Config, _ *Deps) { c.PodsCgroup = group }).Signals(t.Context())
 			if err != nil || got.PodMemory != nil {
 				t.Errorf("group %q: %+v, %v", group, got.PodMemory, err)
 			}
@@ -126,7 +126,7 @@ func TestStorageOfPods(t *testing.T) {
 
 // BenchmarkSignals measures Signals, which eviction calls every few seconds.
 func BenchmarkSignals(b *testing.B) {
-	s := newFakeNode(b, 1).stats(func(c *Config, _ *Deps) { c.PodsGroup = "/kubepods" })
+	s := newFakeNode(b, 1).stats(func(c *Config, _ *Deps) { c.PodsCgroup = "/kubepods" })
 	for b.Loop() {
 		if _, err := s.Signals(b.Context()); err != nil {
 			b.Fatal(err)

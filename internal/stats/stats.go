@@ -32,8 +32,8 @@ type Config struct {
 	// ExcludeHugePages subtracts preallocated huge pages from the available memory
 	// (HugepageAwareEviction).
 	ExcludeHugePages bool
-	// PodsGroup is the cgroup of all pods; may be empty.
-	PodsGroup string
+	// PodsCgroup is the cgroup of all pods; may be empty.
+	PodsCgroup string
 	// SystemCgroups are the cgroups of system daemons.
 	SystemCgroups []SystemCgroup
 	Machine       Machine
@@ -79,9 +79,9 @@ type Volume struct {
 	Dir  string
 	// Local volumes count as ephemeral storage of the pod.
 	Local bool
-	// Counted returns the usage by the project quota of the volume, false if it has none now;
+	// QuotaUsage returns the usage by the project quota of the volume, false if it has none now;
 	// nil for a volume that never has one.
-	Counted func() (bytes, inodes uint64, ok bool)
+	QuotaUsage func() (bytes, inodes uint64, ok bool)
 	// Claim is the name of its PersistentVolumeClaim, if it has one.
 	Claim string
 	// Driver is the name of its driver, if it has one.
@@ -98,11 +98,11 @@ type Deps struct {
 	Pods func() []pod.Observed
 	// Volumes lists the mounted volumes of a pod that can be measured.
 	Volumes func(types.UID) []Volume
-	// Measured takes the duration of measuring a volume, by the driver's name, QuotaMethod or
+	// VolumeMeasured takes the duration of measuring a volume, by the driver's name, QuotaMethod or
 	// WalkMethod.
-	Measured meter.TimingOf
-	Clock    clock.Clock
-	Log      *slog.Logger
+	VolumeMeasured meter.TimingOf
+	Clock          clock.Clock
+	Log            *slog.Logger
 }
 
 // Stats reads usage. Its methods are safe for concurrent use.

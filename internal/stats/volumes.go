@@ -63,13 +63,13 @@ func (s *Stats) measureVolume(ctx context.Context, v Volume) volumeResult {
 // quotaUsage is the kernel's count of the files in a volume that shares its file system; false
 // if the kernel does not count them.
 func (s *Stats) quotaUsage(v Volume, mounted bool) (diskUsage, bool) {
-	if v.Counted == nil || mounted {
+	if v.QuotaUsage == nil || mounted {
 		return diskUsage{}, false
 	}
 	began := s.deps.Clock.Now()
-	bytes, inodes, ok := v.Counted()
+	bytes, inodes, ok := v.QuotaUsage()
 	if ok {
-		s.deps.Measured.Took(QuotaMethod, s.deps.Clock.Now().Sub(began))
+		s.deps.VolumeMeasured.Took(QuotaMethod, s.deps.Clock.Now().Sub(began))
 	}
 	return diskUsage{bytes, inodes}, ok
 }

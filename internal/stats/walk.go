@@ -39,7 +39,7 @@ func (s *Stats) walk(ctx context.Context, v Volume) (volumeResult, error) {
 	began := s.deps.Clock.Now()
 	used, err := treeUsage(ctx, v.Dir)
 	ended := s.deps.Clock.Now()
-	s.deps.Measured.Took(WalkMethod, ended.Sub(began))
+	s.deps.VolumeMeasured.Took(WalkMethod, ended.Sub(began))
 	if err != nil && used.inodes > 0 {
 		s.deps.Log.Warn("stats: walk of volume is incomplete", "path", v.Dir, "err", err)
 		err = nil
