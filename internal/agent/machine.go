@@ -153,7 +153,7 @@ func newOOMWatcher(b *base, a *api, m *machine) error {
 		return err
 	}
 	w, err := oom.New(oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.facts.BootID},
-		oom.Deps{Kernel: log, Events: a.events, Node: a.node, Log: b.log})
+		oom.Deps{KernelLog: log, Events: a.events, Node: a.node, Log: b.log})
 	return b.addUnless(err, "OOM watcher", w.Run)
 }
 

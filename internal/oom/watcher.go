@@ -28,12 +28,12 @@ type Config struct {
 
 // Deps are the Watcher's dependencies.
 type Deps struct {
-	// Kernel is /dev/kmsg: each read returns one record, or blocks until there is one. Run
+	// KernelLog is /dev/kmsg: each read returns one record, or blocks until there is one. Run
 	// closes it.
-	Kernel io.ReadCloser
-	Events pod.Events
-	Node   *v1.ObjectReference
-	Log    *slog.Logger
+	KernelLog io.ReadCloser
+	Events    pod.Events
+	Node      *v1.ObjectReference
+	Log       *slog.Logger
 }
 
 // Watcher reports system OOMs.
@@ -45,7 +45,7 @@ type Watcher struct {
 // New validates its arguments and starts nothing.
 func New(cfg Config, deps Deps) (*Watcher, error) {
 	if err := require.Set("new OOM watcher", map[string]any{
-		"RootDir": cfg.RootDir, "Kernel": deps.Kernel, "Events": deps.Events, "Node": deps.Node,
+		"RootDir": cfg.RootDir, "KernelLog": deps.KernelLog, "Events": deps.Events, "Node": deps.Node,
 		"Log": deps.Log,
 	}); err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func New(cfg Config, deps Deps) (*Watcher, error) {
 // Run reads the kernel log until ctx is done, from the oldest record on: an OOM may have ended
 // the previous kubelet. Each OOM is reported once, even across restarts.
 func (w *Watcher) Run(ctx context.Context) error {
-	defer w.deps.Kernel.Close()
-	defer context.AfterFunc(ctx, func() { w.deps.Kernel.Close() })()
+	defer w.deps.KernelLog.Close()
+	defer context.AfterFunc(ctx, func() { w.deps.KernelLog.Close() })()
 	path := filepath.Join(w.cfg.RootDir, stateFile)
 	last, err := loadState(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	var parser killParser
 	for buffer := make([]byte, maxRecord); ; {
-		n, err := w.deps.Kernel.Read(buffer)
+		n, err := w.deps.KernelLog.Read(buffer)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -58,7 +58,7 @@ func (e events) Eventf(object runtime.Object, kind, reason, format string, args 
 func newWatcher(t *testing.T, dir, boot string, log io.ReadCloser, reported events) *Watcher {
 	t.Helper()
 	w, err := New(Config{RootDir: dir, BootID: boot},
-		Deps{Kernel: log, Events: reported, Node: &v1.ObjectReference{Name: "node"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		Deps{KernelLog: log, Events: reported, Node: &v1.ObjectReference{Name: "node"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
