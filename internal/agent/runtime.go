@@ -21,10 +21,10 @@ func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
 		ImageEndpoint:   kc.ImageServiceEndpoint,
 		RequestTimeout:  kc.RuntimeRequestTimeout.Duration,
 	}
-	cfg.Called, cfg.Subscribed = b.metrics.CRI()
+	cfg.Calls, cfg.Subscriptions = b.metrics.CRI()
 	cfg.Clock = b.clock
 	if b.tracing != nil {
-		cfg.Follow = b.tracing.CRI()
+		cfg.StatsHandler = b.tracing.CRI()
 	}
 	client, err := cri.Dial(cfg)
 	if err != nil {

@@ -38,12 +38,12 @@ type Config struct {
 	RequestTimeout time.Duration
 	// Dial, if set, opens the connections instead of the sockets.
 	Dial func(context.Context) (net.Conn, error)
-	// Called, if set, is called after every call with its CRI name, such as RunPodSandbox.
-	Called meter.CallsOf
-	// Subscribed, if set, counts the event subscriptions that the runtime accepted.
-	Subscribed meter.Count
-	// Follow, if set, is the gRPC stats handler of the connections.
-	Follow stats.Handler
+	// Calls, if set, is called after every call with its CRI name, such as RunPodSandbox.
+	Calls meter.CallsOf
+	// Subscriptions, if set, counts the event subscriptions that the runtime accepted.
+	Subscriptions meter.Count
+	// StatsHandler, if set, is the gRPC stats handler of the connections.
+	StatsHandler stats.Handler
 	// Clock times the calls; nil means the system clock.
 	Clock clock.PassiveClock
 }
@@ -56,9 +56,9 @@ type Client struct {
 	timeout  time.Duration
 	conns    []*grpc.ClientConn
 
-	called     meter.CallsOf
-	subscribed meter.Count
-	clock      clock.PassiveClock
+	calls         meter.CallsOf
+	subscriptions meter.Count
+	clock         clock.PassiveClock
 }
 
 // Dial creates a client. It does not connect, so that the kubelet may start before the runtime:
@@ -81,7 +81,7 @@ func Dial(cfg Config) (*Client, error) {
 		timeout:  cfg.RequestTimeout,
 		conns:    []*grpc.ClientConn{conn},
 
-		called: cfg.Called, subscribed: cfg.Subscribed, clock: cfg.Clock,
+		calls: cfg.Calls, subscriptions: cfg.Subscriptions, clock: cfg.Clock,
 	}
 	if cfg.ImageEndpoint == "" || cfg.ImageEndpoint == cfg.RuntimeEndpoint {
 		return c, nil
@@ -119,11 +119,11 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 		// Without the idle state, the first call after a quiet time need not reconnect.
 		grpc.WithIdleTimeout(0),
 	}
-	if cfg.Called != nil {
-		options = append(options, grpc.WithChainUnaryInterceptor(timeCalls(cfg.Called, cfg.Clock)))
+	if cfg.Calls != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(timeCalls(cfg.Calls, cfg.Clock)))
 	}
-	if cfg.Follow != nil {
-		options = append(options, grpc.WithStatsHandler(cfg.Follow))
+	if cfg.StatsHandler != nil {
+		options = append(options, grpc.WithStatsHandler(cfg.StatsHandler))
 	}
 	if cfg.Dial != nil {
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return cfg.Dial(ctx) }))

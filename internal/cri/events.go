@@ -16,14 +16,14 @@ var errStreamEnded = errors.New("the runtime ended the stream")
 // there was no subscriber.
 func (c *Client) Events(ctx context.Context, handle func(*runtimeapi.ContainerEventResponse)) (err error) {
 	began := c.clock.Now()
-	defer func() { c.called.Done("GetContainerEvents", c.clock.Since(began), err) }()
+	defer func() { c.calls.Done("GetContainerEvents", c.clock.Since(began), err) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
 		return failed(err, "subscribe to container events")
 	}
-	c.subscribed.Inc()
+	c.subscriptions.Inc()
 	for {
 		event, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

@@ -48,7 +48,7 @@ func TestCRIPropagatesTrace(t *testing.T) {
 		RuntimeEndpoint: "/runtime.sock",
 		RequestTimeout:  10 * time.Second,
 		Dial:            func(ctx context.Context) (net.Conn, error) { return listener.DialContext(ctx) },
-		Follow:          p.CRI(),
+		StatsHandler:    p.CRI(),
 	})
 	if err != nil {
 		t.Fatal(err)
