@@ -121,10 +121,10 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 		return err
 	}
 	p.observer, err = observe.New(observe.Config{}, observe.Deps{
-		Runtime:     r.cri,
-		ReadMessage: func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
-		Disturbed:   b.hub.reportNode,
-		Meters:      b.metrics.Observe(), Clock: b.clock, Log: b.log,
+		Runtime:       r.cri,
+		ReadMessage:   func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
+		HealthChanged: b.hub.reportNode,
+		Meters:        b.metrics.Observe(), Clock: b.clock, Log: b.log,
 	})
 	b.add("logs", p.logs.Run)
 	return b.addUnless(err, "observe", p.observer.Run)

@@ -49,12 +49,12 @@ type Deps struct {
 	// ReadMessage reads an exited container's termination message. It is called once per
 	// container and must not block for long. It may be nil.
 	ReadMessage func(ref pod.Ref, c *pod.Container) string
-	// Disturbed is called when the result of Healthy may have changed. It must not block, and
+	// HealthChanged is called when the result of Healthy may have changed. It must not block, and
 	// may be nil.
-	Disturbed func()
-	Meters    Meters
-	Clock     clock.Clock
-	Log       *slog.Logger
+	HealthChanged func()
+	Meters        Meters
+	Clock         clock.Clock
+	Log           *slog.Logger
 }
 
 // Meters measure relists and events; each may be nil.
@@ -127,7 +127,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 	if read == nil {
 		read = func(pod.Ref, *pod.Container) string { return "" }
 	}
-	healthChanged := deps.Disturbed
+	healthChanged := deps.HealthChanged
 	if healthChanged == nil {
 		healthChanged = func() {}
 	}
