@@ -106,6 +106,6 @@ func newLogRotation(b *base, r runtimeClient, p *pods) error {
 		Reopen:     r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
 	})
 	// A container's start and its end change its pod's status.
-	p.status.Subscribe(rotator.Poke)
+	p.status.Subscribe(rotator.Notify)
 	return b.addUnless(err, "log rotation", rotator.Run)
 }

@@ -230,7 +230,7 @@ func TestGrowthIsDetected(t *testing.T) {
 	poll.Until(t, "the log to be rotated", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.opened == 2 })
 	poll.Until(t, "the new log to be watched", watched)
 	r.deps.Containers = func() []Container { return nil }
-	r.Poke()
+	r.Notify()
 	poll.Until(t, "the watch to end", func() bool { return !watched() })
 	cancel()
 	if err := <-ended; err != nil {

@@ -56,7 +56,7 @@ func Running(observed []pod.Observed) []Container {
 
 // RotateDeps are the Rotator's dependencies.
 type RotateDeps struct {
-	// Containers lists the running containers. It is called after each Poke.
+	// Containers lists the running containers. It is called after each Notify.
 	Containers func() []Container
 	// Reopen makes the runtime open a new log file.
 	Reopen func(ctx context.Context, id string) error
@@ -67,10 +67,10 @@ type RotateDeps struct {
 // Rotator rotates logs. It waits for inotify while a log does not grow, and checks a growing log
 // the more often the faster it grows.
 type Rotator struct {
-	cfg    RotateConfig
-	deps   RotateDeps
-	poke   notify.Signal
-	growth *growthWatcher
+	cfg     RotateConfig
+	deps    RotateDeps
+	changed notify.Signal
+	growth  *growthWatcher
 
 	// rotateSlots and compressSlots are semaphores.
 	rotateSlots, compressSlots chan struct{}
@@ -106,15 +106,15 @@ func NewRotator(cfg RotateConfig, deps RotateDeps) (*Rotator, error) {
 		return nil, errors.New("new log rotator: MaxFiles must be at least 2, Workers and Interval positive")
 	}
 	return &Rotator{
-		cfg: cfg, deps: deps, poke: notify.New(), growth: newGrowthWatcher(),
+		cfg: cfg, deps: deps, changed: notify.New(), growth: newGrowthWatcher(),
 		rotateSlots: make(chan struct{}, cfg.Workers), compressSlots: make(chan struct{}, 1),
 		done: make(chan *logFile), files: map[string]*logFile{},
 	}, nil
 }
 
-// Poke makes the Rotator list the containers again. It never blocks.
-func (r *Rotator) Poke() {
-	r.poke.Notify()
+// Notify makes the Rotator list the containers again. It never blocks.
+func (r *Rotator) Notify() {
+	r.changed.Notify()
 }
 
 // Run rotates logs until ctx is done.
@@ -151,7 +151,7 @@ func (r *Rotator) step(ctx context.Context, due <-chan time.Time) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-r.poke:
+	case <-r.changed:
 		r.list()
 	case id := <-r.growth.written:
 		if f := r.files[id]; f != nil && f.next.IsZero() && !f.rotating {
