@@ -15,7 +15,7 @@ type Input struct {
 	// replaced.
 	Hash func(*v1.Container) string
 	// Status is the pod's status as last derived. It has the states of containers that the runtime
-	// has no more; without it they would look like new ones. May be nil.
+	// no longer has; without it they would look like new ones. May be nil.
 	Status *v1.PodStatus
 	// Actual are the resources in force; nil if the pod is never resized.
 	Actual *pod.Resources

@@ -14,7 +14,7 @@ type Input struct {
 	Pod      *v1.Pod
 	Observed *pod.Observed
 	// Previous is the status last derived or, after a restart of the kubelet, that of the API
-	// server. It has the states of containers that the runtime has no more.
+	// server. It has the states of containers that the runtime no longer has.
 	Previous v1.PodStatus
 	Health   pod.HealthOf
 	// Waiting has the reasons of containers that failed to start, by name.

@@ -99,7 +99,7 @@ func makeTerminationLog(path string) error {
 	}
 	defer f.Close()
 	if err := f.Chmod(0o666); err != nil { // the umask removed bits
-		return fmt.Errorf("make termination log writable: %w", err)
+		return fmt.Errorf("open termination log to all users: %w", err)
 	}
 	return nil
 }

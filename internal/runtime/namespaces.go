@@ -40,7 +40,7 @@ func (r *Runtime) userNamespace(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 		return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_NODE}, nil
 	}
 	if r.deps.UserNamespace == nil {
-		return nil, errors.New("map user namespace: the node has no user namespaces for pods")
+		return nil, errors.New("map user namespace: this node has no user namespaces for pods")
 	}
 	return r.deps.UserNamespace(p)
 }
