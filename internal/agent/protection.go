@@ -14,7 +14,7 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.facts.ForStats(), m.cgroups.Own(), b.clock.Now())
 	cfg.PodsCgroup = m.groups.Top()
 	p.stats, err = stats.New(cfg, stats.Deps{
-		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumesForStats,
+		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumes.MeasurableVolumes,
 		VolumeMeasured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {

@@ -116,7 +116,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 	}
 	r.stats, err = stats.New(stats.Config{NodeName: "node", RootDir: t.TempDir(), PodLogsDir: t.TempDir(), PodsCgroup: r.tree.Top(),
 		Machine: stats.Machine{CPUs: 1, Memory: uint64(memory)}},
-		stats.Deps{Cgroups: r.tree, Runtime: noRuntime{}, Pods: r.observed, Volumes: func(types.UID) []stats.Volume { return nil }, Clock: clock.RealClock{}, Log: log})
+		stats.Deps{Cgroups: r.tree, Runtime: noRuntime{}, Pods: r.observed, Volumes: func(types.UID) []pod.MeasurableVolume { return nil }, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

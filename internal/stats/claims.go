@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"swiftlet/internal/pod"
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
@@ -11,10 +12,10 @@ import (
 func (s *Stats) ClaimStats(ctx context.Context) []statsapi.VolumeStats {
 	type claimed struct {
 		namespace string
-		Volume
+		pod.MeasurableVolume
 	}
 	var claims []claimed
-	var volumes []Volume
+	var volumes []pod.MeasurableVolume
 	present := map[string]bool{}
 	for _, o := range s.deps.Pods() {
 		for _, v := range s.deps.Volumes(o.UID) {
@@ -31,7 +32,7 @@ func (s *Stats) ClaimStats(ctx context.Context) []statsapi.VolumeStats {
 		if seen[statsapi.PVCReference{Name: c.Claim, Namespace: c.namespace}] {
 			continue
 		}
-		stats, _, err := s.volumeStats(c.namespace, c.Volume)
+		stats, _, err := s.volumeStats(c.namespace, c.MeasurableVolume)
 		if err != nil {
 			s.deps.Log.Debug("stats: measure volume of claim failed", "namespace", c.namespace, "claim", c.Claim, "err", err)
 			continue

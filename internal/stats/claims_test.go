@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"swiftlet/internal/pod"
 	"testing"
 )
 
@@ -11,22 +12,22 @@ import (
 // claim are not measured.
 func TestClaims(t *testing.T) {
 	w := newFakeNode(t, 2)
-	reports := func(used int64, err error) func(context.Context) (VolumeUsage, error) {
-		return func(context.Context) (VolumeUsage, error) {
-			return VolumeUsage{CapacityBytes: 100, AvailableBytes: 100 - used, UsedBytes: used}, err
+	reports := func(used int64, err error) func(context.Context) (pod.VolumeUsage, error) {
+		return func(context.Context) (pod.VolumeUsage, error) {
+			return pod.VolumeUsage{CapacityBytes: 100, AvailableBytes: 100 - used, UsedBytes: used}, err
 		}
 	}
-	never := func(context.Context) (VolumeUsage, error) {
+	never := func(context.Context) (pod.VolumeUsage, error) {
 		t.Error("a volume without a claim was measured")
-		return VolumeUsage{}, nil
+		return pod.VolumeUsage{}, nil
 	}
 	first, second := w.addPod("first"), w.addPod("second")
-	w.volumes[first.UID] = []Volume{
+	w.volumes[first.UID] = []pod.MeasurableVolume{
 		{Name: "scratch", Dir: "/nowhere/scratch", Measure: never},
 		{Name: "data", Dir: "/nowhere/data", Claim: "failing", Measure: reports(1, errors.New("no"))},
 		{Name: "both", Dir: "/nowhere/both", Claim: "shared", Measure: reports(2, nil)},
 	}
-	w.volumes[second.UID] = []Volume{
+	w.volumes[second.UID] = []pod.MeasurableVolume{
 		{Name: "data", Dir: "/nowhere/data2", Claim: "failing", Measure: reports(3, nil)},
 		{Name: "both", Dir: "/nowhere/both2", Claim: "shared", Measure: reports(4, nil)},
 		{Name: "walked", Dir: t.TempDir(), Claim: "local"},

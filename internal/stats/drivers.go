@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"swiftlet/internal/pod"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,25 +12,19 @@ import (
 // driverTimeout bounds a call of a volume driver. Not all drivers honor it.
 const driverTimeout = 5 * time.Second
 
-// VolumeUsage is the usage that a volume driver reports. A negative number is unknown.
-type VolumeUsage struct {
-	CapacityBytes, AvailableBytes, UsedBytes int64
-	Inodes, InodesFree, InodesUsed           int64
-}
-
 // measureByDriver caches failures too: the driver is not called again within the period.
-func (s *Stats) measureByDriver(ctx context.Context, v Volume) volumeResult {
+func (s *Stats) measureByDriver(ctx context.Context, v pod.MeasurableVolume) volumeResult {
 	ctx, cancel := context.WithTimeout(ctx, driverTimeout)
 	defer cancel()
 	began := s.deps.Clock.Now()
 	usage, err := v.Measure(ctx)
 	now := s.deps.Clock.Now()
 	s.deps.VolumeMeasured.Took(v.Driver, now.Sub(began))
-	return volumeResult{at: now, stats: usage.stats(now), err: err, cacheable: true}
+	return volumeResult{at: now, stats: fsStats(usage, now), err: err, cacheable: true}
 }
 
-// stats converts unknown numbers to 0, as the reference kubelet does.
-func (u VolumeUsage) stats(at time.Time) statsapi.FsStats {
+// fsStats converts unknown numbers to 0, as the reference kubelet does.
+func fsStats(u pod.VolumeUsage, at time.Time) statsapi.FsStats {
 	nonNegative := func(n int64) *uint64 { positive := uint64(max(n, 0)); return &positive }
 	return statsapi.FsStats{
 		Time:           metav1.NewTime(at),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"swiftlet/internal/pod"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,21 +20,21 @@ func TestVolumeDriver(t *testing.T) {
 	w := newFakeNode(t, 2)
 	p := w.addPod("one")
 	var calls atomic.Int32
-	w.volumes[p.UID] = []Volume{
-		{Name: "reported", Dir: "/nowhere/reported", Claim: "c", Measure: func(context.Context) (VolumeUsage, error) {
+	w.volumes[p.UID] = []pod.MeasurableVolume{
+		{Name: "reported", Dir: "/nowhere/reported", Claim: "c", Measure: func(context.Context) (pod.VolumeUsage, error) {
 			calls.Add(1)
-			return VolumeUsage{CapacityBytes: 100, AvailableBytes: 70, UsedBytes: 30, Inodes: -1, InodesFree: -1, InodesUsed: -1}, nil
+			return pod.VolumeUsage{CapacityBytes: 100, AvailableBytes: 70, UsedBytes: 30, Inodes: -1, InodesFree: -1, InodesUsed: -1}, nil
 		}},
-		{Name: "failed", Dir: "/nowhere/failed", Measure: func(context.Context) (VolumeUsage, error) {
+		{Name: "failed", Dir: "/nowhere/failed", Measure: func(context.Context) (pod.VolumeUsage, error) {
 			calls.Add(1)
-			return VolumeUsage{}, errors.New("no")
+			return pod.VolumeUsage{}, errors.New("no")
 		}},
-		{Name: "hung", Dir: "/nowhere/hung", Measure: func(ctx context.Context) (VolumeUsage, error) {
+		{Name: "hung", Dir: "/nowhere/hung", Measure: func(ctx context.Context) (pod.VolumeUsage, error) {
 			calls.Add(1)
 			if _, hasLimit := ctx.Deadline(); !hasLimit {
 				t.Error("the driver call has no deadline")
 			}
-			return VolumeUsage{}, context.DeadlineExceeded
+			return pod.VolumeUsage{}, context.DeadlineExceeded
 		}},
 	}
 	s := w.stats(nil)
@@ -74,16 +75,16 @@ func TestHungVolume(t *testing.T) {
 		p := w.addPod("one")
 		var calls atomic.Int64
 		dead := make(chan struct{})
-		w.volumes[p.UID] = []Volume{
-			{Name: "dead", Dir: "/nowhere/dead", Claim: "c", Measure: func(context.Context) (VolumeUsage, error) {
+		w.volumes[p.UID] = []pod.MeasurableVolume{
+			{Name: "dead", Dir: "/nowhere/dead", Claim: "c", Measure: func(context.Context) (pod.VolumeUsage, error) {
 				n := calls.Add(1)
 				if n == 2 {
 					<-dead // ignores the deadline
 				}
-				return VolumeUsage{UsedBytes: n}, nil
+				return pod.VolumeUsage{UsedBytes: n}, nil
 			}},
-			{Name: "well", Dir: "/nowhere/well", Measure: func(context.Context) (VolumeUsage, error) {
-				return VolumeUsage{UsedBytes: 70}, nil
+			{Name: "well", Dir: "/nowhere/well", Measure: func(context.Context) (pod.VolumeUsage, error) {
+				return pod.VolumeUsage{UsedBytes: 70}, nil
 			}},
 		}
 		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })

@@ -25,7 +25,7 @@ type fakeNode struct {
 	hierarchy cgroup.Hierarchy
 	clock     *clocktesting.FakeClock
 	pods      []pod.Observed
-	volumes   map[types.UID][]Volume
+	volumes   map[types.UID][]pod.MeasurableVolume
 	runtime   *fakeRuntime
 	rootDir   string
 	logs      string
@@ -70,7 +70,7 @@ func newFakeNode(t testing.TB, version int) *fakeNode {
 	t.Helper()
 	w := &fakeNode{
 		t: t, clock: clocktesting.NewFakeClock(began.Add(100 * time.Second)),
-		volumes: map[types.UID][]Volume{}, rootDir: t.TempDir(), logs: t.TempDir(),
+		volumes: map[types.UID][]pod.MeasurableVolume{}, rootDir: t.TempDir(), logs: t.TempDir(),
 	}
 	w.runtime = &fakeRuntime{layers: map[string]uint64{}, mount: w.rootDir}
 	top := t.TempDir()
@@ -147,7 +147,7 @@ func (w *fakeNode) stats(edit func(*Config, *Deps)) *Stats {
 	cfg := Config{NodeName: "node-1", RootDir: w.rootDir, PodLogsDir: w.logs, VolumePeriod: time.Minute, PSI: true,
 		Machine: Machine{CPUs: 2, Memory: 1 << 40, Swap: 1 << 30, MaxPIDs: 1000, BootID: `a"b`}}
 	deps := Deps{Cgroups: tree, Runtime: w.runtime, Pods: func() []pod.Observed { return w.pods },
-		Volumes: func(uid types.UID) []Volume { return w.volumes[uid] }, Clock: w.clock, Log: slog.New(slog.DiscardHandler)}
+		Volumes: func(uid types.UID) []pod.MeasurableVolume { return w.volumes[uid] }, Clock: w.clock, Log: slog.New(slog.DiscardHandler)}
 	if edit != nil {
 		edit(&cfg, &deps)
 	}

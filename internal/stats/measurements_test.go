@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"swiftlet/internal/pod"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,8 +16,8 @@ import (
 )
 
 // slowVolume makes a volume that takes a minute to measure, and counts the measurements.
-func slowVolume(dir string, begun *atomic.Int32) Volume {
-	return Volume{Name: "long", Dir: dir, Local: true, QuotaUsage: func() (uint64, uint64, bool) {
+func slowVolume(dir string, begun *atomic.Int32) pod.MeasurableVolume {
+	return pod.MeasurableVolume{Name: "long", Dir: dir, Local: true, QuotaUsage: func() (uint64, uint64, bool) {
 		begun.Add(1)
 		time.Sleep(time.Minute)
 		return 0, 0, false // so that it is walked
@@ -31,7 +32,7 @@ func TestSlowWalkIsShared(t *testing.T) {
 		p := w.addPod("one")
 		dir, begun := t.TempDir(), new(atomic.Int32)
 		w.write(dir, "file", "x")
-		w.volumes[p.UID] = []Volume{slowVolume(dir, begun)}
+		w.volumes[p.UID] = []pod.MeasurableVolume{slowVolume(dir, begun)}
 		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
 		summary := func(ctx context.Context) ([]statsapi.PodStats, error) {
 			got, err := s.Summary(ctx)
@@ -88,7 +89,7 @@ func TestWalkStartsWithoutFreeWalker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeNode(t, 2)
 		p := w.addPod("one")
-		w.volumes[p.UID] = []Volume{{Name: "short", Dir: t.TempDir()}}
+		w.volumes[p.UID] = []pod.MeasurableVolume{{Name: "short", Dir: t.TempDir()}}
 		s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
 		for range maxWalkers {
 			s.walkers <- struct{}{}

@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"strings"
+	"swiftlet/internal/pod"
 	"testing"
 	"time"
 )
@@ -15,7 +16,7 @@ func TestVolumeWithQuota(t *testing.T) {
 	dir := t.TempDir()
 	w.write(dir, "data", "x")
 	bytes, hasQuota := uint64(1<<30), true
-	w.volumes[o.UID] = []Volume{{Name: "v", Dir: dir, Local: true, QuotaUsage: func() (uint64, uint64, bool) { return bytes, 77, hasQuota }}}
+	w.volumes[o.UID] = []pod.MeasurableVolume{{Name: "v", Dir: dir, Local: true, QuotaUsage: func() (uint64, uint64, bool) { return bytes, 77, hasQuota }}}
 	var measured []string
 	s := w.stats(func(c *Config, d *Deps) {
 		c.VolumePeriod = -1 // no walks

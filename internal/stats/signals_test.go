@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"swiftlet/internal/pod"
 	"testing"
 	"time"
 
@@ -94,7 +95,7 @@ func TestStorageOfPods(t *testing.T) {
 	a, b := w.addPod("a"), w.addPod("b")
 	w.runtime.layers["container-a"] = 1 << 20
 	volume := t.TempDir()
-	w.volumes[a.UID] = []Volume{{Name: "v", Dir: volume, Local: true}}
+	w.volumes[a.UID] = []pod.MeasurableVolume{{Name: "v", Dir: volume, Local: true}}
 	s := w.stats(nil)
 	files := func() uint64 {
 		t.Helper()

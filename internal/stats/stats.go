@@ -73,23 +73,6 @@ type Runtime interface {
 	PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error)
 }
 
-// Volume is a mounted volume of a pod.
-type Volume struct {
-	Name string
-	Dir  string
-	// Local volumes count as ephemeral storage of the pod.
-	Local bool
-	// QuotaUsage returns the usage by the project quota of the volume, false if it has none now;
-	// nil for a volume that never has one.
-	QuotaUsage func() (bytes, inodes uint64, ok bool)
-	// Claim is the name of its PersistentVolumeClaim, if it has one.
-	Claim string
-	// Driver is the name of its driver, if it has one.
-	Driver string
-	// Measure asks the driver for the usage; nil for a volume without a driver.
-	Measure func(context.Context) (VolumeUsage, error)
-}
-
 // Deps are the dependencies of Stats.
 type Deps struct {
 	Cgroups Cgroups
@@ -97,7 +80,7 @@ type Deps struct {
 	// Pods returns the observed state of all pods.
 	Pods func() []pod.Observed
 	// Volumes lists the mounted volumes of a pod that can be measured.
-	Volumes func(types.UID) []Volume
+	Volumes func(types.UID) []pod.MeasurableVolume
 	// VolumeMeasured takes the duration of measuring a volume, by the driver's name, QuotaMethod or
 	// WalkMethod.
 	VolumeMeasured meter.TimingOf

@@ -26,7 +26,7 @@ func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Durati
 		return nil, err
 	}
 	observed := slices.DeleteFunc(slices.Clone(s.deps.Pods()), func(o pod.Observed) bool { return !requested[o.UID] || o.Sandbox() == nil })
-	var volumes []Volume
+	var volumes []pod.MeasurableVolume
 	for _, o := range observed {
 		for _, v := range s.deps.Volumes(o.UID) {
 			if v.Measure == nil { // a driver's volume is not on the node's disk

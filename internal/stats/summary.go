@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"swiftlet/internal/pod"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	if err := s.addNodeDetails(&out.Node, r, disks); err != nil {
 		return nil, err
 	}
-	var volumes []Volume
+	var volumes []pod.MeasurableVolume
 	present := map[string]bool{}
 	for i := range r.pods {
 		for _, v := range s.deps.Volumes(r.pods[i].UID) {

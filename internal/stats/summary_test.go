@@ -197,7 +197,7 @@ func TestStorage(t *testing.T) {
 	if err := os.Link(filepath.Join(volume, "data"), filepath.Join(volume, "same")); err != nil {
 		t.Fatal(err)
 	}
-	w.volumes[o.UID] = []Volume{{Name: "v", Dir: volume, Local: true, Claim: "claim"}, {Name: "gone", Dir: "/no/such/dir"}}
+	w.volumes[o.UID] = []pod.MeasurableVolume{{Name: "v", Dir: volume, Local: true, Claim: "claim"}, {Name: "gone", Dir: "/no/such/dir"}}
 	w.write(filepath.Join(w.logs, o.LogDirName(), "c"), "0.log", "line\n")
 	w.write(filepath.Join(w.rootDir, "pods", string(o.UID)), "etc-hosts", "127.0.0.1 localhost\n")
 

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"swiftlet/internal/pod"
 	"time"
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -9,7 +10,7 @@ import (
 
 // measureVolumes measures the volumes without a fresh result, all at once, so that one that
 // hangs does not delay the others. It waits for the results for a bounded time.
-func (s *Stats) measureVolumes(ctx context.Context, volumes []Volume, fresh time.Duration) {
+func (s *Stats) measureVolumes(ctx context.Context, volumes []pod.MeasurableVolume, fresh time.Duration) {
 	shared := context.WithoutCancel(ctx) // the result also serves the next caller
 	for _, v := range volumes {
 		switch {
@@ -26,7 +27,7 @@ func (s *Stats) measureVolumes(ctx context.Context, volumes []Volume, fresh time
 
 // volumeStats returns the last result for a volume, and its usage of a file system that it
 // shares.
-func (s *Stats) volumeStats(namespace string, v Volume) (statsapi.VolumeStats, diskUsage, error) {
+func (s *Stats) volumeStats(namespace string, v pod.MeasurableVolume) (statsapi.VolumeStats, diskUsage, error) {
 	out := statsapi.VolumeStats{Name: v.Name}
 	if v.Claim != "" {
 		out.PVCRef = &statsapi.PVCReference{Name: v.Claim, Namespace: namespace}
@@ -38,7 +39,7 @@ func (s *Stats) volumeStats(namespace string, v Volume) (statsapi.VolumeStats, d
 
 // measureVolume measures a volume without a driver: by its own file system if it has one, else
 // by the kernel's quota, else by a walk.
-func (s *Stats) measureVolume(ctx context.Context, v Volume) volumeResult {
+func (s *Stats) measureVolume(ctx context.Context, v pod.MeasurableVolume) volumeResult {
 	failed := func(err error) volumeResult { return volumeResult{at: s.deps.Clock.Now(), err: err} }
 	fs, err := statfs(v.Dir)
 	if err != nil {
@@ -62,7 +63,7 @@ func (s *Stats) measureVolume(ctx context.Context, v Volume) volumeResult {
 
 // quotaUsage is the kernel's count of the files in a volume that shares its file system; false
 // if the kernel does not count them.
-func (s *Stats) quotaUsage(v Volume, mounted bool) (diskUsage, bool) {
+func (s *Stats) quotaUsage(v pod.MeasurableVolume, mounted bool) (diskUsage, bool) {
 	if v.QuotaUsage == nil || mounted {
 		return diskUsage{}, false
 	}

@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"fmt"
+	"swiftlet/internal/pod"
 	"time"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // walk measures a volume by the files in it.
-func (s *Stats) walk(ctx context.Context, v Volume) (volumeResult, error) {
+func (s *Stats) walk(ctx context.Context, v pod.MeasurableVolume) (volumeResult, error) {
 	if s.cfg.VolumePeriod < 0 {
 		return volumeResult{}, fmt.Errorf("walk volume %s: disabled by a negative volumeStatsAggPeriod", v.Dir)
 	}

@@ -50,11 +50,11 @@ func TestKernelTracksVolumes(t *testing.T) {
 		t.Helper()
 		counted := map[string]quota.Usage{}
 		for _, o := range n.MeasurableVolumes(pod.UID) {
-			if o.Used == nil {
+			if o.QuotaUsage == nil {
 				continue
 			}
-			if used, ok := o.Used(); ok {
-				counted[o.Name] = used
+			if bytes, inodes, ok := o.QuotaUsage(); ok {
+				counted[o.Name] = quota.Usage{Bytes: bytes, Inodes: inodes}
 			}
 		}
 		if len(counted) != 2 || counted["vol"].Inodes != 2 || counted["vol"].Bytes < 1<<20 || counted["config"].Inodes < 5 {
@@ -67,8 +67,8 @@ func TestKernelTracksVolumes(t *testing.T) {
 	check("by the next agent")
 	shared := n.podNamed("shared", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	n.mount(shared)
-	if used, ok := n.MeasurableVolumes(shared.UID)[0].Used(); ok {
-		t.Errorf("the volume of a pod without a user namespace is tracked: %+v", used)
+	if bytes, _, ok := n.MeasurableVolumes(shared.UID)[0].QuotaUsage(); ok {
+		t.Errorf("the volume of a pod without a user namespace is tracked: %d bytes", bytes)
 	}
 	listed := func() int { return strings.Count(readFile(t, etc, "projects"), "\n") }
 	if listed() != 2 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -14,9 +15,9 @@ import (
 var ErrNotMeasured = errors.New("the CSI driver does not report volume stats")
 
 // Measure calls the driver for the usage of the volume.
-func (p *Plugin) Measure(ctx context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
+func (p *Plugin) Measure(ctx context.Context, r plugin.Request, at plugin.Result) (pod.VolumeUsage, error) {
 	from := sourceOf(r)
-	usage := plugin.Usage{CapacityBytes: -1, AvailableBytes: -1, UsedBytes: -1, Inodes: -1, InodesFree: -1, InodesUsed: -1}
+	usage := pod.VolumeUsage{CapacityBytes: -1, AvailableBytes: -1, UsedBytes: -1, Inodes: -1, InodesFree: -1, InodesUsed: -1}
 	c, err := p.connect(from.driver)
 	if err != nil {
 		return usage, err

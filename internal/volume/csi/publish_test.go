@@ -17,6 +17,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -288,7 +289,7 @@ func TestExpandAndMeasure(t *testing.T) {
 		t.Errorf("requests %v", requests)
 	}
 	usage, err := f.Measure(t.Context(), r, at)
-	if want := (plugin.Usage{CapacityBytes: 100, AvailableBytes: 70, UsedBytes: 30, Inodes: -1, InodesFree: -1, InodesUsed: -1}); err != nil || usage != want {
+	if want := (pod.VolumeUsage{CapacityBytes: 100, AvailableBytes: 70, UsedBytes: 30, Inodes: -1, InodesFree: -1, InodesUsed: -1}); err != nil || usage != want {
 		t.Errorf("usage is %+v %v", usage, err)
 	}
 	d.take()

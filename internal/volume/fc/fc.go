@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/disk"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
@@ -121,7 +122,7 @@ func (p *Plugin) Stage(ctx context.Context, r plugin.Request) error {
 }
 
 // Measure is the usage of the volume's file system, or the size of its disk.
-func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
+func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (pod.VolumeUsage, error) {
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/ownership"
 	"swiftlet/internal/volume/plugin"
@@ -120,13 +121,13 @@ func missing(path string) bool {
 }
 
 // Measure is the usage of the volume's file system, if the driver supports metrics.
-func (d *driver) Measure(ctx context.Context, _ plugin.Request, at plugin.Result) (plugin.Usage, error) {
+func (d *driver) Measure(ctx context.Context, _ plugin.Request, at plugin.Result) (pod.VolumeUsage, error) {
 	caps, err := d.initialize(ctx)
 	if err != nil {
-		return plugin.Usage{}, err
+		return pod.VolumeUsage{}, err
 	}
 	if !caps.SupportsMetrics {
-		return plugin.Usage{}, fmt.Errorf("FlexVolume driver %s does not support metrics", d.name)
+		return pod.VolumeUsage{}, fmt.Errorf("FlexVolume driver %s does not support metrics", d.name)
 	}
 	return mounts.FilesystemUsage(at.HostPath)
 }

@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/disk"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
@@ -111,7 +112,7 @@ func (p *Plugin) Stage(_ context.Context, r plugin.Request) error {
 }
 
 // Measure is the usage of the volume's file system, or the size of its disk.
-func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
+func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (pod.VolumeUsage, error) {
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
 	}

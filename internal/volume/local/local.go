@@ -288,7 +288,7 @@ func (p *Plugin) Expand(_ context.Context, r plugin.Request, at plugin.Result, _
 
 // Measure is the usage of the volume's file system, which other volumes may share, or the size of
 // the disk.
-func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (plugin.Usage, error) {
+func (p *Plugin) Measure(_ context.Context, r plugin.Request, at plugin.Result) (pod.VolumeUsage, error) {
 	if r.Block() {
 		return mounts.DeviceSize(at.HostPath)
 	}

@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/safepath"
@@ -136,6 +137,6 @@ func (p *Plugin) unmount(ctx context.Context, point string) error {
 }
 
 // Measure is the usage of the exported file system.
-func (p *Plugin) Measure(_ context.Context, _ plugin.Request, at plugin.Result) (plugin.Usage, error) {
+func (p *Plugin) Measure(_ context.Context, _ plugin.Request, at plugin.Result) (pod.VolumeUsage, error) {
 	return mounts.FilesystemUsage(at.HostPath)
 }
