@@ -24,7 +24,7 @@ func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	}
 	flags := &b.cfg.Flags
 	if !b.cfg.Kubelet.RotateCertificates && flags.BootstrapKubeconfig == "" {
-		files, server, err := certificate.NewFiles(flags.Kubeconfig, b.log)
+		files, server, err := certificate.NewClientFiles(flags.Kubeconfig, b.log)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -66,7 +66,6 @@ func (a *api) makeServingCertificate(b *base) (err error) {
 		return nil
 	}
 	a.serving, err = certificate.NewServing(certificate.ServingConfig{
-		NodeName: b.nodeName,
 		Dir:      b.cfg.Flags.CertDir,
 		CertFile: kc.TLSCertFile,
 		KeyFile:  kc.TLSPrivateKeyFile,
@@ -88,8 +87,8 @@ func rotatorDeps(b *base) certificate.Deps {
 // one, and then says why the node came late.
 func (a *api) renewal() certificate.RunDeps {
 	return certificate.RunDeps{
-		Client:  a.clients.Kube,
-		Trouble: func(err error) { a.warnNode("CertificateNotIssued", err.Error()) },
+		Client:    a.clients.Kube,
+		NotIssued: func(err error) { a.warnNode("CertificateNotIssued", err.Error()) },
 	}
 }
 
@@ -99,6 +98,6 @@ func (a *api) addressed(b *base) func([]v1.NodeAddress) {
 		return nil
 	}
 	return func(addresses []v1.NodeAddress) {
-		a.serving.Want(certificate.ServingRequest(b.nodeName, addresses, b.cfg.Features.AllowDNSOnlyNodeCSR))
+		a.serving.SetTemplate(certificate.ServingTemplate(b.nodeName, addresses, b.cfg.Features.AllowDNSOnlyNodeCSR))
 	}
 }

@@ -14,34 +14,34 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ClientConfig says how the node makes itself known to the API server.
+// ClientConfig configures the certificate with which the node authenticates to the API server.
 type ClientConfig struct {
 	NodeName string
-	// Kubeconfig is used while its certificate is valid, and written to name the store's
-	// when Bootstrap had to be used.
+	// Kubeconfig is used while its certificate is valid. NewClient overwrites it with one that
+	// names the store's certificate when it has to use Bootstrap.
 	Kubeconfig string
-	// Bootstrap is a kubeconfig that may request a node's certificate; may be empty, and
-	// the file may be gone once the node has its own.
+	// Bootstrap is a kubeconfig that may only create a node's CertificateSigningRequest. It may
+	// be empty, and the file may be removed once the node has joined.
 	Bootstrap string
-	Dir       string // of the store
-	// Renew asks for the next certificate before this one expires.
+	Dir       string // holds the certificate store
+	// Renew requests the next certificate before the current one expires.
 	Renew     bool
 	UserAgent string
 }
 
-// clientPair begins the names of the store's files, as the reference has them.
-const clientPair = "kubelet-client"
+// clientPrefix begins the names of the store's files. The reference kubelet uses the same.
+const clientPrefix = "kubelet-client"
 
-// NewClient keeps the certificate that the node shows to the API server, and returns how that
-// is reached. While no certificate is valid, the kubeconfig files say how to request one.
-// deps.Store is not used.
+// NewClient returns a Rotator of the node's client certificate, and the connection settings of
+// the API server without credentials. While no certificate is valid, the Rotator requests one
+// with the credentials of the kubeconfig files. NewClient sets deps.Store.
 func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	now := deps.Clock.Now()
-	base, err := cfg.prepare(now, deps.Log)
+	config, err := cfg.connection(now, deps.Log)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := certificate.NewFileStoreWithLogger(klog.Background().V(4), clientPair, cfg.Dir, cfg.Dir, base.CertFile, base.KeyFile)
+	store, err := certificate.NewFileStoreWithLogger(klog.Background().V(4), clientPrefix, cfg.Dir, cfg.Dir, config.CertFile, config.KeyFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open certificates in %s: %w", cfg.Dir, err)
 	}
@@ -55,100 +55,105 @@ func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r.dial = func() (kubernetes.Interface, func(), error) { return cfg.dial(deps.Clock.Now()) }
-	if err := r.begin(base, now); err != nil {
+	r.bootstrapClient = func() (kubernetes.Interface, func(), error) { return cfg.bootstrapClient(deps.Clock.Now()) }
+	if err := r.useKubeconfigPair(config, now); err != nil {
 		return nil, nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
 	}
-	r.Want(nodeRequest(cfg.NodeName))
-	return r, rest.AnonymousClientConfig(base), nil
+	r.SetTemplate(nodeTemplate(cfg.NodeName))
+	return r, rest.AnonymousClientConfig(config), nil
 }
 
-// begin uses the kubeconfig's own certificate where the store has none that is valid, or
-// where it is not to be renewed and so is nobody's but the kubeconfig's.
-func (r *Rotator) begin(base *rest.Config, now time.Time) error {
-	if r.cfg.Renew && (r.valid() != nil || len(base.CertData) == 0) {
+// useKubeconfigPair uses the kubeconfig's own certificate where the store has no valid one, and
+// always where the Rotator does not renew: the store is then not used.
+func (r *Rotator) useKubeconfigPair(config *rest.Config, now time.Time) error {
+	if r.cfg.Renew && (r.validCurrent() != nil || len(config.CertData) == 0) {
 		return nil
 	}
-	pair, err := pairOf(base)
+	pair, err := loadPair(config)
 	switch {
 	case !r.cfg.Renew:
-		if err == nil && unexpired(pair, now) == nil {
-			r.use(pair, pair.Leaf.NotAfter)
+		if err == nil && checkExpiry(pair, now) == nil {
+			r.setCurrent(pair, pair.Leaf.NotAfter)
 		}
 		return nil
 	case err != nil:
 		return err
 	}
-	// Such a kubeconfig was made by an administrator's tool: its key has been on another
-	// machine. It goes to the store, where others look for it, and is replaced at once.
-	if pair, err = r.deps.Store.Update(base.CertData, base.KeyData); err != nil {
-		return fmt.Errorf("keep its certificate: %w", err)
+	// A kubeconfig with an embedded certificate was made by an administrator's tool: its key has
+	// been on another machine. Store it, where other programs expect it, and renew it at once.
+	if pair, err = r.deps.Store.Update(config.CertData, config.KeyData); err != nil {
+		return fmt.Errorf("store its certificate: %w", err)
 	}
-	r.use(pair, now)
+	r.setCurrent(pair, now)
 	return nil
 }
 
-// prepare finds out how the API server is reached.
-func (cfg ClientConfig) prepare(now time.Time, log *slog.Logger) (*rest.Config, error) {
-	own, unusable := readKubeconfig(cfg.Kubeconfig)
+// connection returns the connection settings of the API server. It writes the kubeconfig where
+// the bootstrap kubeconfig must be used.
+func (cfg ClientConfig) connection(now time.Time, log *slog.Logger) (*rest.Config, error) {
+	kubeconfig, unusable := readKubeconfig(cfg.Kubeconfig)
 	if cfg.Bootstrap == "" {
-		return own, unusable
+		return kubeconfig, unusable
 	}
 	if unusable == nil {
-		if unusable = usable(own, now); unusable == nil {
-			return own, nil
+		if unusable = checkPair(kubeconfig, now); unusable == nil {
+			return kubeconfig, nil
 		}
 	}
-	boot, err := readKubeconfig(cfg.Bootstrap)
-	if errors.Is(err, fs.ErrNotExist) && own != nil {
-		// Tools remove it when the node has joined. What is wrong may yet be put right.
-		log.Warn("the kubeconfig is of no use, and there is no bootstrap kubeconfig",
-			"kubeconfig", cfg.Kubeconfig, "why", unusable, "err", err)
-		return own, nil
+	bootstrap, err := readKubeconfig(cfg.Bootstrap)
+	if errors.Is(err, fs.ErrNotExist) && kubeconfig != nil {
+		// Tools remove the bootstrap kubeconfig when the node has joined. An administrator may
+		// still replace the kubeconfig.
+		log.Warn("client certificate: kubeconfig is unusable and the bootstrap kubeconfig does not exist",
+			"kubeconfig", cfg.Kubeconfig, "reason", unusable, "err", err)
+		return kubeconfig, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("request client certificate (%w): bootstrap kubeconfig cannot be used: %w", unusable, err)
 	}
-	log.Info("a client certificate is requested with the bootstrap kubeconfig", "bootstrap", cfg.Bootstrap, "why", unusable)
-	boot = rest.AnonymousClientConfig(boot)
-	boot.CertFile, boot.KeyFile = cfg.pairFile(), cfg.pairFile()
-	return boot, cfg.writeKubeconfig()
+	log.Info("client certificate: kubeconfig is unusable, requesting a certificate with the bootstrap kubeconfig",
+		"kubeconfig", cfg.Kubeconfig, "bootstrapKubeconfig", cfg.Bootstrap, "reason", unusable)
+	bootstrap = rest.AnonymousClientConfig(bootstrap)
+	bootstrap.CertFile, bootstrap.KeyFile = cfg.storedPair(), cfg.storedPair()
+	return bootstrap, cfg.writeKubeconfig()
 }
 
-// dial reaches the API server while the node has no valid certificate in use. The files
-// are read each time: somebody may have put right what is wrong with them.
-func (cfg ClientConfig) dial(now time.Time) (kubernetes.Interface, func(), error) {
-	config, err := cfg.credential(now)
+// bootstrapClient returns a client for use while the node has no valid certificate, and a
+// function that closes its connections. It reads the kubeconfig files on every call, because an
+// administrator may have replaced them.
+func (cfg ClientConfig) bootstrapClient(now time.Time) (kubernetes.Interface, func(), error) {
+	config, err := cfg.bootstrapConfig(now)
 	if err != nil {
 		return nil, nil, err
 	}
 	config.UserAgent = cfg.UserAgent
-	over, err := rest.HTTPClientFor(config)
+	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make transport to %s: %w", config.Host, err)
 	}
-	client, err := kubernetes.NewForConfigAndClient(config, over)
+	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make client for %s: %w", config.Host, err)
 	}
-	return client, over.CloseIdleConnections, nil
+	return client, httpClient.CloseIdleConnections, nil
 }
 
-func (cfg ClientConfig) credential(now time.Time) (*rest.Config, error) {
-	own, unusable := readKubeconfig(cfg.Kubeconfig)
+// bootstrapConfig returns the kubeconfig where it is usable, else the bootstrap kubeconfig.
+func (cfg ClientConfig) bootstrapConfig(now time.Time) (*rest.Config, error) {
+	kubeconfig, unusable := readKubeconfig(cfg.Kubeconfig)
 	if unusable == nil {
-		unusable = usable(own, now)
+		unusable = checkPair(kubeconfig, now)
 	}
-	if unusable == nil || cfg.Bootstrap == "" && own != nil {
-		return own, nil
+	if unusable == nil || cfg.Bootstrap == "" && kubeconfig != nil {
+		return kubeconfig, nil
 	}
 	if cfg.Bootstrap == "" {
 		return nil, unusable
 	}
-	boot, err := readKubeconfig(cfg.Bootstrap)
+	bootstrap, err := readKubeconfig(cfg.Bootstrap)
 	if err != nil {
 		return nil, fmt.Errorf("%w; and %w", unusable, err)
 	}
-	// From now on the kubeconfig is about the certificate that this one gets us.
-	return boot, cfg.writeKubeconfig()
+	// The kubeconfig must name the certificate that is about to be issued.
+	return bootstrap, cfg.writeKubeconfig()
 }

@@ -1,3 +1,4 @@
-// Package certificate keeps the node's own certificates: asks the API server for them,
-// renews them in time, and reads them again where somebody else puts them into files.
+// Package certificate provides the node's client and serving certificates. It requests them
+// from the API server with CertificateSigningRequests, renews them before they expire, and
+// reloads them from files that another program renews.
 package certificate

@@ -26,40 +26,41 @@ func readKubeconfig(path string) (*rest.Config, error) {
 
 var errNoCertificate = errors.New("no client certificate")
 
-// pairOf is the client certificate that a kubeconfig holds or names.
-func pairOf(config *rest.Config) (pair *tls.Certificate, err error) {
-	var made tls.Certificate
+// loadPair returns the client certificate and key that a kubeconfig embeds or names.
+func loadPair(config *rest.Config) (*tls.Certificate, error) {
+	var pair tls.Certificate
+	var err error
 	switch {
 	case len(config.CertData) > 0:
-		made, err = tls.X509KeyPair(config.CertData, config.KeyData)
+		pair, err = tls.X509KeyPair(config.CertData, config.KeyData)
 		err = wrap("read the certificate inside", err)
 	case config.CertFile != "":
-		made, err = tls.LoadX509KeyPair(config.CertFile, config.KeyFile)
+		pair, err = tls.LoadX509KeyPair(config.CertFile, config.KeyFile)
 		err = wrap(fmt.Sprintf("read certificate %s with key %s", config.CertFile, config.KeyFile), err)
 	default:
 		err = errNoCertificate
 	}
-	return &made, err
+	return &pair, err
 }
 
-func wrap(doing string, err error) error {
+func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// usable says why the API server would not take the kubeconfig's certificate.
-func usable(config *rest.Config, now time.Time) error {
-	pair, err := pairOf(config)
+// checkPair returns an error where the kubeconfig has no certificate, or an expired one.
+func checkPair(config *rest.Config, now time.Time) error {
+	pair, err := loadPair(config)
 	if err != nil {
 		return err
 	}
-	return unexpired(pair, now)
+	return checkExpiry(pair, now)
 }
 
-// unexpired looks at the authorities between the certificate and its root, too.
-func unexpired(pair *tls.Certificate, now time.Time) error {
+// checkExpiry returns an error where the certificate or an intermediate CA has expired.
+func checkExpiry(pair *tls.Certificate, now time.Time) error {
 	for _, der := range pair.Certificate {
 		cert, err := x509.ParseCertificate(der)
 		if err != nil {
@@ -72,36 +73,38 @@ func unexpired(pair *tls.Certificate, now time.Time) error {
 	return nil
 }
 
-// writeKubeconfig makes the file that names the store's certificate, which comes later,
-// and the cluster of the bootstrap kubeconfig with all that is said of it there.
+// writeKubeconfig writes a kubeconfig that names the store's certificate, which need not exist
+// yet, and copies the cluster of the bootstrap kubeconfig with all its settings.
 func (cfg ClientConfig) writeKubeconfig() error {
-	boot, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: cfg.Bootstrap}).Load()
+	bootstrap, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: cfg.Bootstrap}).Load()
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %s: %w", cfg.Bootstrap, err)
 	}
-	now := boot.Contexts[boot.CurrentContext]
-	if now == nil || boot.Clusters[now.Cluster] == nil {
-		return fmt.Errorf("read kubeconfig %s: the current context %q names no cluster", cfg.Bootstrap, boot.CurrentContext)
+	current := bootstrap.Contexts[bootstrap.CurrentContext]
+	if current == nil || bootstrap.Clusters[current.Cluster] == nil {
+		return fmt.Errorf("read kubeconfig %s: the current context %q names no cluster", cfg.Bootstrap, bootstrap.CurrentContext)
 	}
-	file := clientcmdapi.NewConfig()
-	file.Clusters["default-cluster"] = boot.Clusters[now.Cluster]
-	file.AuthInfos["default-auth"] = &clientcmdapi.AuthInfo{ClientCertificate: cfg.pairFile(), ClientKey: cfg.pairFile()}
-	file.Contexts["default-context"] = &clientcmdapi.Context{Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}
-	file.CurrentContext = "default-context"
-	text, err := clientcmd.Write(*file)
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["default-cluster"] = bootstrap.Clusters[current.Cluster]
+	kubeconfig.AuthInfos["default-auth"] = &clientcmdapi.AuthInfo{ClientCertificate: cfg.storedPair(), ClientKey: cfg.storedPair()}
+	kubeconfig.Contexts["default-context"] = &clientcmdapi.Context{Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}
+	kubeconfig.CurrentContext = "default-context"
+	text, err := clientcmd.Write(*kubeconfig)
 	if err != nil {
 		return fmt.Errorf("encode kubeconfig: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(cfg.Kubeconfig), 0o755); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	// It appears whole: others wait for this file. Without it, once the bootstrap kubeconfig is
-	// gone, the node has no way back into the cluster.
+	// Replace the file atomically: other programs wait for it. Once the bootstrap kubeconfig is
+	// removed, the node cannot rejoin the cluster without it.
 	if err := checkpoint.Replace(cfg.Kubeconfig, text, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
 }
 
-// pairFile is where the store has the certificate in use.
-func (cfg ClientConfig) pairFile() string { return filepath.Join(cfg.Dir, clientPair+"-current.pem") }
+// storedPair is the file of the store that holds the current certificate and key.
+func (cfg ClientConfig) storedPair() string {
+	return filepath.Join(cfg.Dir, clientPrefix+"-current.pem")
+}

@@ -9,73 +9,75 @@ import (
 	"time"
 )
 
-// Reloaded is a value made from files, made again when they have changed. It looks when it
-// is asked, which costs a stat and, unlike a watch, nothing while nobody connects. A
-// change that cannot be loaded leaves the old value in use.
+// Reloaded is a value loaded from files and reloaded when they change. Current compares the
+// files' status on every call: that costs a stat per file and, unlike a watch, nothing while no
+// connection is made. A change that cannot be loaded leaves the previous value in use.
 type Reloaded[T any] struct {
 	log   *slog.Logger
 	files []string
 	load  func() (*T, error)
 
-	mu     sync.Mutex
-	value  *T
-	stamps []stamp // of the files that value was made from
-	bad    []stamp // of the files that could not be loaded last, to complain of them once
+	mu       sync.Mutex
+	value    *T
+	versions []fileVersion // of the files that value was loaded from
+	failed   []fileVersion // of the files that last failed to load, to log the failure once
 }
 
-// stamp changes when a file is written or replaced.
-type stamp struct {
+// fileVersion changes when a file is written or replaced.
+type fileVersion struct {
 	modified time.Time
 	size     int64
 	inode    uint64
 }
 
-func stampOf(file string) stamp {
+// versionOf returns the zero fileVersion where the file cannot be read.
+func versionOf(file string) fileVersion {
 	info, err := os.Stat(file)
 	if err != nil {
-		return stamp{}
+		return fileVersion{}
 	}
-	s := stamp{modified: info.ModTime(), size: info.Size()}
+	v := fileVersion{modified: info.ModTime(), size: info.Size()}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.inode = sys.Ino
+		v.inode = sys.Ino
 	}
-	return s
+	return v
 }
 
-// Load makes the value for the first time; later failures are only logged.
+// Load loads the value from the files. It returns an error of the first load; those of later
+// reloads are logged.
 func Load[T any](log *slog.Logger, load func() (*T, error), files ...string) (*Reloaded[T], error) {
 	r := &Reloaded[T]{log: log, files: files, load: load}
-	return r, r.refresh(r.look())
+	return r, r.reload(r.currentVersions())
 }
 
-// Current is the value that the files made when they last could.
+// Current returns the value that was last loaded successfully.
 func (r *Reloaded[T]) Current() *T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stamps := r.look()
-	if slices.Equal(stamps, r.stamps) {
+	versions := r.currentVersions()
+	if slices.Equal(versions, r.versions) {
 		return r.value
 	}
-	if err := r.refresh(stamps); err != nil && !slices.Equal(stamps, r.bad) {
-		r.bad = stamps
-		r.log.Warn("changed files cannot be loaded; the old ones stay in use", "files", r.files, "err", err)
+	if err := r.reload(versions); err != nil && !slices.Equal(versions, r.failed) {
+		r.failed = versions
+		r.log.Warn("failed to reload changed files, using their previous content", "files", r.files, "err", err)
 	}
 	return r.value
 }
 
-func (r *Reloaded[T]) look() []stamp {
-	stamps := make([]stamp, len(r.files))
+func (r *Reloaded[T]) currentVersions() []fileVersion {
+	versions := make([]fileVersion, len(r.files))
 	for i, file := range r.files {
-		stamps[i] = stampOf(file)
+		versions[i] = versionOf(file)
 	}
-	return stamps
+	return versions
 }
 
-func (r *Reloaded[T]) refresh(stamps []stamp) error {
+func (r *Reloaded[T]) reload(versions []fileVersion) error {
 	value, err := r.load()
 	if err != nil {
 		return err
 	}
-	r.value, r.stamps = value, stamps
+	r.value, r.versions = value, versions
 	return nil
 }

@@ -19,40 +19,41 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// spentError is the end of an attempt that has left a request behind at the API server.
-type spentError struct{ err error }
+// csrCreatedError is the failure of an attempt that created a CertificateSigningRequest, which
+// remains at the API server.
+type csrCreatedError struct{ err error }
 
-func (e *spentError) Error() string { return e.err.Error() }
-func (e *spentError) Unwrap() error { return e.err }
+func (e *csrCreatedError) Error() string { return e.err.Error() }
+func (e *csrCreatedError) Unwrap() error { return e.err }
 
-// errOutdated ends a request when something else is wanted.
-var errOutdated = errors.New("something else is wanted")
+// errTemplateChanged is the cause with which SetTemplate cancels a request.
+var errTemplateChanged = errors.New("certificate template changed")
 
-// renew comes by the next certificate: somebody may have put one into the store, else the
-// API server is asked.
+// renew uses the next certificate: the one in the store where another program has written one,
+// else one that it requests from the API server.
 func (r *Rotator) renew(ctx context.Context) error {
-	if r.adopt() {
+	if r.useStored() {
 		return nil
 	}
 	r.mu.Lock()
-	wanted := r.wanted
-	limit := approvalLimit
+	template := r.template
+	timeout := approvalTimeout
 	if c := r.current; c != nil {
-		// A request made with a certificate cannot be followed after its end; then it is
-		// time for another way.
+		// A request that was created with a certificate cannot be watched after the certificate
+		// expires. The next attempt then uses the bootstrap client.
 		if left := c.Leaf.NotAfter.Sub(r.deps.Clock.Now()); left > 0 {
-			limit = min(limit, left)
+			timeout = min(timeout, left)
 		}
 	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	r.giveUp = giveUp
+	ctx, cancelRequest := context.WithCancelCause(ctx)
+	defer cancelRequest(nil)
+	r.cancelRequest = cancelRequest
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	certPEM, keyPEM, err := r.request(ctx, wanted)
-	if errors.Is(context.Cause(ctx), errOutdated) {
+	certPEM, keyPEM, err := r.request(ctx, template)
+	if errors.Is(context.Cause(ctx), errTemplateChanged) {
 		return nil
 	}
 	if err != nil {
@@ -60,17 +61,18 @@ func (r *Rotator) renew(ctx context.Context) error {
 	}
 	cert, err := r.deps.Store.Update(certPEM, keyPEM)
 	if err != nil {
-		return &spentError{fmt.Errorf("keep the new certificate: %w", err)}
+		return &csrCreatedError{fmt.Errorf("keep the new certificate: %w", err)}
 	}
-	r.replace(cert)
-	if err := covers(cert.Leaf, wanted); err != nil {
-		return &spentError{fmt.Errorf("check issued certificate: %w", err)}
+	r.useIssued(cert)
+	if err := checkTemplate(cert.Leaf, template); err != nil {
+		return &csrCreatedError{fmt.Errorf("check issued certificate: %w", err)}
 	}
 	return nil
 }
 
-// request has a certificate made for a new key.
-func (r *Rotator) request(ctx context.Context, wanted *x509.CertificateRequest) (certPEM, keyPEM []byte, err error) {
+// request generates a key, creates a CertificateSigningRequest, and waits until the API server
+// has issued the certificate.
+func (r *Rotator) request(ctx context.Context, template *x509.CertificateRequest) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make key: %w", err)
@@ -78,91 +80,93 @@ func (r *Rotator) request(ctx context.Context, wanted *x509.CertificateRequest) 
 	if keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
 		return nil, nil, fmt.Errorf("encode key: %w", err)
 	}
-	request, err := certutil.MakeCSRFromTemplate(key, wanted)
+	request, err := certutil.MakeCSRFromTemplate(key, template)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make certificate request: %w", err)
 	}
-	client := r.run.Client
-	if r.dial != nil && r.valid() == nil {
-		dialed, close, err := r.dial()
+	client := r.runDeps.Client
+	if r.bootstrapClient != nil && r.validCurrent() == nil {
+		bootstrap, close, err := r.bootstrapClient()
 		if err != nil {
 			return nil, nil, fmt.Errorf("request certificate: %w", err)
 		}
 		defer close()
-		client = dialed
+		client = bootstrap
 	}
 	name, uid, err := csr.RequestCertificateWithContext(ctx, client, request, "", r.cfg.Signer, nil, r.cfg.Usages(key), key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("request certificate: %w", err)
 	}
-	r.log.Info("a certificate is requested and waits for approval", "request", name)
-	began := r.deps.Clock.Now()
+	r.log.Info("certificate signing request created, waiting for approval", "csr", name)
+	created := r.deps.Clock.Now()
 	if certPEM, err = csr.WaitForCertificate(ctx, client, name, uid); err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("neither approved nor denied in %s", r.deps.Clock.Since(began).Round(time.Second))
+			err = fmt.Errorf("neither approved nor denied in %s", r.deps.Clock.Since(created).Round(time.Second))
 		}
-		return nil, nil, &spentError{fmt.Errorf("certificate request %s: %w", name, err)}
+		return nil, nil, &csrCreatedError{fmt.Errorf("certificate request %s: %w", name, err)}
 	}
 	return certPEM, keyPEM, nil
 }
 
-// adopt takes what somebody else has put into the store, if it is better than what we have.
-func (r *Rotator) adopt() bool {
+// useStored uses the certificate in the store where another program has written one that is not
+// yet due for renewal. It returns whether it did.
+func (r *Rotator) useStored() bool {
 	stored, err := r.deps.Store.Current()
 	if err != nil {
-		return false // there is none, or not a whole one; a new one replaces it
+		return false // missing or incomplete; the next certificate overwrites it
 	}
 	current := r.Current()
 	if current != nil && bytes.Equal(stored.Leaf.Raw, current.Leaf.Raw) {
 		return false
 	}
-	if at := r.renewalOf(stored); r.deps.Clock.Now().Before(at) {
-		r.put(stored, at)
+	if renewAt := r.renewalTime(stored); r.deps.Clock.Now().Before(renewAt) {
+		r.replaceCurrent(stored, renewAt)
 		return true
 	}
 	return false
 }
 
-// replace uses a certificate that was just issued.
-func (r *Rotator) replace(cert *tls.Certificate) {
-	// A short-lived certificate may be dated back so far that its time seems over already;
-	// that must not have us ask without pause.
+// useIssued uses a certificate that the API server has just issued.
+func (r *Rotator) useIssued(cert *tls.Certificate) {
+	// The signer may backdate a short-lived certificate so far that its renewal time has
+	// passed. Wait for half of the remaining time, to not send requests in a tight loop.
 	now := r.deps.Clock.Now()
-	at := r.renewalOf(cert)
-	if half := now.Add(cert.Leaf.NotAfter.Sub(now) / 2); at.Before(half) {
-		at = half
+	renewAt := r.renewalTime(cert)
+	if half := now.Add(cert.Leaf.NotAfter.Sub(now) / 2); renewAt.Before(half) {
+		renewAt = half
 	}
-	r.put(cert, at)
+	r.replaceCurrent(cert, renewAt)
 }
 
-func (r *Rotator) put(cert *tls.Certificate, renewAt time.Time) {
-	old := r.use(cert, renewAt)
-	r.log.Info("another certificate is in use", "serial", fmt.Sprintf("%x", cert.Leaf.SerialNumber),
-		"expires", cert.Leaf.NotAfter.Format(time.RFC3339), "renewed", renewAt.Format(time.RFC3339))
-	if old != nil && r.run.Renewed != nil {
-		r.run.Renewed(r.deps.Clock.Now().Sub(old.Leaf.NotBefore))
+// replaceCurrent makes cert the current certificate, and reports that.
+func (r *Rotator) replaceCurrent(cert *tls.Certificate, renewAt time.Time) {
+	old := r.setCurrent(cert, renewAt)
+	r.log.Info("certificate replaced", "serial", fmt.Sprintf("%x", cert.Leaf.SerialNumber),
+		"expires", cert.Leaf.NotAfter.Format(time.RFC3339), "renewAt", renewAt.Format(time.RFC3339))
+	if old != nil && r.runDeps.Renewed != nil {
+		r.runDeps.Renewed(r.deps.Clock.Now().Sub(old.Leaf.NotBefore))
 	}
-	if r.run.Changed != nil {
-		r.run.Changed()
+	if r.runDeps.Changed != nil {
+		r.runDeps.Changed()
 	}
 }
 
-// covers says what a certificate lacks of what is wanted.
-func covers(cert *x509.Certificate, wanted *x509.CertificateRequest) error {
-	if cert.Subject.CommonName != wanted.Subject.CommonName {
-		return fmt.Errorf("common name is %q, want %q", cert.Subject.CommonName, wanted.Subject.CommonName)
+// checkTemplate returns an error where the certificate lacks something that the template has.
+func checkTemplate(cert *x509.Certificate, template *x509.CertificateRequest) error {
+	if cert.Subject.CommonName != template.Subject.CommonName {
+		return fmt.Errorf("common name is %q, want %q", cert.Subject.CommonName, template.Subject.CommonName)
 	}
-	for _, org := range wanted.Subject.Organization {
+	for _, org := range template.Subject.Organization {
 		if !slices.Contains(cert.Subject.Organization, org) {
 			return fmt.Errorf("organization %q is missing", org)
 		}
 	}
-	for _, name := range wanted.DNSNames {
+	for _, name := range template.DNSNames {
 		if !slices.Contains(cert.DNSNames, name) {
 			return fmt.Errorf("DNS name %q is missing", name)
 		}
 	}
-	for _, ip := range wanted.IPAddresses {
+	for _, ip := range template.IPAddresses {
 		if !slices.ContainsFunc(cert.IPAddresses, func(has net.IP) bool { return has.Equal(ip) }) {
 			return fmt.Errorf("address %s is missing", ip)
 		}

@@ -21,82 +21,84 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Config says what kind of certificate is kept.
+// Config configures which certificate a Rotator requests.
 type Config struct {
-	Name   string // for the log
+	Name   string // in log messages and errors: "client", "serving"
 	Signer string
 	Usages func(key any) []certificates.KeyUsage
-	// Renew asks for the next certificate before the current one expires. Without it there
-	// is a request only while no certificate is valid.
+	// Renew requests the next certificate before the current one expires. Without it, Run
+	// requests one only while no certificate is valid.
 	Renew bool
 }
 
-// Store holds the certificate on disk. certificate.FileStore of client-go is one.
+// Store holds the certificate on disk. certificate.FileStore of client-go implements it.
 type Store interface {
 	Current() (*tls.Certificate, error)
 	Update(cert, key []byte) (*tls.Certificate, error)
 }
 
-// Deps are what a Rotator works with. All are required.
+// Deps are the dependencies of a Rotator. All are required.
 type Deps struct {
 	Store  Store
 	Clock  clock.Clock
 	Log    *slog.Logger
-	Jitter func() float64 // in [0,1): nodes that came together should not renew together
+	Jitter func() float64 // in [0,1); spreads the renewals of nodes that joined together
 }
 
-// RunDeps are what renews the certificate. They are made after the Rotator, for they show
-// its certificate.
+// RunDeps are the dependencies of Run. The client authenticates with the Rotator's certificate,
+// so it is made after the Rotator.
 type RunDeps struct {
-	// Client reaches the API server while the certificate is valid. It is required.
+	// Client sends requests to the API server while the certificate is valid. It is required.
 	Client kubernetes.Interface
-	// Changed is called when another certificate is in use; may be nil.
+	// Changed is called after the current certificate was replaced; may be nil.
 	Changed func()
-	// Renewed is called with the age of a certificate that was replaced, and Failed after an
-	// attempt that failed; both may be nil.
-	Renewed func(lived time.Duration)
+	// Renewed is called with the age of a certificate that was replaced, and Failed after a
+	// failed attempt; both may be nil.
+	Renewed func(age time.Duration)
 	Failed  func()
-	// Trouble is called, now and then, with the reason why there is no new certificate: when
-	// the API server did not issue it, and when it could not be reached for long. May be nil.
-	Trouble func(err error)
+	// NotIssued is called, rate limited, with the reason why there is no new certificate: the
+	// API server did not issue it, or was unreachable for minutes. May be nil.
+	NotIssued func(err error)
 }
 
-// Rotator keeps one certificate valid. All methods may be called at any time.
+// Rotator provides one certificate and renews it before it expires. All its methods may be
+// called concurrently.
 type Rotator struct {
-	cfg  Config
-	deps Deps
-	run  RunDeps // belongs to Run
-	// dial reaches the API server while no certificate is valid; nil: run.Client does.
-	dial  func() (client kubernetes.Interface, close func(), err error)
-	log   *slog.Logger
-	ready chan struct{}
-	poke  notify.Signal // something else is wanted
-	doubt notify.Signal // the certificate was refused
+	cfg     Config
+	deps    Deps
+	runDeps RunDeps // used by Run only
+	// bootstrapClient returns the client for use while no certificate is valid; nil:
+	// runDeps.Client is used then too.
+	bootstrapClient func() (client kubernetes.Interface, close func(), err error)
+	log             *slog.Logger
+	ready           chan struct{}
+	templateChanged notify.Signal
+	recheck         notify.Signal
 
-	mu      sync.Mutex
-	current *tls.Certificate
-	renewAt time.Time // of current
-	wanted  *x509.CertificateRequest
-	giveUp  context.CancelCauseFunc // of the request that was made last; nil before the first
+	mu            sync.Mutex
+	current       *tls.Certificate
+	renewAt       time.Time // of current
+	template      *x509.CertificateRequest
+	cancelRequest context.CancelCauseFunc // of the last request; nil before the first
 }
 
 const (
 	retryFirst = 2 * time.Second
-	// retryMax is for an API server that cannot be reached, spentMax for one that was: each
-	// attempt leaves a request behind there.
-	retryMax = 32 * time.Second
-	spentMax = 5 * time.Minute
-	// approvalLimit is how long one request may wait for somebody to approve it.
-	approvalLimit = 15 * time.Minute
-	// troubleAfter is how long it may be in vain before people are told, and how long they
-	// are then left alone.
-	troubleAfter = 5 * time.Minute
+	// retryMax is the longest pause while the API server is unreachable, retryMaxAfterCSR the
+	// longest after an attempt that created a CertificateSigningRequest: each leaves an object
+	// at the API server.
+	retryMax         = 32 * time.Second
+	retryMaxAfterCSR = 5 * time.Minute
+	// approvalTimeout is how long a request may wait for its approval.
+	approvalTimeout = 15 * time.Minute
+	// reportInterval is how long an unreachable API server is not reported, and the shortest
+	// time between two reports.
+	reportInterval = 5 * time.Minute
 )
 
-// New takes the certificate that the store has. Nothing is requested before Run, nor
-// before Want.
+// New loads the certificate of the store. Requests start with Run, and not before SetTemplate.
 func New(cfg Config, deps Deps) (*Rotator, error) {
-	if err := require.Set("keep certificate", map[string]any{
+	if err := require.Set("new certificate rotator", map[string]any{
 		"Name": cfg.Name, "Signer": cfg.Signer, "Usages": cfg.Usages, "Store": deps.Store,
 		"Clock": deps.Clock, "Log": deps.Log, "Jitter": deps.Jitter,
 	}); err != nil {
@@ -104,24 +106,23 @@ func New(cfg Config, deps Deps) (*Rotator, error) {
 	}
 	r := &Rotator{
 		cfg: cfg, deps: deps, log: deps.Log.With("certificate", cfg.Name),
-		ready: make(chan struct{}),
-		poke:  notify.New(),
-		doubt: notify.New(),
+		ready:           make(chan struct{}),
+		templateChanged: notify.New(),
+		recheck:         notify.New(),
 	}
 	stored, err := deps.Store.Current()
 	var none *certificate.NoCertKeyError
 	switch {
 	case err == nil:
-		r.use(stored, r.renewalOf(stored))
+		r.setCurrent(stored, r.renewalTime(stored))
 	case !errors.As(err, &none):
-		// A new one can still be had, and replaces it.
-		r.log.Warn("the stored certificate cannot be used", "err", err)
+		r.log.Warn("failed to load the stored certificate, requesting a new one", "err", err)
 	}
 	return r, nil
 }
 
-// Current is the certificate in use, though it may have expired: who shows it is told what
-// is wrong with it. It is nil while there has never been one.
+// Current returns the certificate in use; nil until there is a first one. It may have expired:
+// the peer that rejects it says why, which a missing certificate would hide.
 func (r *Rotator) Current() *tls.Certificate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,56 +132,56 @@ func (r *Rotator) Current() *tls.Certificate {
 // Ready is closed once there is a certificate.
 func (r *Rotator) Ready() <-chan struct{} { return r.ready }
 
-// Want says what the certificate is to be made out for, at first and when that changes. A
-// certificate that covers more is left alone.
-func (r *Rotator) Want(request *x509.CertificateRequest) {
+// SetTemplate sets what the certificate must contain. Run requests a new certificate where the
+// current one lacks something of it, and keeps one that contains more.
+func (r *Rotator) SetTemplate(template *x509.CertificateRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if reflect.DeepEqual(r.wanted, request) {
+	if reflect.DeepEqual(r.template, template) {
 		return
 	}
-	r.wanted = request
-	if r.giveUp != nil {
-		r.giveUp(errOutdated)
+	r.template = template
+	if r.cancelRequest != nil {
+		r.cancelRequest(errTemplateChanged)
 	}
-	r.poke.Notify()
+	r.templateChanged.Notify()
 }
 
-// Refused says that somebody did not take the certificate: it is looked at again. It may
-// have been replaced in the store; or have expired while the machine slept, which stops
-// timers but not the calendar.
-func (r *Rotator) Refused() { r.doubt.Notify() }
+// Recheck makes Run check the store and the expiry again. Callers use it after a peer rejected
+// the certificate: another program may have replaced the stored one, or it expired while the
+// machine was suspended, when timers do not advance but the wall clock does. It does not block.
+func (r *Rotator) Recheck() { r.recheck.Notify() }
 
-// Run keeps the certificate until ctx is done. No failure ends it.
+// Run renews the certificate until ctx is done. It retries after every failure.
 func (r *Rotator) Run(ctx context.Context, deps RunDeps) error {
-	if err := require.Set("keep certificate", map[string]any{"Client": deps.Client}); err != nil {
+	if err := require.Set("run certificate rotator", map[string]any{"Client": deps.Client}); err != nil {
 		return err
 	}
-	r.run = deps
+	r.runDeps = deps
 	retry := backoff.Backoff{First: retryFirst, Longest: retryMax, Spread: 0.1, Random: r.deps.Jitter}
-	var trouble trouble
-	for r.awaitDue(ctx) {
+	var reports failureReports
+	for r.waitUntilDue(ctx) {
 		err := r.renew(ctx)
 		if err == nil {
 			retry.Reset()
-			trouble.over()
+			reports.succeeded()
 			continue
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		if r.run.Failed != nil {
-			r.run.Failed()
+		if r.runDeps.Failed != nil {
+			r.runDeps.Failed()
 		}
-		if r.run.Trouble != nil && trouble.tell(r.deps.Clock.Now(), err) {
-			r.run.Trouble(fmt.Errorf("%s certificate: %w", r.cfg.Name, err))
+		if r.runDeps.NotIssued != nil && reports.failed(r.deps.Clock.Now(), err) {
+			r.runDeps.NotIssued(fmt.Errorf("%s certificate: %w", r.cfg.Name, err))
 		}
 		retry.Longest = retryMax
-		if errors.As(err, new(*spentError)) {
-			retry.Longest = spentMax
+		if errors.As(err, new(*csrCreatedError)) {
+			retry.Longest = retryMaxAfterCSR
 		}
 		pause := retry.Next()
-		r.log.Error("no new certificate, will try again", "in", pause, "current", r.describe(), "err", err)
+		r.log.Error("failed to renew certificate, will retry", "retryIn", pause, "current", r.describeCurrent(), "err", err)
 		if r.sleep(ctx, pause, nil) {
 			retry.Reset()
 		}
@@ -188,96 +189,96 @@ func (r *Rotator) Run(ctx context.Context, deps RunDeps) error {
 	return nil
 }
 
-// awaitDue returns when a certificate must be had; false when ctx is done.
-func (r *Rotator) awaitDue(ctx context.Context) bool {
+// waitUntilDue returns true when the next certificate is due, false when ctx is done.
+func (r *Rotator) waitUntilDue(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		at, known := r.due()
-		wait := at.Sub(r.deps.Clock.Now())
+		due, known := r.nextDue()
+		wait := due.Sub(r.deps.Clock.Now())
 		switch {
 		case !known:
 			select {
 			case <-ctx.Done():
-			case <-r.poke:
+			case <-r.templateChanged:
 			}
 		case wait <= 0:
 			return true
 		default:
-			r.sleep(ctx, wait, func() { r.adopt() })
+			r.sleep(ctx, wait, func() { r.useStored() })
 		}
 	}
 	return false
 }
 
-// due is when the next certificate must be had; false while nothing is wanted.
-func (r *Rotator) due() (time.Time, bool) {
+// nextDue returns when the next certificate is due; false while there is no template.
+func (r *Rotator) nextDue() (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.wanted == nil:
+	case r.template == nil:
 		return time.Time{}, false
 	case r.current == nil:
 		return time.Time{}, true
 	case !r.cfg.Renew:
 		return r.current.Leaf.NotAfter, true
-	case covers(r.current.Leaf, r.wanted) != nil:
+	case checkTemplate(r.current.Leaf, r.template) != nil:
 		return time.Time{}, true
 	}
 	return r.renewAt, true
 }
 
-// sleep is true when it was ended early because something else is wanted now. Doubts end it
-// too where there is something to do about them, but not while an attempt is put off:
-// refusals are what one then gets.
-func (r *Rotator) sleep(ctx context.Context, d time.Duration, doubted func()) bool {
+// sleep waits for d. It returns true when a changed template ended it early. A Recheck ends it
+// too, after a call of onRecheck. With a nil onRecheck it does not: during a back-off, rejected
+// connections are expected and must not shorten it.
+func (r *Rotator) sleep(ctx context.Context, d time.Duration, onRecheck func()) bool {
 	timer := r.deps.Clock.NewTimer(d)
 	defer timer.Stop()
-	doubt := r.doubt
-	if doubted == nil {
-		doubt = nil
+	recheck := r.recheck
+	if onRecheck == nil {
+		recheck = nil
 	}
 	select {
 	case <-ctx.Done():
 	case <-timer.C():
-	case <-doubt:
-		doubted()
-	case <-r.poke:
+	case <-recheck:
+		onRecheck()
+	case <-r.templateChanged:
 		return true
 	}
 	return false
 }
 
-// use makes the certificate the current one.
-func (r *Rotator) use(cert *tls.Certificate, renewAt time.Time) (old *tls.Certificate) {
+// setCurrent makes cert the current certificate and returns the previous one.
+func (r *Rotator) setCurrent(cert *tls.Certificate, renewAt time.Time) (previous *tls.Certificate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old, r.current, r.renewAt = r.current, cert, renewAt
-	if old == nil {
+	previous, r.current, r.renewAt = r.current, cert, renewAt
+	if previous == nil {
 		close(r.ready)
 	}
-	return old
+	return previous
 }
 
-// renewalOf is a moment when 70 to 90 % of the certificate's time are over.
-func (r *Rotator) renewalOf(cert *tls.Certificate) time.Time {
-	life := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore)
+// renewalTime returns a random time when 70 to 90 % of the certificate's lifetime have passed.
+func (r *Rotator) renewalTime(cert *tls.Certificate) time.Time {
+	lifetime := cert.Leaf.NotAfter.Sub(cert.Leaf.NotBefore)
 	part := 0.7 + 0.2*r.deps.Jitter()
-	return cert.Leaf.NotBefore.Add(time.Duration(part * float64(life)))
+	return cert.Leaf.NotBefore.Add(time.Duration(part * float64(lifetime)))
 }
 
-// valid is the current certificate unless it has expired.
-func (r *Rotator) valid() *tls.Certificate {
+// validCurrent returns the current certificate, nil where it has expired.
+func (r *Rotator) validCurrent() *tls.Certificate {
 	if c := r.Current(); c != nil && r.deps.Clock.Now().Before(c.Leaf.NotAfter) {
 		return c
 	}
 	return nil
 }
 
-func (r *Rotator) describe() string {
+func (r *Rotator) describeCurrent() string {
 	c := r.Current()
 	switch {
 	case c == nil:
 		return "none"
-	case r.valid() == nil:
+	case r.validCurrent() == nil:
 		return fmt.Sprintf("expired at %s", c.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	return fmt.Sprintf("valid until %s", c.Leaf.NotAfter.Format(time.RFC3339))

@@ -13,126 +13,127 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// after lets that much time pass, and everything come to rest.
-func after(d time.Duration) {
+// advance lets d pass on the fake clock, and waits until all goroutines are blocked.
+func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func TestRenewsInTime(t *testing.T) {
+func TestRenewsBeforeExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
-		k := keep(t, s, Config{Renew: true})
-		after(time.Hour)
+		r := startRotator(t, s, Config{Renew: true})
+		advance(time.Hour)
 		if n := len(s.requests()); n != 0 {
-			t.Fatalf("%d requests before anything was wanted", n)
+			t.Fatalf("%d requests before a template was set", n)
 		}
-		k.Want(nodeRequest("n"))
-		after(10 * time.Second)
-		first := k.Current()
+		r.SetTemplate(nodeTemplate("n"))
+		advance(10 * time.Second)
+		first := r.Current()
 		if first == nil {
-			t.Fatal("no certificate:", k.said())
+			t.Fatal("no certificate was issued:", r.logged())
 		}
-		<-k.Ready()
-		after(47 * time.Minute)
-		if k.Current() != first {
-			t.Error("renewed before 80 % of its time")
+		<-r.Ready()
+		advance(47 * time.Minute)
+		if r.Current() != first {
+			t.Error("renewed before 80 % of its lifetime")
 		}
-		after(2 * time.Minute)
-		second := k.Current()
+		advance(2 * time.Minute)
+		second := r.Current()
 		if second == first {
-			t.Fatal("not renewed after 80 % of its time")
+			t.Fatal("not renewed after 80 % of its lifetime")
 		}
-		stored, err := k.store.Current()
+		stored, err := r.store.Current()
 		if err != nil || !stored.Leaf.Equal(second.Leaf) {
-			t.Errorf("stored is another: %v", err)
+			t.Errorf("stored certificate is not the current one: %v", err)
 		}
-		if k.changed != 2 || len(k.lived) != 1 || k.lived[0].Round(time.Minute) != 48*time.Minute || k.failed != 0 {
-			t.Errorf("told of %d changes, %v lived, %d failures", k.changed, k.lived, k.failed)
+		if r.changed != 2 || len(r.ages) != 1 || r.ages[0].Round(time.Minute) != 48*time.Minute || r.failed != 0 {
+			t.Errorf("%d changes, ages %v, %d failures", r.changed, r.ages, r.failed)
 		}
-		if n := len(s.requests()); n != 2 || !slices.Equal(k.dialed, []int{1}) {
-			t.Errorf("of %d requests %v were made without a certificate, want the first of two", n, k.dialed)
+		if n := len(s.requests()); n != 2 || !slices.Equal(r.bootstrapRequests, []int{1}) {
+			t.Errorf("of %d requests %v used the bootstrap client, want the first of two", n, r.bootstrapRequests)
 		}
 	})
 }
 
-func TestNotRenewedUnlessAsked(t *testing.T) {
+func TestWithoutRenewRequestsAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
-		k := keep(t, s, Config{})
-		k.Want(nodeRequest("n"))
-		after(59 * time.Minute)
+		r := startRotator(t, s, Config{})
+		r.SetTemplate(nodeTemplate("n"))
+		advance(59 * time.Minute)
 		if n := len(s.requests()); n != 1 {
-			t.Errorf("%d requests while it was valid", n)
+			t.Errorf("%d requests while the certificate was valid", n)
 		}
-		after(2 * time.Minute)
-		if n := len(s.requests()); n != 2 || k.valid() == nil {
-			t.Errorf("%d requests when it had expired: %s", n, k.describe())
+		advance(2 * time.Minute)
+		if n := len(s.requests()); n != 2 || r.validCurrent() == nil {
+			t.Errorf("%d requests after it expired: %s", n, r.describeCurrent())
 		}
-		if !slices.Equal(k.dialed, []int{1, 2}) {
-			t.Errorf("requests %v were made without a certificate, want both: it had expired", k.dialed)
+		if !slices.Equal(r.bootstrapRequests, []int{1, 2}) {
+			t.Errorf("requests %v used the bootstrap client, want both: the certificate had expired", r.bootstrapRequests)
 		}
 	})
 }
 
-// The counts are those of one hour: 2, 4, 8 … seconds apart, then at the longest pause.
-func TestFailuresAreNotHot(t *testing.T) {
-	for decision, c := range map[string]struct {
-		min, max int
-		says     string
-		within   time.Duration // that it recovers
-		// People are told for the first time between these.
-		quiet, told time.Duration
+// The counts are for one hour: requests back off by 2, 4, 8 … seconds up to the longest pause.
+func TestFailuresBackOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		decision     string
+		min, max     int
+		errorText    string
+		recoveryTime time.Duration
+		// NotIssued is called for the first time between these.
+		noReportBefore, reportedAfter time.Duration
 	}{
-		"fail": {100, 115, "connection refused", 34 * time.Second, troubleAfter - time.Second, troubleAfter + 36*time.Second},
-		"deny": {15, 20, "denied, reason: Stranger, message: who is that", 6 * time.Minute, 0, time.Second},
-		"wait": {4, 5, "certificate request csr-1", 21 * time.Minute, approvalLimit - time.Second, approvalLimit + time.Second},
+		"api_server_is_unreachable": {"fail", 100, 115, "connection refused", 34 * time.Second, reportInterval - time.Second, reportInterval + 36*time.Second},
+		"request_is_denied":         {"deny", 15, 20, "denied, reason: Stranger, message: who is that", 6 * time.Minute, 0, time.Second},
+		"request_is_not_approved":   {"wait", 4, 5, "certificate request csr-1", 21 * time.Minute, approvalTimeout - time.Second, approvalTimeout + time.Second},
 	} {
-		t.Run(decision, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSigner(t)
-				s.set(decision)
-				k := keep(t, s, Config{Renew: true})
-				k.Want(nodeRequest("n"))
-				after(c.quiet)
-				if told := k.told(); c.quiet > 0 && len(told) != 0 {
-					t.Errorf("people are told at once: %q", told)
+				s.set(c.decision)
+				r := startRotator(t, s, Config{Renew: true})
+				r.SetTemplate(nodeTemplate("n"))
+				advance(c.noReportBefore)
+				if reports := r.failureReports(); c.noReportBefore > 0 && len(reports) != 0 {
+					t.Errorf("failures reported before %s: %q", c.noReportBefore, reports)
 				}
-				after(c.told - c.quiet)
-				if told := k.told(); len(told) != 1 || !strings.HasPrefix(told[0], "test certificate: ") || !strings.Contains(told[0], c.says) {
-					t.Errorf("people are told %q after %s", told, c.told)
+				advance(c.reportedAfter - c.noReportBefore)
+				if reports := r.failureReports(); len(reports) != 1 || !strings.HasPrefix(reports[0], "test certificate: ") || !strings.Contains(reports[0], c.errorText) {
+					t.Errorf("failures reported after %s: %q", c.reportedAfter, reports)
 				}
-				after(time.Hour - c.told)
-				if n := len(k.told()); n < 3 || n > 12 {
-					t.Errorf("people are told %d times in an hour", n)
+				advance(time.Hour - c.reportedAfter)
+				if n := len(r.failureReports()); n < 3 || n > 12 {
+					t.Errorf("%d failures reported in an hour", n)
 				}
 				if n := len(s.requests()); n < c.min || n > c.max {
 					t.Errorf("%d requests in an hour, want %d to %d", n, c.min, c.max)
 				}
-				if said := k.said(); !strings.Contains(said, c.says) || !strings.Contains(said, "current=none") {
-					t.Errorf("log: %s", said)
+				if log := r.logged(); !strings.Contains(log, c.errorText) || !strings.Contains(log, "current=none") {
+					t.Errorf("log: %s", log)
 				}
 				s.set("approve")
-				after(c.within)
-				if k.Current() == nil {
-					t.Error("not recovered")
+				advance(c.recoveryTime)
+				if r.Current() == nil {
+					t.Errorf("no certificate %s after requests are approved", c.recoveryTime)
 				}
 			})
 		})
 	}
 }
 
-// A signer may date certificates back by more than they live.
-func TestShortLivedIsNotHot(t *testing.T) {
+// A signer may backdate certificates by more than their lifetime.
+func TestBackdatedShortLivedCertificateIsNotRenewedInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
-		s.life, s.backdate = 30*time.Second, 5*time.Minute
-		k := keep(t, s, Config{Renew: true})
-		k.Want(nodeRequest("n"))
+		s.lifetime, s.backdate = 30*time.Second, 5*time.Minute
+		r := startRotator(t, s, Config{Renew: true})
+		r.SetTemplate(nodeTemplate("n"))
 		for range 20 {
-			after(15 * time.Second)
-			if k.valid() == nil {
-				t.Fatal("it expired")
+			advance(15 * time.Second)
+			if r.validCurrent() == nil {
+				t.Fatal("certificate expired before it was renewed")
 			}
 		}
 		if n := len(s.requests()); n < 10 || n > 21 {
@@ -141,126 +142,127 @@ func TestShortLivedIsNotHot(t *testing.T) {
 	})
 }
 
-func TestIssuedIsNotWhatWasWanted(t *testing.T) {
+func TestIssuedCertificateDoesNotMatchTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
 		s.edit = func(c *x509.Certificate) { c.IPAddresses = nil }
-		k := keep(t, s, Config{Renew: true})
-		request := nodeRequest("n")
-		request.IPAddresses = []net.IP{net.ParseIP("10.0.0.1")}
-		k.Want(request)
-		after(time.Hour)
+		r := startRotator(t, s, Config{Renew: true})
+		template := nodeTemplate("n")
+		template.IPAddresses = []net.IP{net.ParseIP("10.0.0.1")}
+		r.SetTemplate(template)
+		advance(time.Hour)
 		if n := len(s.requests()); n < 10 || n > 20 {
 			t.Errorf("%d requests in an hour", n)
 		}
-		if k.Current() == nil || !strings.Contains(k.said(), "address 10.0.0.1 is missing") {
-			t.Error(k.said())
+		if r.Current() == nil || !strings.Contains(r.logged(), "address 10.0.0.1 is missing") {
+			t.Error(r.logged())
 		}
 	})
 }
 
-func TestWantChangesWhileItWaits(t *testing.T) {
+func TestTemplateChangesDuringRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
 		s.set("wait")
-		k := keep(t, s, Config{Renew: true})
-		k.Want(nodeRequest("old"))
-		after(10 * time.Second)
+		r := startRotator(t, s, Config{Renew: true})
+		r.SetTemplate(nodeTemplate("old"))
+		advance(10 * time.Second)
 		s.set("approve")
-		k.Want(nodeRequest("new"))
-		after(10 * time.Second)
-		if c := k.Current(); c == nil || c.Leaf.Subject.CommonName != "system:node:new" {
-			t.Errorf("certificate %v: %s", c, k.said())
+		r.SetTemplate(nodeTemplate("new"))
+		advance(10 * time.Second)
+		if c := r.Current(); c == nil || c.Leaf.Subject.CommonName != "system:node:new" {
+			t.Errorf("certificate %v: %s", c, r.logged())
 		}
-		k.Want(nodeRequest("new"))
-		after(10 * time.Second)
-		if n := len(s.requests()); n != 2 || k.failed != 0 {
-			t.Errorf("%d requests, %d failures", n, k.failed)
+		r.SetTemplate(nodeTemplate("new"))
+		advance(10 * time.Second)
+		if n := len(s.requests()); n != 2 || r.failed != 0 {
+			t.Errorf("%d requests, %d failures", n, r.failed)
 		}
 	})
 }
 
-// A request that was made with a certificate cannot be followed when that has expired.
-func TestExpiresWhileItWaits(t *testing.T) {
+// A request that was created with a certificate cannot be watched after the certificate expires.
+func TestCertificateExpiresDuringRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
-		k := keep(t, s, Config{Renew: true})
-		k.Want(nodeRequest("n"))
-		after(10 * time.Second)
+		r := startRotator(t, s, Config{Renew: true})
+		r.SetTemplate(nodeTemplate("n"))
+		advance(10 * time.Second)
 		s.set("wait")
-		after(59 * time.Minute)
+		advance(59 * time.Minute)
 		s.set("approve")
-		after(2 * time.Minute)
-		if !strings.Contains(k.said(), "certificate request csr-2: neither approved nor denied in 12m0s") {
-			t.Error(k.said())
+		advance(2 * time.Minute)
+		if !strings.Contains(r.logged(), "certificate request csr-2: neither approved nor denied in 12m0s") {
+			t.Error(r.logged())
 		}
-		if k.valid() == nil {
-			t.Fatal("not recovered: ", k.said())
+		if r.validCurrent() == nil {
+			t.Fatal("no valid certificate after requests are approved: ", r.logged())
 		}
-		if last := len(s.requests()); !slices.Contains(k.dialed, last) {
-			t.Errorf("requests %v were made without a certificate, want the last, %d: it had expired", k.dialed, last)
+		if last := len(s.requests()); !slices.Contains(r.bootstrapRequests, last) {
+			t.Errorf("requests %v used the bootstrap client, want the last, %d: the certificate had expired", r.bootstrapRequests, last)
 		}
 	})
 }
 
-func TestReplacedFileIsTaken(t *testing.T) {
+func TestStoredCertificateOfAnotherProgramIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
-		k := keep(t, s, Config{Renew: true})
-		k.Want(nodeRequest("n"))
-		after(10 * time.Second)
+		r := startRotator(t, s, Config{Renew: true})
+		r.SetTemplate(nodeTemplate("n"))
+		advance(10 * time.Second)
 		s.set("fail")
-		after(2 * time.Hour)
-		cert, key := s.pair("n", time.Hour)
-		if _, err := k.store.Update(cert, key); err != nil {
+		advance(2 * time.Hour)
+		cert, key := s.newPair("n", time.Hour)
+		if _, err := r.store.Update(cert, key); err != nil {
 			t.Fatal(err)
 		}
-		after(retryMax + retryMax/10)
-		if k.valid() == nil || k.changed != 2 {
-			t.Errorf("%s, %d changes", k.describe(), k.changed)
+		advance(retryMax + retryMax/10)
+		if r.validCurrent() == nil || r.changed != 2 {
+			t.Errorf("%s, %d changes", r.describeCurrent(), r.changed)
 		}
 	})
 }
 
-// asleep is the clock of a machine that was asleep: the calendar went on, timers did not.
-type asleep struct {
+// suspendClock is the clock of a machine that was suspended: the wall clock advanced, timers did
+// not.
+type suspendClock struct {
 	clock.RealClock
-	missed atomic.Int64
+	suspended atomic.Int64 // nanoseconds
 }
 
-func (a *asleep) Now() time.Time { return time.Now().Add(time.Duration(a.missed.Load())) }
+func (c *suspendClock) Now() time.Time { return time.Now().Add(time.Duration(c.suspended.Load())) }
 
-func TestRefusedHasItLookedAt(t *testing.T) {
+func TestRecheckReadsStoreAndExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSigner(t)
-		k := keep(t, s, Config{Renew: true})
-		k.Want(nodeRequest("n"))
-		after(time.Second)
-		k.Refused()
-		after(time.Second)
+		r := startRotator(t, s, Config{Renew: true})
+		r.SetTemplate(nodeTemplate("n"))
+		advance(time.Second)
+		r.Recheck()
+		advance(time.Second)
 		if n := len(s.requests()); n != 1 {
-			t.Errorf("%d requests: a refusal alone is no reason for another", n)
+			t.Errorf("%d requests after a recheck of a valid certificate, want 1", n)
 		}
 
-		cert, key := s.pair("n", time.Hour)
-		if _, err := k.store.Update(cert, key); err != nil {
+		cert, key := s.newPair("n", time.Hour)
+		if _, err := r.store.Update(cert, key); err != nil {
 			t.Fatal(err)
 		}
-		k.Refused()
-		after(time.Second)
-		if k.changed != 2 || len(s.requests()) != 1 {
-			t.Errorf("the replaced certificate is not in use: %d changes, %d requests", k.changed, len(s.requests()))
+		r.Recheck()
+		advance(time.Second)
+		if r.changed != 2 || len(s.requests()) != 1 {
+			t.Errorf("replaced certificate is not in use: %d changes, %d requests", r.changed, len(s.requests()))
 		}
 
 		s.set("fail")
-		k.clock.missed.Store(int64(2 * time.Hour))
-		after(time.Second)
+		r.clock.suspended.Store(int64(2 * time.Hour))
+		advance(time.Second)
 		for range 60 {
-			k.Refused()
-			after(time.Second)
+			r.Recheck()
+			advance(time.Second)
 		}
 		if n := len(s.requests()); n < 5 || n > 7 {
-			t.Errorf("%d requests in a minute of refusals", n)
+			t.Errorf("%d requests in a minute of rechecks", n)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package certificate
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -13,21 +14,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ServingConfig says whom the node's API is served by.
+// ServingConfig configures the certificate with which the kubelet serves its own API.
 type ServingConfig struct {
-	NodeName string
-	Dir      string
-	// CertFile and KeyFile are shown until there is a certificate of the API server; may
-	// be empty.
+	Dir string // holds the certificate store
+	// CertFile and KeyFile are used until the API server has issued a certificate; may be empty.
 	CertFile, KeyFile string
 }
 
-// NewServing keeps the certificate that the node's API is served with. It waits for Want
-// with a ServingRequest. deps.Store is not used.
+// NewServing returns a Rotator of the kubelet's serving certificate. It requests none until
+// SetTemplate is called with a ServingTemplate. NewServing sets deps.Store.
 func NewServing(cfg ServingConfig, deps Deps) (_ *Rotator, err error) {
 	deps.Store, err = certificate.NewFileStoreWithLogger(klog.Background().V(4), "kubelet-server", cfg.Dir, cfg.Dir, cfg.CertFile, cfg.KeyFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open certificates in %s: %w", cfg.Dir, err)
 	}
 	return New(Config{
 		Name:   "serving",
@@ -37,10 +36,10 @@ func NewServing(cfg ServingConfig, deps Deps) (_ *Rotator, err error) {
 	}, deps)
 }
 
-// ServingRequest asks for a certificate for the node's addresses. It is nil while there
-// are none to ask for; a name alone is enough where dnsOnly says so.
-func ServingRequest(node string, addresses []v1.NodeAddress, dnsOnly bool) *x509.CertificateRequest {
-	request := nodeRequest(node)
+// ServingTemplate returns the request of a certificate for the node's addresses. It is nil while
+// the node has no IP address, unless dnsOnly allows a certificate for DNS names alone.
+func ServingTemplate(node string, addresses []v1.NodeAddress, dnsOnly bool) *x509.CertificateRequest {
+	template := nodeTemplate(node)
 	for _, a := range addresses {
 		ip := net.ParseIP(a.Address)
 		switch a.Type {
@@ -57,23 +56,23 @@ func ServingRequest(node string, addresses []v1.NodeAddress, dnsOnly bool) *x509
 		switch {
 		case a.Address == "":
 		case ip == nil:
-			request.DNSNames = append(request.DNSNames, a.Address)
+			template.DNSNames = append(template.DNSNames, a.Address)
 		default:
-			request.IPAddresses = append(request.IPAddresses, ip)
+			template.IPAddresses = append(template.IPAddresses, ip)
 		}
 	}
-	slices.Sort(request.DNSNames)
-	request.DNSNames = slices.Compact(request.DNSNames)
-	slices.SortFunc(request.IPAddresses, func(a, b net.IP) int { return strings.Compare(a.String(), b.String()) })
-	request.IPAddresses = slices.CompactFunc(request.IPAddresses, net.IP.Equal)
-	if len(request.IPAddresses) > 0 || dnsOnly && len(request.DNSNames) > 0 {
-		return request
+	slices.Sort(template.DNSNames)
+	template.DNSNames = slices.Compact(template.DNSNames)
+	slices.SortFunc(template.IPAddresses, func(a, b net.IP) int { return strings.Compare(a.String(), b.String()) })
+	template.IPAddresses = slices.CompactFunc(template.IPAddresses, net.IP.Equal)
+	if len(template.IPAddresses) > 0 || dnsOnly && len(template.DNSNames) > 0 {
+		return template
 	}
 	return nil
 }
 
-// nodeRequest is made out to a node, as the API server knows nodes.
-func nodeRequest(node string) *x509.CertificateRequest {
+// nodeTemplate returns a request with the subject by which the API server authorizes a node.
+func nodeTemplate(node string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{
 		CommonName:   "system:node:" + node,
 		Organization: []string{"system:nodes"},

@@ -29,18 +29,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// signer is an API server that decides on each request at once.
+// signer is a fake API server that decides on each CertificateSigningRequest at once.
 type signer struct {
 	*fake.Clientset
 	t   *testing.T
 	key *ecdsa.PrivateKey
 
 	mu       sync.Mutex
-	life     time.Duration
+	lifetime time.Duration
 	backdate time.Duration
 	decision string                  // "approve", "deny", "wait" or "fail"
-	edit     func(*x509.Certificate) // of what is issued; may be nil
-	asked    []*x509.CertificateRequest
+	edit     func(*x509.Certificate) // changes each certificate before it is signed; may be nil
+	received []*x509.CertificateRequest
 }
 
 func newSigner(t *testing.T) *signer {
@@ -49,65 +49,65 @@ func newSigner(t *testing.T) *signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &signer{Clientset: fake.NewClientset(), t: t, key: key, life: time.Hour, decision: "approve"}
+	s := &signer{Clientset: fake.NewClientset(), t: t, key: key, lifetime: time.Hour, decision: "approve"}
 	s.PrependReactor("create", "certificatesigningrequests", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		return s.decide(a.(k8stesting.CreateAction).GetObject().(*certificates.CertificateSigningRequest))
 	})
 	return s
 }
 
-func (s *signer) decide(request *certificates.CertificateSigningRequest) (bool, runtime.Object, error) {
+func (s *signer) decide(csr *certificates.CertificateSigningRequest) (bool, runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	block, _ := pem.Decode(request.Spec.Request)
-	wanted, err := x509.ParseCertificateRequest(block.Bytes)
+	block, _ := pem.Decode(csr.Spec.Request)
+	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return true, nil, err
 	}
-	if len(s.asked) > 1000 {
-		panic("it asks without pause") // time stands still meanwhile, so that no test would end
+	if len(s.received) > 1000 {
+		panic("requests are sent in a tight loop") // the fake clock does not advance meanwhile, and the test would hang
 	}
-	// The fake does not select by name, so that there must be only one.
-	_ = s.Tracker().Delete(certificates.SchemeGroupVersion.WithResource("certificatesigningrequests"), "", fmt.Sprintf("csr-%d", len(s.asked)))
-	s.asked = append(s.asked, wanted)
-	request.Name = fmt.Sprintf("csr-%d", len(s.asked))
-	answer := certificates.CertificateSigningRequestCondition{Type: certificates.CertificateApproved, Status: v1.ConditionTrue}
+	// The fake clientset ignores field selectors on the name, so keep only one request.
+	_ = s.Tracker().Delete(certificates.SchemeGroupVersion.WithResource("certificatesigningrequests"), "", fmt.Sprintf("csr-%d", len(s.received)))
+	s.received = append(s.received, request)
+	csr.Name = fmt.Sprintf("csr-%d", len(s.received))
+	condition := certificates.CertificateSigningRequestCondition{Type: certificates.CertificateApproved, Status: v1.ConditionTrue}
 	switch s.decision {
 	case "fail":
 		return true, nil, errors.New("connection refused")
 	case "wait":
 		return false, nil, nil
 	case "deny":
-		answer.Type, answer.Reason, answer.Message = certificates.CertificateDenied, "Stranger", "who is that"
+		condition.Type, condition.Reason, condition.Message = certificates.CertificateDenied, "Stranger", "who is that"
 	default:
-		request.Status.Certificate = s.sign(wanted)
+		csr.Status.Certificate = s.sign(request)
 	}
-	request.Status.Conditions = []certificates.CertificateSigningRequestCondition{answer}
+	csr.Status.Conditions = []certificates.CertificateSigningRequestCondition{condition}
 	return false, nil, nil
 }
 
-func (s *signer) sign(wanted *x509.CertificateRequest) []byte {
+func (s *signer) sign(request *x509.CertificateRequest) []byte {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:      wanted.Subject,
-		DNSNames:     wanted.DNSNames,
-		IPAddresses:  wanted.IPAddresses,
+		Subject:      request.Subject,
+		DNSNames:     request.DNSNames,
+		IPAddresses:  request.IPAddresses,
 		NotBefore:    time.Now().Add(-s.backdate),
-		NotAfter:     time.Now().Add(s.life),
+		NotAfter:     time.Now().Add(s.lifetime),
 	}
 	if s.edit != nil {
 		s.edit(template)
 	}
 	parent := &x509.Certificate{Subject: pkix.Name{CommonName: "signer"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, wanted.PublicKey, s.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, request.PublicKey, s.key)
 	if err != nil {
 		s.t.Error(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// pair is a certificate with its key that was come by in some other way.
-func (s *signer) pair(name string, life time.Duration) (certPEM, keyPEM []byte) {
+// newPair returns a signed certificate and its key without a CertificateSigningRequest.
+func (s *signer) newPair(name string, lifetime time.Duration) (certPEM, keyPEM []byte) {
 	s.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -118,10 +118,10 @@ func (s *signer) pair(name string, life time.Duration) (certPEM, keyPEM []byte) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.life
-	s.life = life
-	defer func() { s.life = was }()
-	request := nodeRequest(name)
+	previous := s.lifetime
+	s.lifetime = lifetime
+	defer func() { s.lifetime = previous }()
+	request := nodeTemplate(name)
 	request.PublicKey = key.Public()
 	return s.sign(request), keyPEM
 }
@@ -135,90 +135,89 @@ func (s *signer) set(decision string) {
 func (s *signer) requests() []*x509.CertificateRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.received
 }
 
-// kept is a rotator that runs, with what it tells.
-type kept struct {
+// runningRotator is a Rotator that runs until the test ends, and records its log and callbacks.
+type runningRotator struct {
 	*Rotator
-	runDeps RunDeps
-	store   certificate.FileStore
-	clock   asleep
+	callbacks RunDeps
+	store     certificate.FileStore
+	clock     suspendClock
 
-	mu       sync.Mutex
-	log      bytes.Buffer
-	changed  int
-	failed   int
-	lived    []time.Duration
-	troubles []string
-	dialed   []int // the requests, by number, that were made without a valid certificate
+	mu                sync.Mutex
+	log               bytes.Buffer
+	changed           int
+	failed            int
+	ages              []time.Duration
+	reports           []string // passed to NotIssued
+	bootstrapRequests []int    // numbers of the requests that used the bootstrap client
 }
 
-func (k *kept) Write(p []byte) (int, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.log.Write(p)
+func (r *runningRotator) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.Write(p)
 }
 
-func (k *kept) said() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.log.String()
+func (r *runningRotator) logged() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.String()
 }
 
-// told is what people were told.
-func (k *kept) told() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.troubles)
+func (r *runningRotator) failureReports() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.reports)
 }
 
-func (k *kept) deps(s *signer) Deps {
-	k.runDeps = RunDeps{
+func (r *runningRotator) deps(s *signer) Deps {
+	r.callbacks = RunDeps{
 		Client:  s,
-		Changed: func() { k.changed++ },
-		Renewed: func(lived time.Duration) { k.lived = append(k.lived, lived) },
-		Failed:  func() { k.failed++ },
-		Trouble: func(err error) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.troubles = append(k.troubles, err.Error())
+		Changed: func() { r.changed++ },
+		Renewed: func(age time.Duration) { r.ages = append(r.ages, age) },
+		Failed:  func() { r.failed++ },
+		NotIssued: func(err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.reports = append(r.reports, err.Error())
 		},
 	}
 	return Deps{
-		Clock:  &k.clock,
-		Log:    slog.New(slog.NewTextHandler(k, nil)),
+		Clock:  &r.clock,
+		Log:    slog.New(slog.NewTextHandler(r, nil)),
 		Jitter: func() float64 { return 0.5 },
 	}
 }
 
-// keep starts a rotator upon an empty store.
-func keep(t *testing.T, s *signer, cfg Config) *kept {
+// startRotator starts a Rotator with an empty store.
+func startRotator(t *testing.T, s *signer, cfg Config) *runningRotator {
 	t.Helper()
-	k := &kept{}
+	r := &runningRotator{}
 	var err error
 	dir := t.TempDir()
-	if k.store, err = certificate.NewFileStoreWithLogger(klog.Background().V(9), "kubelet-test", dir, dir, "", ""); err != nil {
+	if r.store, err = certificate.NewFileStoreWithLogger(klog.Background().V(9), "kubelet-test", dir, dir, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	deps := k.deps(s)
-	deps.Store = k.store
+	deps := r.deps(s)
+	deps.Store = r.store
 	cfg.Name, cfg.Signer, cfg.Usages = "test", "example.com/signer", certificate.DefaultKubeletClientGetUsages
-	if k.Rotator, err = New(cfg, deps); err != nil {
+	if r.Rotator, err = New(cfg, deps); err != nil {
 		t.Fatal(err)
 	}
-	k.dial = func() (kubernetes.Interface, func(), error) {
-		k.dialed = append(k.dialed, len(s.requests())+1)
+	r.bootstrapClient = func() (kubernetes.Interface, func(), error) {
+		r.bootstrapRequests = append(r.bootstrapRequests, len(s.requests())+1)
 		return s, func() {}, nil
 	}
-	k.start(t)
-	return k
+	r.start(t)
+	return r
 }
 
-func (k *kept) start(t *testing.T) {
+func (r *runningRotator) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx, k.runDeps) }()
+	go func() { done <- r.Run(ctx, r.callbacks) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -18,7 +18,7 @@ import (
 type Certificate interface {
 	Current() *tls.Certificate // nil while there is none
 	Ready() <-chan struct{}    // closed once there is one
-	Refused()                  // called after the API server rejected the certificate; must not block
+	Recheck()                  // called after the API server rejected the certificate; must not block
 }
 
 // certificateTimeout is how long a request waits for the first certificate. A controller
@@ -89,7 +89,7 @@ func (p *certificateTransport) RoundTrip(request *http.Request) (*http.Response,
 	}
 	response, err := p.next.RoundTrip(request)
 	if err == nil && response.StatusCode == http.StatusUnauthorized {
-		p.source.Refused()
+		p.source.Recheck()
 		if p.source.Current() != p.sent.Load() {
 			p.closeConnections()
 		}

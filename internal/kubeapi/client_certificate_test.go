@@ -26,14 +26,14 @@ import (
 
 // rotated is a certificate that the test replaces.
 type rotated struct {
-	cert    atomic.Pointer[tls.Certificate]
-	ready   chan struct{}
-	refused atomic.Int32
+	cert     atomic.Pointer[tls.Certificate]
+	ready    chan struct{}
+	rechecks atomic.Int32
 }
 
 func (s *rotated) Current() *tls.Certificate { return s.cert.Load() }
 func (s *rotated) Ready() <-chan struct{}    { return s.ready }
-func (s *rotated) Refused()                  { s.refused.Add(1) }
+func (s *rotated) Recheck()                  { s.rechecks.Add(1) }
 
 func (s *rotated) rotate(t *testing.T, name string) {
 	t.Helper()
@@ -97,7 +97,7 @@ func TestRotatedCertificateIsUsed(t *testing.T) {
 	source.rotate(t, "third")
 	request("", true)
 	request("third", false)
-	if n := source.refused.Load(); n != 2 {
+	if n := source.rechecks.Load(); n != 2 {
 		t.Errorf("%d rejections reported, want 2", n)
 	}
 }
