@@ -12,7 +12,7 @@ import (
 // short of resources, and before the machine goes down.
 func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err error) {
 	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.facts.ForStats(), m.cgroups.Own(), b.clock.Now())
-	cfg.PodsCgroup = m.groups.Top()
+	cfg.PodsCgroup = m.groups.Kubepods()
 	p.stats, err = stats.New(cfg, stats.Deps{
 		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumes.MeasurableVolumes,
 		VolumeMeasured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
@@ -42,7 +42,7 @@ func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
 		return err
 	}
 	p.evictor, err = eviction.New(cfg, eviction.Deps{
-		Stats: p.stats, Pods: p.workers, Alarm: m.cgroups.NewAlarm(m.groups.Top()),
+		Stats: p.stats, Pods: p.workers, MemoryNotifier: m.cgroups.NewMemoryNotifier(m.groups.Kubepods()),
 		RemoveContainers:  func(ctx context.Context) error { return p.steps.RemoveDead(ctx, m.workers.Ended) },
 		RemoveImages:      p.images.Collector.RemoveUnused,
 		ConditionsChanged: b.hub.reportNode,

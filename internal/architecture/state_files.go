@@ -8,7 +8,7 @@ var unsynced = map[string]string{
 	"host/process_limits.go":             kernel,
 	"cgroup/kill.go":                     kernel,
 	"cgroup/reserved.go":                 kernel,
-	"cgroup/usage_alarm.go":              kernel,
+	"cgroup/usage_notifier.go":           kernel,
 	"standalone/cgroups.go":              kernel,
 	"standalone/clean_network.go":        kernel,
 	"host/lock_file.go":                  lock,

@@ -20,5 +20,5 @@ func (None) Pods() ([]types.UID, error)                 { return nil, nil }
 // PodMemory is 0: a pod without a group has no bounds to hold it against.
 func (None) PodMemory(*v1.Pod) (uint64, error) { return 0, nil }
 
-// Top is empty: there is no cgroup of all pods.
-func (None) Top() string { return "" }
+// Kubepods is empty: there is no cgroup of all pods.
+func (None) Kubepods() string { return "" }

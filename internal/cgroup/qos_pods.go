@@ -15,8 +15,8 @@ type PodGroups interface {
 	RemovePod(context.Context, types.UID) error
 	Pods() ([]types.UID, error)
 	PodMemory(*v1.Pod) (uint64, error)
-	// Top is the cgroup of all pods, "" where they have none.
-	Top() string
+	// Kubepods is the cgroup of all pods, "" where they have none.
+	Kubepods() string
 }
 
 // ForPods is the tree where pods and QoS classes have cgroups of their own (cgroupsPerQOS),

@@ -148,3 +148,6 @@ func (t *Tree) PodDir(p *v1.Pod, controller string) string {
 
 // BoundsSwap reports whether the kernel can bound a group's swap.
 func (t *Tree) BoundsSwap() bool { return t.hierarchy.BoundsSwap() }
+
+// Kubepods is the path of the cgroup of all pods below each controller's mount.
+func (t *Tree) Kubepods() string { return t.top.path(t.driver) }

@@ -30,7 +30,7 @@ func TestWithoutCgroupsPerQOS(t *testing.T) {
 	if used, err := groups.PodMemory(p); err != nil || used != 0 {
 		t.Errorf("the pod uses %d, %v", used, err)
 	}
-	if group := groups.Top(); group != "" {
+	if group := groups.Kubepods(); group != "" {
 		t.Errorf("all pods are in %q", group)
 	}
 	if err := groups.RemovePod(t.Context(), p.UID); err != nil {
@@ -43,7 +43,7 @@ func TestWithoutCgroupsPerQOS(t *testing.T) {
 	if parent := groups.PodParent(p); parent != "/a/kubepods/besteffort/podu" {
 		t.Errorf("with cgroupsPerQOS the parent of containers is %q", parent)
 	}
-	if group := groups.Top(); group != "/a/kubepods" {
+	if group := groups.Kubepods(); group != "/a/kubepods" {
 		t.Errorf("with cgroupsPerQOS all pods are in %q", group)
 	}
 }

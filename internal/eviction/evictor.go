@@ -70,8 +70,8 @@ type Deps struct {
 	Events Events
 	// Node is the object of node events.
 	Node *v1.ObjectReference
-	// Alarm rings when memory use crosses a mark in the kernel; without it the loop polls.
-	Alarm cgroup.Alarm
+	// MemoryNotifier notifies when memory becomes scarce; without it the loop polls.
+	MemoryNotifier cgroup.MemoryNotifier
 	// RemoveContainers removes dead containers, RemoveImages the images that no container
 	// uses. Each may be nil.
 	RemoveContainers, RemoveImages func(context.Context) error
@@ -95,8 +95,8 @@ type Evictor struct {
 	cfg  Config
 	deps Deps
 	log  *slog.Logger
-	// alarm is notified when the memory alarm rings.
-	alarm notify.Signal
+	// memoryNotified is notified by the MemoryNotifier.
+	memoryNotified notify.Signal
 	// background counts the goroutines of runInBackground; the loop calls what they send to
 	// completions.
 	background  sync.WaitGroup
@@ -111,8 +111,8 @@ type Evictor struct {
 	reclaiming      bool                          // garbage collection or measurement is in progress
 	reclaimed       *reclaimResult                // the result of the last one, until it is used
 	lastEvent       map[v1.ResourceName]time.Time // when recordThresholdMet last recorded an event
-	quiet           backoff.Backoff               // how long to ignore the alarm after a check
-	nearThreshold   bool                          // memory is so near to a threshold that every alarm counts
+	quiet           backoff.Backoff               // how long to ignore memory notifications after a check
+	nearThreshold   bool                          // memory is so near to a threshold that no notification is ignored
 	lastError       string                        // of reading the signals, as logged
 	retry           backoff.Backoff               // while no pod can be evicted
 	retryAt         time.Time                     // of the next attempt; zero if the last one succeeded
@@ -137,14 +137,14 @@ func New(cfg Config, deps Deps) (*Evictor, error) {
 	}
 	return &Evictor{
 		cfg: cfg, deps: deps, log: deps.Log,
-		alarm:       notify.New(),
-		quiet:       backoff.Backoff{First: minWait, Longest: maxQuiet},
-		completions: make(chan func()),
-		thresholds:  cfg.Thresholds,
-		retry:       backoff.Backoff{First: firstRetry, Longest: period},
-		lastEvent:   map[v1.ResourceName]time.Time{},
-		settling:    map[Signal]settlingDisk{},
-		terminating: map[types.UID]*terminatingPod{},
+		memoryNotified: notify.New(),
+		quiet:          backoff.Backoff{First: minWait, Longest: maxQuiet},
+		completions:    make(chan func()),
+		thresholds:     cfg.Thresholds,
+		retry:          backoff.Backoff{First: firstRetry, Longest: period},
+		lastEvent:      map[v1.ResourceName]time.Time{},
+		settling:       map[Signal]settlingDisk{},
+		terminating:    map[types.UID]*terminatingPod{},
 	}, nil
 }
 

@@ -146,30 +146,33 @@ func TestWaitForTerminationIsBounded(t *testing.T) {
 	})
 }
 
-// fakeAlarm is an alarm that a test rings.
-type fakeAlarm struct {
-	ring  chan struct{}
-	marks []cgroup.Mark
+// fakeMemoryNotifier notifies when a test writes to its channel.
+type fakeMemoryNotifier struct {
+	notifications chan struct{}
+	thresholds    []cgroup.MemoryThreshold
 }
 
-func (b *fakeAlarm) Set(marks []cgroup.Mark) error { b.marks = marks; return nil }
+func (n *fakeMemoryNotifier) SetThresholds(thresholds []cgroup.MemoryThreshold) error {
+	n.thresholds = thresholds
+	return nil
+}
 
-func (b *fakeAlarm) Run(ctx context.Context, ring func()) error {
+func (n *fakeMemoryNotifier) Run(ctx context.Context, notify func()) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-b.ring:
-			ring()
+		case <-n.notifications:
+			notify()
 		}
 	}
 }
 
-func TestRunChecksOncePerPeriodAndOnAlarm(t *testing.T) {
+func TestRunChecksOncePerPeriodAndOnNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeNode(t, Config{Thresholds: []Threshold{{Signal: PIDAvailable, Value: bytes("1")}, {Signal: MemoryAvailable, Value: bytes("100"), GracePeriod: time.Hour}}, PressureTransitionPeriod: time.Minute})
-		alarm := &fakeAlarm{ring: make(chan struct{})}
-		w.deps.Alarm = alarm
+		notifier := &fakeMemoryNotifier{notifications: make(chan struct{})}
+		w.deps.MemoryNotifier = notifier
 		w.add(podRequesting("p", 0, v1.ResourceMemory, ""), 950) // met, in its grace period: no reason to check often
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -179,16 +182,16 @@ func TestRunChecksOncePerPeriodAndOnAlarm(t *testing.T) {
 		if n := w.checks.Load(); n < 6 || n > 7 {
 			t.Errorf("%d checks in a minute, want 6 or 7", n)
 		}
-		if diff := cmp.Diff([]cgroup.Mark{{Bytes: 907}}, alarm.marks); diff != "" {
+		if diff := cmp.Diff([]cgroup.MemoryThreshold{{Bytes: 907}}, notifier.thresholds); diff != "" {
 			t.Error(diff)
 		}
 		before := w.checks.Load()
 		time.Sleep(3 * time.Second)
-		alarm.ring <- struct{}{}
+		notifier.notifications <- struct{}{}
 		time.Sleep(2 * minWait)
 		synctest.Wait()
 		if n := w.checks.Load() - before; n != 1 {
-			t.Errorf("%d checks after the alarm, want 1", n)
+			t.Errorf("%d checks after the notification, want 1", n)
 		}
 		stop()
 		if err := <-done; err != nil {

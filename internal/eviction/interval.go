@@ -8,15 +8,16 @@ import (
 const (
 	// period is the longest time between two checks.
 	period = 10 * time.Second
-	// minWait is the shortest: the alarm may ring continuously while memory is at its mark.
+	// minWait is the shortest: memory notifications may be continuous while memory usage is at a
+	// threshold.
 	minWait = 50 * time.Millisecond
-	// maxQuiet bounds how long the loop ignores the alarm. The alarm may ring continuously for
+	// maxQuiet bounds how long the loop ignores memory notifications. They may be continuous for
 	// a container that is at its own limit, which is no reason to evict.
 	maxQuiet = 500 * time.Millisecond
 )
 
-// nearThreshold reports whether memory could fall to a threshold while the loop ignores the
-// alarm.
+// nearThreshold reports whether memory could fall to a threshold while the loop ignores
+// memory notifications.
 func nearThreshold(state evaluation, thresholds []Threshold, levels Levels, now time.Time) bool {
 	memory := maps.Clone(levels)
 	maps.DeleteFunc(memory, func(s Signal, _ Level) bool { return !ofMemory(s) })

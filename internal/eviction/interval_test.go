@@ -72,27 +72,27 @@ func TestNextCheckIsInTime(t *testing.T) {
 	}
 }
 
-// The loop reacts to an alarm that rings continuously without need twice in a second. That is
+// The loop reacts to continuous memory notifications without need twice in a second. That is
 // enough when memory suddenly runs short.
-func TestFalseAlarmsAreRateLimited(t *testing.T) {
+func TestNeedlessMemoryNotificationsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeNode(t, memoryBelow("1Gi"))
 		w.memory = 64 << 30
 		w.cfg.Thresholds = append(w.cfg.Thresholds, Threshold{Signal: NodeFsAvailable, Value: bytes("999")}) // always near
 		w.add(podRequesting("p", 0, v1.ResourceMemory, ""), 1<<30)
-		alarm := &fakeAlarm{ring: make(chan struct{})}
-		w.deps.Alarm = alarm
+		notifier := &fakeMemoryNotifier{notifications: make(chan struct{})}
+		w.deps.MemoryNotifier = notifier
 		defer w.run(t)()
 		checks := func(while time.Duration) int64 {
 			before := w.checks.Load()
 			for range while / (10 * time.Millisecond) {
-				alarm.ring <- struct{}{}
+				notifier.notifications <- struct{}{}
 				time.Sleep(10 * time.Millisecond)
 			}
 			return w.checks.Load() - before
 		}
 		if n := checks(10 * time.Second); n < 20 || n > 25 {
-			t.Errorf("%d checks in 10 s of false alarms, want 20 to 25", n)
+			t.Errorf("%d checks in 10 s of needless notifications, want 20 to 25", n)
 		}
 		w.setUsage("p", 62<<30+600<<20) // less than a second's worth is left
 		checks(time.Second)

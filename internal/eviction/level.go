@@ -38,10 +38,10 @@ func levelsFrom(s stats.Signals) Levels {
 	return all
 }
 
-// alarmMarks returns the memory usage at which each threshold is crossed. The kernel counts
+// memoryThresholds returns the memory usage at which each threshold is crossed. The kernel counts
 // idle file pages as used, the kubelet counts them as available.
-func alarmMarks(thresholds []Threshold, s stats.Signals) []cgroup.Mark {
-	var all []cgroup.Mark
+func memoryThresholds(thresholds []Threshold, s stats.Signals) []cgroup.MemoryThreshold {
+	var all []cgroup.MemoryThreshold
 	for _, t := range thresholds {
 		memory, pods := s.Memory, false
 		switch t.Signal {
@@ -55,7 +55,7 @@ func alarmMarks(thresholds []Threshold, s stats.Signals) []cgroup.Mark {
 			continue
 		}
 		if floor := uint64(t.floor(int64(memory.Capacity), false)); floor < memory.Capacity {
-			all = append(all, cgroup.Mark{Pods: pods, Bytes: memory.Capacity - floor + memory.InactiveFile})
+			all = append(all, cgroup.MemoryThreshold{Pods: pods, Bytes: memory.Capacity - floor + memory.InactiveFile})
 		}
 	}
 	return all

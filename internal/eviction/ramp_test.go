@@ -51,7 +51,7 @@ func allocate(rate int) {
 }
 
 // Of twenty pods that allocate memory at various rates, at least nineteen are evicted before
-// the OOM killer acts. The kernel, its cgroups and its alarms are real; a pod is one
+// the OOM killer acts. The kernel, its cgroups and its memory notifications are real; a pod is one
 // process in its groups. SWIFTLET_RAMPS says how many there are, of which one in
 // twenty may be killed.
 func TestKernelRamps(t *testing.T) {
@@ -114,7 +114,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 	if err := r.tree.EnsureNode(v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}); err != nil {
 		t.Fatal(err)
 	}
-	r.stats, err = stats.New(stats.Config{NodeName: "node", RootDir: t.TempDir(), PodLogsDir: t.TempDir(), PodsCgroup: r.tree.Top(),
+	r.stats, err = stats.New(stats.Config{NodeName: "node", RootDir: t.TempDir(), PodLogsDir: t.TempDir(), PodsCgroup: r.tree.Kubepods(),
 		Machine: stats.Machine{CPUs: 1, Memory: uint64(memory)}},
 		stats.Deps{Cgroups: r.tree, Runtime: noRuntime{}, Pods: r.observed, Volumes: func(types.UID) []pod.MeasurableVolume { return nil }, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
@@ -125,7 +125,7 @@ func newRamps(t *testing.T, hierarchy cgroup.Hierarchy, memory int64) *ramps {
 		t.Fatal(err)
 	}
 	r.evictor, err = New(Config{Thresholds: thresholds, PressureTransitionPeriod: time.Second}, Deps{
-		Stats: r.stats, Pods: r, Events: &fakeNode{}, Node: &v1.ObjectReference{}, Alarm: r.tree.NewAlarm(r.tree.Top()), Clock: clock.RealClock{}, Log: log,
+		Stats: r.stats, Pods: r, Events: &fakeNode{}, Node: &v1.ObjectReference{}, MemoryNotifier: r.tree.NewMemoryNotifier(r.tree.Kubepods()), Clock: clock.RealClock{}, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -22,35 +22,35 @@ func (e *Evictor) Run(ctx context.Context) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if e.deps.Alarm != nil {
+	if e.deps.MemoryNotifier != nil {
 		group.Go(func() error {
-			if err := e.deps.Alarm.Run(ctx, e.alarm.Notify); err != nil && ctx.Err() == nil {
-				e.log.Warn("eviction: kernel memory alarm unavailable, polling memory", "err", err)
+			if err := e.deps.MemoryNotifier.Run(ctx, e.memoryNotified.Notify); err != nil && ctx.Err() == nil {
+				e.log.Warn("eviction: memory notifier failed, polling memory usage", "err", err)
 			}
 			return nil
 		})
 	}
 	group.Go(func() error {
 		defer e.background.Wait()
-		for alarmed := false; ctx.Err() == nil; {
+		for notified := false; ctx.Err() == nil; {
 			wait := e.synchronize(ctx)
-			if falseAlarm := alarmed && wait > 0 && !e.nearThreshold; !falseAlarm {
+			if needless := notified && wait > 0 && !e.nearThreshold; !needless {
 				e.quiet.Reset()
 			}
-			alarmed = e.waitForNextCheck(ctx, wait, e.quiet.Next())
+			notified = e.waitForNextCheck(ctx, wait, e.quiet.Next())
 		}
 		return nil
 	})
 	return group.Wait()
 }
 
-// waitForNextCheck waits until the next check is due, and reports whether the alarm made it
-// so. Nothing shortens minWait, and the alarm does not shorten quiet.
-func (e *Evictor) waitForNextCheck(ctx context.Context, wait, quiet time.Duration) (alarmed bool) {
+// waitForNextCheck waits until the next check is due, and reports whether a memory
+// notification made it so. Nothing shortens minWait, and notifications do not shorten quiet.
+func (e *Evictor) waitForNextCheck(ctx context.Context, wait, quiet time.Duration) (notified bool) {
 	quiet = max(minWait, min(quiet, wait))
 	return e.sleep(ctx, minWait, nil, nil) == timedOut &&
 		e.sleep(ctx, quiet-minWait, nil, e.completions) == timedOut &&
-		e.sleep(ctx, wait-quiet, e.alarm, e.completions) == alarmRang
+		e.sleep(ctx, wait-quiet, e.memoryNotified, e.completions) == memoryNotification
 }
 
 // wakeReason is why sleep returned.
@@ -58,17 +58,18 @@ type wakeReason int
 
 const (
 	timedOut wakeReason = iota
-	alarmRang
+	memoryNotification
 	completed // background work; its completion has run
 	canceled
 )
 
-// sleep waits for d, or until ctx is done, the alarm rings, or background work is complete.
-func (e *Evictor) sleep(ctx context.Context, d time.Duration, alarm <-chan struct{}, completions <-chan func()) wakeReason {
+// sleep waits for d, or until ctx is done, a memory notification arrives, or background
+// work is complete.
+func (e *Evictor) sleep(ctx context.Context, d time.Duration, memoryNotified <-chan struct{}, completions <-chan func()) wakeReason {
 	if d <= 0 { // still receive what is pending
 		select {
-		case <-alarm:
-			return alarmRang
+		case <-memoryNotified:
+			return memoryNotification
 		case complete := <-completions:
 			complete()
 			return completed
@@ -81,8 +82,8 @@ func (e *Evictor) sleep(ctx context.Context, d time.Duration, alarm <-chan struc
 	select {
 	case <-ctx.Done():
 		return canceled
-	case <-alarm:
-		return alarmRang
+	case <-memoryNotified:
+		return memoryNotification
 	case complete := <-completions:
 		complete()
 		return completed
@@ -110,7 +111,7 @@ func (e *Evictor) synchronize(ctx context.Context) time.Duration {
 	return min(wait, e.act(ctx, levels, now))
 }
 
-// measure reads the levels, and sets the alarm to ring when memory falls to a threshold.
+// measure reads the levels, and requests a notification when memory falls to a threshold.
 func (e *Evictor) measure(ctx context.Context) (Levels, error) {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
@@ -124,9 +125,9 @@ func (e *Evictor) measure(ctx context.Context) (Levels, error) {
 		// The indexes of metSince and due are those of the old list.
 		e.state = evaluation{lastMet: e.state.lastMet, conditions: e.state.conditions}
 	}
-	if e.deps.Alarm != nil {
-		if err := e.deps.Alarm.Set(alarmMarks(e.thresholds, signals)); err != nil {
-			e.log.Debug("eviction: set memory alarm failed", "err", err)
+	if e.deps.MemoryNotifier != nil {
+		if err := e.deps.MemoryNotifier.SetThresholds(memoryThresholds(e.thresholds, signals)); err != nil {
+			e.log.Debug("eviction: set memory thresholds failed", "err", err)
 		}
 	}
 	return levelsFrom(signals), nil
