@@ -35,7 +35,7 @@ type machine struct {
 
 	workers *worker.Table // the pods on it
 	cgroups *cgroup.Tree
-	groups  cgroup.PodGroups
+	groups  cgroup.PodCgroups
 	dns     *dns.Resolver
 }
 
@@ -119,17 +119,17 @@ func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.H
 		return err
 	}
 	m.cgroups, err = cgroup.New(cfg, cgroup.Deps{
-		Hierarchy: hierarchy,
-		Alone:     m.CPUs.PodHasExclusiveCPUs,
-		Took:      b.metrics.Cgroup(hierarchy.Version),
-		Clock:     b.clock,
-		Log:       b.log,
+		Hierarchy:        hierarchy,
+		HasExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
+		Duration:         b.metrics.Cgroup(hierarchy.Version),
+		Clock:            b.clock,
+		Log:              b.log,
 	})
 	if err != nil {
 		return err
 	}
-	m.cgroups.EnterConfigured(kc, b.log)
-	m.groups = cgroup.ForPods(*kc.CgroupsPerQOS, m.cgroups, m.workers.Active)
+	m.cgroups.MoveConfiguredProcesses(kc, b.log)
+	m.groups = cgroup.NewPodCgroups(*kc.CgroupsPerQOS, m.cgroups, m.workers.Active)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func newOOMWatcher(b *base, a *api, m *machine) error {
 // kernel is what limits containers.
 func (m *machine) kernel() runtime.Kernel {
 	return runtime.Kernel{
-		CgroupVersion: m.cgroups.Version(), LimitsSwap: m.cgroups.BoundsSwap(),
+		CgroupVersion: m.cgroups.Version(), LimitsSwap: m.cgroups.CanLimitSwap(),
 		MemoryBytes: m.facts.MemoryBytes, SwapBytes: m.facts.SwapBytes, PodMemory: m.podMemory, SELinux: m.selinux,
 	}
 }

@@ -14,7 +14,7 @@ func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	deps := node.Deps{
 		Runtime: r.cri, Health: p.observer.Healthy, PodCIDR: r.cri.UpdateRuntimeConfig,
 		Unready: []func() error{p.shutdown.Err}, Pressure: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
-		Addressed: a.addressed(b), EnforceReserved: m.cgroups.BoundReserved,
+		Addressed: a.addressed(b), EnforceReserved: m.cgroups.EnforceReserved,
 		Meters: b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
 		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}

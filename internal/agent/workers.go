@@ -23,7 +23,7 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 	deps := podsync.Deps{
 		Runtime: p.runtime, Logs: p.runtime, Observer: p.observer, Images: p.images.Puller, Volumes: p.volumes, Cgroups: m.groups,
 		Status: p.status, Objects: a.objects, Sources: a.env(), Probes: p.probes, Resources: p.managers,
-		Resizing: podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemory, Runtime: r.cri}},
+		Resizing: podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemoryUsage, Runtime: r.cri}},
 		Pinning:  podsync.PinningTo(m.CPUs, r.cri),
 		Node: podsync.Node{
 			Handler:     podsync.HandlerFinder(a.runtimeClass(), m.node.Object),

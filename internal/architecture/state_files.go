@@ -7,7 +7,7 @@ var unsynced = map[string]string{
 	"host/kernel_settings.go":            kernel,
 	"host/process_limits.go":             kernel,
 	"cgroup/kill.go":                     kernel,
-	"cgroup/reserved.go":                 kernel,
+	"cgroup/move_processes.go":           kernel,
 	"cgroup/usage_notifier.go":           kernel,
 	"standalone/cgroups.go":              kernel,
 	"standalone/clean_network.go":        kernel,

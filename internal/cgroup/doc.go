@@ -1,7 +1,7 @@
-// Package cgroup keeps the part of the cgroup tree that bounds pods: one group for all of
-// them (kubepods), one for each of the two lower QoS classes, one for each pod. Containers'
-// own groups below a pod's belong to the runtime.
+// Package cgroup creates the cgroups of pods and sets their limits: one cgroup for all pods
+// (kubepods), one for each of the QoS classes burstable and best effort, one for each pod. The
+// runtime creates the cgroups of containers below a pod's.
 //
-// It speaks cgroup v1 (also hybrid) and v2, as plain directories (driver "cgroupfs") or
-// through systemd slices (driver "systemd").
+// It supports cgroup v1 (also hybrid) and v2, with the drivers cgroupfs (plain directories) and
+// systemd (slice units).
 package cgroup

@@ -9,56 +9,56 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// EnsurePod makes p's group with its bounds, or brings the bounds up to date. It costs
-// one stat where nothing is to be done.
+// EnsurePod creates p's cgroup, or updates its limits. It costs one stat where both are up to
+// date.
 func (t *Tree) EnsurePod(p *v1.Pod) error {
-	n := t.podName(p)
-	want := t.PodResources(p)
-	if want.CPUQuota > 0 && t.alone != nil && t.alone(p) {
-		want.CPUQuota = -1
+	n := t.podCgroup(p)
+	desired := t.PodResources(p)
+	if desired.CPUQuota > 0 && t.hasExclusiveCPUs != nil && t.hasExclusiveCPUs(p) {
+		desired.CPUQuota = -1
 	}
 	t.mu.Lock()
-	have, known := t.applied[p.UID]
+	applied, known := t.applied[p.UID]
 	t.mu.Unlock()
-	present := exists(t.hierarchy.witness(n.path(t.driver)))
-	if present && known && reflect.DeepEqual(have, want) {
+	existing := exists(t.hierarchy.primaryDir(n.path(t.driver)))
+	if existing && known && reflect.DeepEqual(applied, desired) {
 		return nil
 	}
-	err := t.writePod(p, n, want, present, known)
+	err := t.writePod(p, n, desired, existing, known)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		delete(t.applied, p.UID) // some bounds may be written: none is known any more
+		delete(t.applied, p.UID) // some limits may have been written
 		return fmt.Errorf("ensure the pod's cgroup: %w", err)
 	}
-	t.applied[p.UID] = want
+	t.applied[p.UID] = desired
 	return nil
 }
 
-func (t *Tree) writePod(p *v1.Pod, n name, want Resources, present, known bool) error {
-	if present {
-		// An existing group may hold bounds that are no longer wanted. Zero would leave them.
-		for _, bound := range []*int64{
-			&want.CPUQuota, &want.Memory, &want.PIDs, &want.MemoryMin, &want.MemoryLow, &want.MemoryHigh,
+func (t *Tree) writePod(p *v1.Pod, n cgroupName, desired Resources, existing, known bool) error {
+	if existing {
+		// An existing cgroup may have limits that the pod no longer has. Zero would leave them.
+		for _, limit := range []*int64{
+			&desired.CPUQuota, &desired.Memory, &desired.PIDs, &desired.MemoryMin, &desired.MemoryLow, &desired.MemoryHigh,
 		} {
-			*bound = orNone(*bound)
+			*limit = orUnset(*limit)
 		}
 	}
-	if present && known {
-		return t.writer.set(n, want)
+	if existing && known {
+		return t.writer.set(n, desired)
 	}
-	// A group that another process made may be in some trees only: it was ended while it
-	// made or removed it.
-	if err := t.restore(t.class(pod.QOS(p))); err != nil {
+	// A cgroup of a previous kubelet may exist for some controllers only: that kubelet was killed
+	// while it created or removed the cgroup.
+	if err := t.recreateParents(t.qosCgroup(pod.QOS(p))); err != nil {
 		return err
 	}
-	return t.writer.create(n, want)
+	return t.writer.create(n, desired)
 }
 
-// orNone says that a bound is to be taken back where there is none.
-func orNone(bound int64) int64 {
-	if bound == 0 {
+// orUnset returns -1, which removes a limit from the kernel, where limit is 0.
+func orUnset(limit int64) int64 {
+	if limit == 0 {
 		return -1
 	}
-	return bound
+	return limit
 }

@@ -10,7 +10,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// Node is what a Config depends on beside the configuration file.
+// Node holds the inputs of ConfigFrom that are not in the kubelet configuration.
 type Node struct {
 	Driver Driver
 	// Version is 1 or 2.
@@ -21,7 +21,7 @@ type Node struct {
 	PodMemory int64
 }
 
-// ConfigFrom reads how pods are limited.
+// ConfigFrom returns the Config for a kubelet configuration.
 func ConfigFrom(kc *kubelet.KubeletConfiguration, node Node) (Config, error) {
 	c := Config{
 		Driver: node.Driver,
@@ -43,35 +43,35 @@ func ConfigFrom(kc *kubelet.KubeletConfiguration, node Node) (Config, error) {
 		if err != nil {
 			return Config{}, fmt.Errorf("qosReserved.memory: %w", err)
 		}
-		c.QOSReserve = &QOSReserve{Percent: percent, Memory: node.PodMemory}
+		c.QOSReserved = &QOSReserved{Percent: percent, Memory: node.PodMemory}
 	}
 	return c, nil
 }
 
-// DriverFor is the cgroup driver of the container runtime where it reports one: no pod starts
-// where the kubelet uses another.
+// DriverFor returns the cgroup driver that the container runtime reports, else the configured
+// one. Pods fail to start where kubelet and runtime use different drivers.
 func DriverFor(runtime, configured string, log *slog.Logger) Driver {
 	if runtime == "" {
 		return Driver(configured)
 	}
 	if runtime != configured {
-		log.Info("cgroup driver taken from the container runtime", "driver", runtime, "configured", configured)
+		log.Info("using the cgroup driver of the container runtime", "driver", runtime, "configured", configured)
 	}
 	return Driver(runtime)
 }
 
-// EnterConfigured moves this process to kubeletCgroups, and processes that are in the root
-// cgroup to systemCgroups. What cannot be moved is logged: pods run without.
-func (t *Tree) EnterConfigured(kc *kubelet.KubeletConfiguration, log *slog.Logger) {
+// MoveConfiguredProcesses moves this process to kubeletCgroups, and processes that are in the root
+// cgroup to systemCgroups. Failures are logged only: pods run without that.
+func (t *Tree) MoveConfiguredProcesses(kc *kubelet.KubeletConfiguration, log *slog.Logger) {
 	if kc.KubeletCgroups != "" {
-		if err := t.Enter(kc.KubeletCgroups, os.Getpid()); err != nil {
+		if err := t.MoveProcesses(kc.KubeletCgroups, os.Getpid()); err != nil {
 			log.Warn("cgroup: cannot move the kubelet to its cgroup", "kubeletCgroups", kc.KubeletCgroups, "err", err)
 		}
 	}
 	if kc.SystemCgroups != "" {
-		stray, err := t.Stray()
+		pids, err := t.RootProcesses()
 		if err == nil {
-			err = t.Enter(kc.SystemCgroups, stray...)
+			err = t.MoveProcesses(kc.SystemCgroups, pids...)
 		}
 		if err != nil {
 			log.Warn("cgroup: cannot move system processes to their cgroup", "systemCgroups", kc.SystemCgroups, "err", err)

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hierarchy says where the kernel's cgroup trees are mounted.
+// Hierarchy is where the kernel's cgroup trees are mounted.
 type Hierarchy struct {
 	// Version is 1 (also for a hybrid layout, where the controllers are on v1) or 2.
 	Version int
-	// Mounts maps a controller to the root of its tree, under the names that runc uses:
-	// "name=systemd" for systemd's own, and "" for the v2 tree: the only one on v2, and
-	// the one without controllers in a hybrid layout.
+	// Mounts maps a controller to the mount point of its tree. The names are those of runc:
+	// "name=systemd" is systemd's own tree, "" the v2 tree, which is the only one on v2 and has
+	// no controllers in a hybrid layout.
 	Mounts map[string]string
 }
 
 const mountRoot = "/sys/fs/cgroup"
 
-// Detect finds the running kernel's hierarchy, by the same rules as runc, so that both
-// mean the same directory by the same group. Groups are named from the root of each
-// mount, not from where this process itself happens to be.
+// Detect returns the running kernel's hierarchy. It follows the rules of runc, so that both use
+// the same directory for the same cgroup. Cgroup paths start at the root of each mount, not at
+// the cgroup of this process.
 func Detect() (Hierarchy, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(mountRoot, &st); err != nil {
@@ -54,7 +54,7 @@ func Detect() (Hierarchy, error) {
 	return h, nil
 }
 
-// dirs are the directories of the named group, one for each tree.
+// dirs returns the directories of a cgroup by controller.
 func (h Hierarchy) dirs(path string) map[string]string {
 	all := make(map[string]string, len(h.Mounts))
 	for controller, mount := range h.Mounts {
@@ -63,20 +63,21 @@ func (h Hierarchy) dirs(path string) map[string]string {
 	return all
 }
 
-// witness is the one directory whose presence stands for the whole group's.
-func (h Hierarchy) witness(path string) string {
+// primaryDir returns the directory whose existence is taken for that of the whole cgroup.
+func (h Hierarchy) primaryDir(path string) string {
 	if h.Version == 2 {
 		return h.Mounts[""] + path
 	}
 	return h.Mounts["memory"] + path
 }
 
-// BoundsSwap reports whether the kernel can bound a group's swap: not every build can.
-func (h Hierarchy) BoundsSwap() bool {
+// CanLimitSwap reports whether the kernel can limit the swap of a cgroup: it may be built
+// without.
+func (h Hierarchy) CanLimitSwap() bool {
 	if h.Version == 1 {
 		return unix.Access(h.Mounts["memory"]+"/memory.memsw.limit_in_bytes", unix.F_OK) == nil
 	}
-	// On v2 the root has no such file; any group that has the memory controller does.
+	// On v2 the root cgroup has no such file; every other one with the memory controller has.
 	own, err := cgroups.ParseCgroupFile("/proc/self/cgroup")
 	if err != nil {
 		return false

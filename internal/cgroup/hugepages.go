@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// unboundedPages is what the groups above pods are given: only pods are bounded.
-const unboundedPages = 1 << 62
+// unlimitedPages is the huge page limit of the QoS classes: only pods are limited.
+const unlimitedPages = 1 << 62
 
-// hugepages picks the huge page amounts out of a resource list, by page size.
+// hugepages returns the huge page amounts of a resource list by page size.
 func hugepages(list v1.ResourceList) map[int64]int64 {
 	var pages map[int64]int64
 	for name, amount := range list {
@@ -22,7 +22,7 @@ func hugepages(list v1.ResourceList) map[int64]int64 {
 		}
 		size, err := resource.ParseQuantity(text)
 		if err != nil {
-			continue // such a name is not of a size that any kernel has
+			continue // no kernel has such a page size
 		}
 		if pages == nil {
 			pages = map[int64]int64{}
@@ -32,7 +32,7 @@ func hugepages(list v1.ResourceList) map[int64]int64 {
 	return pages
 }
 
-// pageSizeName spells a page size as in the kernel's file names: 2MB, 1GB.
+// pageSizeName formats a page size as in the kernel's file names: 2MB, 1GB.
 func pageSizeName(size int64) string {
 	units := []string{"B", "KB", "MB", "GB"}
 	i := 0
@@ -43,11 +43,11 @@ func pageSizeName(size int64) string {
 	return strconv.FormatInt(size, 10) + units[i]
 }
 
-// kernelPageSizes are the huge page sizes of the running kernel, in bytes.
+// kernelPageSizes returns the huge page sizes of the running kernel in bytes.
 func kernelPageSizes() []int64 {
 	var sizes []int64
 	for _, text := range cgroups.HugePageSizes() {
-		// The kernel's names are powers of 1024 under decimal suffixes: 2MB is 2Mi.
+		// The kernel writes powers of 1024 with decimal suffixes: 2MB is 2Mi.
 		size, err := resource.ParseQuantity(strings.TrimSuffix(text, "B") + "i")
 		if err == nil {
 			sizes = append(sizes, size.Value())
@@ -56,11 +56,11 @@ func kernelPageSizes() []int64 {
 	return sizes
 }
 
-// unbounded are the bounds of the groups between the node's and the pods'.
-func (t *Tree) unbounded() map[int64]int64 {
+// unlimitedHugepages returns the huge page limits of cgroups that must not limit them.
+func (t *Tree) unlimitedHugepages() map[int64]int64 {
 	pages := map[int64]int64{}
 	for _, size := range kernelPageSizes() {
-		pages[size] = unboundedPages
+		pages[size] = unlimitedPages
 	}
 	return pages
 }

@@ -25,8 +25,8 @@ func qosPods() []*v1.Pod {
 	}
 }
 
-// protections reads memory.min, memory.low and memory.high of the groups.
-func protections(t *testing.T, tree *Tree, groups map[string]name) map[string]string {
+// memoryFiles reads memory.min, memory.low and memory.high of the cgroups.
+func memoryFiles(t *testing.T, tree *Tree, groups map[string]cgroupName) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	for key, n := range groups {
@@ -39,85 +39,85 @@ func protections(t *testing.T, tree *Tree, groups map[string]name) map[string]st
 	return got
 }
 
-func TestKernelTieredMemory(t *testing.T) {
+func TestKernelTieredMemoryProtection(t *testing.T) {
 	half := 0.5
 	tree := kernelTree(t, func(c *Config) { c.MemoryQOS = &MemoryQOS{Tiered: true, ThrottlingFactor: &half} })
 	if tree.Version() != 2 {
 		t.Skip("needs cgroup v2")
 	}
-	whole := newPod("p", container(nil, nil))
-	whole.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("memory", "4Mi"), Limits: amounts("memory", "8Mi")}
-	pods := append(qosPods(), whole)
+	podLevel := newPod("p", container(nil, nil))
+	podLevel.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("memory", "4Mi"), Limits: amounts("memory", "8Mi")}
+	pods := append(qosPods(), podLevel)
 	if err := tree.UpdateQOS(pods); err != nil {
 		t.Fatal(err)
 	}
-	groups := map[string]name{"top": tree.top, "burstable": tree.class(v1.PodQOSBurstable), "besteffort": tree.class(v1.PodQOSBestEffort)}
+	groups := map[string]cgroupName{"top": tree.kubepods, "burstable": tree.qosCgroup(v1.PodQOSBurstable), "besteffort": tree.qosCgroup(v1.PodQOSBestEffort)}
 	for _, p := range pods {
 		if err := tree.EnsurePod(p); err != nil {
 			t.Fatal(err)
 		}
-		groups[string(p.UID)] = tree.podName(p)
+		groups[string(p.UID)] = tree.podCgroup(p)
 	}
 	want := map[string]string{
 		"top": "62914560 29360128 max", "burstable": "0 29360128 max", "besteffort": "0 0 max",
 		"g": "33554432 0 max", "b1": "0 16777216 max", "b2": "0 8388608 max", "e": "0 0 max", "p": "0 4194304 6291456",
 	}
-	if diff := cmp.Diff(want, protections(t, tree, groups)); diff != "" {
+	if diff := cmp.Diff(want, memoryFiles(t, tree, groups)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	// The next agent has the feature off.
-	next := testTree(t, Config{Driver: tree.driver, Root: "/" + tree.top[0], Limits: defaults}, tree.hierarchy)
-	if err := next.EnsureNode(amounts("cpu", "2", "memory", "1Gi")); err != nil {
+	// The kubelet restarts with the feature off.
+	restarted := testTree(t, Config{Driver: tree.driver, Root: "/" + tree.kubepods[0], Limits: defaults}, tree.hierarchy)
+	if err := restarted.EnsureNode(amounts("cpu", "2", "memory", "1Gi")); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range pods {
-		if err := next.EnsurePod(p); err != nil {
+		if err := restarted.EnsurePod(p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for key, got := range protections(t, next, groups) {
+	for key, got := range memoryFiles(t, restarted, groups) {
 		if got != "0 0 max" {
-			t.Errorf("%s keeps %s", key, got)
+			t.Errorf("%s still has %s after the feature was turned off", key, got)
 		}
 	}
 }
 
-func TestKernelQOSReserve(t *testing.T) {
-	tree := kernelTree(t, func(c *Config) { c.QOSReserve = &QOSReserve{Percent: 50, Memory: 1 << 30} })
+func TestKernelQOSReserved(t *testing.T) {
+	tree := kernelTree(t, func(c *Config) { c.QOSReserved = &QOSReserved{Percent: 50, Memory: 1 << 30} })
 	memory := func(class v1.PodQOSClass) string {
-		return file(t, tree, tree.class(class), "memory/memory.limit_in_bytes", "memory.max")
+		return file(t, tree, tree.qosCgroup(class), "memory/memory.limit_in_bytes", "memory.max")
 	}
 	if err := tree.UpdateQOS(qosPods()); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := memory(v1.PodQOSBurstable), strconv.Itoa(1<<30-16<<20); got != want {
-		t.Errorf("burstable pods may have %s, want %s", got, want)
+		t.Errorf("memory limit of burstable pods is %s, want %s", got, want)
 	}
 	if got, want := memory(v1.PodQOSBestEffort), strconv.Itoa(1<<30-28<<20); got != want {
-		t.Errorf("best effort pods may have %s, want %s", got, want)
+		t.Errorf("memory limit of best effort pods is %s, want %s", got, want)
 	}
 	if err := tree.UpdateQOS(nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := memory(v1.PodQOSBestEffort), strconv.Itoa(1<<30); got != want {
-		t.Errorf("with no pods best effort may have %s, want %s", got, want)
+		t.Errorf("memory limit of best effort pods is %s without pods, want %s", got, want)
 	}
 }
 
-func TestKernelReserved(t *testing.T) {
+func TestKernelEnforceReserved(t *testing.T) {
 	tree := kernelTree(t)
-	n := parseRoot(tree.top[0]).child("system")
+	n := parsePath(tree.kubepods[0]).child("system")
 	group := n.path(tree.driver)
-	kept := amounts("cpu", "500m", "memory", "64Mi", "pid", "100")
-	err := tree.BoundReserved(group, kept)
+	reserved := amounts("cpu", "500m", "memory", "64Mi", "pid", "100")
+	err := tree.EnforceReserved(group, reserved)
 	if err == nil || !strings.Contains(err.Error(), group) || !strings.Contains(err.Error(), "memory") {
-		t.Errorf("a group that is missing: got %v", err)
+		t.Errorf("missing cgroup: got %v", err)
 	}
 	if err := tree.writer.create(n, Resources{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tree.BoundReserved(group, kept); err != nil {
+	if err := tree.EnforceReserved(group, reserved); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ v1, v2, onV1, onV2 string }{
@@ -135,21 +135,21 @@ func TestKernelReserved(t *testing.T) {
 	}
 }
 
-func TestKernelEnter(t *testing.T) {
+func TestKernelMoveProcesses(t *testing.T) {
 	tree := kernelTree(t)
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	group := "/" + tree.top[0] + "/agents" // no slice, whatever the driver
+	group := "/" + tree.kubepods[0] + "/agents" // not a slice even with the systemd driver
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if err := RemoveAll(context.Background(), clock.RealClock{}, tree.hierarchy.present(group)); err != nil {
+		if err := RemoveAll(context.Background(), clock.RealClock{}, tree.hierarchy.existingDirs(group)); err != nil {
 			t.Error(err)
 		}
 	}()
-	if err := tree.Enter(group, cmd.Process.Pid); err != nil {
+	if err := tree.MoveProcesses(group, cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cgroup")
@@ -158,12 +158,12 @@ func TestKernelEnter(t *testing.T) {
 	}
 	for line := range strings.Lines(string(text)) {
 		controller := strings.Split(line, ":")[1]
-		if (controller == "" || slices.Contains(used, controller)) && !strings.HasSuffix(strings.TrimSpace(line), group) {
-			t.Errorf("it is elsewhere: %s", line)
+		if (controller == "" || slices.Contains(limitedControllers, controller)) && !strings.HasSuffix(strings.TrimSpace(line), group) {
+			t.Errorf("process is in another cgroup: %s", line)
 		}
 	}
-	stray, err := tree.Stray()
-	if err != nil || slices.Contains(stray, cmd.Process.Pid) {
-		t.Errorf("it is counted as stray: %v %v", stray, err)
+	pids, err := tree.RootProcesses()
+	if err != nil || slices.Contains(pids, cmd.Process.Pid) {
+		t.Errorf("process is listed in the root cgroup: %v %v", pids, err)
 	}
 }

@@ -19,9 +19,8 @@ func systemctl(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// systemd writes what it was told of its units again whenever it likes: all bounds of ours
-// must be among that.
-func TestKernelSystemdKnowsTheBounds(t *testing.T) {
+// systemd writes the properties of its units again at any time, so all limits must be properties.
+func TestKernelSystemdUnitsHaveLimits(t *testing.T) {
 	if kernelDriver() != Systemd {
 		t.Skip("needs systemd")
 	}
@@ -32,12 +31,12 @@ func TestKernelSystemdKnowsTheBounds(t *testing.T) {
 	if err := tree.UpdateQOS([]*v1.Pod{p, b}); err != nil {
 		t.Fatal(err)
 	}
-	groups := map[string]name{"top": tree.top, "burstable": tree.class(v1.PodQOSBurstable), "besteffort": tree.class(v1.PodQOSBestEffort)}
+	groups := map[string]cgroupName{"top": tree.kubepods, "burstable": tree.qosCgroup(v1.PodQOSBurstable), "besteffort": tree.qosCgroup(v1.PodQOSBestEffort)}
 	for _, p := range []*v1.Pod{p, b} {
 		if err := tree.EnsurePod(p); err != nil {
 			t.Fatal(err)
 		}
-		groups[string(p.UID)] = tree.podName(p)
+		groups[string(p.UID)] = tree.podCgroup(p)
 	}
 	read := func() map[string]string {
 		got := map[string]string{}
@@ -63,7 +62,7 @@ func TestKernelSystemdKnowsTheBounds(t *testing.T) {
 	systemctl(t, "daemon-reload")
 	systemctl(t, "daemon-reexec")
 	if diff := cmp.Diff(want, read()); diff != "" {
-		t.Errorf("after systemd has read its units again (-want +got):\n%s", diff)
+		t.Errorf("after systemd reloaded its units (-want +got):\n%s", diff)
 	}
 	uids, err := tree.Pods()
 	if diff := cmp.Diff([]types.UID{"aaaa-bbbb", "cccc"}, uids); err != nil || diff != "" {

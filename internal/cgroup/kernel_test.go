@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// kernelDriver makes the groups of these tests. Where systemd is to, it must be this machine's
-// first process; it is not asked unless the variable says so, as it may be somebody's.
+// kernelDriver returns the driver of these tests. The systemd driver must be requested with the
+// environment variable, because it changes the running systemd of the machine.
 func kernelDriver() Driver {
 	if os.Getenv("SWIFTLET_TEST_CGROUP_DRIVER") == string(Systemd) {
 		return Systemd
@@ -27,7 +27,7 @@ func kernelDriver() Driver {
 	return Cgroupfs
 }
 
-// kernelTree is a tree of its own in the running kernel, removed after the test.
+// kernelTree returns a tree in the running kernel with a root of its own, removed after the test.
 func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -48,16 +48,16 @@ func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		dirs := tree.present(parseRoot(root))
-		if err := kill(ctx, dirs); err != nil {
+		dirs := tree.existingDirs(parsePath(root))
+		if err := killProcesses(ctx, dirs); err != nil {
 			t.Error(err)
 		}
 		for _, dir := range dirs {
-			if err := removeBusy(ctx, clock.RealClock{}, dir); err != nil {
+			if err := removeTreeRetrying(ctx, clock.RealClock{}, dir); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := tree.writer.forget(parseRoot(root)); err != nil {
+		if err := tree.writer.stopUnit(parsePath(root)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -67,8 +67,8 @@ func kernelTree(t *testing.T, changes ...func(*Config)) *Tree {
 	return tree
 }
 
-// runc and we must mean the same directories by the same group.
-func TestKernelPathsAreRuncs(t *testing.T) {
+// runc must use the same directories for the same cgroup.
+func TestKernelPathsMatchRunc(t *testing.T) {
 	h, err := Detect()
 	if err != nil {
 		t.Skipf("no cgroups: %v", err)
@@ -79,12 +79,12 @@ func TestKernelPathsAreRuncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(m.GetPaths(), h.dirs(group)); diff != "" {
-		t.Errorf("(-runc's +ours):\n%s", diff)
+		t.Errorf("(-runc +swiftlet):\n%s", diff)
 	}
 }
 
-// file reads a kernel file of a group; v1 and v2 name it "controller/file" and "file".
-func file(t *testing.T, tree *Tree, n name, v1file, v2file string) string {
+// file reads a kernel file of a cgroup, named "controller/file" on v1 and "file" on v2.
+func file(t *testing.T, tree *Tree, n cgroupName, v1file, v2file string) string {
 	t.Helper()
 	controller, base, _ := strings.Cut(v1file, "/")
 	dir := tree.hierarchy.Mounts[controller]
@@ -112,7 +112,7 @@ func TestKernelNode(t *testing.T) {
 			t.Errorf("%s is %s, want %s", what, got, want)
 		}
 	}
-	classes := tree.classes()
+	classes := tree.qosCgroups()
 	check("memory", file(t, tree, classes[0], "memory/memory.limit_in_bytes", "memory.max"), "1073741824")
 	check("pids", file(t, tree, classes[0], "pids/pids.max", "pids.max"), "1000")
 	check("shares", file(t, tree, classes[0], "cpu/cpu.shares", "cpu.weight"), pick("2048", "79"))
@@ -135,7 +135,7 @@ func TestKernelPod(t *testing.T) {
 	half := amounts("cpu", "500m", "memory", "32Mi")
 	p := newPod("aaaa-bbbb", container(half, half))
 	read := func() map[string]string {
-		n := tree.podName(p)
+		n := tree.podCgroup(p)
 		got := map[string]string{
 			"memory": file(t, tree, n, "memory/memory.limit_in_bytes", "memory.max"),
 			"pids":   file(t, tree, n, "pids/pids.max", "pids.max"),
@@ -174,12 +174,12 @@ func TestKernelPod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := tree.present(tree.podName(p)); len(left) > 0 {
+	if left := tree.existingDirs(tree.podCgroup(p)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// After a restart the agent knows nothing of what it wrote before.
+// After a restart the kubelet does not know which limits it wrote before.
 func TestKernelPodAfterRestart(t *testing.T) {
 	tree := kernelTree(t)
 	p := newPod("p", container(amounts("cpu", "1"), amounts("cpu", "1", "memory", "32Mi")))
@@ -191,20 +191,20 @@ func TestKernelPodAfterRestart(t *testing.T) {
 	if err := tree.EnsurePod(p); err != nil {
 		t.Fatal(err)
 	}
-	quota := strings.Fields(file(t, tree, tree.podName(p), "cpu/cpu.cfs_quota_us", "cpu.max"))[0]
+	quota := strings.Fields(file(t, tree, tree.podCgroup(p), "cpu/cpu.cfs_quota_us", "cpu.max"))[0]
 	if quota != "-1" && quota != "max" {
 		t.Errorf("quota is still %s", quota)
 	}
 }
 
-// An agent that ended while it made or removed a group left it in some trees only.
-func TestKernelPodCutShort(t *testing.T) {
+// A kubelet that was killed while it created or removed a cgroup left it for some controllers only.
+func TestKernelPodWithMissingControllers(t *testing.T) {
 	tree := kernelTree(t)
 	p := newPod("p", container(amounts("cpu", "1"), amounts("cpu", "1", "memory", "32Mi")))
 	if err := tree.EnsurePod(p); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range tree.present(tree.podName(p)) {
+	for _, dir := range tree.existingDirs(tree.podCgroup(p)) {
 		if err := os.Remove(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -212,17 +212,17 @@ func TestKernelPodCutShort(t *testing.T) {
 		if err := tree.EnsurePod(p); err != nil {
 			t.Fatalf("%s was missing: %v", dir, err)
 		}
-		got := strings.Fields(file(t, tree, tree.podName(p), "cpu/cpu.cfs_quota_us", "cpu.max"))[0] + " " +
-			file(t, tree, tree.podName(p), "memory/memory.limit_in_bytes", "memory.max")
+		got := strings.Fields(file(t, tree, tree.podCgroup(p), "cpu/cpu.cfs_quota_us", "cpu.max"))[0] + " " +
+			file(t, tree, tree.podCgroup(p), "memory/memory.limit_in_bytes", "memory.max")
 		if got != "100000 33554432" {
-			t.Errorf("%s was missing: bounds are %s", dir, got)
+			t.Errorf("%s was missing: limits are %s", dir, got)
 		}
 	}
 }
 
-func TestKernelRestoresVanishedTree(t *testing.T) {
+func TestKernelRecreatesRemovedParents(t *testing.T) {
 	tree := kernelTree(t)
-	for _, dir := range tree.present(tree.top) {
+	for _, dir := range tree.existingDirs(tree.kubepods) {
 		if err := removeTree(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -230,13 +230,13 @@ func TestKernelRestoresVanishedTree(t *testing.T) {
 	if err := tree.EnsurePod(newPod("p")); err != nil {
 		t.Fatal(err)
 	}
-	if got := file(t, tree, tree.top, "memory/memory.limit_in_bytes", "memory.max"); got != "1073741824" {
-		t.Errorf("the node's group came back with memory %s", got)
+	if got := file(t, tree, tree.kubepods, "memory/memory.limit_in_bytes", "memory.max"); got != "1073741824" {
+		t.Errorf("cgroup of all pods was recreated with memory limit %s", got)
 	}
 }
 
-// A container's processes outlive the runtime's record of them, in a group below the pod's.
-func TestKernelRemoveKillsLeftovers(t *testing.T) {
+// Processes of a container that the runtime no longer knows run in a cgroup below the pod's.
+func TestKernelRemovePodKillsProcesses(t *testing.T) {
 	tree := kernelTree(t)
 	p := newPod("p")
 	if err := tree.EnsurePod(p); err != nil {
@@ -248,7 +248,7 @@ func TestKernelRemoveKillsLeftovers(t *testing.T) {
 	}
 	reaped := make(chan struct{})
 	go func() { cmd.Wait(); close(reaped) }()
-	for _, dir := range tree.present(tree.podName(p)) {
+	for _, dir := range tree.existingDirs(tree.podCgroup(p)) {
 		inner := filepath.Join(dir, "container", "nested")
 		if err := os.MkdirAll(inner, 0o755); err != nil {
 			t.Fatal(err)
@@ -268,7 +268,7 @@ func TestKernelRemoveKillsLeftovers(t *testing.T) {
 	}
 	t.Logf("removed in %v", time.Since(start))
 	<-reaped
-	if left := tree.present(tree.podName(p)); len(left) > 0 {
+	if left := tree.existingDirs(tree.podCgroup(p)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -297,7 +297,7 @@ func BenchmarkKernelPod(b *testing.B) {
 		removing += time.Since(start)
 	}
 	b.ReportMetric(float64(removing.Microseconds())/float64(b.N), "µs-removing/op")
-	for _, dir := range tree.present(parseRoot(root)) {
+	for _, dir := range tree.existingDirs(parsePath(root)) {
 		if err := removeTree(dir); err != nil {
 			b.Error(err)
 		}

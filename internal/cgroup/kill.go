@@ -15,79 +15,79 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kill ends every process in the given groups and those below them, and returns when
-// none is left. Processes that fork while being killed are caught by going round again.
-func kill(ctx context.Context, dirs []string) error {
+// killProcesses kills every process in the given cgroups and those below them, and returns when
+// all have exited. It repeats that until it finds none, for those that forked meanwhile.
+func killProcesses(ctx context.Context, dirs []string) error {
 	for {
-		pids, err := processes(dirs)
+		pids, err := listProcesses(dirs)
 		if err != nil {
 			return fmt.Errorf("list leftover processes: %w", err)
 		}
 		if len(pids) == 0 {
 			return nil
 		}
-		if err := killAll(ctx, dirs, pids); err != nil {
+		if err := killAndWait(ctx, dirs, pids); err != nil {
 			return fmt.Errorf("kill %d leftover processes: %w", len(pids), err)
 		}
 	}
 }
 
-// killAll signals the processes and waits until all of them have exited.
-func killAll(ctx context.Context, dirs []string, pids []int) error {
-	handles := map[int]int{} // by pid
+// killAndWait sends SIGKILL to the processes and waits until they have exited.
+func killAndWait(ctx context.Context, dirs []string, pids []int) error {
+	pidfds := map[int]int{} // by PID
 	defer func() {
-		for _, handle := range handles {
-			unix.Close(handle)
+		for _, pidfd := range pidfds {
+			unix.Close(pidfd)
 		}
 	}()
 	for _, pid := range pids {
-		handle, err := unix.PidfdOpen(pid, 0)
+		pidfd, err := unix.PidfdOpen(pid, 0)
 		if errors.Is(err, unix.ESRCH) {
 			continue
 		}
 		if err != nil {
 			return os.NewSyscallError("pidfd_open", err)
 		}
-		handles[pid] = handle
+		pidfds[pid] = pidfd
 	}
-	// A pid may have passed to an innocent process between the listing and the opening.
-	// One that is listed now is held by its handle, which never passes to another.
-	still, err := processes(dirs)
+	// The kernel may have reused a PID between the listing and the opening. A PID that is listed
+	// again belongs to the process of its pidfd, which cannot be reused.
+	remaining, err := listProcesses(dirs)
 	if err != nil {
 		return err
 	}
-	var dying []unix.PollFd
-	for _, pid := range still {
-		handle, ok := handles[pid]
+	var killed []unix.PollFd
+	for _, pid := range remaining {
+		pidfd, ok := pidfds[pid]
 		if !ok {
 			continue
 		}
-		if err := unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return os.NewSyscallError("pidfd_send_signal", err)
 		}
-		dying = append(dying, unix.PollFd{Fd: int32(handle), Events: unix.POLLIN})
+		killed = append(killed, unix.PollFd{Fd: int32(pidfd), Events: unix.POLLIN})
 	}
 	thaw(dirs)
-	return awaitExit(ctx, dying)
+	return waitForExit(ctx, killed)
 }
 
-// awaitExit returns when every handle's process has exited, or with ctx's error.
-func awaitExit(ctx context.Context, waiting []unix.PollFd) error {
-	for len(waiting) > 0 {
+// waitForExit returns when the process of every pidfd has exited, or with the cause of ctx.
+func waitForExit(ctx context.Context, pidfds []unix.PollFd) error {
+	for len(pidfds) > 0 {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// poll knows nothing of ctx; this bounds how late its end is noticed.
-		if _, err := unix.Poll(waiting, int((100 * time.Millisecond).Milliseconds())); err != nil && !errors.Is(err, unix.EINTR) {
+		// poll cannot wait for ctx, so it returns regularly.
+		if _, err := unix.Poll(pidfds, int((100 * time.Millisecond).Milliseconds())); err != nil && !errors.Is(err, unix.EINTR) {
 			return os.NewSyscallError("poll", err)
 		}
-		waiting = slices.DeleteFunc(waiting, func(h unix.PollFd) bool { return h.Revents != 0 })
+		pidfds = slices.DeleteFunc(pidfds, func(fd unix.PollFd) bool { return fd.Revents != 0 })
 	}
 	return nil
 }
 
-// processes lists what lives in the groups and those below them, each once.
-func processes(dirs []string) ([]int, error) {
+// listProcesses returns the processes in the cgroups and those below them, each once.
+func listProcesses(dirs []string) ([]int, error) {
 	found := map[int]bool{}
 	for _, dir := range dirs {
 		pids, err := cgroups.GetAllPids(dir)
@@ -101,8 +101,8 @@ func processes(dirs []string) ([]int, error) {
 	return slices.Collect(maps.Keys(found)), nil
 }
 
-// thaw lets frozen processes run, for on v1 they cannot die before. A failure shows as
-// processes that stay.
+// thaw thaws frozen processes: on v1 they do not handle SIGKILL before. It ignores failures,
+// because the caller then times out waiting for the processes.
 func thaw(dirs []string) {
 	for _, dir := range dirs {
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

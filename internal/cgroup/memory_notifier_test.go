@@ -64,7 +64,7 @@ func startIn(t *testing.T, dir, script string, args ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := kill(context.Background(), []string{dir}); err != nil {
+		if err := killProcesses(context.Background(), []string{dir}); err != nil {
 			t.Error(err)
 		}
 		_ = cmd.Wait() // an error, as it was killed

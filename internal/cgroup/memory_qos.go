@@ -10,19 +10,19 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// MemoryQOS is the finer control of memory that cgroup v2 has.
+// MemoryQOS configures memory protection and throttling on cgroup v2.
 type MemoryQOS struct {
-	// Tiered protects requested memory from being reclaimed: guaranteed pods' always,
-	// burstable pods' as long as there is other memory to reclaim.
+	// Tiered protects requested memory from reclaim: that of guaranteed pods always
+	// (memory.min), that of burstable pods while other memory can be reclaimed (memory.low).
 	Tiered bool
-	// ThrottlingFactor places the point between request and limit at which a pod is slowed
-	// down; nil slows none down.
+	// ThrottlingFactor is where between request and limit the kernel begins to throttle; nil
+	// throttles nothing.
 	ThrottlingFactor *float64
 }
 
-// bound adds to the bounds of p's own group. Containers are slowed down in their own groups,
-// unless the pod is bounded as a whole.
-func (m *MemoryQOS) bound(r *Resources, p *v1.Pod, requests, limits v1.ResourceList) {
+// apply adds protection and throttling to the limits of p's cgroup. Containers are throttled in
+// their own cgroups, unless the pod has pod-level limits.
+func (m *MemoryQOS) apply(r *Resources, p *v1.Pod, requests, limits v1.ResourceList) {
 	request := requests.Memory().Value()
 	switch {
 	case !m.Tiered:
@@ -36,8 +36,8 @@ func (m *MemoryQOS) bound(r *Resources, p *v1.Pod, requests, limits v1.ResourceL
 	}
 }
 
-// MemoryHigh is where a group that requests so much memory of its limit begins to be slowed
-// down: at the start of a page. It is 0, for nowhere, if there is nothing between the two.
+// MemoryHigh returns memory.high for a memory request and limit, rounded down to a page. It is 0,
+// for no throttling, where that does not lie between the two.
 func MemoryHigh(request, limit int64, factor float64) int64 {
 	if limit == 0 || request == limit {
 		return 0

@@ -16,16 +16,16 @@ import (
 	"swiftlet/internal/backoff"
 )
 
-// RemovePod kills what is left in the pod's group, and removes the group and all below
-// it. It needs the UID alone, for pods that nobody remembers. It is no error if there is
-// nothing; it gives up when ctx is done.
+// RemovePod kills the processes left in the pod's cgroup, and removes it with all below it. It
+// takes the UID, because the spec of an orphaned pod is unknown. A missing cgroup is no error. It
+// fails when ctx is done.
 func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	t.mu.Lock()
 	delete(t.applied, uid)
 	t.mu.Unlock()
-	for _, class := range t.classes() {
+	for _, class := range t.qosCgroups() {
 		n := class.child(podPrefix + string(uid))
-		dirs := t.present(n)
+		dirs := t.existingDirs(n)
 		if len(dirs) == 0 {
 			continue
 		}
@@ -36,11 +36,11 @@ func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// present are those of the group's directories that exist. A group may be in some trees
-// only, where its making or removing was cut short.
-func (t *Tree) present(n name) []string { return t.hierarchy.present(n.path(t.driver)) }
+// existingDirs returns the directories of a cgroup that exist. After a kubelet was killed while
+// it created or removed a cgroup, they may exist for some controllers only.
+func (t *Tree) existingDirs(n cgroupName) []string { return t.hierarchy.existingDirs(n.path(t.driver)) }
 
-func (h Hierarchy) present(path string) []string {
+func (h Hierarchy) existingDirs(path string) []string {
 	var dirs []string
 	seen := map[string]bool{} // v1 controllers may share a mount
 	for _, dir := range h.dirs(path) {
@@ -52,19 +52,19 @@ func (h Hierarchy) present(path string) []string {
 	return dirs
 }
 
-func (t *Tree) remove(ctx context.Context, n name, dirs []string) error {
-	began := t.clock.Now()
-	defer func() { t.took.Took("destroy", t.clock.Since(began)) }()
+func (t *Tree) remove(ctx context.Context, n cgroupName, dirs []string) error {
+	start := t.clock.Now()
+	defer func() { t.duration.Took("destroy", t.clock.Since(start)) }()
 	if err := RemoveAll(ctx, t.clock, dirs); err != nil {
 		return err
 	}
-	return t.writer.forget(n)
+	return t.writer.stopUnit(n)
 }
 
-// RemoveAll removes the directories of a group, one for each tree, with all below it. What
-// still runs there is killed, frozen or not. It gives up when ctx is done.
+// RemoveAll removes the directories of a cgroup, one for each controller, with all below them. It
+// kills the processes there, frozen ones too. It fails when ctx is done.
 func RemoveAll(ctx context.Context, clock clock.Clock, dirs []string) error {
-	// Nearly always all processes are gone and the directories empty, so try that first.
+	// Usually all processes have exited, so try without killing first.
 	var left []string
 	for _, dir := range dirs {
 		if err := removeTree(dir); err != nil {
@@ -74,18 +74,18 @@ func RemoveAll(ctx context.Context, clock clock.Clock, dirs []string) error {
 	if len(left) == 0 {
 		return nil
 	}
-	if err := kill(ctx, left); err != nil {
+	if err := killProcesses(ctx, left); err != nil {
 		return err
 	}
 	for _, dir := range left {
-		if err := removeBusy(ctx, clock, dir); err != nil {
+		if err := removeTreeRetrying(ctx, clock, dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeTree removes a directory of groups, the deepest first.
+// removeTree removes a cgroup directory and those below it, the deepest first.
 func removeTree(dir string) error {
 	err := unix.Rmdir(dir)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -116,9 +116,9 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// removeBusy is for the moment in which the processes have died and the kernel has not
-// yet let go of their group. There is no event for the end of it on v1.
-func removeBusy(ctx context.Context, clock clock.Clock, dir string) error {
+// removeTreeRetrying retries while the kernel reports EBUSY: it releases a cgroup a moment after
+// the last process has exited. v1 has no event for that.
+func removeTreeRetrying(ctx context.Context, clock clock.Clock, dir string) error {
 	retry := backoff.Backoff{First: 100 * time.Microsecond, Longest: 50 * time.Millisecond}
 	for {
 		err := removeTree(dir)

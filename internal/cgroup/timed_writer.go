@@ -8,23 +8,23 @@ import (
 	"swiftlet/internal/meter"
 )
 
-// timedWriter tells how long another writer took.
+// timedWriter measures the calls of another writer.
 type timedWriter struct {
 	writer
-	took  meter.TimingOf
-	clock clock.PassiveClock
+	duration meter.TimingOf
+	clock    clock.PassiveClock
 }
 
-func (w timedWriter) create(n name, r Resources) error {
-	defer w.since("create", w.clock.Now())
+func (w timedWriter) create(n cgroupName, r Resources) error {
+	defer w.observe("create", w.clock.Now())
 	return w.writer.create(n, r)
 }
 
-func (w timedWriter) set(n name, r Resources) error {
-	defer w.since("update", w.clock.Now())
+func (w timedWriter) set(n cgroupName, r Resources) error {
+	defer w.observe("update", w.clock.Now())
 	return w.writer.set(n, r)
 }
 
-func (w timedWriter) since(operation string, began time.Time) {
-	w.took(operation, w.clock.Since(began))
+func (w timedWriter) observe(operation string, start time.Time) {
+	w.duration(operation, w.clock.Since(start))
 }

@@ -3,7 +3,6 @@ package cgroup
 import (
 	"fmt"
 	"log/slog"
-	"path"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,7 +14,7 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Driver says who makes the directories. It must be the runtime's driver too.
+// Driver is the cgroup driver. The container runtime must use the same.
 type Driver string
 
 const (
@@ -23,53 +22,54 @@ const (
 	Systemd  Driver = "systemd"
 )
 
-// Config is fixed for the life of the agent.
+// Config configures the tree. It does not change while the kubelet runs.
 type Config struct {
 	Driver Driver
-	// Root is the group below which kubepods lies: "/", or a path.
+	// Root is the path of the parent cgroup of kubepods.
 	Root string
-	// QOSReserve is nil where nothing is kept from lower QoS classes.
-	QOSReserve *QOSReserve
+	// QOSReserved is nil where no memory is reserved from lower QoS classes.
+	QOSReserved *QOSReserved
 	Limits
 }
 
-// Deps are what the tree works with.
+// Deps are the dependencies of a Tree.
 type Deps struct {
-	// Hierarchy is Detect's answer.
+	// Hierarchy is the result of Detect.
 	Hierarchy Hierarchy
-	// Alone, where set, reports whether a pod has CPUs of its own, which need no quota.
-	Alone func(*v1.Pod) bool
-	// Took, where set, takes how long it took to create, update and destroy groups.
-	Took  meter.TimingOf
-	Clock clock.Clock
-	Log   *slog.Logger
+	// HasExclusiveCPUs reports whether the CPU manager assigned exclusive CPUs to a pod, which
+	// needs no CPU quota then; may be nil.
+	HasExclusiveCPUs func(*v1.Pod) bool
+	// Duration measures how long the creation, update and removal of cgroups take; may be nil.
+	Duration meter.TimingOf
+	Clock    clock.Clock
+	Log      *slog.Logger
 }
 
-// Tree is the pods' part of the cgroup tree. Its methods may be called concurrently;
-// those about one pod are for that pod's worker alone.
+// Tree is the subtree of the pods' cgroups. Its methods may be called concurrently, but those
+// for one pod only by that pod's worker.
 type Tree struct {
 	Limits
-	driver    Driver
-	hierarchy Hierarchy
-	top       name
-	reserve   *QOSReserve
-	writer    writer
-	alone     func(*v1.Pod) bool
-	took      meter.TimingOf
-	clock     clock.Clock
-	log       *slog.Logger
+	driver           Driver
+	hierarchy        Hierarchy
+	kubepods         cgroupName
+	qosReserved      *QOSReserved
+	writer           writer
+	hasExclusiveCPUs func(*v1.Pod) bool
+	duration         meter.TimingOf
+	clock            clock.Clock
+	log              *slog.Logger
 
 	mu sync.Mutex
-	// node is what EnsureNode was last told, to restore a tree that someone removed.
-	node v1.ResourceList
-	// qos is what the classes' bounds were last made from.
+	// allocatable was last passed to EnsureNode. It is used to recreate cgroups that something
+	// removed.
+	allocatable v1.ResourceList
+	// qos holds the requests from which the limits of the QoS classes were last computed.
 	qos qosRequests
-	// applied holds each pod's bounds as last written, to leave the kernel alone where
-	// nothing changed.
+	// applied holds each pod's limits as last written, to skip writes that change nothing.
 	applied map[types.UID]Resources
 }
 
-// New checks the configuration; it touches nothing.
+// New validates the configuration and writes nothing.
 func New(c Config, d Deps) (*Tree, error) {
 	if c.CFSPeriod <= 0 {
 		return nil, fmt.Errorf("new cgroup tree: CFS period is %v", c.CFSPeriod)
@@ -80,27 +80,27 @@ func New(c Config, d Deps) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{
-		Limits:    c.Limits,
-		driver:    c.Driver,
-		hierarchy: d.Hierarchy,
-		top:       parseRoot(c.Root).child(topGroup),
-		reserve:   c.QOSReserve,
-		alone:     d.Alone,
-		took:      d.Took,
-		clock:     d.Clock,
-		log:       d.Log,
-		applied:   map[types.UID]Resources{},
+		Limits:           c.Limits,
+		driver:           c.Driver,
+		hierarchy:        d.Hierarchy,
+		kubepods:         parsePath(c.Root).child(kubepodsName),
+		qosReserved:      c.QOSReserved,
+		hasExclusiveCPUs: d.HasExclusiveCPUs,
+		duration:         d.Duration,
+		clock:            d.Clock,
+		log:              d.Log,
+		applied:          map[types.UID]Resources{},
 	}
 	switch c.Driver {
 	case Cgroupfs:
-		t.writer = directories{d.Hierarchy}
+		t.writer = cgroupfsWriter{d.Hierarchy}
 	case Systemd:
-		t.writer = sliceUnits{d.Hierarchy}
+		t.writer = systemdWriter{d.Hierarchy}
 	default:
 		return nil, fmt.Errorf("new cgroup tree: unknown driver %q", c.Driver)
 	}
-	if d.Took != nil {
-		t.writer = timedWriter{t.writer, d.Took, d.Clock}
+	if d.Duration != nil {
+		t.writer = timedWriter{t.writer, d.Duration, d.Clock}
 	}
 	return t, nil
 }
@@ -108,46 +108,40 @@ func New(c Config, d Deps) (*Tree, error) {
 // Version is 1 or 2.
 func (t *Tree) Version() int { return t.hierarchy.Version }
 
-// class is the group that pods of the QoS class live in.
-func (t *Tree) class(q v1.PodQOSClass) name {
+// qosCgroup returns the parent of the cgroups of pods of a QoS class.
+func (t *Tree) qosCgroup(q v1.PodQOSClass) cgroupName {
 	switch q {
 	case v1.PodQOSBurstable:
-		return t.top.child(burstable)
+		return t.kubepods.child(burstable)
 	case v1.PodQOSBestEffort:
-		return t.top.child(besteffort)
+		return t.kubepods.child(besteffort)
 	default:
-		return t.top
+		return t.kubepods
 	}
 }
 
-func (t *Tree) classes() []name {
-	return []name{t.top, t.class(v1.PodQOSBurstable), t.class(v1.PodQOSBestEffort)}
+// qosCgroups returns the parents of all cgroups of pods.
+func (t *Tree) qosCgroups() []cgroupName {
+	return []cgroupName{t.kubepods, t.qosCgroup(v1.PodQOSBurstable), t.qosCgroup(v1.PodQOSBestEffort)}
 }
 
-func (t *Tree) podName(p *v1.Pod) name {
-	return t.class(pod.QOS(p)).child(podPrefix + string(p.UID))
+func (t *Tree) podCgroup(p *v1.Pod) cgroupName {
+	return t.qosCgroup(pod.QOS(p)).child(podPrefix + string(p.UID))
 }
 
-// PodParent is p's group as CRI is to be told of it.
+// PodParent returns p's cgroup for CRI's sandbox configuration.
 func (t *Tree) PodParent(p *v1.Pod) string {
-	return t.podName(p).parent(t.driver)
+	return t.podCgroup(p).criParent(t.driver)
 }
 
-// PodDir is the directory of p's group in the controller's tree; "" where the controller
-// is not mounted. On v2 all controllers share one tree.
+// PodDir returns the directory of p's cgroup in the controller's tree, "" where the controller is
+// not mounted.
 func (t *Tree) PodDir(p *v1.Pod, controller string) string {
-	if t.hierarchy.Version == 2 {
-		controller = ""
-	}
-	mount := t.hierarchy.Mounts[controller]
-	if mount == "" {
-		return ""
-	}
-	return path.Join(mount, t.podName(p).path(t.driver))
+	return t.hierarchy.Dir(controller, t.podCgroup(p).path(t.driver))
 }
 
-// BoundsSwap reports whether the kernel can bound a group's swap.
-func (t *Tree) BoundsSwap() bool { return t.hierarchy.BoundsSwap() }
+// CanLimitSwap reports whether the kernel can limit the swap of a cgroup.
+func (t *Tree) CanLimitSwap() bool { return t.hierarchy.CanLimitSwap() }
 
 // Kubepods is the path of the cgroup of all pods below each controller's mount.
-func (t *Tree) Kubepods() string { return t.top.path(t.driver) }
+func (t *Tree) Kubepods() string { return t.kubepods.path(t.driver) }

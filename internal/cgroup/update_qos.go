@@ -12,14 +12,14 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// QOSReserve keeps requested memory from lower QoS classes.
-type QOSReserve struct {
-	// Percent of what is requested, and Memory, all that there is for pods.
-	Percent, Memory int64
+// QOSReserved reserves requested memory from the pods of lower QoS classes.
+type QOSReserved struct {
+	Percent int64 // of the memory requests
+	Memory  int64 // of all pods together
 }
 
-// qosRequests are the sums that the bounds of the classes depend on. The zero value stands
-// for "not known yet".
+// qosRequests are the sums of requests that the limits of the QoS classes depend on. In the zero
+// value they are unknown.
 type qosRequests struct {
 	known                 bool
 	milliCPU              int64 // of burstable pods
@@ -41,8 +41,8 @@ func sumRequests(pods []*v1.Pod) qosRequests {
 	return sum
 }
 
-// UpdateQOS brings the classes' bounds in step with what their pods request together. pods
-// are all pods that run or are about to, of any class. It writes only on a change.
+// UpdateQOS updates the limits of the QoS classes to the sums of their pods' requests. pods are
+// all pods that run or are about to, of any class. It writes only changes.
 func (t *Tree) UpdateQOS(pods []*v1.Pod) error {
 	sum := sumRequests(pods)
 	t.mu.Lock()
@@ -50,23 +50,23 @@ func (t *Tree) UpdateQOS(pods []*v1.Pod) error {
 	if sum == t.qos {
 		return nil
 	}
-	if t.node == nil { // EnsureNode is to come, and will make the classes with these
+	if t.allocatable == nil { // EnsureNode will create the classes with these sums
 		t.qos = sum
 		return nil
 	}
-	t.qos = qosRequests{} // while some of the bounds may be written and others not
+	t.qos = qosRequests{} // unknown until all limits are written
 	if t.tiered() {
-		// What protects the pods must protect the groups above them first.
-		if err := t.writer.set(t.top, t.protected(sum)); err != nil {
+		// Protection of a cgroup is effective only within that of its parent, so write it first.
+		if err := t.writer.set(t.kubepods, t.memoryProtection(sum)); err != nil {
 			return fmt.Errorf("update the memory protection of all pods: %w", err)
 		}
 	}
 	classes := []v1.PodQOSClass{v1.PodQOSBurstable}
-	if t.reserve != nil {
+	if t.qosReserved != nil {
 		classes = append(classes, v1.PodQOSBestEffort)
 	}
 	for _, class := range classes {
-		if err := t.writer.set(t.class(class), t.classBounds(class, sum)); err != nil {
+		if err := t.writer.set(t.qosCgroup(class), t.qosResources(class, sum)); err != nil {
 			return fmt.Errorf("update the %s class: %w", class, err)
 		}
 	}
@@ -76,23 +76,23 @@ func (t *Tree) UpdateQOS(pods []*v1.Pod) error {
 
 func (t *Tree) tiered() bool { return t.MemoryQOS != nil && t.MemoryQOS.Tiered }
 
-// protected is what is protected of all pods' memory, and nothing besides.
-func (t *Tree) protected(qos qosRequests) Resources {
-	r := Resources{Hugepages: hugepages(t.node)}
+// memoryProtection returns the memory protection and the huge page limits of all pods together.
+func (t *Tree) memoryProtection(qos qosRequests) Resources {
+	r := Resources{Hugepages: hugepages(t.allocatable)}
 	switch {
-	case !t.tiered(): // an agent before may have had it
+	case !t.tiered(): // a previous kubelet may have set it
 		r.MemoryMin, r.MemoryLow = -1, -1
 	case qos.known:
-		r.MemoryMin, r.MemoryLow = orNone(qos.guaranteed+qos.burstable), orNone(qos.burstable)
+		r.MemoryMin, r.MemoryLow = orUnset(qos.guaranteed+qos.burstable), orUnset(qos.burstable)
 	}
 	return r
 }
 
-// classBounds are the bounds of a class. Until UpdateQOS has counted the pods, one that
-// exists keeps its own: after a restart of the agent they are right already.
-func (t *Tree) classBounds(class v1.PodQOSClass, qos qosRequests) Resources {
-	r := Resources{Hugepages: t.unbounded()}
-	isNew := !exists(t.hierarchy.witness(t.class(class).path(t.driver)))
+// qosResources returns the limits of a QoS class. Until UpdateQOS has been called, an existing
+// cgroup keeps its limits: after a restart of the kubelet they are up to date.
+func (t *Tree) qosResources(class v1.PodQOSClass, qos qosRequests) Resources {
+	r := Resources{Hugepages: t.unlimitedHugepages()}
+	isNew := !exists(t.hierarchy.primaryDir(t.qosCgroup(class).path(t.driver)))
 	if class == v1.PodQOSBestEffort {
 		r.CPUShares = MinShares
 	} else if qos.known || isNew {
@@ -103,28 +103,28 @@ func (t *Tree) classBounds(class v1.PodQOSClass, qos qosRequests) Resources {
 		case !t.tiered():
 			r.MemoryLow = -1
 		case qos.known:
-			r.MemoryLow = orNone(qos.burstable)
+			r.MemoryLow = orUnset(qos.burstable)
 		}
 	}
-	if t.reserve != nil && qos.known {
-		kept := qos.guaranteed * t.reserve.Percent / 100
+	if t.qosReserved != nil && qos.known {
+		reserved := qos.guaranteed * t.qosReserved.Percent / 100
 		if class == v1.PodQOSBestEffort {
-			kept += qos.burstable * t.reserve.Percent / 100
+			reserved += qos.burstable * t.qosReserved.Percent / 100
 		}
-		// Below what is in use the kernel refuses (v1) or kills (v2). At what is in use the
-		// class grows no further.
-		r.Memory = max(t.reserve.Memory-kept, t.memoryUsage(t.class(class)))
+		// The kernel rejects a limit below the usage (v1) or kills processes (v2). A limit equal
+		// to the usage stops the class from growing.
+		r.Memory = max(t.qosReserved.Memory-reserved, t.memoryUsage(t.qosCgroup(class)))
 	}
 	return r
 }
 
-// memoryUsage is what a group uses now, 0 where that cannot be read.
-func (t *Tree) memoryUsage(n name) int64 {
+// memoryUsage returns the memory usage of a cgroup, 0 where it cannot be read.
+func (t *Tree) memoryUsage(n cgroupName) int64 {
 	file := "/memory.current"
 	if t.hierarchy.Version == 1 {
 		file = "/memory.usage_in_bytes"
 	}
-	text, err := os.ReadFile(t.hierarchy.witness(n.path(t.driver)) + file)
+	text, err := os.ReadFile(t.hierarchy.primaryDir(n.path(t.driver)) + file)
 	if err != nil {
 		return 0
 	}

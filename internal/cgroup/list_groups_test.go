@@ -17,7 +17,7 @@ func TestGroups(t *testing.T) {
 			fmt.Sscan(g, &dir, &uid)
 			dirs = append(dirs, dir)
 		}
-		root := fakeUnified(t, dirs...) // no class for best effort: nothing of it was made yet
+		root := fakeV2(t, dirs...) // without the cgroup of best effort pods, which does not exist yet
 		tree := testTree(t, Config{Driver: driver}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
 		groups, err := tree.Groups()
 		if err != nil {

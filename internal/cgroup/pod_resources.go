@@ -10,39 +10,38 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Resources are the bounds of one group in the kernel's units. A zero field means that
-// the group is given no bound of that kind.
+// Resources are the limits of one cgroup in the kernel's units. A zero field leaves the kernel's
+// value unchanged.
 type Resources struct {
 	CPUShares uint64
-	// CPUQuota is in microseconds for each CPUPeriod; -1 is "explicitly unlimited".
+	// CPUQuota is in microseconds for each CPUPeriod; -1 removes the limit.
 	CPUQuota  int64
 	CPUPeriod uint64
-	// Memory is in bytes; -1 is "explicitly unlimited", as for PIDs.
+	// Memory is in bytes. -1 removes the limit, here and in PIDs.
 	Memory int64
 	PIDs   int64
-	// MemoryMin and MemoryLow are protected from being reclaimed, at MemoryHigh the group is
-	// slowed down: cgroup v2 alone has these. -1 takes them back.
+	// MemoryMin and MemoryLow protect memory from reclaim; above MemoryHigh the kernel throttles
+	// the cgroup. Only cgroup v2 has these. -1 removes them.
 	MemoryMin, MemoryLow, MemoryHigh int64
-	// Hugepages are bytes for each page size in bytes. Sizes that are left out are
-	// bounded to nothing.
+	// Hugepages maps page sizes to limits, both in bytes. The limit of other sizes is 0.
 	Hugepages map[int64]int64
 }
 
 const (
-	// MinShares and MaxShares are the kernel's bounds of cpu.shares.
+	// MinShares and MaxShares are the kernel's range of cpu.shares.
 	MinShares = 2
 	MaxShares = 262144
-	// minQuota is the smallest quota the kernel takes.
+	// minQuota is the smallest quota that the kernel accepts.
 	minQuota = 1000
 )
 
-// Shares is the weight of a CPU request.
+// Shares converts a CPU request to cpu.shares.
 func Shares(milliCPU int64) uint64 {
 	return uint64(min(max(milliCPU*1024/1000, MinShares), MaxShares))
 }
 
-// Quota is the run time that a CPU limit allows in each period, both in microseconds.
-// No limit gives 0.
+// Quota converts a CPU limit to the CFS quota of a period, both in microseconds. It is 0 for no
+// limit.
 func Quota(milliCPU, period int64) int64 {
 	if milliCPU == 0 {
 		return 0
@@ -50,22 +49,22 @@ func Quota(milliCPU, period int64) int64 {
 	return max(milliCPU*period/1000, minQuota)
 }
 
-// weight turns cpu.shares into v2's cpu.weight by the linear map that the reference
-// kubelet uses for the groups that it owns. (runc maps containers' shares by another
-// curve; the two need not agree, as weights only compare siblings.)
-func weight(shares uint64) uint64 {
+// sharesToWeight converts cpu.shares to cpu.weight of cgroup v2 by the linear formula that the
+// reference kubelet uses for its own cgroups. runc uses another one for containers; the two need
+// not agree, because the kernel compares weights of siblings only.
+func sharesToWeight(shares uint64) uint64 {
 	if shares == 0 {
 		return 0
 	}
 	return 1 + (shares-MinShares)*9999/(MaxShares-MinShares)
 }
 
-// Limits are the node-wide settings that enter a pod's bounds.
+// Limits are the node's settings that affect the limits of every pod.
 type Limits struct {
-	// CFSQuota says whether CPU limits are enforced at all, and CFSPeriod over what time.
+	// CFSQuota enables the enforcement of CPU limits, CFSPeriod is its period.
 	CFSQuota  bool
 	CFSPeriod time.Duration
-	// PodPIDs bounds the processes of each pod where it is positive.
+	// PodPIDs limits the number of processes of each pod where it is positive.
 	PodPIDs int64
 	// MemoryQOS is nil where the feature is off, and on cgroup v1.
 	MemoryQOS *MemoryQOS
@@ -73,10 +72,9 @@ type Limits struct {
 
 func (l Limits) period() int64 { return l.CFSPeriod.Microseconds() }
 
-// PodResources are the bounds of p's own group, which hold for all its containers
-// together, and for the overhead of its runtime class. A resource is bounded only if
-// every container declares a limit of it, or the pod as a whole does: one unlimited
-// container makes the sum unlimited.
+// PodResources returns the limits of p's cgroup. They apply to the sum of its containers and the
+// overhead of its RuntimeClass. A resource is limited only if every container has a limit of it,
+// or the pod has a pod-level one: one unlimited container makes the sum unlimited.
 func (l Limits) PodResources(p *v1.Pod) Resources {
 	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
 	limits := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})
@@ -101,13 +99,13 @@ func (l Limits) PodResources(p *v1.Pod) Resources {
 		r.Memory = limits.Memory().Value()
 	}
 	if l.MemoryQOS != nil {
-		l.MemoryQOS.bound(&r, p, requests, limits)
+		l.MemoryQOS.apply(&r, p, requests, limits)
 	}
 	return r
 }
 
-// SandboxResources are the pod's bounds as CRI is told of them with the sandbox: the sums
-// of what is declared, without the overhead, which CRI carries separately.
+// SandboxResources returns the pod's limits for CRI's sandbox configuration: the sums of the
+// containers' requests and limits without the overhead, which CRI has a separate field for.
 func (l Limits) SandboxResources(p *v1.Pod) Resources {
 	opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	requests := resourcehelper.PodRequests(p, opts)
@@ -116,20 +114,20 @@ func (l Limits) SandboxResources(p *v1.Pod) Resources {
 	if !ok {
 		request = limits[v1.ResourceCPU]
 	}
-	return l.linux(request, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
+	return l.criResources(request, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
 }
 
-// OverheadResources are the runtime class's overhead as CRI is told of it: a request and
-// a limit at once. The result is zero where there is none.
+// OverheadResources returns the overhead of the RuntimeClass for CRI's sandbox configuration,
+// where it is both request and limit. It is zero for a pod without overhead.
 func (l Limits) OverheadResources(p *v1.Pod) Resources {
 	if p.Spec.Overhead == nil {
 		return Resources{}
 	}
 	cpu := p.Spec.Overhead[v1.ResourceCPU]
-	return l.linux(cpu, cpu, p.Spec.Overhead[v1.ResourceMemory])
+	return l.criResources(cpu, cpu, p.Spec.Overhead[v1.ResourceMemory])
 }
 
-func (l Limits) linux(cpuRequest, cpuLimit, memoryLimit resource.Quantity) Resources {
+func (l Limits) criResources(cpuRequest, cpuLimit, memoryLimit resource.Quantity) Resources {
 	r := Resources{CPUShares: Shares(cpuRequest.MilliValue()), Memory: memoryLimit.Value()}
 	if l.CFSQuota {
 		r.CPUPeriod = uint64(l.period())
@@ -138,8 +136,8 @@ func (l Limits) linux(cpuRequest, cpuLimit, memoryLimit resource.Quantity) Resou
 	return r
 }
 
-// allLimited reports whether the pod, or each of its init and main containers, has a
-// limit of the resource.
+// allLimited reports whether the pod, or each of its init and regular containers, has a limit of
+// the resource.
 func allLimited(p *v1.Pod, resource v1.ResourceName) bool {
 	has := func(limits v1.ResourceList) bool {
 		limit, ok := limits[resource]

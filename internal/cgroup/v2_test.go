@@ -12,9 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// fakeUnified is a directory that looks like a v2 tree holding the given groups. The
-// kernel would fill new directories with files; here they must be there before.
-func fakeUnified(t *testing.T, groups ...string) string {
+// fakeV2 returns a directory that looks like a v2 tree with the given cgroups. The kernel creates
+// the files of new cgroups; here they must exist before.
+func fakeV2(t *testing.T, groups ...string) string {
 	t.Helper()
 	cgroups.TestMode = true // lets the library write outside a real cgroup mount
 	t.Cleanup(func() { cgroups.TestMode = false })
@@ -46,8 +46,8 @@ func contents(t *testing.T, dir string, files ...string) map[string]string {
 	return got
 }
 
-func TestUnifiedPod(t *testing.T) {
-	root := fakeUnified(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort", "/kubepods/burstable/podu-1")
+func TestV2Pod(t *testing.T) {
+	root := fakeV2(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort", "/kubepods/burstable/podu-1")
 	limits := defaults
 	limits.PodPIDs = 100
 	tree := testTree(t, Config{Driver: Cgroupfs, Limits: limits}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
@@ -61,38 +61,38 @@ func TestUnifiedPod(t *testing.T) {
 	if err := tree.UpdateQOS([]*v1.Pod{p}); err != nil {
 		t.Fatal(err)
 	}
-	bounds := []string{"cpu.weight", "cpu.max", "memory.max", "pids.max"}
+	files := []string{"cpu.weight", "cpu.max", "memory.max", "pids.max"}
 	for group, want := range map[string]map[string]string{
 		"kubepods":                  {"cpu.weight": "79", "memory.max": "1073741824", "pids.max": "500"},
 		"kubepods/burstable":        {"cpu.weight": "39"},
 		"kubepods/besteffort":       {"cpu.weight": "1"},
 		"kubepods/burstable/podu-1": {"cpu.weight": "39", "cpu.max": "200000 100000", "memory.max": "67108864", "pids.max": "100"},
 	} {
-		if diff := cmp.Diff(want, contents(t, filepath.Join(root, group), bounds...)); diff != "" {
+		if diff := cmp.Diff(want, contents(t, filepath.Join(root, group), files...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", group, diff)
 		}
 	}
 }
 
-// halfway is a writer that fails after some of the bounds are written.
-type halfway struct {
+// failingWriter is a writer that fails after it has written limits.
+type failingWriter struct {
 	writer
 	failing bool
 }
 
-func (h *halfway) set(n name, r Resources) error {
-	err := h.writer.set(n, r)
-	if h.failing {
+func (w *failingWriter) set(n cgroupName, r Resources) error {
+	err := w.writer.set(n, r)
+	if w.failing {
 		return errors.New("invalid argument")
 	}
 	return err
 }
 
-// A resize that fails and is taken back must not leave its bounds behind.
-func TestUnifiedPodAfterFailure(t *testing.T) {
-	root := fakeUnified(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort", "/kubepods/burstable/podu-1")
+// A resize that fails and is reverted must not leave its limits in the kernel.
+func TestV2PodAfterFailedUpdate(t *testing.T) {
+	root := fakeV2(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort", "/kubepods/burstable/podu-1")
 	tree := testTree(t, Config{Driver: Cgroupfs}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
-	w := &halfway{writer: tree.writer}
+	w := &failingWriter{writer: tree.writer}
 	tree.writer = w
 	for _, step := range []struct {
 		memory  string
@@ -106,18 +106,18 @@ func TestUnifiedPodAfterFailure(t *testing.T) {
 	}
 	got := contents(t, filepath.Join(root, "kubepods/burstable/podu-1"), "memory.max")["memory.max"]
 	if got != "67108864" {
-		t.Errorf("the pod is bounded to %s", got)
+		t.Errorf("memory limit of the pod is %s, want 67108864", got)
 	}
 }
 
-// So it is with the classes.
-func TestUnifiedClassAfterFailure(t *testing.T) {
-	root := fakeUnified(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort")
+// An update of a QoS class that fails and is reverted must not leave its limits in the kernel.
+func TestV2QOSClassAfterFailedUpdate(t *testing.T) {
+	root := fakeV2(t, "/kubepods", "/kubepods/burstable", "/kubepods/besteffort")
 	tree := testTree(t, Config{Driver: Cgroupfs}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
 	if err := tree.EnsureNode(amounts("cpu", "2", "memory", "1Gi")); err != nil {
 		t.Fatal(err)
 	}
-	w := &halfway{writer: tree.writer}
+	w := &failingWriter{writer: tree.writer}
 	tree.writer = w
 	weight := map[bool]string{}
 	for _, step := range []struct {
@@ -131,27 +131,27 @@ func TestUnifiedClassAfterFailure(t *testing.T) {
 		}
 		now := contents(t, filepath.Join(root, "kubepods/burstable"), "cpu.weight")["cpu.weight"]
 		if was := weight[step.failing]; was != "" && was != now {
-			t.Errorf("with %s CPUs asked for the class weighs %s, and weighed %s", step.cpu, now, was)
+			t.Errorf("with a request of %s CPUs the weight of the class is %s, and was %s", step.cpu, now, was)
 		}
 		weight[step.failing] = now
 	}
 	if weight[true] == weight[false] {
-		t.Errorf("the class weighs %s, whatever is asked for", weight[true])
+		t.Errorf("weight of the class is %s for all requests", weight[true])
 	}
 }
 
-func TestPassDownAsksForWhatIsMissing(t *testing.T) {
-	root := fakeUnified(t)
-	if err := passDown(root, []string{"cpuset", "cpu", "memory"}); err != nil {
+func TestEnableControllersWritesMissingOnes(t *testing.T) {
+	root := fakeV2(t)
+	if err := enableControllers(root, []string{"cpuset", "cpu", "memory"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := contents(t, root, "cgroup.subtree_control")["cgroup.subtree_control"]; got != "+cpuset +memory" {
-		t.Errorf("asked for %q", got)
+		t.Errorf("wrote %q, want +cpuset +memory", got)
 	}
 }
 
-func TestUnifiedPods(t *testing.T) {
-	root := fakeUnified(t, "/kubepods/podg", "/kubepods/burstable/podb-1", "/kubepods/besteffort/pode", "/kubepods/other")
+func TestV2ListPods(t *testing.T) {
+	root := fakeV2(t, "/kubepods/podg", "/kubepods/burstable/podb-1", "/kubepods/besteffort/pode", "/kubepods/other")
 	tree := testTree(t, Config{Driver: Cgroupfs}, Hierarchy{Version: 2, Mounts: map[string]string{"": root}})
 	got, err := tree.Pods()
 	if err != nil || len(got) != 3 || got[0] != "b-1" || got[1] != "e" || got[2] != "g" {

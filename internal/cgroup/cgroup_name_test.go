@@ -63,10 +63,10 @@ func TestPodDir(t *testing.T) {
 	}
 }
 
-func TestPodUIDIsReadBack(t *testing.T) {
+func TestPodUIDFromDirectory(t *testing.T) {
 	for _, driver := range []Driver{Cgroupfs, Systemd} {
 		tree := testTree(t, Config{Driver: driver, Root: "/x"}, Hierarchy{Version: 2, Mounts: map[string]string{"": "/c"}})
-		for _, class := range tree.classes() {
+		for _, class := range tree.qosCgroups() {
 			n := class.child("pod0a1b-2c3d")
 			dir := n.path(driver)[len(class.path(driver))+1:]
 			if uid, ok := class.podUID(driver, dir); !ok || uid != "0a1b-2c3d" {
@@ -74,14 +74,14 @@ func TestPodUIDIsReadBack(t *testing.T) {
 			}
 			for _, other := range []string{"burstable", "kubepods-burstable.slice", "pod", "cri-containerd-0a.scope"} {
 				if uid, ok := class.podUID(driver, other); ok {
-					t.Errorf("%s: %s is taken for pod %q", driver, other, uid)
+					t.Errorf("%s: %s is parsed as pod %q", driver, other, uid)
 				}
 			}
 		}
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseCgroup(t *testing.T) {
 	for _, c := range []struct {
 		driver      Driver
 		group, want string
@@ -91,24 +91,28 @@ func TestParse(t *testing.T) {
 		{Systemd, "podruntime-kube_let.slice", "/podruntime.slice/podruntime-kube_let.slice"},
 	} {
 		tree := testTree(t, Config{Driver: c.driver}, Hierarchy{Version: 2, Mounts: map[string]string{"": "/c"}})
-		if got := tree.parse(c.group).path(c.driver); got != c.want {
+		if got := tree.parseCgroup(c.group).path(c.driver); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.driver, c.group, got, c.want)
 		}
 	}
 }
 
-func TestNewRejects(t *testing.T) {
+func TestNewErrors(t *testing.T) {
 	h := Hierarchy{Version: 2, Mounts: map[string]string{"": "/c"}}
 	for name, c := range map[string]struct {
 		config Config
 		deps   Deps
+		want   string
 	}{
-		"unknown driver": {Config{Driver: "", Limits: defaults}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard}},
-		"no period":      {Config{Driver: Cgroupfs}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard}},
-		"no hierarchy":   {Config{Driver: Cgroupfs, Limits: defaults}, Deps{Hierarchy: Hierarchy{}, Log: discard}},
+		"unknown_driver":   {Config{Driver: "", Limits: defaults}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard}, `unknown driver ""`},
+		"no_cfs_period":    {Config{Driver: Cgroupfs}, Deps{Hierarchy: h, Clock: clock.RealClock{}, Log: discard}, "CFS period is 0s"},
+		"no_hierarchy":     {Config{Driver: Cgroupfs, Limits: defaults}, Deps{Clock: clock.RealClock{}, Log: discard}, "missing Hierarchy.Mounts"},
+		"no_clock_and_log": {Config{Driver: Cgroupfs, Limits: defaults}, Deps{Hierarchy: h}, "missing Clock, Log"},
 	} {
-		if _, err := New(c.config, c.deps); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := New(c.config, c.deps); err == nil || err.Error() != "new cgroup tree: "+c.want {
+				t.Errorf("error %v, want %s", err, c.want)
+			}
+		})
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods lists the pods that have a group in any tree, wanted or not.
+// Pods lists the pods that have a cgroup of any controller, whether or not they still exist.
 func (t *Tree) Pods() ([]types.UID, error) {
 	found := map[types.UID]bool{}
-	for _, class := range t.classes() {
+	for _, class := range t.qosCgroups() {
 		for _, dir := range t.hierarchy.dirs(class.path(t.driver)) {
 			entries, err := os.ReadDir(dir)
 			if errors.Is(err, fs.ErrNotExist) {

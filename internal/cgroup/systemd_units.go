@@ -8,11 +8,12 @@ import (
 	"github.com/opencontainers/cgroups/systemd"
 )
 
-// sliceUnits is the systemd driver: groups are slice units, made and bounded over D-Bus.
-type sliceUnits struct{ Hierarchy }
+// systemdWriter is the systemd driver. Cgroups are slice units, which it creates and limits over
+// D-Bus.
+type systemdWriter struct{ Hierarchy }
 
-func (s sliceUnits) create(n name, r Resources) error {
-	m, config, err := s.manager(n, r)
+func (w systemdWriter) create(n cgroupName, r Resources) error {
+	m, config, err := w.manager(n, r)
 	if err != nil {
 		return err
 	}
@@ -25,8 +26,8 @@ func (s sliceUnits) create(n name, r Resources) error {
 	return nil
 }
 
-func (s sliceUnits) set(n name, r Resources) error {
-	m, config, err := s.manager(n, r)
+func (w systemdWriter) set(n cgroupName, r Resources) error {
+	m, config, err := w.manager(n, r)
 	if err != nil {
 		return err
 	}
@@ -36,9 +37,9 @@ func (s sliceUnits) set(n name, r Resources) error {
 	return nil
 }
 
-// forget stops the unit; systemd would otherwise keep it, and its name, for ever.
-func (s sliceUnits) forget(n name) error {
-	m, config, err := s.manager(n, Resources{})
+// stopUnit stops the slice. systemd would otherwise keep the unit after its cgroup is removed.
+func (w systemdWriter) stopUnit(n cgroupName) error {
+	m, config, err := w.manager(n, Resources{})
 	if err != nil {
 		return err
 	}
@@ -48,19 +49,19 @@ func (s sliceUnits) forget(n name) error {
 	return nil
 }
 
-func (s sliceUnits) manager(n name, r Resources) (cgroups.Manager, *cgroups.Cgroup, error) {
+func (w systemdWriter) manager(n cgroupName, r Resources) (cgroups.Manager, *cgroups.Cgroup, error) {
 	if !systemd.IsRunningSystemd() {
 		return nil, nil, fmt.Errorf("use the systemd cgroup driver: systemd is not running")
 	}
 	dir, unit := path.Split(n.path(Systemd))
-	parent := "-" + slice // the root slice
+	parent := "-" + sliceSuffix // the root slice
 	if dir != "/" {
 		parent = path.Base(dir)
 	}
-	config := &cgroups.Cgroup{Systemd: true, Parent: parent, Name: unit, Resources: s.resources(r)}
+	config := &cgroups.Cgroup{Systemd: true, Parent: parent, Name: unit, Resources: w.resources(r)}
 	var m cgroups.Manager
 	var err error
-	if s.Version == 2 {
+	if w.Version == 2 {
 		m, err = systemd.NewUnifiedManager(config, "")
 	} else {
 		m, err = systemd.NewLegacyManager(config, nil)

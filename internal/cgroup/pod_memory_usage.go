@@ -10,8 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// PodMemory is how much memory the kernel charges to p's group.
-func (t *Tree) PodMemory(p *v1.Pod) (uint64, error) {
+// PodMemoryUsage returns the memory that the kernel charges to p's cgroup.
+func (t *Tree) PodMemoryUsage(p *v1.Pod) (uint64, error) {
 	file := "memory.usage_in_bytes"
 	if t.hierarchy.Version == 2 {
 		file = "memory.current"
