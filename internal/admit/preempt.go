@@ -24,8 +24,8 @@ type Events interface {
 type Evictor interface {
 	// Evict ends a pod. A nil grace is the pod's own.
 	Evict(uid types.UID, failure pod.Failure, grace *int64) (found bool)
-	// Follow has a pod start only after these others have ended.
-	Follow(uid types.UID, others []types.UID)
+	// StartAfter delays the start of a pod until none of the containers of the others runs.
+	StartAfter(uid types.UID, others []types.UID)
 }
 
 // Preempting ends the pods that Victims picks.
@@ -48,7 +48,7 @@ func Preempting(workers Evictor, events Events, log *slog.Logger) Preempt {
 			}}, nil)
 			uids = append(uids, v.UID)
 		}
-		workers.Follow(p.UID, uids)
+		workers.StartAfter(p.UID, uids)
 		return nil
 	}
 }

@@ -22,7 +22,7 @@ func (e *evictions) Evict(uid types.UID, failure pod.Failure, _ *int64) bool {
 	return true
 }
 
-func (e *evictions) Follow(uid types.UID, others []types.UID) { e.waits[uid] = others }
+func (e *evictions) StartAfter(uid types.UID, others []types.UID) { e.waits[uid] = others }
 
 func TestPreempting(t *testing.T) {
 	e := &evictions{failures: map[types.UID]pod.Failure{}, waits: map[types.UID][]types.UID{}}

@@ -64,7 +64,7 @@ func (p *pods) makeSockets(b *base, m *machine) (err error) {
 func (p *pods) readMetrics(ctx context.Context, b *base) error {
 	b.cfg.Gates(b.metrics.FeatureGate)
 	return b.metrics.RegisterSources(metrics.Sources{
-		Desired: p.desired.List, MirrorPods: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.Standings,
+		Desired: p.desired.List, MirrorPods: p.desired.Mirrors, Active: p.workers.Active, Working: p.workers.PodStates,
 		Observed: p.observer.List, LastRelist: p.observer.LastRelist, Volumes: p.volumes.Counts,
 		PullRecords: p.images.Puller.RecordCounts, LogBytes: p.logs.Usage, Plugins: p.plugins.Sockets,
 		ClaimStats:  func() []statsapi.VolumeStats { return p.stats.ClaimStats(ctx) },

@@ -25,7 +25,7 @@ func (m *Metrics) Worker() worker.Meters {
 		restarted.WithLabelValues(staticLabel(static))
 	}
 	return worker.Meters{
-		Began: func(p *v1.Pod) {
+		FirstSync: func(p *v1.Pod) {
 			containers.Observe(float64(len(p.Spec.Containers)))
 			if seen, ok := seenAt(p); ok {
 				wait.Observe(m.clock.Since(seen).Seconds())

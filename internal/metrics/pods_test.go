@@ -124,7 +124,7 @@ func TestImageSize(t *testing.T) {
 }
 
 func TestCountWorking(t *testing.T) {
-	got := countWorking([]worker.Standing{
+	got := countWorking([]worker.PodState{
 		{Stage: worker.Syncing}, {Stage: worker.Syncing}, {Stage: worker.Syncing, Static: true},
 		{Stage: worker.Stopping, Unwanted: true}, {Stage: worker.Ended}, {Stage: worker.Stopping, Orphan: true, Unwanted: true},
 	})

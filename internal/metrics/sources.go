@@ -20,7 +20,7 @@ type Sources struct {
 	// MirrorPods returns the number of mirror pods.
 	MirrorPods func() int
 	// Working lists the pods that have a worker.
-	Working func() []worker.Standing
+	Working func() []worker.PodState
 	// Observed lists the pods in the runtime. LastRelist is the time of the last relist.
 	Observed   func() []pod.Observed
 	LastRelist func() time.Time
@@ -181,7 +181,7 @@ type workingLabels struct{ lifecycle, config, static string }
 
 // countWorking counts pods by lifecycle and config. It returns all possible combinations, those
 // without a pod too.
-func countWorking(all []worker.Standing) map[workingLabels]int {
+func countWorking(all []worker.PodState) map[workingLabels]int {
 	counts := map[workingLabels]int{}
 	for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
 		for _, s := range []workingLabels{{config: "desired"}, {config: "desired", static: "true"}, {config: "orphan"}, {config: "orphan", static: "true"}, {config: "runtime_only", static: "unknown"}} {

@@ -11,9 +11,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// A pod that stops already is interrupted only by less time than it has: its preStop hooks
-// would run again, and its grace period begin again.
-func TestOnlyAShorterGraceInterruptsAStop(t *testing.T) {
+// A Stop is cancelled only for a shorter grace period: its preStop hooks would run again, and
+// its grace period begin again.
+func TestOnlyShorterGracePeriodCancelsStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		first func(p *Pool, of *v1.Pod)
 		then  int64 // the grace period of the deletion that follows
@@ -54,20 +54,20 @@ func TestOnlyAShorterGraceInterruptsAStop(t *testing.T) {
 				}
 				s.expect(t, c.want...)
 				if len(s.seen) > 0 {
-					t.Errorf("and then %q", <-s.seen)
+					t.Errorf("unexpected step %q", <-s.seen)
 				}
 			})
 		})
 	}
 }
 
-// settle lets happen what needs no waiting.
+// settle runs the goroutines until all of them wait.
 func settle() {
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
 }
 
-// ended has the pod's containers end by themselves; its sidecars are stopped then.
+// ended marks the pod as completed: its containers exit, and its sidecars have to be stopped.
 func ended(p *Pool, of *v1.Pod) {
 	of.Labels = map[string]string{"done": "yes"}
 	p.Handle(pod.Change{Op: pod.Update, Pod: of}, nil)

@@ -6,13 +6,13 @@ import (
 	"swiftlet/internal/meter"
 )
 
-// measure begins to time a step; what it returns ends that. Called under the lock, before
-// the step takes note of what asked for it.
+// measure starts to time a step; done stops it. The caller holds w.mu and has not reset
+// pendingSince yet.
 func (w *worker) measure(stage Stage, p *v1.Pod) (done func()) {
 	operation := w.operation(stage)
-	if stage == Syncing && !w.begun {
-		w.begun = true
-		meter.With(w.deps.Meters.Began, p)
+	if stage == Syncing && !w.syncStarted {
+		w.syncStarted = true
+		meter.With(w.deps.Meters.FirstSync, p)
 	}
 	if operation == "" || w.deps.Meters.Step == nil {
 		return func() {}
@@ -24,8 +24,8 @@ func (w *worker) measure(stage Stage, p *v1.Pod) (done func()) {
 	return func() { w.deps.Meters.Step.Took(operation, w.deps.Clock.Since(since)) }
 }
 
-// operation names a step as the reference kubelet names what it does to a pod; "" is what
-// it has no name for.
+// operation is the operation_type label of a step in the reference kubelet's metrics; "" for
+// a step without one.
 func (w *worker) operation(stage Stage) string {
 	switch {
 	case stage == Stopping:
@@ -34,7 +34,7 @@ func (w *worker) operation(stage Stage) string {
 		return "terminated"
 	case stage != Syncing:
 		return ""
-	case !w.begun:
+	case !w.syncStarted:
 		return "create"
 	case w.changed:
 		return "update"

@@ -8,17 +8,17 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// A pod that waits for a ConfigMap or Secret is tried again at once when one changes, also
-// when that happens during the step that finds out that it waits.
+// A pod that waits for a ConfigMap or Secret is synced at once when one changes, also when
+// that happens during the Sync whose outcome is to wait.
 func TestObjectChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		awaits, duringStep bool
 		want               []bool // of each Sync: ObjectsChanged
 	}{
-		"pod_waits":                   {awaits: true, want: []bool{false, true}},
-		"pod_waits_change_in_step":    {awaits: true, duringStep: true, want: []bool{false, true}},
-		"pod_does_not_wait":           {want: []bool{false}},
-		"pod_does_not_wait_in_a_step": {duringStep: true, want: []bool{false}},
+		"changed_while_pod_waits":          {awaits: true, want: []bool{false, true}},
+		"changed_during_sync_then_waits":   {awaits: true, duringStep: true, want: []bool{false, true}},
+		"changed_while_pod_does_not_wait":  {want: []bool{false}},
+		"changed_during_sync_without_wait": {duringStep: true, want: []bool{false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -18,55 +18,56 @@ import (
 	"swiftlet/internal/require"
 )
 
-// Deps is what a pool works with.
+// Deps are the dependencies of a Pool.
 type Deps struct {
-	// NewSteps makes the steps of one pod. The pool calls it once for each worker, under its
-	// lock.
+	// NewSteps returns the steps of one pod. The pool calls it once per worker, with its lock
+	// held.
 	NewSteps func() Steps
 	Meters   Meters
 	Clock    clock.Clock
 	Log      *slog.Logger
 }
 
-// Meters measure the work; each may be nil.
+// Meters are the metrics of a Pool; each may be nil.
 type Meters struct {
-	// Began is told of each pod before its first Sync.
-	Began func(*v1.Pod)
-	// Step takes the time from what asked for a step to its end, by operation: create,
+	// FirstSync is called before the first Sync of each pod.
+	FirstSync func(*v1.Pod)
+	// Step times steps from the event that caused them to their end, by operation: create,
 	// update, sync, kill, terminated.
 	Step meter.TimingOf
-	// Restarted is told of a pod that follows one of the same identity.
+	// Restarted is called for a pod that starts again after one with the same UID is gone.
 	Restarted func(*v1.Pod)
-	// Orphaned counts the pods that the runtime had and nobody wanted.
+	// Orphaned counts the pods that the runtime had and no source did.
 	Orphaned meter.Count
 }
 
-// Pool runs the workers of all pods on the node, which its Table lists.
+// Pool runs the workers of all pods on the node. Its Table lists them.
 type Pool struct {
 	*Table
 	deps Deps
 
 	ctx context.Context // of Run; nil before it
-	// follows are the pods that are about to come, and what they have to wait for.
-	follows map[types.UID][]<-chan struct{}
-	running sync.WaitGroup
-	left    chan struct{} // closed and renewed when a worker is gone
-	drained bool          // no pod is to follow another
-	ended   bool          // no worker is to begin
+	// startAfter holds, for pods without a worker yet, the channels that must be closed
+	// before their first step.
+	startAfter map[types.UID][]<-chan struct{}
+	running    sync.WaitGroup
+	workerGone chan struct{} // closed and replaced when a worker is gone
+	draining   bool          // pending changes are dropped
+	closed     bool          // Run's context is done: no worker starts
 }
 
-// New makes the pool that fills the table; it starts nothing. A table has one pool.
+// New returns the pool that fills the table, and starts nothing. A table has one pool.
 func New(table *Table, deps Deps) (*Pool, error) {
 	if err := require.Set("new worker pool", map[string]any{
 		"Table": table, "NewSteps": deps.NewSteps, "Clock": deps.Clock, "Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}
-	return &Pool{Table: table, deps: deps, follows: map[types.UID][]<-chan struct{}{}, left: make(chan struct{})}, nil
+	return &Pool{Table: table, deps: deps, startAfter: map[types.UID][]<-chan struct{}{}, workerGone: make(chan struct{})}, nil
 }
 
-// Run lets workers work until ctx ends, and returns when all have put down their tools.
-// What is handed to the pool before Run waits for it.
+// Run runs the workers until ctx is done, and returns when every worker has stopped. Pods
+// that were handed to the pool before Run start with it.
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	p.ctx = ctx
@@ -76,15 +77,15 @@ func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Unlock()
 	<-ctx.Done()
 	p.mu.Lock()
-	p.ended = true
+	p.closed = true
 	p.mu.Unlock()
 	p.running.Wait()
 	return nil
 }
 
-// start runs a worker in a goroutine of its own. Called under the lock.
+// start runs a worker in its own goroutine. The caller holds p.mu.
 func (p *Pool) start(w *worker) {
-	if p.ctx == nil || p.ended {
+	if p.ctx == nil || p.closed {
 		return
 	}
 	ctx := p.ctx
@@ -96,24 +97,24 @@ func (p *Pool) start(w *worker) {
 	})
 }
 
-// forget drops a worker whose pod is gone, and begins with the one that waited for that.
+// forget drops a worker whose pod is gone, and handles the change that waited for it.
 func (p *Pool) forget(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.workers, w.ref.UID)
 	w.mu.Lock()
-	next := w.next
+	pending := w.pending
 	w.mu.Unlock()
-	if next != nil && !p.drained {
-		meter.With(p.deps.Meters.Restarted, next.change.Pod)
-		p.handle(next.change, next.failure)
+	if pending != nil && !p.draining {
+		meter.With(p.deps.Meters.Restarted, pending.change.Pod)
+		p.handle(pending.change, pending.failure)
 	}
-	close(p.left)
-	p.left = make(chan struct{})
+	close(p.workerGone)
+	p.workerGone = make(chan struct{})
 }
 
-// Handle takes one step in what is wanted. A failure ends the pod before it begins:
-// admission refused it.
+// Handle passes a change of a desired pod to its worker. A failure means that admission
+// rejected the pod, and stops it before its first Sync.
 func (p *Pool) Handle(c pod.Change, failure *pod.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,14 +123,14 @@ func (p *Pool) Handle(c pod.Change, failure *pod.Failure) {
 
 func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 	w, known := p.workers[c.Pod.UID]
-	if known && w.postpone(c, failure) {
+	if known && w.deferChange(c, failure) {
 		return
 	}
 	if !known {
 		w = p.add(c.Pod)
 		defer p.start(w)
 	}
-	w.set(func() bool {
+	w.update(func() bool {
 		w.rejected = w.rejected || failure != nil
 		w.work.Pod, w.work.Mirror, w.work.Resize, w.work.Orphan = c.Pod, c.Mirror, c.Resize, false
 		w.changed = w.changed || c.Op == pod.Update
@@ -148,24 +149,24 @@ func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 	})
 }
 
-// postpone keeps a change for later where the pod was already given up: what was told to
-// stop stops, and starts anew after that. A static pod whose file is taken away and put
-// back comes here, for its UID follows from its content.
-func (w *worker) postpone(c pod.Change, failure *pod.Failure) bool {
+// deferChange keeps a change until the worker is gone if the pod was removed from its source:
+// the pod stops first, and starts again after that. This happens to a static pod whose
+// manifest is deleted and written again, because its UID is a hash of the manifest.
+func (w *worker) deferChange(c pod.Change, failure *pod.Failure) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.work.Unwanted {
 		return false
 	}
-	w.next = &wish{c, failure}
+	w.pending = &pendingChange{c, failure}
 	if c.Op == pod.Remove {
-		w.next = nil
+		w.pending = nil
 	}
 	return true
 }
 
-// stop turns a pod towards its end, or hurries it there. It reports whether the running
-// step has lost its purpose. Called under the worker's lock.
+// stop begins to stop the pod, or shortens its grace period. It reports whether to cancel the
+// running step. The caller holds w.mu.
 func (w *worker) stop(grace *int64) (interrupt bool) {
 	switch w.stage {
 	case Syncing:
@@ -177,25 +178,26 @@ func (w *worker) stop(grace *int64) (interrupt bool) {
 			return true
 		}
 	case Ended:
-		// Finish again for what has changed: the deletion of its API object, or its removal.
+		// Finish again: the API object is being deleted, or the pod left its source.
 		w.stage = Finishing
 	}
 	return false
 }
 
-// beginStop settles how long the pod has: from now on that can only become less.
+// beginStop fixes the grace period, which can only become shorter from now on.
 func (w *worker) beginStop(grace *int64) {
 	w.stage, w.work.Grace = Stopping, pod.GracePeriod(w.work.Pod, grace)
 }
 
-// Evict ends a running pod with the given failure within the given grace.
+// Evict stops a pod with the given failure within the given grace period, in seconds; nil
+// means the pod's own.
 func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bool) {
 	p.mu.Lock()
 	w, found := p.workers[uid]
 	p.mu.Unlock()
 	failure.Evicted = true
 	if found {
-		w.set(func() bool {
+		w.update(func() bool {
 			if w.work.Failure == nil && w.stage == Syncing {
 				w.work.Failure = &failure
 			}
@@ -205,8 +207,9 @@ func (p *Pool) Evict(uid types.UID, failure pod.Failure, grace *int64) (found bo
 	return found
 }
 
-// Finished is closed when the pod has given back what it held: nothing of it runs, and its
-// volumes and its cgroup are gone. found is false for a pod without a worker.
+// Finished returns a channel that is closed when the pod has released its resources: none of
+// its containers runs, its volumes are unmounted and its cgroup is removed. found is false
+// for a pod without a worker.
 func (p *Pool) Finished(uid types.UID) (finished <-chan struct{}, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,25 +220,26 @@ func (p *Pool) Finished(uid types.UID) (finished <-chan struct{}, found bool) {
 	return w.finished, true
 }
 
-// Follow has a pod that is about to be handed to the pool begin only when nothing runs any
-// more of these others, which end to make room for it. One that runs already is to grow,
-// which need not wait: its bounds are wider then, and filled when there is room.
-func (p *Pool) Follow(uid types.UID, others []types.UID) {
+// StartAfter delays the first step of a pod, which must not be in the pool yet, until none of
+// the containers of the others runs. It marks the others as preempted. A pod that is in the
+// pool already preempts them for a resize, which does not wait: its limits are raised at once,
+// and it can use them when the others have stopped.
+func (p *Pool) StartAfter(uid types.UID, others []types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, other := range others {
 		if w, found := p.workers[other]; found {
 			w.mu.Lock()
-			w.yields = true
+			w.preempted = true
 			w.mu.Unlock()
 			if _, runs := p.workers[uid]; !runs {
-				p.follows[uid] = append(p.follows[uid], w.quiet)
+				p.startAfter[uid] = append(p.startAfter[uid], w.stopped)
 			}
 		}
 	}
 }
 
-// Orphan takes a pod that the runtime has and no source wants: it is stopped and removed.
+// Orphan stops and removes a pod that the runtime has and no source does.
 func (p *Pool) Orphan(ref pod.Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,32 +253,32 @@ func (p *Pool) Orphan(ref pod.Ref) {
 	p.start(w)
 }
 
-// add makes the worker of a new pod. A static pod waits for the last one of its name: its
-// ports and host paths are the same. Called under the lock.
+// add creates the worker of a new pod. A static pod waits until the last one with its name is
+// gone: they share host ports and host paths. The caller holds p.mu.
 func (p *Pool) add(of *v1.Pod) *worker {
 	w := &worker{
-		ref:   pod.RefOf(of),
-		deps:  p.deps,
-		steps: p.deps.NewSteps(),
-		wake:  notify.New(),
-		quiet: make(chan struct{}),
-		gone:  make(chan struct{}),
+		ref:     pod.RefOf(of),
+		deps:    p.deps,
+		steps:   p.deps.NewSteps(),
+		wake:    notify.New(),
+		stopped: make(chan struct{}),
+		gone:    make(chan struct{}),
 
 		finished: make(chan struct{}),
 		work:     pod.Work{Pod: of},
 	}
-	w.hold = p.follows[of.UID]
-	delete(p.follows, of.UID)
+	w.startAfter = p.startAfter[of.UID]
+	delete(p.startAfter, of.UID)
 	if pod.IsStatic(of) {
-		if other := p.named(w.ref.FullName()); other != nil {
-			w.hold = append(w.hold, other.gone)
+		if other := p.byFullName(w.ref.FullName()); other != nil {
+			w.startAfter = append(w.startAfter, other.gone)
 		}
 	}
 	p.workers[of.UID] = w
 	return w
 }
 
-// Wake asks a pod's worker to look again: something was observed of it.
+// Wake has the pod's worker run another step: the pod was observed to have changed.
 func (p *Pool) Wake(uid types.UID) {
 	p.mu.Lock()
 	w := p.workers[uid]
@@ -282,16 +286,16 @@ func (p *Pool) Wake(uid types.UID) {
 	if w == nil {
 		return
 	}
-	w.set(func() bool {
-		if w.stage == Ended { // a container that came late is stopped like the others
+	w.update(func() bool {
+		if w.stage == Ended { // a container may have appeared late: stop it too
 			w.stage = Stopping
 		}
 		return false
 	})
 }
 
-// ObjectChanged has a pod try its containers again at once where they wait for a ConfigMap
-// or a Secret: one that the pod uses has changed.
+// ObjectChanged marks that a ConfigMap or Secret that the pod uses has changed. If containers
+// of the pod wait for one, they are retried at once.
 func (p *Pool) ObjectChanged(uid types.UID) {
 	p.mu.Lock()
 	w := p.workers[uid]
@@ -301,8 +305,8 @@ func (p *Pool) ObjectChanged(uid types.UID) {
 	}
 }
 
-// Retry has steps that failed be tried again at once: what they lacked, such as the API
-// server, may be there.
+// Retry runs all failed steps again without waiting for their back-off: what they failed on,
+// such as the API server, may be available again.
 func (p *Pool) Retry() {
 	p.mu.Lock()
 	workers := slices.Collect(maps.Values(p.workers))
@@ -312,18 +316,18 @@ func (p *Pool) Retry() {
 	}
 }
 
-// Drain stops and removes every pod, and returns when none is left or ctx ends.
+// Drain stops and removes every pod, and returns when none is left or ctx is done.
 func (p *Pool) Drain(ctx context.Context) error {
 	for {
 		p.mu.Lock()
-		p.drained = true
-		workers, left := slices.Collect(maps.Values(p.workers)), p.left
+		p.draining = true
+		workers, gone := slices.Collect(maps.Values(p.workers)), p.workerGone
 		p.mu.Unlock()
 		if len(workers) == 0 {
 			return nil
 		}
 		for _, w := range workers {
-			w.set(func() bool {
+			w.update(func() bool {
 				if w.work.Unwanted {
 					return false
 				}
@@ -332,7 +336,7 @@ func (p *Pool) Drain(ctx context.Context) error {
 			})
 		}
 		select {
-		case <-left:
+		case <-gone:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

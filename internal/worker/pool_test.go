@@ -19,12 +19,12 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// steps are the Steps of all pods, whose calls are seen, and can be held up or made to fail.
+// steps are the Steps of all pods. They record their calls, and can block or fail.
 type steps struct {
 	mu    sync.Mutex
 	calls []string
 	seen  chan string
-	// on answers a call; nil means success at once.
+	// on implements a step; nil succeeds at once.
 	on map[string]func(context.Context, pod.Work) (pod.Outcome, error)
 }
 
@@ -74,7 +74,7 @@ func (s *steps) expect(t *testing.T, want ...string) {
 				t.Fatalf("got step %q, want %q; all: %q", got, w, s.calls)
 			}
 		case <-time.After(5 * time.Second):
-			t.Fatalf("step %q did not come; all: %q", w, s.calls)
+			t.Fatalf("step %q was not called; all: %q", w, s.calls)
 		}
 	}
 }
@@ -108,20 +108,20 @@ func (p *Pool) waitGone(t *testing.T, uid types.UID) {
 	for range 500 {
 		p.mu.Lock()
 		_, known := p.workers[uid]
-		left := p.left
+		gone := p.workerGone
 		p.mu.Unlock()
 		if !known {
 			return
 		}
 		select {
-		case <-left:
+		case <-gone:
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	t.Fatalf("pod %s is not gone", uid)
 }
 
-func TestLifeOfAPod(t *testing.T) {
+func TestPodGoesThroughAllStages(t *testing.T) {
 	s := newSteps()
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
@@ -135,7 +135,7 @@ func TestLifeOfAPod(t *testing.T) {
 	p.waitGone(t, "a")
 }
 
-func TestAPodThatEndsByItselfStaysUntilRemoved(t *testing.T) {
+func TestCompletedPodStaysUntilRemovedFromSource(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{Ended: true}, nil }
 	p := run(t, s)
@@ -147,7 +147,7 @@ func TestAPodThatEndsByItselfStaysUntilRemoved(t *testing.T) {
 	s.expect(t, "finish a", "remove a")
 }
 
-func TestDeleteInterruptsSync(t *testing.T) {
+func TestDeleteCancelsSync(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(ctx context.Context, _ pod.Work) (pod.Outcome, error) {
 		<-ctx.Done()
@@ -160,7 +160,7 @@ func TestDeleteInterruptsSync(t *testing.T) {
 	s.expect(t, "stop a 30", "finish a")
 }
 
-func TestAShorterGraceHurriesAStop(t *testing.T) {
+func TestShorterGracePeriodRestartsStop(t *testing.T) {
 	s := newSteps()
 	s.on["stop"] = func(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 		if *w.Grace == 0 {
@@ -174,12 +174,12 @@ func TestAShorterGraceHurriesAStop(t *testing.T) {
 	s.expect(t, "sync a")
 	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 30)}, nil)
 	s.expect(t, "stop a 30")
-	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 60)}, nil) // longer: not listened to
+	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 60)}, nil) // longer: ignored
 	p.Handle(pod.Change{Op: pod.Delete, Pod: deleted("a", 0)}, nil)
 	s.expect(t, "stop a 0", "finish a")
 }
 
-func TestAFailedStepIsTriedAgain(t *testing.T) {
+func TestFailedStepIsRetried(t *testing.T) {
 	s := newSteps()
 	tries := 0
 	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) {
@@ -194,20 +194,20 @@ func TestAFailedStepIsTriedAgain(t *testing.T) {
 	p.waitGone(t, "a")
 }
 
-// What a step lacked is there again: it does not wait for its next try, which is ten seconds
-// away at last. One that did not fail is left alone.
-func TestRetry(t *testing.T) {
+// Retry runs a failed step without waiting for its back-off, which is ten seconds at most. It
+// does not run steps that did not fail.
+func TestRetryRunsFailedStepsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteps()
 		s.on["sync"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) {
-			if w.Pod.Name == "troubled" {
+			if w.Pod.Name == "failing" {
 				return pod.Outcome{}, errors.New("refused")
 			}
 			return pod.Outcome{}, nil
 		}
 		p := run(t, s)
-		p.Handle(pod.Change{Op: pod.Add, Pod: named("well")}, nil)
-		p.Handle(pod.Change{Op: pod.Add, Pod: named("troubled")}, nil)
+		p.Handle(pod.Change{Op: pod.Add, Pod: named("healthy")}, nil)
+		p.Handle(pod.Change{Op: pod.Add, Pod: named("failing")}, nil)
 		time.Sleep(time.Hour + time.Nanosecond)
 		synctest.Wait()
 		for len(s.seen) > 0 {
@@ -215,29 +215,32 @@ func TestRetry(t *testing.T) {
 		}
 		p.Retry()
 		synctest.Wait()
-		s.expect(t, "sync troubled")
+		s.expect(t, "sync failing")
 		if len(s.seen) != 0 {
-			t.Errorf("and %s", <-s.seen)
+			t.Errorf("unexpected step %q", <-s.seen)
 		}
 		time.Sleep(firstRetry)
 		synctest.Wait()
-		s.expect(t, "sync troubled")
+		s.expect(t, "sync failing")
 	})
 }
 
-func TestAdmissionRefusesBeforeAnythingRuns(t *testing.T) {
+func TestRejectedPodIsNeverSynced(t *testing.T) {
 	s := newSteps()
-	told := make(chan *pod.Failure, 1)
-	s.on["finish"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) { told <- w.Failure; return pod.Outcome{}, nil }
+	failures := make(chan *pod.Failure, 1)
+	s.on["finish"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) {
+		failures <- w.Failure
+		return pod.Outcome{}, nil
+	}
 	p := run(t, s)
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, &pod.Failure{Reason: "OutOfcpu"})
 	s.expect(t, "stop a", "finish a")
-	if failure := <-told; failure == nil || failure.Reason != "OutOfcpu" {
-		t.Errorf("finish was told %v", failure)
+	if failure := <-failures; failure == nil || failure.Reason != "OutOfcpu" {
+		t.Errorf("Finish got failure %v, want OutOfcpu", failure)
 	}
 }
 
-func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
+func TestStaticPodWaitsForOlderPodWithSameName(t *testing.T) {
 	static := func(uid types.UID) *v1.Pod {
 		p := named("web")
 		p.UID = uid
@@ -257,7 +260,7 @@ func TestAStaticPodWaitsForTheLastOfItsName(t *testing.T) {
 	s.expect(t, "finish web", "remove web", "sync web")
 }
 
-func TestAnEvictedPodIsFinishedWhenItHasGivenAllBack(t *testing.T) {
+func TestFinishedClosesAfterFinishStep(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})
 	s.on["finish"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
@@ -266,24 +269,24 @@ func TestAnEvictedPodIsFinishedWhenItHasGivenAllBack(t *testing.T) {
 	s.expect(t, "sync victim")
 	finished, found := p.Finished("victim")
 	if !found {
-		t.Fatal("it is not known")
+		t.Fatal("the pool does not know the pod")
 	}
 	grace := int64(1)
 	p.Evict("victim", pod.Failure{Reason: "Evicted"}, &grace)
 	s.expect(t, "stop victim 1", "finish victim")
 	select {
 	case <-finished:
-		t.Error("it is finished before it has given anything back")
+		t.Error("finished is closed before the Finish step returned")
 	default:
 	}
 	close(release)
 	<-finished
 	if _, found := p.Finished("unknown"); found {
-		t.Error("a pod is known that never was")
+		t.Error("the pool knows a pod that it was never given")
 	}
 }
 
-func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
+func TestCriticalPodStartsAfterPreemptedPodStopped(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})
 	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
@@ -291,7 +294,7 @@ func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("victim")}, nil)
 	s.expect(t, "sync victim")
 	p.Evict("victim", pod.Failure{Reason: "Preempting"}, nil)
-	p.Follow("critical", []types.UID{"victim", "unknown"})
+	p.StartAfter("critical", []types.UID{"victim", "unknown"})
 	p.Handle(pod.Change{Op: pod.Add, Pod: named("critical")}, nil)
 	s.expect(t, "stop victim")
 	if active := p.Active(); len(active) != 1 || active[0].Name != "critical" {
@@ -299,13 +302,13 @@ func TestACriticalPodWaitsForThoseThatMakeRoom(t *testing.T) {
 	}
 	close(release)
 	got := []string{<-s.seen, <-s.seen}
-	slices.Sort(got) // the victim is finished while the other begins
+	slices.Sort(got) // the victim's Finish runs in parallel with the other's Sync
 	if want := []string{"finish victim", "sync critical"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// A rejected pod takes no room from the pods that come after it.
+// A rejected pod does not count against the pods that come after it.
 func TestActiveLeavesOutRejectedPods(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})
@@ -321,9 +324,9 @@ func TestActiveLeavesOutRejectedPods(t *testing.T) {
 	}
 }
 
-// A critical pod that runs is not held up by those that make room for it to grow, nor is
-// anything of that remembered.
-func TestACriticalPodGrows(t *testing.T) {
+// A critical pod that is in the pool already does not wait for the pods that it preempts to be
+// resized, and leaves no entry in startAfter.
+func TestResizeOfCriticalPodDoesNotWaitForPreemptedPod(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})
 	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
@@ -333,21 +336,21 @@ func TestACriticalPodGrows(t *testing.T) {
 		s.expect(t, "sync "+name)
 	}
 	p.Evict("victim", pod.Failure{Reason: "Preempting"}, nil)
-	p.Follow("critical", []types.UID{"victim"})
+	p.StartAfter("critical", []types.UID{"victim"})
 	s.expect(t, "stop victim")
 	p.Handle(pod.Change{Op: pod.Update, Pod: named("critical")}, nil)
 	s.expect(t, "sync critical")
 	if active := p.Active(); len(active) != 1 || active[0].Name != "critical" {
 		t.Errorf("active: %v", active)
 	}
-	if len(p.follows) != 0 {
-		t.Errorf("remembered: %v", p.follows)
+	if len(p.startAfter) != 0 {
+		t.Errorf("startAfter has %v, want nothing", p.startAfter)
 	}
 	close(release)
 	s.expect(t, "finish victim")
 }
 
-func TestALateContainerIsStopped(t *testing.T) {
+func TestWakeOfEndedPodStopsItAgain(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(context.Context, pod.Work) (pod.Outcome, error) { return pod.Outcome{Ended: true}, nil }
 	p := run(t, s)
@@ -360,7 +363,7 @@ func TestALateContainerIsStopped(t *testing.T) {
 	s.expect(t, "stop a", "finish a")
 }
 
-func TestDrainRemovesEverything(t *testing.T) {
+func TestDrainRemovesAllPods(t *testing.T) {
 	s := newSteps()
 	p := run(t, s)
 	for i := range 20 {
@@ -376,8 +379,8 @@ func TestDrainRemovesEverything(t *testing.T) {
 	}
 }
 
-// One hung step holds up its own pod alone.
-func TestAHungStepHarmsOnePod(t *testing.T) {
+// A hung step delays its own pod only.
+func TestHungStepDelaysOnePodOnly(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 		if w.Pod.Name == "hung" {
@@ -392,15 +395,15 @@ func TestAHungStepHarmsOnePod(t *testing.T) {
 	s.expect(t, "sync b")
 }
 
-// A pod that is wanted again while it ends, as a static pod whose file is put back, ends
-// and starts anew.
-func TestWantedAgain(t *testing.T) {
+// A pod that is added again while it stops, such as a static pod whose manifest is written
+// again, stops and starts again.
+func TestPodAddedWhileStoppingStartsAgain(t *testing.T) {
 	s := newSteps()
 	release := make(chan struct{})
 	s.on["stop"] = func(context.Context, pod.Work) (pod.Outcome, error) { <-release; return pod.Outcome{}, nil }
 	s.on["remove"] = func(_ context.Context, w pod.Work) (pod.Outcome, error) {
 		if !w.Returns {
-			t.Error("the step that removes the pod does not know that it returns")
+			t.Error("Remove: Returns is false, want true")
 		}
 		return pod.Outcome{}, nil
 	}
@@ -414,11 +417,12 @@ func TestWantedAgain(t *testing.T) {
 	s.expect(t, "finish a", "remove a", "sync a")
 }
 
-// A change of mind about that counts too, and so does the end of all pods.
-func TestWantedAgainButNotFor(t *testing.T) {
+// A pod that is added again while it stops does not start if it is removed again or the pool
+// drains.
+func TestPodAddedWhileStoppingDoesNotStart(t *testing.T) {
 	for name, end := range map[string]func(p *Pool){
-		"removed": func(p *Pool) { p.Handle(pod.Change{Op: pod.Remove, Pod: named("a")}, nil) },
-		"drained": func(p *Pool) { go func() { _ = p.Drain(context.Background()) }() },
+		"removed_again": func(p *Pool) { p.Handle(pod.Change{Op: pod.Remove, Pod: named("a")}, nil) },
+		"pool_drains":   func(p *Pool) { go func() { _ = p.Drain(context.Background()) }() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSteps()
@@ -431,8 +435,8 @@ func TestWantedAgainButNotFor(t *testing.T) {
 			s.expect(t, "stop a")
 			p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
 			end(p)
-			if name == "drained" {
-				waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.drained })
+			if name == "pool_drains" {
+				waitFor(t, func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.draining })
 			}
 			close(release)
 			s.expect(t, "finish a", "remove a")
@@ -441,7 +445,7 @@ func TestWantedAgainButNotFor(t *testing.T) {
 	}
 }
 
-// waitFor waits for what must come true by itself.
+// waitFor polls until the condition is true.
 func waitFor(t *testing.T, is func() bool) {
 	t.Helper()
 	for range 5000 {
@@ -450,5 +454,5 @@ func waitFor(t *testing.T, is func() bool) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatal("never")
+	t.Fatal("timed out waiting for the condition")
 }

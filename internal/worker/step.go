@@ -6,30 +6,31 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Steps does the work for one pod. Its worker makes all calls, one after the other: what
-// the steps remember of the pod needs no lock, and is dropped with the worker. Each call may
-// be repeated at any time, after a crash too, and must find out for itself what is already
-// done. The context ends when the step's purpose does: a Sync when the pod must stop, a Stop
-// when the pod must stop sooner.
+// Steps does the work for one pod. Only the pod's worker calls it, one step at a time: state
+// in the implementation needs no lock, and is dropped with the worker. Every step is
+// idempotent: it may run again at any time, also after a crash, and observes what is already
+// done. The worker cancels the context of a Sync when the pod must stop, and of a Stop when
+// the grace period becomes shorter.
 type Steps interface {
 	// Sync brings the pod towards its spec.
 	Sync(ctx context.Context, w pod.Work) (pod.Outcome, error)
-	// Stop ends all that runs of the pod, and returns nil only when nothing does.
+	// Stop stops the pod's containers and sandbox. It returns nil only when none runs.
 	Stop(ctx context.Context, w pod.Work) error
-	// Finish gives back what the pod held and publishes its last status.
+	// Finish releases the pod's resources and publishes its last status.
 	Finish(ctx context.Context, w pod.Work) error
-	// Remove deletes what is left of a pod that nobody wants: dead containers, logs, folders.
+	// Remove deletes what remains of a pod that is in no source: dead containers, logs,
+	// directories.
 	Remove(ctx context.Context, w pod.Work) error
 }
 
-// Stage is where a pod stands on its way.
+// Stage is a stage of a pod's life cycle.
 type Stage int
 
 const (
 	Syncing Stage = iota
 	Stopping
 	Finishing
-	Ended // done, but still wanted by a source: its status and logs stay readable
+	Ended // finished, but still in a source: its status and logs stay readable
 	Removing
 	Gone
 )

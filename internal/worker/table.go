@@ -11,17 +11,17 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Table lists the pods that have a worker, and what stage each is in. It exists before the
-// Pool, for those that the workers' steps are built from.
+// Table lists the pods that have a worker, and the stage of each. It is separate from the
+// Pool because the workers' steps depend on parts that read it.
 type Table struct {
 	mu      sync.Mutex
 	workers map[types.UID]*worker
 }
 
-// NewTable makes an empty table.
+// NewTable returns an empty table.
 func NewTable() *Table { return &Table{workers: map[types.UID]*worker{}} }
 
-// Stage tells where a pod stands; found is false for a pod without a worker.
+// Stage returns the stage of a pod; found is false for a pod without a worker.
 func (t *Table) Stage(uid types.UID) (stage Stage, found bool) {
 	t.mu.Lock()
 	w := t.workers[uid]
@@ -34,15 +34,16 @@ func (t *Table) Stage(uid types.UID) (stage Stage, found bool) {
 	return w.stage, true
 }
 
-// Ended reports whether a pod has ended, and is there only to be remembered.
+// Ended reports whether a pod has ended, and has a worker only because it is still in a
+// source.
 func (t *Table) Ended(uid types.UID) bool {
 	stage, found := t.Stage(uid)
 	return found && stage == Ended
 }
 
-// Active lists the pods that hold, or are about to hold, the node's resources. One that no
-// source wants, or that makes room for another, is on its way out: its successor need not
-// wait to be admitted. Nor is it held up by one that was rejected.
+// Active lists the pods that use the node's resources or are about to. It leaves out pods
+// that are in no source, preempted pods and rejected pods: admission of a new pod must not
+// wait for them.
 func (t *Table) Active() []*v1.Pod {
 	t.mu.Lock()
 	workers := slices.Collect(maps.Values(t.workers))
@@ -50,7 +51,7 @@ func (t *Table) Active() []*v1.Pod {
 	var active []*v1.Pod
 	for _, w := range workers {
 		w.mu.Lock()
-		if w.stage < Finishing && !w.work.Unwanted && !w.yields && !w.rejected {
+		if w.stage < Finishing && !w.work.Unwanted && !w.preempted && !w.rejected {
 			active = append(active, w.work.Pod)
 		}
 		w.mu.Unlock()
@@ -58,29 +59,30 @@ func (t *Table) Active() []*v1.Pod {
 	return active
 }
 
-// Standing is where one pod stands.
-type Standing struct {
+// PodState is the state of one pod's worker.
+type PodState struct {
 	Stage            Stage
 	Static           bool
 	Orphan, Unwanted bool // as in pod.Work
 }
 
-// Standings lists where all pods stand, in no order.
-func (t *Table) Standings() []Standing {
+// PodStates lists the states of all workers, in no particular order.
+func (t *Table) PodStates() []PodState {
 	t.mu.Lock()
 	workers := slices.Collect(maps.Values(t.workers))
 	t.mu.Unlock()
-	all := make([]Standing, 0, len(workers))
+	all := make([]PodState, 0, len(workers))
 	for _, w := range workers {
 		w.mu.Lock()
-		all = append(all, Standing{Stage: w.stage, Static: pod.IsStatic(w.work.Pod), Orphan: w.work.Orphan, Unwanted: w.work.Unwanted})
+		all = append(all, PodState{Stage: w.stage, Static: pod.IsStatic(w.work.Pod), Orphan: w.work.Orphan, Unwanted: w.work.Unwanted})
 		w.mu.Unlock()
 	}
 	return all
 }
 
-// named finds the worker of a pod by its full name. Called under the lock.
-func (t *Table) named(fullName string) *worker {
+// byFullName returns the worker of the pod with this full name, or nil. The caller holds
+// t.mu.
+func (t *Table) byFullName(fullName string) *worker {
 	for _, w := range t.workers {
 		if w.ref.FullName() == fullName {
 			return w
@@ -89,11 +91,11 @@ func (t *Table) named(fullName string) *worker {
 	return nil
 }
 
-// KnownByName reports whether a pod of this full name has a worker.
+// KnownByName reports whether a pod with this full name has a worker.
 func (t *Table) KnownByName(fullName string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.named(fullName) != nil
+	return t.byFullName(fullName) != nil
 }
 
 // Known reports whether the pod has a worker.

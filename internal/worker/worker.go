@@ -10,50 +10,47 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// worker is one pod's state machine. Its lock guards what is to be done; the steps run
-// outside of it.
+// worker is one pod's state machine. mu guards what the next step does; it is not held while
+// a step runs.
 type worker struct {
 	ref   pod.Ref
 	deps  Deps
 	steps Steps
-	wake  notify.Signal // "look again"
+	wake  notify.Signal // requests the next step
 
 	mu    sync.Mutex
 	stage Stage
 	work  pod.Work
-	// pendingSince is when the first of what the next step has to see happened; zero if
-	// nothing has since the last step began. changed: the pod was changed among it.
-	pendingSince time.Time
-	changed      bool
-	begun        bool               // the first Sync was
-	cancel       context.CancelFunc // ends the running step, nil while none runs
-	failures     int                // steps that failed in a row
-	// awaitsObjects is from the outcome of the last step.
-	awaitsObjects bool
-	// hold must close, each of it, before the pod's first step: an older pod of the same
-	// name is still ending, or others that make room for it are.
-	hold []<-chan struct{}
-	// yields: the pod ends to make room for another, which counts in its place.
-	yields bool
-	// rejected: the pod was not admitted, and takes no room from others.
-	rejected bool
-	quiet    chan struct{} // closed when nothing of the pod runs any more
-	// finished is closed when the pod has given back what it held.
-	finished chan struct{}
-	gone     chan struct{} // closed when the worker has nothing left to do
-	// next is the pod that follows when this one is gone: it is wanted again.
-	next *wish
+	// pendingSince is when the first event happened that the next step has to handle; zero if
+	// there was none since the last step began. changed: the pod's spec changed among them.
+	pendingSince  time.Time
+	changed       bool
+	syncStarted   bool               // the first Sync has begun
+	cancel        context.CancelFunc // cancels the running step; nil while none runs
+	failures      int                // failed steps in a row
+	awaitsObjects bool               // from the outcome of the last step
+	// startAfter are channels that must all be closed before the pod's first step: an older
+	// pod with the same name, or pods that it preempts, have yet to stop.
+	startAfter []<-chan struct{}
+	preempted  bool          // stops to make room for another pod, which counts as active instead
+	rejected   bool          // not admitted: does not count as active
+	stopped    chan struct{} // closed when none of the pod's containers runs
+	finished   chan struct{} // closed when the pod has released its resources
+	gone       chan struct{} // closed when the worker is done
+	// pending is a change that came after the pod's removal. The pool handles it, with a new
+	// worker, when this one is gone.
+	pending *pendingChange
 }
 
-// wish is a change that waits for its turn.
-type wish struct {
+// pendingChange is a change that waits for a worker with the same UID to be gone.
+type pendingChange struct {
 	change  pod.Change
 	failure *pod.Failure
 }
 
-// set changes what is wanted under the lock and wakes the worker. Where interrupt is set,
-// the running step is ended because its purpose has changed.
-func (w *worker) set(change func() (interrupt bool)) {
+// update calls change under the lock and wakes the worker. If change returns true, update
+// cancels the running step: its purpose has changed.
+func (w *worker) update(change func() (interrupt bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	interrupt := change()
@@ -66,54 +63,55 @@ func (w *worker) set(change func() (interrupt bool)) {
 	w.wake.Notify()
 }
 
-// objectChanged tells the next Sync, and wakes the worker if the last one waits for that. A
-// Sync that runs now decides at its end.
+// objectChanged sets ObjectsChanged for the next Sync, and wakes the worker if the last Sync
+// waits for objects. If a Sync is running, step looks at its outcome.
 func (w *worker) objectChanged() {
 	w.mu.Lock()
 	w.work.ObjectsChanged = true
 	awaits := w.awaitsObjects
 	w.mu.Unlock()
 	if awaits {
-		w.set(func() bool { return false })
+		w.update(func() bool { return false })
 	}
 }
 
-// retry ends the wait of a step that failed.
+// retry runs a failed step again without waiting for its back-off.
 func (w *worker) retry() {
 	w.mu.Lock()
 	failed := w.failures > 0
 	w.failures = 0
 	w.mu.Unlock()
 	if failed {
-		w.set(func() bool { return false })
+		w.update(func() bool { return false })
 	}
 }
 
-// run performs steps until the pod is gone or ctx ends. Pods outlive the agent, so the
-// end of ctx leaves everything as it is.
+// run performs steps until the pod is gone or ctx is done. Pods outlive the agent: when ctx
+// is done the pod is left as it is.
 func (w *worker) run(ctx context.Context) {
-	for _, hold := range w.hold {
+	for _, other := range w.startAfter {
 		select {
-		case <-hold:
+		case <-other:
 		case <-ctx.Done():
 			return
 		}
 	}
 	for ctx.Err() == nil {
-		again, done := w.step(ctx)
+		retryAfter, done := w.step(ctx)
 		if done {
 			close(w.gone)
 			return
 		}
-		w.wait(ctx, again)
+		w.wait(ctx, retryAfter)
 	}
 }
 
-// wait sleeps until something happens, or until it is time to look again.
-func (w *worker) wait(ctx context.Context, again time.Duration) {
+// wait returns when the worker is woken, when retryAfter (if positive) has passed, or when
+// ctx is done.
+func (w *worker) wait(ctx context.Context, retryAfter time.Duration) {
 	var due <-chan time.Time
-	if again > 0 {
-		timer := w.deps.Clock.NewTimer(again)
+	if retryAfter > 0 {
+		timer := w.deps.Clock.NewTimer(retryAfter)
 		defer timer.Stop()
 		due = timer.C()
 	}
@@ -124,20 +122,20 @@ func (w *worker) wait(ctx context.Context, again time.Duration) {
 	}
 }
 
-// step performs the step that the pod's stage asks for. It returns when to look again;
-// zero means when woken.
-func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
+// step performs one step of the current stage. A retryAfter of zero means that the next
+// step waits until the worker is woken.
+func (w *worker) step(ctx context.Context) (retryAfter time.Duration, done bool) {
 	w.mu.Lock()
 	if w.stage == Gone {
 		w.mu.Unlock()
 		return 0, true
 	}
 	stage, work := w.stage, w.work
-	work.Returns = w.next != nil
-	measure := w.measure(stage, work.Pod)
+	work.Returns = w.pending != nil
+	stopTimer := w.measure(stage, work.Pod)
 	w.pendingSince, w.changed = time.Time{}, false
 	w.work.ObjectsChanged = false
-	select { // what woke it is part of what this step sees
+	select { // this step handles what woke the worker
 	case <-w.wake:
 	default:
 	}
@@ -148,8 +146,8 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 
 	began := w.deps.Clock.Now()
 	outcome, err := w.perform(stepCtx, stage, work)
-	measure()
-	w.deps.Log.Debug("step", "pod", w.ref.String(), "stage", stage.String(), "took", w.deps.Clock.Since(began), "err", err)
+	stopTimer()
+	w.deps.Log.Debug("pod step finished", "pod", w.ref.String(), "stage", stage.String(), "duration", w.deps.Clock.Since(began), "err", err)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,11 +157,11 @@ func (w *worker) step(ctx context.Context) (again time.Duration, done bool) {
 		outcome.RetryAfter = now
 	}
 	if err != nil {
-		return soonest(w.failed(stage, err, stepCtx.Err() != nil), outcome.RetryAfter), false
+		return soonest(w.retryDelay(stage, err, stepCtx.Err() != nil), outcome.RetryAfter), false
 	}
 	w.failures = 0
-	again = w.advance(stage, outcome)
-	return again, w.stage == Gone
+	retryAfter = w.advance(stage, outcome)
+	return retryAfter, w.stage == Gone
 }
 
 func (w *worker) perform(ctx context.Context, stage Stage, work pod.Work) (pod.Outcome, error) {
@@ -180,19 +178,20 @@ func (w *worker) perform(ctx context.Context, stage Stage, work pod.Work) (pod.O
 	return pod.Outcome{}, nil
 }
 
-// soonest is the shorter of two waits, of which the second may be none.
-func soonest(retry, again time.Duration) time.Duration {
-	if again > 0 {
-		return min(retry, again)
+// soonest returns the shorter of two delays; a retryAfter of zero is no delay at all and is
+// ignored.
+func soonest(retry, retryAfter time.Duration) time.Duration {
+	if retryAfter > 0 {
+		return min(retry, retryAfter)
 	}
 	return retry
 }
 
-// now is the shortest wait: the next step follows at once.
+// now is a delay after which the next step follows at once.
 const now = time.Nanosecond
 
-// advance moves to the stage that follows a step that succeeded.
-func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
+// advance moves to the next stage after a step that succeeded.
+func (w *worker) advance(did Stage, outcome pod.Outcome) (retryAfter time.Duration) {
 	if w.stage != did { // the stage was changed while the step ran
 		return now
 	}
@@ -208,12 +207,12 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 		return outcome.RetryAfter
 	case Stopping:
 		w.stage = Finishing
-		closeOnce(w.quiet)
+		closeOnce(w.stopped)
 		return now
 	case Finishing:
 		closeOnce(w.finished)
 		if !w.pendingSince.IsZero() {
-			return now // the pod changed meanwhile: finish what it is now
+			return now // the pod changed during the step: finish it again
 		}
 		w.stage = Ended
 		if w.work.Unwanted {
@@ -226,7 +225,8 @@ func (w *worker) advance(did Stage, outcome pod.Outcome) (again time.Duration) {
 	return 0
 }
 
-// closeOnce closes a channel of the worker's own, which may have come this way before.
+// closeOnce closes c unless it is closed already: a stage may be passed twice. The caller
+// holds w.mu.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -235,20 +235,20 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// Retries of a failed step: soon at first, because most failures pass at once.
+// Back-off of a failed step. It starts short because most failures are transient.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
 
-// failed decides when a failed step is tried again. A step that was interrupted on
+// retryDelay counts a failed step and returns its back-off. A step that was cancelled on
 // purpose has not failed.
-func (w *worker) failed(stage Stage, err error, interrupted bool) time.Duration {
+func (w *worker) retryDelay(stage Stage, err error, interrupted bool) time.Duration {
 	if interrupted {
 		return now
 	}
 	w.failures++
 	delay := backoff.Backoff{First: firstRetry, Longest: lastRetry}.After(w.failures)
-	w.deps.Log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retry", delay)
+	w.deps.Log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retryIn", delay)
 	return delay
 }
