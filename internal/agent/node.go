@@ -12,17 +12,17 @@ import (
 // newNode makes what registers the node and reports its status.
 func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	deps := node.Deps{
-		Runtime: r.cri, Health: p.observer.Healthy, PodCIDR: r.cri.UpdateRuntimeConfig,
-		Unready: []func() error{p.shutdown.Err}, Pressure: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
-		Addressed: a.addressed(b), EnforceReserved: m.cgroups.EnforceReserved,
+		Runtime: r.cri, PLEGHealthy: p.observer.Healthy, SetPodCIDR: r.cri.UpdateRuntimeConfig,
+		ReadyChecks: []func() error{p.shutdown.Err}, Pressures: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
+		AddressesChanged: a.addressed(b), EnforceReserved: m.cgroups.EnforceReserved,
 		Meters: b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
 		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}
 	if *b.cfg.Kubelet.CgroupsPerQOS {
-		deps.Enforce = m.cgroups.EnsureNode
+		deps.EnforceAllocatable = m.cgroups.EnsureNode
 	}
 	if c := a.clients; c != nil {
-		deps.Client, deps.Heartbeat, deps.Watched, deps.Hung = c.Kube, c.Heartbeat, a.caches.Node.Watched, c.CloseConnections
+		deps.Client, deps.Heartbeat, deps.Watched, deps.OnRepeatedHeartbeatFailure = c.Kube, c.Heartbeat, a.caches.Node.Watched, c.CloseConnections
 		deps.VolumesInUse = func() ([]v1.UniqueVolumeName, bool) { return m.attachments.Merge(p.volumes.InUse()) }
 		deps.VolumesReported = m.attachments.Reported
 	}

@@ -10,13 +10,13 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// network is how the machine's own addresses are found; tests give their own.
+// network reads the machine's addresses; tests replace it.
 type network struct {
-	lookup func(ctx context.Context, host string) ([]net.IP, error)
-	own    func() ([]net.Addr, error)
-	// byRoute is the address of the interface that the default route leaves by, of the
-	// family of the given unspecified address, or IPv4 for nil.
-	byRoute func(family net.IP) (net.IP, error)
+	lookup         func(ctx context.Context, host string) ([]net.IP, error)
+	interfaceAddrs func() ([]net.Addr, error)
+	// defaultRouteIP is the address of the interface of the default route, in the family of
+	// the given unspecified address, or IPv4 for nil.
+	defaultRouteIP func(family net.IP) (net.IP, error)
 }
 
 func hostNetwork() network {
@@ -24,21 +24,21 @@ func hostNetwork() network {
 		lookup: func(ctx context.Context, host string) ([]net.IP, error) {
 			return net.DefaultResolver.LookupIP(ctx, "ip", host)
 		},
-		own:     net.InterfaceAddrs,
-		byRoute: utilnet.ResolveBindAddress,
+		interfaceAddrs: net.InterfaceAddrs,
+		defaultRouteIP: utilnet.ResolveBindAddress,
 	}
 }
 
 const (
-	// lookupTimeout bounds how long a broken resolver can hold up a status report.
+	// lookupTimeout limits how long a broken resolver can delay a status report.
 	lookupTimeout = time.Second
-	// addressesFor is how long found addresses are taken for true.
-	addressesFor = time.Minute
+	// addressesTTL is how long the addresses are cached.
+	addressesTTL = time.Minute
 )
 
-// addresses finds the node's addresses: those given with --node-ip; else the host name if
-// it is an address; else what the node's name resolves to, if that is ours; else the
-// address of the default route. IPv4 is preferred unless --node-ip is "::".
+// addresses determines the node's addresses: those of --node-ip; else the host name if it is
+// an IP address; else the address that the node's name resolves to, if an interface has it;
+// else the address of the default route. IPv4 is preferred unless --node-ip is "::".
 func (n *network) addresses(ctx context.Context, name, hostname string, given []net.IP) ([]v1.NodeAddress, error) {
 	var primary net.IP
 	if len(given) > 0 {
@@ -46,14 +46,14 @@ func (n *network) addresses(ctx context.Context, name, hostname string, given []
 	}
 	ips := specified(given)
 	for _, ip := range ips {
-		if err := n.checkOwn(ip); err != nil {
-			return nil, fmt.Errorf("use --node-ip: %w", err)
+		if err := n.checkLocal(ip); err != nil {
+			return nil, fmt.Errorf("check --node-ip: %w", err)
 		}
 	}
 	if len(ips) == 0 || len(ips) < len(given) && primary.IsUnspecified() {
-		found, err := n.find(ctx, name, hostname, primary)
+		found, err := n.findIP(ctx, name, hostname, primary)
 		if err != nil {
-			return nil, fmt.Errorf("find the address of node %s: %w", name, err)
+			return nil, fmt.Errorf("determine address of node %s: %w", name, err)
 		}
 		ips = []net.IP{found}
 	}
@@ -64,7 +64,7 @@ func (n *network) addresses(ctx context.Context, name, hostname string, given []
 	return append(list, v1.NodeAddress{Type: v1.NodeHostName, Address: hostname}), nil
 }
 
-func (n *network) find(ctx context.Context, name, hostname string, primary net.IP) (net.IP, error) {
+func (n *network) findIP(ctx context.Context, name, hostname string, primary net.IP) (net.IP, error) {
 	if ip := net.ParseIP(hostname); ip != nil {
 		return ip, nil
 	}
@@ -74,7 +74,7 @@ func (n *network) find(ctx context.Context, name, hostname string, primary net.I
 	candidates, _ := n.lookup(ctx, name) // a name that resolves to nothing is common
 	var second net.IP
 	for _, ip := range candidates {
-		if n.checkOwn(ip) != nil {
+		if n.checkLocal(ip) != nil {
 			continue
 		}
 		if (ip.To4() != nil) == wantV4 {
@@ -87,14 +87,14 @@ func (n *network) find(ctx context.Context, name, hostname string, primary net.I
 	if second != nil {
 		return second, nil
 	}
-	return n.byRoute(primary)
+	return n.defaultRouteIP(primary)
 }
 
-// checkOwn refuses addresses that others could not reach this machine by.
-func (n *network) checkOwn(ip net.IP) error {
+// checkLocal returns an error for an address that other machines cannot reach this one by.
+func (n *network) checkLocal(ip net.IP) error {
 	switch {
 	case ip.To16() == nil:
-		return fmt.Errorf("%q is no IP address", ip)
+		return fmt.Errorf("%q is not an IP address", ip)
 	case ip.IsLoopback():
 		return fmt.Errorf("%s is a loopback address", ip)
 	case ip.IsMulticast():
@@ -104,16 +104,16 @@ func (n *network) checkOwn(ip net.IP) error {
 	case ip.IsUnspecified():
 		return fmt.Errorf("%s is the unspecified address", ip)
 	}
-	addrs, err := n.own()
+	addrs, err := n.interfaceAddrs()
 	if err != nil {
-		return fmt.Errorf("list the machine's addresses: %w", err)
+		return fmt.Errorf("list interface addresses: %w", err)
 	}
 	for _, a := range addrs {
 		if own, ok := a.(*net.IPNet); ok && own.IP.Equal(ip) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is on none of the machine's interfaces", ip)
+	return fmt.Errorf("no interface has address %s", ip)
 }
 
 func specified(ips []net.IP) []net.IP {
@@ -126,7 +126,7 @@ func specified(ips []net.IP) []net.IP {
 	return all
 }
 
-// hostIPs picks the addresses that pods on the host's network have.
+// hostIPs returns the addresses of pods on the host network.
 func hostIPs(addresses []v1.NodeAddress) []net.IP {
 	var ips []net.IP
 	for _, a := range addresses {

@@ -8,36 +8,38 @@ import (
 )
 
 // Attachments connects the Node's status with the volumes that the attach/detach controller
-// attaches: it may detach only what the status does not list as in use.
+// attaches. The controller detaches only volumes that are not in status.volumesInUse.
 type Attachments struct {
 	watched func() (*v1.Node, error)
-	// requested is called when a volume waits for the status to list it, and reported when
-	// the API server has another list.
-	requested, reported func()
+	// requestReport is called when a volume waits to be listed in the status, and inUseChanged
+	// when the API server has a different list.
+	requestReport, inUseChanged func()
 
 	mu    sync.Mutex
-	inUse []v1.UniqueVolumeName // as the API server has it
+	inUse []v1.UniqueVolumeName // status.volumesInUse in the API server
 }
 
-// NewAttachments takes the Node as the watch last showed it. requested has the status sent
-// soon, reported is called when the API server has another list of volumes in use.
-func NewAttachments(watched func() (*v1.Node, error), requested, reported func()) *Attachments {
-	return &Attachments{watched: watched, requested: requested, reported: reported}
+// NewAttachments makes Attachments of three functions: watched returns the Node of the
+// informer, requestReport has the status reported soon, and inUseChanged is called when the
+// API server has a different list of volumes in use.
+func NewAttachments(watched func() (*v1.Node, error), requestReport, inUseChanged func()) *Attachments {
+	return &Attachments{watched: watched, requestReport: requestReport, inUseChanged: inUseChanged}
 }
 
-// InUse reports whether the API server has the volume in the Node's status. Where it does
-// not, the status is sent now instead of with the next regular report.
+// InUse reports whether the API server lists the volume as in use. If not, it requests a
+// report of the status now instead of at the next interval.
 func (a *Attachments) InUse(name v1.UniqueVolumeName) bool {
 	a.mu.Lock()
 	found := slices.Contains(a.inUse, name)
 	a.mu.Unlock()
 	if !found {
-		a.requested()
+		a.requestReport()
 	}
 	return found
 }
 
-// Attached reports where the attach/detach controller has attached the volume.
+// Attached returns the device path of a volume that the attach/detach controller has
+// attached.
 func (a *Attachments) Attached(name v1.UniqueVolumeName) (devicePath string, ok bool) {
 	node, err := a.watched()
 	if err != nil {
@@ -51,8 +53,9 @@ func (a *Attachments) Attached(name v1.UniqueVolumeName) (devicePath string, ok 
 	return "", false
 }
 
-// Merge is what the status has to list, given what is in use. While volumes of an earlier
-// agent may still be found (settled is false), all that the status lists already stay.
+// Merge returns the list for the status, given the volumes in use. While volumes of an earlier
+// agent may not have been found yet (settled is false), it keeps the volumes that the status
+// lists. known is false while the Node cannot be read.
 func (a *Attachments) Merge(inUse []v1.UniqueVolumeName, settled bool) (_ []v1.UniqueVolumeName, known bool) {
 	if settled {
 		return inUse, true
@@ -66,13 +69,13 @@ func (a *Attachments) Merge(inUse []v1.UniqueVolumeName, settled bool) (_ []v1.U
 	return slices.Compact(names), true
 }
 
-// Reported takes the list that the API server has.
+// Reported records the list that the API server has.
 func (a *Attachments) Reported(names []v1.UniqueVolumeName) {
 	a.mu.Lock()
 	same := slices.Equal(a.inUse, names)
 	a.inUse = slices.Clone(names)
 	a.mu.Unlock()
 	if !same {
-		a.reported()
+		a.inUseChanged()
 	}
 }

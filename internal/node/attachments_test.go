@@ -8,15 +8,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func TestAttachments(t *testing.T) {
-	var requested, reported int
+func TestAttachmentsMergeAndReport(t *testing.T) {
+	var requests, changes int
 	var node *v1.Node
 	a := NewAttachments(func() (*v1.Node, error) {
 		if node == nil {
 			return nil, errors.New("not synced")
 		}
 		return node, nil
-	}, func() { requested++ }, func() { reported++ })
+	}, func() { requests++ }, func() { changes++ })
 
 	if _, known := a.Merge([]v1.UniqueVolumeName{"new"}, false); known {
 		t.Error("the list is known before the Node is, though an earlier agent may have volumes in use")
@@ -38,12 +38,12 @@ func TestAttachments(t *testing.T) {
 		t.Errorf("old is attached at %q, %v", path, ok)
 	}
 
-	if a.InUse("new") || requested != 1 {
-		t.Errorf("new is in use before it was reported, or the report was not requested (%d)", requested)
+	if a.InUse("new") || requests != 1 {
+		t.Errorf("new is in use before it was reported, or the report was not requested (%d)", requests)
 	}
 	a.Reported([]v1.UniqueVolumeName{"new"})
 	a.Reported([]v1.UniqueVolumeName{"new"})
-	if !a.InUse("new") || requested != 1 || reported != 1 {
-		t.Errorf("after the report: requested %d, reported %d, want once each", requested, reported)
+	if !a.InUse("new") || requests != 1 || changes != 1 {
+		t.Errorf("after the report: %d requests, %d changes, want one each", requests, changes)
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"swiftlet/internal/cgroup"
 )
 
-// Reserved are the parts of the machine that pods may not have.
+// Reserved are the resources that pods may not use.
 type Reserved struct {
 	Kube, System v1.ResourceList
-	// EvictionHard are the hard eviction thresholds by signal: what eviction would take
-	// back at once is not offered in the first place.
+	// EvictionHard are the hard eviction thresholds by signal. They reduce allocatable, but
+	// not the limits of the pods cgroup.
 	EvictionHard map[string]string
 }
 
-// capacityOf is all that the machine has. diskBytes is the size of the file system that
-// holds pods' data; 0 leaves it out.
+// capacityOf is the machine's capacity. diskBytes is the size of the file system of the root
+// directory; if it is 0 there is no ephemeral-storage.
 func capacityOf(m Machine, maxPods, podsPerCore int, diskBytes int64) v1.ResourceList {
 	pods := int64(maxPods)
 	if podsPerCore > 0 {
@@ -41,7 +41,7 @@ func capacityOf(m Machine, maxPods, podsPerCore int, diskBytes int64) v1.Resourc
 	return capacity
 }
 
-// Sum is all that is kept from pods on a machine with this memory, in bytes.
+// Sum adds up all reservations on a machine with this memory, in bytes.
 func (r Reserved) Sum(memory int64) (v1.ResourceList, error) {
 	capacity := v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}
 	eviction, err := evictionReserve(r.EvictionHard, capacity)
@@ -59,14 +59,14 @@ func (r Reserved) Sum(memory int64) (v1.ResourceList, error) {
 	return sum, nil
 }
 
-// allocatableOf is what of the capacity pods may be given.
+// allocatableOf is the capacity less all reservations and huge pages.
 func allocatableOf(capacity v1.ResourceList, reserved Reserved) (v1.ResourceList, error) {
 	eviction, err := evictionReserve(reserved.EvictionHard, capacity)
 	if err != nil {
 		return nil, err
 	}
-	allocatable := less(capacity, reserved.Kube, reserved.System, eviction)
-	// Memory set aside for huge pages is not there for anything else.
+	allocatable := subtract(capacity, reserved.Kube, reserved.System, eviction)
+	// Memory that is reserved for huge pages cannot be used otherwise.
 	memory := allocatable[v1.ResourceMemory]
 	for name, amount := range capacity {
 		if isHugepages(name) {
@@ -80,8 +80,8 @@ func allocatableOf(capacity v1.ResourceList, reserved Reserved) (v1.ResourceList
 	return allocatable, nil
 }
 
-// less subtracts the lists from what is in whole, down to nothing.
-func less(whole v1.ResourceList, parts ...v1.ResourceList) v1.ResourceList {
+// subtract subtracts the parts from each amount of whole; the least result is zero.
+func subtract(whole v1.ResourceList, parts ...v1.ResourceList) v1.ResourceList {
 	rest := v1.ResourceList{}
 	for name, amount := range whole {
 		amount = amount.DeepCopy()
@@ -96,8 +96,8 @@ func less(whole v1.ResourceList, parts ...v1.ResourceList) v1.ResourceList {
 	return rest
 }
 
-// cgroupLimits bound all pods together. Eviction thresholds are not taken off: eviction is
-// to act before the kernel does.
+// cgroupLimits are the limits of the cgroup of all pods. They do not subtract eviction
+// thresholds: eviction has to act before the kernel's OOM killer.
 func cgroupLimits(m Machine, capacity v1.ResourceList, reserved Reserved, enforce bool) v1.ResourceList {
 	limits := capacity.DeepCopy()
 	delete(limits, v1.ResourcePods)
@@ -106,12 +106,12 @@ func cgroupLimits(m Machine, capacity v1.ResourceList, reserved Reserved, enforc
 		limits[cgroup.ResourcePID] = *resource.NewQuantity(m.MaxPIDs, resource.DecimalSI)
 	}
 	if enforce {
-		limits = less(limits, reserved.Kube, reserved.System)
+		limits = subtract(limits, reserved.Kube, reserved.System)
 	}
 	return limits
 }
 
-// checkReserved refuses reservations beyond what there is.
+// checkReserved returns an error if reservations exceed the capacity.
 func checkReserved(capacity v1.ResourceList, reserved Reserved) error {
 	eviction, err := evictionReserve(reserved.EvictionHard, capacity)
 	if err != nil {
@@ -123,13 +123,14 @@ func checkReserved(capacity v1.ResourceList, reserved Reserved) error {
 			rest.Sub(part[name])
 		}
 		if rest.Sign() < 0 {
-			return fmt.Errorf("more %s is reserved than the %s there is", name, amount.String())
+			return fmt.Errorf("reserved %s exceeds capacity %s", name, amount.String())
 		}
 	}
 	return nil
 }
 
-// evictionReserve is what the hard thresholds keep free of memory and of disk.
+// evictionReserve is the memory and ephemeral-storage that the hard eviction thresholds
+// reserve.
 func evictionReserve(thresholds map[string]string, capacity v1.ResourceList) (v1.ResourceList, error) {
 	reserve := v1.ResourceList{}
 	for signal, name := range map[string]v1.ResourceName{
@@ -143,14 +144,14 @@ func evictionReserve(thresholds map[string]string, capacity v1.ResourceList) (v1
 		whole := capacity[name]
 		amount, err := threshold(text, whole.Value())
 		if err != nil {
-			return nil, fmt.Errorf("eviction threshold %s: %w", signal, err)
+			return nil, fmt.Errorf("parse eviction threshold %s: %w", signal, err)
 		}
 		reserve[name] = amount
 	}
 	return reserve, nil
 }
 
-// threshold reads an amount, or a percentage of whole.
+// threshold parses a quantity, or a percentage of whole.
 func threshold(text string, whole int64) (resource.Quantity, error) {
 	percent, ok := strings.CutSuffix(text, "%")
 	if !ok {
@@ -160,8 +161,7 @@ func threshold(text string, whole int64) (resource.Quantity, error) {
 	if err != nil {
 		return resource.Quantity{}, fmt.Errorf("percentage %q: %w", text, err)
 	}
-	// In single precision, as the reference kubelet has it, so that a swap of agents does
-	// not change the node by some bytes.
+	// Single precision gives the same number of bytes as the reference kubelet.
 	share := float32(number) / 100
 	return *resource.NewQuantity(int64(float64(whole)*float64(share)), resource.BinarySI), nil
 }

@@ -24,7 +24,8 @@ func text(list v1.ResourceList) map[string]string {
 	return all
 }
 
-// recorded is the machine of the recording, and recordedDisk its disk.
+// recorded is the machine that the reference kubelet's Node was recorded on, recordedDisk the
+// size of its disk.
 var recorded = Machine{
 	CPUs: 2, MemoryBytes: 24682416 << 10, Hugepages: map[int64]int64{2 << 20: 0, 1 << 30: 0},
 	MaxPIDs: 32768, MachineID: "3d12", SystemUUID: "3d12", BootID: "5c05", Kernel: "6.18.44",
@@ -37,7 +38,7 @@ var defaultEviction = map[string]string{
 	"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "5%",
 }
 
-func TestCapacityAsRecorded(t *testing.T) {
+func TestCapacityMatchesRecording(t *testing.T) {
 	capacity := capacityOf(recorded, 250, 0, recordedDisk)
 	want := map[string]string{
 		"cpu": "2", "ephemeral-storage": "270553174016", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
@@ -84,16 +85,16 @@ func TestAllocatable(t *testing.T) {
 	}
 }
 
-func TestReservedBeyondCapacity(t *testing.T) {
+func TestReservedExceedsCapacity(t *testing.T) {
 	capacity := capacityOf(recorded, 110, 0, recordedDisk)
 	for name, r := range map[string]Reserved{
-		"cpu":            {Kube: amounts("cpu", "1500m"), System: amounts("cpu", "600m")},
-		"eviction":       {EvictionHard: map[string]string{"memory.available": "30Gi"}},
-		"bad percentage": {EvictionHard: map[string]string{"memory.available": "1x%"}},
-		"bad amount":     {EvictionHard: map[string]string{"nodefs.available": "much"}},
+		"cpu_reserved_exceeds_capacity":       {Kube: amounts("cpu", "1500m"), System: amounts("cpu", "600m")},
+		"eviction_threshold_exceeds_capacity": {EvictionHard: map[string]string{"memory.available": "30Gi"}},
+		"invalid_percentage":                  {EvictionHard: map[string]string{"memory.available": "1x%"}},
+		"invalid_quantity":                    {EvictionHard: map[string]string{"nodefs.available": "much"}},
 	} {
 		if checkReserved(capacity, r) == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 	if err := checkReserved(capacity, Reserved{Kube: amounts("cpu", "2")}); err != nil {

@@ -13,7 +13,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// pressures spells the conditions and events of the three kinds of pressure.
+// pressures has the reasons, messages and events of the three pressure conditions.
 var pressures = []struct {
 	kind                v1.NodeConditionType
 	bad, good           string // reasons
@@ -36,8 +36,8 @@ var pressures = []struct {
 
 func (n *Node) fillPressure(_ context.Context, node *v1.Node) error {
 	var present []v1.NodeConditionType
-	if n.deps.Pressure != nil {
-		present = n.deps.Pressure()
+	if n.deps.Pressures != nil {
+		present = n.deps.Pressures()
 	}
 	for _, kind := range pressures {
 		c := v1.NodeCondition{Type: kind.kind, Status: v1.ConditionFalse, Reason: kind.good, Message: kind.goodText}
@@ -54,26 +54,26 @@ func (n *Node) fillReady(_ context.Context, node *v1.Node) error {
 		Type: v1.NodeReady, Status: v1.ConditionTrue,
 		Reason: "KubeletReady", Message: "kubelet is posting ready status",
 	}
-	if err := n.unready(node.Status.Capacity); err != nil {
+	if err := n.notReady(node.Status.Capacity); err != nil {
 		c.Status, c.Reason, c.Message = v1.ConditionFalse, "KubeletNotReady", err.Error()
 	}
 	setCondition(&node.Status, c, n.deps.Clock.Now())
 	return nil
 }
 
-// unready gathers all reasons not to be ready; two or more are told as "[one, two]".
-func (n *Node) unready(capacity v1.ResourceList) error {
+// notReady returns all reasons not to be ready; two or more are formatted as "[one, two]".
+func (n *Node) notReady(capacity v1.ResourceList) error {
 	reasons := []error{n.runtime.down(n.deps.Clock.Now())}
-	if n.deps.Health != nil {
-		if err := n.deps.Health(); err != nil {
+	if n.deps.PLEGHealthy != nil {
+		if err := n.deps.PLEGHealthy(); err != nil {
 			reasons = append(reasons, fmt.Errorf("PLEG is not healthy: %w", err))
 		}
 	}
 	reasons = append(reasons, n.runtime.notReady(), n.runtime.networkNotReady())
-	for _, reason := range n.deps.Unready {
+	for _, reason := range n.deps.ReadyChecks {
 		reasons = append(reasons, reason())
 	}
-	reasons = append(reasons, missing(capacity, n.cfg.RootDir != ""))
+	reasons = append(reasons, missingCapacity(capacity, n.cfg.RootDir != ""))
 	// NewAggregate drops nils, and is nil if nothing is left.
 	if err := utilerrors.NewAggregate(reasons); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (n *Node) unready(capacity v1.ResourceList) error {
 	return nil
 }
 
-func missing(capacity v1.ResourceList, disk bool) error {
+func missingCapacity(capacity v1.ResourceList, disk bool) error {
 	required := []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods}
 	if disk {
 		required = append(required, v1.ResourceEphemeralStorage)
@@ -98,8 +98,8 @@ func missing(capacity v1.ResourceList, disk bool) error {
 	return errors.New("missing node capacity for resources: " + strings.Join(names, ", "))
 }
 
-// setCondition puts c in place of the condition of its type, or at the end. The
-// transition time moves only with the status; the heartbeat is always now.
+// setCondition replaces the condition of c's type, or appends c. It changes the transition
+// time only if the status changes, and always sets the heartbeat time.
 func setCondition(status *v1.NodeStatus, c v1.NodeCondition, now time.Time) {
 	c.LastHeartbeatTime = metav1.NewTime(now)
 	c.LastTransitionTime = c.LastHeartbeatTime

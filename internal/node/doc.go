@@ -1,8 +1,7 @@
-// Package node stands for this machine towards the cluster: it registers the Node, keeps
-// its status and conditions true, and renews its lease. It tells the rest of the agent
-// what the machine has and what of it pods may use.
+// Package node registers this machine as a Node with the API server, keeps the Node's status
+// and conditions up to date, and renews its lease. It computes capacity and allocatable for
+// the other packages.
 //
-// Status is worked out by an ordered list of steps (fill.go), each a function from what
-// is known to one part of v1.NodeStatus, and is sent only when it differs from what the
-// API server has, or when a report is due.
+// An ordered list of steps (fill.go) computes the status, one part of v1.NodeStatus each.
+// Node sends it only when it differs from what the API server has, or when a report is due.
 package node

@@ -9,11 +9,11 @@ import (
 const cgroupV1Warning = "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. " +
 	"Please migrate to cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1"
 
-// event is one thing to tell about the node.
+// event is an event about the node.
 type event struct{ kind, reason, message string }
 
-// ref is the object of events about the node, with the UID once that is known.
-func (s *State) ref() *v1.ObjectReference {
+// objectRef refers to the Node. It has the UID once the Node is registered.
+func (s *State) objectRef() *v1.ObjectReference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ref := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: s.cfg.NodeName}
@@ -23,43 +23,44 @@ func (s *State) ref() *v1.ObjectReference {
 	return ref
 }
 
-func (n *Node) tell(events ...event) {
+// recordEvents sends events about the node to the API server.
+func (n *Node) recordEvents(events ...event) {
 	for _, e := range events {
-		n.deps.Events.Eventf(n.ref(), e.kind, e.reason, "%s", e.message)
+		n.deps.Events.Eventf(n.objectRef(), e.kind, e.reason, "%s", e.message)
 	}
 }
 
-// changes tells what became different for those who watch the node's events.
-func changes(name string, old, current *v1.Node) []event {
+// statusEvents returns the events for the difference between two statuses.
+func statusEvents(name string, old, current *v1.Node) []event {
 	var all []event
-	now := func(reason string) {
+	add := func(reason string) {
 		all = append(all, event{v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason)})
 	}
-	is := func(node *v1.Node, kind v1.NodeConditionType) v1.ConditionStatus {
+	statusOf := func(node *v1.Node, kind v1.NodeConditionType) v1.ConditionStatus {
 		if c := condition(&node.Status, kind); c != nil {
 			return c.Status
 		}
 		return v1.ConditionUnknown
 	}
 	for _, kind := range pressures {
-		switch status := is(current, kind.kind); {
-		case status == is(old, kind.kind):
+		switch status := statusOf(current, kind.kind); {
+		case status == statusOf(old, kind.kind):
 		case status == v1.ConditionTrue:
-			now(kind.badEvent)
+			add(kind.badEvent)
 		case status == v1.ConditionFalse:
-			now(kind.goodEvent)
+			add(kind.goodEvent)
 		}
 	}
 	before := old.Status.NodeInfo.BootID
 	if boot := current.Status.NodeInfo.BootID; before != "" && boot != before {
 		all = append(all, event{v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, boot)})
 	}
-	switch ready := is(current, v1.NodeReady); {
-	case ready == is(old, v1.NodeReady):
+	switch ready := statusOf(current, v1.NodeReady); {
+	case ready == statusOf(old, v1.NodeReady):
 	case ready == v1.ConditionTrue:
-		now("NodeReady")
+		add("NodeReady")
 	case ready == v1.ConditionFalse && condition(&old.Status, v1.NodeReady) != nil:
-		now("NodeNotReady") // a new node was never ready
+		add("NodeNotReady") // not for a new node, which was never ready
 	}
 	return all
 }

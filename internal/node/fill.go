@@ -14,16 +14,16 @@ import (
 	"swiftlet/internal/resource/device"
 )
 
-// step works out one part of the status. It starts from what the API server has, so that
-// parts which others own, and the times of conditions, stay. On an error the part stays
-// as it was.
+// step computes one part of the status. It changes the Node that the API server has, so that
+// fields of other owners and the times of conditions stay. On an error the part is
+// unchanged.
 type step struct {
 	name string
 	fill func(context.Context, *v1.Node) error
 }
 
-// fillSteps lists all parts. Ready comes last of the conditions, because it looks at the
-// capacity and because old control planes read the last one.
+// fillSteps lists all steps. Ready is the last condition, because it depends on the capacity
+// and because old control planes read the last one.
 func (n *Node) fillSteps() []step {
 	return []step{
 		{"labels", n.fillLabels},
@@ -32,7 +32,7 @@ func (n *Node) fillSteps() []step {
 		{"machine", n.fillMachine},
 		{"images", n.fillImages},
 		{"runtime", n.fillRuntime},
-		{"features", n.fillDeclared},
+		{"features", n.fillDeclaredFeatures},
 		{"pressure", n.fillPressure},
 		{"ready", n.fillReady},
 		{"volumes", n.fillVolumes},
@@ -42,12 +42,13 @@ func (n *Node) fillSteps() []step {
 func (n *Node) fill(ctx context.Context, node *v1.Node) {
 	for _, s := range n.steps {
 		if err := s.fill(ctx, node); err != nil {
-			n.log.Error("a part of the node's status is not up to date", "part", s.name, "err", err)
+			n.log.Error("node: failed to compute a part of the status", "part", s.name, "err", err)
 		}
 	}
 }
 
-// fillLabels restores the two labels that scheduling of mixed clusters depends on.
+// fillLabels restores the labels for operating system and architecture, which scheduling in
+// mixed clusters depends on.
 func (n *Node) fillLabels(_ context.Context, node *v1.Node) error {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
@@ -69,7 +70,7 @@ func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 	}
 	if n.cfg.ExternalCloud {
 		if len(node.Status.Addresses) > 0 {
-			return nil // the provider's, once it has set them
+			return nil // the cloud provider has set them
 		}
 		if len(n.cfg.NodeIPs) == 0 {
 			node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeHostName, Address: n.cfg.Hostname}}
@@ -77,7 +78,7 @@ func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 		}
 	}
 	now := n.deps.Clock.Now()
-	if n.addresses == nil || now.Sub(n.addressesAt) >= addressesFor {
+	if n.addresses == nil || now.Sub(n.addressesAt) >= addressesTTL {
 		found, err := n.findAddresses(ctx)
 		if err != nil {
 			return err
@@ -89,11 +90,11 @@ func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 }
 
 func joinIPs(ips []net.IP) string {
-	return strings.Join(texts(ips), ",")
+	return strings.Join(ipStrings(ips), ",")
 }
 
-// fillCapacity sets what is ours and leaves what others advertise on the node, except
-// huge page sizes that the kernel no longer has.
+// fillCapacity sets the kubelet's resources and keeps extended resources that others have set
+// on the node. It removes huge page sizes that the kernel no longer has.
 func (n *Node) fillCapacity(_ context.Context, node *v1.Node) error {
 	status := &node.Status
 	if status.Capacity == nil {
@@ -147,7 +148,7 @@ func (n *Node) fillMachine(_ context.Context, node *v1.Node) error {
 	info.OperatingSystem = runtime.GOOS
 	info.Architecture = runtime.GOARCH
 	info.KubeletVersion = n.cfg.Version
-	//lint:ignore SA1019 it is cleared where an older kubelet has set it
+	//lint:ignore SA1019 clear what an older kubelet has set
 	info.KubeProxyVersion = ""
 	info.RunningInUserNamespace = &m.UserNamespace
 	info.Swap = nil
@@ -158,13 +159,13 @@ func (n *Node) fillMachine(_ context.Context, node *v1.Node) error {
 	return nil
 }
 
-// maxNames bounds the names of one image; some have hundreds of tags.
+// maxNames limits the names per image; some images have hundreds of tags.
 const maxNames = 5
 
 func (n *Node) fillImages(_ context.Context, node *v1.Node) error {
 	images := n.runtime.images
 	if images == nil {
-		return nil // not asked yet
+		return nil // not listed yet
 	}
 	if n.cfg.MaxImages >= 0 && len(images) > n.cfg.MaxImages {
 		images = images[:n.cfg.MaxImages]

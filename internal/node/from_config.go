@@ -10,8 +10,8 @@ import (
 	"swiftlet/internal/config"
 )
 
-// ConfigFrom reads what the configuration says of the node. The kernel's cgroup version is
-// left to the caller.
+// ConfigFrom takes the node's Config from the kubelet's configuration. The caller sets
+// CgroupVersion.
 func ConfigFrom(cfg *config.Config, hostname string) (Config, error) {
 	kc, flags := &cfg.Kubelet, &cfg.Flags
 	ips, err := parseIPs(flags.NodeIP)
@@ -54,7 +54,7 @@ func parseIPs(list string) ([]net.IP, error) {
 	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		ip := net.ParseIP(strings.TrimSpace(text))
 		if ip == nil {
-			return nil, fmt.Errorf("--node-ip: %q is not an address", text)
+			return nil, fmt.Errorf("parse --node-ip: %q is not an IP address", text)
 		}
 		ips = append(ips, ip)
 	}

@@ -14,28 +14,29 @@ import (
 
 const (
 	leaseNamespace = "kube-node-lease"
-	// leaseSpread is by how much of itself the time between two renewals varies, as in the
-	// reference. Nodes that came back from an outage together draw apart again.
-	leaseSpread = 0.04
+	// leaseJitter is the maximum jitter as a fraction of the renew interval, as in the
+	// reference kubelet. It spreads the renewals of nodes that recovered from an outage
+	// together.
+	leaseJitter = 0.04
 )
 
-// keepLease renews the node's lease four times in its life. The control plane takes a
-// node whose lease ran out for dead, so a failure is retried much sooner than that.
-func (n *Node) keepLease(ctx context.Context) {
+// renewLease renews the node's lease four times per lease duration. The control plane marks a
+// node with an expired lease as not ready, so failures are retried with a short back-off.
+func (n *Node) renewLease(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-n.registered: // the lease is owned by the Node, which must exist first
 	}
-	every := n.cfg.LeaseDuration / 4
+	interval := n.cfg.LeaseDuration / 4
 	var lease *coordinationv1.Lease
-	retry := backoff.Backoff{First: retryFirst, Longest: min(retryMax, every)}
+	retry := backoff.Backoff{First: retryFirst, Longest: min(retryMax, interval)}
 	failures := 0
 	for {
-		renewed, err := n.renew(ctx, lease, min(callTimeout, every))
-		wait := every
+		renewed, err := n.renew(ctx, lease, min(callTimeout, interval))
+		wait := interval
 		if n.deps.Jitter != nil {
-			wait += time.Duration(n.deps.Jitter() * leaseSpread * float64(every))
+			wait += time.Duration(n.deps.Jitter() * leaseJitter * float64(interval))
 		}
 		if err == nil {
 			lease, failures = renewed, 0
@@ -45,21 +46,21 @@ func (n *Node) keepLease(ctx context.Context) {
 				return
 			}
 			wait = retry.Next()
-			n.log.Error("node lease was not renewed, will retry", "in", wait, "err", err)
-			if failures++; failures > 1 && n.deps.Hung != nil {
-				n.deps.Hung()
+			n.log.Error("node: lease renewal failed, will retry", "retryIn", wait, "err", err)
+			if failures++; failures > 1 && n.deps.OnRepeatedHeartbeatFailure != nil {
+				n.deps.OnRepeatedHeartbeatFailure()
 			}
-			// Whatever went wrong, the next try starts from what the server has.
+			// The next attempt reads the lease first, whatever the error was.
 			lease = nil
 		}
-		if !n.sleep(ctx, wait, n.back) {
+		if !n.sleep(ctx, wait, n.apiServerBack) {
 			return
 		}
 	}
 }
 
-// renew writes the lease anew; nil is a lease that is not known yet. One request is
-// enough as long as nobody else writes it.
+// renew updates the lease, or creates it. lease is the result of the last renewal; if it is
+// nil, renew reads the lease first.
 func (n *Node) renew(ctx context.Context, lease *coordinationv1.Lease, timeout time.Duration) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -67,7 +68,7 @@ func (n *Node) renew(ctx context.Context, lease *coordinationv1.Lease, timeout t
 	if lease == nil {
 		found, err := leases.Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			created, err := leases.Create(ctx, n.leaseFrom(&coordinationv1.Lease{}), metav1.CreateOptions{})
+			created, err := leases.Create(ctx, n.renewedLease(&coordinationv1.Lease{}), metav1.CreateOptions{})
 			if err != nil {
 				return nil, fmt.Errorf("create lease: %w", err)
 			}
@@ -78,14 +79,14 @@ func (n *Node) renew(ctx context.Context, lease *coordinationv1.Lease, timeout t
 		}
 		lease = found
 	}
-	updated, err := leases.Update(ctx, n.leaseFrom(lease), metav1.UpdateOptions{})
+	updated, err := leases.Update(ctx, n.renewedLease(lease), metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("update lease: %w", err)
 	}
 	return updated, nil
 }
 
-func (n *Node) leaseFrom(old *coordinationv1.Lease) *coordinationv1.Lease {
+func (n *Node) renewedLease(old *coordinationv1.Lease) *coordinationv1.Lease {
 	lease := old.DeepCopy()
 	lease.Name, lease.Namespace = n.cfg.NodeName, leaseNamespace
 	holder := n.cfg.NodeName
@@ -94,7 +95,7 @@ func (n *Node) leaseFrom(old *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Spec.HolderIdentity = &holder
 	lease.Spec.LeaseDurationSeconds = &seconds
 	lease.Spec.RenewTime = &now
-	if uid := n.ref().UID; len(lease.OwnerReferences) == 0 && uid != "" {
+	if uid := n.objectRef().UID; len(lease.OwnerReferences) == 0 && uid != "" {
 		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.cfg.NodeName, UID: uid}}
 	}
 	return lease

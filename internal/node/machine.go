@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,8 +9,8 @@ import (
 	"strings"
 )
 
-// Machine is what the kernel says of the machine. It is read once: what changes while the
-// agent runs (hot-plugged CPUs) is taken up by a restart, as pods' shares depend on it.
+// Machine is the hardware and the operating system. It is read once: a change while the agent
+// runs, such as a hot-plugged CPU, takes effect at the next start.
 type Machine struct {
 	CPUs          int
 	MemoryBytes   int64
@@ -24,20 +25,20 @@ type Machine struct {
 	UserNamespace bool
 }
 
-// ReadMachine reads the machine from /proc, /sys and /etc below root ("/" but in tests).
-// Only the amounts are required; an identity that the machine lacks stays empty.
+// ReadMachine reads /proc, /sys and /etc below root, which is "/" except in tests. CPUs and
+// memory are required; other fields are empty if their files do not exist.
 func ReadMachine(root string) (Machine, error) {
 	r := reader{root}
 	m := Machine{
-		MachineID: r.first("etc/machine-id", "var/lib/dbus/machine-id"),
-		SystemUUID: r.first("sys/class/dmi/id/product_uuid", "proc/device-tree/system-id",
+		MachineID: r.readFirst("etc/machine-id", "var/lib/dbus/machine-id"),
+		SystemUUID: r.readFirst("sys/class/dmi/id/product_uuid", "proc/device-tree/system-id",
 			"proc/device-tree/vm,uuid", "etc/machine-id"),
-		BootID:        r.first("proc/sys/kernel/random/boot_id"),
-		Kernel:        r.first("proc/sys/kernel/osrelease"),
-		OSImage:       osImage(r.first("etc/os-release", "usr/lib/os-release")),
+		BootID:        r.readFirst("proc/sys/kernel/random/boot_id"),
+		Kernel:        r.readFirst("proc/sys/kernel/osrelease"),
+		OSImage:       osImage(r.readFirst("etc/os-release", "usr/lib/os-release")),
 		Hugepages:     r.hugepages(),
 		MaxPIDs:       r.maxPIDs(),
-		UserNamespace: inUserNamespace(r.first("proc/self/uid_map")),
+		UserNamespace: inUserNamespace(r.readFirst("proc/self/uid_map")),
 	}
 	var err error
 	if m.CPUs, err = r.cpus(); err != nil {
@@ -49,16 +50,16 @@ func ReadMachine(root string) (Machine, error) {
 	}
 	m.MemoryBytes, m.SwapBytes = meminfo["MemTotal"], meminfo["SwapTotal"]
 	if m.MemoryBytes == 0 {
-		return Machine{}, fmt.Errorf("read machine: MemTotal is not in /proc/meminfo")
+		return Machine{}, errors.New("read machine: MemTotal is not in /proc/meminfo")
 	}
 	return m, nil
 }
 
 type reader struct{ root string }
 
-// first is the content of the first file that can be read and is not empty, without
-// surrounding space and the NUL that device tree files end with.
-func (r reader) first(paths ...string) string {
+// first returns the content of the first file that can be read and is not empty, without
+// surrounding white space and the NUL at the end of device tree files.
+func (r reader) readFirst(paths ...string) string {
 	for _, p := range paths {
 		if content, err := os.ReadFile(filepath.Join(r.root, p)); err == nil {
 			if text := strings.Trim(string(content), " \t\r\n\x00"); text != "" {
@@ -69,20 +70,20 @@ func (r reader) first(paths ...string) string {
 	return ""
 }
 
-// cpus counts the CPUs that are online.
+// cpus counts the online CPUs.
 func (r reader) cpus() (int, error) {
-	if text := r.first("sys/devices/system/cpu/online"); text != "" {
+	if text := r.readFirst("sys/devices/system/cpu/online"); text != "" {
 		return countRanges(text)
 	}
 	// A kernel without CPU hotplug has no such file, and all its CPUs are online.
 	count := 0
-	for line := range strings.Lines(r.first("proc/cpuinfo")) {
+	for line := range strings.Lines(r.readFirst("proc/cpuinfo")) {
 		if strings.HasPrefix(line, "processor") {
 			count++
 		}
 	}
 	if count == 0 {
-		return 0, fmt.Errorf("neither sysfs nor /proc/cpuinfo tells")
+		return 0, errors.New("neither /sys/devices/system/cpu/online nor /proc/cpuinfo lists any")
 	}
 	return count, nil
 }
@@ -97,21 +98,21 @@ func countRanges(list string) (int, error) {
 		}
 		first, err := strconv.Atoi(from)
 		if err != nil {
-			return 0, fmt.Errorf("list %q: %w", list, err)
+			return 0, fmt.Errorf("parse CPU list %q: %w", list, err)
 		}
 		last, err := strconv.Atoi(to)
 		if err != nil {
-			return 0, fmt.Errorf("list %q: %w", list, err)
+			return 0, fmt.Errorf("parse CPU list %q: %w", list, err)
 		}
 		if last < first {
-			return 0, fmt.Errorf("list %q: range %s goes backwards", list, part)
+			return 0, fmt.Errorf("parse CPU list %q: range %s is reversed", list, part)
 		}
 		count += last - first + 1
 	}
 	return count, nil
 }
 
-// meminfo gives /proc/meminfo in bytes.
+// meminfo returns the fields of /proc/meminfo, in bytes.
 func (r reader) meminfo() (map[string]int64, error) {
 	content, err := os.ReadFile(filepath.Join(r.root, "proc/meminfo"))
 	if err != nil {
@@ -126,7 +127,7 @@ func (r reader) meminfo() (map[string]int64, error) {
 		}
 		amount, err := strconv.ParseInt(fields[0], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("/proc/meminfo: %s: %w", name, err)
+			return nil, fmt.Errorf("parse /proc/meminfo: %s: %w", name, err)
 		}
 		if len(fields) == 2 && fields[1] == "kB" {
 			amount *= 1024
@@ -146,7 +147,7 @@ func (r reader) hugepages() map[int64]int64 {
 		if err != nil {
 			continue
 		}
-		count, err := strconv.ParseInt(r.first(filepath.Join(dir, e.Name(), "nr_hugepages")), 10, 64)
+		count, err := strconv.ParseInt(r.readFirst(filepath.Join(dir, e.Name(), "nr_hugepages")), 10, 64)
 		if err != nil {
 			continue
 		}
@@ -155,19 +156,19 @@ func (r reader) hugepages() map[int64]int64 {
 	return pages
 }
 
-// maxPIDs is the smaller of the kernel's two bounds on the number of tasks; 0 if neither
-// can be read.
+// maxPIDs is the smaller of the kernel's two limits on the number of tasks; 0 if neither can
+// be read.
 func (r reader) maxPIDs() int64 {
 	var least int64
 	for _, file := range []string{"proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"} {
-		if limit, err := strconv.ParseInt(r.first(file), 10, 64); err == nil && (least == 0 || limit < least) {
+		if limit, err := strconv.ParseInt(r.readFirst(file), 10, 64); err == nil && (least == 0 || limit < least) {
 			least = limit
 		}
 	}
 	return least
 }
 
-// osImage finds the name that an os-release file gives for people to read.
+// osImage returns PRETTY_NAME of an os-release file.
 func osImage(release string) string {
 	if release == "" {
 		return "Unknown"
@@ -180,7 +181,8 @@ func osImage(release string) string {
 	return "Linux"
 }
 
-// inUserNamespace: outside of any, all ids map to themselves.
+// inUserNamespace reports whether uidMap is other than the identity mapping of the initial
+// user namespace.
 func inUserNamespace(uidMap string) bool {
 	fields := strings.Fields(uidMap)
 	if len(fields) == 0 {

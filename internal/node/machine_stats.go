@@ -2,7 +2,7 @@ package node
 
 import "swiftlet/internal/stats"
 
-// ForStats is the machine as the stats report it.
+// ForStats converts m to the type that package stats reports.
 func (m *Machine) ForStats() stats.Machine {
 	machine := stats.Machine{
 		CPUs:       m.CPUs,

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree makes files below a new directory that stands for "/".
+// tree writes files below a new directory, which takes the place of "/".
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -29,7 +29,7 @@ func TestReadMachine(t *testing.T) {
 		files map[string]string
 		want  Machine
 	}{
-		"all there": {map[string]string{
+		"all_files_exist": {map[string]string{
 			"proc/meminfo":                  "MemTotal:       24682416 kB\nMemFree: 1 kB\nSwapTotal:       1024 kB\nHugePages_Total:       0\n",
 			"sys/devices/system/cpu/online": "0-3,6,8-9\n",
 			"proc/cpuinfo":                  "processor\t: 0\n",
@@ -49,7 +49,7 @@ func TestReadMachine(t *testing.T) {
 			MaxPIDs:   192000, MachineID: "3d12", SystemUUID: "ABCD-1", BootID: "5c05",
 			Kernel: "6.18.44", OSImage: "Debian GNU/Linux 12 (bookworm)",
 		}},
-		"no DMI, no hotplug, second choices": {map[string]string{
+		"fallbacks_without_DMI_and_CPU_hotplug": {map[string]string{
 			"proc/meminfo":            "MemTotal: 1 kB\n",
 			"proc/cpuinfo":            "processor\t: 0\nmodel name: x\n\nprocessor\t: 1\n",
 			"etc/machine-id":          "3d12\n",
@@ -60,7 +60,7 @@ func TestReadMachine(t *testing.T) {
 			CPUs: 2, MemoryBytes: 1024, Hugepages: map[int64]int64{}, MaxPIDs: 32768,
 			MachineID: "3d12", SystemUUID: "3d12", OSImage: "Linux", UserNamespace: true,
 		}},
-		"device tree, dbus id": {map[string]string{
+		"UUID_from_device_tree_and_machine_id_from_dbus": {map[string]string{
 			"proc/meminfo":               "MemTotal: 1 kB\n",
 			"proc/cpuinfo":               "processor\t: 0\n",
 			"var/lib/dbus/machine-id":    "d\n",
@@ -81,15 +81,15 @@ func TestReadMachine(t *testing.T) {
 
 func TestReadMachineFails(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"no memory":       {"proc/cpuinfo": "processor: 0\n"},
-		"no MemTotal":     {"proc/cpuinfo": "processor: 0\n", "proc/meminfo": "MemFree: 1 kB\n"},
-		"bad memory":      {"proc/cpuinfo": "processor: 0\n", "proc/meminfo": "MemTotal: lots\n"},
-		"no CPUs":         {"proc/meminfo": "MemTotal: 1 kB\n"},
-		"bad CPUs":        {"proc/meminfo": "MemTotal: 1 kB\n", "sys/devices/system/cpu/online": "0-x\n"},
-		"backwards range": {"proc/meminfo": "MemTotal: 1 kB\n", "sys/devices/system/cpu/online": "3-0\n"},
+		"no_meminfo":         {"proc/cpuinfo": "processor: 0\n"},
+		"no_MemTotal":        {"proc/cpuinfo": "processor: 0\n", "proc/meminfo": "MemFree: 1 kB\n"},
+		"invalid_MemTotal":   {"proc/cpuinfo": "processor: 0\n", "proc/meminfo": "MemTotal: lots\n"},
+		"no_cpuinfo":         {"proc/meminfo": "MemTotal: 1 kB\n"},
+		"invalid_CPU_list":   {"proc/meminfo": "MemTotal: 1 kB\n", "sys/devices/system/cpu/online": "0-x\n"},
+		"reversed_CPU_range": {"proc/meminfo": "MemTotal: 1 kB\n", "sys/devices/system/cpu/online": "3-0\n"},
 	} {
 		if _, err := ReadMachine(tree(t, files)); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"swiftlet/internal/resource/device"
 )
 
-// Config is fixed for the life of the agent. Names follow the kubelet's flags and
+// Config does not change while the agent runs. Names follow the kubelet's flags and
 // configuration fields.
 type Config struct {
 	NodeName, Hostname string
@@ -29,8 +29,8 @@ type Config struct {
 	Labels             map[string]string
 	Taints             []v1.Taint
 	ProviderID         string
-	// ExternalCloud is --cloud-provider=external: someone else sets the addresses and
-	// takes off the taint that the node starts with.
+	// ExternalCloud is --cloud-provider=external: the cloud controller manager sets the
+	// addresses and removes the taint that the node is registered with.
 	ExternalCloud           bool
 	RegisterNode            bool
 	ControllerManagedAttach bool
@@ -42,103 +42,104 @@ type Config struct {
 	// Reservations are the other entries of enforceNodeAllocatable.
 	Reservations []Reservation
 
-	StatusUpdateFrequency time.Duration // how often status is looked at
-	StatusReportFrequency time.Duration // how often it is sent though nothing changed
+	StatusUpdateFrequency time.Duration // between two computations of the status
+	StatusReportFrequency time.Duration // between two reports of an unchanged status
 	LeaseDuration         time.Duration
-	MaxImages             int // -1 is all
+	MaxImages             int // -1 means all
 	Port                  int32
 	Version               string // of the kubelet, as "v1.37.1"
-	// Gate tells which feature gates are on, for the features that the node declares.
+	// Gate reports whether a feature gate is enabled, for status.declaredFeatures.
 	Gate func(feature string) bool
 
-	// Standalone: there is no control plane, and the Node exists in this process only.
+	// Standalone: there is no API server, and the Node exists in this process only.
 	Standalone bool
 
-	// RootDir holds pods' data; the size of its file system is the node's
-	// ephemeral-storage. Empty leaves that resource out.
+	// RootDir is the root directory. The size of its file system is the node's
+	// ephemeral-storage; if it is empty, there is no such resource.
 	RootDir string
 	// CgroupVersion is 1 or 2.
 	CgroupVersion int
 }
 
-// Runtime is what the node asks of the container runtime. *cri.Client is one.
+// Runtime is the part of the CRI that the node uses; *cri.Client implements it.
 type Runtime interface {
 	Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error)
 	Version(ctx context.Context) (*runtimeapi.VersionResponse, error)
 	ListImages(ctx context.Context) ([]*runtimeapi.Image, error)
 }
 
-// Deps are what the node works with. Functions are called from one goroutine and must not
-// block; all that are not named required may be nil.
+// Deps are the dependencies of a Node. It calls the functions from one goroutine; they must
+// not block. Fields that are not marked as required may be nil.
 type Deps struct {
-	// Client registers, Heartbeat reports and renews. Both are nil where Config.Standalone
-	// is set. Heartbeat alone nil: Client does all.
+	// Client registers the node, Heartbeat reports the status and renews the lease. Both are
+	// nil if Config.Standalone is set. If Heartbeat alone is nil, Client is used for all.
 	Client, Heartbeat kubernetes.Interface
 	Runtime           Runtime // required
 	Clock             clock.Clock
 	Log               *slog.Logger // required
 	Events            pod.Events   // required
 
-	// Watched is the Node as last seen by a watch, or an error. It may lack the image list.
+	// Watched returns the Node of the informer, which may lack the image list.
 	Watched func() (*v1.Node, error)
-	// Health says why pods cannot be observed, nil while they can.
-	Health func() error
-	// Unready are further reasons not to be ready (storage, shutdown), in the order told.
-	Unready []func() error
-	// Pressure lists the pressure conditions that eviction has set.
-	Pressure func() []v1.NodeConditionType
-	// Devices are the resources that device plugins bring to the node.
+	// PLEGHealthy returns why pods cannot be observed; nil if they can.
+	PLEGHealthy func() error
+	// ReadyChecks return further reasons not to be ready (storage, shutdown), in the order of
+	// the condition's message.
+	ReadyChecks []func() error
+	// Pressures lists the pressure conditions that eviction has set.
+	Pressures func() []v1.NodeConditionType
+	// Devices returns the resources of device plugins.
 	Devices func() device.Amounts
-	// VolumesInUse are the attachable volumes that must not be detached; false while that
-	// is not known yet. VolumesReported is told of each list that the API server has.
+	// VolumesInUse returns the attachable volumes that must not be detached; false while that
+	// is not known yet. VolumesReported is called with every list that the API server has.
 	VolumesInUse    func() ([]v1.UniqueVolumeName, bool)
 	VolumesReported func([]v1.UniqueVolumeName)
-	// Enforce bounds all pods together to the given amounts.
-	Enforce func(v1.ResourceList) error
-	// EnforceReserved bounds a group of the system; needed where there are Reservations.
-	EnforceReserved func(group string, amounts v1.ResourceList) error
-	// Addressed is told the node's addresses when they are known and when they change.
-	Addressed func([]v1.NodeAddress)
-	// PodCIDR is told the node's pod network when the control plane assigns it.
-	PodCIDR func(ctx context.Context, cidr string) error
-	// Hung is called when heartbeats keep failing: the connection may be dead without
-	// either end knowing.
-	Hung func()
-	// Jitter gives numbers in [0,1): reports of many nodes should not coincide.
+	// EnforceAllocatable limits the cgroup of all pods to the given amounts.
+	EnforceAllocatable func(v1.ResourceList) error
+	// EnforceReserved limits a system cgroup; required if Config has Reservations.
+	EnforceReserved func(cgroup string, amounts v1.ResourceList) error
+	// AddressesChanged is called with the node's addresses when they are first known and when
+	// they change.
+	AddressesChanged func([]v1.NodeAddress)
+	// SetPodCIDR is called when the control plane has assigned the node's pod CIDRs.
+	SetPodCIDR func(ctx context.Context, cidr string) error
+	// OnRepeatedHeartbeatFailure is called when the lease renewal fails more than once in a
+	// row: the connection may be dead without either end having noticed.
+	OnRepeatedHeartbeatFailure func()
+	// Jitter returns random numbers in [0,1), to spread the requests of many nodes.
 	Jitter func() float64
 	Meters Meters
 }
 
-// Meters are told of the node's steps into its cluster, whenever it takes them; each may
-// be nil.
+// Meters count the steps of joining the cluster; each may be nil.
 type Meters struct {
-	// Registering: the API server is about to be asked to have the Node. Registered: it has
-	// it, and had none before. Ready: it was told that the node is ready.
+	// Registering counts attempts to create the Node, Registered created Nodes, and Ready
+	// reports with a true Ready condition.
 	Registering, Registered, Ready meter.Count
 }
 
-// Node registers this machine with the API server and keeps its status and its lease there.
+// Node registers this machine with the API server, reports its status and renews its lease.
 type Node struct {
 	*State
-	deps   Deps
-	steps  []step
-	notify notify.Signal // the status may be out of date
-	back   notify.Signal // the API server is back: register, or renew the lease
-	retry  atomic.Bool   // and the status may be written
-	// relisted: what Watched shows counts whatever its version.
+	deps          Deps
+	steps         []step
+	notify        notify.Signal // the status may be out of date
+	apiServerBack notify.Signal // the API server is reachable again: register, or renew the lease
+	retryReport   atomic.Bool   // likewise: report the status without waiting for the back-off
+	// relisted: use the Node of Watched even if its resource version is older.
 	relisted atomic.Bool
 
-	// These belong to the goroutine of Run.
-	runtime     runtimeState
-	addresses   []v1.NodeAddress
-	addressesAt time.Time
-	addressed   []v1.NodeAddress // what deps.Addressed was last called with
-	reportDue   time.Time
-	podCIDR     string
-	cordoned    bool
+	// Only the status loop uses these.
+	runtime           runtimeState
+	addresses         []v1.NodeAddress
+	addressesAt       time.Time
+	notifiedAddresses []v1.NodeAddress // the last argument of AddressesChanged
+	reportDue         time.Time
+	podCIDR           string
+	cordoned          bool
 }
 
-// New makes the Node that state is the state of; it starts nothing.
+// New returns the Node that updates state. It starts nothing.
 func New(state *State, deps Deps) (*Node, error) {
 	if err := require.Set("new node", map[string]any{
 		"State": state, "Runtime": deps.Runtime, "Log": deps.Log, "Events": deps.Events,
@@ -147,13 +148,13 @@ func New(state *State, deps Deps) (*Node, error) {
 	}
 	cfg := &state.cfg
 	if cfg.Standalone != (deps.Client == nil) {
-		return nil, errors.New("new node: a client is needed unless the node is standalone")
+		return nil, errors.New("new node: Client must be set, except in standalone mode")
 	}
 	if len(cfg.Reservations) > 0 && deps.EnforceReserved == nil {
-		return nil, errors.New("new node: reservations need someone to enforce them")
+		return nil, errors.New("new node: missing EnforceReserved, which Reservations require")
 	}
 	if cfg.StatusUpdateFrequency <= 0 || cfg.StatusReportFrequency <= 0 || cfg.LeaseDuration <= 0 {
-		return nil, errors.New("new node: status and lease times must be positive")
+		return nil, errors.New("new node: StatusUpdateFrequency, StatusReportFrequency and LeaseDuration must be positive")
 	}
 	if deps.Clock == nil {
 		deps.Clock = clock.RealClock{}
@@ -161,27 +162,28 @@ func New(state *State, deps Deps) (*Node, error) {
 	if deps.Heartbeat == nil {
 		deps.Heartbeat = deps.Client
 	}
-	n := &Node{State: state, deps: deps, notify: notify.New(), back: notify.New()}
+	n := &Node{State: state, deps: deps, notify: notify.New(), apiServerBack: notify.New()}
 	n.steps = n.fillSteps()
 	return n, nil
 }
 
-// Notify has the status checked now instead of at the next tick. It never blocks.
+// Notify has the status computed now instead of at the next interval. It never blocks.
 func (n *Node) Notify() {
 	n.notify.Notify()
 }
 
-// Relisted says that Watched shows the Node of a new list. It is what the API server has,
-// also where its version is older: versions go back when etcd is restored from a backup.
+// Relisted reports that the informer has listed the Node again. That Node is current even if
+// its resource version is older: versions go back when etcd is restored from a backup.
 func (n *Node) Relisted() {
 	n.relisted.Store(true)
 	n.Notify()
 }
 
-// Retry ends the waits after requests that failed: the API server is back. It never blocks.
+// Retry retries failed requests without waiting for their back-off: the API server is
+// reachable again. It never blocks.
 func (n *Node) Retry() {
-	n.back.Notify()
-	n.retry.Store(true)
+	n.apiServerBack.Notify()
+	n.retryReport.Store(true)
 	n.Notify()
 }
 
@@ -193,8 +195,8 @@ func (n *Node) setCurrent(node *v1.Node) {
 }
 
 func (n *Node) reportAddresses(node *v1.Node) {
-	if found := node.Status.Addresses; n.deps.Addressed != nil && !slices.Equal(found, n.addressed) {
-		n.addressed = slices.Clone(found)
-		n.deps.Addressed(found)
+	if found := node.Status.Addresses; n.deps.AddressesChanged != nil && !slices.Equal(found, n.notifiedAddresses) {
+		n.notifiedAddresses = slices.Clone(found)
+		n.deps.AddressesChanged(found)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"swiftlet/internal/resource/device"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,9 +20,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/resource/device"
 )
 
-// fakeRuntime is a container runtime that can be stopped.
+// fakeRuntime is a container runtime that can fail.
 type fakeRuntime struct {
 	mu      sync.Mutex
 	err     error
@@ -65,7 +66,7 @@ func (r *fakeRuntime) ListImages(context.Context) ([]*runtimeapi.Image, error) {
 	return r.images, r.err
 }
 
-// eventLog keeps reasons and messages in order.
+// eventLog records types and reasons in order.
 type eventLog struct {
 	mu  sync.Mutex
 	all []string
@@ -93,7 +94,7 @@ type fixture struct {
 	events  *eventLog
 }
 
-// start runs a node in a synctest bubble, where time moves only when all wait.
+// start runs a node. The caller must be in a synctest bubble.
 func start(t *testing.T, client *fake.Clientset, change func(*Config, *Deps)) *fixture {
 	t.Helper()
 	f := newFixture(t, client, change)
@@ -160,7 +161,7 @@ func (f *fixture) node(t *testing.T) *v1.Node {
 	return node
 }
 
-// ready gives the Ready condition's status and message.
+// ready returns status and message of the Ready condition.
 func (f *fixture) ready(t *testing.T) string {
 	t.Helper()
 	node := f.node(t)
@@ -179,7 +180,7 @@ func (f *fixture) patches() (count int) {
 	return count
 }
 
-func TestRegistersAsRecorded(t *testing.T) {
+func TestRegistrationMatchesRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, fake.NewClientset(), nil)
 		node := f.node(t)
@@ -237,7 +238,7 @@ func TestRegistersAsRecorded(t *testing.T) {
 			t.Error(diff)
 		}
 		if n := f.patches(); n != 0 {
-			t.Errorf("%d patches after the create, which said it all", n)
+			t.Errorf("%d patches after the create, want none", n)
 		}
 	})
 }
@@ -248,25 +249,25 @@ func TestRegistrationVariants(t *testing.T) {
 		show   func(*v1.Node) []any
 		want   string
 	}{
-		"labels and taints": {func(c *Config, _ *Deps) {
+		"labels_and_taints": {func(c *Config, _ *Deps) {
 			c.Labels = map[string]string{"a": "b", "kubernetes.io/hostname": "other"}
 			c.Taints = []v1.Taint{{Key: "t", Effect: v1.TaintEffectNoSchedule}}
 		}, func(n *v1.Node) []any { return []any{n.Labels["a"], n.Labels["kubernetes.io/hostname"], n.Spec.Taints} },
 			"b other [{t  NoSchedule <nil>}]"},
-		"external cloud": {func(c *Config, _ *Deps) {
+		"external_cloud": {func(c *Config, _ *Deps) {
 			c.ExternalCloud, c.ProviderID = true, "x://1"
 		}, func(n *v1.Node) []any { return []any{n.Spec.Taints[0].Key, n.Spec.ProviderID, n.Status.Addresses} },
 			"node.cloudprovider.kubernetes.io/uninitialized x://1 [{Hostname node-1}]"},
-		"external cloud, given address": {func(c *Config, _ *Deps) {
+		"external_cloud_with_node_ip": {func(c *Config, _ *Deps) {
 			c.ExternalCloud, c.NodeIPs = true, ips("192.0.2.2")
 		}, func(n *v1.Node) []any {
 			return []any{n.Annotations["alpha.kubernetes.io/provided-node-ip"], n.Status.Addresses}
 		}, "192.0.2.2 [{InternalIP 192.0.2.2} {Hostname node-1}]"},
-		"no attach controller, few images": {func(c *Config, _ *Deps) {
+		"without_attach_controller_max_one_image": {func(c *Config, _ *Deps) {
 			c.ControllerManagedAttach, c.MaxImages = false, 1
 		}, func(n *v1.Node) []any { return []any{n.Annotations, len(n.Status.Images)} },
 			"map[] 1"},
-		"devices": {func(_ *Config, d *Deps) {
+		"device_plugin_resources": {func(_ *Config, d *Deps) {
 			d.Devices = func() device.Amounts {
 				return device.Amounts{Capacity: amounts("x.com/gpu", "4"), Allocatable: amounts("x.com/gpu", "3"), Removed: []v1.ResourceName{"x.com/old"}}
 			}
@@ -287,7 +288,7 @@ func TestRegistrationVariants(t *testing.T) {
 
 func TestAdoptsExistingNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		long := metav1.NewTime(time.Now().Add(-time.Hour))
+		anHourAgo := metav1.NewTime(time.Now().Add(-time.Hour))
 		existing := &v1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "u", Labels: map[string]string{
 				"kubernetes.io/hostname": "old", "mine": "kept"}},
@@ -297,9 +298,9 @@ func TestAdoptsExistingNode(t *testing.T) {
 				NodeInfo:  v1.NodeSystemInfo{BootID: "earlier"},
 				Addresses: []v1.NodeAddress{{Type: "InternalIP", Address: "192.0.2.77"}},
 				Conditions: []v1.NodeCondition{
-					{Type: "MemoryPressure", Status: "False", LastTransitionTime: long},
-					{Type: "NetworkUnavailable", Status: "False", Reason: "CNI", LastTransitionTime: long},
-					{Type: "Ready", Status: "Unknown", LastTransitionTime: long},
+					{Type: "MemoryPressure", Status: "False", LastTransitionTime: anHourAgo},
+					{Type: "NetworkUnavailable", Status: "False", Reason: "CNI", LastTransitionTime: anHourAgo},
+					{Type: "Ready", Status: "Unknown", LastTransitionTime: anHourAgo},
 				},
 			},
 		}
@@ -312,16 +313,16 @@ func TestAdoptsExistingNode(t *testing.T) {
 			t.Errorf("labels %v, taints %v", node.Labels, node.Spec.Taints)
 		}
 		if _, ok := node.Status.Capacity["hugepages-32Mi"]; ok {
-			t.Error("a page size that is gone is still reported")
+			t.Error("a huge page size that the kernel no longer has is still in the capacity")
 		}
 		if widget := node.Status.Allocatable["x.com/widget"]; widget.String() != "5" {
-			t.Errorf("what others advertise became %s", widget.String())
+			t.Errorf("allocatable of an extended resource is %s, want 5", widget.String())
 		}
 		if diff := cmp.Diff([]net.IP{net.ParseIP("192.0.2.2")}, hostIPs(node.Status.Addresses)); diff != "" {
 			t.Error(diff)
 		}
 		memory, cni, ready := condition(&node.Status, "MemoryPressure"), condition(&node.Status, "NetworkUnavailable"), condition(&node.Status, "Ready")
-		if !memory.LastTransitionTime.Equal(&long) || cni == nil || cni.Reason != "CNI" || ready.LastTransitionTime.Equal(&long) {
+		if !memory.LastTransitionTime.Equal(&anHourAgo) || cni == nil || cni.Reason != "CNI" || ready.LastTransitionTime.Equal(&anHourAgo) {
 			t.Errorf("conditions: %+v", node.Status.Conditions)
 		}
 		want := []string{"Normal Starting", "Warning CgroupV1", "Normal NodeHasNoDiskPressure", "Normal NodeHasSufficientPID",
@@ -332,7 +333,7 @@ func TestAdoptsExistingNode(t *testing.T) {
 	})
 }
 
-func TestNotAllowedToCreate(t *testing.T) {
+func TestAdoptsNodeWhenCreateIsForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 		client.PrependReactor("create", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
@@ -344,7 +345,7 @@ func TestNotAllowedToCreate(t *testing.T) {
 	})
 }
 
-func TestRuntimeDiesAndReturns(t *testing.T) {
+func TestNotReadyWhileRuntimeIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, fake.NewClientset(), nil)
 		f.events.take()
@@ -355,7 +356,7 @@ func TestRuntimeDiesAndReturns(t *testing.T) {
 		time.Sleep(900 * time.Millisecond)
 		synctest.Wait()
 		if f.ready(t) != isReady {
-			t.Errorf("a short absence was reported: %s", f.ready(t))
+			t.Errorf("not ready after 0.9 s: %s", f.ready(t))
 		}
 		time.Sleep(200 * time.Millisecond)
 		synctest.Wait()
@@ -370,10 +371,10 @@ func TestRuntimeDiesAndReturns(t *testing.T) {
 		}
 
 		f.runtime.set(func(r *fakeRuntime) { r.err = nil })
-		time.Sleep(troubledEvery)
+		time.Sleep(unhealthyPeriod)
 		synctest.Wait()
 		if f.ready(t) != isReady {
-			t.Errorf("%v after its return: %s", troubledEvery, f.ready(t))
+			t.Errorf("%v after its recovery: %s", unhealthyPeriod, f.ready(t))
 		}
 		if diff := cmp.Diff([]string{"Normal NodeNotReady", "Normal NodeReady"}, f.events.take()); diff != "" {
 			t.Error(diff)
@@ -381,27 +382,27 @@ func TestRuntimeDiesAndReturns(t *testing.T) {
 	})
 }
 
-func TestReadyMessages(t *testing.T) {
-	noNetwork := &runtimeapi.RuntimeCondition{Type: "NetworkReady", Reason: "NetworkPluginNotReady", Message: "cni plugin not initialized"}
+func TestReadyCondition(t *testing.T) {
+	networkNotReady := &runtimeapi.RuntimeCondition{Type: "NetworkReady", Reason: "NetworkPluginNotReady", Message: "cni plugin not initialized"}
 	for name, c := range map[string]struct {
 		change func(*fakeRuntime, *Deps)
 		want   string
 	}{
-		"fine": {func(*fakeRuntime, *Deps) {}, isReady},
-		"never seen": {func(r *fakeRuntime, _ *Deps) { r.err = errors.New("x") },
+		"ready": {func(*fakeRuntime, *Deps) {}, isReady},
+		"runtime_never_answered": {func(r *fakeRuntime, _ *Deps) { r.err = errors.New("x") },
 			"False [container runtime status check may not have completed yet, network state unknown]"},
-		"no network": {func(r *fakeRuntime, _ *Deps) { r.network = noNetwork },
+		"network_not_ready": {func(r *fakeRuntime, _ *Deps) { r.network = networkNotReady },
 			"False container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized"},
-		"several": {func(r *fakeRuntime, d *Deps) {
-			d.Health = func() error { return errors.New("pleg was last seen active 3m0s ago; threshold is 3m0s") }
-			d.Unready = []func() error{func() error { return nil }, func() error { return errors.New("node is shutting down") }}
+		"pleg_unhealthy_and_shutting_down": {func(r *fakeRuntime, d *Deps) {
+			d.PLEGHealthy = func() error { return errors.New("pleg was last seen active 3m0s ago; threshold is 3m0s") }
+			d.ReadyChecks = []func() error{func() error { return nil }, func() error { return errors.New("node is shutting down") }}
 		}, "False [PLEG is not healthy: pleg was last seen active 3m0s ago; threshold is 3m0s, node is shutting down]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, nil, nil)
 			c.change(f.runtime, &f.deps)
-			f.lookAtRuntime(t.Context())
-			node := f.blank()
+			f.checkRuntime(t.Context())
+			node := f.initialNode()
 			f.fill(t.Context(), node)
 			ready := condition(&node.Status, v1.NodeReady)
 			if got := string(ready.Status) + " " + ready.Message; got != c.want {
@@ -411,13 +412,13 @@ func TestReadyMessages(t *testing.T) {
 	}
 }
 
-func TestPressure(t *testing.T) {
+func TestPressureConditionsAndEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var p []v1.NodeConditionType
 		set := func(to ...v1.NodeConditionType) { mu.Lock(); p = to; mu.Unlock() }
 		f := start(t, fake.NewClientset(), func(_ *Config, d *Deps) {
-			d.Pressure = func() []v1.NodeConditionType { mu.Lock(); defer mu.Unlock(); return p }
+			d.Pressures = func() []v1.NodeConditionType { mu.Lock(); defer mu.Unlock(); return p }
 		})
 		f.events.take()
 		set(v1.NodeMemoryPressure, v1.NodePIDPressure)
@@ -437,7 +438,7 @@ func TestPressure(t *testing.T) {
 	})
 }
 
-func TestReportsWhenDueOnly(t *testing.T) {
+func TestReportsOnlyWhenDueOrChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, fake.NewClientset(), nil)
 		time.Sleep(5*time.Minute - time.Second)
@@ -451,7 +452,7 @@ func TestReportsWhenDueOnly(t *testing.T) {
 			t.Errorf("%d patches when the report was due", n)
 		}
 		f.runtime.set(func(r *fakeRuntime) { r.images = r.images[:1] })
-		time.Sleep(imagesEvery + 10*time.Second)
+		time.Sleep(imagesPeriod + 10*time.Second)
 		synctest.Wait()
 		if node := f.node(t); f.patches() != 2 || len(node.Status.Images) != 1 {
 			t.Errorf("a new image list was not reported: %d patches, %v", f.patches(), node.Status.Images)

@@ -22,7 +22,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// breakable makes every request of the client fail while the switch is on.
+// breakable makes every request of the client fail while broken is set.
 func breakable(client *fake.Clientset, broken *atomic.Bool) *fake.Clientset {
 	client.PrependReactor("*", "*", func(k8stesting.Action) (bool, runtime.Object, error) {
 		if broken.Load() {
@@ -33,18 +33,18 @@ func breakable(client *fake.Clientset, broken *atomic.Bool) *fake.Clientset {
 	return client
 }
 
-func TestRegistersAfterOutage(t *testing.T) {
+func TestRegistrationIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
 		client := breakable(fake.NewClientset(), &broken)
 		f := start(t, client, nil)
 		time.Sleep(time.Hour)
-		if tries := len(client.Actions()); tries < 500 || tries > 530 {
-			t.Errorf("%d tries in an hour", tries)
+		if attempts := len(client.Actions()); attempts < 500 || attempts > 530 {
+			t.Errorf("%d attempts in an hour, want about 515", attempts)
 		}
 		if got := f.Object().Status.Addresses; len(got) != 2 {
-			t.Errorf("the agent cannot work meanwhile: addresses %v", got)
+			t.Errorf("before the registration the Node has addresses %v, want 2", got)
 		}
 		broken.Store(false)
 		time.Sleep(retryMax)
@@ -55,12 +55,12 @@ func TestRegistersAfterOutage(t *testing.T) {
 		select {
 		case <-f.Registered():
 		default:
-			t.Error("not told that it is registered")
+			t.Error("Registered is not closed")
 		}
 	})
 }
 
-func TestReportsAfterOutage(t *testing.T) {
+func TestStatusReportIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		f := start(t, breakable(fake.NewClientset(), &broken), nil)
@@ -69,7 +69,7 @@ func TestReportsAfterOutage(t *testing.T) {
 		f.runtime.set(func(r *fakeRuntime) { r.err = errors.New("x") })
 		time.Sleep(20 * time.Minute)
 		if got := f.events.take(); got != nil {
-			t.Errorf("events of what nobody could see: %v", got)
+			t.Errorf("events for a status that was not written: %v", got)
 		}
 		broken.Store(false)
 		time.Sleep(retryMax)
@@ -80,8 +80,8 @@ func TestReportsAfterOutage(t *testing.T) {
 	})
 }
 
-// Somebody has noticed that the API server is back: nothing waits for its next try.
-func TestRetryAfterOutage(t *testing.T) {
+// Retry registers, reports and renews without waiting for the back-off.
+func TestRetrySkipsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
@@ -117,7 +117,7 @@ func (f *fixture) lease(t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-func TestLease(t *testing.T) {
+func TestLeaseIsRenewedAndRecreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		client := breakable(fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "d49c"}}), &broken)
@@ -153,11 +153,11 @@ func TestLease(t *testing.T) {
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		f.lease(t) // made again
+		f.lease(t) // created again
 	})
 }
 
-func TestStandalone(t *testing.T) {
+func TestStandaloneNodeIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, nil, nil)
 		node := f.Object()
@@ -173,7 +173,7 @@ func TestStandalone(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := f.events.take(); got != nil {
-			t.Errorf("events without cause: %v", got)
+			t.Errorf("unexpected events: %v", got)
 		}
 	})
 }
@@ -185,13 +185,13 @@ func last(list []string) string {
 	return list[len(list)-1]
 }
 
-func TestEnforceRetries(t *testing.T) {
+func TestEnforceAllocatableIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		f := start(t, nil, func(_ *Config, d *Deps) {
-			d.Enforce = func(limits v1.ResourceList) error {
+			d.EnforceAllocatable = func(limits v1.ResourceList) error {
 				if _, ok := limits["pid"]; !ok {
-					t.Error("no bound on processes")
+					t.Error("no limit of pids")
 				}
 				if calls.Add(1) < 3 {
 					return errors.New("too low")
@@ -213,8 +213,8 @@ func TestEnforceRetries(t *testing.T) {
 	})
 }
 
-// The watch is how the node learns of what others wrote to it.
-func TestWatchedChangesAreAnswered(t *testing.T) {
+// The node restores its status and acts on the spec when the informer shows changes of others.
+func TestHandlesWatchedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen atomic.Pointer[v1.Node]
 		var cidr atomic.Value
@@ -226,11 +226,12 @@ func TestWatchedChangesAreAnswered(t *testing.T) {
 				}
 				return nil, errors.New("not synced")
 			}
-			d.PodCIDR = func(_ context.Context, c string) error { cidr.Store(c); return nil }
+			d.SetPodCIDR = func(_ context.Context, c string) error { cidr.Store(c); return nil }
 			d.VolumesReported = func([]v1.UniqueVolumeName) { volumes.Add(1) }
 		})
 		f.events.take()
-		// The node lifecycle controller thought the node dead, and someone cordoned it.
+		// The node lifecycle controller has set Ready to Unknown, and an administrator has cordoned
+		// the node.
 		node := f.node(t).DeepCopy()
 		node.ResourceVersion = "1000"
 		node.Status.Images = nil
@@ -245,22 +246,22 @@ func TestWatchedChangesAreAnswered(t *testing.T) {
 		f.Notify()
 		synctest.Wait()
 		if f.ready(t) != isReady || f.node(t).Labels[v1.LabelArchStable] == "" {
-			t.Errorf("not answered: %s, %v", f.ready(t), f.node(t).Labels)
+			t.Errorf("not restored: %s, labels %v", f.ready(t), f.node(t).Labels)
 		}
 		if cidr.Load() != "10.0.0.0/24,fd00::/64" {
-			t.Errorf("pod network is %v", cidr.Load())
+			t.Errorf("pod CIDRs are %v", cidr.Load())
 		}
 		if diff := cmp.Diff([]string{"Normal NodeNotSchedulable", "Normal NodeReady"}, f.events.take()); diff != "" {
 			t.Error(diff)
 		}
 		if volumes.Load() == 0 {
-			t.Error("volumes were never told to be reported")
+			t.Error("VolumesReported was not called")
 		}
 	})
 }
 
-// etcd is restored from a backup: the Node is an older one, and so is its version.
-func TestRestoredNodeIsBroughtUpToDate(t *testing.T) {
+// After etcd is restored from a backup, the Node and its resource version are older.
+func TestStatusIsReportedAfterEtcdRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen atomic.Pointer[v1.Node]
 		f := start(t, fake.NewClientset(), func(_ *Config, d *Deps) {
@@ -284,21 +285,21 @@ func TestRestoredNodeIsBroughtUpToDate(t *testing.T) {
 		f.Notify()
 		synctest.Wait()
 		if f.Object().ResourceVersion != "1000" {
-			t.Fatalf("the Node is known at version %s", f.Object().ResourceVersion)
+			t.Fatalf("the Node has version %s, want 1000", f.Object().ResourceVersion)
 		}
 		show("50", v1.ConditionFalse)
 		f.Relisted()
 		synctest.Wait()
 		if f.ready(t) != isReady {
-			t.Errorf("the restored Node says %s", f.ready(t))
+			t.Errorf("the restored Node has Ready condition %s", f.ready(t))
 		}
 	})
 }
 
-func TestStatusPatch(t *testing.T) {
+func TestStatusPatchReplacesAddressesAndKeepsSpec(t *testing.T) {
 	from := &v1.Node{Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: "InternalIP", Address: "a"}, {Type: "Hostname", Address: "h"}}}}
 	to := from.DeepCopy()
-	to.Spec.Unschedulable = true // never ours to change
+	to.Spec.Unschedulable = true // not part of a status patch
 	to.Status.Addresses = []v1.NodeAddress{{Type: "InternalIP", Address: "b"}, {Type: "InternalIP", Address: "c"}}
 	body, err := statusPatch(from, to)
 	if err != nil {
@@ -310,9 +311,9 @@ func TestStatusPatch(t *testing.T) {
 	}
 }
 
-// Over a real connection: a server that refuses, hangs up and answers with rubbish before
-// it works.
-func TestFaultyServer(t *testing.T) {
+// Registration succeeds over HTTP after an error, an aborted connection and an invalid
+// response.
+func TestRegistersWithFaultyServer(t *testing.T) {
 	var requests atomic.Int32
 	store := fake.NewClientset()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -355,6 +356,6 @@ func TestFaultyServer(t *testing.T) {
 		t.Error(err)
 	}
 	if f.Object().UID != "u" {
-		t.Errorf("holds %+v", f.Object().ObjectMeta)
+		t.Errorf("the Node has %+v, want UID u", f.Object().ObjectMeta)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// patch sends the difference of two forms of the Node, metadata and status.
+// patch sends the difference between two versions of the Node's metadata and status.
 func (n *Node) patch(ctx context.Context, from, to *v1.Node) (*v1.Node, error) {
 	body, err := statusPatch(from, to)
 	if err != nil {
-		return nil, fmt.Errorf("make status patch: %w", err)
+		return nil, fmt.Errorf("create node status patch: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -31,8 +31,8 @@ func statusPatch(from, to *v1.Node) ([]byte, error) {
 	to = to.DeepCopy()
 	to.Spec = from.Spec
 	addresses := to.Status.Addresses
-	// The API declares addresses to be merged by type, but a node may have two of a type,
-	// so that a merge would lose one. They are replaced as a whole instead.
+	// The merge key of addresses is the type, but a node may have two addresses of a type, and
+	// a merge would lose one. The patch replaces the whole list instead.
 	replace := len(from.Status.Addresses) > 0 && !equality.Semantic.DeepEqual(from.Status.Addresses, addresses)
 	if replace {
 		to.Status.Addresses = from.Status.Addresses
@@ -79,12 +79,12 @@ func replaceAddresses(body []byte, addresses []v1.NodeAddress) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// differs compares what the reports are about: all but the time of the last heartbeat.
+// differs compares labels, annotations and status of two Nodes, except heartbeat times.
 func differs(a, b *v1.Node) bool {
-	return !equality.Semantic.DeepEqual(timeless(a), timeless(b))
+	return !equality.Semantic.DeepEqual(withoutHeartbeats(a), withoutHeartbeats(b))
 }
 
-func timeless(node *v1.Node) *v1.Node {
+func withoutHeartbeats(node *v1.Node) *v1.Node {
 	node = &v1.Node{Status: *node.Status.DeepCopy(), ObjectMeta: metav1.ObjectMeta{Labels: node.Labels, Annotations: node.Annotations}}
 	for i := range node.Status.Conditions {
 		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// callTimeout bounds one request, so that a connection which died silently is given up.
+	// callTimeout limits one request, so that a dead connection does not block for long.
 	callTimeout = 10 * time.Second
 	retryFirst  = 200 * time.Millisecond
 	retryMax    = 7 * time.Second
 )
 
-// register makes the API server have the Node, however long that takes. It returns an
-// error only when ctx is done.
+// register creates or adopts the Node, and retries until it succeeds. It returns an error
+// only when ctx is done.
 func (n *Node) register(ctx context.Context) error {
 	retry := backoff.Backoff{First: retryFirst, Longest: retryMax}
 	for {
-		n.lookAtRuntime(ctx)
+		n.checkRuntime(ctx)
 		err := n.tryRegister(ctx)
 		if err == nil {
 			close(n.registered)
@@ -35,8 +35,8 @@ func (n *Node) register(ctx context.Context) error {
 			return ctx.Err()
 		}
 		wait := retry.Next()
-		n.log.Error("node is not registered, will retry", "in", wait, "err", err)
-		if !n.sleep(ctx, wait, n.back) {
+		n.log.Error("node: registration failed, will retry", "retryIn", wait, "err", err)
+		if !n.sleep(ctx, wait, n.apiServerBack) {
 			return ctx.Err()
 		}
 	}
@@ -47,18 +47,18 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	defer cancel()
 	nodes := n.deps.Client.CoreV1().Nodes()
 	if n.cfg.RegisterNode {
-		node := n.blank()
+		node := n.initialNode()
 		n.fill(ctx, node)
-		// The rest of the agent can work with this while the API server is away.
+		// Other packages use this Node while the API server is unreachable.
 		n.setCurrent(node)
 		n.deps.Meters.Registering.Inc()
 		created, err := nodes.Create(ctx, node, metav1.CreateOptions{})
 		if err == nil {
 			n.deps.Meters.Registered.Inc()
-			n.accept(n.blank(), created, true)
+			n.setReported(n.initialNode(), created, true)
 			return nil
 		}
-		// An agent that may not create Nodes may still have one to look after.
+		// A kubelet that is not allowed to create Nodes adopts the one that exists.
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("create node: %w", err)
 		}
@@ -70,8 +70,7 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	return n.adopt(ctx, existing)
 }
 
-// adopt takes over a Node that was there before, with its labels, conditions and status
-// brought up to date in one request.
+// adopt updates labels, conditions and status of a Node that exists already, in one request.
 func (n *Node) adopt(ctx context.Context, existing *v1.Node) error {
 	next := existing.DeepCopy()
 	if n.cfg.RegisterNode {
@@ -82,6 +81,6 @@ func (n *Node) adopt(ctx context.Context, existing *v1.Node) error {
 	if err != nil {
 		return err
 	}
-	n.accept(existing, updated, true)
+	n.setReported(existing, updated, true)
 	return nil
 }

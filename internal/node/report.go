@@ -10,11 +10,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// report works out the status and sends it if it changed or a report is due.
+// report computes the status and sends it if it changed or a report is due.
 func (n *Node) report(ctx context.Context) error {
 	known := n.refresh()
 	n.reportAddresses(known)
-	n.spread(ctx, known)
+	n.handleSpec(ctx, known)
 	next := known.DeepCopy()
 	n.fill(ctx, next)
 	changed := differs(known, next)
@@ -23,34 +23,35 @@ func (n *Node) report(ctx context.Context) error {
 		return nil
 	}
 	if n.deps.Client == nil {
-		n.accept(known, next, changed)
+		n.setReported(known, next, changed)
 		return nil
 	}
 	updated, err := n.patch(ctx, known, next)
 	if err != nil {
 		return err
 	}
-	n.accept(known, updated, changed)
+	n.setReported(known, updated, changed)
 	return nil
 }
 
-// accept takes note of what the API server now has, and tells of the difference.
-func (n *Node) accept(old, current *v1.Node, changed bool) {
+// setReported records the Node that the API server has now, and sends events for the
+// difference.
+func (n *Node) setReported(old, current *v1.Node, changed bool) {
 	n.setCurrent(current)
 	n.reportDue = n.deps.Clock.Now().Add(n.cfg.StatusReportFrequency)
 	if changed && n.deps.Jitter != nil {
-		// Nodes that changed at the same moment (an outage) must not go on in step.
-		spread := float64(n.cfg.StatusReportFrequency) * (n.deps.Jitter() - 0.5)
-		n.reportDue = n.reportDue.Add(time.Duration(spread))
+		// Spread the next reports of nodes that changed at the same time, as after an outage.
+		jitter := float64(n.cfg.StatusReportFrequency) * (n.deps.Jitter() - 0.5)
+		n.reportDue = n.reportDue.Add(time.Duration(jitter))
 	}
-	if saysReady(current) {
+	if reportsReady(current) {
 		n.deps.Meters.Ready.Inc()
 	}
-	n.tell(changes(n.cfg.NodeName, old, current)...)
+	n.recordEvents(statusEvents(n.cfg.NodeName, old, current)...)
 	n.volumesReported(current)
 }
 
-func saysReady(node *v1.Node) bool {
+func reportsReady(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
 	})
@@ -62,13 +63,13 @@ func (n *Node) volumesReported(node *v1.Node) {
 	}
 }
 
-// refresh gives the Node as the API server has it, as far as we know: our own last write,
-// or what the watch has seen since.
+// refresh returns the Node that the API server has, as far as is known: the result of the
+// last write, or a newer one from the informer.
 func (n *Node) refresh() *v1.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.current == nil {
-		return n.blank()
+		return n.initialNode()
 	}
 	if n.deps.Watched == nil {
 		return n.current
@@ -80,13 +81,13 @@ func (n *Node) refresh() *v1.Node {
 	}
 	merged := seen.DeepCopy()
 	if merged.Status.Images == nil && seen.UID == n.current.UID {
-		merged.Status.Images = n.current.Status.Images // the watch leaves them out
+		merged.Status.Images = n.current.Status.Images // the informer drops them
 	}
 	n.current = merged
 	return merged
 }
 
-// newer compares resource versions of one object, which count upwards within one watch.
+// newer compares two resource versions of one object.
 func newer(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
@@ -96,22 +97,23 @@ func newer(a, b string) bool {
 	return x > y
 }
 
-// spread passes on what the control plane has decided about the node.
-func (n *Node) spread(ctx context.Context, node *v1.Node) {
+// handleSpec acts on changes of the Node's spec: it records cordoning as an event, and passes
+// the pod CIDR to the container runtime.
+func (n *Node) handleSpec(ctx context.Context, node *v1.Node) {
 	if node.Spec.Unschedulable != n.cordoned {
 		n.cordoned = node.Spec.Unschedulable
 		reason := "NodeSchedulable"
 		if n.cordoned {
 			reason = "NodeNotSchedulable"
 		}
-		n.tell(event{v1.EventTypeNormal, reason, "Node " + n.cfg.NodeName + " status is now: " + reason})
+		n.recordEvents(event{v1.EventTypeNormal, reason, "Node " + n.cfg.NodeName + " status is now: " + reason})
 	}
 	cidr := strings.Join(node.Spec.PodCIDRs, ",")
-	if n.deps.PodCIDR == nil || cidr == "" || cidr == n.podCIDR {
+	if n.deps.SetPodCIDR == nil || cidr == "" || cidr == n.podCIDR {
 		return
 	}
-	if err := n.deps.PodCIDR(ctx, cidr); err != nil {
-		n.log.Error("the pod network was not passed on, will retry", "cidr", cidr, "err", err)
+	if err := n.deps.SetPodCIDR(ctx, cidr); err != nil {
+		n.log.Error("node: failed to pass pod CIDR to the container runtime, will retry", "cidr", cidr, "err", err)
 		return
 	}
 	n.podCIDR = cidr

@@ -11,14 +11,14 @@ import (
 	"swiftlet/internal/resource/topology"
 )
 
-// ReservedFrom reads what the configuration keeps from pods. Where ignoreEviction is set,
-// eviction thresholds keep nothing from them.
+// ReservedFrom parses the resources that the configuration reserves. If ignoreEviction is
+// set, eviction thresholds reserve nothing.
 func ReservedFrom(kc *kubelet.KubeletConfiguration, ignoreEviction bool) (Reserved, error) {
-	kube, err := quantities("kubeReserved", kc.KubeReserved)
+	kube, err := parseQuantities("kubeReserved", kc.KubeReserved)
 	if err != nil {
 		return Reserved{}, err
 	}
-	system, err := quantities("systemReserved", kc.SystemReserved)
+	system, err := parseQuantities("systemReserved", kc.SystemReserved)
 	if err != nil {
 		return Reserved{}, err
 	}
@@ -37,7 +37,7 @@ func ReservedFrom(kc *kubelet.KubeletConfiguration, ignoreEviction bool) (Reserv
 	return reserved, nil
 }
 
-func quantities(field string, amounts map[string]string) (v1.ResourceList, error) {
+func parseQuantities(field string, amounts map[string]string) (v1.ResourceList, error) {
 	list := v1.ResourceList{}
 	for name, amount := range amounts {
 		q, err := resource.ParseQuantity(amount)
@@ -49,17 +49,17 @@ func quantities(field string, amounts map[string]string) (v1.ResourceList, error
 	return list, nil
 }
 
-// Memory is how much of the machine's memory all pods together may have, before anything is
-// evicted.
+// Memory is how much of the machine's memory all pods together may use, in bytes. It does not
+// subtract eviction thresholds.
 func (r Reserved) Memory(capacity int64) int64 {
 	return capacity - r.Kube.Memory().Value() - r.System.Memory().Value()
 }
 
-// ReservationsFrom lists the cgroups of the system that are bounded by what is reserved for
-// them, in the order in which the reference kubelet bounds them.
+// ReservationsFrom lists the system cgroups that enforceNodeAllocatable limits, in the order
+// in which the reference kubelet limits them.
 func ReservationsFrom(kc *kubelet.KubeletConfiguration, reserved Reserved) (all []Reservation) {
-	system := Reservation{Name: "System Reserved", Group: kc.SystemReservedCgroup, Amounts: reserved.System}
-	kube := Reservation{Name: "Kube Reserved", Group: kc.KubeReservedCgroup, Amounts: reserved.Kube}
+	system := Reservation{Name: "System Reserved", Cgroup: kc.SystemReservedCgroup, Amounts: reserved.System}
+	kube := Reservation{Name: "Kube Reserved", Cgroup: kc.KubeReservedCgroup, Amounts: reserved.Kube}
 	for _, suffix := range []string{"", "-compressible"} {
 		system.Compressible, kube.Compressible = suffix != "", suffix != ""
 		if slices.Contains(kc.EnforceNodeAllocatable, "system-reserved"+suffix) {

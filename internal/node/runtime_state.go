@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// checkTimeout bounds one look at the runtime, which may hang rather than fail.
+	// checkTimeout limits one check: the runtime may hang instead of failing.
 	checkTimeout = 5 * time.Second
-	// downAfter is how long the runtime may fail to answer before the node says so. A
-	// restart of the runtime within it goes unseen by the cluster, as it should.
+	// downAfter is how long checks may fail before the node becomes not ready. A restart of
+	// the runtime within this time does not change the node's condition.
 	downAfter = time.Second
-	// troubledEvery is how often the runtime is looked at while it fails.
-	troubledEvery = 500 * time.Millisecond
-	// imagesEvery is how often the runtime is asked for its images.
-	imagesEvery = 30 * time.Second
+	// unhealthyPeriod is the time between checks while the runtime is unhealthy.
+	unhealthyPeriod = 500 * time.Millisecond
+	// imagesPeriod is the time between two lists of images.
+	imagesPeriod = 30 * time.Second
 )
 
-// runtimeState is what the last looks at the container runtime have shown. It belongs to
-// the status loop.
+// runtimeState is the result of the last checks of the container runtime. Only the status
+// loop uses it.
 type runtimeState struct {
-	status *runtimeapi.StatusResponse // of the last look that was answered
-	// failingSince is when the runtime stopped answering; zero while it answers.
+	status *runtimeapi.StatusResponse // of the last successful check
+	// failingSince is when checks began to fail; zero while they succeed.
 	failingSince time.Time
 	version      string // "containerd://2.4.2"
 	images       []*runtimeapi.Image
 	imagesAt     time.Time
 }
 
-// look asks the runtime how it is. The quick questions come first and always; images only
-// now and then.
-func (s *runtimeState) look(ctx context.Context, runtime Runtime, now time.Time) error {
+// check reads the runtime's status, its version if that may have changed, and from time to
+// time its images.
+func (s *runtimeState) check(ctx context.Context, runtime Runtime, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	status, err := runtime.Status(ctx, false)
@@ -44,30 +44,30 @@ func (s *runtimeState) look(ctx context.Context, runtime Runtime, now time.Time)
 		if s.failingSince.IsZero() {
 			s.failingSince = now
 		}
-		return fmt.Errorf("check the container runtime: %w", err)
+		return fmt.Errorf("check container runtime status: %w", err)
 	}
-	returned := s.status == nil || !s.failingSince.IsZero()
+	recovered := s.status == nil || !s.failingSince.IsZero()
 	s.status, s.failingSince = status, time.Time{}
-	if returned || s.version == "" {
-		// It may have come back as another version.
+	if recovered || s.version == "" {
+		// The runtime may have been upgraded.
 		if v, err := runtime.Version(ctx); err == nil {
 			// Official builds of containerd say "v2.4.2"; nodes show "2.4.2".
 			s.version = v.RuntimeName + "://" + strings.TrimPrefix(v.RuntimeVersion, "v")
 		}
 	}
-	if s.images == nil || now.Sub(s.imagesAt) >= imagesEvery {
+	if s.images == nil || now.Sub(s.imagesAt) >= imagesPeriod {
 		images, err := runtime.ListImages(ctx)
 		if err != nil {
-			return fmt.Errorf("check the container runtime: %w", err)
+			return fmt.Errorf("list images: %w", err)
 		}
-		s.images, s.imagesAt = sorted(images), now
+		s.images, s.imagesAt = sortImages(images), now
 	}
 	return nil
 }
 
-// sorted puts the largest first, so that a bounded list keeps what is dearest to pull,
-// and ties in an order that does not change from look to look.
-func sorted(images []*runtimeapi.Image) []*runtimeapi.Image {
+// sortImages sorts by size, largest first, so that a truncated list keeps the images that are
+// most expensive to pull. It sorts by ID within a size, so that the order is stable.
+func sortImages(images []*runtimeapi.Image) []*runtimeapi.Image {
 	all := append([]*runtimeapi.Image{}, images...)
 	slices.SortFunc(all, func(a, b *runtimeapi.Image) int {
 		if a.Size != b.Size {
@@ -81,12 +81,12 @@ func sorted(images []*runtimeapi.Image) []*runtimeapi.Image {
 	return all
 }
 
-// troubled reports whether the runtime should be looked at again soon.
-func (s *runtimeState) troubled() bool {
+// unhealthy reports whether to check the runtime again soon.
+func (s *runtimeState) unhealthy() bool {
 	return !s.failingSince.IsZero() || s.notReady() != nil || s.networkNotReady() != nil
 }
 
-// down says that the runtime does not answer, or never did.
+// down returns an error if checks have failed for downAfter, or never succeeded.
 func (s *runtimeState) down(now time.Time) error {
 	if s.status == nil {
 		return errors.New("container runtime status check may not have completed yet")
@@ -97,10 +97,10 @@ func (s *runtimeState) down(now time.Time) error {
 	return nil
 }
 
-// notReady says that the runtime answers that it is not ready.
+// notReady returns an error if the runtime reports that it is not ready.
 func (s *runtimeState) notReady() error {
 	if s.status == nil {
-		return nil // down says it
+		return nil // down reports it
 	}
 	if c := s.condition(runtimeapi.RuntimeReady); c == nil || !c.Status {
 		return fmt.Errorf("container runtime not ready: %s", describe(c))
@@ -127,7 +127,7 @@ func (s *runtimeState) condition(kind string) *runtimeapi.RuntimeCondition {
 	return nil
 }
 
-// describe spells a condition as users of the reference kubelet know it.
+// describe formats a condition as the reference kubelet does.
 func describe(c *runtimeapi.RuntimeCondition) string {
 	if c == nil {
 		return "<nil>"

@@ -10,10 +10,12 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/require"
 )
 
-// State is what is known of the node at any time, from before it is registered. Node keeps
-// it up to date. All methods may be called from anywhere.
+// State is the last known state of the node, also before it is registered. Node updates it.
+// All methods are safe for concurrent use.
 type State struct {
 	cfg     Config
 	machine Machine
@@ -23,79 +25,81 @@ type State struct {
 	capacity, allocatable, limits v1.ResourceList
 
 	mu sync.Mutex
-	// current is the Node as the API server is last known to have it, or in standalone
-	// mode as it would be.
+	// current is the Node that the API server has, as last known. In standalone mode it is
+	// the Node that would be registered.
 	current *v1.Node
-	// noNetwork is why pods cannot be given addresses, as of the last check of the runtime.
-	noNetwork error
-	// registered is closed when the API server has the Node.
+	// networkErr is why the runtime's network is not ready, as of the last check.
+	networkErr error
+	// registered is closed when the Node is registered.
 	registered chan struct{}
 }
 
-// NewState checks the configuration and computes what the machine offers.
+// NewState validates cfg and computes capacity and allocatable.
 func NewState(cfg Config, machine Machine, log *slog.Logger) (*State, error) {
-	if cfg.NodeName == "" || cfg.Hostname == "" {
-		return nil, errors.New("new node: node name and host name are required")
+	if err := require.Set("new node state", map[string]any{
+		"NodeName": cfg.NodeName, "Hostname": cfg.Hostname, "Log": log,
+	}); err != nil {
+		return nil, err
 	}
-	if log == nil || machine.CPUs == 0 {
-		return nil, errors.New("new node: log and machine are required")
+	if machine.CPUs == 0 {
+		return nil, errors.New("new node state: machine has no CPUs")
 	}
 	s := &State{cfg: cfg, machine: machine, log: log, network: hostNetwork(), registered: make(chan struct{})}
 	disk, err := diskSize(cfg.RootDir)
 	if err != nil {
-		return nil, fmt.Errorf("new node: %w", err)
+		return nil, fmt.Errorf("new node state: %w", err)
 	}
 	s.capacity = capacityOf(machine, cfg.MaxPods, cfg.PodsPerCore, disk)
 	if err := checkReserved(s.capacity, cfg.Reserved); err != nil {
-		return nil, fmt.Errorf("new node: %w", err)
+		return nil, fmt.Errorf("new node state: %w", err)
 	}
 	if s.allocatable, err = allocatableOf(s.capacity, cfg.Reserved); err != nil {
-		return nil, fmt.Errorf("new node: %w", err)
+		return nil, fmt.Errorf("new node state: %w", err)
 	}
 	s.limits = cgroupLimits(machine, s.capacity, cfg.Reserved, cfg.EnforceAllocatable)
 	return s, nil
 }
 
-// Capacity is what the machine has, without what device plugins bring.
+// Capacity is the node's capacity without the resources of device plugins.
 func (s *State) Capacity() v1.ResourceList { return maps.Clone(s.capacity) }
 
-// Allocatable is what pods may have of it.
+// Allocatable is the part of Capacity that pods may use.
 func (s *State) Allocatable() v1.ResourceList { return maps.Clone(s.allocatable) }
 
-// CgroupLimits are the limits of all pods together, for cgroup.EnsureNode.
+// CgroupLimits are the limits of the cgroup of all pods, for cgroup.EnsureNode.
 func (s *State) CgroupLimits() v1.ResourceList { return maps.Clone(s.limits) }
 
-// Object is the Node as last known. It must not be changed. Before the status is computed
-// for the first time it holds the configuration, capacity and allocatable.
+// Object is the Node as last known. Callers must not change it. Until the status is computed
+// for the first time, it has labels, taints, capacity and allocatable only.
 func (s *State) Object() *v1.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		node := s.blank()
+		node := s.initialNode()
 		node.Status.Capacity, node.Status.Allocatable = s.Capacity(), s.Allocatable()
 		return node
 	}
 	return s.current
 }
 
-// HostIPs are the addresses of pods on the host's network: one, or one of each family.
+// HostIPs are the addresses of pods on the host network: one, or one per IP family.
 func (s *State) HostIPs() []string {
 	s.mu.Lock()
 	current := s.current
 	s.mu.Unlock()
 	if current != nil {
 		if ips := hostIPs(current.Status.Addresses); len(ips) > 0 {
-			return texts(ips)
+			return ipStrings(ips)
 		}
 	}
 	addresses, err := s.findAddresses(context.Background())
 	if err != nil {
-		s.log.Warn("node: cannot find the host's addresses", "err", err)
+		s.log.Warn("node: cannot determine host addresses", "err", err)
 	}
-	return texts(hostIPs(addresses))
+	return ipStrings(hostIPs(addresses))
 }
 
-func texts(ips []net.IP) []string {
+func ipStrings(ips []net.IP) []string {
 	var all []string
 	for _, ip := range ips {
 		all = append(all, ip.String())
@@ -103,8 +107,8 @@ func texts(ips []net.IP) []string {
 	return all
 }
 
-// findAddresses finds the node's addresses. A machine without a control plane, and perhaps
-// without any network, still reaches its own pods.
+// findAddresses determines the node's addresses. In standalone mode it falls back to the
+// loopback address: the machine may have no network at all.
 func (s *State) findAddresses(ctx context.Context) ([]v1.NodeAddress, error) {
 	found, err := s.network.addresses(ctx, s.cfg.NodeName, s.cfg.Hostname, s.cfg.NodeIPs)
 	if err != nil && s.cfg.Standalone && len(s.cfg.NodeIPs) == 0 {
@@ -113,13 +117,13 @@ func (s *State) findAddresses(ctx context.Context) ([]v1.NodeAddress, error) {
 	return found, err
 }
 
-// NetworkReady returns why pods cannot be given addresses yet. It returns nil when they can,
-// and before the runtime was checked: the start of a pod that comes too early fails by itself.
+// NetworkReady returns why the runtime's network is not ready. It returns nil if it is ready,
+// and before the first check: a pod that starts too early fails and is retried.
 func (s *State) NetworkReady() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.noNetwork
+	return s.networkErr
 }
 
-// Registered is closed once the API server has the Node.
+// Registered returns a channel that is closed when the Node is registered.
 func (s *State) Registered() <-chan struct{} { return s.registered }

@@ -17,8 +17,8 @@ const (
 	taintUninitialisedKey = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
-// blank is the Node as first registered, without status.
-func (s *State) blank() *v1.Node {
+// initialNode is the Node as the kubelet first registers it, without status.
+func (s *State) initialNode() *v1.Node {
 	node := &v1.Node{}
 	node.Name = s.cfg.NodeName
 	node.Labels = map[string]string{
@@ -41,8 +41,8 @@ func (s *State) blank() *v1.Node {
 	return node
 }
 
-// reconciledLabels are those that follow the agent's configuration on a Node that was
-// there before. Others may have been changed by people, and stay.
+// reconciledLabels are the labels that follow the kubelet's configuration also on a Node that
+// exists already. Other labels are not touched: an administrator may have changed them.
 var reconciledLabels = []string{
 	v1.LabelHostname, v1.LabelOSStable, v1.LabelArchStable, labelBetaOS, labelBetaArch,
 	v1.LabelTopologyZone, v1.LabelTopologyRegion,
@@ -50,11 +50,10 @@ var reconciledLabels = []string{
 	v1.LabelInstanceTypeStable, v1.LabelInstanceType,
 }
 
-// reconcile brings an existing Node's labels and annotation in line with what we would
-// have registered. Taints are left alone: they are for a node's first minutes, and
-// whoever took them off meant it.
+// reconcile sets labels and annotation of an existing Node to what the kubelet would register.
+// It does not touch taints: they are for new nodes, and may have been removed on purpose.
 func (n *Node) reconcile(existing *v1.Node) {
-	want := n.blank()
+	want := n.initialNode()
 	if existing.Labels == nil {
 		existing.Labels = map[string]string{}
 	}

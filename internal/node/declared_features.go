@@ -9,20 +9,20 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures"
 )
 
-// gates adapts Config.Gate.
+// gates adapts Config.Gate to the interface of nodedeclaredfeatures.
 type gates func(string) bool
 
 func (g gates) Enabled(feature string) bool { return g(feature) }
 
-// fillDeclared lists the features that the scheduler must know of before it sends a pod
-// which needs them here.
-func (n *Node) fillDeclared(_ context.Context, node *v1.Node) error {
+// fillDeclaredFeatures lists the features that the scheduler matches with the ones that a pod
+// requires.
+func (n *Node) fillDeclaredFeatures(_ context.Context, node *v1.Node) error {
 	if n.cfg.Gate == nil {
 		return nil
 	}
 	v, err := version.ParseSemantic(n.cfg.Version)
 	if err != nil {
-		return fmt.Errorf("parse own version: %w", err)
+		return fmt.Errorf("parse kubelet version: %w", err)
 	}
 	f := n.runtime.status.GetFeatures()
 	node.Status.DeclaredFeatures = nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(
