@@ -17,7 +17,7 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 	}
 	deps := admit.ChecksDeps{
 		Node: node, Conditions: p.evictor.Conditions, Allocate: p.managers.Aligner.Admit,
-		Preempt: admit.Preempting(p.workers, a.events, b.log), ShuttingDown: p.shutdown.Down,
+		Preempt: admit.Preempting(p.workers, a.events, b.log), ShuttingDown: p.shutdown.ShuttingDown,
 	}
 	checks, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.facts.Kernel), deps)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	deps := node.Deps{
 		Runtime: r.cri, PLEGHealthy: p.observer.Healthy, SetPodCIDR: r.cri.UpdateRuntimeConfig,
-		ReadyChecks: []func() error{p.shutdown.Err}, Pressures: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
+		ReadyChecks: []func() error{p.shutdown.ReadyCheck}, Pressures: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
 		AddressesChanged: a.addressed(b), EnforceReserved: m.cgroups.EnforceReserved,
 		Meters: b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
 		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,

@@ -24,13 +24,13 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 		return err
 	}
 	deps := shutdown.Deps{
-		Pods:    p.workers.Active,
-		End:     shutdown.PodEnder{Workers: p.workers, Written: p.status.Written, Log: b.log}.End,
-		Changed: b.hub.reportNode,
-		Events:  a.events, Node: a.node, Clock: b.clock, Log: b.log,
+		Pods:                p.workers.Active,
+		TerminatePod:        shutdown.PodTerminator{Workers: p.workers, StatusWritten: p.status.Written, Log: b.log}.Terminate,
+		ShuttingDownChanged: b.hub.reportNode,
+		Events:              a.events, Node: a.node, Clock: b.clock, Log: b.log,
 	}
 	if b.cfg.Features.GracefulNodeShutdownBasedOnPodPriority {
-		deps.Measured = b.metrics.Shutdown()
+		deps.ReportTimes = b.metrics.Shutdown()
 	}
 	p.shutdown, err = shutdown.New(shutdown.ConfigFrom(b.cfg), deps)
 	return b.addUnless(err, "shutdown", p.shutdown.Run)

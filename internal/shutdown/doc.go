@@ -1,3 +1,4 @@
-// Package shutdown ends pods in good order when the machine is about to go down. It holds
-// systemd-logind up, over D-Bus, for as long as that takes.
+// Package shutdown implements graceful node shutdown. When systemd-logind announces a shutdown
+// over D-Bus, it terminates pods by priority, and delays the shutdown meanwhile with an
+// inhibitor lock.
 package shutdown

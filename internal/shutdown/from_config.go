@@ -6,7 +6,8 @@ import (
 	"swiftlet/internal/config"
 )
 
-// ConfigFrom reads how long pods may delay a shutdown; without groups they do not.
+// ConfigFrom takes the Config from the kubelet's configuration. It has no groups if graceful
+// node shutdown is disabled.
 func ConfigFrom(cfg *config.Config) Config {
 	return Config{Groups: groupsFrom(cfg), RootDir: cfg.Flags.RootDir, LogindDir: "/etc/systemd/logind.conf.d"}
 }
@@ -17,7 +18,7 @@ func groupsFrom(cfg *config.Config) []Group {
 	case !f.GracefulNodeShutdown:
 		return nil
 	case !f.GracefulNodeShutdownBasedOnPodPriority || len(kc.ShutdownGracePeriodByPodPriority) == 0:
-		return TwoGroups(kc.ShutdownGracePeriod.Duration, kc.ShutdownGracePeriodCriticalPods.Duration)
+		return groupsByCriticality(kc.ShutdownGracePeriod.Duration, kc.ShutdownGracePeriodCriticalPods.Duration)
 	}
 	var groups []Group
 	for _, g := range kc.ShutdownGracePeriodByPodPriority {

@@ -14,21 +14,23 @@ import (
 )
 
 const (
-	login1    = "org.freedesktop.login1"
-	login1Mgr = login1 + ".Manager"
-	going     = "PrepareForShutdown"
-	// dropIn is where logind is told to wait for longer; the reference kubelet's file.
+	login1             = "org.freedesktop.login1"
+	login1Manager      = login1 + ".Manager"
+	prepareForShutdown = "PrepareForShutdown"
+	// dropIn is the name of the configuration file for logind, the same as the reference
+	// kubelet's.
 	dropIn = "99-kubelet.conf"
 )
 
-// login is a connection to systemd-logind.
-type login struct {
+// logindConn is a connection to systemd-logind.
+type logindConn struct {
 	conn    *dbus.Conn
 	signals chan *dbus.Signal
 }
 
-// connect reaches logind over the bus at an address; "" is the system's.
-func connect(ctx context.Context, address string) (*login, error) {
+// connect connects to the bus at an address, "" for the system bus, and subscribes to
+// logind's shutdown signal.
+func connect(ctx context.Context, address string) (*logindConn, error) {
 	var conn *dbus.Conn
 	var err error
 	if address == "" {
@@ -37,77 +39,80 @@ func connect(ctx context.Context, address string) (*login, error) {
 		conn, err = dbus.Connect(address, dbus.WithContext(ctx))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reach the system bus: %w", err)
+		return nil, fmt.Errorf("connect to system bus: %w", err)
 	}
-	l := &login{conn: conn, signals: make(chan *dbus.Signal, 8)}
+	l := &logindConn{conn: conn, signals: make(chan *dbus.Signal, 8)}
 	conn.Signal(l.signals)
-	err = conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(login1Mgr), dbus.WithMatchMember(going), dbus.WithMatchObjectPath(l.manager().Path()))
+	err = conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember(prepareForShutdown), dbus.WithMatchObjectPath(l.manager().Path()))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("watch for a shutdown: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("subscribe to PrepareForShutdown: %w", err), conn.Close())
 	}
 	return l, nil
 }
 
-func (l *login) manager() dbus.BusObject { return l.conn.Object(login1, "/org/freedesktop/login1") }
+func (l *logindConn) manager() dbus.BusObject {
+	return l.conn.Object(login1, "/org/freedesktop/login1")
+}
 
-func (l *login) close() error { return l.conn.Close() }
+func (l *logindConn) close() error { return l.conn.Close() }
 
-// delay is how long logind waits for those who hold it up.
-func (l *login) delay() (time.Duration, error) {
-	value, err := l.manager().GetProperty(login1Mgr + ".InhibitDelayMaxUSec")
+// inhibitDelay is how long logind delays a shutdown for inhibitors at most.
+func (l *logindConn) inhibitDelay() (time.Duration, error) {
+	value, err := l.manager().GetProperty(login1Manager + ".InhibitDelayMaxUSec")
 	if err != nil {
-		return 0, fmt.Errorf("ask logind how long it waits: %w", err)
+		return 0, fmt.Errorf("read InhibitDelayMaxUSec: %w", err)
 	}
 	micros, ok := value.Value().(uint64)
 	if !ok {
-		return 0, fmt.Errorf("ask logind how long it waits: it answers %v", value)
+		return 0, fmt.Errorf("read InhibitDelayMaxUSec: unexpected value %v", value)
 	}
 	return time.Duration(micros) * time.Microsecond, nil
 }
 
-// hold makes a shutdown wait until the file is closed.
-func (l *login) hold(ctx context.Context) (*os.File, error) {
+// inhibit takes an inhibitor lock, which delays a shutdown until the file is closed.
+func (l *logindConn) inhibit(ctx context.Context) (*os.File, error) {
 	var fd dbus.UnixFD
-	err := l.manager().CallWithContext(ctx, login1Mgr+".Inhibit", 0,
+	err := l.manager().CallWithContext(ctx, login1Manager+".Inhibit", 0,
 		"shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay").Store(&fd)
 	if err != nil {
-		return nil, fmt.Errorf("hold a shutdown up: %w", err)
+		return nil, fmt.Errorf("inhibit shutdown: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "shutdown inhibitor"), nil
 }
 
-// extend has logind wait for longer: by a file of its configuration, which it is told to
-// read again.
-func (l *login) extend(ctx context.Context, dir string, wanted time.Duration) error {
-	text := fmt.Sprintf("# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=%.0f\n", wanted.Seconds())
+// setInhibitDelay writes a configuration file with the maximum delay, and has logind reload its
+// configuration.
+func (l *logindConn) setInhibitDelay(ctx context.Context, dir string, delay time.Duration) error {
+	text := fmt.Sprintf("# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=%.0f\n", delay.Seconds())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("have logind wait for longer: %w", err)
+		return fmt.Errorf("set InhibitDelayMaxSec: %w", err)
 	}
 	if err := checkpoint.Replace(filepath.Join(dir, dropIn), []byte(text), 0o644); err != nil {
-		return fmt.Errorf("have logind wait for longer: %w", err)
+		return fmt.Errorf("set InhibitDelayMaxSec: %w", err)
 	}
 	const hangup = int32(1)
 	err := l.conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
 		CallWithContext(ctx, "org.freedesktop.systemd1.Manager.KillUnit", 0, "systemd-logind.service", "all", hangup).Err
 	if err != nil {
-		return fmt.Errorf("have logind wait for longer: %w", err)
+		return fmt.Errorf("set InhibitDelayMaxSec: %w", err)
 	}
 	return nil
 }
 
-// next waits for the word that the machine goes down (true), or that it does not after all.
-func (l *login) next(ctx context.Context) (down bool, err error) {
+// nextSignal waits for the next PrepareForShutdown signal: true announces a shutdown, false
+// cancels it.
+func (l *logindConn) nextSignal(ctx context.Context) (starting bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case signal, open := <-l.signals:
 			if !open {
-				return false, errors.New("watch for a shutdown: the bus hung up")
+				return false, errors.New("wait for PrepareForShutdown: D-Bus connection closed")
 			}
-			if signal.Name == login1Mgr+"."+going && len(signal.Body) > 0 {
-				if down, ok := signal.Body[0].(bool); ok {
-					return down, nil
+			if signal.Name == login1Manager+"."+prepareForShutdown && len(signal.Body) > 0 {
+				if starting, ok := signal.Body[0].(bool); ok {
+					return starting, nil
 				}
 			}
 		}

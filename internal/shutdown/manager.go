@@ -22,78 +22,79 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
-	// reload is how long logind gets to read its configuration again.
-	reload = 3 * time.Second
+	// reloadTimeout is how long logind may take to reload its configuration.
+	reloadTimeout = 3 * time.Second
 )
 
-// Config says how pods end.
+// Config configures a Manager.
 type Config struct {
-	// Groups are who gets how long; none is that nobody waits for pods.
+	// Groups are the grace periods by priority; without any, shutdowns are not delayed.
 	Groups []Group
 	// RootDir holds the state file.
 	RootDir string
-	// LogindDir holds additions to logind's configuration.
+	// LogindDir is logind's directory of configuration drop-ins.
 	LogindDir string
-	// Bus is the address of the bus; "" is the system's.
+	// Bus is the address of the D-Bus; "" means the system bus.
 	Bus string
 }
 
-// Deps are the manager's surroundings.
+// Deps are the dependencies of a Manager.
 type Deps struct {
-	// Pods lists those that run.
+	// Pods lists the running pods.
 	Pods func() []*v1.Pod
-	// End stops a pod within so many seconds, and returns when nothing of it is left.
-	End func(ctx context.Context, p *v1.Pod, grace int64)
-	// Changed is called when Down may answer differently.
-	Changed func()
-	Events  pod.Events
-	Node    *v1.ObjectReference
-	// Measured is told when the last shutdown began and ended, which is zero while it has
-	// not; may be nil.
-	Measured func(began, ended time.Time)
-	Clock    clock.WithDelayedExecution
-	Log      *slog.Logger
+	// TerminatePod stops a pod within the grace period, in seconds, and returns when it has
+	// released its resources.
+	TerminatePod func(ctx context.Context, p *v1.Pod, grace int64)
+	// ShuttingDownChanged is called when the result of ShuttingDown changes.
+	ShuttingDownChanged func()
+	Events              pod.Events
+	Node                *v1.ObjectReference
+	// ReportTimes is called with the start and the end of the last shutdown. The end is zero
+	// during a shutdown. May be nil.
+	ReportTimes func(began, ended time.Time)
+	Clock       clock.WithDelayedExecution
+	Log         *slog.Logger
 }
 
-// Manager ends pods before the machine goes down.
+// Manager terminates pods before the machine shuts down.
 type Manager struct {
-	cfg  Config
-	deps Deps
-	down atomic.Bool
+	cfg          Config
+	deps         Deps
+	shuttingDown atomic.Bool
 }
 
-// New validates and starts nothing.
+// New validates its arguments and starts nothing.
 func New(cfg Config, deps Deps) (*Manager, error) {
 	if err := require.Set("new shutdown manager", map[string]any{
-		"Pods": deps.Pods, "End": deps.End, "Changed": deps.Changed, "Events": deps.Events,
+		"Pods": deps.Pods, "TerminatePod": deps.TerminatePod, "ShuttingDownChanged": deps.ShuttingDownChanged, "Events": deps.Events,
 		"Node": deps.Node, "Clock": deps.Clock, "Log": deps.Log, "RootDir": cfg.RootDir,
 		"LogindDir": cfg.LogindDir,
 	}); err != nil {
 		return nil, err
 	}
-	cfg.Groups = inOrder(cfg.Groups)
+	cfg.Groups = sortGroups(cfg.Groups)
 	return &Manager{cfg: cfg, deps: deps}, nil
 }
 
-// Down reports whether the machine is going down.
-func (m *Manager) Down() bool { return m.down.Load() }
+// ShuttingDown reports whether the machine is shutting down.
+func (m *Manager) ShuttingDown() bool { return m.shuttingDown.Load() }
 
-// Err is why the node is not ready.
-func (m *Manager) Err() error {
-	if m.Down() {
+// ReadyCheck returns an error while the machine is shutting down: the node is not ready.
+func (m *Manager) ReadyCheck() error {
+	if m.ShuttingDown() {
 		return errors.New("node is shutting down")
 	}
 	return nil
 }
 
-// Run waits for a shutdown until ctx ends. A bus that is not there, or goes away, is tried
-// again: a machine without systemd must run pods all the same.
+// Run waits for shutdowns until ctx is done. It retries if the D-Bus is not available or
+// disconnects: a machine without systemd runs pods, too.
 func (m *Manager) Run(ctx context.Context) error {
-	if total(m.cfg.Groups) == 0 {
+	if totalGrace(m.cfg.Groups) == 0 {
 		<-ctx.Done()
 		return nil
 	}
-	m.measure(m.load())
+	m.reportTimes(m.lastShutdown())
 	retry := backoff.Backoff{First: firstRetry, Longest: lastRetry}
 	for {
 		began := m.deps.Clock.Now()
@@ -105,7 +106,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			retry.Reset()
 		}
 		wait := retry.Next()
-		m.deps.Log.Warn("a shutdown of the machine would not be noticed", "retry", wait, "err", err)
+		m.deps.Log.Warn("node shutdown: cannot watch logind for shutdowns, will retry", "retryIn", wait, "err", err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -114,94 +115,95 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// watch holds shutdowns up and acts on them, until the bus fails.
+// watch inhibits shutdowns and handles their signals until the D-Bus connection fails.
 func (m *Manager) watch(ctx context.Context) error {
 	l, err := connect(ctx, m.cfg.Bus)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = l.close() }()
-	if err := m.claimTime(ctx, l); err != nil {
+	if err := m.ensureInhibitDelay(ctx, l); err != nil {
 		return err
 	}
-	held, err := l.hold(ctx)
+	inhibitor, err := l.inhibit(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = held.Close() }()
-	m.deps.Log.Info("shutdowns of the machine wait for pods", "for", total(m.cfg.Groups))
+	defer func() { _ = inhibitor.Close() }()
+	m.deps.Log.Info("node shutdown: inhibitor lock taken", "gracePeriod", totalGrace(m.cfg.Groups))
 	for {
-		down, err := l.next(ctx)
+		starting, err := l.nextSignal(ctx)
 		if err != nil {
 			return err
 		}
-		m.set(down)
-		if down {
-			m.endPods(ctx)
-			_ = held.Close() // logind goes on
+		m.setShuttingDown(starting)
+		if starting {
+			m.terminatePods(ctx)
+			_ = inhibitor.Close() // logind proceeds
 			continue
 		}
-		_ = held.Close()
-		if held, err = l.hold(ctx); err != nil {
+		_ = inhibitor.Close()
+		if inhibitor, err = l.inhibit(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// claimTime makes sure that logind waits for as long as the pods may take.
-func (m *Manager) claimTime(ctx context.Context, l *login) error {
-	wanted := total(m.cfg.Groups)
-	granted, err := l.delay()
-	if err != nil || granted >= wanted {
+// ensureInhibitDelay raises logind's maximum delay to the sum of the grace periods if it is
+// shorter.
+func (m *Manager) ensureInhibitDelay(ctx context.Context, l *logindConn) error {
+	required := totalGrace(m.cfg.Groups)
+	delay, err := l.inhibitDelay()
+	if err != nil || delay >= required {
 		return err
 	}
-	if err := l.extend(ctx, m.cfg.LogindDir, wanted); err != nil {
+	if err := l.setInhibitDelay(ctx, m.cfg.LogindDir, required); err != nil {
 		return err
 	}
-	for left := reload; ; left -= reload / 30 {
-		if granted, err = l.delay(); err != nil || granted >= wanted {
+	for left := reloadTimeout; ; left -= reloadTimeout / 30 {
+		if delay, err = l.inhibitDelay(); err != nil || delay >= required {
 			return err
 		}
 		if left <= 0 {
-			return fmt.Errorf("logind waits for %v at most, and pods may take %v", granted, wanted)
+			return fmt.Errorf("raise logind's inhibit delay: it is %v, pods require %v", delay, required)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-m.deps.Clock.After(reload / 30):
+		case <-m.deps.Clock.After(reloadTimeout / 30):
 		}
 	}
 }
 
-func (m *Manager) set(down bool) {
-	what := "Shutdown manager detected shutdown event"
-	if !down {
-		what = "Shutdown manager detected shutdown cancellation"
+func (m *Manager) setShuttingDown(is bool) {
+	message := "Shutdown manager detected shutdown event"
+	if !is {
+		message = "Shutdown manager detected shutdown cancellation"
 	}
-	m.deps.Log.Info("the machine is going down", "is", down)
-	m.deps.Events.Eventf(m.deps.Node, v1.EventTypeNormal, "NodeShutdown", "%s", what)
-	m.down.Store(down)
-	m.deps.Changed()
+	m.deps.Log.Info("node shutdown: signal from logind", "shuttingDown", is)
+	m.deps.Events.Eventf(m.deps.Node, v1.EventTypeNormal, "NodeShutdown", "%s", message)
+	m.shuttingDown.Store(is)
+	m.deps.ShuttingDownChanged()
 }
 
-// endPods ends one group after the other. A group that takes longer than it may is left
-// behind.
-func (m *Manager) endPods(ctx context.Context) {
+// terminatePods terminates one group after the other. It does not wait for a group longer than
+// its grace period.
+func (m *Manager) terminatePods(ctx context.Context) {
 	began := m.deps.Clock.Now()
-	m.note(state{Began: began})
-	for i, pods := range assign(m.cfg.Groups, m.deps.Pods()) {
+	m.saveState(state{Began: began})
+	for i, pods := range groupPods(m.cfg.Groups, m.deps.Pods()) {
 		if len(pods) > 0 {
-			m.endGroup(ctx, m.cfg.Groups[i], pods)
+			m.terminateGroup(ctx, m.cfg.Groups[i], pods)
 		}
 	}
-	m.note(state{Began: began, Ended: m.deps.Clock.Now()})
+	m.saveState(state{Began: began, Ended: m.deps.Clock.Now()})
 }
 
-func (m *Manager) endGroup(ctx context.Context, g Group, pods []*v1.Pod) {
+func (m *Manager) terminateGroup(ctx context.Context, g Group, pods []*v1.Pod) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for _, p := range pods {
-		all.Go(func() { m.deps.End(ctx, p, graceOf(p, g)) })
+		all.Go(func() { m.deps.TerminatePod(ctx, p, gracePeriod(p, g)) })
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
@@ -210,31 +212,32 @@ func (m *Manager) endGroup(ctx context.Context, g Group, pods []*v1.Pod) {
 	case <-done:
 	case <-ctx.Done():
 	case <-timer.C():
-		m.deps.Log.Warn("pods take longer to end than they may", "priority", g.Priority, "time", g.Grace)
+		m.deps.Log.Warn("node shutdown: pods did not terminate within the grace period", "priority", g.Priority, "gracePeriod", g.Grace)
 	}
 	timer.Stop()
-	cancel() // those that still wait give up
+	cancel() // TerminatePod returns for the pods that still run
 	<-done
 }
 
-// note keeps when a shutdown began and ended, for whoever asks after the machine is up again.
-func (m *Manager) note(s state) {
+// saveState writes and reports the times of a shutdown. The file is read after the machine has
+// booted again.
+func (m *Manager) saveState(s state) {
 	if err := s.save(filepath.Join(m.cfg.RootDir, stateFile)); err != nil {
-		m.deps.Log.Warn("the time of the shutdown is not kept", "err", err)
+		m.deps.Log.Warn("node shutdown: failed to write state file", "err", err)
 	}
-	m.measure(s)
+	m.reportTimes(s)
 }
 
-func (m *Manager) load() state {
+func (m *Manager) lastShutdown() state {
 	s, err := loadState(filepath.Join(m.cfg.RootDir, stateFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		m.deps.Log.Warn("the time of the last shutdown is not known", "err", err)
+		m.deps.Log.Warn("node shutdown: failed to read state file", "err", err)
 	}
 	return s
 }
 
-func (m *Manager) measure(s state) {
-	if m.deps.Measured != nil {
-		m.deps.Measured(s.Began, s.Ended)
+func (m *Manager) reportTimes(s state) {
+	if m.deps.ReportTimes != nil {
+		m.deps.ReportTimes(s.Began, s.Ended)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"swiftlet/test/poll"
 )
 
-// bus is a real dbus-daemon of the test's own.
+// bus starts a real dbus-daemon for the test.
 func bus(t *testing.T) (address string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bus")
@@ -42,7 +42,7 @@ func bus(t *testing.T) (address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	poll.Until(t, "the bus", func() bool { // the socket is there before somebody listens
+	poll.Until(t, "the bus", func() bool { // the socket exists before the daemon listens
 		conn, err := net.Dial("unix", socket)
 		if err != nil {
 			return false
@@ -53,76 +53,76 @@ func bus(t *testing.T) (address string) {
 	return "unix:path=" + socket
 }
 
-// world is a node that is told to go down.
-type world struct {
+// fixture is a Manager that records what it does.
+type fixture struct {
 	*Manager
-	mu     sync.Mutex
-	ended  []string
-	events []string
-	times  []bool // whether the shutdown had begun and ended, as measured
-	said   strings.Builder
+	mu         sync.Mutex
+	terminated []string
+	events     []string
+	times      []bool // per call of ReportTimes: whether the start and the end are set
+	log        strings.Builder
 }
 
-// Write takes what the manager logs.
-func (w *world) Write(line []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.said.Write(line)
+// Write records the log.
+func (f *fixture) Write(line []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.Write(line)
 }
 
-// holds is that the manager has what holds a shutdown up. That logind has handed it out is
-// too early: logind keeps a copy until it announces the shutdown, and must not drop it while
-// the manager's is still to be sent.
-func (w *world) holds() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Contains(w.said.String(), "shutdowns of the machine wait for pods")
+// inhibits reports whether the manager has the inhibitor lock. It is not enough that logind has
+// sent it: logind keeps a copy until it announces the shutdown, and must not close it before
+// the manager has received its own.
+func (f *fixture) inhibits() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Contains(f.log.String(), "node shutdown: inhibitor lock taken")
 }
 
-func (w *world) Eventf(_ runtime.Object, kind, reason, format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, fmt.Sprintf("%s %s %s", kind, reason, fmt.Sprintf(format, args...)))
+func (f *fixture) Eventf(_ runtime.Object, kind, reason, format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, fmt.Sprintf("%s %s %s", kind, reason, fmt.Sprintf(format, args...)))
 }
 
-func newWorld(t *testing.T, cfg Config, pods ...*v1.Pod) *world {
+func newFixture(t *testing.T, cfg Config, pods ...*v1.Pod) *fixture {
 	t.Helper()
-	w := &world{}
+	f := &fixture{}
 	if cfg.RootDir == "" {
 		cfg.RootDir = t.TempDir()
 	}
 	cfg.LogindDir = filepath.Join(cfg.RootDir, "logind.conf.d")
 	var err error
-	w.Manager, err = New(cfg, Deps{
+	f.Manager, err = New(cfg, Deps{
 		Pods: func() []*v1.Pod { return pods },
-		End: func(ctx context.Context, p *v1.Pod, grace int64) {
-			w.mu.Lock()
-			w.ended = append(w.ended, fmt.Sprintf("%s %d", p.Name, grace))
-			w.mu.Unlock()
+		TerminatePod: func(ctx context.Context, p *v1.Pod, grace int64) {
+			f.mu.Lock()
+			f.terminated = append(f.terminated, fmt.Sprintf("%s %d", p.Name, grace))
+			f.mu.Unlock()
 			if strings.HasPrefix(p.Name, "slow") {
 				<-ctx.Done()
 			}
 		},
-		Changed: func() {}, Events: w, Node: &v1.ObjectReference{Kind: "Node"},
-		Measured: func(began, ended time.Time) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.times = append(w.times, !began.IsZero(), !ended.IsZero())
+		ShuttingDownChanged: func() {}, Events: f, Node: &v1.ObjectReference{Kind: "Node"},
+		ReportTimes: func(began, ended time.Time) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.times = append(f.times, !began.IsZero(), !ended.IsZero())
 		},
-		Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(w, nil)),
+		Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(f, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return f
 }
 
-// run lets the manager run until the test ends.
-func (w *world) run(t *testing.T) {
+// run runs the manager until the test ends.
+func (f *fixture) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- w.Run(ctx) }()
+	go func() { done <- f.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -131,28 +131,29 @@ func (w *world) run(t *testing.T) {
 	})
 }
 
-func aPod(name string, priority int32, grace int64) *v1.Pod {
+func newPod(name string, priority int32, grace int64) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace}}
 }
 
-// TestShutdown goes through a shutdown, its cancellation, and another one, on a real bus.
-func TestShutdown(t *testing.T) {
+// A shutdown terminates pods and releases the inhibitor lock; its cancellation takes the lock
+// again.
+func TestShutdownAndCancellation(t *testing.T) {
 	address := bus(t)
 	login, err := logind.Start(address, 1e6, 60e6)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer login.Close()
-	w := newWorld(t, Config{Bus: address, Groups: TwoGroups(30*time.Second, 10*time.Second)},
-		aPod("critical", systemCritical, 60), aPod("usual", 0, 7), aPod("lasting", 5, 600))
-	w.run(t)
-	poll.Until(t, "the shutdown to be held up", w.holds)
-	drop, err := os.ReadFile(filepath.Join(w.cfg.LogindDir, "99-kubelet.conf"))
-	if err != nil || !strings.Contains(string(drop), "\n[Login]\nInhibitDelayMaxSec=30\n") {
-		t.Errorf("logind is told %q, %v", drop, err)
+	f := newFixture(t, Config{Bus: address, Groups: groupsByCriticality(30*time.Second, 10*time.Second)},
+		newPod("critical", systemCritical, 60), newPod("usual", 0, 7), newPod("lasting", 5, 600))
+	f.run(t)
+	poll.Until(t, "the inhibitor lock", f.inhibits)
+	dropIn, err := os.ReadFile(filepath.Join(f.cfg.LogindDir, "99-kubelet.conf"))
+	if err != nil || !strings.Contains(string(dropIn), "\n[Login]\nInhibitDelayMaxSec=30\n") {
+		t.Errorf("drop-in of logind is %q, %v", dropIn, err)
 	}
-	if w.Down() || w.Err() != nil {
-		t.Error("down before anybody said so")
+	if f.ShuttingDown() || f.ReadyCheck() != nil {
+		t.Error("shutting down before the signal")
 	}
 	if err := login.Announce(true); err != nil {
 		t.Fatal(err)
@@ -160,67 +161,68 @@ func TestShutdown(t *testing.T) {
 	select {
 	case <-login.Released():
 	case <-time.After(30 * time.Second):
-		t.Fatal("the shutdown is never let go")
+		t.Fatal("the inhibitor lock was not released")
 	}
-	w.mu.Lock()
-	slices.Sort(w.ended[:2])
-	if diff := cmp.Diff([]string{"lasting 20", "usual 7", "critical 10"}, w.ended); diff != "" {
-		t.Errorf("ended: -want +got\n%s", diff)
+	f.mu.Lock()
+	slices.Sort(f.terminated[:2])
+	if diff := cmp.Diff([]string{"lasting 20", "usual 7", "critical 10"}, f.terminated); diff != "" {
+		t.Errorf("terminated: -want +got\n%s", diff)
 	}
-	if diff := cmp.Diff([]bool{false, false, true, false, true, true}, w.times); diff != "" {
-		t.Errorf("measured: -want +got\n%s", diff)
+	if diff := cmp.Diff([]bool{false, false, true, false, true, true}, f.times); diff != "" {
+		t.Errorf("reported times: -want +got\n%s", diff)
 	}
-	w.mu.Unlock()
-	if !w.Down() || w.Err() == nil || w.Err().Error() != "node is shutting down" {
-		t.Errorf("down %t, %v", w.Down(), w.Err())
+	f.mu.Unlock()
+	if !f.ShuttingDown() || f.ReadyCheck() == nil || f.ReadyCheck().Error() != "node is shutting down" {
+		t.Errorf("ShuttingDown %t, ReadyCheck %v", f.ShuttingDown(), f.ReadyCheck())
 	}
-	if s := w.load(); s.Began.IsZero() || s.Ended.Before(s.Began) {
-		t.Errorf("kept of it: %+v", s)
+	if s := f.lastShutdown(); s.Began.IsZero() || s.Ended.Before(s.Began) {
+		t.Errorf("state file: %+v", s)
 	}
 
 	if err := login.Announce(false); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the next shutdown to be held up", func() bool { return login.Held() == 1 })
-	if w.Down() {
-		t.Error("still down after the cancellation")
+	poll.Until(t, "the inhibitor lock after the cancellation", func() bool { return login.Held() == 1 })
+	if f.ShuttingDown() {
+		t.Error("still shutting down after the cancellation")
 	}
 	want := []string{"Normal NodeShutdown Shutdown manager detected shutdown event", "Normal NodeShutdown Shutdown manager detected shutdown cancellation"}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if diff := cmp.Diff(want, w.events); diff != "" {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff := cmp.Diff(want, f.events); diff != "" {
 		t.Errorf("events: -want +got\n%s", diff)
 	}
 }
 
-// A group that takes too long is left behind, and a bus that comes late is found.
-func TestLateBusAndSlowPods(t *testing.T) {
+// The manager retries until logind is there, and does not wait for a group longer than its
+// grace period.
+func TestLateLogindAndSlowPods(t *testing.T) {
 	address := bus(t)
-	w := newWorld(t, Config{Bus: address, Groups: []Group{{100, time.Second}, {0, time.Second}}},
-		aPod("slow", 0, 30), aPod("last", 100, 0))
-	w.run(t)
+	f := newFixture(t, Config{Bus: address, Groups: []Group{{100, time.Second}, {0, time.Second}}},
+		newPod("slow", 0, 30), newPod("last", 100, 0))
+	f.run(t)
 	login, err := logind.Start(address, 60e6, 60e6)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer login.Close()
-	poll.Until(t, "the shutdown to be held up", w.holds)
+	poll.Until(t, "the inhibitor lock", f.inhibits)
 	if err := login.Announce(true); err != nil {
 		t.Fatal(err)
 	}
 	<-login.Released()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if diff := cmp.Diff([]string{"slow 1", "last 0"}, w.ended); diff != "" {
-		t.Errorf("ended: -want +got\n%s", diff)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff := cmp.Diff([]string{"slow 1", "last 0"}, f.terminated); diff != "" {
+		t.Errorf("terminated: -want +got\n%s", diff)
 	}
 }
 
-func TestGroups(t *testing.T) {
-	groups := inOrder([]Group{{1000, 3}, {10, 1}, {100, 2}})
+func TestGroupPods(t *testing.T) {
+	groups := sortGroups([]Group{{1000, 3}, {10, 1}, {100, 2}})
 	var got []string
-	pods := []*v1.Pod{aPod("below", -5, 0), aPod("low", 10, 0), aPod("between", 99, 0), aPod("mid", 100, 0), aPod("above", 5000, 0), {ObjectMeta: metav1.ObjectMeta{Name: "none"}}}
-	for i, in := range assign(groups, pods) {
+	pods := []*v1.Pod{newPod("below", -5, 0), newPod("low", 10, 0), newPod("between", 99, 0), newPod("mid", 100, 0), newPod("above", 5000, 0), {ObjectMeta: metav1.ObjectMeta{Name: "none"}}}
+	for i, in := range groupPods(groups, pods) {
 		for _, p := range in {
 			got = append(got, fmt.Sprintf("%d %s", groups[i].Priority, p.Name))
 		}
@@ -229,9 +231,9 @@ func TestGroups(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	for _, none := range [][]Group{TwoGroups(0, 0), TwoGroups(time.Second, time.Minute)} {
-		if none != nil {
-			t.Errorf("%v", none)
+	for _, groups := range [][]Group{groupsByCriticality(0, 0), groupsByCriticality(time.Second, time.Minute)} {
+		if groups != nil {
+			t.Errorf("got %v, want no groups", groups)
 		}
 	}
 }

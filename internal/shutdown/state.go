@@ -9,10 +9,10 @@ import (
 	"swiftlet/internal/checkpoint"
 )
 
-// stateFile is the reference kubelet's.
+// stateFile has the name and format of the reference kubelet's.
 const stateFile = "graceful_node_shutdown_state"
 
-// state is when the last shutdown began and ended.
+// state has the times of the last shutdown. Ended is zero if it was interrupted.
 type state struct {
 	Began time.Time `json:"startTime"`
 	Ended time.Time `json:"endTime"`
@@ -21,7 +21,7 @@ type state struct {
 func (s state) save(path string) error {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode shutdown state: %w", err)
 	}
 	return checkpoint.Replace(path, data, 0o600)
 }
@@ -32,7 +32,7 @@ func loadState(path string) (s state, err error) {
 		return s, err
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return state{}, fmt.Errorf("read %s: %w", path, err)
+		return state{}, fmt.Errorf("decode %s: %w", path, err)
 	}
 	return s, nil
 }
