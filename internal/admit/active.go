@@ -8,14 +8,15 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// active leaves out the pods that are shown as ended, though their workers are not done: the
-// scheduler counts on their room from then on. After a restart those are all that had ended.
+// active lists the active pods without those whose status has a terminal phase, even if their
+// workers have yet to finish: the scheduler counts their resources as free from then on. After
+// a restart of the agent, these are all pods that had ended before.
 func (a *Admission) active() []*v1.Pod {
 	return slices.DeleteFunc(a.deps.Workers.Active(), func(p *v1.Pod) bool {
 		phase := p.Status.Phase
-		if a.deps.Shown != nil {
-			if shown, derived := a.deps.Shown(p.UID); derived {
-				phase = shown.Phase
+		if a.deps.Status != nil {
+			if status, found := a.deps.Status(p.UID); found {
+				phase = status.Phase
 			}
 		}
 		return pod.IsTerminal(phase)

@@ -16,7 +16,7 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// stuck are steps that never come to an end by themselves.
+// stuck are steps that run until their context is done.
 type stuck struct{}
 
 func (stuck) Sync(ctx context.Context, _ pod.Work) (pod.Outcome, error) {
@@ -27,8 +27,8 @@ func (stuck) Stop(ctx context.Context, _ pod.Work) error   { <-ctx.Done(); retur
 func (stuck) Finish(ctx context.Context, _ pod.Work) error { <-ctx.Done(); return ctx.Err() }
 func (stuck) Remove(ctx context.Context, _ pod.Work) error { <-ctx.Done(); return ctx.Err() }
 
-// A pod that is shown as ended takes no room from new pods, even before its worker is done.
-func TestActiveLeavesOutEndedPods(t *testing.T) {
+// A pod with a terminal phase does not count as active, even before its worker has finished.
+func TestActiveLeavesOutTerminalPods(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	workers, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return stuck{} }, Clock: clock.RealClock{}, Log: log})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestActiveLeavesOutEndedPods(t *testing.T) {
 	add("failed before the restart", v1.PodFailed)
 	statuses.Set(add("ends now", v1.PodRunning), v1.PodStatus{Phase: v1.PodSucceeded})
 
-	admission := &Admission{deps: Deps{Workers: workers, Shown: statuses.Get}}
+	admission := &Admission{deps: Deps{Workers: workers, Status: statuses.Get}}
 	var active []string
 	for _, p := range admission.active() {
 		active = append(active, p.Name)

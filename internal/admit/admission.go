@@ -1,86 +1,90 @@
 package admit
 
 import (
-	"errors"
 	"log/slog"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 	"swiftlet/internal/resource/allocation"
 )
 
 // Allocator allocates resources to pods.
 type Allocator interface {
-	// Allocated is the pod with its allocated resources, and whether its spec asks for others.
+	// Allocated is the pod with its allocated resources. differ reports whether its spec
+	// requests others.
 	Allocated(p *v1.Pod) (allocated *v1.Pod, differ bool)
-	// Admit allocates what a new pod asks for.
+	// Admit allocates the resources of a new pod's spec.
 	Admit(p *v1.Pod)
-	// Resize allocates what a pod asks for now, if it can have that beside the others.
+	// Resize allocates the resources of the pod's spec if the node has them in addition to
+	// those of the others.
 	Resize(p *v1.Pod, others []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool)
-	// Retry tries deferred resizes again and passes those with a new outcome to handle.
-	Retry(wanted func(types.UID) (*v1.Pod, bool), active func() []*v1.Pod, trigger string, handle func(pod.Change))
+	// Retry retries deferred resizes and passes those with a new outcome to handle.
+	Retry(desired func(types.UID) (*v1.Pod, bool), active func() []*v1.Pod, trigger string, handle func(pod.Change))
 }
 
-// Workers know the pods that were admitted.
+// Workers has the pods that passed admission or were rejected.
 type Workers interface {
 	Known(types.UID) bool
-	// Active are the pods that have not ended, with their allocated resources.
+	// Active lists the pods that use the node's resources, with their allocated resources.
 	Active() []*v1.Pod
 }
 
-// Deps is what an Admission works with.
+// Deps are the dependencies of an Admission.
 type Deps struct {
-	// Check says why a pod cannot run beside the others.
+	// Check returns why a pod cannot run in addition to the others.
 	Check     Check
 	Allocator Allocator
 	Workers   Workers
-	// Shown is the status of a pod as it was last derived; may be nil.
-	Shown func(types.UID) (v1.PodStatus, bool)
-	// Wanted is the pod as its source has it now.
-	Wanted func(types.UID) (*v1.Pod, bool)
-	// Node is the one that Check measures pods against; nil where labels do not matter.
+	// Status is the last derived status of a pod; may be nil.
+	Status func(types.UID) (v1.PodStatus, bool)
+	// Desired is the pod as its source has it now.
+	Desired func(types.UID) (*v1.Pod, bool)
+	// Node is the Node that Check uses; nil if Check does not use one.
 	Node *Node
-	// Observed is what the runtime has of a pod.
+	// Observed is the pod's last observed state in the runtime.
 	Observed func(types.UID) (pod.Observed, bool)
-	Events   Events
-	// Judged counts decisions; the reason is empty where the pod was admitted. May be nil.
-	Judged func(p *v1.Pod, rejection string)
-	Log    *slog.Logger
+	Events   pod.Events
+	// CountDecision counts decisions; reason is empty if the pod was admitted. May be nil.
+	CountDecision func(p *v1.Pod, reason string)
+	Log           *slog.Logger
 }
 
-// Admission decides which pods run, and with which resources. It is for one goroutine: each
-// decision rests on the one before. Only Run is for another.
+// Admission decides which pods run, and with which resources. All methods except Run must be
+// called from one goroutine, because each decision depends on the one before.
 type Admission struct {
-	deps  Deps
-	held  held
-	reads chan struct{} // asks Run to read the Node
-	read  chan *v1.Node
+	deps     Deps
+	held     held
+	requests chan struct{} // requests that Run read the Node
+	results  chan *v1.Node
 }
 
-// Handle takes a change that is decided: its pod has the allocated resources, and failure
-// ends a pod that was rejected. Workers must know the pod when it returns.
+// Handle passes a change on to the pod's worker. The pod has its allocated resources. failure
+// is not nil if the pod was rejected. Deps.Workers must know the pod when Handle returns.
 type Handle = func(c pod.Change, failure *pod.Failure)
 
-// NewAdmission validates and starts nothing.
+// NewAdmission validates deps and starts nothing.
 func NewAdmission(deps Deps) (*Admission, error) {
-	if deps.Check == nil || deps.Allocator == nil || deps.Workers == nil || deps.Wanted == nil || deps.Observed == nil || deps.Events == nil || deps.Log == nil {
-		return nil, errors.New("new admission: check, allocator, workers, wanted, observed, events and log are needed")
+	if err := require.Set("new admission", map[string]any{
+		"Check": deps.Check, "Allocator": deps.Allocator, "Workers": deps.Workers, "Desired": deps.Desired,
+		"Observed": deps.Observed, "Events": deps.Events, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
-	return &Admission{deps: deps, reads: make(chan struct{}, 1), read: make(chan *v1.Node)}, nil
+	return &Admission{deps: deps, requests: make(chan struct{}, 1), results: make(chan *v1.Node)}, nil
 }
 
-// Admit decides on the changes in their order, and passes each to handle before it decides on
-// the next. Those that it takes a read of the Node to decide on are left for Resume.
+// Admit decides on the changes in order, and passes each to handle before it decides on the
+// next. It holds changes that depend on a read of the Node; Resume decides on these.
 func (a *Admission) Admit(changes []pod.Change, handle Handle) {
 	a.decide(changes, a.hold, handle)
 	a.startRead()
 }
 
-// decide leaves out what hold keeps back. Last come the pods that are new to this agent and
-// ask for other resources than an earlier agent allocated: their resize needs to know all
-// others.
+// decide decides on the changes for which hold returns false. Pods whose spec differs from
+// what an earlier agent allocated come last: their resize depends on all other pods.
 func (a *Admission) decide(changes []pod.Change, hold func(pod.Change) bool, handle Handle) {
 	var resized []pod.Change
 	for _, c := range changes {
@@ -96,7 +100,8 @@ func (a *Admission) decide(changes []pod.Change, hold func(pod.Change) bool, han
 	a.readmit(resized, handle)
 }
 
-// isResized reports a new pod whose spec differs from what an earlier agent allocated.
+// isResized reports whether the pod is new to this agent and its spec differs from what an
+// earlier agent allocated.
 func (a *Admission) isResized(c pod.Change) bool {
 	if c.Op != pod.Add || c.Pod.DeletionTimestamp != nil {
 		return false
@@ -105,7 +110,8 @@ func (a *Admission) isResized(c pod.Change) bool {
 	return differ
 }
 
-// allocated is the change with the pod's allocated resources, after a resize if it has one.
+// allocated returns the change with the pod's allocated resources. For an update it tries the
+// resize first.
 func (a *Admission) allocated(c pod.Change) pod.Change {
 	if c.Pod.DeletionTimestamp == nil && (c.Op == pod.Update || c.Op == pod.Reconcile) {
 		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, a.active(), allocation.TriggerUpdated)
@@ -115,8 +121,8 @@ func (a *Admission) allocated(c pod.Change) pod.Change {
 	return c
 }
 
-// admit checks a new pod, and allocates its resources if it passes. A pod that has ended or
-// is about to end needs no check.
+// admit checks a new pod, and allocates its resources if it passes. It does not check pods
+// that have ended or are being deleted.
 func (a *Admission) admit(c pod.Change) *pod.Failure {
 	p := c.Pod
 	if c.Op != pod.Add || p.DeletionTimestamp != nil || pod.IsTerminal(p.Status.Phase) {
@@ -131,63 +137,63 @@ func (a *Admission) admit(c pod.Change) *pod.Failure {
 	return nil
 }
 
-// check is the end of a pod that may not run beside the others; nil for one that may.
+// check returns the failure of a pod that is rejected, or nil, and records the decision.
 func (a *Admission) check(p *v1.Pod, others []*v1.Pod) *pod.Failure {
 	rejection := a.deps.Check(p, others)
 	if rejection == nil {
-		a.judged(p, "")
+		a.countDecision(p, "")
 		return nil
 	}
-	a.judged(p, rejection.Reason)
+	a.countDecision(p, rejection.Reason)
 	a.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, rejection.Reason, "%s", rejection.Message)
-	observed, _ := a.deps.Observed(p.UID) // it may run since an earlier agent admitted it
+	observed, _ := a.deps.Observed(p.UID) // it may be running, started by an earlier agent
 	return rejection.Failure(len(observed.Live()) == 0)
 }
 
-func (a *Admission) judged(p *v1.Pod, rejection string) {
-	if a.deps.Judged != nil {
-		a.deps.Judged(p, rejection)
+func (a *Admission) countDecision(p *v1.Pod, reason string) {
+	if a.deps.CountDecision != nil {
+		a.deps.CountDecision(p, reason)
 	}
 }
 
-// readmit admits resized pods with their allocated resources, and then tries each resize
-// beside all others.
+// readmit admits resized pods with their allocated resources first, and then tries each
+// resize.
 func (a *Admission) readmit(changes []pod.Change, handle Handle) {
 	var admitted []pod.Change
-	var beside []*v1.Pod // admitted, but not yet known to the workers
+	var pending []*v1.Pod // admitted, but not yet known to the workers
 	for _, c := range changes {
 		allocated, _ := a.deps.Allocator.Allocated(c.Pod)
 		if !a.deps.Workers.Known(c.Pod.UID) && !pod.IsTerminal(c.Pod.Status.Phase) {
-			if failure := a.check(allocated, append(a.active(), beside...)); failure != nil {
+			if failure := a.check(allocated, append(a.active(), pending...)); failure != nil {
 				c.Pod = allocated
 				handle(c, failure)
 				continue
 			}
 		}
-		admitted, beside = append(admitted, c), append(beside, allocated)
+		admitted, pending = append(admitted, c), append(pending, allocated)
 	}
 	for i, c := range admitted {
-		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, append(a.active(), beside[i:]...), allocation.TriggerAdded)
+		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, append(a.active(), pending[i:]...), allocation.TriggerAdded)
 		handle(c, nil)
 	}
 }
 
-// RetryAfter tries deferred resizes again, which these changes may have made room for.
+// RetryAfter retries deferred resizes, because the changes may have freed resources.
 func (a *Admission) RetryAfter(changes []pod.Change, handle Handle) {
 	a.retry(allocation.TriggerOf(changes), handle)
 }
 
-// RetryPeriodic tries deferred resizes again because time has passed.
+// RetryPeriodic retries deferred resizes at an interval.
 func (a *Admission) RetryPeriodic(handle Handle) { a.retry(allocation.TriggerPeriodic, handle) }
 
-// decided is a wanted pod that is not held.
-func (a *Admission) decided(uid types.UID) (*v1.Pod, bool) {
+// desiredNotHeld returns a desired pod unless a change of it is held.
+func (a *Admission) desiredNotHeld(uid types.UID) (*v1.Pod, bool) {
 	if a.held.find(uid) != nil {
 		return nil, false
 	}
-	return a.deps.Wanted(uid)
+	return a.deps.Desired(uid)
 }
 
 func (a *Admission) retry(trigger string, handle Handle) {
-	a.deps.Allocator.Retry(a.decided, a.active, trigger, func(c pod.Change) { handle(c, nil) })
+	a.deps.Allocator.Retry(a.desiredNotHeld, a.active, trigger, func(c pod.Change) { handle(c, nil) })
 }

@@ -18,25 +18,25 @@ import (
 	"swiftlet/internal/resource/allocation"
 )
 
-// machine is all that an Admission works with: it has this much CPU, and records what
-// becomes of pods.
+// machine has the dependencies of an Admission. It has this much CPU, and records what the
+// Admission decides.
 type machine struct {
 	cpu       int64
-	wanted    map[types.UID]*v1.Pod
+	desired   map[types.UID]*v1.Pod
 	active    map[types.UID]*v1.Pod
 	state     *allocation.State
 	admission *Admission
-	did       []string
+	decisions []string
 }
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{cpu: 10, wanted: map[types.UID]*v1.Pod{}, active: map[types.UID]*v1.Pod{}}
+	m := &machine{cpu: 10, desired: map[types.UID]*v1.Pod{}, active: map[types.UID]*v1.Pod{}}
 	m.start(t, m.check, nil)
 	return m
 }
 
-// start makes the Admission of a check, which measures pods against the node.
+// start creates the Admission with a check, which uses the node.
 func (m *machine) start(t *testing.T, check Check, node *Node) {
 	t.Helper()
 	var err error
@@ -49,7 +49,7 @@ func (m *machine) start(t *testing.T, check Check, node *Node) {
 	}
 	m.admission, err = NewAdmission(Deps{
 		Check: check, Node: node, Allocator: allocator, Workers: m, Events: noEvents{}, Log: slog.New(slog.DiscardHandler),
-		Wanted:   func(uid types.UID) (*v1.Pod, bool) { p, ok := m.wanted[uid]; return p, ok },
+		Desired:  func(uid types.UID) (*v1.Pod, bool) { p, ok := m.desired[uid]; return p, ok },
 		Observed: func(types.UID) (pod.Observed, bool) { return pod.Observed{}, false },
 	})
 	if err != nil {
@@ -61,8 +61,8 @@ type noEvents struct{}
 
 func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
 
-// asking is a pod that requests this much CPU. The first in the alphabet is the most important.
-func asking(name string, cpu int64) *v1.Pod {
+// requesting returns a pod that requests this much CPU. The priority falls in alphabetical order.
+func requesting(name string, cpu int64) *v1.Pod {
 	priority := 'z' - int32(name[0])
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: types.UID(name), Name: name},
@@ -97,7 +97,7 @@ func (m *machine) handle(c pod.Change, failure *pod.Failure) {
 	if c.Resize.Pending != nil {
 		text += " " + c.Resize.Pending.Reason
 	}
-	m.did = append(m.did, text)
+	m.decisions = append(m.decisions, text)
 }
 
 func (m *machine) Known(uid types.UID) bool { return m.active[uid] != nil }
@@ -108,12 +108,12 @@ func (m *machine) Active() (all []*v1.Pod) {
 	return all
 }
 
-// apply does with changes what the sync loop does.
+// apply handles changes as the sync loop does.
 func (m *machine) apply(changes ...pod.Change) {
 	for _, c := range changes {
-		m.wanted[c.Pod.UID] = c.Pod
+		m.desired[c.Pod.UID] = c.Pod
 		if c.Op == pod.Remove {
-			delete(m.wanted, c.Pod.UID)
+			delete(m.desired, c.Pod.UID)
 		}
 	}
 	m.admission.Admit(changes, m.handle)
@@ -121,72 +121,72 @@ func (m *machine) apply(changes ...pod.Change) {
 }
 
 func add(name string, cpu int64) pod.Change {
-	return pod.Change{Op: pod.Add, Pod: asking(name, cpu)}
+	return pod.Change{Op: pod.Add, Pod: requesting(name, cpu)}
 }
 
 func update(name string, cpu int64) pod.Change {
-	return pod.Change{Op: pod.Update, Pod: asking(name, cpu)}
+	return pod.Change{Op: pod.Update, Pod: requesting(name, cpu)}
 }
 
 func remove(name string, cpu int64) pod.Change {
-	return pod.Change{Op: pod.Remove, Pod: asking(name, cpu)}
+	return pod.Change{Op: pod.Remove, Pod: requesting(name, cpu)}
 }
 
-func TestResize(t *testing.T) {
+func TestAdmissionOfResizes(t *testing.T) {
 	for name, c := range map[string]struct {
-		given map[types.UID]int64 // by an earlier agent
-		steps [][]pod.Change
-		want  []string
+		allocated map[types.UID]int64 // by an earlier agent
+		steps     [][]pod.Change
+		want      []string
 	}{
-		"there is room": {
+		"resize_fits": {
 			steps: [][]pod.Change{{add("a", 2)}, {update("a", 5)}},
 			want:  []string{"add a 2", "update a 5"},
 		},
-		"one waits until another goes": {
+		"deferred_until_another_pod_is_removed": {
 			steps: [][]pod.Change{{add("a", 2), add("b", 6)}, {update("a", 5)}, {remove("b", 6)}},
 			want:  []string{"add a 2", "add b 6", "update a 2 Deferred", "remove b 6", "update a 5"},
 		},
-		"one waits until another shrinks": {
+		"deferred_until_another_pod_shrinks": {
 			steps: [][]pod.Change{{add("a", 2), add("b", 6)}, {update("a", 5)}, {update("b", 5)}},
 			want:  []string{"add a 2", "add b 6", "update a 2 Deferred", "update b 5", "update a 5"},
 		},
-		"in turn, as far as there is room": {
+		"deferred_resizes_retried_by_priority": {
 			steps: [][]pod.Change{{add("a", 1), add("b", 1), add("c", 8)}, {update("b", 6), update("a", 6)}, {remove("c", 8)}},
 			want:  []string{"add a 1", "add b 1", "add c 8", "update b 1 Deferred", "update a 1 Deferred", "remove c 8", "update a 6"},
 		},
-		"who waits takes it back": {
+		"deferred_resize_is_reverted": {
 			steps: [][]pod.Change{{add("a", 2), add("b", 6)}, {update("a", 5)}, {update("a", 2)}, {remove("b", 6)}},
 			want:  []string{"add a 2", "add b 6", "update a 2 Deferred", "update a 2", "remove b 6"},
 		},
-		"a new agent counts what was given": {
-			given: map[types.UID]int64{"a": 2, "b": 6},
-			steps: [][]pod.Change{{add("a", 5), add("b", 6)}},
-			want:  []string{"add b 6", "add a 2 Deferred"},
+		"restart_counts_allocated_resources": {
+			allocated: map[types.UID]int64{"a": 2, "b": 6},
+			steps:     [][]pod.Change{{add("a", 5), add("b", 6)}},
+			want:      []string{"add b 6", "add a 2 Deferred"},
 		},
-		"to a new agent others come first": {
-			given: map[types.UID]int64{"a": 2, "b": 2, "c": 4},
-			steps: [][]pod.Change{{add("a", 5), add("b", 5), add("c", 4)}},
-			want:  []string{"add c 4", "add a 2 Deferred", "add b 2 Deferred"},
+		"restart_decides_resized_pods_last": {
+			allocated: map[types.UID]int64{"a": 2, "b": 2, "c": 4},
+			steps:     [][]pod.Change{{add("a", 5), add("b", 5), add("c", 4)}},
+			want:      []string{"add c 4", "add a 2 Deferred", "add b 2 Deferred"},
 		},
-		"a new agent refuses what does not fit as given": {
-			given: map[types.UID]int64{"a": 6, "b": 6},
-			steps: [][]pod.Change{{add("a", 6), add("b", 1)}},
-			want:  []string{"add a 6", "add b 6 full"},
+		"restart_rejects_allocation_that_does_not_fit": {
+			allocated: map[types.UID]int64{"a": 6, "b": 6},
+			steps:     [][]pod.Change{{add("a", 6), add("b", 1)}},
+			want:      []string{"add a 6", "add b 6 full"},
 		},
-		"one that was sent away is given nothing": {
+		"rejected_pod_has_no_allocation": {
 			steps: [][]pod.Change{{add("a", 11)}, {update("a", 1)}},
 			want:  []string{"add a 11 full", "update a 1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			for uid, cpu := range c.given {
-				m.state.Note(uid, pod.ResourcesOf(asking(string(uid), cpu)))
+			for uid, cpu := range c.allocated {
+				m.state.Note(uid, pod.ResourcesOf(requesting(string(uid), cpu)))
 			}
 			for _, step := range c.steps {
 				m.apply(step...)
 			}
-			if diff := cmp.Diff(c.want, m.did); diff != "" {
+			if diff := cmp.Diff(c.want, m.decisions); diff != "" {
 				t.Error(diff)
 			}
 		})

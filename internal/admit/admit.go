@@ -8,14 +8,14 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Check looks at one pod that wants to run. others are the pods that have been admitted
-// and have not ended. Neither may be changed.
+// Check returns why a pod cannot run on this node, or nil. others are the active pods. A check
+// must not change the pods.
 type Check func(p *v1.Pod, others []*v1.Pod) *pod.Rejection
 
-// Admitter asks its checks in order.
+// Admitter runs checks in order.
 type Admitter struct{ checks []Check }
 
-// New makes an Admitter of the checks, in the order in which they are to be asked.
+// New returns an Admitter that runs the checks in the given order.
 func New(checks ...Check) (*Admitter, error) {
 	for i, c := range checks {
 		if c == nil {
@@ -25,7 +25,7 @@ func New(checks ...Check) (*Admitter, error) {
 	return &Admitter{checks}, nil
 }
 
-// Admit returns the first rejection, nil where every check passes.
+// Admit returns the first rejection, or nil if every check passes.
 func (a *Admitter) Admit(p *v1.Pod, others []*v1.Pod) *pod.Rejection {
 	for _, check := range a.checks {
 		if rejection := check(p, others); rejection != nil {

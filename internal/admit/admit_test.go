@@ -18,7 +18,7 @@ func amounts(pairs ...string) v1.ResourceList {
 	return list
 }
 
-// newPod is a pod with one container that requests the given amounts.
+// newPod returns a pod with one container, after the changes.
 func newPod(changes ...func(*v1.Pod)) *v1.Pod {
 	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
 	for _, change := range changes {
@@ -33,7 +33,7 @@ func requests(pairs ...string) func(*v1.Pod) {
 
 func static(p *v1.Pod) { p.Annotations = map[string]string{pod.AnnotationSource: "file"} }
 
-// reasonOf is why a pod was rejected, "" where it was not.
+// reasonOf is the reason of a rejection, "" for nil.
 func reasonOf(r *pod.Rejection) string {
 	switch {
 	case r == nil:
@@ -44,7 +44,7 @@ func reasonOf(r *pod.Rejection) string {
 	return r.Reason
 }
 
-// messageOf is the user's message, "" where the pod was not rejected.
+// messageOf is the message of a rejection, "" for nil.
 func messageOf(r *pod.Rejection) string {
 	if r == nil {
 		return ""
@@ -52,10 +52,10 @@ func messageOf(r *pod.Rejection) string {
 	return r.Message
 }
 
-func TestFirstObjectionDecides(t *testing.T) {
-	var asked []string
+func TestFirstRejectionDecides(t *testing.T) {
+	var ran []string
 	check := func(name string, r *pod.Rejection) Check {
-		return func(*v1.Pod, []*v1.Pod) *pod.Rejection { asked = append(asked, name); return r }
+		return func(*v1.Pod, []*v1.Pod) *pod.Rejection { ran = append(ran, name); return r }
 	}
 	a, err := New(check("a", nil), check("b", pod.Reject("B", "no %d", 1)), check("c", pod.Reject("C", "no")))
 	if err != nil {
@@ -64,14 +64,14 @@ func TestFirstObjectionDecides(t *testing.T) {
 	if diff := cmp.Diff(&pod.Rejection{Reason: "B", Message: "no 1"}, a.Admit(newPod(), nil)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, ran); diff != "" {
 		t.Error(diff)
 	}
 	if a, _ := New(); a.Admit(newPod(), nil) != nil {
-		t.Error("an admitter without checks objects")
+		t.Error("an admitter without checks rejects a pod")
 	}
 	if _, err := New(nil); err == nil {
-		t.Error("a nil check was taken")
+		t.Error("New accepts a nil check")
 	}
 }
 
@@ -80,11 +80,11 @@ func TestPodOS(t *testing.T) {
 		pod  *v1.Pod
 		want string
 	}{
-		"none":          {newPod(), ""},
-		"linux":         {newPod(func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Linux} }), ""},
-		"windows":       {newPod(func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }), "PodOSNotSupported"},
-		"windows label": {newPod(func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }), "PodOSSelectorNodeLabelDoesNotMatch"},
-		"linux label":   {newPod(func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "linux"} }), ""},
+		"no_os":         {newPod(), ""},
+		"linux_spec":    {newPod(func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Linux} }), ""},
+		"windows_spec":  {newPod(func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }), "PodOSNotSupported"},
+		"windows_label": {newPod(func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }), "PodOSSelectorNodeLabelDoesNotMatch"},
+		"linux_label":   {newPod(func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "linux"} }), ""},
 	} {
 		if got := PodOS()(c.pod, nil); reasonOf(got) != c.want {
 			t.Errorf("%s: %+v", name, got)
@@ -126,18 +126,18 @@ func TestSysctls(t *testing.T) {
 		pod     *v1.Pod
 		want    string // message
 	}{
-		"none":                     {"6.1.0", nil, newPod(), ""},
-		"safe":                     {"6.1.0-13-amd64", nil, with("net.ipv4.tcp_rmem"), ""},
-		"with slashes":             {"6.1.0", nil, with("net/ipv4/tcp_rmem"), ""},
-		"not yet safe":             {"4.4.0", nil, with("net.ipv4.tcp_rmem"), `forbidden sysctl: "net.ipv4.tcp_rmem" not allowlisted`},
-		"unsafe":                   {"6.1.0", nil, with("kernel.msgmax"), `forbidden sysctl: "kernel.msgmax" not allowlisted`},
-		"allowed by name":          {"6.1.0", []string{"kernel.msgmax"}, with("kernel.msgmax"), ""},
-		"allowed by prefix":        {"6.1.0", []string{"kernel.msg*"}, with("kernel.msgmax"), ""},
-		"host network":             {"6.1.0", nil, with("net.ipv4.tcp_syncookies", func(p *v1.Pod) { p.Spec.HostNetwork = true }), `forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled`},
-		"host IPC, prefix":         {"6.1.0", []string{"kernel.msg*"}, with("kernel.msgmax", func(p *v1.Pod) { p.Spec.HostIPC = true }), `forbidden sysctl: "kernel.msgmax" not allowed with host IPC enabled`},
-		"host network, other kind": {"6.1.0", nil, with("kernel.shm_rmid_forced", func(p *v1.Pod) { p.Spec.HostNetwork = true }), ""},
-		"own users":                {"6.1.0", []string{"user.max_user_namespaces"}, with("user.max_user_namespaces", func(p *v1.Pod) { p.Spec.HostUsers = &no }), ""},
-		"host users":               {"6.1.0", []string{"user.max_user_namespaces"}, with("user.max_user_namespaces"), `forbidden sysctl: "user.max_user_namespaces" not allowed with host User enabled`},
+		"no_sysctls":                    {"6.1.0", nil, newPod(), ""},
+		"safe":                          {"6.1.0-13-amd64", nil, with("net.ipv4.tcp_rmem"), ""},
+		"safe_with_slashes":             {"6.1.0", nil, with("net/ipv4/tcp_rmem"), ""},
+		"not_safe_with_old_kernel":      {"4.4.0", nil, with("net.ipv4.tcp_rmem"), `forbidden sysctl: "net.ipv4.tcp_rmem" not allowlisted`},
+		"unsafe":                        {"6.1.0", nil, with("kernel.msgmax"), `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+		"unsafe_allowed_by_name":        {"6.1.0", []string{"kernel.msgmax"}, with("kernel.msgmax"), ""},
+		"unsafe_allowed_by_prefix":      {"6.1.0", []string{"kernel.msg*"}, with("kernel.msgmax"), ""},
+		"net_sysctl_with_host_network":  {"6.1.0", nil, with("net.ipv4.tcp_syncookies", func(p *v1.Pod) { p.Spec.HostNetwork = true }), `forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled`},
+		"ipc_sysctl_with_host_ipc":      {"6.1.0", []string{"kernel.msg*"}, with("kernel.msgmax", func(p *v1.Pod) { p.Spec.HostIPC = true }), `forbidden sysctl: "kernel.msgmax" not allowed with host IPC enabled`},
+		"ipc_sysctl_with_host_network":  {"6.1.0", nil, with("kernel.shm_rmid_forced", func(p *v1.Pod) { p.Spec.HostNetwork = true }), ""},
+		"user_sysctl_in_user_namespace": {"6.1.0", []string{"user.max_user_namespaces"}, with("user.max_user_namespaces", func(p *v1.Pod) { p.Spec.HostUsers = &no }), ""},
+		"user_sysctl_with_host_users":   {"6.1.0", []string{"user.max_user_namespaces"}, with("user.max_user_namespaces"), `forbidden sysctl: "user.max_user_namespaces" not allowed with host User enabled`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check, err := Sysctls(c.kernel, c.allowed)
@@ -152,7 +152,7 @@ func TestSysctls(t *testing.T) {
 	}
 	for _, bad := range []string{"vm.overcommit_memory", "kernel.*", "net..x", "*net", "a b", ""} {
 		if _, err := Sysctls("6.1", []string{bad}); err == nil {
-			t.Errorf("%q may be allowed", bad)
+			t.Errorf("Sysctls accepts %q", bad)
 		}
 	}
 }
@@ -177,12 +177,12 @@ func TestAppArmor(t *testing.T) {
 		pod         *v1.Pod
 		ifOff, ifOn string
 	}{
-		"none":            {newPod(), "", ""},
-		"unconfined":      {ofPod(profile(v1.AppArmorProfileTypeUnconfined, "")), "", ""},
-		"runtime default": {ofPod(profile(v1.AppArmorProfileTypeRuntimeDefault, "")), off, ""},
-		"container":       {ofContainer, off, ""},
-		"annotation":      {annotated, off, ""},
-		"ran before":      {running, "", ""},
+		"no_profile":        {newPod(), "", ""},
+		"unconfined":        {ofPod(profile(v1.AppArmorProfileTypeUnconfined, "")), "", ""},
+		"runtime_default":   {ofPod(profile(v1.AppArmorProfileTypeRuntimeDefault, "")), off, ""},
+		"container_profile": {ofContainer, off, ""},
+		"annotation":        {annotated, off, ""},
+		"pod_is_running":    {running, "", ""},
 	} {
 		for enabled, want := range map[bool]string{false: c.ifOff, true: c.ifOn} {
 			if got := AppArmor(enabled)(c.pod, nil); messageOf(got) != want || got != nil && got.Reason != "AppArmor" {
@@ -191,29 +191,29 @@ func TestAppArmor(t *testing.T) {
 		}
 	}
 	if got := AppArmor(true)(ofPod(profile(v1.AppArmorProfileTypeLocalhost, " ")), nil); reasonOf(got) != "AppArmor" {
-		t.Errorf("a profile without a name: %+v", got)
+		t.Errorf("localhost profile without a name: %+v", got)
 	}
 }
 
-func TestFeatures(t *testing.T) {
+func TestPodLevelResourcesAndDeclaredFeatures(t *testing.T) {
 	withResources := newPod(func(p *v1.Pod) { p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("cpu", "1")} })
 	if got := PodLevelResources(false)(withResources, nil); reasonOf(got) != "PodLevelResourcesNotSupported" {
 		t.Errorf("%+v", got)
 	}
 	if PodLevelResources(true)(withResources, nil) != nil || PodLevelResources(false)(newPod(), nil) != nil {
-		t.Error("rejected")
+		t.Error("a pod is rejected without a reason to")
 	}
 
 	rule := v1.ContainerRestartRule{Action: v1.ContainerRestartRuleActionRestartAllContainers}
-	needs := newPod(func(p *v1.Pod) { p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{rule} })
+	restartsAll := newPod(func(p *v1.Pod) { p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{rule} })
 	for _, c := range []struct {
 		pod      *v1.Pod
 		declared []string
 		want     *pod.Rejection
 	}{
 		{newPod(), nil, nil},
-		{needs, []string{"RestartAllContainersOnContainerExits"}, nil},
-		{needs, nil, &pod.Rejection{Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: RestartAllContainersOnContainerExits"}},
+		{restartsAll, []string{"RestartAllContainersOnContainerExits"}, nil},
+		{restartsAll, nil, &pod.Rejection{Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: RestartAllContainersOnContainerExits"}},
 	} {
 		check, err := DeclaredFeatures("v1.37.1", func() (*v1.Node, error) {
 			return &v1.Node{Status: v1.NodeStatus{DeclaredFeatures: c.declared}}, nil
@@ -239,40 +239,40 @@ func TestPressure(t *testing.T) {
 		"static":   newPod(static),
 	}
 	for _, c := range []struct {
-		now     []v1.NodeConditionType
-		refused []string
-		message string
+		current  []v1.NodeConditionType
+		rejected []string
+		message  string
 	}{
 		{nil, nil, ""},
 		{[]v1.NodeConditionType{v1.NodeMemoryPressure}, []string{"best effort"}, "The node had condition: [MemoryPressure]. "},
 		{[]v1.NodeConditionType{v1.NodeDiskPressure}, []string{"best effort", "burstable", "tolerating"}, "The node had condition: [DiskPressure]. "},
 		{[]v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodePIDPressure}, []string{"best effort", "burstable", "tolerating"}, "The node had condition: [MemoryPressure PIDPressure]. "},
 	} {
-		check := Pressure(func() []v1.NodeConditionType { return c.now })
-		refused := map[string]bool{}
-		for _, name := range c.refused {
-			refused[name] = true
+		check := Pressure(func() []v1.NodeConditionType { return c.current })
+		rejected := map[string]bool{}
+		for _, name := range c.rejected {
+			rejected[name] = true
 		}
 		for name, p := range pods {
 			got := check(p, nil)
 			var want *pod.Rejection
-			if refused[name] {
+			if rejected[name] {
 				want = &pod.Rejection{Reason: "Evicted", Message: c.message}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%v, %s: %s", c.now, name, diff)
+				t.Errorf("%v, %s: %s", c.current, name, diff)
 			}
 		}
 	}
 }
 
 func TestShutdown(t *testing.T) {
-	down := false
-	check := Shutdown(func() bool { return down })
+	shuttingDown := false
+	check := Shutdown(func() bool { return shuttingDown })
 	if check(newPod(), nil) != nil {
-		t.Error("rejected on a machine that stays up")
+		t.Error("rejected though the machine is not shutting down")
 	}
-	down = true
+	shuttingDown = true
 	want := &pod.Rejection{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
 	if diff := cmp.Diff(want, check(newPod(), nil)); diff != "" {
 		t.Error(diff)

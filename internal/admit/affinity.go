@@ -5,8 +5,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// affinity: the node's labels suit the pod's selector and required affinity. A term that
-// cannot be parsed suits nothing.
+// affinity requires that the node's labels match the pod's node selector and required node
+// affinity. A term that cannot be parsed does not match.
 func affinity(p *v1.Pod, node *v1.Node, _ []*v1.Pod) *mismatch {
 	if ok, _ := nodeaffinity.GetRequiredNodeAffinity(p).Match(node); ok {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// AppArmor rejects pods that ask for confinement which this machine cannot give. A pod
-// that ran before is not asked again: its profile was in force then.
+// AppArmor rejects pods with a profile that this machine cannot enforce. It does not check a
+// pod that has started already: its profile was enforced then.
 func AppArmor(enabled bool) Check {
 	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if p.Status.Phase != "" && p.Status.Phase != v1.PodPending || !confined(p) {
@@ -19,14 +19,14 @@ func AppArmor(enabled bool) Check {
 		if !enabled {
 			return pod.Reject("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
 		}
-		if err := namedProfiles(p); err != nil {
+		if err := checkProfileNames(p); err != nil {
 			return pod.Reject("AppArmor", "Cannot enforce AppArmor: %v", err)
 		}
 		return nil
 	}
 }
 
-// profiles yields the pod's and each container's profile, where there is one.
+// profiles returns the profiles of the pod and its containers.
 func profiles(p *v1.Pod) []*v1.AppArmorProfile {
 	var all []*v1.AppArmorProfile
 	if sc := p.Spec.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
@@ -40,6 +40,7 @@ func profiles(p *v1.Pod) []*v1.AppArmorProfile {
 	return all
 }
 
+// confined reports whether the pod has a profile other than unconfined.
 func confined(p *v1.Pod) bool {
 	for _, profile := range profiles(p) {
 		if profile.Type != v1.AppArmorProfileTypeUnconfined {
@@ -54,7 +55,8 @@ func confined(p *v1.Pod) bool {
 	return false
 }
 
-func namedProfiles(p *v1.Pod) error {
+// checkProfileNames returns an error for a localhost profile without a name.
+func checkProfileNames(p *v1.Pod) error {
 	for _, profile := range profiles(p) {
 		if profile.Type == v1.AppArmorProfileTypeLocalhost &&
 			(profile.LocalhostProfile == nil || strings.TrimSpace(*profile.LocalhostProfile) == "") {

@@ -1,10 +1,8 @@
-// Package admit decides which pods run here, and with which resources. Admission passes each
-// change of a pod on with its decision. For a new pod, and for a resize, it asks an ordered
-// list of checks, each a small function in a file of its own; the first that objects decides.
-// Reasons and messages are those of the reference kubelet; schedulers, controllers and
-// people look for them.
+// Package admit decides which pods run on this node, and with which resources. Admission
+// passes every change of a pod on with its decision. For a new pod, and for a resize, it runs
+// an ordered list of checks, one file each; the first rejection decides. Reasons and messages
+// are those of the reference kubelet: schedulers, controllers and users depend on them.
 //
-// Checks hold no state. What they need to know comes with the pod or through the
-// functions that they are made with, so that others (eviction, shutdown, allocation of
-// devices) add their own without this package knowing of them.
+// Checks are stateless. They use the pod and the functions that they are constructed with, so
+// that this package does not depend on eviction, shutdown or device allocation.
 package admit

@@ -12,8 +12,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// PodLevelResources rejects pods with resources of their own where that is switched off,
-// because they would run without the bounds they ask for.
+// PodLevelResources rejects pods with pod-level resources if the feature gate is disabled,
+// because they would run without these limits.
 func PodLevelResources(enabled bool) Check {
 	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if enabled || !resourcehelper.IsPodLevelResourcesSet(p) {
@@ -23,11 +23,11 @@ func PodLevelResources(enabled bool) Check {
 	}
 }
 
-// DeclaredFeatures rejects pods that need a feature which the node does not declare.
-func DeclaredFeatures(ownVersion string, node func() (*v1.Node, error)) (Check, error) {
-	v, err := version.ParseSemantic(ownVersion)
+// DeclaredFeatures rejects pods that require a feature that the node does not declare.
+func DeclaredFeatures(kubeletVersion string, node func() (*v1.Node, error)) (Check, error) {
+	v, err := version.ParseSemantic(kubeletVersion)
 	if err != nil {
-		return nil, fmt.Errorf("check declared features: own version: %w", err)
+		return nil, fmt.Errorf("check declared features: parse kubelet version: %w", err)
 	}
 	framework := nodedeclaredfeatures.DefaultFramework
 	const reason = "PodFeatureUnsupported"
@@ -39,11 +39,11 @@ func DeclaredFeatures(ownVersion string, node func() (*v1.Node, error)) (Check, 
 		if required.IsEmpty() {
 			return nil
 		}
-		here, err := node()
+		current, err := node()
 		if err != nil {
 			return pod.Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
 		}
-		result, err := framework.MatchNode(required, here)
+		result, err := framework.MatchNode(required, current)
 		if err != nil {
 			return pod.Reject(reason, "Failed to match pod's feature requirements against the node: %v", err)
 		}

@@ -18,7 +18,7 @@ func testNode() *v1.Node {
 	return node
 }
 
-func known(node *v1.Node) func() (*v1.Node, error) {
+func nodeGetter(node *v1.Node) func() (*v1.Node, error) {
 	return func() (*v1.Node, error) { return node, nil }
 }
 
@@ -37,7 +37,7 @@ const (
 	wrongPorts    = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 )
 
-// byClaim has the pod's container get the resource from a claim.
+// byClaim replaces the resource of the pod's container with a resource claim.
 func byClaim(resource string) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{
@@ -61,54 +61,54 @@ func TestFit(t *testing.T) {
 		others          []*v1.Pod
 		reason, message string
 	}{
-		"empty": {none, newPod(), nil, "", ""},
-		"just fits": {none, newPod(requests("cpu", "500m", "memory", "512Mi")),
+		"no_requests": {none, newPod(), nil, "", ""},
+		"exactly_fits": {none, newPod(requests("cpu", "500m", "memory", "512Mi")),
 			[]*v1.Pod{newPod(requests("cpu", "1500m", "memory", "512Mi"))}, "", ""},
-		"too many pods": {none, newPod(), []*v1.Pod{newPod(), newPod(), newPod()},
+		"too_many_pods": {none, newPod(), []*v1.Pod{newPod(), newPod(), newPod()},
 			"OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"},
-		"cpu": {none, newPod(requests("cpu", "600m")), []*v1.Pod{newPod(requests("cpu", "1500m"))},
+		"not_enough_cpu": {none, newPod(requests("cpu", "600m")), []*v1.Pod{newPod(requests("cpu", "1500m"))},
 			"OutOfcpu", "Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000"},
-		"memory": {none, newPod(requests("cpu", "1", "memory", "2Gi")), nil,
+		"not_enough_memory": {none, newPod(requests("cpu", "1", "memory", "2Gi")), nil,
 			"OutOfmemory", "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824"},
-		"disk": {none, newPod(requests("ephemeral-storage", "11Gi")), nil,
+		"not_enough_ephemeral_storage": {none, newPod(requests("ephemeral-storage", "11Gi")), nil,
 			"OutOfephemeral-storage", "Node didn't have enough resource: ephemeral-storage, requested: 11811160064, used: 0, capacity: 10737418240"},
-		"extended": {none, newPod(requests("x.com/gpu", "1")), []*v1.Pod{newPod(requests("x.com/gpu", "1"))},
+		"not_enough_of_extended_resource": {none, newPod(requests("x.com/gpu", "1")), []*v1.Pod{newPod(requests("x.com/gpu", "1"))},
 			"OutOfx.com/gpu", "Node didn't have enough resource: x.com/gpu, requested: 1, used: 1, capacity: 1"},
-		"extended of the cluster": {none, newPod(requests("x.com/licence", "1")), nil, "", ""},
-		"extended by claim":       {none, newPod(requests("x.com/gpu", "5"), byClaim("x.com/gpu")), nil, "", ""},
-		"by class and claim": {none, newPod(requests("deviceclass.resource.kubernetes.io/gpu", "1"),
+		"cluster_level_extended_resource": {none, newPod(requests("x.com/licence", "1")), nil, "", ""},
+		"extended_resource_by_claim":      {none, newPod(requests("x.com/gpu", "5"), byClaim("x.com/gpu")), nil, "", ""},
+		"device_class_with_claim": {none, newPod(requests("deviceclass.resource.kubernetes.io/gpu", "1"),
 			byClaim("deviceclass.resource.kubernetes.io/gpu")), nil, "", ""},
-		"by class without claim": {none, newPod(requests("deviceclass.resource.kubernetes.io/gpu", "1")), nil,
+		"device_class_without_claim": {none, newPod(requests("deviceclass.resource.kubernetes.io/gpu", "1")), nil,
 			"OutOfdeviceclass.resource.kubernetes.io/gpu", "Node didn't have enough resource: deviceclass.resource.kubernetes.io/gpu, requested: 1, used: 0, capacity: 0"},
-		"huge pages that are not there": {none, newPod(requests("hugepages-1Gi", "1Gi")), nil,
+		"unknown_huge_page_size": {none, newPod(requests("hugepages-1Gi", "1Gi")), nil,
 			"OutOfhugepages-1Gi", "Node didn't have enough resource: hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0"},
-		"nothing requested on a full node": {none, newPod(), []*v1.Pod{newPod(requests("cpu", "3"))}, "", ""},
-		"cpu is told before affinity": {none, newPod(requests("cpu", "3"), selector("disk", "hdd")), nil,
+		"no_requests_on_full_node": {none, newPod(), []*v1.Pod{newPod(requests("cpu", "3"))}, "", ""},
+		"cpu_reported_before_affinity": {none, newPod(requests("cpu", "3"), selector("disk", "hdd")), nil,
 			"OutOfcpu", "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000"},
 
-		"selector":       {none, newPod(selector("disk", "ssd")), nil, "", ""},
-		"wrong selector": {none, newPod(selector("disk", "hdd")), nil, "NodeAffinity", wrongAffinity},
-		"wrong name": {none, newPod(func(p *v1.Pod) { p.Spec.NodeName = "node-2" }), nil,
+		"selector_matches":        {none, newPod(selector("disk", "ssd")), nil, "", ""},
+		"selector_does_not_match": {none, newPod(selector("disk", "hdd")), nil, "NodeAffinity", wrongAffinity},
+		"node_name_does_not_match": {none, newPod(func(p *v1.Pod) { p.Spec.NodeName = "node-2" }), nil,
 			"NodeName", "Predicate NodeName failed: node(s) didn't match the requested node name"},
-		"own name": {none, newPod(func(p *v1.Pod) { p.Spec.NodeName = "node-1" }), nil, "", ""},
+		"node_name_matches": {none, newPod(func(p *v1.Pod) { p.Spec.NodeName = "node-1" }), nil, "", ""},
 
-		"port taken":              {none, newPod(port(80)), []*v1.Pod{newPod(port(80))}, "NodePorts", wrongPorts},
-		"port of other protocol":  {none, newPod(port(80)), []*v1.Pod{newPod(port(80, udp))}, "", ""},
-		"port on other addresses": {none, newPod(port(80, ip("10.0.0.1"))), []*v1.Pod{newPod(port(80, ip("10.0.0.2")))}, "", ""},
-		"port on any address":     {none, newPod(port(80, ip("10.0.0.1"))), []*v1.Pod{newPod(port(80))}, "NodePorts", wrongPorts},
-		"port of a sidecar": {none, newPod(port(80)), []*v1.Pod{newPod(func(p *v1.Pod) {
+		"host_port_in_use":            {none, newPod(port(80)), []*v1.Pod{newPod(port(80))}, "NodePorts", wrongPorts},
+		"host_port_of_other_protocol": {none, newPod(port(80)), []*v1.Pod{newPod(port(80, udp))}, "", ""},
+		"host_port_on_other_ip":       {none, newPod(port(80, ip("10.0.0.1"))), []*v1.Pod{newPod(port(80, ip("10.0.0.2")))}, "", ""},
+		"host_port_on_any_ip":         {none, newPod(port(80, ip("10.0.0.1"))), []*v1.Pod{newPod(port(80))}, "NodePorts", wrongPorts},
+		"host_port_of_sidecar": {none, newPod(port(80)), []*v1.Pod{newPod(func(p *v1.Pod) {
 			always := v1.ContainerRestartPolicyAlways
 			p.Spec.InitContainers = []v1.Container{{RestartPolicy: &always, Ports: []v1.ContainerPort{{HostPort: 80}}}}
 		})}, "NodePorts", wrongPorts},
-		"port of an init container": {none, newPod(port(80)), []*v1.Pod{newPod(func(p *v1.Pod) {
+		"host_port_of_init_container": {none, newPod(port(80)), []*v1.Pod{newPod(func(p *v1.Pod) {
 			p.Spec.InitContainers = []v1.Container{{Ports: []v1.ContainerPort{{HostPort: 80}}}}
 		})}, "", ""},
 
-		"taint": {taint(v1.TaintEffectNoExecute), newPod(), nil,
+		"no_execute_taint": {taint(v1.TaintEffectNoExecute), newPod(), nil,
 			"TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
-		"taint for the scheduler": {taint(v1.TaintEffectNoSchedule), newPod(), nil, "", ""},
-		"taint and static pod":    {taint(v1.TaintEffectNoExecute), newPod(static), nil, "", ""},
-		"taint tolerated": {taint(v1.TaintEffectNoExecute), newPod(func(p *v1.Pod) {
+		"no_schedule_taint":           {taint(v1.TaintEffectNoSchedule), newPod(), nil, "", ""},
+		"no_execute_taint_static_pod": {taint(v1.TaintEffectNoExecute), newPod(static), nil, "", ""},
+		"no_execute_taint_tolerated": {taint(v1.TaintEffectNoExecute), newPod(func(p *v1.Pod) {
 			p.Spec.Tolerations = []v1.Toleration{{Key: "k", Operator: v1.TolerationOpExists}}
 		}), nil, "", ""},
 	} {
@@ -120,7 +120,7 @@ func TestFit(t *testing.T) {
 			if c.reason != "" {
 				want = &pod.Rejection{Reason: c.reason, Message: c.message}
 			}
-			if diff := cmp.Diff(want, Fit(known(node), nil)(c.pod, c.others)); diff != "" {
+			if diff := cmp.Diff(want, Fit(nodeGetter(node), nil)(c.pod, c.others)); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(before, c.pod); diff != "" {
@@ -130,7 +130,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func TestFitWithoutNode(t *testing.T) {
+func TestFitRejectsWithoutNode(t *testing.T) {
 	check := Fit(func() (*v1.Node, error) { return nil, errors.New("x") }, nil)
 	want := &pod.Rejection{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
 	if diff := cmp.Diff(want, check(newPod(), nil)); diff != "" {
@@ -142,28 +142,28 @@ func TestFitPreempts(t *testing.T) {
 	hdd := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "hdd"} }
 	others := []*v1.Pod{newPod(requests("cpu", "1500m"))}
 	for name, c := range map[string]struct {
-		pod    *v1.Pod
-		err    error
-		asked  bool
-		reason string
+		pod      *v1.Pod
+		err      error
+		preempts bool
+		reason   string
 	}{
-		"critical":           {newPod(requests("cpu", "1"), static), nil, true, ""},
-		"not critical":       {newPod(requests("cpu", "1")), nil, false, "OutOfcpu"},
-		"nothing to preempt": {newPod(requests("cpu", "1"), static), errors.New("no victims"), true, "UnexpectedAdmissionError"},
-		"would not help":     {newPod(requests("cpu", "1"), static, hdd), nil, false, "NodeAffinity"},
+		"critical_pod_preempts":      {newPod(requests("cpu", "1"), static), nil, true, ""},
+		"other_pod_is_rejected":      {newPod(requests("cpu", "1")), nil, false, "OutOfcpu"},
+		"no_victims":                 {newPod(requests("cpu", "1"), static), errors.New("no victims"), true, "UnexpectedAdmissionError"},
+		"critical_pod_with_mismatch": {newPod(requests("cpu", "1"), static, hdd), nil, false, "NodeAffinity"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var lacking []Shortage
-			check := Fit(known(testNode()), func(_ *v1.Pod, _ []*v1.Pod, l []Shortage) error {
-				lacking = l
+			var shortages []Shortage
+			check := Fit(nodeGetter(testNode()), func(_ *v1.Pod, _ []*v1.Pod, s []Shortage) error {
+				shortages = s
 				return c.err
 			})
 			got := check(c.pod, others)
-			if reasonOf(got) != c.reason || (lacking != nil) != c.asked {
-				t.Errorf("%+v, preempting for %v", got, lacking)
+			if reasonOf(got) != c.reason || (shortages != nil) != c.preempts {
+				t.Errorf("%+v, preempting for %v", got, shortages)
 			}
-			if c.asked && lacking[0].Missing() != 500 {
-				t.Errorf("%d is missing, want 500", lacking[0].Missing())
+			if c.preempts && shortages[0].Missing() != 500 {
+				t.Errorf("%d is missing, want 500", shortages[0].Missing())
 			}
 		})
 	}

@@ -8,7 +8,8 @@ import (
 	"swiftlet/internal/host"
 )
 
-// ChecksConfigFrom reads what pods are checked for. kernel is the kernel's version.
+// ChecksConfigFrom takes the ChecksConfig from the kubelet's configuration. kernel is the
+// kernel version.
 func ChecksConfigFrom(cfg *config.Config, kernel string) ChecksConfig {
 	return ChecksConfig{
 		Kernel:            kernel,
@@ -19,16 +20,16 @@ func ChecksConfigFrom(cfg *config.Config, kernel string) ChecksConfig {
 	}
 }
 
-// ResizeRulesFrom reads which resizes are infeasible. swaps reports whether a container of a
-// pod may swap.
-func ResizeRulesFrom(cfg *config.Config, swaps func(*v1.Pod, *v1.Container) bool) ResizeRules {
+// ResizeRulesFrom takes the ResizeRules from the kubelet's configuration. mayUseSwap reports
+// whether a container of a pod may use swap.
+func ResizeRulesFrom(cfg *config.Config, mayUseSwap func(*v1.Pod, *v1.Container) bool) ResizeRules {
 	kc := &cfg.Kubelet
-	rules := ResizeRules{PodLevel: cfg.Features.InPlacePodLevelResourcesVerticalScaling, Swaps: swaps}
+	rules := ResizeRules{PodLevel: cfg.Features.InPlacePodLevelResourcesVerticalScaling, MayUseSwap: mayUseSwap}
 	if kc.CPUManagerPolicy == "static" {
-		rules.FixedCPU = kc.CPUManagerPolicy
+		rules.StaticCPUPolicy = kc.CPUManagerPolicy
 	}
 	if kc.MemoryManagerPolicy == kubelet.StaticMemoryManagerPolicy {
-		rules.FixedMemory = kc.MemoryManagerPolicy
+		rules.StaticMemoryPolicy = kc.MemoryManagerPolicy
 	}
 	return rules
 }

@@ -11,53 +11,54 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// readTimeout bounds how long a pod waits for a read of the Node.
+// readTimeout limits how long a pod waits for a read of the Node.
 const readTimeout = 5 * time.Second
 
-// held are changes that cannot be decided on before the Node is read: their pods do not
-// match its labels as the watch showed them, which may be older than those that the scheduler
-// saw. Each is the latest change of its pod.
+// held are changes that wait for a read of the Node: their pods do not match the labels of the
+// Node in the informer, which may be older than the Node that the scheduler used. Each is the
+// latest change of its pod.
 type held struct {
-	underWay bool         // a read of the Node
-	reading  []pod.Change // wait for that read
-	next     []pod.Change // came after it had begun, and wait for another
+	reading bool         // a read is in progress
+	current []pod.Change // wait for the read in progress
+	next    []pod.Change // came after that read began, and wait for the next one
 }
 
-// Run reads the Node for held pods, until ctx ends.
+// Run reads the Node for held changes until ctx is done.
 func (a *Admission) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-a.reads:
+		case <-a.requests:
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case a.read <- a.readNode(ctx):
+		case a.results <- a.readNode(ctx):
 		}
 	}
 }
 
-// readNode is nil where the Node cannot be read.
+// readNode returns nil if the Node cannot be read.
 func (a *Admission) readNode(ctx context.Context) *v1.Node {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	node, err := a.deps.Node.deps.Read(ctx)
 	if err != nil {
-		a.deps.Log.Warn("failed to read the node, deciding by the watched one", "err", err)
+		a.deps.Log.Warn("admission: failed to read node, using the one from the informer", "err", err)
 		return nil
 	}
 	return node
 }
 
-// NodeRead yields the Node, nil where it could not be read, for Resume.
-func (a *Admission) NodeRead() <-chan *v1.Node { return a.read }
+// NodeRead returns the channel of Nodes that were read, for Resume. A nil Node means that the
+// read failed.
+func (a *Admission) NodeRead() <-chan *v1.Node { return a.results }
 
-// Resume decides on the changes that waited for a read of the Node, and returns them.
+// Resume decides on the changes that waited for the read of the Node, and returns them.
 func (a *Admission) Resume(node *v1.Node, handle Handle) []pod.Change {
-	changes := a.held.reading
-	a.held.reading, a.held.underWay = nil, false
+	changes := a.held.current
+	a.held.current, a.held.reading = nil, false
 	a.deps.Node.fresh = node
 	a.decide(changes, func(pod.Change) bool { return false }, handle)
 	a.deps.Node.fresh = nil
@@ -65,42 +66,42 @@ func (a *Admission) Resume(node *v1.Node, handle Handle) []pod.Change {
 	return changes
 }
 
-// startRead begins to read the Node if changes wait for that and no read is under way.
+// startRead requests a read of the Node if changes wait for one and none is in progress.
 func (a *Admission) startRead() {
-	if len(a.held.next) == 0 || a.held.underWay {
+	if len(a.held.next) == 0 || a.held.reading {
 		return
 	}
-	a.held.reading, a.held.next, a.held.underWay = a.held.next, nil, true
-	a.reads <- struct{}{}
+	a.held.current, a.held.next, a.held.reading = a.held.next, nil, true
+	a.requests <- struct{}{}
 }
 
-// hold keeps a change back if it takes a read of the Node to decide on it, and reports
-// whether it does. A later change of a held pod takes the place of the earlier one, except
-// that the end of the pod waits for nothing.
+// hold holds a change if the decision depends on a read of the Node, and reports whether it
+// does. A later change of a held pod replaces the earlier one. Deletion and removal of a pod
+// are never held.
 func (a *Admission) hold(c pod.Change) bool {
 	if a.deps.Node == nil || a.deps.Node.deps.Read == nil {
 		return false
 	}
-	if was := a.held.find(c.Pod.UID); was != nil {
+	if earlier := a.held.find(c.Pod.UID); earlier != nil {
 		if c.Op == pod.Remove || c.Pod.DeletionTimestamp != nil {
 			a.held.drop(c.Pod.UID)
 			return false
 		}
-		c.Op = was.Op
-		*was = c
+		c.Op = earlier.Op
+		*earlier = c
 		return true
 	}
-	if !a.undecided(c) {
+	if !a.dependsOnRead(c) {
 		return false
 	}
-	a.deps.Log.Info("holding a pod until the node was read", "pod", pod.RefOf(c.Pod).String())
+	a.deps.Log.Info("admission: pod waits for a read of the node", "pod", pod.RefOf(c.Pod).String())
 	a.held.next = append(a.held.next, c)
 	return true
 }
 
-// undecided reports a new pod or a resize that does not match the labels of the Node, and a
-// new pod that has no room beside the pods held before it.
-func (a *Admission) undecided(c pod.Change) bool {
+// dependsOnRead reports whether the change is a new pod or a resize that does not match the
+// labels of the Node, or a new pod that does not fit if the pods held before it are admitted.
+func (a *Admission) dependsOnRead(c pod.Change) bool {
 	p, differ := a.deps.Allocator.Allocated(c.Pod)
 	isNew := c.Op == pod.Add && !a.deps.Workers.Known(p.UID)
 	resizes := c.Op == pod.Update && differ
@@ -114,18 +115,18 @@ func (a *Admission) undecided(c pod.Change) bool {
 	if affinity(p, node, nil) != nil {
 		return true
 	}
-	before := a.heldPods()
-	if !isNew || len(before) == 0 {
+	heldPods := a.heldPods()
+	if !isNew || len(heldPods) == 0 {
 		return false
 	}
-	others := append(a.active(), before...)
-	return len(shortages(p, node, others)) > 0 || hostPorts(p, node, others) != nil
+	others := append(a.active(), heldPods...)
+	return len(findShortages(p, node, others)) > 0 || hostPorts(p, node, others) != nil
 }
 
-// heldPods are the new pods that are held, with their allocated resources.
+// heldPods returns the new pods that are held, with their allocated resources.
 func (a *Admission) heldPods() []*v1.Pod {
 	var all []*v1.Pod
-	for _, c := range slices.Concat(a.held.reading, a.held.next) {
+	for _, c := range slices.Concat(a.held.current, a.held.next) {
 		if c.Op == pod.Add {
 			p, _ := a.deps.Allocator.Allocated(c.Pod)
 			all = append(all, p)
@@ -135,7 +136,7 @@ func (a *Admission) heldPods() []*v1.Pod {
 }
 
 func (h *held) find(uid types.UID) *pod.Change {
-	for _, list := range [][]pod.Change{h.reading, h.next} {
+	for _, list := range [][]pod.Change{h.current, h.next} {
 		for i := range list {
 			if list[i].Pod.UID == uid {
 				return &list[i]
@@ -147,5 +148,5 @@ func (h *held) find(uid types.UID) *pod.Change {
 
 func (h *held) drop(uid types.UID) {
 	is := func(c pod.Change) bool { return c.Pod.UID == uid }
-	h.reading, h.next = slices.DeleteFunc(h.reading, is), slices.DeleteFunc(h.next, is)
+	h.current, h.next = slices.DeleteFunc(h.current, is), slices.DeleteFunc(h.next, is)
 }

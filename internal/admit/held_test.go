@@ -15,11 +15,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// labelled is a machine whose Node has one label in zones that the watch does not show yet.
+// labelled is a machine whose Node has a zone label that the informer does not have yet.
 type labelled struct {
 	*machine
 	reads int
-	// read is what the API server answers; nil is the Node in zone a.
+	// read reads the Node; nil returns one in zone a.
 	read func(context.Context) (*v1.Node, error)
 }
 
@@ -30,23 +30,23 @@ func inZone(zone string) *v1.Node {
 	return node
 }
 
-// of has a change's pod select a zone.
-func (l *labelled) of(zone string, c pod.Change) pod.Change {
+// selecting returns the change with a node selector for a zone.
+func (l *labelled) selecting(zone string, c pod.Change) pod.Change {
 	c.Pod.Spec.NodeSelector = map[string]string{"zone": zone}
 	return c
 }
 
-// answered waits for a read of the Node and resumes.
-func (l *labelled) answered() { l.admission.Resume(<-l.admission.NodeRead(), l.handle) }
+// resume waits for a read of the Node and resumes.
+func (l *labelled) resume() { l.admission.Resume(<-l.admission.NodeRead(), l.handle) }
 
 func withLabels(t *testing.T, do func(l *labelled)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &labelled{machine: &machine{wanted: map[types.UID]*v1.Pod{}, active: map[types.UID]*v1.Pod{}}}
+		l := &labelled{machine: &machine{desired: map[types.UID]*v1.Pod{}, active: map[types.UID]*v1.Pod{}}}
 		node, err := NewNode(NodeDeps{
-			Own:       func() *v1.Node { return inZone("none") },
-			Watched:   func() (*v1.Node, error) { return inZone("old"), nil },
-			Allocates: func(v1.ResourceName) bool { return false },
+			Local:    func() *v1.Node { return inZone("none") },
+			Watched:  func() (*v1.Node, error) { return inZone("old"), nil },
+			IsDevice: func(v1.ResourceName) bool { return false },
 			Read: func(ctx context.Context) (*v1.Node, error) {
 				l.reads++
 				if l.read != nil {
@@ -60,19 +60,19 @@ func withLabels(t *testing.T, do func(l *labelled)) {
 		}
 		l.start(t, Fit(node.Get, nil), node)
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- l.admission.Run(ctx) }()
+		done := make(chan error)
+		go func() { done <- l.admission.Run(ctx) }()
 		do(l)
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestHeld(t *testing.T) {
+func TestHeldChanges(t *testing.T) {
 	deleted := func(name string, cpu int64) pod.Change {
-		c := pod.Change{Op: pod.Delete, Pod: asking(name, cpu)}
+		c := pod.Change{Op: pod.Delete, Pod: requesting(name, cpu)}
 		c.Pod.DeletionTimestamp = &metav1.Time{}
 		return c
 	}
@@ -81,102 +81,118 @@ func TestHeld(t *testing.T) {
 		want  []string
 		reads int
 	}{
-		"the pod matches the watched node": {
-			do:   func(l *labelled) { l.apply(l.of("old", add("a", 1))) },
+		"pod_matches_watched_node": {
+			do:   func(l *labelled) { l.apply(l.selecting("old", add("a", 1))) },
 			want: []string{"add a 1"},
 		},
-		"the pod matches the node that was read": {
-			do:    func(l *labelled) { l.apply(l.of("a", add("a", 1))); l.answered() },
+		"pod_matches_node_that_was_read": {
+			do:    func(l *labelled) { l.apply(l.selecting("a", add("a", 1))); l.resume() },
 			want:  []string{"add a 1"},
 			reads: 1,
 		},
-		"the pod matches neither": {
-			do:    func(l *labelled) { l.apply(l.of("b", add("a", 1))); l.answered() },
+		"pod_matches_neither_node": {
+			do:    func(l *labelled) { l.apply(l.selecting("b", add("a", 1))); l.resume() },
 			want:  []string{"add a 1 NodeAffinity"},
 			reads: 1,
 		},
-		"the node cannot be read": {
+		"read_fails": {
 			do: func(l *labelled) {
-				l.read = func(context.Context) (*v1.Node, error) { return nil, errors.New("away") }
-				l.apply(l.of("a", add("a", 1)))
-				l.answered()
+				l.read = func(context.Context) (*v1.Node, error) { return nil, errors.New("unreachable") }
+				l.apply(l.selecting("a", add("a", 1)))
+				l.resume()
 			},
 			want:  []string{"add a 1 NodeAffinity"},
 			reads: 1,
 		},
-		"resources come before labels": {
-			do:    func(l *labelled) { l.apply(l.of("b", add("a", 11))); l.answered() },
+		"resources_reported_before_labels": {
+			do:    func(l *labelled) { l.apply(l.selecting("b", add("a", 11))); l.resume() },
 			want:  []string{"add a 11 OutOfcpu"},
 			reads: 1,
 		},
-		"others do not wait": {
-			do:    func(l *labelled) { l.apply(l.of("a", add("a", 1)), add("b", 1)); l.apply(add("c", 1)); l.answered() },
+		"other_pods_are_not_held": {
+			do: func(l *labelled) {
+				l.apply(l.selecting("a", add("a", 1)), add("b", 1))
+				l.apply(add("c", 1))
+				l.resume()
+			},
 			want:  []string{"add b 1", "add c 1", "add a 1"},
 			reads: 1,
 		},
-		"one that came when the read had begun waits for another": {
+		"pod_added_during_read_waits_for_next_read": {
 			do: func(l *labelled) {
-				l.apply(l.of("a", add("a", 1)))
+				l.apply(l.selecting("a", add("a", 1)))
 				synctest.Wait()
-				l.apply(l.of("a", add("b", 1)))
-				l.answered()
-				l.answered()
+				l.apply(l.selecting("a", add("b", 1)))
+				l.resume()
+				l.resume()
 			},
 			want:  []string{"add a 1", "add b 1"},
 			reads: 2,
 		},
-		"one without room beside those held waits for them": {
-			do:    func(l *labelled) { l.apply(l.of("a", add("a", 6)), add("b", 3), add("c", 3)); l.answered() },
+		"held_if_no_room_with_held_pods": {
+			do:    func(l *labelled) { l.apply(l.selecting("a", add("a", 6)), add("b", 3), add("c", 3)); l.resume() },
 			want:  []string{"add b 3", "add a 6", "add c 3 OutOfcpu"},
 			reads: 1,
 		},
-		"one without room beside those held is admitted when they are rejected": {
-			do:    func(l *labelled) { l.apply(l.of("b", add("a", 6)), add("b", 6)); l.answered() },
+		"admitted_after_held_pod_is_rejected": {
+			do:    func(l *labelled) { l.apply(l.selecting("b", add("a", 6)), add("b", 6)); l.resume() },
 			want:  []string{"add a 6 NodeAffinity", "add b 6"},
 			reads: 1,
 		},
-		"a later change takes the place of the first": {
-			do:    func(l *labelled) { l.apply(l.of("a", add("a", 1))); l.apply(l.of("a", update("a", 2))); l.answered() },
+		"later_change_replaces_held_one": {
+			do: func(l *labelled) {
+				l.apply(l.selecting("a", add("a", 1)))
+				l.apply(l.selecting("a", update("a", 2)))
+				l.resume()
+			},
 			want:  []string{"add a 2"},
 			reads: 1,
 		},
-		"a deletion does not wait": {
-			do:    func(l *labelled) { l.apply(l.of("a", add("a", 1))); l.apply(l.of("a", deleted("a", 1))); l.answered() },
+		"deletion_is_not_held": {
+			do: func(l *labelled) {
+				l.apply(l.selecting("a", add("a", 1)))
+				l.apply(l.selecting("a", deleted("a", 1)))
+				l.resume()
+			},
 			want:  []string{"delete a 1"},
 			reads: 1,
 		},
-		"a removal does not wait": {
-			do:    func(l *labelled) { l.apply(l.of("a", add("a", 1))); l.apply(l.of("a", remove("a", 1))); l.answered() },
+		"removal_is_not_held": {
+			do: func(l *labelled) {
+				l.apply(l.selecting("a", add("a", 1)))
+				l.apply(l.selecting("a", remove("a", 1)))
+				l.resume()
+			},
 			want:  []string{"remove a 1"},
 			reads: 1,
 		},
-		"a resize waits": {
+		"resize_is_held": {
 			do: func(l *labelled) {
-				l.apply(l.of("old", add("b", 1)))
-				l.apply(l.of("a", update("b", 2)))
-				l.answered()
+				l.apply(l.selecting("old", add("b", 1)))
+				l.apply(l.selecting("a", update("b", 2)))
+				l.resume()
 			},
 			want:  []string{"add b 1", "update b 2"},
 			reads: 1,
 		},
-		"a deferred resize is not retried while it waits": {
+		"deferred_resize_is_not_retried_while_held": {
 			do: func(l *labelled) {
-				l.apply(l.of("old", add("b", 1)), add("c", 9))
-				l.apply(l.of("old", update("b", 2)))
-				again := l.of("a", update("b", 3))
-				again.Pod.Generation = 2
-				l.apply(again)
-				l.did = append(l.did, "read")
-				l.answered()
+				l.apply(l.selecting("old", add("b", 1)), add("c", 9))
+				l.apply(l.selecting("old", update("b", 2)))
+				second := l.selecting("a", update("b", 3))
+				second.Pod.Generation = 2
+				l.apply(second)
+				l.decisions = append(l.decisions, "read")
+				l.resume()
 			},
 			want:  []string{"add b 1", "add c 9", "update b 1 Deferred", "read", "update b 1 Deferred"},
 			reads: 1,
 		},
-		"a resize that an earlier agent did not do waits": {
+		"resize_pending_at_restart_is_held": {
 			do: func(l *labelled) {
-				l.state.Note("a", pod.ResourcesOf(asking("a", 1)))
-				l.apply(l.of("a", add("a", 2)))
-				l.answered()
+				l.state.Note("a", pod.ResourcesOf(requesting("a", 1)))
+				l.apply(l.selecting("a", add("a", 2)))
+				l.resume()
 			},
 			want:  []string{"add a 2"},
 			reads: 1,
@@ -185,7 +201,7 @@ func TestHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withLabels(t, func(l *labelled) {
 				c.do(l)
-				if diff := cmp.Diff(c.want, l.did); diff != "" {
+				if diff := cmp.Diff(c.want, l.decisions); diff != "" {
 					t.Error(diff)
 				}
 				if l.reads != c.reads {
@@ -196,16 +212,16 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-func TestHeldNoLongerThanTheDeadline(t *testing.T) {
+func TestHoldEndsAfterReadTimeout(t *testing.T) {
 	withLabels(t, func(l *labelled) {
 		l.read = func(ctx context.Context) (*v1.Node, error) { <-ctx.Done(); return nil, ctx.Err() }
 		began := time.Now()
-		l.apply(l.of("a", add("a", 1)))
-		l.answered()
+		l.apply(l.selecting("a", add("a", 1)))
+		l.resume()
 		if took := time.Since(began); took != readTimeout {
 			t.Errorf("the pod was held for %s, want %s", took, readTimeout)
 		}
-		if diff := cmp.Diff([]string{"add a 1 NodeAffinity"}, l.did); diff != "" {
+		if diff := cmp.Diff([]string{"add a 1 NodeAffinity"}, l.decisions); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -6,16 +6,16 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// hostPorts: no other pod holds a host port that this one wants.
+// hostPorts requires that no other pod uses a host port of this one.
 func hostPorts(p *v1.Pod, _ *v1.Node, others []*v1.Pod) *mismatch {
-	wanted := portsOf(p)
-	if len(wanted) == 0 {
+	ports := portsOf(p)
+	if len(ports) == 0 {
 		return nil
 	}
 	for _, other := range others {
 		for _, taken := range portsOf(other) {
-			for _, want := range wanted {
-				if conflict(want, taken) {
+			for _, port := range ports {
+				if conflict(port, taken) {
 					return &mismatch{"NodePorts", "node(s) didn't have free ports for the requested pod ports"}
 				}
 			}
@@ -24,8 +24,8 @@ func hostPorts(p *v1.Pod, _ *v1.Node, others []*v1.Pod) *mismatch {
 	return nil
 }
 
-// portsOf lists the host ports held for as long as the pod runs: init containers that end
-// give theirs back before the main ones start.
+// portsOf lists the host ports of regular containers and sidecars. Other init containers
+// release theirs before the regular containers start.
 func portsOf(p *v1.Pod) []v1.ContainerPort {
 	var ports []v1.ContainerPort
 	for c, kind := range pod.Containers(p) {

@@ -5,43 +5,48 @@ import (
 	"errors"
 
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/require"
 )
 
-// NodeDeps is where the Node is known from.
+// NodeDeps are the dependencies of a Node.
 type NodeDeps struct {
-	// Own is the Node as this agent reports it.
-	Own func() *v1.Node
-	// Watched is the Node as the watch last showed it, and Read reads it from the API server.
-	// Both are nil without an API server.
+	// Local is the Node as this agent computes it.
+	Local func() *v1.Node
+	// Watched is the Node of the informer, and Read reads the Node from the API server. Both
+	// are nil without an API server.
 	Watched func() (*v1.Node, error)
 	Read    func(context.Context) (*v1.Node, error)
-	// Allocates reports the resources that the device manager allocates. It knows better than
-	// the Node, which may be older, which devices are free.
-	Allocates func(v1.ResourceName) bool
+	// IsDevice reports whether the device manager allocates the resource. Its own check
+	// replaces the one against the Node, which may be older.
+	IsDevice func(v1.ResourceName) bool
 }
 
-// Node is the Node that pods are measured against. It is for one goroutine at a time.
+// Node provides the Node that pods are checked against. It is not safe for concurrent use.
 type Node struct {
 	deps NodeDeps
-	// fresh was just read for the pods that are being decided on; nil at other times.
+	// fresh is the Node that Resume was called with; nil otherwise.
 	fresh *v1.Node
 }
 
-// NewNode validates and starts nothing.
+// NewNode validates deps and starts nothing.
 func NewNode(deps NodeDeps) (*Node, error) {
-	if deps.Own == nil || deps.Allocates == nil || (deps.Watched == nil) != (deps.Read == nil) {
-		return nil, errors.New("new node: own and allocates are needed, and both or none of watched and read")
+	if err := require.Set("new admission node", map[string]any{"Local": deps.Local, "IsDevice": deps.IsDevice}); err != nil {
+		return nil, err
+	}
+	if (deps.Watched == nil) != (deps.Read == nil) {
+		return nil, errors.New("new admission node: Watched and Read must both be set or both be nil")
 	}
 	return &Node{deps: deps}, nil
 }
 
-// Get is the Node as last seen, with what this machine can give where the API server does
-// not show that yet, and without what the device manager allocates.
+// Get returns the Node of the informer, or the local one while the informer's has no
+// allocatable resources, without the resources of the device manager.
 func (n *Node) Get() (*v1.Node, error) {
 	if n.fresh != nil {
 		return n.withoutDevices(n.fresh), nil
 	}
-	node := n.deps.Own()
+	node := n.deps.Local()
 	if n.deps.Watched != nil {
 		if watched, err := n.deps.Watched(); err == nil && len(watched.Status.Allocatable) > 0 {
 			node = watched
@@ -53,7 +58,7 @@ func (n *Node) Get() (*v1.Node, error) {
 func (n *Node) withoutDevices(node *v1.Node) *v1.Node {
 	var devices []v1.ResourceName
 	for name := range node.Status.Allocatable {
-		if n.deps.Allocates(name) {
+		if n.deps.IsDevice(name) {
 			devices = append(devices, name)
 		}
 	}
@@ -67,8 +72,8 @@ func (n *Node) withoutDevices(node *v1.Node) *v1.Node {
 	return node
 }
 
-// strictGroups reports whether the runtime can hold a pod to a strict list of groups.
-func (n *Node) strictGroups() bool {
-	features := n.deps.Own().Status.Features
+// supportsStrictGroups reports whether the runtime supports SupplementalGroupsPolicy.
+func (n *Node) supportsStrictGroups() bool {
+	features := n.deps.Local().Status.Features
 	return features != nil && features.SupplementalGroupsPolicy != nil && *features.SupplementalGroupsPolicy
 }

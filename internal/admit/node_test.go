@@ -16,22 +16,22 @@ func TestNodeGet(t *testing.T) {
 		watched func() (*v1.Node, error)
 		want    string
 	}{
-		"without an API server": {nil, "own"},
-		"watched":               {known(watched), "watched"},
-		"not watched yet":       {func() (*v1.Node, error) { return nil, errors.New("not known") }, "own"},
-		"watched, but new":      {known(empty), "own"},
+		"no_API_server":                     {nil, "own"},
+		"informer_has_node":                 {nodeGetter(watched), "watched"},
+		"informer_not_synced":               {func() (*v1.Node, error) { return nil, errors.New("not synced") }, "own"},
+		"informer_node_without_allocatable": {nodeGetter(empty), "own"},
 	} {
 		node := &Node{deps: NodeDeps{
-			Own:       func() *v1.Node { return own },
-			Watched:   c.watched,
-			Allocates: func(name v1.ResourceName) bool { return name == "cpu" },
+			Local:    func() *v1.Node { return own },
+			Watched:  c.watched,
+			IsDevice: func(name v1.ResourceName) bool { return name == "cpu" },
 		}}
 		got, err := node.Get()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.Labels["zone"] != c.want {
-			t.Errorf("%s: it is the %s node", name, got.Labels["zone"])
+			t.Errorf("%s: got the %s node", name, got.Labels["zone"])
 		}
 		if diff := cmp.Diff(amounts("pods", "10"), got.Status.Allocatable); diff != "" {
 			t.Errorf("%s: %s", name, diff)

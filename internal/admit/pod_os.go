@@ -8,7 +8,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// PodOS rejects pods made for another operating system, by their label or their spec.
+// PodOS rejects pods whose label or spec names another operating system.
 func PodOS() Check {
 	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if os, ok := p.Labels[v1.LabelOSStable]; ok && os != runtime.GOOS {

@@ -11,10 +11,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// evictions records which pods end, and who waits for them.
+// evictions records evicted pods, and pods that start after others.
 type evictions struct {
-	failures map[types.UID]pod.Failure
-	waits    map[types.UID][]types.UID
+	failures   map[types.UID]pod.Failure
+	startAfter map[types.UID][]types.UID
 }
 
 func (e *evictions) Evict(uid types.UID, failure pod.Failure, _ *int64) bool {
@@ -22,24 +22,24 @@ func (e *evictions) Evict(uid types.UID, failure pod.Failure, _ *int64) bool {
 	return true
 }
 
-func (e *evictions) StartAfter(uid types.UID, others []types.UID) { e.waits[uid] = others }
+func (e *evictions) StartAfter(uid types.UID, others []types.UID) { e.startAfter[uid] = others }
 
-func TestPreempting(t *testing.T) {
-	e := &evictions{failures: map[types.UID]pod.Failure{}, waits: map[types.UID][]types.UID{}}
-	preempt := Preempting(e, noEvents{}, slog.New(slog.DiscardHandler))
-	critical, victim := asking("a", 1), asking("z", 1)
-	lacking := []Shortage{{v1.ResourceCPU, 1000, 0, 0}}
-	if err := preempt(critical, nil, lacking); err == nil || len(e.waits) > 0 {
-		t.Errorf("without victims: %v, %v", err, e.waits)
+func TestPreemptEvictsVictims(t *testing.T) {
+	e := &evictions{failures: map[types.UID]pod.Failure{}, startAfter: map[types.UID][]types.UID{}}
+	preempt := NewPreempt(e, noEvents{}, slog.New(slog.DiscardHandler))
+	critical, victim := requesting("a", 1), requesting("z", 1)
+	shortages := []Shortage{{v1.ResourceCPU, 1000, 0, 0}}
+	if err := preempt(critical, nil, shortages); err == nil || len(e.startAfter) > 0 {
+		t.Errorf("without victims: %v, %v", err, e.startAfter)
 	}
-	if err := preempt(critical, []*v1.Pod{victim}, lacking); err != nil {
+	if err := preempt(critical, []*v1.Pod{victim}, shortages); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(e.waits["a"], []types.UID{"z"}) {
-		t.Errorf("it waits for %v", e.waits)
+	if !slices.Equal(e.startAfter["a"], []types.UID{"z"}) {
+		t.Errorf("the critical pod starts after %v, want z", e.startAfter)
 	}
-	failure, ended := e.failures["z"]
-	if !ended || failure.Reason != "Preempting" || failure.Condition == nil || failure.Condition.Type != v1.DisruptionTarget {
-		t.Errorf("the victim ends with %+v", failure)
+	failure, evicted := e.failures["z"]
+	if !evicted || failure.Reason != "Preempting" || failure.Condition == nil || failure.Condition.Type != v1.DisruptionTarget {
+		t.Errorf("the victim is evicted with %+v", failure)
 	}
 }

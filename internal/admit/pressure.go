@@ -10,9 +10,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Pressure rejects pods that would make a shortage worse. conditions are the pressure
-// conditions that hold now. Critical pods always pass; under memory pressure alone, so do
-// pods that have requested their memory and those that tolerate it.
+// Pressure rejects pods while the node has pressure conditions. Critical pods always pass. If
+// there is memory pressure only, pods that are not best-effort and pods that tolerate its
+// taint pass, too.
 func Pressure(conditions func() []v1.NodeConditionType) Check {
 	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		now := conditions()

@@ -7,21 +7,21 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// ResizeRules say which running pods cannot be resized on this node at all.
+// ResizeRules decide which resizes of running pods are infeasible on this node.
 type ResizeRules struct {
-	// FixedCPU and FixedMemory name the policy, where there is one, by which guaranteed pods
-	// have CPUs or memory of their own.
-	FixedCPU, FixedMemory string
-	// PodLevel lets the resources of the pod as a whole change.
+	// StaticCPUPolicy and StaticMemoryPolicy name the policy that allocates exclusive CPUs or
+	// memory to guaranteed pods; empty if there is none.
+	StaticCPUPolicy, StaticMemoryPolicy string
+	// PodLevel allows to resize pod-level resources.
 	PodLevel bool
-	// Swaps reports whether a container may use swap, which depends on its memory.
-	Swaps func(*v1.Pod, *v1.Container) bool
+	// MayUseSwap reports whether a container may use swap, which depends on its memory request.
+	MayUseSwap func(*v1.Pod, *v1.Container) bool
 }
 
-// Infeasible says why the pod, whose allocated resources are those of allocated, can never have those
-// of its spec; nil where it can. The reason is the one that metrics count.
+// Infeasible returns why the pod can never get the resources of its spec in place of those of
+// allocated, or nil. The reason is a label value of metrics.
 func (r ResizeRules) Infeasible(p, allocated *v1.Pod) *pod.Rejection {
-	if r.swapChanges(p, allocated) {
+	if r.changesSwap(p, allocated) {
 		return pod.Reject("swap_limitation", "In-place resize of containers with swap is not supported.")
 	}
 	if !r.PodLevel && !equality.Semantic.DeepEqual(p.Spec.Resources, allocated.Spec.Resources) {
@@ -30,25 +30,25 @@ func (r ResizeRules) Infeasible(p, allocated *v1.Pod) *pod.Rejection {
 	if pod.QOS(p) != v1.PodQOSGuaranteed {
 		return nil
 	}
-	const fixed = "Resize is infeasible for Guaranteed Pods alongside %s Manager policy %q"
+	const message = "Resize is infeasible for Guaranteed Pods alongside %s Manager policy %q"
 	switch {
-	case r.FixedCPU != "" && requestsDiffer(p, allocated, v1.ResourceCPU):
-		return pod.Reject("guaranteed_pod_cpu_manager_static_policy", fixed, "CPU", r.FixedCPU)
-	case r.FixedMemory != "" && requestsDiffer(p, allocated, v1.ResourceMemory):
-		return pod.Reject("guaranteed_pod_memory_manager_static_policy", fixed, "Memory", r.FixedMemory)
+	case r.StaticCPUPolicy != "" && requestsDiffer(p, allocated, v1.ResourceCPU):
+		return pod.Reject("guaranteed_pod_cpu_manager_static_policy", message, "CPU", r.StaticCPUPolicy)
+	case r.StaticMemoryPolicy != "" && requestsDiffer(p, allocated, v1.ResourceMemory):
+		return pod.Reject("guaranteed_pod_memory_manager_static_policy", message, "Memory", r.StaticMemoryPolicy)
 	}
 	return nil
 }
 
-// swapChanges: a running container keeps the swap it began with, so what depends on its
-// memory request may only change with a restart.
-func (r ResizeRules) swapChanges(p, allocated *v1.Pod) bool {
+// changesSwap reports whether the resize changes the memory request of a container that may
+// use swap, without restarting it. The swap limit of a running container does not change.
+func (r ResizeRules) changesSwap(p, allocated *v1.Pod) bool {
 	for c, kind := range pod.Containers(p) {
-		has := pod.FindContainer(allocated, c.Name)
-		if kind == pod.Ephemeral || has == nil || c.Resources.Requests.Memory().Equal(*has.Resources.Requests.Memory()) || restartsForMemory(has) {
+		current := pod.FindContainer(allocated, c.Name)
+		if kind == pod.Ephemeral || current == nil || c.Resources.Requests.Memory().Equal(*current.Resources.Requests.Memory()) || restartsForMemory(current) {
 			continue
 		}
-		if r.Swaps(p, c) || r.Swaps(allocated, has) {
+		if r.MayUseSwap(p, c) || r.MayUseSwap(allocated, current) {
 			return true
 		}
 	}
@@ -66,11 +66,11 @@ func restartsForMemory(c *v1.Container) bool {
 
 func requestsDiffer(p, allocated *v1.Pod, name v1.ResourceName) bool {
 	for c, kind := range pod.Containers(p) {
-		has := pod.FindContainer(allocated, c.Name)
-		if kind == pod.Ephemeral || has == nil {
+		current := pod.FindContainer(allocated, c.Name)
+		if kind == pod.Ephemeral || current == nil {
 			continue
 		}
-		if want := c.Resources.Requests[name]; !want.Equal(has.Resources.Requests[name]) {
+		if want := c.Resources.Requests[name]; !want.Equal(current.Resources.Requests[name]) {
 			return true
 		}
 	}

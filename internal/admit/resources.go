@@ -11,33 +11,34 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// leading are reported before all others, in this order.
-var leading = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
+// reportedFirst are reported before all others, in this order.
+var reportedFirst = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
 
-// shortages are the resources that the node cannot give the pod beside the others.
-func shortages(p *v1.Pod, node *v1.Node, others []*v1.Pod) []Shortage {
-	free := node.Status.Allocatable
-	var lacking []Shortage
-	if pods := free.Pods().Value(); int64(len(others))+1 > pods {
-		lacking = append(lacking, Shortage{v1.ResourcePods, 1, int64(len(others)), pods})
+// findShortages returns the resources that the node has too little of for the pod in addition
+// to the others.
+func findShortages(p *v1.Pod, node *v1.Node, others []*v1.Pod) []Shortage {
+	allocatable := node.Status.Allocatable
+	var shortages []Shortage
+	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
+		shortages = append(shortages, Shortage{v1.ResourcePods, 1, int64(len(others)), pods})
 	}
-	requests := resourcehelper.PodRequests(withoutUnknown(p, free), resourcehelper.PodResourcesOptions{})
+	requests := resourcehelper.PodRequests(withoutUnknown(p, allocatable), resourcehelper.PodResourcesOptions{})
 	used := usedBy(others)
 	for _, name := range order(requests) {
 		requested := units(name, requests)
 		if requested == 0 || name == v1.ResourcePods {
 			continue
 		}
-		s := Shortage{name, requested, units(name, used), units(name, free)}
+		s := Shortage{name, requested, units(name, used), units(name, allocatable)}
 		if s.Missing() > 0 {
-			lacking = append(lacking, s)
+			shortages = append(shortages, s)
 		}
 	}
-	return lacking
+	return shortages
 }
 
-// usedBy sums what running pods hold: while a pod is being resized, the larger of what it
-// has and what it was promised.
+// usedBy sums the resources of pods. While a pod is being resized it counts with the larger of
+// its actual and its allocated resources.
 func usedBy(pods []*v1.Pod) v1.ResourceList {
 	sum := v1.ResourceList{}
 	opts := resourcehelper.PodResourcesOptions{
@@ -54,15 +55,15 @@ func usedBy(pods []*v1.Pod) v1.ResourceList {
 	return sum
 }
 
-// withoutUnknown leaves out extended resources that this node does not have: those are
-// either the whole cluster's, or given out as resource claims.
-func withoutUnknown(p *v1.Pod, free v1.ResourceList) *v1.Pod {
+// withoutUnknown removes extended resources that this node does not have, which are either
+// cluster-level or allocated by resource claims, and those that the pod has a claim for.
+func withoutUnknown(p *v1.Pod, allocatable v1.ResourceList) *v1.Pod {
 	p = p.DeepCopy()
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
 			requests := list[i].Resources.Requests
 			for name := range requests {
-				_, known := free[name]
+				_, known := allocatable[name]
 				if isExtended(name) && !known || claimable(name) && pod.FromResourceClaim(p, list[i].Name, name) {
 					delete(requests, name)
 				}
@@ -72,12 +73,13 @@ func withoutUnknown(p *v1.Pod, free v1.ResourceList) *v1.Pod {
 	return p
 }
 
-// claimable: what a claim may stand for, by its own name or by that of a device class.
+// claimable reports whether a resource claim may replace the resource: an extended resource or
+// a device class.
 func claimable(name v1.ResourceName) bool {
 	return isExtended(name) || strings.HasPrefix(string(name), resourceapi.ResourceDeviceClassPrefix)
 }
 
-// isExtended: a name with a domain that is not Kubernetes' own.
+// isExtended reports whether the name has a domain outside kubernetes.io.
 func isExtended(name v1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix) &&
 		!strings.HasPrefix(string(name), v1.DefaultResourceRequestsPrefix)
@@ -94,10 +96,10 @@ func units(name v1.ResourceName, list v1.ResourceList) int64 {
 func order(list v1.ResourceList) []v1.ResourceName {
 	var rest []v1.ResourceName
 	for name := range list {
-		if !slices.Contains(leading, name) {
+		if !slices.Contains(reportedFirst, name) {
 			rest = append(rest, name)
 		}
 	}
 	slices.Sort(rest)
-	return append(slices.Clone(leading), rest...)
+	return append(slices.Clone(reportedFirst), rest...)
 }

@@ -6,10 +6,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Shutdown rejects all pods once the machine is going down.
-func Shutdown(under func() bool) Check {
+// Shutdown rejects all pods while the machine is shutting down.
+func Shutdown(shuttingDown func() bool) Check {
 	return func(*v1.Pod, []*v1.Pod) *pod.Rejection {
-		if under() {
+		if shuttingDown() {
 			return pod.Reject("NodeShutdown", "Pod was rejected as the node is shutting down.")
 		}
 		return nil

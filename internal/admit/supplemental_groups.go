@@ -6,8 +6,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// SupplementalGroups rejects pods that ask for a strict group list where the runtime
-// would add groups from the image without a word.
+// SupplementalGroups rejects pods with the Strict policy if the runtime does not support it: it
+// would add the groups of the image.
 func SupplementalGroups(supported func() bool) Check {
 	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		sc := p.Spec.SecurityContext

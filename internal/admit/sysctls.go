@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// safeSysctls are namespaced and harm no other pod, from the given kernel on.
+// safeSysctls are namespaced and do not affect other pods, since the given kernel version.
 var safeSysctls = []struct{ name, kernel string }{
 	{"kernel.shm_rmid_forced", ""},
 	{"net.ipv4.ip_local_port_range", ""},
@@ -30,29 +30,29 @@ var safeSysctls = []struct{ name, kernel string }{
 	{"net.ipv4.tcp_notsent_lowat", "4.6"},
 }
 
-// sysctlPattern is a name, with dots or slashes between its parts, that may end in "*".
+// sysctlPattern matches a name, with dots or slashes between its parts, that may end in "*".
 var sysctlPattern = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]$`)
 
 const sysctlMaxLength = 253
 
-// allowedSysctl is a name, or a prefix, that pods may set if the namespace is their own.
+// allowedSysctl is a name, or a prefix, that pods may set unless they use the host's namespace.
 type allowedSysctl struct {
 	name      string
 	prefix    bool
 	namespace sysctl.Namespace
 }
 
-// Sysctls rejects pods that would set kernel parameters other than the safe ones of this
-// kernel and those that the administrator allows (names, or prefixes ending in "*").
+// Sysctls rejects pods that set sysctls other than the safe ones of this kernel and the
+// allowed ones, which are names, or prefixes ending in "*".
 func Sysctls(kernel string, allowed []string) (Check, error) {
 	var list []allowedSysctl
 	for _, pattern := range append(safeOn(kernel), allowed...) {
 		if len(pattern) > sysctlMaxLength || !sysctlPattern.MatchString(pattern) {
-			return nil, fmt.Errorf("allow sysctls: %q is no sysctl or pattern", pattern)
+			return nil, fmt.Errorf("parse allowed sysctls: %q is not a sysctl name or pattern", pattern)
 		}
 		namespace, name, prefix := sysctl.GetNamespace(pattern)
 		if namespace == sysctl.UnknownNamespace {
-			return nil, fmt.Errorf("allow sysctls: %q is not known to be namespaced", name)
+			return nil, fmt.Errorf("parse allowed sysctls: %q is not namespaced", name)
 		}
 		list = append(list, allowedSysctl{name, prefix, namespace})
 	}
@@ -69,8 +69,8 @@ func Sysctls(kernel string, allowed []string) (Check, error) {
 	}, nil
 }
 
-// safeOn lists what is safe on the kernel; of one whose version cannot be read, only what
-// always was.
+// safeOn lists the sysctls that are safe with the kernel version. If it cannot be parsed, these
+// are the ones that are safe with every version.
 func safeOn(kernel string) []string {
 	running, _ := version.ParseGeneric(kernel)
 	var names []string

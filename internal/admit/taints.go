@@ -8,8 +8,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// taints: the pod tolerates those taints of the node that would end it at once. Static
-// pods are not the control plane's to keep away.
+// taints requires that the pod tolerates the NoExecute taints of the node. Static pods run
+// regardless of taints.
 func taints(p *v1.Pod, node *v1.Node, _ []*v1.Pod) *mismatch {
 	if pod.IsStatic(p) {
 		return nil

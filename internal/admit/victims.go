@@ -10,38 +10,37 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Victims picks the pods that must end for the critical pod p to have what it lacks: as few
-// as possible of the guaranteed, then of the burstable ones, and of what is left of the
-// need the best-effort ones.
-func Victims(p *v1.Pod, others []*v1.Pod, lacking []Shortage) ([]*v1.Pod, error) {
+// Victims selects the pods to preempt for the critical pod p: as few guaranteed pods as
+// possible, then as few burstable ones, and best-effort ones for what is still missing.
+func Victims(p *v1.Pod, others []*v1.Pod, shortages []Shortage) ([]*v1.Pod, error) {
 	classes := map[v1.PodQOSClass][]*v1.Pod{}
 	for _, o := range others {
-		if displaces(p, o) {
+		if canPreempt(p, o) {
 			classes[pod.QOS(o)] = append(classes[pod.QOS(o)], o)
 		}
 	}
 	bestEffort, burstable, guaranteed := classes[v1.PodQOSBestEffort], classes[v1.PodQOSBurstable], classes[v1.PodQOSGuaranteed]
-	all := needOf(lacking)
+	all := needOf(shortages)
 	if rest := all.without(bestEffort, burstable, guaranteed); len(rest) > 0 {
 		return nil, fmt.Errorf("no set of running pods found to reclaim resources: %s", rest)
 	}
-	// Each class gives what the others could not, were they to give all.
+	// From each class, preempt only what preempting all of the other classes does not free.
 	first := all.without(bestEffort, burstable).pick(guaranteed)
 	second := all.without(bestEffort, first).pick(burstable)
 	third := all.without(second, first).pick(bestEffort)
 	return slices.Concat(third, second, first), nil
 }
 
-// displaces reports whether p may take the place of another pod.
-func displaces(p, other *v1.Pod) bool {
+// canPreempt reports whether p may preempt another pod.
+func canPreempt(p, other *v1.Pod) bool {
 	if pod.IsCritical(p) && !pod.IsCritical(other) {
 		return true
 	}
-	mine, its := p.Spec.Priority, other.Spec.Priority
-	return mine != nil && its != nil && *mine > *its
+	priority, otherPriority := p.Spec.Priority, other.Spec.Priority
+	return priority != nil && otherPriority != nil && *priority > *otherPriority
 }
 
-// need is what is still missing, by resource.
+// need is the amount of each resource that is still missing.
 type need []missing
 
 type missing struct {
@@ -49,9 +48,9 @@ type missing struct {
 	amount   int64
 }
 
-func needOf(lacking []Shortage) need {
+func needOf(shortages []Shortage) need {
 	var n need
-	for _, s := range lacking {
+	for _, s := range shortages {
 		n = append(n, missing{s.Resource, s.Missing()})
 	}
 	return n
@@ -65,7 +64,7 @@ func (n need) String() string {
 	return text + "]"
 }
 
-// without is what is missing still when these pods have ended.
+// without returns what is still missing after these pods have stopped.
 func (n need) without(groups ...[]*v1.Pod) need {
 	var rest need
 	for _, m := range n {
@@ -79,8 +78,8 @@ func (n need) without(groups ...[]*v1.Pod) need {
 	return rest
 }
 
-// pick takes one pod after the other, each the one that meets most of what is then missing;
-// of two that meet as much the one that asks for less.
+// pick selects pods one by one until nothing is missing: each time the one that frees most of
+// what is missing, and of two that free as much, the one that requests less.
 func (n need) pick(from []*v1.Pod) []*v1.Pod {
 	from = slices.Clone(from)
 	var picked []*v1.Pod
@@ -88,7 +87,7 @@ func (n need) pick(from []*v1.Pod) []*v1.Pod {
 		best := 0
 		for i := 1; i < len(from); i++ {
 			d, least := n.distance(from[i]), n.distance(from[best])
-			if d < least || d == least && asksLess(from[i], from[best]) {
+			if d < least || d == least && requestsLess(from[i], from[best]) {
 				best = i
 			}
 		}
@@ -99,8 +98,8 @@ func (n need) pick(from []*v1.Pod) []*v1.Pod {
 	return picked
 }
 
-// distance is how far the pod is from meeting the need. Resources count alike, whatever
-// their units.
+// distance is the part of the need that the pod does not free, relative to the need, so that
+// all resources have the same weight.
 func (n need) distance(p *v1.Pod) float64 {
 	sum := 0.0
 	for _, m := range n {
@@ -112,8 +111,8 @@ func (n need) distance(p *v1.Pod) float64 {
 	return sum
 }
 
-// asksLess compares by memory, then by cpu; of two alike the later counts as less.
-func asksLess(a, b *v1.Pod) bool {
+// requestsLess compares memory requests, then CPU requests. It returns true for equal pods.
+func requestsLess(a, b *v1.Pod) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
 		if x, y := requested(a, name), requested(b, name); x != y {
 			return x < y
@@ -122,7 +121,7 @@ func asksLess(a, b *v1.Pod) bool {
 	return true
 }
 
-// requested is how much of a resource the pod gives back when it ends.
+// requested is how much of a resource the pod frees when it stops.
 func requested(p *v1.Pod, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1

@@ -7,7 +7,7 @@ import (
 
 // newAdmission makes what decides which pods run. New pods and resizes pass the same checks.
 func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.States) (*admit.Admission, error) {
-	source := admit.NodeDeps{Own: m.node.Object, Allocates: p.managers.Devices.Manages}
+	source := admit.NodeDeps{Local: m.node.Object, IsDevice: p.managers.Devices.Manages}
 	if a.caches != nil {
 		source.Watched, source.Read = a.caches.Node.Watched, a.caches.Node.Read
 	}
@@ -16,8 +16,8 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 		return nil, err
 	}
 	deps := admit.ChecksDeps{
-		Node: node, Conditions: p.evictor.Conditions, Allocate: p.managers.Aligner.Admit,
-		Preempt: admit.Preempting(p.workers, a.events, b.log), ShuttingDown: p.shutdown.ShuttingDown,
+		Node: node, Pressures: p.evictor.Conditions, Allocate: p.managers.Aligner.Admit,
+		Preempt: admit.NewPreempt(p.workers, a.events, b.log), ShuttingDown: p.shutdown.ShuttingDown,
 	}
 	checks, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.facts.Kernel), deps)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 	}
 	b.hub.podRemoved.Subscribe(p.allocator.Forget)
 	return admit.NewAdmission(admit.Deps{
-		Check: checks.Admit, Allocator: p.allocator, Node: node, Workers: p.workers, Shown: p.status.Get,
-		Wanted: p.desired.Get, Observed: p.observer.Get, Judged: p.rejected, Events: a.events, Log: b.log,
+		Check: checks.Admit, Allocator: p.allocator, Node: node, Workers: p.workers, Status: p.status.Get,
+		Desired: p.desired.Get, Observed: p.observer.Get, CountDecision: p.rejected, Events: a.events, Log: b.log,
 	})
 }

@@ -110,7 +110,7 @@ func newAgent(w *testNode) (*agent, error) {
 	})
 	snapshots := make(chan pod.Snapshot)
 	admission, err := admit.NewAdmission(admit.Deps{
-		Check: w.admit, Allocator: allocator, Workers: pool, Wanted: wanted.Get, Observed: observer.Get, Events: w.events, Log: log,
+		Check: w.admit, Allocator: allocator, Workers: pool, Desired: wanted.Get, Observed: observer.Get, Events: w.events, Log: log,
 	})
 	if err != nil {
 		return nil, err
