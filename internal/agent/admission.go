@@ -5,13 +5,13 @@ import (
 	"swiftlet/internal/resource/allocation"
 )
 
-// newAdmission makes what decides which pods run. New pods and resizes pass the same checks.
+// newAdmission makes the admission. New pods and resizes pass the same checks.
 func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.States) (*admit.Admission, error) {
-	source := admit.NodeDeps{Local: m.node.Object, IsDevice: p.managers.Devices.Manages}
+	nodeDeps := admit.NodeDeps{Local: m.node.Object, IsDevice: p.managers.Devices.Manages}
 	if a.caches != nil {
-		source.Watched, source.Read = a.caches.Node.Watched, a.caches.Node.Read
+		nodeDeps.Watched, nodeDeps.Read = a.caches.Node.Watched, a.caches.Node.Read
 	}
-	node, err := admit.NewNode(source)
+	node, err := admit.NewNode(nodeDeps)
 	if err != nil {
 		return nil, err
 	}
@@ -19,14 +19,14 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 		Node: node, Pressures: p.evictor.Conditions, Allocate: p.managers.Aligner.Admit,
 		Preempt: admit.NewPreempt(p.workers, a.events, b.log), ShuttingDown: p.shutdown.ShuttingDown,
 	}
-	checks, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.facts.Kernel), deps)
+	checks, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.hardware.Kernel), deps)
 	if err != nil {
 		return nil, err
 	}
 	if b.cfg.Features.InPlacePodVerticalScalingSchedulerPreemption {
-		deps.Preempt = nil // the scheduler makes room for resizes
+		deps.Preempt = nil // the scheduler preempts pods for resizes
 	}
-	resizes, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.facts.Kernel), deps)
+	resizes, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.hardware.Kernel), deps)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +41,6 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 	b.hub.podRemoved.Subscribe(p.allocator.Forget)
 	return admit.NewAdmission(admit.Deps{
 		Check: checks.Admit, Allocator: p.allocator, Node: node, Workers: p.workers, Status: p.status.Get,
-		Desired: p.desired.Get, Observed: p.observer.Get, CountDecision: p.rejected, Events: a.events, Log: b.log,
+		Desired: p.desired.Get, Observed: p.observer.Get, CountDecision: p.countAdmission, Events: a.events, Log: b.log,
 	})
 }

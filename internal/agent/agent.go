@@ -18,47 +18,47 @@ import (
 	"swiftlet/internal/tracing"
 )
 
-// Options is what the caller adds to the configuration.
+// Options are the settings that are not part of the configuration.
 type Options struct {
 	Log *slog.Logger
-	// SetVerbosity changes how much Log lets through; may be nil.
+	// SetVerbosity changes the level of Log; may be nil.
 	SetVerbosity func(level string) error
-	// Drain, when closed, has every pod stopped with its grace period and removed; then Run
-	// returns. The end of Run's context leaves pods running.
+	// When Drain is closed, Run stops every pod within its grace period, removes it, and
+	// returns. When Run's context is done, it returns and leaves pods running.
 	Drain <-chan struct{}
-	// Show is called with each pod after a change of its status, and Forget when it is gone;
+	// Show is called with each pod after a change of its status, and Forget after its removal;
 	// both may be nil.
 	Show   func(*v1.Pod)
 	Forget func(types.UID)
 }
 
-// base is what every part of the agent is built from.
+// base has what all parts of the agent are built from.
 type base struct {
-	cfg   *config.Config
-	opts  Options
-	log   *slog.Logger
-	clock clock.WithTickerAndDelayedExecution
-	began time.Time
+	cfg     *config.Config
+	opts    Options
+	log     *slog.Logger
+	clock   clock.WithTickerAndDelayedExecution
+	started time.Time
 
-	nodeName string // which is the host's name
+	nodeName string // the host name or its override
 	metrics  *metrics.Metrics
-	tracing  *tracing.Provider // nil unless the configuration asks for traces
+	tracing  *tracing.Provider // nil unless tracing is configured
 	hub      hub
 	parts    []part
 }
 
-// part is something that runs until its context ends.
+// part is something that runs until its context is done.
 type part struct {
 	name string
 	run  func(context.Context) error
 }
 
-// add has run called, with all others, once everything is built.
+// add adds a part. Run starts all parts when the last one is built.
 func (b *base) add(name string, run func(context.Context) error) {
 	b.parts = append(b.parts, part{name, run})
 }
 
-// addUnless is add for a part that was just made, unless that failed.
+// addUnless adds a part unless err, the error of its constructor, is set. It returns err.
 func (b *base) addUnless(err error, name string, run func(context.Context) error) error {
 	if err == nil {
 		b.add(name, run)
@@ -66,10 +66,10 @@ func (b *base) addUnless(err error, name string, run func(context.Context) error
 	return err
 }
 
-// Run brings the agent up and blocks until ctx ends, a part fails, or all pods are drained.
+// Run runs the agent until ctx is done, a part fails, or all pods are drained.
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if opts.Log == nil {
-		return errors.New("run agent: a log is needed")
+		return errors.New("run agent: missing Log")
 	}
 	if path := cfg.Flags.LockFile; path != "" {
 		opts.Log.Info("waiting for lock file", "path", path)
@@ -86,40 +86,40 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if err := host.Configure(&cfg.Kubelet, cfg.Flags.Kubeconfig == "", b.log); err != nil {
 		return err
 	}
-	// An unusable kubeconfig is reported at once, not when the runtime is up.
+	// The API comes before the runtime, so that an invalid kubeconfig fails at once.
 	api, err := newAPI(b)
 	if err != nil {
-		return fmt.Errorf("reach the API server: %w", err)
+		return fmt.Errorf("set up API clients: %w", err)
 	}
 	plugins, err := newCredentialPlugins(b, api)
 	if err != nil {
-		return fmt.Errorf("find credential plugins: %w", err)
+		return fmt.Errorf("set up credential plugins: %w", err)
 	}
 	runtime, err := dialRuntime(ctx, b)
 	if err != nil {
-		return fmt.Errorf("reach the container runtime: %w", err)
+		return fmt.Errorf("connect to container runtime: %w", err)
 	}
 	defer runtime.cri.Close()
 	machine, err := newMachine(b, api, runtime)
 	if err != nil {
-		return fmt.Errorf("read the machine: %w", err)
+		return fmt.Errorf("set up machine: %w", err)
 	}
 	pods, err := newPods(b, api, runtime, machine, plugins)
 	if err != nil {
-		return fmt.Errorf("build the pod path: %w", err)
+		return fmt.Errorf("set up pods: %w", err)
 	}
 	if err := newNode(b, api, runtime, machine, pods); err != nil {
-		return fmt.Errorf("build the node: %w", err)
+		return fmt.Errorf("set up node: %w", err)
 	}
 	if err := newServers(ctx, b, api, runtime, pods); err != nil {
-		return fmt.Errorf("build the node's API: %w", err)
+		return fmt.Errorf("set up servers: %w", err)
 	}
 	return b.run(ctx, pods.workers.Drain)
 }
 
 func newBase(ctx context.Context, cfg *config.Config, opts Options) (_ *base, err error) {
 	b := &base{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
-	b.began = b.clock.Now()
+	b.started = b.clock.Now()
 	if b.metrics, err = metrics.New(b.clock); err != nil {
 		return nil, err
 	}
@@ -128,15 +128,15 @@ func newBase(ctx context.Context, cfg *config.Config, opts Options) (_ *base, er
 	}
 	if cfg.Kubelet.Tracing != nil {
 		if b.tracing, err = tracing.New(ctx, cfg.Kubelet.Tracing, b.nodeName, b.log); err != nil {
-			return nil, fmt.Errorf("prepare tracing: %w", err)
+			return nil, fmt.Errorf("set up tracing: %w", err)
 		}
 		b.add("tracing", b.tracing.Run)
 	}
 	return b, nil
 }
 
-// run runs all parts. The failure of one ends the others: an agent that lacks a part is
-// better restarted than trusted.
+// run runs all parts. If one fails, it stops the others and returns the error: the service
+// manager restarts the agent.
 func (b *base) run(ctx context.Context, drain func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -162,7 +162,7 @@ func (b *base) run(ctx context.Context, drain func(context.Context) error) error
 	})
 	b.log.Info("agent is running", "node", b.nodeName)
 	if err := host.NotifyReady(); err != nil {
-		b.log.Warn("notify service manager failed", "state", "ready", "err", err)
+		b.log.Warn("failed to notify service manager", "state", "ready", "err", err)
 	}
 	return group.Wait()
 }

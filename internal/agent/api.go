@@ -12,14 +12,14 @@ import (
 	"swiftlet/internal/volume"
 )
 
-// objects are the ConfigMaps and Secrets that pods use, wherever they come from.
+// objects are the ConfigMaps and Secrets that pods use, from the API server or local.
 type objects interface {
 	volume.Objects
 	Register(*v1.Pod)
 	Unregister(*v1.Pod)
 }
 
-// api is the way to the API server, or what a node without one has instead.
+// api has the clients and caches of the API server, or what replaces them without one.
 type api struct {
 	objects objects
 	local   *kubeapi.Local // nil with an API server
@@ -33,12 +33,12 @@ type api struct {
 	serving *certificate.Rotator // nil unless serverTLSBootstrap is set
 }
 
-// newAPI makes the clients and the caches of what pods on this node use.
+// newAPI makes the clients, and the caches of the objects that pods on this node use.
 func newAPI(b *base) (*api, error) {
 	a := &api{node: kubeapi.NodeRef(b.nodeName)}
 	if b.cfg.Flags.Kubeconfig == "" {
-		b.log.Info("no kubeconfig: running without a control plane")
-		return a, a.standAlone(b)
+		b.log.Info("no kubeconfig: running without an API server")
+		return a, a.makeStandalone(b)
 	}
 	clients, rotator, err := newClients(b)
 	if err != nil {
@@ -62,8 +62,8 @@ func newAPI(b *base) (*api, error) {
 	return a, a.makeServingCertificate(b)
 }
 
-// standAlone makes what a node without an API server has.
-func (a *api) standAlone(b *base) error {
+// makeStandalone makes what replaces the API server.
+func (a *api) makeStandalone(b *base) error {
 	if b.cfg.Kubelet.ServerTLSBootstrap {
 		b.log.Warn("serverTLSBootstrap has no effect: there is no API server to issue a certificate")
 	}
@@ -72,7 +72,7 @@ func (a *api) standAlone(b *base) error {
 	return a.makeShared(b, kubeapi.TokensDeps{}, kubeapi.RecorderDeps{})
 }
 
-// makeShared makes what a node has with and without an API server.
+// makeShared makes tokens and events, with or without an API server.
 func (a *api) makeShared(b *base, tokens kubeapi.TokensDeps, events kubeapi.RecorderDeps) (err error) {
 	tokens.Clock, tokens.Log = b.clock, b.log
 	if a.tokens, err = kubeapi.NewTokens(tokens); err != nil {
@@ -84,13 +84,13 @@ func (a *api) makeShared(b *base, tokens kubeapi.TokensDeps, events kubeapi.Reco
 	return err
 }
 
-// warnNode records an event about the node that an administrator should see.
+// warnNode records a warning event about the node.
 func (a *api) warnNode(reason, message string) {
 	a.events.Eventf(a.node, v1.EventTypeWarning, reason, "%s", message)
 }
 
-// env is where environment variables of containers come from.
-func (a *api) env() kubeapi.EnvSources {
+// envSources has the sources of containers' environment variables.
+func (a *api) envSources() kubeapi.EnvSources {
 	sources := kubeapi.EnvSources{ObjectGetter: a.objects}
 	if a.caches != nil {
 		sources.List = a.caches.Services
@@ -98,7 +98,7 @@ func (a *api) env() kubeapi.EnvSources {
 	return sources
 }
 
-// runtimeClass finds a runtime class; nil without an API server.
+// runtimeClass returns the getter of runtime classes; nil without an API server.
 func (a *api) runtimeClass() func(name string) (*nodev1.RuntimeClass, error) {
 	if a.caches == nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 
 const userAgent = "swiftlet/" + config.KubernetesVersion
 
-// newClients makes the clients, and what keeps the certificate that they show to the API
-// server. That is nil where something else renews the certificate: then its files are read
-// again when they change.
+// newClients makes the clients and the rotator of their certificate. The rotator is nil if
+// certificate rotation is disabled: then the clients reload the certificate's files when they
+// change.
 func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
 	cfg.OnReconnect = b.apiServerReturned
@@ -50,7 +50,7 @@ func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	return clients, rotator, err
 }
 
-// renewClientCertificate adds what renews the certificate of the clients.
+// renewClientCertificate adds the rotation of the client certificate.
 func (a *api) renewClientCertificate(b *base, rotator *certificate.Rotator) {
 	deps := a.renewal()
 	deps.Changed = a.clients.CloseConnections
@@ -58,8 +58,8 @@ func (a *api) renewClientCertificate(b *base, rotator *certificate.Rotator) {
 	b.add("client certificate", func(ctx context.Context) error { return rotator.Run(ctx, deps) })
 }
 
-// makeServingCertificate has the API server issue the certificate of the node's own API
-// where the configuration asks for it.
+// makeServingCertificate adds the rotation of the serving certificate, which the API server
+// issues if serverTLSBootstrap is set.
 func (a *api) makeServingCertificate(b *base) (err error) {
 	kc := &b.cfg.Kubelet
 	if !kc.ServerTLSBootstrap {
@@ -83,8 +83,8 @@ func rotatorDeps(b *base) certificate.Deps {
 	return certificate.Deps{Clock: b.clock, Log: b.log, Jitter: rand.Float64}
 }
 
-// renewal is how both certificates are renewed. Without a certificate the event waits for
-// one, and then says why the node came late.
+// renewal has the dependencies of both rotations. An event that is recorded before there is a
+// client certificate is sent when there is one, and explains why the node registered late.
 func (a *api) renewal() certificate.RunDeps {
 	return certificate.RunDeps{
 		Client:    a.clients.Kube,
@@ -92,8 +92,9 @@ func (a *api) renewal() certificate.RunDeps {
 	}
 }
 
-// addressed requests the serving certificate for the node's addresses.
-func (a *api) addressed(b *base) func([]v1.NodeAddress) {
+// requestServing returns the function that requests a serving certificate for the node's
+// addresses; nil if serverTLSBootstrap is not set.
+func (a *api) requestServing(b *base) func([]v1.NodeAddress) {
 	if a.serving == nil {
 		return nil
 	}

@@ -1,3 +1,3 @@
-// Package agent connects the parts of the node agent. It decides nothing: each file makes
-// a few parts from the configuration and hands them to each other.
+// Package agent connects the parts of the node agent. It is wiring only: each file builds a
+// few parts from the configuration and from parts built before.
 package agent

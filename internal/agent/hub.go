@@ -6,29 +6,29 @@ import (
 	"swiftlet/internal/notify"
 )
 
-// hub passes notifications from parts to others that are built after them. Everything
-// subscribes while the agent is built, before any part runs.
+// hub passes notifications from parts to others that are built after them. All subscriptions
+// are made while the agent is built, before any part runs.
 type hub struct {
-	// syncPod: the pod's worker should sync it again. syncPods: so should all workers.
+	// syncPod: the pod has to be synced. syncPods: all pods have to be synced.
 	syncPod  notify.Topic[types.UID]
 	syncPods notify.Topic[struct{}]
-	// podRemoved: nothing of the pod is left on the node.
+	// podRemoved: the pod was removed from the node.
 	podRemoved notify.Topic[types.UID]
 	// nodeStatus: the Node's status may be out of date.
 	nodeStatus notify.Topic[struct{}]
-	// apiServerBack: the API server answers after it could not be reached.
+	// apiServerBack: the API server is reachable again.
 	apiServerBack notify.Topic[struct{}]
-	// driverRegistered: a CSI driver, by name, can be called now.
+	// driverRegistered: a CSI driver, by name, was registered.
 	driverRegistered notify.Topic[string]
-	// volumesReported: the API server has another list of volumes in use.
+	// volumesReported: the API server has a different list of volumes in use.
 	volumesReported notify.Topic[struct{}]
 }
 
 func (h *hub) reportNode() { h.nodeStatus.Publish(struct{}{}) }
 
-// apiServerReturned has everything retried at once that failed while the API server was
-// unreachable. Each part would retry by itself, but after up to ten seconds.
+// apiServerReturned retries at once what failed while the API server was unreachable. Without
+// it the parts would retry after a back-off of up to ten seconds.
 func (b *base) apiServerReturned() {
-	b.log.Info("API server is reachable again, retrying what failed")
+	b.log.Info("API server is reachable again, retrying failed operations")
 	go b.hub.apiServerBack.Publish(struct{}{})
 }

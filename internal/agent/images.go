@@ -10,7 +10,7 @@ import (
 	"swiftlet/internal/observe"
 )
 
-// newImages makes what pulls and removes images.
+// newImages makes the image manager, and adds its garbage collection.
 func newImages(b *base, a *api, r runtimeClient, observer *observe.Observer, plugins *credentialplugin.Plugins) (image.Manager, error) {
 	deps := image.ManagerDeps{
 		Runtime: r.cri, Observed: observer.List, Secrets: a.objects, Events: a.events, Node: a.node,
@@ -23,7 +23,7 @@ func newImages(b *base, a *api, r runtimeClient, observer *observe.Observer, plu
 	return m, b.addUnless(err, "image garbage collection", m.Collector.Run)
 }
 
-// newCredentialPlugins finds the credential provider plugins; nil where none are configured.
+// newCredentialPlugins makes the credential provider plugins; nil if none are configured.
 func newCredentialPlugins(b *base, a *api) (*credentialplugin.Plugins, error) {
 	cfg, configured := credentialplugin.ConfigFrom(b.cfg)
 	if !configured {

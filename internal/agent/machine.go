@@ -19,16 +19,16 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// machine is what the node is made of.
+// machine has the hardware of the node, its state, and its cgroup tree.
 type machine struct {
-	facts   node.Machine
-	nodeIPs []net.IP
-	// podMemory is what all pods together may use, before anything is evicted.
+	hardware node.Machine
+	nodeIPs  []net.IP
+	// podMemory is what all pods together may use, in bytes, without eviction thresholds.
 	podMemory int64
 	node      *node.State
 	// attachments is nil without an API server.
 	attachments *node.Attachments
-	selinux     bool // the kernel labels files
+	selinux     bool // enabled in the kernel
 
 	*resource.Exclusive
 	meters metrics.Resources
@@ -42,11 +42,11 @@ type machine struct {
 // newMachine reads the machine and makes its state, its cgroup tree and its name resolution.
 func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	m := &machine{workers: worker.NewTable(), meters: b.metrics.Resources()}
-	// A new machine has none yet; those that come after measure it and write into it.
+	// A new machine does not have it yet, and the parts below use it.
 	if err := os.MkdirAll(b.cfg.Flags.RootDir, 0o750); err != nil {
-		return nil, fmt.Errorf("make the agent's directory: %w", err)
+		return nil, fmt.Errorf("create root directory: %w", err)
 	}
-	if m.facts, err = node.ReadMachine("/"); err != nil {
+	if m.hardware, err = node.ReadMachine("/"); err != nil {
 		return nil, err
 	}
 	if m.selinux, err = mounts.SELinuxEnabled(); err != nil {
@@ -61,8 +61,8 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 		return nil, err
 	}
 	cfg.CgroupVersion = hierarchy.Version
-	m.nodeIPs, m.podMemory = cfg.NodeIPs, cfg.Reserved.Memory(m.facts.MemoryBytes)
-	if m.node, err = node.NewState(cfg, m.facts, b.log); err != nil {
+	m.nodeIPs, m.podMemory = cfg.NodeIPs, cfg.Reserved.Memory(m.hardware.MemoryBytes)
+	if m.node, err = node.NewState(cfg, m.hardware, b.log); err != nil {
 		return nil, err
 	}
 	if a.caches != nil {
@@ -84,15 +84,15 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	return m, newOOMWatcher(b, a, m)
 }
 
-// makeExclusive reads the CPUs and NUMA nodes, and what of them containers have for themselves.
+// makeExclusive makes the managers of exclusive CPUs and memory.
 func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved node.Reserved) (err error) {
-	all, err := reserved.Sum(m.facts.MemoryBytes)
+	all, err := reserved.Sum(m.hardware.MemoryBytes)
 	if err != nil {
 		return err
 	}
-	share := reserved.Kube.Cpu().DeepCopy()
-	share.Add(*reserved.System.Cpu())
-	m.Exclusive, err = resource.NewExclusive(b.cfg, m.facts.MemoryBytes, resource.Reserved{CPU: share, All: all}, resource.ExclusiveDeps{
+	reservedCPU := reserved.Kube.Cpu().DeepCopy()
+	reservedCPU.Add(*reserved.System.Cpu())
+	m.Exclusive, err = resource.NewExclusive(b.cfg, m.hardware.MemoryBytes, resource.Reserved{CPU: reservedCPU, All: all}, resource.ExclusiveDeps{
 		Running:        func() ([]cpu.Running, error) { return cpu.ListRunning(client) },
 		Warn:           a.warnNode,
 		SharedChanged:  func() { b.hub.syncPods.Publish(struct{}{}) },
@@ -133,7 +133,7 @@ func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.H
 	return nil
 }
 
-// newIPTables adds what keeps the iptables chains that other programs expect.
+// newIPTables adds the part that keeps the iptables chains that other programs expect.
 func newIPTables(b *base) error {
 	if !*b.cfg.Kubelet.MakeIPTablesUtilChains {
 		return nil
@@ -146,21 +146,21 @@ func newIPTables(b *base) error {
 func newOOMWatcher(b *base, a *api, m *machine) error {
 	log, err := oom.OpenKernelLog(oom.LogRules{
 		Optional:               b.cfg.Flags.Kubeconfig == "",
-		UserNamespace:          m.facts.UserNamespace,
+		UserNamespace:          m.hardware.UserNamespace,
 		KubeletInUserNamespace: b.cfg.Features.KubeletInUserNamespace,
 	}, b.log)
 	if log == nil {
 		return err
 	}
-	w, err := oom.New(oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.facts.BootID},
+	w, err := oom.New(oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.hardware.BootID},
 		oom.Deps{KernelLog: log, Events: a.events, Node: a.node, Log: b.log})
 	return b.addUnless(err, "OOM watcher", w.Run)
 }
 
-// kernel is what limits containers.
+// kernel has the properties of the kernel that containers depend on.
 func (m *machine) kernel() runtime.Kernel {
 	return runtime.Kernel{
 		CgroupVersion: m.cgroups.Version(), LimitsSwap: m.cgroups.CanLimitSwap(),
-		MemoryBytes: m.facts.MemoryBytes, SwapBytes: m.facts.SwapBytes, PodMemory: m.podMemory, SELinux: m.selinux,
+		MemoryBytes: m.hardware.MemoryBytes, SwapBytes: m.hardware.SwapBytes, PodMemory: m.podMemory, SELinux: m.selinux,
 	}
 }

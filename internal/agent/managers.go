@@ -31,7 +31,7 @@ func newManagers(b *base, a *api, m *machine, observer *observe.Observer) (_ *po
 	return &podsync.Managers{Managers: all, ReportHealth: b.cfg.Features.ResourceHealthStatus}, nil
 }
 
-// newUserNamespaces makes what gives pods user namespaces of their own.
+// newUserNamespaces makes the allocator of user namespaces.
 func newUserNamespaces(b *base) (*userns.Ranges, error) {
 	cfg, err := userns.ConfigFrom(b.cfg)
 	if err != nil {
@@ -45,7 +45,7 @@ func newUserNamespaces(b *base) (*userns.Ranges, error) {
 	return users, nil
 }
 
-// newPluginRegistry makes the registry of programs that extend the node.
+// newPluginRegistry makes the registry of CSI, device and DRA plugins.
 func newPluginRegistry(b *base, p *pods) (*pluginreg.Registry, error) {
 	registry, err := pluginreg.New(
 		pluginreg.Config{Dir: filepath.Join(b.cfg.Flags.RootDir, "plugins_registry")},

@@ -9,13 +9,13 @@ import (
 	"swiftlet/internal/node"
 )
 
-// newNode makes what registers the node and reports its status.
+// newNode adds the part that registers the node and reports its status.
 func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	deps := node.Deps{
 		Runtime: r.cri, PLEGHealthy: p.observer.Healthy, SetPodCIDR: r.cri.UpdateRuntimeConfig,
 		ReadyChecks: []func() error{p.shutdown.ReadyCheck}, Pressures: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
-		AddressesChanged: a.addressed(b), EnforceReserved: m.cgroups.EnforceReserved,
-		Meters: b.metrics.Node(b.nodeName, b.began, host.BootTime(b.began)),
+		AddressesChanged: a.requestServing(b), EnforceReserved: m.cgroups.EnforceReserved,
+		Meters: b.metrics.Node(b.nodeName, b.started, host.BootTime(b.started)),
 		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}
 	if *b.cfg.Kubelet.CgroupsPerQOS {

@@ -31,7 +31,7 @@ import (
 	goruntime "runtime"
 )
 
-// pods is the path of a pod, from what is desired to what is published.
+// pods has the parts on the path of a pod, from its source to its status.
 type pods struct {
 	logs     *logs.Reader
 	runtime  *runtime.Runtime
@@ -53,12 +53,11 @@ type pods struct {
 	shutdown  *shutdown.Manager
 	sockets   *sockets.Server
 	loop      *syncloop.Loop
-	// rejected counts the pods that were admitted, and those that were not by the reason.
-	rejected func(p *v1.Pod, reason string)
+	// countAdmission counts admitted pods (the reason is empty) and rejected ones.
+	countAdmission func(p *v1.Pod, reason string)
 }
 
-// newPods builds the path from its end to its beginning: each part takes those that it acts
-// through.
+// newPods builds the path from its end to its beginning: each part depends on those after it.
 func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialplugin.Plugins) (_ *pods, err error) {
 	p := &pods{}
 	if err := p.makeRuntime(b, a, r, m); err != nil {
@@ -103,7 +102,7 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 	return p, p.makeLoop(b, a, admission, keeper, amounts)
 }
 
-// makeRuntime makes what acts on containers, and what observes them.
+// makeRuntime makes the parts that act on containers and observe them.
 func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err error) {
 	if p.logs, err = logs.New(logs.Config{Dir: b.cfg.Kubelet.PodLogsDir}, logs.Deps{Clock: b.clock, Log: b.log}); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 	return b.addUnless(err, "observe", p.observer.Run)
 }
 
-// makeDesired makes what knows the pods that the sources want, and their status.
+// makeDesired makes the desired pods and the publisher of their status.
 func (p *pods) makeDesired(b *base, a *api) (err error) {
 	sources := source.NamesFrom(&b.cfg.Kubelet, a.clients == nil)
 	if p.desired, err = desired.New(desired.Config{Sources: sources, Fields: pod.NewGatedFields(b.cfg.Gate)}, desired.Deps{Clock: b.clock}); err != nil {
@@ -169,7 +168,7 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *pod
 	return b.addUnless(err, "sync loop", p.loop.Run)
 }
 
-// known reports whether a source wants the pod, or it still has a worker.
+// known reports whether a source has the pod, or the pod has a worker.
 func (p *pods) known(uid types.UID) bool {
 	_, desired := p.desired.Get(uid)
 	return desired || p.workers.Known(uid)

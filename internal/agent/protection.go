@@ -8,10 +8,9 @@ import (
 	"swiftlet/internal/stats"
 )
 
-// makeProtection makes what measures the node, and what ends pods to protect it: when it runs
-// short of resources, and before the machine goes down.
+// makeProtection makes the node's stats, eviction, and graceful shutdown.
 func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err error) {
-	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.facts.ForStats(), m.cgroups.KubeletCgroup(), b.clock.Now())
+	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.hardware.ForStats(), m.cgroups.KubeletCgroup(), b.clock.Now())
 	cfg.PodsCgroup = m.groups.Kubepods()
 	p.stats, err = stats.New(cfg, stats.Deps{
 		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumes.MeasurableVolumes,

@@ -6,14 +6,14 @@ import (
 	"swiftlet/internal/cri"
 )
 
-// runtimeClient is the container runtime, which answers.
+// runtimeClient is the connection to a container runtime that has responded.
 type runtimeClient struct {
 	cri      *cri.Client
 	identity cri.Identity
 }
 
-// dialRuntime connects to the container runtime and waits for its first answer: without
-// it neither the cgroup driver nor what runs already is known.
+// dialRuntime connects to the container runtime and waits for its first response, which has the
+// cgroup driver.
 func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
 	kc := &b.cfg.Kubelet
 	cfg := cri.Config{
@@ -34,6 +34,6 @@ func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
 	if err != nil {
 		return runtimeClient{}, err
 	}
-	b.log.Info("container runtime", "name", identity.Name, "version", identity.Version)
+	b.log.Info("connected to container runtime", "name", identity.Name, "version", identity.Version)
 	return runtimeClient{client, identity}, nil
 }

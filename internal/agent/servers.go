@@ -13,7 +13,7 @@ import (
 	"swiftlet/internal/server/sockets"
 )
 
-// newServers adds what others see of the node.
+// newServers adds the HTTP servers, the metrics and the watchdog.
 func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) error {
 	view, err := server.NewPodView(server.PodViewDeps{Desired: p.desired, Observer: p.observer, Statuses: p.status})
 	if err != nil {
@@ -50,7 +50,7 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 	return newWatchdog(b, p.loop.Healthy)
 }
 
-// makeSockets makes the API for programs on the node.
+// makeSockets makes the gRPC APIs for programs on the node.
 func (p *pods) makeSockets(b *base, m *machine) (err error) {
 	p.sockets, err = sockets.New(sockets.ConfigFrom(b.cfg), sockets.Deps{
 		Pods: sockets.LocalPods{Pods: p.desired, Workers: p.workers}, Statuses: p.status,
@@ -60,7 +60,7 @@ func (p *pods) makeSockets(b *base, m *machine) (err error) {
 	return b.addUnless(err, "sockets", p.sockets.Run)
 }
 
-// readMetrics connects the metrics that are read when they are scraped.
+// readMetrics sets the sources of metrics that are read at each scrape.
 func (p *pods) readMetrics(ctx context.Context, b *base) error {
 	b.cfg.Gates(b.metrics.FeatureGate)
 	return b.metrics.RegisterSources(metrics.Sources{
@@ -72,7 +72,7 @@ func (p *pods) readMetrics(ctx context.Context, b *base) error {
 	})
 }
 
-// serverMeters measure the node's API.
+// serverMeters are the metrics of the HTTP servers.
 func serverMeters(m *metrics.Metrics) server.Meters {
 	begin := m.HTTP()
 	meters := server.Meters{
@@ -85,7 +85,7 @@ func serverMeters(m *metrics.Metrics) server.Meters {
 	return meters
 }
 
-// newWatchdog adds the watchdog where the service manager asks for one.
+// newWatchdog adds the watchdog if the service manager has enabled it.
 func newWatchdog(b *base, healthy func() error) error {
 	w, err := host.NewWatchdog(host.WatchdogDeps{Healthy: healthy, Clock: b.clock, Log: b.log})
 	if w == nil {

@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/source"
 )
 
-// newSources adds what reads the pods of this node, and sends them to out.
+// newSources adds the sources of pods, which send snapshots to out.
 func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
 	deps := source.Deps{
 		Out: out, Clock: b.clock, Log: b.log,

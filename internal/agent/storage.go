@@ -12,7 +12,7 @@ import (
 	"swiftlet/internal/volume/quota"
 )
 
-// storage mounts volumes.
+// storage has the volumes and their CSI plugin.
 type storage struct {
 	csi     *csi.Plugin
 	volumes *volume.Volumes
@@ -49,7 +49,7 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 	return s, b.addUnless(err, "volumes", s.volumes.Run)
 }
 
-// subscribe has volumes retried when what they may wait for has come.
+// subscribe retries volumes on the events that they may wait for.
 func (s storage) subscribe(b *base, a *api) {
 	b.hub.volumesReported.Subscribe(func(struct{}) { s.volumes.NodeChanged() })
 	b.hub.driverRegistered.Subscribe(func(string) { s.volumes.Retry() })

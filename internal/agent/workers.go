@@ -14,15 +14,15 @@ import (
 	"swiftlet/internal/worker"
 )
 
-// makeWorkers makes the steps of a pod's life, and the workers that take them.
+// makeWorkers makes the steps of a pod's life cycle, and the workers that run them.
 func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts allocation.States) (err error) {
 	if p.probes, err = newProbes(b, a, r); err != nil {
 		return err
 	}
-	p.rejected = b.metrics.Admission()
+	p.countAdmission = b.metrics.Admission()
 	deps := podsync.Deps{
 		Runtime: p.runtime, Logs: p.runtime, Observer: p.observer, Images: p.images.Puller, Volumes: p.volumes, Cgroups: m.groups,
-		Status: p.status, Objects: a.objects, Sources: a.env(), Probes: p.probes, Resources: p.managers,
+		Status: p.status, Objects: a.objects, Sources: a.envSources(), Probes: p.probes, Resources: p.managers,
 		Resizing: podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemoryUsage, Runtime: r.cri}},
 		Pinning:  podsync.PinningTo(m.CPUs, r.cri),
 		Node: podsync.Node{
@@ -32,7 +32,7 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 		Removed: b.hub.podRemoved.Publish,
 		Meters:  b.metrics.Podsync(), Events: a.events, Clock: b.clock, Log: b.log,
 	}
-	deps.Meters.Rejected = p.rejected
+	deps.Meters.Rejected = p.countAdmission
 	if p.mirrors != nil {
 		deps.Mirrors = p.mirrors
 	}
@@ -56,8 +56,7 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 	return newLogRotation(b, r, p)
 }
 
-// subscribeWorkers has pods synced when something else than their spec or their containers
-// changed.
+// subscribeWorkers syncs pods on events other than changes of their spec and their containers.
 func (p *pods) subscribeWorkers(b *base, a *api) {
 	b.hub.syncPod.Subscribe(p.workers.Wake)
 	b.hub.syncPods.Subscribe(func(struct{}) {
@@ -73,7 +72,7 @@ func (p *pods) subscribeWorkers(b *base, a *api) {
 	})
 }
 
-// newKeeper makes what removes the remains of pods that no worker removes.
+// newKeeper makes the part that cleans up after pods without a worker.
 func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 	deps := podsync.KeeperDeps{
 		Known: p.known, Held: p.observer.Holds, Folders: p.volumes, Cgroups: m.groups, Logs: p.runtime, Retain: p.managers.Retain,
@@ -82,7 +81,7 @@ func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 	}
 	if p.mirrors != nil {
 		deps.Mirrors = p.mirrors
-		// While a static pod is being stopped, its mirror shows that.
+		// A mirror pod is kept while its static pod is being stopped, to show its status.
 		deps.OrphanMirrors = func() []*v1.Pod {
 			return slices.DeleteFunc(p.desired.OrphanMirrors(), func(mirror *v1.Pod) bool {
 				return m.workers.KnownByName(pod.FullName(mirror))
@@ -95,7 +94,7 @@ func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 	return keeper, b.addUnless(err, "housekeeping", keeper.Run)
 }
 
-// newLogRotation adds what keeps the logs of containers small.
+// newLogRotation adds the rotation of container logs.
 func newLogRotation(b *base, r runtimeClient, p *pods) error {
 	cfg, err := logs.RotateConfigFrom(&b.cfg.Kubelet)
 	if err != nil {
@@ -105,7 +104,7 @@ func newLogRotation(b *base, r runtimeClient, p *pods) error {
 		Containers: func() []logs.Container { return logs.Running(p.observer.List()) },
 		Reopen:     r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
 	})
-	// A container's start and its end change its pod's status.
+	// The start and the end of a container change the pod's status.
 	p.status.Subscribe(rotator.Notify)
 	return b.addUnless(err, "log rotation", rotator.Run)
 }
