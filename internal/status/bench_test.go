@@ -25,14 +25,14 @@ var (
 	pods    = schema.GroupResource{Resource: "pods"}
 	errDown = errors.New("connection refused")
 	errGone = apierrors.NewNotFound(pods, "a")
-	// As the API server v1.37 words them, for a patch and for a delete.
+	// Errors of the API server v1.37 for a patch and for a delete.
 	errOther = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a",
 		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "a", "field is immutable")})
 	errPrecondition = apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (a) does not match the UID in record (b)"))
 )
 
-// server is an API server as far as the publisher can tell. Its log reads
-// "NAME UID PHASE" for a write, "delete NAME UID" for a delete.
+// server is a fake API server. Its log has "NAME UID PHASE" for a write and "delete NAME UID" for a
+// delete.
 type server struct {
 	mu       sync.Mutex
 	log      []string
@@ -43,7 +43,7 @@ type server struct {
 	version  int
 }
 
-func (s *server) answer(name, line string) error {
+func (s *server) respond(name, line string) error {
 	s.mu.Lock()
 	if s.inFlight == nil {
 		s.inFlight = map[string]int{}
@@ -76,7 +76,7 @@ func (s *server) PatchStatus(_ context.Context, _, name string, patch []byte) (s
 	if err := json.Unmarshal(patch, &p); err != nil {
 		return "", err
 	}
-	if err := s.answer(name, name+" "+string(p.UID)+" "+string(p.Status.Phase)); err != nil {
+	if err := s.respond(name, name+" "+string(p.UID)+" "+string(p.Status.Phase)); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
@@ -86,10 +86,10 @@ func (s *server) PatchStatus(_ context.Context, _, name string, patch []byte) (s
 }
 
 func (s *server) DeletePod(_ context.Context, _, name string, uid types.UID) error {
-	return s.answer(name, "delete "+name+" "+string(uid))
+	return s.respond(name, "delete "+name+" "+string(uid))
 }
 
-// takeLog returns what was logged since the last call, once all is quiet.
+// takeLog waits until the publisher is idle and returns what was logged since the last call.
 func (s *server) takeLog() string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *server) fail(errs ...error) {
 	s.failures = append(s.failures, errs...)
 }
 
-// bench runs a publisher against a server for the length of a test, in fake time.
+// bench runs a publisher with a fake server and a fake clock for one test.
 type bench struct {
 	*Publisher
 	*testing.T

@@ -12,11 +12,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// metadataOnly asks for an answer without spec and status, which we know: it spares the
-// server the encoding and us the decoding of the whole pod.
+// metadataOnly requests a response without spec and status, which saves encoding and decoding the
+// whole pod.
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// NewClient talks to the API server through core/v1's REST client.
+// NewClient returns a Client that uses core/v1's REST client.
 func NewClient(core rest.Interface) Client { return restClient{core} }
 
 type restClient struct{ core rest.Interface }
@@ -33,11 +33,11 @@ func (c restClient) PatchStatus(ctx context.Context, namespace, name string, pat
 	if err != nil {
 		return "", err
 	}
-	var answer metav1.PartialObjectMetadata
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", fmt.Errorf("decode answer: %w", err)
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &object); err != nil {
+		return "", fmt.Errorf("decode response: %w", err)
 	}
-	return answer.ResourceVersion, nil
+	return object.ResourceVersion, nil
 }
 
 func (c restClient) DeletePod(ctx context.Context, namespace, name string, uid types.UID) error {
@@ -50,8 +50,8 @@ func (c restClient) DeletePod(ctx context.Context, namespace, name string, uid t
 		Do(ctx).Error()
 }
 
-// isStale reports whether news at version seen is older than our own write. Versions that
-// cannot be compared are not.
+// isStale reports whether an event with version seen is older than the publisher's own write. Versions
+// that cannot be compared are not stale.
 func isStale(seen, written string) bool {
 	if seen == "" || written == "" {
 		return false

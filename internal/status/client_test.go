@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ask has a client talk to handler.
-func ask(t *testing.T, handler http.HandlerFunc) Client {
+// newClient returns a client whose requests handler receives.
+func newClient(t *testing.T, handler http.HandlerFunc) Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -30,26 +30,26 @@ func ask(t *testing.T, handler http.HandlerFunc) Client {
 func refuse(err apierrors.APIStatus) http.HandlerFunc {
 	status := err.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
-	return func(w http.ResponseWriter, _ *http.Request) { answer(w, int(status.Code), status) }
+	return func(w http.ResponseWriter, _ *http.Request) { respond(w, int(status.Code), status) }
 }
 
-func answer(w http.ResponseWriter, code int, object any) {
+func respond(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(object)
 }
 
 func TestPatchRequest(t *testing.T) {
-	client := ask(t, func(w http.ResponseWriter, r *http.Request) {
+	client := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got := strings.Join([]string{r.Method, r.URL.Path, r.Header.Get("Content-Type"), string(body)}, " ")
 		if want := "PATCH /api/v1/namespaces/ns/pods/a/status application/strategic-merge-patch+json {}"; got != want {
-			t.Errorf("asked %s, want %s", got, want)
+			t.Errorf("request %s, want %s", got, want)
 		}
 		if !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
-			t.Errorf("asked for %s", r.Header.Get("Accept"))
+			t.Errorf("Accept header %s", r.Header.Get("Accept"))
 		}
-		answer(w, 200, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "17"}})
+		respond(w, 200, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "17"}})
 	})
 	version, err := client.PatchStatus(t.Context(), "ns", "a", []byte("{}"))
 	if err != nil || version != "17" {
@@ -57,24 +57,24 @@ func TestPatchRequest(t *testing.T) {
 	}
 }
 
-func TestErrorsAreRecognised(t *testing.T) {
+func TestErrorClasses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		handler      http.HandlerFunc
 		gone, outage bool
 	}{
-		"not found":      {refuse(errGone), true, false},
-		"another pod":    {refuse(errOther), true, false},
-		"precondition":   {refuse(errPrecondition), true, false},
-		"other conflict": {refuse(apierrors.NewConflict(pods, "a", io.EOF)), false, false},
-		"forbidden":      {refuse(apierrors.NewForbidden(pods, "a", nil)), false, false},
+		"pod not found":           {refuse(errGone), true, false},
+		"uid is immutable":        {refuse(errOther), true, false},
+		"uid precondition failed": {refuse(errPrecondition), true, false},
+		"other conflict":          {refuse(apierrors.NewConflict(pods, "a", io.EOF)), false, false},
+		"forbidden":               {refuse(apierrors.NewForbidden(pods, "a", nil)), false, false},
 		"server error": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "etcd is away", http.StatusInternalServerError)
 		}, false, true},
-		"proxy error": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, false, true},
-		"cut off":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, true},
+		"proxy error":       {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, false, true},
+		"connection closed": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := ask(t, tc.handler)
+			client := newClient(t, tc.handler)
 			_, err := client.PatchStatus(t.Context(), "ns", "a", []byte("{}"))
 			if err == nil || isGone(err) != tc.gone || isOutage(err) != tc.outage {
 				t.Errorf("%v: gone %v, outage %v, want %v, %v", err, err != nil && isGone(err), err != nil && isOutage(err), tc.gone, tc.outage)
@@ -84,15 +84,15 @@ func TestErrorsAreRecognised(t *testing.T) {
 }
 
 func TestDeleteRequest(t *testing.T) {
-	client := ask(t, func(w http.ResponseWriter, r *http.Request) {
+	client := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 		var options metav1.DeleteOptions
 		if err := json.NewDecoder(r.Body).Decode(&options); err != nil {
 			t.Error(err)
 		}
 		if r.Method != "DELETE" || r.URL.Path != "/api/v1/namespaces/ns/pods/a" || *options.GracePeriodSeconds != 0 || *options.Preconditions.UID != "u" {
-			t.Errorf("asked %s %s with %+v", r.Method, r.URL.Path, options)
+			t.Errorf("request %s %s with %+v", r.Method, r.URL.Path, options)
 		}
-		answer(w, 200, v1.Pod{})
+		respond(w, 200, v1.Pod{})
 	})
 	if err := client.DeletePod(t.Context(), "ns", "a", "u"); err != nil {
 		t.Error(err)

@@ -1,3 +1,3 @@
-// Package status publishes pod status: one write per change, each pod's in order, for as
-// long as it takes.
+// Package status publishes pod statuses to the API server: one write per change, in order for each
+// pod, retried until it succeeds.
 package status

@@ -6,21 +6,21 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// finalStatus is the last known status with its loose ends tied: nothing of the pod is
-// left, so a container that was not seen to exit is lost, and the pod has ended.
+// finalStatus returns the last status of a pod that has nothing left on the node: a container whose exit
+// was not observed is terminated with an unknown status, and the phase is terminal.
 func finalStatus(p *v1.Pod, last v1.PodStatus) v1.PodStatus {
 	s := *last.DeepCopy()
 	if hasStartedMain(p, &s) {
 		for i := range s.ContainerStatuses {
-			markLost(&s.ContainerStatuses[i])
+			markUnknown(&s.ContainerStatuses[i])
 		}
 	}
 	for i := range attempted(s.InitContainerStatuses) {
-		markLost(&s.InitContainerStatuses[i])
+		markUnknown(&s.InitContainerStatuses[i])
 	}
 	for i := range s.EphemeralContainerStatuses {
 		if s.EphemeralContainerStatuses[i].State.Running != nil {
-			markLost(&s.EphemeralContainerStatuses[i])
+			markUnknown(&s.EphemeralContainerStatuses[i])
 		}
 	}
 	if !pod.IsTerminal(s.Phase) && !pod.IsStatic(p) {
@@ -29,8 +29,8 @@ func finalStatus(p *v1.Pod, last v1.PodStatus) v1.PodStatus {
 	return s
 }
 
-// markLost: whether it succeeded cannot be known, so it is not called a success.
-func markLost(c *v1.ContainerStatus) {
+// markUnknown sets a terminated state with the exit code of SIGKILL, unless the container has one.
+func markUnknown(c *v1.ContainerStatus) {
 	if c.State.Terminated != nil {
 		return
 	}
@@ -42,8 +42,7 @@ func markLost(c *v1.ContainerStatus) {
 	c.Ready = false
 }
 
-// hasStartedMain reports whether the main containers had their turn: without one, they are
-// not lost but were never there.
+// hasStartedMain reports whether the main containers may have started. Otherwise they never existed.
 func hasStartedMain(p *v1.Pod, s *v1.PodStatus) bool {
 	if len(p.Spec.InitContainers) == 0 {
 		return true
@@ -66,8 +65,7 @@ func hasStartedMain(p *v1.Pod, s *v1.PodStatus) bool {
 
 func succeeded(s v1.ContainerState) bool { return s.Terminated != nil && s.Terminated.ExitCode == 0 }
 
-// attempted leaves out the init containers at the end that were never started; the first
-// one counts in any case.
+// attempted returns the init containers up to the last one that has started, at least the first.
 func attempted(list []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(list) - 1; i > 0; i-- {
 		if list[i].State.Waiting == nil || list[i].LastTerminationState.Terminated != nil {

@@ -10,24 +10,24 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// owned are the conditions that the kubelet alone writes.
+// owned are the conditions that only the kubelet writes.
 var owned = []v1.PodConditionType{
 	v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
 	v1.PodResizeInProgress, v1.PodResizePending, v1.AllContainersRestarting,
 }
 
-// isOurs also counts DisruptionTarget, which the kubelet may set but others may have set.
-func isOurs(t v1.PodConditionType) bool {
+// isOwned includes DisruptionTarget, which other components may set as well.
+func isOwned(t v1.PodConditionType) bool {
 	return t == v1.DisruptionTarget || slices.Contains(owned, t)
 }
 
-// merge completes a newly computed status from what was last known: others' conditions,
-// transition times, the start time. image is the API server's object, nil for none.
-func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
-	holdTerminal(&old, &now)
+// merge completes a newly derived status from the last one: conditions of other components, transition
+// times, the start time. object is the API server's object, nil if there is none.
+func merge(p, object *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
+	delayTerminal(&old, &now)
 	keepTerminal(&old, &now)
-	stampTransitions(image, old.Conditions, now.Conditions, at)
-	now.Conditions = mergeConditions(p, image, &old, now.Conditions)
+	setTransitionTimes(object, old.Conditions, now.Conditions, at)
+	now.Conditions = mergeConditions(p, object, &old, now.Conditions)
 	switch {
 	case !old.StartTime.IsZero():
 		now.StartTime = old.StartTime.DeepCopy()
@@ -35,25 +35,24 @@ func merge(p, image *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
 		now.StartTime = &metav1.Time{Time: at}
 	}
 	now.ObservedGeneration = max(p.Generation, old.ObservedGeneration)
-	if image != nil {
-		// It goes back with the API server's, not with what is remembered here.
-		now.ObservedGeneration = max(p.Generation, image.Status.ObservedGeneration)
-		now.NominatedNodeName = image.Status.NominatedNodeName
-		now.ResourceClaimStatuses = image.Status.ResourceClaimStatuses
-		now.ExtendedResourceClaimStatus = image.Status.ExtendedResourceClaimStatus
-		now.NodeAllocatableResourceClaimStatuses = image.Status.NodeAllocatableResourceClaimStatuses
+	if object != nil {
+		// It decreases with that of the API server, which may be restored from a backup.
+		now.ObservedGeneration = max(p.Generation, object.Status.ObservedGeneration)
+		now.NominatedNodeName = object.Status.NominatedNodeName
+		now.ResourceClaimStatuses = object.Status.ResourceClaimStatuses
+		now.ExtendedResourceClaimStatus = object.Status.ExtendedResourceClaimStatus
+		now.NodeAllocatableResourceClaimStatuses = object.Status.NodeAllocatableResourceClaimStatuses
 	}
 	if now.QOSClass == "" {
 		now.QOSClass = old.QOSClass
 	}
-	if now.VolumeHealth == nil { // not looked at; none that are ill are an empty list
+	if now.VolumeHealth == nil { // unknown; without unhealthy volumes it is an empty list
 		now.VolumeHealth = old.VolumeHealth
 	}
 	return normalize(p, now)
 }
 
-// keepTerminal: a pod that has ended has ended, whatever is computed of it later; others
-// have acted on it.
+// keepTerminal keeps a terminal phase, whatever status is derived later: controllers have acted on it.
 func keepTerminal(old, now *v1.PodStatus) {
 	if pod.IsTerminal(old.Phase) && now.Phase != old.Phase {
 		now.Phase, now.Reason, now.Message = old.Phase, old.Reason, old.Message
@@ -73,9 +72,9 @@ func keepTerminal(old, now *v1.PodStatus) {
 	}
 }
 
-// holdTerminal: a pod is not said to have ended while one of its containers runs, since
-// whoever reads that may give its resources or its identity to another pod.
-func holdTerminal(old, now *v1.PodStatus) {
+// delayTerminal keeps the previous phase of a pod that ends while one of its containers runs, because
+// controllers may replace a pod with a terminal phase.
+func delayTerminal(old, now *v1.PodStatus) {
 	if pod.IsTerminal(old.Phase) || !pod.IsTerminal(now.Phase) || !anyRunning(now) {
 		return
 	}
@@ -96,40 +95,41 @@ func anyRunning(s *v1.PodStatus) bool {
 	return false
 }
 
-// mergeConditions puts the conditions of others, as last seen, before ours.
-func mergeConditions(p, image *v1.Pod, old *v1.PodStatus, now []v1.PodCondition) []v1.PodCondition {
+// mergeConditions puts the conditions of other components before those of the kubelet.
+func mergeConditions(p, object *v1.Pod, old *v1.PodStatus, now []v1.PodCondition) []v1.PodCondition {
 	foreign := p.Status.Conditions
-	if image != nil {
-		foreign = image.Status.Conditions
+	if object != nil {
+		foreign = object.Status.Conditions
 	}
 	var all []v1.PodCondition
 	for _, c := range foreign {
-		if !isOurs(c.Type) || (c.Type == v1.DisruptionTarget && find(now, c.Type) == nil) {
+		if !isOwned(c.Type) || (c.Type == v1.DisruptionTarget && find(now, c.Type) == nil) {
 			all = append(all, c)
 		}
 	}
-	// A disruption that was announced is not taken back.
+	// DisruptionTarget is never removed.
 	if c := find(old.Conditions, v1.DisruptionTarget); c != nil && find(now, c.Type) == nil && find(all, c.Type) == nil {
 		all = append(all, *c)
 	}
 	for _, c := range now {
-		if isOurs(c.Type) {
+		if isOwned(c.Type) {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// stampTransitions: the time is that of the last change of status, not of reason or message.
-func stampTransitions(image *v1.Pod, old, now []v1.PodCondition, at time.Time) {
+// setTransitionTimes sets the times at which the status of conditions last changed; changes of reason
+// and message do not count.
+func setTransitionTimes(object *v1.Pod, old, now []v1.PodCondition, at time.Time) {
 	for i := range now {
 		c := &now[i]
-		if !isOurs(c.Type) {
+		if !isOwned(c.Type) {
 			continue
 		}
 		before := find(old, c.Type)
-		if before == nil && c.Type == v1.DisruptionTarget && image != nil {
-			before = find(image.Status.Conditions, c.Type) // someone else announced it first
+		if before == nil && c.Type == v1.DisruptionTarget && object != nil {
+			before = find(object.Status.Conditions, c.Type) // another component set it first
 		}
 		if before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = before.LastTransitionTime

@@ -19,35 +19,35 @@ func TestMerge(t *testing.T) {
 			`{}`,
 			`{phase: Pending, conditions: [{type: Ready, status: "False"}]}`,
 			`{phase: Pending, startTime: "2026-11-15T02:00:00Z", observedGeneration: 3, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
-		"transition time moves with the status alone": {
+		"transition time changes with the status only": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: Ready, status: "False", reason: A, lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Initialized, status: "False", lastTransitionTime: "2026-11-15T01:00:00Z"}]}`,
 			`{phase: Running, conditions: [{type: Ready, status: "False", reason: B}, {type: Initialized, status: "True"}]}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: Ready, status: "False", reason: B, lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Initialized, status: "True", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
-		"a pod that has ended stays so, and is not ready": {
+		"terminal phase stays and the pod is not ready": {
 			`{phase: Failed, reason: Evicted, message: why, startTime: "2026-11-15T01:00:00Z"}`,
 			`{phase: Running, conditions: [{type: Ready, status: "True"}]}`,
 			`{phase: Failed, reason: Evicted, message: why, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: Ready, status: "False", reason: PodFailed, lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
-		"the end is announced when the last container has stopped": {
+		"terminal phase waits for running containers": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z"}`,
 			`{phase: Failed, reason: Evicted, conditions: [{type: DisruptionTarget, status: "True"}], containerStatuses: [{name: c, state: {running: {}}}]}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, containerStatuses: [{name: c, state: {running: {}}}]}`},
-		"others' conditions are kept": {
+		"conditions of other components are kept": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: example.com/gate, status: "True", lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: PodResizePending, status: "True"}]}`,
 			`{phase: Running, conditions: [{type: Ready, status: "True"}]}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: example.com/gate, status: "True", lastTransitionTime: "2026-11-15T01:00:00Z"}, {type: Ready, status: "True", lastTransitionTime: "2026-11-15T02:00:00Z"}]}`},
-		"a disruption that others announced is left as it is": {
+		"DisruptionTarget of another component is kept": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, lastTransitionTime: "2026-11-15T01:00:00Z"}]}`,
 			`{phase: Running}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, lastTransitionTime: "2026-11-15T01:00:00Z"}]}`},
-		"the health of volumes stays while nobody looks": {
+		"volume health is kept while unknown": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", volumeHealth: [{name: v, healthConditions: [{status: Degraded, reason: Slow}]}]}`,
 			`{phase: Running}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3, volumeHealth: [{name: v, healthConditions: [{status: Degraded, reason: Slow}]}]}`},
-		"volumes recover": {
+		"volume health is cleared": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", volumeHealth: [{name: v, healthConditions: [{status: Degraded, reason: Slow}]}]}`,
 			`{phase: Running, volumeHealth: []}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 3}`},
-		"the generation never goes back": {
+		"observed generation does not decrease": {
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 4}`,
 			`{phase: Running}`,
 			`{phase: Running, startTime: "2026-11-15T01:00:00Z", observedGeneration: 4}`},
@@ -62,7 +62,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// show makes times comparable that mean the same.
+// show formats a status so that equal times are equal text.
 func show(t *testing.T, s v1.PodStatus) string {
 	t.Helper()
 	text, err := yaml.Marshal(s)
@@ -98,30 +98,30 @@ func TestNormalize(t *testing.T) {
 		t.Errorf("message of %d bytes, want %d", n, maxMessages/4)
 	}
 	if s.ContainerStatuses[0].Name != "b" || len(s.ContainerStatuses[0].State.Terminated.Message) != len(long) {
-		t.Error("the given status was changed")
+		t.Error("the argument was changed")
 	}
 }
 
 func TestFinalStatus(t *testing.T) {
 	const lost = `{terminated: {exitCode: 137, reason: ContainerStatusUnknown, message: The container could not be located when the pod was terminated}}`
 	for name, tc := range map[string]struct{ spec, last, want string }{
-		"all seen to exit": {
+		"all containers have exited": {
 			`{containers: [{name: c}]}`,
 			`{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}`,
 			`{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]}`},
-		"lost container": {
+		"exit of a container was not observed": {
 			`{containers: [{name: c}]}`,
 			`{phase: Running, containerStatuses: [{name: c, ready: true, state: {running: {}}}]}`,
 			`{phase: Failed, containerStatuses: [{name: c, state: ` + lost + `}]}`},
-		"never got past its first init container": {
+		"first init container did not complete": {
 			`{initContainers: [{name: i}, {name: j}], containers: [{name: c}]}`,
 			`{phase: Pending, initContainerStatuses: [{name: i, state: {waiting: {}}}, {name: j, state: {waiting: {}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}`,
 			`{phase: Failed, initContainerStatuses: [{name: i, state: ` + lost + `}, {name: j, state: {waiting: {}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}`},
-		"initialised": {
+		"pod was initialized": {
 			`{initContainers: [{name: i}], containers: [{name: c}]}`,
 			`{phase: Pending, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}], containerStatuses: [{name: c, state: {waiting: {}}}]}`,
 			`{phase: Failed, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}], containerStatuses: [{name: c, state: ` + lost + `}]}`},
-		"ephemeral container": {
+		"running ephemeral container": {
 			`{containers: []}`,
 			`{phase: Running, ephemeralContainerStatuses: [{name: e, state: {running: {}}}]}`,
 			`{phase: Failed, ephemeralContainerStatuses: [{name: e, state: ` + lost + `}]}`},

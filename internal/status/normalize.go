@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxMessages bounds what the termination messages of one pod take up together.
+// maxMessages limits the sum of the termination messages of one pod.
 const maxMessages = 12 * 1024
 
-// normalize returns s the way the API server would give it back, so that the two can be
-// compared: whole seconds, containers in a fixed order, messages of bounded length.
+// normalize returns s as the API server would return it, for comparison: whole seconds, sorted
+// containers, truncated messages.
 func normalize(p *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	s = *s.DeepCopy()
 	if s.StartTime != nil {
@@ -39,7 +39,7 @@ func normalize(p *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	return s
 }
 
-// initIndex: init containers are shown in the order they run.
+// initIndex returns the position of an init container: they are sorted as in the spec.
 func initIndex(p *v1.Pod, name string) int {
 	return slices.IndexFunc(p.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name })
 }
@@ -59,14 +59,14 @@ func normalizeState(s *v1.ContainerState, maxMessage int) {
 
 func seconds(t *metav1.Time) { *t = t.Rfc3339Copy() }
 
-// sameStatus compares what the kubelet owns of two normalised statuses.
+// sameStatus compares the fields of two normalized statuses that the kubelet owns.
 func sameStatus(a, b v1.PodStatus) bool {
-	return equality.Semantic.DeepEqual(ownPart(a), ownPart(b))
+	return equality.Semantic.DeepEqual(ownedPart(a), ownedPart(b))
 }
 
-// ownPart leaves out what other components write, and brings the conditions in order.
-func ownPart(s v1.PodStatus) v1.PodStatus {
-	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c v1.PodCondition) bool { return !isOurs(c.Type) })
+// ownedPart drops the fields of other components and sorts the conditions.
+func ownedPart(s v1.PodStatus) v1.PodStatus {
+	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c v1.PodCondition) bool { return !isOwned(c.Type) })
 	slices.SortFunc(s.Conditions, func(a, b v1.PodCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
 	s.NominatedNodeName = ""
 	s.ResourceClaimStatuses = nil

@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A patch states everything the kubelet owns, absent fields included, so that it is right
-// whatever the API server holds and nothing need be read first. Strategic merge would
-// otherwise leave behind old addresses, reasons and conditions.
+// A patch has everything that the kubelet owns, including null for absent fields. So it is correct
+// whatever the API server has, and the publisher need not read the pod first. Otherwise a strategic
+// merge would keep old IPs, reasons and conditions.
 
-// clearable are the fields that an absent value must clear.
+// clearable are the fields that are null in a patch if they are absent.
 var clearable = []string{
 	"message", "reason", "hostIP", "hostIPs", "podIP", "podIPs", "initContainerStatuses", "containerStatuses",
 	"ephemeralContainerStatuses", "resize", "allocatedResources", "resources", "volumeHealth",
 }
 
-// patchFor builds the request that gives the pod with this UID, and no other, the status.
+// patchFor returns the patch of the status. It applies only to the pod with this UID.
 func patchFor(uid types.UID, s *v1.PodStatus) ([]byte, error) {
 	fields, err := toMap(withoutConditions(s))
 	if err != nil {
@@ -50,7 +50,7 @@ func patchFor(uid types.UID, s *v1.PodStatus) ([]byte, error) {
 	})
 }
 
-// clearAmounts: of the amounts of a pod, those that a resize can take away.
+// clearAmounts sets absent CPU and memory amounts to null, which a resize can remove.
 func clearAmounts(object map[string]any, name string) {
 	amounts, ok := object[name].(map[string]any)
 	if !ok {
@@ -64,19 +64,20 @@ func clearAmounts(object map[string]any, name string) {
 	}
 }
 
-// withoutConditions drops what others write; conditions have their own treatment.
+// withoutConditions drops the fields of other components, and conditions, which have a patch of their
+// own.
 func withoutConditions(s *v1.PodStatus) v1.PodStatus {
-	own := ownPart(*s)
+	own := ownedPart(*s)
 	own.Conditions = nil
 	return own
 }
 
-// conditionPatch replaces our conditions one by one, removes those that the status does not
-// have, and leaves those of others as they are; order is that of all of them.
+// conditionPatch replaces the kubelet's conditions one by one, deletes those that the status does not
+// have, and keeps those of other components. order is the order of all conditions.
 func conditionPatch(conditions []v1.PodCondition) (items, order []any) {
 	for _, c := range conditions {
 		order = append(order, map[string]any{"type": c.Type})
-		if !isOurs(c.Type) {
+		if !isOwned(c.Type) {
 			continue
 		}
 		item := map[string]any{

@@ -20,7 +20,7 @@ func parseStatus(t *testing.T, text string) v1.PodStatus {
 	return s
 }
 
-// apply does what the API server does with a patch.
+// apply applies a patch as the API server does.
 func apply(t *testing.T, before v1.PodStatus, patch []byte) v1.PodStatus {
 	t.Helper()
 	original, err := json.Marshal(v1.Pod{Status: before})
@@ -38,7 +38,8 @@ func apply(t *testing.T, before v1.PodStatus, patch []byte) v1.PodStatus {
 	return p.Status
 }
 
-// Whatever the API server holds, after the patch it holds our status and others' parts.
+// Whatever the API server has, after the patch it has the kubelet's status and the fields of other
+// components.
 func TestPatch(t *testing.T) {
 	full := `
 phase: Running
@@ -90,14 +91,14 @@ startTime: "2026-11-15T01:55:30Z"`
 	resized := strings.Replace(strings.Replace(full, "limits: {cpu: 1}, requests", "limits: {memory: 1Gi}, requests", 1), "{cpu: 1, memory: 1Gi}", "{memory: 1Gi}", 1)
 
 	for name, tc := range map[string]struct{ before, ours string }{
-		"amounts go":        {full, resized},
-		"onto a fresh pod":  {fresh, full},
-		"everything leaves": {full, small},
-		"everything comes":  {small, full},
-		"nothing changes":   {full, full},
-		"onto nothing":      {"{}", full},
-		"rejected at once":  {fresh, rejected},
-		"rejected later":    {full, rejected},
+		"amounts are removed":     {full, resized},
+		"new pod":                 {fresh, full},
+		"all fields are removed":  {full, small},
+		"all fields are added":    {small, full},
+		"no change":               {full, full},
+		"empty status":            {"{}", full},
+		"new pod is rejected":     {fresh, rejected},
+		"running pod is rejected": {full, rejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours := parseStatus(t, tc.ours)
@@ -113,7 +114,7 @@ startTime: "2026-11-15T01:55:30Z"`
 	}
 }
 
-func TestPatchLeavesOthersPartsAlone(t *testing.T) {
+func TestPatchKeepsFieldsOfOtherComponents(t *testing.T) {
 	before := parseStatus(t, `
 phase: Pending
 nominatedNodeName: other
@@ -144,7 +145,7 @@ conditions:
 	}
 }
 
-func TestPatchIsForOnePodOnly(t *testing.T) {
+func TestPatchHasUIDPrecondition(t *testing.T) {
 	patch, err := patchFor("the-uid", &v1.PodStatus{})
 	if err != nil {
 		t.Fatal(err)

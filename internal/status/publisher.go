@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,49 +14,49 @@ import (
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// Config bounds the publisher. The zero value is usable.
+// Config is the configuration of a Publisher. The zero value is usable.
 type Config struct {
-	// Workers is how many pods are written at once; 8 where it is 0.
+	// Workers is how many statuses are written at the same time; 8 if zero.
 	Workers int
-	// MinBackoff and MaxBackoff bound the wait after a failed write of a pod;
-	// 100 ms and 10 s where they are 0.
+	// MinBackoff and MaxBackoff limit the delay after a failed write; 100 ms and 10 s if zero.
 	MinBackoff, MaxBackoff time.Duration
 }
 
-// Client is what is asked of the API server. Errors are those of apimachinery.
+// Client sends requests to the API server. Its errors are those of apimachinery.
 type Client interface {
-	// PatchStatus applies a strategic merge patch to the pod's status and returns the
-	// resource version that made.
+	// PatchStatus applies a strategic merge patch to the pod's status and returns the new resource
+	// version.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (resourceVersion string, err error)
-	// DeletePod deletes the pod at once if it still has this UID.
+	// DeletePod deletes the pod without a grace period if it has this UID.
 	DeletePod(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
-// Deps are what the publisher needs from outside.
+// Deps are the dependencies of a Publisher.
 type Deps struct {
-	// Client is nil without a control plane: then status is only remembered.
+	// Client is nil without a control plane: then statuses are only kept in memory.
 	Client Client
-	// Mirror returns the API server's image of a static pod, nil where there is none.
+	// Mirror returns the mirror of a static pod, nil if there is none.
 	Mirror func(static *v1.Pod) *v1.Pod
 	Clock  clock.WithDelayedExecution
-	// Jitter returns a number in [0, 1); math/rand's Float64 will do.
+	// Jitter returns a number in [0, 1), as rand.Float64 does.
 	Jitter func() float64
 	Meters Meters
 	Log    *slog.Logger
 }
 
-// Meters measure the publishing; each may be nil.
+// Meters are the metrics of a Publisher; each may be nil.
 type Meters struct {
-	// Changed is told of each change of a pod's status. It must not keep or change either.
+	// Changed is called for each change of a pod's status. It must not keep or change either.
 	Changed func(p *v1.Pod, before, after *v1.PodStatus)
-	// Written takes the time from a change to the moment the API server had it.
+	// Written measures the time from a change until the API server has it.
 	Written meter.Timing
 }
 
-// Publisher remembers the latest status of each pod and writes it to the API server.
-// All its methods are safe for concurrent use and none but Run blocks on the network.
+// Publisher keeps the latest status of each pod and writes it to the API server. All its methods are
+// safe for concurrent use, and only Run sends requests.
 type Publisher struct {
 	cfg     Config
 	client  Client
@@ -66,7 +65,7 @@ type Publisher struct {
 	retries backoff.Backoff
 	meters  Meters
 	log     *slog.Logger
-	// queue gives a pod to one worker at a time, so that its writes keep their order.
+	// queue passes a pod to one worker at a time, so its writes are in order.
 	queue workqueue.TypedInterface[types.UID]
 
 	mu          sync.Mutex
@@ -75,10 +74,12 @@ type Publisher struct {
 	waiters     []chan struct{} // of Written
 }
 
-// New starts nothing; status may be set before Run, which then writes it.
+// New validates and starts nothing. Statuses that are set before Run are written by Run.
 func New(cfg Config, deps Deps) (*Publisher, error) {
-	if deps.Clock == nil || deps.Log == nil || deps.Mirror == nil || deps.Jitter == nil {
-		return nil, errors.New("status: clock, log, mirror look-up and jitter are needed")
+	if err := require.Set("new status publisher", map[string]any{
+		"Clock": deps.Clock, "Log": deps.Log, "Mirror": deps.Mirror, "Jitter": deps.Jitter,
+	}); err != nil {
+		return nil, err
 	}
 	if cfg.Workers == 0 {
 		cfg.Workers = 8
@@ -103,30 +104,30 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 	}, nil
 }
 
-// entry is what is known of one pod. Its fields are guarded by Publisher.mu.
+// entry is the state of one pod. Publisher.mu guards its fields.
 type entry struct {
-	pod    *v1.Pod      // its form as last passed in
-	status v1.PodStatus // complete, normalised
-	// finished: nothing of the pod is left on the node, so it may leave the API server.
+	pod    *v1.Pod      // its latest version
+	status v1.PodStatus // complete, normalized
+	// finished: the pod has released its resources, so it may be deleted from the API server.
 	finished bool
 
-	// target is the UID that the status was last written to: the pod's or its mirror's.
+	// target is the UID of the API object: that of the pod or of its mirror.
 	target types.UID
-	dirty  bool      // the API server does not have status, or still has a pod it may lose
+	dirty  bool      // the API server does not have status
 	since  time.Time // when it became dirty
-	// writing: a request with the status is on its way.
+	// writing: a request with the status is in progress.
 	writing bool
-	gone    bool // target does not exist (any more)
-	// resourceVersion is what our last write made; older events of the same watch are stale.
+	gone    bool // target does not exist
+	// resourceVersion is that of the last write; older events of the watch are stale.
 	resourceVersion string
 
 	failures int
 	retry    clock.Timer
-	outage   bool // the last failure says nothing about this pod, only about the server
+	outage   bool // the last failure was one of the API server, not of this pod
 }
 
-// Set records p's status and has it published if it changed. It returns the status as it
-// will be published, with transition times and conditions of others filled in.
+// Set records the pod's status and publishes it if it changed. It returns the published status, with
+// transition times and conditions of other components.
 func (p *Publisher) Set(target *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	p.mu.Lock()
 	e, changed := p.record(target, *s.DeepCopy())
@@ -136,8 +137,8 @@ func (p *Publisher) Set(target *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	return status
 }
 
-// Get returns the latest status of a pod, by its own UID even where it is a static pod.
-// It must not be changed.
+// Get returns the latest status of a pod by its UID, for a static pod by its own UID. The caller must
+// not change it.
 func (p *Publisher) Get(uid types.UID) (v1.PodStatus, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +149,8 @@ func (p *Publisher) Get(uid types.UID) (v1.PodStatus, bool) {
 	return e.status, true
 }
 
-// Finish says that nothing of the pod is left on the node. Its final status is published
-// and then, if it is to be deleted, it leaves the API server at once.
+// Finish marks a pod that has released its resources. It publishes the final status. If the pod is being
+// deleted, the publisher then deletes it from the API server.
 func (p *Publisher) Finish(target *v1.Pod) {
 	p.mu.Lock()
 	last := target.Status
@@ -159,14 +160,14 @@ func (p *Publisher) Finish(target *v1.Pod) {
 	e, changed := p.record(target, finalStatus(target, last))
 	if !e.finished {
 		e.finished = true
-		p.enqueueIfDue(e)
+		p.enqueueIfNeeded(e)
 	}
 	p.mu.Unlock()
 	p.notify(changed)
 }
 
-// Reconcile compares the API server's idea of the pod with ours, and corrects it. To be
-// called when the pod, or the mirror of a static pod, was seen to change.
+// Reconcile publishes the status again if the API server has another one. It is called when the pod, or
+// the mirror of a static pod, has changed in the API server.
 func (p *Publisher) Reconcile(target *v1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,22 +180,22 @@ func (p *Publisher) reconcile(target *v1.Pod) {
 		return
 	}
 	e.pod = target
-	image := p.imageOf(target)
-	if image == nil {
+	object := p.apiObject(target)
+	if object == nil {
 		return
 	}
-	if e.target == image.UID && !e.dirty && isStale(image.ResourceVersion, e.resourceVersion) {
+	if e.target == object.UID && !e.dirty && isStale(object.ResourceVersion, e.resourceVersion) {
 		return
 	}
-	if !sameStatus(normalize(target, image.Status), e.status) {
-		e.soil(p.clock.Now())
+	if !sameStatus(normalize(target, object.Status), e.status) {
+		e.markDirty(p.clock.Now())
 	}
-	p.enqueueIfDue(e)
+	p.enqueueIfNeeded(e)
 }
 
-// Relisted compares all pods with the list that the API server has just sent. The list is
-// what it has now, also where its versions are older than our writes: they go back when
-// etcd is restored from a backup.
+// Relisted reconciles all pods after the API server was listed. Resource versions of the list may be
+// lower than those of earlier writes, if etcd was restored from a backup; the list is still the current
+// state.
 func (p *Publisher) Relisted(pods []*v1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +207,7 @@ func (p *Publisher) Relisted(pods []*v1.Pod) {
 	}
 }
 
-// Forget drops all memory of a pod. A write under way is not called back.
+// Forget drops the state of a pod. It does not cancel a write in progress.
 func (p *Publisher) Forget(uid types.UID) {
 	p.mu.Lock()
 	e, ok := p.pods[uid]
@@ -219,7 +220,7 @@ func (p *Publisher) Forget(uid types.UID) {
 	p.notify(ok)
 }
 
-// Subscribe has f called after each change of any status. It must not block.
+// Subscribe registers f to be called after each change of any status. f must not block.
 func (p *Publisher) Subscribe(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,54 +239,54 @@ func (p *Publisher) notify(changed bool) {
 	}
 }
 
-// record merges s into what is known and queues it where that leaves something to write.
+// record merges s into the pod's entry and enqueues it if there is something to write.
 func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bool) {
-	image := p.imageOf(target)
+	object := p.apiObject(target)
 	e, known := p.pods[target.UID]
 	if !known {
 		e = &entry{status: target.Status}
-		if image != nil {
-			e.status, e.target = *image.Status.DeepCopy(), image.UID
+		if object != nil {
+			e.status, e.target = *object.Status.DeepCopy(), object.UID
 		}
 		p.pods[target.UID] = e
 	}
 	e.pod = target
-	merged := merge(target, image, e.status, s, p.clock.Now())
+	merged := merge(target, object, e.status, s, p.clock.Now())
 	changed = !sameStatus(normalize(target, e.status), merged)
 	if changed && p.meters.Changed != nil {
 		p.meters.Changed(target, &e.status, &merged)
 	}
 	e.status = merged
-	if changed || (!known && image == nil) {
-		e.soil(p.clock.Now())
+	if changed || (!known && object == nil) {
+		e.markDirty(p.clock.Now())
 	}
-	p.enqueueIfDue(e)
+	p.enqueueIfNeeded(e)
 	return e, changed || !known
 }
 
-// imageOf is the object that shows the pod in the API server.
-func (p *Publisher) imageOf(target *v1.Pod) *v1.Pod {
+// apiObject returns the pod's object in the API server: the pod itself or its mirror.
+func (p *Publisher) apiObject(target *v1.Pod) *v1.Pod {
 	if pod.IsStatic(target) {
 		return p.mirror(target)
 	}
 	return target
 }
 
-// soil notes that the API server lacks something, from now on if it did not before.
-func (e *entry) soil(now time.Time) {
+// markDirty marks the status as not written yet.
+func (e *entry) markDirty(now time.Time) {
 	if !e.dirty {
 		e.dirty, e.since = true, now
 	}
 }
 
-// mayLeave reports whether the API server is to be told to drop the pod. A mirror goes
-// with its static pod, by another hand.
-func (e *entry) mayLeave() bool {
+// mayDelete reports whether the pod is to be deleted from the API server. Mirrors are deleted
+// elsewhere.
+func (e *entry) mayDelete() bool {
 	return e.finished && e.pod.DeletionTimestamp != nil && !pod.IsStatic(e.pod)
 }
 
-func (p *Publisher) enqueueIfDue(e *entry) {
-	if p.client != nil && (e.dirty || e.mayLeave()) {
+func (p *Publisher) enqueueIfNeeded(e *entry) {
+	if p.client != nil && (e.dirty || e.mayDelete()) {
 		e.stopRetry()
 		p.queue.Add(e.pod.UID)
 	}

@@ -24,7 +24,7 @@ func TestOneWritePerChange(t *testing.T) {
 	})
 }
 
-func TestNothingIsWrittenThatTheServerHas(t *testing.T) {
+func TestUnchangedStatusIsNotWritten(t *testing.T) {
 	run(t, func(b *bench) {
 		p := aPod("a")
 		p.Status = phase(v1.PodRunning)
@@ -40,7 +40,7 @@ func TestNothingIsWrittenThatTheServerHas(t *testing.T) {
 	})
 }
 
-func TestChangesDuringAWriteAreJoined(t *testing.T) {
+func TestChangesDuringWriteAreCoalesced(t *testing.T) {
 	run(t, func(b *bench) {
 		b.server.took = time.Second
 		b.Set(aPod("a"), phase(v1.PodPending))
@@ -86,7 +86,7 @@ func TestOutage(t *testing.T) {
 		b.server.mu.Unlock()
 		began := time.Now()
 		b.Set(aPod("a"), phase(v1.PodSucceeded))
-		// One success tells all: b does not wait out its back-off. The latest alone is written.
+		// One success ends all back-offs: b is written at once, with its latest status only.
 		if log := b.server.takeLog(); log != "a a Succeeded, b b Pending" || time.Since(began) != 0 {
 			b.Errorf("server saw %q after %v", log, time.Since(began))
 		}
@@ -95,7 +95,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// Somebody else has noticed that the server is back. It may refuse a few requests yet.
+// Retry is called when the API server is available again. It may still refuse a few requests.
 func TestRetryAfterOutage(t *testing.T) {
 	run(t, func(b *bench) {
 		for range 1000 {
@@ -124,7 +124,7 @@ func TestRetryAfterOutage(t *testing.T) {
 	})
 }
 
-func TestARefusedPodDoesNotHoldUpOthers(t *testing.T) {
+func TestRefusedPodDoesNotBlockOthers(t *testing.T) {
 	run(t, func(b *bench) {
 		b.server.fail(apierrors.NewBadRequest("no"))
 		b.Set(aPod("a"), phase(v1.PodPending))
@@ -166,7 +166,7 @@ func TestFinish(t *testing.T) {
 	})
 }
 
-func TestFinalStatusIsWrittenBeforeTheDelete(t *testing.T) {
+func TestFinalStatusIsWrittenBeforeDelete(t *testing.T) {
 	run(t, func(b *bench) {
 		b.server.took = time.Second
 		b.Set(aPod("a"), phase(v1.PodRunning))
@@ -189,8 +189,8 @@ func TestFinishedPodIsDeletedLater(t *testing.T) {
 	})
 }
 
-// The deletion is requested while the pod's worker finishes its earlier form. The worker
-// then finishes it again.
+// The deletion is requested while the pod's worker finishes an earlier version. The worker then finishes
+// the pod again.
 func TestFinishAgainAfterDeletion(t *testing.T) {
 	run(t, func(b *bench) {
 		b.Set(aPod("a"), phase(v1.PodSucceeded))
@@ -201,7 +201,7 @@ func TestFinishAgainAfterDeletion(t *testing.T) {
 	})
 }
 
-func TestDeleteIsTriedAgain(t *testing.T) {
+func TestDeleteIsRetried(t *testing.T) {
 	run(t, func(b *bench) {
 		b.server.fail(nil, errDown, errDown)
 		b.Set(aPod("a"), phase(v1.PodSucceeded))
@@ -211,7 +211,7 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestDeleteOfAnotherPodIsNotTriedAgain(t *testing.T) {
+func TestDeleteOfAnotherPodIsNotRetried(t *testing.T) {
 	run(t, func(b *bench) {
 		b.server.fail(nil, errPrecondition)
 		b.Set(aPod("a"), phase(v1.PodSucceeded))
@@ -282,7 +282,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-func TestWithoutAServerStatusIsRemembered(t *testing.T) {
+func TestStatusWithoutAPIServer(t *testing.T) {
 	p := newPublisher(t, nil, func(*v1.Pod) *v1.Pod { return nil })
 	var changes int
 	p.Subscribe(func() { changes++ })
@@ -294,7 +294,7 @@ func TestWithoutAServerStatusIsRemembered(t *testing.T) {
 	}
 }
 
-func TestSetDoesNotKeepTheCallersMemory(t *testing.T) {
+func TestSetCopiesStatus(t *testing.T) {
 	p := newPublisher(t, nil, func(*v1.Pod) *v1.Pod { return nil })
 	s := phase(v1.PodRunning)
 	s.ContainerStatuses = []v1.ContainerStatus{{Name: "c"}}

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// shownAs is the pod as the API server shows it.
-func shownAs(p *v1.Pod, version string, s v1.PodStatus) *v1.Pod {
+// storedAs returns the pod as the API server has it.
+func storedAs(p *v1.Pod, version string, s v1.PodStatus) *v1.Pod {
 	p = p.DeepCopy()
 	p.ResourceVersion, p.Status = version, s
 	return p
@@ -18,7 +18,7 @@ func TestRestoredEtcdShowsOlderStatus(t *testing.T) {
 	run(t, func(b *bench) {
 		b.Set(aPod("a"), phase(v1.PodRunning))
 		b.expect("a a Running") // makes version 101
-		b.Relisted([]*v1.Pod{shownAs(aPod("a"), "50", phase(v1.PodPending))})
+		b.Relisted([]*v1.Pod{storedAs(aPod("a"), "50", phase(v1.PodPending))})
 		time.Sleep(24 * time.Hour)
 		b.expect("a a Running")
 	})
@@ -29,19 +29,19 @@ func TestRelistWithoutChangeWritesNothing(t *testing.T) {
 		b.Set(aPod("a"), phase(v1.PodRunning))
 		b.expect("a a Running")
 		mine, _ := b.Get("a")
-		b.Relisted([]*v1.Pod{shownAs(aPod("a"), "101", mine)})
+		b.Relisted([]*v1.Pod{storedAs(aPod("a"), "101", mine)})
 		time.Sleep(time.Hour)
 		b.expect("")
 	})
 }
 
-// An event from before our own write may still be under way when the list is new.
+// An event from before the last write may arrive after the list.
 func TestStaleEventAfterRelist(t *testing.T) {
 	run(t, func(b *bench) {
 		b.Relisted(nil)
 		b.Set(aPod("a"), phase(v1.PodRunning))
 		b.expect("a a Running")
-		b.Reconcile(shownAs(aPod("a"), "99", phase(v1.PodPending)))
+		b.Reconcile(storedAs(aPod("a"), "99", phase(v1.PodPending)))
 		time.Sleep(time.Hour)
 		b.expect("")
 	})
@@ -52,7 +52,7 @@ func TestRestoredEtcdShowsFinishedPod(t *testing.T) {
 		b.Set(aPod("a"), phase(v1.PodSucceeded))
 		b.Finish(aPod("a"))
 		b.expect("a a Succeeded")
-		b.Relisted([]*v1.Pod{shownAs(aPod("a"), "50", phase(v1.PodRunning))})
+		b.Relisted([]*v1.Pod{storedAs(aPod("a"), "50", phase(v1.PodRunning))})
 		b.expect("a a Succeeded")
 	})
 }
@@ -63,18 +63,18 @@ func TestRestoredEtcdShowsDeletedPod(t *testing.T) {
 		b.Finish(deleted(aPod("a")))
 		b.expect("a a Succeeded, delete a a")
 		mine, _ := b.Get("a")
-		b.Relisted([]*v1.Pod{shownAs(deleted(aPod("a")), "50", mine)})
+		b.Relisted([]*v1.Pod{storedAs(deleted(aPod("a")), "50", mine)})
 		b.expect("delete a a")
 	})
 }
 
-// The deletion was requested after the backup: the API server does not want it now.
-func TestRestoredEtcdTakesDeletionBack(t *testing.T) {
+// The deletion was requested after the backup: the restored API server does not have it.
+func TestRestoredEtcdRevertsDeletion(t *testing.T) {
 	run(t, func(b *bench) {
 		b.Set(deleted(aPod("a")), phase(v1.PodRunning))
 		b.expect("a a Running")
 		mine, _ := b.Get("a")
-		b.Relisted([]*v1.Pod{shownAs(aPod("a"), "50", mine)})
+		b.Relisted([]*v1.Pod{storedAs(aPod("a"), "50", mine)})
 		b.Set(deleted(aPod("a")), phase(v1.PodFailed)) // by a step that began before
 		b.Finish(aPod("a"))
 		time.Sleep(time.Hour)
@@ -90,20 +90,20 @@ func TestRestoredEtcdShowsOlderMirror(t *testing.T) {
 		b.mirrors["s"].UID = "m1"
 		b.Set(static, phase(v1.PodRunning))
 		b.expect("s m1 Running")
-		b.mirrors["s"] = shownAs(b.mirrors["s"], "50", phase(v1.PodPending))
+		b.mirrors["s"] = storedAs(b.mirrors["s"], "50", phase(v1.PodPending))
 		b.Relisted([]*v1.Pod{static})
 		b.expect("s m1 Running")
 	})
 }
 
-// A resize that came after the backup is undone by it.
-func TestGenerationGoesBackWithTheAPIServer(t *testing.T) {
+// The backup reverts a resize.
+func TestObservedGenerationFollowsRestoredEtcd(t *testing.T) {
 	run(t, func(b *bench) {
 		p := aPod("a")
 		p.Generation = 2
 		b.Set(p, phase(v1.PodRunning))
 		b.expect("a a Running")
-		p = shownAs(p, "50", phase(v1.PodRunning))
+		p = storedAs(p, "50", phase(v1.PodRunning))
 		p.Generation, p.Status.ObservedGeneration = 1, 1
 		b.Relisted([]*v1.Pod{p})
 		if got := b.Set(p, phase(v1.PodRunning)).ObservedGeneration; got != 1 {

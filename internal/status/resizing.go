@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Resizing counts the pods that do not have the resources yet that they were allocated.
+// Resizing counts the pods whose allocated resources are not in force yet.
 func (p *Publisher) Resizing() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

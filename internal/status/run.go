@@ -17,11 +17,11 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// requestTimeout bounds one write, so that a server that never answers costs a worker only
+// requestTimeout limits one write, so that an API server that does not respond blocks a worker only
 // this long.
 const requestTimeout = 10 * time.Second
 
-// Run publishes until ctx is done.
+// Run publishes statuses until ctx ends.
 func (p *Publisher) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, p.queue.ShutDown)()
 	var workers sync.WaitGroup
@@ -46,8 +46,7 @@ func (p *Publisher) work(ctx context.Context) {
 	}
 }
 
-// publish brings the API server up to date with one pod. It gives up the lock during
-// requests.
+// publish writes the status of one pod, or deletes the pod. It releases the lock during requests.
 func (p *Publisher) publish(ctx context.Context, uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,37 +55,37 @@ func (p *Publisher) publish(ctx context.Context, uid types.UID) {
 	if !ok {
 		return
 	}
-	image := p.imageOf(e.pod)
-	if image == nil {
-		return // a static pod without a mirror: Reconcile comes with the mirror
+	object := p.apiObject(e.pod)
+	if object == nil {
+		return // a static pod without a mirror; Reconcile is called when it exists
 	}
-	if e.target != image.UID {
-		e.target, e.resourceVersion, e.gone = image.UID, "", false
+	if e.target != object.UID {
+		e.target, e.resourceVersion, e.gone = object.UID, "", false
 	}
 	if e.gone {
 		return
 	}
-	if e.dirty && !p.write(ctx, e, image) {
+	if e.dirty && !p.write(ctx, e, object) {
 		return
 	}
-	if !e.dirty && e.mayLeave() { // dirty again: the final status comes first
+	if !e.dirty && e.mayDelete() { // if it is dirty again, the final status is written first
 		p.remove(ctx, e)
 	}
 }
 
-// write sends the latest status. It reports whether the API server has it now.
-func (p *Publisher) write(ctx context.Context, e *entry, image *v1.Pod) bool {
-	patch, err := patchFor(image.UID, &e.status)
+// write writes the latest status and reports whether that succeeded.
+func (p *Publisher) write(ctx context.Context, e *entry, object *v1.Pod) bool {
+	patch, err := patchFor(object.UID, &e.status)
 	if err != nil {
-		p.log.Error("pod status cannot be written", "pod", pod.RefOf(e.pod), "err", err)
+		p.log.Error("publish status: failed to encode patch", "pod", pod.RefOf(e.pod), "err", err)
 		e.dirty = false
 		return false
 	}
 	since := e.since
-	e.dirty, e.writing = false, true // what is set from here on is a further change
+	e.dirty, e.writing = false, true // a status that is set from here on is a further change
 	var version string
 	err = p.unlocked(ctx, func(ctx context.Context) (err error) {
-		version, err = p.client.PatchStatus(ctx, image.Namespace, image.Name, patch)
+		version, err = p.client.PatchStatus(ctx, object.Namespace, object.Name, patch)
 		return err
 	})
 	e.writing = false
@@ -101,7 +100,7 @@ func (p *Publisher) write(ctx context.Context, e *entry, image *v1.Pod) bool {
 	return true
 }
 
-// remove has the API server drop a pod that is finished here.
+// remove deletes a finished pod from the API server.
 func (p *Publisher) remove(ctx context.Context, e *entry) {
 	ref := pod.RefOf(e.pod)
 	err := p.unlocked(ctx, func(ctx context.Context) error {
@@ -123,7 +122,7 @@ func (p *Publisher) unlocked(ctx context.Context, request func(context.Context) 
 	return request(ctx)
 }
 
-// failed decides whether and when to try again.
+// failed schedules a retry, unless the pod is gone.
 func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
 	ref := pod.RefOf(e.pod)
 	switch {
@@ -131,31 +130,31 @@ func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
 		return
 	case isGone(err):
 		e.gone, e.dirty = true, false
-		p.log.Debug("pod is gone from the API server", "pod", ref)
+		p.log.Debug("publish status: pod no longer exists", "pod", ref)
 		return
 	}
 	e.failures++
 	e.outage = isOutage(err)
 	wait := p.retries.After(e.failures)
 	if e.failures == 1 {
-		p.log.Warn("pod status not published, trying again", "pod", ref, "err", err)
+		p.log.Warn("publish status failed, retrying", "pod", ref, "err", err)
 	} else {
-		p.log.Debug("pod status not published, trying again", "pod", ref, "failures", e.failures, "wait", wait, "err", err)
+		p.log.Debug("publish status failed, retrying", "pod", ref, "failures", e.failures, "wait", wait, "err", err)
 	}
 	e.stopRetry()
 	e.retry = p.clock.AfterFunc(wait, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.pods[ref.UID] == e {
-			p.enqueueIfDue(e)
+			p.enqueueIfNeeded(e)
 		}
 	})
 }
 
-// succeeded also ends the wait of those who failed for the server's sake: it is back.
+// succeeded ends the back-off of all pods that failed because of an outage, if this was one of them.
 func (p *Publisher) succeeded(e *entry) {
 	if e.failures > 0 {
-		p.log.Info("pod status published", "pod", pod.RefOf(e.pod), "failures", e.failures)
+		p.log.Info("publish status succeeded after retries", "pod", pod.RefOf(e.pod), "failures", e.failures)
 	}
 	wasOutage := e.outage
 	e.failures, e.outage = 0, false
@@ -165,48 +164,49 @@ func (p *Publisher) succeeded(e *entry) {
 	p.retryOutages()
 }
 
-// Retry ends the wait of those who failed for the server's sake: it is back.
+// Retry ends the back-off of the pods that failed because of an outage. It is called when the API server
+// is available again.
 func (p *Publisher) Retry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.retryOutages()
 }
 
-// retryOutages has them begin anew: the server may be back, but not ready for a moment yet.
+// retryOutages retries them with the first delay: the API server may not be ready yet.
 func (p *Publisher) retryOutages() {
 	for _, e := range p.pods {
 		if e.outage {
-			e.failures = 1 // it is known to be in trouble
-			p.enqueueIfDue(e)
+			e.failures = 1 // the failure is logged already
+			p.enqueueIfNeeded(e)
 		}
 	}
 }
 
-// isGone: there is no pod of this name, or it is another pod by now. A patch says the
-// latter with "metadata.uid is immutable", a delete with a failed precondition.
+// isGone reports whether the pod does not exist, or its name belongs to another pod. Then a patch fails
+// with "metadata.uid is immutable", a delete with a failed precondition.
 func isGone(err error) bool {
-	var answer apierrors.APIStatus
+	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsNotFound(err):
 		return true
-	case !errors.As(err, &answer):
+	case !errors.As(err, &status):
 		return false
 	case apierrors.IsConflict(err):
-		return strings.Contains(answer.Status().Message, "UID")
-	case apierrors.IsInvalid(err) && answer.Status().Details != nil:
-		return slices.ContainsFunc(answer.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return strings.Contains(status.Status().Message, "UID")
+	case apierrors.IsInvalid(err) && status.Status().Details != nil:
+		return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
 			return c.Field == "metadata.uid"
 		})
 	}
 	return false
 }
 
-// isOutage: the failure is the server's or the network's, not the pod's.
+// isOutage reports whether the API server or the network failed.
 func isOutage(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		return true
 	}
-	code := answer.Status().Code
+	code := status.Status().Code
 	return code >= 500 || code == 429
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Written returns when the API server has the latest status of the pod, or has no object to
-// show it on. It returns an error only when ctx is done before that.
+// Written waits until the API server has the latest status of the pod, or has no object for
+// it. It returns an error only if ctx ends before that.
 func (p *Publisher) Written(ctx context.Context, uid types.UID) error {
 	for {
 		wait := p.awaitWrite(uid)
@@ -22,13 +22,13 @@ func (p *Publisher) Written(ctx context.Context, uid types.UID) error {
 	}
 }
 
-// awaitWrite returns a channel that is closed after the next write of any pod, or nil where
-// nothing is left to write of this one.
+// awaitWrite returns a channel that is closed after the next write of any pod, or nil if
+// the status of this pod is written.
 func (p *Publisher) awaitWrite(uid types.UID) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, known := p.pods[uid]
-	if p.client == nil || !known || e.gone || !e.dirty && !e.writing || p.imageOf(e.pod) == nil {
+	if p.client == nil || !known || e.gone || !e.dirty && !e.writing || p.apiObject(e.pod) == nil {
 		return nil
 	}
 	wait := make(chan struct{})
