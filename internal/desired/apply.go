@@ -13,24 +13,23 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Apply takes in what a source wants now and returns what that changes: removals first,
-// then deletions, updates, additions (oldest pod first) and reconciles, so that what a
-// pod gives up is free before another claims it. A pod that arrives with its deletion
-// timestamp set is an Add: someone has to find out whether it still runs.
+// Apply replaces the pods of one source and returns the changes: removals first, then deletions, updates,
+// additions (oldest pod first) and reconciles, so that resources are released before other pods claim
+// them. A new pod with a deletion timestamp is an Add: its worker has to find out whether it still runs.
 func (d *Pods) Apply(s pod.Snapshot) []pod.Change {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	pods, mirrors := split(s)
 	before := d.bySource[s.Source]
-	after := make(map[types.UID]wanted, len(pods))
+	after := make(map[types.UID]desiredPod, len(pods))
 	var changes []pod.Change
-	for _, given := range pods {
-		if _, twice := after[given.UID]; twice {
+	for _, original := range pods {
+		if _, duplicate := after[original.UID]; duplicate {
 			continue
 		}
-		now, op, changed := d.merge(s.Source, before, given)
-		after[given.UID] = now
+		now, op, changed := d.merge(s.Source, before, original)
+		after[original.UID] = now
 		if changed {
 			changes = append(changes, pod.Change{Op: op, Pod: now.pod})
 		}
@@ -52,7 +51,7 @@ func (d *Pods) Apply(s pod.Snapshot) []pod.Change {
 	return changes
 }
 
-// split tells mirrors from pods to run. Only the API server can hold mirrors.
+// split separates mirrors from pods to run. Only the API server has mirrors.
 func split(s pod.Snapshot) (pods []*v1.Pod, mirrors map[string]*v1.Pod) {
 	if s.Source != pod.SourceAPI {
 		return s.Pods, nil
@@ -68,33 +67,33 @@ func split(s pod.Snapshot) (pods []*v1.Pod, mirrors map[string]*v1.Pod) {
 	return pods, mirrors
 }
 
-// merge compares a pod with what was known of it.
-func (d *Pods) merge(source pod.Source, before map[types.UID]wanted, given *v1.Pod) (now wanted, op pod.Op, changed bool) {
-	old, known := before[given.UID]
+// merge compares a pod with its previous version.
+func (d *Pods) merge(source pod.Source, before map[types.UID]desiredPod, original *v1.Pod) (now desiredPod, op pod.Op, changed bool) {
+	old, known := before[original.UID]
 	if !known {
 		seen := d.clock.Now().Format(time.RFC3339Nano)
-		return wanted{given, annotate(d.fields.DropDisabled(given), source, seen)}, pod.Add, true
+		return desiredPod{original, annotate(d.fields.DropDisabled(original), source, seen)}, pod.Add, true
 	}
-	if old.given == given {
+	if old.original == original {
 		return old, 0, false
 	}
-	op, changed = compare(old.given, given)
-	return wanted{given, annotate(d.fields.DropDisabled(given), source, old.pod.Annotations[pod.AnnotationSeen])}, op, changed
+	op, changed = compare(old.original, original)
+	return desiredPod{original, annotate(d.fields.DropDisabled(original), source, old.pod.Annotations[pod.AnnotationSeen])}, op, changed
 }
 
-// annotate returns a copy that says where and when the pod was first seen. Sources share
-// their objects with caches, so they are never written to.
-func annotate(given *v1.Pod, source pod.Source, seen string) *v1.Pod {
-	p := *given
-	p.Annotations = make(map[string]string, len(given.Annotations)+2)
-	maps.Copy(p.Annotations, given.Annotations)
+// annotate returns a copy with annotations for the source and the time when the pod was first seen.
+// Sources share their objects with caches, so it must not change original.
+func annotate(original *v1.Pod, source pod.Source, seen string) *v1.Pod {
+	p := *original
+	p.Annotations = make(map[string]string, len(original.Annotations)+2)
+	maps.Copy(p.Annotations, original.Annotations)
 	p.Annotations[pod.AnnotationSource] = string(source)
 	p.Annotations[pod.AnnotationSeen] = seen
 	return &p
 }
 
-// index rebuilds the look-ups; a node's few hundred pods make that cheaper than being
-// clever. Where an API pod bears the name of a static pod, the static one keeps it.
+// index rebuilds the indexes, which is cheap for a few hundred pods. A static pod wins over a pod of the
+// API server with the same name.
 func (d *Pods) index() {
 	clear(d.byUID)
 	clear(d.byName)
@@ -106,23 +105,23 @@ func (d *Pods) index() {
 	}
 }
 
-// pair takes in the mirrors and asks for a second look at each static pod whose mirror
-// came, went or changed.
+// pair replaces the mirrors and adds a Reconcile for each static pod whose mirror was added, removed or
+// changed.
 func (d *Pods) pair(mirrors map[string]*v1.Pod, changes []pod.Change) []pod.Change {
 	before := d.mirrors
 	d.mirrors = mirrors
-	touched := map[string]bool{}
+	changed := map[string]bool{}
 	for name, mirror := range mirrors {
 		if old := before[name]; old != mirror && !equality.Semantic.DeepEqual(old, mirror) {
-			touched[name] = true
+			changed[name] = true
 		}
 	}
 	for name := range before {
 		if mirrors[name] == nil {
-			touched[name] = true
+			changed[name] = true
 		}
 	}
-	for name := range touched {
+	for name := range changed {
 		if p := d.byName[name]; p != nil && pod.IsStatic(p) {
 			changes = append(changes, pod.Change{Op: pod.Reconcile, Pod: p})
 		}

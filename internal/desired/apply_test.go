@@ -44,7 +44,7 @@ func snapshot(t *testing.T, source pod.Source, pods []string) pod.Snapshot {
 	return s
 }
 
-// show is a change as the cases below write it.
+// show formats a change as in the cases.
 func show(c pod.Change) string {
 	text := fmt.Sprintf("%s %s", c.Op, c.Pod.UID)
 	if c.Mirror != nil {
@@ -69,49 +69,49 @@ func TestApply(t *testing.T) {
 		changes []string
 	}
 	for name, steps := range map[string][]step{
-		"a pod comes and goes": {
+		"pod is added and removed": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, nil},
 			{pod.SourceAPI, nil, []string{"remove a"}},
 		},
-		"one source does not remove another's pods": {
+		"snapshot of one source does not remove pods of another": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},
 			{pod.SourceFile, []string{static1}, []string{"add s1"}},
 			{pod.SourceFile, nil, []string{"remove s1"}},
 		},
-		"labels, annotations and spec are updates": {
+		"changes of labels, annotations and spec are updates": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, labels: {x: y}}}`}, []string{"update a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, labels: {x: y}, annotations: {x: y}}}`}, []string{"update a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, labels: {x: y}, annotations: {x: y}}, spec: {containers: [{name: c}]}}`}, []string{"update a"}},
 		},
-		"finalizers and resource versions are nothing": {
+		"changes of finalizers and resource version are ignored": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "1"}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "2", finalizers: [x]}}`}, nil},
 		},
-		"a resource version is given out again after a restore of etcd": {
+		"changed pod with the same resource version is an update": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "1"}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, resourceVersion: "1", labels: {x: y}}}`}, []string{"update a"}},
 			{pod.SourceFile, []string{static1}, []string{"add s1"}},
 			{pod.SourceAPI, []string{mirror1, `{metadata: {name: a, uid: a, resourceVersion: "1", labels: {x: y}}}`}, []string{"reconcile s1 mirror m1"}},
 			{pod.SourceAPI, []string{mirror1c, `{metadata: {name: a, uid: a, resourceVersion: "1", labels: {x: y}}}`}, []string{"reconcile s1 mirror m1"}},
 		},
-		"status alone is a reconcile": {
+		"change of status is a reconcile": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}, status: {phase: Running}}`}, []string{"reconcile a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, labels: {x: y}}, status: {phase: Failed}}`}, []string{"update a"}},
 		},
-		"graceful deletion, then with less grace": {
+		"graceful deletion, then a shorter grace period": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, deletionTimestamp: "2026-11-15T02:00:30Z", deletionGracePeriodSeconds: 30}}`}, []string{"delete a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, deletionTimestamp: "2026-11-15T02:00:30Z", deletionGracePeriodSeconds: 30}, status: {phase: Failed}}`}, []string{"reconcile a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a, deletionTimestamp: "2026-11-15T02:00:05Z", deletionGracePeriodSeconds: 0}, status: {phase: Failed}}`}, []string{"delete a"}},
 		},
-		"recreated under the same name": {
+		"pod is recreated with the same name": {
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`}, []string{"add a"}},
 			{pod.SourceAPI, []string{`{metadata: {name: a, uid: b}}`}, []string{"remove a", "add b"}},
 		},
-		"removals, deletions, updates, additions by age, reconciles": {
+		"order of changes": {
 			{pod.SourceAPI, []string{
 				`{metadata: {name: r, uid: r}}`, `{metadata: {name: d, uid: d}}`, `{metadata: {name: u, uid: u}}`, `{metadata: {name: c, uid: c}}`,
 			}, []string{"add c", "add d", "add r", "add u"}},
@@ -123,7 +123,7 @@ func TestApply(t *testing.T) {
 				`{metadata: {name: d, uid: d, deletionTimestamp: "2026-11-15T02:00:30Z"}}`,
 			}, []string{"remove r", "delete d", "update u", "add old", "add new", "reconcile c"}},
 		},
-		"a static pod's mirror comes, changes, is replaced and goes": {
+		"mirror is added, changed, replaced and removed": {
 			{pod.SourceFile, []string{static1}, []string{"add s1"}},
 			{pod.SourceAPI, []string{mirror1}, []string{"reconcile s1 mirror m1"}},
 			{pod.SourceAPI, []string{mirror1}, nil},
@@ -131,7 +131,7 @@ func TestApply(t *testing.T) {
 			{pod.SourceAPI, []string{mirror2}, []string{"reconcile s1 mirror m2"}},
 			{pod.SourceAPI, nil, []string{"reconcile s1"}},
 		},
-		"a static pod changes under its mirror": {
+		"static pod changes while its mirror stays": {
 			{pod.SourceAPI, []string{mirror1}, nil},
 			{pod.SourceFile, []string{static1}, []string{"add s1 mirror m1"}},
 			{pod.SourceFile, []string{static2}, []string{"remove s1 mirror m1", "add s2 mirror m1"}},
@@ -159,13 +159,13 @@ func TestFirstSeenIsKept(t *testing.T) {
 		"kubernetes.io/config.source": "api",
 		"mine":                        "1",
 	}
-	given := parse(t, `{metadata: {name: a, uid: a, annotations: {mine: "1"}}}`)
-	first := d.Apply(pod.Snapshot{Source: pod.SourceAPI, Pods: []*v1.Pod{given}})
+	original := parse(t, `{metadata: {name: a, uid: a, annotations: {mine: "1"}}}`)
+	first := d.Apply(pod.Snapshot{Source: pod.SourceAPI, Pods: []*v1.Pod{original}})
 	if diff := cmp.Diff(want, first[0].Pod.Annotations); diff != "" {
 		t.Error(diff)
 	}
-	if len(given.Annotations) != 1 {
-		t.Errorf("the source's own object was written to: %v", given.Annotations)
+	if len(original.Annotations) != 1 {
+		t.Errorf("the source's object was changed: %v", original.Annotations)
 	}
 	clock.SetTime(start.Add(time.Hour))
 	second := d.Apply(snapshot(t, pod.SourceAPI, []string{`{metadata: {name: a, uid: a, labels: {x: y}, annotations: {mine: "1"}}}`}))
@@ -196,7 +196,7 @@ func TestReadyAndOrphans(t *testing.T) {
 	}
 }
 
-func TestLookUps(t *testing.T) {
+func TestIndexes(t *testing.T) {
 	d, _ := newPods(t)
 	d.Apply(snapshot(t, pod.SourceAPI, []string{mirror1, `{metadata: {name: a, namespace: x, uid: a}}`}))
 	d.Apply(snapshot(t, pod.SourceFile, []string{static1}))
@@ -204,7 +204,7 @@ func TestLookUps(t *testing.T) {
 		t.Error("static pod without its mirror")
 	}
 	if _, ok := d.Get("m1"); ok {
-		t.Error("a mirror is listed as a wanted pod")
+		t.Error("a mirror is listed as a desired pod")
 	}
 	if p, ok := d.GetByFullName("a_x"); !ok || p.UID != "a" || d.MirrorOf(p) != nil {
 		t.Error("API pod not found by name")
@@ -214,11 +214,11 @@ func TestLookUps(t *testing.T) {
 	}
 	d.Apply(snapshot(t, pod.SourceFile, nil))
 	if _, ok := d.GetByFullName("s-n_"); ok {
-		t.Error("removed pod is still found by name")
+		t.Error("removed pod is found by name")
 	}
 }
 
-func TestUnchangedObjectsCostNothing(t *testing.T) {
+func TestUnchangedPodIsNotCopied(t *testing.T) {
 	d, _ := newPods(t)
 	s := snapshot(t, pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`})
 	before := d.Apply(s)[0].Pod

@@ -9,9 +9,9 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// compare says what a newer form of the same pod asks for. A change of what the node acts
-// on wins over a change of status, because handling it publishes the status anyway. An
-// equal resource version proves nothing: after a restore of etcd it is given out again.
+// compare returns the operation for a newer version of the same pod. A change that the node acts on wins
+// over a change of status, because handling it publishes the status anyway. Equal resource versions do
+// not mean equal pods: after a restore of etcd they are assigned again.
 func compare(old, now *v1.Pod) (op pod.Op, changed bool) {
 	switch {
 	case differs(old, now) && now.DeletionTimestamp != nil:
@@ -24,7 +24,7 @@ func compare(old, now *v1.Pod) (op pod.Op, changed bool) {
 	return 0, false
 }
 
-// differs looks at the fields that the node acts on, or that its pods can see.
+// differs compares the fields that the node acts on, or that are visible in the pod.
 func differs(old, now *v1.Pod) bool {
 	return !old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(old.DeletionGracePeriodSeconds, now.DeletionGracePeriodSeconds) ||

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"errors"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -9,62 +8,61 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// Config says which sources there are.
+// Config is the configuration of Pods.
 type Config struct {
-	// Sources must each have sent a snapshot before Ready.
+	// Sources are all sources. Ready is false until each has sent a snapshot.
 	Sources []pod.Source
 	// Fields drops the fields of pods whose feature gates are off.
 	Fields pod.GatedFields
 }
 
-// Deps are what Pods needs from outside.
+// Deps are the dependencies of Pods.
 type Deps struct {
 	Clock clock.PassiveClock
 }
 
-// Pods is the set of wanted pods. Apply has one caller; everything else may be called from
-// anywhere. The pods it hands out are shared and must not be changed.
+// Pods is the set of desired pods. Apply must not be called concurrently; all other methods are safe for
+// concurrent use. The pods that it returns are shared and must not be changed.
 type Pods struct {
 	clock    clock.PassiveClock
 	expected []pod.Source
 	fields   pod.GatedFields
 
 	mu       sync.RWMutex
-	bySource map[pod.Source]map[types.UID]wanted // a key per source that has been seen
+	bySource map[pod.Source]map[types.UID]desiredPod // has a key for each source that has sent a snapshot
 	byUID    map[types.UID]*v1.Pod
 	byName   map[string]*v1.Pod
-	mirrors  map[string]*v1.Pod // by full name, which static pod and mirror share
+	mirrors  map[string]*v1.Pod // by full name, which is the same for static pod and mirror
 }
 
-// wanted is one pod as its source gave it and as the agent sees it.
-type wanted struct {
-	given *v1.Pod
-	pod   *v1.Pod // given, as the node reads it, with where and when it was seen as annotations
+// desiredPod is one pod as its source sent it, and as other packages see it.
+type desiredPod struct {
+	original *v1.Pod
+	// pod is original without disabled fields, with annotations for source and time.
+	pod *v1.Pod
 }
 
-// New makes an empty set.
+// New returns an empty set.
 func New(cfg Config, deps Deps) (*Pods, error) {
-	if len(cfg.Sources) == 0 {
-		return nil, errors.New("desired: no sources")
-	}
-	if deps.Clock == nil {
-		return nil, errors.New("desired: no clock")
+	if err := require.Set("new desired pods", map[string]any{"Sources": cfg.Sources, "Clock": deps.Clock}); err != nil {
+		return nil, err
 	}
 	return &Pods{
 		clock:    deps.Clock,
 		expected: cfg.Sources,
 		fields:   cfg.Fields,
-		bySource: map[pod.Source]map[types.UID]wanted{},
+		bySource: map[pod.Source]map[types.UID]desiredPod{},
 		byUID:    map[types.UID]*v1.Pod{},
 		byName:   map[string]*v1.Pod{},
 		mirrors:  map[string]*v1.Pod{},
 	}, nil
 }
 
-// Ready reports whether every source has been heard. Until then a pod that is missing here
-// may merely not have been read yet, so nothing may be cleaned up.
+// Ready reports whether every source has sent a snapshot. Until then a missing pod may just not have been
+// read yet, so nothing may be cleaned up.
 func (d *Pods) Ready() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -80,7 +78,7 @@ func (d *Pods) ready() bool {
 	return true
 }
 
-// Get finds a wanted pod by its UID; a static pod is known by its own, not its mirror's.
+// Get returns a desired pod by its UID, a static pod by its own UID and not its mirror's.
 func (d *Pods) Get(uid types.UID) (*v1.Pod, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -88,7 +86,7 @@ func (d *Pods) Get(uid types.UID) (*v1.Pod, bool) {
 	return p, ok
 }
 
-// GetByFullName finds a wanted pod by name and namespace (pod.FullName).
+// GetByFullName returns a desired pod by its pod.FullName.
 func (d *Pods) GetByFullName(name string) (*v1.Pod, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -96,7 +94,7 @@ func (d *Pods) GetByFullName(name string) (*v1.Pod, bool) {
 	return p, ok
 }
 
-// List returns all wanted pods, in no order.
+// List returns all desired pods, in no order.
 func (d *Pods) List() []*v1.Pod {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -107,7 +105,7 @@ func (d *Pods) List() []*v1.Pod {
 	return all
 }
 
-// MirrorOf returns the API server's image of a static pod, nil where there is none (yet).
+// MirrorOf returns the mirror of a static pod, nil if there is none.
 func (d *Pods) MirrorOf(static *v1.Pod) *v1.Pod {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -121,15 +119,15 @@ func (d *Pods) mirrorOf(p *v1.Pod) *v1.Pod {
 	return d.mirrors[pod.FullName(p)]
 }
 
-// Mirrors is how many images of static pods the API server has.
+// Mirrors returns the number of mirrors in the API server.
 func (d *Pods) Mirrors() int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return len(d.mirrors)
 }
 
-// OrphanMirrors lists the mirrors whose static pod nobody wants. There are none before
-// Ready: the file that explains a mirror may not have been read yet.
+// OrphanMirrors lists the mirrors without a static pod. There are none before Ready: the manifest of a
+// mirror may not have been read yet.
 func (d *Pods) OrphanMirrors() []*v1.Pod {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -1,3 +1,3 @@
-// Package desired holds what is wanted on this node: it merges the snapshots of all
-// sources into ordered changes and pairs each static pod with its mirror.
+// Package desired has the desired pods of this node: it merges the snapshots of all sources into ordered
+// changes and pairs static pods with their mirrors.
 package desired

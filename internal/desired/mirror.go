@@ -2,7 +2,6 @@ package desired
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -14,41 +13,44 @@ import (
 	"k8s.io/utils/ptr"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// Mirrors writes the API server's images of static pods, so that others can see them.
+// Mirrors creates and deletes the mirrors of static pods in the API server.
 type Mirrors struct {
 	nodeName string
 	client   corev1.PodsGetter
 	nodeUID  func() (types.UID, bool)
 }
 
-// MirrorConfig says whose static pods these are.
+// MirrorConfig is the configuration of Mirrors.
 type MirrorConfig struct {
 	NodeName string
 }
 
-// MirrorDeps are what Mirrors needs from outside.
+// MirrorDeps are the dependencies of Mirrors.
 type MirrorDeps struct {
 	Client corev1.PodsGetter
-	// NodeUID returns the UID of this node's object, false while it is unknown or being
-	// deleted: a mirror without a living owner would be collected at once.
+	// NodeUID returns the UID of this Node, false while it is unknown or the Node is being deleted: a
+	// mirror without an owner would be garbage collected.
 	NodeUID func() (types.UID, bool)
 }
 
-// NewMirrors starts nothing; each call of Ensure and Delete is one or two requests.
+// NewMirrors validates and starts nothing.
 func NewMirrors(cfg MirrorConfig, deps MirrorDeps) (*Mirrors, error) {
-	if cfg.NodeName == "" || deps.Client == nil || deps.NodeUID == nil {
-		return nil, errors.New("mirrors: node name, client and node uid are needed")
+	if err := require.Set("new mirrors", map[string]any{
+		"NodeName": cfg.NodeName, "Client": deps.Client, "NodeUID": deps.NodeUID,
+	}); err != nil {
+		return nil, err
 	}
 	return &Mirrors{nodeName: cfg.NodeName, client: deps.Client, nodeUID: deps.NodeUID}, nil
 }
 
-// Ensure makes the API server show this version of the static pod. mirror is the one that
-// is known, nil for none. It reports whether it changed anything.
+// Ensure makes the mirror match this version of the static pod. mirror is the known mirror, nil if there
+// is none. It reports whether it changed anything.
 func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed bool, err error) {
 	if mirror != nil {
-		if shows(mirror, static) {
+		if matches(mirror, static) {
 			return false, nil
 		}
 		if changed, err = m.Delete(ctx, pod.RefOf(mirror), mirror.UID); err != nil {
@@ -59,11 +61,11 @@ func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed b
 	if !known {
 		return changed, nil
 	}
-	_, err = m.client.Pods(static.Namespace).Create(ctx, m.image(static, owner), metav1.CreateOptions{})
+	_, err = m.client.Pods(static.Namespace).Create(ctx, m.mirrorOf(static, owner), metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		// The usual case after a restart: the watch has not shown it to us yet. When it
-		// does, the pod is reconciled and an old version replaced.
+		// Usual after a restart: the watch has not sent the mirror yet. When it does, the pod is
+		// reconciled, and an old mirror is replaced.
 		return changed, nil
 	case err != nil:
 		return changed, fmt.Errorf("create mirror of %s: %w", pod.RefOf(static), err)
@@ -71,8 +73,8 @@ func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed b
 	return true, nil
 }
 
-// Delete removes a mirror at once, unless another pod has taken its name. It reports
-// whether there was one.
+// Delete deletes a mirror without a grace period, unless its name belongs to another pod. It reports
+// whether the mirror existed.
 func (m *Mirrors) Delete(ctx context.Context, ref pod.Ref, uid types.UID) (deleted bool, err error) {
 	err = m.client.Pods(ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0),
@@ -87,15 +89,15 @@ func (m *Mirrors) Delete(ctx context.Context, ref pod.Ref, uid types.UID) (delet
 	return true, nil
 }
 
-// shows reports whether the mirror is of exactly this version of the static pod.
-func shows(mirror, static *v1.Pod) bool {
+// matches reports whether the mirror is that of this version of the static pod.
+func matches(mirror, static *v1.Pod) bool {
 	return mirror.DeletionTimestamp == nil &&
 		mirror.Annotations[pod.AnnotationMirror] == static.Annotations[pod.AnnotationHash]
 }
 
-// image is the object that the API server is given. The owner is what the node
-// authorizer recognises a node's own mirrors by.
-func (m *Mirrors) image(static *v1.Pod, owner types.UID) *v1.Pod {
+// mirrorOf returns the mirror to create. By its owner the node authorizer recognizes the mirrors of a
+// node.
+func (m *Mirrors) mirrorOf(static *v1.Pod, owner types.UID) *v1.Pod {
 	mirror := *static
 	mirror.Annotations = maps.Clone(static.Annotations)
 	mirror.Annotations[pod.AnnotationMirror] = static.Annotations[pod.AnnotationHash]

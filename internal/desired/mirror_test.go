@@ -38,14 +38,14 @@ func TestEnsure(t *testing.T) {
 		changed   bool
 		verbs     []string
 	}{
-		"none yet":                         {nil, nil, true, true, []string{"create"}},
-		"none yet, node unknown":           {nil, nil, false, false, nil},
-		"none known, but there":            {nil, parse(t, mirror1), true, false, []string{"create"}},
-		"the right one":                    {parse(t, mirror1), parse(t, mirror1), true, false, nil},
-		"of an old version":                {old(t), old(t), true, true, []string{"delete", "create"}},
-		"of an old version, node unknown":  {old(t), old(t), false, true, []string{"delete"}},
-		"of an old version, gone meantime": {old(t), nil, true, true, []string{"delete", "create"}},
-		"being deleted":                    {deleting, parse(t, mirror1), true, true, []string{"delete", "create"}},
+		"no mirror":                                   {nil, nil, true, true, []string{"create"}},
+		"no mirror and no Node":                       {nil, nil, false, false, nil},
+		"unknown mirror exists":                       {nil, parse(t, mirror1), true, false, []string{"create"}},
+		"mirror matches":                              {parse(t, mirror1), parse(t, mirror1), true, false, nil},
+		"mirror of an old version":                    {old(t), old(t), true, true, []string{"delete", "create"}},
+		"mirror of an old version and no Node":        {old(t), old(t), false, true, []string{"delete"}},
+		"mirror of an old version is already deleted": {old(t), nil, true, true, []string{"delete", "create"}},
+		"mirror is being deleted":                     {deleting, parse(t, mirror1), true, true, []string{"delete", "create"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
@@ -78,7 +78,7 @@ func old(t *testing.T) *v1.Pod {
 	return p
 }
 
-// The metadata that the reference kubelet was recorded to give a mirror.
+// The metadata of a mirror as recorded from the reference kubelet.
 func TestMirrorObject(t *testing.T) {
 	client := fake.NewClientset()
 	static := parse(t, `
@@ -99,7 +99,7 @@ spec: {nodeName: node-1, containers: [{name: c, image: x}]}`)
 metadata:
   name: staticweb-node-1
   namespace: kube-system
-  uid: 3fd5bee3b3c875a4e9d0192549c8a281 # the API server gives it another
+  uid: 3fd5bee3b3c875a4e9d0192549c8a281 # the API server assigns another
   annotations:
     kubernetes.io/config.hash: 3fd5bee3b3c875a4e9d0192549c8a281
     kubernetes.io/config.mirror: 3fd5bee3b3c875a4e9d0192549c8a281
@@ -111,7 +111,7 @@ spec: {nodeName: node-1, containers: [{name: c, image: x}]}`)
 		t.Error(diff)
 	}
 	if _, ok := static.Annotations[pod.AnnotationMirror]; ok {
-		t.Error("the static pod itself was turned into a mirror")
+		t.Error("the static pod was changed")
 	}
 }
 

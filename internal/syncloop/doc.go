@@ -1,3 +1,3 @@
-// Package syncloop is the one select of the agent: what is wanted, what was observed and
-// what the probes found all arrive here, and leave as work for the pods' workers.
+// Package syncloop is the kubelet's sync loop: it receives desired pods, observed pods and probe results,
+// and passes them to the pods' workers.
 package syncloop

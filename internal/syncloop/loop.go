@@ -2,7 +2,6 @@ package syncloop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -14,13 +13,14 @@ import (
 
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// Desired knows what the sources want.
+// Desired has the desired pods of all sources.
 type Desired interface {
 	Apply(pod.Snapshot) []pod.Change
-	// Ready reports whether every source has spoken; until then a pod that nobody wants
-	// may only not have been asked for yet.
+	// Ready reports whether every source has sent a snapshot; until then a pod that is not desired
+	// may just not have been read yet.
 	Ready() bool
 	Get(uid types.UID) (*v1.Pod, bool)
 }
@@ -33,83 +33,82 @@ type Workers interface {
 	Known(types.UID) bool
 }
 
-// Observer knows what the runtime holds.
+// Observer has the observed pods.
 type Observer interface {
-	// Synced is closed once the runtime was read for the first time.
+	// Synced is closed after the first relist.
 	Synced() <-chan struct{}
-	// Changes yields pods of which something new was seen.
+	// Changes yields pods whose observed state has changed.
 	Changes() <-chan types.UID
 	Get(types.UID) (pod.Observed, bool)
 	List() []pod.Observed
 }
 
-// Admission decides which pods run, and with which resources. It passes what is decided to
-// handle, in order, each before it decides on the next.
+// Admission decides which pods run, and with which resources. It passes each decision to handle before it
+// makes the next.
 type Admission interface {
-	// Admit leaves out changes that it takes a read of the Node to decide on. When NodeRead
-	// has yielded that, Resume decides on them and returns them.
+	// Admit defers changes that need the Node to be read. When NodeRead yields the Node, Resume
+	// decides on them and returns them.
 	Admit(changes []pod.Change, handle func(pod.Change, *pod.Failure))
 	NodeRead() <-chan *v1.Node
 	Resume(node *v1.Node, handle func(pod.Change, *pod.Failure)) []pod.Change
-	// RetryAfter tries deferred resizes again after these changes, RetryPeriodic because time
-	// has passed.
+	// RetryAfter retries deferred resizes after these changes, RetryPeriodic periodically.
 	RetryAfter(changes []pod.Change, handle func(pod.Change, *pod.Failure))
 	RetryPeriodic(handle func(pod.Change, *pod.Failure))
 }
 
-// Deps is what the loop connects.
+// Deps are the dependencies of a Loop.
 type Deps struct {
 	Snapshots <-chan pod.Snapshot
 	Desired   Desired
 	Observer  Observer
 	Workers   Workers
 	Admission Admission
-	// Probed yields pods of which a probe changed its mind; may be nil.
+	// Probed yields pods with a changed probe result; may be nil.
 	Probed <-chan types.UID
-	// Seen is told of each change in what is wanted, before it is acted on; may be nil.
+	// Seen is called for each change before it is handled; may be nil.
 	Seen func(pod.Change)
-	// Relisted is called when a source has listed its pods as a whole, before any change is
-	// acted on; may be nil.
+	// Relisted is called when a source has listed its pods, before any change is handled; may be
+	// nil.
 	Relisted func()
 	// Handled is called after each change that was passed to a worker; may be nil.
 	Handled func()
-	// Housekeep removes what no pod owns (folders, cgroups, mirrors). It is called from the
-	// loop only once every source has spoken, and must not block it.
+	// Housekeep removes orphaned directories, cgroups and mirrors. The loop calls it only after every
+	// source has sent a snapshot. It must not block.
 	Housekeep func(context.Context)
 	Clock     clock.WithTicker
 	Log       *slog.Logger
 }
 
-// housekeeping is a safety net: what is left behind in the ordinary way is removed at once.
-const housekeeping = 60 * time.Second
+// housekeepingPeriod can be long: housekeeping is a safety net, workers remove what belongs to their pods.
+const housekeepingPeriod = 60 * time.Second
 
-// Loop is the select.
+// Loop is the sync loop.
 type Loop struct {
 	deps  Deps
-	ready bool         // every source has spoken
-	seen  atomic.Int64 // when the loop last came round, Unix nanoseconds
+	ready bool         // every source has sent a snapshot
+	seen  atomic.Int64 // time of the last iteration, Unix nanoseconds
 }
 
 // New validates and starts nothing.
 func New(deps Deps) (*Loop, error) {
-	if deps.Snapshots == nil || deps.Desired == nil || deps.Observer == nil || deps.Workers == nil || deps.Admission == nil {
-		return nil, errors.New("syncloop: snapshots, desired, observer, workers and admission are needed")
-	}
-	if deps.Clock == nil || deps.Log == nil || deps.Housekeep == nil {
-		return nil, errors.New("syncloop: clock, log and housekeep are needed")
+	if err := require.Set("new sync loop", map[string]any{
+		"Snapshots": deps.Snapshots, "Desired": deps.Desired, "Observer": deps.Observer, "Workers": deps.Workers,
+		"Admission": deps.Admission, "Housekeep": deps.Housekeep, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	return &Loop{deps: deps}, nil
 }
 
-// Run handles events until ctx ends. It waits for the first look at the runtime: to act
-// on a pod without knowing what already runs of it would start it twice.
+// Run handles events until ctx ends. It first waits for the first relist: without it a pod whose
+// containers already run would be started twice.
 func (l *Loop) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-l.deps.Observer.Synced():
 	}
-	tick := l.deps.Clock.NewTicker(housekeeping)
+	tick := l.deps.Clock.NewTicker(housekeepingPeriod)
 	defer tick.Stop()
 	for {
 		l.seen.Store(l.deps.Clock.Now().UnixNano())
@@ -130,26 +129,26 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// Healthy reports whether the loop came round lately; healthz asks.
+// Healthy returns an error if the loop is stalled, for healthz.
 func (l *Loop) Healthy() error {
 	seen := l.seen.Load()
 	if seen == 0 {
-		return nil // waiting for the runtime: node readiness tells of that
+		return nil // it waits for the runtime, which is part of the node's readiness
 	}
-	if stalled := l.deps.Clock.Since(time.Unix(0, seen)); stalled > 2*housekeeping {
+	if stalled := l.deps.Clock.Since(time.Unix(0, seen)); stalled > 2*housekeepingPeriod {
 		return fmt.Errorf("sync loop stalled for %s", stalled.Round(time.Second))
 	}
 	return nil
 }
 
-// apply hands on what a source now wants.
+// apply applies a snapshot and passes its changes to admission.
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	changes := l.deps.Desired.Apply(s)
 	if s.Listed && l.deps.Relisted != nil {
 		l.deps.Relisted()
 	}
 	for _, c := range changes {
-		l.deps.Log.Info("pod wanted", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
+		l.deps.Log.Info("sync loop: pod change", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
 		meter.With(l.deps.Seen, c)
 	}
 	l.deps.Admission.Admit(changes, l.handle)
@@ -160,8 +159,8 @@ func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	}
 }
 
-// retryResizes has deferred resizes tried again after changes. Before every source has
-// spoken, pods that hold resources may not be known yet.
+// retryResizes retries deferred resizes after changes. Before every source has sent a snapshot, pods that
+// use resources may not be known yet.
 func (l *Loop) retryResizes(changes []pod.Change) {
 	if l.ready {
 		l.deps.Admission.RetryAfter(changes, l.handle)
@@ -170,14 +169,14 @@ func (l *Loop) retryResizes(changes []pod.Change) {
 
 // handle passes a decided change to the pod's worker.
 func (l *Loop) handle(c pod.Change, failure *pod.Failure) {
-	l.displace(c)
+	l.stopPredecessor(c)
 	l.deps.Workers.Handle(c, failure)
 	if l.deps.Handled != nil {
 		l.deps.Handled()
 	}
 }
 
-// observed wakes the pod's worker, or finds that nobody wants the pod.
+// observed wakes the pod's worker, or handles the pod as an orphan.
 func (l *Loop) observed(uid types.UID) {
 	if l.deps.Workers.Known(uid) {
 		l.deps.Workers.Wake(uid)
@@ -188,32 +187,32 @@ func (l *Loop) observed(uid types.UID) {
 	}
 }
 
-// displace ends an earlier form of a static pod whose change no agent saw: the new one is
-// to wait for it. That needs no other source to have spoken, for the name is the file's.
-func (l *Loop) displace(c pod.Change) {
+// stopPredecessor stops an earlier version of a static pod that changed while no kubelet ran: the new
+// version waits for it. It does not depend on other sources, as only the file has the name.
+func (l *Loop) stopPredecessor(c pod.Change) {
 	if c.Op != pod.Add || !pod.IsStatic(c.Pod) {
 		return
 	}
 	for _, o := range l.deps.Observer.List() {
 		if o.FullName() == pod.FullName(c.Pod) {
-			l.abandon(o)
+			l.stopOrphan(o)
 		}
 	}
 }
 
-// orphan hands over a pod that the runtime has and nobody wants, once that is certain.
+// orphan stops a pod that the runtime has and no source, once every source has sent a snapshot.
 func (l *Loop) orphan(o pod.Observed) {
 	if l.ready {
-		l.abandon(o)
+		l.stopOrphan(o)
 	}
 }
 
-func (l *Loop) abandon(o pod.Observed) {
+func (l *Loop) stopOrphan(o pod.Observed) {
 	if l.deps.Workers.Known(o.UID) || len(o.Sandboxes)+len(o.Containers) == 0 {
 		return
 	}
-	if _, wanted := l.deps.Desired.Get(o.UID); !wanted {
-		l.deps.Log.Info("stopping a pod that nobody wants", "pod", o.Ref.String())
+	if _, desired := l.deps.Desired.Get(o.UID); !desired {
+		l.deps.Log.Info("sync loop: stopping orphaned pod", "pod", o.Ref.String())
 		l.deps.Workers.Orphan(o.Ref)
 	}
 }

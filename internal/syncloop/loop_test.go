@@ -14,17 +14,17 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// node is all that a loop connects. It admits every pod.
+// node implements all dependencies of a loop. It admits every pod.
 type node struct {
-	wanted map[types.UID]bool
-	next   []pod.Change // what Apply will answer
-	read   chan *v1.Node
-	did    []string
+	desired map[types.UID]bool
+	next    []pod.Change // what Apply returns
+	read    chan *v1.Node
+	calls   []string
 }
 
 func (n *node) Apply(pod.Snapshot) []pod.Change {
 	for _, c := range n.next {
-		n.wanted[c.Pod.UID] = true
+		n.desired[c.Pod.UID] = true
 	}
 	return n.next
 }
@@ -35,7 +35,7 @@ func (n *node) Wake(types.UID)                {}
 func (n *node) Orphan(pod.Ref)                {}
 func (n *node) Known(types.UID) bool          { return false }
 func (n *node) Handle(c pod.Change, _ *pod.Failure) {
-	n.did = append(n.did, c.Op.String()+" "+c.Pod.Name)
+	n.calls = append(n.calls, c.Op.String()+" "+c.Pod.Name)
 }
 
 func (n *node) Admit(changes []pod.Change, handle func(pod.Change, *pod.Failure)) {
@@ -53,9 +53,9 @@ func (n *node) Resume(_ *v1.Node, handle func(pod.Change, *pod.Failure)) []pod.C
 }
 
 func (n *node) RetryAfter([]pod.Change, func(pod.Change, *pod.Failure)) {
-	n.did = append(n.did, "retry")
+	n.calls = append(n.calls, "retry")
 }
-func (n *node) RetryPeriodic(func(pod.Change, *pod.Failure)) { n.did = append(n.did, "periodic") }
+func (n *node) RetryPeriodic(func(pod.Change, *pod.Failure)) { n.calls = append(n.calls, "periodic") }
 
 type observer struct{}
 
@@ -67,14 +67,14 @@ func (observer) Get(types.UID) (pod.Observed, bool) { return pod.Observed{}, fal
 func (observer) List() []pod.Observed               { return nil }
 
 func TestRelistedBeforeChangesAreHandled(t *testing.T) {
-	n := &node{wanted: map[types.UID]bool{}}
+	n := &node{desired: map[types.UID]bool{}}
 	loop, err := New(Deps{
 		Snapshots: make(chan pod.Snapshot), Desired: n, Observer: observer{}, Workers: n, Admission: n,
 		Relisted: func() {
-			if !n.wanted["a"] {
+			if !n.desired["a"] {
 				t.Error("called before the list was applied")
 			}
-			n.did = append(n.did, "relisted")
+			n.calls = append(n.calls, "relisted")
 		},
 		Housekeep: func(context.Context) {}, Clock: clocktesting.NewFakeClock(metav1.Now().Time), Log: slog.New(slog.DiscardHandler),
 	})
@@ -86,12 +86,12 @@ func TestRelistedBeforeChangesAreHandled(t *testing.T) {
 	loop.apply(t.Context(), pod.Snapshot{Listed: true})
 	n.next = []pod.Change{{Op: pod.Update, Pod: a}}
 	loop.apply(t.Context(), pod.Snapshot{})
-	if diff := cmp.Diff([]string{"relisted", "add a", "periodic", "update a", "retry"}, n.did); diff != "" {
+	if diff := cmp.Diff([]string{"relisted", "add a", "periodic", "update a", "retry"}, n.calls); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestResumesWhenTheNodeWasRead(t *testing.T) {
+func TestResumesAfterNodeIsRead(t *testing.T) {
 	n := &node{read: make(chan *v1.Node)}
 	n.next = []pod.Change{{Op: pod.Add, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a", Name: "a"}}}}
 	loop, err := New(Deps{
@@ -109,7 +109,7 @@ func TestResumesWhenTheNodeWasRead(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"add a"}, n.did); diff != "" {
+	if diff := cmp.Diff([]string{"add a"}, n.calls); diff != "" {
 		t.Error(diff)
 	}
 }
