@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -23,43 +22,42 @@ import (
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// APIConfig says whose pods are wanted.
+// APIConfig is the configuration of an API source.
 type APIConfig struct {
 	NodeName string
 }
 
-// APIDeps are what an API source needs from outside.
+// APIDeps are the dependencies of an API source.
 type APIDeps struct {
 	Out    chan<- pod.Snapshot
 	Client corev1.PodsGetter
 	Log    *slog.Logger
-	// Ready, where set, blocks until this node is known: until its labels are, no pod can
-	// be judged.
+	// Ready, if set, blocks until the Node has been read: admission needs its labels.
 	Ready func(ctx context.Context) error
 }
 
-// API is the source of the pods that the API server has bound to this node. While the API
-// server cannot be reached, its last word stands.
+// API is the source of the pods that are bound to this node. While the API server is unavailable, the
+// last pods stay.
 type API struct {
 	cfg  APIConfig
 	deps APIDeps
 
-	mu      sync.Mutex
-	pods    map[types.NamespacedName]*v1.Pod
-	listed  bool          // at least once
-	fresh   bool          // since the last snapshot
-	changed notify.Signal // holds one token while pods are newer than what was sent
+	mu       sync.Mutex
+	pods     map[types.NamespacedName]*v1.Pod
+	listed   bool          // at least once
+	relisted bool          // since the last snapshot
+	changed  notify.Signal // set while pods are newer than the last snapshot
 }
 
-// NewAPI asks for nothing yet.
+// NewAPI validates and starts nothing.
 func NewAPI(cfg APIConfig, deps APIDeps) (*API, error) {
-	if cfg.NodeName == "" {
-		return nil, errors.New("API source: node name is needed")
-	}
-	if deps.Out == nil || deps.Client == nil || deps.Log == nil {
-		return nil, errors.New("API source: channel, client and log are needed")
+	if err := require.Set("new API source", map[string]any{
+		"NodeName": cfg.NodeName, "Out": deps.Out, "Client": deps.Client, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
 	return &API{
 		cfg:     cfg,
@@ -69,20 +67,20 @@ func NewAPI(cfg APIConfig, deps APIDeps) (*API, error) {
 	}, nil
 }
 
-// backoff is shorter than client-go's own, which would leave pods waiting for up to a
-// minute after the API server has come back. It is one request of one node, and the API
-// server's priority levels keep many nodes from crowding out others.
+// backoff is shorter than client-go's, which would delay pods for up to a minute after the API server is
+// available again. It is one request per node, and the API server's priority levels limit the load of
+// many nodes.
 var backoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 4, Cap: 2 * time.Second}
 
-// Run sends a snapshot when the pods were first listed and then on every change. Changes
-// that come while a snapshot waits to be taken are joined, so a burst costs few.
+// Run sends a snapshot after the first list and then after every change. It coalesces changes that arrive
+// while a snapshot waits for the receiver.
 func (a *API) Run(ctx context.Context) error {
 	if a.deps.Ready != nil {
 		if err := a.deps.Ready(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
-			return fmt.Errorf("wait for the node: %w", err)
+			return fmt.Errorf("wait for Node: %w", err)
 		}
 	}
 	reflector := kubeapi.Reflector{
@@ -112,15 +110,15 @@ func (a *API) Run(ctx context.Context) error {
 }
 
 func (a *API) listWatch() *cache.ListWatch {
-	mine := fields.OneTermEqualSelector("spec.nodeName", a.cfg.NodeName).String()
+	ofThisNode := fields.OneTermEqualSelector("spec.nodeName", a.cfg.NodeName).String()
 	pods := a.deps.Client.Pods(metav1.NamespaceAll)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = mine
+			o.FieldSelector = ofThisNode
 			return pods.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = mine
+			o.FieldSelector = ofThisNode
 			return pods.Watch(ctx, o)
 		},
 	}
@@ -129,7 +127,7 @@ func (a *API) listWatch() *cache.ListWatch {
 func (a *API) snapshot() pod.Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := pod.Snapshot{Source: pod.SourceAPI, Pods: slices.Collect(maps.Values(a.pods)), Listed: a.fresh}
-	a.fresh = false
+	s := pod.Snapshot{Source: pod.SourceAPI, Pods: slices.Collect(maps.Values(a.pods)), Listed: a.relisted}
+	a.relisted = false
 	return s
 }

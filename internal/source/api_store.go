@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// apiStore is the side of an API source that client-go's reflector writes to. A pod once
-// stored is shared with everyone and not written to again.
+// apiStore is the store of client-go's reflector. Stored pods are shared and must not be changed.
 type apiStore API
 
 func (s *apiStore) Add(object any) error { return s.put(object) }
@@ -41,7 +40,7 @@ func (s *apiStore) Delete(object any) error {
 	return nil
 }
 
-// Replace takes in a complete list; there is one at the start and after a lost watch.
+// Replace stores a complete list: the reflector lists at the start and after it has lost the watch.
 func (s *apiStore) Replace(objects []any, _ string) error {
 	pods := make(map[types.NamespacedName]*v1.Pod, len(objects))
 	for _, object := range objects {
@@ -53,12 +52,12 @@ func (s *apiStore) Replace(objects []any, _ string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pods, s.listed, s.fresh = pods, true, true
+	s.pods, s.listed, s.relisted = pods, true, true
 	s.signal()
 	return nil
 }
 
-// signal needs the lock. Before the first list the pods are not known to be complete.
+// signal requires the lock. Before the first list the pods may be incomplete.
 func (s *apiStore) signal() {
 	if !s.listed {
 		return
@@ -66,7 +65,7 @@ func (s *apiStore) signal() {
 	s.changed.Notify()
 }
 
-// asPod also drops what nobody on the node reads and what makes up half of many pods.
+// asPod also drops the managed fields, which are half of many pods and not used here.
 func asPod(object any) (*v1.Pod, error) {
 	p, ok := object.(*v1.Pod)
 	if !ok {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,12 +31,12 @@ func apiPod(name string) *v1.Pod {
 	}
 }
 
-// listOnly tells client-go that the fake does not stream its lists, as a server does.
+// listOnly makes client-go list and watch, as the fake does not support streaming lists.
 type listOnly struct{ corev1.PodsGetter }
 
 func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
 
-// runAPI starts a source until the end of the test.
+// runAPI runs a source until the end of the test.
 func runAPI(t *testing.T, client *fake.Clientset, ready func(context.Context) error) <-chan pod.Snapshot {
 	t.Helper()
 	out := make(chan pod.Snapshot)
@@ -57,7 +56,7 @@ func runAPI(t *testing.T, client *fake.Clientset, ready func(context.Context) er
 	return out
 }
 
-// await takes snapshots until one has these pods.
+// await receives snapshots until one has these pods.
 func await(t *testing.T, snapshots <-chan pod.Snapshot, want ...string) (taken int) {
 	t.Helper()
 	timeout := time.After(soon)
@@ -105,8 +104,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// Only a list says of a snapshot that versions from before do not count.
-func TestAPITellsListsFromChanges(t *testing.T) {
+// Listed is set only after a list.
+func TestAPISnapshotIsListedAfterList(t *testing.T) {
 	client := fake.NewClientset(apiPod("a"))
 	snapshots := runAPI(t, client, nil)
 	if s := <-snapshots; !s.Listed {
@@ -120,16 +119,16 @@ func TestAPITellsListsFromChanges(t *testing.T) {
 	}
 }
 
-func TestAPIWithNothingToRun(t *testing.T) {
+func TestAPIWithoutPods(t *testing.T) {
 	await(t, runAPI(t, fake.NewClientset(), nil))
 }
 
-func TestBurstCostsFewSnapshots(t *testing.T) {
+func TestAPICoalescesChanges(t *testing.T) {
 	client := fake.NewClientset()
 	snapshots := runAPI(t, client, nil)
 	await(t, snapshots)
 	var want []string
-	for i := range 60 { // nobody takes a snapshot meanwhile
+	for i := range 60 { // no snapshot is received meanwhile
 		name := fmt.Sprintf("p%02d", i)
 		want = append(want, name)
 		if _, err := client.CoreV1().Pods("ns").Create(t.Context(), apiPod(name), metav1.CreateOptions{}); err != nil {
@@ -141,7 +140,7 @@ func TestBurstCostsFewSnapshots(t *testing.T) {
 	}
 }
 
-func TestAPIWaitsForTheNode(t *testing.T) {
+func TestAPIWaitsForNode(t *testing.T) {
 	known := make(chan struct{})
 	client := fake.NewClientset(apiPod("a"))
 	snapshots := runAPI(t, client, func(ctx context.Context) error {
@@ -154,17 +153,17 @@ func TestAPIWaitsForTheNode(t *testing.T) {
 	})
 	select {
 	case <-snapshots:
-		t.Fatal("sent before the node was known")
+		t.Fatal("snapshot before the Node was read")
 	default:
 	}
 	if len(client.Actions()) != 0 {
-		t.Errorf("asked before the node was known: %v", client.Actions())
+		t.Errorf("request before the Node was read: %v", client.Actions())
 	}
 	close(known)
 	await(t, snapshots, "a")
 }
 
-func TestAPIDownAtTheStart(t *testing.T) {
+func TestAPIServerUnavailableAtStart(t *testing.T) {
 	client := fake.NewClientset(apiPod("a"))
 	var tries atomic.Int32
 	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -179,14 +178,14 @@ func TestAPIDownAtTheStart(t *testing.T) {
 	}
 }
 
-func TestNewWantsItsDeps(t *testing.T) {
-	for name, err := range map[string]error{
-		"file": second(NewFile(FileConfig{}, FileDeps{})),
-		"http": second(NewHTTP(HTTPConfig{}, HTTPDeps{})),
-		"API":  second(NewAPI(APIConfig{}, APIDeps{})),
+func TestNewNamesMissingDependencies(t *testing.T) {
+	for want, err := range map[string]error{
+		"new file source: missing Clock, Log, NodeName, Out, Path":        second(NewFile(FileConfig{}, FileDeps{})),
+		"new HTTP source: missing Client, Clock, Log, NodeName, Out, URL": second(NewHTTP(HTTPConfig{}, HTTPDeps{})),
+		"new API source: missing Client, Log, NodeName, Out":              second(NewAPI(APIConfig{}, APIDeps{})),
 	} {
-		if err == nil || !strings.HasPrefix(err.Error(), name+" source: ") {
-			t.Errorf("%s: %v", name, err)
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

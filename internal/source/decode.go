@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxManifest bounds what is read of one file or URL.
+// maxManifest limits the size of one file or response.
 const maxManifest = 10 << 20
 
-// manifest is what one file or URL says.
+// manifest is the content of one file or URL.
 type manifest struct {
 	pods       []*v1.Pod
 	configMaps []*v1.ConfigMap
 	secrets    []*v1.Secret
-	// warnings are about fields nobody knows. They are most often typing errors, but the
-	// reference kubelet overlooks them, and so must we.
+	// warnings are about unknown fields. They are usually typing errors, but the reference kubelet
+	// ignores them, so they are no errors here.
 	warnings []string
 }
 
-// decode reads YAML or JSON, several documents if there are, and lists within them.
+// decode decodes YAML or JSON: one or more documents, and lists in them.
 func decode(data []byte) (manifest, error) {
 	var m manifest
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -45,7 +45,7 @@ func decode(data []byte) (manifest, error) {
 		}
 	}
 	if len(m.pods)+len(m.configMaps)+len(m.secrets) == 0 {
-		// More likely a file that is being written than one that wants nothing to run.
+		// The file is probably being written.
 		return manifest{}, errors.New("no object found")
 	}
 	return m, nil
@@ -86,7 +86,7 @@ func (m *manifest) decodeJSON(data []byte) error {
 	return fmt.Errorf("kind %q is not known here, want Pod", kind.Kind)
 }
 
-// decodeList: the items of a PodList need not repeat their kind.
+// decodeList decodes a List or PodList. The items of a PodList need not have a kind.
 func (m *manifest) decodeList(data []byte, list metav1.TypeMeta) error {
 	var items struct {
 		Items []json.RawMessage `json:"items"`

@@ -13,20 +13,20 @@ func TestDecode(t *testing.T) {
 		warnings int
 		err      string
 	}{
-		"one":               {one, "a", 0, ""},
-		"several documents": {"# top\n---\n" + one + "\n---\n\n---\n" + strings.Replace(one, "a}", "b}", 1), "a b", 0, ""},
-		"JSON":              {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "a", 0, ""},
-		"list":              {"{apiVersion: v1, kind: List, items: [" + one + "]}", "a", 0, ""},
-		"pod list":          {"{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}", "a b", 0, ""},
-		"unknown field":     {"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containerz: []}}", "a", 1, ""},
-		"empty":             {"", "", 0, "no object found"},
-		"comments":          {"# nothing\n", "", 0, "no object found"},
-		"syntax":            {"apiVersion: v1\nkind: [", "", 0, "document 1: yaml: line 2: did not find expected node content"},
-		"second is bad":     {one + "\n---\nkind: Pod", "", 0, `document 2: apiVersion "" of kind "Pod" is not known here, want v1`},
-		"unknown kind":      {"{apiVersion: v1, kind: Service}", "", 0, `document 1: kind "Service" is not known here, want Pod`},
-		"unknown group":     {"{apiVersion: apps/v1, kind: Deployment}", "", 0, `document 1: apiVersion "apps/v1" of kind "Deployment" is not known here, want v1`},
-		"wrong type":        {"{apiVersion: v1, kind: Pod, metadata: {name: 3}}", "", 0, "document 1: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"},
-		"bad item":          {"{apiVersion: v1, kind: List, items: [" + one + ", {kind: X, apiVersion: v1}]}", "", 0, `document 1: item 1: kind "X" is not known here, want Pod`},
+		"one pod":                    {one, "a", 0, ""},
+		"several documents":          {"# top\n---\n" + one + "\n---\n\n---\n" + strings.Replace(one, "a}", "b}", 1), "a b", 0, ""},
+		"JSON":                       {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "a", 0, ""},
+		"List":                       {"{apiVersion: v1, kind: List, items: [" + one + "]}", "a", 0, ""},
+		"PodList":                    {"{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}", "a b", 0, ""},
+		"unknown field":              {"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containerz: []}}", "a", 1, ""},
+		"empty file":                 {"", "", 0, "no object found"},
+		"only comments":              {"# nothing\n", "", 0, "no object found"},
+		"YAML syntax error":          {"apiVersion: v1\nkind: [", "", 0, "document 1: yaml: line 2: did not find expected node content"},
+		"second document is invalid": {one + "\n---\nkind: Pod", "", 0, `document 2: apiVersion "" of kind "Pod" is not known here, want v1`},
+		"unknown kind":               {"{apiVersion: v1, kind: Service}", "", 0, `document 1: kind "Service" is not known here, want Pod`},
+		"unknown group":              {"{apiVersion: apps/v1, kind: Deployment}", "", 0, `document 1: apiVersion "apps/v1" of kind "Deployment" is not known here, want v1`},
+		"field of the wrong type":    {"{apiVersion: v1, kind: Pod, metadata: {name: 3}}", "", 0, "document 1: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"},
+		"invalid list item":          {"{apiVersion: v1, kind: List, items: [" + one + ", {kind: X, apiVersion: v1}]}", "", 0, `document 1: item 1: kind "X" is not known here, want Pod`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := decode([]byte(tc.text))

@@ -11,59 +11,61 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// FileConfig says where static pods are written down.
+// FileConfig is the configuration of a File.
 type FileConfig struct {
 	// Path is a directory of manifests, or one manifest. It need not exist yet.
 	Path     string
 	NodeName string
-	// CheckFrequency is how often everything is looked at again in case a notification
-	// was missed.
+	// CheckFrequency is how often all files are checked, in case an inotify event was lost.
 	CheckFrequency time.Duration
-	// Extensions limits a directory to files with one of these (".yaml"). The reference
-	// kubelet reads every file whose name does not begin with a dot; none means that.
+	// Extensions limits a directory to files with one of these, for example ".yaml". Without any, all
+	// files are read whose names do not begin with a dot, as by the reference kubelet.
 	Extensions []string
 }
 
-// FileDeps are what a File needs from outside.
+// FileDeps are the dependencies of a File.
 type FileDeps struct {
 	Out   chan<- pod.Snapshot
 	Clock clock.WithTicker
 	Log   *slog.Logger
-	// BadFile, where set, hears of each new problem with a file, once.
+	// BadFile, if set, is called once for each new error of a file.
 	BadFile func(path string, err error)
-	// Objects, where set, takes ConfigMaps and Secrets, and allows pods to refer to them:
-	// there is no API server.
+	// Objects, if set, receives ConfigMaps and Secrets, and pods may refer to them: there is no API
+	// server.
 	Objects Objects
 }
 
-// File is the source of static pods. A manifest that turns bad keeps its last good pods
-// running, and concerns no other manifest.
+// File is the source of static pods. A manifest that becomes invalid keeps its last valid pods, and does
+// not affect other manifests.
 type File struct {
 	cfg  FileConfig
 	deps FileDeps
 
-	files   map[string]*fileState // by path
-	owners  map[string]claimed    // by the names of objects
-	clashes map[string]error      // by path, about names that another file has
-	sent    bool
-	current assembled
+	files     map[string]*fileState // by path
+	owners    map[string]owner      // by object name
+	conflicts map[string]error      // by path, for names that another file has
+	sent      bool
+	current   content
 }
 
-// NewFile reads nothing yet.
+// NewFile validates and starts nothing.
 func NewFile(cfg FileConfig, deps FileDeps) (*File, error) {
-	if cfg.Path == "" || cfg.NodeName == "" || cfg.CheckFrequency <= 0 {
-		return nil, errors.New("file source: path, node name and check frequency are needed")
+	if err := require.Set("new file source", map[string]any{
+		"Path": cfg.Path, "NodeName": cfg.NodeName, "Out": deps.Out, "Clock": deps.Clock, "Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
-	if deps.Out == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("file source: channel, clock and log are needed")
+	if cfg.CheckFrequency <= 0 {
+		return nil, errors.New("new file source: CheckFrequency must be positive")
 	}
 	cfg.Path = filepath.Clean(cfg.Path)
 	return &File{cfg: cfg, deps: deps, files: map[string]*fileState{}}, nil
 }
 
-// Run sends a snapshot at once, even of nothing, and then on every change.
+// Run sends a snapshot at the start, even an empty one, and then after every change.
 func (f *File) Run(ctx context.Context) error {
 	w := newNotifier(f.deps.Log)
 	defer w.close()
@@ -71,8 +73,8 @@ func (f *File) Run(ctx context.Context) error {
 	defer rescan.Stop()
 	for noticed := true; ctx.Err() == nil; {
 		var watched interest
-		// Watch before reading, so that what changes in between is noticed; and again for
-		// the links that reading has found.
+		// Watch before reading, so that no change in between is lost; and again for the symlinks that
+		// reading has found.
 		for again := true; again; {
 			w.add(f.interest().dirs...)
 			f.scan(noticed)
@@ -83,15 +85,15 @@ func (f *File) Run(ctx context.Context) error {
 			break
 		}
 		var events []fsnotify.Event
-		events, noticed = w.wait(ctx, f.deps.Clock, rescan.C(), watched.matters)
-		if f.withdraw(ctx, f.departed(events, watched.content)) != nil {
+		events, noticed = w.wait(ctx, f.deps.Clock, rescan.C(), watched.relevant)
+		if f.withdraw(ctx, f.removed(events, watched.content)) != nil {
 			break
 		}
 	}
 	return nil
 }
 
-// send passes on what the files say now, if it is news.
+// send sends a snapshot if the content of the files has changed.
 func (f *File) send(ctx context.Context) error {
 	now, ok := f.assemble()
 	if !ok || (f.sent && now.same(f.current)) {

@@ -10,66 +10,66 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// assembled is what all files say together.
-type assembled struct {
+// content is the content of all files.
+type content struct {
 	pods       []*v1.Pod
 	configMaps []*v1.ConfigMap
 	secrets    []*v1.Secret
 }
 
-// same compares by identity: an object is made anew when its file changed, and only then.
-func (a assembled) same(b assembled) bool {
+// same compares pointers: an object is decoded again only when its file has changed.
+func (a content) same(b content) bool {
 	return slices.Equal(a.pods, b.pods) && slices.Equal(a.configMaps, b.configMaps) && slices.Equal(a.secrets, b.secrets)
 }
 
-// claimed is who has an object's name.
-type claimed struct {
+// owner is the file and object that have a name.
+type owner struct {
 	path   string
 	object metav1.Object
 }
 
-// assemble joins the files. It is not ok while the path could never be read: then nothing
-// is known, which is not the same as nothing wanted.
-func (f *File) assemble() (all assembled, ok bool) {
-	if root := f.files[rootKey]; root != nil && root.bad != nil && !f.sent {
+// assemble merges the files. ok is false while the path could never be read: then the pods are unknown,
+// not empty.
+func (f *File) assemble() (all content, ok bool) {
+	if root := f.files[rootKey]; root != nil && root.err != nil && !f.sent {
 		return all, false
 	}
 	owners := f.claim()
-	clashes := map[string]error{}
+	conflicts := map[string]error{}
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
-		m := f.files[path].good
+		m := f.files[path].valid
 		if m == nil {
 			continue
 		}
-		all.pods = append(all.pods, keep(owners, clashes, path, "pod", m.pods)...)
-		all.configMaps = append(all.configMaps, keep(owners, clashes, path, "ConfigMap", m.configMaps)...)
-		all.secrets = append(all.secrets, keep(owners, clashes, path, "Secret", m.secrets)...)
+		all.pods = append(all.pods, withoutConflicts(owners, conflicts, path, "pod", m.pods)...)
+		all.configMaps = append(all.configMaps, withoutConflicts(owners, conflicts, path, "ConfigMap", m.configMaps)...)
+		all.secrets = append(all.secrets, withoutConflicts(owners, conflicts, path, "Secret", m.secrets)...)
 	}
-	for _, path := range slices.Sorted(maps.Keys(clashes)) {
-		if before := f.clashes[path]; before == nil || before.Error() != clashes[path].Error() {
-			f.complain(path, clashes[path])
+	for _, path := range slices.Sorted(maps.Keys(conflicts)) {
+		if before := f.conflicts[path]; before == nil || before.Error() != conflicts[path].Error() {
+			f.reportError(path, conflicts[path])
 		}
 	}
-	f.owners, f.clashes = owners, clashes
+	f.owners, f.conflicts = owners, conflicts
 	return all, true
 }
 
-// claim decides which file has a name that several use: the one that has had it, so that
-// a copy put beside it does not replace a running pod; else the first in order.
-func (f *File) claim() map[string]claimed {
-	owners := map[string]claimed{}
-	for _, incumbents := range []bool{true, false} {
+// claim decides which file has a name that several use: the one that had it before, so that a copy of its
+// manifest does not replace a running pod; otherwise the first in order.
+func (f *File) claim() map[string]owner {
+	owners := map[string]owner{}
+	for _, previousOwners := range []bool{true, false} {
 		for _, path := range slices.Sorted(maps.Keys(f.files)) {
-			m := f.files[path].good
+			m := f.files[path].valid
 			if m == nil {
 				continue
 			}
 			for name, object := range m.all() {
-				if incumbents && f.owners[name].path != path {
+				if previousOwners && f.owners[name].path != path {
 					continue
 				}
 				if _, taken := owners[name]; !taken {
-					owners[name] = claimed{path, object}
+					owners[name] = owner{path, object}
 				}
 			}
 		}
@@ -102,8 +102,8 @@ func nameOf(kind string, o metav1.Object) string {
 	return kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// keep drops the objects whose name belongs to another, and says so.
-func keep[T metav1.Object](owners map[string]claimed, clashes map[string]error, path, kind string, objects []T) []T {
+// withoutConflicts drops the objects whose name belongs to another one, and adds an error for each.
+func withoutConflicts[T metav1.Object](owners map[string]owner, conflicts map[string]error, path, kind string, objects []T) []T {
 	var kept []T
 	for _, o := range objects {
 		owner := owners[nameOf(kind, o)]
@@ -115,7 +115,7 @@ func keep[T metav1.Object](owners map[string]claimed, clashes map[string]error, 
 		if owner.path == path {
 			err = fmt.Errorf("%s is twice in %s; the first is used", nameOf(kind, o), path)
 		}
-		clashes[path] = errors.Join(clashes[path], err)
+		conflicts[path] = errors.Join(conflicts[path], err)
 	}
 	return kept
 }

@@ -12,10 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// returning is one way to take a manifest away and put it back within one burst of events.
+// returning is a way to remove a manifest and restore it within one burst of events.
 type returning struct {
 	do func(d *directory, file, content string)
-	// restarts says whether the pod is to be seen gone in between.
+	// restarts: the pod is missing from a snapshot in between.
 	restarts bool
 }
 
@@ -65,8 +65,8 @@ func (d *directory) moveAndBack(path, away string) {
 	d.must(os.Rename(away, path))
 }
 
-// TestManifestReturns takes a manifest away and puts it back with the same content. The pod
-// is missing from a snapshot in between if the file was, so that it is restarted.
+// TestManifestReturns removes a manifest and restores it with the same content. If the file did not exist
+// in between, the pod is missing from a snapshot, so that it restarts.
 func TestManifestReturns(t *testing.T) {
 	content := manifestOf("a", "x")
 	for name, c := range returnings {
@@ -88,7 +88,7 @@ func TestManifestReturns(t *testing.T) {
 			d.expect("a=x", "b=y")
 			d.tick(file)
 			c.do(d, file, content)
-			// A file that appears later shows that all of the above was taken in.
+			// A later file shows that all events before it were handled.
 			time.AfterFunc(3*settleLimit, func() { _ = os.WriteFile(filepath.Join(d.path, "c.yaml"), []byte(manifestOf("c", "z")), 0o600) })
 			missing := false
 			for {
@@ -105,8 +105,8 @@ func TestManifestReturns(t *testing.T) {
 	}
 }
 
-// What follows a removal at once and cannot be used does not keep the removed pod.
-func TestRemovedAndWrittenBadly(t *testing.T) {
+// An invalid manifest right after a removal does not keep the removed pod.
+func TestRemovedAndReplacedByInvalidManifest(t *testing.T) {
 	d := newDirectory(t)
 	file := filepath.Join(d.path, "a.yaml")
 	d.write("a.yaml", manifestOf("a", "x"))
@@ -120,26 +120,26 @@ func TestRemovedAndWrittenBadly(t *testing.T) {
 	d.expect("a=x")
 }
 
-// A removal that was read about late concerns the file that was there before.
-func TestLateRemovalDoesNotConcernTheNewFile(t *testing.T) {
+// A late removal event belongs to the file before.
+func TestLateRemovalEventDoesNotAffectNewFile(t *testing.T) {
 	d := newDirectory(t)
 	d.write("a.yaml", manifestOf("a", "x"))
 	f := d.source(d.path)
 	f.scan(true)
 	file := filepath.Join(d.path, "a.yaml")
-	if gone := f.departed([]fsnotify.Event{{Name: file, Op: fsnotify.Remove}}, d.path); len(gone) != 0 {
+	if gone := f.removed([]fsnotify.Event{{Name: file, Op: fsnotify.Remove}}, d.path); len(gone) != 0 {
 		t.Errorf("gone: %v", gone)
 	}
 	d.tick(file)
 	d.must(os.Remove(file))
 	d.write("a.yaml", manifestOf("a", "x"))
-	if gone := f.departed([]fsnotify.Event{{Name: file, Op: fsnotify.Remove}}, d.path); !slices.Equal(gone, []string{file}) {
+	if gone := f.removed([]fsnotify.Event{{Name: file, Op: fsnotify.Remove}}, d.path); !slices.Equal(gone, []string{file}) {
 		t.Errorf("gone: %v, want %s", gone, file)
 	}
 }
 
-// ConfigMaps and Secrets of a file that returns are never missing: pods may use them.
-func TestObjectsStayWhileTheirManifestReturns(t *testing.T) {
+// ConfigMaps and Secrets of a file that returns stay: pods may use them.
+func TestObjectsStayWhileManifestReturns(t *testing.T) {
 	d := newDirectory(t)
 	content := manifestOf("a", "x") + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}}\n"
 	d.write("a.yaml", content)
@@ -157,8 +157,8 @@ func TestObjectsStayWhileTheirManifestReturns(t *testing.T) {
 	d.expect("a=x")
 }
 
-// tick waits for the clock of the filesystem, by which a file is told from a later one that
-// has its inode number.
+// tick waits until the filesystem's clock advances, which distinguishes a file from a later one with the
+// same inode number.
 func (d *directory) tick(file string) {
 	d.t.Helper()
 	before, err := os.Lstat(file)
@@ -192,7 +192,7 @@ func podNames(pods []*v1.Pod) []string {
 	return names
 }
 
-// source is one that does not run.
+// source returns a source that does not run.
 func (d *directory) source(path string) *File {
 	d.t.Helper()
 	f, err := NewFile(FileConfig{Path: path, NodeName: "node-1", CheckFrequency: time.Hour},

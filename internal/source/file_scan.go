@@ -15,16 +15,16 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// fileState is what is known of one manifest.
+// fileState is the state of one manifest.
 type fileState struct {
 	identity identity
-	entry    identity // of the file that had data first, or of the link to it
+	entry    identity // of the file from which data was first read, or of the symlink to it
 	data     []byte
-	good     *manifest // the last that could be used, nil for none yet
-	bad      error     // why the present content cannot be
+	valid    *manifest // the last valid content, nil if there was none
+	err      error     // why the current content is invalid
 }
 
-// identity changes whenever content does, short of a clock that stands still.
+// identity changes with the content of a file, unless the clock does not advance.
 type identity struct {
 	dev, ino uint64
 	size     int64
@@ -39,22 +39,22 @@ func identify(info fs.FileInfo) identity {
 	return id
 }
 
-// rootKey is where problems with the path itself are kept, beside those of files.
+// rootKey is the key of the state of the path itself.
 const rootKey = ""
 
-// scan brings f.files up to date. Files are read again if something was noticed, else
-// only if they look different.
+// scan updates f.files. After an inotify event it reads all files, otherwise only those whose identity has
+// changed.
 func (f *File) scan(noticed bool) {
 	paths, err := f.list()
 	if err != nil {
-		// Nothing is known of the files now, so all stays as it is.
+		// The files are unknown, so keep the last state.
 		f.report(f.state(rootKey), f.cfg.Path, fmt.Errorf("read manifests: %w", err))
 		return
 	}
 	f.report(f.state(rootKey), f.cfg.Path, nil)
 	for path := range f.files {
 		if path != rootKey && !slices.Contains(paths, path) {
-			f.deps.Log.Info("manifest is gone", "path", path)
+			f.deps.Log.Info("file source: manifest removed", "path", path)
 			delete(f.files, path)
 		}
 	}
@@ -70,8 +70,8 @@ func (f *File) state(path string) *fileState {
 	return f.files[path]
 }
 
-// list names the manifests, in order. That there is no such path is not an error: nothing
-// is wanted then.
+// list returns the paths of the manifests, sorted. A path that does not exist is no error: there are no
+// manifests.
 func (f *File) list() ([]string, error) {
 	info, err := os.Stat(f.cfg.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,11 +106,11 @@ func (f *File) isManifest(name string) bool {
 	return len(f.cfg.Extensions) == 0 || slices.Contains(f.cfg.Extensions, filepath.Ext(name))
 }
 
-// read takes in one file, if it changed.
+// read reads one file if it has changed.
 func (f *File) read(path string, noticed bool) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		delete(f.files, path) // just removed, or a link to nothing
+		delete(f.files, path) // just removed, or a dangling symlink
 		return
 	}
 	if err == nil && info.IsDir() {
@@ -141,11 +141,11 @@ func (f *File) read(path string, noticed bool) {
 	if entry, err := os.Lstat(path); err == nil {
 		s.entry = identify(entry)
 	}
-	f.take(s, path)
+	f.parse(s, path)
 }
 
-// take makes pods of a file's new content.
-func (f *File) take(s *fileState, path string) {
+// parse parses the new content of a file.
+func (f *File) parse(s *fileState, path string) {
 	m, err := decode(s.data)
 	if err == nil {
 		origin := pod.Origin{Source: pod.SourceFile, Location: path, NodeName: f.cfg.NodeName}
@@ -156,9 +156,9 @@ func (f *File) take(s *fileState, path string) {
 		return
 	}
 	for _, warning := range m.warnings {
-		f.deps.Log.Warn("manifest has a field that is not known", "path", path, "field", warning)
+		f.deps.Log.Warn("file source: unknown field in manifest", "path", path, "field", warning)
 	}
-	s.good = &m
+	s.valid = &m
 }
 
 func readFile(path string) ([]byte, error) {
@@ -174,20 +174,20 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// report passes on a problem the first time it is seen, and its end.
+// report logs an error when it first occurs, and when it is resolved.
 func (f *File) report(s *fileState, path string, err error) {
-	before := s.bad
-	s.bad = err
+	before := s.err
+	s.err = err
 	switch {
 	case err == nil && before != nil:
-		f.deps.Log.Info("manifest is good again", "path", path)
+		f.deps.Log.Info("file source: manifest is valid again", "path", path)
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		f.complain(path, err)
+		f.reportError(path, err)
 	}
 }
 
-func (f *File) complain(path string, err error) {
-	f.deps.Log.Error("manifest cannot be used; its last good pods stay", "path", path, "err", err)
+func (f *File) reportError(path string, err error) {
+	f.deps.Log.Error("file source: invalid manifest, keeping its last valid pods", "path", path, "err", err)
 	if f.deps.BadFile != nil {
 		f.deps.BadFile(path, err)
 	}

@@ -20,11 +20,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// soon is what the tests give the source to notice a change. It is to do so in far less,
-// see TestChangeIsNoticedWithinASecond.
+// soon is the timeout for a change. TestChangeIsReadWithinASecond tests that it takes much less.
 const soon = 10 * time.Second
 
-// directory is a manifest directory with a source that runs on it.
+// directory is a manifest directory with a running source.
 type directory struct {
 	t         *testing.T
 	path      string
@@ -47,7 +46,7 @@ func newDirectory(t *testing.T) *directory {
 	return &directory{t: t, path: t.TempDir(), snapshots: make(chan pod.Snapshot), clock: clock.RealClock{}}
 }
 
-// run starts a source until the end of the test.
+// run runs a source until the end of the test.
 func (d *directory) run(path string, objects Objects) {
 	d.t.Helper()
 	f, err := NewFile(
@@ -74,8 +73,8 @@ func (d *directory) run(path string, objects Objects) {
 	})
 }
 
-// expect waits for a snapshot of exactly these pods, written "NAME=IMAGE". Others may come
-// first: a change may be seen half done.
+// expect waits for a snapshot of exactly these pods, written "NAME=IMAGE". Earlier snapshots may have part
+// of the change.
 func (d *directory) expect(want ...string) []*v1.Pod {
 	d.t.Helper()
 	timeout := time.After(soon)
@@ -113,7 +112,7 @@ func manifestOf(name, image string) string {
 
 func (d *directory) write(name, content string) {
 	d.t.Helper()
-	// By rename, as good tools do it, so that no half file is ever seen.
+	// By rename, so that no partial file is read.
 	temporary := filepath.Join(d.t.TempDir(), "new")
 	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
 		d.t.Fatal(err)
@@ -128,7 +127,7 @@ func (d *directory) must(err error) {
 	}
 }
 
-func TestFilesComeChangeAndGo(t *testing.T) {
+func TestFilesAreAddedChangedAndRemoved(t *testing.T) {
 	d := newDirectory(t)
 	d.run(d.path, nil)
 	d.expect()
@@ -137,7 +136,7 @@ func TestFilesComeChangeAndGo(t *testing.T) {
 	d.write("b.yaml", manifestOf("b", "y"))
 	second := d.expect("a=x:1", "b=y")
 	if second[0] != first[0] {
-		t.Error("a pod whose file did not change was made anew")
+		t.Error("a pod whose file did not change was decoded again")
 	}
 	d.write("a.yaml", manifestOf("a", "x:2"))
 	third := d.expect("a=x:2", "b=y")
@@ -163,7 +162,7 @@ func TestWrittenInPlace(t *testing.T) {
 	d.expect("a=x")
 }
 
-func TestBadFileKeepsItsLastGoodPods(t *testing.T) {
+func TestInvalidFileKeepsItsLastValidPods(t *testing.T) {
 	d := newDirectory(t)
 	d.write("a.yaml", manifestOf("a", "x:1"))
 	d.write("b.yaml", manifestOf("b", "y:1"))
@@ -199,7 +198,7 @@ func TestSameNameInTwoFiles(t *testing.T) {
 	d.expectProblems()
 }
 
-func TestSameNameTwiceInAFile(t *testing.T) {
+func TestSameNameTwiceInOneFile(t *testing.T) {
 	d := newDirectory(t)
 	d.write("a.yaml", manifestOf("a", "x")+"---\n"+manifestOf("a", "y"))
 	d.run(d.path, nil)
@@ -207,7 +206,7 @@ func TestSameNameTwiceInAFile(t *testing.T) {
 	d.expectProblems("a.yaml: pod default/a-node-1 is twice in a.yaml; the first is used")
 }
 
-func TestWhatIsNoManifest(t *testing.T) {
+func TestIgnoredFiles(t *testing.T) {
 	d := newDirectory(t)
 	d.write(".hidden.yaml", manifestOf("hidden", "x"))
 	d.must(os.Mkdir(filepath.Join(d.path, "folder.yaml"), 0o700))
@@ -237,7 +236,7 @@ func TestOneFile(t *testing.T) {
 	d.expect()
 }
 
-func TestDirectoryIsMadeRemovedAndMadeAgain(t *testing.T) {
+func TestDirectoryIsCreatedRemovedAndCreatedAgain(t *testing.T) {
 	d := newDirectory(t)
 	root := d.path
 	d.path = filepath.Join(root, "etc", "manifests")
@@ -253,8 +252,8 @@ func TestDirectoryIsMadeRemovedAndMadeAgain(t *testing.T) {
 	d.expectProblems()
 }
 
-// As a ConfigMap volume does it: links to a folder behind a link that is replaced.
-func TestSwappedLinks(t *testing.T) {
+// As in a ConfigMap volume: symlinks into a directory behind a symlink that is replaced.
+func TestReplacedSymlinks(t *testing.T) {
 	d := newDirectory(t)
 	version := func(name, image string) {
 		d.must(os.Mkdir(filepath.Join(d.path, name), 0o700))
@@ -272,7 +271,7 @@ func TestSwappedLinks(t *testing.T) {
 	d.expect("a=x:3")
 }
 
-func TestLinkedFileAndDirectory(t *testing.T) {
+func TestSymlinkToFileAndDirectory(t *testing.T) {
 	d := newDirectory(t)
 	elsewhere, link := t.TempDir(), filepath.Join(t.TempDir(), "manifests")
 	target := filepath.Join(elsewhere, "target")
@@ -291,7 +290,7 @@ func TestLinkedFileAndDirectory(t *testing.T) {
 	d.expect()
 }
 
-func TestRescanFindsWhatWasNotNoticed(t *testing.T) {
+func TestRescanFindsChangesWithoutEvents(t *testing.T) {
 	d := newDirectory(t)
 	fake := clocktesting.NewFakeClock(time.Now())
 	d.clock = fake
@@ -312,7 +311,7 @@ func TestRescanFindsWhatWasNotNoticed(t *testing.T) {
 	}
 }
 
-func TestUnreadableDirectoryIsNotAnEmptyOne(t *testing.T) {
+func TestUnreadableDirectoryKeepsPods(t *testing.T) {
 	d := newDirectory(t)
 	d.must(os.Symlink("loop", filepath.Join(d.path, "loop"))) // stat fails, but not with "does not exist"
 	f, err := NewFile(FileConfig{Path: filepath.Join(d.path, "loop"), NodeName: "node-1", CheckFrequency: time.Hour},
@@ -356,7 +355,7 @@ items:
 	}
 }
 
-func TestObjectsNeedAnAPIServerOrNone(t *testing.T) {
+func TestObjectsAreRejectedWithAPIServer(t *testing.T) {
 	d := newDirectory(t)
 	d.write("a.yaml", `{apiVersion: v1, kind: ConfigMap, metadata: {name: cm}}`)
 	d.write("b.yaml", `{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: c, image: x, envFrom: [{secretRef: {name: s}}]}]}}`)
@@ -367,7 +366,7 @@ func TestObjectsNeedAnAPIServerOrNone(t *testing.T) {
 		`b.yaml: pod "b": static pods may not reference secrets`)
 }
 
-func TestChangeIsNoticedWithinASecond(t *testing.T) {
+func TestChangeIsReadWithinASecond(t *testing.T) {
 	d := newDirectory(t)
 	d.run(d.path, nil)
 	d.expect()
@@ -379,7 +378,7 @@ func TestChangeIsNoticedWithinASecond(t *testing.T) {
 	}
 }
 
-func TestEventsElsewhereDoNotMatter(t *testing.T) {
+func TestEventsOfOtherFilesAreIgnored(t *testing.T) {
 	d := newDirectory(t)
 	d.must(os.Mkdir(filepath.Join(d.path, "manifests"), 0o700))
 	f, err := NewFile(FileConfig{Path: filepath.Join(d.path, "manifests"), NodeName: "n", CheckFrequency: time.Hour},
@@ -389,7 +388,7 @@ func TestEventsElsewhereDoNotMatter(t *testing.T) {
 	for name, want := range map[string]bool{
 		"manifests": true, "manifests/a.yaml": true, "manifests/..data": true, "neighbour": false, "neighbour/a.yaml": false,
 	} {
-		if i.matters(filepath.Join(d.path, name)) != want {
+		if i.relevant(filepath.Join(d.path, name)) != want {
 			t.Errorf("%s: %v, want %v", name, !want, want)
 		}
 	}

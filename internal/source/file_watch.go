@@ -11,25 +11,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// An editor's save or a tool's swap of many links is a burst of events: it is read when it
-// has paused for settlePause, and after settleLimit in any case.
+// Saving a file or replacing many symlinks causes a burst of events. The files are read after a pause of
+// settlePause, and after settleLimit in any case.
 const (
 	settlePause = 50 * time.Millisecond
 	settleLimit = 100 * time.Millisecond
 )
 
-// notifier is told by the kernel of changes in some directories. Without inotify (its
-// instances are limited) it is never told anything, and the regular rescan has to do.
+// notifier watches directories with inotify. Without inotify, whose instances are limited, it has no
+// events, and changes are found by the periodic rescan.
 type notifier struct {
 	log     *slog.Logger
 	watcher *fsnotify.Watcher
-	dirs    map[string]identity // what is watched, to notice that a path became another directory
+	dirs    map[string]identity // by path, to detect that a path is another directory
 }
 
 func newNotifier(log *slog.Logger) *notifier {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		log.Warn("manifests are not watched but looked at now and then", "err", err)
+		log.Warn("file source: inotify unavailable, falling back to periodic scans", "err", err)
 		watcher = nil
 	}
 	return &notifier{log: log, watcher: watcher, dirs: map[string]identity{}}
@@ -41,49 +41,48 @@ func (w *notifier) close() {
 	}
 }
 
-// add makes these the watched directories. It reports whether one is new, so that what
-// happened in it before is to be looked at.
-func (w *notifier) add(dirs ...string) (fresh bool) {
+// add replaces the watched directories. It reports whether one is new, so that it must be scanned again.
+func (w *notifier) add(dirs ...string) (added bool) {
 	if w.watcher == nil {
 		return false
 	}
-	wanted := map[string]bool{}
+	watch := map[string]bool{}
 	for _, dir := range dirs {
-		wanted[dir] = true
+		watch[dir] = true
 		info, err := os.Stat(dir)
 		if err != nil {
 			continue
 		}
 		id := identify(info)
-		id.size, id.ctime.Sec, id.ctime.Nsec = 0, 0, 0 // the directory, not what is in it
+		id.size, id.ctime.Sec, id.ctime.Nsec = 0, 0, 0 // these change with the directory's content
 		if known, ok := w.dirs[dir]; ok && known == id {
 			continue
 		}
-		_ = w.watcher.Remove(dir) // it may be watched as what it was before
+		_ = w.watcher.Remove(dir) // the previous directory of this path may be watched
 		if err := w.watcher.Add(dir); err != nil {
-			w.log.Warn("directory is not watched but looked at now and then", "dir", dir, "err", err)
+			w.log.Warn("file source: cannot watch directory, falling back to periodic scans", "path", dir, "err", err)
 			continue
 		}
-		w.dirs[dir], fresh = id, true
+		w.dirs[dir], added = id, true
 	}
 	for dir := range w.dirs {
-		if !wanted[dir] {
-			_ = w.watcher.Remove(dir) // gone already, most often
+		if !watch[dir] {
+			_ = w.watcher.Remove(dir) // usually removed already
 			delete(w.dirs, dir)
 		}
 	}
-	return fresh
+	return added
 }
 
-// lost notes that a directory is not watched any more: the kernel drops the watch with a
-// directory that is removed, and the next one may have its inode number.
+// lost forgets a directory that was removed or renamed: the kernel removes its watch, and the next
+// directory may have the same inode number.
 func (w *notifier) lost(e fsnotify.Event) {
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
 		delete(w.dirs, e.Name)
 	}
 }
 
-// events and errors are nil, and so never ready, without inotify.
+// events and errors return nil channels, which are never ready, without inotify.
 func (w *notifier) events() <-chan fsnotify.Event {
 	if w.watcher == nil {
 		return nil
@@ -98,20 +97,20 @@ func (w *notifier) errors() <-chan error {
 	return w.watcher.Errors
 }
 
-// wait returns at the end of the next burst of events that matter, or when tick says so. It
-// returns the burst, and whether there was one: some of its events may have been lost.
-func (w *notifier) wait(ctx context.Context, c clock.Clock, tick <-chan time.Time, matters func(path string) bool) (burst []fsnotify.Event, noticed bool) {
+// wait waits for the end of the next burst of relevant events, or for tick. It returns the burst, and
+// whether there was one: some of its events may have been lost.
+func (w *notifier) wait(ctx context.Context, c clock.Clock, tick <-chan time.Time, relevant func(path string) bool) (burst []fsnotify.Event, noticed bool) {
 	for {
 		select {
 		case e := <-w.events():
 			w.lost(e)
-			if !matters(e.Name) {
+			if !relevant(e.Name) {
 				continue
 			}
 			burst = append(burst, e)
 		case err := <-w.errors():
-			// Most likely events were lost, so any file may have changed.
-			w.log.Warn("watching manifests", "err", err)
+			// Events may have been lost, so any file may have changed.
+			w.log.Warn("file source: inotify error", "err", err)
 		case <-tick:
 			return nil, false
 		case <-ctx.Done():
@@ -146,21 +145,21 @@ func (w *notifier) settle(ctx context.Context, c clock.Clock, burst []fsnotify.E
 	}
 }
 
-// interest is where a change can matter.
+// interest is the set of directories and paths whose changes are relevant.
 type interest struct {
-	dirs    []string        // to be watched
-	content string          // the one of dirs where every change matters, "" for none
-	names   map[string]bool // what matters of the others
+	dirs    []string        // to watch
+	content string          // the one of dirs in which every change is relevant, "" for none
+	names   map[string]bool // relevant paths in the others
 }
 
-// interest takes in the manifests, the files that links lead to, and the path itself: it,
-// or a directory above it, may be missing, or a link that someone replaces.
+// interest returns the directories of the manifests, of symlink targets, and of the path itself: the path
+// or a parent may not exist, or may be a symlink that is replaced.
 func (f *File) interest() interest {
 	i := interest{names: map[string]bool{}}
 	for path := f.cfg.Path; path != filepath.Dir(path); path = filepath.Dir(path) {
 		i.names[path] = true
 	}
-	i.dirs = append(i.dirs, nearest(filepath.Dir(f.cfg.Path)))
+	i.dirs = append(i.dirs, nearestExisting(filepath.Dir(f.cfg.Path)))
 	if real, err := filepath.EvalSymlinks(f.cfg.Path); err == nil {
 		if info, err := os.Stat(real); err == nil && info.IsDir() {
 			i.content = real
@@ -171,7 +170,7 @@ func (f *File) interest() interest {
 		if path == rootKey {
 			continue
 		}
-		i.names[path] = true // also if the directory is just being replaced
+		i.names[path] = true // even if the directory is being replaced
 		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != i.content {
 			i.names[real] = true
 			i.dirs = append(i.dirs, filepath.Dir(real))
@@ -180,12 +179,12 @@ func (f *File) interest() interest {
 	return i
 }
 
-func (i interest) matters(path string) bool {
+func (i interest) relevant(path string) bool {
 	return i.names[path] || i.content != "" && (path == i.content || filepath.Dir(path) == i.content)
 }
 
-// nearest is dir, or the first above it that exists.
-func nearest(dir string) string {
+// nearestExisting returns dir, or its nearest parent that exists.
+func nearestExisting(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			return dir

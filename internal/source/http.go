@@ -13,9 +13,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/require"
 )
 
-// HTTPConfig says which URL lists static pods.
+// HTTPConfig is the configuration of an HTTP source.
 type HTTPConfig struct {
 	URL            string
 	Header         http.Header
@@ -23,35 +24,35 @@ type HTTPConfig struct {
 	CheckFrequency time.Duration
 }
 
-// HTTPDeps are what an HTTP source needs from outside.
+// HTTPDeps are the dependencies of an HTTP source.
 type HTTPDeps struct {
 	Out    chan<- pod.Snapshot
 	Client *http.Client // with a timeout
 	Clock  clock.WithTicker
 	Log    *slog.Logger
-	// BadFile, where set, hears of each new problem with the URL, once.
+	// BadFile, if set, is called once for each new error of the URL.
 	BadFile func(url string, err error)
 }
 
-// HTTP is the source of static pods behind a URL. While the URL cannot be read or makes no
-// sense, its last good pods stay.
+// HTTP is the source of the static pods of a URL. While the URL cannot be read, or its content is invalid,
+// the last valid pods stay.
 type HTTP struct {
 	cfg  HTTPConfig
 	deps HTTPDeps
 
-	taken       *answer // the last that was taken in, nil for none yet
-	lastProblem string
+	last      *response // the last valid one, nil if there was none
+	lastError string
 }
 
-// answer is what the URL said, with what allows to ask whether it still says so.
-type answer struct {
+// response is the content of the URL, with the headers for conditional requests.
+type response struct {
 	data       []byte
 	etag, date string
 }
 
-func (a *answer) same(b *answer) bool { return a != nil && bytes.Equal(a.data, b.data) }
+func (a *response) same(b *response) bool { return a != nil && bytes.Equal(a.data, b.data) }
 
-func (a *answer) condition(header http.Header) {
+func (a *response) setConditions(header http.Header) {
 	if a != nil && a.etag != "" {
 		header.Set("If-None-Match", a.etag)
 	}
@@ -60,19 +61,22 @@ func (a *answer) condition(header http.Header) {
 	}
 }
 
-// NewHTTP asks for nothing yet.
+// NewHTTP validates and starts nothing.
 func NewHTTP(cfg HTTPConfig, deps HTTPDeps) (*HTTP, error) {
-	if cfg.URL == "" || cfg.NodeName == "" || cfg.CheckFrequency <= 0 {
-		return nil, errors.New("http source: URL, node name and check frequency are needed")
+	if err := require.Set("new HTTP source", map[string]any{
+		"URL": cfg.URL, "NodeName": cfg.NodeName, "Out": deps.Out, "Client": deps.Client, "Clock": deps.Clock,
+		"Log": deps.Log,
+	}); err != nil {
+		return nil, err
 	}
-	if deps.Out == nil || deps.Client == nil || deps.Clock == nil || deps.Log == nil {
-		return nil, errors.New("http source: channel, client, clock and log are needed")
+	if cfg.CheckFrequency <= 0 {
+		return nil, errors.New("new HTTP source: CheckFrequency must be positive")
 	}
 	return &HTTP{cfg: cfg, deps: deps}, nil
 }
 
-// Run asks at once and then at regular intervals. The first snapshot is sent when the URL
-// could be read for the first time.
+// Run reads the URL at the start and then periodically. It sends the first snapshot after the first
+// successful read.
 func (h *HTTP) Run(ctx context.Context) error {
 	ticker := h.deps.Clock.NewTicker(h.cfg.CheckFrequency)
 	defer ticker.Stop()
@@ -91,24 +95,24 @@ func (h *HTTP) Run(ctx context.Context) error {
 }
 
 func (h *HTTP) poll(ctx context.Context) error {
-	answer, err := h.get(ctx)
-	if err != nil || answer == nil {
+	now, err := h.get(ctx)
+	if err != nil || now == nil {
 		return err
 	}
-	if !h.taken.same(answer) {
-		if err := h.take(ctx, answer.data); err != nil {
+	if !h.last.same(now) {
+		if err := h.send(ctx, now.data); err != nil {
 			return err
 		}
 	}
-	// Only now: a bad answer must not be taken for unchanged the next time.
-	h.taken = answer
+	// Only after it was sent: invalid content must not count as unchanged the next time.
+	h.last = now
 	return nil
 }
 
-// take makes pods of a new answer and sends them.
-func (h *HTTP) take(ctx context.Context, data []byte) (err error) {
+// send decodes new content and sends a snapshot.
+func (h *HTTP) send(ctx context.Context, data []byte) (err error) {
 	var m manifest
-	if len(bytes.TrimSpace(data)) > 0 { // an empty answer wants nothing to run
+	if len(bytes.TrimSpace(data)) > 0 { // empty content has no pods
 		if m, err = decode(data); err != nil {
 			return fmt.Errorf("read pods: %w", err)
 		}
@@ -116,7 +120,7 @@ func (h *HTTP) take(ctx context.Context, data []byte) (err error) {
 		if err := prepare(&m, origin, false); err != nil {
 			return err
 		}
-		if err := refuseTwice(&m); err != nil {
+		if err := checkUniqueNames(&m); err != nil {
 			return err
 		}
 	}
@@ -128,8 +132,8 @@ func (h *HTTP) take(ctx context.Context, data []byte) (err error) {
 	}
 }
 
-// get returns nil where the server says that nothing has changed since the last time.
-func (h *HTTP) get(ctx context.Context) (*answer, error) {
+// get returns nil if the content is not modified.
+func (h *HTTP) get(ctx context.Context) (*response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.cfg.URL, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
@@ -137,45 +141,45 @@ func (h *HTTP) get(ctx context.Context) (*answer, error) {
 	if h.cfg.Header != nil {
 		request.Header = h.cfg.Header.Clone()
 	}
-	h.taken.condition(request.Header)
-	response, err := h.deps.Client.Do(request)
+	h.last.setConditions(request.Header)
+	reply, err := h.deps.Client.Do(request)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	switch response.StatusCode {
+	defer reply.Body.Close()
+	switch reply.StatusCode {
 	case http.StatusNotModified:
 		return nil, nil
 	case http.StatusOK:
 	default:
-		return nil, fmt.Errorf("get %s: %s", h.cfg.URL, response.Status)
+		return nil, fmt.Errorf("get %s: %s", h.cfg.URL, reply.Status)
 	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxManifest+1))
+	data, err := io.ReadAll(io.LimitReader(reply.Body, maxManifest+1))
 	if err == nil && len(data) > maxManifest {
 		err = fmt.Errorf("answer is larger than %d bytes", maxManifest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", h.cfg.URL, err)
 	}
-	return &answer{data, response.Header.Get("ETag"), response.Header.Get("Last-Modified")}, nil
+	return &response{data, reply.Header.Get("ETag"), reply.Header.Get("Last-Modified")}, nil
 }
 
-// report passes on a problem the first time it is seen, and its end.
+// report logs an error when it first occurs, and when it is resolved.
 func (h *HTTP) report(err error) {
 	switch {
-	case err == nil && h.lastProblem != "":
-		h.deps.Log.Info("pods can be read again", "url", h.cfg.URL)
-		h.lastProblem = ""
-	case err != nil && h.lastProblem != err.Error():
-		h.lastProblem = err.Error()
-		h.deps.Log.Error("pods cannot be read; the last good ones stay", "url", h.cfg.URL, "err", err)
+	case err == nil && h.lastError != "":
+		h.deps.Log.Info("HTTP source: URL is readable again", "url", h.cfg.URL)
+		h.lastError = ""
+	case err != nil && h.lastError != err.Error():
+		h.lastError = err.Error()
+		h.deps.Log.Error("HTTP source: cannot read pods, keeping the last valid ones", "url", h.cfg.URL, "err", err)
 		if h.deps.BadFile != nil {
 			h.deps.BadFile(h.cfg.URL, err)
 		}
 	}
 }
 
-func refuseTwice(m *manifest) error {
+func checkUniqueNames(m *manifest) error {
 	names := map[string]bool{}
 	for name := range m.all() {
 		if names[name] {

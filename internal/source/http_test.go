@@ -14,16 +14,16 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// page is a URL whose answers a test sets. polls counts the questions.
+// page is a URL whose responses a test sets.
 type page struct {
-	body   string
-	status int
-	etag   string
-	asked  []http.Header
+	body     string
+	status   int
+	etag     string
+	requests []http.Header
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.asked = append(p.asked, r.Header)
+	p.requests = append(p.requests, r.Header)
 	if p.etag != "" {
 		w.Header().Set("ETag", p.etag)
 		if r.Header.Get("If-None-Match") == p.etag {
@@ -51,33 +51,33 @@ func TestHTTP(t *testing.T) {
 		want   string // names of the pods of the snapshot that is sent
 		reason string // of a problem
 	}{
-		"a pod, then another": {
+		"pod is replaced by another": {
 			{page{body: pods("a")}, "a", ""},
 			{page{body: pods("a")}, none, ""},
 			{page{body: pods("a", "b")}, "a b", ""},
 		},
-		"a pod list": {
+		"PodList": {
 			{page{body: `{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}, spec: {containers: [{name: c, image: x}]}}]}`}, "a", ""},
 		},
-		"nothing": {
+		"empty response has no pods": {
 			{page{body: ""}, "", ""},
 			{page{body: pods("a")}, "a", ""},
 			{page{body: ""}, "", ""},
 		},
-		"down, up, down": {
+		"unavailable, available, unavailable": {
 			{page{status: 503}, none, "503 Service Unavailable"},
 			{page{body: pods("a")}, "a", ""},
 			{page{status: 503}, none, "503 Service Unavailable"},
 			{page{body: pods("a")}, none, ""},
 		},
-		"bad keeps being bad though unchanged": {
+		"unchanged invalid content stays invalid": {
 			{page{body: "kind: [", etag: "1"}, none, "document 1"},
 			{page{body: "kind: [", etag: "1"}, none, "document 1"},
 		},
-		"the same pod twice": {
+		"duplicate pod": {
 			{page{body: pods("a", "a")}, none, "pod default/a-node-1 is there twice"},
 		},
-		"unchanged by tag": {
+		"not modified by ETag": {
 			{page{body: pods("a"), etag: "1"}, "a", ""},
 			{page{body: pods("b"), etag: "1"}, none, ""},
 			{page{body: pods("b"), etag: "2"}, "b", ""},
@@ -100,7 +100,7 @@ func TestHTTP(t *testing.T) {
 				if (err == nil) != (poll.reason == "") || (err != nil && !strings.Contains(err.Error(), poll.reason)) {
 					t.Errorf("poll %d: problem %v, want %q", i, err, poll.reason)
 				}
-				if got := current.asked[0].Get("X-Key"); got != "secret" {
+				if got := current.requests[0].Get("X-Key"); got != "secret" {
 					t.Errorf("poll %d: header %q", i, got)
 				}
 				got := none

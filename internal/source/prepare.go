@@ -9,14 +9,14 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Objects takes the ConfigMaps and Secrets that stand beside the pods where there is no
-// API server to keep them. What it is given is complete and must not be changed.
+// Objects receives all ConfigMaps and Secrets of the manifests on a node without an API server. It must
+// not change them.
 type Objects interface {
 	SetObjects(configMaps []*v1.ConfigMap, secrets []*v1.Secret)
 }
 
-// prepare turns what was written into what can run, or says what is wrong with it.
-// standalone allows objects other than pods, and pods that refer to them.
+// prepare sets defaults and validates a manifest. standalone allows ConfigMaps and Secrets, and pods that
+// refer to them.
 func prepare(m *manifest, origin pod.Origin, standalone bool) error {
 	if !standalone && len(m.configMaps)+len(m.secrets) > 0 {
 		return errors.New("ConfigMaps and Secrets are read from files only where there is no API server")
@@ -54,7 +54,7 @@ func prepare(m *manifest, origin pod.Origin, standalone bool) error {
 	return nil
 }
 
-// completeSecret does what the API server does on writing: plain strings become data.
+// completeSecret sets the API server's defaults and moves stringData to data.
 func completeSecret(s *v1.Secret) {
 	if s.Namespace == "" {
 		s.Namespace = v1.NamespaceDefault
