@@ -30,7 +30,7 @@ func (p *pods) newAdmission(b *base, a *api, m *machine, amounts allocation.Stat
 	if err != nil {
 		return nil, err
 	}
-	rules := admit.ResizeRulesFrom(b.cfg, p.runtime.Swaps)
+	rules := admit.ResizeRulesFrom(b.cfg, p.runtime.MayUseSwap)
 	p.allocator, err = allocation.New(allocation.Deps{
 		Allocated: amounts.Allocated, PodLevel: rules.PodLevel, Infeasible: rules.Infeasible, Check: resizes.Admit,
 		Events: a.events, Meters: b.metrics.Allocation(), Clock: b.clock,

@@ -113,7 +113,7 @@ func (p *pods) makeRuntime(b *base, a *api, r runtimeClient, m *machine) (err er
 	}
 	p.runtime, err = runtime.New(runtime.ConfigFrom(b.cfg, m.kernel()), runtime.Deps{
 		CRI: r.cri, DNS: m.dns, LogTail: p.logs.Tail, UserNamespace: users.Of,
-		Place: podsync.PlaceOn(m.Exclusive), Alone: m.CPUs.PodHasExclusiveCPUs,
+		Cpuset: podsync.CpusetFrom(m.Exclusive), ExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
 		Events: a.events, Meters: b.metrics.Runtime(), Random: rand.Uint32, Clock: b.clock, Log: b.log,
 	})
 	if err != nil {

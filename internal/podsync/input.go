@@ -15,7 +15,7 @@ import (
 
 // input gathers what a container's configuration depends on.
 func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtime.VolumeImage) (runtime.Input, error) {
-	extras, err := a.deps.Resources.Extras(ctx, a.p, s.Container)
+	options, err := a.deps.Resources.ContainerOptions(ctx, a.p, s.Container)
 	if err != nil {
 		return runtime.Input{}, err
 	}
@@ -55,11 +55,11 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 		ImageRef:     from.Ref,
 		ImageUser:    runtime.ImageUser{UID: from.UID, Name: from.User},
 		PodIPs:       box.ips,
-		Envs:         append(extras.Envs, envs...),
-		Mounts:       extras.Mounts,
-		Devices:      extras.Devices,
-		CDIDevices:   extras.CDIDevices,
-		Annotations:  extras.Annotations,
+		Envs:         append(options.Envs, envs...),
+		Mounts:       options.Mounts,
+		Devices:      options.Devices,
+		CDIDevices:   options.CDIDevices,
+		Annotations:  options.Annotations,
 		Volumes:      volumeMounts(mounts, images),
 		BlockVolumes: blockVolumes(devices),
 		VolumeGroups: volumeGroups(mounted),

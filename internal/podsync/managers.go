@@ -13,14 +13,14 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// Managers are the Resources that the node's resource managers give to pods.
+// Managers are the Resources of the node's resource managers.
 type Managers struct {
 	*resource.Managers
 	// ReportHealth is the feature gate ResourceHealthStatus.
 	ReportHealth bool
 }
 
-// Prepare makes devices and claims ready.
+// Prepare allocates devices and prepares claims.
 func (m Managers) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
 	if err := m.Devices.Prepare(ctx, p, observed); err != nil {
 		return err
@@ -28,29 +28,29 @@ func (m Managers) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed
 	return m.Claims.Prepare(ctx, p, observed)
 }
 
-// Extras are what a container needs to use its devices.
-func (m Managers) Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.Extras, error) {
-	options, err := m.Devices.Options(ctx, p, c)
+// ContainerOptions returns what a container needs for its devices and claims.
+func (m Managers) ContainerOptions(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.ContainerOptions, error) {
+	devices, err := m.Devices.Options(ctx, p, c)
 	if err != nil {
-		return runtime.Extras{}, err
+		return runtime.ContainerOptions{}, err
 	}
 	claimed, err := m.Claims.CDIDevices(p, c)
-	extras := runtime.Extras{
-		Mounts: options.Mounts, Devices: options.Devices, CDIDevices: append(options.CDIDevices, claimed...), Annotations: options.Annotations,
+	options := runtime.ContainerOptions{
+		Mounts: devices.Mounts, Devices: devices.Devices, CDIDevices: append(devices.CDIDevices, claimed...), Annotations: devices.Annotations,
 	}
-	for _, e := range options.Envs {
-		extras.Envs = append(extras.Envs, runtime.EnvVar{Name: e.Key, Value: string(e.Value)})
+	for _, e := range devices.Envs {
+		options.Envs = append(options.Envs, runtime.EnvVar{Name: e.Key, Value: string(e.Value)})
 	}
-	return extras, err
+	return options, err
 }
 
-// Release takes everything back from a pod of which nothing runs any more.
+// Release releases the resources of a pod whose containers have all stopped.
 func (m Managers) Release(ctx context.Context, ref pod.Ref) error {
 	m.Aligner.Release(ref.UID)
 	return m.Claims.Release(ctx, ref.UID)
 }
 
-// Health is that of a container's devices.
+// Health returns the health of a container's devices and claims.
 func (m Managers) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 	if !m.ReportHealth {
 		return nil
@@ -58,14 +58,14 @@ func (m Managers) Health(p *v1.Pod, container string) []v1.ResourceStatus {
 	return append(m.Devices.Health(p.UID, container), m.Claims.Health(p, container)...)
 }
 
-// PlaceOn returns the part of the machine that a container runs on.
-func PlaceOn(e *resource.Exclusive) func(*v1.Pod, *v1.Container) runtime.Place {
-	return func(p *v1.Pod, c *v1.Container) runtime.Place {
-		return runtime.Place{CPUs: e.CPUs.CPUSet(p.UID, c.Name).String(), Memory: e.Memory.NUMANodes(p.UID, c.Name), Alone: e.CPUs.HasExclusiveCPUs(p, c)}
+// CpusetFrom returns a function that returns the cpuset of a container.
+func CpusetFrom(e *resource.Exclusive) func(*v1.Pod, *v1.Container) runtime.Cpuset {
+	return func(p *v1.Pod, c *v1.Container) runtime.Cpuset {
+		return runtime.Cpuset{CPUs: e.CPUs.CPUSet(p.UID, c.Name).String(), Mems: e.Memory.NUMANodes(p.UID, c.Name), Exclusive: e.CPUs.HasExclusiveCPUs(p, c)}
 	}
 }
 
-// PinningTo keeps running containers on their CPUs. It does nothing where all CPUs are shared.
+// PinningTo pins running containers to their CPUs. It does nothing if all CPUs are shared.
 func PinningTo(cpus *cpu.CPUs, runtime interface {
 	UpdateContainerResources(ctx context.Context, id string, r *runtimeapi.LinuxContainerResources) error
 }) Pinning {

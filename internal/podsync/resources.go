@@ -13,8 +13,8 @@ import (
 type Resources interface {
 	// Prepare allocates devices and prepares claims before the pod starts.
 	Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error
-	// Extras returns what a container that is about to be created needs for its devices and claims.
-	Extras(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.Extras, error)
+	// ContainerOptions returns what a container that is about to be created needs for its devices and claims.
+	ContainerOptions(ctx context.Context, p *v1.Pod, c *v1.Container) (runtime.ContainerOptions, error)
 	// Release releases the resources of a pod whose containers have all stopped.
 	Release(ctx context.Context, ref pod.Ref) error
 	// Health returns the health of a container's resources.
@@ -25,8 +25,8 @@ type Resources interface {
 type noResources struct{}
 
 func (noResources) Prepare(context.Context, *v1.Pod, *pod.Observed) error { return nil }
-func (noResources) Extras(context.Context, *v1.Pod, *v1.Container) (runtime.Extras, error) {
-	return runtime.Extras{}, nil
+func (noResources) ContainerOptions(context.Context, *v1.Pod, *v1.Container) (runtime.ContainerOptions, error) {
+	return runtime.ContainerOptions{}, nil
 }
 func (noResources) Release(context.Context, pod.Ref) error     { return nil }
 func (noResources) Health(*v1.Pod, string) []v1.ResourceStatus { return nil }

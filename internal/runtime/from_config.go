@@ -42,14 +42,14 @@ func ConfigFrom(cfg *config.Config, kernel Kernel) Config {
 		SELinux: kernel.SELinux,
 	}
 	if kernel.CgroupVersion == 2 {
-		c.V2 = v2From(cfg, kernel.PodMemory)
+		c.CgroupV2 = cgroupV2From(cfg, kernel.PodMemory)
 	}
 	return c
 }
 
-func v2From(cfg *config.Config, podMemory int64) *V2 {
+func cgroupV2From(cfg *config.Config, podMemory int64) *CgroupV2 {
 	kc := &cfg.Kubelet
-	v2 := &V2{SingleProcessOOMKill: kc.SingleProcessOOMKill != nil && *kc.SingleProcessOOMKill}
+	v2 := &CgroupV2{SingleProcessOOMKill: kc.SingleProcessOOMKill != nil && *kc.SingleProcessOOMKill}
 	if cfg.Features.MemoryQoS {
 		v2.MemoryQOS = &MemoryQOS{
 			Reserve:          kc.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy,

@@ -12,7 +12,7 @@ import (
 )
 
 // apply sets the cgroup v2 files of a container.
-func (v *V2) apply(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
+func (v *CgroupV2) apply(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
 	if v.MemoryQOS == nil {
 		// This removes the throttling of a container that was created while the feature was on.
 		setUnified(b, "memory.high", "max")

@@ -21,13 +21,13 @@ func (r *Runtime) ContainerResources(p *v1.Pod, c *v1.Container) *runtimeapi.Lin
 	bounds.OomScoreAdj = oomScoreAdj(p, c, r.cfg.MemoryCapacity)
 	bounds.HugepageLimits = r.hugePageLimits(p, c)
 	r.limitSwap(bounds, p, c)
-	if r.cfg.V2 != nil {
-		r.cfg.V2.apply(bounds, p, c)
+	if r.cfg.CgroupV2 != nil {
+		r.cfg.CgroupV2.apply(bounds, p, c)
 	}
-	if r.deps.Place != nil {
-		place := r.deps.Place(p, c)
-		bounds.CpusetCpus, bounds.CpusetMems = place.CPUs, place.Memory
-		r.liftQuota(bounds, place.Alone)
+	if r.deps.Cpuset != nil {
+		cpuset := r.deps.Cpuset(p, c)
+		bounds.CpusetCpus, bounds.CpusetMems = cpuset.CPUs, cpuset.Mems
+		r.liftQuota(bounds, cpuset.Exclusive)
 	}
 	return bounds
 }
@@ -62,7 +62,7 @@ func (r *Runtime) sandboxResources(p *v1.Pod) *runtimeapi.LinuxContainerResource
 		cpuRequest = limits[v1.ResourceCPU]
 	}
 	bounds := r.bounds(cpuRequest, limits[v1.ResourceCPU], limits[v1.ResourceMemory])
-	r.liftQuota(bounds, r.deps.Alone != nil && r.deps.Alone(p))
+	r.liftQuota(bounds, r.deps.ExclusiveCPUs != nil && r.deps.ExclusiveCPUs(p))
 	return bounds
 }
 
@@ -85,7 +85,7 @@ func (r *Runtime) bounds(cpuRequest, cpuLimit, memoryLimit resource.Quantity) *r
 		b.CpuPeriod = r.cfg.CPUPeriod.Microseconds()
 		b.CpuQuota = cgroup.Quota(cpuLimit.MilliValue(), b.CpuPeriod)
 	}
-	if r.cfg.V2 != nil && !r.cfg.V2.SingleProcessOOMKill {
+	if r.cfg.CgroupV2 != nil && !r.cfg.CgroupV2.SingleProcessOOMKill {
 		setUnified(b, "memory.oom.group", "1")
 	}
 	return b

@@ -12,12 +12,12 @@ import (
 
 func TestContainerResources(t *testing.T) {
 	half := 0.5
-	v2 := func(edit func(*V2)) func(*Config, *Deps) {
+	v2 := func(edit func(*CgroupV2)) func(*Config, *Deps) {
 		return func(c *Config, _ *Deps) {
 			c.MemoryCapacity, c.Swap = 1<<30, Swap{Controller: true, Limited: true, Capacity: 1 << 20}
-			c.V2 = &V2{MemoryQOS: &MemoryQOS{}}
+			c.CgroupV2 = &CgroupV2{MemoryQOS: &MemoryQOS{}}
 			if edit != nil {
-				edit(c.V2)
+				edit(c.CgroupV2)
 			}
 		}
 	}
@@ -42,10 +42,10 @@ func TestContainerResources(t *testing.T) {
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "memoryLimitInBytes": 805306368, "oomScoreAdj": 500,
 				"unified": {"memory.oom.group": "1", "memory.swap.max": "524288", "memory.min": "0", "memory.low": "0"}}`},
 		"v2, guaranteed gets no swap": {spec: `{containers: [{name: c, resources: {requests: {cpu: 1, memory: 1Mi}, limits: {cpu: 1, memory: 1Mi}}}]}`,
-			cfg: v2(func(v *V2) { v.MemoryQOS.Reserve = true; v.MemoryQOS.ThrottlingFactor = &half }),
+			cfg: v2(func(v *CgroupV2) { v.MemoryQOS.Reserve = true; v.MemoryQOS.ThrottlingFactor = &half }),
 			want: `{"cpuShares": 1024, "cpuPeriod": 100000, "cpuQuota": 100000, "memoryLimitInBytes": 1048576, "oomScoreAdj": -997,
 				"unified": {"memory.oom.group": "1", "memory.swap.max": "0", "memory.min": "1048576"}}`},
-		"v2, reserved and throttled": {spec: burstable, cfg: v2(func(v *V2) {
+		"v2, reserved and throttled": {spec: burstable, cfg: v2(func(v *CgroupV2) {
 			v.MemoryQOS.Reserve = true
 			v.MemoryQOS.ThrottlingFactor = &half
 			v.SingleProcessOOMKill = true
@@ -53,13 +53,13 @@ func TestContainerResources(t *testing.T) {
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "memoryLimitInBytes": 805306368, "oomScoreAdj": 500,
 				"unified": {"memory.swap.max": "524288", "memory.low": "536870912", "memory.high": "671088640"}}`},
 		"v2, container without limit is throttled at the node's memory": {spec: `{containers: [{name: c}]}`,
-			cfg: v2(func(v *V2) {
+			cfg: v2(func(v *CgroupV2) {
 				v.MemoryQOS.ThrottlingFactor = &half
 				v.MemoryQOS.Allocatable = 1 << 20
 			}),
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "oomScoreAdj": 1000,
 				"unified": {"memory.oom.group": "1", "memory.swap.max": "0", "memory.min": "0", "memory.low": "0", "memory.high": "524288"}}`},
-		"v2 without memory QoS": {spec: `{containers: [{name: c}]}`, cfg: v2(func(v *V2) { v.MemoryQOS = nil }),
+		"v2 without memory QoS": {spec: `{containers: [{name: c}]}`, cfg: v2(func(v *CgroupV2) { v.MemoryQOS = nil }),
 			want: `{"cpuShares": 2, "cpuPeriod": 100000, "oomScoreAdj": 1000, "unified": {"memory.oom.group": "1", "memory.swap.max": "0", "memory.high": "max"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,18 +41,18 @@ type Config struct {
 	// MemoryCapacity is the node's memory in bytes; it scales the OOM score.
 	MemoryCapacity int64
 	Swap           Swap
-	// V2 is nil on cgroup v1.
-	V2 *V2
+	// CgroupV2 is nil on cgroup v1.
+	CgroupV2 *CgroupV2
 	// SELinux is enabled on the node, so files of the kubelet must be relabelled for containers.
 	SELinux bool
 }
 
-// Place is the cpuset of a container.
-type Place struct {
-	// CPUs and Memory list CPUs and NUMA nodes in cpuset notation; empty is all.
-	CPUs, Memory string
-	// Alone: the container has these CPUs exclusively, so it needs no quota.
-	Alone bool
+// Cpuset is the cpuset of a container.
+type Cpuset struct {
+	// CPUs and Mems list CPUs and NUMA nodes in cpuset notation; empty is all.
+	CPUs, Mems string
+	// Exclusive: no other container runs on these CPUs, so it needs no quota.
+	Exclusive bool
 }
 
 // Swap is how containers may use the node's swap.
@@ -65,8 +65,8 @@ type Swap struct {
 	Capacity int64
 }
 
-// V2 configures what only cgroup v2 supports.
-type V2 struct {
+// CgroupV2 configures what only cgroup v2 supports.
+type CgroupV2 struct {
 	// SingleProcessOOMKill: when the kernel OOM-kills a process, the other processes of its
 	// container live on.
 	SingleProcessOOMKill bool
@@ -151,10 +151,10 @@ type Deps struct {
 	// HTTP is optional. The default does not verify certificates, as it has no CA to verify them
 	// with, and sends no credentials.
 	HTTP HTTP
-	// Place is optional. It returns the cpuset of a container.
-	Place func(p *v1.Pod, c *v1.Container) Place
-	// Alone is optional. It reports whether the pod has exclusive CPUs, which need no quota.
-	Alone func(p *v1.Pod) bool
+	// Cpuset is optional. It returns the cpuset of a container.
+	Cpuset func(p *v1.Pod, c *v1.Container) Cpuset
+	// ExclusiveCPUs is optional. It reports whether the pod has exclusive CPUs, which need no quota.
+	ExclusiveCPUs func(p *v1.Pod) bool
 	// UserNamespace is optional. It returns the ID mappings of pods with hostUsers: false.
 	UserNamespace func(p *v1.Pod) (*runtimeapi.UserNamespace, error)
 }

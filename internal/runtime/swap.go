@@ -14,16 +14,16 @@ import (
 func (r *Runtime) limitSwap(b *runtimeapi.LinuxContainerResources, p *v1.Pod, c *v1.Container) {
 	switch {
 	case !r.cfg.Swap.Controller:
-	case r.cfg.V2 == nil:
+	case r.cfg.CgroupV2 == nil:
 		b.MemorySwapLimitInBytes = b.MemoryLimitInBytes
 	default:
 		setUnified(b, "memory.swap.max", strconv.FormatInt(r.swapShare(p, c), 10))
 	}
 }
 
-// Swaps reports whether the container may use swap.
-func (r *Runtime) Swaps(p *v1.Pod, c *v1.Container) bool {
-	return r.cfg.Swap.Controller && r.cfg.V2 != nil && r.swapShare(p, c) > 0
+// MayUseSwap reports whether the container may use swap.
+func (r *Runtime) MayUseSwap(p *v1.Pod, c *v1.Container) bool {
+	return r.cfg.Swap.Controller && r.cfg.CgroupV2 != nil && r.swapShare(p, c) > 0
 }
 
 // swapShare returns the share of the node's swap for a burstable container: the same as its

@@ -2,9 +2,9 @@ package runtime
 
 import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-// Extras are what device plugins and resource claims add to a container. They come before
+// ContainerOptions are what device plugins and resource claims add to a container. They come before
 // those of the spec.
-type Extras struct {
+type ContainerOptions struct {
 	Envs        []EnvVar
 	Mounts      []*runtimeapi.Mount
 	Devices     []*runtimeapi.Device
