@@ -88,7 +88,7 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 	if err := p.makeProtection(b, a, r, m); err != nil {
 		return nil, err
 	}
-	keeper, err := newKeeper(b, p, m)
+	housekeeper, err := newHousekeeper(b, p, m)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 	if err := p.makeSockets(b, m); err != nil {
 		return nil, err
 	}
-	return p, p.makeLoop(b, a, admission, keeper, amounts)
+	return p, p.makeLoop(b, a, admission, housekeeper, amounts)
 }
 
 // makeRuntime makes the parts that act on containers and observe them.
@@ -150,7 +150,7 @@ func (p *pods) makeDesired(b *base, a *api) (err error) {
 }
 
 // makeLoop makes the sync loop, and the sources that feed it.
-func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *podsync.Keeper, amounts allocation.States) (err error) {
+func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, housekeeper *podsync.Housekeeper, amounts allocation.States) (err error) {
 	snapshots := make(chan pod.Snapshot)
 	if err := newSources(b, a, p, snapshots); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, keeper *pod
 		Seen:      b.metrics.PodChanged,
 		Handled:   p.sockets.Notify,
 		Relisted:  func() { p.status.Relisted(p.desired.List()) },
-		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); keeper.Poke(ctx) },
+		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); housekeeper.Notify(ctx) },
 		Clock:     b.clock, Log: b.log,
 	})
 	b.add("admission", admission.Run)

@@ -42,7 +42,7 @@ func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
 	}
 	p.evictor, err = eviction.New(cfg, eviction.Deps{
 		Stats: p.stats, Pods: p.workers, MemoryNotifier: m.cgroups.NewMemoryNotifier(m.groups.Kubepods()),
-		RemoveContainers:  func(ctx context.Context) error { return p.steps.RemoveDead(ctx, m.workers.Ended) },
+		RemoveContainers:  func(ctx context.Context) error { return p.steps.RemoveEnded(ctx, m.workers.Ended) },
 		RemoveImages:      p.images.Collector.RemoveUnused,
 		ConditionsChanged: b.hub.reportNode,
 		Events:            a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,

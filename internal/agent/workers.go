@@ -23,7 +23,7 @@ func (p *pods) makeWorkers(b *base, a *api, r runtimeClient, m *machine, amounts
 	deps := podsync.Deps{
 		Runtime: p.runtime, Logs: p.runtime, Observer: p.observer, Images: p.images.Puller, Volumes: p.volumes, Cgroups: m.groups,
 		Status: p.status, Objects: a.objects, Sources: a.envSources(), Probes: p.probes, Resources: p.managers,
-		Resizing: podsync.Resizing{Given: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemoryUsage, Runtime: r.cri}},
+		Resizing: podsync.Resizing{Allocated: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemoryUsage, Runtime: r.cri}},
 		Pinning:  podsync.PinningTo(m.CPUs, r.cri),
 		Node: podsync.Node{
 			Handler:     podsync.HandlerFinder(a.runtimeClass(), m.node.Object),
@@ -72,12 +72,12 @@ func (p *pods) subscribeWorkers(b *base, a *api) {
 	})
 }
 
-// newKeeper makes the part that cleans up after pods without a worker.
-func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
-	deps := podsync.KeeperDeps{
-		Known: p.known, Held: p.observer.Holds, Folders: p.volumes, Cgroups: m.groups, Logs: p.runtime, Retain: p.managers.Retain,
-		Thin:  func(ctx context.Context) error { return p.steps.Thin(ctx, m.workers.Ended) },
-		Swept: b.metrics.OrphansCleaned(), Log: b.log,
+// newHousekeeper makes the part that cleans up after pods without a worker.
+func newHousekeeper(b *base, p *pods, m *machine) (*podsync.Housekeeper, error) {
+	deps := podsync.HousekeeperDeps{
+		Known: p.known, InRuntime: p.observer.Holds, Directories: p.volumes, Cgroups: m.groups, Logs: p.runtime, ReleaseUnknown: p.managers.Retain,
+		RemoveSurplus: func(ctx context.Context) error { return p.steps.RemoveSurplus(ctx, m.workers.Ended) },
+		OrphansFound:  b.metrics.OrphansCleaned(), Log: b.log,
 	}
 	if p.mirrors != nil {
 		deps.Mirrors = p.mirrors
@@ -88,10 +88,10 @@ func newKeeper(b *base, p *pods, m *machine) (*podsync.Keeper, error) {
 			})
 		}
 	}
-	keeper, err := podsync.NewKeeper(deps)
-	b.hub.apiServerBack.Subscribe(func(struct{}) { keeper.Retry() })
-	b.hub.driverRegistered.Subscribe(func(string) { keeper.Retry() })
-	return keeper, b.addUnless(err, "housekeeping", keeper.Run)
+	housekeeper, err := podsync.NewHousekeeper(deps)
+	b.hub.apiServerBack.Subscribe(func(struct{}) { housekeeper.Retry() })
+	b.hub.driverRegistered.Subscribe(func(string) { housekeeper.Retry() })
+	return housekeeper, b.addUnless(err, "housekeeping", housekeeper.Run)
 }
 
 // newLogRotation adds the rotation of container logs.

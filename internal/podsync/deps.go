@@ -44,9 +44,9 @@ type Deps struct {
 // Resizing has the resources that pods were allocated, have and use. All may be nil: then pods
 // are not resized in place.
 type Resizing struct {
-	Given  Checkpoint
-	Actual Actual
-	Usage  Usage
+	Allocated Checkpoint
+	Actual    Actual
+	Usage     Usage
 }
 
 // Pinning moves containers to their CPUs. Both may be nil.

@@ -31,23 +31,23 @@ func (s *Steps) collectGarbage(ctx context.Context, observed *pod.Observed) (ret
 }
 
 // createdBefore returns the time before which a container must have been created to be removed.
-func (s *Steps) createdBefore() time.Time { return s.deps.Clock.Now().Add(-s.cfg.KeepFor) }
+func (s *Steps) createdBefore() time.Time { return s.deps.Clock.Now().Add(-s.cfg.MinDeadAge) }
 
 // maxDeadPerContainer returns how many dead instances of each container are kept now: with too
 // many on the node each container has an equal share.
 func (s *Steps) maxDeadPerContainer() int {
-	if s.cfg.KeepOnNode < 0 {
-		return s.cfg.KeepDead
+	if s.cfg.MaxDead < 0 {
+		return s.cfg.MaxDeadPerContainer
 	}
 	instances, containers := countDead(s.deps.Observer.List())
-	if instances <= s.cfg.KeepOnNode {
-		return s.cfg.KeepDead
+	if instances <= s.cfg.MaxDead {
+		return s.cfg.MaxDeadPerContainer
 	}
-	share := max(s.cfg.KeepOnNode/containers, 1)
-	if s.cfg.KeepDead < 0 {
+	share := max(s.cfg.MaxDead/containers, 1)
+	if s.cfg.MaxDeadPerContainer < 0 {
 		return share
 	}
-	return min(s.cfg.KeepDead, share)
+	return min(s.cfg.MaxDeadPerContainer, share)
 }
 
 // countDead counts the exited instances of all pods, and the containers that have any.
@@ -65,11 +65,11 @@ func countDead(all []pod.Observed) (instances, containers int) {
 	return instances, containers
 }
 
-// Thin removes exited containers of pods that have ended, oldest first, while the node has more
-// dead containers than KeepOnNode. No worker collects the garbage of these pods until they are
+// RemoveSurplus removes exited containers of pods that have ended, oldest first, while the node has more
+// dead containers than MaxDead. No worker collects the garbage of these pods until they are
 // deleted. Running pods keep the newest instance of each container.
-func (s *Steps) Thin(ctx context.Context, ended func(types.UID) bool) error {
-	if s.cfg.KeepOnNode < 0 {
+func (s *Steps) RemoveSurplus(ctx context.Context, ended func(types.UID) bool) error {
+	if s.cfg.MaxDead < 0 {
 		return nil
 	}
 	type candidate struct {
@@ -92,7 +92,7 @@ func (s *Steps) Thin(ctx context.Context, ended func(types.UID) bool) error {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	dead, _ := countDead(all)
-	surplus := min(max(dead-s.cfg.KeepOnNode, 0), len(candidates))
+	surplus := min(max(dead-s.cfg.MaxDead, 0), len(candidates))
 	var errs []error
 	for _, v := range candidates[:surplus] {
 		errs = append(errs, s.deps.Runtime.Remove(ctx, v.ref, runtime.Targets{Containers: []pod.Container{v.Container}}, runtime.DeleteLogs))

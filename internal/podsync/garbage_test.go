@@ -35,12 +35,12 @@ func TestMaxDeadPerContainer(t *testing.T) {
 		"node limit without a limit for each":   {each: -1, node: 5, want: 1},
 		"newest instance is kept":               {each: 1, node: 0, want: 1},
 	} {
-		s := &Steps{cfg: Config{KeepDead: c.each, KeepOnNode: c.node}, deps: Deps{Observer: listed{pods: pods}}}
+		s := &Steps{cfg: Config{MaxDeadPerContainer: c.each, MaxDead: c.node}, deps: Deps{Observer: listed{pods: pods}}}
 		if got := s.maxDeadPerContainer(); got != c.want {
 			t.Errorf("%s: keeps %d of each container, want %d", name, got, c.want)
 		}
 	}
-	s := &Steps{cfg: Config{KeepDead: 5, KeepOnNode: 8}, deps: Deps{Observer: listed{pods: append(pods, pods[1])}}}
+	s := &Steps{cfg: Config{MaxDeadPerContainer: 5, MaxDead: 8}, deps: Deps{Observer: listed{pods: append(pods, pods[1])}}}
 	if got := s.maxDeadPerContainer(); got != 2 {
 		t.Errorf("9 instances of 4 containers: keeps %d of each, want 2", got)
 	}
@@ -59,7 +59,7 @@ func (r *remover) Remove(_ context.Context, _ pod.Ref, what runtime.Targets, _ r
 	return nil
 }
 
-func TestThin(t *testing.T) {
+func TestRemoveSurplus(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	made := func(id, name string, ago time.Duration) pod.Container {
 		return pod.Container{ID: id, Name: name, State: pod.Exited, CreatedAt: now.Add(-ago)}
@@ -83,9 +83,9 @@ func TestThin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &remover{}
-			s := &Steps{cfg: Config{KeepOnNode: c.keep, KeepFor: c.young},
+			s := &Steps{cfg: Config{MaxDead: c.keep, MinDeadAge: c.young},
 				deps: Deps{Runtime: r, Observer: listed{pods: pods}, Clock: clocktesting.NewFakeClock(now)}}
-			if err := s.Thin(t.Context(), func(uid types.UID) bool { return uid != "lives" }); err != nil {
+			if err := s.RemoveSurplus(t.Context(), func(uid types.UID) bool { return uid != "lives" }); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(r.removed, " "); got != c.want {
@@ -101,7 +101,7 @@ func TestCollectGarbageReturnsForYoungContainers(t *testing.T) {
 		{ID: "2", Name: "a", State: pod.Exited, CreatedAt: now}, {ID: "1", Name: "a", State: pod.Exited, CreatedAt: now.Add(-time.Minute)},
 	}}
 	r, clock := &remover{}, clocktesting.NewFakeClock(now)
-	s := &Steps{cfg: Config{KeepDead: 1, KeepOnNode: -1, KeepFor: 10 * time.Minute}, deps: Deps{Runtime: r, Clock: clock}}
+	s := &Steps{cfg: Config{MaxDeadPerContainer: 1, MaxDead: -1, MinDeadAge: 10 * time.Minute}, deps: Deps{Runtime: r, Clock: clock}}
 	retryAfter := s.collectGarbage(t.Context(), &o)
 	if retryAfter < 9*time.Minute || retryAfter > 9*time.Minute+time.Second || len(r.removed) > 0 {
 		t.Fatalf("retryAfter in %s, removed %v", retryAfter, r.removed)

@@ -49,7 +49,7 @@ func TestPersistentFailureIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := &orphans{dirs: []types.UID{"stuck", "free"}, stuck: map[types.UID]error{"stuck": errors.New("device is busy")}}
 	no := func(types.UID) bool { return false }
-	k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	k, err := NewHousekeeper(HousekeeperDeps{Known: no, InRuntime: no, Directories: r, Cgroups: r, Logs: r, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +83,14 @@ func TestHousekeeperRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &orphans{dirs: []types.UID{"stuck"}, stuck: map[types.UID]error{"stuck": errors.New("no driver")}}
 		no := func(types.UID) bool { return false }
-		k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler)})
+		k, err := NewHousekeeper(HousekeeperDeps{Known: no, InRuntime: no, Directories: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() { _ = k.Run(ctx) }()
-		k.Poke(ctx)
+		k.Notify(ctx)
 		synctest.Wait()
 		r.stuck = nil
 		k.Retry()
@@ -112,7 +112,7 @@ func TestHousekeeperDeletesMirrorsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, m := &orphans{}, &mirrors{err: errors.New("connection refused")}
 		no := func(types.UID) bool { return false }
-		k, err := NewKeeper(KeeperDeps{Known: no, Held: no, Folders: r, Cgroups: r, Logs: r, Mirrors: m, OrphanMirrors: m.list, Log: slog.New(slog.DiscardHandler)})
+		k, err := NewHousekeeper(HousekeeperDeps{Known: no, InRuntime: no, Directories: r, Cgroups: r, Logs: r, Mirrors: m, OrphanMirrors: m.list, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,16 +14,16 @@ import (
 type Config struct {
 	// RuntimeName is the scheme of container ids, such as "containerd".
 	RuntimeName string
-	// Backoff delays the restarts of a crashing container: the first is at once, the next after
-	// Backoff.First.
-	Backoff backoff.Backoff
-	// KeepDead is how many dead instances of each container are kept, all if negative.
-	KeepDead int
-	// KeepFor is the age below which a dead container is not removed.
-	KeepFor time.Duration
-	// KeepOnNode is how many dead containers the node keeps in total, all if negative. The newest
+	// CrashBackoff delays the restarts of a crashing container: the first is at once, the next after
+	// CrashBackoff.First.
+	CrashBackoff backoff.Backoff
+	// MaxDeadPerContainer is how many dead instances of each container are kept, all if negative.
+	MaxDeadPerContainer int
+	// MinDeadAge is the age below which a dead container is not removed.
+	MinDeadAge time.Duration
+	// MaxDead is how many dead containers the node keeps in total, all if negative. The newest
 	// instance of a container of a running pod is kept in any case, for its log.
-	KeepOnNode int
+	MaxDead int
 	// Fields drops what a pod's status shows only while a feature gate is on.
 	Fields pod.GatedFields
 	// IPv6First: IPv6 is the primary family of the node and its pods.
@@ -44,7 +44,7 @@ type PodSteps struct {
 }
 
 // NewPod returns the steps of one pod, with an empty memory.
-func (s *Steps) NewPod() *PodSteps { return &PodSteps{Steps: s, memory: newMemory(s.cfg.Backoff)} }
+func (s *Steps) NewPod() *PodSteps { return &PodSteps{Steps: s, memory: newMemory(s.cfg.CrashBackoff)} }
 
 // New validates and starts nothing.
 func New(cfg Config, deps Deps) (*Steps, error) {
@@ -58,11 +58,11 @@ func New(cfg Config, deps Deps) (*Steps, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if cfg.Backoff.First <= 0 || cfg.Backoff.Longest < cfg.Backoff.First {
-		return nil, fmt.Errorf("new pod steps: back-off from %s to %s does not rise", cfg.Backoff.First, cfg.Backoff.Longest)
+	if cfg.CrashBackoff.First <= 0 || cfg.CrashBackoff.Longest < cfg.CrashBackoff.First {
+		return nil, fmt.Errorf("new pod steps: back-off from %s to %s does not rise", cfg.CrashBackoff.First, cfg.CrashBackoff.Longest)
 	}
-	if r := deps.Resizing; (r.Actual == nil) != (r.Usage == nil) || (r.Actual == nil) != (r.Given == nil) {
-		return nil, errors.New("new pod steps: Resizing must have all of Given, Actual and Usage, or none")
+	if r := deps.Resizing; (r.Actual == nil) != (r.Usage == nil) || (r.Actual == nil) != (r.Allocated == nil) {
+		return nil, errors.New("new pod steps: Resizing must have all of Allocated, Actual and Usage, or none")
 	}
 	if deps.Resources == nil {
 		deps.Resources = noResources{}

@@ -15,9 +15,9 @@ import (
 // evicted is the reason of an evicted pod's failure.
 const evicted = "Evicted"
 
-// RemoveDead removes the containers and sandboxes of pods that have ended, with the containers'
+// RemoveEnded removes the containers and sandboxes of pods that have ended, with the containers'
 // logs, to free disk space.
-func (s *Steps) RemoveDead(ctx context.Context, ended func(types.UID) bool) error {
+func (s *Steps) RemoveEnded(ctx context.Context, ended func(types.UID) bool) error {
 	var errs []error
 	for _, o := range s.deps.Observer.List() {
 		if ended(o.UID) {

@@ -89,7 +89,7 @@ func (s *Steps) checkpoint(ctx context.Context, p *v1.Pod) error {
 	if s.deps.Resizing.Actual == nil || pod.QOS(p) == v1.PodQOSBestEffort {
 		return nil
 	}
-	return inParallel([]Checkpoint{s.deps.Resizing.Given, s.deps.Resizing.Actual}, func(n Checkpoint) error { return n.Written(ctx) })
+	return inParallel([]Checkpoint{s.deps.Resizing.Allocated, s.deps.Resizing.Actual}, func(n Checkpoint) error { return n.Written(ctx) })
 }
 
 // withVolumes returns now with the volumes of before, which a resize does not change.

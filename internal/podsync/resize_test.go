@@ -89,7 +89,7 @@ func sum(p *v1.Pod) string {
 
 // resizing returns steps that act on n.
 func resizing(n *node) *Steps {
-	return &Steps{deps: Deps{Runtime: n, Cgroups: n, Resizing: Resizing{Given: notes{n, "given"}, Actual: notes{n, "actual"}, Usage: n}}}
+	return &Steps{deps: Deps{Runtime: n, Cgroups: n, Resizing: Resizing{Allocated: notes{n, "given"}, Actual: notes{n, "actual"}, Usage: n}}}
 }
 
 // inBox is a pod with a running sandbox.

@@ -85,10 +85,10 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", Backoff: backoff.Backoff{First: 10 * time.Second, Longest: longestBackoff}, KeepDead: 1, KeepOnNode: -1, Fields: gatedFields}, podsync.Deps{
+	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", CrashBackoff: backoff.Backoff{First: 10 * time.Second, Longest: longestBackoff}, MaxDeadPerContainer: 1, MaxDead: -1, Fields: gatedFields}, podsync.Deps{
 		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes,
-		Resizing: podsync.Resizing{Given: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,
+		Resizing: podsync.Resizing{Allocated: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,
 		Node: podsync.Node{
 			Handler: w.handler, Allocatable: allocatable,
 			Network: func() error { return nil },
@@ -103,10 +103,10 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	keeper, err1 := podsync.NewKeeper(podsync.KeeperDeps{
-		Known:   func(uid types.UID) bool { _, is := wanted.Get(uid); return is || pool.Known(uid) },
-		Held:    func(uid types.UID) bool { _, is := observer.Get(uid); return is || observer.Unread(uid) },
-		Folders: volumes, Cgroups: w.cgroups, Logs: rt, Log: log,
+	housekeeper, err1 := podsync.NewHousekeeper(podsync.HousekeeperDeps{
+		Known:       func(uid types.UID) bool { _, is := wanted.Get(uid); return is || pool.Known(uid) },
+		InRuntime:   func(uid types.UID) bool { _, is := observer.Get(uid); return is || observer.Unread(uid) },
+		Directories: volumes, Cgroups: w.cgroups, Logs: rt, Log: log,
 	})
 	snapshots := make(chan pod.Snapshot)
 	admission, err := admit.NewAdmission(admit.Deps{
@@ -117,13 +117,13 @@ func newAgent(w *testNode) (*agent, error) {
 	}
 	loop, err2 := syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Admission: admission, Probed: probes.Changes(),
-		Housekeep: func(ctx context.Context) { keeper.Poke(ctx) }, Clock: now, Log: log,
+		Housekeep: func(ctx context.Context) { housekeeper.Notify(ctx) }, Clock: now, Log: log,
 	})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	a.observer, a.workers, a.status = observer, pool, publisher
-	a.run(w, observer.Run, volumes.Run, probes.Run, publisher.Run, pool.Run, loop.Run, keeper.Run,
+	a.run(w, observer.Run, volumes.Run, probes.Run, publisher.Run, pool.Run, loop.Run, housekeeper.Run,
 		func(ctx context.Context) error { w.store.feed(ctx, snapshots); return nil })
 	return a, nil
 }
