@@ -13,7 +13,7 @@ import (
 func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
 	deps := source.Deps{
 		Out: out, Clock: b.clock, Log: b.log,
-		Invalid: func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) },
+		OnError: func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) },
 	}
 	if a.local != nil {
 		deps.Objects = a.local

@@ -31,8 +31,8 @@ type FileDeps struct {
 	Out   chan<- pod.Snapshot
 	Clock clock.WithTicker
 	Log   *slog.Logger
-	// BadFile, if set, is called once for each new error of a file.
-	BadFile func(path string, err error)
+	// OnError, if set, is called once for each new error of a file.
+	OnError func(path string, err error)
 	// Objects, if set, receives ConfigMaps and Secrets, and pods may refer to them: there is no API
 	// server.
 	Objects Objects

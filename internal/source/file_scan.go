@@ -188,7 +188,7 @@ func (f *File) report(s *fileState, path string, err error) {
 
 func (f *File) reportError(path string, err error) {
 	f.deps.Log.Error("file source: invalid manifest, keeping its last valid pods", "path", path, "err", err)
-	if f.deps.BadFile != nil {
-		f.deps.BadFile(path, err)
+	if f.deps.OnError != nil {
+		f.deps.OnError(path, err)
 	}
 }

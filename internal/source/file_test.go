@@ -53,7 +53,7 @@ func (d *directory) run(path string, objects Objects) {
 		FileConfig{Path: path, NodeName: "node-1", CheckFrequency: time.Hour},
 		FileDeps{
 			Out: d.snapshots, Clock: d.clock, Log: slog.New(slog.DiscardHandler), Objects: objects,
-			BadFile: func(path string, err error) {
+			OnError: func(path string, err error) {
 				d.mu.Lock()
 				defer d.mu.Unlock()
 				d.problems = append(d.problems, strings.ReplaceAll(filepath.Base(path)+": "+err.Error(), d.path+"/", ""))

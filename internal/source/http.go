@@ -30,8 +30,8 @@ type HTTPDeps struct {
 	Client *http.Client // with a timeout
 	Clock  clock.WithTicker
 	Log    *slog.Logger
-	// BadFile, if set, is called once for each new error of the URL.
-	BadFile func(url string, err error)
+	// OnError, if set, is called once for each new error of the URL.
+	OnError func(url string, err error)
 }
 
 // HTTP is the source of the static pods of a URL. While the URL cannot be read, or its content is invalid,
@@ -173,8 +173,8 @@ func (h *HTTP) report(err error) {
 	case err != nil && h.lastError != err.Error():
 		h.lastError = err.Error()
 		h.deps.Log.Error("HTTP source: cannot read pods, keeping the last valid ones", "url", h.cfg.URL, "err", err)
-		if h.deps.BadFile != nil {
-			h.deps.BadFile(h.cfg.URL, err)
+		if h.deps.OnError != nil {
+			h.deps.OnError(h.cfg.URL, err)
 		}
 	}
 }

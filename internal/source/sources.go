@@ -14,8 +14,8 @@ import (
 // Deps are what the configured sources work with.
 type Deps struct {
 	Out chan<- pod.Snapshot
-	// Invalid is called for each manifest that cannot be used.
-	Invalid func(path string, err error)
+	// OnError is called once for each new error of a manifest.
+	OnError func(path string, err error)
 	// Objects takes the ConfigMaps and Secrets that stand beside static pods. It is set on a
 	// node without an API server, and only there.
 	Objects Objects
@@ -40,7 +40,7 @@ func New(kc *kubelet.KubeletConfiguration, nodeName string, deps Deps) ([]Source
 		if deps.Objects != nil {
 			cfg.Extensions = []string{".yaml", ".yml", ".json"}
 		}
-		s, err := NewFile(cfg, FileDeps{Out: deps.Out, Objects: deps.Objects, BadFile: deps.Invalid, Clock: deps.Clock, Log: deps.Log})
+		s, err := NewFile(cfg, FileDeps{Out: deps.Out, Objects: deps.Objects, OnError: deps.OnError, Clock: deps.Clock, Log: deps.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func New(kc *kubelet.KubeletConfiguration, nodeName string, deps Deps) ([]Source
 	}
 	if kc.StaticPodURL != "" {
 		cfg, client := HTTPConfigFrom(kc, nodeName)
-		s, err := NewHTTP(cfg, HTTPDeps{Out: deps.Out, Client: client, BadFile: deps.Invalid, Clock: deps.Clock, Log: deps.Log})
+		s, err := NewHTTP(cfg, HTTPDeps{Out: deps.Out, Client: client, OnError: deps.OnError, Clock: deps.Clock, Log: deps.Log})
 		if err != nil {
 			return nil, err
 		}
