@@ -158,9 +158,9 @@ func (p *pods) makeLoop(b *base, a *api, admission *admit.Admission, housekeeper
 	p.loop, err = syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: p.desired, Admission: admission, Workers: p.workers,
 		Observer: p.observer, Probed: p.probes.Changes(),
-		Seen:      b.metrics.PodChanged,
-		Handled:   p.sockets.Notify,
-		Relisted:  func() { p.status.Relisted(p.desired.List()) },
+		OnChange:  b.metrics.PodChanged,
+		OnHandled: p.sockets.Notify,
+		OnRelist:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: func(ctx context.Context) { amounts.Retain(p.known); housekeeper.Notify(ctx) },
 		Clock:     b.clock, Log: b.log,
 	})

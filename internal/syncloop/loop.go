@@ -65,13 +65,13 @@ type Deps struct {
 	Admission Admission
 	// Probed yields pods with a changed probe result; may be nil.
 	Probed <-chan types.UID
-	// Seen is called for each change before it is handled; may be nil.
-	Seen func(pod.Change)
-	// Relisted is called when a source has listed its pods, before any change is handled; may be
+	// OnChange is called for each change before it is handled; may be nil.
+	OnChange func(pod.Change)
+	// OnRelist is called when a source has listed its pods, before any change is handled; may be
 	// nil.
-	Relisted func()
-	// Handled is called after each change that was passed to a worker; may be nil.
-	Handled func()
+	OnRelist func()
+	// OnHandled is called after each change that was passed to a worker; may be nil.
+	OnHandled func()
 	// Housekeep removes orphaned directories, cgroups and mirrors. The loop calls it only after every
 	// source has sent a snapshot. It must not block.
 	Housekeep func(context.Context)
@@ -144,12 +144,12 @@ func (l *Loop) Healthy() error {
 // apply applies a snapshot and passes its changes to admission.
 func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	changes := l.deps.Desired.Apply(s)
-	if s.Listed && l.deps.Relisted != nil {
-		l.deps.Relisted()
+	if s.Listed && l.deps.OnRelist != nil {
+		l.deps.OnRelist()
 	}
 	for _, c := range changes {
 		l.deps.Log.Info("sync loop: pod change", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
-		meter.With(l.deps.Seen, c)
+		meter.With(l.deps.OnChange, c)
 	}
 	l.deps.Admission.Admit(changes, l.handle)
 	l.retryResizes(changes)
@@ -171,8 +171,8 @@ func (l *Loop) retryResizes(changes []pod.Change) {
 func (l *Loop) handle(c pod.Change, failure *pod.Failure) {
 	l.stopPredecessor(c)
 	l.deps.Workers.Handle(c, failure)
-	if l.deps.Handled != nil {
-		l.deps.Handled()
+	if l.deps.OnHandled != nil {
+		l.deps.OnHandled()
 	}
 }
 

@@ -70,7 +70,7 @@ func TestRelistedBeforeChangesAreHandled(t *testing.T) {
 	n := &node{desired: map[types.UID]bool{}}
 	loop, err := New(Deps{
 		Snapshots: make(chan pod.Snapshot), Desired: n, Observer: observer{}, Workers: n, Admission: n,
-		Relisted: func() {
+		OnRelist: func() {
 			if !n.desired["a"] {
 				t.Error("called before the list was applied")
 			}
