@@ -16,7 +16,7 @@ type volumeKind struct {
 	// volumes only.
 	is func(v *v1.Volume) bool
 
-	// setDefaults fills in what the API server would.
+	// setDefaults sets the API server's defaults.
 	setDefaults func(v *v1.Volume)
 	// validate checks the source, which is at path.
 	validate func(v *v1.Volume, path *field.Path) field.ErrorList
@@ -25,8 +25,8 @@ type volumeKind struct {
 	// the Secret of a kind that refers to at most one.
 	configMaps, secrets func(v *v1.Volume) []string
 	secretRef           func(v *v1.Volume) *v1.LocalObjectReference
-	// apiReference is the kind of API object that the volume depends on, as static pods are
-	// refused for; "" for none. A kind without it depends on Secrets if it has a secretRef.
+	// apiReference is the kind of API object that the volume depends on, for which static pods are
+	// rejected; "" for none. A kind without it depends on Secrets if it has a secretRef.
 	apiReference func(v *v1.Volume) string
 	// claim is the name of the PersistentVolumeClaim behind the volume.
 	claim func(p *v1.Pod, v *v1.Volume) string
@@ -37,8 +37,7 @@ type volumeKind struct {
 	showsPod func(v *v1.Volume) bool
 	// onNodeDisk reports whether the volume counts as ephemeral storage of the node.
 	onNodeDisk func(v *v1.Volume) bool
-	// stateless volumes hold nothing that outlives the pod and need no other storage than the
-	// node's own.
+	// stateless volumes contain nothing that outlives the pod and need only the node's storage.
 	stateless bool
 	// migratedPlugin is the in-tree plugin that a CSI driver has replaced.
 	migratedPlugin string

@@ -5,7 +5,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// ConfigFrom reads how pods are run. The node is of IPv6 first where ipv6First says so.
+// ConfigFrom returns the Config of the kubelet's configuration. ipv6First: IPv6 is the node's primary
+// family.
 func ConfigFrom(cfg *config.Config, runtimeName string, ipv6First bool) Config {
 	c := Config{
 		RuntimeName:         runtimeName,

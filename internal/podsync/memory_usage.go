@@ -9,7 +9,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// MemoryUsage reads the kernel's count of a pod, and the runtime's of its containers.
+// MemoryUsage reads the memory usage of a pod from its cgroup, and of its containers from the runtime.
 type MemoryUsage struct {
 	Pod     func(*v1.Pod) (uint64, error)
 	Runtime interface {
@@ -17,7 +17,7 @@ type MemoryUsage struct {
 	}
 }
 
-// Memory returns what the pod and each of its containers use.
+// Memory returns the memory usage of the pod and of each container.
 func (m MemoryUsage) Memory(ctx context.Context, p *v1.Pod, observed *pod.Observed) (whole uint64, each map[string]uint64, err error) {
 	if whole, err = m.Pod(p); err != nil {
 		return 0, nil, err

@@ -9,8 +9,8 @@ import (
 	"swiftlet/internal/runtime"
 )
 
-// HandlerFinder finds the runtime handler that a pod's runtime class names, and what the
-// runtime supports of it. class is nil without an API server; node is the Node as last known.
+// HandlerFinder returns a function that finds the runtime handler of a pod's RuntimeClass, and the
+// features that the runtime supports for it. class is nil without an API server; node returns the Node.
 func HandlerFinder(class func(name string) (*nodev1.RuntimeClass, error), node func() *v1.Node) func(*v1.Pod) (runtime.Handler, error) {
 	return func(p *v1.Pod) (runtime.Handler, error) {
 		var h runtime.Handler

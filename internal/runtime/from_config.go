@@ -8,7 +8,7 @@ import (
 	"swiftlet/internal/config"
 )
 
-// Kernel is what containers are limited by.
+// Kernel has the limits and features of the kernel.
 type Kernel struct {
 	// CgroupVersion is 1 or 2.
 	CgroupVersion int
@@ -17,11 +17,11 @@ type Kernel struct {
 	MemoryBytes, SwapBytes int64
 	// PodMemory is how much memory all pods together may use.
 	PodMemory int64
-	// SELinux labels files.
+	// SELinux is enabled.
 	SELinux bool
 }
 
-// ConfigFrom reads how containers run.
+// ConfigFrom returns the Config of the kubelet's configuration.
 func ConfigFrom(cfg *config.Config, kernel Kernel) Config {
 	kc, root := &cfg.Kubelet, cfg.Flags.RootDir
 	c := Config{
@@ -60,7 +60,7 @@ func cgroupV2From(cfg *config.Config, podMemory int64) *CgroupV2 {
 	return v2
 }
 
-// containerLogsDir holds the links to container logs: beside the pods' logs.
+// containerLogsDir returns the directory of the links to container logs, next to that of the pods' logs.
 func containerLogsDir(podLogs string) string {
 	return filepath.Join(filepath.Dir(filepath.Clean(podLogs)), "containers")
 }

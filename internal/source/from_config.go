@@ -9,11 +9,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// httpTimeout bounds one request for a manifest URL.
+// httpTimeout limits one request for a manifest URL.
 const httpTimeout = 10 * time.Second
 
-// NamesFrom lists the sources that the configuration asks for. No pod is removed as unwanted
-// before each of them was read.
+// NamesFrom lists the configured sources. No pod is an orphan before each of them was read.
 func NamesFrom(kc *kubelet.KubeletConfiguration, standalone bool) []pod.Source {
 	var names []pod.Source
 	if kc.StaticPodPath != "" {
@@ -28,12 +27,12 @@ func NamesFrom(kc *kubelet.KubeletConfiguration, standalone bool) []pod.Source {
 	return names
 }
 
-// FileConfigFrom reads where manifests of static pods are.
+// FileConfigFrom returns the configuration of the file source.
 func FileConfigFrom(kc *kubelet.KubeletConfiguration, nodeName string) FileConfig {
 	return FileConfig{Path: kc.StaticPodPath, NodeName: nodeName, CheckFrequency: kc.FileCheckFrequency.Duration}
 }
 
-// HTTPConfigFrom reads which URL has manifests of static pods, and the client for it.
+// HTTPConfigFrom returns the configuration of the HTTP source, and its client.
 func HTTPConfigFrom(kc *kubelet.KubeletConfiguration, nodeName string) (HTTPConfig, *http.Client) {
 	header := http.Header{}
 	for name, values := range kc.StaticPodURLHeader {

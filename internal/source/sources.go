@@ -11,13 +11,13 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// Deps are what the configured sources work with.
+// Deps are the dependencies of the configured sources.
 type Deps struct {
 	Out chan<- pod.Snapshot
 	// OnError is called once for each new error of a manifest.
 	OnError func(path string, err error)
-	// Objects takes the ConfigMaps and Secrets that stand beside static pods. It is set on a
-	// node without an API server, and only there.
+	// Objects receives the ConfigMaps and Secrets of manifests. It is set only on a node without an
+	// API server.
 	Objects Objects
 	// API and Ready are nil without an API server. Ready returns when pods may be read.
 	API   corev1.PodsGetter
@@ -32,7 +32,7 @@ type Source struct {
 	Run  func(context.Context) error
 }
 
-// New makes the sources that the configuration asks for.
+// New returns the configured sources.
 func New(kc *kubelet.KubeletConfiguration, nodeName string, deps Deps) ([]Source, error) {
 	var all []Source
 	if kc.StaticPodPath != "" {
