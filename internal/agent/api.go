@@ -3,8 +3,6 @@ package agent
 import (
 	"math/rand/v2"
 
-	nodev1 "k8s.io/api/node/v1"
-
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/certificate"
@@ -87,21 +85,4 @@ func (a *api) makeShared(b *base, tokens kubeapi.TokensDeps, events kubeapi.Reco
 // warnNode records a warning event about the node.
 func (a *api) warnNode(reason, message string) {
 	a.events.Eventf(a.node, v1.EventTypeWarning, reason, "%s", message)
-}
-
-// envSources has the sources of containers' environment variables.
-func (a *api) envSources() kubeapi.EnvSources {
-	sources := kubeapi.EnvSources{ObjectGetter: a.objects}
-	if a.caches != nil {
-		sources.List = a.caches.Services
-	}
-	return sources
-}
-
-// runtimeClass returns the getter of runtime classes; nil without an API server.
-func (a *api) runtimeClass() func(name string) (*nodev1.RuntimeClass, error) {
-	if a.caches == nil {
-		return nil
-	}
-	return a.caches.Classes.Get
 }

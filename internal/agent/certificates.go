@@ -4,8 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 
-	v1 "k8s.io/api/core/v1"
-
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/config"
 	"swiftlet/internal/kubeapi"
@@ -35,12 +33,8 @@ func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 		return clients, nil, err
 	}
 	rotator, server, err := certificate.NewClient(certificate.ClientConfig{
-		NodeName:   b.nodeName,
-		Kubeconfig: flags.Kubeconfig,
-		Bootstrap:  flags.BootstrapKubeconfig,
-		Dir:        flags.CertDir,
-		Renew:      b.cfg.Kubelet.RotateCertificates,
-		UserAgent:  userAgent,
+		NodeName: b.nodeName, Kubeconfig: flags.Kubeconfig, Bootstrap: flags.BootstrapKubeconfig, Dir: flags.CertDir,
+		Renew: b.cfg.Kubelet.RotateCertificates, UserAgent: userAgent,
 	}, rotatorDeps(b))
 	if err != nil {
 		return nil, nil, err
@@ -65,11 +59,8 @@ func (a *api) makeServingCertificate(b *base) (err error) {
 	if !kc.ServerTLSBootstrap {
 		return nil
 	}
-	a.serving, err = certificate.NewServing(certificate.ServingConfig{
-		Dir:      b.cfg.Flags.CertDir,
-		CertFile: kc.TLSCertFile,
-		KeyFile:  kc.TLSPrivateKeyFile,
-	}, rotatorDeps(b))
+	a.serving, err = certificate.NewServing(
+		certificate.ServingConfig{Dir: b.cfg.Flags.CertDir, CertFile: kc.TLSCertFile, KeyFile: kc.TLSPrivateKeyFile}, rotatorDeps(b))
 	if err != nil {
 		return err
 	}
@@ -89,16 +80,5 @@ func (a *api) renewal() certificate.RunDeps {
 	return certificate.RunDeps{
 		Client:    a.clients.Kube,
 		NotIssued: func(err error) { a.warnNode("CertificateNotIssued", err.Error()) },
-	}
-}
-
-// requestServing returns the function that requests a serving certificate for the node's
-// addresses; nil if serverTLSBootstrap is not set.
-func (a *api) requestServing(b *base) func([]v1.NodeAddress) {
-	if a.serving == nil {
-		return nil
-	}
-	return func(addresses []v1.NodeAddress) {
-		a.serving.SetTemplate(certificate.ServingTemplate(b.nodeName, addresses, b.cfg.Features.AllowDNSOnlyNodeCSR))
 	}
 }

@@ -1,10 +1,6 @@
 package agent
 
 import (
-	"context"
-
-	authv1 "k8s.io/api/authentication/v1"
-
 	"swiftlet/internal/image"
 	"swiftlet/internal/image/credentialplugin"
 	"swiftlet/internal/observe"
@@ -30,11 +26,7 @@ func newCredentialPlugins(b *base, a *api) (*credentialplugin.Plugins, error) {
 		return nil, nil
 	}
 	return credentialplugin.New(cfg, credentialplugin.Deps{
-		Account: a.tokens.Account,
-		Token: func(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (string, error) {
-			token, err := a.tokens.Get(ctx, namespace, account, request)
-			return token.Value, err
-		},
+		Account: a.tokens.Account, Token: a.tokens.Value,
 		Meters: b.metrics.CredentialPlugins(), Clock: b.clock, Log: b.log,
 	})
 }

@@ -93,12 +93,10 @@ func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved no
 	reservedCPU := reserved.Kube.Cpu().DeepCopy()
 	reservedCPU.Add(*reserved.System.Cpu())
 	m.Exclusive, err = resource.NewExclusive(b.cfg, m.hardware.MemoryBytes, resource.Reserved{CPU: reservedCPU, All: all}, resource.ExclusiveDeps{
-		Running:        func() ([]cpu.Running, error) { return cpu.ListRunning(client) },
-		Warn:           a.warnNode,
-		SharedChanged:  func() { b.hub.syncPods.Publish(struct{}{}) },
-		CPUs:           m.meters.CPUs,
-		MemoryRequests: m.meters.MemoryRequests, MemoryErrors: m.meters.MemoryErrors,
-		Log: b.log,
+		Running:       func() ([]cpu.Running, error) { return cpu.ListRunning(client) },
+		SharedChanged: func() { b.hub.syncPods.Publish(struct{}{}) },
+		CPUs:          m.meters.CPUs, MemoryRequests: m.meters.MemoryRequests, MemoryErrors: m.meters.MemoryErrors,
+		Warn: a.warnNode, Log: b.log,
 	})
 	if err == nil {
 		b.metrics.CPUs(m.CPUs.Usage)
@@ -109,21 +107,16 @@ func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved no
 func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.Hierarchy) error {
 	kc := &b.cfg.Kubelet
 	cfg, err := cgroup.ConfigFrom(kc, cgroup.Node{
-		Driver:      cgroup.DriverFor(identity.CgroupDriver, kc.CgroupDriver, b.log),
-		Version:     hierarchy.Version,
-		MemoryQoS:   b.cfg.Features.MemoryQoS,
-		QOSReserved: b.cfg.Features.QOSReserved,
-		PodMemory:   m.podMemory,
+		Driver:    cgroup.DriverFor(identity.CgroupDriver, kc.CgroupDriver, b.log),
+		MemoryQoS: b.cfg.Features.MemoryQoS, QOSReserved: b.cfg.Features.QOSReserved,
+		Version: hierarchy.Version, PodMemory: m.podMemory,
 	})
 	if err != nil {
 		return err
 	}
 	m.cgroups, err = cgroup.New(cfg, cgroup.Deps{
-		Hierarchy:        hierarchy,
-		HasExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
-		Duration:         b.metrics.Cgroup(hierarchy.Version),
-		Clock:            b.clock,
-		Log:              b.log,
+		Hierarchy: hierarchy, HasExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
+		Duration: b.metrics.Cgroup(hierarchy.Version), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return err
@@ -145,9 +138,8 @@ func newIPTables(b *base) error {
 // newOOMWatcher adds the watcher of system OOMs.
 func newOOMWatcher(b *base, a *api, m *machine) error {
 	log, err := oom.OpenKernelLog(oom.LogRules{
-		Optional:               b.cfg.Flags.Kubeconfig == "",
-		UserNamespace:          m.hardware.UserNamespace,
-		KubeletInUserNamespace: b.cfg.Features.KubeletInUserNamespace,
+		Optional:      b.cfg.Flags.Kubeconfig == "",
+		UserNamespace: m.hardware.UserNamespace, KubeletInUserNamespace: b.cfg.Features.KubeletInUserNamespace,
 	}, b.log)
 	if log == nil {
 		return err

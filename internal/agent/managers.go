@@ -46,11 +46,11 @@ func newUserNamespaces(b *base) (*userns.Ranges, error) {
 }
 
 // newPluginRegistry makes the registry of CSI, device and DRA plugins.
-func newPluginRegistry(b *base, p *pods) (*pluginreg.Registry, error) {
+func newPluginRegistry(b *base, s storage, managers *podsync.Managers) (*pluginreg.Registry, error) {
 	registry, err := pluginreg.New(
 		pluginreg.Config{Dir: filepath.Join(b.cfg.Flags.RootDir, "plugins_registry")},
 		pluginreg.Deps{Handlers: map[string]pluginreg.Handler{
-			"CSIPlugin": p.csi, "DevicePlugin": p.managers.Devices, "DRAPlugin": p.managers.Claims,
+			"CSIPlugin": s.csi, "DevicePlugin": managers.Devices, "DRAPlugin": managers.Claims,
 		}, Clock: b.clock, Log: b.log})
 	return registry, b.addUnless(err, "plugins", registry.Run)
 }

@@ -14,7 +14,7 @@ func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	deps := node.Deps{
 		Runtime: r.cri, PLEGHealthy: p.observer.Healthy, SetPodCIDR: r.cri.UpdateRuntimeConfig,
 		ReadyChecks: []func() error{p.shutdown.ReadyCheck}, Pressures: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
-		AddressesChanged: a.requestServing(b), EnforceReserved: m.cgroups.EnforceReserved,
+		AddressesChanged: a.serving.RequestFor(b.nodeName, b.cfg.Features.AllowDNSOnlyNodeCSR), EnforceReserved: m.cgroups.EnforceReserved,
 		Meters: b.metrics.Node(b.nodeName, b.started, host.BootTime(b.started)),
 		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,
 	}

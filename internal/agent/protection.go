@@ -8,23 +8,29 @@ import (
 	"swiftlet/internal/stats"
 )
 
-// makeProtection makes the node's stats, eviction, and graceful shutdown.
-func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err error) {
+// protection has the node's stats, eviction, and graceful shutdown.
+type protection struct {
+	stats    *stats.Stats
+	evictor  *eviction.Evictor
+	shutdown *shutdown.Manager
+}
+
+func newProtection(b *base, a *api, r runtimeClient, m *machine, on running, states states, s syncing) (p protection, err error) {
 	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.hardware.ForStats(), m.cgroups.KubeletCgroup(), b.clock.Now())
 	cfg.PodsCgroup = m.groups.Kubepods()
 	p.stats, err = stats.New(cfg, stats.Deps{
-		Cgroups: m.cgroups, Runtime: r.cri, Pods: p.observer.List, Volumes: p.volumes.MeasurableVolumes,
+		Cgroups: m.cgroups, Runtime: r.cri, Pods: on.observer.List, Volumes: on.volumes.MeasurableVolumes,
 		VolumeMeasured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
-		return err
+		return p, err
 	}
-	if err := p.makeEvictor(b, a, m); err != nil {
-		return err
+	if p.evictor, err = newEvictor(b, a, m, p.stats, on, s); err != nil {
+		return p, err
 	}
 	deps := shutdown.Deps{
-		Pods:                p.workers.Active,
-		TerminatePod:        shutdown.PodTerminator{Workers: p.workers, StatusWritten: p.status.Written, Log: b.log}.Terminate,
+		Pods:                s.workers.Active,
+		TerminatePod:        shutdown.PodTerminator{Workers: s.workers, StatusWritten: states.status.Written, Log: b.log}.Terminate,
 		ShuttingDownChanged: b.hub.reportNode,
 		Events:              a.events, Node: a.node, Clock: b.clock, Log: b.log,
 	}
@@ -32,20 +38,20 @@ func (p *pods) makeProtection(b *base, a *api, r runtimeClient, m *machine) (err
 		deps.ReportTimes = b.metrics.Shutdown()
 	}
 	p.shutdown, err = shutdown.New(shutdown.ConfigFrom(b.cfg), deps)
-	return b.addUnless(err, "shutdown", p.shutdown.Run)
+	return p, b.addUnless(err, "shutdown", p.shutdown.Run)
 }
 
-func (p *pods) makeEvictor(b *base, a *api, m *machine) error {
+func newEvictor(b *base, a *api, m *machine, measured *stats.Stats, on running, s syncing) (*eviction.Evictor, error) {
 	cfg, err := eviction.ConfigFrom(b.cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.evictor, err = eviction.New(cfg, eviction.Deps{
-		Stats: p.stats, Pods: p.workers, MemoryNotifier: m.cgroups.NewMemoryNotifier(m.groups.Kubepods()),
-		RemoveContainers:  func(ctx context.Context) error { return p.steps.RemoveEnded(ctx, m.workers.Ended) },
-		RemoveImages:      p.images.Collector.RemoveUnused,
+	evictor, err := eviction.New(cfg, eviction.Deps{
+		Stats: measured, Pods: s.workers, MemoryNotifier: m.cgroups.NewMemoryNotifier(m.groups.Kubepods()),
+		RemoveContainers:  func(ctx context.Context) error { return s.steps.RemoveEnded(ctx, m.workers.Ended) },
+		RemoveImages:      on.images.Collector.RemoveUnused,
 		ConditionsChanged: b.hub.reportNode,
 		Events:            a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
 	})
-	return b.addUnless(err, "eviction", p.evictor.Run)
+	return evictor, b.addUnless(err, "eviction", evictor.Run)
 }

@@ -31,7 +31,7 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 		Pods: view, Containers: view, Logs: p.logs, Runtime: r.cri, Stats: p.stats,
 		Metrics: b.metrics.Gatherer(), ProbeMetrics: probes, SLIs: metrics.NewSLIs(metrics.StartTime()),
 		Checks: []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
-		Meters: serverMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Clock: b.clock, Log: b.log,
+		Meters: server.NewMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Clock: b.clock, Log: b.log,
 	}
 	if b.tracing != nil {
 		deps.Trace = b.tracing.HTTP
@@ -50,14 +50,14 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 	return newWatchdog(b, p.loop.Healthy)
 }
 
-// makeSockets makes the gRPC APIs for programs on the node.
-func (p *pods) makeSockets(b *base, m *machine) (err error) {
-	p.sockets, err = sockets.New(sockets.ConfigFrom(b.cfg), sockets.Deps{
-		Pods: sockets.LocalPods{Pods: p.desired, Workers: p.workers}, Statuses: p.status,
-		CPUs: m.CPUs, Memory: m.Memory, Devices: p.managers.Devices, Claims: p.managers.Claims,
+// newSockets makes the gRPC APIs for programs on the node.
+func newSockets(b *base, m *machine, on running, states states, s syncing) (*sockets.Server, error) {
+	server, err := sockets.New(sockets.ConfigFrom(b.cfg), sockets.Deps{
+		Pods: sockets.LocalPods{Pods: states.desired, Workers: s.workers}, Statuses: states.status,
+		CPUs: m.CPUs, Memory: m.Memory, Devices: on.managers.Devices, Claims: on.managers.Claims,
 		Called: b.metrics.Sockets(), Clock: b.clock, Log: b.log,
 	})
-	return b.addUnless(err, "sockets", p.sockets.Run)
+	return server, b.addUnless(err, "sockets", server.Run)
 }
 
 // readMetrics sets the sources of metrics that are read at each scrape.
@@ -70,19 +70,6 @@ func (p *pods) readMetrics(ctx context.Context, b *base) error {
 		ClaimStats:  func() []statsapi.VolumeStats { return p.stats.ClaimStats(ctx) },
 		ClaimsInUse: p.managers.Claims.InUse, PendingResizes: p.allocator.Pending, ResizesInProgress: p.status.Resizing,
 	})
-}
-
-// serverMeters are the metrics of the HTTP servers.
-func serverMeters(m *metrics.Metrics) server.Meters {
-	begin := m.HTTP()
-	meters := server.Meters{
-		Request:           func(r server.Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
-		WebSocket:         m.WebSockets(),
-		ClientCertificate: m.ClientCertificateExpiration(),
-	}
-	meters.TokenReview, meters.AccessReview = m.Reviews()
-	meters.TokenCache.Lookup, meters.TokenCache.Fetched, meters.TokenCache.ActiveFetch = m.TokenCache()
-	return meters
 }
 
 // newWatchdog adds the watchdog if the service manager has enabled it.

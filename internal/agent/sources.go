@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 
 	"swiftlet/internal/notify"
@@ -10,7 +9,7 @@ import (
 )
 
 // newSources adds the sources of pods, which send snapshots to out.
-func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
+func newSources(b *base, a *api, states states, s syncing, out chan<- pod.Snapshot) error {
 	deps := source.Deps{
 		Out: out, Clock: b.clock, Log: b.log,
 		OnError: func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) },
@@ -24,17 +23,14 @@ func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
-		b.add(string(s.Name)+" source", s.Run)
+	for _, one := range all {
+		b.add(string(one.Name)+" source", one.Run)
 	}
-	if p.mirrors == nil {
+	if states.mirrors == nil {
 		return nil
 	}
 	nodeChanged := notify.New()
 	a.caches.Node.OnChange(nodeChanged.Notify)
-	b.add("mirror pods", func(ctx context.Context) error {
-		p.mirrors.SyncWhenOwned(ctx, p.desired, nodeChanged, p.workers.Wake)
-		return nil
-	})
+	b.add("mirror pods", states.mirrors.SyncWhenOwned(states.desired, nodeChanged, s.workers.Wake))
 	return nil
 }

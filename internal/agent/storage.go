@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"math/rand/v2"
 	"path/filepath"
 
@@ -74,10 +73,7 @@ func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
 	}
 	b.add("CSI volumes", p.Run)
 	if a.clients != nil {
-		b.add("CSI node", func(ctx context.Context) error {
-			p.EnsureCSINodeWhenRegistered(ctx, m.node.Registered())
-			return nil
-		})
+		b.add("CSI node", p.EnsureCSINodeAfter(m.node.Registered()))
 	}
 	return p, nil
 }

@@ -36,6 +36,15 @@ func NewServing(cfg ServingConfig, deps Deps) (_ *Rotator, err error) {
 	}, deps)
 }
 
+// RequestFor returns a function that requests a certificate for the node's addresses; nil where
+// r is. dnsOnly allows a certificate for DNS names alone.
+func (r *Rotator) RequestFor(node string, dnsOnly bool) func([]v1.NodeAddress) {
+	if r == nil {
+		return nil
+	}
+	return func(addresses []v1.NodeAddress) { r.SetTemplate(ServingTemplate(node, addresses, dnsOnly)) }
+}
+
 // ServingTemplate returns the request of a certificate for the node's addresses. It is nil while
 // the node has no IP address, unless dnsOnly allows a certificate for DNS names alone.
 func ServingTemplate(node string, addresses []v1.NodeAddress, dnsOnly bool) *x509.CertificateRequest {

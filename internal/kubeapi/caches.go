@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -62,6 +63,15 @@ func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps,
 		return nil, err
 	}
 	return c, nil
+}
+
+// RuntimeClass returns one runtime class. c may be nil, without an API server: then there is
+// none.
+func (c *Caches) RuntimeClass(name string) (*nodev1.RuntimeClass, error) {
+	if c == nil {
+		return nil, fmt.Errorf("runtime class %q: there is no API server to know it", name)
+	}
+	return c.Classes.Get(name)
 }
 
 // Run keeps the caches up to date until ctx is done.

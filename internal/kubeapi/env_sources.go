@@ -9,8 +9,8 @@ import (
 // EnvSources is where environment variables of containers come from.
 type EnvSources struct {
 	ObjectGetter
-	// List is nil without an API server, where there are no services.
-	List *Services
+	// Caches is nil without an API server, where there are no services.
+	Caches *Caches
 }
 
 // ObjectGetter reads the ConfigMaps and Secrets that pods use.
@@ -21,8 +21,8 @@ type ObjectGetter interface {
 
 // Services lists a namespace's services; false while they are not known yet.
 func (s EnvSources) Services(namespace string) ([]*v1.Service, bool) {
-	if s.List == nil {
+	if s.Caches == nil {
 		return nil, true
 	}
-	return s.List.List(namespace), s.List.HasSynced()
+	return s.Caches.Services.List(namespace), s.Caches.Services.HasSynced()
 }

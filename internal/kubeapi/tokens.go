@@ -185,3 +185,9 @@ func (t *Tokens) withRefreshTime(value string, issued, expires time.Time) Token 
 	jitter := time.Duration(t.deps.Jitter() * float64(refreshJitter))
 	return Token{Value: value, ExpiresAt: expires, RefreshAt: refresh.Add(-jitter)}
 }
+
+// Value is Get for callers that need the token alone.
+func (t *Tokens) Value(ctx context.Context, namespace, account string, request *authv1.TokenRequest) (string, error) {
+	token, err := t.Get(ctx, namespace, account, request)
+	return token.Value, err
+}

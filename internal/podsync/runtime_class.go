@@ -1,8 +1,6 @@
 package podsync
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 
@@ -10,14 +8,11 @@ import (
 )
 
 // HandlerFinder returns a function that finds the runtime handler of a pod's RuntimeClass, and the
-// features that the runtime supports for it. class is nil without an API server; node returns the Node.
+// features that the runtime supports for it. node returns the Node.
 func HandlerFinder(class func(name string) (*nodev1.RuntimeClass, error), node func() *v1.Node) func(*v1.Pod) (runtime.Handler, error) {
 	return func(p *v1.Pod) (runtime.Handler, error) {
 		var h runtime.Handler
 		if name := p.Spec.RuntimeClassName; name != nil && *name != "" {
-			if class == nil {
-				return h, fmt.Errorf("runtime class %q: there is no API server to know it", *name)
-			}
 			found, err := class(*name)
 			if err != nil {
 				return h, err

@@ -26,21 +26,21 @@ type ExclusiveDeps struct {
 	Running func() ([]cpu.Running, error)
 	// Warn records an event about the node.
 	Warn func(reason, message string)
-	// SharedChanged is called when containers have to share other CPUs. It must not block.
+	// SharedChanged is called when the shared CPUs change. It must not block.
 	SharedChanged                func()
 	CPUs                         cpu.Meters
 	MemoryRequests, MemoryErrors meter.Count
 	Log                          *slog.Logger
 }
 
-// Exclusive gives containers CPUs and memory of NUMA nodes for themselves.
+// Exclusive allocates exclusive CPUs and memory of NUMA nodes to containers.
 type Exclusive struct {
 	Machine
 	CPUs   *cpu.CPUs
 	Memory *memory.Memory
 }
 
-// NewExclusive reads the machine and what containers were given before.
+// NewExclusive reads the machine and the allocations of an earlier agent.
 func NewExclusive(cfg *config.Config, memoryBytes int64, reserved Reserved, deps ExclusiveDeps) (*Exclusive, error) {
 	machine, err := ReadMachine(cfg, memoryBytes, deps.Log)
 	if err != nil {

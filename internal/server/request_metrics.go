@@ -27,6 +27,28 @@ type Meters struct {
 	TokenCache CacheMeters
 }
 
+// Instruments makes the instruments of a Server. *metrics.Metrics does.
+type Instruments interface {
+	HTTP() func(readOnly bool, method, path string, longRunning bool) (done func())
+	WebSockets() meter.CountOf
+	ClientCertificateExpiration() meter.Timing
+	Reviews() (token, access meter.TimingOf)
+	TokenCache() (lookup meter.TimingOf, fetched meter.CountOf, activeFetch func(status string) (done func()))
+}
+
+// NewMeters makes all of a Server's instruments.
+func NewMeters(i Instruments) Meters {
+	begin := i.HTTP()
+	m := Meters{
+		Request:           func(r Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
+		WebSocket:         i.WebSockets(),
+		ClientCertificate: i.ClientCertificateExpiration(),
+	}
+	m.TokenReview, m.AccessReview = i.Reviews()
+	m.TokenCache.Lookup, m.TokenCache.Fetched, m.TokenCache.ActiveFetch = i.TokenCache()
+	return m
+}
+
 // CacheMeters are the instruments of a cache of reviews; each may be nil.
 type CacheMeters struct {
 	// Lookup observes the duration of lookups by "hit" or "miss".

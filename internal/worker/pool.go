@@ -294,6 +294,13 @@ func (p *Pool) Wake(uid types.UID) {
 	})
 }
 
+// WakeActive wakes the workers of all pods that have not ended.
+func (p *Pool) WakeActive() {
+	for _, active := range p.Active() {
+		p.Wake(active.UID)
+	}
+}
+
 // ObjectChanged marks that a ConfigMap or Secret that the pod uses has changed. If containers
 // of the pod wait for one, they are retried at once.
 func (p *Pool) ObjectChanged(uid types.UID) {
