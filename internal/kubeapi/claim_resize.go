@@ -18,15 +18,15 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 	v1.PersistentVolumeClaimControllerResizeError, v1.PersistentVolumeClaimNodeResizeError,
 }
 
-// Growing records in the claim's status that this node expands the volume.
-func (c *Claims) Growing(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error) {
+// MarkResizeInProgress records in the claim's status that this node expands the volume.
+func (c *Claims) MarkResizeInProgress(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error) {
 	return c.patch(ctx, claim, types.StrategicMergePatchType, claim.ResourceVersion, map[string]any{
 		"allocatedResourceStatuses": map[v1.ResourceName]any{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizeInProgress},
 	})
 }
 
-// Grown records in the claim's status the volume's new size, and that the resize is finished.
-func (c *Claims) Grown(ctx context.Context, claim *v1.PersistentVolumeClaim, size resource.Quantity) error {
+// MarkResized records in the claim's status the volume's new size, and that the resize is finished.
+func (c *Claims) MarkResized(ctx context.Context, claim *v1.PersistentVolumeClaim, size resource.Quantity) error {
 	conditions := slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(c v1.PersistentVolumeClaimCondition) bool {
 		return slices.Contains(resizeConditions, c.Type)
 	})
@@ -42,9 +42,9 @@ func (c *Claims) Grown(ctx context.Context, claim *v1.PersistentVolumeClaim, siz
 	return err
 }
 
-// NotGrown records in the claim's status why the expansion failed. An infeasible one is not
+// MarkResizeFailed records in the claim's status why the expansion failed. An infeasible one is not
 // retried until the controller has chosen another size.
-func (c *Claims) NotGrown(ctx context.Context, claim *v1.PersistentVolumeClaim, cause error, infeasible bool) error {
+func (c *Claims) MarkResizeFailed(ctx context.Context, claim *v1.PersistentVolumeClaim, cause error, infeasible bool) error {
 	status := map[string]any{}
 	if infeasible {
 		status["allocatedResourceStatuses"] = map[v1.ResourceName]any{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizeInfeasible}

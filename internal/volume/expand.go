@@ -7,18 +7,21 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
+var _ ExpansionReporter = (*kubeapi.Claims)(nil)
+
 // ExpansionReporter updates the resize status of a claim.
 type ExpansionReporter interface {
-	// Growing sets the status to NodeResizeInProgress and returns the updated claim.
-	Growing(ctx context.Context, c *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error)
-	// Grown sets the capacity to size.
-	Grown(ctx context.Context, c *v1.PersistentVolumeClaim, size resource.Quantity) error
-	// NotGrown records the error. An infeasible resize is left to the controller.
-	NotGrown(ctx context.Context, c *v1.PersistentVolumeClaim, why error, infeasible bool) error
+	// MarkResizeInProgress sets the status to NodeResizeInProgress and returns the updated claim.
+	MarkResizeInProgress(ctx context.Context, c *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error)
+	// MarkResized sets the capacity to size.
+	MarkResized(ctx context.Context, c *v1.PersistentVolumeClaim, size resource.Quantity) error
+	// MarkResizeFailed records the error. An infeasible resize is left to the controller.
+	MarkResizeFailed(ctx context.Context, c *v1.PersistentVolumeClaim, why error, infeasible bool) error
 }
 
 // expand expands a volume whose PersistentVolume has a larger capacity. The caller has the device
@@ -90,11 +93,11 @@ func (v *Volumes) mayExpand(d *device, c *v1.PersistentVolumeClaim, want resourc
 
 // reportExpanding sets the status of a claim that waits for the node, and updates r.PVC.
 func (v *Volumes) reportExpanding(ctx context.Context, r *plugin.Request) error {
-	expansionNode, ok := v.deps.Claims.(ExpansionReporter)
+	reporter, ok := v.deps.Claims.(ExpansionReporter)
 	if state, _ := resizeStatus(r.PVC); !ok || state != v1.PersistentVolumeClaimNodeResizePending {
 		return nil
 	}
-	claim, err := expansionNode.Growing(ctx, r.PVC)
+	claim, err := reporter.MarkResizeInProgress(ctx, r.PVC)
 	if err == nil {
 		r.PVC = claim
 	}
@@ -103,7 +106,7 @@ func (v *Volumes) reportExpanding(ctx context.Context, r *plugin.Request) error 
 
 // reportExpandFailure records a failure that a retry will probably not fix.
 func (v *Volumes) reportExpandFailure(ctx context.Context, r plugin.Request, d *device, why error) {
-	expansionNode, ok := v.deps.Claims.(ExpansionReporter)
+	reporter, ok := v.deps.Claims.(ExpansionReporter)
 	_, reported := resizeStatus(r.PVC)
 	if !ok || !reported || errors.Is(why, plugin.ErrUncertain) {
 		return
@@ -116,19 +119,19 @@ func (v *Volumes) reportExpandFailure(ctx context.Context, r plugin.Request, d *
 	// and must know that this node has stopped.
 	resized := r.PVC.Spec.Resources.Requests.Storage().Cmp(*r.PV.Spec.Capacity.Storage()) != 0
 	infeasible := errors.Is(why, plugin.ErrInfeasible) || (before && resized)
-	if err := expansionNode.NotGrown(ctx, r.PVC, why, infeasible); err != nil {
+	if err := reporter.MarkResizeFailed(ctx, r.PVC, why, infeasible); err != nil {
 		v.deps.Log.Warn("expand volume: failed to update claim status", "pod", r.Pod.UID, "volume", r.Name(), "err", err)
 	}
 }
 
 // reportExpanded sets the new capacity, unless another node has.
 func (v *Volumes) reportExpanded(ctx context.Context, r plugin.Request, size resource.Quantity) error {
-	expansionNode, ok := v.deps.Claims.(ExpansionReporter)
+	reporter, ok := v.deps.Claims.(ExpansionReporter)
 	state, _ := resizeStatus(r.PVC)
 	if !ok || (state == "" && r.PVC.Status.Capacity.Storage().Cmp(size) >= 0) {
 		return nil
 	}
-	return expansionNode.Grown(ctx, r.PVC, size)
+	return reporter.MarkResized(ctx, r.PVC, size)
 }
 
 // nodeSize is the size of the volume on this node. The claim has the size on the node that expanded it
