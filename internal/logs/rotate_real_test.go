@@ -17,8 +17,9 @@ import (
 	"swiftlet/test/realcri"
 )
 
-// A container writes many times MaxSize as fast as a real containerd accepts it: the disk usage
-// never exceeds a small multiple of MaxSize, although Interval is an hour.
+// A container writes many times MaxSize through a real containerd, at about 20 MB/s so that a
+// stall of this machine is not a full disk: the disk usage never exceeds a small multiple of
+// MaxSize, although Interval is an hour.
 func TestFastGrowingLog(t *testing.T) {
 	runtime := realcri.Start(t)
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: runtime.Endpoint(), RequestTimeout: time.Minute})
@@ -32,7 +33,8 @@ func TestFastGrowingLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	container := runtime.Container(pod, "c", `yes "$(head -c 3000 /dev/zero | tr '\0' x)" | head -c 104857600`)
+	container := runtime.Container(pod, "c", `line=$(head -c 3000 /dev/zero | tr '\0' x)
+		i=0; while [ $i -lt 50 ]; do yes "$line" | head -c 2097152; sleep 0.05; i=$((i+1)); done`)
 	id, err := client.CreateContainer(t.Context(), sandbox, container, pod)
 	if err != nil {
 		t.Fatal(err)
