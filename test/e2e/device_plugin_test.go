@@ -290,6 +290,46 @@ func TestDeviceReboot(t *testing.T) {
 	}
 }
 
+// TestDeviceCrashWithoutPlugin: after a restart of the agent, while a plugin is absent, crashed
+// containers start again: one with its device, and one of the same pod that has none.
+func TestDeviceCrashWithoutPlugin(t *testing.T) {
+	t.Parallel()
+	node := ownNode(t, "device-crash")
+	plugin := startPlugin(t, node)
+	plugin.awaitDevices(2, 2)
+	space := namespace(t)
+	pod := podWithDevices("pod", node.Name(), 1)
+	plain := sleeper("", "").Spec.Containers[0]
+	plain.Name = "plain"
+	pod.Spec.Containers = append(pod.Spec.Containers, plain)
+	before := startPod(t, space, pod)
+	has := deviceOf(t, node, space, "pod")
+
+	plugin.stop()
+	restartAgent(t, node)
+	startPod(t, space, sleeper("witness", node.Name())) // the agent has synced the older pod
+	for _, container := range before.Status.ContainerStatuses {
+		_, id, _ := strings.Cut(container.ContainerID, "://")
+		if _, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "KILL", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitPod(t, space, "pod", timeout, func(p *corev1.Pod) string {
+		if p.Status.Phase == corev1.PodFailed {
+			t.Fatalf("the pod failed: %s", p.Status.Message)
+		}
+		for _, container := range p.Status.ContainerStatuses {
+			if container.RestartCount == 0 || container.State.Running == nil {
+				return fmt.Sprintf("container %s was restarted %d times: %+v", container.Name, container.RestartCount, container.State)
+			}
+		}
+		return ""
+	})
+	if got := deviceOf(t, node, space, "pod"); got != has {
+		t.Errorf("pod has %s, had %s", got, has)
+	}
+}
+
 // TestDeviceKubeletSwap: our kubelet and the reference read each other's state of devices.
 func TestDeviceKubeletSwap(t *testing.T) {
 	if kubelet != bed.Ours {

@@ -14,6 +14,8 @@ type allocation struct {
 	nodes map[string][]int64
 	// response is that of the plugin; nil while the devices are only reserved.
 	response *pluginapi.ContainerAllocateResponse
+	// unverified: the allocation is from the checkpoint, and the machine may have rebooted since.
+	unverified bool
 }
 
 func (g *allocation) ids() []string { return slices.Sorted(maps.Keys(g.nodes)) }
@@ -72,6 +74,15 @@ func (g allocations) owners(resource string, devices map[string]bool) map[types.
 		}
 	}
 	return owners
+}
+
+// verify marks the pod's allocations as verified.
+func (g allocations) verify(pod types.UID) {
+	for key, k := range g {
+		if key.pod == pod {
+			k.unverified = false
+		}
+	}
 }
 
 // remove deletes the allocations of the matching pods, and reports whether the checkpoint

@@ -151,8 +151,7 @@ func (m *Manager) Retain(known func(types.UID) bool) {
 func (m *Manager) releaseAll(match func(types.UID) bool) {
 	m.mu.Lock()
 	saved := m.allocations.remove(match)
-	deleteMatching(m.verified, match)
-	deleteMatching(m.waiting, match)
+	maps.DeleteFunc(m.waiting, func(uid types.UID, _ string) bool { return match(uid) })
 	for key := range m.affinity {
 		if match(key.pod) {
 			delete(m.affinity, key)
@@ -166,8 +165,4 @@ func (m *Manager) releaseAll(match func(types.UID) bool) {
 		// The next change writes it too, and a restarted agent frees the devices in Retain.
 		m.deps.Log.Error("device manager: cannot write checkpoint after release", "err", err)
 	}
-}
-
-func deleteMatching[V any](from map[types.UID]V, match func(types.UID) bool) {
-	maps.DeleteFunc(from, func(uid types.UID, _ V) bool { return match(uid) })
 }

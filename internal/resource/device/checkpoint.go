@@ -50,7 +50,7 @@ func (m *Manager) restore() error {
 				"pod", e.PodUID, "container", e.ContainerName, "resource", e.ResourceName, "path", m.checkpointPath())
 			continue
 		}
-		g := &allocation{nodes: map[string][]int64{}, response: response}
+		g := &allocation{nodes: map[string][]int64{}, response: response, unverified: true}
 		for node, ids := range e.DeviceIDs {
 			for _, id := range ids {
 				g.nodes[id] = slices.Clone(g.nodes[id])

@@ -68,8 +68,6 @@ type Manager struct {
 	allocations allocations
 	// affinity are the NUMA nodes that a container's devices should be on.
 	affinity map[allocationKey]numa.Nodes
-	// verified are the pods whose restored devices were found healthy.
-	verified map[types.UID]bool
 	// waiting are the pods that wait for a plugin, with the resource that an event was recorded
 	// for.
 	waiting map[types.UID]string
@@ -95,7 +93,6 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 		removed:     map[string]bool{},
 		allocations: allocations{},
 		affinity:    map[allocationKey]numa.Nodes{},
-		verified:    map[types.UID]bool{},
 		waiting:     map[types.UID]string{},
 	}
 	return m, m.restore()

@@ -227,6 +227,53 @@ func TestRestart(t *testing.T) {
 	n.expectDevices("two", "c", "b")
 }
 
+// A pod of which a container ran when the agent restarted keeps its devices: a container that
+// crashes later starts with them, whatever its plugin does. The reference kubelet does the same.
+func TestCrashAfterRestart(t *testing.T) {
+	for name, c := range map[string]struct {
+		running []string // when the agent restarts
+		live    []string // when the crashed container starts
+		plugin  []*pluginapi.Device
+	}{
+		"all crash, plugin is absent":                    {running: []string{"c", "plain"}},
+		"one with device crashes, plugin is absent":      {running: []string{"c", "plain"}, live: []string{"plain"}},
+		"one without device crashes, plugin is absent":   {running: []string{"plain"}},
+		"one with device had crashed, plugin is absent":  {running: []string{"plain"}, live: []string{"plain"}},
+		"all crash, device is unhealthy":                 {running: []string{"c", "plain"}, plugin: []*pluginapi.Device{unhealthy("a")}},
+		"one with device crashes, plugin has no devices": {running: []string{"c", "plain"}, live: []string{"plain"}, plugin: []*pluginapi.Device{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			f := n.join("gpu.sock", nil, device("a"))
+			p := podOf("one", requesting("c", 1), v1.Container{Name: "plain"})
+			n.admitAndPrepare(p)
+			n.stop()
+			f.server.Stop()
+			for _, container := range c.running {
+				n.running["one/"+container] = true
+			}
+			n.start()
+			if err := n.admit(p); err != nil {
+				t.Fatal(err)
+			}
+			if c.plugin != nil {
+				n.join("gpu.sock", nil, c.plugin...)
+			}
+			observed := &pod.Observed{}
+			for _, container := range c.live {
+				observed.Containers = append(observed.Containers, pod.Container{Name: container, State: pod.Running})
+			}
+			if err := n.Prepare(t.Context(), p, observed); err != nil {
+				t.Fatal(err)
+			}
+			options, err := n.Options(t.Context(), p, &p.Spec.Containers[0])
+			if err != nil || len(options.Devices) != 1 || options.Devices[0].HostPath != "/dev/a" {
+				t.Errorf("options are %+v, %v", options, err)
+			}
+		})
+	}
+}
+
 // After a reboot no container runs, and the plugin registers later, with the device or without.
 func TestReboot(t *testing.T) {
 	for name, c := range map[string]struct {

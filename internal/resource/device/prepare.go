@@ -36,7 +36,6 @@ func (m *Manager) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.verified[p.UID] = true
 	delete(m.waiting, p.UID)
 	return nil
 }
@@ -62,17 +61,17 @@ func (m *Manager) requests(p *v1.Pod, c *v1.Container) map[string]int {
 // checkpoint must be written.
 func (m *Manager) prepareResource(ctx context.Context, p *v1.Pod, key allocationKey, want int, observed *pod.Observed) (changed bool, err error) {
 	m.mu.Lock()
-	g, checked, absent := m.allocations[key], m.verified[p.UID], m.pluginAbsentLocked(key.resource)
+	g, absent := m.allocations[key], m.pluginAbsentLocked(key.resource)
 	confirmed := g != nil && g.response != nil
-	containerRuns := running(observed, key.container)
+	verified := confirmed && !g.unverified
 	m.mu.Unlock()
 	switch {
-	case confirmed && checked, containerRuns:
+	case verified, running(observed, key.container):
 		return false, nil
 	case absent:
 		return false, m.waitForPlugin(p, key.resource)
 	case confirmed:
-		return false, m.checkDevicesHealthy(key, g, len(observed.Live()) > 0)
+		return false, m.verifyDevices(key, g)
 	}
 	if err := m.allocateFromPlugin(ctx, p, key, want); err != nil {
 		return false, err
@@ -89,12 +88,8 @@ func running(o *pod.Observed, container string) bool {
 	return false
 }
 
-// checkDevicesHealthy checks restored devices: the machine may have rebooted without them. It
-// skips the check while a container of the pod runs.
-func (m *Manager) checkDevicesHealthy(key allocationKey, g *allocation, podRuns bool) error {
-	if podRuns {
-		return nil
-	}
+// verifyDevices checks restored devices: the machine may have rebooted without them.
+func (m *Manager) verifyDevices(key allocationKey, g *allocation) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.checkHealthyLocked(key.resource); err != nil {
@@ -106,6 +101,7 @@ func (m *Manager) checkDevicesHealthy(key allocationKey, g *allocation, podRuns 
 			return fmt.Errorf("previously allocated devices are no longer healthy; cannot allocate unhealthy devices %s", key.resource)
 		}
 	}
+	g.unverified = false
 	return nil
 }
 
