@@ -44,6 +44,9 @@ func newPod(policy v1.RestartPolicy, names string, change ...func(*v1.Pod)) *v1.
 
 func deleted(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
 
+// withPhase gives the pod a phase in the API server.
+func withPhase(phase v1.PodPhase) func(*v1.Pod) { return func(p *v1.Pod) { p.Status.Phase = phase } }
+
 // restartAll adds a rule that restarts all containers when a exits with 7.
 func restartAll(p *v1.Pod) {
 	c := &p.Spec.Containers[0]
@@ -150,6 +153,10 @@ func TestCompute(t *testing.T) {
 			[]string{"notready a:0"}, nil, true, "Running a:Completed(0)"},
 		{"terminal phase does not change", newPod("Never", "a"), []string{"ready a:0", "ready a:run"}, nil, false, "Succeeded a:run!"},
 
+		{"phase of the API server ends a running pod", newPod("Always", "a", withPhase(v1.PodFailed)), []string{"ready a:run"}, nil, false, "Failed a:run!"},
+		{"phase of the API server wins over exit codes", newPod("Always", "a", withPhase(v1.PodSucceeded)), []string{"ready a:run", "notready a:137"}, nil, true, "Succeeded a:Error(137)"},
+		{"phase of the API server that is not terminal is replaced", newPod("Always", "a", withPhase(v1.PodPending)), []string{"ready a:run"}, nil, false, "Running a:run!"},
+
 		{"exit that restarts all containers", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run"}, nil, false, "Running i:Completed(0)! a:Error(7) b:run!"},
 		{"other containers are removed for a restart of all", newPod("Never", "iab", restartAll), []string{"ready i:0 a:7 b:run", "ready a:7"}, nil, false,
 			"Running i:RestartingAllContainers<RestartingAllContainers(137)#1 a:Error(7) b:RestartingAllContainers<RestartingAllContainers(137)#1"},
@@ -229,6 +236,10 @@ func TestReasonBelongsToPhase(t *testing.T) {
 	evicted := v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "memory"}
 	if s := Compute(Input{Pod: p, Observed: observe("notready a:137"), Previous: evicted, Now: now}); s.Reason != "Evicted" || s.Message != "memory" {
 		t.Errorf("an evicted pod has lost its reason: %q %q", s.Reason, s.Message)
+	}
+	p.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: "Broken", Message: "by its operator"}
+	if s := Compute(Input{Pod: p, Observed: observe("ready a:run"), Previous: v1.PodStatus{Phase: v1.PodRunning}, Now: now}); s.Reason != "Broken" || s.Message != "by its operator" {
+		t.Errorf("a pod that another component failed has lost its reason: %q %q", s.Reason, s.Message)
 	}
 }
 

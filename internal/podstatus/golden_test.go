@@ -31,7 +31,9 @@ func recorded(t *testing.T) []v1.Pod {
 // input rebuilds the input of a recorded status.
 func input(p *v1.Pod) Input {
 	s := &p.Status
-	in := Input{Pod: p, Previous: v1.PodStatus{StartTime: s.StartTime, Conditions: s.Conditions}, HostIPs: []string{s.HostIP},
+	derived := *p // its phase is derived, not that of the API server
+	derived.Status.Phase, derived.Status.Reason, derived.Status.Message = "", "", ""
+	in := Input{Pod: &derived, Previous: v1.PodStatus{StartTime: s.StartTime, Conditions: s.Conditions}, HostIPs: []string{s.HostIP},
 		Runtime: "containerd", Now: time.Now(), Waiting: map[string]pod.Waiting{}}
 	o := &pod.Observed{Ref: pod.RefOf(p)}
 	box := pod.Sandbox{HostNetwork: p.Spec.HostNetwork, Ready: s.Conditions[0].Status == v1.ConditionTrue}

@@ -32,6 +32,16 @@ func phase(in Input, s *v1.PodStatus) v1.PodPhase {
 	}
 }
 
+// withAPIPhase returns the previous status, with the phase of the API server if only that one is
+// terminal: another component has ended the pod.
+func withAPIPhase(in Input) v1.PodStatus {
+	s, api := in.Previous, &in.Pod.Status
+	if pod.IsTerminal(api.Phase) && !pod.IsTerminal(s.Phase) {
+		s.Phase, s.Reason, s.Message = api.Phase, api.Reason, api.Message
+	}
+	return s
+}
+
 // tally counts main containers, and sidecars where they affect the phase.
 type tally struct {
 	initFailed bool // an init container failed and will not restart

@@ -11,6 +11,7 @@ import (
 
 // Input is all that a pod's status depends on.
 type Input struct {
+	// Pod may have a terminal phase that another component wrote; then the pod keeps it.
 	Pod      *v1.Pod
 	Observed *pod.Observed
 	// Previous is the status last derived or, after a restart of the kubelet, that of the API
@@ -58,6 +59,7 @@ func Compute(in Input) v1.PodStatus {
 	if isRejected(in) {
 		return rejected(in)
 	}
+	in.Previous = withAPIPhase(in)
 	in.restartingAll = restartsAll(in)
 	s := base(in)
 	addresses(in, &s)

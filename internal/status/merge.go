@@ -24,7 +24,7 @@ func isOwned(t v1.PodConditionType) bool {
 // merge completes a newly derived status from the last one: conditions of other components, transition
 // times, the start time. object is the API server's object, nil if there is none.
 func merge(p, object *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
-	delayTerminal(&old, &now)
+	delayTerminal(p, &old, &now)
 	keepTerminal(&old, &now)
 	setTransitionTimes(object, old.Conditions, now.Conditions, at)
 	now.Conditions = mergeConditions(p, object, &old, now.Conditions)
@@ -73,9 +73,10 @@ func keepTerminal(old, now *v1.PodStatus) {
 }
 
 // delayTerminal keeps the previous phase of a pod that ends while one of its containers runs, because
-// controllers may replace a pod with a terminal phase.
-func delayTerminal(old, now *v1.PodStatus) {
-	if pod.IsTerminal(old.Phase) || !pod.IsTerminal(now.Phase) || !anyRunning(now) {
+// controllers may replace a pod with a terminal phase. It has nothing to delay if the API server has
+// such a phase already, because another component wrote it.
+func delayTerminal(p *v1.Pod, old, now *v1.PodStatus) {
+	if pod.IsTerminal(old.Phase) || pod.IsTerminal(p.Status.Phase) || !pod.IsTerminal(now.Phase) || !anyRunning(now) {
 		return
 	}
 	now.Phase, now.Reason, now.Message = old.Phase, old.Reason, old.Message

@@ -184,6 +184,9 @@ func (p *Publisher) reconcile(target *v1.Pod) {
 	if object == nil {
 		return
 	}
+	if pod.IsTerminal(target.Status.Phase) && !pod.IsTerminal(e.status.Phase) {
+		return // another component ended the pod: its worker stops it and publishes this phase
+	}
 	if e.target == object.UID && !e.dirty && isStale(object.ResourceVersion, e.resourceVersion) {
 		return
 	}

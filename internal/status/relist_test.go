@@ -57,6 +57,30 @@ func TestRestoredEtcdShowsFinishedPod(t *testing.T) {
 	})
 }
 
+// Another component has written a terminal phase: the publisher does not revert it, and writes it again
+// when the pod's worker has derived a status from it, while containers run.
+func TestTerminalPhaseOfOtherComponent(t *testing.T) {
+	for name, show := range map[string]func(b *bench, p *v1.Pod){
+		"relisted": func(b *bench, p *v1.Pod) { b.Relisted([]*v1.Pod{p}) },
+		"watched":  func(b *bench, p *v1.Pod) { b.Reconcile(p) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(b *bench) {
+				b.Set(aPod("a"), phase(v1.PodRunning))
+				b.expect("a a Running")
+				failed := storedAs(aPod("a"), "200", phase(v1.PodFailed))
+				show(b, failed)
+				time.Sleep(time.Hour)
+				b.expect("")
+				stopping := phase(v1.PodFailed)
+				stopping.ContainerStatuses = []v1.ContainerStatus{{Name: "c", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+				b.Set(failed, stopping)
+				b.expect("a a Failed")
+			})
+		})
+	}
+}
+
 func TestRestoredEtcdShowsDeletedPod(t *testing.T) {
 	run(t, func(b *bench) {
 		b.Set(aPod("a"), phase(v1.PodSucceeded))

@@ -144,6 +144,8 @@ func (p *Pool) handle(c pod.Change, failure *pod.Failure) {
 			return w.stop(c.Pod.DeletionGracePeriodSeconds)
 		case c.Pod.DeletionTimestamp != nil:
 			return w.stop(c.Pod.DeletionGracePeriodSeconds)
+		case w.stage == Syncing && c.Op != pod.Add && pod.IsTerminal(c.Pod.Status.Phase):
+			return w.stop(nil) // its own status, or another component ended the pod
 		}
 		return false
 	})

@@ -147,6 +147,35 @@ func TestCompletedPodStaysUntilRemovedFromSource(t *testing.T) {
 	s.expect(t, "finish a", "remove a")
 }
 
+// A terminal phase in the API server stops a pod and cancels its Sync, whoever wrote it. The pod is
+// finished once, however often the phase is seen.
+func TestTerminalPhaseStopsPod(t *testing.T) {
+	for _, op := range []pod.Op{pod.Update, pod.Reconcile} {
+		t.Run(op.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSteps()
+				s.on["sync"] = func(ctx context.Context, _ pod.Work) (pod.Outcome, error) {
+					<-ctx.Done()
+					return pod.Outcome{}, ctx.Err()
+				}
+				p := run(t, s)
+				p.Handle(pod.Change{Op: pod.Add, Pod: named("a")}, nil)
+				settle()
+				failed := named("a")
+				failed.Status.Phase = v1.PodFailed
+				for range 2 {
+					p.Handle(pod.Change{Op: op, Pod: failed}, nil)
+					settle()
+				}
+				s.expect(t, "sync a", "stop a", "finish a")
+				if len(s.seen) > 0 {
+					t.Errorf("unexpected step %q", <-s.seen)
+				}
+			})
+		})
+	}
+}
+
 func TestDeleteCancelsSync(t *testing.T) {
 	s := newSteps()
 	s.on["sync"] = func(ctx context.Context, _ pod.Work) (pod.Outcome, error) {
