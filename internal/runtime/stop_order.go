@@ -22,7 +22,10 @@ func (r *Runtime) stopInOrder(ctx context.Context, p *v1.Pod, containers []pod.C
 		defer order.exited(c.Name)
 		own := how
 		own.Turn = order.turn(c.Name)
-		return r.stopContainer(ctx, p, c, own)
+		if err := r.stopContainer(ctx, p, c, own); err != nil {
+			return &killError{action: "KillContainer", target: c.Name, err: err}
+		}
+		return nil
 	})
 }
 
