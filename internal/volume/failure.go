@@ -117,3 +117,12 @@ func (v *Volumes) recordFailure(pv *podVolumes, err error) {
 	}
 	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reason, "%s", err.Error())
 }
+
+// reportGroupChange returns a function that records the progress of a slow change to the pod's
+// fsGroup.
+func (v *Volumes) reportGroupChange(p *v1.Pod) func(message string) {
+	return func(message string) {
+		v.deps.Log.Warn("volumes: change of ownership takes long", "pod", pod.RefOf(p).String(), "progress", message)
+		v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "VolumePermissionChangeInProgress", "%s", message)
+	}
+}

@@ -40,7 +40,7 @@ func (v *Volumes) setUpVolume(ctx context.Context, p *v1.Pod, name string) (moun
 	if err := v.checkAffinity(spec); err != nil {
 		return mountedVolume{}, failed(reasonMount, operationName(spec)+".NodeAffinity check", spec.Name(), err)
 	}
-	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}
+	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID), Report: v.reportGroupChange(p), Clock: v.deps.Clock}
 	if r.Label, err = v.mountLabel(ctx, kind, p, spec); err != nil {
 		return mountedVolume{}, resolveFailure(name, err)
 	}

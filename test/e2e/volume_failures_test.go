@@ -98,15 +98,7 @@ func TestVolumeHangsUnderRunningPod(t *testing.T) {
 // hang mounts a FUSE file system without a server, until the returned function is called.
 func hang(t *testing.T, node *bed.Box, dir string) (release func()) {
 	t.Helper()
-	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mount := node.Command(t.Context(), "mount", "-i", "-t", "fuse", "-o", "fd=3,rootmode=40000,user_id=0,group_id=0", "hanging", dir)
-	mount.ExtraFiles = []*os.File{fuse}
-	if out, err := mount.CombinedOutput(); err != nil {
-		t.Fatalf("mount hanging file system: %v\n%s", err, out)
-	}
+	fuse := mountFUSE(t, node, dir)
 	release = func() {
 		if fuse.Close() == nil { // only the first call succeeds
 			inNode(t, node, "umount -l "+dir)
@@ -114,6 +106,21 @@ func hang(t *testing.T, node *bed.Box, dir string) (release func()) {
 	}
 	t.Cleanup(release)
 	return release
+}
+
+// mountFUSE mounts a FUSE file system and returns the file that its server reads requests from.
+func mountFUSE(t *testing.T, node *bed.Box, dir string) *os.File {
+	t.Helper()
+	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount := node.Command(t.Context(), "mount", "-i", "-t", "fuse", "-o", "fd=3,rootmode=40000,user_id=0,group_id=0", "hanging", dir)
+	mount.ExtraFiles = []*os.File{fuse}
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Fatalf("mount FUSE file system: %v\n%s", err, out)
+	}
+	return fuse
 }
 
 // awaitMountEvent waits for an event of the pod "troubled" that contains all these texts.

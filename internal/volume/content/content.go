@@ -66,7 +66,7 @@ func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 	}
 	var own func() error
 	if group := r.FSGroup(); group != nil {
-		own = func() error { return ownership.Apply(dir, ownership.Group{ID: *group, ReadOnly: true}) }
+		own = func() error { return r.ChangeGroup(dir, ownership.Group{ID: *group, ReadOnly: true}) }
 	}
 	if err := atomicdir.Write(dir, files.Payload, p.deps.Clock.Now(), own); err != nil {
 		return plugin.Result{}, err

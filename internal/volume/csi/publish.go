@@ -47,7 +47,7 @@ func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 		return plugin.Result{}, err
 	}
 	if group := r.FSGroup(); group != nil && !caps[canMountGroup] && appliesFSGroup(known, r, from) {
-		if err := ownership.Apply(request.TargetPath, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
+		if err := r.ChangeGroup(request.TargetPath, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
 			return plugin.Result{}, fmt.Errorf("applyFSGroup failed for vol %s: %w", from.handle, err)
 		}
 	}

@@ -77,7 +77,7 @@ func (d Disks) Publish(r plugin.Request, from, dir string, readOnly bool) error 
 	if group == nil || readOnly {
 		return nil
 	}
-	if err := ownership.Apply(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
+	if err := r.ChangeGroup(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
 		// Without the group, the next call must not find it mounted.
 		return errors.Join(err, d.Mounter.Unmount(dir))
 	}

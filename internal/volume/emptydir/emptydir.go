@@ -106,7 +106,7 @@ func (p *Plugin) prepare(r plugin.Request, dir string, g Spec) error {
 		}
 	}
 	if group := r.FSGroup(); group != nil {
-		if err := ownership.Apply(dir, ownership.Group{ID: *group}); err != nil {
+		if err := r.ChangeGroup(dir, ownership.Group{ID: *group}); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (d *driver) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, er
 		return plugin.Result{}, err
 	}
 	if group := r.FSGroup(); group != nil && caps.FSGroup && !readOnly {
-		if err := ownership.Apply(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
+		if err := r.ChangeGroup(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()}); err != nil {
 			// Without the group, the next call must not find it mounted.
 			return plugin.Result{}, errors.Join(err, d.unmount(ctx, dir))
 		}

@@ -150,7 +150,7 @@ func (p *Plugin) applyGroup(r plugin.Request, dir string, shared bool) error {
 		return nil
 	}
 	if !shared {
-		return ownership.Apply(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()})
+		return r.ChangeGroup(dir, ownership.Group{ID: *group, Policy: r.FSGroupPolicy()})
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {

@@ -3,6 +3,7 @@ package ownership
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -28,12 +29,19 @@ type Group struct {
 // Apply changes everything below dir, then dir itself, to the group, which may read (and write) all
 // files; files created later inherit it. The root comes last so that the next call detects an
 // interrupted walk. A file that cannot be changed, such as on a file system without owners, is
-// skipped.
-func Apply(dir string, g Group) error {
+// skipped. A walk that takes long is reported to p.
+func Apply(dir string, g Group, p Progress) error {
 	if g.Policy == v1.FSGroupChangeOnRootMismatch && g.matches(dir) {
 		return nil
 	}
-	if err := safepath.Walk(dir, g.apply); err != nil {
+	var files atomic.Int64
+	stop := p.start(&files)
+	defer stop()
+	visit := func(fd int) {
+		files.Add(1)
+		g.apply(fd)
+	}
+	if err := safepath.Walk(dir, visit); err != nil {
 		return fmt.Errorf("change group to %d: %w", g.ID, err)
 	}
 	return nil

@@ -34,7 +34,7 @@ func expect(t *testing.T, path string, gid, mode uint32) {
 
 func TestApply(t *testing.T) {
 	dir, outside := volume(t)
-	if err := Apply(dir, Group{ID: 2000}); err != nil {
+	if err := Apply(dir, Group{ID: 2000}, Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, dir, 2000, 0o2775)
@@ -46,7 +46,7 @@ func TestApply(t *testing.T) {
 
 func TestReadOnlyGetsNoWriteBits(t *testing.T) {
 	dir, _ := volume(t)
-	if err := Apply(dir, Group{ID: 2000, ReadOnly: true}); err != nil {
+	if err := Apply(dir, Group{ID: 2000, ReadOnly: true}, Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, filepath.Join(dir, "sub"), 2000, 0o2750)
@@ -70,7 +70,7 @@ func TestOnRootMismatch(t *testing.T) {
 			if err := errors.Join(os.Chown(dir, -1, c.gid), os.Chmod(dir, c.mode)); err != nil {
 				t.Fatal(err)
 			}
-			if err := Apply(dir, Group{ID: 2000, Policy: v1.FSGroupChangeOnRootMismatch}); err != nil {
+			if err := Apply(dir, Group{ID: 2000, Policy: v1.FSGroupChangeOnRootMismatch}, Progress{}); err != nil {
 				t.Fatal(err)
 			}
 			if c.walked {
@@ -104,7 +104,7 @@ func TestApplyFollowsNoSwappedDirectory(t *testing.T) {
 		}
 	}()
 	for range 2000 {
-		if err := Apply(dir, Group{ID: 2000}); err != nil {
+		if err := Apply(dir, Group{ID: 2000}, Progress{}); err != nil {
 			t.Error(err)
 			break
 		}

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/volume/ownership"
 )
 
 // Plugin mounts one kind of volume.
@@ -39,6 +42,11 @@ type Request struct {
 	DevicePath string
 	// Label is the SELinux label to mount the volume with, "" for none.
 	Label string
+	// Report is called with the progress of a change to the pod's fsGroup that takes long; may be
+	// nil. It must not block.
+	Report func(message string)
+	// Clock may be nil if Report is.
+	Clock clock.WithTicker
 }
 
 // Result is where a volume is and how containers mount it.
@@ -93,4 +101,18 @@ func (r Request) FSGroupPolicy() v1.PodFSGroupChangePolicy {
 		return *sc.FSGroupChangePolicy
 	}
 	return v1.FSGroupChangeAlways
+}
+
+// ChangeGroup changes the files of the volume at dir to the group.
+func (r Request) ChangeGroup(dir string, g ownership.Group) error {
+	return ownership.Apply(dir, g, ownership.Progress{Volume: r.shownDir(dir), Report: r.Report, Clock: r.Clock})
+}
+
+// shownDir is dir from the pod's UID on, as the reference kubelet shows it in events.
+func (r Request) shownDir(dir string) string {
+	shown, err := filepath.Rel(filepath.Dir(r.PodDir), dir)
+	if err != nil || !filepath.IsLocal(shown) {
+		return dir
+	}
+	return shown
 }
