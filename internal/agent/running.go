@@ -44,8 +44,8 @@ func newRunning(b *base, a *api, r runtimeClient, m *machine, plugins *credentia
 	p.observer, err = observe.New(observe.Config{}, observe.Deps{
 		Runtime:       r.cri,
 		ReadMessage:   func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
-		HealthChanged: b.hub.reportNode,
-		Meters:        b.metrics.Observe(), Clock: b.clock, Log: b.log,
+		HealthChanged: b.hub.reportNode, Events: a.events, Node: m.node.ObjectRef,
+		Meters: b.metrics.Observe(), Clock: b.clock, Log: b.log,
 	})
 	if err := b.addUnless(err, "observe", p.observer.Run); err != nil {
 		return p, err

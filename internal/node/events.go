@@ -12,8 +12,8 @@ const cgroupV1Warning = "cgroup v1 detected. cgroup v1 support is deprecated and
 // event is an event about the node.
 type event struct{ kind, reason, message string }
 
-// objectRef refers to the Node. It has the UID once the Node is registered.
-func (s *State) objectRef() *v1.ObjectReference {
+// ObjectRef refers to the Node. It has the UID once the Node is registered.
+func (s *State) ObjectRef() *v1.ObjectReference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ref := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: s.cfg.NodeName}
@@ -26,7 +26,7 @@ func (s *State) objectRef() *v1.ObjectReference {
 // recordEvents sends events about the node to the API server.
 func (n *Node) recordEvents(events ...event) {
 	for _, e := range events {
-		n.deps.Events.Eventf(n.objectRef(), e.kind, e.reason, "%s", e.message)
+		n.deps.Events.Eventf(n.ObjectRef(), e.kind, e.reason, "%s", e.message)
 	}
 }
 

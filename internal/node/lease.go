@@ -95,7 +95,7 @@ func (n *Node) renewedLease(old *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Spec.HolderIdentity = &holder
 	lease.Spec.LeaseDurationSeconds = &seconds
 	lease.Spec.RenewTime = &now
-	if uid := n.objectRef().UID; len(lease.OwnerReferences) == 0 && uid != "" {
+	if uid := n.ObjectRef().UID; len(lease.OwnerReferences) == 0 && uid != "" {
 		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.cfg.NodeName, UID: uid}}
 	}
 	return lease

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
@@ -52,9 +53,12 @@ type Deps struct {
 	// HealthChanged is called when the result of Healthy may have changed. It must not block, and
 	// may be nil.
 	HealthChanged func()
-	Meters        Meters
-	Clock         clock.Clock
-	Log           *slog.Logger
+	// Events and Node, the object of events about the node, may both be nil.
+	Events pod.Events
+	Node   func() *v1.ObjectReference
+	Meters Meters
+	Clock  clock.Clock
+	Log    *slog.Logger
 }
 
 // Meters measure relists and events; each may be nil.
@@ -75,6 +79,8 @@ type Observer struct {
 	runtime       Runtime
 	read          func(pod.Ref, *pod.Container) string
 	healthChanged func()
+	events        pod.Events
+	node          func() *v1.ObjectReference
 	meters        Meters
 	clock         clock.Clock
 	log           *slog.Logger
@@ -132,7 +138,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 		healthChanged = func() {}
 	}
 	return &Observer{
-		cfg: cfg, runtime: deps.Runtime, read: read, healthChanged: healthChanged, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
+		cfg: cfg, runtime: deps.Runtime, read: read, healthChanged: healthChanged, events: deps.Events, node: deps.Node, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		changes:   queue.NewUnique[types.UID](),
 		synced:    make(chan struct{}),
 		relistNow: notify.New(),

@@ -23,6 +23,7 @@ type podListing struct {
 // relistLoop relists periodically and on demand until ctx is done.
 func (o *Observer) relistLoop(ctx context.Context) {
 	var last time.Time
+	failing := failingWarner{o: o}
 	first := true
 	for ctx.Err() == nil {
 		began := o.clock.Now()
@@ -38,6 +39,7 @@ func (o *Observer) relistLoop(ctx context.Context) {
 		if err != nil {
 			if ctx.Err() == nil {
 				o.log.Warn("pleg: relist failed", "err", err)
+				failing.failed(err)
 			}
 		} else {
 			if first {
