@@ -116,7 +116,7 @@ func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.H
 	}
 	m.cgroups, err = cgroup.New(cfg, cgroup.Deps{
 		Hierarchy: hierarchy, HasExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
-		Duration: b.metrics.Cgroup(hierarchy.Version), Clock: b.clock, Log: b.log,
+		Duration: b.metrics.Cgroup(hierarchy.Version), Protected: b.metrics.MemoryQoS(b.cfg.Features.MemoryQoS), Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return err

@@ -41,8 +41,12 @@ type Deps struct {
 	HasExclusiveCPUs func(*v1.Pod) bool
 	// Duration measures how long the creation, update and removal of cgroups take; may be nil.
 	Duration meter.TimingOf
-	Clock    clock.Clock
-	Log      *slog.Logger
+	// Protected is called with the memory that UpdateQOS protects from reclaim, in bytes: that of
+	// guaranteed pods always, that of burstable pods while other memory can be reclaimed; may be
+	// nil.
+	Protected func(guaranteed, burstable int64)
+	Clock     clock.Clock
+	Log       *slog.Logger
 }
 
 // Tree is the subtree of the pods' cgroups. Its methods may be called concurrently, but those
@@ -56,6 +60,7 @@ type Tree struct {
 	writer           writer
 	hasExclusiveCPUs func(*v1.Pod) bool
 	duration         meter.TimingOf
+	protected        func(guaranteed, burstable int64)
 	clock            clock.Clock
 	log              *slog.Logger
 
@@ -87,6 +92,7 @@ func New(c Config, d Deps) (*Tree, error) {
 		qosReserved:      c.QOSReserved,
 		hasExclusiveCPUs: d.HasExclusiveCPUs,
 		duration:         d.Duration,
+		protected:        d.Protected,
 		clock:            d.Clock,
 		log:              d.Log,
 		applied:          map[types.UID]Resources{},

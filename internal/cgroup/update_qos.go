@@ -47,6 +47,9 @@ func (t *Tree) UpdateQOS(pods []*v1.Pod) error {
 	sum := sumRequests(pods)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.tiered() && t.protected != nil {
+		t.protected(sum.guaranteed, sum.burstable)
+	}
 	if sum == t.qos {
 		return nil
 	}

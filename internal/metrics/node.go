@@ -66,6 +66,19 @@ func (m *Metrics) Cgroup(version int) meter.TimingOf {
 	return observeSecondsBy(m.histograms(kubelet+"cgroup_manager_duration_seconds", "How long operations on cgroups took.", defaultBuckets, "operation_type"))
 }
 
+// MemoryQoS shows the memory that is protected from reclaim, where the feature gate is on.
+func (m *Metrics) MemoryQoS(enabled bool) func(guaranteed, burstable int64) {
+	if !enabled {
+		return nil
+	}
+	minimum := m.gauge(kubelet+"memory_qos_node_memory_min_bytes", "[ALPHA] Total cgroup v2 memory.min in bytes for Guaranteed pods. This memory is hard-reserved and never reclaimed by the kernel.")
+	low := m.gauge(kubelet+"memory_qos_node_memory_low_bytes", "[ALPHA] Total cgroup v2 memory.low in bytes for Burstable pods. This memory is soft-reserved and may be reclaimed under extreme pressure.")
+	return func(guaranteed, burstable int64) {
+		minimum.Set(float64(guaranteed))
+		low.Set(float64(burstable))
+	}
+}
+
 // VolumeStats observes the duration of reading volume usage, by source.
 func (m *Metrics) VolumeStats() meter.TimingOf {
 	took := m.histograms(kubelet+"volume_metric_collection_duration_seconds", "How long it took to find out what a volume holds.", defaultBuckets, "metric_source")
