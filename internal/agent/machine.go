@@ -49,6 +49,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if m.hardware, err = node.ReadMachine("/"); err != nil {
 		return nil, err
 	}
+	mounts.WarnIfSwappable(m.hardware.SwapBytes > 0, b.cfg.Flags.RootDir, a.warnNode)
 	if m.selinux, err = mounts.SELinuxEnabled(); err != nil {
 		return nil, err
 	}
