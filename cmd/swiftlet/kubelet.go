@@ -18,7 +18,9 @@ with the same flags, configuration file, drop-ins and file layout.
 Pods come from the API server (--kubeconfig), from files (staticPodPath) and from a URL
 (staticPodURL). The *.conf files below --config-dir override the file given by --config, and
 flags override both. "swiftlet check" with the same flags prints the result and where each
-value comes from.
+value comes from. Unknown and duplicate fields of the file, and unknown fields of the
+*.conf files, are logged and do not keep the kubelet from starting; "swiftlet check" reports
+them as errors.
 
 Three insecure defaults of the reference kubelet, which apply without a configuration file,
 are different here: anonymous-auth is false, authorization-mode is Webhook and
@@ -29,11 +31,11 @@ func newKubeletCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubelet [flags]",
 		Short: "Runs the kubelet of a Kubernetes node",
-		// config.Load parses the flags: once to find the configuration files, and again to
-		// override them.
+		// config.LoadLenient parses the flags: once to find the configuration files, and again
+		// to override them.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := config.Load(args)
+			cfg, err := config.LoadLenient(args)
 			if err != nil {
 				return err
 			}

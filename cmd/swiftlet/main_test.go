@@ -12,10 +12,11 @@ import (
 func TestCommands(t *testing.T) {
 	valid := filepath.Join(t.TempDir(), "kubelet.yaml")
 	invalid := filepath.Join(t.TempDir(), "bad.yaml")
+	stale := filepath.Join(t.TempDir(), "stale.yaml")
 	broken := filepath.Join(t.TempDir(), "kubeconfig")
 	plugins := filepath.Join(t.TempDir(), "plugins.yaml")
 	const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-	for file, text := range map[string]string{valid: header + "maxPods: 5\nfailCgroupV1: false\n", invalid: header + "maxPods: five\nport: -1\n", broken: "clusters: 5\n", plugins: "kind: CredentialProviderConfig\n"} {
+	for file, text := range map[string]string{valid: header + "maxPods: 5\nfailCgroupV1: false\n", invalid: header + "maxPods: five\nport: -1\n", stale: header + "maxPodz: 5\nfailCgroupV1: false\n", broken: "clusters: 5\n", plugins: "kind: CredentialProviderConfig\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +36,10 @@ func TestCommands(t *testing.T) {
 		"check --help":           {"swiftlet check -h", 0, []string{"starts nothing", "--kubeconfig"}, nil},
 		"check, invalid file":    {"swiftlet check --config=" + invalid, 1, nil, []string{invalid + `:3: maxPods: "five" is not`, invalid + ":4: port: -1 must be between"}},
 		"check, invalid plugins": {"swiftlet check --config=" + valid + " --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
+		"check, unknown field":   {"swiftlet check --config=" + stale, 1, nil, []string{stale + ":3: maxPodz: is not a known field; did you mean maxPods?"}},
 		"kubelet, invalid file":  {"swiftlet kubelet --config=" + invalid, 1, nil, []string{invalid + `:3: maxPods: "five" is not`}},
 		// These fail before the kubelet connects to the runtime.
+		"kubelet, unknown field":       {"kubelet --config=" + stale + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=/none/kubeconfig", 1, nil, []string{stale + ":3: maxPodz: ignored, is not a known field; did you mean maxPods?", "/none/kubeconfig"}},
 		"kubelet, missing kubeconfig":  {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=/none/kubeconfig", 1, nil, []string{"/none/kubeconfig", "no such file or directory"}},
 		"kubelet, invalid kubeconfig":  {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --kubeconfig=" + broken, 1, nil, []string{broken, "cannot unmarshal number"}},
 		"kubelet, invalid plugins":     {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},

@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"swiftlet/internal/config"
 )
 
 // referenceKubelet builds the reference kubelet.
@@ -34,19 +38,26 @@ var effective = regexp.MustCompile(`(?s)"Effective KubeletConfiguration" config=
 // --runonce makes the validation fail, so that it does not start.
 func effectiveReference(t *testing.T, kubelet string, args []string) map[string]any {
 	t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), kubelet, append(args, "--runonce")...)
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); err == nil {
-		t.Fatal("the reference kubelet accepted --runonce")
-	}
-	found := effective.FindStringSubmatch(stderr.String())
+	log := referenceLog(t, kubelet, args)
+	found := effective.FindStringSubmatch(log)
 	if found == nil {
-		t.Fatalf("the reference kubelet did not log its configuration:\n%s", stderr.String())
+		t.Fatalf("the reference kubelet did not log its configuration:\n%s", log)
 	}
 	config := parsed(t, strings.ReplaceAll("\n"+found[1], "\n\t", "\n"))
 	delete(config, "runOnce")
 	return config
+}
+
+// referenceLog is what the reference kubelet logs until it refuses --runonce.
+func referenceLog(t *testing.T, kubelet string, args []string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), kubelet, append(slices.Clone(args), "--runonce")...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err == nil {
+		t.Fatal("the reference kubelet accepted --runonce")
+	}
+	return stderr.String()
 }
 
 func effectiveOurs(t *testing.T, args []string) map[string]any {
@@ -135,6 +146,55 @@ registerWithTaints: [{key: a, value: b, effect: NoSchedule}]
 		t.Run(name, func(t *testing.T) {
 			args := strings.Fields(args)
 			if diff := cmp.Diff(effectiveReference(t, kubelet, args), effectiveOurs(t, args)); diff != "" {
+				t.Errorf("configuration (-reference +ours):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStaleFieldsLikeReference: both kubelets start with the same values in spite of unknown and
+// duplicate fields, or neither starts.
+func TestStaleFieldsLikeReference(t *testing.T) {
+	kubelet := referenceKubelet(t)
+	const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+	for name, tc := range map[string]struct {
+		file, dropin string
+		refused      bool
+	}{
+		"unknown fields": {file: "maxPodz: 3\nmaxpods: 4\nmemorySwap: {nope: 1}\nregisterWithTaints: [{key: a, effect: NoSchedule, nope: 1}]\n" +
+			"reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}, nope: 1}]\n"},
+		"duplicate fields":                      {file: "maxPods: 3\nmaxPods: 4\nevictionHard: {memory.available: 1Gi, memory.available: 2Gi}\nsystemReserved: {cpu: 1}\nsystemReserved: {memory: 1Gi}\n"},
+		"unknown and duplicate field":           {file: "nope: 1\nnope: {a: 2}\n"},
+		"unknown field of a drop-in":            {dropin: "nope: 1\nmemorySwap: {nope: 1}\nport: 99\n"},
+		"unknown field in both":                 {file: "nope: 1\nmaxPods: 4\n", dropin: "nope: 2\nport: 99\n"},
+		"duplicate field of a drop-in":          {dropin: "port: 98\nport: 99\n", refused: true},
+		"invalid value beside an unknown field": {file: "nope: 1\nport: x\n", refused: true},
+		"unknown version":                       {file: "apiVersion: kubelet.config.k8s.io/v1\nmaxPods: 4\n", refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for path, text := range map[string]string{"k.yaml": header + tc.file, "d/10.conf": header + tc.dropin} {
+				path = filepath.Join(dir, path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := []string{"--config=" + dir + "/k.yaml", "--config-dir=" + dir + "/d"}
+			ours, err := config.LoadLenient(args)
+			if tc.refused {
+				if log := referenceLog(t, kubelet, args); effective.MatchString(log) || err == nil {
+					t.Errorf("not refused by both: ours %v, the reference:\n%s", err, log)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var printed strings.Builder
+			if err := ours.Print(&printed); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(effectiveReference(t, kubelet, args), parsed(t, printed.String())); diff != "" {
 				t.Errorf("configuration (-reference +ours):\n%s", diff)
 			}
 		})

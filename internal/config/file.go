@@ -90,7 +90,7 @@ func fileError(name string, err error) Errors {
 func (d *document) checkKind() (problems []problem) {
 	require := func(field, value string) {
 		if d.values[field] != value {
-			problems = append(problems, problem{field, "must be " + value})
+			problems = append(problems, problem{field: field, message: "must be " + value})
 		}
 	}
 	require("apiVersion", kubelet.SchemeGroupVersion.String())

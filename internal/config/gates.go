@@ -68,10 +68,10 @@ func resolveGates(requested map[string]bool) (g gates, problems []problem, notic
 		spec, ok := known[name]
 		switch {
 		case !ok:
-			problems = append(problems, problem{"featureGates." + name, "is not a feature gate" + didYouMean(name, maps.Keys(known))})
+			problems = append(problems, problem{field: "featureGates." + name, message: "is not a feature gate" + didYouMean(name, maps.Keys(known))})
 			continue
 		case spec.locked && value != spec.on:
-			problems = append(problems, problem{"featureGates." + name, fmt.Sprintf("is locked to %t", spec.on)})
+			problems = append(problems, problem{field: "featureGates." + name, message: fmt.Sprintf("is locked to %t", spec.on)})
 			continue
 		case spec.stage == "DEPRECATED", spec.stage == "GA":
 			notices = append(notices, fmt.Sprintf("feature gate %s=%t: the gate is %s and will be removed in a future release", name, value, spec.stage))
@@ -98,7 +98,7 @@ func (g gates) unmetDependencies(requested map[string]bool) (problems []problem)
 				field += "." + dependency
 			}
 			if !g[dependency] {
-				problems = append(problems, problem{field, fmt.Sprintf("%s is on, but needs %s, which is off", name, dependency)})
+				problems = append(problems, problem{field: field, message: fmt.Sprintf("%s is on, but needs %s, which is off", name, dependency)})
 			}
 		}
 	}

@@ -31,13 +31,13 @@ func ReadHost() Host {
 func (c *Config) CheckHost(h Host) error {
 	var problems []problem
 	if *c.Kubelet.FailCgroupV1 && !h.CgroupV2 {
-		problems = append(problems, problem{"failCgroupV1", "is true and this host has cgroup v1; set it to false to run here"})
+		problems = append(problems, problem{field: "failCgroupV1", message: "is true and this host has cgroup v1; set it to false to run here"})
 	}
 	if *c.Kubelet.FailSwapOn && h.Swap {
-		problems = append(problems, problem{"failSwapOn", "is true and this host has swap; turn swap off or set it to false to run here"})
+		problems = append(problems, problem{field: "failSwapOn", message: "is true and this host has swap; turn swap off or set it to false to run here"})
 	}
 	if s := c.Kubelet.SingleProcessOOMKill; s != nil && !*s && !h.CgroupV2 {
-		problems = append(problems, problem{"singleProcessOOMKill", "cannot be false on this host, which has cgroup v1"})
+		problems = append(problems, problem{field: "singleProcessOOMKill", message: "cannot be false on this host, which has cgroup v1"})
 	}
 	if len(problems) == 0 {
 		return nil

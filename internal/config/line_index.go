@@ -37,7 +37,7 @@ func newLineIndex(root *yaml.Node) (lines lineIndex, duplicates []problem) {
 				key, value := n.Content[i], n.Content[i+1]
 				field := join(path, key.Value)
 				if seen[key.Value] {
-					duplicates = append(duplicates, problem{field, fmt.Sprintf("is given twice, here and on line %d", lines[field])})
+					duplicates = append(duplicates, problem{field: field, message: fmt.Sprintf("is given twice, here and on line %d", lines[field]), class: duplicateField})
 				}
 				seen[key.Value] = true
 				lines[field] = key.Line

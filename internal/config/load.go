@@ -16,11 +16,13 @@ type Config struct {
 	Origins  Origins
 	// FlagValues are the values of all flags, regardless of configuration files.
 	FlagValues map[string]string
-	// Notices are warnings to log at startup: flags without effect, deprecated flags, insecure
-	// settings.
+	// Notices are warnings to log at startup: ignored fields, settings without effect, deprecated
+	// flags, insecure settings.
 	Notices []string
 	// Action is what the command line requests. Unless it is Run, other fields are not set.
 	Action Action
+
+	lenient bool
 }
 
 // Action is what a command line requests.
@@ -48,7 +50,14 @@ func (f *Flags) action() Action {
 // Load reads the command line and the files that it names. Drop-ins override the file, and flags
 // override both; feature gates are merged by name. An error of type Errors lists every invalid value
 // with its origin.
-func Load(args []string) (*Config, error) {
+func Load(args []string) (*Config, error) { return load(args, false) }
+
+// LoadLenient is Load for a kubelet that replaces the reference kubelet. It starts with the files
+// with which the reference kubelet starts: an unknown or duplicate field is a notice
+// instead of an error.
+func LoadLenient(args []string) (*Config, error) { return load(args, true) }
+
+func load(args []string, lenient bool) (*Config, error) {
 	// The first parse finds the files, and the gates that some defaults depend on.
 	flags := defaultFlags()
 	scratch := flagDefaults(nil)
@@ -61,7 +70,7 @@ func Load(args []string) (*Config, error) {
 	}
 	flagGates := scratch.FeatureGates
 
-	c := &Config{Flags: defaultFlags(), Origins: Origins{}, FlagValues: first.values()}
+	c := &Config{Flags: defaultFlags(), Origins: Origins{}, FlagValues: first.values(), lenient: lenient}
 	errs, err := c.readFiles(&flags, flagGates)
 	if err != nil {
 		return nil, err
@@ -113,7 +122,7 @@ func (c *Config) readFiles(flags *Flags, flagGates map[string]bool) (errs Errors
 		if err != nil {
 			return nil, err
 		}
-		errs = append(errs, dropinErrs...)
+		errs = append(errs, c.ignore(dropinErrs, unknownField)...)
 	}
 	return errs, nil
 }
@@ -137,7 +146,7 @@ func (c *Config) readFile(name string, flagGates map[string]bool) (Errors, error
 	}
 	c.Kubelet = kc
 	d.recordOrigins(c.Origins)
-	return errs, nil
+	return c.ignore(errs, unknownField, duplicateField), nil
 }
 
 // gatesWith resolves the gates that defaults depend on. finish reports their problems.

@@ -13,13 +13,24 @@ import (
 type problem struct {
 	field   string
 	message string
+	class   problemClass
 }
+
+// problemClass says whether a kubelet can start in spite of a problem.
+type problemClass int
+
+const (
+	invalid        problemClass = iota // it cannot
+	unknownField                       // it can, without the field
+	duplicateField                     // it can, with the last value
+)
 
 // FieldError is an invalid value with its origin.
 type FieldError struct {
 	Origin  Origin
 	Field   string // path in the configuration, empty for a whole file or a flag
 	Message string
+	class   problemClass
 }
 
 // Error begins with the origin, so that editors can jump to it.
@@ -55,10 +66,10 @@ func (e Errors) Unwrap() []error {
 func locate(problems []problem, origins Origins) (errs Errors) {
 	for _, p := range problems {
 		if flag, ok := strings.CutPrefix(p.field, "--"); ok {
-			errs = append(errs, &FieldError{Origin: Origin{Flag: flag}, Message: p.message})
+			errs = append(errs, &FieldError{Origin: Origin{Flag: flag}, Message: p.message, class: p.class})
 			continue
 		}
-		errs = append(errs, &FieldError{Origin: origins.Of(p.field), Field: p.field, Message: p.message})
+		errs = append(errs, &FieldError{Origin: origins.Of(p.field), Field: p.field, Message: p.message, class: p.class})
 	}
 	return errs
 }

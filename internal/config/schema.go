@@ -19,7 +19,7 @@ import (
 // the first, and deletes invalid values, so that the rest can be decoded and validated.
 func checkType(t reflect.Type, path string, value any) (problems []problem) {
 	addf := func(format string, args ...any) []problem {
-		return append(problems, problem{path, fmt.Sprintf(format, args...)})
+		return append(problems, problem{field: path, message: fmt.Sprintf(format, args...)})
 	}
 	if value == nil { // null means unset
 		return nil
@@ -69,7 +69,7 @@ func checkStruct(t reflect.Type, path string, fields map[string]any) (problems [
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		field, ok := known[name]
 		if !ok {
-			problems = append(problems, problem{join(path, name), "is not a known field" + didYouMean(name, maps.Keys(known))})
+			problems = append(problems, problem{field: join(path, name), message: "is not a known field" + didYouMean(name, maps.Keys(known)), class: unknownField})
 			delete(fields, name)
 			continue
 		}
@@ -79,11 +79,13 @@ func checkStruct(t reflect.Type, path string, fields map[string]any) (problems [
 }
 
 // checkEntry checks one entry of a map or struct and deletes it if it is invalid. A list with an
-// invalid item is deleted as a whole; of a map only invalid entries are deleted.
+// invalid item is deleted as a whole; of a map only invalid entries are deleted. An unknown field
+// makes nothing around it invalid.
 func checkEntry(t reflect.Type, path, key string, entries map[string]any) []problem {
 	problems := checkType(t, join(path, key), entries[key])
 	_, isMap := entries[key].(map[string]any)
-	if len(problems) > 0 && (!isMap || problems[0].field == join(path, key)) {
+	isInvalid := func(p problem) bool { return p.class == invalid && (!isMap || p.field == join(path, key)) }
+	if slices.ContainsFunc(problems, isInvalid) {
 		delete(entries, key)
 	}
 	return problems

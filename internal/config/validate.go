@@ -17,7 +17,7 @@ func validate(kc *kubelet.KubeletConfiguration, g gates) (problems []problem) {
 	v := &validation{kc: kc, gates: g}
 	var err error
 	if v.values, err = toValues(kc); err != nil {
-		return []problem{{"", err.Error()}}
+		return []problem{{message: err.Error()}}
 	}
 	v.numbers()
 	v.durations()
@@ -39,7 +39,7 @@ type validation struct {
 }
 
 func (v *validation) addf(field, format string, args ...any) {
-	v.problems = append(v.problems, problem{field, fmt.Sprintf(format, args...)})
+	v.problems = append(v.problems, problem{field: field, message: fmt.Sprintf(format, args...)})
 }
 
 // at returns the value at a field path, or nil if it is unset or omitted as zero.

@@ -14,7 +14,7 @@ import (
 // validateFlags checks the flags that set no field of the configuration.
 func validateFlags(f *Flags) (problems []problem) {
 	addf := func(flag, format string, args ...any) {
-		problems = append(problems, problem{"--" + flag, fmt.Sprintf(format, args...)})
+		problems = append(problems, problem{field: "--" + flag, message: fmt.Sprintf(format, args...)})
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.NodeLabels)) {
 		value := f.NodeLabels[key]
