@@ -50,7 +50,7 @@ func newAPI(b *base) (*api, error) {
 		a.renewClientCertificate(b, rotator)
 	}
 	a.caches, err = kubeapi.NewCaches(clients.Kube, kubeapi.CachesConfig{
-		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy),
+		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy), Poll: b.cfg.Kubelet.SyncFrequency.Duration,
 	}, kubeapi.ObjectsDeps{Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: rand.Float64})
 	if err != nil {
 		return nil, err

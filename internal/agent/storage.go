@@ -67,7 +67,7 @@ func newCSI(b *base, a *api, m *machine) (*csi.Plugin, error) {
 	if c := a.clients; c != nil {
 		deps.Client, deps.Drivers, deps.Tokens = c.Kube, a.caches.Drivers.Get, a.tokens
 	}
-	p, err := csi.New(csi.Config{RootDir: b.cfg.Flags.RootDir, NodeName: b.nodeName}, deps)
+	p, err := csi.New(csi.Config{RootDir: b.cfg.Flags.RootDir, NodeName: b.nodeName, RepublishPeriod: b.cfg.Kubelet.SyncFrequency.Duration}, deps)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,6 @@ func (c *commandLine) bindPodSources(kc *kubelet.KubeletConfiguration) {
 	s.value("manifest-url-header", "staticPodURLHeader", cliflag.NewColonSeparatedMultimapStringString(&kc.StaticPodURLHeader), "headers sent to --manifest-url, name:value separated by commas; may be repeated")
 	s.duration("file-check-frequency", "fileCheckFrequency", &kc.FileCheckFrequency.Duration, "how often static pod files are looked through for changes that were not announced")
 	s.duration("http-check-frequency", "httpCheckFrequency", &kc.HTTPCheckFrequency.Duration, "how often --manifest-url is read")
-	s.duration("sync-frequency", "syncFrequency", &kc.SyncFrequency.Duration, "longest time between two looks at a pod that has not changed")
+	s.duration("sync-frequency", "syncFrequency", &kc.SyncFrequency.Duration, "how often what no event reports is read again, such as Secrets that are not watched")
 	s.bool("runonce", "runOnce", &kc.RunOnce, "no longer possible")
 }

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	nodev1 "k8s.io/api/node/v1"
@@ -12,8 +13,10 @@ import (
 // CachesConfig says what is cached.
 type CachesConfig struct {
 	NodeName string
-	// Strategy is how changes of ConfigMaps and Secrets are noticed.
+	// Strategy is how changes of ConfigMaps and Secrets are noticed, and Poll how often if they are
+	// not watched.
 	Strategy Strategy
+	Poll     time.Duration
 }
 
 // Caches are the API server's objects that pods of this node use.
@@ -37,7 +40,7 @@ func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps,
 	}()
 	c := &Caches{}
 	objects.Client = kube
-	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy}, objects); err != nil {
+	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy, Poll: cfg.Poll}, objects); err != nil {
 		return nil, err
 	}
 	if c.Claims, err = NewClaims(kube); err != nil {

@@ -36,6 +36,7 @@ type ObjectsConfig struct {
 	TTL func() time.Duration
 	// Poll is the interval at which StrategyCache and StrategyGet check objects in use for
 	// changes, so that mounted files are updated without a watch. Zero means a minute.
+	// StrategyCache never polls more often than the TTL.
 	Poll time.Duration
 }
 
@@ -80,6 +81,9 @@ func NewObjects(cfg ObjectsConfig, deps ObjectsDeps) (*Objects, error) {
 	}
 	if cfg.Poll <= 0 {
 		cfg.Poll = time.Minute
+	}
+	if cfg.Strategy == StrategyCache {
+		cfg.Poll = max(cfg.Poll, cfg.TTL())
 	}
 	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID]map[Ref]struct{}{}, items: map[Ref]*object{}}, nil
 }

@@ -225,6 +225,15 @@ func TestCacheExpiresAfterTTL(t *testing.T) {
 	}
 }
 
+func TestCacheDoesNotPollWithinTTL(t *testing.T) {
+	for strategy, want := range map[Strategy]time.Duration{StrategyCache: time.Minute, StrategyGet: 5 * time.Second} {
+		f := start(t, ObjectsConfig{Strategy: strategy, Poll: 5 * time.Second}, testclock.NewFakeClock(time.Now()))
+		if f.cfg.Poll != want {
+			t.Errorf("%s polls every %s, want %s", strategy, f.cfg.Poll, want)
+		}
+	}
+}
+
 func TestGetReadsEveryTimeAndPollsForChanges(t *testing.T) {
 	clk := testclock.NewFakeClock(time.Now())
 	f := start(t, ObjectsConfig{Strategy: StrategyGet}, clk, configMap("a", "1"))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -27,14 +28,24 @@ func TestChangeDetection(t *testing.T) {
 			in := namespace(t)
 			change := startReader(t, in, node)
 			testAttaching(t, in, node, attaching)
-			change()
+			change("new", 6*timeout)
 		})
 	}
 }
 
+// TestSyncFrequency: without watches, files follow their objects at every syncFrequency. The second
+// change comes right after a read, so it would be late with the default of a minute.
+func TestSyncFrequency(t *testing.T) {
+	t.Parallel()
+	node := configuredNode(t, "frequent", "{configMapAndSecretChangeDetectionStrategy: Get, syncFrequency: 5s}")
+	change := startReader(t, namespace(t), node)
+	change("first", 30*time.Second)
+	change("second", 30*time.Second)
+}
+
 // startReader starts a pod that mounts a Secret. The returned function changes the Secret and waits
 // until the mounted file has changed.
-func startReader(t *testing.T, in string, node *bed.Box) (change func()) {
+func startReader(t *testing.T, in string, node *bed.Box) (change func(value string, within time.Duration)) {
 	t.Helper()
 	api := client().CoreV1().Secrets(in)
 	secret, err := api.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "changing"}, StringData: map[string]string{"key": "old"}}, metav1.CreateOptions{})
@@ -52,12 +63,13 @@ func startReader(t *testing.T, in string, node *bed.Box) (change func()) {
 	if missing := holds("old"); missing != "" {
 		t.Error(missing)
 	}
-	return func() {
-		secret.StringData = map[string]string{"key": "new"}
-		if _, err := api.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+	return func(value string, within time.Duration) {
+		t.Helper()
+		secret.StringData = map[string]string{"key": value}
+		if secret, err = api.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 6*timeout, func() string { return holds("new") })
+		eventually(t, within, func() string { return holds(value) })
 	}
 }
 
