@@ -168,7 +168,7 @@ func (c *commandLine) recordOrigins(origins Origins, flagGates map[string]bool) 
 func (c *commandLine) notices() (notices []string) {
 	var deprecated []string
 	for _, f := range c.changed() {
-		if reason, ok := flagsWithoutEffect[f.Name]; ok {
+		if reason := c.whyIneffective(f.Name); reason != "" {
 			notices = append(notices, fmt.Sprintf("--%s has no effect: %s", f.Name, reason))
 		} else if f.Deprecated == useConfigFile {
 			deprecated = append(deprecated, "--"+f.Name)

@@ -73,15 +73,3 @@ func bind(f *Flags, kc *kubelet.KubeletConfiguration) *commandLine {
 	c.bindProcess(f, kc)
 	return c
 }
-
-// flagsWithoutEffect are accepted for compatibility, with the reason why they have no effect.
-var flagsWithoutEffect = map[string]string{
-	"cpu-manager-reconcile-period": "CPU assignments are applied as soon as they change",
-	"housekeeping-interval":        "usage is read from the kernel on request, not collected periodically",
-	"volume-stats-agg-period":      "volume usage is read on request, not collected periodically",
-	"hairpin-mode":                 "the network plugin of the container runtime configures it",
-	"experimental-mounter-path":    "volumes are mounted without a helper program",
-	"log-flush-frequency":          "log lines are not buffered",
-	"log-text-info-buffer-size":    "log lines are not buffered",
-	"log-json-info-buffer-size":    "log lines are not buffered",
-}

@@ -47,7 +47,7 @@ func (c *commandLine) usage(f *pflag.Flag) string {
 	} else if f.Deprecated != "" {
 		usage += " [" + f.Deprecated + "]"
 	}
-	if reason, ok := flagsWithoutEffect[f.Name]; ok {
+	if reason := c.whyIneffective(f.Name); reason != "" {
 		usage += " (no effect here: " + reason + ")"
 	}
 	return usage

@@ -96,6 +96,7 @@ func (c *Config) finish(line *commandLine, errs Errors) (*Config, error) {
 	c.Features, c.gates = g.features(), g
 	c.Notices = append(c.Notices, line.notices()...)
 	c.Notices = append(c.Notices, notices...)
+	c.Notices = append(c.Notices, c.ineffectiveFields()...)
 	c.Notices = append(c.Notices, g.ineffective()...)
 	c.Notices = append(c.Notices, securityNotices(&c.Kubelet)...)
 	return c, nil

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -31,6 +32,57 @@ var gatesWithoutEffect = map[string]string{
 	"TaintTolerationComparisonOperators":           "numeric taint comparison is not supported",
 	"TopologyManagerPolicyAlphaOptions":            "all policy options are stable",
 	"TopologyManagerPolicyBetaOptions":             "all policy options are stable",
+}
+
+// fieldsWithoutEffect are fields of the configuration that have no effect here, with the reason, whether
+// a file or a flag sets them. docs/node.md lists the same rows. A test checks that every field is either
+// read or listed here.
+var fieldsWithoutEffect = map[string]string{
+	"cpuManagerReconcilePeriod":           "CPU assignments are applied as soon as they change",
+	"hairpinMode":                         "the network plugin of the container runtime configures it",
+	"iptablesDropBit":                     "no iptables rule marks packets",
+	"iptablesMasqueradeBit":               "no iptables rule marks packets",
+	"kernelMemcgNotification":             "kernel notifications are always used",
+	"logging.flushFrequency":              "log lines are not buffered",
+	"logging.options.json.infoBufferSize": "log lines are not buffered",
+	"logging.options.text.infoBufferSize": "log lines are not buffered",
+	"podCIDR":                             "the runtime gets the pod CIDR from the Node only",
+	"showHiddenMetricsForVersion":         "no metric is hidden",
+}
+
+// flagsWithoutEffect are flags without a field that have no effect here, with the reason.
+var flagsWithoutEffect = map[string]string{
+	"experimental-mounter-path": "volumes are mounted without a helper program",
+	"housekeeping-interval":     "usage is read from the kernel on request, not collected periodically",
+}
+
+// whyIneffective returns the reason why a flag has no effect, or an empty string.
+func (c *commandLine) whyIneffective(flag string) string {
+	if field, ok := c.fields[flag]; ok {
+		return fieldsWithoutEffect[field]
+	}
+	return flagsWithoutEffect[flag]
+}
+
+// ineffectiveFields returns notices for fields without effect that a file sets to other values than the
+// default. Files of other programs, such as kubeadm, contain many fields with their defaults.
+func (c *Config) ineffectiveFields() (notices []string) {
+	defaults := flagDefaults(nil)
+	set, err := toValues(&c.Kubelet)
+	if err != nil {
+		return nil // validate has reported it
+	}
+	unset, err := toValues(&defaults)
+	if err != nil {
+		return nil
+	}
+	for _, field := range slices.Sorted(maps.Keys(fieldsWithoutEffect)) {
+		origin := c.Origins.Of(field)
+		if origin.File != "" && !reflect.DeepEqual(valueAt(set, field), valueAt(unset, field)) {
+			notices = append(notices, fmt.Sprintf("%s: %s has no effect: %s", origin, field, fieldsWithoutEffect[field]))
+		}
+	}
+	return notices
 }
 
 // ineffective returns notices for gates without effect that differ from their default.

@@ -43,8 +43,10 @@ func (v *validation) addf(field, format string, args ...any) {
 }
 
 // at returns the value at a field path, or nil if it is unset or omitted as zero.
-func (v *validation) at(field string) any {
-	var value any = v.values
+func (v *validation) at(field string) any { return valueAt(v.values, field) }
+
+func valueAt(values map[string]any, field string) any {
+	var value any = values
 	for name := range strings.SplitSeq(field, ".") {
 		fields, ok := value.(map[string]any)
 		if !ok {

@@ -46,7 +46,6 @@ func agentConfig(cfg Config) ([]byte, error) {
 		"registerNode":           false,
 		"cgroupDriver":           driver,
 		"cgroupRoot":             cgroupRoot,
-		"podCIDR":                cfg.PodCIDR.Masked().String(),
 		"podLogsDir":             p.PodLogs(),
 		"resolvConf":             resolvConf,
 		"failSwapOn":             false,
