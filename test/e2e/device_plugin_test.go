@@ -255,6 +255,19 @@ func TestDeviceReboot(t *testing.T) {
 	if _, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "KILL", id); err != nil {
 		t.Fatal(err)
 	}
+	// After a reboot nothing runs when the agent starts.
+	eventually(t, timeout, func() string {
+		tasks, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "ls")
+		for line := range strings.Lines(string(tasks)) {
+			if strings.HasPrefix(line, id) && strings.Contains(line, "RUNNING") {
+				return "the killed container still runs"
+			}
+		}
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	if err := node.StartKubelet(t.Context(), bed.KubeletOptions{Kind: kubelet}); err != nil {
 		t.Fatal(err)
 	}
