@@ -23,24 +23,24 @@ const (
 func (o *Observer) streamEvents(ctx context.Context) {
 	retry := backoff.Backoff{First: firstRetry, Longest: maxRetry}
 	for {
-		began := o.clock.Now()
+		began := o.deps.Clock.Now()
 		o.setStreaming(true)
-		err := o.runtime.Events(ctx, func(event *runtimeapi.ContainerEventResponse) { o.handle(ctx, event) })
+		err := o.deps.Runtime.Events(ctx, func(event *runtimeapi.ContainerEventResponse) { o.handle(ctx, event) })
 		o.setStreaming(false)
 		if ctx.Err() != nil {
 			return
 		}
-		o.meters.StreamErrors.Inc()
-		if o.clock.Since(began) > maxRetry { // the subscription worked
+		o.deps.Meters.StreamErrors.Inc()
+		if o.deps.Clock.Since(began) > maxRetry { // the subscription worked
 			retry.Reset()
 		}
 		wait := retry.Next()
 		if cri.IsUnimplemented(err) {
 			wait = noStreamRetry
 		}
-		o.log.Warn("pleg: no event stream from runtime, polling", "period", o.cfg.PollPeriod, "retryAfter", wait, "err", err)
+		o.deps.Log.Warn("pleg: no event stream from runtime, polling", "period", o.cfg.PollPeriod, "retryAfter", wait, "err", err)
 		select {
-		case <-o.clock.After(wait):
+		case <-o.deps.Clock.After(wait):
 		case <-ctx.Done():
 			return
 		}
@@ -54,7 +54,7 @@ func (o *Observer) setStreaming(on bool) {
 	o.mu.Lock()
 	o.streaming, o.justSubscribed = on, on
 	o.mu.Unlock()
-	o.healthChanged()
+	o.deps.HealthChanged()
 	o.relistNow.Notify()
 }
 
@@ -76,7 +76,7 @@ func (o *Observer) handle(ctx context.Context, event *runtimeapi.ContainerEventR
 	if o.isStale(ref, stamp) {
 		return
 	}
-	o.meters.EventLag.Took(o.clock.Since(stamp))
+	o.deps.Meters.EventLag.Took(o.deps.Clock.Since(stamp))
 	if event.PodSandboxStatus == nil {
 		o.readInBackground(ctx, ref)
 		return

@@ -49,7 +49,7 @@ var errNeverListed = errors.New("pleg has yet to be successful")
 // Healthy returns nil while relists succeed. A single pod that cannot be read does not make the
 // node unready.
 func (o *Observer) Healthy() error {
-	now := o.clock.Now()
+	now := o.deps.Clock.Now()
 	h := &o.health
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -75,15 +75,8 @@ type Meters struct {
 
 // Observer holds the observed state of all pods. Its methods are safe for concurrent use.
 type Observer struct {
-	cfg           Config
-	runtime       Runtime
-	read          func(pod.Ref, *pod.Container) string
-	healthChanged func()
-	events        pod.Events
-	node          func() *v1.ObjectReference
-	meters        Meters
-	clock         clock.Clock
-	log           *slog.Logger
+	cfg  Config
+	deps Deps
 
 	changes *queue.Unique[types.UID] // never blocks: the runtime waits for its subscribers
 	synced  chan struct{}
@@ -129,16 +122,14 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 			*value = fallback
 		}
 	}
-	read := deps.ReadMessage
-	if read == nil {
-		read = func(pod.Ref, *pod.Container) string { return "" }
+	if deps.ReadMessage == nil {
+		deps.ReadMessage = func(pod.Ref, *pod.Container) string { return "" }
 	}
-	healthChanged := deps.HealthChanged
-	if healthChanged == nil {
-		healthChanged = func() {}
+	if deps.HealthChanged == nil {
+		deps.HealthChanged = func() {}
 	}
 	return &Observer{
-		cfg: cfg, runtime: deps.Runtime, read: read, healthChanged: healthChanged, events: deps.Events, node: deps.Node, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
+		cfg: cfg, deps: deps,
 		changes:   queue.NewUnique[types.UID](),
 		synced:    make(chan struct{}),
 		relistNow: notify.New(),
@@ -153,7 +144,7 @@ func New(cfg Config, deps Deps) (*Observer, error) {
 // Run observes until ctx is done.
 func (o *Observer) Run(ctx context.Context) error {
 	o.mu.Lock()
-	o.ignoreBefore = o.clock.Now()
+	o.ignoreBefore = o.deps.Clock.Now()
 	o.mu.Unlock()
 	var parts sync.WaitGroup
 	parts.Go(func() { o.changes.Run(ctx) })

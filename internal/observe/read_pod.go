@@ -21,7 +21,7 @@ const exitSettleTime = 10 * time.Second
 // result is at least as new as the call. For a pod that is not in the runtime, it returns an
 // Observed with only the UID and the time.
 func (o *Observer) Refresh(ctx context.Context, uid types.UID) (pod.Observed, error) {
-	began := o.clock.Now()
+	began := o.deps.Clock.Now()
 	if err := o.readPod(ctx, pod.Ref{UID: uid}, began); err != nil {
 		return pod.Observed{}, fmt.Errorf("refresh pod %s: %w", uid, err)
 	}
@@ -33,7 +33,7 @@ func (o *Observer) Refresh(ctx context.Context, uid types.UID) (pod.Observed, er
 
 // readPod lists one pod and reads the objects that may have changed.
 func (o *Observer) readPod(ctx context.Context, ref pod.Ref, began time.Time) error {
-	defer func() { o.meters.PodRead.Took(o.clock.Since(began)) }()
+	defer func() { o.deps.Meters.PodRead.Took(o.deps.Clock.Since(began)) }()
 	all, err := o.list(ctx, ref.UID)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (o *Observer) readPod(ctx context.Context, ref pod.Ref, began time.Time) er
 // readInBackground reads a pod after an event with too little content. The event handler uses
 // nothing else to call the runtime, so that it never blocks.
 func (o *Observer) readInBackground(ctx context.Context, ref pod.Ref) {
-	o.startRead(ctx, ref, nil, func() error { return o.readPod(ctx, ref, o.clock.Now()) })
+	o.startRead(ctx, ref, nil, func() error { return o.readPod(ctx, ref, o.deps.Clock.Now()) })
 }
 
 // readListedInBackground reads a pod that is listed already.
@@ -85,15 +85,15 @@ func (o *Observer) startRead(ctx context.Context, ref pod.Ref, started *sync.Wai
 	o.readers.Go(func() {
 		err := read()
 		for o.readAgain(ref.UID) {
-			err = o.readPod(ctx, ref, o.clock.Now())
+			err = o.readPod(ctx, ref, o.deps.Clock.Now())
 		}
 		if started != nil {
 			started.Done()
 		}
 		if err != nil && ctx.Err() == nil {
-			o.log.Warn("pleg: read pod from runtime failed", "pod", ref, "err", err)
+			o.deps.Log.Warn("pleg: read pod from runtime failed", "pod", ref, "err", err)
 			select {
-			case <-o.clock.After(o.cfg.PollPeriod):
+			case <-o.deps.Clock.After(o.cfg.PollPeriod):
 				o.relistNow.Notify() // a relist finds the difference and reads the pod again
 			case <-ctx.Done():
 			}
@@ -154,7 +154,7 @@ func (o *Observer) readSandbox(ctx context.Context, uid types.UID, item *runtime
 	if known.ID != "" && known.Ready == isReady(item) && (known.HostNetwork || known.Ready == (len(known.IPs) > 0)) {
 		return known.Sandbox, nil
 	}
-	response, err := o.runtime.PodSandboxStatus(ctx, item.Id, false)
+	response, err := o.deps.Runtime.PodSandboxStatus(ctx, item.Id, false)
 	if err != nil {
 		return pod.Sandbox{}, err
 	}
@@ -169,10 +169,10 @@ func (o *Observer) readContainer(ctx context.Context, uid types.UID, item *runti
 		known = r.containers[item.Id]
 	}
 	o.mu.Unlock()
-	if known.State == pod.Exited && o.clock.Since(known.FinishedAt) > exitSettleTime {
+	if known.State == pod.Exited && o.deps.Clock.Since(known.FinishedAt) > exitSettleTime {
 		return known.Container, nil
 	}
-	response, err := o.runtime.ContainerStatus(ctx, item.Id, false)
+	response, err := o.deps.Runtime.ContainerStatus(ctx, item.Id, false)
 	if err != nil {
 		return pod.Container{}, err
 	}

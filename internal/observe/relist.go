@@ -26,19 +26,19 @@ func (o *Observer) relistLoop(ctx context.Context) {
 	failing := failingWarner{o: o}
 	first := true
 	for ctx.Err() == nil {
-		began := o.clock.Now()
+		began := o.deps.Clock.Now()
 		o.health.start(began)
 		if !last.IsZero() {
-			o.meters.Interval.Took(began.Sub(last))
+			o.deps.Meters.Interval.Took(began.Sub(last))
 		}
 		started, err := o.relist(ctx, began)
-		o.meters.Relist.Took(o.clock.Since(began))
-		if o.health.finish(o.clock.Now(), err) {
-			o.healthChanged()
+		o.deps.Meters.Relist.Took(o.deps.Clock.Since(began))
+		if o.health.finish(o.deps.Clock.Now(), err) {
+			o.deps.HealthChanged()
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				o.log.Warn("pleg: relist failed", "err", err)
+				o.deps.Log.Warn("pleg: relist failed", "err", err)
 				failing.failed(err)
 			}
 		} else {
@@ -50,7 +50,7 @@ func (o *Observer) relistLoop(ctx context.Context) {
 			o.prune(last)
 			last = began
 		}
-		timer := o.clock.NewTimer(o.nextRelist(err))
+		timer := o.deps.Clock.NewTimer(o.nextRelist(err))
 		select {
 		case <-timer.C():
 		case <-o.relistNow:
@@ -78,8 +78,8 @@ func (o *Observer) waitForFirstReads(ctx context.Context, started *sync.WaitGrou
 	o.readers.Go(func() { started.Wait(); close(done) })
 	select {
 	case <-done:
-	case <-o.clock.After(o.cfg.FirstRelistTimeout):
-		o.log.Warn("pleg: reading some pods takes long, starting without them")
+	case <-o.deps.Clock.After(o.cfg.FirstRelistTimeout):
+		o.deps.Log.Warn("pleg: reading some pods takes long, starting without them")
 	case <-ctx.Done():
 	}
 }
@@ -128,11 +128,11 @@ func (o *Observer) list(ctx context.Context, uid types.UID) (map[types.UID]*podL
 	if uid != "" {
 		selector = map[string]string{cri.LabelPodUID: string(uid)}
 	}
-	sandboxes, err := o.runtime.ListPodSandboxes(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: selector})
+	sandboxes, err := o.deps.Runtime.ListPodSandboxes(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}
-	containers, err := o.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: selector})
+	containers, err := o.deps.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}

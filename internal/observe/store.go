@@ -14,7 +14,7 @@ import (
 // whether the pod must be read from the runtime.
 func (o *Observer) store(s observation) (needsRead bool) {
 	o.addMessages(s)
-	now := o.clock.Now()
+	now := o.deps.Clock.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r, known := o.pods[s.ref.UID]
@@ -32,7 +32,7 @@ func (o *Observer) store(s observation) (needsRead bool) {
 // removeObject removes a container or sandbox that the runtime has reported as deleted. It
 // reports whether the pod must be read from the runtime.
 func (o *Observer) removeObject(uid types.UID, id string) (needsRead bool) {
-	now := o.clock.Now()
+	now := o.deps.Clock.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.removed[id] = now
@@ -88,7 +88,7 @@ func (o *Observer) messageOf(ref pod.Ref, c pod.Container) func() string {
 	defer o.mu.Unlock()
 	message, ok := o.messages[c.ID]
 	if !ok {
-		message = sync.OnceValue(func() string { return o.read(ref, &c) })
+		message = sync.OnceValue(func() string { return o.deps.ReadMessage(ref, &c) })
 		o.messages[c.ID] = message
 	}
 	return message

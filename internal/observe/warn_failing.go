@@ -21,10 +21,10 @@ const warnPeriod = time.Minute
 
 // failed is called after a relist failed.
 func (w *failingWarner) failed(err error) {
-	now := w.o.clock.Now()
-	if w.o.events == nil || w.o.Healthy() == nil || !w.last.IsZero() && now.Sub(w.last) < warnPeriod {
+	now := w.o.deps.Clock.Now()
+	if w.o.deps.Events == nil || w.o.Healthy() == nil || !w.last.IsZero() && now.Sub(w.last) < warnPeriod {
 		return
 	}
 	w.last = now
-	w.o.events.Eventf(w.o.node(), v1.EventTypeWarning, "ContainerGCFailed", "%s", cri.Text(err))
+	w.o.deps.Events.Eventf(w.o.deps.Node(), v1.EventTypeWarning, "ContainerGCFailed", "%s", cri.Text(err))
 }
