@@ -9,13 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// limitCheck is the state of the checks of pods against their own limits.
+type limitCheck struct {
+	next      time.Time
+	measuring bool // pods with limits are being measured
+}
+
 // enforceLimits measures, once per period, the pods with limits on local storage, and evicts
 // those that exceed them.
 func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
-	if !e.cfg.EnforceStorageLimits || e.measuringLimits || now.Before(e.nextLimitCheck) {
+	if !e.cfg.EnforceStorageLimits || e.limitCheck.measuring || now.Before(e.limitCheck.next) {
 		return
 	}
-	e.nextLimitCheck = now.Add(period)
+	e.limitCheck.next = now.Add(period)
 	pods := slices.DeleteFunc(e.deps.Pods.Active(), func(p *v1.Pod) bool { return !hasStorageLimit(p) || !e.evictable(p) })
 	if len(pods) == 0 {
 		return
@@ -24,11 +30,11 @@ func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
 	for i, p := range pods {
 		uids[i] = p.UID
 	}
-	e.measuringLimits = true
+	e.limitCheck.measuring = true
 	e.runInBackground(ctx, func() func() {
 		measured, err := e.deps.Stats.Storage(ctx, uids, period)
 		return func() {
-			e.measuringLimits = false
+			e.limitCheck.measuring = false
 			if err != nil {
 				e.log.Warn("enforce local storage limits: read usage failed", "err", err)
 				return

@@ -103,21 +103,18 @@ type Evictor struct {
 	completions chan func()
 
 	// Only the goroutine of Run uses these.
-	layout          *Layout // nil until the runtime has reported its file systems
-	thresholds      []Threshold
-	state           evaluation
-	nextLimitCheck  time.Time
-	measuringLimits bool                          // pods with limits are being measured
-	reclaiming      bool                          // garbage collection or measurement is in progress
-	reclaimed       *reclaimResult                // the result of the last one, until it is used
-	lastEvent       map[v1.ResourceName]time.Time // when recordThresholdMet last recorded an event
-	quiet           backoff.Backoff               // how long to ignore memory notifications after a check
-	nearThreshold   bool                          // memory is so near to a threshold that no notification is ignored
-	lastError       string                        // of reading the signals, as logged
-	retry           backoff.Backoff               // while no pod can be evicted
-	retryAt         time.Time                     // of the next attempt; zero if the last one succeeded
-	settling        map[Signal]settlingDisk
-	terminating     map[types.UID]*terminatingPod
+	layout        *Layout // nil until the runtime has reported its file systems
+	thresholds    []Threshold
+	state         evaluation
+	limitCheck    limitCheck
+	reclaimed     reclaimState
+	lastEvent     map[v1.ResourceName]time.Time // when recordThresholdMet last recorded an event
+	quiet         backoff.Backoff               // how long to ignore memory notifications after a check
+	nearThreshold bool                          // memory is so near to a threshold that no notification is ignored
+	lastError     string                        // of reading the signals, as logged
+	retry         retryState
+	settling      map[Signal]settlingDisk
+	terminating   map[types.UID]*terminatingPod
 
 	mu         sync.Mutex
 	conditions []v1.NodeConditionType
@@ -141,7 +138,7 @@ func New(cfg Config, deps Deps) (*Evictor, error) {
 		quiet:          backoff.Backoff{First: minWait, Longest: maxQuiet},
 		completions:    make(chan func()),
 		thresholds:     cfg.Thresholds,
-		retry:          backoff.Backoff{First: firstRetry, Longest: period},
+		retry:          retryState{delay: backoff.Backoff{First: firstRetry, Longest: period}},
 		lastEvent:      map[v1.ResourceName]time.Time{},
 		settling:       map[Signal]settlingDisk{},
 		terminating:    map[types.UID]*terminatingPod{},

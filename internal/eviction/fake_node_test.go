@@ -81,7 +81,7 @@ func (w *fakeNode) runUntilIdle(t *testing.T) time.Duration {
 	for {
 		wait := w.synchronize(t.Context())
 		waited := slices.ContainsFunc(slices.Collect(maps.Values(w.terminating)), func(l *terminatingPod) bool { return !l.stuck })
-		if !w.measuringLimits && !w.reclaiming && w.reclaimed == nil && !waited {
+		if !w.limitCheck.measuring && !w.reclaimed.running && w.reclaimed.result == nil && !waited {
 			return wait
 		}
 		w.sleep(t.Context(), wait, nil, w.completions)

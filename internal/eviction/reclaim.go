@@ -46,6 +46,12 @@ func (e *Evictor) reclaim(ctx context.Context, levels Levels, due []int) outcome
 
 func ofMemory(s Signal) bool { return signalInfos[s].resource == v1.ResourceMemory }
 
+// reclaimState is the state of garbage collection and measurement for a threshold.
+type reclaimState struct {
+	running bool
+	result  *reclaimResult // of the last one, until it is used
+}
+
 // reclaimResult is the usage of pods after garbage collection for a signal.
 type reclaimResult struct {
 	signal Signal
@@ -56,11 +62,11 @@ type reclaimResult struct {
 // reclaimInBackground starts garbage collection and measurement for a threshold, and evicts
 // the pod that ranks first once the result is available.
 func (e *Evictor) reclaimInBackground(ctx context.Context, levels Levels, due []int, t Threshold) outcome {
-	if e.reclaiming {
+	if e.reclaimed.running {
 		return inProgress
 	}
-	if f := e.reclaimed; f != nil && f.signal == t.Signal && e.deps.Clock.Since(f.at) < period {
-		e.reclaimed = nil
+	if f := e.reclaimed.result; f != nil && f.signal == t.Signal && e.deps.Clock.Since(f.at) < period {
+		e.reclaimed.result = nil
 		if e.evictFor(ctx, levels, due, t, f.used) {
 			return podEvicted
 		}
@@ -73,7 +79,7 @@ func (e *Evictor) reclaimInBackground(ctx context.Context, levels Levels, due []
 
 // startReclaim collects garbage, and measures pods if that is not enough.
 func (e *Evictor) startReclaim(ctx context.Context, s Signal) {
-	e.reclaiming = true
+	e.reclaimed.running = true
 	layout, thresholds := e.currentLayout(), e.thresholds
 	e.runInBackground(ctx, func() func() {
 		var used podUsage
@@ -83,13 +89,13 @@ func (e *Evictor) startReclaim(ctx context.Context, s Signal) {
 			used, err = readUsage(ctx, e.deps.Stats.Summary)
 		}
 		return func() {
-			e.reclaiming = false
+			e.reclaimed.running = false
 			if enough {
 				e.log.Info("eviction: garbage collection reclaimed enough", "resource", signalInfos[s].resource)
 				return
 			}
 			e.logUsageError(err)
-			e.reclaimed = &reclaimResult{s, used, e.deps.Clock.Now()}
+			e.reclaimed.result = &reclaimResult{s, used, e.deps.Clock.Now()}
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/backoff"
 	"swiftlet/internal/pod"
 )
 
@@ -137,7 +138,7 @@ func (e *Evictor) measure(ctx context.Context) (Levels, error) {
 func (e *Evictor) act(ctx context.Context, levels Levels, now time.Time) time.Duration {
 	wait := nextCheck(e.state, e.thresholds, levels, now)
 	if len(e.state.due) == 0 {
-		e.reclaimed = nil
+		e.reclaimed.result = nil
 		e.resetBackoff()
 		return wait
 	}
@@ -145,7 +146,7 @@ func (e *Evictor) act(ctx context.Context, levels Levels, now time.Time) time.Du
 	if len(due) == 0 {
 		return min(wait, settlingInterval)
 	}
-	if remaining := e.retryAt.Sub(now); remaining > 0 && !e.anyEvictable() {
+	if remaining := e.retry.at.Sub(now); remaining > 0 && !e.anyEvictable() {
 		return min(wait, remaining)
 	}
 	switch e.reclaim(ctx, levels, due) {
@@ -177,20 +178,26 @@ func (e *Evictor) alreadyKilled(p *v1.Pod, s Signal) bool {
 	return l != nil && ofMemory(s) && e.deps.Clock.Now().After(l.killedBy)
 }
 
+// retryState is the state of attempts that find no pod to evict.
+type retryState struct {
+	delay backoff.Backoff
+	at    time.Time // of the next attempt; zero if the last one succeeded
+}
+
 // backOff returns how long to wait after an attempt that found no pod to evict. It grows,
 // because each attempt searches for images and containers to remove.
 func (e *Evictor) backOff(now time.Time) time.Duration {
-	if e.retryAt.IsZero() {
+	if e.retry.at.IsZero() {
 		e.log.Warn("eviction: threshold met, but no pod can be evicted", "resource", signalInfos[e.thresholds[e.state.due[0]].Signal].resource)
 	}
-	wait := e.retry.Next()
-	e.retryAt = now.Add(wait)
+	wait := e.retry.delay.Next()
+	e.retry.at = now.Add(wait)
 	return wait
 }
 
 func (e *Evictor) resetBackoff() {
-	e.retry.Reset()
-	e.retryAt = time.Time{}
+	e.retry.delay.Reset()
+	e.retry.at = time.Time{}
 }
 
 // logMeasureError logs an error once when it begins or changes, and its end.
