@@ -40,19 +40,29 @@ type cpuUsage struct {
 
 // memoryUsage has amounts in bytes.
 type memoryUsage struct {
-	usage, peak, kernel, workingSet       uint64
-	limit, reservation                    uint64 // unlimited if there is none
-	swap, swapLimit                       uint64
-	cache, rss, mapped                    uint64
-	activeFile, inactiveFile              uint64
-	dirty, writeback                      uint64
-	pgfault, pgmajfault                   uint64 // of the cgroup and its descendants
-	ownPgfault, ownPgmajfault             uint64
-	pgscan, pgsteal                       uint64
-	refaultFile, refaultAnon              uint64
-	hitLimit, eventsHigh, eventsMax, ooms uint64
+	usage, peak, kernel, workingSet uint64
+	limit, reservation              uint64 // unlimited if there is none
+	swap, swapLimit                 uint64
+	cache, rss, mapped              uint64
+	activeFile, inactiveFile        uint64
+	dirty, writeback                uint64
 	// memswLimit is the limit of cgroup v1 on memory and swap together.
 	memswLimit uint64
+	pageCounters
+	limitCounters
+}
+
+// pageCounters count the page faults and the page reclaim of a cgroup.
+type pageCounters struct {
+	pgfault, pgmajfault       uint64 // of the cgroup and its descendants
+	ownPgfault, ownPgmajfault uint64
+	pgscan, pgsteal           uint64
+	refaultFile, refaultAnon  uint64
+}
+
+// limitCounters count how often a cgroup reached a limit.
+type limitCounters struct {
+	hitLimit, eventsHigh, eventsMax, ooms uint64
 }
 
 // taskUsage counts the processes of a cgroup, without those of its descendants.
