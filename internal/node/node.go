@@ -26,14 +26,7 @@ import (
 type Config struct {
 	NodeName, Hostname string
 	NodeIPs            []net.IP
-	Labels             map[string]string
-	Taints             []v1.Taint
-	ProviderID         string
-	// ExternalCloud is --cloud-provider=external: the cloud controller manager sets the
-	// addresses and removes the taint that the node is registered with.
-	ExternalCloud           bool
-	RegisterNode            bool
-	ControllerManagedAttach bool
+	Registration
 
 	MaxPods, PodsPerCore int
 	Reserved             Reserved
@@ -59,6 +52,18 @@ type Config struct {
 	RootDir string
 	// CgroupVersion is 1 or 2.
 	CgroupVersion int
+}
+
+// Registration is what the Node object is created with.
+type Registration struct {
+	RegisterNode bool
+	Labels       map[string]string
+	Taints       []v1.Taint
+	ProviderID   string
+	// ExternalCloud is --cloud-provider=external: the cloud controller manager sets the
+	// addresses and removes the taint that the node is registered with.
+	ExternalCloud           bool
+	ControllerManagedAttach bool
 }
 
 // Runtime is the part of the CRI that the node uses; *cri.Client implements it.

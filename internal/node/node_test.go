@@ -127,7 +127,7 @@ func newFixture(t *testing.T, client *fake.Clientset, change func(*Config, *Deps
 		"InPlacePodVerticalScalingInitContainers": true, "RestartAllContainersOnContainerExits": true,
 	}
 	cfg := Config{
-		NodeName: "node-1", Hostname: "node-1", RegisterNode: true, ControllerManagedAttach: true,
+		NodeName: "node-1", Hostname: "node-1", Registration: Registration{RegisterNode: true, ControllerManagedAttach: true},
 		MaxPods: 250, Reserved: Reserved{EvictionHard: defaultEviction}, EnforceAllocatable: true,
 		StatusUpdateFrequency: 10 * time.Second, StatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		MaxImages: 50, Port: 10250, Version: "v1.37.1", CgroupVersion: 1,
