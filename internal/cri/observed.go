@@ -98,7 +98,6 @@ func ContainerFrom(s *runtimeapi.ContainerStatus) pod.Container {
 		CreatedAt:    time.Unix(0, s.CreatedAt),
 		Image:        s.GetImage().GetImage(),
 		ImageID:      s.ImageRef,
-		ImageRef:     s.ImageId,
 		Hash:         s.Annotations[AnnotationContainerHash],
 		LogPath:      s.LogPath,
 		Annotations:  s.Annotations,
@@ -106,9 +105,6 @@ func ContainerFrom(s *runtimeapi.ContainerStatus) pod.Container {
 		StopSignal:   signalFrom(s.StopSignal),
 		Resources:    resourcesFrom(s.Resources.GetLinux()),
 		Mounts:       mountsFrom(s.Mounts),
-	}
-	if c.ImageRef == "" { // absent before CRI 1.30
-		c.ImageRef = s.ImageRef
 	}
 	if c.State != pod.Created {
 		c.StartedAt = time.Unix(0, s.StartedAt)

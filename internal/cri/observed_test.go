@@ -60,7 +60,7 @@ func TestObservedFrom(t *testing.T) {
 		Containers: []pod.Container{
 			{
 				ID: "c1", Name: "main", RestartCount: 1, State: pod.Running, CreatedAt: time.Unix(0, 6), StartedAt: time.Unix(0, 7),
-				Image: "docker.io/library/busybox:1.36", ImageID: "docker.io/library/busybox@sha256:aa", ImageRef: "sha256:bb",
+				Image: "docker.io/library/busybox:1.36", ImageID: "docker.io/library/busybox@sha256:aa",
 				Hash: "e3b3a006", LogPath: "/var/log/pods/x/main/1.log",
 				Annotations: map[string]string{AnnotationRestartCount: "1", AnnotationContainerHash: "e3b3a006"},
 				User:        &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: 1, GID: 2, SupplementalGroups: []int64{2, 3}}},

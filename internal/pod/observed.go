@@ -57,10 +57,9 @@ type Container struct {
 	ExitCode     int32
 	Reason       string
 	// Message is the runtime's message, or the termination message once it was read.
-	Message  string
-	Image    string // as in the spec
-	ImageID  string // as in the pod's status
-	ImageRef string // the image's id in the runtime
+	Message string
+	Image   string // as in the spec
+	ImageID string // as in the pod's status
 	// Hash is the hash of the spec with which the container was created.
 	Hash        string
 	LogPath     string
