@@ -4,7 +4,7 @@ package architecture
 // packages of the lines above its own, but none of its own line or of a later one.
 // ARCHITECTURE.md explains the layers. A new package must be added here first.
 var layers = [][]string{
-	{"pod", "meter", "backoff", "queue", "notify", "require"}, // the vocabulary
+	{"pod", "klogfmt", "meter", "backoff", "queue", "notify", "require"}, // the vocabulary
 	{"plan", "podstatus"},
 	{"checkpoint"}, // writes every state file, also those of adapters
 	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree"},
