@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -45,18 +46,28 @@ func newKubeletCommand() *cobra.Command {
 			if err := cfg.CheckHost(config.ReadHost()); err != nil {
 				return err
 			}
-			log, setVerbosity, err := newLogger(cfg, cmd.ErrOrStderr())
+			log, setVerbosity, err := newLogger(&cfg.Kubelet.Logging, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			for _, notice := range cfg.Notices {
-				log.Warn(notice)
+			logStart(log, cfg)
+			if err := agent.Run(cmd.Context(), cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Version: ownVersion()}); err != nil {
+				log.Error("command failed", "err", err)
+				return errLogged
 			}
-			return agent.Run(cmd.Context(), cfg, agent.Options{Log: log, SetVerbosity: setVerbosity})
+			return nil
 		},
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printFlags(cmd.OutOrStdout(), kubeletHelp, cmd.UseLine()) })
 	return cmd
+}
+
+// logStart logs which kubelet starts, in the first line, and what it noticed in its configuration.
+func logStart(log *slog.Logger, cfg *config.Config) {
+	log.Info("Kubelet version", "kubeletVersion", config.KubernetesVersion, "swiftletVersion", ownVersion())
+	for _, notice := range cfg.Notices {
+		log.Warn(notice)
+	}
 }
 
 // runAction runs an action of the command line other than Run.

@@ -4,49 +4,75 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"strconv"
 
+	"github.com/go-logr/logr"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
 	"swiftlet/internal/config"
+	"swiftlet/internal/klogfmt"
 )
 
-// newLogger returns the configured logger, which the Kubernetes libraries use too, through klog. The
-// returned function changes the verbosity of both.
-func newLogger(cfg *config.Config, w io.Writer) (*slog.Logger, func(level string) error, error) {
-	logging := cfg.Kubelet.Logging
-	level, set, flags := newVerbosity()
-	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(w, options)
-	if logging.Format == "json" {
-		handler = slog.NewJSONHandler(w, options)
-	}
-	log := slog.New(handler)
-	if err := set(strconv.Itoa(int(logging.Verbosity))); err != nil {
-		return nil, nil, err
-	}
-	if err := flags.Set("vmodule", config.VModule(logging.VModule)); err != nil {
+// newLogger returns the configured logger. Libraries use it too: those that log with klog, and those
+// that log with the standard library. The returned function changes the verbosity.
+func newLogger(cfg *logsapi.LoggingConfiguration, stdout, stderr io.Writer) (*slog.Logger, func(level string) error, error) {
+	flags := &flag.FlagSet{}
+	klog.InitFlags(flags)
+	if err := flags.Set("vmodule", config.VModule(cfg.VModule)); err != nil {
 		return nil, nil, fmt.Errorf("set klog's vmodule: %w", err)
 	}
-	klog.SetSlogLogger(log)
-	return log, set, nil
-}
-
-// newVerbosity returns the level for a handler and a function that changes it at runtime. klog's V(n)
-// is the slog level -n, so one number sets both; slog's Debug is V(4).
-func newVerbosity() (level *slog.LevelVar, set func(verbosity string) error, flags *flag.FlagSet) {
-	level, flags = &slog.LevelVar{}, &flag.FlagSet{}
-	klog.InitFlags(flags)
-	return level, func(verbosity string) error {
-		n, err := strconv.ParseUint(verbosity, 10, 31)
+	verbosity := klogfmt.NewVerbosity(modules(cfg.VModule)...)
+	set := func(level string) error {
+		n, err := strconv.ParseUint(level, 10, 31)
 		if err != nil {
 			return err
 		}
-		if err := flags.Set("v", verbosity); err != nil {
-			return fmt.Errorf("failed set klog.logging.verbosity %s: %w", verbosity, err)
+		if err := flags.Set("v", level); err != nil {
+			return fmt.Errorf("failed set klog.logging.verbosity %s: %w", level, err)
 		}
-		level.Set(-slog.Level(n))
+		verbosity.Set(int32(n))
 		return nil
-	}, flags
+	}
+	if err := set(strconv.Itoa(int(cfg.Verbosity))); err != nil {
+		return nil, nil, err
+	}
+	handler := newHandler(cfg, verbosity, stdout, stderr)
+	redirectKlog(handler, cfg.Format)
+	logger := slog.New(handler)
+	log.SetFlags(log.Lshortfile) // slog then has the caller, and resets the flags
+	slog.SetDefault(logger)
+	return logger, set, nil
+}
+
+// newHandler writes to stderr. With split streams everything but errors goes to stdout.
+func newHandler(cfg *logsapi.LoggingConfiguration, verbosity *klogfmt.Verbosity, stdout, stderr io.Writer) *klogfmt.Handler {
+	options := klogfmt.Config{JSON: cfg.Format == logsapi.JSONLogFormat, Verbosity: verbosity, Info: stderr, Error: stderr}
+	split := cfg.Options.Text.SplitStream
+	if options.JSON {
+		split = cfg.Options.JSON.SplitStream
+	}
+	if split {
+		options.Info = stdout
+	}
+	return klogfmt.New(options)
+}
+
+// redirectKlog makes klog log to the handler. In text, lines that are not structured remain as klog
+// formats them.
+func redirectKlog(handler *klogfmt.Handler, format string) {
+	options := []klog.LoggerOption{klog.ContextualLogger(true)}
+	if format != logsapi.JSONLogFormat {
+		options = append(options, klog.WriteKlogBuffer(handler.WriteKlogBuffer))
+	}
+	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), options...)
+}
+
+func modules(items []logsapi.VModuleItem) (all []klogfmt.Module) {
+	for _, item := range items {
+		all = append(all, klogfmt.Module{Pattern: item.FilePattern, Level: int(item.Verbosity)})
+	}
+	return all
 }

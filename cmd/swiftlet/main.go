@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,9 @@ func main() {
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
+// errLogged is returned by a command that has logged its error.
+var errLogged = errors.New("command failed")
+
 // run runs a command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
@@ -28,7 +32,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.SetArgs(commandArgs(args))
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, err)
+		if !errors.Is(err, errLogged) {
+			fmt.Fprintln(stderr, err)
+		}
 		return 1
 	}
 	return 0

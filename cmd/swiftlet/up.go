@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"k8s.io/klog/v2"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/agent"
@@ -84,7 +84,6 @@ func up(ctx context.Context, f upFlags) error {
 		return err
 	}
 	defer closeLog()
-	klog.SetSlogLogger(log) // the Kubernetes libraries log with klog
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: cfg.Paths.Socket(), RequestTimeout: 2 * time.Minute})
 	if err != nil {
 		return err
@@ -145,11 +144,12 @@ func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger
 		}
 		closeLog = func() { out.Close() }
 	}
-	level, setVerbosity, _ := newVerbosity()
+	logging := logsapi.LoggingConfiguration{Verbosity: 3} // with events, which no API server shows
 	if f.verbose {
-		level.Set(slog.LevelDebug)
+		logging.Verbosity = 4
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), setVerbosity, closeLog, nil
+	log, setVerbosity, err = newLogger(&logging, out, out)
+	return log, setVerbosity, closeLog, err
 }
 
 // handleSignals cancels ctx on the first signal, SIGHUP of a closed terminal included, and closes
@@ -222,9 +222,7 @@ func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(con
 		if err != nil {
 			return err
 		}
-		for _, notice := range cfg.Notices {
-			log.Warn(notice)
-		}
-		return agent.Run(ctx, cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget})
+		logStart(log, cfg)
+		return agent.Run(ctx, cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Version: ownVersion(), Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget})
 	}
 }

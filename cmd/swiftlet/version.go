@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -24,10 +25,18 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// buildDescription describes the binary. Without the linker flags above, the commit comes from the
-// build information.
+// ownVersion is the version of Swiftlet, as opposed to that of Kubernetes: the commit if there is none.
+func ownVersion() string { return cmp.Or(version, sourceCommit(), "unknown") }
+
 func buildDescription() string {
-	v, c := version, commit
+	return fmt.Sprintf("swiftlet   %s\ncommit     %s\ngo         %s %s/%s\nin place of Kubernetes %s\n",
+		cmp.Or(version, "unknown"), cmp.Or(sourceCommit(), "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH, config.KubernetesVersion)
+}
+
+// sourceCommit is the commit of the source code. Without the linker flags above, it comes from the build
+// information.
+func sourceCommit() string {
+	c := commit
 	if info, ok := debug.ReadBuildInfo(); ok && c == "" {
 		for _, s := range info.Settings {
 			switch s.Key {
@@ -35,18 +44,10 @@ func buildDescription() string {
 				c = s.Value
 			case "vcs.modified":
 				if s.Value == "true" {
-					c += " with changes"
+					c += "-dirty"
 				}
 			}
 		}
 	}
-	return fmt.Sprintf("swiftlet   %s\ncommit     %s\ngo         %s %s/%s\nin place of Kubernetes %s\n",
-		known(v), known(c), runtime.Version(), runtime.GOOS, runtime.GOARCH, config.KubernetesVersion)
-}
-
-func known(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
+	return c
 }

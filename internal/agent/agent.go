@@ -23,6 +23,8 @@ type Options struct {
 	Log *slog.Logger
 	// SetVerbosity changes the level of Log; may be nil.
 	SetVerbosity func(level string) error
+	// Version is the version of Swiftlet.
+	Version string
 	// When Drain is closed, Run stops every pod within its grace period, removes it, and
 	// returns. When Run's context is done, it returns and leaves pods running.
 	Drain <-chan struct{}

@@ -61,7 +61,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.CgroupVersion = hierarchy.Version
+	cfg.CgroupVersion, cfg.SwiftletVersion = hierarchy.Version, b.opts.Version
 	m.nodeIPs, m.podMemory = cfg.NodeIPs, cfg.Reserved.Memory(m.hardware.MemoryBytes)
 	if m.node, err = node.NewState(cfg, m.hardware, b.log); err != nil {
 		return nil, err

@@ -43,7 +43,9 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 	if a.serving != nil {
 		deps.Certificate = a.serving
 	}
-	s, err := server.New(server.ConfigFrom(b.cfg, b.nodeName), deps)
+	cfg := server.ConfigFrom(b.cfg, b.nodeName)
+	cfg.Version = b.opts.Version
+	s, err := server.New(cfg, deps)
 	if err := b.addUnless(err, "server", s.Run); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/config"
 	"swiftlet/internal/resource/device"
 )
 
@@ -61,10 +62,7 @@ func (n *Node) fillLabels(_ context.Context, node *v1.Node) error {
 func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 	given := specified(n.cfg.NodeIPs)
 	if n.cfg.ExternalCloud && len(given) > 0 {
-		if node.Annotations == nil {
-			node.Annotations = map[string]string{}
-		}
-		node.Annotations[annotationProvidedIP] = joinIPs(given)
+		annotate(node, annotationProvidedIP, joinIPs(given))
 	} else {
 		delete(node.Annotations, annotationProvidedIP)
 	}
@@ -87,6 +85,13 @@ func (n *Node) fillAddresses(ctx context.Context, node *v1.Node) error {
 	}
 	node.Status.Addresses = slices.Clone(n.addresses)
 	return nil
+}
+
+func annotate(node *v1.Node, key, value string) {
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[key] = value
 }
 
 func joinIPs(ips []net.IP) string {
@@ -148,6 +153,9 @@ func (n *Node) fillMachine(_ context.Context, node *v1.Node) error {
 	info.OperatingSystem = runtime.GOOS
 	info.Architecture = runtime.GOARCH
 	info.KubeletVersion = n.cfg.Version
+	if n.cfg.SwiftletVersion != "" {
+		annotate(node, config.VersionAnnotation, n.cfg.SwiftletVersion)
+	}
 	//lint:ignore SA1019 clear what an older kubelet has set
 	info.KubeProxyVersion = ""
 	info.RunningInUserNamespace = &m.UserNamespace

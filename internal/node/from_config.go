@@ -11,7 +11,7 @@ import (
 )
 
 // ConfigFrom takes the node's Config from the kubelet's configuration. The caller sets
-// CgroupVersion.
+// CgroupVersion and SwiftletVersion.
 func ConfigFrom(cfg *config.Config, hostname string) (Config, error) {
 	kc, flags := &cfg.Kubelet, &cfg.Flags
 	ips, err := parseIPs(flags.NodeIP)

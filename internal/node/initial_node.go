@@ -67,10 +67,7 @@ func (n *Node) reconcile(existing *v1.Node) {
 		}
 	}
 	if value, ok := want.Annotations[annotationAttach]; ok {
-		if existing.Annotations == nil {
-			existing.Annotations = map[string]string{}
-		}
-		existing.Annotations[annotationAttach] = value
+		annotate(existing, annotationAttach, value)
 	} else {
 		delete(existing.Annotations, annotationAttach)
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	MaxImages             int // -1 means all
 	Port                  int32
 	Version               string // of the kubelet, as "v1.37.1"
+	SwiftletVersion       string // for an annotation; none if it is empty
 	// Gate reports whether a feature gate is enabled, for status.declaredFeatures.
 	Gate func(feature string) bool
 

@@ -130,7 +130,7 @@ func newFixture(t *testing.T, client *fake.Clientset, change func(*Config, *Deps
 		NodeName: "node-1", Hostname: "node-1", Registration: Registration{RegisterNode: true, ControllerManagedAttach: true},
 		MaxPods: 250, Reserved: Reserved{EvictionHard: defaultEviction}, EnforceAllocatable: true,
 		StatusUpdateFrequency: 10 * time.Second, StatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
-		MaxImages: 50, Port: 10250, Version: "v1.37.1", CgroupVersion: 1,
+		MaxImages: 50, Port: 10250, Version: "v1.37.1", SwiftletVersion: "v0.1-5", CgroupVersion: 1,
 		Gate: func(name string) bool { return on[name] },
 	}
 	deps := Deps{Runtime: f.runtime, Log: slog.New(slog.DiscardHandler), Events: f.events}
@@ -191,7 +191,7 @@ func TestRegistrationMatchesRecording(t *testing.T) {
 		if diff := cmp.Diff(wantLabels, node.Labels); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]string{annotationAttach: "true"}, node.Annotations); diff != "" {
+		if diff := cmp.Diff(map[string]string{annotationAttach: "true", "swiftlet.dev/version": "v0.1-5"}, node.Annotations); diff != "" {
 			t.Error(diff)
 		}
 		yes, no := true, false
@@ -265,8 +265,8 @@ func TestRegistrationVariants(t *testing.T) {
 		}, "192.0.2.2 [{InternalIP 192.0.2.2} {Hostname node-1}]"},
 		"without_attach_controller_max_one_image": {func(c *Config, _ *Deps) {
 			c.ControllerManagedAttach, c.MaxImages = false, 1
-		}, func(n *v1.Node) []any { return []any{n.Annotations, len(n.Status.Images)} },
-			"map[] 1"},
+		}, func(n *v1.Node) []any { return []any{n.Annotations[annotationAttach] == "", len(n.Status.Images)} },
+			"true 1"},
 		"device_plugin_resources": {func(_ *Config, d *Deps) {
 			d.Devices = func() device.Amounts {
 				return device.Amounts{Capacity: amounts("x.com/gpu", "4"), Allocatable: amounts("x.com/gpu", "3"), Removed: []v1.ResourceName{"x.com/old"}}

@@ -44,6 +44,8 @@ type Config struct {
 	// (ComponentFlagz).
 	Statusz, Flagz bool
 	Flags          map[string]string
+	// Version is the version of Swiftlet, for /statusz.
+	Version string
 }
 
 // Pods lists the pods of the node. Its methods are safe for concurrent use.

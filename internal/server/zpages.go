@@ -65,11 +65,12 @@ func (s *Server) statusz(w http.ResponseWriter, r *http.Request) {
 		kind: "Statusz",
 		text: func() string {
 			t := up()
-			return fmt.Sprintf("\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nEmulation version: %s\nPaths: %s\n",
+			return fmt.Sprintf("\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nEmulation version: %s\nSwiftlet version: %s\nPaths: %s\n",
 				s.started.Format(time.UnixDate), int(t.Hours()), int(t.Minutes())%60, int(t.Seconds())%60,
-				runtime.Version(), version, minor, strings.Join(paths, " "))
+				runtime.Version(), version, minor, s.cfg.Version, strings.Join(paths, " "))
 		},
 		object: func(t metav1.TypeMeta, o metav1.ObjectMeta) any {
+			o.Annotations = map[string]string{config.VersionAnnotation: s.cfg.Version}
 			return struct {
 				metav1.TypeMeta   `json:""`
 				metav1.ObjectMeta `json:"metadata"`
