@@ -94,7 +94,7 @@ func (a *Admission) hold(c pod.Change) bool {
 	if !a.dependsOnRead(c) {
 		return false
 	}
-	a.deps.Log.Info("admission: pod waits for a read of the node", "pod", pod.RefOf(c.Pod).String())
+	a.deps.Log.Info("admission: pod waits for a read of the node", pod.RefOf(c.Pod).Attr())
 	a.held.next = append(a.held.next, c)
 	return true
 }

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"swiftlet/internal/pod"
 )
@@ -32,7 +33,7 @@ func NewPreempt(workers Evictor, events pod.Events, log *slog.Logger) Preempt {
 		const reason, message = "Preempting", "Preempted in order to admit critical pod"
 		var uids []types.UID
 		for _, v := range victims {
-			log.Info("preempting pod", "pod", pod.RefOf(v).String(), "criticalPod", pod.RefOf(p).String(), "shortages", shortages)
+			log.Info("preempting pod", pod.RefOf(v).Attr(), "criticalPod", klog.KObj(p), "shortages", shortages)
 			events.Eventf(pod.EventRef(v, ""), v1.EventTypeWarning, reason, message)
 			workers.Evict(v.UID, pod.Failure{Reason: reason, Message: message, Condition: &v1.PodCondition{
 				Type:    v1.DisruptionTarget,

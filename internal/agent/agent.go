@@ -122,7 +122,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 func newBase(ctx context.Context, cfg *config.Config, opts Options) (_ *base, err error) {
 	b := &base{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
 	b.started = b.clock.Now()
-	if b.metrics, err = metrics.New(b.clock); err != nil {
+	if b.metrics, err = metrics.New(b.clock, b.log); err != nil {
 		return nil, err
 	}
 	if b.nodeName, err = host.Hostname(cfg.Flags.HostnameOverride); err != nil {
@@ -162,7 +162,7 @@ func (b *base) run(ctx context.Context, drain func(context.Context) error) error
 		stop()
 		return err
 	})
-	b.log.Info("agent is running", "node", b.nodeName)
+	b.log.Info("Started kubelet", "node", b.nodeName)
 	if err := host.NotifyReady(); err != nil {
 		b.log.Warn("failed to notify service manager", "state", "ready", "err", err)
 	}

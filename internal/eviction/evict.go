@@ -53,7 +53,7 @@ func (e *Evictor) evict(ctx context.Context, v victim) bool {
 	if l := e.terminating[uid]; l != nil {
 		l.reclaims = append(l.reclaims, v.reclaims...)
 		if v.grace < l.grace {
-			e.log.Info("evict pod: shortening grace period", "pod", pod.RefOf(v.pod).String(), "signal", v.label, "gracePeriodSeconds", v.grace)
+			e.log.Info("evict pod: shortening grace period", pod.RefOf(v.pod).Attr(), "signal", v.label, "gracePeriodSeconds", v.grace)
 			e.deps.Pods.Evict(uid, failure, &v.grace)
 			l.setGrace(v.grace, e.deps.Clock.Now())
 		}
@@ -63,7 +63,7 @@ func (e *Evictor) evict(ctx context.Context, v victim) bool {
 	if !found {
 		return false
 	}
-	e.log.Info("evicting pod", "pod", pod.RefOf(v.pod).String(), "signal", v.label, "message", v.message, "gracePeriodSeconds", v.grace)
+	e.log.Info("evicting pod", pod.RefOf(v.pod).Attr(), "signal", v.label, "message", v.message, "gracePeriodSeconds", v.grace)
 	e.deps.Events.AnnotatedEventf(pod.EventRef(v.pod, ""), v.annotations, v1.EventTypeWarning, reason, "%s", v.message)
 	if !e.deps.Pods.Evict(uid, failure, &v.grace) {
 		return false
@@ -103,7 +103,7 @@ func (e *Evictor) giveUpOnStuckPods(now time.Time) time.Duration {
 			wait = min(wait, remaining)
 			continue
 		}
-		e.log.Warn("evict pod: pod does not terminate", "pod", l.ref.String())
+		e.log.Warn("evict pod: pod does not terminate", l.ref.Attr())
 		l.stuck = true
 	}
 	return wait

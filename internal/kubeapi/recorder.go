@@ -16,8 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/require"
 )
 
@@ -87,8 +89,7 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	}
 	event := r.event(ref, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 	event.Annotations = annotations
-	r.deps.Log.Log(context.Background(), level(eventtype), event.Message, "reason", reason,
-		"kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "fieldPath", ref.FieldPath)
+	r.log(event)
 	if r.recent != nil {
 		r.recent.add(event)
 		return
@@ -211,9 +212,9 @@ func isPermanent(err error) bool {
 	return errors.As(err, &status) || errors.As(err, &malformed)
 }
 
-func level(eventtype string) slog.Level {
-	if eventtype == v1.EventTypeWarning {
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
+// log logs an event as client-go's recorder does.
+func (r *Recorder) log(event *v1.Event) {
+	ref := &event.InvolvedObject
+	r.deps.Log.Log(context.Background(), klogfmt.V3, "Event occurred", "object", klog.KRef(ref.Namespace, ref.Name), "fieldPath", ref.FieldPath,
+		"kind", ref.Kind, "apiVersion", ref.APIVersion, "type", event.Type, "reason", event.Reason, "message", event.Message)
 }

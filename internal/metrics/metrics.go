@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,12 +32,12 @@ type Metrics struct {
 }
 
 // New returns Metrics without instruments.
-func New(clock clock.PassiveClock) (*Metrics, error) {
-	if err := require.Set("new metrics", map[string]any{"clock": clock}); err != nil {
+func New(clock clock.PassiveClock, log *slog.Logger) (*Metrics, error) {
+	if err := require.Set("new metrics", map[string]any{"clock": clock, "log": log}); err != nil {
 		return nil, err
 	}
 	m := &Metrics{clock: clock, registry: prometheus.NewRegistry()}
-	m.starts = m.newStartTracker()
+	m.starts = m.newStartTracker(log)
 	return m, nil
 }
 

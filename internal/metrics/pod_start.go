@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // containers running: the pod startup latency SLI of Kubernetes.
 type startTracker struct {
 	clock        clock.PassiveClock
+	log          *slog.Logger
 	total, sli   prometheus.Observer
 	firstNetwork prometheus.Gauge
 
@@ -31,9 +33,9 @@ type podStart struct {
 	pulled  time.Duration // time during which at least one container waited
 }
 
-func (m *Metrics) newStartTracker() *startTracker {
+func (m *Metrics) newStartTracker(log *slog.Logger) *startTracker {
 	return &startTracker{
-		clock: m.clock,
+		clock: m.clock, log: log,
 		// Vectors without labels are not exposed before the first observation.
 		total:        lazyHistogram{m.histograms(kubelet+"pod_start_total_duration_seconds", "From a pod's creation until it is seen to run.", podStartBuckets)},
 		sli:          lazyHistogram{m.histograms(kubelet+"pod_start_sli_duration_seconds", "From a pod's creation until it is seen to run, without the time for images and init containers, for pods without lasting volumes.", podStartBuckets)},
@@ -73,12 +75,15 @@ func (s *startTracker) seen(c pod.Change) {
 
 // observe records the start of a pod that has become running.
 func (s *startTracker) observe(p *v1.Pod, start *podStart) {
-	took := s.clock.Since(p.CreationTimestamp.Time)
-	s.total.Observe(took.Seconds())
-	if hasStatefulVolume(p) {
+	total, stateful := s.clock.Since(p.CreationTimestamp.Time), hasStatefulVolume(p)
+	took := total - start.pulled - initTime(&p.Status)
+	s.log.Info("Observed pod startup duration", pod.RefOf(p).Attr(), "podStartSLOduration", took.Seconds(), "podStartE2EDuration", total,
+		"totalImagesPullingTime", start.pulled, "totalInitContainerRuntime", initTime(&p.Status), "isStatefulPod", stateful,
+		"podCreationTimestamp", p.CreationTimestamp.Time)
+	s.total.Observe(total.Seconds())
+	if stateful {
 		return
 	}
-	took -= start.pulled + initTime(&p.Status)
 	s.sli.Observe(took.Seconds())
 	if !p.Spec.HostNetwork && !s.hadNetwork {
 		s.hadNetwork = true

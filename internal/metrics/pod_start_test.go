@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func withRunningStatus(p *v1.Pod) *v1.Pod {
 
 func TestStartExcludesPullsAndInit(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(epoch)
-	m, err := New(clock)
+	m, err := New(clock, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestStartsNotMeasured(t *testing.T) {
 			return []pod.Change{{Op: pod.Add, Pod: static}, {Op: pod.Reconcile, Pod: static, Mirror: withRunningStatus(newPod)}}
 		}()},
 	} {
-		m, err := New(testclock.NewFakePassiveClock(epoch))
+		m, err := New(testclock.NewFakePassiveClock(epoch), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func counts(t *testing.T, m *Metrics, name string) map[string]float64 {
 
 func newMetrics(t *testing.T) *Metrics {
 	t.Helper()
-	m, err := New(testclock.NewFakePassiveClock(epoch))
+	m, err := New(testclock.NewFakePassiveClock(epoch), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

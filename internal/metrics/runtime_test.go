@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func TestUserNamespacedPods(t *testing.T) {
-	m, err := New(clock.RealClock{})
+	m, err := New(clock.RealClock{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,7 @@ func (n *Node) tryRegister(ctx context.Context) error {
 		created, err := nodes.Create(ctx, node, metav1.CreateOptions{})
 		if err == nil {
 			n.deps.Meters.Registered.Inc()
+			n.log.Info("Successfully registered node", "node", n.cfg.NodeName)
 			n.setReported(n.initialNode(), created, true)
 			return nil
 		}
@@ -82,5 +83,6 @@ func (n *Node) adopt(ctx context.Context, existing *v1.Node) error {
 		return err
 	}
 	n.setReported(existing, updated, true)
+	n.log.Info("Node was previously registered", "node", n.cfg.NodeName)
 	return nil
 }

@@ -91,7 +91,7 @@ func (o *Observer) startRead(ctx context.Context, ref pod.Ref, started *sync.Wai
 			started.Done()
 		}
 		if err != nil && ctx.Err() == nil {
-			o.deps.Log.Warn("pleg: read pod from runtime failed", "pod", ref, "err", err)
+			o.deps.Log.Warn("pleg: read pod from runtime failed", ref.Attr(), "err", err)
 			select {
 			case <-o.deps.Clock.After(o.cfg.PollPeriod):
 				o.relistNow.Notify() // a relist finds the difference and reads the pod again

@@ -16,7 +16,6 @@ func (o *Observer) store(s observation) (needsRead bool) {
 	o.addMessages(s)
 	now := o.deps.Clock.Now()
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	r, known := o.pods[s.ref.UID]
 	if !known {
 		r = newRecord(s.ref)
@@ -24,8 +23,12 @@ func (o *Observer) store(s observation) (needsRead bool) {
 	if s.complete {
 		delete(o.unread, s.ref.UID)
 	}
+	before := r.view
 	changed, needsRead := r.merge(s, now, o.removed)
+	after := r.view
 	o.save(r, changed)
+	o.mu.Unlock()
+	o.logEvents(before, after)
 	return needsRead
 }
 
@@ -34,13 +37,17 @@ func (o *Observer) store(s observation) (needsRead bool) {
 func (o *Observer) removeObject(uid types.UID, id string) (needsRead bool) {
 	now := o.deps.Clock.Now()
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.removed[id] = now
+	var before, after pod.Observed
 	if r, known := o.pods[uid]; known {
 		var changed bool
+		before = r.view
 		changed, needsRead = r.remove(id, now, o.removed)
+		after = r.view
 		o.save(r, changed)
 	}
+	o.mu.Unlock()
+	o.logEvents(before, after)
 	return needsRead
 }
 

@@ -1,10 +1,12 @@
 package pod
 
 import (
+	"log/slog"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
 // Annotations for the source of a pod. Their names are part of the API: the API server, kubectl and
@@ -68,6 +70,14 @@ func (r Ref) FullName() string { return r.Name + "_" + r.Namespace }
 
 // String returns the form of the reference kubelet's events and messages.
 func (r Ref) String() string { return r.Name + "_" + r.Namespace + "(" + string(r.UID) + ")" }
+
+// Attr identifies the pod in a log record as the reference kubelet does: pod="namespace/name" podUID="uid".
+func (r Ref) Attr() slog.Attr { return slog.Any("", r) }
+
+// LogValue is called only if the record is logged.
+func (r Ref) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("pod", klog.KRef(r.Namespace, r.Name)), slog.String("podUID", string(r.UID)))
+}
 
 // FullName returns RefOf(p).FullName().
 func FullName(p *v1.Pod) string { return RefOf(p).FullName() }

@@ -19,12 +19,12 @@ func (s *Steps) collectGarbage(ctx context.Context, observed *pod.Observed) (ret
 	garbage := runtime.FindGarbage(*observed, runtime.GCPolicy{MaxPerContainer: s.maxDeadPerContainer(), CreatedBefore: s.createdBefore()})
 	for _, c := range garbage.Containers {
 		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
-			s.deps.Log.Warn("container gc: failed to remove container", "pod", observed.Ref.String(), "container", c.ID, "err", err)
+			s.deps.Log.Warn("container gc: failed to remove container", observed.Ref.Attr(), "container", c.ID, "err", err)
 		}
 	}
 	for _, b := range garbage.Sandboxes {
 		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Sandboxes: []pod.Sandbox{b}}, runtime.DeleteLogs); err != nil {
-			s.deps.Log.Warn("container gc: failed to remove sandbox", "pod", observed.Ref.String(), "sandbox", b.ID, "err", err)
+			s.deps.Log.Warn("container gc: failed to remove sandbox", observed.Ref.Attr(), "sandbox", b.ID, "err", err)
 		}
 	}
 	return garbage.Wait

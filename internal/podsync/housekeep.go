@@ -136,7 +136,7 @@ func (h *Housekeeper) dirs(ctx context.Context) {
 		}
 		found++
 		if _, stuck := h.reported[operation{removeOrphanDir, uid}]; !stuck {
-			h.deps.Log.Info("housekeeping: removing orphaned pod directory", "pod", uid)
+			h.deps.Log.Info("housekeeping: removing orphaned pod directory", "podUID", uid)
 		}
 		if err := h.removeDir(ctx, uid); err != nil {
 			left++
@@ -165,7 +165,7 @@ func (h *Housekeeper) cgroups(ctx context.Context) {
 	h.log("list pod cgroups", "", err)
 	for _, uid := range groups {
 		if h.orphaned(uid) {
-			h.deps.Log.Info("housekeeping: removing orphaned pod cgroup", "pod", uid)
+			h.deps.Log.Info("housekeeping: removing orphaned pod cgroup", "podUID", uid)
 			h.log("remove orphaned pod cgroup", uid, h.deps.Cgroups.RemovePod(ctx, uid))
 		}
 	}
@@ -176,7 +176,7 @@ func (h *Housekeeper) logs() {
 	h.log("list pod logs", "", err)
 	for _, ref := range refs {
 		if h.orphaned(ref.UID) {
-			h.deps.Log.Info("housekeeping: removing orphaned pod logs", "pod", ref.String())
+			h.deps.Log.Info("housekeeping: removing orphaned pod logs", ref.Attr())
 			h.log("remove orphaned pod logs", ref.UID, h.deps.Logs.RemoveLogs(ref))
 		}
 	}
@@ -205,6 +205,6 @@ func (h *Housekeeper) log(name string, uid types.UID, err error) {
 	failed := operation{name, uid}
 	h.current[failed] = err.Error()
 	if h.reported[failed] != h.current[failed] {
-		h.deps.Log.Warn("housekeeping: "+name+" failed", "pod", uid, "err", err)
+		h.deps.Log.Warn("housekeeping: "+name+" failed", "podUID", uid, "err", err)
 	}
 }

@@ -91,6 +91,6 @@ func (s *Steps) removeMirror(ctx context.Context, w pod.Work) {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
 	defer cancel()
 	if _, err := s.deps.Mirrors.Delete(ctx, pod.RefOf(w.Mirror), w.Mirror.UID); err != nil {
-		s.deps.Log.Warn("remove pod: failed to delete mirror, housekeeping retries", "pod", pod.RefOf(w.Pod).String(), "err", err)
+		s.deps.Log.Warn("remove pod: failed to delete mirror, housekeeping retries", pod.RefOf(w.Pod).Attr(), "err", err)
 	}
 }

@@ -56,7 +56,7 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 // its status.
 func (a *attempt) retryLater(s plan.Start, err error) {
 	wait := a.startBackoff.failed(keyOf(s), err, a.deps.Clock.Now())
-	a.deps.Log.Warn("start container failed", "pod", pod.RefOf(a.p).String(), "container", s.Container.Name, "err", err, "retry", wait)
+	a.deps.Log.Warn("start container failed", pod.RefOf(a.p).Attr(), "container", s.Container.Name, "err", err, "retry", wait)
 	a.waitingReasons[s.Container.Name] = reasonOf(err)
 }
 

@@ -114,10 +114,12 @@ func (p *Prober) runProbe(ctx context.Context, a probeRun) {
 	p.mu.Unlock()
 
 	p.heapChanged.Notify()
+	p.logOutcome(a, outcome)
 	if !a.early {
 		p.recordEvent(a, outcome)
 	}
 	if before != after {
+		p.logChange(a, after)
 		p.changed.Add(a.target.Pod.UID)
 	}
 }

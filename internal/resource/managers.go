@@ -77,7 +77,7 @@ func (m *Managers) Retain(ctx context.Context, known func(types.UID) bool) error
 	m.Devices.Retain(known)
 	for _, uid := range append(m.CPUs.Pods(), m.Memory.Pods()...) {
 		if !known(uid) {
-			m.log.Info("resource managers: releasing resources of a removed pod", "pod", uid)
+			m.log.Info("resource managers: releasing resources of a removed pod", "podUID", uid)
 			m.Aligner.Release(uid)
 		}
 	}

@@ -45,7 +45,7 @@ func (r *Runtime) PrepareContainer(ctx context.Context, p *v1.Pod, c *v1.Contain
 func (r *Runtime) restartCountFromLogs(ref pod.Ref, container string) int {
 	n, err := r.nextLogNumber(ref, container)
 	if err != nil {
-		r.deps.Log.Warn("create container: cannot read restart count from logs", "pod", ref.String(), "container", container, "err", err)
+		r.deps.Log.Warn("create container: cannot read restart count from logs", ref.Attr(), "container", container, "err", err)
 	}
 	return n
 }

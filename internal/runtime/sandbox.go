@@ -53,7 +53,7 @@ func (r *Runtime) PrepareSandbox(ctx context.Context, of SandboxRequest) (*Sandb
 		if of.New {
 			return nil, r.prepareFailed(ctx, of.Pod, err)
 		}
-		r.deps.Log.Warn("prepare sandbox: cannot find runtime class of existing sandbox", "pod", pod.RefOf(of.Pod).String(), "err", err)
+		r.deps.Log.Warn("prepare sandbox: cannot find runtime class of existing sandbox", pod.RefOf(of.Pod).Attr(), "err", err)
 	}
 	config, err := r.sandboxConfig(of.Pod, of.Attempt, of.CgroupParent)
 	switch {

@@ -34,7 +34,7 @@ func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container
 		// which must not affect the container.
 		return fmt.Errorf("run postStart hook: %w", ctx.Err())
 	}
-	r.deps.Log.Error("postStart hook failed", "pod", pod.RefOf(p).String(), "container", c.Name, "id", id, "err", err)
+	r.deps.Log.Error("postStart hook failed", pod.RefOf(p).Attr(), "container", c.Name, "id", id, "err", err)
 	// The hook's output is kept out of the event: it may contain secrets of the pod.
 	r.containerEvent(p, c.Name, id, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	stopped := pod.Container{ID: id, Name: c.Name, State: pod.Running}

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/pod"
 )
 
@@ -59,6 +60,8 @@ func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 		grace -= turn.wait()
 		turn.end()
 	}
+	r.deps.Log.Log(ctx, klogfmt.V2, "Killing container with a grace period", pod.RefOf(p).Attr(),
+		"containerName", c.Name, "containerID", c.ID, "gracePeriod", int64(grace/time.Second))
 	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinGracePeriod))
 }
 
@@ -132,9 +135,9 @@ func (r *Runtime) preStop(ctx, hookCtx context.Context, call hookCall) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil, hookCtx.Err() != nil && call.hook.Sleep != nil:
-		r.deps.Log.Info("preStop hook interrupted", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name)
+		r.deps.Log.Info("preStop hook interrupted", pod.RefOf(call.pod).Attr(), "container", call.container.Name)
 	default:
-		r.deps.Log.Error("preStop hook failed", "pod", pod.RefOf(call.pod).String(), "container", call.container.Name, "err", err)
+		r.deps.Log.Error("preStop hook failed", pod.RefOf(call.pod).Attr(), "container", call.container.Name, "err", err)
 		// The hook's output is kept out of the event: it may contain secrets of the pod.
 		r.containerEvent(call.pod, call.container.Name, call.id, v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}

@@ -78,7 +78,7 @@ func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, p *v1.Pod, cont
 	case !out.started:
 		fail(w, http.StatusBadRequest, err.Error())
 	default:
-		s.deps.Log.Warn("read container log: aborted", "pod", pod.RefOf(p), "container", id, "err", err)
+		s.deps.Log.Warn("read container log: aborted", pod.RefOf(p).Attr(), "container", id, "err", err)
 		panic(http.ErrAbortHandler) // the status is sent, so only this shows that the log is incomplete
 	}
 }

@@ -27,7 +27,7 @@ type PodTerminator struct {
 // is done.
 func (t PodTerminator) Terminate(ctx context.Context, p *v1.Pod, grace int64) {
 	const message = "Pod was terminated in response to imminent node shutdown."
-	t.Log.Info("node shutdown: terminating pod", "pod", pod.RefOf(p).String(), "gracePeriodSeconds", grace)
+	t.Log.Info("node shutdown: terminating pod", pod.RefOf(p).Attr(), "gracePeriodSeconds", grace)
 	finished, found := t.Workers.Finished(p.UID)
 	t.Workers.Evict(p.UID, pod.Failure{Reason: "Terminated", Message: message, Condition: &v1.PodCondition{
 		Type:    v1.DisruptionTarget,
@@ -43,6 +43,6 @@ func (t PodTerminator) Terminate(ctx context.Context, p *v1.Pod, grace int64) {
 		}
 	}
 	if err := t.StatusWritten(ctx, p.UID); err != nil {
-		t.Log.Warn("node shutdown: failed to write pod status", "pod", pod.RefOf(p).String(), "err", err)
+		t.Log.Warn("node shutdown: failed to write pod status", pod.RefOf(p).Attr(), "err", err)
 	}
 }

@@ -103,7 +103,7 @@ func (s *Stats) addPodStorage(out *statsapi.PodStats, p *podUsage, d *disks) {
 	var sum diskUsage
 	count := func(t diskUsage, err error) diskUsage {
 		if err != nil {
-			s.deps.Log.Debug("stats: read storage usage of pod failed", "pod", p.Ref, "err", err)
+			s.deps.Log.Debug("stats: read storage usage of pod failed", p.Ref.Attr(), "err", err)
 		}
 		sum.add(t)
 		return t
@@ -120,7 +120,7 @@ func (s *Stats) addPodStorage(out *statsapi.PodStats, p *podUsage, d *disks) {
 	for _, v := range s.deps.Volumes(p.UID) {
 		stats, used, err := s.volumeStats(p.Namespace, v)
 		if err != nil {
-			s.deps.Log.Debug("stats: measure volume failed", "pod", p.Ref, "volume", v.Name, "err", err)
+			s.deps.Log.Debug("stats: measure volume failed", p.Ref.Attr(), "volume", v.Name, "err", err)
 			continue
 		}
 		out.VolumeStats = append(out.VolumeStats, stats)

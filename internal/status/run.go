@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/pod"
 )
 
@@ -77,7 +78,7 @@ func (p *Publisher) publish(ctx context.Context, uid types.UID) {
 func (p *Publisher) write(ctx context.Context, e *entry, object *v1.Pod) bool {
 	patch, err := patchFor(object.UID, &e.status)
 	if err != nil {
-		p.log.Error("publish status: failed to encode patch", "pod", pod.RefOf(e.pod), "err", err)
+		p.log.Error("publish status: failed to encode patch", pod.RefOf(e.pod).Attr(), "err", err)
 		e.dirty = false
 		return false
 	}
@@ -95,6 +96,9 @@ func (p *Publisher) write(ctx context.Context, e *entry, object *v1.Pod) bool {
 		return false
 	}
 	e.resourceVersion = version
+	if p.log.Enabled(ctx, klogfmt.V3) {
+		p.log.Log(ctx, klogfmt.V3, "Patch status for pod", pod.RefOf(e.pod).Attr(), "patch", string(patch))
+	}
 	p.meters.Written.Took(p.clock.Since(since))
 	p.succeeded(e)
 	return true
@@ -130,16 +134,16 @@ func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
 		return
 	case isGone(err):
 		e.gone, e.dirty = true, false
-		p.log.Debug("publish status: pod no longer exists", "pod", ref)
+		p.log.Debug("publish status: pod no longer exists", ref.Attr())
 		return
 	}
 	e.failures++
 	e.outage = isOutage(err)
 	wait := p.retries.After(e.failures)
 	if e.failures == 1 {
-		p.log.Warn("publish status failed, retrying", "pod", ref, "err", err)
+		p.log.Warn("publish status failed, retrying", ref.Attr(), "err", err)
 	} else {
-		p.log.Debug("publish status failed, retrying", "pod", ref, "failures", e.failures, "wait", wait, "err", err)
+		p.log.Debug("publish status failed, retrying", ref.Attr(), "failures", e.failures, "wait", wait, "err", err)
 	}
 	e.stopRetry()
 	e.retry = p.clock.AfterFunc(wait, func() {
@@ -154,7 +158,7 @@ func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
 // succeeded ends the back-off of all pods that failed because of an outage, if this was one of them.
 func (p *Publisher) succeeded(e *entry) {
 	if e.failures > 0 {
-		p.log.Info("publish status succeeded after retries", "pod", pod.RefOf(e.pod), "failures", e.failures)
+		p.log.Info("publish status succeeded after retries", pod.RefOf(e.pod).Attr(), "failures", e.failures)
 	}
 	wasOutage := e.outage
 	e.failures, e.outage = 0, false

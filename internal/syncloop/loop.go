@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -147,8 +148,8 @@ func (l *Loop) apply(ctx context.Context, s pod.Snapshot) {
 	if s.Listed && l.deps.OnRelist != nil {
 		l.deps.OnRelist()
 	}
+	l.logChanges(s.Source, changes)
 	for _, c := range changes {
-		l.deps.Log.Info("sync loop: pod change", "op", c.Op.String(), "pod", pod.RefOf(c.Pod).String(), "source", s.Source)
 		meter.With(l.deps.OnChange, c)
 	}
 	l.deps.Admission.Admit(changes, l.handle)
@@ -212,7 +213,7 @@ func (l *Loop) stopOrphan(o pod.Observed) {
 		return
 	}
 	if _, desired := l.deps.Desired.Get(o.UID); !desired {
-		l.deps.Log.Info("sync loop: stopping orphaned pod", "pod", o.Ref.String())
+		l.deps.Log.Log(context.Background(), klogfmt.V2, "sync loop: stopping orphaned pod", o.Attr())
 		l.deps.Workers.Orphan(o.Ref)
 	}
 }

@@ -43,7 +43,7 @@ func (v *Volumes) expand(ctx context.Context, kind plugin.Plugin, r plugin.Reque
 	}
 	if errors.Is(err, plugin.ErrInUse) {
 		v.disableOnlineExpansion(d)
-		v.deps.Log.Warn("expand volume: not possible while in use", "pod", r.Pod.UID, "volume", r.Name(), "err", err)
+		v.deps.Log.Warn("expand volume: not possible while in use", "podUID", r.Pod.UID, "volume", r.Name(), "err", err)
 		return nil
 	}
 	if err == nil {
@@ -120,7 +120,7 @@ func (v *Volumes) reportExpandFailure(ctx context.Context, r plugin.Request, d *
 	resized := r.PVC.Spec.Resources.Requests.Storage().Cmp(*r.PV.Spec.Capacity.Storage()) != 0
 	infeasible := errors.Is(why, plugin.ErrInfeasible) || (before && resized)
 	if err := reporter.MarkResizeFailed(ctx, r.PVC, why, infeasible); err != nil {
-		v.deps.Log.Warn("expand volume: failed to update claim status", "pod", r.Pod.UID, "volume", r.Name(), "err", err)
+		v.deps.Log.Warn("expand volume: failed to update claim status", "podUID", r.Pod.UID, "volume", r.Name(), "err", err)
 	}
 }
 

@@ -122,7 +122,7 @@ func (v *Volumes) recordFailure(pv *podVolumes, err error) {
 // fsGroup.
 func (v *Volumes) reportGroupChange(p *v1.Pod) func(message string) {
 	return func(message string) {
-		v.deps.Log.Warn("volumes: change of ownership takes long", "pod", pod.RefOf(p).String(), "progress", message)
+		v.deps.Log.Warn("volumes: change of ownership takes long", pod.RefOf(p).Attr(), "progress", message)
 		v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "VolumePermissionChangeInProgress", "%s", message)
 	}
 }

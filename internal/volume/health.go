@@ -47,7 +47,7 @@ func (v *Volumes) checkHealth(ctx context.Context, pv *podVolumes, key volumeKey
 		changed = !state.healthKnown || !slices.Equal(state.conditions, found)
 		state.healthKnown, state.conditions = true, found
 	case !errors.Is(err, plugin.ErrHealthUnknown): // keep the last conditions
-		v.deps.Log.Debug("failed to check health of volume", "pod", key.pod, "volume", key.volume, "err", err)
+		v.deps.Log.Debug("failed to check health of volume", "podUID", key.pod, "volume", key.volume, "err", err)
 	}
 	v.scheduleLocked(key, v.deps.Clock.Now().Add(wait))
 	v.mu.Unlock()

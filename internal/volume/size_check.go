@@ -53,7 +53,7 @@ func (v *Volumes) checkSizeOnce(ctx context.Context, pv *podVolumes, name string
 	}
 	spec, err := v.resolve(ctx, p, now.spec.Volume)
 	if err != nil {
-		v.deps.Log.Warn("failed to read size of volume", "pod", p.UID, "volume", name, "err", err)
+		v.deps.Log.Warn("failed to read size of volume", "podUID", p.UID, "volume", name, "err", err)
 		return nil
 	}
 	r := plugin.Request{Spec: spec, Pod: p, PodDir: v.podDir(p.UID)}

@@ -45,7 +45,7 @@ func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
 }
 
 func (v *Volumes) subPathError(what string, r subPathRequest, err error) error {
-	v.deps.Log.Error("failed to mount subPath", "pod", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "err", err)
+	v.deps.Log.Error("failed to mount subPath", "podUID", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "err", err)
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container)
 }
 

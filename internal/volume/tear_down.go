@@ -116,7 +116,7 @@ func (v *Volumes) acquireDeviceOnDisk(ctx context.Context, kind plugin.Plugin, p
 	id, err := stager.DeviceOf(p)
 	if err != nil {
 		// Tear down the volume nevertheless; its device is found on disk later.
-		v.deps.Log.Warn("tear down volume: cannot determine device", "pod", p.PodUID, "volume", p.Name, "err", err)
+		v.deps.Log.Warn("tear down volume: cannot determine device", "podUID", p.PodUID, "volume", p.Name, "err", err)
 		v.mu.Lock()
 		v.unknownDevices[p.PodUID] = true
 		v.mu.Unlock()

@@ -147,7 +147,7 @@ func (w *worker) step(ctx context.Context) (retryAfter time.Duration, done bool)
 	began := w.deps.Clock.Now()
 	outcome, err := w.perform(stepCtx, stage, work)
 	stopTimer()
-	w.deps.Log.Debug("pod step finished", "pod", w.ref.String(), "stage", stage.String(), "duration", w.deps.Clock.Since(began), "err", err)
+	w.deps.Log.Debug("pod step finished", w.ref.Attr(), "stage", stage.String(), "duration", w.deps.Clock.Since(began), "err", err)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -249,6 +249,6 @@ func (w *worker) retryDelay(stage Stage, err error, interrupted bool) time.Durat
 	}
 	w.failures++
 	delay := backoff.Backoff{First: firstRetry, Longest: lastRetry}.After(w.failures)
-	w.deps.Log.Warn("pod step failed", "pod", w.ref.String(), "stage", stage.String(), "err", err, "retryIn", delay)
+	w.deps.Log.Error("Error syncing pod, skipping", w.ref.Attr(), "stage", stage.String(), "retryIn", delay, "err", err)
 	return delay
 }

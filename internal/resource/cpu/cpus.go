@@ -188,7 +188,7 @@ func (c *CPUs) update(p *v1.Pod, change func(State) (State, error)) error {
 	}
 	c.countAlignment(before, next, p.UID)
 	if !next.Shared.Equals(before.Shared) {
-		c.deps.Log.Info("CPU manager: allocated CPUs", "pod", p.UID, "cpus", next.ofPod(p.UID), "shared", next.Shared)
+		c.deps.Log.Info("CPU manager: allocated CPUs", "podUID", p.UID, "cpus", next.ofPod(p.UID), "shared", next.Shared)
 		c.deps.Changed()
 	}
 	return nil
@@ -219,9 +219,9 @@ func (c *CPUs) Release(uid types.UID) {
 	err := c.write(c.state)
 	c.mu.Unlock()
 	if err != nil { // after a restart, the agent releases the CPUs of removed pods again
-		c.deps.Log.Error("CPU manager: cannot write state file after release", "pod", uid, "err", err)
+		c.deps.Log.Error("CPU manager: cannot write state file after release", "podUID", uid, "err", err)
 	}
-	c.deps.Log.Info("CPU manager: released CPUs", "pod", uid, "cpus", before.ofPod(uid))
+	c.deps.Log.Info("CPU manager: released CPUs", "podUID", uid, "cpus", before.ofPod(uid))
 	c.deps.Changed()
 }
 

@@ -47,7 +47,7 @@ func (m *Manager) restore() error {
 		response := &pluginapi.ContainerAllocateResponse{}
 		if err := proto.Unmarshal(e.AllocResp, response); err != nil {
 			m.deps.Log.Error("device manager: cannot decode allocation in checkpoint", "err", err,
-				"pod", e.PodUID, "container", e.ContainerName, "resource", e.ResourceName, "path", m.checkpointPath())
+				"podUID", e.PodUID, "container", e.ContainerName, "resource", e.ResourceName, "path", m.checkpointPath())
 			continue
 		}
 		g := &allocation{nodes: map[string][]int64{}, response: response, unverified: true}

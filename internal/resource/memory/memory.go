@@ -276,7 +276,7 @@ func (m *Memory) Release(uid types.UID) {
 	}
 	m.state = m.state.withoutPod(uid)
 	if err := m.write(m.state); err != nil { // after a restart, the agent releases the memory of removed pods again
-		m.deps.Log.Error("memory manager: cannot write state file after release", "pod", uid, "err", err)
+		m.deps.Log.Error("memory manager: cannot write state file after release", "podUID", uid, "err", err)
 	}
 }
 

@@ -120,7 +120,7 @@ func (a *Aligner) admitContainer(ctx context.Context, p *v1.Pod, c *v1.Container
 		all = append(all, provider.Hints(p, c))
 	}
 	hint, ok := mergeByPolicy(a.cfg.Policy, a.cfg.Layout, all)
-	a.deps.Log.Debug("topology manager: best hint for container", "pod", p.UID, "container", c.Name, "nodes", hint.Nodes, "preferred", hint.Preferred)
+	a.deps.Log.Debug("topology manager: best hint for container", "podUID", p.UID, "container", c.Name, "nodes", hint.Nodes, "preferred", hint.Preferred)
 	if !ok {
 		a.countMisaligned()
 		if podLevel {
@@ -142,7 +142,7 @@ func (a *Aligner) admitPod(ctx context.Context, p *v1.Pod, podLevel bool) error 
 		all = append(all, provider.PodHints(p))
 	}
 	hint, ok := mergeByPolicy(a.cfg.Policy, a.cfg.Layout, all)
-	a.deps.Log.Debug("topology manager: best hint for pod", "pod", p.UID, "nodes", hint.Nodes, "preferred", hint.Preferred)
+	a.deps.Log.Debug("topology manager: best hint for pod", "podUID", p.UID, "nodes", hint.Nodes, "preferred", hint.Preferred)
 	if !ok {
 		a.countMisaligned()
 		if podLevel {

@@ -87,7 +87,7 @@ func (r *Ranges) restore() error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			r.log.Error("user namespaces: cannot read mapping of pod", "pod", uid, "err", err)
+			r.log.Error("user namespaces: cannot read mapping of pod", "podUID", uid, "err", err)
 		default:
 			r.ranges[uid], r.owners[first] = first, uid
 		}
