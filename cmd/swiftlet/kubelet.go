@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -51,6 +52,7 @@ func newKubeletCommand() *cobra.Command {
 				return err
 			}
 			logStart(log, cfg)
+			logConfiguration(log, cfg)
 			if err := agent.Run(cmd.Context(), cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Version: ownVersion()}); err != nil {
 				log.Error("command failed", "err", err)
 				return errLogged
@@ -68,6 +70,16 @@ func logStart(log *slog.Logger, cfg *config.Config) {
 	for _, notice := range cfg.Notices {
 		log.Warn(notice)
 	}
+}
+
+// logConfiguration logs what "swiftlet check" prints. It does not keep the kubelet from starting.
+func logConfiguration(log *slog.Logger, cfg *config.Config) {
+	var text strings.Builder
+	if err := cfg.Print(&text); err != nil {
+		log.Error("Failed to print effective KubeletConfiguration", "err", err)
+		return
+	}
+	log.Info("Effective KubeletConfiguration", "config", text.String())
 }
 
 // runAction runs an action of the command line other than Run.

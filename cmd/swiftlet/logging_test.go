@@ -120,6 +120,12 @@ func TestFirstLogLine(t *testing.T) {
 		if first.Message != "Kubelet version" || first.Values["kubeletVersion"] != "v1.37.1" || first.Values["swiftletVersion"] != ownVersion() {
 			t.Errorf("%s: the first record is %+v", format, first)
 		}
+		if !slices.ContainsFunc(records, func(r klogparse.Record) bool {
+			config, _ := r.Values["config"].(string)
+			return r.Message == "Effective KubeletConfiguration" && strings.Contains(config, "\nfailCgroupV1: false  # --fail-cgroupv1\n")
+		}) {
+			t.Errorf("%s: no record has the configuration: %+v", format, records)
+		}
 		if failure, _ := last.Values["err"].(string); last.Message != "command failed" || last.Severity != "E" || !strings.Contains(failure, "/none/kubeconfig") {
 			t.Errorf("%s: the last record is %+v", format, last)
 		}

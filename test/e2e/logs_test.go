@@ -29,6 +29,7 @@ func TestLogs(t *testing.T) {
 	first := readLog(t, node, klogparse.JSON, func(records []klogparse.Record) string {
 		return missing(records, space+"/web", string(p.UID), []logged{
 			{"Kubelet version", 0, []string{"kubeletVersion=v1.37.1"}},
+			{"Effective KubeletConfiguration", 0, []string{"config"}},
 			{"SyncLoop ADD", 2, []string{"source=api", "pods=[<pod>]"}},
 			{"SyncLoop (PLEG): event for pod", 2, []string{"pod=<pod>", "event.ID=<uid>", "event.Type=ContainerStarted"}},
 			{"SyncLoop (probe)", 1, []string{"pod=<pod>", "probe=readiness", "status=ready"}},
