@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -152,8 +151,6 @@ func caller(pc uintptr) (file string, line int) {
 	}
 	return f.FileLine(pc - 1)
 }
-
-var pid = os.Getpid()
 
 // largestPooled limits the memory that the pool keeps.
 const largestPooled = 16 << 10

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,9 @@ func (h *Handler) writeText(e *entry) {
 	e.WriteByte('\n')
 }
 
+// pid is a column of the header.
+var pid = fmt.Sprintf("%7d ", os.Getpid())
+
 func (e *entry) writeHeader() {
 	letter := byte('I')
 	switch l := e.record.Level; {
@@ -47,10 +51,7 @@ func (e *entry) writeHeader() {
 	}
 	e.WriteByte(letter)
 	e.Write(e.record.Time.AppendFormat(e.AvailableBuffer(), "0102 15:04:05.000000 "))
-	digits := strconv.AppendInt(e.AvailableBuffer(), int64(pid), 10)
-	e.WriteString("       "[min(len(digits), 7):])
-	e.Write(strconv.AppendInt(e.AvailableBuffer(), int64(pid), 10))
-	e.WriteByte(' ')
+	e.WriteString(pid)
 	e.WriteString(e.file[strings.LastIndexByte(e.file, '/')+1:])
 	e.WriteByte(':')
 	e.writeInt(int64(e.line))
