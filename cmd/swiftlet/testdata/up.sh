@@ -60,8 +60,9 @@ sleep 1
 says 8080 "" "Hello again" || fail "a bad file harms other pods"
 rm "$manifests/bad.yaml"
 
-kill -9 "$(sed -n 's/.*started containerd" pid=//p' "$state/log" | tail -n 1)"
-await "the runtime is back" test -S /run/swiftlet/containerd.sock
+containerd() { sed -n 's/.*"containerd: started" pid=//p' "$state/log"; }
+kill -9 "$(containerd)" || fail "the runtime was not killed"
+await "the runtime is back" eval '[ "$(containerd | wc -l)" = 2 ] && test -S /run/swiftlet/containerd.sock'
 says 8080 "" "Hello again" || fail "the pod did not survive the runtime"
 "$swiftlet" up --manifests "$manifests" --root "$state/root" >"$state/second" 2>&1 && fail "a second instance started"
 grep -q "already up, as process $up" "$state/second" || fail "the second instance says: $(cat "$state/second")"
