@@ -22,3 +22,12 @@ type Waiting struct {
 	Reason  string
 	Message string
 }
+
+// ReasonWaitingForDevice is the reason of containers of a pod that waits for a device.
+const ReasonWaitingForDevice = "WaitingForDevice"
+
+// WaitError is the error of a pod that cannot start yet, and that is woken when it may be able to.
+// Its containers have the reason in the pod's status.
+type WaitError struct{ Waiting }
+
+func (e *WaitError) Error() string { return e.Message }

@@ -44,7 +44,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return nil, fmt.Errorf("network is not ready: %w", err)
 	}
-	if err := s.deps.Resources.Prepare(ctx, p, observed); err != nil {
+	if err := s.prepareResources(ctx, p, observed, actions.Start); err != nil {
 		return nil, fmt.Errorf("prepare resources of pod: %w", err)
 	}
 	if err := s.deps.Cgroups.EnsurePod(p); err != nil {

@@ -94,7 +94,7 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 			failed, err = s.start(ctx, w.Pod, &observed, actions)
 			maps.Copy(notStarted, failed)
 		}
-		if err != nil {
+		if err != nil && !isWait(err) {
 			failures = append(failures, err)
 		}
 		fresh, refreshErr := s.refresh(ctx, w.Pod.UID)
@@ -104,7 +104,7 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 		}
 		observed = fresh
 		if err != nil {
-			break // it is an error of the whole pod
+			break // it is an error of the whole pod, or the whole pod waits
 		}
 		if len(actions.Reset) > 0 { // the next plan reads it from the status
 			status = s.publish(w, observed, running)

@@ -87,7 +87,7 @@ func newAgent(w *testNode) (*agent, error) {
 	}
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", CrashBackoff: backoff.Backoff{First: 10 * time.Second, Longest: longestBackoff}, MaxDeadPerContainer: 1, MaxDead: -1, Fields: gatedFields}, podsync.Deps{
 		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
-		Objects: objects, Sources: noServices{objects}, Probes: probes,
+		Objects: objects, Sources: noServices{objects}, Probes: probes, Resources: devices{w},
 		Resizing: podsync.Resizing{Allocated: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,
 		Node: podsync.Node{
 			Handler: w.handler, Allocatable: allocatable,

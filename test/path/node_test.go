@@ -47,7 +47,11 @@ type testNode struct {
 	classes map[string]bool
 	// rejects are the pods that admission rejects, with the reason.
 	rejects map[string]string
-	crash   *crash
+	// awaited are the devices that pods wait for.
+	awaited map[string]string
+	// prepared counts the attempts to prepare the devices of pods.
+	prepared map[string]int
+	crash    *crash
 }
 
 // onTestNode runs a test on a new node, on synctest's time.
@@ -58,6 +62,7 @@ func onTestNode(t *testing.T, test func(w *testNode)) {
 			t: t, root: t.TempDir(), store: newPodStore(), events: &events{},
 			cgroups:    &cgroups{pods: map[types.UID]int64{}},
 			slowToStop: map[string]bool{}, exits: map[string]int32{}, unhealthy: map[string]bool{}, classes: map[string]bool{}, rejects: map[string]string{},
+			awaited: map[string]string{}, prepared: map[string]int{},
 			runtime: fakecri.Start(t, fakecri.InMemory(), fakecri.WithImages("app:1")),
 		}
 		w.runtime.SetInterceptor(w.interceptCall)
