@@ -13,9 +13,9 @@ import (
 
 // Allocate reserves the container's devices, on the given NUMA nodes if possible. It calls no
 // plugin and does not block; Prepare does. It reserves nothing for a container that has its
-// devices, that runs, or whose plugin may reconnect within pluginGrace. A pod of which a container
-// runs has had its devices since they were allocated, so Prepare need not verify them. The error
-// texts are the reference kubelet's.
+// devices, that runs, or that waits for a plugin. A pod of which a container runs has had its
+// devices since they were allocated, so Prepare need not verify them. The error texts are the
+// reference kubelet's.
 func (m *Manager) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, affinity numa.Hint) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +34,7 @@ func (m *Manager) Allocate(_ context.Context, p *v1.Pod, c *v1.Container, affini
 		if affinity.Nodes != 0 {
 			m.affinity[key] = affinity.Nodes
 		}
-		if m.pluginAbsentLocked(resource) || runs {
+		if m.pluginAbsentLocked(resource) || m.awaitedLocked(resource) || runs {
 			continue
 		}
 		if _, err := m.reserveLocked(p, key, want, nil); err != nil {

@@ -20,6 +20,9 @@ type allocation struct {
 
 func (g *allocation) ids() []string { return slices.Sorted(maps.Keys(g.nodes)) }
 
+// verified reports whether the container has its devices. A nil allocation has none.
+func (g *allocation) verified() bool { return g != nil && g.response != nil && !g.unverified }
+
 // allocationKey identifies an allocation.
 type allocationKey struct {
 	pod                 types.UID

@@ -28,6 +28,9 @@ type Config struct {
 	Dir string
 	// Nodes are the machine's NUMA nodes.
 	Nodes numa.Nodes
+	// AwaitPlugins makes pods wait for devices that no plugin offers, on a node without a
+	// scheduler. Otherwise a pod starts without devices of an unknown resource.
+	AwaitPlugins bool
 }
 
 // Meters measure; each may be nil.
@@ -68,7 +71,7 @@ type Manager struct {
 	allocations allocations
 	// affinity are the NUMA nodes that a container's devices should be on.
 	affinity map[allocationKey]numa.Nodes
-	// waiting are the pods that wait for a plugin, with the resource that an event was recorded
+	// waiting are the pods that wait for plugins, with the resources that an event was recorded
 	// for.
 	waiting map[types.UID]string
 
@@ -106,5 +109,5 @@ func (m *Manager) Manages(name v1.ResourceName) bool {
 }
 
 func (m *Manager) managesLocked(resource string) bool {
-	return m.resources[resource] != nil || m.allocations.has(resource)
+	return m.resources[resource] != nil || m.allocations.has(resource) || m.cfg.AwaitPlugins && isExtended(resource)
 }

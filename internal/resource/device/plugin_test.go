@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -111,16 +112,22 @@ type node struct {
 	woken   chan types.UID
 	changed chan struct{}
 	running map[string]bool
+	lone    bool
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t *testing.T) *node { return startNode(t, false) }
+
+// newLoneNode returns a node without a scheduler.
+func newLoneNode(t *testing.T) *node { return startNode(t, true) }
+
+func startNode(t *testing.T, lone bool) *node {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dev") // short enough for a socket's name
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	n := &node{T: t, dir: filepath.Join(dir, "p"), clock: clocktesting.NewFakePassiveClock(time.Now()), running: map[string]bool{}}
+	n := &node{T: t, dir: filepath.Join(dir, "p"), clock: clocktesting.NewFakePassiveClock(time.Now()), running: map[string]bool{}, lone: lone}
 	n.start()
 	t.Cleanup(func() { n.stop() })
 	return n
@@ -131,7 +138,7 @@ func (n *node) start() {
 	n.Helper()
 	n.events, n.woken, n.changed = make(chan string, 100), make(chan types.UID, 100), make(chan struct{}, 100)
 	changed, woken := n.changed, n.woken
-	m, err := New(Config{Dir: n.dir, Nodes: 3}, Deps{
+	m, err := New(Config{Dir: n.dir, Nodes: 3, AwaitPlugins: n.lone}, Deps{
 		Running: func(pod types.UID, container string) bool { return n.running[string(pod)+"/"+container] },
 		Wake:    func(pod types.UID) { woken <- pod },
 		Changed: func() { changed <- struct{}{} },
@@ -154,7 +161,12 @@ func (n *node) start() {
 	poll.Until(n, "the registration socket", func() bool { _, err := os.Stat(filepath.Join(n.dir, socketName)); return err == nil })
 }
 
-func (n *node) Eventf(_ apiruntime.Object, _, reason, _ string, _ ...any) { n.events <- reason }
+func (n *node) Eventf(_ apiruntime.Object, _, reason, format string, args ...any) {
+	if n.lone {
+		reason += ": " + fmt.Sprintf(format, args...)
+	}
+	n.events <- reason
+}
 
 // serve starts a plugin on a socket of the directory.
 func (n *node) serve(name string, options *pluginapi.DevicePluginOptions) *fakePlugin {

@@ -19,8 +19,12 @@ const callTimeout = time.Minute
 
 // Prepare calls the plugins to allocate the pod's devices. The pod's worker calls it before it
 // starts anything of the pod; it may block. While a plugin is absent it fails, and the pod is
-// woken when the plugin reconnects. A *pod.Rejection fails the pod.
+// woken when the plugin reconnects. A *pod.Rejection fails the pod, and with a *pod.WaitError it
+// waits until it is woken.
 func (m *Manager) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
+	if err := m.awaitPlugins(p, observed); err != nil {
+		return err
+	}
 	allocated := false
 	for c := range containersInOrder(p) {
 		for resource, want := range m.requests(p, c) {
@@ -62,8 +66,7 @@ func (m *Manager) requests(p *v1.Pod, c *v1.Container) map[string]int {
 func (m *Manager) prepareResource(ctx context.Context, p *v1.Pod, key allocationKey, want int, observed *pod.Observed) (changed bool, err error) {
 	m.mu.Lock()
 	g, absent := m.allocations[key], m.pluginAbsentLocked(key.resource)
-	confirmed := g != nil && g.response != nil
-	verified := confirmed && !g.unverified
+	confirmed, verified := g != nil && g.response != nil, g.verified()
 	m.mu.Unlock()
 	switch {
 	case verified, running(observed, key.container):
@@ -108,10 +111,9 @@ func (m *Manager) verifyDevices(key allocationKey, g *allocation) error {
 // waitForPlugin makes the plugin's connection wake the pod, and records an event once.
 func (m *Manager) waitForPlugin(p *v1.Pod, resource string) error {
 	m.mu.Lock()
-	reported := m.waiting[p.UID] == resource
-	m.waiting[p.UID] = resource
+	report := m.waitLocked(p, resource)
 	m.mu.Unlock()
-	if !reported {
+	if report {
 		m.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "WaitingForDevicePlugin",
 			"The device plugin of %s is not registered. The pod begins when it is, and fails if it is not within %s.", resource, pluginGrace)
 	}
