@@ -223,6 +223,9 @@ func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(con
 			return err
 		}
 		logStart(log, cfg)
-		return agent.Run(ctx, cfg, agent.Options{Log: log, SetVerbosity: setVerbosity, Version: ownVersion(), Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget})
+		return agent.Run(ctx, cfg, agent.Options{
+			Log: log, SetVerbosity: setVerbosity, Version: ownVersion(), Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget,
+			AwaitDevicePlugins: true,
+		})
 	}
 }

@@ -30,10 +30,14 @@ func TestUp(t *testing.T) {
 	if err := os.CopyFS(manifests, os.DirFS("../../examples/manifests")); err != nil {
 		t.Fatal(err)
 	}
+	plugin := filepath.Join(t.TempDir(), "deviceplugin")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "../../test/deviceplugin").CombinedOutput(); err != nil {
+		t.Fatalf("build device plugin: %v\n%s", err, out)
+	}
 	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
 	t.Cleanup(func() { removeCgroups(name) })
 	script := exec.CommandContext(t.Context(), "../../internal/standalone/testdata/box.sh", name,
-		"testdata/up.sh", swiftlet, t.TempDir(), manifests)
+		"testdata/up.sh", swiftlet, t.TempDir(), manifests, plugin)
 	out, err := script.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -32,6 +32,9 @@ type Options struct {
 	// both may be nil.
 	Show   func(*v1.Pod)
 	Forget func(types.UID)
+	// AwaitDevicePlugins makes pods wait for devices that no plugin offers, for a node without a
+	// scheduler.
+	AwaitDevicePlugins bool
 }
 
 // base has what all parts of the agent are built from.

@@ -23,6 +23,8 @@ type ManagersDeps struct {
 	Sync func(types.UID)
 	// Changed is called when the node has other devices.
 	Changed func()
+	// AwaitPlugins is device.Config.AwaitPlugins.
+	AwaitPlugins bool
 	// Claims is nil without an API server.
 	Claims  dra.API
 	Events  pod.Events
@@ -48,7 +50,7 @@ func NewManagers(cfg *config.Config, exclusive *Exclusive, deps ManagersDeps) (_
 	m := &Managers{Exclusive: exclusive, log: deps.Log}
 	m.Devices, err = device.New(device.Config{
 		Dir:   filepath.Join(cfg.Flags.RootDir, "device-plugins"),
-		Nodes: exclusive.Layout.All,
+		Nodes: exclusive.Layout.All, AwaitPlugins: deps.AwaitPlugins,
 	}, device.Deps{
 		Running: deps.Running, Wake: deps.Sync, Changed: deps.Changed,
 		Events: deps.Events, Meters: deps.Devices, Clock: deps.Clock, Log: deps.Log,

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"swiftlet/internal/pod"
 )
 
 var testNow = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -33,6 +35,12 @@ func waiting(reason string) func(*v1.Pod) {
 	}
 }
 
+func awaitingGPU() *v1.Pod {
+	return testPod("gpu", v1.PodPending, waiting(pod.ReasonWaitingForDevice), func(p *v1.Pod) {
+		p.Status.ContainerStatuses[0].State.Waiting.Message = "no device plugin offers example.com/gpu"
+	})
+}
+
 func TestTable(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	sidecar := testPod("sidecar", v1.PodRunning, func(p *v1.Pod) {
@@ -43,13 +51,15 @@ func TestTable(t *testing.T) {
 	})
 	deleted := testPod("deleted", v1.PodRunning, func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: testNow} })
 	got := table([]*v1.Pod{
-		testPod("crash", v1.PodRunning, waiting("CrashLoopBackOff")), deleted,
+		testPod("crash", v1.PodRunning, waiting("CrashLoopBackOff")), deleted, awaitingGPU(),
 		testPod("job", v1.PodSucceeded, waiting("Completed")),
 		testPod("new", "", func(p *v1.Pod) { p.Status.StartTime = nil }), sidecar,
 	}, testNow)
 	want := `NAMESPACE   NAME      STATUS             READY   RESTARTS   AGE   IP
 default     crash     CrashLoopBackOff   0/1     3          1m    -
 default     deleted   Terminating        0/1     0          1m    -
+default     gpu       WaitingForDevice   0/1     3          1m    -
+  no device plugin offers example.com/gpu
 default     job       Completed          0/1     3          1m    -
 default     new       Pending            0/1     0          -     -
 default     sidecar   Running            2/2     0          1m    10.88.0.7
@@ -76,6 +86,7 @@ func TestLinePrintedOnlyOnChange(t *testing.T) {
 		{func() { d.Show(testPod("web", v1.PodSucceeded)) }, "12:00:00 default/web Completed ready 0/1 restarts 0 ip -\n"},
 		{func() { d.Forget("uid-web") }, "12:00:00 gone: default/web Completed ready 0/1 restarts 0 ip -\n"},
 		{func() { d.Forget("uid-web") }, ""},
+		{func() { d.Show(awaitingGPU()) }, "12:00:00 default/gpu WaitingForDevice ready 0/1 restarts 3 ip -: no device plugin offers example.com/gpu\n"},
 	}
 	for i, s := range steps {
 		out.Reset()
@@ -114,10 +125,11 @@ func TestNextSteps(t *testing.T) {
 		pods []*v1.Pod
 		want []string
 	}{
-		"no running pod":                     {[]*v1.Pod{testPod("a", v1.PodPending)}, nil},
-		"running pod while one is pending":   {[]*v1.Pod{testPod("a", v1.PodPending), testPod("b", v1.PodRunning)}, nil},
-		"running pod with host port":         {[]*v1.Pod{testPod("a", v1.PodPending), web}, []string{"curl http://127.0.0.1:8080/\n", "tail -F /var/lib/swiftlet/log/pods/default_web_uid-web/main/0.log\n", "> /m/more.json\n"}},
-		"no host port: call the agent's API": {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
+		"no running pod":                      {[]*v1.Pod{testPod("a", v1.PodPending)}, nil},
+		"running pod while one is pending":    {[]*v1.Pod{testPod("a", v1.PodPending), testPod("b", v1.PodRunning)}, nil},
+		"running pod while one awaits device": {[]*v1.Pod{awaitingGPU(), testPod("b", v1.PodRunning)}, []string{"https://127.0.0.1:10250/pods\n"}},
+		"running pod with host port":          {[]*v1.Pod{testPod("a", v1.PodPending), web}, []string{"curl http://127.0.0.1:8080/\n", "tail -F /var/lib/swiftlet/log/pods/default_web_uid-web/main/0.log\n", "> /m/more.json\n"}},
+		"no host port: call the agent's API":  {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := nextSteps(newTestDisplay(nil, nil).cfg, c.pods)
@@ -143,5 +155,8 @@ func TestTruncateRows(t *testing.T) {
 		if got := truncateRows(four, rows); got != want {
 			t.Errorf("%d rows: got %q, want %q", rows, got, want)
 		}
+	}
+	if got, want := truncateRows("HEAD\na\nb\n  note\nc\n  note\n", 4), "HEAD\na\n… and 2 more\n"; got != want {
+		t.Errorf("with notes: got %q, want %q", got, want)
 	}
 }

@@ -32,12 +32,13 @@ func nextSteps(cfg Config, pods []*v1.Pod) string {
 		"Change or remove a file in " + cfg.Manifests + " and the pods follow. Ctrl-C stops everything.\n"
 }
 
-// hintPod returns a running pod with a host port, or, once no pod is pending, any running pod.
+// hintPod returns a running pod with a host port, or, once no pod is pending other than for a device,
+// any running pod.
 func hintPod(pods []*v1.Pod) *v1.Pod {
 	var running *v1.Pod
 	pending := false
 	for _, p := range pods {
-		pending = pending || p.Status.Phase == v1.PodPending || p.Status.Phase == ""
+		pending = pending || (p.Status.Phase == v1.PodPending || p.Status.Phase == "") && awaitedDevice(p) == ""
 		if p.Status.Phase != v1.PodRunning || len(p.Spec.Containers) == 0 {
 			continue
 		}

@@ -3,6 +3,7 @@ package standalone
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,7 +13,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// table renders one row per pod, with the columns and status words of kubectl.
+// table renders one row per pod, with the columns and status words of kubectl, and a note below the
+// row of a pod that waits for a device.
 func table(pods []*v1.Pod, now time.Time) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
@@ -22,13 +24,36 @@ func table(pods []*v1.Pod, now time.Time) string {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, podStatusText(p), ready, restarts, age(now.Sub(startOf(p))), orDash(p.Status.PodIP))
 	}
 	_ = w.Flush()
-	return out.String()
+	rows := slices.Collect(strings.Lines(out.String()))
+	for i, p := range pods {
+		if text := awaitedDevice(p); text != "" {
+			rows[i+1] += notePrefix + text + "\n"
+		}
+	}
+	return strings.Join(rows, "")
+}
+
+// notePrefix distinguishes notes from the rows of pods.
+const notePrefix = "  "
+
+// awaitedDevice names the devices that the pod waits for, "" if there are none.
+func awaitedDevice(p *v1.Pod) string {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := s.State.Waiting; w != nil && w.Reason == pod.ReasonWaitingForDevice {
+			return w.Message
+		}
+	}
+	return ""
 }
 
 // statusLine describes one pod without its age: equal lines mean that nothing changed.
 func statusLine(p *v1.Pod) string {
 	ready, restarts := readyAndRestarts(p)
-	return fmt.Sprintf("%s/%s %s ready %s restarts %d ip %s", p.Namespace, p.Name, podStatusText(p), ready, restarts, orDash(p.Status.PodIP))
+	note := awaitedDevice(p)
+	if note != "" {
+		note = ": " + note
+	}
+	return fmt.Sprintf("%s/%s %s ready %s restarts %d ip %s%s", p.Namespace, p.Name, podStatusText(p), ready, restarts, orDash(p.Status.PodIP), note)
 }
 
 func orDash(s string) string {
@@ -96,7 +121,7 @@ func podStatusText(p *v1.Pod) string {
 	if p.Status.Phase == v1.PodSucceeded {
 		return "Completed"
 	}
-	for _, s := range append(p.Status.InitContainerStatuses[:len(p.Status.InitContainerStatuses):len(p.Status.InitContainerStatuses)], p.Status.ContainerStatuses...) {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
 			return w.Reason
 		}
@@ -137,5 +162,11 @@ func truncateRows(table string, rows int) string {
 	if rows <= 0 || len(lines) < rows || room < 1 {
 		return table
 	}
-	return strings.Join(lines[:room], "") + fmt.Sprintf("… and %d more\n", len(lines)-room)
+	more := 0
+	for _, l := range lines[room:] {
+		if !strings.HasPrefix(l, notePrefix) {
+			more++
+		}
+	}
+	return strings.Join(lines[:room], "") + fmt.Sprintf("… and %d more\n", more)
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # What a new user does with `swiftlet up`, on a machine of its own (see up_test.go).
-# usage: up.sh SWIFTLET STATE MANIFESTS
+# usage: up.sh SWIFTLET STATE MANIFESTS DEVICEPLUGIN
 set -uo pipefail
-swiftlet=$1 state=$2 manifests=$3
+swiftlet=$1 state=$2 manifests=$3 deviceplugin=$4
 out=$state/out
 
 fail() {
@@ -59,6 +59,27 @@ echo 'kind: Nonsense' >"$manifests/bad.yaml"
 sleep 1
 says 8080 "" "Hello again" || fail "a bad file harms other pods"
 rm "$manifests/bad.yaml"
+
+device() { # NAME INIT MAIN: a pod whose containers request one of these resources each
+  echo "{apiVersion: v1, kind: Pod, metadata: {name: $1}, spec: {
+    initContainers: [{name: first, image: docker.io/swiftlet/example:1, args: [primes, '10'], resources: {limits: {$2: 1}}}],
+    containers: [{name: main, image: docker.io/swiftlet/example:1, args: [serve, ':9000', /], resources: {limits: {$3: 1}}}]}}" >"$manifests/$1.yaml"
+}
+device gpu swiftlet.dev/sample swiftlet.dev/sample
+device both swiftlet.dev/sample swiftlet.dev/other
+await "a pod waits for its device plugin" shows gpu 'WaitingForDevice ready 0/1 .*: no device plugin offers swiftlet.dev/sample$'
+await "another for two of them" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other, swiftlet.dev/sample$'
+grep -q 'No device plugin offers swiftlet.dev/sample\. .*reason=WaitingForDevicePlugin .*name=gpu' "$state/log" || fail "no event names the resource"
+mkdir -p "$state/plugin/devices" && echo -n Healthy | tee "$state/plugin/devices/a" >"$state/plugin/devices/b"
+"$deviceplugin" -resource swiftlet.dev/sample -dir "$state/root/kubelet/device-plugins" -state "$state/plugin" 2>"$state/plugin.log" &
+plugin=$!
+await "it starts when the plugin registers" shows gpu 'Running ready 1/1 restarts 0'
+await "the other still waits for the second one" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other$'
+grep -qz 'SAMPLE_DEVICES=[ab]' /proc/[0-9]*/environ || fail "the container has no device"
+rm "$manifests/both.yaml" "$manifests/gpu.yaml"
+await "a pod that waits can be removed" grep -q 'gone: default/both' "$out"
+await "and the one with the device" grep -q 'gone: default/gpu' "$out"
+kill $plugin; wait $plugin 2>/dev/null
 
 containerd() { sed -n 's/.*"containerd: started" pid=//p' "$state/log"; }
 kill -9 "$(containerd)" || fail "the runtime was not killed"
