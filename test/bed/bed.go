@@ -34,8 +34,8 @@ type Bed struct {
 }
 
 // Start creates a bed without nodes. It takes a few seconds once the programs are built, and
-// writes its progress to progress.
-func Start(ctx context.Context, progress io.Writer) (*Bed, error) {
+// writes its progress to progress. The control plane turns the given feature gates on.
+func Start(ctx context.Context, progress io.Writer, gates ...string) (*Bed, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("start bed: needs root, for namespaces and cgroups")
 	}
@@ -60,7 +60,7 @@ func Start(ctx context.Context, progress io.Writer) (*Bed, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 	began := time.Now()
-	if b.ControlPlane, err = startControlPlane(ctx, s, bin.Reference); err != nil {
+	if b.ControlPlane, err = startControlPlane(ctx, s, bin.Reference, gates); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	fmt.Fprintf(progress, "bed %d: control plane up in %.1f s\n", s.number, time.Since(began).Seconds())

@@ -30,6 +30,7 @@ type ControlPlane struct {
 
 	slot    *slot
 	bin     string
+	gates   []string // feature gates that are on
 	ca      *authority
 	daemons []*daemon // in the order of their start
 
@@ -40,7 +41,7 @@ type ControlPlane struct {
 }
 
 // startControlPlane returns when the API server answers and both controllers run.
-func startControlPlane(ctx context.Context, s *slot, bin string) (*ControlPlane, error) {
+func startControlPlane(ctx context.Context, s *slot, bin string, gates []string) (*ControlPlane, error) {
 	ca, err := newAuthority(filepath.Join(s.dir, "pki"))
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func startControlPlane(ctx context.Context, s *slot, bin string) (*ControlPlane,
 		Server:     fmt.Sprintf("https://%s:6443", s.gateway()),
 		slot:       s,
 		bin:        bin,
+		gates:      gates,
 		ca:         ca,
 	}
 	for _, start := range []func(context.Context) error{c.startEtcd, c.startAPIServer, c.startControllers} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 )
 
 // startEtcd does not wait until etcd is ready: the API server does.
@@ -79,7 +80,10 @@ func (c *ControlPlane) apiServerFlags() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(aggregation,
+	return append(append(aggregation, c.gateFlags()...),
+		// Fields of gates may refer to APIs that are off by default. They have no effect on pods that
+		// do not.
+		"--runtime-config=scheduling.k8s.io/v1beta1=true",
 		"--etcd-servers="+c.etcdURL(2379),
 		"--bind-address="+c.slot.gateway(),
 		"--advertise-address="+c.slot.gateway(),
@@ -133,6 +137,14 @@ func (c *ControlPlane) startControllers(ctx context.Context) error {
 	return manager.await(ctx, c.healthy(10257))
 }
 
+// gateFlags returns the flag for the feature gates, if there are any.
+func (c *ControlPlane) gateFlags() []string {
+	if len(c.gates) == 0 {
+		return nil
+	}
+	return []string{"--feature-gates=" + strings.Join(c.gates, "=true,") + "=true"}
+}
+
 func (c *ControlPlane) controller(name string, port int, args ...string) (*daemon, error) {
 	user, err := c.ca.client(name, "system:"+name)
 	if err != nil {
@@ -154,7 +166,7 @@ func (c *ControlPlane) controller(name string, port int, args ...string) (*daemo
 		"--tls-private-key-file=" + serving.key,
 		"--leader-elect=false",
 		"--profiling=false",
-	}, args...)...)
+	}, append(args, c.gateFlags()...)...)...)
 }
 
 // healthy returns a check of a controller's /healthz, which needs no credentials.
