@@ -17,6 +17,7 @@ type Features struct {
 	CPUManagerPolicyBetaOptions                      bool
 	CSIVolumeHealth                                  bool
 	DRAOptionalNodeOperations                        bool
+	DRAWorkloadResourceClaims                        bool
 	ExtendWebSocketsToKubelet                        bool
 	GracefulNodeShutdown                             bool
 	GracefulNodeShutdownBasedOnPodPriority           bool

@@ -15,7 +15,6 @@ var gatesWithoutEffect = map[string]string{
 	"ChangeContainerStatusOnKubeletRestart":        "a restart of the kubelet does not change container statuses",
 	"ClusterTrustBundleProjection":                 "projected trust bundles are always enabled",
 	"DRANodeAllocatableResources":                  "CPU and memory are not allocated from resource claims",
-	"DRAWorkloadResourceClaims":                    "resource claims of pod groups are not supported",
 	"EventedPLEG":                                  "events of the runtime are used whenever it supports them",
 	"ImageVolumeWithDigest":                        "the pod status does not contain digests of image volumes",
 	"InPlacePodVerticalScalingExclusiveCPUs":       "exclusive CPUs of a container cannot be resized",

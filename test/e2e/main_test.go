@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if cluster, err = bed.Start(ctx, os.Stderr); err != nil {
+	if cluster, err = bed.Start(ctx, os.Stderr, "GenericWorkload", "DRAWorkloadResourceClaims"); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()

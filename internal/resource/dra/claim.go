@@ -3,12 +3,11 @@ package dra
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
 // key identifies a ResourceClaim.
@@ -27,27 +26,21 @@ type claim struct {
 type claimRef struct {
 	name string // of the claim in the pod's spec, empty for its extended resources
 	key  key
-	// fromTemplate: the claim was generated for this pod.
-	fromTemplate bool
+	// generated: the claim was generated from a template, for this pod or its PodGroup.
+	generated bool
 }
 
-// claimRefs returns the claims of a pod. The error texts are the reference kubelet's.
+// claimRefs returns the claims of a pod.
 func claimRefs(p *v1.Pod) ([]claimRef, error) {
 	var all []claimRef
-	for _, c := range p.Spec.ResourceClaims {
-		switch {
-		case c.ResourceClaimName != nil:
-			all = append(all, claimRef{c.Name, key{p.Namespace, *c.ResourceClaimName}, false})
-		case c.ResourceClaimTemplateName != nil:
-			i := slices.IndexFunc(p.Status.ResourceClaimStatuses, func(s v1.PodResourceClaimStatus) bool { return s.Name == c.Name })
-			if i < 0 {
-				return nil, fmt.Errorf("pod %q: ResourceClaim not created yet", p.Namespace+"/"+p.Name)
-			}
-			if name := p.Status.ResourceClaimStatuses[i].ResourceClaimName; name != nil { // nil: the pod needs no claim
-				all = append(all, claimRef{c.Name, key{p.Namespace, *name}, true})
-			}
-		default:
-			return nil, fmt.Errorf("pod %q, spec.resourceClaim %q: unsupported", p.Namespace+"/"+p.Name, c.Name)
+	for i := range p.Spec.ResourceClaims {
+		c := &p.Spec.ResourceClaims[i]
+		name, generated, err := resourceclaim.Name(p, c)
+		if err != nil {
+			return nil, err
+		}
+		if name != nil { // nil: the pod needs no claim
+			all = append(all, claimRef{c.Name, key{p.Namespace, *name}, generated})
 		}
 	}
 	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
@@ -82,13 +75,15 @@ func containerRequests(p *v1.Pod, c *v1.Container) (map[key][]string, error) {
 	return requests, nil
 }
 
-// checkAccess returns an error if the pod may not use the claim.
-func checkAccess(p *v1.Pod, ref claimRef, c *resourceapi.ResourceClaim) error {
-	if ref.fromTemplate && !metav1.IsControlledBy(c, p) {
-		return fmt.Errorf("ResourceClaim %s/%s was not created for pod %s/%s (pod is not owner)", c.Namespace, c.Name, p.Namespace, p.Name)
+// checkAccess returns an error if the pod may not use the claim. The error texts are the reference
+// kubelet's.
+func (m *Manager) checkAccess(p *v1.Pod, ref claimRef, c *resourceapi.ResourceClaim) error {
+	if ref.generated {
+		if err := resourceclaim.IsForPod(p, c, m.cfg.PodGroupClaims); err != nil {
+			return err
+		}
 	}
-	reserved := slices.ContainsFunc(c.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool { return r.UID == p.UID })
-	if !reserved {
+	if !resourceclaim.IsReservedForPod(p, c, m.cfg.PodGroupClaims) {
 		return fmt.Errorf("pod %s (%s) is not allowed to use ResourceClaim %s (%s)", p.Name, p.UID, c.Name, c.UID)
 	}
 	if c.Status.Allocation == nil {

@@ -7,6 +7,6 @@ func ConfigFrom(cfg *config.Config) Config {
 	return Config{
 		RootDir: cfg.Flags.RootDir,
 		Health:  cfg.Features.ResourceHealthStatus, HealthMessages: cfg.Features.ResourceHealthStatusMessage,
-		OptionalOperations: cfg.Features.DRAOptionalNodeOperations,
+		OptionalOperations: cfg.Features.DRAOptionalNodeOperations, PodGroupClaims: cfg.Features.DRAWorkloadResourceClaims,
 	}
 }

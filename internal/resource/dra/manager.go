@@ -30,6 +30,8 @@ type Config struct {
 	Health, HealthMessages bool
 	// OptionalOperations allows claims whose devices skip node operations.
 	OptionalOperations bool
+	// PodGroupClaims allows claims that are owned by, or reserved for, the PodGroup of a pod.
+	PodGroupClaims bool
 }
 
 // API reads claims and manages ResourceSlices through the API server.

@@ -103,7 +103,7 @@ func (m *Manager) fetchClaim(ctx context.Context, p *v1.Pod, ref claimRef) (*res
 	if err != nil {
 		return nil, fmt.Errorf("fetch ResourceClaim %s: %w", ref.key.name, err)
 	}
-	if err := checkAccess(p, ref, c); err != nil {
+	if err := m.checkAccess(p, ref, c); err != nil {
 		return nil, err
 	}
 	for name, s := range newClaim(c).DriverState {
