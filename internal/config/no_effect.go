@@ -22,7 +22,6 @@ var gatesWithoutEffect = map[string]string{
 	"InPlacePodVerticalScalingMemoryBackedVolumes": "memory-backed volumes cannot be resized",
 	"KubeletRegistrationGetOnExistsOnly":           "the Node is always read only if creating it fails",
 	"KubeletSeparateDiskGC":                        "a separate container filesystem is always garbage collected",
-	"PodAndContainerStatsFromCRI":                  "usage is read from the kernel",
 	"PodCertificateRequest":                        "projected pod certificates are always enabled",
 	"PodLevelResourcesFixKubeletQOSClass":          "empty pod-level resources never determine the QoS class",
 	"ReloadKubeletClientCAFile":                    "the file is always reloaded when it changes",

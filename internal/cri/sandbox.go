@@ -88,6 +88,28 @@ func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.Pod
 	return response.Stats, nil
 }
 
+// ListPodSandboxMetrics reads the metrics of all sandboxes and their containers.
+func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	ctx, cancel := c.withTimeout(ctx, 0)
+	defer cancel()
+	response, err := c.runtime.ListPodSandboxMetrics(ctx, &runtimeapi.ListPodSandboxMetricsRequest{})
+	if err != nil {
+		return nil, failed(err, "list pod sandbox metrics")
+	}
+	return response.PodMetrics, nil
+}
+
+// ListMetricDescriptors reads the names and labels of the runtime's metrics.
+func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	ctx, cancel := c.withTimeout(ctx, 0)
+	defer cancel()
+	response, err := c.runtime.ListMetricDescriptors(ctx, &runtimeapi.ListMetricDescriptorsRequest{})
+	if err != nil {
+		return nil, failed(err, "list metric descriptors")
+	}
+	return response.Descriptors, nil
+}
+
 // SandboxIPs reads the IPs of a sandbox, the primary one first; a pod in the host network has
 // none.
 func (c *Client) SandboxIPs(ctx context.Context, id string) ([]string, error) {

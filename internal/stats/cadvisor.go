@@ -28,16 +28,20 @@ type family struct {
 	write func(put func(value float64, at time.Time, labels ...string), s *series)
 }
 
-// WriteCadvisor writes the metrics of every cgroup in the Prometheus text format, with
-// cAdvisor's names. It reports a read error as the metric container_scrape_error; it returns
+// WriteCadvisor writes the metrics of every cgroup, or those that the runtime reports, in the
+// Prometheus text format, with cAdvisor's names. It reports a read error as the metric container_scrape_error; it returns
 // only write errors.
 func (s *Stats) WriteCadvisor(ctx context.Context, out io.Writer) error {
 	t := newTextWriter(out)
+	if s.writeRuntimeMetrics(ctx, t) {
+		s.writeMachine(t)
+		return t.close()
+	}
 	t.header("cadvisor_version_info", "gauge", "A metric with a constant '1' value labeled by kernel version, OS version, docker version, cadvisor version & cadvisor revision.")
 	t.sample("cadvisor_version_info", 1, time.Time{}, label("cadvisorRevision", ""), ",", label("cadvisorVersion", ""), ",",
 		label("dockerVersion", ""), ",", label("kernelVersion", s.cfg.Machine.Kernel), ",", label("osVersion", s.cfg.Machine.OSImage))
 	scrapeError := 0.0
-	r, err := s.read(ctx, deep)
+	r, err := s.read(ctx, scope{depth: deep})
 	if err == nil {
 		err = s.writeGroups(t, r)
 	}

@@ -36,6 +36,23 @@ type fakeRuntime struct {
 	layers map[string]uint64 // container id → bytes
 	mount  string
 	calls  int
+
+	pods        []*runtimeapi.PodSandboxStats
+	metrics     []*runtimeapi.PodSandboxMetrics
+	descriptors []*runtimeapi.MetricDescriptor
+	err         error // of the three
+}
+
+func (r *fakeRuntime) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	return r.pods, r.err
+}
+
+func (r *fakeRuntime) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	return r.metrics, r.err
+}
+
+func (r *fakeRuntime) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	return r.descriptors, r.err
 }
 
 func (r *fakeRuntime) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {

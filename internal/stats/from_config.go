@@ -19,6 +19,7 @@ func ConfigFrom(cfg *config.Config, nodeName string, machine Machine, ownCgroup 
 		VolumePeriod:     cfg.Kubelet.VolumeStatsAggPeriod.Duration,
 		PSI:              cfg.Gate("KubeletPSI"),
 		ExcludeHugePages: cfg.Features.HugepageAwareEviction,
+		PodsFromRuntime:  cfg.Features.PodAndContainerStatsFromCRI,
 		SystemCgroups:    systemCgroups(cfg, ownCgroup, now),
 		Machine:          machine,
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,10 +48,10 @@ type containerUsage struct {
 }
 
 // read reads the node, or waits for a reading in progress.
-func (s *Stats) read(ctx context.Context, d depth) (*reading, error) {
+func (s *Stats) read(ctx context.Context, of scope) (*reading, error) {
 	// The reading is shared by all that wait for it, so one canceled caller must not end it.
 	shared := context.WithoutCancel(ctx)
-	answer := s.flight.DoChan(strconv.Itoa(int(d)), func() (any, error) { return s.readNow(shared, d) })
+	answer := s.flight.DoChan(fmt.Sprint(of), func() (any, error) { return s.readNow(shared, of) })
 	select {
 	case got := <-answer:
 		r, _ := got.Val.(*reading)
@@ -62,7 +61,8 @@ func (s *Stats) read(ctx context.Context, d depth) (*reading, error) {
 	}
 }
 
-func (s *Stats) readNow(ctx context.Context, d depth) (*reading, error) {
+func (s *Stats) readNow(ctx context.Context, of scope) (*reading, error) {
+	d := of.depth
 	groups, err := s.deps.Cgroups.Groups()
 	if err != nil {
 		return nil, fmt.Errorf("read statistics: %w", err)
@@ -83,7 +83,9 @@ func (s *Stats) readNow(ctx context.Context, d depth) (*reading, error) {
 			r.system = append(r.system, systemUsage{g, one[0]})
 		}
 	}
-	s.readPods(r, buf, groups, d)
+	if !of.nodeOnly {
+		s.readPods(r, buf, groups, d)
+	}
 	if d >= summary {
 		if r.network, err = readNetwork(buf, "self"); err != nil {
 			r.recordErr(err)

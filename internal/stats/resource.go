@@ -51,14 +51,23 @@ var resourceMetrics = []resourceMetric{
 }
 
 func cpuSeconds(c *statsapi.CPUStats) *measured {
+	if c == nil || c.UsageCoreNanoSeconds == nil {
+		return nil
+	}
 	return &measured{float64(*c.UsageCoreNanoSeconds) / 1e9, c.Time.Time}
 }
 
 func workingSet(m *statsapi.MemoryStats) *measured {
+	if m == nil || m.WorkingSetBytes == nil {
+		return nil
+	}
 	return &measured{float64(*m.WorkingSetBytes), m.Time.Time}
 }
 
 func swapUsage(s *statsapi.SwapStats) *measured {
+	if s == nil {
+		return nil
+	}
 	return &measured{float64(*s.SwapUsageBytes), s.Time.Time}
 }
 

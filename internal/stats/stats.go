@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -32,6 +33,9 @@ type Config struct {
 	// ExcludeHugePages subtracts preallocated huge pages from the available memory
 	// (HugepageAwareEviction).
 	ExcludeHugePages bool
+	// PodsFromRuntime has the runtime report the usage of pods and containers
+	// (PodAndContainerStatsFromCRI). Otherwise, or if the runtime cannot, it is read from the kernel.
+	PodsFromRuntime bool
 	// PodsCgroup is the cgroup of all pods; may be empty.
 	PodsCgroup string
 	// SystemCgroups are the cgroups of system daemons.
@@ -71,6 +75,9 @@ type Runtime interface {
 	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
 	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 	PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error)
+	ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error)
+	ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error)
+	ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error)
 }
 
 // Deps are the dependencies of Stats.
@@ -104,6 +111,9 @@ type Stats struct {
 	runtimeFs     runtimeFsCache
 	signalErrors  errorLog
 	table         []family
+
+	runtimeRates                    rates     // of containers, for runtimes that report none
+	noRuntimePods, noRuntimeMetrics sync.Once // log that the runtime does not report them
 }
 
 // New validates its arguments and reads the constants of the machine.
@@ -129,6 +139,7 @@ func New(cfg Config, deps Deps) (*Stats, error) {
 		boot:          boot,
 		cpus:          readTopology(),
 		rates:         newRates(),
+		runtimeRates:  newRates(),
 		walkers:       make(chan struct{}, maxWalkers),
 		measurements:  newMeasurements(deps.Clock),
 		sandboxImages: newSandboxImages(),

@@ -60,10 +60,6 @@ func (s *Stats) readLayers(ctx context.Context, d *disks, sandbox string) error 
 	if err != nil {
 		return fmt.Errorf("list container stats of sandbox %s: %w", sandbox, err)
 	}
-	for _, c := range list {
-		if c.WritableLayer != nil {
-			d.layers[c.GetAttributes().GetId()] = c.WritableLayer
-		}
-	}
+	d.addLayers(list)
 	return nil
 }

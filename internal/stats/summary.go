@@ -2,18 +2,23 @@ package stats
 
 import (
 	"context"
-	"swiftlet/internal/pod"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"swiftlet/internal/pod"
 )
 
 // Summary returns the usage of the node for the Summary API. It measures the volumes without a
 // fresh result, which is expensive; frequent callers use UsageSummary. A volume that takes
 // longer than maxWait shows its last result, or is omitted if it has none.
 func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
-	r, err := s.read(ctx, summary)
+	reported, fromRuntime, err := s.readRuntimePods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.read(ctx, scope{summary, fromRuntime})
 	if err != nil {
 		return nil, err
 	}
@@ -25,16 +30,28 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	if err := s.addNodeDetails(&out.Node, r, disks); err != nil {
 		return nil, err
 	}
-	var volumes []pod.MeasurableVolume
-	present := map[string]bool{}
-	for i := range r.pods {
-		for _, v := range s.deps.Volumes(r.pods[i].UID) {
-			volumes, present[v.Dir] = append(volumes, v), true
-		}
+	if fromRuntime {
+		s.addRuntimePods(ctx, out, reported, disks)
+	} else if err := s.addPods(ctx, out, r, disks); err != nil {
+		return nil, err
 	}
-	s.measureVolumes(ctx, volumes, s.cfg.VolumePeriod)
+	s.logPartial(r)
+	return out, nil
+}
+
+// addPods adds the pods of a reading with their storage.
+func (s *Stats) addPods(ctx context.Context, out *statsapi.Summary, r *reading, disks *disks) error {
+	containers, err := s.deps.Runtime.ListContainerStats(ctx, nil)
+	if err != nil {
+		return err
+	}
+	disks.addLayers(containers)
+	var pods []*podUsage
 	for i := range r.pods {
-		p := &r.pods[i]
+		pods = append(pods, &r.pods[i])
+	}
+	s.measureVolumesOf(ctx, pods)
+	for _, p := range pods {
 		if len(p.containers) == 0 {
 			continue
 		}
@@ -43,14 +60,29 @@ func (s *Stats) Summary(ctx context.Context) (*statsapi.Summary, error) {
 		s.addPodStorage(&stats, p, disks)
 		out.Pods = append(out.Pods, stats)
 	}
+	return nil
+}
+
+// measureVolumesOf measures the volumes of all pods that the summary has.
+func (s *Stats) measureVolumesOf(ctx context.Context, pods []*podUsage) {
+	var volumes []pod.MeasurableVolume
+	present := map[string]bool{}
+	for _, p := range pods {
+		for _, v := range s.deps.Volumes(p.UID) {
+			volumes, present[v.Dir] = append(volumes, v), true
+		}
+	}
+	s.measureVolumes(ctx, volumes, s.cfg.VolumePeriod)
 	s.measurements.retain(present)
-	s.logPartial(r)
-	return out, nil
 }
 
 // UsageSummary is the part of Summary with CPU, memory and swap.
 func (s *Stats) UsageSummary(ctx context.Context) (*statsapi.Summary, error) {
-	r, err := s.read(ctx, shallow)
+	reported, fromRuntime, err := s.readRuntimePods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.read(ctx, scope{shallow, fromRuntime})
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +91,9 @@ func (s *Stats) UsageSummary(ctx context.Context) (*statsapi.Summary, error) {
 		if len(r.pods[i].containers) > 0 {
 			out.Pods = append(out.Pods, s.podStats(&r.pods[i]))
 		}
+	}
+	for i := range reported {
+		out.Pods = append(out.Pods, s.runtimeSummary(true).pod(&reported[i]))
 	}
 	s.logPartial(r)
 	return out, nil

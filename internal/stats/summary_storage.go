@@ -20,7 +20,7 @@ type disks struct {
 	byMount    map[string]*fsInfo                     // by mount point; nil if statfs failed
 }
 
-// readDisks reads the usage of the node's file system and of the runtime's.
+// readDisks reads the usage of the node's file system and of the runtime's, without layers.
 func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
 	d := &disks{layers: map[string]*runtimeapi.FilesystemUsage{}, byMount: map[string]*fsInfo{}}
 	var err error
@@ -39,16 +39,16 @@ func (s *Stats) readDisks(ctx context.Context) (*disks, error) {
 	if len(info.ContainerFilesystems) > 0 {
 		d.containers = d.usageOf(info.ContainerFilesystems[0])
 	}
-	all, err := s.deps.Runtime.ListContainerStats(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range all {
+	return d, nil
+}
+
+// addLayers adds the writable layers of containers.
+func (d *disks) addLayers(containers []*runtimeapi.ContainerStats) {
+	for _, c := range containers {
 		if c.WritableLayer != nil {
 			d.layers[c.GetAttributes().GetId()] = c.WritableLayer
 		}
 	}
-	return d, nil
 }
 
 // usageOf combines the usage that the runtime reports with the capacity of the file system, if

@@ -17,6 +17,13 @@ const (
 	deep                 // everything
 )
 
+// scope is what a reading covers.
+type scope struct {
+	depth
+	// nodeOnly leaves out pods, which the runtime reports.
+	nodeOnly bool
+}
+
 // usage is what the kernel reports for one cgroup.
 type usage struct {
 	path      string
