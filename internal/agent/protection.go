@@ -18,6 +18,9 @@ type protection struct {
 func newProtection(b *base, a *api, r runtimeClient, m *machine, on running, states states, s syncing) (p protection, err error) {
 	cfg := stats.ConfigFrom(b.cfg, b.nodeName, m.hardware.ForStats(), m.cgroups.KubeletCgroup(), b.clock.Now())
 	cfg.PodsCgroup = m.groups.Kubepods()
+	if cfg.PodsFromRuntime {
+		b.metrics.StatsFromRuntime()
+	}
 	p.stats, err = stats.New(cfg, stats.Deps{
 		Cgroups: m.cgroups, Runtime: r.cri, Pods: on.observer.List, Volumes: on.volumes.MeasurableVolumes,
 		VolumeMeasured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,

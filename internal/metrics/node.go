@@ -12,6 +12,11 @@ import (
 	"swiftlet/internal/volume"
 )
 
+// StatsFromRuntime exposes that the runtime reports the usage of pods.
+func (m *Metrics) StatsFromRuntime() {
+	m.gauges(kubelet+"metrics_provider", "What reports the usage of containers; always 1.", "provider").WithLabelValues("cri").Set(1)
+}
+
 // Node measures the registration of the node. started is the start time of the kubelet, booted the
 // boot time of the machine, or zero if it is unknown.
 func (m *Metrics) Node(name string, started, booted time.Time) node.Meters {

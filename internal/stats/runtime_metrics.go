@@ -73,7 +73,7 @@ func writeRuntimeFamily(t *textWriter, d *runtimeapi.MetricDescriptor, all []*ru
 			continue
 		}
 		if len(written) == 0 {
-			t.header(d.Name, strings.ToLower(m.MetricType.String()), helpEscaper.Replace(d.Help))
+			t.header(d.Name, strings.ToLower(m.MetricType.String()), "[INTERNAL] "+helpEscaper.Replace(d.Help))
 		}
 		written[labels] = true
 		var at time.Time

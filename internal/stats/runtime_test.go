@@ -132,10 +132,10 @@ func TestMetricsFromRuntime(t *testing.T) {
 		Metrics:          []*runtimeapi.Metric{gauge, gauge, {Name: "container_a_bytes", LabelValues: []string{"too", "many"}}, {Name: "not_described"}},
 		ContainerMetrics: []*runtimeapi.ContainerMetrics{{Metrics: []*runtimeapi.Metric{counter}}},
 	}}
-	const want = `# HELP container_a_bytes A\\\n.
+	const want = `# HELP container_a_bytes [INTERNAL] A\\\n.
 # TYPE container_a_bytes gauge
 container_a_bytes{pod="a"} 5 1700000000123
-# HELP container_b_total B.
+# HELP container_b_total [INTERNAL] B.
 # TYPE container_b_total counter
 container_b_total{container="c\"",pod="a"} 6
 # HELP machine_cpu_books Number of CPU books.

@@ -75,27 +75,33 @@ func TestMetricNames(t *testing.T) {
 		"metrics-resource.tsv": "/metrics/resource",
 		"metrics-probes.tsv":   "/metrics/probes",
 	} {
-		families := scrapeNode(t, node, path)
-		for line := range strings.Lines(string(testdata(t, file))) {
-			cells := strings.Split(strings.TrimRight(line, "\n"), "\t")
-			name, kind, labels := cells[0], cells[1], cells[2]
-			f := families[name]
-			switch {
-			case f == nil && omittedMetrics[name] && kubelet == bed.Ours:
-			case f == nil:
-				t.Errorf("%s lacks %s", path, name)
-			case strings.ToLower(f.GetType().String()) != kind:
-				t.Errorf("%s: %s is a %s, want a %s", path, name, f.GetType(), kind)
-			case strings.Join(labelsOf(f), ",") != labels:
-				t.Errorf("%s: %s has the labels %v, want %s", path, name, labelsOf(f), labels)
-			}
-			delete(families, name)
+		compareScrape(t, node, path, file)
+	}
+}
+
+// compareScrape compares the metrics of an endpoint, with their types and label names, with a recording.
+func compareScrape(t *testing.T, node *bed.Box, path, file string) {
+	t.Helper()
+	families := scrapeNode(t, node, path)
+	for line := range strings.Lines(string(testdata(t, file))) {
+		cells := strings.Split(strings.TrimRight(line, "\n"), "\t")
+		name, kind, labels := cells[0], cells[1], cells[2]
+		f := families[name]
+		switch {
+		case f == nil && omittedMetrics[name] && kubelet == bed.Ours:
+		case f == nil:
+			t.Errorf("%s lacks %s", path, name)
+		case strings.ToLower(f.GetType().String()) != kind:
+			t.Errorf("%s: %s is a %s, want a %s", path, name, f.GetType(), kind)
+		case strings.Join(labelsOf(f), ",") != labels:
+			t.Errorf("%s: %s has the labels %v, want %s", path, name, labelsOf(f), labels)
 		}
-		for _, name := range slices.Sorted(maps.Keys(families)) {
-			// The kernel of the recording had no pressure stall information.
-			if !strings.HasPrefix(name, "container_pressure_") {
-				t.Errorf("%s has %s, which the reference does not", path, name)
-			}
+		delete(families, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		// The kernel of the recording had no pressure stall information.
+		if !strings.HasPrefix(name, "container_pressure_") {
+			t.Errorf("%s has %s, which the reference does not", path, name)
 		}
 	}
 }

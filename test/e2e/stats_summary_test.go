@@ -90,10 +90,16 @@ func TestSummaryShape(t *testing.T) {
 	space := namespace(t)
 	startPod(t, space, measured("measured", node.Name()))
 	awaitStats(t, node, space, "measured", complete)
-	text, _ := summaryOf(t, node, "")
-	want := summaryShape(t, string(testdata(t, "stats-summary.json")), "golden")
+	compareSummary(t, node, space, "", "stats-summary.json")
+}
+
+// compareSummary compares the fields of the Summary with a recording.
+func compareSummary(t *testing.T, node *bed.Box, space, query, file string) {
+	t.Helper()
+	text, _ := summaryOf(t, node, query)
+	want := summaryShape(t, string(testdata(t, file)), "golden")
 	if diff := difference(want, summaryShape(t, text, space)); diff != "" {
-		t.Errorf("the fields of the summary differ (- recorded, + now):\n%s", diff)
+		t.Errorf("the fields of /stats/summary%s differ (- recorded, + now):\n%s", query, diff)
 	}
 }
 
