@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/node/util/sysctl"
 
+	"swiftlet/internal/config"
 	"swiftlet/internal/pod"
 )
 
@@ -45,16 +46,9 @@ type allowedSysctl struct {
 // Sysctls rejects pods that set sysctls other than the safe ones of this kernel and the
 // allowed ones, which are names, or prefixes ending in "*".
 func Sysctls(kernel string, allowed []string) (Check, error) {
-	var list []allowedSysctl
-	for _, pattern := range append(safeOn(kernel), allowed...) {
-		if len(pattern) > sysctlMaxLength || !sysctlPattern.MatchString(pattern) {
-			return nil, fmt.Errorf("parse allowed sysctls: %q is not a sysctl name or pattern", pattern)
-		}
-		namespace, name, prefix := sysctl.GetNamespace(pattern)
-		if namespace == sysctl.UnknownNamespace {
-			return nil, fmt.Errorf("parse allowed sysctls: %q is not namespaced", name)
-		}
-		list = append(list, allowedSysctl{name, prefix, namespace})
+	list, err := parseSysctls(append(safeOn(kernel), allowed...))
+	if err != nil {
+		return nil, err
 	}
 	return func(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 		if p.Spec.SecurityContext == nil {
@@ -67,6 +61,22 @@ func Sysctls(kernel string, allowed []string) (Check, error) {
 		}
 		return nil
 	}, nil
+}
+
+// parseSysctls parses names and prefixes.
+func parseSysctls(patterns []string) (list []allowedSysctl, err error) {
+	const field = "allowedUnsafeSysctls"
+	for _, pattern := range patterns {
+		if len(pattern) > sysctlMaxLength || !sysctlPattern.MatchString(pattern) {
+			return nil, config.Invalid(field, "%q is not a sysctl name or pattern", pattern)
+		}
+		namespace, name, prefix := sysctl.GetNamespace(pattern)
+		if namespace == sysctl.UnknownNamespace {
+			return nil, config.Invalid(field, "%q is not namespaced, so that it would change the whole host", name)
+		}
+		list = append(list, allowedSysctl{name, prefix, namespace})
+	}
+	return list, nil
 }
 
 // safeOn lists the sysctls that are safe with the kernel version. If it cannot be parsed, these

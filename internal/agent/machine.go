@@ -87,13 +87,11 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 
 // makeExclusive makes the managers of exclusive CPUs and memory.
 func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved node.Reserved) (err error) {
-	all, err := reserved.Sum(m.hardware.MemoryBytes)
+	amounts, err := reserved.Exclusive(m.hardware.MemoryBytes)
 	if err != nil {
 		return err
 	}
-	reservedCPU := reserved.Kube.Cpu().DeepCopy()
-	reservedCPU.Add(*reserved.System.Cpu())
-	m.Exclusive, err = resource.NewExclusive(b.cfg, m.hardware.MemoryBytes, resource.Reserved{CPU: reservedCPU, All: all}, resource.ExclusiveDeps{
+	m.Exclusive, err = resource.NewExclusive(b.cfg, m.hardware.MemoryBytes, amounts, resource.ExclusiveDeps{
 		Running:       func() ([]cpu.Running, error) { return cpu.ListRunning(client) },
 		SharedChanged: func() { b.hub.syncPods.Publish(struct{}{}) },
 		CPUs:          m.meters.CPUs, MemoryRequests: m.meters.MemoryRequests, MemoryErrors: m.meters.MemoryErrors,
@@ -138,10 +136,7 @@ func newIPTables(b *base) error {
 
 // newOOMWatcher adds the watcher of system OOMs.
 func newOOMWatcher(b *base, a *api, m *machine) error {
-	log, err := oom.OpenKernelLog(oom.LogRules{
-		Optional:      b.cfg.Flags.Kubeconfig == "",
-		UserNamespace: m.hardware.UserNamespace, KubeletInUserNamespace: b.cfg.Features.KubeletInUserNamespace,
-	}, b.log)
+	log, err := oom.OpenKernelLog(oom.RulesFrom(b.cfg, m.hardware.UserNamespace), b.log)
 	if log == nil {
 		return err
 	}

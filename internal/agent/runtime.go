@@ -15,12 +15,7 @@ type runtimeClient struct {
 // dialRuntime connects to the container runtime and waits for its first response, which has the
 // cgroup driver.
 func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
-	kc := &b.cfg.Kubelet
-	cfg := cri.Config{
-		RuntimeEndpoint: kc.ContainerRuntimeEndpoint,
-		ImageEndpoint:   kc.ImageServiceEndpoint,
-		RequestTimeout:  kc.RuntimeRequestTimeout.Duration,
-	}
+	cfg := cri.ConfigFrom(&b.cfg.Kubelet)
 	cfg.Calls, cfg.Subscriptions = b.metrics.CRI()
 	cfg.Clock = b.clock
 	if b.tracing != nil {

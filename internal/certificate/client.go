@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
@@ -88,16 +89,45 @@ func (r *Rotator) useKubeconfigPair(config *rest.Config, now time.Time) error {
 	return nil
 }
 
+// Check returns the connection settings of the API server as NewClient does, and the errors that it would
+// return for the kubeconfig files. It changes nothing.
+func (cfg ClientConfig) Check(now time.Time, log *slog.Logger) (*rest.Config, error) {
+	config, bootstraps, err := cfg.choose(now, log)
+	if err != nil {
+		return nil, err
+	}
+	if bootstraps {
+		_, err = cfg.joinedKubeconfig()
+		return config, err
+	}
+	if _, absent := os.Stat(cfg.storedPair()); absent != nil && cfg.Renew && len(config.CertData) > 0 {
+		if _, err := loadPair(config); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
+		}
+	}
+	return rest.AnonymousClientConfig(config), nil
+}
+
 // connection returns the connection settings of the API server. It writes the kubeconfig where
 // the bootstrap kubeconfig must be used.
 func (cfg ClientConfig) connection(now time.Time, log *slog.Logger) (*rest.Config, error) {
+	config, bootstraps, err := cfg.choose(now, log)
+	if err == nil && bootstraps {
+		err = cfg.writeKubeconfig()
+	}
+	return config, err
+}
+
+// choose returns the connection settings of the API server, and whether they are those of the
+// bootstrap kubeconfig.
+func (cfg ClientConfig) choose(now time.Time, log *slog.Logger) (_ *rest.Config, bootstraps bool, _ error) {
 	kubeconfig, unusable := readKubeconfig(cfg.Kubeconfig)
 	if cfg.Bootstrap == "" {
-		return kubeconfig, unusable
+		return kubeconfig, false, unusable
 	}
 	if unusable == nil {
 		if unusable = checkPair(kubeconfig, now); unusable == nil {
-			return kubeconfig, nil
+			return kubeconfig, false, nil
 		}
 	}
 	bootstrap, err := readKubeconfig(cfg.Bootstrap)
@@ -106,16 +136,16 @@ func (cfg ClientConfig) connection(now time.Time, log *slog.Logger) (*rest.Confi
 		// still replace the kubeconfig.
 		log.Warn("client certificate: kubeconfig is unusable and the bootstrap kubeconfig does not exist",
 			"kubeconfig", cfg.Kubeconfig, "reason", unusable, "err", err)
-		return kubeconfig, nil
+		return kubeconfig, false, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("request client certificate (%w): bootstrap kubeconfig cannot be used: %w", unusable, err)
+		return nil, false, fmt.Errorf("request client certificate (%w): bootstrap kubeconfig cannot be used: %w", unusable, err)
 	}
 	log.Info("client certificate: kubeconfig is unusable, requesting a certificate with the bootstrap kubeconfig",
 		"kubeconfig", cfg.Kubeconfig, "bootstrapKubeconfig", cfg.Bootstrap, "reason", unusable)
 	bootstrap = rest.AnonymousClientConfig(bootstrap)
 	bootstrap.CertFile, bootstrap.KeyFile = cfg.storedPair(), cfg.storedPair()
-	return bootstrap, cfg.writeKubeconfig()
+	return bootstrap, true, nil
 }
 
 // bootstrapClient returns a client for use while the node has no valid certificate, and a

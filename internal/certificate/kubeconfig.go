@@ -73,16 +73,16 @@ func checkExpiry(pair *tls.Certificate, now time.Time) error {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig that names the store's certificate, which need not exist
-// yet, and copies the cluster of the bootstrap kubeconfig with all its settings.
-func (cfg ClientConfig) writeKubeconfig() error {
+// joinedKubeconfig returns a kubeconfig that names the store's certificate, which need not exist yet, and
+// copies the cluster of the bootstrap kubeconfig with all its settings.
+func (cfg ClientConfig) joinedKubeconfig() ([]byte, error) {
 	bootstrap, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: cfg.Bootstrap}).Load()
 	if err != nil {
-		return fmt.Errorf("read kubeconfig %s: %w", cfg.Bootstrap, err)
+		return nil, fmt.Errorf("read kubeconfig %s: %w", cfg.Bootstrap, err)
 	}
 	current := bootstrap.Contexts[bootstrap.CurrentContext]
 	if current == nil || bootstrap.Clusters[current.Cluster] == nil {
-		return fmt.Errorf("read kubeconfig %s: the current context %q names no cluster", cfg.Bootstrap, bootstrap.CurrentContext)
+		return nil, fmt.Errorf("read kubeconfig %s: the current context %q names no cluster", cfg.Bootstrap, bootstrap.CurrentContext)
 	}
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["default-cluster"] = bootstrap.Clusters[current.Cluster]
@@ -91,7 +91,16 @@ func (cfg ClientConfig) writeKubeconfig() error {
 	kubeconfig.CurrentContext = "default-context"
 	text, err := clientcmd.Write(*kubeconfig)
 	if err != nil {
-		return fmt.Errorf("encode kubeconfig: %w", err)
+		return nil, fmt.Errorf("encode kubeconfig: %w", err)
+	}
+	return text, nil
+}
+
+// writeKubeconfig writes joinedKubeconfig.
+func (cfg ClientConfig) writeKubeconfig() error {
+	text, err := cfg.joinedKubeconfig()
+	if err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(cfg.Kubeconfig), 0o755); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)

@@ -122,7 +122,7 @@ func (c *commandLine) parse(args []string) error {
 }
 
 func (c *commandLine) suggestion(name string) string {
-	hint := didYouMean(name, maps.Keys(c.groups))
+	hint := DidYouMean(name, maps.Keys(c.groups))
 	return strings.Replace(hint, "did you mean ", "did you mean --", 1)
 }
 
@@ -164,20 +164,30 @@ func (c *commandLine) recordOrigins(origins Origins, flagGates map[string]bool) 
 	}
 }
 
-// notices lists flags that have no effect or are deprecated.
-func (c *commandLine) notices() (notices []string) {
-	var deprecated []string
+// ineffective lists flags that have no effect.
+func (c *commandLine) ineffective() (notices []string) {
 	for _, f := range c.changed() {
 		if reason := c.whyIneffective(f.Name); reason != "" {
 			notices = append(notices, fmt.Sprintf("--%s has no effect: %s", f.Name, reason))
-		} else if f.Deprecated == useConfigFile {
-			deprecated = append(deprecated, "--"+f.Name)
-		} else if f.Deprecated != "" {
+		}
+	}
+	return notices
+}
+
+// deprecated lists flags that have an effect and are deprecated.
+func (c *commandLine) deprecated() (notices []string) {
+	var better []string
+	for _, f := range c.changed() {
+		switch {
+		case f.Deprecated == "" || c.whyIneffective(f.Name) != "":
+		case f.Deprecated == useConfigFile:
+			better = append(better, "--"+f.Name)
+		default:
 			notices = append(notices, fmt.Sprintf("--%s is deprecated: %s", f.Name, f.Deprecated))
 		}
 	}
-	if len(deprecated) > 0 {
-		notices = append(notices, "deprecated flags, better set in the file given by --config: "+strings.Join(deprecated, " "))
+	if len(better) > 0 {
+		notices = append(notices, "deprecated flags, better set in the file given by --config: "+strings.Join(better, " "))
 	}
 	return notices
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,6 +20,44 @@ func Configz(kc *kubelet.KubeletConfiguration) ([]byte, error) {
 		return nil, fmt.Errorf("encode configz: %w", err)
 	}
 	return text, nil
+}
+
+// Differences lists the fields whose values differ from those in the response of another kubelet's
+// /configz.
+func (c *Config) Differences(configz []byte) ([]string, error) {
+	var other struct {
+		Kubelet kubelet.KubeletConfiguration `json:"kubeletconfig"`
+	}
+	if err := json.Unmarshal(configz, &other); err != nil {
+		return nil, fmt.Errorf("decode configz: %w", err)
+	}
+	theirs, err := toValues(&other.Kubelet)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := toValues(masked(&c.Kubelet))
+	if err != nil {
+		return nil, err
+	}
+	return c.compare("", theirs, ours), nil
+}
+
+func (c *Config) compare(path string, theirs, ours map[string]any) (different []string) {
+	names := maps.Clone(theirs)
+	maps.Copy(names, ours)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		field := join(path, name)
+		before, isMap := theirs[name].(map[string]any)
+		after, areMaps := ours[name].(map[string]any)
+		switch {
+		case field == "apiVersion" || field == "kind":
+		case isMap && areMaps:
+			different = append(different, c.compare(field, before, after)...)
+		case !reflect.DeepEqual(theirs[name], ours[name]):
+			different = append(different, fmt.Sprintf("%s: %s: changes from %s to %s", c.Origins.Of(field), field, jsonText(theirs[name]), jsonText(ours[name])))
+		}
+	}
+	return different
 }
 
 // masked hides the only secrets of the configuration, the headers for static pods.

@@ -175,7 +175,7 @@ func TestInvalidCommandLines(t *testing.T) {
 
 func TestCheckHost(t *testing.T) {
 	c := mustLoad(t, "--fail-swap-on=true")
-	got := c.CheckHost(Host{CgroupV2: false, Swap: true})
+	got := c.Locate(c.CheckHost(Host{CgroupV2: false, Swap: true}))
 	want := "--fail-swap-on: failSwapOn: is true and this host has swap; turn swap off or set it to false to run here\n" +
 		"default: failCgroupV1: is true and this host has cgroup v1; set it to false to run here"
 	if got == nil || !slices.Equal(slices.Sorted(strings.Lines(got.Error()+"\n")), slices.Sorted(strings.Lines(want+"\n"))) {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"path/filepath"
 	"time"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -50,6 +52,18 @@ func defaultFlags() Flags {
 		MaximumDeadContainers:             -1,
 		housekeepingInterval:              10 * time.Second,
 	}
+}
+
+// resolvePaths makes directories absolute: the kubelet passes paths below them to other programs.
+func (f *Flags) resolvePaths() error {
+	for _, dir := range []*string{&f.RootDir, &f.CertDir} {
+		absolute, err := filepath.Abs(*dir)
+		if err != nil {
+			return fmt.Errorf("find %s: %w", *dir, err)
+		}
+		*dir = absolute
+	}
+	return nil
 }
 
 // bind returns a command line that writes to f and kc. The caller has called applyDefaults, so

@@ -68,7 +68,7 @@ func resolveGates(requested map[string]bool) (g gates, problems []problem, notic
 		spec, ok := known[name]
 		switch {
 		case !ok:
-			problems = append(problems, problem{field: "featureGates." + name, message: "is not a feature gate" + didYouMean(name, maps.Keys(known))})
+			problems = append(problems, problem{field: "featureGates." + name, message: "is not a feature gate" + DidYouMean(name, maps.Keys(known))})
 			continue
 		case spec.locked && value != spec.on:
 			problems = append(problems, problem{field: "featureGates." + name, message: fmt.Sprintf("is locked to %t", spec.on)})

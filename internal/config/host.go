@@ -2,6 +2,7 @@ package config
 
 import (
 	"bufio"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -29,18 +30,15 @@ func ReadHost() Host {
 
 // CheckHost returns an error if the configuration does not allow to start on this host.
 func (c *Config) CheckHost(h Host) error {
-	var problems []problem
+	var errs []error
 	if *c.Kubelet.FailCgroupV1 && !h.CgroupV2 {
-		problems = append(problems, problem{field: "failCgroupV1", message: "is true and this host has cgroup v1; set it to false to run here"})
+		errs = append(errs, Invalid("failCgroupV1", "is true and this host has cgroup v1; set it to false to run here"))
 	}
 	if *c.Kubelet.FailSwapOn && h.Swap {
-		problems = append(problems, problem{field: "failSwapOn", message: "is true and this host has swap; turn swap off or set it to false to run here"})
+		errs = append(errs, Invalid("failSwapOn", "is true and this host has swap; turn swap off or set it to false to run here"))
 	}
 	if s := c.Kubelet.SingleProcessOOMKill; s != nil && !*s && !h.CgroupV2 {
-		problems = append(problems, problem{field: "singleProcessOOMKill", message: "cannot be false on this host, which has cgroup v1"})
+		errs = append(errs, Invalid("singleProcessOOMKill", "cannot be false on this host, which has cgroup v1"))
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return locate(problems, c.Origins).sorted()
+	return errors.Join(errs...)
 }

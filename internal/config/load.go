@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
@@ -19,10 +20,13 @@ type Config struct {
 	// Notices are warnings to log at startup: ignored fields, settings without effect, deprecated
 	// flags, insecure settings.
 	Notices []string
+	// Departures are the settings that have another value or effect than in the reference kubelet.
+	Departures []string
 	// Action is what the command line requests. Unless it is Run, other fields are not set.
 	Action Action
 
 	lenient bool
+	files   []string // that were read
 }
 
 // Action is what a command line requests.
@@ -53,8 +57,8 @@ func (f *Flags) action() Action {
 func Load(args []string) (*Config, error) { return load(args, false) }
 
 // LoadLenient is Load for a kubelet that replaces the reference kubelet. It starts with the files
-// with which the reference kubelet starts: an unknown or duplicate field is a notice
-// instead of an error.
+// with which the reference kubelet starts: an unknown or duplicate field, and an address that
+// cannot be parsed, is a notice instead of an error.
 func LoadLenient(args []string) (*Config, error) { return load(args, true) }
 
 func load(args []string, lenient bool) (*Config, error) {
@@ -82,6 +86,9 @@ func load(args []string, lenient bool) (*Config, error) {
 	}
 	c.Kubelet.FeatureGates = mergeGates(fromFiles, flagGates)
 	line.recordOrigins(c.Origins, flagGates)
+	if err := c.Flags.resolvePaths(); err != nil {
+		return nil, err
+	}
 	return c.finish(line, errs)
 }
 
@@ -90,23 +97,25 @@ func (c *Config) finish(line *commandLine, errs Errors) (*Config, error) {
 	g, problems, notices := resolveGates(c.Kubelet.FeatureGates)
 	problems = append(problems, validate(&c.Kubelet, g)...)
 	problems = append(problems, validateFlags(&c.Flags)...)
-	if errs = append(errs, locate(problems, c.Origins)...); len(errs) > 0 {
+	if errs = append(errs, c.ignore(locate(problems, c.Origins), ignoredValue)...); len(errs) > 0 {
 		return nil, errs.sorted()
 	}
 	c.Features, c.gates = g.features(), g
-	c.Notices = append(c.Notices, line.notices()...)
-	c.Notices = append(c.Notices, notices...)
-	c.Notices = append(c.Notices, c.ineffectiveFields()...)
-	c.Notices = append(c.Notices, g.ineffective()...)
-	c.Notices = append(c.Notices, securityNotices(&c.Kubelet)...)
+	flags, fields, off := line.ineffective(), c.ineffectiveFields(), g.ineffective()
+	c.Notices = slices.Concat(c.Notices, flags, line.deprecated(), notices, fields, off, securityNotices(&c.Kubelet))
+	c.Departures = slices.Concat(flags, fields, off, c.securedDefaults())
 	return c, nil
 }
+
+// Files returns the configuration files.
+func (c *Config) Files() []string { return c.files }
 
 // readFiles sets c.Kubelet from the configuration file and the drop-ins, or else to the defaults of
 // flags. errs lists invalid fields; err means that a file could not be read.
 func (c *Config) readFiles(flags *Flags, flagGates map[string]bool) (errs Errors, err error) {
 	c.Kubelet = flagDefaults(gatesWith(nil, flagGates))
 	if flags.ConfigFile != "" {
+		c.files = append(c.files, flags.ConfigFile)
 		if errs, err = c.readFile(flags.ConfigFile, flagGates); err != nil {
 			return nil, err
 		}
@@ -119,6 +128,7 @@ func (c *Config) readFiles(flags *Flags, flagGates map[string]bool) (errs Errors
 		for _, file := range skipped {
 			c.Notices = append(c.Notices, fmt.Sprintf("%s is not read: its name does not end in .conf", file))
 		}
+		c.files = append(c.files, files...)
 		dropinErrs, err := applyDropins(&c.Kubelet, files, c.Origins, flagGates)
 		if err != nil {
 			return nil, err

@@ -83,6 +83,27 @@ func (c *Config) ineffectiveFields() (notices []string) {
 	return notices
 }
 
+// insecureDefaults are fields whose defaults, without a configuration file, open the node in the reference
+// kubelet and not here.
+var insecureDefaults = map[string]string{
+	"authentication.anonymous.enabled": "true",
+	"authorization.mode":               "AlwaysAllow",
+	"readOnlyPort":                     "10255",
+}
+
+// securedDefaults lists the insecure defaults that apply in the reference kubelet.
+func (c *Config) securedDefaults() (departures []string) {
+	if len(c.files) > 0 {
+		return nil
+	}
+	for _, field := range slices.Sorted(maps.Keys(insecureDefaults)) {
+		if c.Origins.Of(field) == (Origin{}) {
+			departures = append(departures, fmt.Sprintf("%s: is secure by default; the default of the reference kubelet is %s", field, insecureDefaults[field]))
+		}
+	}
+	return departures
+}
+
 // ineffective returns notices for gates without effect that differ from their default.
 func (g gates) ineffective() (notices []string) {
 	for _, name := range slices.Sorted(maps.Keys(gatesWithoutEffect)) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,7 +24,55 @@ const (
 	invalid        problemClass = iota // it cannot
 	unknownField                       // it can, without the field
 	duplicateField                     // it can, with the last value
+	ignoredValue                       // it can, without the value
 )
+
+// SettingError is an error about the value of one setting, for packages that know more about the value
+// than this one. Config.Locate adds where it is set.
+type SettingError struct {
+	Field   string // path in the configuration, or the flag with its dashes
+	Message string
+}
+
+func (e *SettingError) Error() string { return e.Field + ": " + e.Message }
+
+// Invalid returns a SettingError.
+func Invalid(field, format string, args ...any) error {
+	return &SettingError{Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// Locate replaces the SettingErrors of err by FieldErrors, which say where the value is set. It keeps
+// other errors.
+func (c *Config) Locate(err error) error {
+	var found Errors
+	var others []error
+	for _, e := range flatten(err) {
+		var setting *SettingError
+		if errors.As(e, &setting) {
+			found = append(found, locate([]problem{{field: setting.Field, message: setting.Message}}, c.Origins)...)
+		} else {
+			others = append(others, e)
+		}
+	}
+	if len(found) > 0 {
+		others = append(others, found.sorted())
+	}
+	return errors.Join(others...)
+}
+
+// flatten returns the errors that errors.Join has joined.
+func flatten(err error) (all []error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			all = append(all, flatten(e)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
 
 // FieldError is an invalid value with its origin.
 type FieldError struct {
@@ -87,8 +136,8 @@ func (e Errors) sorted() Errors {
 	return slices.CompactFunc(errs, func(a, b *FieldError) bool { return *a == *b })
 }
 
-// didYouMean suggests the most similar known word, if one is similar enough to be a typo.
-func didYouMean(word string, known iter.Seq[string]) string {
+// DidYouMean suggests the most similar known word, if one is similar enough to be a typo.
+func DidYouMean(word string, known iter.Seq[string]) string {
 	best, distance := "", max(2, len(word)/4)+1
 	for other := range known {
 		d := editDistance(strings.ToLower(word), strings.ToLower(other))

@@ -24,7 +24,7 @@ import (
 var rules = []func(*validation){
 	imageThresholds, imagePulls, imageAllowlist,
 	shutdownPeriods, podSysctls, taints, runOnce,
-	addresses, tlsOptions, logDir, logQuery, logModules, tracing,
+	addresses, dnsServers, tlsOptions, logDir, logQuery, logModules, tracing,
 	enforcement, reservedCPUs, reservedMemory, reservations, throttling, userNamespaces, systemCgroups,
 	logSize, evictionThresholds, evictionPeriods, evictionReclaims,
 }
@@ -150,6 +150,17 @@ func addresses(v *validation) {
 	for field, address := range map[string]string{"address": v.kc.Address, "healthzBindAddress": v.kc.HealthzBindAddress} {
 		if netutils.ParseIPSloppy(address) == nil {
 			v.addf(field, "%q is not an IP address", address)
+		}
+	}
+}
+
+// dnsServers checks clusterDNS. The kubelet ignores what is not an IP address.
+func dnsServers(v *validation) {
+	for i, server := range v.kc.ClusterDNS {
+		if netutils.ParseIPSloppy(server) == nil {
+			v.problems = append(v.problems, problem{
+				field: fmt.Sprintf("clusterDNS[%d]", i), message: fmt.Sprintf("%q is not an IP address", server), class: ignoredValue,
+			})
 		}
 	}
 }

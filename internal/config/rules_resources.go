@@ -161,7 +161,7 @@ var evictionSignals = []string{
 func (v *validation) signals(field string, entries map[string]string, check func(field, value string)) {
 	for _, signal := range slices.Sorted(maps.Keys(entries)) {
 		if !slices.Contains(evictionSignals, signal) {
-			v.addf(field+"."+signal, "is not an eviction signal%s", didYouMean(signal, slices.Values(evictionSignals)))
+			v.addf(field+"."+signal, "is not an eviction signal%s", DidYouMean(signal, slices.Values(evictionSignals)))
 			continue
 		}
 		check(field+"."+signal, entries[signal])

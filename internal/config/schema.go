@@ -69,7 +69,7 @@ func checkStruct(t reflect.Type, path string, fields map[string]any) (problems [
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		field, ok := known[name]
 		if !ok {
-			problems = append(problems, problem{field: join(path, name), message: "is not a known field" + didYouMean(name, maps.Keys(known)), class: unknownField})
+			problems = append(problems, problem{field: join(path, name), message: "is not a known field" + DidYouMean(name, maps.Keys(known)), class: unknownField})
 			delete(fields, name)
 			continue
 		}

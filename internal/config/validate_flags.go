@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	content "k8s.io/apimachinery/pkg/util/validation"
+	nodeutil "k8s.io/component-helpers/node/util"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubelet/pkg/apis"
 )
@@ -28,6 +29,7 @@ func validateFlags(f *Flags) (problems []problem) {
 			addf("node-labels", "value %q of %s: %s", value, key, strings.Join(errs, "; "))
 		}
 	}
+	problems = append(problems, nodeIPs(f)...)
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
 		addf("cloud-provider", "%q must be external or empty", f.CloudProvider)
 	}
@@ -36,6 +38,19 @@ func validateFlags(f *Flags) (problems []problem) {
 	}
 	if (f.ImageCredentialProviderConfig == "") != (f.ImageCredentialProviderBinDir == "") {
 		addf("image-credential-provider-config", "and --image-credential-provider-bin-dir must be given together")
+	}
+	return problems
+}
+
+// nodeIPs checks --node-ip. The kubelet ignores what is not an IP address.
+func nodeIPs(f *Flags) (problems []problem) {
+	const flag = "--node-ip"
+	_, invalid, err := nodeutil.ParseNodeIPArgument(f.NodeIP, f.CloudProvider)
+	for _, text := range invalid {
+		problems = append(problems, problem{field: flag, message: fmt.Sprintf("%q is not an IP address", text), class: ignoredValue})
+	}
+	if err != nil {
+		problems = append(problems, problem{field: flag, message: fmt.Sprintf("%q %s", f.NodeIP, err)})
 	}
 	return problems
 }

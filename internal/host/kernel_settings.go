@@ -19,6 +19,10 @@ var kernelSettings = []struct{ name, value string }{
 	{"kernel/keys/root_maxbytes", "25000000"},
 }
 
+// CheckKernelSettings returns an error that names the settings that differ, which protectKernelDefaults
+// forbids. It changes nothing.
+func CheckKernelSettings() error { return setKernelSettings("/proc/sys", true) }
+
 // SetKernelSettings sets the kernel settings. With protect it changes none, and returns an error
 // that names those that differ (protectKernelDefaults).
 func SetKernelSettings(protect bool) error { return setKernelSettings("/proc/sys", protect) }

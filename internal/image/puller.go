@@ -131,7 +131,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 }
 
 func (p *Puller) openRecords(v Verification) (err error) {
-	if err := v.validate(); err != nil {
+	if err := v.Check(); err != nil {
 		return err
 	}
 	p.verify, p.presentText = v, "Container image %q already present on machine"

@@ -24,7 +24,8 @@ type Verification struct {
 	Allowlist []string
 }
 
-func (v Verification) validate() error {
+// Check returns an error if the policy is unknown.
+func (v Verification) Check() error {
 	if v.Dir == "" {
 		return nil
 	}

@@ -211,7 +211,7 @@ func TestVerificationOff(t *testing.T) {
 	if want := `spec.containers{c} Normal Pulled Container image "` + private + `" already present on machine`; b.events.seen[0] != want {
 		t.Errorf("events %q", b.events.seen)
 	}
-	if err := (Verification{Dir: t.TempDir(), Policy: "Perhaps"}).validate(); err == nil {
+	if err := (Verification{Dir: t.TempDir(), Policy: "Perhaps"}).Check(); err == nil {
 		t.Error("an unknown policy is accepted")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"swiftlet/internal/cgroup"
+	"swiftlet/internal/config"
+	exclusive "swiftlet/internal/resource"
 )
 
 // Reserved are the resources that pods may not use.
@@ -57,6 +59,15 @@ func (r Reserved) Sum(memory int64) (v1.ResourceList, error) {
 		}
 	}
 	return sum, nil
+}
+
+// Exclusive is what the managers of exclusive CPUs and memory keep from pods on a machine with this memory,
+// in bytes.
+func (r Reserved) Exclusive(memory int64) (exclusive.Reserved, error) {
+	all, err := r.Sum(memory)
+	cpu := r.Kube.Cpu().DeepCopy()
+	cpu.Add(*r.System.Cpu())
+	return exclusive.Reserved{CPU: cpu, All: all}, err
 }
 
 // allocatableOf is the capacity less all reservations and huge pages.
@@ -123,10 +134,25 @@ func checkReserved(capacity v1.ResourceList, reserved Reserved) error {
 			rest.Sub(part[name])
 		}
 		if rest.Sign() < 0 {
-			return fmt.Errorf("reserved %s exceeds capacity %s", name, amount.String())
+			return reserved.exceeds(name, amount)
 		}
 	}
 	return nil
+}
+
+// exceeds returns the error of reservations of a resource that exceed its capacity. It names the setting
+// that reserves most, so that the message leads to a line.
+func (r Reserved) exceeds(name v1.ResourceName, capacity resource.Quantity) error {
+	field, most := "evictionHard", resource.Quantity{}
+	for _, part := range []struct {
+		field string
+		list  v1.ResourceList
+	}{{"kubeReserved", r.Kube}, {"systemReserved", r.System}} {
+		if amount, ok := part.list[name]; ok && amount.Cmp(most) > 0 {
+			field, most = part.field+"."+string(name), amount
+		}
+	}
+	return config.Invalid(field, "kubeReserved, systemReserved and evictionHard together reserve more %s than the capacity of this host, %s", name, capacity.String())
 }
 
 // evictionReserve is the memory and ephemeral-storage that the hard eviction thresholds

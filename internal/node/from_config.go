@@ -1,11 +1,10 @@
 package node
 
 import (
-	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"time"
+
+	nodeutil "k8s.io/component-helpers/node/util"
 
 	"swiftlet/internal/config"
 )
@@ -14,9 +13,10 @@ import (
 // CgroupVersion and SwiftletVersion.
 func ConfigFrom(cfg *config.Config, hostname string) (Config, error) {
 	kc, flags := &cfg.Kubelet, &cfg.Flags
-	ips, err := parseIPs(flags.NodeIP)
+	// config has reported addresses that cannot be parsed.
+	ips, _, err := nodeutil.ParseNodeIPArgument(flags.NodeIP, flags.CloudProvider)
 	if err != nil {
-		return Config{}, err
+		return Config{}, config.Invalid("--node-ip", "%q %s", flags.NodeIP, err)
 	}
 	reserved, err := ReservedFrom(kc, flags.AllocatableIgnoreEviction)
 	if err != nil {
@@ -49,16 +49,4 @@ func ConfigFrom(cfg *config.Config, hostname string) (Config, error) {
 		Standalone:            flags.Kubeconfig == "",
 		RootDir:               flags.RootDir,
 	}, nil
-}
-
-func parseIPs(list string) ([]net.IP, error) {
-	var ips []net.IP
-	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
-		ip := net.ParseIP(strings.TrimSpace(text))
-		if ip == nil {
-			return nil, fmt.Errorf("parse --node-ip: %q is not an IP address", text)
-		}
-		ips = append(ips, ip)
-	}
-	return ips, nil
 }

@@ -1,13 +1,13 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"swiftlet/internal/config"
 	"swiftlet/internal/resource/topology"
 )
 
@@ -25,7 +25,7 @@ func ReservedFrom(kc *kubelet.KubeletConfiguration, ignoreEviction bool) (Reserv
 	if list := kc.ReservedSystemCPUs; list != "" {
 		cpus, err := topology.ParseList(list)
 		if err != nil {
-			return Reserved{}, fmt.Errorf("reservedSystemCPUs: %w", err)
+			return Reserved{}, config.Invalid("reservedSystemCPUs", "%s", err)
 		}
 		delete(kube, v1.ResourceCPU)
 		system[v1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
@@ -42,7 +42,7 @@ func parseQuantities(field string, amounts map[string]string) (v1.ResourceList, 
 	for name, amount := range amounts {
 		q, err := resource.ParseQuantity(amount)
 		if err != nil {
-			return nil, fmt.Errorf("%s.%s: %q: %w", field, name, amount, err)
+			return nil, config.Invalid(field+"."+name, "%q: %s", amount, err)
 		}
 		list[v1.ResourceName(name)] = q
 	}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -58,6 +60,26 @@ func NewState(cfg Config, machine Machine, log *slog.Logger) (*State, error) {
 	}
 	s.limits = cgroupLimits(machine, s.capacity, cfg.Reserved, cfg.EnforceAllocatable)
 	return s, nil
+}
+
+// CheckCapacity returns an error if the reservations exceed what the machine has. It changes nothing.
+func (cfg Config) CheckCapacity(machine Machine) error {
+	disk, err := diskSize(existing(cfg.RootDir))
+	if err != nil {
+		return err
+	}
+	return checkReserved(capacityOf(machine, cfg.MaxPods, cfg.PodsPerCore, disk), cfg.Reserved)
+}
+
+// existing returns the directory, or the nearest one above it that exists.
+func existing(dir string) string {
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(dir); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // Capacity is the node's capacity without the resources of device plugins.

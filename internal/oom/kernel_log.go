@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+
+	"swiftlet/internal/config"
 )
 
 // kernelLog is the device with the messages of the OOM killer.
@@ -18,6 +20,14 @@ type LogRules struct {
 	UserNamespace bool
 	// KubeletInUserNamespace is the feature gate: with it, it may in a user namespace.
 	KubeletInUserNamespace bool
+}
+
+// RulesFrom reads the rules of the configuration. userNamespace: the kubelet runs in one.
+func RulesFrom(cfg *config.Config, userNamespace bool) LogRules {
+	return LogRules{
+		Optional:      cfg.Flags.Kubeconfig == "",
+		UserNamespace: userNamespace, KubeletInUserNamespace: cfg.Features.KubeletInUserNamespace,
+	}
 }
 
 // OpenKernelLog opens the kernel log. It returns nil if the log cannot be opened and the rules

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"errors"
 	"log/slog"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/resource/cpu"
 	"swiftlet/internal/resource/memory"
+	"swiftlet/internal/resource/numa"
 )
 
 // Reserved is what the node keeps from pods.
@@ -58,4 +60,22 @@ func NewExclusive(cfg *config.Config, memoryBytes int64, reserved Reserved, deps
 	e.Memory, err = memory.New(memory.ConfigFrom(cfg, machine.Topology, reserved.All),
 		memory.Deps{WarnNode: deps.Warn, Requests: deps.MemoryRequests, Errors: deps.MemoryErrors, Log: deps.Log})
 	return e, err
+}
+
+// Check returns an error if the policies of CPUs, memory and topology are not possible on this machine.
+// It changes nothing.
+func Check(cfg *config.Config, memoryBytes int64, reserved Reserved) error {
+	machine, err := ReadMachine(cfg, memoryBytes, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	cpus, err := cpu.ConfigFrom(cfg, machine.Topology, reserved.CPU)
+	if err != nil {
+		return err
+	}
+	aligner, err := numa.ConfigFrom(cfg, machine.Layout)
+	if err != nil {
+		return err
+	}
+	return errors.Join(cpus.Check(), memory.ConfigFrom(cfg, machine.Topology, reserved.All).Check(), aligner.Check())
 }

@@ -13,8 +13,10 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	cliflag "k8s.io/component-base/cli/flag"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"swiftlet/internal/certificate"
+	"swiftlet/internal/config"
 )
 
 // CertificateSource returns the current certificate, or nil before the first is issued.
@@ -89,14 +91,41 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 			return nil, err
 		}
 	}
-	pair, err := certificate.Load(s.deps.Log, func() (*tls.Certificate, error) {
+	pair, err := loadServing(certFile, keyFile, s.deps.Log)
+	if err != nil {
+		return nil, err
+	}
+	return pair.Current, nil
+}
+
+// loadServing loads a serving certificate. It is reloaded when a file changes.
+func loadServing(certFile, keyFile string, log *slog.Logger) (*certificate.Reloaded[tls.Certificate], error) {
+	pair, err := certificate.Load(log, func() (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 		return &pair, err
 	}, certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("load serving certificate %s with key %s: %w", certFile, keyFile, err)
 	}
-	return pair.Current, nil
+	return pair, nil
+}
+
+// CheckFiles returns an error if the certificates that the configuration names cannot be read. It writes
+// nothing. issued: the API server issues the serving certificate.
+func CheckFiles(kc *kubelet.KubeletConfiguration, issued bool) error {
+	log := slog.New(slog.DiscardHandler)
+	var errs []error
+	if file := kc.Authentication.X509.ClientCAFile; file != "" {
+		if _, err := newClientCA(file, log); err != nil {
+			errs = append(errs, config.Invalid("authentication.x509.clientCAFile", "%s", err))
+		}
+	}
+	if *kc.EnableServer && kc.TLSCertFile != "" && !issued {
+		if _, err := loadServing(kc.TLSCertFile, kc.TLSPrivateKeyFile, log); err != nil {
+			errs = append(errs, config.Invalid("tlsCertFile", "%s", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ensureSelfSigned writes a certificate for host unless the files hold a valid one.

@@ -71,6 +71,12 @@ func Open(path string) (*State, error) {
 	return s, nil
 }
 
+// Check returns an error if the file exists and cannot be used. It changes nothing.
+func Check(path string) error {
+	_, err := Open(path)
+	return err
+}
+
 func (s *State) decode(text []byte) error {
 	var f stateFile
 	if err := json.Unmarshal(text, &f); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/utils/cpuset"
 
 	"swiftlet/internal/checkpoint"
+	"swiftlet/internal/config"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -93,16 +93,12 @@ func New(cfg Config, deps Deps) (*CPUs, error) {
 		return nil, errors.New("new CPU manager: Path must be an absolute path")
 	}
 	c := &CPUs{cfg: cfg, deps: deps}
-	switch cfg.Policy {
-	case None:
-		return c, c.leaveStaticPolicy()
-	case Static:
-	default:
-		return nil, fmt.Errorf("cpuManagerPolicy: unknown policy %q", cfg.Policy)
-	}
 	var err error
-	if c.policy, err = newStaticPolicy(cfg.Machine, cfg.Options, cfg.Reserved, cfg.ReservedCount, cfg.PodLevel); err != nil {
+	if c.policy, err = cfg.policy(); err != nil {
 		return nil, err
+	}
+	if cfg.Policy == None {
+		return c, c.leaveStaticPolicy()
 	}
 	if c.state, err = c.load(); err != nil {
 		return nil, err
@@ -111,14 +107,30 @@ func New(cfg Config, deps Deps) (*CPUs, error) {
 	return c, c.write(c.state)
 }
 
+// Check returns an error if the policy is not possible on the machine. It changes nothing.
+func (cfg Config) Check() error {
+	_, err := cfg.policy()
+	return err
+}
+
+// policy returns the static policy; empty if the policy is none.
+func (cfg Config) policy() (staticPolicy, error) {
+	switch cfg.Policy {
+	case None:
+		return staticPolicy{}, nil
+	case Static:
+		return newStaticPolicy(cfg.Machine, cfg.Options, cfg.Reserved, cfg.ReservedCount, cfg.PodLevel)
+	}
+	return staticPolicy{}, config.Invalid("cpuManagerPolicy", "unknown policy %q", cfg.Policy)
+}
+
 // leaveStaticPolicy moves the state file of a static policy aside, and makes the agent reset the
 // CPU affinity of containers.
 func (c *CPUs) leaveStaticPolicy() error {
-	raw, err := os.ReadFile(c.cfg.Path)
-	if err != nil {
+	policy, _, err := readState(c.cfg.Path)
+	if err != nil && !errors.Is(err, statefile.ErrCorrupt) {
 		return nil // the static policy was never used
 	}
-	policy, _, err := decode(raw)
 	if err == nil && policy == None {
 		return nil
 	}

@@ -1,13 +1,11 @@
 package cpu
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"swiftlet/internal/config"
-	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/topology"
 )
 
@@ -15,16 +13,13 @@ import (
 // systemReserved take together.
 func ConfigFrom(cfg *config.Config, machine *topology.Machine, reserved resource.Quantity) (Config, error) {
 	kc, f := &cfg.Kubelet, cfg.Features
-	options, err := ParseOptions(kc.CPUManagerPolicyOptions, AllowedOptions{Alpha: f.CPUManagerPolicyAlphaOptions, Beta: f.CPUManagerPolicyBetaOptions})
+	options, err := OptionsFrom(cfg)
 	if err != nil {
 		return Config{}, err
 	}
-	if options.BySocket && kc.TopologyManagerPolicy == numa.SingleNode {
-		return Config{}, fmt.Errorf("cpuManagerPolicyOptions: align-by-socket excludes topologyManagerPolicy %s", numa.SingleNode)
-	}
 	named, err := topology.ParseList(kc.ReservedSystemCPUs)
 	if err != nil {
-		return Config{}, fmt.Errorf("reservedSystemCPUs: %w", err)
+		return Config{}, config.Invalid("reservedSystemCPUs", "%s", err)
 	}
 	return Config{
 		Policy:        kc.CPUManagerPolicy,

@@ -17,22 +17,37 @@ import (
 // load reads the state file. It moves a corrupt one aside and records an event: the node must
 // start.
 func (c *CPUs) load() (State, error) {
-	raw, err := os.ReadFile(c.cfg.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{Shared: c.policy.sharedPool()}, nil
-	}
-	if err != nil {
-		return State{}, fmt.Errorf("read CPU manager state: %w", err)
-	}
-	policy, s, err := decode(raw)
+	policy, s, err := readState(c.cfg.Path)
 	switch {
-	case err != nil:
+	case errors.Is(err, fs.ErrNotExist):
+		return State{Shared: c.policy.sharedPool()}, nil
+	case errors.Is(err, statefile.ErrCorrupt):
 		return c.rebuildFromRuntime(err)
+	case err != nil:
+		return State{}, err
 	case policy != Static: // without allocations
 		c.deps.Log.Info("CPU manager: policy changed", "from", policy, "to", Static)
 		return State{Shared: c.policy.sharedPool()}, nil
 	}
 	return c.reconcile(s), nil
+}
+
+// readState reads a state file. The error wraps statefile.ErrCorrupt if the content is not valid.
+func readState(path string) (policy string, s State, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", State{}, fmt.Errorf("read CPU manager state: %w", err)
+	}
+	return decode(raw)
+}
+
+// CheckStateFile returns an error if a state file exists and cannot be used. It changes nothing.
+func CheckStateFile(path string) error {
+	_, _, err := readState(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // rebuildFromRuntime restores the allocations from the CPU affinity of running containers.

@@ -1,10 +1,12 @@
 package cpu
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+
+	"swiftlet/internal/config"
+	"swiftlet/internal/resource/numa"
 )
 
 // Options are the static policy's options.
@@ -36,6 +38,23 @@ const (
 // AllowedOptions says which options besides the stable ones may be used.
 type AllowedOptions struct{ Alpha, Beta bool }
 
+// OptionsFrom reads the options of the configuration.
+func OptionsFrom(cfg *config.Config) (Options, error) {
+	kc, f := &cfg.Kubelet, cfg.Features
+	options, err := ParseOptions(kc.CPUManagerPolicyOptions, AllowedOptions{Alpha: f.CPUManagerPolicyAlphaOptions, Beta: f.CPUManagerPolicyBetaOptions})
+	if err != nil {
+		return options, err
+	}
+	if options.BySocket && kc.TopologyManagerPolicy == numa.SingleNode {
+		return options, invalidOption(bySocket, "excludes topologyManagerPolicy %s", numa.SingleNode)
+	}
+	return options, nil
+}
+
+func invalidOption(name, format string, args ...any) error {
+	return config.Invalid("cpuManagerPolicyOptions."+name, format, args...)
+}
+
 // ParseOptions parses and validates cpuManagerPolicyOptions.
 func ParseOptions(values map[string]string, allowed AllowedOptions) (o Options, err error) {
 	field := map[string]*bool{
@@ -46,19 +65,19 @@ func ParseOptions(values map[string]string, allowed AllowedOptions) (o Options, 
 		target, known := field[name]
 		switch {
 		case !known:
-			return o, fmt.Errorf("cpuManagerPolicyOptions: unknown option %q", name)
+			return o, invalidOption(name, "is not an option of the CPU manager%s", config.DidYouMean(name, maps.Keys(field)))
 		case (name == bySocket || name == acrossCores) && !allowed.Alpha:
-			return o, fmt.Errorf("cpuManagerPolicyOptions: %s needs feature gate CPUManagerPolicyAlphaOptions", name)
+			return o, invalidOption(name, "needs feature gate CPUManagerPolicyAlphaOptions")
 		case name == acrossNodes && !allowed.Beta:
-			return o, fmt.Errorf("cpuManagerPolicyOptions: %s needs feature gate CPUManagerPolicyBetaOptions", name)
+			return o, invalidOption(name, "needs feature gate CPUManagerPolicyBetaOptions")
 		}
 		if *target, err = strconv.ParseBool(values[name]); err != nil {
-			return o, fmt.Errorf("cpuManagerPolicyOptions: %s: %q is neither true nor false", name, values[name])
+			return o, invalidOption(name, "%q is neither true nor false", values[name])
 		}
 	}
 	for _, pair := range [][2]string{{fullCores, acrossCores}, {acrossNodes, acrossCores}, {byCache, acrossCores}, {byCache, acrossNodes}} {
 		if *field[pair[0]] && *field[pair[1]] {
-			return o, fmt.Errorf("cpuManagerPolicyOptions: %s and %s exclude each other", pair[0], pair[1])
+			return o, invalidOption(pair[0], "excludes %s", pair[1])
 		}
 	}
 	return o, nil

@@ -1,12 +1,11 @@
 package cpu
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/cpuset"
 
+	"swiftlet/internal/config"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/numa"
 	"swiftlet/internal/resource/topology"
@@ -26,22 +25,22 @@ type staticPolicy struct {
 func newStaticPolicy(m *topology.Machine, o Options, reserved cpuset.CPUSet, count int, podLevel bool) (staticPolicy, error) {
 	r := staticPolicy{machine: m, options: o, reserved: reserved, podLevel: podLevel}
 	if o.BySocket && m.Count(topology.BySocket) > m.Count(topology.ByNode) {
-		return r, fmt.Errorf("cpuManagerPolicyOptions: %s needs a machine with no more sockets than NUMA nodes", bySocket)
+		return r, invalidOption(bySocket, "needs a machine with no more sockets than NUMA nodes")
 	}
 	if err := m.CheckOnline(reserved); err != nil {
-		return r, fmt.Errorf("reservedSystemCPUs: %w", err)
+		return r, config.Invalid("reservedSystemCPUs", "%s", err)
 	}
 	if !reserved.IsEmpty() {
 		return r, nil
 	}
 	if count <= 0 {
-		return r, fmt.Errorf("cpuManagerPolicy static: no reserved CPU: set reservedSystemCPUs, or cpu in systemReserved or kubeReserved")
+		return r, config.Invalid("cpuManagerPolicy", "static needs a reserved CPU: set reservedSystemCPUs, or cpu in systemReserved or kubeReserved")
 	}
 	takeOptions := o
 	takeOptions.FullCores = false // a reservation may split a core, whose rest is then not allocated
 	reserved, err := take(m, takeOptions, m.All(), count)
 	if err != nil {
-		return r, fmt.Errorf("reserve %d CPUs: %w", count, err)
+		return r, config.Invalid("cpuManagerPolicy", "static cannot reserve the %d CPUs of systemReserved and kubeReserved: %s", count, err)
 	}
 	r.reserved = reserved
 	return r, nil

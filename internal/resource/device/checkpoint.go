@@ -22,6 +22,15 @@ const checkpointName = "kubelet_internal_checkpoint"
 
 func (m *Manager) checkpointPath() string { return filepath.Join(m.cfg.Dir, checkpointName) }
 
+// CheckCheckpoint returns an error if the checkpoint exists and cannot be used. It changes nothing.
+func CheckCheckpoint(path string) error {
+	_, _, err := checkpoint.Read(path)
+	if errors.Is(err, checkpoint.ErrMissing) {
+		return nil
+	}
+	return err
+}
+
 // restore reads the checkpoint. It moves a corrupt one aside: the node must start, and the file
 // remains for diagnosis.
 func (m *Manager) restore() error {

@@ -68,7 +68,7 @@ func (m *Manager) restore() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, errCorrupt):
+	case errors.Is(err, ErrCorrupt):
 		aside := m.checkpointPath() + ".bad"
 		m.deps.Log.Error("dra: checkpoint is corrupt, moving it aside", "err", err, "path", aside)
 		if err := os.Rename(m.checkpointPath(), aside); err != nil {
@@ -87,7 +87,17 @@ func (m *Manager) restore() error {
 	return nil
 }
 
-var errCorrupt = errors.New("checkpoint is corrupt")
+// CheckCheckpoint returns an error if the checkpoint exists and cannot be used. It changes nothing.
+func CheckCheckpoint(path string) error {
+	_, err := readCheckpoint(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ErrCorrupt is the error of a truncated, modified or foreign checkpoint.
+var ErrCorrupt = errors.New("checkpoint is corrupt")
 
 func readCheckpoint(path string) ([]claimState, error) {
 	text, err := os.ReadFile(path)
@@ -96,14 +106,14 @@ func readCheckpoint(path string) ([]claimState, error) {
 	}
 	var file checkpointFile
 	if err := json.Unmarshal(text, &file); err != nil {
-		return nil, fmt.Errorf("decode %s: %w: %v", path, errCorrupt, err)
+		return nil, fmt.Errorf("decode %s: %w: %v", path, ErrCorrupt, err)
 	}
 	if sum := crc32.ChecksumIEEE([]byte(file.Data)); sum != file.Checksum {
-		return nil, fmt.Errorf("decode %s: %w: checksum %d, want %d", path, errCorrupt, file.Checksum, sum)
+		return nil, fmt.Errorf("decode %s: %w: checksum %d, want %d", path, ErrCorrupt, file.Checksum, sum)
 	}
 	var data checkpointData
 	if err := json.Unmarshal([]byte(file.Data), &data); err != nil {
-		return nil, fmt.Errorf("decode %s: %w: %v", path, errCorrupt, err)
+		return nil, fmt.Errorf("decode %s: %w: %v", path, ErrCorrupt, err)
 	}
 	return data.ClaimInfoStateList, nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/checkpoint"
+	"swiftlet/internal/config"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -75,16 +76,9 @@ func New(cfg Config, deps Deps) (*Memory, error) {
 		return nil, errors.New("new memory manager: Path must be an absolute path")
 	}
 	m := &Memory{cfg: cfg, deps: deps, policy: staticPolicy{cfg.PodLevel}}
-	switch cfg.Policy {
-	case None:
-		return m, nil
-	case Static:
-	default:
-		return nil, fmt.Errorf("memoryManagerPolicy: unknown policy %q", cfg.Policy)
-	}
-	fresh, err := m.initialState()
-	if err != nil {
-		return nil, err
+	fresh, err := cfg.initialState()
+	if err != nil || cfg.Policy == None {
+		return m, err
 	}
 	if m.state, err = m.load(fresh); err != nil {
 		return nil, err
@@ -92,13 +86,26 @@ func New(cfg Config, deps Deps) (*Memory, error) {
 	return m, m.write(m.state)
 }
 
-// initialState returns the machine's state without any allocation.
-func (m *Memory) initialState() (State, error) {
-	if err := m.checkReservation(); err != nil {
+// Check returns an error if the policy is not possible on the machine. It changes nothing.
+func (cfg Config) Check() error {
+	_, err := cfg.initialState()
+	return err
+}
+
+// initialState returns the machine's state without any allocation; empty if the policy is None.
+func (cfg Config) initialState() (State, error) {
+	switch cfg.Policy {
+	case None:
+		return State{}, nil
+	case Static:
+	default:
+		return State{}, config.Invalid("memoryManagerPolicy", "unknown policy %q", cfg.Policy)
+	}
+	if err := cfg.checkReservation(); err != nil {
 		return State{}, err
 	}
 	s := State{Nodes: map[int]*NodeState{}, Containers: map[types.UID]map[string][]Block{}, Pods: map[types.UID][]Block{}}
-	for _, n := range m.cfg.Machine.Nodes {
+	for _, n := range cfg.Machine.Nodes {
 		if _, err := numa.NewNodes(n.ID); err != nil {
 			return s, err
 		}
@@ -106,28 +113,28 @@ func (m *Memory) initialState() (State, error) {
 		left := n.Memory
 		for size, pages := range n.HugePages {
 			kind := v1.ResourceName(v1.ResourceHugePagesPrefix + resource.NewQuantity(int64(size), resource.BinarySI).String())
-			node.MemoryMap[kind] = m.table(n.ID, kind, size*pages, size*pages)
+			node.MemoryMap[kind] = cfg.table(n.ID, kind, size*pages, size*pages)
 			left -= min(left, size*pages)
 		}
-		node.MemoryMap[v1.ResourceMemory] = m.table(n.ID, v1.ResourceMemory, n.Memory, left)
+		node.MemoryMap[v1.ResourceMemory] = cfg.table(n.ID, v1.ResourceMemory, n.Memory, left)
 		s.Nodes[n.ID] = node
 	}
 	return s, nil
 }
 
-func (m *Memory) table(node int, kind v1.ResourceName, total, left uint64) *Table {
-	amount := m.cfg.Reserved[node][kind]
+func (cfg Config) table(node int, kind v1.ResourceName, total, left uint64) *Table {
+	amount := cfg.Reserved[node][kind]
 	reserved := uint64(max(amount.Value(), 0))
 	free := left - min(left, reserved)
 	return &Table{TotalMemSize: total, SystemReserved: reserved, Allocatable: free, Free: free}
 }
 
 // checkReservation checks that the reservations of the NUMA nodes add up to the node's.
-func (m *Memory) checkReservation() error {
+func (cfg Config) checkReservation() error {
 	sums := v1.ResourceList{}
-	for id, list := range m.cfg.Reserved {
-		if !slices.ContainsFunc(m.cfg.Machine.Nodes, func(n topology.Node) bool { return n.ID == id }) {
-			return fmt.Errorf("reservedMemory: the machine has no NUMA node %d", id)
+	for id, list := range cfg.Reserved {
+		if !slices.ContainsFunc(cfg.Machine.Nodes, func(n topology.Node) bool { return n.ID == id }) {
+			return config.Invalid("reservedMemory", "this machine has no NUMA node %d", id)
 		}
 		for kind, amount := range list {
 			sum := sums[kind]
@@ -136,15 +143,15 @@ func (m *Memory) checkReservation() error {
 		}
 	}
 	if amount := sums[v1.ResourceMemory]; amount.Sign() <= 0 {
-		return errors.New("memoryManagerPolicy Static: reservedMemory reserves no memory of any NUMA node")
+		return config.Invalid("memoryManagerPolicy", "Static needs reservedMemory, which reserves no memory of any NUMA node")
 	}
-	for _, lists := range [][2]v1.ResourceList{{sums, m.cfg.Reservation}, {m.cfg.Reservation, sums}} {
+	for _, lists := range [][2]v1.ResourceList{{sums, cfg.Reservation}, {cfg.Reservation, sums}} {
 		for kind := range lists[0] {
 			if kind != v1.ResourceMemory && !strings.HasPrefix(string(kind), v1.ResourceHugePagesPrefix) {
 				continue
 			}
-			if sum, reserved := sums[kind], m.cfg.Reservation[kind]; !sum.Equal(reserved) {
-				return fmt.Errorf("reservedMemory: the NUMA nodes reserve %s of %s, but kubeReserved, systemReserved and evictionHard reserve %s",
+			if sum, reserved := sums[kind], cfg.Reservation[kind]; !sum.Equal(reserved) {
+				return config.Invalid("reservedMemory", "the NUMA nodes reserve %s of %s, but kubeReserved, systemReserved and evictionHard reserve %s",
 					sum.String(), kind, reserved.String())
 			}
 		}
@@ -155,15 +162,12 @@ func (m *Memory) checkReservation() error {
 // load reads the state file. It moves a corrupt one aside and records an event; pods are
 // allocated memory again when they are admitted.
 func (m *Memory) load(fresh State) (State, error) {
-	raw, err := os.ReadFile(m.cfg.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fresh, nil
-	}
-	if err != nil {
-		return State{}, fmt.Errorf("read memory manager state: %w", err)
-	}
-	policy, s, err := decode(raw)
+	policy, s, err := readState(m.cfg.Path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fresh, nil
+	case err != nil && !errors.Is(err, statefile.ErrCorrupt):
+		return State{}, err
 	case err != nil:
 		aside, asideErr := statefile.SetAside(m.cfg.Path, ".bad")
 		m.warn("InvalidMemoryManagerState", "%s: %v; it is kept as %s", m.cfg.Path, err, aside)
@@ -179,6 +183,24 @@ func (m *Memory) load(fresh State) (State, error) {
 		m.deps.Log.Info("memory manager: machine memory or reservation changed since last run")
 	}
 	return now, nil
+}
+
+// readState reads a state file. The error wraps statefile.ErrCorrupt if the content is not valid.
+func readState(path string) (policy string, s State, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", State{}, fmt.Errorf("read memory manager state: %w", err)
+	}
+	return decode(raw)
+}
+
+// CheckStateFile returns an error if a state file exists and cannot be used. It changes nothing.
+func CheckStateFile(path string) error {
+	_, _, err := readState(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (m *Memory) warn(reason, format string, args ...any) {

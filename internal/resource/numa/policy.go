@@ -1,9 +1,11 @@
 package numa
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+
+	"swiftlet/internal/config"
 )
 
 // Topology manager policies.
@@ -31,21 +33,29 @@ type Options struct {
 	MaxNodes int
 }
 
+// Option names in topologyManagerPolicyOptions.
+const (
+	preferClosest = "prefer-closest-numa-nodes"
+	maxNodes      = "max-allowable-numa-nodes"
+)
+
 // ParseOptions parses topologyManagerPolicyOptions.
 func ParseOptions(values map[string]string) (o Options, err error) {
 	o.MaxNodes = minMaxNodes
-	for name, value := range values {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value, field := values[name], "topologyManagerPolicyOptions."+name
 		switch name {
-		case "prefer-closest-numa-nodes":
+		case preferClosest:
 			if o.PreferClosest, err = strconv.ParseBool(value); err != nil {
-				return o, fmt.Errorf("topologyManagerPolicyOptions: %s: %q is neither true nor false", name, value)
+				return o, config.Invalid(field, "%q is neither true nor false", value)
 			}
-		case "max-allowable-numa-nodes":
+		case maxNodes:
 			if o.MaxNodes, err = strconv.Atoi(value); err != nil || o.MaxNodes < minMaxNodes {
-				return o, fmt.Errorf("topologyManagerPolicyOptions: %s: %q is not a number of at least %d", name, value, minMaxNodes)
+				return o, config.Invalid(field, "%q is not a number of at least %d", value, minMaxNodes)
 			}
 		default:
-			return o, fmt.Errorf("topologyManagerPolicyOptions: unknown option %q", name)
+			return o, config.Invalid(field, "is not an option of the topology manager%s",
+				config.DidYouMean(name, slices.Values([]string{preferClosest, maxNodes})))
 		}
 	}
 	return o, nil

@@ -3,7 +3,6 @@ package numa
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/config"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -56,24 +56,32 @@ func New(cfg Config, deps Deps) (*Aligner, error) {
 	if err := require.Set("new topology manager", map[string]any{"Clock": deps.Clock, "Log": deps.Log}); err != nil {
 		return nil, err
 	}
-	switch cfg.Policy {
-	case None:
-		return &Aligner{cfg: cfg, deps: deps}, nil
-	case BestEffort, Restricted, SingleNode:
-	default:
-		return nil, fmt.Errorf("topologyManagerPolicy: unknown policy %q", cfg.Policy)
-	}
-	if cfg.Scope != ByContainer && cfg.Scope != ByPod {
-		return nil, fmt.Errorf("topologyManagerScope: unknown scope %q", cfg.Scope)
-	}
-	if n := cfg.Layout.All.Count(); n == 0 || n > cfg.Options.MaxNodes {
-		return nil, fmt.Errorf("topologyManagerPolicy %s: the machine has %d NUMA nodes, want 1 to %d (option max-allowable-numa-nodes)",
-			cfg.Policy, n, cfg.Options.MaxNodes)
+	if err := cfg.Check(); err != nil {
+		return nil, err
 	}
 	if !cfg.Options.PreferClosest {
 		cfg.Layout.Distances = nil
 	}
 	return &Aligner{cfg: cfg, deps: deps}, nil
+}
+
+// Check returns an error if the policy is not possible on the machine.
+func (cfg Config) Check() error {
+	switch cfg.Policy {
+	case None:
+		return nil
+	case BestEffort, Restricted, SingleNode:
+	default:
+		return config.Invalid("topologyManagerPolicy", "unknown policy %q", cfg.Policy)
+	}
+	if cfg.Scope != ByContainer && cfg.Scope != ByPod {
+		return config.Invalid("topologyManagerScope", "unknown scope %q", cfg.Scope)
+	}
+	if n := cfg.Layout.All.Count(); n == 0 || n > cfg.Options.MaxNodes {
+		return config.Invalid("topologyManagerPolicy", "%s is not possible on this machine, which has %d NUMA nodes; at most %d are (option %s)",
+			cfg.Policy, n, cfg.Options.MaxNodes, maxNodes)
+	}
+	return nil
 }
 
 // Policy and Scope return the configured values.
