@@ -44,9 +44,6 @@ func newKubeletCommand() *cobra.Command {
 			if cfg.Action != config.Run {
 				return runAction(cmd, cfg.Action)
 			}
-			if err := cfg.CheckHost(config.ReadHost()); err != nil {
-				return err
-			}
 			log, setVerbosity, err := newLogger(&cfg.Kubelet.Logging, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil {
 				return err

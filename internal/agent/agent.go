@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/config"
 	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
+	"swiftlet/internal/preflight"
 	"swiftlet/internal/tracing"
 )
 
@@ -84,6 +85,9 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 		}
 		defer lock.Close()
 	}
+	if err := preflight.Run(cfg, preflight.Options{}); err != nil {
+		return fmt.Errorf("start kubelet:\n%w", err)
+	}
 	b, err := newBase(ctx, cfg, opts)
 	if err != nil {
 		return err
@@ -91,7 +95,6 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if err := host.Configure(&cfg.Kubelet, cfg.Flags.Kubeconfig == "", b.log); err != nil {
 		return err
 	}
-	// The API comes before the runtime, so that an invalid kubeconfig fails at once.
 	api, err := newAPI(b)
 	if err != nil {
 		return fmt.Errorf("set up API clients: %w", err)

@@ -11,8 +11,6 @@ import (
 	"testing"
 )
 
-const module = "swiftlet"
-
 // imports maps each non-test Go file below internal/ to the packages it imports.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()

@@ -12,6 +12,7 @@ var layers = [][]string{
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},
 	{"server", "standalone", "metrics", "tracing"},
+	{"preflight", "swap"},
 	{"agent"},
 }
 
