@@ -3,59 +3,103 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"swiftlet/internal/config"
-	"swiftlet/internal/image/credentialplugin"
+	"swiftlet/internal/preflight"
+	"swiftlet/internal/swap"
 )
 
-const checkHelp = `Validates kubelet flags and the configuration files that they name. It starts nothing.
+const checkHelp = `Finds out whether a kubelet with these flags would start on this host. It starts nothing and
+changes nothing.
 
 Prints the merged configuration. A comment names the flag, or the file and line, that each
-value comes from; values without a comment are defaults. If the configuration is invalid, it
-prints every error and exits with 1.
+value comes from; values without a comment are defaults. If the configuration is invalid, or
+the kubelet would not start on this host, it prints every error and exits with 1. A kubelet
+that runs on this host may keep its ports: it is expected to end first.
+
+  --config-only   checks the flags and files alone, for example for another host
+  --live          compares with the kubelet that runs on this host: lists the settings, state
+                  files and pods that would change if Swiftlet replaced it, instead of the
+                  configuration. Without kubelet flags, it uses those of the running kubelet.
+                  Exits with 1 if a container would be restarted or state would be lost.
 `
+
+// checkFlags are the flags of the check itself. All others are the kubelet's.
+type checkFlags struct{ configOnly, live bool }
+
+// take removes the flags of the check from a command line.
+func (f *checkFlags) take(args []string) (kubelet []string) {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		switch arg {
+		case "--config-only":
+			f.configOnly = true
+		case "--live":
+			f.live = true
+		default:
+			return false
+		}
+		return true
+	})
+}
 
 func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:                "check [kubelet flags]",
-		Short:              "Validates kubelet flags and configuration files and prints the merged configuration",
+		Use:                "check [--config-only | --live] [kubelet flags]",
+		Short:              "Finds out whether a kubelet would start, and prints its configuration",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := config.Load(args)
-			if err != nil {
-				return err
+			var flags checkFlags
+			args = flags.take(args)
+			if flags.live {
+				return checkLive(cmd, args)
 			}
-			if cfg.Action != config.Run {
-				return runAction(cmd, cfg.Action)
-			}
-			plugins, err := credentialPlugins(cfg)
-			if err != nil {
-				return err
-			}
-			if err := cfg.Print(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			for _, notice := range cfg.Notices {
-				fmt.Fprintln(cmd.ErrOrStderr(), "note:", notice)
-			}
-			// The configuration may be for another host, so this is not an error.
-			_, missing := plugins.Programs(cfg.Flags.ImageCredentialProviderBinDir)
-			if err := errors.Join(cfg.CheckHost(config.ReadHost()), missing); err != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: the kubelet would not start on this host:\n%s\n", err)
-			}
-			return nil
+			return check(cmd, args, flags.configOnly)
 		},
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printFlags(cmd.OutOrStdout(), checkHelp, cmd.UseLine()) })
 	return cmd
 }
 
-// credentialPlugins reads the configuration of credential provider plugins, if any.
-func credentialPlugins(cfg *config.Config) (credentialplugin.Settings, error) {
-	if cfg.Flags.ImageCredentialProviderConfig == "" {
-		return credentialplugin.Settings{}, nil
+func check(cmd *cobra.Command, args []string, configOnly bool) error {
+	cfg, err := config.Load(args)
+	if err != nil {
+		return err
 	}
-	return credentialplugin.Read(cfg.Flags.ImageCredentialProviderConfig, cfg.Features.KubeletServiceAccountTokenForCredentialProviders)
+	if cfg.Action != config.Run {
+		return runAction(cmd, cfg.Action)
+	}
+	if err := cfg.Print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	for _, notice := range cfg.Notices {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", notice)
+	}
+	// If it cannot be found, its ports are reported as in use.
+	running, _ := swap.Find()
+	return preflight.Run(cfg, preflight.Options{ConfigOnly: configOnly, Replaced: running.PID})
+}
+
+// checkLive compares with the kubelet that runs.
+func checkLive(cmd *cobra.Command, args []string) error {
+	running, err := swap.Find()
+	if err != nil {
+		return fmt.Errorf("check --live: %w", err)
+	}
+	if len(args) == 0 {
+		args = running.Args
+	}
+	cfg, err := config.LoadLenient(args)
+	if err != nil {
+		return err
+	}
+	if cfg.Action != config.Run {
+		return runAction(cmd, cfg.Action)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "running kubelet: PID %d, started at %s\n", running.PID, running.Started.Format("2006-01-02 15:04:05"))
+	report := swap.Compare(cmd.Context(), cfg, running)
+	report.Print(cmd.OutOrStdout())
+	return errors.Join(preflight.Run(cfg, preflight.Options{Replaced: running.PID}), report.Err())
 }

@@ -62,9 +62,13 @@ func referenceLog(t *testing.T, kubelet string, args []string) string {
 
 func effectiveOurs(t *testing.T, args []string) map[string]any {
 	t.Helper()
-	var out, errOut strings.Builder
-	if run(t.Context(), append([]string{"swiftlet", "check"}, args...), &out, &errOut) != 0 {
-		t.Fatal(errOut.String())
+	cfg, err := config.Load(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := cfg.Print(&out); err != nil {
+		t.Fatal(err)
 	}
 	return parsed(t, out.String())
 }

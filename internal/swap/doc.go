@@ -1,0 +1,3 @@
+// Package swap lists what would change on a node if this kubelet replaced the one that runs: settings, state
+// files and pods. It only reads.
+package swap
