@@ -56,7 +56,7 @@ func newRootCommand() *cobra.Command {
 
   swiftlet up        runs pods from a directory of manifests, with a bundled runtime and network
   swiftlet kubelet   runs the kubelet of a Kubernetes node
-  swiftlet check     validates kubelet flags and configuration files`,
+  swiftlet check     finds out whether a kubelet would start, and what it would change`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,6 +43,24 @@ func (b *Box) Exec(ctx context.Context, argv ...string) (string, error) {
 		return string(out), fmt.Errorf("run %s in %s: %w", argv[0], b.name, err)
 	}
 	return string(out), nil
+}
+
+// Swiftlet runs a command of Swiftlet in the box, such as check, and returns its output.
+func (b *Box) Swiftlet(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	program, err := b.bed.ourKubelet(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	// Its name is kubelet, which is a command of its own.
+	named := filepath.Join(filepath.Dir(program), "swiftlet")
+	if err := os.Symlink(filepath.Base(program), named); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", "", fmt.Errorf("name program: %w", err)
+	}
+	cmd := b.Command(ctx, append([]string{named}, args...)...)
+	var out, errOut strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err = cmd.Run()
+	return out.String(), errOut.String(), err
 }
 
 // spawn starts a program that runs until it is stopped.

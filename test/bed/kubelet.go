@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -95,6 +96,21 @@ func (b *Box) StopKubelet() error { return b.kubelet.stop(20 * time.Second) }
 
 // KillKubelet kills the kubelet. Pods keep running.
 func (b *Box) KillKubelet() error { return b.kubelet.kill() }
+
+// PauseKubelet suspends the kubelet, which then neither answers nor acts, until resume is called.
+func (b *Box) PauseKubelet() (resume func() error, err error) {
+	pid, err := b.kubelet.target()
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return nil, fmt.Errorf("pause kubelet: %w", err)
+	}
+	return func() error {
+		// nsenter suspends itself with its child.
+		return errors.Join(syscall.Kill(pid, syscall.SIGCONT), b.kubelet.cmd.Process.Signal(syscall.SIGCONT))
+	}, nil
+}
 
 // writeIdentity writes the node's certificates and kubeconfig.
 func (b *Box) writeIdentity() error {
