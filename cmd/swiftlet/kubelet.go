@@ -20,9 +20,9 @@ with the same flags, configuration file, drop-ins and file layout.
 Pods come from the API server (--kubeconfig), from files (staticPodPath) and from a URL
 (staticPodURL). The *.conf files below --config-dir override the file given by --config, and
 flags override both. "swiftlet check" with the same flags prints the result and where each
-value comes from. Unknown and duplicate fields of the file, and unknown fields of the
-*.conf files, are logged and do not keep the kubelet from starting; "swiftlet check" reports
-them as errors.
+value comes from. Unknown and duplicate fields of the file, unknown fields of the *.conf files,
+and addresses that cannot be parsed in clusterDNS and --node-ip are logged and do not keep the
+kubelet from starting; "swiftlet check" reports them as errors.
 
 Three insecure defaults of the reference kubelet, which apply without a configuration file,
 are different here: anonymous-auth is false, authorization-mode is Webhook and

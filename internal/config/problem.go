@@ -62,7 +62,8 @@ func (c *Config) Locate(err error) error {
 
 // flatten returns the errors that errors.Join has joined.
 func flatten(err error) (all []error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	// An error that wraps several says more than these.
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(joined.Unwrap()...).Error() == err.Error() {
 		for _, e := range joined.Unwrap() {
 			all = append(all, flatten(e)...)
 		}
