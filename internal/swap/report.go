@@ -8,6 +8,7 @@ import (
 
 	"swiftlet/internal/config"
 	"swiftlet/internal/resource"
+	"swiftlet/internal/resource/userns"
 )
 
 // Report is what a swap would change.
@@ -22,18 +23,30 @@ type Report struct {
 
 // Compare compares the running kubelet with what this one would do with the configuration.
 func Compare(ctx context.Context, cfg *config.Config, running Kubelet) Report {
-	r := Report{Settings: configuration(ctx, cfg, running)}
+	r := Report{Settings: configuration(ctx, cfg, running), StateFiles: unusable(cfg)}
+	r.Pods, r.Running, r.podsUnknown = disturbed(ctx, cfg)
+	return r
+}
+
+// unusable lists the state files that this kubelet cannot use, and the effect of that.
+func unusable(cfg *config.Config) (files []string) {
 	for _, file := range resource.StateFiles {
 		if err := file.Check(cfg.Flags.RootDir); err != nil {
 			effect := file.IfDamaged
 			if effect == "" || !resource.IsDamaged(err) {
 				effect = "the kubelet would not start"
 			}
-			r.StateFiles = append(r.StateFiles, fmt.Sprintf("%s: %s; %s", file.Name, err, effect))
+			files = append(files, fmt.Sprintf("%s: %s; %s", file.Name, err, effect))
 		}
 	}
-	r.Pods, r.Running, r.podsUnknown = disturbed(ctx, cfg)
-	return r
+	ids, err := userns.ConfigFrom(cfg)
+	if err != nil {
+		return files // a check of package preflight reports it
+	}
+	for _, err := range userns.Check(ids) {
+		files = append(files, fmt.Sprintf("user namespace: %s; new containers of the pod would fail", err))
+	}
+	return files
 }
 
 // Err returns an error if the swap would stop containers or lose state, or if that is not known.
@@ -54,7 +67,7 @@ func (r Report) Print(w io.Writer) {
 		changes     []string
 	}{
 		{"settings", "no change", r.Settings},
-		{"state files", fmt.Sprintf("all %d can be used, or do not exist", len(resource.StateFiles)), r.StateFiles},
+		{"state files", "all can be used", r.StateFiles},
 		{"pods", fmt.Sprintf("%d run, none would be restarted", r.Running), r.Pods},
 	} {
 		if part.title == "pods" && r.podsUnknown != nil {

@@ -74,6 +74,19 @@ func New(cfg Config, log *slog.Logger) (*Ranges, error) {
 	return r, r.restore()
 }
 
+// Check returns the errors of mappings that an earlier kubelet has left and that cannot be used: new
+// containers of these pods would fail. It changes nothing.
+func Check(cfg Config) (errs []error) {
+	r := &Ranges{cfg: cfg}
+	entries, _ := os.ReadDir(filepath.Join(cfg.RootDir, "pods")) // New reports a failure
+	for _, e := range entries {
+		if _, err := r.read(types.UID(e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
 // restore reads the mappings of all pods on disk. An invalid file affects only its pod: Of fails
 // for that pod instead of allocating another range.
 func (r *Ranges) restore() error {

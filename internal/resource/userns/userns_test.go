@@ -88,6 +88,9 @@ func TestInvalidMappingFileIsKept(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "userns"), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
 			}
+			if errs := Check(Config{RootDir: root, PerPod: Size}); len(errs) != 1 {
+				t.Errorf("check found %v", errs)
+			}
 			r := newRanges(t, root, 3)
 			if _, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "a"}}); err == nil {
 				t.Error("a range was allocated to its pod")
