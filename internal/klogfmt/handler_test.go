@@ -55,13 +55,13 @@ func written(t testing.TB, asJSON bool, with []any, r slog.Record) string {
 }
 
 // withoutErr splits the error from key-value pairs, which logr takes separately.
-func withoutErr(kv []any) (error, []any) {
+func withoutErr(kv []any) (rest []any, err error) {
 	for i := 0; i < len(kv); i += 2 {
 		if err, ok := kv[i+1].(error); ok && kv[i] == "err" {
-			return err, slices.Delete(slices.Clone(kv), i, i+2)
+			return slices.Delete(slices.Clone(kv), i, i+2), err
 		}
 	}
-	return nil, kv
+	return kv, nil
 }
 
 // send passes a record to the reference's logger.
@@ -70,7 +70,7 @@ func send(log logr.Logger, level slog.Level, msg string, kv []any) {
 		log.V(-int(level)).Info(msg, kv...)
 		return
 	}
-	err, rest := withoutErr(kv)
+	rest, err := withoutErr(kv)
 	log.Error(err, msg, rest...)
 }
 
