@@ -151,11 +151,15 @@ func TestSubPathStaysInTheVolume(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("real", filepath.Join(dir, "inside")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := part("inside"); err != nil {
-		t.Errorf("a link that stays inside: %v", err)
+	for name, target := range map[string]string{"relative": "real", "absolute-inside": filepath.Join(dir, "real")} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		for _, sub := range []string{name, name + "/new"} {
+			if _, err := part(sub); err != nil {
+				t.Errorf("%s stays inside: %v", sub, err)
+			}
+		}
 	}
 }
 

@@ -32,9 +32,15 @@ func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
 		return "", v.subPathError("prepare subPath", r, err)
 	}
 	defer root.Close()
-	source, err := openOrMake(root, r.path)
+	source, err := safepath.OpenBeneath(root, r.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeSubPath(root, r.path); err != nil {
+			return "", v.subPathError("create subPath directory", r, err)
+		}
+		source, err = safepath.OpenBeneath(root, r.path)
+	}
 	if err != nil {
-		return "", v.subPathError("create subPath directory", r, err)
+		return "", v.subPathError("prepare subPath", r, err)
 	}
 	defer source.Close()
 	target := filepath.Join(v.podDir(r.pod), subPathsDir, r.volume, r.container, strconv.Itoa(r.index))
@@ -49,22 +55,14 @@ func (v *Volumes) subPathError(what string, r subPathRequest, err error) error {
 	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container)
 }
 
-// openOrMake opens the subPath and creates missing directories with the mode of the volume's root and,
-// by the setgid bit, its group.
-func openOrMake(root *os.File, path string) (*os.File, error) {
-	f, err := safepath.OpenBeneath(root, path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
-	}
+// makeSubPath creates missing directories with the mode of the volume's root and, by the setgid bit, its
+// group.
+func makeSubPath(root *os.File, path string) error {
 	info, err := root.Stat()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	mode := info.Sys().(*syscall.Stat_t).Mode & 0o7777
-	if err := safepath.MkdirAll(root, path, mode); err != nil {
-		return nil, err
-	}
-	return safepath.OpenBeneath(root, path)
+	return safepath.MkdirAll(root, path, info.Sys().(*syscall.Stat_t).Mode&0o7777)
 }
 
 // bindTo bind mounts source at target, unless it is mounted there.

@@ -14,18 +14,52 @@ import (
 	"swiftlet/internal/filetree"
 )
 
-// OpenBeneath opens path below root with O_PATH. It follows symbolic links that stay below root; one
-// that leaves it, an absolute one and a magic link are errors. The caller closes the file.
+// OpenBeneath opens path below root with O_PATH. It follows symbolic links that end below root, also
+// absolute ones; one that ends outside is an error. The caller closes the file.
 func OpenBeneath(root *os.File, path string) (*os.File, error) {
 	return openBeneath(root, path, unix.O_PATH)
 }
 
+// openBeneath has the kernel resolve the path, which stops at links that leave root even if they
+// return to it. Such a link is resolved here. It may be replaced meanwhile, so the kernel resolves the
+// result again.
 func openBeneath(root *os.File, path string, flags int) (*os.File, error) {
-	fd, err := filetree.OpenAt(int(root.Fd()), path, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+	fd, err := openAt(root, path, flags)
+	if errors.Is(err, unix.EXDEV) {
+		var target string
+		if target, err = targetBeneath(root.Name(), path); err == nil {
+			fd, err = openAt(root, target, flags)
+		}
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open beneath " + root.Name(), Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), filepath.Join(root.Name(), path)), nil
+}
+
+func openAt(root *os.File, path string, flags int) (int, error) {
+	return filetree.OpenAt(int(root.Fd()), path, flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS)
+}
+
+// targetBeneath follows the links of path as the node sees them and returns where they end, relative to
+// root. The error is EXDEV if that is outside root.
+func targetBeneath(root, path string) (string, error) {
+	if !filepath.IsLocal(path) {
+		return "", unix.EXDEV
+	}
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", err
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(root, path))
+	if err != nil {
+		return "", err
+	}
+	relative, err := filepath.Rel(root, target)
+	if err != nil || !filepath.IsLocal(relative) {
+		return "", unix.EXDEV
+	}
+	return relative, nil
 }
 
 // OpenRoot opens a directory as the root for OpenBeneath. It follows links in dir itself.

@@ -86,12 +86,16 @@ func TestOpenBeneath(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "root/a/b"), 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755),
 		os.Symlink("a/b", filepath.Join(dir, "root/inside")), os.Symlink("../outside", filepath.Join(dir, "root/climb")),
-		os.Symlink("/", filepath.Join(dir, "root/abs")), os.Symlink("/proc/self/root", filepath.Join(dir, "root/magic")))
-	root, err := OpenRoot(filepath.Join(dir, "root"))
+		os.Symlink("/", filepath.Join(dir, "root/abs")), os.Symlink("/proc/self/root", filepath.Join(dir, "root/magic")),
+		os.Symlink(filepath.Join(dir, "root/a"), filepath.Join(dir, "root/abs-inside")), os.Symlink("../root/a", filepath.Join(dir, "root/returns")),
+		os.Symlink(filepath.Join(dir, "root"), filepath.Join(dir, "alias")), os.Symlink(filepath.Join(dir, "alias/a"), filepath.Join(dir, "root/by-alias")),
+		os.Symlink(filepath.Join(dir, "root-2"), filepath.Join(dir, "root/sibling")), os.Mkdir(filepath.Join(dir, "root-2"), 0o755))
+	root, err := OpenRoot(filepath.Join(dir, "alias"))
 	must(t, err)
 	defer root.Close()
 	for path, ok := range map[string]bool{
 		"a": true, "a/b": true, "inside": true, "a/../a": true, ".": true,
+		"abs-inside": true, "abs-inside/b": true, "returns/b": true, "by-alias/b": true, "sibling": false, "abs-inside/none": false,
 		"..": false, "../outside": false, "climb": false, "abs": false, "abs/etc": false, "magic": false, "/": false, "none": false,
 	} {
 		f, err := OpenBeneath(root, path)
@@ -110,11 +114,12 @@ func TestMkdirAll(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "root/real"), 0o700), os.Mkdir(filepath.Join(dir, "outside"), 0o755),
 		os.Symlink("real", filepath.Join(dir, "root/link")), os.Symlink("../outside", filepath.Join(dir, "root/out")),
-		os.Symlink("nowhere", filepath.Join(dir, "root/dangling")), os.WriteFile(filepath.Join(dir, "root/file"), nil, 0o600))
+		os.Symlink(filepath.Join(dir, "root/real"), filepath.Join(dir, "root/abs-link")), os.Symlink(filepath.Join(dir, "outside"), filepath.Join(dir, "root/abs-out")),
+		os.Symlink(filepath.Join(dir, "root/nowhere"), filepath.Join(dir, "root/abs-dangling")), os.Symlink("nowhere", filepath.Join(dir, "root/dangling")), os.WriteFile(filepath.Join(dir, "root/file"), nil, 0o600))
 	root, err := OpenRoot(filepath.Join(dir, "root"))
 	must(t, err)
 	defer root.Close()
-	for _, path := range []string{"x/y/z", "link/new", "x/y/z"} {
+	for _, path := range []string{"x/y/z", "link/new", "abs-link/other/new", "x/y/z"} {
 		if err := MkdirAll(root, path, 0o2775); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -124,7 +129,7 @@ func TestMkdirAll(t *testing.T) {
 	if st.Mode&0o7777 != 0o2775 {
 		t.Errorf("mode %o, want 2775 regardless of the umask", st.Mode&0o7777)
 	}
-	for _, path := range []string{"out/new", "file/new", "dangling/new", "../new"} {
+	for _, path := range []string{"out/new", "abs-out/new", "file/new", "dangling/new", "abs-dangling/new", "../new"} {
 		if err := MkdirAll(root, path, 0o755); err == nil {
 			t.Errorf("%s was made", path)
 		}
