@@ -75,7 +75,7 @@ test-cgroup2: build reference ## kernel tests on cgroup v2, in user-mode Linux (
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@hack/gotest.sh -count=1 ./test/uml
 	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/volume ./internal/volume/quota
-	@SWIFTLET_TEST_CGROUP_DRIVER=systemd hack/gotest.sh -count=1 -exec "$(CURDIR)/bin/uml -systemd" -run Kernel ./internal/cgroup
+	@SWIFTLET_TEST_CGROUP_DRIVER=systemd hack/gotest.sh -count=1 -exec "$(CURDIR)/bin/uml -systemd" -run Kernel ./internal/cgroup ./internal/volume/mounts
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 200' -run TestKernelOOM ./internal/oom
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 400' -run TestKernelRamps ./internal/eviction
 	@hack/gotest.sh -count=1 -run TestCgroup2 ./test/limits

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/volume/mounts"
 	"swiftlet/test/poll"
 )
 
@@ -47,7 +48,7 @@ func TestKernelISCSI(t *testing.T) {
 	}
 	n := newNode(t)
 	n.cfg.SysDir, n.cfg.DevDir = "/sys", "/dev"
-	n.plugins = newPlugins(n.cfg, n.deps)
+	n.plugins = newPlugins(n.cfg, n.deps, mounts.Tools{})
 	const target = "iqn.2026-01.test:store"
 	setUp := exec.Command("sh", "-c", realTarget)
 	setUp.Env = append(os.Environ(), "DIR="+t.TempDir(), "TARGET="+target)

@@ -24,7 +24,7 @@ import (
 )
 
 // newPlugins returns the built-in plugins. Deps.Plugins adds those with a part of their own.
-func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
+func newPlugins(cfg Config, deps Deps, tools mounts.Tools) []plugin.Plugin {
 	emptyDirDeps := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
 	if deps.Quotas != nil {
 		emptyDirDeps.Quotas = deps.Quotas
@@ -41,7 +41,7 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 	if deps.Certificates != nil {
 		sources.Certificates = deps.Certificates
 	}
-	host := scsi.Host{Sys: cfg.SysDir, Dev: cfg.DevDir, Runner: mounts.Tools{}}
+	host := scsi.Host{Sys: cfg.SysDir, Dev: cfg.DevDir, Runner: tools}
 	return append([]plugin.Plugin{
 		emptyDir,
 		hostpath.Plugin{},
@@ -50,17 +50,17 @@ func newPlugins(cfg Config, deps Deps) []plugin.Plugin {
 		secret.New(deps.Objects, common),
 		downwardapi.New(deps.Allocatable, common),
 		projected.New(sources, common),
-		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: mounts.Tools{}, Clock: deps.Clock}),
-		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: mounts.Tools{}, Events: deps.Events}),
-		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host}),
-		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: mounts.Tools{}, Host: host, Secret: deps.secret, Clock: deps.Clock, Log: deps.Log}),
+		nfs.New(nfs.Deps{Mounter: deps.Mounter, Tools: tools, Clock: deps.Clock}),
+		local.New(local.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Disks: tools, Events: deps.Events}),
+		fc.New(fc.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: tools, Host: host}),
+		iscsi.New(iscsi.Deps{RootDir: cfg.RootDir, Mounter: deps.Mounter, Tools: tools, Host: host, Secret: deps.secret, Clock: deps.Clock, Log: deps.Log}),
 	}, deps.Plugins...)
 }
 
-func newDrivers(cfg Config, deps Deps) *flexvolume.Drivers {
+func newDrivers(cfg Config, deps Deps, tools mounts.Tools) *flexvolume.Drivers {
 	return flexvolume.New(
 		flexvolume.Config{Dir: cfg.FlexVolumeDir, RootDir: cfg.RootDir, NodeName: cfg.NodeName, NodeAttaches: deps.Attachments == nil},
-		flexvolume.Deps{Mounter: deps.Mounter, Disks: mounts.Tools{}, Secret: deps.secret},
+		flexvolume.Deps{Mounter: deps.Mounter, Disks: tools, Secret: deps.secret},
 	)
 }
 

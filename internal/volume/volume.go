@@ -214,11 +214,12 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	if deps.Mounter == nil {
 		deps.Mounter = &mounts.Kernel{}
 	}
+	tools := mounts.NewTools()
 	v := &Volumes{
 		cfg:     cfg,
 		deps:    deps,
-		plugins: newPlugins(cfg, deps),
-		drivers: newDrivers(cfg, deps),
+		plugins: newPlugins(cfg, deps, tools),
+		drivers: newDrivers(cfg, deps, tools),
 		pods:    map[types.UID]*podVolumes{},
 		devices: map[deviceKey]*device{}, unknownDevices: map[types.UID]bool{},
 		wake:        notify.New(),

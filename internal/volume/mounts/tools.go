@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"sync"
 
 	"k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
@@ -11,7 +12,20 @@ import (
 
 // Tools mounts with the node's programs what needs more than a system call: file systems with a
 // mount helper, and disks that may have to be formatted first.
-type Tools struct{}
+type Tools struct {
+	inScope func() bool // whether mount(8) runs in a systemd scope; nil means no
+}
+
+// NewTools returns Tools that find out on the first mount whether systemd runs the machine.
+func NewTools() Tools { return Tools{inScope: sync.OnceValue(systemdRuns)} }
+
+func (t Tools) mounter() mount.Interface {
+	plain := mount.NewWithoutSystemd("")
+	if t.inScope != nil && t.inScope() {
+		return scopedMounter{plain}
+	}
+	return plain
+}
 
 // FormatAndMount mounts a disk, and formats an empty one first.
 func (t Tools) FormatAndMount(device, target, fileSystem string, options []string) error {
@@ -20,15 +34,15 @@ func (t Tools) FormatAndMount(device, target, fileSystem string, options []strin
 			return err
 		}
 	}
-	return mount.NewSafeFormatAndMount(mount.NewWithoutSystemd(""), utilexec.New()).FormatAndMount(device, target, fileSystem, options)
+	return mount.NewSafeFormatAndMount(t.mounter(), utilexec.New()).FormatAndMount(device, target, fileSystem, options)
 }
 
-// Mount runs mount(8).
+// Mount runs mount(8), in a systemd scope of its own if systemd runs the machine.
 func (t Tools) Mount(source, target, fileSystem string, options []string) error {
 	if err := t.Require("mount"); err != nil {
 		return err
 	}
-	return mount.NewWithoutSystemd("").Mount(source, target, fileSystem, options)
+	return t.mounter().Mount(source, target, fileSystem, options)
 }
 
 // Resize grows a mounted file system to the size of its disk.
