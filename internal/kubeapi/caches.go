@@ -39,8 +39,11 @@ func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps,
 		}
 	}()
 	c := &Caches{}
+	if c.Node, err = NewNode(kube, cfg.NodeName); err != nil {
+		return nil, err
+	}
 	objects.Client = kube
-	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy, Poll: cfg.Poll}, objects); err != nil {
+	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy, TTL: c.Node.ObjectTTL, Poll: cfg.Poll}, objects); err != nil {
 		return nil, err
 	}
 	if c.Claims, err = NewClaims(kube); err != nil {
@@ -56,9 +59,6 @@ func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps,
 		return nil, err
 	}
 	if c.Drivers, err = NewCSIDrivers(kube); err != nil {
-		return nil, err
-	}
-	if c.Node, err = NewNode(kube, cfg.NodeName); err != nil {
 		return nil, err
 	}
 	certificates.Client, certificates.Node = kube, c.Node.Watched

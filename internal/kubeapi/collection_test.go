@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -75,6 +76,9 @@ func TestNode(t *testing.T) {
 	runUntilSynced(t, n)
 	<-changes
 	node, err := n.Get()
+	if ttl := n.ObjectTTL(); ttl != time.Minute {
+		t.Errorf("the TTL without an annotation is %s, want a minute", ttl)
+	}
 	if err != nil || len(node.Status.Images) > 0 {
 		t.Errorf("%v, %d images stored", err, len(node.Status.Images))
 	}
@@ -84,6 +88,16 @@ func TestNode(t *testing.T) {
 	<-changes
 	if node, err = n.Get(); err != nil || node.Labels["zone"] != "a" {
 		t.Errorf("after the change: %v, %v", node.Labels, err)
+	}
+	for annotation, want := range map[string]time.Duration{"0": 0, "15": 15 * time.Second, "soon": time.Minute} {
+		if _, err := client.CoreV1().Nodes().Update(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1",
+			Annotations: map[string]string{"node.alpha.kubernetes.io/ttl": annotation}}}, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		<-changes
+		if got := n.ObjectTTL(); got != want {
+			t.Errorf("the TTL of annotation %q is %s, want %s", annotation, got, want)
+		}
 	}
 }
 

@@ -28,15 +28,16 @@ const (
 	StrategyGet Strategy = "Get"
 )
 
+const defaultTTL = time.Minute
+
 // ObjectsConfig configures Objects.
 type ObjectsConfig struct {
 	Strategy Strategy
-	// TTL is the age at which StrategyCache reads again; it may change with the node's
-	// ttl annotation. Nil means a minute.
+	// TTL returns the age at which StrategyCache reads again. Nil means a minute.
 	TTL func() time.Duration
 	// Poll is the interval at which StrategyCache and StrategyGet check objects in use for
 	// changes, so that mounted files are updated without a watch. Zero means a minute.
-	// StrategyCache never polls more often than the TTL.
+	// StrategyCache skips intervals that are shorter than the TTL.
 	Poll time.Duration
 }
 
@@ -77,13 +78,10 @@ func NewObjects(cfg ObjectsConfig, deps ObjectsDeps) (*Objects, error) {
 		return nil, err
 	}
 	if cfg.TTL == nil {
-		cfg.TTL = func() time.Duration { return time.Minute }
+		cfg.TTL = func() time.Duration { return defaultTTL }
 	}
 	if cfg.Poll <= 0 {
 		cfg.Poll = time.Minute
-	}
-	if cfg.Strategy == StrategyCache {
-		cfg.Poll = max(cfg.Poll, cfg.TTL())
 	}
 	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID]map[Ref]struct{}{}, items: map[Ref]*object{}}, nil
 }

@@ -225,12 +225,34 @@ func TestCacheExpiresAfterTTL(t *testing.T) {
 	}
 }
 
-func TestCacheDoesNotPollWithinTTL(t *testing.T) {
-	for strategy, want := range map[Strategy]time.Duration{StrategyCache: time.Minute, StrategyGet: 5 * time.Second} {
-		f := start(t, ObjectsConfig{Strategy: strategy, Poll: 5 * time.Second}, testclock.NewFakeClock(time.Now()))
-		if f.cfg.Poll != want {
-			t.Errorf("%s polls every %s, want %s", strategy, f.cfg.Poll, want)
+func TestPollDue(t *testing.T) {
+	const poll = 20 * time.Second
+	for _, c := range []struct {
+		strategy     Strategy
+		ttl, elapsed time.Duration
+		want         bool
+	}{
+		{StrategyGet, time.Minute, poll, true},
+		{StrategyCache, time.Minute, poll, false},
+		{StrategyCache, time.Minute, 2 * poll, false},
+		{StrategyCache, time.Minute, 3*poll - time.Millisecond, true}, // ticks are not exact
+		{StrategyCache, 0, poll, true},
+		{StrategyCache, poll, poll - time.Millisecond, true},
+	} {
+		o := &Objects{cfg: ObjectsConfig{Strategy: c.strategy, Poll: poll, TTL: func() time.Duration { return c.ttl }}}
+		if got := o.pollDue(c.elapsed); got != c.want {
+			t.Errorf("%s, TTL %s: due %s after the last round: %v, want %v", c.strategy, c.ttl, c.elapsed, got, c.want)
 		}
+	}
+}
+
+func TestCacheWithoutTTLReadsEveryTime(t *testing.T) {
+	f := start(t, ObjectsConfig{Strategy: StrategyCache, TTL: func() time.Duration { return 0 }}, testclock.NewFakeClock(time.Now()), configMap("a", "1"))
+	f.Register(podUsing("p", configMapVolume("a")))
+	read(t, f, "a")
+	read(t, f, "a")
+	if n := f.requests("get", "configmaps"); n != 2 {
+		t.Errorf("%d requests for 2 reads", n)
 	}
 }
 

@@ -3,6 +3,8 @@ package kubeapi
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,20 @@ func (n *Node) UID() (types.UID, bool) {
 		return "", false
 	}
 	return node.UID, true
+}
+
+// ObjectTTL is how long a copy of a ConfigMap or Secret may be used, by the Node's annotation. The
+// controller manager sets it to 0 in small clusters and to more in large ones.
+func (n *Node) ObjectTTL() time.Duration {
+	node, err := n.Get()
+	if err != nil {
+		return defaultTTL
+	}
+	seconds, err := strconv.Atoi(node.Annotations[v1.ObjectTTLAnnotationKey])
+	if err != nil {
+		return defaultTTL
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // Read reads the Node from the API server, for changes that the watch has not shown yet.

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -11,16 +12,28 @@ import (
 func (o *Objects) poll(ctx context.Context) {
 	ticker := o.deps.Clock.NewTicker(o.cfg.Poll)
 	defer ticker.Stop()
+	last := o.deps.Clock.Now()
 	for {
+		var now time.Time
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
+		case now = <-ticker.C():
 		}
+		if !o.pollDue(now.Sub(last)) {
+			continue
+		}
+		last = now
 		for _, item := range o.inUse() {
 			o.refresh(ctx, item)
 		}
 	}
+}
+
+// pollDue reports whether a round is due so long after the last one. With StrategyCache that is at the
+// tick next to the TTL, which may have changed since.
+func (o *Objects) pollDue(elapsed time.Duration) bool {
+	return o.cfg.Strategy != StrategyCache || elapsed > o.cfg.TTL()-o.cfg.Poll/2
 }
 
 func (o *Objects) inUse() []*object {

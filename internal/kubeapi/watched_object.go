@@ -62,7 +62,7 @@ func (b *object) serveLocked() (metav1.Object, error) {
 func (b *object) cached(after time.Time) (got metav1.Object, err error, fresh bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.fetchedAt.Before(after) || b.fetchedAt.IsZero() {
+	if !b.fetchedAt.After(after) || b.fetchedAt.IsZero() {
 		return nil, nil, false
 	}
 	got, err = b.serveLocked()

@@ -27,6 +27,9 @@ func TestChangeDetection(t *testing.T) {
 				fmt.Sprintf("{configMapAndSecretChangeDetectionStrategy: %s, enableControllerAttachDetach: %v}", strategy, attaching))
 			in := namespace(t)
 			change := startReader(t, in, node)
+			if strategy == "Cache" {
+				testObjectTTL(t, in, node)
+			}
 			testAttaching(t, in, node, attaching)
 			change("new", 6*timeout)
 		})
@@ -70,6 +73,42 @@ func startReader(t *testing.T, in string, node *bed.Box) (change func(value stri
 			t.Fatal(err)
 		}
 		eventually(t, within, func() string { return holds(value) })
+	}
+}
+
+// testObjectTTL: the controller manager sets the TTL of cached objects to 0 on nodes of a small cluster, so a
+// restarted container sees the latest value.
+func testObjectTTL(t *testing.T, in string, node *bed.Box) {
+	t.Helper()
+	const ttl = "node.alpha.kubernetes.io/ttl"
+	eventually(t, timeout, func() string {
+		got, err := client().CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{})
+		if err != nil || got.Annotations[ttl] != "0" {
+			return fmt.Sprintf("annotation %s is %q (%v), want 0", ttl, got.Annotations[ttl], err)
+		}
+		return ""
+	})
+	api := client().CoreV1().ConfigMaps(in)
+	object, err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ttl"}, Data: map[string]string{"KEY": "old"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := scripted("restarts", node.Name(), `echo "value $KEY"; until [ -e /exit ]; do sleep 0.1; done`)
+	p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "ttl"}}}}
+	startPod(t, in, p)
+	object.Data["KEY"] = "new"
+	if _, err = api.Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "-n", in, "exec", "restarts", "--", "touch", "/exit")
+	awaitPod(t, in, "restarts", timeout, func(p *corev1.Pod) string {
+		if p.Status.ContainerStatuses[0].RestartCount == 0 {
+			return "the container has not restarted"
+		}
+		return ready(p)
+	})
+	if got := kubectl(t, "-n", in, "logs", "restarts"); got != "value new\n" {
+		t.Errorf("the restarted container logged %q, want the new value", got)
 	}
 }
 
