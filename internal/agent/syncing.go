@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -28,7 +29,7 @@ type syncing struct {
 }
 
 func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states states, amounts allocation.States) (s syncing, err error) {
-	s.probes, err = probe.New(probe.Deps{
+	s.probes, err = probe.New(probe.Config{File: filepath.Join(b.cfg.Flags.RootDir, probe.ResultsFile)}, probe.Deps{
 		Checker: probe.NewChecks(r.cri), Random: rand.Float64, Cores: runtime.NumCPU(),
 		Events: a.events, Clock: b.clock, Log: b.log,
 	})

@@ -50,7 +50,7 @@ func NewMirrors(cfg MirrorConfig, deps MirrorDeps) (*Mirrors, error) {
 // is none. It reports whether it changed anything.
 func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed bool, err error) {
 	if mirror != nil {
-		if matches(mirror, static) {
+		if mirror.DeletionTimestamp == nil && pod.IsMirrorOf(mirror, static) {
 			return false, nil
 		}
 		if changed, err = m.Delete(ctx, pod.RefOf(mirror), mirror.UID); err != nil {
@@ -87,12 +87,6 @@ func (m *Mirrors) Delete(ctx context.Context, ref pod.Ref, uid types.UID) (delet
 		return false, fmt.Errorf("delete mirror %s: %w", ref, err)
 	}
 	return true, nil
-}
-
-// matches reports whether the mirror is that of this version of the static pod.
-func matches(mirror, static *v1.Pod) bool {
-	return mirror.DeletionTimestamp == nil &&
-		mirror.Annotations[pod.AnnotationMirror] == static.Annotations[pod.AnnotationHash]
 }
 
 // mirrorOf returns the mirror to create. By its owner the node authorizer recognizes the mirrors of a

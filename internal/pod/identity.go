@@ -41,6 +41,11 @@ func IsMirror(p *v1.Pod) bool {
 	return ok
 }
 
+// IsMirrorOf reports whether mirror is that of this version of a static pod.
+func IsMirrorOf(mirror, static *v1.Pod) bool {
+	return IsMirror(mirror) && mirror.Annotations[AnnotationMirror] == static.Annotations[AnnotationHash]
+}
+
 // IsStatic reports whether p comes from a file or URL rather than from the API server.
 func IsStatic(p *v1.Pod) bool {
 	return !IsMirror(p) && SourceOf(p) != SourceAPI

@@ -20,11 +20,12 @@ const (
 // probed. It returns the derived status. The published one may differ: the publisher shows no
 // terminal phase while a container runs.
 func (s *PodSteps) publish(w pod.Work, observed pod.Observed, state podState) v1.PodStatus {
-	published := s.published(w)
+	published := s.published(w.Pod)
 	if state == stopped {
 		s.deps.Probes.Forget(w.Pod.UID)
 	} else {
-		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &published, state == stopping)
+		shown := s.deps.Status.Published(w.Pod)
+		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &shown, state == stopping)
 	}
 	status := podstatus.Compute(podstatus.Input{
 		Pod:          w.Pod,
@@ -57,16 +58,12 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, state podState) v1
 }
 
 // published returns the status last published. After a restart of the kubelet it is that of the
-// API server; for a static pod that of its mirror, unless the mirror is still that of an earlier
-// pod with the same name.
-func (s *Steps) published(w pod.Work) v1.PodStatus {
-	if status, known := s.deps.Status.Get(w.Pod.UID); known {
+// API server.
+func (s *Steps) published(p *v1.Pod) v1.PodStatus {
+	if status, known := s.deps.Status.Get(p.UID); known {
 		return status
 	}
-	if w.Mirror != nil && w.Mirror.Annotations[pod.AnnotationMirror] == w.Pod.Annotations[pod.AnnotationHash] {
-		return w.Mirror.Status
-	}
-	return w.Pod.Status
+	return s.deps.Status.Published(p)
 }
 
 // podIP returns the address for the pod's probes and hooks.

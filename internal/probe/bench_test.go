@@ -28,7 +28,7 @@ func (c *countingChecker) Check(context.Context, Target) Outcome {
 // each, 500 times this is the share of a core.
 func BenchmarkRun(b *testing.B) {
 	checker := &countingChecker{}
-	p, err := New(Deps{Checker: checker, Events: &eventLog{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
+	p, err := New(Config{}, Deps{Checker: checker, Events: &eventLog{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func withFakeNode(t *testing.T, random func() float64, do func(f *fakeNode)) {
 		time.Sleep(time.Hour)
 		f := &fakeNode{began: time.Now(), duration: map[string]time.Duration{}, runs: map[string][]time.Duration{}}
 		var err error
-		f.prober, err = New(Deps{Checker: f, Events: &f.events, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: random, Cores: 2})
+		f.prober, err = New(Config{}, Deps{Checker: f, Events: &f.events, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: random, Cores: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,13 @@ type Outcome struct {
 	Warning bool // it passed, but the user should see the output
 }
 
+// Config is the configuration of a Prober.
+type Config struct {
+	// File keeps results across restarts of the agent, for containers that no API server shows; "" for
+	// none.
+	File string
+}
+
 // Deps are the Prober's dependencies.
 type Deps struct {
 	Checker Checker
@@ -59,10 +66,13 @@ type Prober struct {
 	metrics     metrics
 	slots       execSlots
 	created     time.Time // older containers were started by a previous kubelet process
+	file        string
+	unsaved     notify.Signal // the file is older than the results
 
 	mu     sync.Mutex
 	probes map[key]*state
 	due    dueHeap
+	saved  map[string]savedResults // what the file had when the agent started
 }
 
 // key is one probe of one container instance.
@@ -71,8 +81,8 @@ type key struct {
 	kind      kind
 }
 
-// New validates its arguments and starts nothing.
-func New(deps Deps) (*Prober, error) {
+// New validates its arguments, reads the file and starts nothing.
+func New(cfg Config, deps Deps) (*Prober, error) {
 	if err := require.Set("new prober", map[string]any{
 		"Checker": deps.Checker, "Events": deps.Events, "Clock": deps.Clock, "Log": deps.Log, "Random": deps.Random,
 	}); err != nil {
@@ -88,7 +98,10 @@ func New(deps Deps) (*Prober, error) {
 		metrics:     newMetrics(),
 		slots:       newExecSlots(deps.Cores, deps.Clock),
 		created:     deps.Clock.Now(),
+		file:        cfg.File,
+		unsaved:     notify.New(),
 		probes:      map[key]*state{},
+		saved:       readSaved(cfg.File, deps.Log),
 	}, nil
 }
 
@@ -109,8 +122,9 @@ func (p *Prober) Health(containerID string) pod.Health {
 }
 
 // Watch reconciles the probes of a pod with its running containers. It is idempotent. published
-// is the pod's status in the API server: a container that is ready there stays ready until a
-// probe fails, so that a restart of the kubelet does not change readiness.
+// is the pod's status in the API server, or that of its mirror, which may become known after the first
+// call: a container that is ready there stays ready until a probe fails, so that a restart of the
+// kubelet does not change readiness.
 func (p *Prober) Watch(of *v1.Pod, observed *pod.Observed, podIP string, published *v1.PodStatus, stopping bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,6 +143,7 @@ func (p *Prober) Watch(of *v1.Pod, observed *pod.Observed, podIP string, publish
 			target := Target{Pod: of, Container: c, ContainerID: running.ID, PodIP: podIP, Probe: spec}
 			if s := p.probes[id]; s != nil {
 				s.target = target
+				p.inheritLate(s, published)
 				continue
 			}
 			p.add(id, target, running.StartedAt, published)
@@ -162,8 +177,11 @@ func (p *Prober) Forget(uid types.UID) {
 // initial delay allows. For a container of a previous kubelet process it is due at a random time
 // within the period, because all these probes are added at the same time. The caller holds mu.
 func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatus) {
-	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind, t, published)}
+	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind)}
 	p.probes[id] = s
+	if !s.inherit(published) {
+		s.restore(p.saved[id.container])
+	}
 	if s.final() {
 		return // it had started before this process did
 	}

@@ -89,7 +89,7 @@ func podWith(c v1.Container) (*v1.Pod, *pod.Observed) {
 func withProber(t *testing.T, f func(*Prober, *script, *eventLog)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := &script{began: time.Now()}, &eventLog{}
-		p, err := New(Deps{Checker: s, Events: e, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
+		p, err := New(Config{}, Deps{Checker: s, Events: e, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0 }, Cores: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	var runs sync.WaitGroup
 	defer runs.Wait()
 	runs.Go(func() { p.changed.Run(ctx) })
+	runs.Go(func() { p.save(ctx) })
 	for {
 		due, wait := p.next()
 		for _, s := range due {
@@ -121,6 +122,7 @@ func (p *Prober) runProbe(ctx context.Context, a probeRun) {
 	if before != after {
 		p.logChange(a, after)
 		p.changed.Add(a.target.Pod.UID)
+		p.unsaved.Notify()
 	}
 }
 

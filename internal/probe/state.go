@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,34 +58,9 @@ func (s *state) scheduleSpread(now time.Time, fraction float64) {
 	}
 }
 
-// initialResult is the result before the first run: alive, and not ready unless the API server
-// has this container instance as ready.
-func initialResult(k kind, t Target, published *v1.PodStatus) pod.Result {
-	status := publishedStatus(t, published)
-	switch {
-	case k == liveness:
-		return pod.Passed
-	case k == readiness && status != nil && status.Ready, k == startup && status != nil && status.Started != nil && *status.Started:
-		return pod.Passed
-	case k == readiness:
-		return pod.Failed
-	}
-	return pod.ProbeUnknown
-}
-
-// publishedStatus returns the published status of this container instance.
-func publishedStatus(t Target, published *v1.PodStatus) *v1.ContainerStatus {
-	if published == nil {
-		return nil
-	}
-	for _, list := range [][]v1.ContainerStatus{published.ContainerStatuses, published.InitContainerStatuses} {
-		for i := range list {
-			if list[i].Name == t.Container.Name && strings.HasSuffix(list[i].ContainerID, "://"+t.ContainerID) {
-				return &list[i]
-			}
-		}
-	}
-	return nil
+// initialResult is the result before the first run: alive, and neither started nor ready.
+func initialResult(k kind) pod.Result {
+	return map[kind]pod.Result{startup: pod.ProbeUnknown, liveness: pod.Passed, readiness: pod.Failed}[k]
 }
 
 // update applies an outcome. The result changes after as many equal outcomes in a row as the

@@ -149,6 +149,15 @@ func (p *Publisher) Get(uid types.UID) (v1.PodStatus, bool) {
 	return e.status, true
 }
 
+// Published returns the status that the API server has of a pod: of a static pod that of its mirror, unless
+// the mirror is that of an earlier pod of that name. The caller must not change it.
+func (p *Publisher) Published(target *v1.Pod) v1.PodStatus {
+	if mirror := p.apiObject(target); mirror != nil && (mirror == target || pod.IsMirrorOf(mirror, target)) {
+		return mirror.Status
+	}
+	return target.Status
+}
+
 // Finish marks a pod that has released its resources. It publishes the final status. If the pod is being
 // deleted, the publisher then deletes it from the API server.
 func (p *Publisher) Finish(target *v1.Pod) {
@@ -181,7 +190,7 @@ func (p *Publisher) reconcile(target *v1.Pod) {
 	}
 	e.pod = target
 	object := p.apiObject(target)
-	if object == nil {
+	if object == nil || e.adopt(object) {
 		return
 	}
 	if pod.IsTerminal(target.Status.Phase) && !pod.IsTerminal(e.status.Phase) {
@@ -254,6 +263,9 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 		p.pods[target.UID] = e
 	}
 	e.pod = target
+	if known && object != nil && e.adopt(object) {
+		return e, true
+	}
 	merged := merge(target, object, e.status, s, p.clock.Now())
 	changed = !sameStatus(normalize(target, e.status), merged)
 	if changed && p.meters.Changed != nil {

@@ -67,7 +67,7 @@ func newAgent(w *testNode) (*agent, error) {
 	observer, err2 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: now, Log: log})
 	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
 	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
-	probes, err5 := probe.New(probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log, Random: func() float64 { return 0 }, Cores: 2})
+	probes, err5 := probe.New(probe.Config{File: filepath.Join(w.root, probe.ResultsFile)}, probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log, Random: func() float64 { return 0 }, Cores: 2})
 	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Fields: gatedFields}, desired.Deps{Clock: now})
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err

@@ -1,0 +1,90 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"time"
+
+	"swiftlet/internal/checkpoint"
+	"swiftlet/internal/pod"
+)
+
+// ResultsFile is the name of the file in the agent's root directory.
+const ResultsFile = "probe_results_state"
+
+// savedResults are the results of one container instance in the file.
+type savedResults struct {
+	Started bool `json:"started,omitempty"`
+	Ready   bool `json:"ready,omitempty"`
+}
+
+// savedFor is how long results of an earlier agent are kept for containers that are not probed yet.
+const savedFor = 10 * time.Minute
+
+// readSaved reads the file. If that fails, containers without a published status are probed as if they had
+// just started.
+func readSaved(file string, log *slog.Logger) map[string]savedResults {
+	saved := map[string]savedResults{}
+	if file == "" {
+		return saved
+	}
+	if err := checkpoint.Read(file, &saved); err != nil && !errors.Is(err, checkpoint.ErrMissing) {
+		log.Warn("failed to read probe results", "err", err)
+	}
+	return saved
+}
+
+// save writes the file after changes until ctx is done. Changes are published without waiting for the
+// disk: a result that is lost in a crash is published, or probed again.
+func (p *Prober) save(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			select {
+			case <-p.unsaved:
+				p.writeSaved()
+			default:
+			}
+			return
+		case <-p.unsaved:
+			p.writeSaved()
+		}
+	}
+}
+
+func (p *Prober) writeSaved() {
+	if p.file == "" {
+		return
+	}
+	if err := checkpoint.Write(p.file, p.toSave()); err != nil {
+		p.deps.Log.Warn("failed to write probe results", "err", err)
+	}
+}
+
+// toSave returns the results of all containers, and those of an earlier agent of containers that are not
+// probed yet.
+func (p *Prober) toSave() map[string]savedResults {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deps.Clock.Since(p.created) > savedFor {
+		p.saved = nil
+	}
+	all := maps.Clone(p.saved)
+	if all == nil {
+		all = map[string]savedResults{}
+	}
+	for id := range p.probes {
+		all[id.container] = savedResults{
+			Started: p.passed(key{id.container, startup}),
+			Ready:   p.passed(key{id.container, readiness}),
+		}
+	}
+	return all
+}
+
+func (p *Prober) passed(id key) bool {
+	s := p.probes[id]
+	return s != nil && s.result == pod.Passed
+}
