@@ -137,3 +137,23 @@ func TestSandboxResources(t *testing.T) {
 		t.Errorf("overhead of none %v", got)
 	}
 }
+
+// TestUpdateResources: at a resize, a container without a CPU request does not have the weight of the pod's
+// limit any more.
+func TestUpdateResources(t *testing.T) {
+	b := newBench(t, nil)
+	p := testPod(t, `{resources: {requests: {cpu: 100m}, limits: {cpu: 500m}},
+		containers: [{name: a, resources: {requests: {cpu: 50m}}}, {name: b}, {name: c, resources: {requests: {memory: 1Mi}, limits: {memory: 2Mi}}}]}`)
+	for i := range p.Spec.Containers {
+		if err := b.UpdateResources(t.Context(), p, &p.Spec.Containers[i], p.Spec.Containers[i].Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"update a shares 51 quota 50000 memory 0", "update b shares 2 quota 50000 memory 0", "update c shares 2 quota 50000 memory 2097152"}
+	if diff := gocmp.Diff(want, b.cri.calls); diff != "" {
+		t.Errorf("calls (-want +got)\n%s", diff)
+	}
+	if got := b.ContainerResources(p, &p.Spec.Containers[1]).CpuShares; got != 512 {
+		t.Errorf("a container that starts has %d shares, want those of the pod's limit", got)
+	}
+}

@@ -18,17 +18,17 @@ var resizes = []struct{ pod, spec string }{
 	{"podlevel", "resources: {requests: {cpu: 150m, memory: 50Mi}, limits: {cpu: 1500m, memory: 90Mi}}, containers: [{name: own, resources: {limits: {memory: 70Mi}}}]"},
 }
 
-// podLevelWithRequests is a pod with pod-level resources whose containers all have requests. For a
-// container without requests, the reference kubelet loses the pod-level limit at a resize.
-var podLevelWithRequests = pod("podlevel", "resources: {requests: {cpu: 150m, memory: 50Mi}, limits: {cpu: 1800m, memory: 100Mi}}, containers: ["+
-	container("own", "requests: {cpu: 100m, memory: 20Mi}, limits: {memory: 60Mi}")+", "+container("shared", "requests: {cpu: 20m}")+"]")
+// podLevel is a pod with pod-level resources. Its container without a CPU request starts with the weight of
+// the pod's limit, and has the least weight from the first resize on.
+var podLevel = pod("podlevel", "resources: {requests: {cpu: 150m, memory: 50Mi}, limits: {cpu: 1800m, memory: 100Mi}}, containers: ["+
+	container("own", "requests: {cpu: 100m, memory: 20Mi}, limits: {memory: 60Mi}")+", "+container("shared", "requests: {cpu: 20m}")+", "+container("without", "")+"]")
 
 // TestResized resizes running pods: the cgroups have the new values, and no container restarts.
 func TestResized(t *testing.T) {
 	c := startCluster(t, "")
 	names := []string{"burstable", "guaranteed", "podlevel"}
 	before := map[string]string{}
-	for _, manifest := range []string{manifests["burstable"], manifests["guaranteed"], podLevelWithRequests} {
+	for _, manifest := range []string{manifests["burstable"], manifests["guaranteed"], podLevel} {
 		c.create(manifest)
 	}
 	table := newTable()
