@@ -34,7 +34,9 @@ func free(address string, port int32, except int) error {
 	if err != nil {
 		return nil
 	}
+	//lint:ignore SA1019 netlink is faster with very many sockets, which does not matter once per start
 	v4, _ := proc.NetTCP()
+	//lint:ignore SA1019 as above
 	v6, _ := proc.NetTCP6()
 	for _, socket := range append(v4, v6...) {
 		if socket.St != listening || socket.LocalPort != uint64(port) || !overlap(net.ParseIP(address), socket.LocalAddr) {
