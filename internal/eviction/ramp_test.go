@@ -219,7 +219,8 @@ func (r *ramps) Finished(types.UID) (<-chan struct{}, bool) {
 	return r.finished, r.pod != nil
 }
 
-type noRuntime struct{}
+// noRuntime reports nothing. The embedded methods are not called.
+type noRuntime struct{ stats.Runtime }
 
 func (noRuntime) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return nil, nil
