@@ -23,6 +23,9 @@ type savedResults struct {
 // savedFor is how long results of an earlier agent are kept for containers that are not probed yet.
 const savedFor = 10 * time.Minute
 
+// saveInterval bounds the writes while many containers start.
+const saveInterval = time.Second
+
 // readSaved reads the file. If that fails, containers without a published status are probed as if they had
 // just started.
 func readSaved(file string, log *slog.Logger) map[string]savedResults {
@@ -36,21 +39,24 @@ func readSaved(file string, log *slog.Logger) map[string]savedResults {
 	return saved
 }
 
-// save writes the file after changes until ctx is done. Changes are published without waiting for the
-// disk: a result that is lost in a crash is published, or probed again.
+// save writes the file after changes until ctx is done, not more often than every saveInterval. Changes are
+// published without waiting for the disk: a result that is lost in a crash is published, or probed again.
 func (p *Prober) save(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		select {
-		case <-ctx.Done():
-			select {
-			case <-p.unsaved:
-				p.writeSaved()
-			default:
-			}
-			return
 		case <-p.unsaved:
 			p.writeSaved()
+			select {
+			case <-p.deps.Clock.After(saveInterval):
+			case <-ctx.Done():
+			}
+		case <-ctx.Done():
 		}
+	}
+	select {
+	case <-p.unsaved:
+		p.writeSaved()
+	default:
 	}
 }
 
