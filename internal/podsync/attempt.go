@@ -48,7 +48,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		return nil, fmt.Errorf("prepare resources of pod: %w", err)
 	}
 	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
-		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return nil, fmt.Errorf("ensure cgroup of pod: %w", err)
 	}
 	if actions.NewSandbox {

@@ -181,7 +181,7 @@ func (m *Manager) setShuttingDown(is bool) {
 		message = "Shutdown manager detected shutdown cancellation"
 	}
 	m.deps.Log.Info("node shutdown: signal from logind", "shuttingDown", is)
-	m.deps.Events.Eventf(m.deps.Node, v1.EventTypeNormal, "NodeShutdown", "%s", message)
+	m.deps.Events.Eventf(m.deps.Node, v1.EventTypeNormal, "Shutdown", "%s", message)
 	m.shuttingDown.Store(is)
 	m.deps.ShuttingDownChanged()
 }

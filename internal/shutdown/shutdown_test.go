@@ -186,7 +186,7 @@ func TestShutdownAndCancellation(t *testing.T) {
 	if f.ShuttingDown() {
 		t.Error("still shutting down after the cancellation")
 	}
-	want := []string{"Normal NodeShutdown Shutdown manager detected shutdown event", "Normal NodeShutdown Shutdown manager detected shutdown cancellation"}
+	want := []string{"Normal Shutdown Shutdown manager detected shutdown event", "Normal Shutdown Shutdown manager detected shutdown cancellation"}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if diff := cmp.Diff(want, f.events); diff != "" {
