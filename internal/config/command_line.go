@@ -47,7 +47,6 @@ func (c *commandLine) under(heading string) section {
 // favor of it.
 var notDeprecated = map[string]bool{
 	"v": true, "vmodule": true, "log-flush-frequency": true, "provider-id": true, "fail-cgroupv1": true,
-	"feature-gates": true, "tls-cipher-suites": true,
 }
 
 const useConfigFile = "set it in the file given by --config"

@@ -183,7 +183,7 @@ func TestNotices(t *testing.T) {
 		"--cpu-manager-reconcile-period has no effect: CPU assignments are applied as soon as they change",
 		"--housekeeping-interval has no effect: usage is read from the kernel on request, not collected periodically",
 		"--maximum-dead-containers is deprecated: eviction thresholds replace it",
-		"deprecated flags, better set in the file given by --config: --max-pods --port",
+		"deprecated flags, better set in the file given by --config: --feature-gates --max-pods --port",
 		"feature gate GitRepoVolumeDriver=false: the gate is DEPRECATED and will be removed in a future release",
 	}
 	if diff := cmp.Diff(want, c.Notices); diff != "" {

@@ -160,6 +160,7 @@ func isFeatures(e ast.Expr) bool {
 func TestGateWithoutEffect(t *testing.T) {
 	c := mustLoad(t, "--feature-gates=RuntimeClassInImageCriApi=true,EventedPLEG=false,ReloadKubeletClientCAFile=false,EnvFiles=true")
 	want := []string{
+		"deprecated flags, better set in the file given by --config: --feature-gates",
 		"feature gate ReloadKubeletClientCAFile=false has no effect: the file is always reloaded when it changes",
 		"feature gate RuntimeClassInImageCriApi=true has no effect: images are not distinguished by runtime class",
 	}
