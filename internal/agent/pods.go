@@ -53,7 +53,7 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 		return nil, err
 	}
 	snapshots := make(chan pod.Snapshot)
-	if err := newSources(b, a, p.states, p.syncing, snapshots); err != nil {
+	if err := newSources(b, a, p, snapshots); err != nil {
 		return nil, err
 	}
 	known := func(uid types.UID) bool {

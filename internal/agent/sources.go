@@ -9,9 +9,9 @@ import (
 )
 
 // newSources adds the sources of pods, which send snapshots to out.
-func newSources(b *base, a *api, states states, s syncing, out chan<- pod.Snapshot) error {
+func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
 	deps := source.Deps{
-		Out: out, Clock: b.clock, Log: b.log,
+		Out: out, Runtime: p.observer, Clock: b.clock, Log: b.log,
 		OnError: func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) },
 	}
 	if a.local != nil {
@@ -26,11 +26,11 @@ func newSources(b *base, a *api, states states, s syncing, out chan<- pod.Snapsh
 	for _, one := range all {
 		b.add(string(one.Name)+" source", one.Run)
 	}
-	if states.mirrors == nil {
+	if p.mirrors == nil {
 		return nil
 	}
 	nodeChanged := notify.New()
 	a.caches.Node.OnChange(nodeChanged.Notify)
-	b.add("mirror pods", states.mirrors.SyncWhenOwned(states.desired, nodeChanged, s.workers.Wake))
+	b.add("mirror pods", p.mirrors.SyncWhenOwned(p.desired, nodeChanged, p.workers.Wake))
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Origin is where a static pod comes from.
@@ -15,13 +16,13 @@ type Origin struct {
 }
 
 // MakeStatic turns the pod of a manifest into a static pod of this node: it sets defaults, adds the
-// node's name to the pod's, and sets a UID that depends on content and origin. It changes p and does
-// not validate it.
-func MakeStatic(p *v1.Pod, origin Origin) {
+// node's name to the pod's, and sets a UID that depends on content and origin. runs reports whether the
+// runtime has a pod with a UID; it may be nil. MakeStatic changes p and does not validate it.
+func MakeStatic(p *v1.Pod, origin Origin, runs func(types.UID) bool) {
 	p.TypeMeta.Kind, p.TypeMeta.APIVersion = "", ""
 	Default(p)
 	if p.UID == "" {
-		p.UID = staticUID(p, origin)
+		p.UID = liveUID(p, origin, runs)
 	}
 	p.Name = p.Name + "-" + strings.ToLower(origin.NodeName)
 	setDefault(&p.Namespace, v1.NamespaceDefault)

@@ -38,7 +38,7 @@ func TestStaticUIDMatchesReference(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			p := readPod(t, filepath.Join("testdata/static", file))
-			MakeStatic(p, Origin{Source: SourceFile, Location: "/etc/kubernetes/manifests/a.yaml", NodeName: "node-1"})
+			MakeStatic(p, Origin{Source: SourceFile, Location: "/etc/kubernetes/manifests/a.yaml", NodeName: "node-1"}, nil)
 			if p.UID != want {
 				t.Errorf("uid %s, want %s", p.UID, want)
 			}
@@ -50,7 +50,7 @@ func TestStaticUIDDependsOnContentAndOrigin(t *testing.T) {
 	file := Origin{Source: SourceFile, Location: "/m/a.yaml", NodeName: "node-1"}
 	uid := func(image string, o Origin) types.UID {
 		p := parsePod(t, "{metadata: {name: a}, spec: {containers: [{name: c, image: "+image+"}]}}")
-		MakeStatic(p, o)
+		MakeStatic(p, o, nil)
 		return p.UID
 	}
 	base := uid("x", file)
@@ -112,7 +112,7 @@ status: {phase: Pending}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := parsePod(t, tc.pod)
-			MakeStatic(got, Origin{Source: tc.source, Location: "/m/web.yaml", NodeName: "Node-1"})
+			MakeStatic(got, Origin{Source: tc.source, Location: "/m/web.yaml", NodeName: "Node-1"}, nil)
 			want := parsePod(t, tc.expects)
 			got.Spec = v1.PodSpec{NodeName: got.Spec.NodeName, Tolerations: got.Spec.Tolerations} // defaults have their own test
 			want.Spec.NodeName = "Node-1"

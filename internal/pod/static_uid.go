@@ -15,12 +15,14 @@ import (
 )
 
 // staticUID returns the UID of a static pod, which depends on its content and origin. It equals that of
-// the reference kubelet v1.37, so that either kubelet takes over the other's static pods: FNV-1a over a
-// one-line dump of the defaulted pod, then "host:NODE" and "file:PATH", or "url:URL" alone. p must be
+// the reference kubelet, so that either kubelet takes over the other's static pods: FNV-1a over a
+// one-line dump of the defaulted pod, then "host:NODE" and "file:PATH", or "url:URL" alone. The dump
+// depends on the release, as it names all fields of the API; layouts is nil for v1.37. p must be
 // defaulted and otherwise unchanged.
-func staticUID(p *v1.Pod, origin Origin) types.UID {
+func staticUID(p *v1.Pod, origin Origin, layouts map[string][]string) types.UID {
 	h := fnv.New128a()
-	dump(h, reflect.ValueOf(p), true)
+	d := dumper{Writer: h, layouts: layouts, spec: reflect.ValueOf(p.Spec)}
+	d.dump(reflect.ValueOf(p), true)
 	if origin.Source == SourceFile {
 		fmt.Fprintf(h, "host:%sfile:%s", origin.NodeName, origin.Location)
 	} else {
@@ -29,11 +31,18 @@ func staticUID(p *v1.Pod, origin Origin) types.UID {
 	return types.UID(hex.EncodeToString(h.Sum(nil)))
 }
 
+// dumper writes a pod as one line of text.
+type dumper struct {
+	io.Writer
+	layouts map[string][]string // field names of structs that had other fields in an earlier release
+	spec    reflect.Value       // the pod's spec
+}
+
 // dump writes v with the types of struct fields but not of slice and map elements.
 // It includes unexported fields: the quantities "1" and "1000m" differ.
-func dump(w io.Writer, v reflect.Value, withType bool) {
+func (w *dumper) dump(v reflect.Value, withType bool) {
 	if v.Kind() == reflect.Pointer {
-		dumpPointer(w, v, withType)
+		w.pointer(v, withType)
 		return
 	}
 	if withType {
@@ -41,21 +50,21 @@ func dump(w io.Writer, v reflect.Value, withType bool) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		dumpStruct(w, v)
+		w.structure(v)
 	case reflect.Slice, reflect.Array:
-		dumpList(w, v)
+		w.list(v)
 	case reflect.Map:
-		dumpMap(w, v)
+		w.mapping(v)
 	case reflect.String:
 		io.WriteString(w, v.String())
 	case reflect.Bool:
 		io.WriteString(w, strconv.FormatBool(v.Bool()))
 	default:
-		dumpNumber(w, v)
+		w.number(v)
 	}
 }
 
-func dumpPointer(w io.Writer, v reflect.Value, withType bool) {
+func (w *dumper) pointer(v reflect.Value, withType bool) {
 	switch {
 	case withType:
 		fmt.Fprintf(w, "(%s)", typeName(v.Type()))
@@ -66,22 +75,43 @@ func dumpPointer(w io.Writer, v reflect.Value, withType bool) {
 		io.WriteString(w, "<nil>")
 		return
 	}
-	dump(w, v.Elem(), false)
+	w.dump(v.Elem(), false)
 }
 
-func dumpStruct(w io.Writer, v reflect.Value) {
+func (w *dumper) structure(v reflect.Value) {
 	io.WriteString(w, "{")
-	for i := range v.NumField() {
+	layout, older := w.layouts[typeName(v.Type())]
+	if !older {
+		for field := range v.Type().Fields() {
+			layout = append(layout, field.Name)
+		}
+	}
+	for i, name := range layout {
 		if i > 0 {
 			io.WriteString(w, " ")
 		}
-		fmt.Fprintf(w, "%s:", v.Type().Field(i).Name)
-		dump(w, v.Field(i), true)
+		w.field(v, name)
 	}
 	io.WriteString(w, "}")
 }
 
-func dumpList(w io.Writer, v reflect.Value) {
+// field writes a field of a struct. Fields of the spec were fields of its security context before v1.37.
+// A name with a type is that of a field that no longer exists, and that no manifest here can have.
+func (w *dumper) field(v reflect.Value, name string) {
+	name, removed, _ := strings.Cut(name, "=")
+	fmt.Fprintf(w, "%s:", name)
+	if removed != "" {
+		fmt.Fprintf(w, "(%s)<nil>", removed)
+		return
+	}
+	value := v.FieldByName(name)
+	if !value.IsValid() {
+		value = w.spec.FieldByName(name)
+	}
+	w.dump(value, true)
+}
+
+func (w *dumper) list(v reflect.Value) {
 	if v.Kind() == reflect.Slice && v.IsNil() {
 		io.WriteString(w, "<nil>")
 		return
@@ -91,13 +121,13 @@ func dumpList(w io.Writer, v reflect.Value) {
 		if i > 0 {
 			io.WriteString(w, " ")
 		}
-		dump(w, v.Index(i), false)
+		w.dump(v.Index(i), false)
 	}
 	io.WriteString(w, "]")
 }
 
-// dumpMap sorts by key. Every map of a pod has strings for keys.
-func dumpMap(w io.Writer, v reflect.Value) {
+// mapping sorts by key. Every map of a pod has strings for keys.
+func (w *dumper) mapping(v reflect.Value) {
 	if v.IsNil() {
 		io.WriteString(w, "<nil>")
 		return
@@ -109,14 +139,14 @@ func dumpMap(w io.Writer, v reflect.Value) {
 		if i > 0 {
 			io.WriteString(w, " ")
 		}
-		dump(w, key, false)
+		w.dump(key, false)
 		io.WriteString(w, ":")
-		dump(w, v.MapIndex(key), false)
+		w.dump(v.MapIndex(key), false)
 	}
 	io.WriteString(w, "]")
 }
 
-func dumpNumber(w io.Writer, v reflect.Value) {
+func (w *dumper) number(v reflect.Value) {
 	switch {
 	case v.CanInt():
 		io.WriteString(w, strconv.FormatInt(v.Int(), 10))

@@ -12,7 +12,7 @@ func TestValidStaticPods(t *testing.T) {
 	}
 	for _, file := range files {
 		p := readPod(t, file)
-		MakeStatic(p, Origin{Source: SourceFile, Location: file, NodeName: "node-1"})
+		MakeStatic(p, Origin{Source: SourceFile, Location: file, NodeName: "node-1"}, nil)
 		if err := Validate(p); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -72,7 +72,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parsePod(t, tc.pod)
-			MakeStatic(p, Origin{Source: SourceFile, Location: "/m/a.yaml", NodeName: "node-1"})
+			MakeStatic(p, Origin{Source: SourceFile, Location: "/m/a.yaml", NodeName: "node-1"}, nil)
 			err := Validate(p)
 			if err == nil || err.Error() != tc.err {
 				t.Errorf("error\n%v\nwant\n%v", err, tc.err)

@@ -36,6 +36,8 @@ type FileDeps struct {
 	// Objects, if set, receives ConfigMaps and Secrets, and pods may refer to them: there is no API
 	// server.
 	Objects Objects
+	// Runtime, if set, has the pods that run already. They keep their UIDs.
+	Runtime Runtime
 }
 
 // File is the source of static pods. A manifest that becomes invalid keeps its last valid pods, and does
@@ -49,6 +51,7 @@ type File struct {
 	conflicts map[string]error      // by path, for names that another file has
 	sent      bool
 	current   content
+	adopter   *adopter
 }
 
 // NewFile validates and starts nothing.
@@ -62,11 +65,14 @@ func NewFile(cfg FileConfig, deps FileDeps) (*File, error) {
 		return nil, errors.New("new file source: CheckFrequency must be positive")
 	}
 	cfg.Path = filepath.Clean(cfg.Path)
-	return &File{cfg: cfg, deps: deps, files: map[string]*fileState{}}, nil
+	return &File{cfg: cfg, deps: deps, files: map[string]*fileState{}, adopter: newAdopter(deps.Runtime)}, nil
 }
 
 // Run sends a snapshot at the start, even an empty one, and then after every change.
 func (f *File) Run(ctx context.Context) error {
+	if f.adopter.wait(ctx) != nil {
+		return nil
+	}
 	w := newNotifier(f.deps.Log)
 	defer w.close()
 	rescan := f.deps.Clock.NewTicker(f.cfg.CheckFrequency)

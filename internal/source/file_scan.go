@@ -149,7 +149,7 @@ func (f *File) parse(s *fileState, path string) {
 	m, err := decode(s.data)
 	if err == nil {
 		origin := pod.Origin{Source: pod.SourceFile, Location: path, NodeName: f.cfg.NodeName}
-		err = prepare(&m, origin, f.deps.Objects != nil)
+		err = prepare(&m, origin, f.deps.Objects != nil, f.adopter.runs)
 	}
 	f.report(s, path, err)
 	if err != nil {

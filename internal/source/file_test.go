@@ -29,6 +29,7 @@ type directory struct {
 	path      string
 	snapshots chan pod.Snapshot
 	clock     clock.WithTicker
+	runtime   Runtime
 
 	mu         sync.Mutex
 	problems   []string
@@ -52,7 +53,7 @@ func (d *directory) run(path string, objects Objects) {
 	f, err := NewFile(
 		FileConfig{Path: path, NodeName: "node-1", CheckFrequency: time.Hour},
 		FileDeps{
-			Out: d.snapshots, Clock: d.clock, Log: slog.New(slog.DiscardHandler), Objects: objects,
+			Out: d.snapshots, Clock: d.clock, Log: slog.New(slog.DiscardHandler), Objects: objects, Runtime: d.runtime,
 			OnError: func(path string, err error) {
 				d.mu.Lock()
 				defer d.mu.Unlock()

@@ -32,6 +32,8 @@ type HTTPDeps struct {
 	Log    *slog.Logger
 	// OnError, if set, is called once for each new error of the URL.
 	OnError func(url string, err error)
+	// Runtime, if set, has the pods that run already. They keep their UIDs.
+	Runtime Runtime
 }
 
 // HTTP is the source of the static pods of a URL. While the URL cannot be read, or its content is invalid,
@@ -42,6 +44,7 @@ type HTTP struct {
 
 	last      *response // the last valid one, nil if there was none
 	lastError string
+	adopter   *adopter
 }
 
 // response is the content of the URL, with the headers for conditional requests.
@@ -72,12 +75,15 @@ func NewHTTP(cfg HTTPConfig, deps HTTPDeps) (*HTTP, error) {
 	if cfg.CheckFrequency <= 0 {
 		return nil, errors.New("new HTTP source: CheckFrequency must be positive")
 	}
-	return &HTTP{cfg: cfg, deps: deps}, nil
+	return &HTTP{cfg: cfg, deps: deps, adopter: newAdopter(deps.Runtime)}, nil
 }
 
 // Run reads the URL at the start and then periodically. It sends the first snapshot after the first
 // successful read.
 func (h *HTTP) Run(ctx context.Context) error {
+	if h.adopter.wait(ctx) != nil {
+		return nil
+	}
 	ticker := h.deps.Clock.NewTicker(h.cfg.CheckFrequency)
 	defer ticker.Stop()
 	for {
@@ -117,7 +123,7 @@ func (h *HTTP) send(ctx context.Context, data []byte) (err error) {
 			return fmt.Errorf("read pods: %w", err)
 		}
 		origin := pod.Origin{Source: pod.SourceHTTP, Location: h.cfg.URL, NodeName: h.cfg.NodeName}
-		if err := prepare(&m, origin, false); err != nil {
+		if err := prepare(&m, origin, false, h.adopter.runs); err != nil {
 			return err
 		}
 		if err := checkUniqueNames(&m); err != nil {

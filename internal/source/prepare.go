@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
 )
@@ -17,7 +18,7 @@ type Objects interface {
 
 // prepare sets defaults and validates a manifest. standalone allows ConfigMaps and Secrets, and pods that
 // refer to them.
-func prepare(m *manifest, origin pod.Origin, standalone bool) error {
+func prepare(m *manifest, origin pod.Origin, standalone bool, runs func(types.UID) bool) error {
 	if !standalone && len(m.configMaps)+len(m.secrets) > 0 {
 		return errors.New("ConfigMaps and Secrets are read from files only where there is no API server")
 	}
@@ -26,7 +27,7 @@ func prepare(m *manifest, origin pod.Origin, standalone bool) error {
 			return errors.New("a pod has no name")
 		}
 		name := p.Name
-		pod.MakeStatic(p, origin)
+		pod.MakeStatic(p, origin, runs)
 		if err := pod.Validate(p); err != nil {
 			return fmt.Errorf("pod %q: %w", name, err)
 		}

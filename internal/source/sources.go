@@ -19,6 +19,8 @@ type Deps struct {
 	// Objects receives the ConfigMaps and Secrets of manifests. It is set only on a node without an
 	// API server.
 	Objects Objects
+	// Runtime has the pods that run already. Static pods among them keep their UIDs.
+	Runtime Runtime
 	// API and Ready are nil without an API server. Ready returns when pods may be read.
 	API   corev1.PodsGetter
 	Ready func(context.Context) error
@@ -40,7 +42,7 @@ func New(kc *kubelet.KubeletConfiguration, nodeName string, deps Deps) ([]Source
 		if deps.Objects != nil {
 			cfg.Extensions = []string{".yaml", ".yml", ".json"}
 		}
-		s, err := NewFile(cfg, FileDeps{Out: deps.Out, Objects: deps.Objects, OnError: deps.OnError, Clock: deps.Clock, Log: deps.Log})
+		s, err := NewFile(cfg, FileDeps{Out: deps.Out, Objects: deps.Objects, Runtime: deps.Runtime, OnError: deps.OnError, Clock: deps.Clock, Log: deps.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +50,7 @@ func New(kc *kubelet.KubeletConfiguration, nodeName string, deps Deps) ([]Source
 	}
 	if kc.StaticPodURL != "" {
 		cfg, client := HTTPConfigFrom(kc, nodeName)
-		s, err := NewHTTP(cfg, HTTPDeps{Out: deps.Out, Client: client, OnError: deps.OnError, Clock: deps.Clock, Log: deps.Log})
+		s, err := NewHTTP(cfg, HTTPDeps{Out: deps.Out, Client: client, Runtime: deps.Runtime, OnError: deps.OnError, Clock: deps.Clock, Log: deps.Log})
 		if err != nil {
 			return nil, err
 		}

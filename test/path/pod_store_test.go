@@ -119,7 +119,7 @@ func (w *podStore) setStatic(texts ...[]byte) error {
 			return err
 		}
 		for _, p := range pods {
-			pod.MakeStatic(p, pod.Origin{Source: pod.SourceFile, NodeName: "node"})
+			pod.MakeStatic(p, pod.Origin{Source: pod.SourceFile, NodeName: "node"}, nil)
 			all = append(all, p)
 		}
 	}
