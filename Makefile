@@ -9,10 +9,10 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz bed conformance critest smoke test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz bed conformance critest smoke upstream-diff swap-versions test clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 deps: ## install missing Debian packages (needs root if there are any)
 	@hack/install-deps.sh
@@ -68,6 +68,7 @@ e2e: build reference ## tests with a real runtime and a real API server (needs r
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 	@hack/gotest.sh -count=1 -run TestCgroup1 ./test/limits
+	@hack/gotest.sh -count=1 ./test/upstreamdiff
 
 # Tests are compiled on the host and run in user-mode Linux. Add packages here.
 test-cgroup2: build reference ## kernel tests on cgroup v2, in user-mode Linux (needs root)
@@ -113,6 +114,16 @@ critest: deps bundle reference ## critest and crictl on a runtime that the agent
 smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
 	$(call say,smoke test)
 	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -procs 4 -out bin/smoke
+
+# Without VERSION, the release that Swiftlet implements.
+upstream-diff: modules ## compare flags, fields, gates, metrics, events, endpoints and Node fields with a Kubernetes release (VERSION=v1.38.0)
+	@$(GO) run ./test/upstreamdiff $(if $(filter-out file,$(origin VERSION)),$(VERSION))
+
+SWAP_VERSIONS ?= v1.35.4 v1.36.3
+swap-versions: build reference ## replace reference kubelets of earlier releases by ours under 60 pods, and back (needs root)
+	$(call say,swapping kubelets of earlier releases)
+	@for v in $(SWAP_VERSIONS); do hack/build-old-kubelet.sh $$v >/dev/null || exit 1; done
+	@SWIFTLET_SWAP_VERSIONS="$(SWAP_VERSIONS)" $(GO) test -count=1 -v -timeout 60m -run TestVersionSwap ./test/e2e
 
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)

@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"maps"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,13 +10,16 @@ import (
 // olderLayouts are the structs of the reference kubelet's releases v1.36 and v1.35 that differ from those of
 // v1.37, for staticUID. Structs that no static pod can have are left out: those of service account tokens,
 // of pod certificates and of container statuses.
-var olderLayouts = []map[string][]string{layouts("SchedulingGroup", " NodeAllocatableResourceClaimStatuses"), layouts("WorkloadRef=*core.WorkloadReference", "")}
+var olderLayouts = []map[string][]string{
+	layouts(strings.NewReplacer()),
+	layouts(strings.NewReplacer("SchedulingGroup", "WorkloadRef=*core.WorkloadReference", "NodeAllocatableResourceClaimStatuses", "")),
+}
 
-func layouts(group, claims string) map[string][]string {
+// layouts applies the difference of a release from v1.36.
+func layouts(difference *strings.Replacer) map[string][]string {
 	all := map[string][]string{}
-	for name, fields := range maps.All(layoutsOf136) {
-		fields = strings.ReplaceAll(strings.ReplaceAll(fields, " SchedulingGroup", " "+group), " NodeAllocatableResourceClaimStatuses", claims)
-		all["core."+name] = strings.Fields(fields)
+	for name, fields := range layoutsOf136 {
+		all["core."+name] = strings.Fields(difference.Replace(fields))
 	}
 	return all
 }

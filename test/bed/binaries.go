@@ -49,6 +49,12 @@ func (b *Binaries) BuildSwiftlet(ctx context.Context, w io.Writer, out string) e
 	return err
 }
 
+// oldKubelet returns the reference kubelet of an earlier release. It builds it if it is not in the cache.
+func (b *Binaries) oldKubelet(ctx context.Context, w io.Writer, version string) (string, error) {
+	dir, err := output(ctx, w, b.Root, filepath.Join(b.Root, "hack", "build-old-kubelet.sh"), version)
+	return filepath.Join(dir, "kubelet"), err
+}
+
 // cacheDir follows the rule of hack/build-tools.sh.
 func cacheDir() string {
 	if dir := os.Getenv("SWIFTLET_CACHE"); dir != "" {

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// KubeletKind is the kubelet that a node runs: Swiftlet or the reference kubelet.
+// KubeletKind is the kubelet that a node runs: Swiftlet, the reference kubelet, or the reference kubelet
+// of an earlier release, such as "v1.36.3". test/reference has a module for each release.
 type KubeletKind string
 
 const (
@@ -149,6 +150,10 @@ func (b *Bed) kubeletCommand(ctx context.Context, kind KubeletKind) ([]string, e
 		return []string{filepath.Join(b.bin.Reference, "kubelet")}, nil
 	case Ours:
 		program, err := b.ourKubelet(ctx)
+		return []string{program}, err
+	}
+	if strings.HasPrefix(string(kind), "v1.") {
+		program, err := b.bin.oldKubelet(ctx, b.progress, string(kind))
 		return []string{program}, err
 	}
 	return nil, fmt.Errorf("start kubelet: unknown kind %q", kind)
