@@ -23,8 +23,9 @@ type Evictor interface {
 	StartAfter(uid types.UID, others []types.UID)
 }
 
-// NewPreempt returns a Preempt that evicts the pods that Victims selects.
-func NewPreempt(workers Evictor, events pod.Events, log *slog.Logger) Preempt {
+// NewPreempt returns a Preempt that evicts the pods that Victims selects. count counts them by the first
+// resource that there is too little of.
+func NewPreempt(workers Evictor, events pod.Events, count func(resource string), log *slog.Logger) Preempt {
 	return func(p *v1.Pod, others []*v1.Pod, shortages []Shortage) error {
 		victims, err := Victims(p, others, shortages)
 		if err != nil {
@@ -42,6 +43,7 @@ func NewPreempt(workers Evictor, events pod.Events, log *slog.Logger) Preempt {
 				Message: "Pod was preempted by Kubelet to accommodate a critical pod.",
 			}}, nil)
 			uids = append(uids, v.UID)
+			count(string(shortages[0].Resource))
 		}
 		workers.StartAfter(p.UID, uids)
 		return nil

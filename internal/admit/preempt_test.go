@@ -26,7 +26,8 @@ func (e *evictions) StartAfter(uid types.UID, others []types.UID) { e.startAfter
 
 func TestPreemptEvictsVictims(t *testing.T) {
 	e := &evictions{failures: map[types.UID]pod.Failure{}, startAfter: map[types.UID][]types.UID{}}
-	preempt := NewPreempt(e, noEvents{}, slog.New(slog.DiscardHandler))
+	var counted []string
+	preempt := NewPreempt(e, noEvents{}, func(resource string) { counted = append(counted, resource) }, slog.New(slog.DiscardHandler))
 	critical, victim := requesting("a", 1), requesting("z", 1)
 	shortages := []Shortage{{v1.ResourceCPU, 1000, 0, 0}}
 	if err := preempt(critical, nil, shortages); err == nil || len(e.startAfter) > 0 {
@@ -37,6 +38,9 @@ func TestPreemptEvictsVictims(t *testing.T) {
 	}
 	if !slices.Equal(e.startAfter["a"], []types.UID{"z"}) {
 		t.Errorf("the critical pod starts after %v, want z", e.startAfter)
+	}
+	if !slices.Equal(counted, []string{"cpu"}) {
+		t.Errorf("counted preemptions for %v, want cpu once", counted)
 	}
 	failure, evicted := e.failures["z"]
 	if !evicted || failure.Reason != "Preempting" || failure.Condition == nil || failure.Condition.Type != v1.DisruptionTarget {

@@ -23,7 +23,7 @@ func newAdmission(b *base, a *api, m *machine, on running, states states, s sync
 	}
 	deps := admit.ChecksDeps{
 		Node: node, Pressures: p.evictor.Conditions, Allocate: on.managers.Aligner.Admit,
-		Preempt: admit.NewPreempt(s.workers, a.events, b.log), ShuttingDown: p.shutdown.ShuttingDown,
+		Preempt: admit.NewPreempt(s.workers, a.events, b.metrics.Preemptions(), b.log), ShuttingDown: p.shutdown.ShuttingDown,
 	}
 	checks, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.hardware.Kernel), deps)
 	if err != nil {

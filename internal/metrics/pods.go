@@ -155,6 +155,11 @@ var admissionReasons = map[string]bool{
 	"NodeShutdown": true, "VolumeAttachmentLimitExceeded": true,
 }
 
+// Preemptions counts pods that were evicted for a critical pod.
+func (m *Metrics) Preemptions() func(resource string) {
+	return incBy(m.counters(kubelet+"preemptions", "Pods that were evicted for a critical pod, by the resource it needs.", "preemption_signal"))
+}
+
 // Admission counts admission decisions; the reason is empty for admitted pods.
 func (m *Metrics) Admission() func(p *v1.Pod, rejection string) {
 	rejected := m.counters(kubelet+"admission_rejections_total", "Pods that were not let in.", "reason")

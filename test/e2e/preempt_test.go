@@ -62,6 +62,8 @@ func TestPreemption(t *testing.T) {
 		t.Errorf("the critical pod started at %v, before the other terminated at %v", after, before)
 	}
 
+	awaitMetrics(t, node, nil, map[string]float64{`kubelet_preemptions{preemption_signal="pods"}`: 1})
+
 	// There are no more pods to preempt.
 	now := finalStateView(t, node, in)
 	for _, class := range []string{"", "system-node-critical"} {
