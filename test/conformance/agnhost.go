@@ -76,7 +76,7 @@ func (m *imageBuilder) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 	if m.agnhost != nil {
 		return m.agnhost, nil
 	}
-	program, err := file(m.programs.path("agnhost"), "agnhost", 0o755)
+	program, err := images.File(m.programs.path("agnhost"), "agnhost", 0o755)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (m *imageBuilder) agnhostLayer(ctx context.Context) (v1.Layer, error) {
 		}
 		entries = append(entries, entry)
 	}
-	tools, err := hostPrograms(ctx, "bash", "curl", "ss", "ipcs", "nc")
+	tools, err := images.HostPrograms(ctx, "bash", "curl", "ss", "ipcs", "nc")
 	if err != nil {
 		return nil, err
 	}

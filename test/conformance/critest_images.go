@@ -66,7 +66,7 @@ func (m *imageBuilder) critest(ctx context.Context, name, user string) (v1.Image
 		return nil, err
 	}
 	// A test mounts over ls. If ls were a link, the test would hide all of busybox.
-	ls, err := file(m.programs.path("busybox"), "bin/ls", 0o755)
+	ls, err := images.File(m.programs.path("busybox"), "bin/ls", 0o755)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (m *imageBuilder) httpd(ctx context.Context) (v1.Image, error) {
 
 // pauseOf builds a pause image that differs from the node's sandbox image, whose tags tests count.
 func (m *imageBuilder) pauseOf(version string) (v1.Image, error) {
-	program, err := file(m.pause, "pause", 0o755)
+	program, err := images.File(m.pause, "pause", 0o755)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (m *imageBuilder) entrypoint(ctx context.Context, path, name string) (v1.Im
 	if err != nil {
 		return nil, err
 	}
-	program, err := file(path, name, 0o755)
+	program, err := images.File(path, name, 0o755)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type imageBuilder struct {
 }
 
 func (m *imageBuilder) pauseImage(context.Context) (v1.Image, error) {
-	program, err := file(m.pause, "pause", 0o755)
+	program, err := images.File(m.pause, "pause", 0o755)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (m *imageBuilder) nonewprivsImage(ctx context.Context) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := file(m.programs.path("nnp"), "usr/local/bin/nnp", 0o6755)
+	program, err := images.File(m.programs.path("nnp"), "usr/local/bin/nnp", 0o6755)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (m *imageBuilder) glibcImage(ctx context.Context) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := hostPrograms(ctx, "hostname", "getent")
+	entries, err := images.HostPrograms(ctx, "hostname", "getent")
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (m *imageBuilder) glibcImage(ctx context.Context) (v1.Image, error) {
 
 func (m *imageBuilder) devicePluginImage(context.Context) (v1.Image, error) {
 	const name = "sampledeviceplugin"
-	program, err := file(m.programs.path(name), name, 0o755)
+	program, err := images.File(m.programs.path(name), name, 0o755)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (m *imageBuilder) nginx(ctx context.Context, tag, pid string, port int) (v1
 	if err != nil {
 		return nil, err
 	}
-	entries, err := withLibraries(ctx, m.programs.path("nginx"), "usr/sbin/nginx")
+	entries, err := images.WithLibraries(ctx, m.programs.path("nginx"), "usr/sbin/nginx")
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (m *imageBuilder) baseLayer(ctx context.Context) (v1.Layer, error) {
 
 // data is a file of the suite.
 func (m *imageBuilder) data(name, target string) (images.Entry, error) {
-	return file(m.programs.path(filepath.Join("files", name)), target, 0o644)
+	return images.File(m.programs.path(filepath.Join("files", name)), target, 0o644)
 }
 
 // compose builds an image of the layers and, if there are entries, a layer of them.

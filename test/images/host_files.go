@@ -1,4 +1,4 @@
-package conformance
+package images
 
 import (
 	"context"
@@ -8,22 +8,20 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"swiftlet/test/images"
 )
 
 // library finds a path in ldd's output: "name => /path (0x…)" or "/path (0x…)".
 var library = regexp.MustCompile(`(?m)(?:=> |^\s*)(/\S+) \(0x`)
 
-// hostPrograms are programs of the host with their libraries, for usr/bin of an image.
-func hostPrograms(ctx context.Context, names ...string) ([]images.Entry, error) {
-	var entries []images.Entry
+// HostPrograms are programs of the host with their libraries, for usr/bin of an image.
+func HostPrograms(ctx context.Context, names ...string) ([]Entry, error) {
+	var entries []Entry
 	for _, name := range names {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			return nil, fmt.Errorf("find %s for an image (run hack/install-deps.sh): %w", name, err)
 		}
-		more, err := withLibraries(ctx, path, "usr/bin/"+name)
+		more, err := WithLibraries(ctx, path, "usr/bin/"+name)
 		if err != nil {
 			return nil, err
 		}
@@ -32,8 +30,8 @@ func hostPrograms(ctx context.Context, names ...string) ([]images.Entry, error) 
 	return entries, nil
 }
 
-// withLibraries is the program at path, for target in an image, preceded by its libraries.
-func withLibraries(ctx context.Context, path, target string) ([]images.Entry, error) {
+// WithLibraries is the program at path, for target in an image, preceded by its libraries.
+func WithLibraries(ctx context.Context, path, target string) ([]Entry, error) {
 	out, err := exec.CommandContext(ctx, "ldd", path).CombinedOutput()
 	if err != nil && !strings.Contains(string(out), "not a dynamic executable") {
 		return nil, fmt.Errorf("list libraries of %s: %w: %s", path, err, out)
@@ -41,23 +39,23 @@ func withLibraries(ctx context.Context, path, target string) ([]images.Entry, er
 	if strings.Contains(string(out), "not found") {
 		return nil, fmt.Errorf("list libraries of %s: one is missing: %s", path, out)
 	}
-	var entries []images.Entry
+	var entries []Entry
 	for _, match := range library.FindAllStringSubmatch(string(out), -1) {
-		entry, err := file(match[1], strings.TrimPrefix(match[1], "/"), 0o755)
+		entry, err := File(match[1], strings.TrimPrefix(match[1], "/"), 0o755)
 		if err != nil {
 			return nil, err
 		}
 		entries = append(entries, entry)
 	}
-	program, err := file(path, target, 0o755)
+	program, err := File(path, target, 0o755)
 	return append(entries, program), err
 }
 
-// file is a file of the host, for target in an image. It follows links.
-func file(path, target string, mode int64) (images.Entry, error) {
+// File is a file of the host, for target in an image. It follows links.
+func File(path, target string, mode int64) (Entry, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return images.Entry{}, fmt.Errorf("read %s for an image: %w", filepath.Base(path), err)
+		return Entry{}, fmt.Errorf("read %s for an image: %w", filepath.Base(path), err)
 	}
-	return images.Entry{Name: target, Mode: mode, Data: data}, nil
+	return Entry{Name: target, Mode: mode, Data: data}, nil
 }
