@@ -16,7 +16,7 @@ import (
 
 // Bed is a control plane with the nodes that were added to it.
 type Bed struct {
-	ControlPlane *ControlPlane
+	ControlPlane *ControlPlane // nil: the test sets one up on a node
 
 	slot     *slot
 	bin      *Binaries
@@ -36,6 +36,21 @@ type Bed struct {
 // Start creates a bed without nodes. It takes a few seconds once the programs are built, and
 // writes its progress to progress. The control plane turns the given feature gates on.
 func Start(ctx context.Context, progress io.Writer, gates ...string) (*Bed, error) {
+	b, err := StartNetwork(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if b.ControlPlane, err = startControlPlane(ctx, b.slot, b.bin.Reference, gates); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	fmt.Fprintf(progress, "bed %d: control plane up in %.1f s\n", b.slot.number, time.Since(began).Seconds())
+	return b, nil
+}
+
+// StartNetwork is Start without a control plane. The nodes belong to no cluster, and only the
+// methods that need none can be used.
+func StartNetwork(ctx context.Context, progress io.Writer) (*Bed, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("start bed: needs root, for namespaces and cgroups")
 	}
@@ -59,11 +74,6 @@ func Start(ctx context.Context, progress io.Writer, gates ...string) (*Bed, erro
 	if err := s.addBridge(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	began := time.Now()
-	if b.ControlPlane, err = startControlPlane(ctx, s, bin.Reference, gates); err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	fmt.Fprintf(progress, "bed %d: control plane up in %.1f s\n", s.number, time.Since(began).Seconds())
 	return b, nil
 }
 
@@ -83,8 +93,10 @@ func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	if err := b.addPodRoutes(ctx, box); err != nil {
 		return nil, err
 	}
-	if err := box.writeIdentity(); err != nil {
-		return nil, err
+	if b.ControlPlane != nil {
+		if err := box.writeIdentity(); err != nil {
+			return nil, err
+		}
 	}
 	if err := box.StartContainerd(ctx); err != nil {
 		return nil, err
