@@ -120,6 +120,7 @@ func stop(name string) error {
 // supervise runs the service until SIGTERM, and starts it again when it exits.
 func supervise(name string) error {
 	ready := os.NewFile(3, "ready")
+	unix.CloseOnExec(3) // start waits until it is closed
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, unix.SIGTERM)
 	state, err := becomeSupervisor(name)
