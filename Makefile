@@ -9,7 +9,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz bed conformance critest smoke upstream-diff swap-versions test clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz bed conformance critest kubeadm smoke upstream-diff swap-versions test nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,12 @@ critest: deps bundle reference ## critest and crictl on a runtime that the agent
 	$(call say,critest and crictl on the agent's runtime)
 	@hack/gotest.sh -count=1 -v -timeout 40m ./test/critools
 
+kubeadm: build reference ## a cluster set up by kubeadm: control plane and one node ours, one node with the reference kubelet (needs root)
+	$(call say,building kubeadm)
+	@hack/build-kubeadm.sh >/dev/null
+	$(call say,kubeadm)
+	@hack/gotest.sh -count=1 -v -timeout 30m ./test/kubeadm/...
+
 smoke: deps bundle reference ## a few of upstream's end-to-end tests, all of which must pass (needs root)
 	$(call say,smoke test)
 	@$(GO) run ./test/conformance/cmd/conformance -kubelet ours -smoke -procs 4 -out bin/smoke
@@ -127,6 +133,10 @@ swap-versions: build reference ## replace reference kubelets of earlier releases
 
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
+
+NIGHTLY ?= test kubeadm churn ramps critest conformance
+nightly: ## the long targets one after another (NIGHTLY=), results in bin/nightly; repeat it to resume (needs root)
+	@hack/nightly.sh $(NIGHTLY)
 
 clean: ## remove bin/; the cache in ~/.cache/swiftlet is kept
 	@rm -rf bin
