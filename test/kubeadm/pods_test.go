@@ -131,7 +131,7 @@ func (c *cluster) testAccess(t *testing.T) {
 		other := c.workers()[1-i]
 		c.awaitInPod(t, m, service.Spec.ClusterIP, "nslookup", "web.default.svc.cluster.local")
 		for _, address := range []string{service.Spec.ClusterIP + ":80", c.pod(t, "default", "web-"+other.Name()).Status.PodIP + ":8080"} {
-			c.awaitInPod(t, m, "hello", "wget", "-qO-", "-T5", "http://"+address)
+			c.awaitInPod(t, m, "hello", "timeout", "5", "wget", "-qO-", "http://"+address)
 		}
 		if out, err := c.kubectl(t.Context(), "logs", "completes-"+m.Name()); err != nil || out != "default" {
 			t.Errorf("log of a pod of %s: %q, %v", m.Name(), out, err)
