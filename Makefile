@@ -134,7 +134,7 @@ swap-versions: build reference ## replace reference kubelets of earlier releases
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
 
-NIGHTLY ?= test kubeadm churn ramps critest conformance
+NIGHTLY ?= test kubeadm swap-versions churn ramps critest conformance
 nightly: ## the long targets one after another (NIGHTLY=), results in bin/nightly; repeat it to resume (needs root)
 	@hack/nightly.sh $(NIGHTLY)
 
