@@ -26,6 +26,7 @@ type Bed struct {
 
 	mu          sync.Mutex
 	nodes       []*Box
+	machines    []*Machine
 	routesMu    sync.Mutex // guards wired
 	routed      []*Box     // the nodes that have routes to each other's pods
 	hosts       int        // the last host number given out on the bridge's subnet
@@ -81,8 +82,7 @@ func StartNetwork(ctx context.Context, progress io.Writer) (*Bed, error) {
 // kubelet.
 func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 	b.mu.Lock()
-	b.hosts++
-	box := &Box{name: name, host: b.hosts, dir: filepath.Join(b.slot.dir, "nodes", name), bed: b}
+	box := &Box{nodeFiles: b.newNodeFiles(name)}
 	b.nodes = append(b.nodes, box)
 	b.mu.Unlock()
 
@@ -151,7 +151,10 @@ func (b *Bed) Close() error {
 	for _, node := range b.nodes {
 		errs = append(errs, node.Close())
 	}
-	b.nodes = nil
+	for _, machine := range b.machines {
+		errs = append(errs, machine.Close())
+	}
+	b.nodes, b.machines = nil, nil
 	if b.ControlPlane != nil {
 		errs = append(errs, b.ControlPlane.Stop())
 	}

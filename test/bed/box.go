@@ -19,10 +19,7 @@ var boxInit []byte
 // Box is a node in its own namespaces on the host's kernel. It has its own cgroups and its own
 // /var/lib/kubelet, /run, /etc/cni and so on.
 type Box struct {
-	name    string
-	host    int // last byte of its address on the bed's subnet
-	dir     string
-	bed     *Bed
+	nodeFiles
 	cgroups []hierarchy
 
 	init            *daemon // PID 1 of the box: when it exits, the kernel kills all others
@@ -31,12 +28,6 @@ type Box struct {
 	runtimeHandlers []byte     // further runtime handlers, in the format of containerd's configuration
 	calls           *recording // nil when the kubelet's calls are not recorded
 }
-
-func (b *Box) Name() string    { return b.name }
-func (b *Box) Address() string { return b.bed.slot.nodeAddress(b.host) }
-func (b *Box) PodCIDR() string { return b.bed.slot.podCIDR(b.host) }
-
-func (b *Box) Path(path string) string { return filepath.Join(b.dir, "fs", path) }
 
 // Inside returns a host path to a file as the node sees it. It also works for files that Path
 // cannot reach, such as sockets below /run.
@@ -111,11 +102,6 @@ func (b *Box) startNetwork(ctx context.Context) error {
 	return nil
 }
 
-// Log is the log file of a program of the box.
-func (b *Box) Log(program string) string {
-	return filepath.Join(b.bed.slot.logDir(), b.name+"."+program+".log")
-}
-
 // Close kills the box with its kubelet and runtime. The kernel removes their mounts and
 // interfaces with the namespaces.
 func (b *Box) Close() error {
@@ -134,7 +120,7 @@ func (b *Box) Close() error {
 		errs = append(errs, removeCgroups(h.dir))
 	}
 	b.cgroups = nil
-	errs = append(errs, removeLink(fmt.Sprintf("%s-%d", b.bed.slot.bridge(), b.host)))
+	errs = append(errs, removeLink(b.bed.slot.nodeLink(b.host)))
 	errs = append(errs, removeAllRetry(b.dir))
 	return errors.Join(errs...)
 }

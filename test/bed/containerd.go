@@ -33,10 +33,7 @@ func (b *Box) StartContainerd(ctx context.Context) error {
 	if b.containerd.running() {
 		return errors.New("start containerd: already running")
 	}
-	if err := b.writeFile("/etc/containerd/config.toml", slices.Concat(containerdConfig, b.runtimeHandlers)); err != nil {
-		return err
-	}
-	if err := b.writeFile("/etc/cni/net.d/10-bed.conflist", fmt.Appendf(nil, cniConfig, b.PodCIDR())); err != nil {
+	if err := b.writeContainerdConfig(slices.Concat(containerdConfig, b.runtimeHandlers)); err != nil {
 		return err
 	}
 	var err error
@@ -49,6 +46,14 @@ func (b *Box) StartContainerd(ctx context.Context) error {
 		_, err := b.Exec(ctx, "ctr", "version")
 		return err
 	})
+}
+
+// writeContainerdConfig writes containerd's configuration and that of the pod network.
+func (n *nodeFiles) writeContainerdConfig(config []byte) error {
+	if err := n.writeFile("/etc/containerd/config.toml", config); err != nil {
+		return err
+	}
+	return n.writeFile("/etc/cni/net.d/10-bed.conflist", fmt.Appendf(nil, cniConfig, n.PodCIDR()))
 }
 
 // StopContainerd stops containerd. Shims are not its children, so containers keep running.
@@ -81,13 +86,13 @@ func (b *Box) AddRuntime(handler string) {
 }
 
 // writeFile writes a file of the node.
-func (b *Box) writeFile(path string, data []byte) error {
-	host := b.Path(path)
+func (n *nodeFiles) writeFile(path string, data []byte) error {
+	host := n.Path(path)
 	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
-		return fmt.Errorf("write %s of %s: %w", path, b.name, err)
+		return fmt.Errorf("write %s of %s: %w", path, n.name, err)
 	}
 	if err := os.WriteFile(host, data, 0o644); err != nil {
-		return fmt.Errorf("write %s of %s: %w", path, b.name, err)
+		return fmt.Errorf("write %s of %s: %w", path, n.name, err)
 	}
 	return nil
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+
+	"swiftlet/test/uml"
 )
 
-// ExternalNode is the network and identity of a node that is not a box: a virtual machine with its
-// own kernel.
+// ExternalNode is the network and identity of a node that the caller runs on a machine of its own.
+// Machine is a node that the bed runs.
 type ExternalNode struct {
-	Interface  string // of the host; connected to the bed's bridge
-	Address    string // with prefix length
-	Gateway    string
+	Network    *uml.Network
 	Kubeconfig string // of the node
 }
 
@@ -23,27 +23,15 @@ func (b *Bed) AddExternalNode(ctx context.Context, name string) (*ExternalNode, 
 	host := b.hosts
 	b.mu.Unlock()
 
-	link := fmt.Sprintf("%s-%d", b.slot.bridge(), host)
-	node := &ExternalNode{
-		Interface:  link + "m",
-		Address:    b.slot.nodeAddress(host) + "/24",
-		Gateway:    b.slot.gateway(),
-		Kubeconfig: filepath.Join(b.slot.dir, name+".kubeconfig"),
-	}
-	steps := [][]string{
-		{"link", "add", link, "type", "veth", "peer", "name", node.Interface},
-		{"link", "set", link, "master", b.slot.bridge(), "up"},
-		{"link", "set", node.Interface, "up"},
-	}
-	for _, step := range steps {
-		if err := ip(ctx, step...); err != nil {
-			return nil, fmt.Errorf("add external node %s: %w", name, err)
-		}
+	network, err := b.slot.attachMachine(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("add external node %s: %w", name, err)
 	}
 	c := b.ControlPlane
 	client, err := c.ca.client("node-"+name, "system:node:"+name, "system:nodes")
 	if err != nil {
 		return nil, fmt.Errorf("add external node %s: %w", name, err)
 	}
+	node := &ExternalNode{Network: network, Kubeconfig: filepath.Join(b.slot.dir, name+".kubeconfig")}
 	return node, writeKubeconfig(node.Kubeconfig, c.Server, c.ca, client)
 }

@@ -70,17 +70,22 @@ func (b *Box) StartKubelet(ctx context.Context, options KubeletOptions) error {
 	if err := b.record(options.Calls); err != nil {
 		return err
 	}
-	argv = append(argv,
-		"--kubeconfig=/etc/kubernetes/kubelet.kubeconfig",
-		"--config=/etc/kubernetes/kubelet.yaml",
-		"--hostname-override="+b.name,
-		"--node-ip="+b.Address(),
-	)
+	argv = append(argv, b.kubeletFlags()...)
 	b.kubelet, err = b.spawn("kubelet", append(argv, options.Flags...)...)
 	return err
 }
 
-func (b *Box) writeKubeletConfig(options KubeletOptions) error {
+// kubeletFlags are the flags of every kubelet.
+func (n *nodeFiles) kubeletFlags() []string {
+	return []string{
+		"--kubeconfig=/etc/kubernetes/kubelet.kubeconfig",
+		"--config=/etc/kubernetes/kubelet.yaml",
+		"--hostname-override=" + n.name,
+		"--node-ip=" + n.Address(),
+	}
+}
+
+func (n *nodeFiles) writeKubeletConfig(options KubeletOptions) error {
 	base := kubeletConfig
 	if options.Calls != "" {
 		base = strings.Replace(base, containerdSocket, recordedSocket, 1)
@@ -89,7 +94,7 @@ func (b *Box) writeKubeletConfig(options KubeletOptions) error {
 	if err != nil {
 		return fmt.Errorf("make kubelet configuration: %w", err)
 	}
-	return b.writeFile("/etc/kubernetes/kubelet.yaml", config)
+	return n.writeFile("/etc/kubernetes/kubelet.yaml", config)
 }
 
 // StopKubelet sends SIGTERM to the kubelet and waits. Pods keep running.
@@ -114,13 +119,13 @@ func (b *Box) PauseKubelet() (resume func() error, err error) {
 }
 
 // writeIdentity writes the node's certificates and kubeconfig.
-func (b *Box) writeIdentity() error {
-	c := b.bed.ControlPlane
-	client, err := c.ca.client("node-"+b.name, "system:node:"+b.name, "system:nodes")
+func (n *nodeFiles) writeIdentity() error {
+	c := n.bed.ControlPlane
+	client, err := c.ca.client("node-"+n.name, "system:node:"+n.name, "system:nodes")
 	if err != nil {
 		return err
 	}
-	serving, err := c.ca.serving("node-"+b.name+"-serving", b.name, b.Address())
+	serving, err := c.ca.serving("node-"+n.name+"-serving", n.name, n.Address())
 	if err != nil {
 		return err
 	}
@@ -133,14 +138,14 @@ func (b *Box) writeIdentity() error {
 		if err != nil {
 			return err
 		}
-		if err := b.writeFile(path, data); err != nil {
+		if err := n.writeFile(path, data); err != nil {
 			return err
 		}
 	}
-	if err := b.writeFile("/etc/kubernetes/manifests/.keep", nil); err != nil {
+	if err := n.writeFile("/etc/kubernetes/manifests/.keep", nil); err != nil {
 		return err
 	}
-	return writeKubeconfig(b.Path("/etc/kubernetes/kubelet.kubeconfig"), c.Server, c.ca, client)
+	return writeKubeconfig(n.Path("/etc/kubernetes/kubelet.kubeconfig"), c.Server, c.ca, client)
 }
 
 // kubeletCommand returns the kubelet of a kind. It builds Swiftlet if needed.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"swiftlet/test/uml"
 )
 
 // ip runs iproute2's command.
@@ -40,9 +42,17 @@ func (s *slot) addBridge(ctx context.Context) error {
 // attach adds an interface eth0 on the bridge to the network namespace of process pid. The kernel
 // removes it with the namespace.
 func (s *slot) attach(ctx context.Context, pid, host int) error {
-	link := fmt.Sprintf("%s-%d", s.bridge(), host)
+	return s.addNodeLink(ctx, host, "eth0", "netns", strconv.Itoa(pid))
+}
+
+// nodeLink is the bridge port of a node.
+func (s *slot) nodeLink(host int) string { return fmt.Sprintf("%s-%d", s.bridge(), host) }
+
+// addNodeLink creates the bridge port of a node and its peer.
+func (s *slot) addNodeLink(ctx context.Context, host int, peer ...string) error {
+	link := s.nodeLink(host)
 	steps := [][]string{
-		{"link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		append([]string{"link", "add", link, "type", "veth", "peer", "name"}, peer...),
 		{"link", "set", link, "master", s.bridge(), "up"},
 		// The API server connects to pods for webhooks and for the proxy subresources.
 		{"route", "replace", s.podCIDR(host), "via", s.nodeAddress(host), "dev", s.bridge(), "onlink"},
@@ -53,6 +63,16 @@ func (s *slot) attach(ctx context.Context, pid, host int) error {
 		}
 	}
 	return nil
+}
+
+// attachMachine adds an interface of the host on the bridge and returns the network of a machine
+// that is connected to it.
+func (s *slot) attachMachine(ctx context.Context, host int) (*uml.Network, error) {
+	n := &uml.Network{Interface: s.nodeLink(host) + "m", Address: s.nodeAddress(host) + "/24", Gateway: s.gateway()}
+	if err := s.addNodeLink(ctx, host, n.Interface); err != nil {
+		return nil, err
+	}
+	return n, ip(ctx, "link", "set", n.Interface, "up")
 }
 
 // removeLink deletes an interface of the host, if it exists, and its bridge ports.

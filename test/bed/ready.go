@@ -10,21 +10,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WaitReady returns when the running kubelet has reported the node ready. To ignore the status of
-// an earlier kubelet, it requires a lease renewal since the kubelet's start.
+// WaitReady returns when the running kubelet has reported the node ready.
 func (b *Box) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	client := b.bed.ControlPlane.Client
-	return b.kubelet.await(ctx, func(ctx context.Context) error {
-		lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, b.name, metav1.GetOptions{})
+	return b.awaitReady(ctx, b.kubelet)
+}
+
+// awaitReady waits until the node is ready. To ignore the status of an earlier kubelet, it requires
+// a lease renewal since the start of d.
+func (n *nodeFiles) awaitReady(ctx context.Context, d *daemon) error {
+	client := n.bed.ControlPlane.Client
+	return d.await(ctx, func(ctx context.Context) error {
+		lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if !renewedSince(lease, b.kubelet.began) {
-			return fmt.Errorf("lease of %s is not renewed", b.name)
+		if !renewedSince(lease, d.began) {
+			return fmt.Errorf("lease of %s is not renewed", n.name)
 		}
-		node, err := client.CoreV1().Nodes().Get(ctx, b.name, metav1.GetOptions{})
+		node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -33,7 +38,7 @@ func (b *Box) WaitReady(ctx context.Context) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("node %s is not ready: %v", b.name, node.Status.Conditions)
+		return fmt.Errorf("node %s is not ready: %v", n.name, node.Status.Conditions)
 	})
 }
 

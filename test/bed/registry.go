@@ -123,9 +123,9 @@ func (r *Registry) Close() error {
 func (b *Box) Trust(r *Registry) error { return b.Mirror(r.Host, r) }
 
 // Mirror makes the node's containerd pull from r instead of the registry of that name.
-func (b *Box) Mirror(name string, r *Registry) error {
+func (n *nodeFiles) Mirror(name string, r *Registry) error {
 	server := url.URL{Scheme: "https", Host: r.Host}
-	return b.writeFile("/etc/containerd/certs.d/"+name+"/hosts.toml", fmt.Appendf(nil,
+	return n.writeFile("/etc/containerd/certs.d/"+name+"/hosts.toml", fmt.Appendf(nil,
 		"server = %q\nca = \"/etc/kubernetes/pki/ca.crt\"\n", server.String()))
 }
 

@@ -77,7 +77,7 @@ func TestCgroup2Cluster(t *testing.T) {
 	runUML(t, uml.Machine{
 		Command: command,
 		Env:     append(env, envNode+"="+node.Kubeconfig, envAdmin+"="+b.ControlPlane.Kubeconfig),
-		Network: &uml.Network{Interface: node.Interface, Address: node.Address, Gateway: node.Gateway},
+		Network: node.Network,
 	})
 }
 
