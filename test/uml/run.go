@@ -31,6 +31,8 @@ type Machine struct {
 	Shared string
 	// Systemd runs systemd as PID 1 with D-Bus, and the command as a service.
 	Systemd bool
+	// Number chooses the CPU of the host. Machines of one process should have different numbers.
+	Number  int
 	Network *Network  // nil for loopback only
 	Out     io.Writer // output of the command
 }
@@ -113,9 +115,9 @@ func (m Machine) boot(ctx context.Context, kernel, jobDir string) (console []byt
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.ExtraFiles = []*os.File{write}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // Pdeathsig is tied to the thread
+	runtime.LockOSThread() // Pdeathsig is tied to the thread, and so are its CPUs
 	defer runtime.UnlockOSThread()
-	err = cmd.Start()
+	err = startOnOneCPU(cmd, os.Getpid()+m.Number)
 	write.Close()
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)
