@@ -53,12 +53,12 @@ func (b *Bed) AddMachine(ctx context.Context, name string) (*Machine, error) {
 
 // Start boots the machine with containerd, the pause image and a kubelet. It does not wait until the
 // node is ready; see WaitReady. It calls stopped when the machine has stopped for any reason.
-func (m *Machine) Start(ctx context.Context, memoryMiB int, kubelet KubeletOptions, stopped func(error)) error {
-	argv, err := m.bed.kubeletCommand(ctx, kubelet.Kind)
+func (m *Machine) Start(ctx context.Context, memoryMiB int, kubelet KubeletKind, stopped func(error)) error {
+	argv, err := m.bed.kubeletCommand(ctx, kubelet)
 	if err != nil {
 		return err
 	}
-	if err := m.writeKubeletConfig(kubelet); err != nil {
+	if err := m.writeKubeletConfig(KubeletOptions{}); err != nil {
 		return err
 	}
 	script := filepath.Join(m.dir, "node.sh")
@@ -66,9 +66,9 @@ func (m *Machine) Start(ctx context.Context, memoryMiB int, kubelet KubeletOptio
 		return fmt.Errorf("start machine: %w", err)
 	}
 	command := []string{"sh", script, m.Path("/etc"), m.bed.bin.Bundle, m.bed.images.Archives[images.Pause], m.Log("containerd")}
-	command = append(append(append(command, argv...), m.kubeletFlags()...), kubelet.Flags...)
+	command = append(append(command, argv...), m.kubeletFlags()...)
 	return m.boot(uml.Machine{
-		Command: command, Dir: "/", Env: os.Environ(), MemoryMiB: memoryMiB, Shared: m.bed.Logs(), Network: m.network,
+		Command: command, Dir: "/", Env: os.Environ(), MemoryMiB: memoryMiB, Shared: m.bed.Logs(), Number: m.bed.slot.number, Network: m.network,
 	}, stopped)
 }
 
