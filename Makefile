@@ -102,10 +102,10 @@ churn: build reference ## stress tests: 200 pods for 5 minutes and 1,000 with vo
 bed: deps bundle reference ## run a test cluster on this machine until Ctrl-C (KUBELET=reference) (needs root)
 	@$(GO) run ./test/bed/cmd/bed $(if $(KUBELET),-kubelet $(KUBELET))
 
-conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
+conformance: deps bundle reference ## upstream's end-to-end tests on both kubelets (KUBELET=, FOCUS=, PROCS=, MACHINE=1, LEFTOUT=1, NOTRUN=1, RECORD=1, LIST=1) (needs root)
 	$(call say,conformance)
 	@$(GO) run ./test/conformance/cmd/conformance $(if $(KUBELET),-kubelet $(KUBELET)) $(if $(PROCS),-procs $(PROCS)) \
-		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
+		$(if $(FOCUS),-focus '$(FOCUS)') $(if $(MACHINE),-machine) $(if $(LEFTOUT),-left-out) $(if $(NOTRUN),-not-run) $(if $(RECORD),-record) $(if $(LIST),-list)
 
 critest: deps bundle reference ## critest and crictl on a runtime that the agent uses (needs root)
 	$(call say,critest and crictl on the agent's runtime)

@@ -39,7 +39,10 @@ func runSuite(ctx context.Context, b *bed.Bed, p *Programs, names []string, opti
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("run suite: see %s: %w", log.Name(), err), runErr)
 	}
-	if ctx.Err() != nil || time.Since(began) >= options.Limit {
+	if ctx.Err() != nil {
+		return outcomes, fmt.Errorf("run suite: interrupted after %.0f s: %w", time.Since(began).Seconds(), context.Cause(ctx))
+	}
+	if time.Since(began) >= options.Limit {
 		return outcomes, fmt.Errorf("run suite: interrupted after %.0f s", time.Since(began).Seconds())
 	}
 	return outcomes, nil

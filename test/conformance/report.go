@@ -45,7 +45,7 @@ func report(release string, selection *Selection, classified Classification, ref
 Kubernetes' own end-to-end tests, %s, on one node of the test bed. Made by
 `+"`make conformance RECORD=1`"+` (`+"`KUBELET=`"+` for one column only); each cell is the last
 recorded run of that test. A test that has not been run on a kubelet has an empty cell. Tests
-that differ in a run are tried a second time on both.
+that differ in a run are tried a second time on both. `+"`MACHINE=1`"+` runs the tests that need a machine.
 
 | | reference | ours |
 |---|---|---|
@@ -59,6 +59,7 @@ that differ in a run are tried a second time on both.
 	fmt.Fprintf(&text, "| selected and not run yet | %d | %d |\n", missing(classified.Run, reference), missing(classified.Run, ours))
 	fmt.Fprintf(&text, "| run between | %s | %s |\n", days(reference), days(ours))
 	writeFailures(&text, selection, reference, ours)
+	writeOnMachine(&text, selection, classified)
 	writeLeftOut(&text, selection, classified)
 	text.WriteString("\n## Every test\n\n| test | reference | ours |\n|---|---|---|\n")
 	for _, test := range tests(classified.Run, reference, ours) {
@@ -83,6 +84,21 @@ func writeFailures(text *strings.Builder, selection *Selection, reference, ours 
 	}
 	if !any {
 		text.WriteString("None of those that were run.\n")
+	}
+}
+
+// writeOnMachine writes a row per rule for tests on a machine.
+func writeOnMachine(text *strings.Builder, selection *Selection, classified Classification) {
+	fmt.Fprintf(text, "\n## On a machine\n\n%d of the tests are run on a node with its own kernel: user-mode Linux, with cgroup v2, one CPU and all\ncapabilities. The others are run in a box on the host's kernel.\n\n| tests | which | why |\n|---|---|---|\n",
+		len(classified.OnMachine))
+	numbers := map[*Rule]int{}
+	for _, rule := range classified.OnMachine {
+		numbers[rule]++
+	}
+	for _, rule := range selection.Rules {
+		if rule.Machine != "" {
+			fmt.Fprintf(text, "| %d | `%s` | %s |\n", numbers[rule], strings.ReplaceAll(rule.String(), "|", `\|`), rule.Machine)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type Options struct {
 	Tests   []string      // run only these, of those selected
 	NotRun  bool          // run only tests without a recorded outcome on this kubelet
 	LeftOut bool          // also run tests that the selection leaves out
+	Machine bool          // run the tests that need a machine, on a machine
 	Procs   int           // number of parallel tests
 	Limit   time.Duration // for the whole run
 	Out     string        // directory for the suite's log and reports
@@ -49,7 +50,14 @@ func Run(ctx context.Context, p *Programs, options Options) (outcomes []Outcome,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, registry.Close()) }()
-	if err := startNode(ctx, b, registry, p, names, options); err != nil {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if options.Machine {
+		err = startMachine(ctx, b, registry, p, names, options, stop)
+	} else {
+		err = startNode(ctx, b, registry, p, names, options)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return runSuite(ctx, b, p, names, options)
@@ -82,6 +90,19 @@ func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Progr
 		if err := node.ImportImage(ctx, image.Archive); err != nil {
 			return err
 		}
+	}
+	if err := push(ctx, registry, set); err != nil {
+		return err
+	}
+	if err := node.StartKubelet(ctx, bed.KubeletOptions{Kind: options.Kubelet}); err != nil {
+		return err
+	}
+	return node.WaitReady(ctx)
+}
+
+// push copies the images to the registry.
+func push(ctx context.Context, registry *bed.Registry, set []Image) error {
+	for _, image := range set {
 		loaded, err := image.Load()
 		if err != nil {
 			return err
@@ -90,10 +111,7 @@ func startNode(ctx context.Context, b *bed.Bed, registry *bed.Registry, p *Progr
 			return err
 		}
 	}
-	if err := node.StartKubelet(ctx, bed.KubeletOptions{Kind: options.Kubelet}); err != nil {
-		return err
-	}
-	return node.WaitReady(ctx)
+	return nil
 }
 
 // saveLogs copies the logs of the bed to the output directory.

@@ -26,7 +26,9 @@ type Rule struct {
 	Files string `json:"files,omitempty"`
 	Tests string `json:"tests,omitempty"`
 	Run   bool   `json:"run,omitempty"`
-	Why   string `json:"why,omitempty"` // why the tests are not run, or fail
+	// Machine is why the tests are run on a machine, "" if they are run in a box.
+	Machine string `json:"machine,omitempty"`
+	Why     string `json:"why,omitempty"` // why the tests are not run, or fail
 
 	files, tests *regexp.Regexp
 }
@@ -46,8 +48,8 @@ func parseSelection(data []byte) (*Selection, error) {
 		return nil, fmt.Errorf("read selection.yaml: %w", err)
 	}
 	for i, rule := range slices.Concat(s.Rules, s.Failures) {
-		if rule.Files+rule.Tests == "" || rule.Run != (rule.Why == "") {
-			return nil, fmt.Errorf("read selection.yaml: rule %d needs files or tests, and either run or why", i+1)
+		if rule.Files+rule.Tests == "" || rule.Run != (rule.Why == "") || rule.Machine != "" && !rule.Run {
+			return nil, fmt.Errorf("read selection.yaml: rule %d needs files or tests, and either run, with or without machine, or why", i+1)
 		}
 		var err error
 		if rule.files, err = regexp.Compile(rule.Files); err != nil {
@@ -80,13 +82,14 @@ func (s *Selection) Cause(test string) string {
 
 // Classification has the tests that are run, and how many each rule leaves out.
 type Classification struct {
-	Run     []string      // names, as the suite orders them
-	LeftOut map[*Rule]int // number of tests that each rule leaves out
+	Run       []string         // names, as the suite orders them
+	OnMachine map[string]*Rule // those of Run that need a machine
+	LeftOut   map[*Rule]int    // number of tests that each rule leaves out
 }
 
 // Classify applies the rules to all tests. A test without a matching rule is an error.
 func (s *Selection) Classify(tests []Test) (Classification, error) {
-	classified := Classification{LeftOut: map[*Rule]int{}}
+	classified := Classification{OnMachine: map[string]*Rule{}, LeftOut: map[*Rule]int{}}
 	var unknown []string
 	for _, test := range tests {
 		i := slices.IndexFunc(s.Rules, func(r *Rule) bool { return r.matches(test) })
@@ -95,6 +98,9 @@ func (s *Selection) Classify(tests []Test) (Classification, error) {
 			unknown = append(unknown, test.File+": "+test.Name)
 		case s.Rules[i].Run:
 			classified.Run = append(classified.Run, test.Name)
+			if s.Rules[i].Machine != "" {
+				classified.OnMachine[test.Name] = s.Rules[i]
+			}
 		default:
 			classified.LeftOut[s.Rules[i]]++
 		}

@@ -9,6 +9,9 @@ const smallSelection = `
 rules:
 - tests: \[Alpha\]
   why: off by default
+- tests: lower an OOM score
+  run: true
+  machine: a box may not
 - files: e2e/(node|apps)/
   tests: should
   run: true
@@ -28,16 +31,20 @@ func TestFirstMatchingRuleApplies(t *testing.T) {
 		{"test/e2e/node/pods.go", "Pods should run [Alpha]"},
 		{"test/e2e/node/pods.go", "Pods should run"},
 		{"test/e2e/apps/job.go", "Jobs should run"},
+		{"test/e2e/node/pods.go", "Pods should lower an OOM score"},
 		{"test/e2e/node/pods.go", "Pods might run"},
 		{"test/e2e/node/node.go", "Nodes might run"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(classified.Run, ", "); got != "Pods should run, Jobs should run" {
+	if got := strings.Join(classified.Run, ", "); got != "Pods should run, Jobs should run, Pods should lower an OOM score" {
 		t.Errorf("run: %s", got)
 	}
-	if classified.LeftOut[s.Rules[0]] != 1 || classified.LeftOut[s.Rules[2]] != 2 {
+	if len(classified.OnMachine) != 1 || classified.OnMachine["Pods should lower an OOM score"] != s.Rules[1] {
+		t.Errorf("on a machine: %v", classified.OnMachine)
+	}
+	if classified.LeftOut[s.Rules[0]] != 1 || classified.LeftOut[s.Rules[3]] != 2 {
 		t.Errorf("left out: %v; want one Alpha and two of e2e/node", classified.LeftOut)
 	}
 	_, err = s.Classify([]Test{{"test/e2e/apps/job.go", "Jobs might run"}})
@@ -54,6 +61,7 @@ func TestParseSelectionErrors(t *testing.T) {
 		"rules: [{run: true}]":                       "rule 1 needs",
 		"rules: [{files: a}]":                        "rule 1 needs",
 		"rules: [{files: a, run: true, why: b}]":     "rule 1 needs",
+		"rules: [{files: a, why: b, machine: c}]":    "rule 1 needs",
 		"rules: [{files: a, run: true, wy: b}]":      "wy",
 		"rules: [{files: a, run: true}, {tests: (}]": "rule 2 needs",
 		"rules: [{files: (, run: true}]":             "rule 1: error parsing",

@@ -63,11 +63,13 @@ func (p *Programs) Choose(ctx context.Context, options Options) ([]string, error
 	return names, nil
 }
 
-// candidates are the selected tests or, with LeftOut, all tests.
+// candidates are the selected tests of a box or of a machine or, with LeftOut, all tests.
 func (p *Programs) candidates(ctx context.Context, options Options) ([]string, error) {
 	if !options.LeftOut {
 		classified, err := p.Classification(ctx)
-		return classified.Run, err
+		return slices.DeleteFunc(classified.Run, func(name string) bool {
+			return (classified.OnMachine[name] != nil) != options.Machine
+		}), err
 	}
 	tests, err := p.Tests(ctx)
 	var names []string

@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&options.Focus, "focus", "", "run only tests whose name matches this regular expression")
 	flag.BoolVar(&options.LeftOut, "left-out", false, "run also tests that the selection leaves out")
 	flag.BoolVar(&options.NotRun, "not-run", false, "run only tests that have no recorded outcome")
+	flag.BoolVar(&options.Machine, "machine", false, "run the tests that need a node with its own kernel, on one")
 	flag.IntVar(&options.Procs, "procs", 14, "number of parallel tests on a node")
 	flag.DurationVar(&options.Limit, "limit", 90*time.Minute, "how long the run may take")
 	flag.StringVar(&options.Out, "out", "", "directory for logs and reports (bin/conformance)")
