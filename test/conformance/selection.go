@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 )
@@ -39,8 +40,8 @@ type Test struct {
 	Name string
 }
 
-// Selected returns the selection of selection.yaml.
-func Selected() (*Selection, error) { return parseSelection(selectionFile) }
+// Selected returns the selection of selection.yaml. Its rules are the same values in every call.
+var Selected = sync.OnceValues(func() (*Selection, error) { return parseSelection(selectionFile) })
 
 func parseSelection(data []byte) (*Selection, error) {
 	s := &Selection{}
