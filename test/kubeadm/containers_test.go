@@ -28,7 +28,7 @@ func (c *cluster) running(t *testing.T, node string) running {
 }
 
 // checkUndisturbed waits until the pods are ready, and checks that none of their containers has been
-// restarted. If steady, no pod may have been unready in the meantime, except static pods.
+// restarted. If steady, no pod may have been unready in the meantime.
 func (c *cluster) checkUndisturbed(t *testing.T, before running, steady bool) {
 	t.Helper()
 	for _, was := range before {
@@ -37,8 +37,7 @@ func (c *cluster) checkUndisturbed(t *testing.T, before running, steady bool) {
 		if a, b := containers(was), containers(is); a != b {
 			t.Errorf("containers of %s were\n%s\nand are\n%s", was.Name, a, b)
 		}
-		_, static := was.Annotations[corev1.MirrorPodAnnotationKey]
-		if a, b := readySince(was), readySince(is); steady && !static && !a.Equal(&b) {
+		if a, b := readySince(was), readySince(is); steady && !a.Equal(&b) {
 			t.Errorf("%s was ready since %v and is since %v", was.Name, a, b)
 		}
 	}
