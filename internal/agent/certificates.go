@@ -2,27 +2,18 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"runtime"
 
 	"swiftlet/internal/certificate"
-	"swiftlet/internal/config"
 	"swiftlet/internal/kubeapi"
 )
-
-// userAgent begins as that of the reference kubelet: rules and dashboards of the API server's clients
-// match it, and field managers are named by its first part.
-func userAgent(version string) string {
-	return fmt.Sprintf("kubelet/%s (%s/%s) kubernetes/unknown swiftlet/%s", config.KubernetesVersion, runtime.GOOS, runtime.GOARCH, version)
-}
 
 // newClients makes the clients and the rotator of their certificate. The rotator is nil if
 // certificate rotation is disabled: then the clients reload the certificate's files when they
 // change.
 func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
-	agent := userAgent(b.opts.Version)
-	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, agent)
+	userAgent := kubeapi.UserAgent(b.opts.Version)
+	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
 	cfg.OnReconnect = b.apiServerReturned
 	if b.tracing != nil {
 		cfg.WrapTransport = b.tracing.Transport
@@ -41,7 +32,7 @@ func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	}
 	rotator, server, err := certificate.NewClient(certificate.ClientConfig{
 		NodeName: b.nodeName, Kubeconfig: flags.Kubeconfig, Bootstrap: flags.BootstrapKubeconfig, Dir: flags.CertDir,
-		Renew: b.cfg.Kubelet.RotateCertificates, UserAgent: agent,
+		Renew: b.cfg.Kubelet.RotateCertificates, UserAgent: userAgent,
 	}, rotatorDeps(b))
 	if err != nil {
 		return nil, nil, err
