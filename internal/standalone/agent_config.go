@@ -48,6 +48,7 @@ func agentConfig(cfg Config) ([]byte, error) {
 		"cgroupRoot":             cgroupRoot,
 		"podLogsDir":             p.PodLogs(),
 		"resolvConf":             resolvConf,
+		"failCgroupV1":           false,
 		"failSwapOn":             false,
 		"makeIPTablesUtilChains": false, // they would stay after teardown
 		"serializeImagePulls":    false,
