@@ -69,7 +69,7 @@ device gpu swiftlet.dev/sample swiftlet.dev/sample
 device both swiftlet.dev/sample swiftlet.dev/other
 await "a pod waits for its device plugin" shows gpu 'WaitingForDevice ready 0/1 .*: no device plugin offers swiftlet.dev/sample$'
 await "another for two of them" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other, swiftlet.dev/sample$'
-grep -q 'No device plugin offers swiftlet.dev/sample\. .*reason=WaitingForDevicePlugin .*name=gpu' "$state/log" || fail "no event names the resource"
+grep -q '"Event occurred" object="default/gpu-vm" .*reason="WaitingForDevicePlugin" message="No device plugin offers swiftlet.dev/sample\.' "$state/log" || fail "no event names the resource"
 mkdir -p "$state/plugin/devices" && echo -n Healthy | tee "$state/plugin/devices/a" >"$state/plugin/devices/b"
 "$deviceplugin" -resource swiftlet.dev/sample -dir "$state/root/kubelet/device-plugins" -state "$state/plugin" 2>"$state/plugin.log" &
 plugin=$!
