@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"swiftlet/internal/certificate"
+	"swiftlet/internal/config"
 	"swiftlet/internal/kubeapi"
 )
 
@@ -12,7 +13,7 @@ import (
 // certificate rotation is disabled: then the clients reload the certificate's files when they
 // change.
 func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
-	userAgent := kubeapi.UserAgent(b.opts.Version)
+	userAgent := config.UserAgent(b.opts.Version)
 	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
 	cfg.OnReconnect = b.apiServerReturned
 	if b.tracing != nil {

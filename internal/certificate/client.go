@@ -98,14 +98,11 @@ func (cfg ClientConfig) Check(now time.Time, log *slog.Logger) (*rest.Config, er
 	}
 	if bootstraps {
 		_, err = cfg.joinedKubeconfig()
-		return config, err
+	} else if _, absent := os.Stat(cfg.storedPair()); absent != nil && cfg.Renew && len(config.CertData) > 0 {
+		_, err = loadPair(config)
+		err = wrap("kubeconfig "+cfg.Kubeconfig, err)
 	}
-	if _, absent := os.Stat(cfg.storedPair()); absent != nil && cfg.Renew && len(config.CertData) > 0 {
-		if _, err := loadPair(config); err != nil {
-			return nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
-		}
-	}
-	return rest.AnonymousClientConfig(config), nil
+	return rest.AnonymousClientConfig(config), err
 }
 
 // connection returns the connection settings of the API server. It writes the kubeconfig where

@@ -35,12 +35,27 @@ type certificateTransport struct {
 	next             http.RoundTripper
 }
 
+// CheckTLS returns the error of NewClients for the TLS settings of the API server. It has no effects, while
+// NewClients may add a transport to those that client-go shares.
+func CheckTLS(server *rest.Config) error {
+	_, err := tlsConfig(rest.AnonymousClientConfig(server))
+	return err
+}
+
+func tlsConfig(server *rest.Config) (*tls.Config, error) {
+	config, err := rest.TLSConfigFor(server)
+	if err != nil {
+		return nil, fmt.Errorf("set up TLS to %s: %w", server.Host, err)
+	}
+	return config, nil
+}
+
 // useCertificate makes base authenticate with the certificate instead of its own.
 func useCertificate(base *rest.Config, source Certificate, dialer *connrotation.Dialer) error {
 	base.CertFile, base.KeyFile, base.CertData, base.KeyData = "", "", nil, nil
-	config, err := rest.TLSConfigFor(base)
+	config, err := tlsConfig(base)
 	if err != nil {
-		return fmt.Errorf("set up TLS to %s: %w", base.Host, err)
+		return err
 	}
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}

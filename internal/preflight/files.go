@@ -80,7 +80,7 @@ func kubeconfig(cfg *config.Config) error {
 	}
 	apiServer, err := connection(cfg)
 	if err == nil {
-		_, err = kubeapi.NewClients(apiServer, kubeapi.ConfigFrom(&cfg.Kubelet, "")) // makes no connection
+		err = kubeapi.CheckTLS(apiServer)
 	}
 	return about(field, err)
 }

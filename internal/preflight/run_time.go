@@ -27,6 +27,8 @@ var AtRunTime = map[string]string{
 	"eviction.New":                       validated,
 	"image.New":                          validated,
 	"image.NewCollector":                 validated,
+	"kubeapi.NewClients":                 acceptedTLS,
+	"kubeapi.newClient":                  acceptedTLS,
 	"kubeapi.NewObjects":                 validated,
 	"logs.NewRotator":                    validated,
 	"node.New":                           validated,
@@ -76,6 +78,7 @@ var AtRunTime = map[string]string{
 
 const (
 	wiring         = "an argument that package agent sets: a mistake in it would keep every kubelet from starting"
+	acceptedTLS    = "client-go accepts every connection whose TLS settings the check of the kubeconfig has accepted"
 	validated      = "config.Load has rejected such values"
 	runtimeAnswers = "the container runtime has to answer, for which the kubelet waits"
 	writes         = "a directory, file or socket is created or replaced; the check of directories finds where that is not possible"
