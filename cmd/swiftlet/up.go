@@ -144,7 +144,8 @@ func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger
 		}
 		closeLog = func() { out.Close() }
 	}
-	logging := logsapi.LoggingConfiguration{Verbosity: 3} // with events, which no API server shows
+	// With events, which no API server shows.
+	logging := logsapi.LoggingConfiguration{Verbosity: 2, VModule: []logsapi.VModuleItem{{FilePattern: "recorder", Verbosity: 3}}}
 	if f.verbose {
 		logging.Verbosity = 4
 	}
