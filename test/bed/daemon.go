@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"swiftlet/test/pdeathsig"
 )
 
 // daemon is a program that runs until it is stopped. Its output goes to a log file.
@@ -33,15 +35,15 @@ func startDaemon(name, log string, cmd *exec.Cmd) (*daemon, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // it dies with the test, even if the test is killed
-	cmd.SysProcAttr.Setpgid = true              // Ctrl-C goes to the bed only, which stops programs in order
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr.Setpgid = true // Ctrl-C goes to the bed only, which stops programs in order
+	exited, err := pdeathsig.Start(cmd)
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	d := &daemon{name: name, log: log, cmd: cmd, began: time.Now(), done: make(chan struct{})}
 	d.target = func() (int, error) { return cmd.Process.Pid, nil }
 	go func() {
-		d.err = cmd.Wait()
+		d.err = <-exited
 		close(d.done)
 	}()
 	return d, nil

@@ -4,33 +4,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"swiftlet/test/pdeathsig"
 )
 
-// startWithPdeathsig starts a process that is killed when the test ends or this process dies. The
-// kernel ties the signal to the thread that started the process, so that thread waits for it.
-func startWithPdeathsig(t testing.TB, cmd *exec.Cmd) error {
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-		close(ended)
-	}()
-	if err := <-started; err != nil {
+// start starts a process that is killed when the test ends or this process dies.
+func start(t testing.TB, cmd *exec.Cmd) error {
+	exited, err := pdeathsig.Start(cmd)
+	if err != nil {
 		return err
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // kills all processes of its pid namespace
-		<-ended
+		<-exited
 	})
 	return nil
 }

@@ -165,7 +165,7 @@ func (r *Runtime) makeNamespaces(reaper string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if err := startWithPdeathsig(r.t, cmd); err != nil {
+	if err := start(r.t, cmd); err != nil {
 		r.t.Fatal(err)
 	}
 	r.init = cmd.Process.Pid
