@@ -2,6 +2,8 @@ module swiftlet/bundle
 
 go 1.26.6
 
+toolchain go1.26.8
+
 tool (
 	github.com/containerd/containerd/v2/cmd/containerd
 	github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2

@@ -2,6 +2,8 @@ module swiftlet/test/dradriver
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1

@@ -2,6 +2,8 @@ module swiftlet/test/metrics-server
 
 go 1.26.4
 
+toolchain go1.26.8
+
 godebug default=go1.26
 
 tool sigs.k8s.io/metrics-server/cmd/metrics-server

@@ -2,6 +2,8 @@ module swiftlet/test/conformance/sidecars
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool (
 	github.com/kubernetes-csi/external-provisioner/v5/cmd/csi-provisioner
 	github.com/kubernetes-csi/external-resizer/cmd/csi-resizer

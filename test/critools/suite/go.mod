@@ -2,6 +2,8 @@ module swiftlet/test/critools/suite
 
 go 1.26.2
 
+toolchain go1.26.8
+
 tool (
 	github.com/onsi/ginkgo/v2/ginkgo
 	sigs.k8s.io/cri-tools/cmd/crictl

@@ -2,6 +2,8 @@ module swiftlet/test/csidriver/sanity
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require github.com/kubernetes-csi/csi-test/v5 v5.6.0
 
 require (

@@ -2,6 +2,8 @@ module swiftlet/test/reference/v1.35.4
 
 go 1.25.0
 
+toolchain go1.26.8
+
 godebug default=go1.25
 
 tool k8s.io/kubernetes/cmd/kubelet

@@ -2,6 +2,8 @@ module swiftlet/test/reference/v1.36.3
 
 go 1.26.0
 
+toolchain go1.26.8
+
 godebug default=go1.26
 
 tool k8s.io/kubernetes/cmd/kubelet
