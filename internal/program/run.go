@@ -1,0 +1,67 @@
+// Package program runs programs of the node with a deadline.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"swiftlet/internal/boundedio"
+	"swiftlet/internal/contain"
+)
+
+// killWait is how long to wait for the end of a program that was killed. One that hangs in the kernel, such as
+// on a file system whose server is gone, does not end.
+const killWait = 2 * time.Second
+
+// hanging has the programs that were killed and have not ended. All packages share the limit of their number.
+var hanging contain.Calls
+
+// TimeoutError is the error of a program that was killed because it took too long.
+type TimeoutError struct {
+	Program string
+	After   time.Duration
+	// Unkillable: it has not ended, as it hangs in the kernel.
+	Unkillable bool
+}
+
+func (e *TimeoutError) Error() string {
+	if e.Unkillable {
+		return fmt.Sprintf("%s: timed out after %v and cannot be killed: it hangs in the kernel", e.Program, e.After)
+	}
+	return fmt.Sprintf("%s: timed out after %v and was killed", e.Program, e.After)
+}
+
+// Run runs a program and returns its output, also that of a failed one. At the timeout, and when ctx is done, it
+// kills the program and its children. It returns in any case, also if the program cannot be killed.
+func Run(ctx context.Context, timeout time.Duration, name string, args ...string) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(limited, name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = killWait
+	// The command does not return while the process exists, so wait aside.
+	patience, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(limited, func() {
+		timer := time.AfterFunc(killWait+time.Second, stop)
+		context.AfterFunc(patience, func() { timer.Stop() })
+	})()
+	out, err := contain.Await(patience, &hanging, fmt.Sprintf("%s %p", name, cmd), func() ([]byte, error) {
+		return boundedio.CombinedOutput(cmd, boundedio.Small)
+	})
+	var hang *contain.HangError
+	switch {
+	case errors.As(err, &hang):
+		return nil, &TimeoutError{Program: name, After: timeout, Unkillable: true}
+	case ctx.Err() != nil && err != nil:
+		return out, ctx.Err()
+	case limited.Err() != nil && err != nil:
+		return out, &TimeoutError{Program: name, After: timeout}
+	}
+	return out, err
+}
