@@ -16,7 +16,10 @@ import (
 // the machine, not for what can be derived again from the API server, the runtime or the mount
 // table.
 func Replace(path string, content []byte, mode fs.FileMode) error {
-	return replace(disk{}, path, content, mode)
+	if err := replace(disk{}, path, content, mode); err != nil {
+		return fmt.Errorf("replace %s: %w", path, err) // the causes name a temporary file
+	}
+	return nil
 }
 
 // Files lists the file at path, if it exists, and the temporary files that interrupted writes of
@@ -74,6 +77,9 @@ func replace(do steps, path string, content []byte, mode fs.FileMode) error {
 	}
 	return syncDir(do, dir)
 }
+
+// SyncDir makes renames and removals in dir durable that were not made by this package.
+func SyncDir(dir string) error { return syncDir(disk{}, dir) }
 
 // syncDir makes a rename or removal in dir durable.
 func syncDir(do steps, dir string) error {

@@ -27,7 +27,7 @@ func Write(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode checkpoint %s: %w", path, err)
 	}
-	if err := Replace(path, content, 0o600); err != nil {
+	if err := replace(disk{}, path, content, 0o600); err != nil {
 		return fmt.Errorf("write checkpoint %s: %w", path, err)
 	}
 	return nil

@@ -179,13 +179,22 @@ func (c *Cursor) Leave() error {
 	return nil
 }
 
-// Rewind makes Next start again at the first entry of the current directory.
+// Rewind makes Next start again at the first entry of the current directory. It opens the directory
+// again: ext4 reads nothing after a seek to the beginning if the first read was at the end.
 func (c *Cursor) Rewind() error {
 	d := c.current()
+	fd, err := OpenAt(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	switch {
+	case errors.Is(err, unix.ENOENT): // the directory was removed, and has no entries
+		return nil
+	case err != nil:
+		return err
+	}
+	_ = unix.Close(d.fd) // read-only
+	d.fd = fd
 	d.next, d.mark, d.left = 0, -1, 0
 	d.list.rest, d.list.size = nil, firstRead
-	_, err := unix.Seek(d.fd, 0, unix.SEEK_SET)
-	return err
+	return nil
 }
 
 // truncate closes and drops the directories from depth on.
