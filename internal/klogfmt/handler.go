@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"swiftlet/internal/clip"
 )
 
 // Config configures a Handler.
@@ -19,6 +21,8 @@ type Config struct {
 	// Info receives records of severity info, in JSON also warnings; Error receives the others. They
 	// may be equal.
 	Info, Error io.Writer
+	// Limiter, if set, drops records of causes that have too many.
+	Limiter *Limiter
 }
 
 // Handler is a slog.Handler. It writes each record with one call of Write.
@@ -62,6 +66,9 @@ func (h *Handler) Handle(_ context.Context, r slog.Record) error {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
+	if !h.limit(&r) {
+		return nil
+	}
 	b := buffers.Get().(*bytes.Buffer)
 	defer release(b)
 	entry := entry{Buffer: b, record: &r, file: file, line: line}
@@ -85,6 +92,12 @@ func (h *Handler) Handle(_ context.Context, r slog.Record) error {
 
 // WriteKlogBuffer writes a line that klog has formatted.
 func (h *Handler) WriteKlogBuffer(line []byte) {
+	if !h.limitLine(line) {
+		return
+	}
+	if len(line) > maxValue {
+		line = append([]byte(clip.Text(bytes.TrimSuffix(line, []byte("\n")), maxValue)), '\n')
+	}
 	out := h.cfg.Error
 	if len(line) > 0 && line[0] == 'I' {
 		out = h.cfg.Info
@@ -151,6 +164,10 @@ func caller(pc uintptr) (file string, line int) {
 	}
 	return f.FileLine(pc - 1)
 }
+
+// maxValue limits the message and each value of a record before they are escaped. Who logs a text of
+// others limits it further.
+const maxValue = 32 << 10
 
 // largestPooled limits the memory that the pool keeps.
 const largestPooled = 16 << 10

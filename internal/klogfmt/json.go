@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-logr/logr"
+
+	"swiftlet/internal/clip"
 )
 
 // writeJSON writes one line:
@@ -136,18 +138,25 @@ func (e *entry) writeJSONAny(v any) error {
 	case slog.LogValuer:
 		return e.writeJSONValue(slog.AnyValue(v).Resolve())
 	default:
+		start := e.Len()
 		encoder := json.NewEncoder(e.Buffer)
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(v); err != nil {
 			return err
 		}
 		e.Truncate(e.Len() - 1) // the encoder ends with a line break
+		if value := e.Bytes()[start:]; len(value) > maxValue {
+			text := string(value)
+			e.Truncate(start)
+			e.writeJSONString(text)
+		}
 	}
 	return nil
 }
 
 // writeJSONString writes a string in quotes. Invalid UTF-8 becomes U+FFFD.
 func (e *entry) writeJSONString(s string) {
+	s = clip.Text(s, maxValue)
 	e.WriteByte('"')
 	done := 0
 	for i, r := range s {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+
+	"swiftlet/internal/clip"
 )
 
 // writeText writes
@@ -18,7 +20,7 @@ import (
 //	Lmmdd hh:mm:ss.uuuuuu pid file:line] "message" key="value"…
 func (h *Handler) writeText(e *entry) {
 	e.writeHeader()
-	e.writeQuoted(e.record.Message)
+	e.writeQuoted(clip.Text(e.record.Message, maxValue))
 	var spans [16]span
 	e.texts = spans[:0]
 	failed := isError(e.record.Level)
@@ -121,7 +123,9 @@ func (e *entry) writeTextAny(v any) {
 	switch v := v.(type) {
 	case textWriter:
 		e.WriteByte('=')
+		start := e.Len()
 		e.writeWith(v)
+		e.limitFrom(start)
 	case fmt.Stringer:
 		e.writeTextString(stringOf(v.String))
 	case string:
@@ -137,7 +141,7 @@ func (e *entry) writeTextAny(v any) {
 	case slog.LogValuer:
 		e.writeTextValue(slog.AnyValue(v).Resolve())
 	case []byte:
-		fmt.Fprintf(e.Buffer, "=%+q", v)
+		fmt.Fprintf(e.Buffer, "=%+q", v[:min(len(v), maxValue)])
 	default:
 		e.writeTextJSON(v)
 	}
@@ -154,10 +158,21 @@ func (e *entry) writeTextJSON(v any) {
 		return
 	}
 	e.Truncate(e.Len() - 1) // the encoder ends with a line break
+	e.limitFrom(start)
+}
+
+// limitFrom replaces what was written of a value by the beginning of its text, if it is too long.
+func (e *entry) limitFrom(start int) {
+	if value := e.Bytes()[start:]; len(value) > maxValue {
+		text := clip.Text(value, maxValue)
+		e.Truncate(start)
+		e.writeQuoted(text)
+	}
 }
 
 // writeTextString writes a string in quotes, or one of several lines with each indented by a tab.
 func (e *entry) writeTextString(s string) {
+	s = clip.Text(s, maxValue)
 	if !strings.Contains(s, "\n") {
 		e.WriteByte('=')
 		e.writeQuoted(s)
