@@ -10,6 +10,9 @@ type Snapshot struct {
 	// Listed: the source has listed the pods since its last snapshot, not only watched them. Earlier
 	// resource versions cannot be compared with these.
 	Listed bool
+	// Partial: these are pods of the source that are known without it. The source may have others, so
+	// that no pod that is missing here was removed from it.
+	Partial bool
 }
 
 // Op is the kind of a Change.
