@@ -23,11 +23,14 @@ type Flags struct {
 	NodeIP           string // one address, or one of each family separated by a comma
 	NodeLabels       map[string]string
 	CloudProvider    string // "" or "external"
+	LastKnownPods    bool
 
 	ImageCredentialProviderConfig string
 	ImageCredentialProviderBinDir string
 	RuntimeCgroups                string
 	SeccompDefault                bool
+
+	CreateForUpgrades bool // Swiftlet's own
 
 	LockFile             string
 	ExitOnLockContention bool
@@ -75,7 +78,7 @@ func bind(f *Flags, kc *kubelet.KubeletConfiguration) *commandLine {
 	c.bindFiles(f, kc)
 	c.bindPodSources(kc)
 	c.bindServer(kc)
-	c.bindAuth(kc)
+	c.bindAuth(f, kc)
 	c.bindTLS(kc)
 	c.bindRuntime(f, kc)
 	c.bindImages(f, kc)

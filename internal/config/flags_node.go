@@ -14,6 +14,7 @@ func (c *commandLine) bindCluster(f *Flags, kc *kubelet.KubeletConfiguration) {
 	s.string("bootstrap-kubeconfig", "", &f.BootstrapKubeconfig, "kubeconfig file used to request a client certificate when the file of --kubeconfig does not exist yet; the certificate goes to --cert-dir, and --kubeconfig is written")
 	s.string("cert-dir", "", &f.CertDir, "directory of the certificates that the agent makes or requests")
 	s.string("cloud-provider", "", &f.CloudProvider, "\"external\" when a cloud controller manager initialises the node, empty otherwise")
+	s.bool("last-known-pods", "", &f.LastKnownPods, "start the pods of the last contact when the API server does not respond after a start; they and the Secrets, ConfigMaps and tokens that they use are kept in a file below --root-dir that only root can read")
 	s.string("provider-id", "providerID", &kc.ProviderID, "identifier of this machine at its cloud provider")
 	s.string("kube-api-content-type", "contentType", &kc.ContentType, "content type of requests to the API server")
 	s.int32("kube-api-qps", "kubeAPIQPS", kc.KubeAPIQPS, "requests a second to the API server, events and heartbeats aside; 0 means 50")

@@ -20,7 +20,7 @@ func (c *commandLine) bindServer(kc *kubelet.KubeletConfiguration) {
 	s.duration("streaming-connection-idle-timeout", "streamingConnectionIdleTimeout", &kc.StreamingConnectionIdleTimeout.Duration, "time after which an idle exec, attach or port-forward is closed; 0 means never")
 }
 
-func (c *commandLine) bindAuth(kc *kubelet.KubeletConfiguration) {
+func (c *commandLine) bindAuth(f *Flags, kc *kubelet.KubeletConfiguration) {
 	s := c.under("Server")
 	authn, authz := &kc.Authentication, &kc.Authorization
 	s.bool("anonymous-auth", "authentication.anonymous.enabled", authn.Anonymous.Enabled, "take requests without credentials, as system:anonymous")
@@ -30,6 +30,7 @@ func (c *commandLine) bindAuth(kc *kubelet.KubeletConfiguration) {
 	s.string("authorization-mode", "authorization.mode", (*string)(&authz.Mode), "who may do what: Webhook asks the API server, AlwaysAllow asks nobody")
 	s.duration("authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL", &authz.Webhook.CacheAuthorizedTTL.Duration, "how long a yes of the API server is kept")
 	s.duration("authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL", &authz.Webhook.CacheUnauthorizedTTL.Duration, "how long a no of the API server is kept")
+	s.bool("require-create-for-upgrades", "", &f.CreateForUpgrades, "require the verb create, not get, of clients that open exec, attach or port-forward with GET, as WebSockets do; only Swiftlet has this flag")
 }
 
 func (c *commandLine) bindTLS(kc *kubelet.KubeletConfiguration) {

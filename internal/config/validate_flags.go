@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	content "k8s.io/apimachinery/pkg/util/validation"
-	nodeutil "k8s.io/component-helpers/node/util"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubelet/pkg/apis"
 )
@@ -45,7 +44,7 @@ func validateFlags(f *Flags) (problems []problem) {
 // nodeIPs checks --node-ip. The kubelet ignores what is not an IP address.
 func nodeIPs(f *Flags) (problems []problem) {
 	const flag = "--node-ip"
-	_, invalid, err := nodeutil.ParseNodeIPArgument(f.NodeIP, f.CloudProvider)
+	_, invalid, err := NodeIPs(f)
 	for _, text := range invalid {
 		problems = append(problems, problem{field: flag, message: fmt.Sprintf("%q is not an IP address", text), class: ignoredValue})
 	}
