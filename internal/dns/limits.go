@@ -1,8 +1,11 @@
 package dns
 
 import (
+	"context"
 	"fmt"
 	"strings"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // Limits of the resolver libraries in common images. Longer lists are truncated, with a warning
@@ -63,9 +66,16 @@ func limitSearches(all []string) (kept []string, truncated bool) {
 	return kept, truncated
 }
 
-// CheckNode returns why the node's resolv.conf exceeds the limits, "" if it does not. The
-// message is for a CheckLimitsForResolvConf event on the node.
-func (r *Resolver) CheckNode() string {
+// Run checks the node's resolv.conf once, and records an event on the node if pods cannot use all of it.
+func (r *Resolver) Run(context.Context) error {
+	if problem := r.exceeded(); r.cfg.ResolvConf != "" && problem != "" {
+		r.deps.Events.Eventf(r.deps.Node, v1.EventTypeWarning, "CheckLimitsForResolvConf", "%s", problem)
+	}
+	return nil
+}
+
+// exceeded returns why the node's resolv.conf exceeds the limits, "" if it does not.
+func (r *Resolver) exceeded() string {
 	conf, err := readResolvConf(r.cfg.ResolvConf)
 	if err != nil {
 		return err.Error()

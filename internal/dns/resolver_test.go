@@ -175,7 +175,7 @@ func TestPodDNSRecordsEventsOnPodAndNode(t *testing.T) {
 	}
 }
 
-func TestCheckNode(t *testing.T) {
+func TestEventOnNode(t *testing.T) {
 	thirty := "search" + strings.Repeat(" d", 30) + "\n"
 	for name, c := range map[string]struct{ domain, file, want string }{
 		"fits":                              {"", thirty, ""},
@@ -185,8 +185,15 @@ func TestCheckNode(t *testing.T) {
 		"nameserver without address":        {"", "nameserver", "nameserver list is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := newResolver(t, Config{ClusterDomain: c.domain, ResolvConf: nodeFile(t, c.file)})
-			if got := r.CheckNode(); got != c.want && (c.want == "" || !strings.Contains(got, c.want)) {
+			r, events := newResolver(t, Config{ClusterDomain: c.domain, ResolvConf: nodeFile(t, c.file)})
+			if err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(*events, "\n")
+			if c.want == "" && got == "" {
+				return
+			}
+			if c.want == "" || !strings.HasPrefix(got, "Node/n CheckLimitsForResolvConf ") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -8,6 +8,9 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"swiftlet/internal/boundedio"
+	"swiftlet/internal/clip"
 )
 
 var (
@@ -28,7 +31,7 @@ func (f *family) run(ctx context.Context, args ...string) error {
 	ctx, stop := context.WithTimeout(ctx, commandTimeout)
 	defer stop()
 	cmd := exec.CommandContext(ctx, f.program, append([]string{"-w", lockTimeout}, args...)...)
-	out, err := cmd.CombinedOutput()
+	out, err := boundedio.CombinedOutput(cmd, clip.Message)
 	if err == nil {
 		return nil
 	}
@@ -54,6 +57,6 @@ func (f *family) works(ctx context.Context) bool {
 func (f *family) usesNftables(ctx context.Context) bool {
 	ctx, stop := context.WithTimeout(ctx, commandTimeout)
 	defer stop()
-	out, err := exec.CommandContext(ctx, f.program, "--version").Output()
+	out, err := boundedio.Output(exec.CommandContext(ctx, f.program, "--version"), boundedio.Small)
 	return err == nil && bytes.Contains(out, []byte("(nf_tables)"))
 }
