@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"swiftlet/internal/boundedio"
 )
 
 const (
@@ -18,6 +21,8 @@ const (
 	notifyTimeout = 5 * time.Second
 	// listenTimeout is how long a new socket may refuse connections.
 	listenTimeout = time.Second
+	// maxInfo limits each field of a plugin's info. It has more than the longest path of a socket.
+	maxInfo = 1024
 )
 
 // register reads the plugin's info, registers it with its handler and notifies it of the
@@ -51,9 +56,9 @@ func (w *socketWorker) register(ctx, gone context.Context) (Plugin, Handler, err
 }
 
 func (w *socketWorker) dial() (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("passthrough:///"+w.path,
+	conn, err := grpc.NewClient("passthrough:///"+w.path, append(boundedio.DialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return w.connect(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return w.connect(ctx) }))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial plugin: %w", err)
 	}
@@ -83,6 +88,11 @@ func getInfo(ctx context.Context, client registration.RegistrationClient, path s
 	info, err := client.GetInfo(ctx, &registration.InfoRequest{})
 	if err != nil {
 		return Plugin{}, fmt.Errorf("get plugin info: %w", err)
+	}
+	for what, text := range map[string]string{"type": info.GetType(), "name": info.GetName(), "endpoint": info.GetEndpoint(), "versions": strings.Join(info.GetSupportedVersions(), ",")} {
+		if len(text) > maxInfo {
+			return Plugin{}, fmt.Errorf("get plugin info: the %s has %d bytes, more than %d", what, len(text), maxInfo)
+		}
 	}
 	p := Plugin{Type: info.GetType(), Name: info.GetName(), Endpoint: info.GetEndpoint(), Versions: info.GetSupportedVersions()}
 	if p.Endpoint == "" {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/fsnotify/fsnotify"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/require"
@@ -46,8 +47,10 @@ type Config struct {
 type Deps struct {
 	// Handlers are keyed by the type in a plugin's info, such as CSIPlugin.
 	Handlers map[string]Handler
-	Clock    clock.WithTicker
-	Log      *slog.Logger
+	// NewWatcher opens inotify; nil means fsnotify.NewWatcher.
+	NewWatcher func() (*fsnotify.Watcher, error)
+	Clock      clock.WithTicker
+	Log        *slog.Logger
 }
 
 // Registry registers plugins with the handlers as their sockets appear in the directory, and
@@ -73,6 +76,9 @@ func New(cfg Config, deps Deps) (*Registry, error) {
 	}
 	if err := require.Set("new plugin registry", map[string]any{"Clock": deps.Clock, "Log": deps.Log}); err != nil {
 		return nil, err
+	}
+	if deps.NewWatcher == nil {
+		deps.NewWatcher = fsnotify.NewWatcher
 	}
 	for kind, h := range deps.Handlers {
 		if h == nil {

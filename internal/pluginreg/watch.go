@@ -17,6 +17,12 @@ import (
 // rescanPeriod is how often the directory is scanned if inotify is not available.
 const rescanPeriod = 5 * time.Second
 
+// Limits of the directories below the registration directory.
+const (
+	maxDepth = 8
+	maxDirs  = 512
+)
+
 // identity distinguishes a socket from one that was created later at the same path. The inode
 // change time is not part of it: plugins change the mode after they listen.
 type identity struct {
@@ -40,7 +46,7 @@ func (r *Registry) watch(ctx context.Context) error {
 	f := &dirWatcher{Registry: r}
 	var events <-chan fsnotify.Event
 	var failures <-chan error
-	watcher, err := fsnotify.NewWatcher()
+	watcher, err := r.deps.NewWatcher()
 	if err != nil {
 		r.deps.Log.Warn("plugin registry: inotify unavailable, polling for sockets", "err", err)
 		f.poll = true
@@ -108,12 +114,29 @@ func (f *dirWatcher) checkPath(ctx context.Context, path string) {
 	case err != nil:
 		f.deps.Log.Warn("plugin registry: failed to stat socket", "path", path, "err", err)
 	case info.IsDir():
-		f.watchDir(ctx, path)
+		f.checkDir(ctx, path)
 	case info.Mode().Type() == fs.ModeSocket:
 		f.registerSocket(ctx, path, identify(info))
 	default:
 		f.removeSocket(path)
 	}
+}
+
+// checkDir watches a directory below the registration directory. It does not follow a link to a directory,
+// as it may lead to a large tree or back here, nor watch more directories than plugins need.
+func (f *dirWatcher) checkDir(ctx context.Context, path string) {
+	if path != f.cfg.Dir {
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+			f.deps.Log.Info("plugin registry: link to a directory ignored", "path", path)
+			f.removeSocket(path)
+			return
+		}
+		if strings.Count(path[len(f.cfg.Dir):], string(filepath.Separator)) > maxDepth || f.watcher != nil && len(f.watcher.WatchList()) > maxDirs {
+			f.deps.Log.Warn("plugin registry: too many directories, sockets in this one are ignored", "path", path)
+			return
+		}
+	}
+	f.watchDir(ctx, path)
 }
 
 // recreate creates the registration directory after it was removed.
