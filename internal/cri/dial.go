@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/boundedio"
 	"swiftlet/internal/meter"
 )
 
@@ -59,6 +60,8 @@ type Client struct {
 	calls         meter.CallsOf
 	subscriptions meter.Count
 	clock         clock.PassiveClock
+	// execOptions are those of ExecSync; see BriefExec.
+	execOptions []grpc.CallOption
 }
 
 // Dial creates a client. It does not connect, so that the kubelet may start before the runtime:
@@ -119,6 +122,7 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 		// Without the idle state, the first call after a quiet time need not reconnect.
 		grpc.WithIdleTimeout(0),
 	}
+	options = append(options, boundedio.DialOptions()...)
 	if cfg.Calls != nil {
 		options = append(options, grpc.WithChainUnaryInterceptor(timeCalls(cfg.Calls, cfg.Clock)))
 	}

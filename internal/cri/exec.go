@@ -24,7 +24,7 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 	}
 	response, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: command, Timeout: wholeSeconds(timeout),
-	})
+	}, c.execOptions...)
 	if err != nil {
 		return ExecResult{}, failed(err, "exec in container "+id)
 	}

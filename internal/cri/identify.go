@@ -22,19 +22,32 @@ type Identity struct {
 	CgroupDriver string
 }
 
-// Identify waits until the runtime is up or ctx is done.
+// Identify waits until the runtime is up and answers, or ctx is done.
 func (c *Client) Identify(ctx context.Context, clk clock.Clock, log *slog.Logger) (Identity, error) {
-	version, err := c.awaitVersion(ctx, clk, log)
+	version, err := await(ctx, clk, func(failed bool) (*runtimeapi.VersionResponse, error) {
+		version, err := c.Version(ctx)
+		if err != nil && !failed {
+			log.Warn("cri: waiting for container runtime", "endpoint", c.endpoint, "err", err)
+		}
+		return version, err
+	})
 	if err != nil {
 		return Identity{}, err
 	}
 	id := Identity{Name: version.RuntimeName, Version: version.RuntimeVersion}
-	config, err := c.RuntimeConfig(ctx)
-	switch {
-	case IsUnimplemented(err):
-		return id, nil
-	case err != nil:
-		return Identity{}, fmt.Errorf("read cgroup driver of the runtime: %w", err)
+	// The runtime may have restarted since.
+	config, err := await(ctx, clk, func(failed bool) (*runtimeapi.RuntimeConfigResponse, error) {
+		config, err := c.RuntimeConfig(ctx)
+		if IsUnimplemented(err) {
+			return nil, nil
+		}
+		if err != nil && !failed {
+			log.Warn("cri: failed to read cgroup driver of the runtime, will retry", "endpoint", c.endpoint, "err", err)
+		}
+		return config, err
+	})
+	if err != nil {
+		return Identity{}, err
 	}
 	if linux := config.GetLinux(); linux != nil {
 		id.CgroupDriver = strings.ToLower(runtimeapi.CgroupDriver_name[int32(linux.GetCgroupDriver())])
@@ -42,18 +55,16 @@ func (c *Client) Identify(ctx context.Context, clk clock.Clock, log *slog.Logger
 	return id, nil
 }
 
-func (c *Client) awaitVersion(ctx context.Context, clk clock.Clock, log *slog.Logger) (*runtimeapi.VersionResponse, error) {
-	for logged := false; ; logged = true {
-		version, err := c.Version(ctx)
+// await calls the runtime until it succeeds or ctx is done. call gets whether it has failed before.
+func await[T any](ctx context.Context, clk clock.Clock, call func(failed bool) (T, error)) (T, error) {
+	for failed := false; ; failed = true {
+		answer, err := call(failed)
 		if err == nil {
-			return version, nil
-		}
-		if !logged {
-			log.Warn("cri: waiting for container runtime", "endpoint", c.endpoint, "err", err)
+			return answer, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the container runtime: %w", ctx.Err())
+			return answer, fmt.Errorf("wait for the container runtime: %w", ctx.Err())
 		case <-clk.After(identifyRetry):
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/pod"
 )
 
@@ -111,17 +112,17 @@ func ContainerFrom(s *runtimeapi.ContainerStatus) pod.Container {
 	}
 	if c.State == pod.Exited {
 		c.FinishedAt = time.Unix(0, s.FinishedAt)
-		c.ExitCode, c.Reason, c.Message = s.ExitCode, s.Reason, s.Message
+		c.ExitCode, c.Reason, c.Message = s.ExitCode, clip.Text(s.Reason, clip.Name), clip.Text(s.Message, clip.Message)
 	}
 	return c
 }
 
 // restartCount prefers the annotation: the attempt is only part of the container's name.
 func restartCount(s *runtimeapi.ContainerStatus) int {
-	if n, err := strconv.Atoi(s.Annotations[AnnotationRestartCount]); err == nil {
-		return n
+	if n, err := strconv.ParseInt(s.Annotations[AnnotationRestartCount], 10, 32); err == nil && n >= 0 {
+		return int(n)
 	}
-	return int(s.GetMetadata().GetAttempt())
+	return int(min(s.GetMetadata().GetAttempt(), math.MaxInt32))
 }
 
 // StateFrom converts a container's state.
@@ -150,7 +151,8 @@ func userFrom(u *runtimeapi.ContainerUser) *v1.ContainerUser {
 // signalFrom converts a stop signal. CRI spells out the signs in real-time signals:
 // SIGNAL_SIGRTMINPLUS1 is SIGRTMIN+1.
 func signalFrom(s runtimeapi.Signal) *v1.Signal {
-	if s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+	// The API server rejects a status with a signal that has no name.
+	if _, known := runtimeapi.Signal_name[int32(s)]; !known || s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		return nil
 	}
 	name := strings.NewReplacer("SIGNAL_", "", "MINPLUS", "MIN+", "MAXMINUS", "MAX-").Replace(s.String())
@@ -170,10 +172,10 @@ func resourcesFrom(r *runtimeapi.LinuxContainerResources) *pod.ContainerResource
 		return nil
 	}
 	out := pod.ContainerResources{CPUs: r.CpusetCpus}
-	if r.CpuPeriod > 0 && r.CpuQuota > 0 {
+	if r.CpuPeriod > 0 && r.CpuQuota > 0 && r.CpuQuota < math.MaxInt64/milliPerCPU {
 		out.CPULimit = resource.NewMilliQuantity(r.CpuQuota*milliPerCPU/r.CpuPeriod, resource.DecimalSI)
 	}
-	if r.CpuShares >= minShares {
+	if r.CpuShares >= minShares && r.CpuShares < math.MaxInt64/milliPerCPU {
 		milli := int64(math.Ceil(float64(r.CpuShares*milliPerCPU) / sharesPerCPU))
 		out.CPURequest = resource.NewMilliQuantity(milli, resource.DecimalSI)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/clip"
 )
 
 // apiVersion is sent with Version; runtimes ignore it.
@@ -19,8 +21,9 @@ func (c *Client) Version(ctx context.Context) (*runtimeapi.VersionResponse, erro
 		return nil, failed(err, "get runtime version")
 	}
 	if response.RuntimeApiVersion != "v1" {
-		return nil, failed(fmt.Errorf("the runtime serves CRI %q, not v1", response.RuntimeApiVersion), "get runtime version")
+		return nil, failed(fmt.Errorf("the runtime serves CRI %q, not v1", clip.Text(response.RuntimeApiVersion, clip.Name)), "get runtime version")
 	}
+	response.RuntimeName, response.RuntimeVersion = clip.Text(response.RuntimeName, clip.Name), clip.Text(response.RuntimeVersion, clip.Name)
 	return response, nil
 }
 
@@ -35,6 +38,9 @@ func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 	}
 	if err != nil {
 		return nil, failed(err, "get runtime status")
+	}
+	for _, c := range response.Status.Conditions {
+		c.Reason, c.Message = clip.Text(c.Reason, clip.Name), clip.Text(c.Message, clip.Message)
 	}
 	return response, nil
 }

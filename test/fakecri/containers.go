@@ -36,11 +36,16 @@ func (s *Server) OnExec(f func(*runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyn
 	s.onExec = f
 }
 
-// Exit ends a container's process.
-func (s *Server) Exit(id string, code int32) {
+// Exit ends a container's process. It reports whether the container was running.
+func (s *Server) Exit(id string, code int32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.exit(s.containers[id], code)
+	c := s.containers[id]
+	if c == nil || c.status.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return false
+	}
+	s.exit(c, code)
+	return true
 }
 
 // Containers lists all containers, oldest first.
