@@ -8,6 +8,7 @@ import (
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/cri"
+	"swiftlet/internal/instant"
 	"swiftlet/internal/pod"
 )
 
@@ -61,7 +62,9 @@ func (o *Observer) setStreaming(on bool) {
 // handle handles one event. It must not call the runtime: containerd waits for its subscribers,
 // so a slow one delays every pod.
 func (o *Observer) handle(ctx context.Context, event *runtimeapi.ContainerEventResponse) {
-	stamp := time.Unix(0, event.CreatedAt)
+	now := o.deps.Clock.Now()
+	stamp := instant.Past(time.Unix(0, event.CreatedAt), now)
+	o.relistAfterStep(now)
 	ref, ok := o.eventRef(event)
 	if !ok {
 		return
@@ -87,6 +90,15 @@ func (o *Observer) handle(ctx context.Context, event *runtimeapi.ContainerEventR
 	}
 	if o.store(s) {
 		o.readInBackground(ctx, ref)
+	}
+}
+
+// relistAfterStep relists if the wall clock was set since the last event: one that was on its way then
+// looks too old or too new.
+func (o *Observer) relistAfterStep(now time.Time) {
+	if step := o.clockSteps.Stepped(now); step != 0 {
+		o.deps.Log.Info("pleg: the clock was set, relisting", "by", step)
+		o.relistNow.Notify()
 	}
 }
 

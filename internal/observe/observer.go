@@ -12,6 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/contain"
+	"swiftlet/internal/instant"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
@@ -56,6 +58,7 @@ type Deps struct {
 	// Events and Node, the object of events about the node, may both be nil.
 	Events pod.Events
 	Node   func() *v1.ObjectReference
+	Panics contain.Reporter
 	Meters Meters
 	Clock  clock.Clock
 	Log    *slog.Logger
@@ -85,6 +88,8 @@ type Observer struct {
 	// readers are the goroutines that read single pods; Run waits for them.
 	readers sync.WaitGroup
 	health  health
+	// clockSteps belongs to the goroutine that handles events.
+	clockSteps instant.Steps
 
 	mu   sync.Mutex
 	pods map[types.UID]*record

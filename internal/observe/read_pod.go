@@ -83,9 +83,9 @@ func (o *Observer) startRead(ctx context.Context, ref pod.Ref, started *sync.Wai
 		started.Add(1)
 	}
 	o.readers.Go(func() {
-		err := read()
+		err := o.deps.Panics.Call("pleg", read, ref.Attr())
 		for o.readAgain(ref.UID) {
-			err = o.readPod(ctx, ref, o.deps.Clock.Now())
+			err = o.deps.Panics.Call("pleg", func() error { return o.readPod(ctx, ref, o.deps.Clock.Now()) }, ref.Attr())
 		}
 		if started != nil {
 			started.Done()
@@ -161,7 +161,7 @@ func (o *Observer) readSandbox(ctx context.Context, uid types.UID, item *runtime
 	return cri.SandboxFrom(response.Status), nil
 }
 
-// readContainer reads a container, unless it has exited longer than exitSettleTime ago.
+// readContainer reads a container, unless it was seen to have exited longer than exitSettleTime ago.
 func (o *Observer) readContainer(ctx context.Context, uid types.UID, item *runtimeapi.Container) (pod.Container, error) {
 	o.mu.Lock()
 	var known containerEntry
@@ -169,7 +169,7 @@ func (o *Observer) readContainer(ctx context.Context, uid types.UID, item *runti
 		known = r.containers[item.Id]
 	}
 	o.mu.Unlock()
-	if known.State == pod.Exited && o.deps.Clock.Since(known.FinishedAt) > exitSettleTime {
+	if known.State == pod.Exited && o.deps.Clock.Since(known.exitSeen) > exitSettleTime {
 		return known.Container, nil
 	}
 	response, err := o.deps.Runtime.ContainerStatus(ctx, item.Id, false)

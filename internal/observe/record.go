@@ -10,12 +10,13 @@ import (
 )
 
 // containerEntry is a container with its sandbox, its termination message, and when it was first
-// observed.
+// observed, and observed as exited.
 type containerEntry struct {
 	pod.Container
 	sandbox   string
 	message   string
 	firstSeen time.Time
+	exitSeen  time.Time // when it was first observed as exited
 }
 
 // withMessage is the container with its termination message after the runtime's message.
@@ -112,7 +113,10 @@ func (r *record) mergeContainer(c containerEntry, now time.Time, newer bool, rem
 	} else if before, after := progress(known.State), progress(c.State); after < before || after == before && !newer {
 		return
 	}
-	c.firstSeen = known.firstSeen
+	c.firstSeen, c.exitSeen = known.firstSeen, known.exitSeen
+	if c.State == pod.Exited && c.exitSeen.IsZero() {
+		c.exitSeen = now
+	}
 	r.containers[c.ID] = c
 }
 
