@@ -40,7 +40,7 @@ type fixture struct {
 	*Puller
 	runtime *fakecri.Server
 	events  events
-	clock   *clocktesting.FakePassiveClock
+	clock   *clocktesting.FakeClock
 }
 
 func newFixture(t *testing.T, cfg Config, credentials ...Credential) *fixture {
@@ -48,7 +48,7 @@ func newFixture(t *testing.T, cfg Config, credentials ...Credential) *fixture {
 	if cfg.Verify.Policy == "" {
 		cfg.Verify = Verification{Dir: t.TempDir(), Policy: kubelet.NeverVerifyPreloadedImages}
 	}
-	b := &fixture{runtime: fakecri.Start(t), clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	b := &fixture{runtime: fakecri.Start(t), clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
 	client, err := cri.Dial(cri.Config{RuntimeEndpoint: b.runtime.Endpoint(), RequestTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)

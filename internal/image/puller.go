@@ -51,7 +51,7 @@ type Deps struct {
 	OnPulled func()
 	Events   pod.Events
 	Meters   Meters
-	Clock    clock.PassiveClock
+	Clock    clock.WithDelayedExecution
 	Log      *slog.Logger
 }
 
@@ -77,14 +77,13 @@ type Puller struct {
 	onPulled    func()
 	events      pod.Events
 	meters      Meters
-	clock       clock.PassiveClock
+	clock       clock.WithDelayedExecution
 	log         *slog.Logger
 
 	backoff  pullBackoff
 	inFlight inFlightPulls
-	// slots holds a token per pull in progress; nil is no limit.
-	slots chan struct{}
-	rate  flowcontrol.PassiveRateLimiter
+	slots    pullSlots
+	rate     flowcontrol.PassiveRateLimiter
 
 	verify  Verification
 	records *records // nil where verification is off
@@ -110,6 +109,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
 		backoff:  pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
 		inFlight: inFlightPulls{byImage: map[string]*inFlightPull{}},
+		slots:    pullSlots{clock: deps.Clock},
 		rate:     flowcontrol.NewFakeAlwaysRateLimiter(),
 	}
 	if err := p.openRecords(cfg.Verify); err != nil {
@@ -122,7 +122,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 		cfg.MaxParallel = 1
 	}
 	if cfg.MaxParallel > 0 {
-		p.slots = make(chan struct{}, cfg.MaxParallel)
+		p.slots.free = make(chan struct{}, cfg.MaxParallel)
 	}
 	if cfg.QPS > 0 {
 		p.rate = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(cfg.QPS, cfg.Burst, deps.Clock)
@@ -139,7 +139,7 @@ func (p *Puller) openRecords(v Verification) (err error) {
 		return nil
 	}
 	p.presentText += " and can be accessed by the pod"
-	p.records, err = openRecords(v.Dir, p.clock)
+	p.records, err = openRecords(v.Dir, p.clock, p.log)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,12 +33,13 @@ type records struct {
 	inProgress map[string]int // number of pulls by image name
 }
 
-func openRecords(dir string, clock clock.PassiveClock) (*records, error) {
+func openRecords(dir string, clock clock.PassiveClock, log *slog.Logger) (*records, error) {
 	r := &records{pulling: filepath.Join(dir, "pulling"), pulled: filepath.Join(dir, "pulled"), clock: clock, inProgress: map[string]int{}}
 	for _, d := range []string{r.pulling, r.pulled} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("open image pull records: %w", err)
 		}
+		checkpoint.Clean(d, log)
 	}
 	return r, nil
 }

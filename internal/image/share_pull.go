@@ -13,6 +13,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/cri"
 )
 
@@ -42,7 +43,7 @@ func (p *Puller) share(ctx context.Context, r request, credentials []Credential)
 	for {
 		mine, other := p.inFlight.startOrGet(r.spec.Image, fingerprint, p.clock.Now())
 		if mine != nil {
-			mine.result, mine.err = p.fetch(ctx, r, credentials)
+			mine.result, mine.err = contain.Value(func() (result, error) { return p.fetch(ctx, r, credentials) })
 			mine.canceled = mine.err != nil && ctx.Err() != nil
 			p.inFlight.finish(r.spec.Image, mine)
 			return mine.result, mine.err
@@ -82,20 +83,22 @@ var errPullQPS = errors.New("pull QPS exceeded")
 
 // fetch pulls within the configured limits and tries one credential after the other.
 func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential) (result, error) {
-	if p.slots != nil {
-		select {
-		case p.slots <- struct{}{}:
-			defer func() { <-p.slots }()
-		case <-ctx.Done():
-			return result{}, ctx.Err()
-		}
+	ctx, done, err := p.slots.acquire(ctx, func() {
+		p.warningEvent(r.pod, r.container, "SlowPull", "Pulling image %q takes longer than %v: other pulls no longer wait for it", r.container.Image, stallTimeout)
+	})
+	if err != nil {
+		return result{}, err
 	}
+	defer done()
 	if !p.rate.TryAccept() {
 		return result{}, errPullQPS
 	}
 	began := p.clock.Now()
 	ref, credential, err := p.tryEach(ctx, r, credentials)
 	if err != nil {
+		if stalled := (stalledError{}); errors.As(context.Cause(ctx), &stalled) {
+			err = stalled
+		}
 		return result{}, err
 	}
 	status, err := p.images.ImageStatus(ctx, r.spec, false)

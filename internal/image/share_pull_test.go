@@ -163,7 +163,7 @@ func TestParallelPullLimits(t *testing.T) {
 				defer b.events.mu.Unlock()
 				return len(b.events.seen) == 5 && b.runtime.Count("PullImage") == test.want
 			})
-			if n := len(b.slots); b.slots != nil && n != test.want {
+			if n := len(b.slots.free); b.slots.free != nil && n != test.want {
 				t.Errorf("%d slots taken", n)
 			}
 			open()

@@ -1,0 +1,83 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/test/fakecri"
+	"swiftlet/test/poll"
+)
+
+// trickle makes the registry of all images whose name begins with slow deliver next to nothing.
+func trickle(b *fixture) {
+	b.runtime.SetInterceptor(func(ctx context.Context, call fakecri.Call, act func() (any, error)) (any, error) {
+		pull, ok := call.Request.(*runtimeapi.PullImageRequest)
+		if ok && strings.HasPrefix(pull.Image.Image, "slow") {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return act()
+	})
+}
+
+// A registry that delivers next to nothing blocks the other images of a node with serial pulls only until
+// stallTimeout.
+func TestSlowPullDoesNotBlockOthers(t *testing.T) {
+	b := newFixture(t, Config{Serialize: true})
+	trickle(b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer cancel()
+	slow := testPod("slow", "slow:1", "")
+	callers.Go(func() { _, _ = b.Ensure(ctx, slow, &slow.Spec.Containers[0], nil) })
+	poll.Until(t, "the slow pull", func() bool { return b.runtime.Count("PullImage") == 1 })
+	b.runtime.Publish("app:1", 1)
+	pulled := make(chan error, 1)
+	go func() { _, err := b.ensure(testPod("u", "app:1", "")); pulled <- err }()
+	poll.Until(t, "the timer", func() bool { return b.clock.HasWaiters() })
+	b.clock.Step(stallTimeout)
+	poll.Until(t, "the other pull", func() bool { return len(pulled) == 1 })
+	if err := <-pulled; err != nil {
+		t.Error(err)
+	}
+	b.events.mu.Lock()
+	defer b.events.mu.Unlock()
+	if !strings.Contains(strings.Join(b.events.seen, "\n"), "SlowPull") {
+		t.Errorf("no event names the slow pull: %q", b.events.seen)
+	}
+}
+
+// The number of pulls that continue without a slot is limited.
+func TestStalledPullsAreLimited(t *testing.T) {
+	b := newFixture(t, Config{Serialize: true})
+	trickle(b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer cancel()
+	errs := make(chan error, maxStalled+1)
+	for i := range maxStalled + 1 {
+		p := testPod(fmt.Sprint(i), fmt.Sprintf("slow%d:1", i), "")
+		callers.Go(func() {
+			_, err := b.Ensure(ctx, p, &p.Spec.Containers[0], nil)
+			errs <- err
+		})
+		poll.Until(t, fmt.Sprintf("slow pull %d", i), func() bool { return b.runtime.Count("PullImage") == i+1 && b.clock.HasWaiters() })
+		b.clock.Step(stallTimeout)
+	}
+	poll.Until(t, "a canceled pull", func() bool { return len(errs) == 1 })
+	var failed *Error
+	if err := <-errs; !errors.As(err, &failed) || !strings.Contains(failed.Message, "canceled after 5m") {
+		t.Errorf("got %v, want a pull that is canceled and retried", err)
+	}
+	if len(b.slots.free) != 0 {
+		t.Error("a slot is taken")
+	}
+}
