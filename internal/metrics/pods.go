@@ -28,13 +28,18 @@ func (m *Metrics) Worker() worker.Meters {
 		FirstSync: func(p *v1.Pod) {
 			containers.Observe(float64(len(p.Spec.Containers)))
 			if seen, ok := seenAt(p); ok {
-				wait.Observe(m.clock.Since(seen).Seconds())
+				wait.Observe(max(0, m.clock.Since(seen).Seconds())) // the clock may be set back
 			}
 		},
 		Step:      observeSecondsBy(m.histograms(kubelet+"pod_worker_duration_seconds", "How long it took to handle one change or event of a pod.", defaultBuckets, "operation_type")),
 		Restarted: func(p *v1.Pod) { restarted.WithLabelValues(staticLabel(pod.IsStatic(p))).Inc() },
 		Orphaned:  m.counter(kubelet+"orphaned_runtime_pods_total", "Pods that the runtime had and nobody wanted.").Inc,
 	}
+}
+
+// Panics counts the panics in work for one pod, which did not end the agent.
+func (m *Metrics) Panics() func(part string) {
+	return incBy(m.counters("swiftlet_contained_panics_total", "Panics in work for one pod, which was retried.", "part"))
 }
 
 // Eviction measures evictions.
@@ -59,7 +64,7 @@ func (m *Metrics) Status() status.Meters {
 		Changed: func(p *v1.Pod, before, after *v1.PodStatus) {
 			if before.Phase != v1.PodRunning && after.Phase == v1.PodRunning {
 				if seen, ok := seenAt(p); ok {
-					started.Observe(m.clock.Since(seen).Seconds())
+					started.Observe(max(0, m.clock.Since(seen).Seconds()))
 				}
 			}
 			for kind, name := range containerTypes {

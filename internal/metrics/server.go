@@ -69,6 +69,11 @@ func (m *Metrics) TokenCache() (lookup meter.TimingOf, fetched meter.CountOf, wa
 	return lookup, incBy(fetches), func(status string) func() { return trackActive(active.WithLabelValues(status)) }
 }
 
+// RejectedClients counts work by reason that was rejected because its client was not authorized yet.
+func (m *Metrics) RejectedClients() meter.CountOf {
+	return incBy(m.counters("swiftlet_server_rejections_total", "Connections and requests of clients that are not authorized, rejected to bound the work for them.", "reason"))
+}
+
 // trackActive increments the gauge until done is called.
 func trackActive(g prometheus.Gauge) (done func()) {
 	g.Inc()

@@ -17,6 +17,7 @@ type series struct {
 	start      time.Time
 	now        time.Time
 	root       *[]fileSystem // of the root cgroup only
+	names      deviceNames   // of the devices in usage
 	network    []traffic
 	hasUlimits bool // whether ulimits are written
 }
@@ -81,12 +82,14 @@ func (s *Stats) writeGroups(t *textWriter, r *reading) error {
 
 // seriesOf labels every cgroup.
 func (s *Stats) seriesOf(r *reading, disks []fileSystem) []series {
+	names := readDeviceNames("/sys/block", disks)
 	all := make([]series, 0, 2+len(r.parents)+len(r.system)+3*len(r.pods))
 	add := func(u *usage, start time.Time, container, image, name, namespace, pod string) *series {
 		all = append(all, series{
 			usage:  u,
 			start:  start,
 			now:    r.at,
+			names:  names,
 			head:   label("container", container) + ",",
 			middle: label("id", u.path) + "," + label("image", image) + ",",
 			tail:   label("name", name) + "," + label("namespace", namespace) + "," + label("pod", pod),

@@ -59,47 +59,6 @@ func specFamilies() []family {
 	}
 }
 
-// diskFamilies are the node's file systems, with the labels of the root cgroup.
-func diskFamilies() []family {
-	of := func(kind, name, help string, value func(*fileSystem) float64) family {
-		return family{name, kind, help, func(put putFunc, s *series) {
-			if s.root == nil {
-				return
-			}
-			for i := range *s.root {
-				f := &(*s.root)[i]
-				put(value(f), s.at, s.head, label("device", f.device), ",", s.middle, s.tail)
-			}
-		}}
-	}
-	count := func(name, help string, value func(*fileSystem) uint64) family {
-		return of("counter", name, help, func(f *fileSystem) float64 { return float64(value(f)) })
-	}
-	gauge := func(name, help string, value func(*fileSystem) uint64) family {
-		return of("gauge", name, help, func(f *fileSystem) float64 { return float64(value(f)) })
-	}
-	millis := func(name, help string, value func(*fileSystem) uint64) family {
-		return of("counter", name, help, func(f *fileSystem) float64 { return float64(value(f)) / 1e3 })
-	}
-	return []family{
-		gauge("container_fs_inodes_free", "Number of available Inodes", func(f *fileSystem) uint64 { return f.inodesFree }),
-		gauge("container_fs_inodes_total", "Number of Inodes", func(f *fileSystem) uint64 { return f.inodes }),
-		gauge("container_fs_limit_bytes", "Number of bytes that can be consumed by the container on this filesystem.", func(f *fileSystem) uint64 { return f.capacity }),
-		gauge("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.", func(f *fileSystem) uint64 { return f.used }),
-		gauge("container_fs_io_current", "Number of I/Os currently in progress", func(f *fileSystem) uint64 { return f.disk.running }),
-		millis("container_fs_io_time_seconds_total", "Cumulative count of seconds spent doing I/Os", func(f *fileSystem) uint64 { return f.disk.busyMillis }),
-		millis("container_fs_io_time_weighted_seconds_total", "Cumulative weighted I/O time in seconds", func(f *fileSystem) uint64 { return f.disk.weightedMillis }),
-		millis("container_fs_read_seconds_total", "Cumulative count of seconds spent reading", func(f *fileSystem) uint64 { return f.disk.readMillis }),
-		count("container_fs_reads_merged_total", "Cumulative count of reads merged", func(f *fileSystem) uint64 { return f.disk.readsMerged }),
-		count("container_fs_reads_total", "Cumulative count of reads completed", func(f *fileSystem) uint64 { return f.disk.reads }),
-		count("container_fs_sector_reads_total", "Cumulative count of sector reads completed", func(f *fileSystem) uint64 { return f.disk.sectorsRead }),
-		count("container_fs_sector_writes_total", "Cumulative count of sector writes completed", func(f *fileSystem) uint64 { return f.disk.sectorsWritten }),
-		millis("container_fs_write_seconds_total", "Cumulative count of seconds spent writing", func(f *fileSystem) uint64 { return f.disk.writeMillis }),
-		count("container_fs_writes_merged_total", "Cumulative count of writes merged", func(f *fileSystem) uint64 { return f.disk.writesMerged }),
-		count("container_fs_writes_total", "Cumulative count of writes completed", func(f *fileSystem) uint64 { return f.disk.writes }),
-	}
-}
-
 // networkFamilies are the interfaces of the node, and of each pod with its sandbox.
 func networkFamilies() []family {
 	of := func(name, help string, value func(*traffic) uint64) family {

@@ -31,6 +31,7 @@ func (r v1Reader) read(s *fileReader, path string, d depth) (usage, error) {
 		pids := r.hierarchy.Dir("pids", path)
 		u.tasks.threads = s.number(pids+"/pids.current", 0)
 		u.tasks.maxThreads = s.number(pids+"/pids.max", 0)
+		u.devices = readDeviceIOv1(s, r.hierarchy, path)
 	}
 	if d >= summary {
 		readTasks(s, r.dir(path)+"/cgroup.procs", &u.tasks, d)

@@ -33,6 +33,7 @@ func (r v2Reader) read(s *fileReader, path string, d depth) (usage, error) {
 	if d == deep {
 		u.tasks.threads = s.number(dir+"/pids.current", 0)
 		u.tasks.maxThreads = s.number(dir+"/pids.max", 0)
+		u.devices = readDeviceIOv2(s, dir)
 	}
 	if d >= summary {
 		readTasks(s, dir+"/cgroup.procs", &u.tasks, d)

@@ -94,7 +94,7 @@ func newFakeNode(t testing.TB, version int) *fakeNode {
 	w.hierarchy = cgroup.Hierarchy{Version: version, Mounts: map[string]string{"": top}}
 	if version == 1 {
 		w.hierarchy.Mounts = map[string]string{}
-		for _, controller := range []string{"cpu", "cpuacct", "memory", "pids"} {
+		for _, controller := range []string{"blkio", "cpu", "cpuacct", "memory", "pids"} {
 			w.hierarchy.Mounts[controller] = filepath.Join(top, controller)
 		}
 	}
@@ -203,6 +203,8 @@ var v1Files = map[string]string{
 	"memory/cgroup.procs": "PID\n",
 	"pids/pids.current":   "21\n",
 	"pids/pids.max":       "max\n",
+	"blkio/blkio.throttle.io_service_bytes_recursive": "4095:7 Read 4096\n4095:7 Write 8192\n4095:7 Sync 12288\n4095:7 Async 0\n4095:7 Discard 0\n4095:7 Total 12288\nTotal 12288\n",
+	"blkio/blkio.throttle.io_serviced_recursive":      "4095:7 Read 1\n4095:7 Write 2\n4095:7 Sync 3\n4095:7 Async 0\n4095:7 Discard 0\n4095:7 Total 3\nTotal 3\n",
 }
 
 var v2Files = map[string]string{
@@ -224,6 +226,7 @@ var v2Files = map[string]string{
 	"memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=10\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n",
 	"io.pressure":     "some avg10=0.00 avg60=0.00 avg300=0.00 total=20\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=6\n",
 	"cgroup.procs":    "PID\n",
+	"io.stat":         "4095:8 \n4095:7 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=5 dios=6 cost.usage=1500000 cost.wait=0\n",
 	"pids.current":    "21\n",
 	"pids.max":        "max\n",
 }

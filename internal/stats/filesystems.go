@@ -11,7 +11,8 @@ import (
 
 // fileSystem is a mounted file system of the node, with the counters of its disk.
 type fileSystem struct {
-	device string
+	device       string
+	major, minor int
 	fsInfo
 	disk diskTraffic
 }
@@ -52,7 +53,7 @@ func readFileSystems(s *fileReader, rootDir string) ([]fileSystem, error) {
 			continue // hidden below another mount, or hung
 		}
 		seen[device] = true
-		all = append(all, fileSystem{device, on, disks[[2]int{m.Major, m.Minor}]})
+		all = append(all, fileSystem{device, m.Major, m.Minor, on, disks[[2]int{m.Major, m.Minor}]})
 	}
 	return all, nil
 }

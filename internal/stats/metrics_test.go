@@ -82,6 +82,10 @@ func TestCadvisor(t *testing.T) {
 			"container_spec_cpu_period":                 {container: 100000, sandbox: 100000},
 			"container_spec_cpu_shares":                 {container: shares},
 			"container_spec_memory_limit_bytes":         {container: 0, "id=/": 1 << 40},
+			"container_fs_reads_bytes_total":            {container: 4096, sandbox: 4096, podGroup: 4096, "id=/kubepods": 4096},
+			"container_fs_writes_bytes_total":           {container: 8192},
+			"container_fs_reads_total":                  {container: 1},
+			"container_fs_writes_total":                 {container: 2},
 			"container_threads":                         {container: 21, podGroup: 21},
 			"container_threads_max":                     {container: 0},
 			"container_processes":                       {container: 1, sandbox: 1},
@@ -100,6 +104,18 @@ func TestCadvisor(t *testing.T) {
 		usage := valuesOf(families["container_cpu_usage_seconds_total"])
 		if got := usage[strings.Replace(container, " id", " cpu=total id", 1)]; got != 10 {
 			t.Errorf("CPU time of the container is %v, want 10: %v", got, usage)
+		}
+		io := valuesOf(families["container_blkio_device_usage_total"])
+		for operation, want := range map[string]float64{"Read": 4096, "Write": 8192} {
+			labels := strings.Replace(container, " name=", " major=4095 minor=7 name=", 1)
+			labels = strings.Replace(labels, " pod=", " operation="+operation+" pod=", 1)
+			if io[labels] != want {
+				t.Errorf("%s of the container is %v, want %v: %v", operation, io[labels], want, io)
+			}
+		}
+		cost := families["container_fs_io_cost_usage_seconds_total"]
+		if want := map[int]float64{2: 1.5}[w.hierarchy.Version]; valuesOf(cost)[container] != want || (cost == nil) != (want == 0) {
+			t.Errorf("I/O cost is %v, want %v", cost, want)
 		}
 		if quota := families["container_spec_cpu_quota"]; len(quota.Metric) != 1 {
 			t.Errorf("%d groups have a quota, want 1", len(quota.Metric))

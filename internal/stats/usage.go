@@ -34,6 +34,7 @@ type usage struct {
 	cpu      cpuUsage
 	memory   memoryUsage
 	tasks    taskUsage
+	devices  []deviceIO
 	pressure *pressure // nil if the kernel does not report it
 }
 
