@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
 )
@@ -48,9 +49,14 @@ func (c *Checks) Check(ctx context.Context, t Target) Outcome {
 	return errored(fmt.Errorf("missing probe handler for %s:%s", pod.RefOf(t.Pod), t.Container.Name))
 }
 
-func passed(output string) Outcome { return Outcome{Result: pod.Passed, Output: output} }
-func failed(output string) Outcome { return Outcome{Result: pod.Failed, Output: output} }
-func errored(err error) Outcome    { return Outcome{Result: pod.ProbeUnknown, Output: err.Error()} }
+func passed(output string) Outcome { return outcome(pod.Passed, output) }
+func failed(output string) Outcome { return outcome(pod.Failed, output) }
+func errored(err error) Outcome    { return outcome(pod.ProbeUnknown, err.Error()) }
+
+// outcome limits the output, which the pod chooses.
+func outcome(result pod.Result, output string) Outcome {
+	return Outcome{Result: result, Output: clip.Text(output, clip.Output)}
+}
 
 // portOf resolves a port number or the name of one of the container's ports.
 func portOf(p intstr.IntOrString, c *v1.Container) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/cri"
 )
 
@@ -16,11 +17,12 @@ func (c *Checks) checkExec(ctx context.Context, t Target) Outcome {
 	result, err := c.exec.ExecSync(ctx, t.ContainerID, t.Probe.Exec.Command, limit)
 	switch {
 	case cri.IsTimeout(err):
-		return failed(fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(t.Probe.Exec.Command, " "), limit))
+		return failed(fmt.Sprintf("command timed out: %q timed out after %s", clip.Text(strings.Join(t.Probe.Exec.Command, " "), clip.Output/2), limit))
 	case err != nil:
 		return errored(errors.New(cri.Text(err)))
 	}
-	output := string(result.Stdout) + string(result.Stderr)
+	output := clip.Text(result.Stdout, clip.Output)
+	output += clip.Text(result.Stderr, clip.Output-len(output))
 	if result.ExitCode != 0 {
 		return failed(output)
 	}

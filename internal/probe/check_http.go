@@ -12,12 +12,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"swiftlet/internal/pod"
+	"swiftlet/internal/clip"
 )
 
 const (
 	userAgent    = "kube-probe/1.37"
-	maxBody      = 10 * 1024
+	maxBody      = clip.Output
 	maxRedirects = 10
 )
 
@@ -72,7 +72,7 @@ func (c *Checks) checkHTTP(ctx context.Context, t Target) Outcome {
 		return failed(err.Error())
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the rest is not read
 	if err != nil {
 		return failed(err.Error())
 	}
@@ -80,7 +80,9 @@ func (c *Checks) checkHTTP(ctx context.Context, t Target) Outcome {
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", response.StatusCode))
 	}
 	if response.StatusCode >= 300 { // a redirect to another host
-		return Outcome{Result: pod.Passed, Warning: true, Output: "Probe terminated redirects, Response body: " + string(body)}
+		result := passed("Probe terminated redirects, Response body: " + string(body))
+		result.Warning = true
+		return result
 	}
 	return passed(string(body))
 }

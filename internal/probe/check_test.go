@@ -165,3 +165,42 @@ func TestExec(t *testing.T) {
 		})
 	}
 }
+
+// TestOutputIsLimited: no kind of probe returns more than 10 KiB, whatever the pod sends.
+func TestOutputIsLimited(t *testing.T) {
+	flood := strings.Repeat("x", 8<<20)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/redirect":
+			w.Header().Set("Location", "/"+flood[:1<<20])
+			w.WriteHeader(http.StatusFound)
+		case "/header":
+			w.Header().Set("Location", "http://%%"+flood[:1<<20])
+			w.WriteHeader(http.StatusFound)
+		default:
+			_, _ = w.Write([]byte(flood))
+		}
+	}))
+	defer server.Close()
+	get := func(path string) Target {
+		return Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: intstr.FromInt(portAt(t, server.Listener.Addr().String()))}}}}
+	}
+	exec := func(result cri.ExecResult, err error) Outcome {
+		return NewChecks(execer(func() (cri.ExecResult, error) { return result, err })).Check(t.Context(), Target{
+			Container: &v1.Container{}, Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{flood}}}},
+		})
+	}
+	for name, got := range map[string]Outcome{
+		"exec, passed":        exec(cri.ExecResult{Stdout: []byte(flood), Stderr: []byte(flood)}, nil),
+		"exec, failed":        exec(cri.ExecResult{Stdout: []byte(flood), ExitCode: 1}, nil),
+		"exec, timed out":     exec(cri.ExecResult{}, context.DeadlineExceeded),
+		"exec, runtime error": exec(cri.ExecResult{}, errors.New(flood)),
+		"HTTP body":           check(t, get("/body")),
+		"HTTP redirect":       check(t, get("/redirect")),
+		"HTTP bad location":   check(t, get("/header")),
+	} {
+		if len(got.Output) > 10<<10 {
+			t.Errorf("%s: %d bytes of output", name, len(got.Output))
+		}
+	}
+}

@@ -6,16 +6,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// maxOutput bounds the output of a probe in an event.
-const maxOutput = 10 * 1024
-
 // recordEvent records an event for an outcome that the user should see.
 func (p *Prober) recordEvent(a probeRun, outcome Outcome) {
 	ref := pod.EventRef(a.target.Pod, a.target.Container.Name)
 	output := outcome.Output
-	if len(output) > maxOutput {
-		output = output[:maxOutput]
-	}
 	switch outcome.Result {
 	case pod.Passed:
 		if outcome.Warning {

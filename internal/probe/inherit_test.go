@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/pod"
+	"swiftlet/test/crashfs"
 )
 
 // runWithFile runs a Prober that keeps its results in file, calls f and stops the Prober.
@@ -129,4 +131,23 @@ func TestPublishedResultsAreInheritedLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Results that could not be saved are saved when the disk works again, without another change.
+func TestResultsAreSavedAfterADiskError(t *testing.T) {
+	disk := crashfs.Mount(t)
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(disk.Dir, ResultsFile)
+		disk.Fail(func(int, crashfs.Op) syscall.Errno { return syscall.ENOSPC })
+		of, seen := podWith(v1.Container{ReadinessProbe: command("r=+", 3600, 1)})
+		runWithFile(t, file, func(p *Prober, _ *script) {
+			p.Watch(of, seen, "", nil, false)
+			advance(10 * time.Second)
+			disk.Fail(nil)
+			advance(time.Minute)
+			if got := readSaved(file, slog.New(slog.DiscardHandler)); !got["id"].Ready {
+				t.Errorf("saved %v", got)
+			}
+		})
+	})
 }

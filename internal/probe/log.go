@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/pod"
 )
@@ -24,15 +25,16 @@ func (p *Prober) logOutcome(a probeRun, outcome Outcome) {
 		return
 	}
 	log := p.deps.Log.With("probeType", a.state.kind.String(), pod.RefOf(a.target.Pod).Attr(), "containerName", a.target.Container.Name)
+	output := clip.Text(outcome.Output, clip.Event) // as in the event
 	switch {
 	case outcome.Result == pod.Passed && outcome.Warning:
-		log.Log(ctx, level, "Probe succeeded with a warning", "output", outcome.Output)
+		log.Log(ctx, level, "Probe succeeded with a warning", "output", output)
 	case outcome.Result == pod.Passed:
 		log.Log(ctx, level, "Probe succeeded")
 	case outcome.Result == pod.ProbeUnknown:
-		log.Log(ctx, level, "Probe errored", "probeResult", "unknown", "err", outcome.Output)
+		log.Log(ctx, level, "Probe errored", "probeResult", "unknown", "err", output)
 	default:
-		log.Log(ctx, level, "Probe failed", "probeResult", "failure", "output", outcome.Output)
+		log.Log(ctx, level, "Probe failed", "probeResult", "failure", "output", output)
 	}
 }
 

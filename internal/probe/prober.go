@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/contain"
+	"swiftlet/internal/instant"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/queue"
@@ -50,6 +52,7 @@ type Config struct {
 type Deps struct {
 	Checker Checker
 	Events  pod.Events
+	Panics  contain.Reporter
 	Clock   clock.WithDelayedExecution
 	Log     *slog.Logger
 	// Random returns a number in [0, 1). It spreads the first runs after a restart of the kubelet.
@@ -185,8 +188,10 @@ func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatu
 	if s.final() {
 		return // it had started before this process did
 	}
+	now := p.deps.Clock.Now()
+	started = instant.Past(started, now)
 	s.earliest = started.Add(time.Duration(t.Probe.InitialDelaySeconds) * time.Second)
-	if now := p.deps.Clock.Now(); started.Before(p.created) {
+	if started.Before(p.created) {
 		s.scheduleSpread(now, p.deps.Random())
 	} else {
 		s.scheduleFirst(now)

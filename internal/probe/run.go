@@ -144,7 +144,12 @@ func (p *Prober) check(ctx context.Context, a probeRun) (began time.Time, outcom
 		defer cancel()
 	}
 	began = p.deps.Clock.Now()
-	return began, p.deps.Checker.Check(ctx, a.target)
+	err := p.deps.Panics.Call("probe", func() error { outcome = p.deps.Checker.Check(ctx, a.target); return nil },
+		pod.RefOf(a.target.Pod).Attr(), "container", a.target.Container.Name)
+	if err != nil {
+		return began, errored(err)
+	}
+	return began, outcome
 }
 
 // isWatched reports whether the probe has not been removed or replaced.

@@ -23,8 +23,12 @@ type savedResults struct {
 // savedFor is how long results of an earlier agent are kept for containers that are not probed yet.
 const savedFor = 10 * time.Minute
 
-// saveInterval bounds the writes while many containers start.
-const saveInterval = time.Second
+const (
+	// saveInterval bounds the writes while many containers start.
+	saveInterval = time.Second
+	// saveRetry is the time after a failed write until the next, on a full disk for example.
+	saveRetry = 30 * time.Second
+)
 
 // readSaved reads the file. If that fails, containers without a published status are probed as if they had
 // just started.
@@ -45,9 +49,13 @@ func (p *Prober) save(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case <-p.unsaved:
-			p.writeSaved()
+			wait := saveInterval
+			if !p.writeSaved() {
+				p.unsaved.Notify()
+				wait = saveRetry
+			}
 			select {
-			case <-p.deps.Clock.After(saveInterval):
+			case <-p.deps.Clock.After(wait):
 			case <-ctx.Done():
 			}
 		case <-ctx.Done():
@@ -60,13 +68,15 @@ func (p *Prober) save(ctx context.Context) {
 	}
 }
 
-func (p *Prober) writeSaved() {
+func (p *Prober) writeSaved() (ok bool) {
 	if p.file == "" {
-		return
+		return true
 	}
-	if err := checkpoint.Write(p.file, p.toSave()); err != nil {
+	err := checkpoint.Write(p.file, p.toSave())
+	if err != nil {
 		p.deps.Log.Warn("failed to write probe results", "err", err)
 	}
+	return err == nil
 }
 
 // toSave returns the results of all containers, and those of an earlier agent of containers that are not
