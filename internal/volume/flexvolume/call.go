@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"swiftlet/internal/boundedio"
+	"swiftlet/internal/clip"
 )
 
 // callTimeout bounds one call of a driver.
@@ -76,7 +79,7 @@ func (d *driver) run(ctx context.Context, command string, args ...string) (respo
 	// Most drivers are scripts: kill their child processes, too.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killWait
-	out, err := cmd.CombinedOutput()
+	out, err := boundedio.CombinedOutput(cmd, boundedio.Small)
 	if ctx.Err() != nil {
 		return response{}, fmt.Errorf("FlexVolume driver %s: %s timed out after %v", d.name, command, callTimeout)
 	}
@@ -106,7 +109,7 @@ func parse(command string, out []byte) (response, error) {
 	case statusNotSupported:
 		return response{}, errNotSupported
 	}
-	return response{}, fmt.Errorf("%s command failed, status: %s, reason: %s", command, resp.Status, resp.Message)
+	return response{}, fmt.Errorf("%s command failed, status: %s, reason: %s", command, clip.Text(resp.Status, clip.Name), clip.Text(resp.Message, clip.Message))
 }
 
 // initialize runs init once for each version of the driver's program, and returns the capabilities.

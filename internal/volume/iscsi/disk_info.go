@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"swiftlet/internal/boundedio"
 	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/volume/plugin"
 )
@@ -97,7 +98,7 @@ func (p *Plugin) readInfo(dir string) (diskInfo, error) {
 
 // parseInfo reads the disk info in dir.
 func parseInfo(dir string) (n diskInfo, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, infoFile))
+	text, err := boundedio.ReadFile(filepath.Join(dir, infoFile), boundedio.Small)
 	if err != nil {
 		return diskInfo{}, err
 	}

@@ -45,6 +45,8 @@ type Deps struct {
 	Secret func(ctx context.Context, namespace, name string) (*v1.Secret, error)
 	Clock  clock.Clock
 	Log    *slog.Logger
+	// Databases are the directories where iscsiadm may have its records; nil means the usual ones.
+	Databases []string
 }
 
 // Plugin mounts iSCSI volumes.

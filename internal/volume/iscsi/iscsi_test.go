@@ -37,7 +37,9 @@ type san struct {
 	fails  map[string]int  // exit codes, by the end of the command line
 	luns   map[string]string
 	secret *v1.Secret
-	log    bytes.Buffer
+	// elsewhere means that iscsiadm has its records in an unusual directory.
+	elsewhere bool
+	log       bytes.Buffer
 }
 
 func newSAN(t *testing.T, clk clock.Clock) *san {
@@ -46,7 +48,7 @@ func newSAN(t *testing.T, clk clock.Clock) *san {
 		clk = clock.RealClock{}
 	}
 	s.Plugin = New(Deps{
-		RootDir: s.root, Mounter: s, Clock: clk, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+		RootDir: s.root, Mounter: s, Clock: clk, Databases: []string{filepath.Join(s.root, "none"), filepath.Join(s.root, "db")}, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		Host: scsi.Host{Sys: filepath.Join(s.root, "sys"), Dev: filepath.Join(s.root, "dev"), Runner: s},
 		Secret: func(_ context.Context, namespace, name string) (*v1.Secret, error) {
 			if s.secret == nil || namespace != s.secret.Namespace || name != s.secret.Name {
@@ -85,6 +87,8 @@ func (s *san) Run(_ context.Context, program string, args ...string) (string, er
 		portal = args[i+1]
 	}
 	switch {
+	case strings.HasSuffix(line, "auth.authmethod -v CHAP") && !s.elsewhere:
+		s.record(args, portal)
 	case strings.HasSuffix(line, "-o show"):
 		return "# BEGIN RECORD 2.1\niface.iscsi_ifacename = default\niface.transport_name = tcp\niface.ipaddress = <empty>\niface.mtu = 0\n", nil
 	case slices.Contains(args, "--login"):
@@ -220,15 +224,27 @@ func TestCHAPAndInitiatorName(t *testing.T) {
 		"iscsiadm -m iface -I "+own+" -o update -n iface.transport_name -v tcp",
 		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" -o new",
 		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" -o update -n discovery.sendtargets.auth.authmethod -v CHAP",
-		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" -o update -n discovery.sendtargets.auth.password -v d",
 		"iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I "+own+" --discover",
 		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.scan -v manual",
 		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.auth.authmethod -v CHAP",
-		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.auth.username -v u",
-		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" -o update -n node.session.auth.password_in -v p",
 		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -I "+own+" --login",
 		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o update -n node.startup -v manual",
 	)
+	for file, want := range map[string]string{
+		"send_targets/10.0.0.1,3260/st_config":         "# BEGIN RECORD 2.1.8\nother = 1\ndiscovery.sendtargets.auth.password = d\n# END RECORD\n",
+		"send_targets/10.0.0.1,32600/st_config":        "# BEGIN RECORD 2.1.8\nother = 1\ndiscovery.sendtargets.auth.username = old\n# END RECORD\n",
+		"nodes/" + target + "/10.0.0.1,3260":           "# BEGIN RECORD 2.1.8\nother = 1\nnode.session.auth.username = u\nnode.session.auth.password_in = p\n# END RECORD\n",
+		"nodes/" + target + "/10.0.0.1,3260,1/" + own:  "# BEGIN RECORD 2.1.8\nother = 1\nnode.session.auth.username = u\nnode.session.auth.password_in = p\n# END RECORD\n",
+		"nodes/" + target + "/10.0.0.1,3260,1/default": "# BEGIN RECORD 2.1.8\nother = 1\nnode.session.auth.username = old\n# END RECORD\n",
+		"nodes/" + target + "/10.0.0.1,32600,1/" + own: "# BEGIN RECORD 2.1.8\nother = 1\nnode.session.auth.username = old\n# END RECORD\n",
+	} {
+		path := filepath.Join(s.root, "db", file)
+		info, err := os.Stat(path)
+		text, readErr := os.ReadFile(path)
+		if err != nil || readErr != nil || string(text) != want || !strings.Contains(want, "= old\n") && info.Mode() != 0o600 {
+			t.Errorf("%s: %v %v %q, want %q", file, err, readErr, text, want)
+		}
+	}
 	id, err := s.DeviceID(t.Context(), r.Spec)
 	if err != nil || id != "iface-"+own+"/10.0.0.1:3260-"+target+"-lun-7" {
 		t.Fatalf("%s, %v", id, err)
@@ -241,6 +257,48 @@ func TestCHAPAndInitiatorName(t *testing.T) {
 		"iscsiadm -m node -p 10.0.0.1:3260 -T "+target+" -o delete -I "+own,
 		"iscsiadm -m iface -I "+own+" -o delete",
 	)
+}
+
+// record creates iscsiadm's record, and those of other portals and interfaces.
+func (s *san) record(args []string, portal string) {
+	const text = "# BEGIN RECORD 2.1.8\nother = 1\n%s.auth.username = old\n# END RECORD\n"
+	portal = strings.Replace(portal, ":", ",", 1)
+	if slices.Contains(args, "discoverydb") {
+		s.file(fmt.Sprintf(text, "discovery.sendtargets"), "db/send_targets", portal, "st_config")
+		s.file(fmt.Sprintf(text, "discovery.sendtargets"), "db/send_targets", portal+"0", "st_config")
+		return
+	}
+	s.file(fmt.Sprintf(text, "node.session"), "db/nodes", target, portal)
+	for _, at := range []string{portal + ",1", portal + "0,1"} {
+		for _, iface := range []string{"default", args[slices.Index(args, "-I")+1]} {
+			s.file(fmt.Sprintf(text, "node.session"), "db/nodes", target, at, iface)
+		}
+	}
+}
+
+// TestCHAPWithoutRecord: an iscsiadm with its records elsewhere gets the credentials as arguments, and the log
+// says so.
+func TestCHAPWithoutRecord(t *testing.T) {
+	s := newSAN(t, nil)
+	s.luns, s.elsewhere = map[string]string{"7": "sdx"}, true
+	s.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chap"}, Data: map[string][]byte{"node.session.auth.password": []byte("p")}}
+	r := request(func(in *v1.ISCSIPersistentVolumeSource) {
+		in.SessionCHAPAuth, in.SecretRef = true, &v1.SecretReference{Name: "chap"}
+	})
+	if _, err := s.Connect(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	want := "iscsiadm -m node -p 10.0.0.1:3260 -T " + target + " -I default -o update -n node.session.auth.password -v p"
+	if !slices.Contains(s.calls, want) || !strings.Contains(s.log.String(), "passing CHAP credentials as arguments") {
+		t.Errorf("called %q, logged %s", s.calls, s.log.String())
+	}
+	s.secret.Data["node.session.auth.password"] = []byte("p\nnode.session.auth.authmethod = None")
+	if _, err := s.Connect(t.Context(), request(func(in *v1.ISCSIPersistentVolumeSource) {
+		*in = *r.Spec.PV.Spec.ISCSI
+		in.TargetPortal = "10.0.0.2"
+	})); err == nil || !strings.Contains(err.Error(), "control character") || strings.Contains(err.Error(), "None") {
+		t.Errorf("a value of two lines: %v", err)
+	}
 }
 
 // TestMultipath: two portals are paths to one multipath device.
@@ -326,7 +384,7 @@ func TestNoPath(t *testing.T) {
 func TestErrorsContainNoPasswords(t *testing.T) {
 	s := newSAN(t, nil)
 	s.secret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chap"}, Data: map[string][]byte{"node.session.auth.password": []byte("hidden")}}
-	s.fails["hidden"] = 6
+	s.fails["hidden"], s.elsewhere = 6, true
 	_, err := s.Connect(t.Context(), request(func(in *v1.ISCSIPersistentVolumeSource) {
 		in.SessionCHAPAuth, in.SecretRef = true, &v1.SecretReference{Name: "chap"}
 	}))
@@ -354,6 +412,33 @@ func TestParseDirName(t *testing.T) {
 		r := request(func(in *v1.ISCSIPersistentVolumeSource) { in.IQN = iqn })
 		if id, err := New(Deps{}).DeviceID(t.Context(), r.Spec); err == nil {
 			t.Errorf("%s has device ID %s", iqn, id)
+		}
+	}
+}
+
+// TestWriteRecord: a record is complete or not changed.
+func TestWriteRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "default")
+	for before, want := range map[string]string{
+		"# BEGIN RECORD 2.1\n# END RECORD\n":                                      "# BEGIN RECORD 2.1\nk = v = w\n# END RECORD\n",
+		"# BEGIN RECORD 2.1\nk = old\nk.x = 1\nunset = 2\n# END RECORD\n# more\n": "# BEGIN RECORD 2.1\nk.x = 1\nk = v = w\n# END RECORD\n# more\n",
+		"# BEGIN RECORD 2.1\nk = old\n":                                           "",
+		"":                                                                        "",
+	} {
+		if err := os.WriteFile(path, []byte(before), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := writeRecord(path, []string{"k", "unset"}, map[string]string{"k": "v = w"})
+		got, readErr := os.ReadFile(path)
+		if want == "" {
+			if err == nil || string(got) != before {
+				t.Errorf("%q: %v, %q", before, err, got)
+			}
+			continue
+		}
+		info, statErr := os.Stat(path)
+		if err != nil || readErr != nil || statErr != nil || string(got) != want || info.Mode() != 0o600 {
+			t.Errorf("%q: %v %v %v, %q, want %q", before, err, readErr, statErr, got, want)
 		}
 	}
 }

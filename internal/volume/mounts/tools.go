@@ -8,6 +8,9 @@ import (
 
 	"k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
+
+	"swiftlet/internal/clip"
+	"swiftlet/internal/program"
 )
 
 // Tools mounts with the node's programs what needs more than a system call: file systems with a
@@ -20,11 +23,7 @@ type Tools struct {
 func NewTools() Tools { return Tools{inScope: sync.OnceValue(systemdRuns)} }
 
 func (t Tools) mounter() mount.Interface {
-	plain := mount.NewWithoutSystemd("")
-	if t.inScope != nil && t.inScope() {
-		return scopedMounter{plain}
-	}
-	return plain
+	return toolMounter{mount.NewWithoutSystemd(""), t.inScope != nil && t.inScope()}
 }
 
 // FormatAndMount mounts a disk, and formats an empty one first.
@@ -34,7 +33,7 @@ func (t Tools) FormatAndMount(device, target, fileSystem string, options []strin
 			return err
 		}
 	}
-	return mount.NewSafeFormatAndMount(t.mounter(), utilexec.New()).FormatAndMount(device, target, fileSystem, options)
+	return clip.Error(mount.NewSafeFormatAndMount(t.mounter(), boundedExec{utilexec.New()}).FormatAndMount(device, target, fileSystem, options), clip.Message)
 }
 
 // Mount runs mount(8), in a systemd scope of its own if systemd runs the machine.
@@ -42,18 +41,18 @@ func (t Tools) Mount(source, target, fileSystem string, options []string) error 
 	if err := t.Require("mount"); err != nil {
 		return err
 	}
-	return t.mounter().Mount(source, target, fileSystem, options)
+	return clip.Error(t.mounter().Mount(source, target, fileSystem, options), clip.Message)
 }
 
 // Resize grows a mounted file system to the size of its disk.
 func (Tools) Resize(device, mountedAt string) error {
-	resizer := mount.NewResizeFs(utilexec.New())
+	resizer := mount.NewResizeFs(boundedExec{utilexec.New()})
 	need, err := resizer.NeedResize(device, mountedAt)
 	if err != nil || !need {
 		return err
 	}
 	_, err = resizer.Resize(device, mountedAt)
-	return err
+	return clip.Error(err, clip.Message)
 }
 
 // Require returns an error that names a program which is not installed.
@@ -64,11 +63,11 @@ func (Tools) Require(tool string) error {
 	return nil
 }
 
-// Run runs a program and returns its output.
-func (t Tools) Run(ctx context.Context, program string, args ...string) (string, error) {
-	if err := t.Require(program); err != nil {
+// Run runs a program and returns its output. It returns when ctx is done, at the latest after two minutes.
+func (t Tools) Run(ctx context.Context, tool string, args ...string) (string, error) {
+	if err := t.Require(tool); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	out, err := program.Run(ctx, queryTimeout, tool, args...)
 	return string(out), err
 }

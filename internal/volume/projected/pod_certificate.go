@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
-	"os"
 	"path/filepath"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/boundedio"
 	"swiftlet/internal/kubeapi"
 	"swiftlet/internal/volume/atomicdir"
 	"swiftlet/internal/volume/plugin"
@@ -52,17 +52,17 @@ func podCertificate(ctx context.Context, deps Deps, r plugin.Request, index int)
 // readExisting reads the files that an earlier agent wrote. The key comes first in a bundle.
 func readExisting(dir string, s *v1.PodCertificateProjection) (key, chain []byte, ok bool) {
 	if s.CredentialBundlePath != "" {
-		bundle, err := os.ReadFile(filepath.Join(dir, s.CredentialBundlePath))
+		bundle, err := boundedio.ReadFile(filepath.Join(dir, s.CredentialBundlePath), boundedio.Small)
 		block, rest := pem.Decode(bundle)
 		if err != nil || block == nil {
 			return nil, nil, false
 		}
 		return pem.EncodeToMemory(block), rest, true
 	}
-	key, err := os.ReadFile(filepath.Join(dir, s.KeyPath))
+	key, err := boundedio.ReadFile(filepath.Join(dir, s.KeyPath), boundedio.Small)
 	if err != nil {
 		return nil, nil, false
 	}
-	chain, err = os.ReadFile(filepath.Join(dir, s.CertificateChainPath))
+	chain, err = boundedio.ReadFile(filepath.Join(dir, s.CertificateChainPath), boundedio.Small)
 	return key, chain, err == nil
 }

@@ -3,13 +3,13 @@ package projected
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/boundedio"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/atomicdir"
 	"swiftlet/internal/volume/plugin"
@@ -28,7 +28,7 @@ func token(ctx context.Context, deps Deps, r plugin.Request, s *v1.ServiceAccoun
 		request.Spec.Audiences = []string{s.Audience}
 	}
 	account := r.Pod.Spec.ServiceAccountName
-	if written, err := os.ReadFile(filepath.Join(r.VolumeDir(Name), s.Path)); err == nil {
+	if written, err := boundedio.ReadFile(filepath.Join(r.VolumeDir(Name), s.Path), boundedio.Small); err == nil {
 		deps.Tokens.Adopt(r.Pod.Namespace, account, request, string(written))
 	}
 	got, err := deps.Tokens.Get(ctx, r.Pod.Namespace, account, request)

@@ -65,6 +65,18 @@ func TestRemoveAllOfADeepTree(t *testing.T) {
 	}
 }
 
+// TestRemoveAllOfADeepTreeOnDisk: ext4 reads nothing from the beginning of a directory that was opened and
+// first read at its end.
+func TestRemoveAllOfADeepTreeOnDisk(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "tree")
+	must(t, os.Mkdir(root, 0o755))
+	unix.Close(dig(t, root, 1000, "d"))
+	must(t, RemoveAll(root))
+	if exists(root) {
+		t.Error("the tree is still there")
+	}
+}
+
 // TestRemoveAllOfAWideTree: directories that are closed on the way down are read again.
 func TestRemoveAllOfAWideTree(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "tree")
