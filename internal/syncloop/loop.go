@@ -86,8 +86,10 @@ const housekeepingPeriod = 60 * time.Second
 // Loop is the sync loop.
 type Loop struct {
 	deps  Deps
-	ready bool         // every source has sent a snapshot
-	seen  atomic.Int64 // time of the last iteration, Unix nanoseconds
+	ready bool // every source has sent a snapshot
+	// seen is the time of the last iteration. It keeps its monotonic reading: a step of the wall clock
+	// is no stall.
+	seen atomic.Pointer[time.Time]
 }
 
 // New validates and starts nothing.
@@ -112,7 +114,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	tick := l.deps.Clock.NewTicker(housekeepingPeriod)
 	defer tick.Stop()
 	for {
-		l.seen.Store(l.deps.Clock.Now().UnixNano())
+		now := l.deps.Clock.Now()
+		l.seen.Store(&now)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -133,10 +136,10 @@ func (l *Loop) Run(ctx context.Context) error {
 // Healthy returns an error if the loop is stalled, for healthz.
 func (l *Loop) Healthy() error {
 	seen := l.seen.Load()
-	if seen == 0 {
+	if seen == nil {
 		return nil // it waits for the runtime, which is part of the node's readiness
 	}
-	if stalled := l.deps.Clock.Since(time.Unix(0, seen)); stalled > 2*housekeepingPeriod {
+	if stalled := l.deps.Clock.Since(*seen); stalled > 2*housekeepingPeriod {
 		return fmt.Errorf("sync loop stalled for %s", stalled.Round(time.Second))
 	}
 	return nil

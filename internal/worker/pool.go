@@ -2,16 +2,20 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
@@ -20,12 +24,16 @@ import (
 
 // Deps are the dependencies of a Pool.
 type Deps struct {
-	// NewSteps returns the steps of one pod. The pool calls it once per worker, with its lock
-	// held.
+	// NewSteps returns the steps of one pod. The pool calls it once per worker, and again after a
+	// panic, with a lock held.
 	NewSteps func() Steps
-	Meters   Meters
-	Clock    clock.Clock
-	Log      *slog.Logger
+	// Events may be nil.
+	Events pod.Events
+	// Panics reports the panics of steps.
+	Panics contain.Reporter
+	Meters Meters
+	Clock  clock.Clock
+	Log    *slog.Logger
 }
 
 // Meters are the metrics of a Pool; each may be nil.
@@ -66,8 +74,8 @@ func New(table *Table, deps Deps) (*Pool, error) {
 	return &Pool{Table: table, deps: deps, startAfter: map[types.UID][]<-chan struct{}{}, workerGone: make(chan struct{})}, nil
 }
 
-// Run runs the workers until ctx is done, and returns when every worker has stopped. Pods
-// that were handed to the pool before Run start with it.
+// Run runs the workers until ctx is done, and returns when every worker has stopped, or a *HungError
+// if a step does not return. Pods that were handed to the pool before Run start with it.
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	p.ctx = ctx
@@ -79,8 +87,45 @@ func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.running.Wait()
-	return nil
+	return p.waitStopped()
+}
+
+// stopTimeout bounds the wait for running steps when the agent ends. Steps end when their context does;
+// only one that hangs in the kernel takes longer.
+const stopTimeout = 20 * time.Second
+
+// HungError lists the pods whose step had not returned when the agent ended.
+type HungError struct {
+	Pods []string // namespace/name and stage
+}
+
+func (e *HungError) Error() string {
+	return fmt.Sprintf("stop workers: %d steps hang after %v: %s", len(e.Pods), stopTimeout, strings.Join(e.Pods, ", "))
+}
+
+// waitStopped waits for running steps, but not forever.
+func (p *Pool) waitStopped() error {
+	stopped := make(chan struct{})
+	go func() { p.running.Wait(); close(stopped) }()
+	timer := p.deps.Clock.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-stopped:
+		return nil
+	case <-timer.C():
+	}
+	hung := &HungError{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		w.mu.Lock()
+		if w.cancel != nil { // a step runs
+			hung.Pods = append(hung.Pods, fmt.Sprintf("%s/%s (%s)", w.ref.Namespace, w.ref.Name, w.stage))
+		}
+		w.mu.Unlock()
+	}
+	slices.Sort(hung.Pods)
+	return hung
 }
 
 // start runs a worker in its own goroutine. The caller holds p.mu.

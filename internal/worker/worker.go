@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/contain"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
@@ -145,7 +147,7 @@ func (w *worker) step(ctx context.Context) (retryAfter time.Duration, done bool)
 	defer cancel()
 
 	began := w.deps.Clock.Now()
-	outcome, err := w.perform(stepCtx, stage, work)
+	outcome, err := contain.Value(func() (pod.Outcome, error) { return w.perform(stepCtx, stage, work) })
 	stopTimer()
 	w.deps.Log.Debug("pod step finished", w.ref.Attr(), "stage", stage.String(), "duration", w.deps.Clock.Since(began), "err", err)
 
@@ -155,6 +157,9 @@ func (w *worker) step(ctx context.Context) (retryAfter time.Duration, done bool)
 	w.awaitsObjects = outcome.AwaitsObjects
 	if w.awaitsObjects && w.work.ObjectsChanged {
 		outcome.RetryAfter = now
+	}
+	if panicked := (*contain.Panic)(nil); errors.As(err, &panicked) {
+		return w.panicked(stage, panicked), false
 	}
 	if err != nil {
 		return soonest(w.retryDelay(stage, err, stepCtx.Err() != nil), outcome.RetryAfter), false
@@ -247,8 +252,12 @@ func (w *worker) retryDelay(stage Stage, err error, interrupted bool) time.Durat
 	if interrupted {
 		return now
 	}
-	w.failures++
-	delay := backoff.Backoff{First: firstRetry, Longest: lastRetry}.After(w.failures)
+	delay := w.nextDelay()
 	w.deps.Log.Error("Error syncing pod, skipping", w.ref.Attr(), "stage", stage.String(), "retryIn", delay, "err", err)
 	return delay
+}
+
+func (w *worker) nextDelay() time.Duration {
+	w.failures++
+	return backoff.Backoff{First: firstRetry, Longest: lastRetry}.After(w.failures)
 }
