@@ -1,6 +1,8 @@
 package server
 
 import (
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +18,7 @@ type accessRow struct {
 	method, path string
 	subresources []string
 	code         int
+	upgrade      bool
 }
 
 func accessTable(t *testing.T) []accessRow {
@@ -38,7 +41,7 @@ func accessTable(t *testing.T) []accessRow {
 			t.Fatalf("line %q: %v", line, err)
 		}
 		method, path, _ := strings.Cut(cells[0], " ")
-		rows = append(rows, accessRow{method, path, strings.Fields(cells[1]), code})
+		rows = append(rows, accessRow{method, path, strings.Fields(cells[1]), code, slices.Contains(cells, "upgrade")})
 	}
 	return rows
 }
@@ -76,8 +79,133 @@ func TestAccess(t *testing.T) {
 				clients[name] = n.client(credentials[name])
 				defer clients[name].CloseIdleConnections()
 			}
-			if got, body, _ := n.request(clients[name], "https", "10250", row.method, row.path, credentials[name]); got != code {
+			if got, body := n.access(clients[name], row, credentials[name]); got != code {
 				t.Errorf("%s %s by %s: %d, want %d: %.200s", row.method, row.path, name, got, code, body)
+			}
+		}
+	}
+}
+
+// access requests a line of the table.
+func (n *node) access(client *http.Client, row accessRow, cred credential) (code int, body string) {
+	n.t.Helper()
+	if !row.upgrade {
+		code, body, _ = n.request(client, "https", "10250", row.method, row.path, cred)
+		return code, body
+	}
+	return n.webSocket(client, row.path, cred, nil)
+}
+
+// webSocket asks for a WebSocket, with further headers.
+func (n *node) webSocket(client *http.Client, path string, cred credential, header http.Header) (code int, body string) {
+	n.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "https://"+n.ports["10250"]+path, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	maps.Copy(r.Header, header)
+	for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
+		r.Header.Set(name, value)
+	}
+	if cred.token != "" {
+		r.Header.Set("Authorization", "Bearer "+cred.token)
+	}
+	// A connection of HTTP/2 has no upgrades.
+	transport := client.Transport.(*http.Transport).Clone()
+	transport.ForceAttemptHTTP2, transport.TLSClientConfig.NextProtos = false, []string{"http/1.1"}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // an upgraded connection is closed without an end
+	return response.StatusCode, string(text)
+}
+
+// TestCreateForUpgrades requests the streams of the table with a token that may get nodes/proxy and with
+// one that may create, with and without the option.
+func TestCreateForUpgrades(t *testing.T) {
+	for _, required := range []bool{false, true} {
+		n := start(t, true, func(c *Config, d *Deps) { c.CreateForUpgrades = required; enableAll(c, d) })
+		clients := map[string]*http.Client{}
+		for _, verb := range []string{"get", "create"} {
+			n.api.tokens[verb], n.api.grants[verb] = verb, []string{verb + " proxy"}
+			clients[verb] = n.client(credential{})
+			defer clients[verb].CloseIdleConnections()
+		}
+		upgrades := 0
+		for _, row := range accessTable(t) {
+			if !slices.Contains(row.subresources, "proxy") || verbs[row.method] == "" {
+				continue
+			}
+			needed := verbs[row.method]
+			if row.upgrade {
+				upgrades++
+				if required {
+					needed = "create"
+				}
+			}
+			for _, verb := range []string{"get", "create"} {
+				want := 403
+				if verb == needed {
+					want = row.code
+				}
+				if got, body := n.access(clients[verb], row, credential{token: verb}); got != want {
+					t.Errorf("option %t: %s %s with %s nodes/proxy: %d, want %d: %.200s", required, row.method, row.path, verb, got, want, body)
+				}
+			}
+		}
+		if upgrades == 0 {
+			t.Error("the table has no upgrades")
+		}
+	}
+}
+
+// TestForeignOrigin: a browser that has a client certificate must not let any page use it.
+func TestForeignOrigin(t *testing.T) {
+	n := start(t, true, enableAll)
+	admin := n.credentials()["admin cert"]
+	host := n.ports["10250"]
+	const exec, forward = "/exec/ns/web/main?output=1", "/portForward/ns/web?port=80"
+	for name, c := range map[string]struct {
+		header http.Header
+		denied bool
+	}{
+		"no browser":                {nil, false},
+		"same origin":               {http.Header{"Origin": {"https://" + host}}, false},
+		"other host":                {http.Header{"Origin": {"https://evil.example"}}, true},
+		"other port":                {http.Header{"Origin": {"https://127.0.0.1:1"}}, true},
+		"other scheme":              {http.Header{"Origin": {"http://" + host}}, true},
+		"opaque":                    {http.Header{"Origin": {"null"}}, true},
+		"empty":                     {http.Header{"Origin": {""}}, true},
+		"two":                       {http.Header{"Origin": {"https://" + host, "https://evil.example"}}, true},
+		"host as user":              {http.Header{"Origin": {"https://" + host + "@evil.example"}}, true},
+		"forwarded by API server":   {http.Header{"Origin": {"https://dashboard.example"}, "X-Forwarded-For": {"10.0.0.1"}}, false},
+		"forwarded, empty address ": {http.Header{"Origin": {"https://dashboard.example"}, "X-Forwarded-For": {""}}, true},
+	} {
+		for _, path := range []string{exec, "/attach/ns/web/main?output=1", forward} {
+			if code, body := n.webSocket(n.client(admin), path, admin, c.header); (code == 403) != c.denied {
+				t.Errorf("%s, WebSocket %s: %d %s, want denied %t", name, path, code, body, c.denied)
+			}
+		}
+		for _, request := range []string{"POST /run/ns/web/main?cmd=ls", "GET /pods"} {
+			method, path, _ := strings.Cut(request, " ")
+			r, err := http.NewRequest(method, "https://"+host+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			maps.Copy(r.Header, c.header)
+			client := n.client(admin)
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			client.CloseIdleConnections()
+			// A browser keeps the response to GET from the page.
+			if want := c.denied && method == "POST"; (response.StatusCode == 403) != want {
+				t.Errorf("%s, %s: %d, want denied %t", name, request, response.StatusCode, want)
 			}
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"net/http"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/certificate"
+	"swiftlet/internal/clip"
 	"swiftlet/internal/meter"
 )
 
@@ -27,6 +29,11 @@ type auth struct {
 	authorizer authorizer
 	// subresources maps the first segment of a path to the subresources that grant access.
 	subresources map[string][]string
+	// createForUpgrades requires the verb create for requests that ask for a stream, whatever their
+	// method. A WebSocket is opened with GET, which would need only get.
+	createForUpgrades bool
+	sources           *sources
+	rejected          *rejections
 	// certificate observes the remaining lifetime of client certificates.
 	certificate meter.Timing
 }
@@ -36,12 +43,14 @@ type authorizer interface {
 	authorize(context.Context, user, attributes) (allowed bool, err error)
 }
 
-func newAuth(cfg Config, deps Deps, table []route) (*auth, error) {
+func newAuth(cfg Config, deps Deps, table []route, limits limits, sources *sources, rejected *rejections) (*auth, error) {
 	authn, authz := cfg.Kubelet.Authentication, cfg.Kubelet.Authorization
 	a := &auth{
 		log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled,
 		subresources: subresourcesByPath(table), certificate: deps.Meters.ClientCertificate,
+		createForUpgrades: cfg.CreateForUpgrades, sources: sources, rejected: rejected,
 	}
+	reviews := newReviewLimits(limits, sources, rejected)
 	if file := authn.X509.ClientCAFile; file != "" {
 		ca, err := newClientCA(file, deps.Log)
 		if err != nil {
@@ -50,7 +59,7 @@ func newAuth(cfg Config, deps Deps, table []route) (*auth, error) {
 		a.ca = ca
 	}
 	if *authn.Webhook.Enabled && deps.TokenReviews != nil {
-		a.tokens = newTokenReviews(deps.TokenReviews, deps.Clock, authn.Webhook.CacheTTL.Duration, deps.Meters)
+		a.tokens = newTokenReviews(deps.TokenReviews, deps.Clock, authn.Webhook.CacheTTL.Duration, deps.Meters, reviews)
 	}
 	switch {
 	case authz.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow:
@@ -60,7 +69,7 @@ func newAuth(cfg Config, deps Deps, table []route) (*auth, error) {
 	case deps.AccessReviews == nil:
 		a.authorizer = mastersOnly{}
 	default:
-		a.authorizer = newSubjectAccessReviews(deps.AccessReviews, deps.Clock, authz.Webhook, deps.Meters.AccessReview)
+		a.authorizer = newSubjectAccessReviews(deps.AccessReviews, deps.Clock, authz.Webhook, deps.Meters.AccessReview, reviews)
 	}
 	return a, nil
 }
@@ -68,20 +77,51 @@ func newAuth(cfg Config, deps Deps, table []route) (*auth, error) {
 // protect passes allowed requests to next and denies the others.
 func (a *auth) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := contextConn(r.Context())
+		if c != nil {
+			c.requestComplete()
+		}
+		if foreignOrigin(r) {
+			a.rejected.add(rejectOrigin, sourceOf(r.RemoteAddr))
+			http.Error(w, "Forbidden: a page of another origin may not use this API", http.StatusForbidden)
+			return
+		}
 		u, err := a.authenticate(r)
 		if err != nil {
-			if !errors.Is(err, errNoCredential) {
-				a.log.Info("authenticate request: denied", "path", r.URL.Path, "client", r.RemoteAddr, "err", err)
-			}
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			a.unauthorized(w, r, err)
 			return
 		}
 		if code, text := a.denial(r, u); code != 0 {
+			if code == http.StatusServiceUnavailable {
+				w.Header().Set("Retry-After", reviewRetrySeconds)
+			}
 			http.Error(w, text, code)
 			return
 		}
+		if c != nil {
+			c.trust()
+			a.sources.setKnown(c.from)
+		}
+		if !httpstream.IsUpgradeRequest(r) { // an upgrade is passed on as it is
+			r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// maxBodyBytes limits the body of a request.
+const maxBodyBytes = 1 << 20
+
+// unauthorized responds to a request whose user is not known.
+func (a *auth) unauthorized(w http.ResponseWriter, r *http.Request, err error) {
+	if overloaded, ok := errors.AsType[*overloadedError](err); ok {
+		overloaded.respond(w)
+		return
+	}
+	if !errors.Is(err, errNoCredential) {
+		a.rejected.info(denyCredential, "authenticate request: denied", "path", clip.Text(r.URL.Path, clip.Name), "client", r.RemoteAddr, "err", clip.Error(err, clip.Event))
+	}
+	http.Error(w, "Unauthorized", http.StatusUnauthorized)
 }
 
 // denial returns the response to a request that is not allowed, or 0. A grant of any one of
@@ -92,6 +132,9 @@ func (a *auth) denial(r *http.Request, u user) (code int, text string) {
 	for _, attrs := range alternatives {
 		subresources = append(subresources, attrs.subresource)
 		allowed, err := a.authorizer.authorize(r.Context(), u, attrs)
+		if overloaded, ok := errors.AsType[*overloadedError](err); ok {
+			return overloaded.code, overloaded.Error()
+		}
 		if err != nil {
 			a.log.Error("authorize request: review failed", "user", u.name, "verb", attrs.verb, "subresource", attrs.subresource, "err", err)
 			return http.StatusInternalServerError, fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s)", u.name, attrs.verb, attrs.subresource)
@@ -101,6 +144,6 @@ func (a *auth) denial(r *http.Request, u user) (code int, text string) {
 		}
 	}
 	verb := alternatives[0].verb
-	a.log.Info("authorize request: denied", "user", u.name, "verb", verb, "subresources", subresources)
+	a.rejected.info(denyAccess, "authorize request: denied", "user", u.name, "verb", verb, "subresources", subresources)
 	return http.StatusForbidden, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", u.name, verb, subresources)
 }

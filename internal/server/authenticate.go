@@ -49,6 +49,11 @@ func (a *auth) authenticate(r *http.Request) (user, error) {
 	if webSocketErr == nil {
 		return u.authenticated(), nil
 	}
+	for _, err := range []error{tokenErr, webSocketErr} {
+		if _, overloaded := errors.AsType[*overloadedError](err); overloaded {
+			return user{}, err // the token may be valid
+		}
+	}
 	for _, err := range []error{certErr, tokenErr, webSocketErr} {
 		if !errors.Is(err, errNoCredential) {
 			return user{}, err
@@ -67,11 +72,17 @@ func (u user) authenticated() user {
 	return u
 }
 
+// maxChain is the longest chain of client certificates that is verified: each costs a signature check.
+const maxChain = 10
+
 // authenticateCertificate takes the common name for the user name and the organizations for
 // the groups.
 func (a *auth) authenticateCertificate(r *http.Request) (user, error) {
 	if a.ca == nil || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return user{}, errNoCredential
+	}
+	if len(r.TLS.PeerCertificates) > maxChain {
+		return user{}, fmt.Errorf("verify client certificate: it comes with %d others, more than %d", len(r.TLS.PeerCertificates)-1, maxChain-1)
 	}
 	leaf := r.TLS.PeerCertificates[0]
 	a.certificate.Took(leaf.NotAfter.Sub(a.clock.Now()))
@@ -123,5 +134,5 @@ func (a *auth) authenticateToken(r *http.Request) (user, error) {
 	if a.tokens == nil || !strings.EqualFold(scheme, "bearer") || token == "" {
 		return user{}, errNoCredential
 	}
-	return a.tokens.authenticate(r.Context(), token)
+	return a.tokens.authenticate(r.Context(), token, sourceOf(r.RemoteAddr))
 }

@@ -33,7 +33,7 @@ func (a *auth) authenticateWebSocket(r *http.Request) (user, error) {
 	if len(others) == 0 {
 		return user{}, errors.New("read bearer token: no other subprotocol is offered")
 	}
-	u, err := a.tokens.authenticate(r.Context(), token)
+	u, err := a.tokens.authenticate(r.Context(), token, sourceOf(r.RemoteAddr))
 	if err != nil {
 		return user{}, err
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // attributes are what an authorizer decides about: a verb on a subresource of the node.
@@ -36,6 +38,9 @@ func (a *auth) requestAttributes(r *http.Request) []attributes {
 	}
 	// Other methods have the empty verb, which no role grants by name.
 	verb := verbs[r.Method]
+	if a.createForUpgrades && httpstream.IsUpgradeRequest(r) {
+		verb = "create"
+	}
 	alternatives := make([]attributes, 0, len(subresources))
 	for _, sub := range subresources {
 		alternatives = append(alternatives, attributes{a.node, verb, sub})

@@ -58,6 +58,13 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 			return nil, errors.New("get serving certificate: not issued yet")
 		},
 	}
+	// It returns no configuration, so that this one is used. It only waits.
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if c := limitedConn(hello.Conn); c != nil {
+			return nil, s.connections.handshake(hello.Context(), c)
+		}
+		return nil, nil
+	}
 	if s.auth.ca != nil {
 		// auth verifies client certificates, because it accepts a valid token from a client
 		// with an invalid certificate.

@@ -21,5 +21,7 @@ func ConfigFrom(cfg *config.Config, nodeName string) Config {
 		Statusz:         f.ComponentStatusz,
 		Flagz:           f.ComponentFlagz,
 		Flags:           cfg.FlagValues,
+
+		CreateForUpgrades: cfg.Flags.CreateForUpgrades,
 	}
 }

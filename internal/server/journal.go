@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"swiftlet/internal/boundedio"
 )
 
 // logQueryTimeout limits a query of service logs.
@@ -44,7 +46,7 @@ func (s *Server) serviceLogs(w http.ResponseWriter, r *http.Request, q *nodeLogQ
 
 // journalUnits lists the units that have entries in the journal; none if there is no journal.
 func journalUnits(ctx context.Context) map[string]bool {
-	list, err := exec.CommandContext(ctx, "journalctl", "--field", "_SYSTEMD_UNIT").Output()
+	list, err := boundedio.Output(exec.CommandContext(ctx, "journalctl", "--field", "_SYSTEMD_UNIT"), boundedio.Document)
 	if err != nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (fakePods) RunningPods(context.Context) (*v1.PodList, error) { return &v1.P
 type fakeAPI struct {
 	*httptest.Server
 	tokens map[string]string   // token → user
-	grants map[string][]string // user → subresources, "*" for all
+	grants map[string][]string // user → subresources, or verb and subresource; "*" for all
 
 	mu     sync.Mutex
 	broken bool
@@ -87,7 +87,8 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		a.last = review.Spec
 		for _, sub := range a.grants[review.Spec.User] {
-			review.Status.Allowed = review.Status.Allowed || sub == "*" || sub == review.Spec.ResourceAttributes.Subresource
+			attributes := review.Spec.ResourceAttributes
+			review.Status.Allowed = review.Status.Allowed || sub == "*" || sub == attributes.Subresource || sub == attributes.Verb+" "+attributes.Subresource
 		}
 		response = review
 	}
@@ -132,7 +133,8 @@ func start(t *testing.T, withAPI bool, edit func(*Config, *Deps)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{NodeName: "node-1", CertDir: n.certDir, Kubelet: &loaded.Kubelet}
+	cfg := Config{NodeName: "node-1", CertDir: n.certDir, Kubelet: &loaded.Kubelet, limits: defaultLimits()}
+	cfg.limits.connectionRate = rate{1000, 1000} // most tests open a connection for each request
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_running_pods"}))
 	deps := Deps{Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}, Pods: fakePods{}, Metrics: registry, ProbeMetrics: registry, Stats: fakeStats{}, SLIs: &fakeSLIs{Registry: registry},

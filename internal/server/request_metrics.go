@@ -25,6 +25,8 @@ type Meters struct {
 	TokenReview, AccessReview meter.TimingOf
 	// TokenCache are the instruments of the token cache.
 	TokenCache CacheMeters
+	// Rejected counts work by reason that was rejected because its client was not authorized yet.
+	Rejected meter.CountOf
 }
 
 // Instruments makes the instruments of a Server. *metrics.Metrics does.
@@ -34,6 +36,7 @@ type Instruments interface {
 	ClientCertificateExpiration() meter.Timing
 	Reviews() (token, access meter.TimingOf)
 	TokenCache() (lookup meter.TimingOf, fetched meter.CountOf, activeFetch func(status string) (done func()))
+	RejectedClients() meter.CountOf
 }
 
 // NewMeters makes all of a Server's instruments.
@@ -43,6 +46,7 @@ func NewMeters(i Instruments) Meters {
 		Request:           func(r Request) func() { return begin(r.ReadOnly, r.Method, r.Path, r.LongRunning) },
 		WebSocket:         i.WebSockets(),
 		ClientCertificate: i.ClientCertificateExpiration(),
+		Rejected:          i.RejectedClients(),
 	}
 	m.TokenReview, m.AccessReview = i.Reviews()
 	m.TokenCache.Lookup, m.TokenCache.Fetched, m.TokenCache.ActiveFetch = i.TokenCache()

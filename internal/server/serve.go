@@ -13,10 +13,14 @@ import (
 
 const (
 	healthzRetryDelay = 5 * time.Second
+	// readHeaderTimeout limits the TLS handshake, too. A busy node may need seconds for one.
 	readHeaderTimeout = 30 * time.Second
 	idleTimeout       = 90 * time.Second
 	// requestTimeout limits requests, streams included. It is the reference kubelet's limit.
 	requestTimeout = 4 * time.Hour
+	// maxStreams is the number of requests on one connection of HTTP/2. Clients that need more open
+	// another connection.
+	maxStreams = 100
 	// shutdownTimeout is how long requests may take to finish when the server stops.
 	shutdownTimeout = 2 * time.Second
 )
@@ -31,7 +35,8 @@ func (s *Server) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve API: %w", err)
 	}
-	return s.serveOn(ctx, "API", tls.NewListener(listener, tlsConfig), s.withMetrics(false, s.auth.protect(s.withTracing(newMux(s.apiRoutes())))))
+	limited := tls.NewListener(limitedListener{listener, s.connections}, tlsConfig)
+	return s.serveOn(ctx, "API", limited, s.withMetrics(false, s.auth.protect(s.withTracing(newMux(s.apiRoutes())))))
 }
 
 func (s *Server) withTracing(next http.Handler) http.Handler {
@@ -58,7 +63,9 @@ func (s *Server) serveOn(ctx context.Context, name string, listener net.Listener
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    1 << 20,
+		MaxHeaderBytes:    1 << 20, // commands of exec are part of the URL
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ConnContext:       withConn,
 		// Canceling ctx ends streams and logs that are followed.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		// These are mostly aborted TLS handshakes.

@@ -44,8 +44,12 @@ type Config struct {
 	// (ComponentFlagz).
 	Statusz, Flagz bool
 	Flags          map[string]string
+	// CreateForUpgrades requires the verb create for exec, attach and port-forward by GET.
+	CreateForUpgrades bool
 	// Version is the version of Swiftlet, for /statusz.
 	Version string
+
+	limits limits // zero means the default
 }
 
 // Pods lists the pods of the node. Its methods are safe for concurrent use.
@@ -99,6 +103,8 @@ type Server struct {
 	deps   Deps
 	routes []route // every row of the table, enabled or not
 	auth   *auth
+	// connections of the HTTPS API.
+	connections *connections
 	// started approximates the start of the process.
 	started time.Time
 	// streams counts hijacked connections, which http.Server does not wait for.
@@ -126,8 +132,14 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, deps: deps, started: deps.Clock.Now()}
 	s.routes = s.routeTable()
+	if cfg.limits == (limits{}) {
+		cfg.limits = defaultLimits()
+	}
+	rejected := newRejections(deps.Log, deps.Clock, deps.Meters.Rejected)
+	sources := newSources(deps.Clock, cfg.limits)
+	s.connections = newConnections(cfg.limits, sources, rejected)
 	var err error
-	if s.auth, err = newAuth(cfg, deps, s.routes); err != nil {
+	if s.auth, err = newAuth(cfg, deps, s.routes, cfg.limits, sources, rejected); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/cri"
 )
 
@@ -76,6 +77,6 @@ func failStream(w http.ResponseWriter, err error) {
 type streamErrors struct{ *Server }
 
 func (t streamErrors) Error(w http.ResponseWriter, r *http.Request, err error) {
-	t.deps.Log.Info("serve stream: failed", "path", r.URL.Path, "err", err)
+	t.deps.Log.Info("serve stream: failed", "path", clip.Text(r.URL.Path, clip.Name), "err", clip.Error(err, clip.Message))
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	authz "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,32 +25,35 @@ type subjectAccessReviews struct {
 	ttl      kubelet.KubeletWebhookAuthorization
 	retrier  retrier
 	cache    *reviewCache[bool]
+	limits   *reviewLimits
 	duration meter.TimingOf
 }
 
-func newSubjectAccessReviews(api AccessReviewer, clock clock.Clock, ttl kubelet.KubeletWebhookAuthorization, duration meter.TimingOf) *subjectAccessReviews {
-	return &subjectAccessReviews{api: api, ttl: ttl, retrier: retrier{clock}, cache: newReviewCache[bool](clock, CacheMeters{}), duration: duration}
+func newSubjectAccessReviews(api AccessReviewer, clock clock.Clock, ttl kubelet.KubeletWebhookAuthorization, duration meter.TimingOf, limits *reviewLimits) *subjectAccessReviews {
+	return &subjectAccessReviews{api: api, ttl: ttl, retrier: retrier{clock}, duration: duration, limits: limits,
+		cache: newReviewCache[bool](clock, CacheMeters{})}
 }
 
 func (s *subjectAccessReviews) authorize(ctx context.Context, u user, attrs attributes) (bool, error) {
-	review := &authz.SubjectAccessReview{Spec: reviewSpec(u, attrs)}
-	key, err := json.Marshal(review.Spec)
+	question := &authz.SubjectAccessReview{Spec: reviewSpec(u, attrs)}
+	key, err := json.Marshal(question.Spec)
 	if err != nil {
 		return false, fmt.Errorf("review access: %w", err)
 	}
-	return s.cache.get(ctx, string(key), func(ctx context.Context) (bool, time.Duration, error) {
+	admit := func(bool) (func(), error) { return s.limits.enterAccess(ctx) }
+	return s.cache.get(ctx, string(key), admit, func(ctx context.Context) (review[bool], error) {
 		var got *authz.SubjectAccessReview
 		err := s.retrier.do(ctx, s.duration, func() (err error) {
-			got, err = s.api.Create(ctx, review, metav1.CreateOptions{})
+			got, err = s.api.Create(ctx, question, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
-			return false, 0, fmt.Errorf("review access: %w", err)
+			return review[bool]{}, fmt.Errorf("review access: %w", err)
 		}
 		if got.Status.Allowed && !got.Status.Denied {
-			return true, s.ttl.CacheAuthorizedTTL.Duration, nil
+			return review[bool]{value: true, positive: true, ttl: s.ttl.CacheAuthorizedTTL.Duration}, nil
 		}
-		return false, s.ttl.CacheUnauthorizedTTL.Duration, nil
+		return review[bool]{ttl: s.ttl.CacheUnauthorizedTTL.Duration}, nil
 	})
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -25,7 +24,7 @@ type tokenReviews struct {
 	ttl      time.Duration
 	retrier  retrier
 	cache    *reviewCache[tokenResult]
-	salt     string // keeps hashes of tokens useless outside this process
+	limits   *reviewLimits
 	duration meter.TimingOf
 }
 
@@ -34,25 +33,35 @@ type tokenResult struct {
 	valid bool
 }
 
-func newTokenReviews(api TokenReviewer, clock clock.Clock, ttl time.Duration, meters Meters) *tokenReviews {
+func newTokenReviews(api TokenReviewer, clock clock.Clock, ttl time.Duration, meters Meters, limits *reviewLimits) *tokenReviews {
 	return &tokenReviews{
-		api: api, ttl: ttl, retrier: retrier{clock}, salt: rand.Text(), duration: meters.TokenReview,
+		api: api, ttl: ttl, retrier: retrier{clock}, duration: meters.TokenReview, limits: limits,
 		cache: newReviewCache[tokenResult](clock, meters.TokenCache),
 	}
 }
 
-func (t *tokenReviews) authenticate(ctx context.Context, token string) (user, error) {
-	result, err := t.cache.get(ctx, t.salt+token, func(ctx context.Context) (tokenResult, time.Duration, error) {
-		review := &authn.TokenReview{Spec: authn.TokenReviewSpec{Token: token}}
+// maxTokenBytes is the length of the longest token that the API server is asked about. Tokens of service
+// accounts have about 1 KiB.
+const maxTokenBytes = 32 << 10
+
+// authenticate returns the user of a token that came from the given source.
+func (t *tokenReviews) authenticate(ctx context.Context, token string, from source) (user, error) {
+	if len(token) > maxTokenBytes {
+		return user{}, errInvalidToken
+	}
+	admit := func(wasValid bool) (func(), error) { return t.limits.enter(from, wasValid) }
+	result, err := t.cache.get(ctx, token, admit, func(ctx context.Context) (review[tokenResult], error) {
+		question := &authn.TokenReview{Spec: authn.TokenReviewSpec{Token: token}}
 		var got *authn.TokenReview
 		err := t.retrier.do(ctx, t.duration, func() (err error) {
-			got, err = t.api.Create(ctx, review, metav1.CreateOptions{})
+			got, err = t.api.Create(ctx, question, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
-			return tokenResult{}, 0, fmt.Errorf("review token: %w", err)
+			return review[tokenResult]{}, fmt.Errorf("review token: %w", err)
 		}
-		return resultOf(got), t.ttl, nil
+		result := resultOf(got)
+		return review[tokenResult]{value: result, positive: result.valid, ttl: t.ttl}, nil
 	})
 	if err != nil {
 		return user{}, err

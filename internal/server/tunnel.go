@@ -14,6 +14,8 @@ import (
 	"github.com/gorilla/websocket"
 	forward "k8s.io/apimachinery/pkg/util/portforward"
 	"k8s.io/client-go/tools/portforward"
+
+	"swiftlet/internal/clip"
 )
 
 // runtimeTLS does not verify the runtime's certificate: the URL of the stream, which contains a
@@ -34,12 +36,12 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, location string,
 		defer backend.Close()
 		upgrader := websocket.Upgrader{
 			Subprotocols: []string{forward.WebsocketsSPDYTunnelingPortForwardV1},
-			// Clients are authorized by credential, not by origin.
+			// auth has checked the origin.
 			CheckOrigin: func(*http.Request) bool { return true },
 		}
 		client, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
-			s.deps.Log.Info("serve stream: failed", "path", r.URL.Path, "err", err) // the upgrader has responded
+			s.deps.Log.Info("serve stream: failed", "path", clip.Text(r.URL.Path, clip.Name), "err", clip.Error(err, clip.Message)) // the upgrader has responded
 			return
 		}
 		copyBoth(portforward.NewTunnelingConnection("server", client), backend)

@@ -145,15 +145,20 @@ func exitStatus(err error) metav1.Status {
 	return apierrors.NewInternalError(err).Status()
 }
 
+// maxResizeMessage limits a message with a terminal size.
+const maxResizeMessage = 4096
+
 // resizeQueue passes terminal sizes from the client to the runtime.
 type resizeQueue chan remotecommand.TerminalSize
 
 // read decodes sizes until the stream ends or ctx is done.
 func (q resizeQueue) read(ctx context.Context, reader io.Reader) {
 	defer close(q)
-	decoder := json.NewDecoder(reader)
+	limited := &io.LimitedReader{R: reader}
+	decoder := json.NewDecoder(limited)
 	for {
 		var size remotecommand.TerminalSize
+		limited.N = maxResizeMessage
 		if err := decoder.Decode(&size); err != nil {
 			return
 		}

@@ -26,7 +26,7 @@ var errRateLimited = status.Error(codes.ResourceExhausted, "rejected by rate lim
 
 // serve serves one socket until ctx is done.
 func (s *Server) serve(ctx context.Context, path string, register func(grpc.ServiceRegistrar)) error {
-	listener, err := listen(ctx, path)
+	listener, err := s.deps.Listen(ctx, "unix", path)
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", path, err)
 	}

@@ -3,6 +3,7 @@ package sockets
 import (
 	"context"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
@@ -58,6 +59,8 @@ type Deps struct {
 	Claims   Claims
 	// Called counts finished calls; may be nil.
 	Called func(fullMethod string, err error)
+	// Listen opens a socket; nil opens a unix socket.
+	Listen func(ctx context.Context, network, path string) (net.Listener, error)
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
@@ -91,6 +94,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	if deps.Called == nil {
 		deps.Called = func(string, error) {}
+	}
+	if deps.Listen == nil {
+		deps.Listen = func(ctx context.Context, _, path string) (net.Listener, error) { return listen(ctx, path) }
 	}
 	s := &Server{cfg: cfg, deps: deps}
 	deps.Statuses.Subscribe(s.Notify)
