@@ -1,3 +1,5 @@
+// Package agent connects the parts of the node agent. It is wiring only: each file builds a
+// few parts from the configuration and from parts built before.
 package agent
 
 import (
@@ -12,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/config"
+	"swiftlet/internal/contain"
 	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/preflight"
+	"swiftlet/internal/surroundings"
 	"swiftlet/internal/tracing"
 )
 
@@ -42,6 +47,7 @@ type Options struct {
 type base struct {
 	cfg     *config.Config
 	opts    Options
+	around  surroundings.Surroundings
 	log     *slog.Logger
 	clock   clock.WithTickerAndDelayedExecution
 	started time.Time
@@ -49,6 +55,7 @@ type base struct {
 	nodeName string // the host name or its override
 	metrics  *metrics.Metrics
 	tracing  *tracing.Provider // nil unless tracing is configured
+	panics   contain.Reporter
 	hub      hub
 	parts    []part
 }
@@ -88,11 +95,16 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if err := preflight.Run(cfg, preflight.Options{}); err != nil {
 		return fmt.Errorf("start kubelet:\n%w", err)
 	}
-	b, err := newBase(ctx, cfg, opts)
-	if err != nil {
+	if err := host.Configure(&cfg.Kubelet, cfg.Flags.Kubeconfig == "", opts.Log); err != nil {
 		return err
 	}
-	if err := host.Configure(&cfg.Kubelet, cfg.Flags.Kubeconfig == "", b.log); err != nil {
+	return RunIn(ctx, cfg, opts, surroundings.Machine())
+}
+
+// RunIn is Run in the given surroundings. It neither checks nor configures this machine.
+func RunIn(ctx context.Context, cfg *config.Config, opts Options, around surroundings.Surroundings) error {
+	b, err := newBase(ctx, cfg, opts, around)
+	if err != nil {
 		return err
 	}
 	api, err := newAPI(b)
@@ -125,15 +137,17 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	return b.run(ctx, pods.workers.Drain)
 }
 
-func newBase(ctx context.Context, cfg *config.Config, opts Options) (_ *base, err error) {
-	b := &base{cfg: cfg, opts: opts, log: opts.Log, clock: clock.RealClock{}}
+func newBase(ctx context.Context, cfg *config.Config, opts Options, around surroundings.Surroundings) (_ *base, err error) {
+	b := &base{cfg: cfg, opts: opts, around: around, log: opts.Log, clock: clock.RealClock{}}
 	b.started = b.clock.Now()
 	if b.metrics, err = metrics.New(b.clock, b.log); err != nil {
 		return nil, err
 	}
+	b.panics = contain.Reporter{Log: b.log, Count: b.metrics.Panics()}
 	if b.nodeName, err = host.Hostname(cfg.Flags.HostnameOverride); err != nil {
 		return nil, err
 	}
+	checkpoint.Clean(cfg.Flags.RootDir, b.log)
 	if cfg.Kubelet.Tracing != nil {
 		if b.tracing, err = tracing.New(ctx, cfg.Kubelet.Tracing, b.nodeName, b.log); err != nil {
 			return nil, fmt.Errorf("set up tracing: %w", err)

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"math/rand/v2"
-
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/certificate"
@@ -46,12 +44,13 @@ func newAPI(b *base) (*api, error) {
 	if err := a.makeShared(b, kubeapi.TokensDeps{Client: clients.Kube}, kubeapi.RecorderDeps{Client: clients.Events}); err != nil {
 		return nil, err
 	}
+	clients.LastKnown.Keep(a.tokens)
 	if rotator != nil {
 		a.renewClientCertificate(b, rotator)
 	}
 	a.caches, err = kubeapi.NewCaches(clients.Kube, kubeapi.CachesConfig{
-		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy), Poll: b.cfg.Kubelet.SyncFrequency.Duration,
-	}, kubeapi.ObjectsDeps{Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: rand.Float64})
+		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy), Poll: b.cfg.Kubelet.SyncFrequency.Duration, LastKnown: clients.LastKnown,
+	}, kubeapi.ObjectsDeps{Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: b.around.Random})
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/config"
@@ -15,7 +14,9 @@ import (
 func newClients(b *base) (*kubeapi.Clients, *certificate.Rotator, error) {
 	userAgent := config.UserAgent(b.opts.Version)
 	cfg := kubeapi.ConfigFrom(&b.cfg.Kubelet, userAgent)
-	cfg.OnReconnect = b.apiServerReturned
+	cfg.OnReconnect, cfg.WrapTransport = b.apiServerReturned, b.around.API
+	cfg.LastKnown = kubeapi.LastKnownConfig{On: b.cfg.Flags.LastKnownPods, RootDir: b.cfg.Flags.RootDir, NodeName: b.nodeName}
+	cfg.LastKnownDeps = kubeapi.LastKnownDeps{Clock: b.clock, Log: b.log}
 	if b.tracing != nil {
 		cfg.WrapTransport = b.tracing.Transport
 	}
@@ -70,7 +71,7 @@ func (a *api) makeServingCertificate(b *base) (err error) {
 }
 
 func rotatorDeps(b *base) certificate.Deps {
-	return certificate.Deps{Clock: b.clock, Log: b.log, Jitter: rand.Float64}
+	return certificate.Deps{Clock: b.clock, Log: b.log, Jitter: b.around.Random}
 }
 
 // renewal has the dependencies of both rotations. An event that is recorded before there is a

@@ -8,6 +8,7 @@ import (
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/dns"
+	"swiftlet/internal/host"
 	"swiftlet/internal/iptables"
 	"swiftlet/internal/metrics"
 	"swiftlet/internal/node"
@@ -53,7 +54,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if m.selinux, err = mounts.SELinuxEnabled(); err != nil {
 		return nil, err
 	}
-	hierarchy, err := cgroup.Detect()
+	hierarchy, err := b.around.Cgroups()
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +80,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	b.add("dns", m.dns.Run)
 	if err := newIPTables(b); err != nil {
 		return nil, err
 	}
@@ -121,7 +123,8 @@ func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.H
 		return err
 	}
 	m.cgroups.MoveConfiguredProcesses(kc, b.log)
-	m.groups = cgroup.NewPodCgroups(*kc.CgroupsPerQOS, m.cgroups, m.workers.Active)
+	host.LimitMemory(hierarchy.OwnMemoryLimit, b.log)
+	m.groups = b.around.PodCgroups(*kc.CgroupsPerQOS, m.cgroups, m.workers.Active)
 	return nil
 }
 
@@ -136,7 +139,7 @@ func newIPTables(b *base) error {
 
 // newOOMWatcher adds the watcher of system OOMs.
 func newOOMWatcher(b *base, a *api, m *machine) error {
-	log, err := oom.OpenKernelLog(oom.RulesFrom(b.cfg, m.hardware.UserNamespace), b.log)
+	log, err := b.around.KernelLog(oom.RulesFrom(b.cfg, m.hardware.UserNamespace), b.log)
 	if log == nil {
 		return err
 	}

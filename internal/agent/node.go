@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"math/rand/v2"
-
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/host"
@@ -16,7 +14,7 @@ func newNode(b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 		ReadyChecks: []func() error{p.shutdown.ReadyCheck}, Pressures: p.evictor.Conditions, Devices: p.managers.Devices.Amounts,
 		AddressesChanged: a.serving.RequestFor(b.nodeName, b.cfg.Features.AllowDNSOnlyNodeCSR), EnforceReserved: m.cgroups.EnforceReserved,
 		Meters: b.metrics.Node(b.nodeName, b.started, host.BootTime(b.started)),
-		Events: a.events, Jitter: rand.Float64, Clock: b.clock, Log: b.log,
+		Events: a.events, Jitter: b.around.Random, Clock: b.clock, Log: b.log,
 	}
 	if *b.cfg.Kubelet.CgroupsPerQOS {
 		deps.EnforceAllocatable = m.cgroups.EnsureNode

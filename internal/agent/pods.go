@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +28,7 @@ type pods struct {
 
 // newPods builds the path from its end to its beginning: each part depends on those after it.
 func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialplugin.Plugins) (p *pods, err error) {
-	amounts, err := allocation.OpenStates(b.cfg.Flags.RootDir)
+	amounts, err := allocation.OpenStates(b.cfg.Flags.RootDir, b.log)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +65,7 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 	}
 	p.loop, err = syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: p.desired, Admission: p.Admission, Workers: p.workers,
-		Observer: p.observer, Probed: p.probes.Changes(),
-		OnChange:  b.metrics.PodChanged,
-		OnHandled: p.sockets.Notify,
+		Observer: p.observer, Probed: p.probes.Changes(), OnChange: b.metrics.PodChanged, OnHandled: p.sockets.Notify,
 		OnRelist:  func() { p.status.Relisted(p.desired.List()) },
 		Housekeep: func(ctx context.Context) { amounts.Retain(known); housekeeper.Notify(ctx) },
 		Clock:     b.clock, Log: b.log,
@@ -90,11 +87,11 @@ func newStates(b *base, a *api) (s states, err error) {
 	if err != nil {
 		return s, err
 	}
-	deps := status.Deps{Mirror: s.desired.MirrorOf, Clock: b.clock, Jitter: rand.Float64, Meters: b.metrics.Status(), Log: b.log}
+	deps := status.Deps{Mirror: s.desired.MirrorOf, Clock: b.clock, Jitter: b.around.Random, Panics: b.panics, Meters: b.metrics.Status(), Log: b.log}
 	if c := a.clients; c != nil {
-		deps.Client = status.NewClient(c.Kube.CoreV1().RESTClient())
+		deps.Client = status.NewClient(c.Kube.Core())
 		s.mirrors, err = desired.NewMirrors(desired.MirrorConfig{NodeName: b.nodeName},
-			desired.MirrorDeps{Client: c.Kube.CoreV1(), NodeUID: a.caches.Node.UID})
+			desired.MirrorDeps{Client: c.Kube, NodeUID: a.caches.Node.UID})
 		if err != nil {
 			return s, err
 		}

@@ -32,10 +32,9 @@ func newProtection(b *base, a *api, r runtimeClient, m *machine, on running, sta
 		return p, err
 	}
 	deps := shutdown.Deps{
-		Pods:                s.workers.Active,
-		TerminatePod:        shutdown.PodTerminator{Workers: s.workers, StatusWritten: states.status.Written, Log: b.log}.Terminate,
-		ShuttingDownChanged: b.hub.reportNode,
-		Events:              a.events, Node: a.node, Clock: b.clock, Log: b.log,
+		Pods: s.workers.Active, ShuttingDownChanged: b.hub.reportNode,
+		TerminatePod: shutdown.PodTerminator{Workers: s.workers, StatusWritten: states.status.Written, Log: b.log}.Terminate,
+		Events:       a.events, Node: a.node, Clock: b.clock, Log: b.log,
 	}
 	if b.cfg.Features.GracefulNodeShutdownBasedOnPodPriority {
 		deps.ReportTimes = b.metrics.Shutdown()
@@ -51,10 +50,9 @@ func newEvictor(b *base, a *api, m *machine, measured *stats.Stats, on running, 
 	}
 	evictor, err := eviction.New(cfg, eviction.Deps{
 		Stats: measured, Pods: s.workers, MemoryNotifier: m.cgroups.NewMemoryNotifier(m.groups.Kubepods()),
-		RemoveContainers:  func(ctx context.Context) error { return s.steps.RemoveEnded(ctx, m.workers.Ended) },
-		RemoveImages:      on.images.Collector.RemoveUnused,
-		ConditionsChanged: b.hub.reportNode,
-		Events:            a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
+		RemoveContainers: func(ctx context.Context) error { return s.steps.RemoveEnded(ctx, m.workers.Ended) },
+		RemoveImages:     on.images.Collector.RemoveUnused, ConditionsChanged: b.hub.reportNode,
+		Events: a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
 	})
 	return evictor, b.addUnless(err, "eviction", evictor.Run)
 }

@@ -34,7 +34,7 @@ func newRunning(b *base, a *api, r runtimeClient, m *machine, plugins *credentia
 		return p, err
 	}
 	p.runtime, err = runtime.New(runtime.ConfigFrom(b.cfg, m.kernel()), runtime.Deps{
-		CRI: r.cri, DNS: m.dns, LogTail: p.logs.Tail, UserNamespace: users.Of,
+		CRI: r.cri.BriefExec(), DNS: m.dns, LogTail: p.logs.Tail, UserNamespace: users.Of,
 		Cpuset: podsync.CpusetFrom(m.Exclusive), ExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
 		Events: a.events, Meters: b.metrics.Runtime(), Random: rand.Uint32, Clock: b.clock, Log: b.log,
 	})
@@ -45,7 +45,7 @@ func newRunning(b *base, a *api, r runtimeClient, m *machine, plugins *credentia
 		Runtime:       r.cri,
 		ReadMessage:   func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
 		HealthChanged: b.hub.reportNode, Events: a.events, Node: m.node.ObjectRef,
-		Meters: b.metrics.Observe(), Clock: b.clock, Log: b.log,
+		Panics: b.panics, Meters: b.metrics.Observe(), Clock: b.clock, Log: b.log,
 	})
 	if err := b.addUnless(err, "observe", p.observer.Run); err != nil {
 		return p, err

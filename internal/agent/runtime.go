@@ -17,7 +17,7 @@ type runtimeClient struct {
 func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
 	cfg := cri.ConfigFrom(&b.cfg.Kubelet)
 	cfg.Calls, cfg.Subscriptions = b.metrics.CRI()
-	cfg.Clock = b.clock
+	cfg.Clock, cfg.Dial = b.clock, b.around.Runtime
 	if b.tracing != nil {
 		cfg.StatsHandler = b.tracing.CRI()
 	}
@@ -27,6 +27,7 @@ func dialRuntime(ctx context.Context, b *base) (runtimeClient, error) {
 	}
 	identity, err := client.Identify(ctx, b.clock, b.log)
 	if err != nil {
+		_ = client.Close()
 		return runtimeClient{}, err
 	}
 	b.log.Info("connected to container runtime", "name", identity.Name, "version", identity.Version)

@@ -31,14 +31,14 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 		Pods: view, Containers: view, Logs: p.logs, Runtime: r.cri, Stats: p.stats,
 		Metrics: b.metrics.Gatherer(), ProbeMetrics: probes, SLIs: metrics.NewSLIs(metrics.StartTime()),
 		Checks: []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
-		Meters: server.NewMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Clock: b.clock, Log: b.log,
+		Meters: server.NewMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Listen: b.around.Listen, Clock: b.clock, Log: b.log,
 	}
 	if b.tracing != nil {
 		deps.Trace = b.tracing.HTTP
 	}
 	if c := a.clients; c != nil {
-		deps.TokenReviews = c.Kube.AuthenticationV1().TokenReviews()
-		deps.AccessReviews = c.Kube.AuthorizationV1().SubjectAccessReviews()
+		deps.TokenReviews = c.Reviews.TokenReviews()
+		deps.AccessReviews = c.Reviews.SubjectAccessReviews()
 	}
 	if a.serving != nil {
 		deps.Certificate = a.serving
@@ -57,7 +57,7 @@ func newSockets(b *base, m *machine, on running, states states, s syncing) (*soc
 	server, err := sockets.New(sockets.ConfigFrom(b.cfg), sockets.Deps{
 		Pods: sockets.LocalPods{Pods: states.desired, Workers: s.workers}, Statuses: states.status,
 		CPUs: m.CPUs, Memory: m.Memory, Devices: on.managers.Devices, Claims: on.managers.Claims,
-		Called: b.metrics.Sockets(), Clock: b.clock, Log: b.log,
+		Called: b.metrics.Sockets(), Listen: b.around.Listen, Clock: b.clock, Log: b.log,
 	})
 	return server, b.addUnless(err, "sockets", server.Run)
 }

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"fmt"
-
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/source"
@@ -10,14 +8,11 @@ import (
 
 // newSources adds the sources of pods, which send snapshots to out.
 func newSources(b *base, a *api, p *pods, out chan<- pod.Snapshot) error {
-	deps := source.Deps{
-		Out: out, Runtime: p.observer, Clock: b.clock, Log: b.log,
-		OnError: func(path string, err error) { a.warnNode("InvalidManifest", fmt.Sprintf("%s: %v", path, err)) },
-	}
+	deps := source.Deps{Out: out, Runtime: p.observer, Warn: a.warnNode, NewWatcher: b.around.NewWatcher, Clock: b.clock, Log: b.log}
 	if a.local != nil {
 		deps.Objects = a.local
 	} else {
-		deps.API, deps.Ready = a.clients.Kube.CoreV1(), a.caches.Node.WaitSynced
+		deps.API, deps.LastKnown, deps.Ready = a.clients.Kube, a.clients.LastKnown, a.caches.Node.WaitSynced
 	}
 	all, err := source.New(&b.cfg.Kubelet, b.nodeName, deps)
 	if err != nil {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"math/rand/v2"
 	"path/filepath"
 
 	"swiftlet/internal/volume"
@@ -23,8 +22,8 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 	}
 	deps := volume.Deps{
 		Objects: a.objects, Tokens: a.tokens, Allocatable: m.node.Allocatable, Plugins: []plugin.Plugin{s.csi},
-		HealthChanged: b.hub.syncPod.Publish,
-		Events:        a.events, Meters: b.metrics.Volume(), Jitter: rand.Float64, Clock: b.clock, Log: b.log,
+		Mounter: b.around.Mounter, HealthChanged: b.hub.syncPod.Publish,
+		Events: a.events, Panics: b.panics, Meters: b.metrics.Volume(), Jitter: b.around.Random, Clock: b.clock, Log: b.log,
 	}
 	if a.clients != nil {
 		deps.Trust, deps.Certificates = a.caches.Trust, a.caches.Certificates

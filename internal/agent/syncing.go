@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -30,8 +29,8 @@ type syncing struct {
 
 func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states states, amounts allocation.States) (s syncing, err error) {
 	s.probes, err = probe.New(probe.Config{File: filepath.Join(b.cfg.Flags.RootDir, probe.ResultsFile)}, probe.Deps{
-		Checker: probe.NewChecks(r.cri), Random: rand.Float64, Cores: runtime.NumCPU(),
-		Events: a.events, Clock: b.clock, Log: b.log,
+		Checker: probe.NewChecks(r.cri.BriefExec()), Random: b.around.Random, Cores: runtime.NumCPU(),
+		Events: a.events, Panics: b.panics, Clock: b.clock, Log: b.log,
 	})
 	if err := b.addUnless(err, "probes", s.probes.Run); err != nil {
 		return s, err
@@ -64,7 +63,7 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 	if b.tracing != nil {
 		newSteps = b.tracing.Steps(newSteps, states.status.Get)
 	}
-	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
+	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
 	if err := b.addUnless(err, "workers", s.workers.Run); err != nil {
 		return s, err
 	}

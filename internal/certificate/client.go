@@ -9,10 +9,9 @@ import (
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/certificate"
-	"k8s.io/klog/v2"
+
+	"swiftlet/internal/kubeclient"
 )
 
 // ClientConfig configures the certificate with which the node authenticates to the API server.
@@ -42,7 +41,7 @@ func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := certificate.NewFileStoreWithLogger(klog.Background().V(4), clientPrefix, cfg.Dir, cfg.Dir, config.CertFile, config.KeyFile)
+	store, err := newFileStore(fileStore{dir: cfg.Dir, prefix: clientPrefix, certFile: config.CertFile, keyFile: config.KeyFile, clock: deps.Clock, log: deps.Log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open certificates in %s: %w", cfg.Dir, err)
 	}
@@ -50,13 +49,13 @@ func NewClient(cfg ClientConfig, deps Deps) (*Rotator, *rest.Config, error) {
 	r, err := New(Config{
 		Name:   "client",
 		Signer: certificates.KubeAPIServerClientKubeletSignerName,
-		Usages: certificate.DefaultKubeletClientGetUsages,
+		Usages: clientUsages,
 		Renew:  cfg.Renew,
 	}, deps)
 	if err != nil {
 		return nil, nil, err
 	}
-	r.bootstrapClient = func() (kubernetes.Interface, func(), error) { return cfg.bootstrapClient(deps.Clock.Now()) }
+	r.bootstrapClient = func() (kubeclient.Interface, func(), error) { return cfg.bootstrapClient(deps.Clock.Now()) }
 	if err := r.useKubeconfigPair(config, now); err != nil {
 		return nil, nil, fmt.Errorf("kubeconfig %s: %w", cfg.Kubeconfig, err)
 	}
@@ -148,7 +147,7 @@ func (cfg ClientConfig) choose(now time.Time, log *slog.Logger) (_ *rest.Config,
 // bootstrapClient returns a client for use while the node has no valid certificate, and a
 // function that closes its connections. It reads the kubeconfig files on every call, because an
 // administrator may have replaced them.
-func (cfg ClientConfig) bootstrapClient(now time.Time) (kubernetes.Interface, func(), error) {
+func (cfg ClientConfig) bootstrapClient(now time.Time) (kubeclient.Interface, func(), error) {
 	config, err := cfg.bootstrapConfig(now)
 	if err != nil {
 		return nil, nil, err
@@ -158,9 +157,9 @@ func (cfg ClientConfig) bootstrapClient(now time.Time) (kubernetes.Interface, fu
 	if err != nil {
 		return nil, nil, fmt.Errorf("make transport to %s: %w", config.Host, err)
 	}
-	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	client, err := kubeclient.New(config, httpClient)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make client for %s: %w", config.Host, err)
+		return nil, nil, err
 	}
 	return client, httpClient.CloseIdleConnections, nil
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/certificate/csr"
 	"k8s.io/client-go/util/keyutil"
 )
 
@@ -93,17 +92,17 @@ func (r *Rotator) request(ctx context.Context, template *x509.CertificateRequest
 		defer close()
 		client = bootstrap
 	}
-	name, uid, err := csr.RequestCertificateWithContext(ctx, client, request, "", r.cfg.Signer, nil, r.cfg.Usages(key), key)
+	created, err := r.createSigningRequest(ctx, client, request)
 	if err != nil {
 		return nil, nil, fmt.Errorf("request certificate: %w", err)
 	}
-	r.log.Info("certificate signing request created, waiting for approval", "csr", name)
-	created := r.deps.Clock.Now()
-	if certPEM, err = csr.WaitForCertificate(ctx, client, name, uid); err != nil {
+	r.log.Info("certificate signing request created, waiting for approval", "csr", created.Name)
+	began := r.deps.Clock.Now()
+	if certPEM, err = waitForCertificate(ctx, client, created); err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("neither approved nor denied in %s", r.deps.Clock.Since(created).Round(time.Second))
+			err = fmt.Errorf("neither approved nor denied in %s", r.deps.Clock.Since(began).Round(time.Second))
 		}
-		return nil, nil, &csrCreatedError{fmt.Errorf("certificate request %s: %w", name, err)}
+		return nil, nil, &csrCreatedError{fmt.Errorf("certificate request %s: %w", created.Name, err)}
 	}
 	return certPEM, keyPEM, nil
 }

@@ -12,11 +12,10 @@ import (
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/certificate"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/require"
 )
@@ -25,13 +24,13 @@ import (
 type Config struct {
 	Name   string // in log messages and errors: "client", "serving"
 	Signer string
-	Usages func(key any) []certificates.KeyUsage
+	Usages []certificates.KeyUsage
 	// Renew requests the next certificate before the current one expires. Without it, Run
 	// requests one only while no certificate is valid.
 	Renew bool
 }
 
-// Store holds the certificate on disk. certificate.FileStore of client-go implements it.
+// Store holds the certificate on disk. Current returns errNotStored where there is none.
 type Store interface {
 	Current() (*tls.Certificate, error)
 	Update(cert, key []byte) (*tls.Certificate, error)
@@ -49,7 +48,7 @@ type Deps struct {
 // so it is made after the Rotator.
 type RunDeps struct {
 	// Client sends requests to the API server while the certificate is valid. It is required.
-	Client kubernetes.Interface
+	Client kubeclient.Interface
 	// Changed is called after the current certificate was replaced; may be nil.
 	Changed func()
 	// Renewed is called with the age of a certificate that was replaced, and Failed after a
@@ -69,7 +68,7 @@ type Rotator struct {
 	runDeps RunDeps // used by Run only
 	// bootstrapClient returns the client for use while no certificate is valid; nil:
 	// runDeps.Client is used then too.
-	bootstrapClient func() (client kubernetes.Interface, close func(), err error)
+	bootstrapClient func() (client kubeclient.Interface, close func(), err error)
 	log             *slog.Logger
 	ready           chan struct{}
 	templateChanged notify.Signal
@@ -111,11 +110,10 @@ func New(cfg Config, deps Deps) (*Rotator, error) {
 		recheck:         notify.New(),
 	}
 	stored, err := deps.Store.Current()
-	var none *certificate.NoCertKeyError
 	switch {
 	case err == nil:
 		r.setCurrent(stored, r.renewalTime(stored))
-	case !errors.As(err, &none):
+	case !errors.Is(err, errNotStored):
 		r.log.Warn("failed to load the stored certificate, requesting a new one", "err", err)
 	}
 	return r, nil

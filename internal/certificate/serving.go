@@ -10,8 +10,6 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/certificate"
-	"k8s.io/klog/v2"
 )
 
 // ServingConfig configures the certificate with which the kubelet serves its own API.
@@ -24,14 +22,14 @@ type ServingConfig struct {
 // NewServing returns a Rotator of the kubelet's serving certificate. It requests none until
 // SetTemplate is called with a ServingTemplate. NewServing sets deps.Store.
 func NewServing(cfg ServingConfig, deps Deps) (_ *Rotator, err error) {
-	deps.Store, err = certificate.NewFileStoreWithLogger(klog.Background().V(4), "kubelet-server", cfg.Dir, cfg.Dir, cfg.CertFile, cfg.KeyFile)
+	deps.Store, err = newFileStore(fileStore{dir: cfg.Dir, prefix: "kubelet-server", certFile: cfg.CertFile, keyFile: cfg.KeyFile, clock: deps.Clock, log: deps.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open certificates in %s: %w", cfg.Dir, err)
 	}
 	return New(Config{
 		Name:   "serving",
 		Signer: certificates.KubeletServingSignerName,
-		Usages: certificate.DefaultKubeletServingGetUsages,
+		Usages: servingUsages,
 		Renew:  true,
 	}, deps)
 }

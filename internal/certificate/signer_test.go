@@ -21,12 +21,12 @@ import (
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/keyutil"
-	"k8s.io/klog/v2"
+
+	"swiftlet/internal/kubeclient"
+	"swiftlet/internal/kubeclient/kubeclienttest"
 )
 
 // signer is a fake API server that decides on each CertificateSigningRequest at once.
@@ -142,7 +142,7 @@ func (s *signer) requests() []*x509.CertificateRequest {
 type runningRotator struct {
 	*Rotator
 	callbacks RunDeps
-	store     certificate.FileStore
+	store     *fileStore
 	clock     suspendClock
 
 	mu                sync.Mutex
@@ -174,7 +174,7 @@ func (r *runningRotator) failureReports() []string {
 
 func (r *runningRotator) deps(s *signer) Deps {
 	r.callbacks = RunDeps{
-		Client:  s,
+		Client:  kubeclienttest.Wrap(s),
 		Changed: func() { r.changed++ },
 		Renewed: func(age time.Duration) { r.ages = append(r.ages, age) },
 		Failed:  func() { r.failed++ },
@@ -197,18 +197,18 @@ func startRotator(t *testing.T, s *signer, cfg Config) *runningRotator {
 	r := &runningRotator{}
 	var err error
 	dir := t.TempDir()
-	if r.store, err = certificate.NewFileStoreWithLogger(klog.Background().V(9), "kubelet-test", dir, dir, "", ""); err != nil {
+	if r.store, err = newFileStore(fileStore{dir: dir, prefix: "kubelet-test", clock: &r.clock, log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	deps := r.deps(s)
 	deps.Store = r.store
-	cfg.Name, cfg.Signer, cfg.Usages = "test", "example.com/signer", certificate.DefaultKubeletClientGetUsages
+	cfg.Name, cfg.Signer, cfg.Usages = "test", "example.com/signer", clientUsages
 	if r.Rotator, err = New(cfg, deps); err != nil {
 		t.Fatal(err)
 	}
-	r.bootstrapClient = func() (kubernetes.Interface, func(), error) {
+	r.bootstrapClient = func() (kubeclient.Interface, func(), error) {
 		r.bootstrapRequests = append(r.bootstrapRequests, len(s.requests())+1)
-		return s, func() {}, nil
+		return kubeclienttest.Wrap(s), func() {}, nil
 	}
 	r.start(t)
 	return r

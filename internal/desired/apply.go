@@ -39,7 +39,7 @@ func (d *Pods) Apply(s pod.Snapshot) []pod.Change {
 			changes = append(changes, pod.Change{Op: pod.Remove, Pod: old.pod})
 		}
 	}
-	d.bySource[s.Source] = after
+	d.bySource[s.Source], d.partial[s.Source] = after, s.Partial
 	d.index()
 	if s.Source == pod.SourceAPI {
 		changes = d.pair(mirrors, changes)

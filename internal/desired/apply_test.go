@@ -229,3 +229,17 @@ func TestUnchangedPodIsNotCopied(t *testing.T) {
 		t.Error("an unchanged pod was copied")
 	}
 }
+
+// A partial snapshot has pods, but does not show which pods were removed.
+func TestPartialSnapshotIsNotReady(t *testing.T) {
+	d, _ := newPods(t)
+	d.Apply(snapshot(t, pod.SourceFile, nil))
+	partial := snapshot(t, pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`})
+	partial.Partial = true
+	if changes := d.Apply(partial); len(changes) != 1 || d.Ready() {
+		t.Errorf("changes %v, ready %v", changes, d.Ready())
+	}
+	if changes := d.Apply(snapshot(t, pod.SourceAPI, []string{`{metadata: {name: a, uid: a}}`})); len(changes) != 0 || !d.Ready() {
+		t.Errorf("changes %v, ready %v", changes, d.Ready())
+	}
+}

@@ -33,6 +33,7 @@ type Pods struct {
 
 	mu       sync.RWMutex
 	bySource map[pod.Source]map[types.UID]desiredPod // has a key for each source that has sent a snapshot
+	partial  map[pod.Source]bool                     // its last snapshot was partial
 	byUID    map[types.UID]*v1.Pod
 	byName   map[string]*v1.Pod
 	mirrors  map[string]*v1.Pod // by full name, which is the same for static pod and mirror
@@ -55,13 +56,14 @@ func New(cfg Config, deps Deps) (*Pods, error) {
 		expected: cfg.Sources,
 		fields:   cfg.Fields,
 		bySource: map[pod.Source]map[types.UID]desiredPod{},
+		partial:  map[pod.Source]bool{},
 		byUID:    map[types.UID]*v1.Pod{},
 		byName:   map[string]*v1.Pod{},
 		mirrors:  map[string]*v1.Pod{},
 	}, nil
 }
 
-// Ready reports whether every source has sent a snapshot. Until then a missing pod may just not have been
+// Ready reports whether every source has sent a complete snapshot. Until then a missing pod may just not have been
 // read yet, so nothing may be cleaned up.
 func (d *Pods) Ready() bool {
 	d.mu.RLock()
@@ -71,7 +73,7 @@ func (d *Pods) Ready() bool {
 
 func (d *Pods) ready() bool {
 	for _, source := range d.expected {
-		if _, seen := d.bySource[source]; !seen {
+		if _, seen := d.bySource[source]; !seen || d.partial[source] {
 			return false
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 )
@@ -19,8 +19,13 @@ import (
 // Mirrors creates and deletes the mirrors of static pods in the API server.
 type Mirrors struct {
 	nodeName string
-	client   corev1.PodsGetter
+	client   PodClient
 	nodeUID  func() (types.UID, bool)
+}
+
+// PodClient accesses the API server's pods.
+type PodClient interface {
+	Pods(namespace string) kubeclient.Pods
 }
 
 // MirrorConfig is the configuration of Mirrors.
@@ -30,7 +35,7 @@ type MirrorConfig struct {
 
 // MirrorDeps are the dependencies of Mirrors.
 type MirrorDeps struct {
-	Client corev1.PodsGetter
+	Client PodClient
 	// NodeUID returns the UID of this Node, false while it is unknown or the Node is being deleted: a
 	// mirror without an owner would be garbage collected.
 	NodeUID func() (types.UID, bool)

@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"swiftlet/internal/kubeclient/kubeclienttest"
 	"swiftlet/internal/pod"
 )
 
 func newMirrors(t *testing.T, client *fake.Clientset, nodeKnown bool) *Mirrors {
 	t.Helper()
 	m, err := NewMirrors(MirrorConfig{NodeName: "node-1"}, MirrorDeps{
-		Client:  client.CoreV1(),
+		Client:  kubeclienttest.Wrap(client),
 		NodeUID: func() (types.UID, bool) { return "node-uid", nodeKnown },
 	})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"swiftlet/internal/kubeclient"
 )
 
 // CachesConfig says what is cached.
@@ -17,6 +18,8 @@ type CachesConfig struct {
 	// not watched.
 	Strategy Strategy
 	Poll     time.Duration
+	// LastKnown keeps the objects; nil: off.
+	LastKnown *LastKnown
 }
 
 // Caches are the API server's objects that pods of this node use.
@@ -29,20 +32,22 @@ type Caches struct {
 	Drivers      *CSIDrivers
 	Node         *Node
 	Certificates *PodCertificates
+
+	lastKnown *LastKnown // nil: off
 }
 
 // NewCaches makes all caches; they are filled by Run. deps.Client and deps.Node are not used.
-func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps, certificates PodCertificatesDeps) (_ *Caches, err error) {
+func NewCaches(kube kubeclient.Interface, cfg CachesConfig, objects ObjectsDeps, certificates PodCertificatesDeps) (_ *Caches, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("make caches: %w", err)
 		}
 	}()
-	c := &Caches{}
+	c := &Caches{lastKnown: cfg.LastKnown}
 	if c.Node, err = NewNode(kube, cfg.NodeName); err != nil {
 		return nil, err
 	}
-	objects.Client = kube
+	objects.Client, objects.LastKnown = kube, cfg.LastKnown
 	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy, TTL: c.Node.ObjectTTL, Poll: cfg.Poll}, objects); err != nil {
 		return nil, err
 	}
@@ -65,6 +70,9 @@ func NewCaches(kube kubernetes.Interface, cfg CachesConfig, objects ObjectsDeps,
 	if c.Certificates, err = NewPodCertificates(cfg.NodeName, certificates); err != nil {
 		return nil, err
 	}
+	for _, watched := range []*collection{c.Trust.collection, c.Services.collection, c.Classes.collection, c.Drivers.collection, c.Node.collection} {
+		watched.known = cfg.LastKnown
+	}
 	return c, nil
 }
 
@@ -81,7 +89,7 @@ func (c *Caches) RuntimeClass(name string) (*nodev1.RuntimeClass, error) {
 func (c *Caches) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		c.Objects.Run, c.Trust.Run, c.Services.Run, c.Classes.Run, c.Drivers.Run, c.Node.Run, c.Certificates.Run,
+		c.Objects.Run, c.Trust.Run, c.Services.Run, c.Classes.Run, c.Drivers.Run, c.Node.Run, c.Certificates.Run, c.lastKnown.Run,
 	} {
 		group.Go(func() error { return run(ctx) })
 	}

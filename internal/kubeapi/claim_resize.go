@@ -75,7 +75,7 @@ func (c *Claims) patch(ctx context.Context, claim *v1.PersistentVolumeClaim, kin
 	if err != nil {
 		return nil, fmt.Errorf("encode status patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	got, err := c.client.CoreV1().PersistentVolumeClaims(claim.Namespace).
+	got, err := c.client.PersistentVolumeClaims(claim.Namespace).
 		Patch(ctx, claim.Name, kind, patch, metav1.PatchOptions{}, "status")
 	if err != nil {
 		return nil, fmt.Errorf("patch status of claim %s/%s: %w", claim.Namespace, claim.Name, err)

@@ -60,6 +60,9 @@ func useCertificate(base *rest.Config, source Certificate, dialer *connrotation.
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	if err := reloadRoots(config, base); err != nil {
+		return err
+	}
 	p := &certificateTransport{source: source, closeConnections: dialer.CloseAll}
 	config.GetClientCertificate = p.clientCertificate
 	proxy := base.Proxy

@@ -75,7 +75,7 @@ func TestRotatedCertificateIsUsed(t *testing.T) {
 	}
 	request := func(want string, wantErr bool) {
 		t.Helper()
-		body, err := c.Kube.CoreV1().RESTClient().Get().AbsPath("/").Do(t.Context()).Raw()
+		body, err := c.Kube.Core().Get().AbsPath("/").Do(t.Context()).Raw()
 		if (err != nil) != wantErr || !strings.Contains(string(body), want) {
 			t.Errorf("response %q, %v; want %q", body, err, want)
 		}
@@ -109,7 +109,7 @@ func TestRequestWaitsForCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := c.Kube.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err, errNoCertificate) {
+		if _, err := c.Kube.Nodes().Get(t.Context(), "n", metav1.GetOptions{}); !errors.Is(err, errNoCertificate) {
 			t.Errorf("error %v", err)
 		}
 		if took := time.Since(began); took != certificateTimeout {
@@ -118,7 +118,7 @@ func TestRequestWaitsForCertificate(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
-		if _, err := c.Kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}); err == nil {
+		if _, err := c.Kube.Nodes().Get(ctx, "n", metav1.GetOptions{}); err == nil {
 			t.Error("no error")
 		}
 		if took := time.Since(began); took != time.Second {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
@@ -20,6 +21,7 @@ type collection struct {
 
 	once     sync.Once
 	synced   chan struct{}
+	known    *LastKnown // nil: off
 	onChange []func()
 	onRelist func() // called after each list but the first; may be nil
 }
@@ -38,7 +40,7 @@ func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.
 
 // Run watches until ctx is done.
 func (c *collection) Run(ctx context.Context) error {
-	Reflector{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}}.Run(ctx)
+	Reflector{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}, LastKnown: c.known}.Run(ctx)
 	return nil
 }
 
@@ -74,6 +76,17 @@ func (s store) Replace(list []any, version string) error {
 		s.onRelist()
 	}
 	return s.notify(err)
+}
+
+// Known returns all objects.
+func (s store) Known() []metav1.Object {
+	var all []metav1.Object
+	for _, obj := range s.Indexer.List() {
+		if o, ok := obj.(metav1.Object); ok {
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // Transformer makes the reflector trim objects while it still receives the first list.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"swiftlet/test/poll"
+
+	"swiftlet/internal/kubeclient/kubeclienttest"
 )
 
 var statusForbidden = apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}}
@@ -43,7 +45,7 @@ func TestServices(t *testing.T) {
 		&v1.Service{ObjectMeta: meta("a", "one"), Spec: v1.ServiceSpec{ClusterIP: "10.0.0.1", Selector: map[string]string{"x": "y"}}},
 		&v1.Service{ObjectMeta: meta("b", "two")},
 	)
-	s, err := NewServices(client)
+	s, err := NewServices(kubeclienttest.Wrap(client))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestServices(t *testing.T) {
 
 func TestNode(t *testing.T) {
 	client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: v1.NodeStatus{Images: []v1.ContainerImage{{}}}})
-	n, err := NewNode(client, "node-1")
+	n, err := NewNode(kubeclienttest.Wrap(client), "node-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func TestNode(t *testing.T) {
 }
 
 func TestRuntimeClasses(t *testing.T) {
-	r, err := NewRuntimeClasses(fake.NewClientset(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "vm"}, Handler: "kata"}))
+	r, err := NewRuntimeClasses(kubeclienttest.Wrap(fake.NewClientset(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "vm"}, Handler: "kata"})))
 	if err != nil {
 		t.Fatal(err)
 	}

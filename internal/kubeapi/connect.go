@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/connrotation"
+
+	"swiftlet/internal/kubeclient"
 )
 
 // Config configures the API server clients and their rate limits.
@@ -22,6 +23,9 @@ type Config struct {
 	// OnReconnect is called when the API server responds again after it was unreachable. It must not
 	// block; may be nil.
 	OnReconnect func()
+	// LastKnown and LastKnownDeps configure the last-known state of the clients.
+	LastKnown     LastKnownConfig
+	LastKnownDeps LastKnownDeps
 	// UserAgent is sent with every request; empty means client-go's default.
 	UserAgent string
 
@@ -40,11 +44,16 @@ type Config struct {
 }
 
 // Clients are the API server clients. They share connections but not rate limits: neither a
-// burst of events nor pod reads may delay a heartbeat.
+// burst of events nor pod reads may delay a heartbeat, and no stranger's token a status write.
 type Clients struct {
-	Kube      kubernetes.Interface
-	Heartbeat kubernetes.Interface
-	Events    corev1.EventsGetter
+	Kube      *kubeclient.Client
+	Heartbeat *kubeclient.Client
+	Events    *kubeclient.Client
+	// Reviews asks who the clients of the node are and what they may do.
+	Reviews *kubeclient.Client
+
+	// LastKnown is notified of each response; nil if it is off.
+	LastKnown *LastKnown
 
 	// REST is a copy of the connection settings, for code that needs the raw transport.
 	REST *rest.Config
@@ -52,11 +61,22 @@ type Clients struct {
 	dialer *connrotation.Dialer
 }
 
+// The server of the node limits reviews of tokens further, by source. This limit also covers reviews of
+// access and retries.
+const (
+	reviewQPS   = 100
+	reviewBurst = 200
+)
+
 const protobuf = "application/vnd.kubernetes.protobuf"
 
 // NewClients returns clients for the connection settings of a kubeconfig. It opens no
 // connection.
 func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
+	lastKnown, err := NewLastKnown(cfg.LastKnown, cfg.LastKnownDeps)
+	if err != nil {
+		return nil, err
+	}
 	base = rest.CopyConfig(base)
 	base.ContentType = cfg.ContentType
 	if base.ContentType == "" {
@@ -69,7 +89,7 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	if cfg.UserAgent != "" {
 		base.UserAgent = cfg.UserAgent
 	}
-	// All three clients share one connection, because each costs memory on both ends.
+	// All clients share one connection, because each costs memory on both ends.
 	// CloseConnections closes it through the dialer.
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext)
 	if cfg.Certificate == nil {
@@ -77,19 +97,25 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	} else if err := useCertificate(base, cfg.Certificate, dialer); err != nil {
 		return nil, err
 	}
+	if file := base.BearerTokenFile; file != "" {
+		// client-go reads the file once in a minute. This reads it also after the API server has
+		// rejected the token.
+		base.BearerToken, base.BearerTokenFile = "", ""
+		base.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(file)))
+	}
 	if cfg.WrapTransport != nil {
 		base.Wrap(cfg.WrapTransport)
 	}
 	if cfg.OnReconnect != nil {
 		base.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &reconnectTransport{next: next, onReconnect: cfg.OnReconnect}
+			return &reconnectTransport{next: next, onReconnect: cfg.OnReconnect, onResponse: lastKnown.Contacted}
 		})
 	}
 	shared, err := rest.HTTPClientFor(base)
 	if err != nil {
 		return nil, fmt.Errorf("new transport to %s: %w", base.Host, err)
 	}
-	kube, err := newClient(withRateLimit(base, cfg.QPS, cfg.Burst), shared)
+	kube, err := kubeclient.New(withRateLimit(base, cfg.QPS, cfg.Burst), shared)
 	if err != nil {
 		return nil, err
 	}
@@ -97,21 +123,27 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	if eventQPS == 0 {
 		eventQPS = -1
 	}
-	events, err := newClient(withRateLimit(base, eventQPS, cfg.EventBurst), shared)
+	events, err := kubeclient.New(withRateLimit(base, eventQPS, cfg.EventBurst), shared)
+	if err != nil {
+		return nil, err
+	}
+	reviews, err := kubeclient.New(withRateLimit(base, reviewQPS, reviewBurst), shared)
 	if err != nil {
 		return nil, err
 	}
 	withTimeout := *shared
 	withTimeout.Timeout = cfg.HeartbeatTimeout
-	heartbeat, err := newClient(withRateLimit(base, -1, 0), &withTimeout)
+	heartbeat, err := kubeclient.New(withRateLimit(base, -1, 0), &withTimeout)
 	if err != nil {
 		return nil, err
 	}
 	return &Clients{
 		Kube:      kube,
 		Heartbeat: heartbeat,
-		Events:    events.CoreV1(),
+		Events:    events,
+		Reviews:   reviews,
 		REST:      base,
+		LastKnown: lastKnown,
 		dialer:    dialer,
 	}, nil
 }
@@ -128,12 +160,4 @@ func withRateLimit(base *rest.Config, qps float32, burst int) *rest.Config {
 	c := rest.CopyConfig(base)
 	c.QPS, c.Burst = qps, burst
 	return c
-}
-
-func newClient(c *rest.Config, transport *http.Client) (*kubernetes.Clientset, error) {
-	client, err := kubernetes.NewForConfigAndClient(c, transport)
-	if err != nil {
-		return nil, fmt.Errorf("new client for %s: %w", c.Host, err)
-	}
-	return client, nil
 }

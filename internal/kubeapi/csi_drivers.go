@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -18,11 +18,11 @@ import (
 type CSIDrivers struct{ *collection }
 
 // NewCSIDrivers starts nothing; Run watches.
-func NewCSIDrivers(client kubernetes.Interface) (*CSIDrivers, error) {
+func NewCSIDrivers(client kubeclient.Interface) (*CSIDrivers, error) {
 	if err := require.Set("new CSI driver lister", map[string]any{"client": client}); err != nil {
 		return nil, err
 	}
-	api := client.StorageV1().CSIDrivers()
+	api := client.CSIDrivers()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, opts)

@@ -9,25 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
 // Node caches this node's Node object.
 type Node struct {
 	*collection
-	kube kubernetes.Interface
+	kube kubeclient.Interface
 	name string
 }
 
 // NewNode starts nothing; Run watches this node alone.
-func NewNode(client kubernetes.Interface, name string) (*Node, error) {
+func NewNode(client kubeclient.Interface, name string) (*Node, error) {
 	if err := require.Set("new node lister", map[string]any{"client": client, "name": name}); err != nil {
 		return nil, err
 	}
-	api := client.CoreV1().Nodes()
+	api := client.Nodes()
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {

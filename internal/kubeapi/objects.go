@@ -10,9 +10,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -43,9 +43,11 @@ type ObjectsConfig struct {
 
 // ObjectsDeps is what Objects works with.
 type ObjectsDeps struct {
-	Client kubernetes.Interface
+	Client kubeclient.Interface
 	Clock  clock.WithTicker
 	Log    *slog.Logger
+	// LastKnown keeps the objects; nil: off.
+	LastKnown *LastKnown
 }
 
 // Objects reads the ConfigMaps and Secrets that pods of this node use, and notifies subscribers
@@ -168,6 +170,7 @@ func (o *Objects) releaseLocked(ref Ref) {
 	if item.users--; item.users == 0 {
 		item.stopWatch()
 		delete(o.items, ref)
+		o.deps.LastKnown.forget(ref.String())
 	}
 }
 

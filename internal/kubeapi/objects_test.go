@@ -17,6 +17,8 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"swiftlet/test/poll"
+
+	"swiftlet/internal/kubeclient/kubeclienttest"
 )
 
 const waitTimeout = 10 * time.Second
@@ -31,7 +33,7 @@ type fixture struct {
 func start(t *testing.T, cfg ObjectsConfig, clk clock.WithTicker, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
-	o, err := NewObjects(cfg, ObjectsDeps{Client: client, Clock: clk, Log: slog.New(slog.DiscardHandler)})
+	o, err := NewObjects(cfg, ObjectsDeps{Client: kubeclienttest.Wrap(client), Clock: clk, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (n *Node) ObjectTTL() time.Duration {
 
 // Read reads the Node from the API server, for changes that the watch has not shown yet.
 func (n *Node) Read(ctx context.Context) (*v1.Node, error) {
-	node, err := n.kube.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+	node, err := n.kube.Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read node %s: %w", n.name, err)
 	}

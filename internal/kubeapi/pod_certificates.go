@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 )
@@ -32,7 +32,7 @@ type PodCertificate struct {
 
 // PodCertificatesDeps is what PodCertificates works with.
 type PodCertificatesDeps struct {
-	Client kubernetes.Interface
+	Client kubeclient.Interface
 	// Node returns this node; requests contain its name and uid.
 	Node   func() (*v1.Node, error)
 	Events pod.Events
@@ -92,7 +92,7 @@ func NewPodCertificates(nodeName string, deps PodCertificatesDeps) (*PodCertific
 	}); err != nil {
 		return nil, err
 	}
-	api := deps.Client.CertificatesV1().PodCertificateRequests(metav1.NamespaceAll)
+	api := deps.Client.PodCertificateRequests(metav1.NamespaceAll)
 	selector := fields.OneTermEqualSelector("spec.nodeName", nodeName).String()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -242,7 +242,7 @@ func (p *PodCertificates) find(ctx context.Context, namespace, name string) (*ce
 	if obj, ok, err := p.GetByKey(namespace + "/" + name); err == nil && ok {
 		return obj.(*certificatesv1.PodCertificateRequest), nil
 	}
-	got, err := p.deps.Client.CertificatesV1().PodCertificateRequests(namespace).Get(ctx, name, metav1.GetOptions{})
+	got, err := p.deps.Client.PodCertificateRequests(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read PodCertificateRequest %s/%s: %w", namespace, name, err)
 	}
@@ -252,7 +252,7 @@ func (p *PodCertificates) find(ctx context.Context, namespace, name string) (*ce
 // createRequest generates a key and creates a PodCertificateRequest for it.
 func (p *PodCertificates) createRequest(ctx context.Context, r *certificateRecord, of *v1.Pod, s *v1.PodCertificateProjection) error {
 	account, err := RetryForbidden(ctx, func() (*v1.ServiceAccount, error) {
-		return p.deps.Client.CoreV1().ServiceAccounts(of.Namespace).Get(ctx, of.Spec.ServiceAccountName, metav1.GetOptions{})
+		return p.deps.Client.ServiceAccounts(of.Namespace).Get(ctx, of.Spec.ServiceAccountName, metav1.GetOptions{})
 	})
 	if err != nil {
 		return fmt.Errorf("while fetching service account: %w", err)
@@ -281,7 +281,7 @@ func (p *PodCertificates) createRequest(ctx context.Context, r *certificateRecor
 		},
 	}
 	created, err := RetryForbidden(ctx, func() (*certificatesv1.PodCertificateRequest, error) {
-		return p.deps.Client.CertificatesV1().PodCertificateRequests(of.Namespace).Create(ctx, request, metav1.CreateOptions{})
+		return p.deps.Client.PodCertificateRequests(of.Namespace).Create(ctx, request, metav1.CreateOptions{})
 	})
 	if err != nil {
 		return fmt.Errorf("while creating PodCertificateRequest: %w", err)

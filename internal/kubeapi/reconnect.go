@@ -12,10 +12,14 @@ type reconnectTransport struct {
 	next        http.RoundTripper
 	unreachable atomic.Bool
 	onReconnect func()
+	onResponse  func() // called for each response; may be nil
 }
 
 func (t *reconnectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
+	if err == nil && response.StatusCode < http.StatusInternalServerError && t.onResponse != nil {
+		t.onResponse()
+	}
 	switch {
 	case err != nil:
 		if r.Context().Err() == nil { // not canceled by the caller

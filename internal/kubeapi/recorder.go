@@ -5,21 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/klogfmt"
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -29,10 +31,15 @@ type RecorderConfig struct {
 	Host      string // the node's name
 }
 
+// EventClient accesses the API server's events.
+type EventClient interface {
+	Events(namespace string) kubeclient.Events
+}
+
 // RecorderDeps is what the recorder works with.
 type RecorderDeps struct {
 	// Client writes events, at its own rate limit. If nil, events stay in memory only.
-	Client corev1.EventsGetter
+	Client EventClient
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
@@ -50,12 +57,17 @@ const (
 )
 
 // Recorder writes events asynchronously: Eventf queues, Run writes. It aggregates repeated
-// events and limits their rate with client-go's correlator.
+// events and limits their rate with client-go's correlator, also in the log.
 type Recorder struct {
 	cfg    RecorderConfig
 	deps   RecorderDeps
-	queue  chan *v1.Event
+	queue  chan *record.EventCorrelateResult
 	recent *ring
+
+	// mu orders the correlation of events and their place in the queue: the update of an event follows
+	// its creation.
+	mu         sync.Mutex
+	correlator *record.EventCorrelator
 }
 
 // NewRecorder starts nothing. Events recorded before Run are written when it runs.
@@ -65,11 +77,16 @@ func NewRecorder(cfg RecorderConfig, deps RecorderDeps) (*Recorder, error) {
 	}); err != nil {
 		return nil, err
 	}
-	r := &Recorder{cfg: cfg, deps: deps}
+	r := &Recorder{cfg: cfg, deps: deps, correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
+		Clock: deps.Clock,
+		MessageFunc: func(event *v1.Event) string {
+			return clip.Text(record.EventAggregatorByReasonMessageFunc(event), clip.Event)
+		},
+	})}
 	if deps.Client == nil {
 		r.recent = newRing(maxRecentEvents)
 	} else {
-		r.queue = make(chan *v1.Event, queueLength)
+		r.queue = make(chan *record.EventCorrelateResult, queueLength)
 	}
 	return r, nil
 }
@@ -82,20 +99,32 @@ func (r *Recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt s
 
 // AnnotatedEventf is Eventf with annotations, for programs that read the event.
 func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
-	ref, err := reference.GetReference(scheme.Scheme, object)
+	ref, err := reference.GetReference(kubeclient.Scheme, object)
 	if err != nil {
 		r.deps.Log.Error("record event: cannot reference object", "reason", reason, "err", err)
 		return
 	}
-	event := r.event(ref, eventtype, reason, fmt.Sprintf(messageFmt, args...))
+	event := r.event(ref, eventtype, reason, clip.Text(fmt.Sprintf(messageFmt, args...), clip.Event))
 	event.Annotations = annotations
-	r.log(event)
 	if r.recent != nil {
-		r.recent.add(event)
+		r.recent.add(event.DeepCopy())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result, err := r.correlator.EventCorrelate(event)
+	switch {
+	case err != nil:
+		r.deps.Log.Error("record event: correlation failed", "reason", reason, "err", err)
+		return
+	case result.Skip:
+		return
+	}
+	r.log(result.Event)
+	if r.queue == nil {
 		return
 	}
 	select {
-	case r.queue <- event:
+	case r.queue <- result:
 	default:
 		r.deps.Log.Warn("record event: queue full, event dropped", "reason", reason, "name", ref.Name)
 	}
@@ -115,25 +144,24 @@ func (r *Recorder) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	correlator := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{Clock: r.deps.Clock})
 	for {
 		select {
 		case event := <-r.queue:
-			r.write(ctx, correlator, event)
+			r.write(ctx, event)
 		case <-ctx.Done():
-			r.flush(correlator)
+			r.flush()
 			return nil
 		}
 	}
 }
 
-func (r *Recorder) flush(correlator *record.EventCorrelator) {
+func (r *Recorder) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	for {
 		select {
 		case event := <-r.queue:
-			r.write(ctx, correlator, event)
+			r.write(ctx, event)
 		default:
 			return
 		}
@@ -165,19 +193,13 @@ func (r *Recorder) event(ref *v1.ObjectReference, eventtype, reason, message str
 }
 
 // write creates an event, or patches the count of an earlier equal one.
-func (r *Recorder) write(ctx context.Context, correlator *record.EventCorrelator, event *v1.Event) {
-	result, err := correlator.EventCorrelate(event)
-	if err != nil {
-		r.deps.Log.Error("record event: correlation failed", "reason", event.Reason, "err", err)
-		return
-	}
-	if result.Skip {
-		return
-	}
+func (r *Recorder) write(ctx context.Context, result *record.EventCorrelateResult) {
+	event := result.Event
 	for attempt := 1; ; attempt++ {
-		written, err := r.send(ctx, result)
+		// The correlator need not know what was written: it has counted later events meanwhile, and the
+		// recorder chooses the names.
+		err := r.send(ctx, result)
 		if err == nil {
-			correlator.UpdateState(written)
 			return
 		}
 		if isPermanent(err) || attempt == maxWriteAttempts || ctx.Err() != nil {
@@ -191,18 +213,19 @@ func (r *Recorder) write(ctx context.Context, correlator *record.EventCorrelator
 	}
 }
 
-func (r *Recorder) send(ctx context.Context, result *record.EventCorrelateResult) (*v1.Event, error) {
+func (r *Recorder) send(ctx context.Context, result *record.EventCorrelateResult) error {
 	event := result.Event
 	api := r.deps.Client.Events(event.Namespace)
 	if event.Count > 1 && len(result.Patch) > 0 {
-		written, err := api.PatchWithEventNamespaceWithContext(ctx, event, result.Patch)
+		_, err := api.Patch(ctx, event.Name, types.StrategicMergePatchType, result.Patch, metav1.PatchOptions{})
 		if !apierrors.IsNotFound(err) {
-			return written, err
+			return err
 		}
 		// The API server deletes events after an hour; then a new one continues the count.
 	}
 	event.ResourceVersion = ""
-	return api.CreateWithEventNamespaceWithContext(ctx, event)
+	_, err := api.Create(ctx, event, metav1.CreateOptions{})
+	return err
 }
 
 // isPermanent reports whether the API server would reject the same event again.

@@ -1,12 +1,15 @@
 package kubeapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -16,7 +19,10 @@ import (
 	ktesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
 
+	"swiftlet/internal/klogfmt"
 	"swiftlet/test/poll"
+
+	"swiftlet/internal/kubeclient/kubeclienttest"
 )
 
 var testObject = &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: "ns", Name: "p", UID: "u", FieldPath: "spec.containers{c}"}
@@ -26,7 +32,7 @@ func newRecorder(t *testing.T, client *fake.Clientset) (*Recorder, *testclock.Fa
 	clk := testclock.NewFakeClock(time.Unix(1_800_000_000, 0))
 	deps := RecorderDeps{Clock: clk, Log: slog.New(slog.DiscardHandler)}
 	if client != nil {
-		deps.Client = client.CoreV1()
+		deps.Client = kubeclienttest.Wrap(client)
 	}
 	r, err := NewRecorder(RecorderConfig{Component: "kubelet", Host: "node-1"}, deps)
 	if err != nil {
@@ -128,5 +134,37 @@ func TestRecentEventsWithoutAPIServer(t *testing.T) {
 	got := r.Recent()
 	if len(got) != maxRecentEvents || got[0].Message != "10" || got[maxRecentEvents-1].Message != fmt.Sprint(maxRecentEvents+9) {
 		t.Errorf("%d recent events, from %s to %s", len(got), got[0].Message, got[len(got)-1].Message)
+	}
+}
+
+// TestRepeatedEventIsLoggedRarely: the log has no more of a repeated event than the API server.
+func TestRepeatedEventIsLoggedRarely(t *testing.T) {
+	for name, client := range map[string]*fake.Clientset{"with an API server": fake.NewClientset(), "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			r, _ := newRecorder(t, client)
+			r.deps.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: klogfmt.V3}))
+			for i := range 1000 {
+				r.Eventf(testObject, v1.EventTypeWarning, "BackOff", "again %d", i)
+			}
+			if lines := strings.Count(log.String(), "Event occurred"); lines < 10 || lines > 30 {
+				t.Errorf("%d lines of log for 1000 events", lines)
+			}
+		})
+	}
+}
+
+// TestEventMessageIsLimited: an event has at most the 1024 bytes that the API allows for a note.
+func TestEventMessageIsLimited(t *testing.T) {
+	var log bytes.Buffer
+	r, _ := newRecorder(t, nil)
+	r.deps.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: klogfmt.V3}))
+	r.Eventf(testObject, v1.EventTypeWarning, "Failed", "%s", strings.Repeat("ü", 1<<20))
+	got := r.Recent()[0].Message
+	for i := range 20 {
+		r.Eventf(testObject, v1.EventTypeWarning, "Failed", "%d%s", i, strings.Repeat("x", 1<<20))
+	}
+	if len(got) > 1024 || !utf8.ValidString(got) || strings.Count(log.String(), "(combined from similar events)") == 0 || log.Len() > 25*1300 {
+		t.Errorf("%d bytes, valid %t, log %d bytes", len(got), utf8.ValidString(got), log.Len())
 	}
 }

@@ -1,6 +1,8 @@
 package kubeapi
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
@@ -18,6 +20,8 @@ type Ref struct {
 	Namespace string
 	Name      string
 }
+
+func (r Ref) String() string { return fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name) }
 
 // References returns every ConfigMap and Secret that p uses in environments, in volumes and as
 // image pull secrets.

@@ -27,6 +27,8 @@ type Reflector struct {
 	Sample  runtime.Object
 	Store   cache.ReflectorStore
 	Options cache.ReflectorOptions
+	// LastKnown keeps the objects; nil: off.
+	LastKnown *LastKnown
 }
 
 // relistBackoff is the default of client-go's Reflector.
@@ -37,6 +39,8 @@ const (
 	backoffReset = 2 * time.Minute
 	// shortSession is the length below which the next session is delayed.
 	shortSession = 10 * time.Second
+	// shortWatch is the length below which the next watch is delayed.
+	shortWatch = time.Second
 )
 
 // Run lists and watches until ctx is done.
@@ -47,6 +51,7 @@ func (r Reflector) Run(ctx context.Context) {
 	if r.Options.Clock == nil {
 		r.Options.Clock = clock.RealClock{}
 	}
+	r.Store = r.LastKnown.follow(r.Options.Name, r.Sample, r.Store)
 	backoff := *r.Options.Backoff
 	delay := backoff.DelayWithReset(r.Options.Clock, backoffReset)
 	for first := true; ctx.Err() == nil; first = false {
@@ -78,6 +83,7 @@ type session struct {
 	delay  wait.DelayFunc
 	// watchDeadline is when the API server ends the last watch; zero before the first.
 	watchDeadline time.Time
+	watchBegan    time.Time // of the last watch that was accepted, or too old
 }
 
 func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -87,7 +93,7 @@ func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Objec
 	if err := s.checkInterrupted(o); err != nil {
 		return nil, err
 	}
-	list, err := s.source.ListWithContextFunc(ctx, o)
+	list, err := listInTime(ctx, s.source, o)
 	return list, s.endIfUnreachable(o, err)
 }
 
@@ -98,8 +104,17 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 		if err := s.checkInterrupted(o); err != nil {
 			return nil, err
 		}
+		// client-go's Reflector repeats a watch that ends with "too old resource version" at once.
+		if s.clock.Since(s.watchBegan) < shortWatch {
+			if err := sleep(ctx, s.clock, s.delay()); err != nil {
+				return nil, err
+			}
+		}
 		began := s.clock.Now()
-		w, err := s.source.WatchFuncWithContext(ctx, o)
+		w, err := watchInTime(ctx, s.source, o)
+		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			s.watchBegan = began
+		}
 		if err == nil && o.TimeoutSeconds != nil {
 			s.watchDeadline = began.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 		}

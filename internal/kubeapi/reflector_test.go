@@ -28,6 +28,8 @@ type fakeServer struct {
 	unreachable error // why it is unreachable
 	version     int
 	data        string
+	expires     bool                       // every watch ends at once: its version is too old
+	rejects     bool                       // so does the request for the watch
 	watches     map[*watch.FakeWatcher]int // the version that each starts at
 	requests    []string
 }
@@ -67,6 +69,15 @@ func (s *fakeServer) watch(_ context.Context, o metav1.ListOptions) (watch.Inter
 		return nil, err
 	}
 	w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100})
+	if s.expires && len(s.requests) < 1000 { // requests without a delay would never end on synctest's time
+		expired := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired}
+		if s.rejects {
+			return nil, &apierrors.StatusError{ErrStatus: expired}
+		}
+		w.Error(&expired)
+		w.Stop()
+		return w, nil
+	}
 	from, _ := strconv.Atoi(o.ResourceVersion)
 	if o.SendInitialEvents != nil {
 		w.Add(s.object())
@@ -122,15 +133,19 @@ type listsOnly struct{}
 
 func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }
 
-// reflect runs a Reflector of the server for the length of a test.
-func reflect(t *testing.T, s *fakeServer, client any) cache.Store {
+// startReflector runs a Reflector of the server for the length of a test.
+func startReflector(t *testing.T, s *fakeServer, client any) cache.Store {
+	return startReflectorOf(t, s, client, s.list, s.watch)
+}
+
+func startReflectorOf(t *testing.T, s *fakeServer, client any, list cache.ListWithContextFunc, watches cache.WatchFuncWithContext) cache.Store {
 	// The other handlers include one that sleeps in real time.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	s.watches = map[*watch.FakeWatcher]int{}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	r := Reflector{
 		Client: client, Sample: &v1.ConfigMap{}, Store: store,
-		Source: &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch},
+		Source: &cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watches},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -157,12 +172,37 @@ func expectData(t *testing.T, store cache.Store, want string) {
 	}
 }
 
+// TestReflectorOfExpiringWatches: an API server that ends every watch because its version is too old gets
+// few requests.
+func TestReflectorOfExpiringWatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		client  any
+		rejects bool
+	}{"streaming lists": {nil, false}, "lists": {listsOnly{}, false}, "rejected streaming lists": {nil, true}, "rejected watches": {listsOnly{}, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{version: 1, data: "a", expires: true, rejects: c.rejects}
+				store := startReflector(t, s, c.client)
+				time.Sleep(time.Minute)
+				if got := len(s.requestLog()); got > 30 {
+					t.Errorf("%d requests in a minute, want at most 30", got)
+				}
+				s.mu.Lock()
+				s.expires = false
+				s.mu.Unlock()
+				time.Sleep(time.Minute)
+				expectData(t, store, "a")
+			})
+		})
+	}
+}
+
 func TestReflectorAfterEtcdRestore(t *testing.T) {
 	for name, client := range map[string]any{"streamed lists": nil, "lists": listsOnly{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{version: 100, data: "old"}
-				store := reflect(t, s, client)
+				store := startReflector(t, s, client)
 				expectData(t, store, "old")
 				s.write("new")
 				expectData(t, store, "new")
@@ -185,7 +225,7 @@ func TestReflectorAfterInterruptedWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &fakeServer{version: 100, data: "old"}
-				store := reflect(t, s, client)
+				store := startReflector(t, s, client)
 				expectData(t, store, "old")
 				time.Sleep(time.Minute)
 				s.replace(50, "restored")
@@ -202,7 +242,7 @@ func TestReflectorAfterInterruptedWatch(t *testing.T) {
 func TestReflectorContinuesWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
-		store := reflect(t, s, listsOnly{})
+		store := startReflector(t, s, listsOnly{})
 		expectData(t, store, "old")
 		time.Sleep(time.Hour)
 		s.stop(nil)
@@ -219,7 +259,7 @@ func TestReflectorContinuesWatch(t *testing.T) {
 func TestReflectorBehindProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
-		store := reflect(t, s, listsOnly{})
+		store := startReflector(t, s, listsOnly{})
 		expectData(t, store, "old")
 		time.Sleep(time.Hour)
 		s.stop(&statusUnavailable)
@@ -238,7 +278,7 @@ func TestReflectorBehindProxy(t *testing.T) {
 func TestReflectorStopsDuringOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
-		reflect(t, s, nil)
+		startReflector(t, s, nil)
 		time.Sleep(time.Hour)
 		s.stop(fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
 		time.Sleep(time.Hour)

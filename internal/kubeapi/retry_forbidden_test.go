@@ -11,10 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/kubeclient"
+	"swiftlet/internal/kubeclient/kubeclienttest"
 )
 
 func TestRetryForbidden(t *testing.T) {
@@ -58,8 +60,8 @@ func TestRetryForbidden(t *testing.T) {
 
 // The readers of what pods need retry forbidden requests, so that pod workers need not.
 func TestReadersRetryForbidden(t *testing.T) {
-	for name, read := range map[string]func(kubernetes.Interface) error{
-		"token": func(api kubernetes.Interface) error {
+	for name, read := range map[string]func(kubeclient.Interface) error{
+		"token": func(api kubeclient.Interface) error {
 			tokens, err := NewTokens(TokensDeps{Client: api, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				return err
@@ -67,11 +69,11 @@ func TestReadersRetryForbidden(t *testing.T) {
 			_, err = tokens.Get(t.Context(), "ns", "a", request("p", 600))
 			return err
 		},
-		"claim": func(api kubernetes.Interface) error {
+		"claim": func(api kubeclient.Interface) error {
 			_, err := (&Claims{api}).Claim(t.Context(), "ns", "a")
 			return err
 		},
-		"configmap": func(api kubernetes.Interface) error {
+		"configmap": func(api kubeclient.Interface) error {
 			objects, err := NewObjects(ObjectsConfig{Strategy: StrategyGet}, ObjectsDeps{Client: api, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				return err
@@ -95,7 +97,7 @@ func TestReadersRetryForbidden(t *testing.T) {
 				}
 				return false, nil, nil
 			})
-			if err := read(api); err != nil || requests != 3 {
+			if err := read(kubeclienttest.Wrap(api)); err != nil || requests != 3 {
 				t.Errorf("%v after %d requests, want nil after 3", err, requests)
 			}
 		})

@@ -7,9 +7,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -17,11 +17,11 @@ import (
 type RuntimeClasses struct{ *collection }
 
 // NewRuntimeClasses starts nothing; Run watches.
-func NewRuntimeClasses(client kubernetes.Interface) (*RuntimeClasses, error) {
+func NewRuntimeClasses(client kubeclient.Interface) (*RuntimeClasses, error) {
 	if err := require.Set("new runtime class lister", map[string]any{"client": client}); err != nil {
 		return nil, err
 	}
-	api := client.NodeV1().RuntimeClasses()
+	api := client.RuntimeClasses()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, opts)

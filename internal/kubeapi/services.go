@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -16,11 +16,11 @@ import (
 type Services struct{ *collection }
 
 // NewServices starts nothing; Run watches.
-func NewServices(client kubernetes.Interface) (*Services, error) {
+func NewServices(client kubeclient.Interface) (*Services, error) {
 	if err := require.Set("new service lister", map[string]any{"client": client}); err != nil {
 		return nil, err
 	}
-	api := client.CoreV1().Services(metav1.NamespaceAll)
+	api := client.Services(metav1.NamespaceAll)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, opts)

@@ -13,9 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/instant"
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -42,7 +43,7 @@ var errStandalone = errors.New("no API server issues tokens in standalone mode")
 // TokensDeps is what Tokens works with. Without a Client every request fails: there is no API
 // server to issue tokens.
 type TokensDeps struct {
-	Client kubernetes.Interface
+	Client kubeclient.Interface
 	Clock  clock.PassiveClock
 	Log    *slog.Logger
 	// Jitter returns a number in [0,1); nil means math/rand.
@@ -52,7 +53,8 @@ type TokensDeps struct {
 // Tokens requests service account tokens bound to pods, and caches them until they are due for
 // renewal: at 80 % of their lifetime or after a day.
 type Tokens struct {
-	deps TokensDeps
+	deps     TokensDeps
+	onIssued func() // may be nil
 
 	mu      sync.Mutex
 	entries map[tokenKey]*tokenEntry
@@ -99,6 +101,9 @@ func (t *Tokens) Get(ctx context.Context, namespace, account string, request *au
 	switch {
 	case err == nil:
 		entry.token = issued
+		if t.onIssued != nil {
+			t.onIssued()
+		}
 	case entry.token.Value == "":
 		return Token{}, fmt.Errorf("failed to fetch token: %w", err)
 	case !now.Before(entry.token.ExpiresAt):
@@ -118,7 +123,7 @@ func (t *Tokens) Account(ctx context.Context, namespace, name string) (*v1.Servi
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
 	return RetryForbidden(ctx, func() (*v1.ServiceAccount, error) {
-		return t.deps.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+		return t.deps.Client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 }
 
@@ -161,7 +166,7 @@ func (t *Tokens) issue(ctx context.Context, namespace, account string, request *
 		return Token{}, errStandalone
 	}
 	got, err := RetryForbidden(ctx, func() (*authv1.TokenRequest, error) {
-		return t.deps.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+		return t.deps.Client.ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	})
 	if err != nil {
 		return Token{}, err
@@ -183,7 +188,9 @@ func (t *Tokens) withRefreshTime(value string, issued, expires time.Time) Token 
 		refresh = day
 	}
 	jitter := time.Duration(t.deps.Jitter() * float64(refreshJitter))
-	return Token{Value: value, ExpiresAt: expires, RefreshAt: refresh.Add(-jitter)}
+	// On the monotonic clock: a token that is in use does not get old when the wall clock is set back.
+	now := t.deps.Clock.Now()
+	return Token{Value: value, ExpiresAt: instant.Of(expires, now), RefreshAt: instant.Of(refresh.Add(-jitter), now)}
 }
 
 // Value is Get for callers that need the token alone.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
+
+	"swiftlet/internal/kubeclient/kubeclienttest"
 )
 
 // issuer is a fake API server that issues tokens numbered from 1.
@@ -39,7 +41,7 @@ func newIssuer(t *testing.T) *issuer {
 		tr.Status = authv1.TokenRequestStatus{Token: fmt.Sprint("token-", i.issued), ExpirationTimestamp: metav1.NewTime(i.clock.Now().Add(life))}
 		return true, tr, nil
 	})
-	tokens, err := NewTokens(TokensDeps{Client: client, Clock: i.clock, Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }})
+	tokens, err := NewTokens(TokensDeps{Client: kubeclienttest.Wrap(client), Clock: i.clock, Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }})
 	if err != nil {
 		t.Fatal(err)
 	}

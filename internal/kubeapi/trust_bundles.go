@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/require"
 )
 
@@ -29,11 +29,11 @@ type TrustBundles struct {
 }
 
 // NewTrustBundles starts nothing; Run watches after the first read of a bundle.
-func NewTrustBundles(client kubernetes.Interface) (*TrustBundles, error) {
+func NewTrustBundles(client kubeclient.Interface) (*TrustBundles, error) {
 	if err := require.Set("new trust bundle lister", map[string]any{"client": client}); err != nil {
 		return nil, err
 	}
-	api := client.CertificatesV1().ClusterTrustBundles()
+	api := client.ClusterTrustBundles()
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, opts)

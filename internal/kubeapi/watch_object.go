@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -45,9 +44,9 @@ func (o *Objects) reflector(item *object) Reflector {
 			return w, o.checkWatch(item, err)
 		},
 	}
-	return Reflector{Client: o.deps.Client, Source: lw, Sample: expected, Store: item,
+	return Reflector{Client: o.deps.Client, Source: lw, Sample: expected, Store: item, LastKnown: o.deps.LastKnown,
 		Options: cache.ReflectorOptions{
-			Name:            fmt.Sprintf("%s %s/%s", item.ref.Kind, item.ref.Namespace, item.ref.Name),
+			Name:            item.ref.String(),
 			MinWatchTimeout: 30 * time.Minute,
 			Clock:           o.deps.Clock,
 			// The node authorizer allows a new pod's objects within milliseconds, so the
@@ -71,11 +70,11 @@ type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error
 
 func (o *Objects) source(ref Ref) (listFunc, watchFunc, runtime.Object) {
 	if ref.Kind == KindSecret {
-		api := o.deps.Client.CoreV1().Secrets(ref.Namespace)
+		api := o.deps.Client.Secrets(ref.Namespace)
 		return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, opts) },
 			api.Watch, &v1.Secret{}
 	}
-	api := o.deps.Client.CoreV1().ConfigMaps(ref.Namespace)
+	api := o.deps.Client.ConfigMaps(ref.Namespace)
 	return func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, opts) },
 		api.Watch, &v1.ConfigMap{}
 }
@@ -83,13 +82,13 @@ func (o *Objects) source(ref Ref) (listFunc, watchFunc, runtime.Object) {
 // fetch reads one object directly from the API server.
 func (o *Objects) fetch(ctx context.Context, ref Ref) (metav1.Object, error) {
 	if ref.Kind == KindSecret {
-		got, err := o.deps.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		got, err := o.deps.Client.Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
 		return trim(got), nil
 	}
-	got, err := o.deps.Client.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	got, err := o.deps.Client.ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

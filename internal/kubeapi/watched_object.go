@@ -167,6 +167,16 @@ func (b *object) Replace(list []any, _ string) error {
 
 func (b *object) Resync() error { return nil }
 
+// Known returns the object, if it exists.
+func (b *object) Known() []metav1.Object {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.value == nil {
+		return nil
+	}
+	return []metav1.Object{b.value}
+}
+
 // match reports whether the watch delivered this object: a server that ignores the field
 // selector must not substitute another Secret.
 func (b *object) match(got any) (metav1.Object, bool) {

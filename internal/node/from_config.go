@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	nodeutil "k8s.io/component-helpers/node/util"
-
 	"swiftlet/internal/config"
 )
 
@@ -14,7 +12,7 @@ import (
 func ConfigFrom(cfg *config.Config, hostname string) (Config, error) {
 	kc, flags := &cfg.Kubelet, &cfg.Flags
 	// config has reported addresses that cannot be parsed.
-	ips, _, err := nodeutil.ParseNodeIPArgument(flags.NodeIP, flags.CloudProvider)
+	ips, _, err := config.NodeIPs(flags)
 	if err != nil {
 		return Config{}, config.Invalid("--node-ip", "%q %s", flags.NodeIP, err)
 	}

@@ -64,7 +64,7 @@ func (n *Node) renewLease(ctx context.Context) {
 func (n *Node) renew(ctx context.Context, lease *coordinationv1.Lease, timeout time.Duration) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	leases := n.deps.Heartbeat.CoordinationV1().Leases(leaseNamespace)
+	leases := n.deps.Heartbeat.Leases(leaseNamespace)
 	if lease == nil {
 		found, err := leases.Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

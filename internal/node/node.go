@@ -10,10 +10,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
@@ -79,7 +79,7 @@ type Runtime interface {
 type Deps struct {
 	// Client registers the node, Heartbeat reports the status and renews the lease. Both are
 	// nil if Config.Standalone is set. If Heartbeat alone is nil, Client is used for all.
-	Client, Heartbeat kubernetes.Interface
+	Client, Heartbeat kubeclient.Interface
 	Runtime           Runtime // required
 	Clock             clock.Clock
 	Log               *slog.Logger // required

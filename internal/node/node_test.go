@@ -21,6 +21,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/kubeclient/kubeclienttest"
 	"swiftlet/internal/resource/device"
 )
 
@@ -135,7 +136,7 @@ func newFixture(t *testing.T, client *fake.Clientset, change func(*Config, *Deps
 	}
 	deps := Deps{Runtime: f.runtime, Log: slog.New(slog.DiscardHandler), Events: f.events}
 	if client != nil {
-		deps.Client = client
+		deps.Client = kubeclienttest.Wrap(client)
 	}
 	if change != nil {
 		change(&cfg, &deps)

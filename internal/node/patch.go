@@ -20,7 +20,7 @@ func (n *Node) patch(ctx context.Context, from, to *v1.Node) (*v1.Node, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	node, err := n.deps.Heartbeat.CoreV1().Nodes().Patch(ctx, n.cfg.NodeName, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	node, err := n.deps.Heartbeat.Nodes().Patch(ctx, n.cfg.NodeName, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 	if err != nil {
 		return nil, fmt.Errorf("patch node status: %w", err)
 	}

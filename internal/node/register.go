@@ -45,7 +45,7 @@ func (n *Node) register(ctx context.Context) error {
 func (n *Node) tryRegister(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	nodes := n.deps.Client.CoreV1().Nodes()
+	nodes := n.deps.Client.Nodes()
 	if n.cfg.RegisterNode {
 		node := n.initialNode()
 		n.fill(ctx, node)

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
@@ -84,7 +85,7 @@ func inBackground[T any](f func() (T, error)) func() (T, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		result, err = f()
+		result, err = contain.Value(f)
 	}()
 	return func() (T, error) {
 		<-done

@@ -45,11 +45,13 @@ func (s *PodSteps) crashDelay(p *v1.Pod, last *pod.Container, start plan.Start) 
 	if last == nil {
 		return 0
 	}
-	wait, delay := s.crashBackoff.remaining(keyOf(start), start.RestartCount, last.FinishedAt, s.deps.Clock.Now())
+	now := s.deps.Clock.Now()
+	exited := s.exitedAt(start.Container.Name, last, now)
+	wait, delay := s.crashBackoff.remaining(keyOf(start), start.RestartCount, exited, now)
 	if wait == 0 {
 		return 0
 	}
-	if fresh := minExitVisible - s.deps.Clock.Since(last.FinishedAt); fresh > 0 {
+	if fresh := minExitVisible - now.Sub(exited); fresh > 0 {
 		return min(wait, fresh)
 	}
 	if s.waitingReasons[start.Container.Name].Reason != reasonCrashLoop {

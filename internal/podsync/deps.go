@@ -113,7 +113,7 @@ type Volumes interface {
 	Update(p *v1.Pod)
 	// MountInBackground mounts the volumes of a running pod, which an earlier agent mounted.
 	MountInBackground(p *v1.Pod)
-	ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
+	ContainerMounts(ctx context.Context, p *v1.Pod, c *v1.Container, mounted map[string]volume.Mounted, opts volume.MountOptions) ([]volume.Mount, error)
 	ContainerDevices(c *v1.Container, mounted map[string]volume.Mounted) ([]volume.Device, error)
 	// Health returns the health of the pod's volumes, given what the status shows; nil if unknown.
 	Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolumeHealth

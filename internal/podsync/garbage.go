@@ -16,7 +16,7 @@ import (
 // collectGarbage removes dead instances beyond those that are kept. It returns how long until
 // there is more to remove.
 func (s *Steps) collectGarbage(ctx context.Context, observed *pod.Observed) (retryAfter time.Duration) {
-	garbage := runtime.FindGarbage(*observed, runtime.GCPolicy{MaxPerContainer: s.maxDeadPerContainer(), CreatedBefore: s.createdBefore()})
+	garbage := runtime.FindGarbage(*observed, s.gcPolicy(s.maxDeadPerContainer()))
 	for _, c := range garbage.Containers {
 		if err := s.deps.Runtime.Remove(ctx, observed.Ref, runtime.Targets{Containers: []pod.Container{c}}, runtime.DeleteLogs); err != nil {
 			s.deps.Log.Warn("container gc: failed to remove container", observed.Ref.Attr(), "container", c.ID, "err", err)
@@ -30,8 +30,10 @@ func (s *Steps) collectGarbage(ctx context.Context, observed *pod.Observed) (ret
 	return garbage.Wait
 }
 
-// createdBefore returns the time before which a container must have been created to be removed.
-func (s *Steps) createdBefore() time.Time { return s.deps.Clock.Now().Add(-s.cfg.MinDeadAge) }
+func (s *Steps) gcPolicy(maxPerContainer int) runtime.GCPolicy {
+	now := s.deps.Clock.Now()
+	return runtime.GCPolicy{MaxPerContainer: maxPerContainer, CreatedBefore: now.Add(-s.cfg.MinDeadAge), Now: now}
+}
 
 // maxDeadPerContainer returns how many dead instances of each container are kept now: with too
 // many on the node each container has an equal share.
@@ -77,13 +79,13 @@ func (s *Steps) RemoveSurplus(ctx context.Context, ended func(types.UID) bool) e
 		pod.Container
 	}
 	var candidates []candidate
-	all := s.deps.Observer.List()
+	all, policy := s.deps.Observer.List(), s.gcPolicy(0)
 	for _, o := range all {
 		if !ended(o.UID) {
 			continue
 		}
 		for _, c := range o.Containers {
-			if c.State == pod.Exited && c.CreatedAt.Before(s.createdBefore()) {
+			if c.State == pod.Exited && !policy.TooYoung(&c) {
 				candidates = append(candidates, candidate{o.Ref, c})
 			}
 		}

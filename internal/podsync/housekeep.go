@@ -2,13 +2,19 @@ package podsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -58,9 +64,18 @@ type Housekeeper struct {
 	wake notify.Signal
 	// retry wakes Run if the last run failed in part.
 	retry notify.Signal
+	// calls has the operations that hang; one of them must not block the others.
+	calls contain.Calls
 	// reported has the failures of the last run: a failure that persists is logged once.
-	// current has those of this run. Both belong to Run.
-	reported, current map[operation]string
+	// current has those of this run, guarded by mu during a run.
+	reported, current map[operation]failure
+	mu                sync.Mutex
+}
+
+// failure is the error of an operation; hung: it did not return in time.
+type failure struct {
+	message string
+	hung    bool
 }
 
 // operation is what failed, and for which pod.
@@ -69,8 +84,15 @@ type operation struct {
 	uid  types.UID
 }
 
-// orphanTimeout limits the work on one orphan: one that hangs must not block the others.
-const orphanTimeout = time.Minute
+// Limits of the work on one orphan, of a node-wide step, and of an orphan on which the last run timed out.
+const (
+	orphanTimeout = time.Minute
+	stepTimeout   = 2 * time.Minute
+	stuckTimeout  = 2 * time.Second
+	// parallelOrphans is how many orphans are removed at the same time: those that hang delay others only
+	// when there are that many of them.
+	parallelOrphans = 8
+)
 
 // NewHousekeeper validates and starts nothing.
 func NewHousekeeper(deps HousekeeperDeps) (*Housekeeper, error) {
@@ -103,7 +125,7 @@ func (h *Housekeeper) Run(ctx context.Context) error {
 			if len(h.reported) > 0 {
 				h.round(ctx)
 			} else { // the mirror of a removed pod may be left
-				h.current = map[operation]string{}
+				h.current = map[operation]failure{}
 				h.mirrors(ctx)
 				h.reported = h.current
 			}
@@ -112,74 +134,100 @@ func (h *Housekeeper) Run(ctx context.Context) error {
 }
 
 func (h *Housekeeper) round(ctx context.Context) {
-	h.current = map[operation]string{}
+	h.current = map[operation]failure{}
 	defer func() { h.reported = h.current }()
 	h.dirs(ctx)
 	h.cgroups(ctx)
-	h.logs()
+	h.logs(ctx)
 	h.mirrors(ctx)
 	if h.deps.RemoveSurplus != nil {
-		h.log("remove dead containers", "", h.deps.RemoveSurplus(ctx))
+		h.step(ctx, "remove dead containers", "", h.deps.RemoveSurplus)
 	}
 	if h.deps.ReleaseUnknown != nil {
-		h.log("release resources of unknown pods", "", h.deps.ReleaseUnknown(ctx, func(uid types.UID) bool { return !h.orphaned(uid) }))
+		h.step(ctx, "release resources of unknown pods", "", func(ctx context.Context) error {
+			return h.deps.ReleaseUnknown(ctx, func(uid types.UID) bool { return !h.orphaned(uid) })
+		})
 	}
+}
+
+// step runs one operation with a deadline, also if it hangs in the kernel, and logs its failure. An
+// operation that hung in the last run is given little time. It reports whether the operation succeeded.
+func (h *Housekeeper) step(ctx context.Context, name string, uid types.UID, run func(context.Context) error) bool {
+	timeout := stepTimeout
+	if uid != "" {
+		timeout = orphanTimeout
+	}
+	if h.reported[operation{name, uid}].hung {
+		timeout = stuckTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := h.calls.Do(ctx, strings.TrimSpace(name+" "+string(uid)), func() error { return run(ctx) })
+	h.log(name, uid, err)
+	return err == nil
+}
+
+// eachOrphan calls remove for the orphans among the pods, several at a time. It returns the number of
+// orphans and of those that are left.
+func (h *Housekeeper) eachOrphan(ctx context.Context, name string, pods []pod.Ref, remove func(context.Context, pod.Ref) error) (found, left int) {
+	var tasks errgroup.Group
+	tasks.SetLimit(parallelOrphans)
+	var failed atomic.Int64
+	for _, ref := range pods {
+		if !h.orphaned(ref.UID) {
+			continue
+		}
+		found++
+		if _, stuck := h.reported[operation{name, ref.UID}]; !stuck {
+			h.deps.Log.Info("housekeeping: "+strings.Replace(name, "remove", "removing", 1), "podUID", ref.UID, "pod", ref.Name)
+		}
+		tasks.Go(func() error {
+			if !h.step(ctx, name, ref.UID, func(ctx context.Context) error { return remove(ctx, ref) }) {
+				failed.Add(1)
+			}
+			return nil
+		})
+	}
+	_ = tasks.Wait() // failures are logged
+	return found, int(failed.Load())
+}
+
+func refsOf(uids []types.UID) []pod.Ref {
+	refs := make([]pod.Ref, 0, len(uids))
+	for _, uid := range uids {
+		refs = append(refs, pod.Ref{UID: uid})
+	}
+	return refs
 }
 
 func (h *Housekeeper) dirs(ctx context.Context) {
 	dirs, err := h.deps.Directories.PodDirs()
 	h.log("list pod directories", "", err)
-	found, left := 0, 0
-	for _, uid := range dirs {
-		if !h.orphaned(uid) {
-			continue
+	found, left := h.eachOrphan(ctx, "remove orphaned pod directory", refsOf(dirs), func(ctx context.Context, ref pod.Ref) error {
+		if err := h.deps.Directories.Unmount(ctx, ref.UID); err != nil {
+			return fmt.Errorf("unmount volumes: %w", err)
 		}
-		found++
-		if _, stuck := h.reported[operation{removeOrphanDir, uid}]; !stuck {
-			h.deps.Log.Info("housekeeping: removing orphaned pod directory", "podUID", uid)
-		}
-		if err := h.removeDir(ctx, uid); err != nil {
-			left++
-			h.log(removeOrphanDir, uid, err)
-		}
-	}
-	h.log("unstage volumes that no pod uses", "", h.deps.Directories.UnstageOrphans())
+		return h.deps.Directories.RemovePodDir(ref.UID)
+	})
+	h.step(ctx, "unstage volumes that no pod uses", "", func(context.Context) error { return h.deps.Directories.UnstageOrphans() })
 	if h.deps.OrphansFound != nil {
 		h.deps.OrphansFound(found, left)
 	}
 }
 
-const removeOrphanDir = "remove orphaned pod directory"
-
-func (h *Housekeeper) removeDir(ctx context.Context, uid types.UID) error {
-	ctx, cancel := context.WithTimeout(ctx, orphanTimeout)
-	defer cancel()
-	if err := h.deps.Directories.Unmount(ctx, uid); err != nil {
-		return fmt.Errorf("unmount volumes: %w", err)
-	}
-	return h.deps.Directories.RemovePodDir(uid)
-}
-
+// cgroups removes the cgroups of orphans. A process in an uninterruptible system call keeps its cgroup.
 func (h *Housekeeper) cgroups(ctx context.Context) {
 	groups, err := h.deps.Cgroups.Pods()
 	h.log("list pod cgroups", "", err)
-	for _, uid := range groups {
-		if h.orphaned(uid) {
-			h.deps.Log.Info("housekeeping: removing orphaned pod cgroup", "podUID", uid)
-			h.log("remove orphaned pod cgroup", uid, h.deps.Cgroups.RemovePod(ctx, uid))
-		}
-	}
+	h.eachOrphan(ctx, "remove orphaned pod cgroup", refsOf(groups), func(ctx context.Context, ref pod.Ref) error {
+		return h.deps.Cgroups.RemovePod(ctx, ref.UID)
+	})
 }
 
-func (h *Housekeeper) logs() {
+func (h *Housekeeper) logs(ctx context.Context) {
 	refs, err := h.deps.Logs.PodLogs()
 	h.log("list pod logs", "", err)
-	for _, ref := range refs {
-		if h.orphaned(ref.UID) {
-			h.deps.Log.Info("housekeeping: removing orphaned pod logs", ref.Attr())
-			h.log("remove orphaned pod logs", ref.UID, h.deps.Logs.RemoveLogs(ref))
-		}
-	}
+	h.eachOrphan(ctx, "remove orphaned pod logs", refs, func(_ context.Context, ref pod.Ref) error { return h.deps.Logs.RemoveLogs(ref) })
 }
 
 // mirrors deletes the mirrors of static pods that no longer exist.
@@ -188,8 +236,10 @@ func (h *Housekeeper) mirrors(ctx context.Context) {
 		return
 	}
 	for _, m := range h.deps.OrphanMirrors() {
-		_, err := h.deps.Mirrors.Delete(ctx, pod.RefOf(m), m.UID)
-		h.log("delete orphaned mirror", m.UID, err)
+		h.step(ctx, "delete orphaned mirror", m.UID, func(ctx context.Context) error {
+			_, err := h.deps.Mirrors.Delete(ctx, pod.RefOf(m), m.UID)
+			return err
+		})
 	}
 }
 
@@ -203,8 +253,10 @@ func (h *Housekeeper) log(name string, uid types.UID, err error) {
 		return
 	}
 	failed := operation{name, uid}
-	h.current[failed] = err.Error()
-	if h.reported[failed] != h.current[failed] {
+	h.mu.Lock()
+	h.current[failed] = failure{err.Error(), errors.Is(err, context.DeadlineExceeded)}
+	h.mu.Unlock()
+	if h.reported[failed].message != err.Error() {
 		h.deps.Log.Warn("housekeeping: "+name+" failed", "podUID", uid, "err", err)
 	}
 }

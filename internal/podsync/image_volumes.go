@@ -30,7 +30,13 @@ func (a *attempt) pullImageVolumes(ctx context.Context) map[string]func() imageV
 			got, err := a.deps.Images.Ensure(ctx, a.p, as, a.prepared)
 			return imageVolume{v.Image.Reference, got, err}, nil
 		})
-		pulled[v.Name] = func() imageVolume { got, _ := result(); return got }
+		pulled[v.Name] = func() imageVolume {
+			got, err := result()
+			if err != nil { // a panic
+				got.err = err
+			}
+			return got
+		}
 	}
 	return pulled
 }

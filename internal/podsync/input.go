@@ -33,7 +33,7 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 	if err != nil {
 		return runtime.Input{}, err
 	}
-	mounts, err := a.deps.Volumes.ContainerMounts(a.p, s.Container, mounted, volume.MountOptions{
+	mounts, err := a.deps.Volumes.ContainerMounts(ctx, a.p, s.Container, mounted, volume.MountOptions{
 		Expand:            func(expr string) (string, error) { return expandPath(expr, envs) },
 		RecursiveReadOnly: a.prepared.Handler.RecursiveReadOnly,
 	})
@@ -71,7 +71,7 @@ func (a *attempt) input(ctx context.Context, s plan.Start, box sandbox, from ima
 // mount another directory.
 func expandPath(expr string, envs []runtime.EnvVar) (string, error) {
 	var missing []string
-	expanded := runtime.Expand(expr, func(name string) (string, bool) {
+	expanded, err := runtime.Expand(expr, func(name string) (string, bool) {
 		for _, e := range envs {
 			if e.Name == name && e.Value != "" {
 				return e.Value, true
@@ -80,6 +80,9 @@ func expandPath(expr string, envs []runtime.EnvVar) (string, error) {
 		missing = append(missing, name)
 		return "", false
 	})
+	if err != nil {
+		return "", err
+	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
 		return "", fmt.Errorf("missing value for %s", strings.Join(missing, ", "))

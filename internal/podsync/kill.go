@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
@@ -52,7 +53,7 @@ func inParallel[T any](items []T, f func(T) error) error {
 	errs := make([]error, len(items))
 	var all sync.WaitGroup
 	for i, item := range items {
-		all.Go(func() { errs[i] = f(item) })
+		all.Go(func() { errs[i] = contain.Call(func() error { return f(item) }) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

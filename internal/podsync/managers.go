@@ -2,6 +2,7 @@ package podsync
 
 import (
 	"context"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +21,11 @@ type Managers struct {
 	ReportHealth bool
 }
 
-// Prepare allocates devices and prepares claims.
+// Prepare waits until exclusive CPUs and memory are on disk, allocates devices and prepares claims.
 func (m Managers) Prepare(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
+	if err := m.Written(ctx); err != nil {
+		return fmt.Errorf("write allocated resources: %w", err)
+	}
 	if err := m.Devices.Prepare(ctx, p, observed); err != nil {
 		return err
 	}
@@ -47,6 +51,9 @@ func (m Managers) ContainerOptions(ctx context.Context, p *v1.Pod, c *v1.Contain
 // Release releases the resources of a pod whose containers have all stopped.
 func (m Managers) Release(ctx context.Context, ref pod.Ref) error {
 	m.Aligner.Release(ref.UID)
+	if err := m.Written(ctx); err != nil { // the pod has ended nevertheless
+		m.Log.Error("resource managers: write state file after release failed", ref.Attr(), "err", err)
+	}
 	return m.Claims.Release(ctx, ref.UID)
 }
 

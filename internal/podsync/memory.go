@@ -18,6 +18,10 @@ type memory struct {
 	pinnedCPUs map[string]string
 	// needsRefresh: the steps have acted on the pod and failed to read it since.
 	needsRefresh bool
+	// exits are the times of the last exits, by container name, on the monotonic clock.
+	exits map[string]exitTime
+	// activeUntil is the end of the pod's active deadline.
+	activeUntil activeDeadline
 	// resizeError is why the pod does not have its allocated resources yet; "" is none.
 	resizeError string
 }
@@ -28,5 +32,6 @@ func newMemory(curve backoff.Backoff) memory {
 		startBackoff:   startBackoff{},
 		waitingReasons: map[string]pod.Waiting{},
 		pinnedCPUs:     map[string]string{},
+		exits:          map[string]exitTime{},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
@@ -41,6 +42,8 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 		case err == nil:
 			delete(a.waitingReasons, s.Container.Name)
 			a.startBackoff.succeeded(keyOf(s))
+		case errors.As(err, new(*contain.Panic)):
+			whole = podFailure{err}
 		case errors.As(err, &whole): // all containers have this error
 		default:
 			failed[s.Container.Name] = true

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
@@ -44,7 +45,7 @@ func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	s.deps.Volumes.Update(p)
 
 	mirrored := make(chan error, 1)
-	go func() { mirrored <- s.mirror(ctx, w) }()
+	go func() { mirrored <- contain.Call(func() error { return s.mirror(ctx, w) }) }()
 	pinned := s.pinCPUs(ctx, p, &observed)
 	ended, retryAfter, err := s.converge(ctx, w, observed, status)
 	err = errors.Join(err, pinned, <-mirrored)
@@ -145,19 +146,4 @@ func (s *Steps) mirror(ctx context.Context, w pod.Work) error {
 	}
 	_, err := s.deps.Mirrors.Ensure(ctx, w.Pod, w.Mirror)
 	return err
-}
-
-// deadline returns a failure if the pod's active deadline has passed, otherwise the time left.
-func (s *Steps) deadline(p *v1.Pod, status *v1.PodStatus) (*pod.Failure, time.Duration) {
-	limit := p.Spec.ActiveDeadlineSeconds
-	if limit == nil || status.StartTime == nil {
-		return nil, 0
-	}
-	left := status.StartTime.Add(time.Duration(*limit) * time.Second).Sub(s.deps.Clock.Now())
-	if left > 0 {
-		return nil, left
-	}
-	const message = "Pod was active on the node longer than the specified deadline"
-	s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeNormal, "DeadlineExceeded", message)
-	return &pod.Failure{Reason: "DeadlineExceeded", Message: message}, 0
 }

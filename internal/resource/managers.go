@@ -2,7 +2,9 @@ package resource
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +27,8 @@ type ManagersDeps struct {
 	Changed func()
 	// AwaitPlugins is device.Config.AwaitPlugins.
 	AwaitPlugins bool
+	// Listen is device.Deps.Listen.
+	Listen func(ctx context.Context, network, path string) (net.Listener, error)
 	// Claims is nil without an API server.
 	Claims  dra.API
 	Events  pod.Events
@@ -41,18 +45,18 @@ type Managers struct {
 	Devices *device.Manager
 	Claims  *dra.Manager
 	Aligner *numa.Aligner
-	log     *slog.Logger
+	Log     *slog.Logger
 }
 
 // NewManagers makes the managers of what device plugins and DRA drivers bring, and aligns
 // that with CPUs and memory. It starts nothing.
 func NewManagers(cfg *config.Config, exclusive *Exclusive, deps ManagersDeps) (_ *Managers, err error) {
-	m := &Managers{Exclusive: exclusive, log: deps.Log}
+	m := &Managers{Exclusive: exclusive, Log: deps.Log}
 	m.Devices, err = device.New(device.Config{
 		Dir:   filepath.Join(cfg.Flags.RootDir, "device-plugins"),
 		Nodes: exclusive.Layout.All, AwaitPlugins: deps.AwaitPlugins,
 	}, device.Deps{
-		Running: deps.Running, Wake: deps.Sync, Changed: deps.Changed,
+		Running: deps.Running, Wake: deps.Sync, Changed: deps.Changed, Listen: deps.Listen,
 		Events: deps.Events, Meters: deps.Devices, Clock: deps.Clock, Log: deps.Log,
 	})
 	if err != nil {
@@ -79,9 +83,18 @@ func (m *Managers) Retain(ctx context.Context, known func(types.UID) bool) error
 	m.Devices.Retain(known)
 	for _, uid := range append(m.CPUs.Pods(), m.Memory.Pods()...) {
 		if !known(uid) {
-			m.log.Info("resource managers: releasing resources of a removed pod", "podUID", uid)
+			m.Log.Info("resource managers: releasing resources of a removed pod", "podUID", uid)
 			m.Aligner.Release(uid)
 		}
 	}
+	if err := m.Written(ctx); err != nil {
+		m.Log.Error("resource managers: write state file after release failed", "err", err)
+	}
 	return m.Claims.Retain(ctx, known)
+}
+
+// Written returns when the allocations so far, and releases of them, are on disk. The sync loop, which allocates, does
+// not wait for that; a pod's worker does before it acts.
+func (m *Managers) Written(ctx context.Context) error {
+	return errors.Join(m.CPUs.Written(ctx), m.Memory.Written(ctx), m.Devices.Written(ctx))
 }

@@ -28,8 +28,8 @@ var StateFiles = []StateFile{
 	{"memory_manager_state", memory.CheckStateFile, "it is kept as *.bad, and pods are allocated memory again"},
 	{"device-plugins/kubelet_internal_checkpoint", device.CheckCheckpoint, "it is kept as *.bad, and pods are allocated devices again"},
 	{"dra_manager_state", dra.CheckCheckpoint, "it is kept as *.bad, and resource claims are prepared again"},
-	{allocation.Allocated, allocation.Check, ""},
-	{allocation.Actuated, allocation.Check, ""},
+	{allocation.Allocated, allocation.Check, "it is kept as *.bad, and the resources of running pods are found in their status"},
+	{allocation.Actuated, allocation.Check, "it is kept as *.bad, and the resources of running pods are applied again"},
 }
 
 // Check returns an error if the file exists below the root directory and cannot be used. It changes nothing.

@@ -60,11 +60,19 @@ func (r *Runtime) containerConfig(in Input) (*runtimeapi.ContainerConfig, error)
 		return nil, failed(ReasonContainerConfig, err)
 	}
 	c := in.Container
+	command, err := expandAll(c.Command, in.Envs)
+	if err != nil {
+		return nil, failed(ReasonContainerConfig, err)
+	}
+	args, err := expandAll(c.Args, in.Envs)
+	if err != nil {
+		return nil, failed(ReasonContainerConfig, err)
+	}
 	config := &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(in.RestartCount)},
 		Image:       &runtimeapi.ImageSpec{Image: in.ImageRef, UserSpecifiedImage: c.Image},
-		Command:     expandAll(c.Command, in.Envs),
-		Args:        expandAll(c.Args, in.Envs),
+		Command:     command,
+		Args:        args,
 		WorkingDir:  c.WorkingDir,
 		Mounts:      r.mounts(in),
 		Devices:     devices(in),

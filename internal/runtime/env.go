@@ -53,6 +53,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 			return nil, failed(ReasonContainerConfig, err)
 		}
 	}
+	total := 0
 	for _, v := range in.Container.Env {
 		value, ok, err := e.resolve(ctx, v)
 		if err != nil {
@@ -60,6 +61,9 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 		}
 		if ok {
 			e.set(v.Name, value)
+		}
+		if total += len(value); total > maxTotal {
+			return nil, failed(ReasonContainerConfig, fmt.Errorf("expand variable %s: %w", v.Name, tooLongError{maxTotal}))
 		}
 	}
 	var all []EnvVar
@@ -122,7 +126,10 @@ func (e *environment) resolve(ctx context.Context, v v1.EnvVar) (value string, o
 	of := v.ValueFrom
 	switch {
 	case v.Value != "":
-		return Expand(v.Value, lookupIn(e.values, e.services)), true, nil
+		if value, err = Expand(v.Value, lookupIn(e.values, e.services)); err != nil {
+			return "", false, fmt.Errorf("expand variable %s: %w", v.Name, err)
+		}
+		return value, true, nil
 	case of == nil:
 		return "", true, nil
 	case of.FieldRef != nil:

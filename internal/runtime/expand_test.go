@@ -26,7 +26,7 @@ func TestExpand(t *testing.T) {
 		"$()":           "$()",
 		"\xff$(A)\xff$": "\xff1\xff$",
 	} {
-		if got := Expand(text, lookup); got != want {
+		if got, err := Expand(text, lookup); got != want || err != nil {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
@@ -37,8 +37,8 @@ func FuzzExpand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		// Where nothing is found, only doubled dollars may change.
 		none := func(string) (string, bool) { return "", false }
-		got := Expand(text, none)
-		if len(got) > len(text) {
+		got, err := Expand(text, none)
+		if len(got) > len(text) || err != nil {
 			t.Errorf("%q grew to %q", text, got)
 		}
 	})

@@ -11,8 +11,14 @@ type GCPolicy struct {
 	// MaxPerContainer is how many dead instances of each container are kept, all if negative.
 	// The newest instance is always kept: the container's state follows from it.
 	MaxPerContainer int
-	// CreatedBefore: containers that were created later are too young to be removed.
-	CreatedBefore time.Time
+	// CreatedBefore: containers that were created later are too young to be removed, except those that
+	// were created after Now, if that is set: the clock was set back since.
+	CreatedBefore, Now time.Time
+}
+
+// TooYoung reports whether the container must be kept for now.
+func (p GCPolicy) TooYoung(c *pod.Container) bool {
+	return !c.CreatedAt.Before(p.CreatedBefore) && (p.Now.IsZero() || !c.CreatedAt.After(p.Now))
 }
 
 // Garbage are the dead containers and sandboxes of a pod that can be removed.
@@ -38,8 +44,7 @@ func FindGarbage(o pod.Observed, policy GCPolicy) Garbage {
 		superseded := c.State == pod.Created && seen[c.Name]
 		surplus := dead && seen[c.Name] && policy.MaxPerContainer >= 0 && exited[c.Name] > policy.MaxPerContainer
 		seen[c.Name] = true
-		young := !c.CreatedAt.Before(policy.CreatedBefore)
-		if surplus && !young || superseded {
+		if surplus && !policy.TooYoung(&c) || superseded {
 			garbage.Containers = append(garbage.Containers, c)
 			continue
 		}

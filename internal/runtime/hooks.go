@@ -16,9 +16,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
 )
+
+// maxHookText limits each text that a pod puts into the error of a hook, so that all of them fit in a
+// status message.
+const maxHookText = 1024
 
 // hookCall is one run of a lifecycle hook.
 type hookCall struct {
@@ -30,12 +35,12 @@ type hookCall struct {
 }
 
 // runHook runs a hook until it ends or ctx does. Its errors have the reference kubelet's text,
-// because pod status shows them.
+// because pod status shows them, but no more of it than a status may have.
 func (r *Runtime) runHook(ctx context.Context, call hookCall) error {
 	kind, what, output, err := "", "", "", error(nil)
 	switch hook := call.hook; {
 	case hook.Exec != nil:
-		kind, what = "Exec", fmt.Sprint(hook.Exec.Command)
+		kind, what = "Exec", clip.Text(fmt.Sprint(hook.Exec.Command), maxHookText)
 		output, err = r.execHook(ctx, call)
 	case hook.HTTPGet != nil:
 		kind, what, err = "HTTP", hook.HTTPGet.Path, r.httpHook(ctx, call)
@@ -43,14 +48,14 @@ func (r *Runtime) runHook(ctx context.Context, call hookCall) error {
 		kind, what, err = "Sleep", strconv.FormatInt(hook.Sleep.Seconds, 10), r.sleepHook(ctx, hook.Sleep.Seconds)
 	default:
 		err = fmt.Errorf("invalid handler: %v", hook)
-		return &shownError{message: "Cannot run handler: " + err.Error(), err: err}
+		return &shownError{message: clip.Text("Cannot run handler: "+err.Error(), clip.Message), err: err}
 	}
 	if err == nil {
 		return nil
 	}
 	message := fmt.Sprintf("%s lifecycle hook (%s) for Container %q in Pod %q failed - error: %s%s",
 		kind, what, call.container.Name, pod.RefOf(call.pod), cri.Text(err), output)
-	return &shownError{message: message, err: err}
+	return &shownError{message: clip.Text(message, clip.Message), err: err}
 }
 
 // execHook sets no timeout: ctx ends when the hook's time is over, and the container is stopped.
@@ -58,9 +63,9 @@ func (r *Runtime) execHook(ctx context.Context, call hookCall) (output string, e
 	command := call.hook.Exec.Command
 	result, err := r.deps.CRI.ExecSync(ctx, call.id, command, 0)
 	if err == nil && result.ExitCode != 0 {
-		err = fmt.Errorf("command '%s' exited with %d: %s", strings.Join(command, " "), result.ExitCode, result.Stderr)
+		err = fmt.Errorf("command '%s' exited with %d: %s", clip.Text(strings.Join(command, " "), maxHookText), result.ExitCode, clip.Text(result.Stderr, maxHookText))
 	}
-	return fmt.Sprintf(", message: %q", append(result.Stdout, result.Stderr...)), err
+	return fmt.Sprintf(", message: %q", clip.Text(result.Stdout, maxHookText)+clip.Text(result.Stderr, maxHookText)), err
 }
 
 func (r *Runtime) sleepHook(ctx context.Context, seconds int64) error {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,18 @@ func files(t *testing.T, dir string) (all []string) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// A pod whose log directory would have too long a name never starts, and must still be removable.
+func TestRemoveLogsOfPodWithTooLongName(t *testing.T) {
+	b := newBench(t, nil)
+	if err := os.MkdirAll(b.cfg.PodLogsDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ref := pod.Ref{Namespace: strings.Repeat("s", 63), Name: strings.Repeat("n", 253), UID: "47789b3f-7c15-4e9b-a2ef-b0724ebf9f50"}
+	if err := b.RemoveLogs(ref); err != nil {
+		t.Errorf("remove logs: %v", err)
+	}
 }
 
 func TestRemoveLogFilesStaysInItsDirectory(t *testing.T) {

@@ -43,7 +43,7 @@ func appArmor(p *v1.Pod, c *v1.Container) (*runtimeapi.SecurityProfile, string, 
 	case v1.AppArmorProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: unconfined}, v1.DeprecatedAppArmorBetaProfileNameUnconfined, nil
 	case v1.AppArmorProfileTypeLocalhost:
-		if of.LocalhostProfile == nil {
+		if of.LocalhostProfile == nil || *of.LocalhostProfile == "" {
 			return nil, "", errors.New("missing localhost apparmor profile name")
 		}
 		name := *of.LocalhostProfile

@@ -2,12 +2,14 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -143,7 +145,8 @@ func (r *Runtime) PodLogs() ([]pod.Ref, error) {
 
 // RemoveLogs removes the log directory of a pod that has been removed, and the links to its logs.
 func (r *Runtime) RemoveLogs(ref pod.Ref) error {
-	if err := os.RemoveAll(r.podLogDir(ref)); err != nil {
+	// A directory whose name is too long was never created.
+	if err := os.RemoveAll(r.podLogDir(ref)); err != nil && !errors.Is(err, unix.ENAMETOOLONG) {
 		return fmt.Errorf("remove pod logs: %w", err)
 	}
 	links, err := os.ReadDir(r.cfg.ContainerLogsDir)

@@ -121,6 +121,8 @@ func TestConfigErrors(t *testing.T) {
 	for name, spec := range map[string]string{
 		"no profile named":     `{containers: [{name: c, securityContext: {seccompProfile: {type: Localhost}}}]}`,
 		"no apparmor named":    `{containers: [{name: c, securityContext: {appArmorProfile: {type: Localhost}}}]}`,
+		"empty profile name":   `{containers: [{name: c, securityContext: {seccompProfile: {type: Localhost, localhostProfile: ""}}}]}`,
+		"empty apparmor name":  `{containers: [{name: c, securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ""}}}]}`,
 		"no such apparmor":     `{containers: [{name: c, securityContext: {appArmorProfile: {type: Odd}}}]}`,
 		"no such group policy": `{securityContext: {supplementalGroupsPolicy: Odd}, containers: [{name: c}]}`,
 		"no user namespaces":   `{hostUsers: false, containers: [{name: c}]}`,

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/pod"
 )
@@ -94,6 +95,7 @@ type step struct {
 	began  time.Time
 	limit  clock.Timer
 	done   chan struct{}
+	result func() // waits, and passes on a panic
 	cancel context.CancelFunc
 }
 
@@ -104,10 +106,10 @@ func (r *Runtime) startStep(ctx context.Context, grace time.Duration, run func(c
 		clock: r.deps.Clock, began: r.deps.Clock.Now(), limit: r.deps.Clock.NewTimer(grace),
 		done: make(chan struct{}), cancel: cancel,
 	}
-	go func() {
+	s.result = contain.Go(func() {
 		defer close(s.done)
 		run(ctx)
-	}()
+	})
 	return s
 }
 
@@ -125,7 +127,7 @@ func (s *step) wait() time.Duration {
 // end cancels the step and waits for it.
 func (s *step) end() {
 	s.cancel()
-	<-s.done
+	s.result()
 }
 
 // preStop runs the hook until it ends, or until hookCtx ends because the container has exited.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/pod"
 )
 
@@ -18,7 +19,7 @@ func inParallel[T any](items []T, f func(*T) error) error {
 	errs := make([]error, len(items))
 	var all sync.WaitGroup
 	for i := range items {
-		all.Go(func() { errs[i] = f(&items[i]) })
+		all.Go(func() { errs[i] = contain.Call(func() error { return f(&items[i]) }) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

@@ -16,14 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 )
+
+// PodClient accesses the API server's pods.
+type PodClient interface {
+	Pods(namespace string) kubeclient.Pods
+}
 
 // APIConfig is the configuration of an API source.
 type APIConfig struct {
@@ -33,10 +39,15 @@ type APIConfig struct {
 // APIDeps are the dependencies of an API source.
 type APIDeps struct {
 	Out    chan<- pod.Snapshot
-	Client corev1.PodsGetter
+	Client PodClient
 	Log    *slog.Logger
 	// Ready, if set, blocks until the Node has been read: admission needs its labels.
 	Ready func(ctx context.Context) error
+	// LastKnown keeps the pods for a start without the API server; nil: off. Then Warn, which records a
+	// warning event about the node, and Clock are not used.
+	LastKnown *kubeapi.LastKnown
+	Warn      func(reason, message string)
+	Clock     clock.PassiveClock
 }
 
 // API is the source of the pods that are bound to this node. While the API server is unavailable, the
@@ -48,6 +59,7 @@ type API struct {
 	mu       sync.Mutex
 	pods     map[types.NamespacedName]*v1.Pod
 	listed   bool          // at least once
+	restored bool          // pods are those of the last contact
 	relisted bool          // since the last snapshot
 	changed  notify.Signal // set while pods are newer than the last snapshot
 }
@@ -84,11 +96,12 @@ func (a *API) Run(ctx context.Context) error {
 		}
 	}
 	reflector := kubeapi.Reflector{
-		Client:  a.deps.Client,
-		Source:  a.listWatch(),
-		Sample:  &v1.Pod{},
-		Store:   (*apiStore)(a),
-		Options: cache.ReflectorOptions{Name: "pods of " + a.cfg.NodeName, Backoff: &backoff},
+		Client:    a.deps.Client,
+		Source:    a.listWatch(),
+		Sample:    &v1.Pod{},
+		Store:     (*apiStore)(a),
+		Options:   cache.ReflectorOptions{Name: "pods of " + a.cfg.NodeName, Backoff: &backoff},
+		LastKnown: a.deps.LastKnown,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,7 +140,7 @@ func (a *API) listWatch() *cache.ListWatch {
 func (a *API) snapshot() pod.Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := pod.Snapshot{Source: pod.SourceAPI, Pods: slices.Collect(maps.Values(a.pods)), Listed: a.relisted}
+	s := pod.Snapshot{Source: pod.SourceAPI, Pods: slices.Collect(maps.Values(a.pods)), Listed: a.relisted, Partial: a.restored}
 	a.relisted = false
 	return s
 }

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
 )
 
 // apiStore is the store of client-go's reflector. Stored pods are shared and must not be changed.
@@ -23,9 +25,23 @@ func (s *apiStore) put(object any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p = s.usable(p); p == nil {
+		return nil
+	}
 	s.pods[keyOf(p)] = p
 	s.signal()
 	return nil
+}
+
+// usable returns the pod, or its last version if the names of this one cannot be used, or nil. A pod that
+// runs must not end because of a version that the API server should have rejected. It requires the lock.
+func (s *apiStore) usable(p *v1.Pod) *v1.Pod {
+	err := pod.CheckNames(p)
+	if err == nil {
+		return p
+	}
+	s.deps.Log.Error("pod source: ignored pod with an invalid name", "namespace", p.Namespace, "name", p.Name, "err", err)
+	return s.pods[keyOf(p)]
 }
 
 func (s *apiStore) Delete(object any) error {
@@ -43,16 +59,18 @@ func (s *apiStore) Delete(object any) error {
 // Replace stores a complete list: the reflector lists at the start and after it has lost the watch.
 func (s *apiStore) Replace(objects []any, _ string) error {
 	pods := make(map[types.NamespacedName]*v1.Pod, len(objects))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, object := range objects {
 		p, err := asPod(object)
 		if err != nil {
 			return err
 		}
-		pods[keyOf(p)] = p
+		if p = s.usable(p); p != nil {
+			pods[keyOf(p)] = p
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pods, s.listed, s.relisted = pods, true, true
+	s.pods, s.listed, s.relisted, s.restored = pods, true, true, false
 	s.signal()
 	return nil
 }

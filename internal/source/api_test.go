@@ -15,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
+	"swiftlet/internal/kubeclient/kubeclienttest"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
 
@@ -31,16 +32,11 @@ func apiPod(name string) *v1.Pod {
 	}
 }
 
-// listOnly makes client-go list and watch, as the fake does not support streaming lists.
-type listOnly struct{ corev1.PodsGetter }
-
-func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
-
 // runAPI runs a source until the end of the test.
 func runAPI(t *testing.T, client *fake.Clientset, ready func(context.Context) error) <-chan pod.Snapshot {
 	t.Helper()
 	out := make(chan pod.Snapshot)
-	a, err := NewAPI(APIConfig{NodeName: "node-1"}, APIDeps{Out: out, Client: listOnly{client.CoreV1()}, Log: slog.New(slog.DiscardHandler), Ready: ready})
+	a, err := NewAPI(APIConfig{NodeName: "node-1"}, APIDeps{Out: out, Client: kubeclienttest.Wrap(client), Log: slog.New(slog.DiscardHandler), Ready: ready})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,3 +187,33 @@ func TestNewNamesMissingDependencies(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestAPIPodWithInvalidNames: a pod whose names would lead out of its directories is not run, and one that
+// runs keeps its last valid version.
+func TestAPIPodWithInvalidNames(t *testing.T) {
+	s := (*apiStore)(&API{deps: APIDeps{Log: slog.New(slog.DiscardHandler)}, pods: map[types.NamespacedName]*v1.Pod{}, changed: notify.New()})
+	invalid := func(name string) *v1.Pod {
+		p := apiPod(name)
+		p.Spec.Volumes = []v1.Volume{{Name: "../../escape"}}
+		return p
+	}
+	if err := s.Replace([]any{apiPod("runs"), invalid("listed")}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*v1.Pod{invalid("runs"), invalid("added")} {
+		if err := s.Update(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func() {
+		t.Helper()
+		if kept := s.pods[types.NamespacedName{Namespace: "ns", Name: "runs"}]; len(s.pods) != 1 || kept == nil || len(kept.Spec.Volumes) != 0 {
+			t.Errorf("pods are %v, want the valid version of one", s.pods)
+		}
+	}
+	check()
+	if err := s.Replace([]any{invalid("runs"), invalid("listed")}, "2"); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,18 @@ func TestDecode(t *testing.T) {
 				t.Errorf("warnings %q, want %d", m.warnings, tc.warnings)
 			}
 		})
+	}
+}
+
+// CVE-2019-11253: a small manifest whose aliases refer to each other would expand to gigabytes.
+func TestDecodeRejectsAliasesThatMultiply(t *testing.T) {
+	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+	for n := range 12 {
+		alias := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", n), 9), ", ")
+		text += fmt.Sprintf("  a%d: &a%d [%s]\n", n+1, n+1, alias)
+	}
+	if m, err := decode([]byte(text)); err == nil {
+		t.Errorf("accepted: %d pods", len(m.pods))
 	}
 }
 

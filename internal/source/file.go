@@ -38,6 +38,8 @@ type FileDeps struct {
 	Objects Objects
 	// Runtime, if set, has the pods that run already. They keep their UIDs.
 	Runtime Runtime
+	// NewWatcher opens inotify; nil means fsnotify.NewWatcher.
+	NewWatcher func() (*fsnotify.Watcher, error)
 }
 
 // File is the source of static pods. A manifest that becomes invalid keeps its last valid pods, and does
@@ -64,6 +66,9 @@ func NewFile(cfg FileConfig, deps FileDeps) (*File, error) {
 	if cfg.CheckFrequency <= 0 {
 		return nil, errors.New("new file source: CheckFrequency must be positive")
 	}
+	if deps.NewWatcher == nil {
+		deps.NewWatcher = fsnotify.NewWatcher
+	}
 	cfg.Path = filepath.Clean(cfg.Path)
 	return &File{cfg: cfg, deps: deps, files: map[string]*fileState{}, adopter: newAdopter(deps.Runtime)}, nil
 }
@@ -73,7 +78,7 @@ func (f *File) Run(ctx context.Context) error {
 	if f.adopter.wait(ctx) != nil {
 		return nil
 	}
-	w := newNotifier(f.deps.Log)
+	w := newNotifier(f.deps.NewWatcher, f.deps.Log)
 	defer w.close()
 	rescan := f.deps.Clock.NewTicker(f.cfg.CheckFrequency)
 	defer rescan.Stop()

@@ -26,8 +26,8 @@ type notifier struct {
 	dirs    map[string]identity // by path, to detect that a path is another directory
 }
 
-func newNotifier(log *slog.Logger) *notifier {
-	watcher, err := fsnotify.NewWatcher()
+func newNotifier(newWatcher func() (*fsnotify.Watcher, error), log *slog.Logger) *notifier {
+	watcher, err := newWatcher()
 	if err != nil {
 		log.Warn("file source: inotify unavailable, falling back to periodic scans", "err", err)
 		watcher = nil

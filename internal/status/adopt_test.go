@@ -71,6 +71,7 @@ func TestMirrorOfAnEarlierVersionIsNotAdopted(t *testing.T) {
 		static := aPod("s")
 		static.Annotations = map[string]string{pod.AnnotationSource: "file", pod.AnnotationHash: "new"}
 		b.Set(static, phase(v1.PodPending))
+		b.expect("")
 		mirror := aPod("s")
 		mirror.UID = "m"
 		mirror.Annotations = map[string]string{pod.AnnotationMirror: "old"}

@@ -31,6 +31,9 @@ var (
 	errPrecondition = apierrors.NewConflict(pods, "a", errors.New("the UID in the precondition (a) does not match the UID in record (b)"))
 )
 
+// errPanic makes a request panic.
+var errPanic = errors.New("broken request")
+
 // server is a fake API server. Its log has "NAME UID PHASE" for a write and "delete NAME UID" for a
 // delete.
 type server struct {
@@ -63,6 +66,9 @@ func (s *server) respond(name, line string) error {
 	if len(s.failures) > 0 {
 		err := s.failures[0]
 		s.failures = s.failures[1:]
+		if err == errPanic {
+			panic(err)
+		}
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"swiftlet/internal/kubeclient"
 )
 
 // newClient returns a client whose requests handler receives.
@@ -20,11 +21,11 @@ func newClient(t *testing.T, handler http.HandlerFunc) Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	set, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	set, err := kubeclient.New(&rest.Config{Host: server.URL}, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewClient(set.CoreV1().RESTClient())
+	return NewClient(set.Core())
 }
 
 func refuse(err apierrors.APIStatus) http.HandlerFunc {

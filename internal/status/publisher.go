@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/contain"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -43,6 +44,7 @@ type Deps struct {
 	Clock  clock.WithDelayedExecution
 	// Jitter returns a number in [0, 1), as rand.Float64 does.
 	Jitter func() float64
+	Panics contain.Reporter
 	Meters Meters
 	Log    *slog.Logger
 }
@@ -63,6 +65,7 @@ type Publisher struct {
 	mirror  func(*v1.Pod) *v1.Pod
 	clock   clock.WithDelayedExecution
 	retries backoff.Backoff
+	panics  contain.Reporter
 	meters  Meters
 	log     *slog.Logger
 	// queue passes a pod to one worker at a time, so its writes are in order.
@@ -97,6 +100,7 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 		clock:  deps.Clock,
 		// Half of each delay is random: it spreads pods that failed together.
 		retries: backoff.Backoff{First: cfg.MinBackoff / 2, Longest: cfg.MaxBackoff / 2, Spread: 1, Random: deps.Jitter},
+		panics:  deps.Panics,
 		meters:  deps.Meters,
 		log:     deps.Log,
 		queue:   workqueue.NewTyped[types.UID](),

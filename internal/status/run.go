@@ -42,8 +42,22 @@ func (p *Publisher) work(ctx context.Context) {
 		if ended || ctx.Err() != nil {
 			return
 		}
-		p.publish(ctx, uid)
+		p.publishContained(ctx, uid)
 		p.queue.Done(uid)
+	}
+}
+
+// publishContained is publish; a panic is retried as a failed write.
+func (p *Publisher) publishContained(ctx context.Context, uid types.UID) {
+	err := p.panics.Call("status", func() error { p.publish(ctx, uid); return nil }, "podUID", uid)
+	if err == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := p.pods[uid]; ok {
+		e.writing, e.dirty = false, true
+		p.failed(ctx, e, err)
 	}
 }
 

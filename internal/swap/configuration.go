@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"swiftlet/internal/boundedio"
 	"swiftlet/internal/certificate"
 	"swiftlet/internal/config"
 )
@@ -64,7 +64,7 @@ func configz(ctx context.Context, cfg *config.Config) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("GET /configz: %s", response.Status)
 	}
-	return io.ReadAll(response.Body)
+	return boundedio.ReadAll(response.Body, "/configz", boundedio.Document)
 }
 
 func localAddress(cfg *config.Config) string {

@@ -36,7 +36,7 @@ func desiredPods(ctx context.Context, cfg *config.Config) (*desired.Pods, error)
 		return nil, err
 	}
 	snapshots := make(chan pod.Snapshot)
-	deps := source.Deps{Out: snapshots, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), OnError: func(string, error) {}}
+	deps := source.Deps{Out: snapshots, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Warn: func(string, string) {}}
 	if standalone {
 		deps.Objects = ignoreObjects{}
 	} else {
@@ -45,7 +45,7 @@ func desiredPods(ctx context.Context, cfg *config.Config) (*desired.Pods, error)
 			return nil, err
 		}
 		defer clients.CloseConnections()
-		deps.API = clients.Kube.CoreV1()
+		deps.API = clients.Kube
 	}
 	sources, err := source.New(&cfg.Kubelet, name, deps)
 	if err != nil {

@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/stats"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
+
+	"swiftlet/internal/clip"
 )
 
 // scope is the instrumentation scope of all spans.
@@ -60,8 +62,11 @@ func New(ctx context.Context, cfg *tracingapi.TracingConfiguration, host string,
 }
 
 func newProvider(options ...sdktrace.TracerProviderOption) *Provider {
+	// Spans have texts of others: paths of requests, errors of the runtime.
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeValueLengthLimit = clip.Message
 	return &Provider{
-		sdk:        sdktrace.NewTracerProvider(options...),
+		sdk:        sdktrace.NewTracerProvider(append(options, sdktrace.WithRawSpanLimits(limits))...),
 		propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/blockdev"
 	"swiftlet/internal/volume/plugin"
 )
@@ -37,6 +38,10 @@ func (v *Volumes) mapBlock(ctx context.Context, kind plugin.Plugin, r plugin.Req
 	}
 	if err := m.Create(v.deps.Mounter, result.HostPath); err != nil {
 		return plugin.Result{}, failed(reasonMap, "MapVolume.MapBlockVolume", r.Name(), err)
+	}
+	for _, path := range []string{fmt.Sprintf("globalMapPath %q", mapper.MapDir(p.Name)), fmt.Sprintf("volumeMapPath %q", filepath.Dir(m.Link))} {
+		v.deps.Events.Eventf(pod.EventRef(r.Pod, ""), v1.EventTypeNormal, "SuccessfulMountVolume",
+			"MapVolume.MapPodDevice succeeded for volume %q %s", r.Name(), path)
 	}
 	result.HostPath = m.Link
 	result.ReadOnly = result.ReadOnly || r.ClaimReadOnly

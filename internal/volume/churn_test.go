@@ -29,7 +29,7 @@ func TestChurn(t *testing.T) {
 				}
 				c := &v1.Container{Name: "c", VolumeMounts: []v1.VolumeMount{{Name: "vol", MountPath: "/v", SubPath: "sub"}}}
 				if p.Spec.Volumes[0].EmptyDir != nil {
-					if _, err := n.ContainerMounts(p, c, n.MountedVolumes(p.UID), MountOptions{}); err != nil {
+					if _, err := n.ContainerMounts(t.Context(), p, c, n.MountedVolumes(p.UID), MountOptions{}); err != nil {
 						t.Error(err)
 					}
 				}

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -37,8 +38,9 @@ type MountOptions struct {
 
 // ContainerMounts converts the container's volumeMounts. mounted is the result of Mount. A subPath is
 // resolved beneath its volume and bind mounted in the pod's directory, so that the pod cannot change
-// what the runtime mounts. Unmount removes these bind mounts.
-func (v *Volumes) ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string]Mounted, opts MountOptions) ([]Mount, error) {
+// what the runtime mounts. Unmount removes these bind mounts. A volume whose file system does not answer is an
+// error.
+func (v *Volumes) ContainerMounts(ctx context.Context, p *v1.Pod, c *v1.Container, mounted map[string]Mounted, opts MountOptions) ([]Mount, error) {
 	translated := make([]Mount, 0, len(c.VolumeMounts))
 	for i := range c.VolumeMounts {
 		want := &c.VolumeMounts[i]
@@ -60,7 +62,7 @@ func (v *Volumes) ContainerMounts(p *v1.Pod, c *v1.Container, mounted map[string
 		if vol.Image {
 			m.ImageSubPath = subPath
 		} else if subPath != "" {
-			m.HostPath, err = v.bindSubPath(subPathRequest{
+			m.HostPath, err = v.bindSubPathInTime(ctx, subPathRequest{
 				pod: p.UID, volume: want.Name, container: c.Name, index: i, volumePath: vol.HostPath, path: subPath,
 			})
 			if err != nil {

@@ -56,7 +56,7 @@ func TestContainerMounts(t *testing.T) {
 			p := n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 			container := &v1.Container{Name: "c", VolumeMounts: []v1.VolumeMount{c.in}}
 			expand := func(string) (string, error) { return "", errors.New("missing value") }
-			got, err := n.ContainerMounts(p, container, vol, MountOptions{Expand: expand, RecursiveReadOnly: c.rro})
+			got, err := n.ContainerMounts(t.Context(), p, container, vol, MountOptions{Expand: expand, RecursiveReadOnly: c.rro})
 			if c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Errorf("error %v, want %s", err, c.err)
@@ -65,7 +65,7 @@ func TestContainerMounts(t *testing.T) {
 			}
 			if len(c.in.BindMountOptions) > 0 {
 				n.cfg.BindMountOptions = false
-				if without, err := n.ContainerMounts(p, container, vol, MountOptions{}); err != nil || without[0].Options != nil {
+				if without, err := n.ContainerMounts(t.Context(), p, container, vol, MountOptions{}); err != nil || without[0].Options != nil {
 					t.Errorf("without the feature gate: %v %v", without, err)
 				}
 			}
@@ -83,7 +83,7 @@ func subPathPod(t *testing.T, n *node) (dir string, part func(subPath string) (s
 	dir = n.mount(p)
 	return dir, func(subPath string) (string, error) {
 		c := &v1.Container{Name: "c", VolumeMounts: []v1.VolumeMount{{Name: "vol", MountPath: "/a", SubPath: subPath}}}
-		got, err := n.ContainerMounts(p, c, n.MountedVolumes(p.UID), MountOptions{})
+		got, err := n.ContainerMounts(t.Context(), p, c, n.MountedVolumes(p.UID), MountOptions{})
 		if err != nil {
 			return "", err
 		}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/kubeclient/kubeclienttest"
 	"swiftlet/internal/pluginreg"
 	"swiftlet/internal/volume/csi"
 	"swiftlet/internal/volume/mounts"
@@ -153,7 +154,7 @@ func (n *csiNode) restartCSI() {
 		n.t.Fatal(err)
 	}
 	p, err := csi.New(csi.Config{RootDir: n.root, NodeName: "here"}, csi.Deps{
-		Client: n.client, Tokens: n, Mounts: &mounts.Kernel{}, Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		Client: kubeclienttest.Wrap(n.client), Tokens: n, Mounts: &mounts.Kernel{}, Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(n.log, nil)),
 		Drivers: func(context.Context, string) (*storagev1.CSIDriver, error) { return known, nil },
 	})
 	if err != nil {

@@ -182,7 +182,7 @@ func (v *Volumes) startUnstageOrphansLocked() {
 		return
 	}
 	v.operations.Go(func() {
-		if err := v.UnstageOrphans(); err != nil {
+		if err := v.deps.Panics.Call("volume", v.UnstageOrphans); err != nil {
 			v.deps.Log.Warn("failed to unstage orphaned volumes", "err", err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
@@ -14,9 +15,10 @@ import (
 
 // Reasons of events, as in the reference kubelet.
 const (
-	reasonMount  = "FailedMount"
-	reasonMap    = "FailedMapVolume"
-	reasonExpand = "VolumeResizeFailed"
+	reasonMount   = "FailedMount"
+	reasonUnmount = "FailedUnMount"
+	reasonMap     = "FailedMapVolume"
+	reasonExpand  = "VolumeResizeFailed"
 )
 
 // failure is a failed operation with the message of the reference kubelet.
@@ -91,6 +93,19 @@ func (v *Volumes) recordHanging(pv *podVolumes, missing map[string]error) {
 				"MountVolume.SetUp for volume %q has not come back after %v: its file system, server or driver does not answer", name, v.cfg.HangTimeout)
 		}
 	}
+}
+
+// recordHungUnmount records that the unmount of a pod's volumes has not returned.
+func (v *Volumes) recordHungUnmount(uid types.UID, pv *podVolumes) {
+	v.deps.Log.Warn("unmount of volumes hangs", "podUID", uid, "after", v.cfg.HangTimeout)
+	if pv == nil { // an earlier agent mounted them
+		return
+	}
+	v.mu.Lock()
+	p := pv.pod
+	v.mu.Unlock()
+	v.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, reasonUnmount,
+		"UnmountVolume.TearDown has not come back after %v: a volume's file system, server or driver does not answer", v.cfg.HangTimeout)
 }
 
 // errWaiting marks a wait that causes no event before the timeout.

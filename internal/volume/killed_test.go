@@ -2,6 +2,7 @@ package volume
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -143,7 +144,7 @@ func (n *node) cycle(p *v1.Pod) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if _, err := n.ContainerMounts(p, &p.Spec.Containers[0], mounted, MountOptions{}); err != nil {
+	if _, err := n.ContainerMounts(context.Background(), p, &p.Spec.Containers[0], mounted, MountOptions{}); err != nil {
 		n.t.Fatal(err)
 	}
 	gone := []types.UID{p.UID}

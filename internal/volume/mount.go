@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/contain"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
 )
 
@@ -171,7 +173,8 @@ func (v *Volumes) trySetUp(ctx context.Context, pv *podVolumes, name string, sta
 	p := pv.pod
 	v.mu.Unlock()
 
-	got, err := v.setUpVolume(ctx, p, name)
+	got, err := contain.Value(func() (mountedVolume, error) { return v.setUpVolume(ctx, p, name) })
+	v.deps.Panics.Report("volume", err, pod.RefOf(p).Attr(), "volume", name)
 
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/kubeclient/kubeclienttest"
 	"swiftlet/internal/volume/mounts"
 	"swiftlet/internal/volume/plugin"
 )
@@ -92,19 +93,19 @@ func newNodeAt(t testing.TB, root string) *node {
 func (n *node) start() {
 	n.t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	objects, err := kubeapi.NewObjects(kubeapi.ObjectsConfig{}, kubeapi.ObjectsDeps{Client: n.client, Clock: clock.RealClock{}, Log: log})
+	objects, err := kubeapi.NewObjects(kubeapi.ObjectsConfig{}, kubeapi.ObjectsDeps{Client: kubeclienttest.Wrap(n.client), Clock: clock.RealClock{}, Log: log})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	tokens, err := kubeapi.NewTokens(kubeapi.TokensDeps{Client: n.client, Clock: n.clock, Log: log})
+	tokens, err := kubeapi.NewTokens(kubeapi.TokensDeps{Client: kubeclienttest.Wrap(n.client), Clock: n.clock, Log: log})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	claims, err := kubeapi.NewClaims(n.client)
+	claims, err := kubeapi.NewClaims(kubeclienttest.Wrap(n.client))
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	trust, err := kubeapi.NewTrustBundles(n.client)
+	trust, err := kubeapi.NewTrustBundles(kubeclienttest.Wrap(n.client))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func (n *node) start() {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", UID: "node-uid", Labels: map[string]string{v1.LabelHostname: "here"}}}, nil
 	}
 	certificates, err := kubeapi.NewPodCertificates("here", kubeapi.PodCertificatesDeps{
-		Client: n.client, Node: here, Events: n.events, Clock: n.clock, Jitter: func() float64 { return 0 },
+		Client: kubeclienttest.Wrap(n.client), Node: here, Events: n.events, Clock: n.clock, Jitter: func() float64 { return 0 },
 	})
 	if err != nil {
 		n.t.Fatal(err)

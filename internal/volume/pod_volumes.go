@@ -2,9 +2,11 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/notify"
@@ -85,6 +87,16 @@ func (v *Volumes) podVolumesOf(p *v1.Pod) *podVolumes {
 	}
 	pv.pod = p
 	return pv
+}
+
+var errUnmounting = errors.New("the pod is being unmounted")
+
+// unmounting reports whether the pod's volumes are unmounted or being unmounted.
+func (v *Volumes) unmounting(uid types.UID) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	pv := v.pods[uid]
+	return pv == nil || pv.unmounting.Err() != nil
 }
 
 // usedVolumes lists the volumes that containers of p mount; others are not mounted.

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	storage "k8s.io/component-helpers/storage/volume"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/plugin"
@@ -103,7 +104,7 @@ const driverRetry = 10 * time.Second
 
 // checkAffinity rejects a volume that is not accessible from this node.
 func (v *Volumes) checkAffinity(spec plugin.Spec) error {
-	if spec.PV == nil || spec.PV.Spec.NodeAffinity == nil {
+	if spec.PV == nil || spec.PV.Spec.NodeAffinity == nil || spec.PV.Spec.NodeAffinity.Required == nil {
 		return nil
 	}
 	if v.deps.Node == nil {
@@ -113,7 +114,12 @@ func (v *Volumes) checkAffinity(spec plugin.Spec) error {
 	if err != nil {
 		return err
 	}
-	return storage.CheckNodeAffinity(spec.PV, node.Labels)
+	labelled := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.Labels}} // a volume can select by nothing else
+	matches, err := nodeaffinity.NewLazyErrorNodeSelector(spec.PV.Spec.NodeAffinity.Required).Match(labelled)
+	if err == nil && !matches {
+		err = errors.New("no matching NodeSelectorTerms")
+	}
+	return err
 }
 
 // stage stages a device for all pods of the node.

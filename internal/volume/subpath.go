@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/volume/safepath"
 )
 
@@ -20,6 +22,24 @@ type subPathRequest struct {
 	volume, container string
 	index             int // of the volumeMount, to make the target unique
 	volumePath, path  string
+}
+
+// bindSubPathInTime is bindSubPath, which hangs if the volume's file system does not answer. The call is then
+// abandoned: neither the end of the pod nor that of the agent waits for it.
+func (v *Volumes) bindSubPathInTime(ctx context.Context, r subPathRequest) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, v.cfg.HangTimeout)
+	defer cancel()
+	name := fmt.Sprintf("prepare subPath %d of volume %s for container %s of pod %s", r.index, r.volume, r.container, r.pod)
+	target, err := contain.Await(limited, &v.calls, name, func() (string, error) { return v.bindSubPath(r) })
+	var hang *contain.HangError
+	switch {
+	case !errors.As(err, &hang):
+		return target, err
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("prepare subPath for volumeMount %q of container %q: %w", r.volume, r.container, ctx.Err())
+	}
+	v.deps.Log.Error("subPath hangs", "podUID", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "after", v.cfg.HangTimeout)
+	return "", fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: its file system does not answer", r.volume, r.container)
 }
 
 // bindSubPath creates the subPath if it is missing, bind mounts it in the pod's directory and returns
@@ -43,6 +63,9 @@ func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
 		return "", v.subPathError("prepare subPath", r, err)
 	}
 	defer source.Close()
+	if v.unmounting(r.pod) { // it has hung meanwhile
+		return "", v.subPathError("prepare subPath", r, errUnmounting)
+	}
 	target := filepath.Join(v.podDir(r.pod), subPathsDir, r.volume, r.container, strconv.Itoa(r.index))
 	if err := v.bindTo(source, target); err != nil {
 		return "", v.subPathError("prepare subPath", r, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/volume/blockdev"
 	"swiftlet/internal/volume/plugin"
 )
@@ -58,7 +59,7 @@ func (v *Volumes) tearDownPod(ctx context.Context, uid types.UID) error {
 		all, err := v.published(uid, kind)
 		fail(err)
 		for _, p := range all {
-			tasks.Go(func() { fail(v.tearDownVolume(ctx, kind, p)) })
+			tasks.Go(func() { fail(contain.Call(func() error { return v.tearDownVolume(ctx, kind, p) })) })
 		}
 	}
 	tasks.Wait()

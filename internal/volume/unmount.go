@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/safepath"
 )
@@ -33,20 +34,45 @@ func (v *Volumes) makePodDirs(uid types.UID) error {
 // Unmount unmounts and removes all volumes of the pod, from what the mount table and the disk show, so
 // that it works for a pod that an earlier agent mounted. Call it when no container runs any more. It
 // waits for the current operations on the pod, is idempotent, and removes nothing through a mount
-// point: everything beneath a busy mount stays.
+// point: everything beneath a busy mount stays. A file system that does not answer is reported as an event,
+// and an error at the timeout of Mount.
 func (v *Volumes) Unmount(ctx context.Context, uid types.UID) error {
 	if err := checkUID(uid); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, v.cfg.MountTimeout)
+	defer cancel()
+	v.mu.Lock()
+	pv := v.pods[uid]
+	v.mu.Unlock()
 	began := v.deps.Clock.Now()
-	kinds, err := v.forgetPod(ctx, uid)
-	if err == nil {
-		err = v.remove(ctx, uid)
-	}
-	for _, kind := range kinds {
-		v.observeOperation(kind, OperationUnmount, began, err)
+	var kinds []string
+	err := v.unmountInTime(ctx, uid, pv, func() (err error) {
+		if kinds, err = v.forgetPod(ctx, uid); err != nil {
+			return err
+		}
+		return v.remove(ctx, uid)
+	})
+	if !errors.As(err, new(*contain.HangError)) { // else they are not ours
+		for _, kind := range kinds {
+			v.observeOperation(kind, OperationUnmount, began, err)
+		}
 	}
 	return err
+}
+
+// unmountInTime calls unmount, which may hang in the kernel, until ctx is done. After HangTimeout it records an
+// event and continues to wait. pv may be nil.
+func (v *Volumes) unmountInTime(ctx context.Context, uid types.UID, pv *podVolumes, unmount func() error) error {
+	name := "unmount volumes of pod " + string(uid)
+	patience, cancel := context.WithTimeout(ctx, v.cfg.HangTimeout)
+	defer cancel()
+	err := v.calls.Do(patience, name, unmount)
+	if !errors.As(err, new(*contain.HangError)) || ctx.Err() != nil {
+		return err
+	}
+	v.recordHungUnmount(uid, pv)
+	return v.calls.Do(ctx, name, unmount) // waits for the first
 }
 
 // remove tears down and removes the pod's volumes from what the mount table and the disk show.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
@@ -79,6 +80,7 @@ type Deps struct {
 	// HealthChanged is called when the result of Health changes; may be nil. It must not block.
 	HealthChanged func(uid types.UID)
 	Events        pod.Events
+	Panics        contain.Reporter
 	Meters        Meters
 	Clock         clock.WithTicker
 	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
@@ -175,6 +177,8 @@ type Volumes struct {
 	// Mount has timed out. None is started once stopped is set.
 	operations sync.WaitGroup
 	stopped    bool
+	// calls has the calls that hang in the kernel.
+	calls contain.Calls
 	// lifetime is done when stopped is set.
 	lifetime context.Context
 	cancel   context.CancelFunc
@@ -268,7 +272,9 @@ func (v *Volumes) runAsync(operation func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.stopped {
-		v.operations.Go(operation)
+		v.operations.Go(func() {
+			_ = v.deps.Panics.Call("volume", func() error { operation(); return nil })
+		})
 	}
 }
 

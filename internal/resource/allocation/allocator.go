@@ -62,6 +62,11 @@ func New(deps Deps) (*Allocator, error) {
 // without an allocation is returned unchanged.
 func (a *Allocator) Allocated(p *v1.Pod) (allocated *v1.Pod, differ bool) {
 	r, known := a.deps.Allocated.Get(p.UID)
+	if !known && a.deps.Allocated.recovering {
+		if r, known = recovered(p); known {
+			a.deps.Allocated.Note(p.UID, r)
+		}
+	}
 	if !known {
 		return p, false
 	}
@@ -74,6 +79,7 @@ func (a *Allocator) Allocated(p *v1.Pod) (allocated *v1.Pod, differ bool) {
 // Admit allocates the resources of an admitted pod. Whoever starts the pod must call Written
 // first.
 func (a *Allocator) Admit(p *v1.Pod) {
+	a.Allocated(p) // after a loss of the file, from the pod's status
 	if _, known := a.deps.Allocated.Get(p.UID); !known {
 		a.deps.Allocated.Note(p.UID, pod.ResourcesOf(p))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/resource/statefile"
 )
 
 // File names of the reference kubelet, in its root directory.
@@ -32,6 +33,8 @@ type State struct {
 	save func(path string, text []byte) error // replace
 	// semaphore holds one token; the goroutine that takes it writes the file.
 	semaphore chan struct{}
+	// recovering: the file was lost, so a pod that runs may have an allocation that is not known.
+	recovering bool
 
 	mu       sync.Mutex
 	pods     map[types.UID]pod.Resources
@@ -53,8 +56,8 @@ type stateContent struct {
 // replace writes a file that only the agent may read.
 func replace(path string, text []byte) error { return checkpoint.Replace(path, text, 0o600) }
 
-// Open reads the file at path, which may be missing. A corrupt file is an error: without their
-// allocations, pods would be resized.
+// Open reads the file at path, which may be missing. A corrupt file is an error that wraps
+// statefile.ErrCorrupt.
 func Open(path string) (*State, error) {
 	s := &State{path: path, save: replace, semaphore: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
 	s.semaphore <- struct{}{}
@@ -66,7 +69,7 @@ func Open(path string) (*State, error) {
 		return nil, fmt.Errorf("read pods' resources: %w", err)
 	}
 	if err := s.decode(text); err != nil {
-		return nil, fmt.Errorf("read pods' resources from %s: %w; drain this node and remove the file, then start again", path, err)
+		return nil, fmt.Errorf("read pods' resources from %s: %w: %w", path, statefile.ErrCorrupt, err)
 	}
 	return s, nil
 }

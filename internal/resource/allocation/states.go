@@ -1,6 +1,7 @@
 package allocation
 
 import (
+	"log/slog"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,12 +13,12 @@ type States struct {
 	Allocated, Actuated *State
 }
 
-// OpenStates reads both from the agent's directory.
-func OpenStates(rootDir string) (s States, err error) {
-	if s.Allocated, err = Open(filepath.Join(rootDir, Allocated)); err != nil {
+// OpenStates reads both from the agent's directory. It moves a corrupt file aside.
+func OpenStates(rootDir string, log *slog.Logger) (s States, err error) {
+	if s.Allocated, err = OpenOrRecover(filepath.Join(rootDir, Allocated), log); err != nil {
 		return s, err
 	}
-	s.Actuated, err = Open(filepath.Join(rootDir, Actuated))
+	s.Actuated, err = OpenOrRecover(filepath.Join(rootDir, Actuated), log)
 	return s, err
 }
 

@@ -77,6 +77,8 @@ type CPUs struct {
 	// containers, which may use all CPUs now.
 	resetAffinity bool
 
+	file *statefile.Writer
+
 	mu    sync.Mutex
 	state State
 }
@@ -93,6 +95,7 @@ func New(cfg Config, deps Deps) (*CPUs, error) {
 		return nil, errors.New("new CPU manager: Path must be an absolute path")
 	}
 	c := &CPUs{cfg: cfg, deps: deps}
+	c.file = statefile.NewWriter(func() error { return c.write(c.snapshot()) })
 	var err error
 	if c.policy, err = cfg.policy(); err != nil {
 		return nil, err
@@ -104,7 +107,11 @@ func New(cfg Config, deps Deps) (*CPUs, error) {
 		return nil, err
 	}
 	c.deps.Log.Info("CPU manager: static policy enabled", "reserved", c.policy.reserved, "shared", c.state.Shared, "allocated", c.state.allocated())
-	return c, c.write(c.state)
+	// The agent starts on a full disk, too: every allocation is written before it is used.
+	if err := c.write(c.state); err != nil {
+		c.deps.Log.Error("CPU manager: cannot write state file", "err", err)
+	}
+	return c, nil
 }
 
 // Check returns an error if the policy is not possible on the machine. It changes nothing.
@@ -178,17 +185,20 @@ func (c *CPUs) AllocatePod(_ context.Context, p *v1.Pod, hint numa.Hint) error {
 	return c.update(p, func(s State) (State, error) { return c.policy.allocatePod(s, p, hint) })
 }
 
-// update applies a change after it was written to the state file.
+// Written returns when the allocations so far are in the state file. It must be called before they take effect.
+func (c *CPUs) Written(ctx context.Context) error { return c.file.Written(ctx) }
+
+// update applies a change in memory: the sync loop calls it. Written persists it.
 func (c *CPUs) update(p *v1.Pod, change func(State) (State, error)) error {
 	c.deps.Meters.Requests.Inc()
 	c.mu.Lock()
 	before := c.state
 	next, err := change(before)
-	if err == nil && len(next.Containers[p.UID]) != len(before.Containers[p.UID]) {
-		err = c.write(next)
-	}
 	if err == nil {
 		c.state = next
+		if len(next.Containers[p.UID]) != len(before.Containers[p.UID]) {
+			c.file.Changed()
+		}
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -217,7 +227,8 @@ func (c *CPUs) countAlignment(before, next State, uid types.UID) {
 	}
 }
 
-// Release implements numa.Provider.
+// Release implements numa.Provider. Written persists it; if the agent ends before, the next one releases the CPUs of
+// removed pods again.
 func (c *CPUs) Release(uid types.UID) {
 	c.mu.Lock()
 	before := c.state
@@ -228,11 +239,8 @@ func (c *CPUs) Release(uid types.UID) {
 	// CPUs that are now reserved or offline do not return to the shared pool.
 	c.state = before.withoutPod(uid)
 	c.state.Shared = c.state.Shared.Intersection(c.policy.sharedPool())
-	err := c.write(c.state)
+	c.file.Changed()
 	c.mu.Unlock()
-	if err != nil { // after a restart, the agent releases the CPUs of removed pods again
-		c.deps.Log.Error("CPU manager: cannot write state file after release", "podUID", uid, "err", err)
-	}
 	c.deps.Log.Info("CPU manager: released CPUs", "podUID", uid, "cpus", before.ofPod(uid))
 	c.deps.Changed()
 }

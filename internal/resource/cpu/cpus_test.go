@@ -43,7 +43,7 @@ func (n *node) start() *CPUs {
 	return c
 }
 
-// admit allocates the CPUs of a pod's containers.
+// admit allocates the CPUs of a pod's containers, and waits for the disk as the pod's worker does.
 func admit(c *CPUs, p *v1.Pod) error {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -52,7 +52,7 @@ func admit(c *CPUs, p *v1.Pod) error {
 			}
 		}
 	}
-	return nil
+	return c.Written(context.Background())
 }
 
 func TestAllocateAndRelease(t *testing.T) {
@@ -85,18 +85,37 @@ func TestAllocateAndRelease(t *testing.T) {
 	}
 	c.Release("one")
 	c.Release("one")
+	if err := c.Written(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	c = n.start()
 	if got := c.CPUSet("two", "b").String(); got != "0-7,9-15" || len(c.Pods()) != 1 {
 		t.Errorf("after the release of one the shared pool is %s, pods %v", got, c.Pods())
 	}
 }
 
+// The sync loop allocates without waiting for the disk. The pod's worker does not start a container while Written
+// returns an error.
 func TestStateIsWrittenBeforeUse(t *testing.T) {
 	n := newNode(t, "1 socket, SMT")
 	c := n.start()
-	c.cfg.Path = filepath.Join(c.cfg.Path, "no", "folder")
-	if err := admit(c, testPod("one", guaranteed("a", "2"))); err == nil || len(c.Pods()) != 0 || n.changed != 0 {
-		t.Errorf("allocated although the state file could not be written: %v, %v", err, c.Pods())
+	path := c.cfg.Path
+	c.cfg.Path = filepath.Join(path, "no", "folder")
+	p := testPod("one", guaranteed("a", "2"))
+	if err := c.Allocate(t.Context(), p, &p.Spec.Containers[0], numa.Hint{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Written(t.Context()); err == nil {
+			t.Error("no error although the state file could not be written")
+		}
+	}
+	c.cfg.Path = path
+	if err := c.Written(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.start().CPUSet("one", "a").String(); got != "1,9" {
+		t.Errorf("after a restart one has %s", got)
 	}
 }
 

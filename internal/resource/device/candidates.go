@@ -1,6 +1,7 @@
 package device
 
 import (
+	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -158,11 +159,11 @@ func (m *Manager) releaseAll(match func(types.UID) bool) {
 		}
 	}
 	m.mu.Unlock()
-	if !saved {
-		return
-	}
-	if err := m.save(); err != nil {
-		// The next change writes it too, and a restarted agent frees the devices in Retain.
-		m.deps.Log.Error("device manager: cannot write checkpoint after release", "err", err)
+	if saved {
+		m.released.Changed()
 	}
 }
+
+// Written returns when the checkpoint has all releases so far. If the agent ends before, the next one frees the
+// devices in Retain.
+func (m *Manager) Written(ctx context.Context) error { return m.released.Written(ctx) }

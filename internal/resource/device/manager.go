@@ -1,8 +1,10 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -11,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 	"swiftlet/internal/resource/numa"
+	"swiftlet/internal/resource/statefile"
 )
 
 // pluginGrace is how long the node still reports a resource after its plugin disconnected, and
@@ -49,10 +53,12 @@ type Deps struct {
 	Wake func(types.UID)
 	// Changed is called when the node's devices changed.
 	Changed func()
-	Events  pod.Events
-	Meters  Meters
-	Clock   clock.PassiveClock
-	Log     *slog.Logger
+	// Listen opens the registration socket; nil opens a unix socket.
+	Listen func(ctx context.Context, network, path string) (net.Listener, error)
+	Events pod.Events
+	Meters Meters
+	Clock  clock.PassiveClock
+	Log    *slog.Logger
 }
 
 // Manager tracks the node's devices and their allocations. It is safe for concurrent use.
@@ -75,6 +81,7 @@ type Manager struct {
 	// for.
 	waiting map[types.UID]string
 
+	released     *statefile.Writer
 	saveMu       sync.Mutex // serializes writes of the checkpoint
 	savedDevices map[string][]string
 }
@@ -90,6 +97,9 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if deps.Listen == nil {
+		deps.Listen = func(_ context.Context, _, path string) (net.Listener, error) { return listen(path) }
+	}
 	m := &Manager{
 		cfg: cfg, deps: deps,
 		resources:   map[string]*resourceState{},
@@ -98,6 +108,8 @@ func New(cfg Config, deps Deps) (*Manager, error) {
 		affinity:    map[allocationKey]numa.Nodes{},
 		waiting:     map[types.UID]string{},
 	}
+	checkpoint.Clean(cfg.Dir, deps.Log)
+	m.released = statefile.NewWriter(m.save)
 	return m, m.restore()
 }
 

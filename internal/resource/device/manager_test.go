@@ -335,6 +335,9 @@ func TestRetain(t *testing.T) {
 	n.Retain(func(uid types.UID) bool { return uid == "one" })
 	n.expectDevices("one", "c", "a")
 	n.Retain(func(types.UID) bool { return false })
+	if err := n.Written(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	n.stop()
 	n.start()
 	n.expectDevices("one", "c", "")

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/types"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"swiftlet/internal/boundedio"
 )
 
 const (
@@ -66,13 +68,13 @@ func (m *Manager) connect(ctx context.Context, resource, socket string) error {
 }
 
 func dial(socket string) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("passthrough:///"+socket,
+	conn, err := grpc.NewClient("passthrough:///"+socket, append(boundedio.DialOptions(),
 		grpc.WithAuthority("localhost"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: redialDelay, Multiplier: 1.6, MaxDelay: time.Second}}),
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		}))
+		}))...)
 	if err != nil {
 		return nil, fmt.Errorf("failed to dial device plugin: %w", err)
 	}

@@ -32,7 +32,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		return err
 	}
 	path := filepath.Join(m.cfg.Dir, socketName)
-	listener, err := listen(path)
+	listener, err := m.deps.Listen(ctx, "unix", path)
 	if err != nil {
 		return fmt.Errorf("listen for device plugins: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 const (
 	// defaultHealthTimeout is how long a report is valid if it contains no timeout.
 	defaultHealthTimeout = 30 * time.Second
+	// maxHealthTimeout keeps a report from overflowing time.Duration.
+	maxHealthTimeout = 24 * 365 * time.Hour
 	// maxDevices is the number of devices per driver whose health is stored: a driver that
 	// keeps reporting new names must not fill memory and disk.
 	maxDevices = 16384
@@ -47,7 +49,7 @@ func newDeviceHealth(report *healthv1.DeviceHealth, now time.Time) deviceHealth 
 		h.Health = v1.ResourceHealthStatusUnhealthy
 	}
 	if s := report.GetHealthCheckTimeoutSeconds(); s > 0 {
-		h.HealthCheckTimeout = time.Duration(s) * time.Second
+		h.HealthCheckTimeout = time.Duration(min(s, int64(maxHealthTimeout/time.Second))) * time.Second
 	}
 	return h
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"swiftlet/internal/boundedio"
 )
 
 // reconnectInterval is the longest time between two attempts to reach a driver whose socket
@@ -60,8 +62,8 @@ func (m *Manager) supervise(ctx context.Context, d *driver) {
 func (d *driver) connect() (*grpc.ClientConn, error) {
 	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: reconnectInterval}
 	params.Backoff.MaxDelay = reconnectInterval
-	return grpc.NewClient("unix:"+d.endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(d.measure), grpc.WithIdleTimeout(0), grpc.WithConnectParams(params))
+	return grpc.NewClient("unix:"+d.endpoint, append(boundedio.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(d.measure), grpc.WithIdleTimeout(0), grpc.WithConnectParams(params))...)
 }
 
 // watchConnection records whether the driver is connected.

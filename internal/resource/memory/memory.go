@@ -60,6 +60,7 @@ type Memory struct {
 	cfg    Config
 	deps   Deps
 	policy staticPolicy
+	file   *statefile.Writer
 
 	mu    sync.Mutex
 	state State
@@ -76,6 +77,7 @@ func New(cfg Config, deps Deps) (*Memory, error) {
 		return nil, errors.New("new memory manager: Path must be an absolute path")
 	}
 	m := &Memory{cfg: cfg, deps: deps, policy: staticPolicy{cfg.PodLevel}}
+	m.file = statefile.NewWriter(func() error { return m.write(m.snapshot()) })
 	fresh, err := cfg.initialState()
 	if err != nil || cfg.Policy == None {
 		return m, err
@@ -83,7 +85,11 @@ func New(cfg Config, deps Deps) (*Memory, error) {
 	if m.state, err = m.load(fresh); err != nil {
 		return nil, err
 	}
-	return m, m.write(m.state)
+	// The agent starts on a full disk, too: every allocation is written before it is used.
+	if err := m.write(m.state); err != nil {
+		m.deps.Log.Error("memory manager: cannot write state file", "err", err)
+	}
+	return m, nil
 }
 
 // Check returns an error if the policy is not possible on the machine. It changes nothing.
@@ -272,24 +278,28 @@ func (m *Memory) AllocatePod(_ context.Context, p *v1.Pod, hint numa.Hint) error
 	return m.update(p, func(s State) (State, error) { return m.policy.allocatePod(s, p, hint) })
 }
 
-// update applies a change after it was written to the state file.
+// Written returns when the allocations so far are in the state file. It must be called before they take effect.
+func (m *Memory) Written(ctx context.Context) error { return m.file.Written(ctx) }
+
+// update applies a change in memory: the sync loop calls it. Written persists it.
 func (m *Memory) update(p *v1.Pod, change func(State) (State, error)) error {
 	m.deps.Requests.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next, err := change(m.state)
-	if err == nil && len(next.Containers[p.UID]) != len(m.state.Containers[p.UID]) {
-		err = m.write(next)
-	}
 	if err != nil {
 		m.deps.Errors.Inc()
 		return err
+	}
+	if len(next.Containers[p.UID]) != len(m.state.Containers[p.UID]) {
+		m.file.Changed()
 	}
 	m.state = next
 	return nil
 }
 
-// Release implements numa.Provider.
+// Release implements numa.Provider. Written persists it; if the agent ends before, the next one releases the memory
+// of removed pods again.
 func (m *Memory) Release(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -297,9 +307,7 @@ func (m *Memory) Release(uid types.UID) {
 		return
 	}
 	m.state = m.state.withoutPod(uid)
-	if err := m.write(m.state); err != nil { // after a restart, the agent releases the memory of removed pods again
-		m.deps.Log.Error("memory manager: cannot write state file after release", "podUID", uid, "err", err)
-	}
+	m.file.Changed()
 }
 
 // Pods returns the pods that have allocations.

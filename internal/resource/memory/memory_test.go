@@ -69,6 +69,9 @@ func TestAllocateAndRelease(t *testing.T) {
 	if hints := m.Hints(one, &one.Spec.Containers[0]); len(hints["memory"]) != 1 || hints["memory"][0] != (numa.Hint{Nodes: 1, Preferred: true}) {
 		t.Errorf("hints for allocated memory: %v", hints)
 	}
+	if err := m.Written(t.Context()); err != nil { // as the pod's worker does before it starts a container
+		t.Fatal(err)
+	}
 	m = start(t, cfg, &events)
 	if m.NUMANodes("far", "a") != "1" || len(events) != 0 {
 		t.Errorf("after a restart far is on %s, events %q", m.NUMANodes("far", "a"), events)

@@ -80,6 +80,9 @@ func TestPodLevel(t *testing.T) {
 	}
 
 	before := m.snapshot()
+	if err := m.Written(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if m = start(t, cfg, &events); division(m, p) != want || !sameNodes(m.snapshot(), before) || len(events) > 0 {
 		t.Errorf("after a restart: %s, events %q", division(m, p), events)
 	}

@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"strings"
+
+	"swiftlet/internal/boundedio"
 )
 
 // Subordinate returns the subordinate ids of the user "kubelet", as getsubids reports them.
@@ -17,11 +18,11 @@ func Subordinate(needed int64) (first, count int64, err error) {
 	if err != nil {
 		return first, count, nil
 	}
-	uids, err := exec.Command(program, "kubelet").Output()
+	uids, err := boundedio.Output(exec.Command(program, "kubelet"), boundedio.Small)
 	if err != nil {
 		return first, count, nil // usually there is no such user
 	}
-	gids, err := exec.Command(program, "-g", "kubelet").Output()
+	gids, err := boundedio.Output(exec.Command(program, "-g", "kubelet"), boundedio.Small)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read subordinate group ids of user kubelet, which has user ids: %w", err)
 	}
@@ -32,7 +33,7 @@ func Subordinate(needed int64) (first, count int64, err error) {
 }
 
 // parseSubordinate parses one line of "0: kubelet FIRST COUNT".
-func parseSubordinate(r io.Reader) (first, count int64, err error) {
+func parseSubordinate(r *strings.Reader) (first, count int64, err error) {
 	lines := bufio.NewScanner(r)
 	for n := 0; lines.Scan(); n++ {
 		var index int

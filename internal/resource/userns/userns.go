@@ -166,8 +166,8 @@ func (r *Ranges) read(uid types.UID) (int64, error) {
 		return 0, fmt.Errorf("read %s: %w", r.path(uid), err)
 	}
 	for _, ids := range [][]idMap{m.UIDMappings, m.GIDMappings} {
-		if len(ids) != 1 || ids[0] != (idMap{HostID: m.UIDMappings[0].HostID, Length: uint32(r.cfg.PerPod)}) || ids[0].HostID%Size != 0 {
-			return 0, fmt.Errorf("read %s: not a mapping of one range of %d ids", r.path(uid), r.cfg.PerPod)
+		if len(ids) != 1 || ids[0] != (idMap{HostID: m.UIDMappings[0].HostID, Length: uint32(r.cfg.PerPod)}) || ids[0].HostID%Size != 0 || ids[0].HostID < Size {
+			return 0, fmt.Errorf("read %s: not a mapping of one range of %d ids above those of the host", r.path(uid), r.cfg.PerPod)
 		}
 	}
 	return int64(m.UIDMappings[0].HostID), nil

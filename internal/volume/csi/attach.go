@@ -61,7 +61,7 @@ func (p *Plugin) Attached(ctx context.Context, r plugin.Request) error {
 func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.VolumeAttachment, error) {
 	from := persistentSource(s)
 	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
-	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
+	got, err := p.deps.Client.VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, plugin.RetryWithin(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", from.handle, name, err), attachRetry)
 	}
@@ -90,7 +90,7 @@ func (p *Plugin) AttachLimitReached(ctx context.Context, s plugin.Spec) bool {
 		return false
 	}
 	name := attachmentName(from.handle, from.driver, p.cfg.NodeName)
-	got, err := p.deps.Client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
+	got, err := p.deps.Client.VolumeAttachments().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		p.deps.Log.Warn("csi: failed to get volume attachment", "driver", from.driver, "volume", from.handle, "err", err)
 		return false
@@ -122,7 +122,7 @@ func (p *Plugin) secret(ctx context.Context, ref *v1.SecretReference) (map[strin
 	if ref == nil {
 		return contents, nil
 	}
-	got, err := p.deps.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	got, err := p.deps.Client.Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, errorf("failed to find the secret %s in the namespace %s with error: %w", ref.Name, ref.Namespace, err)
 	}

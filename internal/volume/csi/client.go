@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/boundedio"
 )
 
 // client is a connection to a driver for one operation. It is not reused: so a restarted driver is
@@ -23,7 +25,7 @@ type client struct {
 
 // dial connects to a driver. Its name labels the metrics of each call.
 func (p *Plugin) dial(name, endpoint string) (*client, error) {
-	conn, err := grpc.NewClient("passthrough:///"+endpoint,
+	conn, err := grpc.NewClient("passthrough:///"+endpoint, append(boundedio.DialOptions(),
 		grpc.WithAuthority("localhost"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -36,7 +38,7 @@ func (p *Plugin) dial(name, endpoint string) (*client, error) {
 				p.deps.ObserveCall(name, method, status.Code(err).String(), p.deps.Clock.Since(began))
 			}
 			return err
-		}))
+		}))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial CSI driver: %w", err)
 	}

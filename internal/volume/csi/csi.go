@@ -12,10 +12,10 @@ import (
 	authv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/kubeclient"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pluginreg"
 	"swiftlet/internal/require"
@@ -42,7 +42,7 @@ type Config struct {
 type Deps struct {
 	// Client and Drivers are nil without an API server: then volumes can be unmounted, but not
 	// mounted.
-	Client kubernetes.Interface
+	Client kubeclient.Interface
 	// Drivers returns the CSIDriver object of a driver, or a NotFound error.
 	Drivers func(ctx context.Context, name string) (*storagev1.CSIDriver, error)
 	Tokens  Tokens

@@ -22,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/kubeapi"
+	"swiftlet/internal/kubeclient/kubeclienttest"
 	"swiftlet/internal/pluginreg"
 	"swiftlet/internal/volume/plugin"
 )
@@ -204,7 +205,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	f.known.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	var err error
 	f.Plugin, err = New(Config{RootDir: f.root, NodeName: "n"}, Deps{
-		Client: f.client, Drivers: f.driver, Tokens: f, Mounts: f, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+		Client: kubeclienttest.Wrap(f.client), Drivers: f.driver, Tokens: f, Mounts: f, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func without(drivers []storagev1.CSINodeDriver, name string) []storagev1.CSINode
 
 // changeNode patches the labels and the node IDs of the Node.
 func (p *Plugin) changeNode(ctx context.Context, labels map[string]string, change func(ids map[string]string)) error {
-	api := p.deps.Client.CoreV1().Nodes()
+	api := p.deps.Client.Nodes()
 	node, err := api.Get(ctx, p.cfg.NodeName, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -170,11 +170,11 @@ func changedIDs(text string, change func(ids map[string]string)) (string, error)
 // changeCSINode updates the CSINode if it changes. It replaces the one of an earlier Node of this
 // name.
 func (p *Plugin) changeCSINode(ctx context.Context, change func([]storagev1.CSINodeDriver) []storagev1.CSINodeDriver) error {
-	node, err := p.deps.Client.CoreV1().Nodes().Get(ctx, p.cfg.NodeName, metav1.GetOptions{})
+	node, err := p.deps.Client.Nodes().Get(ctx, p.cfg.NodeName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	api := p.deps.Client.StorageV1().CSINodes()
+	api := p.deps.Client.CSINodes()
 	now, err := api.Get(ctx, p.cfg.NodeName, metav1.GetOptions{})
 	if err == nil && !owns(node, now) {
 		if err := api.Delete(ctx, p.cfg.NodeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -207,7 +207,7 @@ func (p *Plugin) createCSINode(ctx context.Context, node *v1.Node, change func([
 		},
 		Spec: storagev1.CSINodeSpec{Drivers: change([]storagev1.CSINodeDriver{})},
 	}
-	_, err := p.deps.Client.StorageV1().CSINodes().Create(ctx, made, metav1.CreateOptions{})
+	_, err := p.deps.Client.CSINodes().Create(ctx, made, metav1.CreateOptions{})
 	return err
 }
 
