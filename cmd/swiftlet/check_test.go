@@ -109,20 +109,19 @@ func TestCheckConfigOnly(t *testing.T) {
 	}
 }
 
-// TestStateFilesThatDoNotStart: the kubelet starts in spite of damaged state files, except those whose loss
-// would change the resources of running pods.
-func TestStateFilesThatDoNotStart(t *testing.T) {
+// TestStartsWithDamagedStateFiles: a damaged state file is moved aside when the kubelet starts.
+func TestStartsWithDamagedStateFiles(t *testing.T) {
 	dir := t.TempDir()
 	cfg, err := config.Load([]string{"--root-dir=" + dir, "--cert-dir=" + dir, "--fail-cgroupv1=false", "--fail-swap-on=false", "--port=1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, stops := range map[string]bool{"cpu_manager_state": false, "dra_manager_state": false, "allocated_pods_state": true} {
+	for _, name := range []string{"cpu_manager_state", "dra_manager_state", "allocated_pods_state", "actuated_pods_state"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte("{damaged"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := preflight.Run(cfg, preflight.Options{}); (err != nil) != stops {
+		if err := preflight.Run(cfg, preflight.Options{}); err != nil {
 			t.Errorf("with a damaged %s: %v", name, err)
 		}
 		if err := os.Remove(path); err != nil {

@@ -49,7 +49,7 @@ func newLogger(cfg *logsapi.LoggingConfiguration, stdout, stderr io.Writer) (*sl
 
 // newHandler writes to stderr. With split streams everything but errors goes to stdout.
 func newHandler(cfg *logsapi.LoggingConfiguration, verbosity *klogfmt.Verbosity, stdout, stderr io.Writer) *klogfmt.Handler {
-	options := klogfmt.Config{JSON: cfg.Format == logsapi.JSONLogFormat, Verbosity: verbosity, Info: stderr, Error: stderr}
+	options := klogfmt.Config{JSON: cfg.Format == logsapi.JSONLogFormat, Verbosity: verbosity, Info: stderr, Error: stderr, Limiter: klogfmt.NewLimiter()}
 	split := cfg.Options.Text.SplitStream
 	if options.JSON {
 		split = cfg.Options.JSON.SplitStream
@@ -67,7 +67,7 @@ func redirectKlog(handler *klogfmt.Handler, format string) {
 	if format != logsapi.JSONLogFormat {
 		options = append(options, klog.WriteKlogBuffer(handler.WriteKlogBuffer))
 	}
-	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), options...)
+	klog.SetLoggerWithOptions(logr.FromSlogHandler(omitBodies{handler}), options...)
 }
 
 func modules(items []logsapi.VModuleItem) (all []klogfmt.Module) {

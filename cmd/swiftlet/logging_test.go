@@ -1,12 +1,17 @@
 package main
 
 import (
+	"io"
 	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
@@ -128,6 +133,30 @@ func TestFirstLogLine(t *testing.T) {
 		}
 		if failure, _ := last.Values["err"].(string); last.Message != "command failed" || last.Severity != "E" || !strings.Contains(failure, "/none/kubeconfig") {
 			t.Errorf("%s: the last record is %+v", format, last)
+		}
+	}
+}
+
+// TestBodiesAreNotLogged: at the highest verbosity client-go would log Secrets and tokens.
+func TestBodiesAreNotLogged(t *testing.T) {
+	defer slog.SetDefault(slog.Default())
+	defer log.SetOutput(log.Writer())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer server.Close()
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		if _, _, err := newLogger(&logsapi.LoggingConfiguration{Format: format, Verbosity: 10}, &out, &out); err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: "canary-header"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = client.CoreV1().RESTClient().Post().AbsPath("/").Body([]byte("canary-body")).Do(t.Context()) // only its log matters
+		if text := out.String(); strings.Contains(text, "canary") || !strings.Contains(text, "Response Body") {
+			t.Errorf("%s: the log should have the response without its body:\n%s", format, text)
 		}
 	}
 }

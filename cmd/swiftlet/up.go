@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -26,11 +27,13 @@ import (
 // upFlags are the flags of `swiftlet up`.
 type upFlags struct {
 	manifests, root, run, bundle string
+	configDir                    string
 	images                       []string
 	podCIDR, nodeName            string
 	port, healthzPort            int
 	cgroupDriver                 string
 	keep, noTable, verbose       bool
+	verifyBundle                 bool
 }
 
 const upHelp = `Runs pods on this machine without a control plane: starts the bundled containerd, a pod
@@ -57,9 +60,11 @@ func newUpCommand() *cobra.Command {
 	dir := executableDir()
 	flags := command.Flags()
 	flags.StringVar(&f.manifests, "manifests", "/etc/swiftlet/manifests", "directory of Pods, ConfigMaps and Secrets")
+	flags.StringVar(&f.configDir, "config-dir", "/etc/swiftlet/kubelet.conf.d", "directory of *.conf files with fields of a KubeletConfiguration, which override those of \"swiftlet up\"; need not exist")
 	flags.StringVar(&f.root, "root", "/var/lib/swiftlet", "directory for images, logs, certificates and volumes; kept on exit")
 	flags.StringVar(&f.run, "run-dir", "/run/swiftlet", "directory for sockets and runtime state; removed on exit")
 	flags.StringVar(&f.bundle, "bundle", filepath.Join(dir, "bundle"), "directory of the containerd, runc and CNI plugin binaries")
+	flags.BoolVar(&f.verifyBundle, "verify-bundle", true, "run only the programs that this executable was built with, which it knows by their SHA-256")
 	flags.StringSliceVar(&f.images, "images", []string{filepath.Join(dir, "images")}, "directories of image archives (*.tar) to import")
 	flags.StringVar(&f.podCIDR, "pod-cidr", "10.88.0.0/16", "CIDR of pod IP addresses")
 	flags.StringVar(&f.nodeName, "node-name", hostname(), "name of the node")
@@ -110,7 +115,7 @@ func (f upFlags) config() (standalone.Config, error) {
 	if err != nil {
 		return standalone.Config{}, fmt.Errorf("find bundled programs: %w (build them with `make build`, or set --bundle)", err)
 	}
-	for _, path := range []*string{&f.manifests, &f.root, &f.run, &bundle} {
+	for _, path := range []*string{&f.manifests, &f.configDir, &f.root, &f.run, &bundle} {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return standalone.Config{}, err
 		}
@@ -126,23 +131,29 @@ func (f upFlags) config() (standalone.Config, error) {
 	if f.cgroupDriver != "cgroupfs" && f.cgroupDriver != "systemd" {
 		return standalone.Config{}, fmt.Errorf("read --cgroup-driver: %q is neither cgroupfs nor systemd", f.cgroupDriver)
 	}
+	hashes, err := standalone.ParseBundleHashes(bundleHashes)
+	if err != nil {
+		return standalone.Config{}, err
+	}
 	return standalone.Config{
-		Paths: paths, Manifests: f.manifests, ImageDirs: f.images, PodCIDR: pods.Masked(), NodeName: f.nodeName,
+		BundleHashes: hashes, AnyBundle: !f.verifyBundle,
+		Paths: paths, Manifests: f.manifests, ConfigDir: f.configDir, ImageDirs: f.images, PodCIDR: pods.Masked(), NodeName: f.nodeName,
 		Port: f.port, HealthzPort: f.healthzPort, SystemdCgroups: f.cgroupDriver == "systemd", Keep: f.keep,
 	}, nil
 }
 
 // logger logs to a file if the terminal shows a table.
 func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
-	out, closeLog := os.Stderr, func() {}
+	out, closeLog := io.Writer(os.Stderr), func() {}
 	if terminal {
 		if err := os.MkdirAll(filepath.Dir(paths.AgentLog()), 0o711); err != nil {
 			return nil, nil, nil, fmt.Errorf("open log: %w", err)
 		}
-		if out, err = standalone.OpenLog(paths.AgentLog()); err != nil {
+		file, err := standalone.OpenLog(paths.AgentLog())
+		if err != nil {
 			return nil, nil, nil, err
 		}
-		closeLog = func() { out.Close() }
+		out, closeLog = file, func() { file.Close() }
 	}
 	// With events, which no API server shows.
 	logging := logsapi.LoggingConfiguration{Verbosity: 2, VModule: []logsapi.VModuleItem{{FilePattern: "recorder", Verbosity: 3}}}

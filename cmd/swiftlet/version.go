@@ -11,8 +11,8 @@ import (
 	"swiftlet/internal/config"
 )
 
-// Set by the build: -ldflags "-X main.version=… -X main.commit=…".
-var version, commit string
+// Set by the build: -ldflags "-X main.version=… -X main.commit=… -X main.bundleHashes=…".
+var version, commit, bundleHashes string
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{

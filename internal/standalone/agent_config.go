@@ -1,16 +1,29 @@
 package standalone
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"sigs.k8s.io/yaml"
+
+	"swiftlet/internal/boundedio"
 )
 
 // resolvedConf lists the host's upstream name servers. With systemd-resolved, /etc/resolv.conf
 // names only a loopback address, which pods cannot reach.
 const resolvedConf = "/run/systemd/resolve/resolv.conf"
+
+// podPidsLimit is the default of processes per pod: enough for a database or a build, and a fork bomb leaves
+// the node usable.
+const podPidsLimit = 4096
+
+// hasSeccomp reports whether the kernel has seccomp. Without it the runtime rejects containers with a profile.
+func hasSeccomp() bool {
+	status, err := boundedio.ReadFile("/proc/self/status", boundedio.Small)
+	return err == nil && bytes.Contains(status, []byte("\nSeccomp:"))
+}
 
 // agentConfig is the KubeletConfiguration for a node without a control plane. The agent's API
 // listens on loopback and accepts client certificates of our own CA, which has issued one;
@@ -55,6 +68,9 @@ func agentConfig(cfg Config) ([]byte, error) {
 		// Imported images cannot be pulled again.
 		"imageGCHighThresholdPercent": 100,
 		"volumePluginDir":             filepath.Join(p.root, "volume-plugins"),
+		// Defaults for pods that do not choose; the owner's drop-ins may change them.
+		"podPidsLimit":   podPidsLimit,
+		"seccompDefault": hasSeccomp(),
 	}
 	out, err := yaml.Marshal(config)
 	if err != nil {
@@ -65,10 +81,15 @@ func agentConfig(cfg Config) ([]byte, error) {
 
 // agentArgs are the flags for settings that have no field in the configuration file.
 func agentArgs(cfg Config) []string {
-	return []string{
+	args := []string{
 		"--config=" + cfg.Paths.AgentConfig(),
 		"--root-dir=" + cfg.Paths.AgentRoot(),
 		"--cert-dir=" + filepath.Dir(cfg.Paths.pki("x")),
 		"--hostname-override=" + cfg.NodeName,
+		"--require-create-for-upgrades",
 	}
+	if cfg.ConfigDir != "" && exists(cfg.ConfigDir) {
+		args = append(args, "--config-dir="+cfg.ConfigDir)
+	}
+	return args
 }

@@ -118,7 +118,7 @@ func newMachine(t *testing.T) *machine {
 	t.Cleanup(func() { client.Close() })
 	return &machine{t: t, cri: client, clock: clock.RealClock{}, grace: 10 * time.Second, force: make(chan struct{}), cfg: Config{
 		Paths: paths, Manifests: t.TempDir(), ImageDirs: []string{images()},
-		PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), NodeName: "box", Port: 10250, HealthzPort: 10248,
+		PodCIDR: netip.MustParsePrefix("10.88.0.0/16"), NodeName: "box", Port: 10250, HealthzPort: 10248, AnyBundle: true,
 	}}
 }
 

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"swiftlet/internal/boundedio"
+	"swiftlet/internal/clip"
 )
 
 // cniCache is where the CNI library records what it set up; the path is fixed there.
@@ -52,7 +55,7 @@ func removeLinks() error {
 
 // listNftTables lists the nftables tables that exist, as "family name".
 func listNftTables() []string {
-	out, err := exec.Command("nft", "list", "tables").Output()
+	out, err := boundedio.Output(exec.Command("nft", "list", "tables"), boundedio.Document)
 	if err != nil {
 		return nil // no nft: the plugins use none either
 	}
@@ -74,7 +77,7 @@ func cleanTables(pods netip.Prefix, saved hostState) error {
 		if !plugin && (preexisting || !slices.Contains(iptablesTables, table)) {
 			continue
 		}
-		listing, err := exec.Command("nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...).Output()
+		listing, err := boundedio.Output(exec.Command("nft", append([]string{"-a", "list", "table"}, strings.Fields(table)...)...), boundedio.Document)
 		if err != nil {
 			return fmt.Errorf("list table %s: %w", table, err)
 		}
@@ -99,7 +102,7 @@ func listNATChains() []string {
 
 // listNATRules returns nothing if iptables is not installed: then it has no rules either.
 func listNATRules() string {
-	out, err := exec.Command("iptables", "-w", "5", "-t", "nat", "-S").Output()
+	out, err := boundedio.Output(exec.Command("iptables", "-w", "5", "-t", "nat", "-S"), boundedio.Document)
 	if err != nil {
 		return ""
 	}
@@ -116,7 +119,7 @@ func runWithInput(script, program string, args ...string) error {
 	}
 	command := exec.Command(program, args...)
 	command.Stdin = strings.NewReader(script)
-	if out, err := command.CombinedOutput(); err != nil {
+	if out, err := boundedio.CombinedOutput(command, clip.Message); err != nil {
 		return fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(string(out)))
 	}
 	return nil

@@ -21,7 +21,6 @@ const (
 	maxRestartDelay = 10 * time.Second
 	// runtimeGrace is how long containerd may take to exit on SIGTERM. It needs milliseconds.
 	runtimeGrace = 10 * time.Second
-	maxLogSize   = 10 << 20
 )
 
 // containerd keeps the bundled containerd running. Containers are children of their shims, so
@@ -60,7 +59,7 @@ func (c *containerd) adoptOrStart(ctx context.Context, configChanged bool) error
 // start runs containerd in its own session, so that a Ctrl-C on the terminal does not reach
 // it and it survives when Swiftlet exits.
 func (c *containerd) start() error {
-	output, err := OpenLog(c.paths.containerdLog())
+	output, err := openAppend(c.paths.containerdLog())
 	if err != nil {
 		return err
 	}
@@ -141,18 +140,4 @@ func runtimePath(path string) string {
 		}
 	}
 	return strings.Trim(strings.Join(dirs, ":"), ":")
-}
-
-// OpenLog opens a log file for appending. A file above 10 MiB is first renamed to path.1.
-func OpenLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, fmt.Errorf("rotate %s: %w", path, err)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	return f, nil
 }

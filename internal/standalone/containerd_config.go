@@ -1,11 +1,9 @@
 package standalone
 
 import (
-	"bytes"
-	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
-	"text/template"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,11 +14,13 @@ const SandboxImage = "registry.k8s.io/pause:3.10"
 // containerdTemplate sets every path that has a host-wide default, so that the bundled
 // containerd shares nothing with another one. Unused plugins are disabled: each costs start-up
 // time.
-var containerdTemplate = template.Must(template.New("containerd").Funcs(template.FuncMap{"q": strconv.Quote}).Parse(
-	`version = 4
-root = {{q .Root}}
-state = {{q .State}}
-oom_score = {{.OOMScore}}
+//
+// It is not a text/template: that calls methods by name, so the linker would keep every exported
+// method of the program.
+const containerdTemplate = `version = 4
+root = ${Root}
+state = ${State}
+oom_score = ${OOMScore}
 imports = []
 disabled_plugins = [
   "io.containerd.differ.v1.erofs",
@@ -31,58 +31,59 @@ disabled_plugins = [
 ]
 
 [plugins."io.containerd.server.v1.grpc"]
-  address = {{q .Socket}}
+  address = ${Socket}
 [plugins."io.containerd.server.v1.ttrpc"]
-  address = {{q .Ttrpc}}
+  address = ${Ttrpc}
 [plugins."io.containerd.shim.v1.manager"]
-  socket_dir = {{q .Shims}}
+  socket_dir = ${Shims}
 [plugins."io.containerd.internal.v1.opt"]
-  path = {{q .Opt}}
+  path = ${Opt}
 [plugins."io.containerd.nri.v1.nri"]
   disable = true
 
 [plugins."io.containerd.cri.v1.images"]
   snapshotter = "overlayfs"
   [plugins."io.containerd.cri.v1.images".pinned_images]
-    sandbox = {{q .Sandbox}}
+    sandbox = ${Sandbox}
   [plugins."io.containerd.cri.v1.images".registry]
     config_path = "/etc/containerd/certs.d"
 
 [plugins."io.containerd.cri.v1.runtime"]
-  restrict_oom_score_adj = {{.RestrictOOM}}
+  restrict_oom_score_adj = ${RestrictOOM}
   netns_mounts_under_state_dir = true
   [plugins."io.containerd.cri.v1.runtime".cni]
-    bin_dirs = [{{q .CNIBin}}]
-    conf_dir = {{q .CNIConf}}
+    bin_dirs = [${CNIBin}]
+    conf_dir = ${CNIConf}
   [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-      runtime_path = {{q .Shim}}
+      runtime_path = ${Shim}
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-        BinaryName = {{q .Runc}}
-        Root = {{q .RuncState}}
-        SystemdCgroup = {{.Systemd}}
-`))
+        BinaryName = ${Runc}
+        Root = ${RuncState}
+        SystemdCgroup = ${Systemd}
+`
 
 // containerdConfig renders the runtime's configuration. mayLowerOOM says whether this process
 // may set an OOM score below its own.
-func containerdConfig(p Paths, systemd, mayLowerOOM bool) ([]byte, error) {
-	values := map[string]any{
+func containerdConfig(p Paths, systemd, mayLowerOOM bool) []byte {
+	values := map[string]string{
 		"Root": p.containerdRoot(), "State": p.containerdState(), "Socket": p.Socket(),
 		"Ttrpc": p.Socket() + ".ttrpc", "Shims": p.shimSockets(), "Opt": filepath.Join(p.containerdRoot(), "opt"),
 		"Sandbox": SandboxImage, "CNIBin": p.program("cni"), "CNIConf": p.networkConf(),
 		"Shim": p.program("containerd-shim-runc-v2"), "Runc": p.program("runc"), "RuncState": p.runcState(),
-		"Systemd": systemd, "RestrictOOM": !mayLowerOOM, "OOMScore": 0,
 	}
+	for name, value := range values {
+		values[name] = strconv.Quote(value)
+	}
+	values["Systemd"] = strconv.FormatBool(systemd)
+	values["RestrictOOM"] = strconv.FormatBool(!mayLowerOOM)
+	values["OOMScore"] = "0"
 	if mayLowerOOM {
-		values["OOMScore"] = -999
+		values["OOMScore"] = "-999"
 	}
-	var out bytes.Buffer
-	if err := containerdTemplate.Execute(&out, values); err != nil {
-		return nil, fmt.Errorf("render containerd configuration: %w", err)
-	}
-	return out.Bytes(), nil
+	return []byte(os.Expand(containerdTemplate, func(name string) string { return values[name] }))
 }
 
 // mayLowerOOMScore reports whether this process has CAP_SYS_RESOURCE. Negative OOM scores of

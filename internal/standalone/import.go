@@ -15,6 +15,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"swiftlet/internal/boundedio"
 )
 
 // imageNames are the annotations that hold image names in the index of an OCI layout.
@@ -98,7 +100,7 @@ func namesInIndex(r io.Reader) (map[string]string, error) {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"manifests"`
 	}
-	if err := json.NewDecoder(r).Decode(&index); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r, boundedio.Document)).Decode(&index); err != nil {
 		return nil, fmt.Errorf("decode image index: %w", err)
 	}
 	images := map[string]string{}
@@ -155,7 +157,7 @@ func (s *Supervisor) ctr(ctx context.Context, args ...string) error {
 // ctrOutput runs the bundled ctr in the containerd namespace of CRI.
 func (s *Supervisor) ctrOutput(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--address", s.cfg.Paths.Socket(), "--namespace", "k8s.io"}, args...)
-	out, err := exec.CommandContext(ctx, s.cfg.Paths.program("ctr"), args...).Output()
+	out, err := boundedio.Output(exec.CommandContext(ctx, s.cfg.Paths.program("ctr"), args...), boundedio.Document)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"swiftlet/internal/boundedio"
+	"swiftlet/internal/clip"
 	"swiftlet/internal/nftables"
 	"swiftlet/internal/notify"
 )
@@ -82,7 +84,7 @@ func removeLocalnetRules() error {
 // rawPrerouting calls iptables with one action on a rule.
 func rawPrerouting(action string, rule []string) error {
 	args := append([]string{"-w", "5", "-t", "raw", action, "PREROUTING"}, rule...)
-	out, err := exec.Command("iptables", args...).CombinedOutput()
+	out, err := boundedio.CombinedOutput(exec.Command("iptables", args...), clip.Message)
 	if err != nil {
 		return fmt.Errorf("iptables %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}

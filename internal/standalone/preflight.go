@@ -23,6 +23,7 @@ var checks = []check{
 	{"root", checkRoot},
 	{"manifests", checkManifests},
 	{"programs", checkPrograms},
+	{"bundle", checkBundle},
 	{"kernel", checkKernel},
 	{"cgroups", checkCgroups},
 	{"packet filter", checkFilter},
@@ -59,7 +60,7 @@ func checkManifests(cfg Config) error {
 }
 
 func checkPrograms(cfg Config) error {
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "runc", "ctr", "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap"} {
+	for _, name := range bundled {
 		if info, err := os.Stat(cfg.Paths.program(name)); err != nil || info.Mode()&0o111 == 0 {
 			return fmt.Errorf("%s is missing; run `make build`, or set its directory with --bundle", cfg.Paths.program(name))
 		}

@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Paths     Paths
 	Manifests string   // the directory of Pods, ConfigMaps and Secrets
+	ConfigDir string   // the directory of drop-ins for the agent's configuration; it need not exist
 	ImageDirs []string // directories of image archives to import
 	PodCIDR   netip.Prefix
 	NodeName  string
@@ -29,6 +30,10 @@ type Config struct {
 	// HealthzPort 0 there is no health port.
 	Port, HealthzPort int
 	SystemdCgroups    bool
+	// BundleHashes are those of the programs that this executable was built with. AnyBundle runs
+	// programs that have other hashes.
+	BundleHashes BundleHashes
+	AnyBundle    bool
 	// Keep leaves pods and runtime running on exit, for the next instance to adopt.
 	Keep bool
 }
@@ -125,6 +130,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { _ = runtime.run(watchCtx) }) // returns only when its context is done
 	watchers.Go(func() { s.keepLocalnetBlocked(watchCtx, filter) })
+	watchers.Go(func() { limitLog(watchCtx, s.cfg.Paths.containerdLog(), maxLogSize, s.deps.Clock, s.deps.Log) })
 	stopWatching := func() *process { cancelWatch(); watchers.Wait(); return runtime.current }
 	err = s.serve(ctx)
 	if s.cfg.Keep {

@@ -51,6 +51,15 @@ grep -q . "$state/followed" || fail "the second hint does not work: $follow"
 bash -c "$more" || fail "the third hint does not work: $more"
 await "an added manifest is followed" shows more 'Completed'
 
+web=$(pgrep -f -n 'serve :8080') # in the pod
+grep -qP '^Seccomp:\t2$' "/proc/$web/status" || fail "the container has no seccomp profile: $(grep Seccomp "/proc/$web/status")"
+pids() { # the limit of the process's pod
+  local path; path=$(sed -nE 's/^(0:|[0-9]+:[^:]*pids[^:]*):?//p' "/proc/$1/cgroup" | head -n 1)
+  cat "/sys/fs/cgroup/pids$(dirname "$path")/pids.max" "/sys/fs/cgroup$(dirname "$path")/pids.max" 2>/dev/null
+}
+[ "$(pids "$web")" = 4096 ] || fail "the pod may have $(pids "$web") processes: $(cat "/proc/$web/cgroup")"
+echo "ok: pods have a seccomp profile and a limit of processes"
+
 sed -i 's/Hello from a pod/Hello again/' "$manifests/web.yaml"
 await "a changed ConfigMap reaches the file" says 8080 "" "Hello again"
 rm "$manifests/more.json"
