@@ -27,18 +27,13 @@ type errorFlow struct {
 
 // loadErrorFlow reads all packages that match the patterns.
 func loadErrorFlow(patterns ...string) (*errorFlow, error) {
-	found, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedExportFile,
-	}, patterns...)
+	found, err := load(patterns...)
 	if err != nil {
 		return nil, err
 	}
 	f := &errorFlow{from: map[string][]string{}, origins: map[string]token.Position{}, makers: map[string]bool{}}
 	for _, add := range []func(*packages.Package, ast.Decl){f.addMaker, f.addMaker, f.addDecl} { // makers call makers
 		for _, p := range found {
-			for _, e := range p.Errors {
-				return nil, e
-			}
 			for _, file := range p.Syntax {
 				for _, d := range file.Decls {
 					add(p, d)

@@ -4,15 +4,18 @@ package architecture
 // packages of the lines above its own, but none of its own line or of a later one.
 // ARCHITECTURE.md explains the layers. A new package must be added here first.
 var layers = [][]string{
-	{"pod", "klogfmt", "meter", "backoff", "queue", "notify", "require"}, // the vocabulary
+	{"clip"}, // limits texts of others, also those that the vocabulary has
+	{"pod", "klogfmt", "meter", "backoff", "queue", "notify", "require", "contain", "instant"}, // the vocabulary
 	{"plan", "podstatus"},
+	{"boundedio"},  // reads what others write
 	{"checkpoint"}, // writes every state file, also those of adapters
-	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree"},
+	{"kubeclient"}, // every kind of API object in use, for adapters and above
+	{"config", "kubeapi", "cri", "cgroup", "pluginreg", "certificate", "nftables", "host", "filetree", "program"},
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},
 	{"server", "standalone", "metrics", "tracing"},
-	{"preflight", "swap"},
+	{"preflight", "swap", "surroundings"},
 	{"agent"},
 }
 

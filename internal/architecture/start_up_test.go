@@ -13,7 +13,7 @@ import (
 // that begins in a function of the start must also be one that the checks of package preflight return, or
 // preflight.AtRunTime must say why no check can find it.
 func TestChecksKnowEveryStartError(t *testing.T) {
-	flow, err := loadErrorFlow(module + "/internal/...")
+	flow, err := loadErrorFlow(module+"/internal/...", module+"/cmd/...")
 	if err != nil {
 		t.Fatal(err)
 	}

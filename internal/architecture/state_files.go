@@ -14,7 +14,7 @@ var unsynced = map[string]string{
 	"host/lock_file.go":                  lock,
 	"standalone/lock.go":                 lock,
 	"logs/rotate.go":                     logs,
-	"standalone/containerd.go":           logs,
+	"standalone/rotate_log.go":           logs,
 	"resource/device/checkpoint.go":      setAside,
 	"resource/dra/checkpoint.go":         setAside,
 	"resource/statefile/statefile.go":    setAside,
