@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 	kubelet "k8s.io/kubelet/config/v1beta1"
-	"k8s.io/utils/clock"
 
 	"swiftlet/internal/admit"
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/checkpoint"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/desired"
 	"swiftlet/internal/dns"
@@ -41,6 +41,8 @@ type agent struct {
 	client   *cri.Client
 	store    *podStore
 	killed   atomic.Bool
+	isOff    func() bool // may be nil
+	written  writes
 	observer *observe.Observer
 	workers  *worker.Pool
 	status   *status.Publisher
@@ -60,15 +62,16 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{client: client, store: w.store}
+	a := &agent{client: client, store: w.store, isOff: w.isOff}
 	log := slog.New(slog.NewTextHandler(w.log(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	checkpoint.Clean(w.root, log)
 	objects := kubeapi.NewLocal()
 	rt, err1 := newRuntime(w, client, log)
-	observer, err2 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: now, Log: log})
-	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: now, Log: log})
-	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: now, Log: log})
-	probes, err5 := probe.New(probe.Config{File: filepath.Join(w.root, probe.ResultsFile)}, probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: now, Log: log, Random: func() float64 { return 0 }, Cores: 2})
-	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Fields: gatedFields}, desired.Deps{Clock: now})
+	observer, err2 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: w.clock, Log: log})
+	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: w.clock, Log: log})
+	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: w.clock, Log: log})
+	probes, err5 := probe.New(probe.Config{File: filepath.Join(w.root, probe.ResultsFile)}, probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: w.clock, Log: log, Random: func() float64 { return 0 }, Cores: 2})
+	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Fields: gatedFields}, desired.Deps{Clock: w.clock})
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
@@ -77,11 +80,11 @@ func newAgent(w *testNode) (*agent, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	allocator, err := allocation.New(allocation.Deps{Allocated: allocated, PodLevel: true, Check: checkResize, Events: w.events, Clock: now})
+	allocator, err := allocation.New(allocation.Deps{Allocated: allocated, PodLevel: true, Check: checkResize, Events: w.events, Clock: w.clock})
 	if err != nil {
 		return nil, err
 	}
-	publisher, err := status.New(status.Config{}, status.Deps{Client: a, Mirror: wanted.MirrorOf, Clock: now, Jitter: func() float64 { return 0 }, Log: log})
+	publisher, err := status.New(status.Config{}, status.Deps{Client: a, Mirror: wanted.MirrorOf, Clock: w.clock, Jitter: func() float64 { return 0 }, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +97,12 @@ func newAgent(w *testNode) (*agent, error) {
 			Network: func() error { return nil },
 			HostIPs: func() []string { return []string{"192.0.2.1"} },
 		},
-		Events: w.events, Clock: now, Log: log,
+		Events: w.events, Clock: w.clock, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Clock: now, Log: log})
+	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Clock: w.clock, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +120,7 @@ func newAgent(w *testNode) (*agent, error) {
 	}
 	loop, err2 := syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: wanted, Observer: observer, Workers: pool, Admission: admission, Probed: probes.Changes(),
-		Housekeep: func(ctx context.Context) { housekeeper.Notify(ctx) }, Clock: now, Log: log,
+		Housekeep: func(ctx context.Context) { housekeeper.Notify(ctx) }, Clock: w.clock, Log: log,
 	})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
@@ -127,8 +130,6 @@ func newAgent(w *testNode) (*agent, error) {
 		func(ctx context.Context) error { w.store.feed(ctx, snapshots); return nil })
 	return a, nil
 }
-
-var now = clock.RealClock{} // uses synctest's time
 
 // verification is the default policy for pull credentials.
 func verification(root string) image.Verification {
@@ -145,7 +146,7 @@ func newRuntime(w *testNode, client *cri.Client, log *slog.Logger) (*runtime.Run
 	return runtime.New(runtime.Config{
 		RootDir: w.root, PodLogsDir: filepath.Join(w.root, "logs"), ContainerLogsDir: filepath.Join(w.root, "links"), MemoryCapacity: 1 << 30,
 	}, runtime.Deps{
-		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: now, Random: func() uint32 { return 7 },
+		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: w.clock, Random: func() uint32 { return 7 },
 		LogTail: func(string, int, int) ([]byte, error) { return nil, nil },
 	})
 }
@@ -165,18 +166,23 @@ func (a *agent) run(w *testNode, parts ...func(context.Context) error) {
 
 // PatchStatus and DeletePod reach the API server until the agent is killed.
 func (a *agent) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (string, error) {
-	if a.killed.Load() {
+	if a.isDead() {
 		return "", errors.New("dead")
 	}
+	a.written.patches.Add(1)
+	a.written.bytes.Add(int64(len(patch)))
 	return a.store.PatchStatus(ctx, namespace, name, patch)
 }
 
 func (a *agent) DeletePod(ctx context.Context, namespace, name string, uid types.UID) error {
-	if a.killed.Load() {
+	if a.isDead() {
 		return errors.New("dead")
 	}
+	a.written.deletes.Add(1)
 	return a.store.DeletePod(ctx, namespace, name, uid)
 }
+
+func (a *agent) isDead() bool { return a.killed.Load() || a.isOff != nil && a.isOff() }
 
 // kill stops the agent like a crash: its calls reach neither the runtime nor the API server any more.
 func (a *agent) kill() {
@@ -231,6 +237,9 @@ func (c *cgroups) Pods() ([]types.UID, error) {
 
 // log is the output of the agent's log: nothing, unless the test is run with -v.
 func (w *testNode) log() io.Writer {
+	if w.logTo != nil {
+		return w.logTo
+	}
 	if testing.Verbose() {
 		return w.t.Output()
 	}

@@ -134,14 +134,16 @@ func TestCrashAtEveryCall(t *testing.T) {
 }
 
 // eachCrash repeats a test with a crash at the first call, at the second and so on, until there are
-// no more calls; once before and once after the runtime executed the call.
+// no more calls; once before and once after the runtime executed the call. With -short it takes every third
+// call, other ones in each case and on each day; TestCrashMatrix of test/simulate takes every call of the
+// whole agent.
 func eachCrash(t *testing.T, test func(w *testNode, die func() bool) (died bool)) {
 	step := 1
 	if testing.Short() {
 		step = 3
 	}
-	for _, executed := range []bool{false, true} {
-		for n := 1; ; n += step {
+	for i, executed := range []bool{false, true} {
+		for n := 1 + (len(t.Name())+time.Now().YearDay()+i)%step; ; n += step {
 			died := false
 			t.Run(fmt.Sprintf("at call %d executed %v", n, executed), func(t *testing.T) {
 				onTestNode(t, func(w *testNode) {

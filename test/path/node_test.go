@@ -3,6 +3,7 @@ package path
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -34,6 +35,7 @@ type testNode struct {
 	store   *podStore
 	events  *events
 	cgroups *cgroups
+	clock   *countingClock
 	agent   *agent
 
 	mu sync.Mutex
@@ -52,15 +54,27 @@ type testNode struct {
 	// prepared counts the attempts to prepare the devices of pods.
 	prepared map[string]int
 	crash    *crash
+	// isOff reports whether the power is off; may be nil.
+	isOff func() bool
+	// logTo receives the agent's log; nil: see log.
+	logTo io.Writer
 }
 
 // onTestNode runs a test on a new node, on synctest's time.
 func onTestNode(t *testing.T, test func(w *testNode)) {
 	t.Helper()
+	onTestNodeIn(t, t.TempDir(), nil, test)
+}
+
+// onTestNodeIn runs a test on a new node with this root directory. prepare, if set, is called before the
+// agent starts.
+func onTestNodeIn(t *testing.T, root string, prepare, test func(w *testNode)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &testNode{
-			t: t, root: t.TempDir(), store: newPodStore(), events: &events{},
+			t: t, root: root, store: newPodStore(), events: &events{},
 			cgroups:    &cgroups{pods: map[types.UID]int64{}},
+			clock:      &countingClock{},
 			slowToStop: map[string]bool{}, exits: map[string]int32{}, unhealthy: map[string]bool{}, classes: map[string]bool{}, rejects: map[string]string{},
 			awaited: map[string]string{}, prepared: map[string]int{},
 			runtime: fakecri.Start(t, fakecri.InMemory(), fakecri.WithImages("app:1")),
@@ -68,6 +82,9 @@ func onTestNode(t *testing.T, test func(w *testNode)) {
 		w.runtime.SetInterceptor(w.interceptCall)
 		w.runtime.OnStart(w.onStart)
 		w.runtime.OnExec(w.onExec)
+		if prepare != nil {
+			prepare(w)
+		}
 		w.start()
 		t.Cleanup(w.stop)
 		w.pass(90 * time.Second) // after the first relists, half a minute before the next
@@ -113,6 +130,10 @@ func (w *testNode) interceptCall(ctx context.Context, call fakecri.Call, act fun
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+	if w.isOff != nil && w.isOff() {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	w.mu.Lock()
 	crash := w.crash
@@ -193,6 +214,13 @@ func (e *events) Eventf(o apiruntime.Object, kind, reason, format string, args .
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, event{kind, reason, fmt.Sprintf("%s %s: %s", o.(*v1.ObjectReference).Name, reason, fmt.Sprintf(format, args...))})
+}
+
+// count is the number of events since the last take.
+func (e *events) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.all)
 }
 
 // take returns the events with these reasons, or all, since the last call.
