@@ -45,7 +45,7 @@ func (b *Binaries) script() string { return filepath.Join(b.Root, "hack", "build
 // BuildSwiftlet builds Swiftlet from the checkout to out. Go's build cache makes that quick. A
 // separate copy is not replaced by the next build while a node runs it.
 func (b *Binaries) BuildSwiftlet(ctx context.Context, w io.Writer, out string) error {
-	_, err := output(ctx, w, b.Root, "go", "build", "-o", out, "./cmd/swiftlet")
+	_, err := output(ctx, w, b.Root, "go", "build", "-tags", "grpcnotrace", "-o", out, "./cmd/swiftlet")
 	return err
 }
 

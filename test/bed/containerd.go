@@ -59,6 +59,9 @@ func (n *nodeFiles) writeContainerdConfig(config []byte) error {
 // StopContainerd stops containerd. Shims are not its children, so containers keep running.
 func (b *Box) StopContainerd() error { return b.containerd.stop(10 * time.Second) }
 
+// KillContainerd kills containerd. Containers keep running.
+func (b *Box) KillContainerd() error { return b.containerd.kill() }
+
 // ImportImages loads the test images into the running containerd.
 func (b *Box) ImportImages(ctx context.Context) error {
 	for _, archive := range b.bed.images.Archives {

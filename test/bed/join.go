@@ -86,8 +86,12 @@ rules:
 - level: None
 `
 
+func (c *ControlPlane) auditPolicyFile() string {
+	return filepath.Join(c.slot.dir, "audit-policy.yaml")
+}
+
 func (c *ControlPlane) writeAuditPolicy() (string, error) {
-	path := filepath.Join(c.slot.dir, "audit-policy.yaml")
+	path := c.auditPolicyFile()
 	if err := os.WriteFile(path, []byte(auditPolicy), 0o600); err != nil {
 		return "", fmt.Errorf("write audit policy: %w", err)
 	}
