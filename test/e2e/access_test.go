@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net/http"
 	"os"
@@ -37,6 +38,7 @@ type accessRow struct {
 	rights       []string
 	code         int
 	unserved     bool
+	upgrade      bool
 }
 
 func readAccessTable(t *testing.T) []accessRow {
@@ -56,7 +58,7 @@ func readAccessTable(t *testing.T) []accessRow {
 			t.Fatal(err)
 		}
 		method, path, _ := strings.Cut(cells[0], " ")
-		rows = append(rows, accessRow{method, path, strings.Fields(cells[1]), code, slices.Contains(cells, "unserved")})
+		rows = append(rows, accessRow{method, path, strings.Fields(cells[1]), code, slices.Contains(cells, "unserved"), slices.Contains(cells, "upgrade")})
 	}
 	return rows
 }
@@ -82,7 +84,11 @@ func TestAccess(t *testing.T) {
 				if row.unserved && kubelet == bed.Reference {
 					wanted = row.code // the reference checks the path before the client
 				}
-				if code, body := request(t, client, row.method, "https://"+node.Address()+":10250"+row.path); code != wanted {
+				var header http.Header
+				if row.upgrade {
+					header = webSocketHeader
+				}
+				if code, body := requestWith(t, client, row.method, "https://"+node.Address()+":10250"+row.path, header); code != wanted {
 					t.Errorf("%s %s with %s: %d, want %d: %.200s", row.method, row.path, name, code, wanted, body)
 				}
 			}
@@ -213,7 +219,15 @@ func checkStatuszAndFlagz(t *testing.T, node *bed.Box) {
 	}
 }
 
+// webSocketHeader asks for a WebSocket.
+var webSocketHeader = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+
 func request(t *testing.T, client *http.Client, method, url string) (int, string) {
+	t.Helper()
+	return requestWith(t, client, method, url, nil)
+}
+
+func requestWith(t *testing.T, client *http.Client, method, url string, header http.Header) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 	defer cancel()
@@ -222,6 +236,7 @@ func request(t *testing.T, client *http.Client, method, url string) (int, string
 		t.Error(err)
 		return 0, ""
 	}
+	maps.Copy(r.Header, header)
 	response, err := client.Do(r)
 	if err != nil {
 		t.Error(err)
@@ -240,6 +255,7 @@ func clientWith(t *testing.T, node *bed.Box, edit func(*rest.Config)) *http.Clie
 	t.Helper()
 	config := &rest.Config{Host: node.Address(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	edit(config)
+	config.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)

@@ -201,9 +201,10 @@ func (d *csiDriver) leftovers() string {
 	if err != nil {
 		return err.Error()
 	}
-	for _, file := range strings.Fields(loops) {
-		if strings.Contains(file, "/"+d.name+"/") {
-			left = append(left, "loop device of "+file)
+	for file := range strings.Lines(loops) {
+		// The images of this node exist. A deleted one is of an earlier bed.
+		if strings.Contains(file, "/"+d.name+"/") && !strings.Contains(file, "(deleted)") {
+			left = append(left, "loop device of "+strings.TrimSpace(file))
 		}
 	}
 	return strings.Join(left, "\n")

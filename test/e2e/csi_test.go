@@ -305,6 +305,12 @@ func testRaw(t *testing.T, d *csiDriver, space string) {
 	c.VolumeMounts, c.VolumeDevices = nil, []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/raw"}}
 	made := create(t, space, pod)
 	awaitPod(t, space, "raw", 2*timeout, ready)
+	for _, path := range []string{
+		`globalMapPath "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/` + space + `-raw/dev"`,
+		`volumeMapPath "/var/lib/kubelet/pods/` + string(made.UID) + `/volumeDevices/kubernetes.io~csi"`,
+	} {
+		awaitEvent(t, space, "raw", `MapVolume.MapPodDevice succeeded for volume "`+space+`-raw" `+path)
+	}
 	inPod(t, d.node, space, "raw", `test -b /dev/raw && echo written | dd of=/dev/raw bs=512 conv=sync && dd if=/dev/raw bs=7 count=1 | grep -q written`)
 
 	calls := d.calls("NodeExpandVolume")

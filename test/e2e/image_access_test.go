@@ -47,7 +47,13 @@ func privateImage(t *testing.T) registryImage { return privateImageFor(t, steady
 // privateImageFor starts a registry that the node trusts, with an image.
 func privateImageFor(t *testing.T, node *bed.Box) registryImage {
 	t.Helper()
-	registry, err := cluster.StartRegistry("ann", "secret")
+	return privateImageWith(t, node, "secret")
+}
+
+// privateImageWith is privateImageFor with a password.
+func privateImageWith(t *testing.T, node *bed.Box, password string) registryImage {
+	t.Helper()
+	registry, err := cluster.StartRegistry("ann", password)
 	if err != nil {
 		t.Fatal(err)
 	}
