@@ -4,12 +4,14 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+# Without grpcnotrace, gRPC links html/template, and with it every exported method.
+TAGS     = grpcnotrace
 export GO ?= go
 say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz bed conformance critest kubeadm smoke upstream-diff swap-versions test nightly clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,11 +25,11 @@ fetch = for try in 1 2 3 4 5; do $(GO) -C $(1) mod download && exit 0; echo "dow
 modules:
 	@$(call fetch,.)
 
-build: deps swiftlet bundle images ## build bin/swiftlet, bin/bundle and bin/images
+build: deps bundle swiftlet images ## build bin/swiftlet, bin/bundle and bin/images
 
 swiftlet: modules
 	$(call say,building bin/swiftlet)
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/swiftlet ./cmd/swiftlet
+	@hashes=$$(hack/bundle-hashes.sh) && CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS) -X main.bundleHashes=$$hashes" -o bin/swiftlet ./cmd/swiftlet
 
 bundle:
 	$(call say,building the runtime: containerd · runc · CNI plugins)
@@ -41,17 +43,21 @@ run: build ## run the example pods on this machine, no cluster needed (needs roo
 	@[ "$$(id -u)" = 0 ] || { echo "pods need root; use: sudo make run"; exit 1; }
 	@exec bin/swiftlet up --manifests examples/manifests
 
-check: modules ## gofmt, vet, staticcheck, import rules
+check: modules ## gofmt, vet, staticcheck, import rules, licences
 	$(call say,checking)
 	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); [ -z "$$bad" ] || { echo "not gofmt'ed:"; echo "$$bad"; exit 1; }
 	@$(GO) vet ./...
 	@$(GO) tool staticcheck ./...
-	@$(GO) test -count=1 ./internal/architecture
+	@$(GO) test -count=1 ./internal/architecture ./test/licences
+
+# The database is a directory or an address of https://go.dev/doc/security/vuln/database.
+vulncheck: modules ## known vulnerabilities in what is linked (VULNDB=file:///dir or an address; without one nothing is checked)
+	@hack/vulncheck.sh "$(VULNDB)"
 
 unit: bundle images ## unit tests with the race detector
 	$(call say,unit tests)
 	@hack/gotest.sh -race -short ./...
-	@hack/gotest.sh ./internal/plan # all states: too slow with the race detector
+	@hack/gotest.sh ./internal/plan ./test/simulate # all states and many seeds: too slow with the race detector
 
 # Targets run one at a time. FUZZ=Name runs only targets of that name.
 FUZZTIME ?= 10m
@@ -59,6 +65,20 @@ FUZZ     ?= Fuzz
 fuzz: modules ## run every fuzz target for FUZZTIME (10m) each
 	$(call say,fuzzing)
 	@hack/fuzz.sh $(FUZZTIME) $(FUZZ)
+
+SEEDS ?= 5000
+FIRST ?= 0
+simulate: modules ## the whole agent in a simulated world: SEEDS=n from FIRST=n on, or SEED=n with a trace of every call
+	$(call say,simulation)
+	@bash -o pipefail -c "$(GO) test -count=1 -v -timeout 60m -run TestSimulate ./test/simulate $(if $(SEED),-seed $(SEED),-seeds $(SEEDS) -first $(FIRST)) | grep -vE '^ *(=== |--- PASS)'"
+
+crash: modules ## kill the agent at every call of a pod's life, before and after it was executed
+	$(call say,crash matrix)
+	@SWIFTLET_CRASH=all bash -o pipefail -c "$(GO) test -count=1 -v -timeout 60m -run TestCrash ./test/simulate ./test/path | grep -vE '^ *(=== |--- PASS)'"
+
+mutations: modules ## 25 deliberate breaks; prints which test caught each (BREAK=regexp for some)
+	$(call say,mutations)
+	@$(GO) run ./test/mutation '$(BREAK)'
 
 reference: ## build the control plane and the reference kubelet for tests
 	$(call say,building the control plane for tests)
@@ -75,7 +95,7 @@ test-cgroup2: build reference ## kernel tests on cgroup v2, in user-mode Linux (
 	$(call say,cgroup v2)
 	@CGO_ENABLED=0 $(GO) build -o bin/uml ./test/uml/cmd/uml
 	@hack/gotest.sh -count=1 ./test/uml
-	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/volume ./internal/volume/quota
+	@hack/with-iscsi.sh hack/gotest.sh -count=1 -exec $(CURDIR)/bin/uml -run Kernel ./internal/cgroup ./internal/stats ./internal/volume ./internal/volume/quota
 	@SWIFTLET_TEST_CGROUP_DRIVER=systemd hack/gotest.sh -count=1 -exec "$(CURDIR)/bin/uml -systemd" -run Kernel ./internal/cgroup ./internal/volume/mounts
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 200' -run TestKernelOOM ./internal/oom
 	@hack/gotest.sh -count=1 -exec '$(CURDIR)/bin/uml -memory 400' -run TestKernelRamps ./internal/eviction
@@ -131,8 +151,23 @@ swap-versions: build reference ## replace reference kubelets of earlier releases
 	@for v in $(SWAP_VERSIONS); do hack/build-old-kubelet.sh $$v >/dev/null || exit 1; done
 	@SWIFTLET_SWAP_VERSIONS="$(SWAP_VERSIONS)" $(GO) test -count=1 -v -timeout 60m -run TestVersionSwap ./test/e2e
 
+# ARGS are flags of bench/cmd/bench, such as -rows or -rounds.
+bench: build reference ## bare CRI calls, reference kubelet and Swiftlet side by side, within 45 minutes; writes bench/results and the tables of README.md and docs (ARGS=) (needs root)
+	$(call say,benchmark)
+	@$(GO) build -o bin/bench ./bench/cmd/bench
+	@bin/bench -publish $(ARGS)
+
+bench-quick: build reference ## the short part of make bench, within 5 minutes; changes no document (ARGS=) (needs root)
+	$(call say,quick benchmark)
+	@$(GO) build -o bin/bench ./bench/cmd/bench
+	@bin/bench -quick -out bin/bench-results $(ARGS)
+
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
+
+trust: build reference ## tests of reliability, class by class, each under 40 minutes (CLASS=, FORCE=1); repeat it to resume (needs root)
+	$(call say,trust)
+	@$(GO) run ./test/trust/cmd/trust $(if $(CLASS),-class $(CLASS)) $(if $(FORCE),-force)
 
 NIGHTLY ?= test kubeadm swap-versions churn ramps critest conformance
 nightly: ## the long targets one after another (NIGHTLY=), results in bin/nightly; repeat it to resume (needs root)
