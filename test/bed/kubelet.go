@@ -112,6 +112,9 @@ func (b *Box) PauseKubelet() (resume func() error, err error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, fmt.Errorf("pause kubelet: %w", err)
 	}
+	if err := awaitStopped(pid); err != nil {
+		return nil, fmt.Errorf("pause kubelet: %w", err)
+	}
 	return func() error {
 		// nsenter suspends itself with its child.
 		return errors.Join(syscall.Kill(pid, syscall.SIGCONT), b.kubelet.cmd.Process.Signal(syscall.SIGCONT))

@@ -1,14 +1,18 @@
 package bed
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -26,6 +30,46 @@ func (d *daemon) pid(name string) (int, error) {
 		return 0, fmt.Errorf("find process of %s: not running", name)
 	}
 	return d.target()
+}
+
+// awaitStopped returns when all threads of a process are stopped. On a busy machine they run for a while after
+// SIGSTOP, until the thread that gets the signal is scheduled.
+func awaitStopped(pid int) error {
+	for deadline := time.Now().Add(startLimit); ; time.Sleep(time.Millisecond) {
+		running, err := runningThreads(pid)
+		if err != nil {
+			return err
+		}
+		if len(running) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("threads do not stop: %v", running)
+		}
+	}
+}
+
+// runningThreads lists the threads of a process that are not stopped.
+func runningThreads(pid int) (running []string, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		// The state follows the name, which is in parentheses and may have any characters.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(fields) == 0 || fields[0] != "T" {
+			running = append(running, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return running, nil
 }
 
 // RuntimeSocket is the host path of containerd's socket.
