@@ -1,4 +1,4 @@
-package crirecord
+package criproxy
 
 import (
 	"fmt"

@@ -1,24 +1,16 @@
 package crirecord
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"io"
-	"math"
-	"net"
 	"sync"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
+	"swiftlet/test/criproxy"
 )
 
 // Recorder serves a runtime's API on another socket.
 type Recorder struct {
-	server  *grpc.Server
-	runtime *grpc.ClientConn
-	done    chan error // result of serving
+	*criproxy.Proxy
 
 	mu  sync.Mutex // guards out: lines do not interleave
 	out io.Writer
@@ -27,30 +19,14 @@ type Recorder struct {
 // Start listens on socket and forwards calls to the socket runtime, which need not exist yet. It
 // writes one JSON line per response to out. The caller closes the Recorder.
 func Start(socket, runtime string, out io.Writer) (*Recorder, error) {
-	connection, err := grpc.NewClient("unix://"+runtime,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		// Reconnect quickly when the runtime is back, like a directly connected kubelet.
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, MaxDelay: 500 * time.Millisecond},
-			MinConnectTimeout: time.Second,
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("connect to runtime: %w", err)
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start recorder: %w", err), connection.Close())
-	}
-	r := &Recorder{runtime: connection, out: out, done: make(chan error, 1)}
-	r.server = grpc.NewServer(grpc.UnknownServiceHandler(r.forward),
-		grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(math.MaxInt32))
-	go func() { r.done <- r.server.Serve(listener) }()
-	return r, nil
-}
-
-// Close cancels running calls and closes the socket.
-func (r *Recorder) Close() error {
-	r.server.Stop()
-	return errors.Join(<-r.done, r.runtime.Close())
+	r := &Recorder{out: out}
+	var err error
+	r.Proxy, err = criproxy.Start(socket, runtime, criproxy.Hooks{
+		Answer: func(_ context.Context, c criproxy.Call, response []byte) ([][]byte, error) {
+			r.write(c, line{Response: asJSON(criproxy.DecodeAnswer(c, response))})
+			return [][]byte{response}, nil
+		},
+		Failed: func(c criproxy.Call, err error) { r.write(c, line{Error: err.Error()}) },
+	})
+	return r, err
 }
