@@ -1,23 +1,17 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"swiftlet/test/apifaults"
 	"swiftlet/test/bed"
-	"swiftlet/test/trust/tally"
 )
 
 // apiFault is a fault of the API server, or of the way to it.
@@ -90,7 +84,6 @@ func TestAPIServerFaults(t *testing.T) {
 const (
 	faultyToken = "/etc/kubernetes/token"
 	faultyCA    = "/etc/kubernetes/pki/api-server-ca.crt"
-	faultyReady = "/etc/kubernetes/flags/ready"
 	// faultyRequests bounds the requests of an agent that meets a fault: at once, and per second. It has
 	// about ten watches.
 	faultyRequests, faultyRate = 60, 25
@@ -98,39 +91,19 @@ const (
 
 // faultyAPI is a node that reaches the API server through a proxy that injects faults.
 type faultyAPI struct {
-	node      *bed.Box
-	space     string
+	*faultyNode
 	host      string // the proxy's address
 	proxy     *apifaults.Proxy
 	authority *apifaults.Authority
 	direct    []byte // the kubeconfig without the proxy
 	twin      *bed.Box
-	counted   *tally.Tally
-
-	agentStart float64
-	steady     string // container of the pod that nothing should restart
-	isReady    bool   // what the probed pod should be
-	injected   int
 }
 
 func newFaultyAPI(t *testing.T) *faultyAPI {
 	t.Helper()
-	f := &faultyAPI{node: bareNode(t, "faulty"), space: clearedNamespace(t), counted: tally.New(t, "api-server"), isReady: true}
+	f := &faultyAPI{faultyNode: newFaultyNode(t, "faulty", "api-server")}
 	f.connect(t)
-	if err := os.MkdirAll(f.node.Path("/etc/kubernetes/flags"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f.setReady(t, true)
-	startKubelet(t, f.node, "contentType: application/json")
-	f.agentStart = valueOf(scrape(t, f.node), "process_start_time_seconds{}")
-	steady := startPod(t, f.space, sleeper("steady", f.node.Name()))
-	f.steady = steady.Status.ContainerStatuses[0].ContainerID
-	probed := sleeper("probed", f.node.Name())
-	probed.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1,
-		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", "/flags/ready"}}}}
-	probed.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "flags", MountPath: "/flags"}}
-	probed.Spec.Volumes = []corev1.Volume{{Name: "flags", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/kubernetes/flags"}}}}
-	startPod(t, f.space, probed)
+	f.start(t, "contentType: application/json")
 	return f
 }
 
@@ -185,15 +158,6 @@ func (f *faultyAPI) connect(t *testing.T) {
 	write(t, f.node.Path(faultyToken), []byte("first"))
 }
 
-func (f *faultyAPI) setReady(t *testing.T, ready bool) {
-	t.Helper()
-	if f.isReady = ready; ready {
-		write(t, f.node.Path(faultyReady), nil)
-	} else if err := os.Remove(f.node.Path(faultyReady)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // inject injects one fault. Meanwhile a pod changes its readiness, and another is created.
 func (f *faultyAPI) inject(t *testing.T, fault apiFault, lasts time.Duration) (survived bool) {
 	t.Helper()
@@ -202,10 +166,7 @@ func (f *faultyAPI) inject(t *testing.T, fault apiFault, lasts time.Duration) (s
 		fault.begin(f, t)
 	}
 	f.proxy.Set(fault.fault)
-	f.setReady(t, !f.isReady)
-	f.injected++
-	late := fmt.Sprintf("late-%d", f.injected)
-	create(t, f.space, sleeper(late, f.node.Name()))
+	late := f.disturb(t)
 	time.Sleep(lasts)
 	requests := f.proxy.Requests()
 	f.proxy.Set(nil)
@@ -227,75 +188,4 @@ func (f *faultyAPI) inject(t *testing.T, fault apiFault, lasts time.Duration) (s
 	}
 	f.proxy.Set(nil)
 	return missing == ""
-}
-
-// missing lists what is not as it should be.
-func (f *faultyAPI) missing(t *testing.T, late string) string {
-	t.Helper()
-	var lines []string
-	add := func(text string) {
-		if text != "" {
-			lines = append(lines, text)
-		}
-	}
-	pod := func(name string) *corev1.Pod {
-		p, err := client().CoreV1().Pods(f.space).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			add(err.Error())
-			return nil
-		}
-		return p
-	}
-	if steady := pod("steady"); steady != nil {
-		add(ready(steady))
-		if got := steady.Status.ContainerStatuses[0]; got.ContainerID != f.steady || got.RestartCount != 0 {
-			add(fmt.Sprintf("steady: container %s after %d restarts, want %s", got.ContainerID, got.RestartCount, f.steady))
-		}
-	}
-	if probed := pod("probed"); probed != nil && (ready(probed) == "") != f.isReady {
-		add(fmt.Sprintf("probed: ready is not %t", f.isReady))
-	}
-	if p := pod(late); p != nil && ready(p) != "" {
-		add(late + ": " + ready(p))
-	}
-	node, err := client().CoreV1().Nodes().Get(t.Context(), f.node.Name(), metav1.GetOptions{})
-	if err != nil {
-		add(err.Error())
-	} else {
-		add(nodeReady(corev1.ConditionTrue)(node))
-		add(f.address(node))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// address checks that the Node has the address of the node.
-func (f *faultyAPI) address(node *corev1.Node) string {
-	if !slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == f.node.Address() }) {
-		return fmt.Sprintf("the node's addresses are %v", node.Status.Addresses)
-	}
-	return ""
-}
-
-// countLost checks that the agent is the one of the start, and counts pods that are lost or restarted.
-func (f *faultyAPI) countLost(t *testing.T) {
-	t.Helper()
-	if now := valueOf(scrape(t, f.node), "process_start_time_seconds{}"); now != f.agentStart {
-		t.Error("the agent was restarted")
-	}
-	list, err := client().CoreV1().Pods(f.space).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range list.Items {
-		if p.Status.Phase != corev1.PodRunning {
-			f.counted.PodsLost(1)
-			t.Errorf("pod %s is %s", p.Name, p.Status.Phase)
-		}
-		for _, c := range p.Status.ContainerStatuses {
-			if c.RestartCount > 0 {
-				f.counted.Restarts(int(c.RestartCount))
-				t.Errorf("pod %s was restarted %d times", p.Name, c.RestartCount)
-			}
-		}
-	}
 }
