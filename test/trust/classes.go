@@ -84,6 +84,11 @@ func outsideClasses() []Class {
 			Commands: []Command{goTest("^TestHostilePods$", "./test/e2e", "SWIFTLET_HOSTILE_PODS=all")},
 		},
 		{
+			Name: "runtime", Injects: "a runtime that hangs, delays, fails, loses, cuts, repeats and invents answers and events",
+			Promise:  "a hanging call affects its own pod only; no container is restarted; the node converges when the runtime does",
+			Commands: []Command{goTest("^TestRuntimeFaults$", "./test/e2e", "SWIFTLET_RUNTIME_FAULTS=all")},
+		},
+		{
 			Name: "strangers", Injects: "requests with unique bearer tokens on the agent's port, from a pod",
 			Promise:  "pods start as fast as without them",
 			Commands: []Command{goTest("^TestStrangers", "./test/e2e", "SWIFTLET_STRANGERS=5m")},
