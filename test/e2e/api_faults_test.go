@@ -60,18 +60,10 @@ func apiFaults() []apiFault {
 // for the duration that is given instead.
 func TestAPIServerFaults(t *testing.T) {
 	t.Parallel()
-	lasts, all := time.Second, os.Getenv("SWIFTLET_API_FAULTS")
-	if all == "all" {
-		lasts = 20 * time.Second
-	} else if all != "" {
-		var err error
-		if lasts, err = time.ParseDuration(all); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lasts, all := faultDuration(t, "SWIFTLET_API_FAULTS")
 	f := newFaultyAPI(t)
 	for _, fault := range apiFaults() {
-		if fault.short || all != "" {
+		if fault.short || all {
 			t.Run(fault.name, func(t *testing.T) {
 				survived := f.inject(t, fault, lasts)
 				f.counted.Fault(survived && !t.Failed())

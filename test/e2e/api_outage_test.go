@@ -20,12 +20,8 @@ import (
 // SWIFTLET_API_OUTAGE, the duration of the outage, the limit for that is 5 s.
 func TestAPIServerOutage(t *testing.T) {
 	t.Parallel()
-	lasts, limit := 20*time.Second, timeoutFor(timeout, 4*timeout)
-	if text := os.Getenv("SWIFTLET_API_OUTAGE"); text != "" {
-		var err error
-		if lasts, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+	lasts, limit := durationFrom(t, "SWIFTLET_API_OUTAGE", 20*time.Second), timeoutFor(timeout, 4*timeout)
+	if os.Getenv("SWIFTLET_API_OUTAGE") != "" {
 		limit = timeoutFor(5*time.Second, 4*timeout)
 	}
 	o := newOutage(t)
@@ -68,17 +64,9 @@ const (
 
 func newOutage(t *testing.T) *outage {
 	t.Helper()
-	own, err := bed.Start(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := own.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	own.ShowLogs(t)
+	own := ownBed(t)
 	o := &outage{bed: own}
+	var err error
 	if o.node, err = own.AddNode(t.Context(), "alone"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -28,15 +27,11 @@ type churn struct {
 
 func churnSize(t *testing.T) churn {
 	t.Helper()
-	text := os.Getenv("SWIFTLET_CHURN")
-	if text == "" {
+	lasts := durationFrom(t, "SWIFTLET_CHURN", 0)
+	if lasts == 0 {
 		return churn{pods: 30, duration: 30 * time.Second, kills: 8 * time.Second}
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return churn{pods: 200, duration: d, kills: 20 * time.Second}
+	return churn{pods: 200, duration: lasts, kills: 20 * time.Second}
 }
 
 // TestChurn creates and deletes pods of all kinds at random while the agent is killed repeatedly. At

@@ -78,17 +78,9 @@ func TestLastKnownPods(t *testing.T) {
 // newLastKnown makes a cluster with one node and its pods.
 func newLastKnown(t *testing.T) *outage {
 	t.Helper()
-	own, err := bed.Start(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := own.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	own.ShowLogs(t)
+	own := ownBed(t)
 	o := &outage{bed: own}
+	var err error
 	if o.node, err = own.AddNode(t.Context(), "alone"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"swiftlet/test/bed"
 )
@@ -77,6 +78,22 @@ func addNode(ctx context.Context, name string, options bed.KubeletOptions) (*bed
 	return node, node.WaitReady(ctx)
 }
 
+// ownBed starts a cluster for one test, without nodes.
+func ownBed(t *testing.T) *bed.Bed {
+	t.Helper()
+	own, err := bed.Start(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	own.ShowLogs(t)
+	return own
+}
+
 // ownNode adds a node for one test.
 func ownNode(t *testing.T, name string) *bed.Box { return configuredNode(t, name, "") }
 
@@ -114,6 +131,30 @@ func startKubelet(t *testing.T, node *bed.Box, config string) {
 	if err := node.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// durationFrom returns the duration in an environment variable, or the default if it is not set.
+func durationFrom(t *testing.T, variable string, byDefault time.Duration) time.Duration {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return byDefault
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return d
+}
+
+// faultDuration returns how long each fault of a test lasts, and whether all of them are injected: a second
+// for a few by default, 20 s if the environment variable is "all", or the duration in it.
+func faultDuration(t *testing.T, variable string) (lasts time.Duration, all bool) {
+	t.Helper()
+	if os.Getenv(variable) == "all" {
+		return 20 * time.Second, true
+	}
+	return durationFrom(t, variable, time.Second), os.Getenv(variable) != ""
 }
 
 // steadyCalls is the file with the CRI calls of the steady node's kubelet.

@@ -76,18 +76,10 @@ func TestRuntimeFaults(t *testing.T) {
 		t.Skip("tests only our kubelet")
 	}
 	t.Parallel()
-	lasts, all := time.Second, os.Getenv("SWIFTLET_RUNTIME_FAULTS")
-	if all == "all" {
-		lasts = 20 * time.Second
-	} else if all != "" {
-		var err error
-		if lasts, err = time.ParseDuration(all); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f := newFaultyRuntime(t, all != "")
+	lasts, all := faultDuration(t, "SWIFTLET_RUNTIME_FAULTS")
+	f := newFaultyRuntime(t, all)
 	for _, fault := range runtimeFaults() {
-		if (fault.short || all != "") && strings.Contains(fault.name, os.Getenv("SWIFTLET_RUNTIME_ONLY")) {
+		if (fault.short || all) && strings.Contains(fault.name, os.Getenv("SWIFTLET_RUNTIME_ONLY")) {
 			t.Run(fault.name, func(t *testing.T) {
 				survived := f.inject(t, fault, lasts)
 				f.counted.Fault(survived && !t.Failed())

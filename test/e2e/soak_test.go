@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,13 +25,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("tests only our kubelet")
 	}
 	t.Parallel()
-	lasts := 30 * time.Second
-	if text := os.Getenv("SWIFTLET_SOAK"); text != "" {
-		var err error
-		if lasts, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lasts := durationFrom(t, "SWIFTLET_SOAK", 30*time.Second)
 	s := newSoak(t)
 	s.startSteady(t)
 	before, beforeUse := podResources(t, s.node), s.warmUse(t)
@@ -66,19 +59,11 @@ const soakPods = 8
 
 func newSoak(t *testing.T) *soak {
 	t.Helper()
-	own, err := bed.Start(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := own.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	own.ShowLogs(t)
+	own := ownBed(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	s := &soak{bed: own, random: rand.New(rand.NewPCG(seed, 0)), tally: tally.New(t, "soak"), made: map[string]int{}}
+	var err error
 	if s.node, err = own.AddNode(t.Context(), "soaked"); err != nil {
 		t.Fatal(err)
 	}

@@ -30,12 +30,8 @@ const (
 // of the agent nor the number of TokenReviews grows with the requests. SWIFTLET_STRANGERS is the duration.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	lasts, batch := 6*time.Second, 4
-	if text := os.Getenv("SWIFTLET_STRANGERS"); text != "" {
-		var err error
-		if lasts, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+	lasts, batch := durationFrom(t, "SWIFTLET_STRANGERS", 6*time.Second), 4
+	if os.Getenv("SWIFTLET_STRANGERS") != "" {
 		batch = 15
 	}
 	s := newStrangers(t, batch)
