@@ -11,7 +11,7 @@ import (
 // readiness, the start time and the transition times, so it must not be written. The pod's worker, which
 // is woken when a mirror is found, then derives the status again.
 func (e *entry) adopt(mirror *v1.Pod) bool {
-	if e.target != "" || !pod.IsStatic(e.pod) || !pod.IsMirrorOf(mirror, e.pod) {
+	if e.target != "" || !pod.IsStatic(e.pod) {
 		return false
 	}
 	e.target = mirror.UID

@@ -65,23 +65,32 @@ func TestMirrorOfAnEarlierAgentIsAdopted(t *testing.T) {
 	}
 }
 
-// The mirror of an earlier version of the pod is replaced; its status is not that of the pod.
-func TestMirrorOfAnEarlierVersionIsNotAdopted(t *testing.T) {
-	run(t, func(b *bench) {
-		static := aPod("s")
-		static.Annotations = map[string]string{pod.AnnotationSource: "file", pod.AnnotationHash: "new"}
-		b.Set(static, phase(v1.PodPending))
-		b.expect("")
-		mirror := aPod("s")
-		mirror.UID = "m"
-		mirror.Annotations = map[string]string{pod.AnnotationMirror: "old"}
-		mirror.Status = phase(v1.PodRunning)
-		mirror.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", Ready: true}}
-		b.mirrors["s"] = mirror
-		if got := b.Published(static); got.Phase != "" {
-			b.Errorf("the published status is %v, want none", got)
-		}
-		b.Reconcile(static)
-		b.expect("s m Pending")
-	})
+// The mirror of an earlier version of the pod is replaced; its status is not that of the pod. That version
+// may have ended, and the new one runs.
+func TestMirrorOfAnEarlierVersion(t *testing.T) {
+	for name, knownFirst := range map[string]bool{"known first": true, "known later": false} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(b *bench) {
+				static := aPod("s")
+				static.Annotations = map[string]string{pod.AnnotationSource: "file", pod.AnnotationHash: "old"}
+				earlier := mirrorOf(static, "m1")
+				earlier.Status = phase(v1.PodFailed)
+				earlier.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", Ready: true}}
+				static.Annotations[pod.AnnotationHash] = "new"
+				if knownFirst {
+					b.mirrors["s"] = earlier
+				}
+				b.Set(static, phase(v1.PodPending))
+				b.mirrors["s"] = earlier
+				b.Reconcile(static)
+				b.expect("")
+				if got := b.Published(static); got.Phase != "" {
+					b.Errorf("the published status is %v, want none", got)
+				}
+				b.mirrors["s"] = mirrorOf(static, "m2")
+				b.Reconcile(static)
+				b.expect("s m2 Pending")
+			})
+		})
+	}
 }

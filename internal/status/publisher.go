@@ -153,11 +153,11 @@ func (p *Publisher) Get(uid types.UID) (v1.PodStatus, bool) {
 	return e.status, true
 }
 
-// Published returns the status that the API server has of a pod: of a static pod that of its mirror, unless
-// the mirror is that of an earlier pod of that name. The caller must not change it.
+// Published returns the status that the API server has of a pod, of a static pod that of its mirror. The
+// caller must not change it.
 func (p *Publisher) Published(target *v1.Pod) v1.PodStatus {
-	if mirror := p.apiObject(target); mirror != nil && (mirror == target || pod.IsMirrorOf(mirror, target)) {
-		return mirror.Status
+	if object := p.apiObject(target); object != nil {
+		return object.Status
 	}
 	return target.Status
 }
@@ -283,12 +283,16 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 	return e, changed || !known
 }
 
-// apiObject returns the pod's object in the API server: the pod itself or its mirror.
+// apiObject returns the pod's object in the API server: the pod itself or its mirror. The mirror of an
+// earlier pod of that name is not that of this one: it has another status, perhaps with a terminal phase.
 func (p *Publisher) apiObject(target *v1.Pod) *v1.Pod {
-	if pod.IsStatic(target) {
-		return p.mirror(target)
+	if !pod.IsStatic(target) {
+		return target
 	}
-	return target
+	if mirror := p.mirror(target); mirror != nil && pod.IsMirrorOf(mirror, target) {
+		return mirror
+	}
+	return nil
 }
 
 // markDirty marks the status as not written yet.

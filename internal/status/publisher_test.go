@@ -11,6 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
 )
 
 func TestOneWritePerChange(t *testing.T) {
@@ -243,6 +246,14 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
+// mirrorOf returns the mirror of a static pod, without a status.
+func mirrorOf(static *v1.Pod, uid types.UID) *v1.Pod {
+	mirror := aPod(static.Name)
+	mirror.UID = uid
+	mirror.Annotations = map[string]string{pod.AnnotationMirror: static.Annotations[pod.AnnotationHash]}
+	return mirror
+}
+
 func TestStaticPod(t *testing.T) {
 	run(t, func(b *bench) {
 		static := aPod("s")
@@ -250,8 +261,7 @@ func TestStaticPod(t *testing.T) {
 		b.Set(static, phase(v1.PodRunning))
 		time.Sleep(time.Hour)
 		b.expect("") // no mirror yet
-		b.mirrors["s"] = aPod("s")
-		b.mirrors["s"].UID = "m1"
+		b.mirrors["s"] = mirrorOf(static, "m1")
 		b.Reconcile(static)
 		b.expect("s m1 Running")
 		b.mirrors["s"].UID = "m2" // deleted by someone and made again

@@ -110,8 +110,7 @@ func TestRestoredEtcdShowsOlderMirror(t *testing.T) {
 	run(t, func(b *bench) {
 		static := aPod("s")
 		static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-		b.mirrors["s"] = aPod("s")
-		b.mirrors["s"].UID = "m1"
+		b.mirrors["s"] = mirrorOf(static, "m1")
 		b.Set(static, phase(v1.PodRunning))
 		b.expect("s m1 Running")
 		b.mirrors["s"] = storedAs(b.mirrors["s"], "50", phase(v1.PodPending))
