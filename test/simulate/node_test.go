@@ -182,6 +182,20 @@ func (n *node) endFaults() {
 	defer n.mu.Unlock()
 	n.faults, n.outage = false, false
 	n.runtime.Events.Release()
+	n.runtime.Events.Drop(0)
+}
+
+// awaitAgent waits until the agent runs: the last fault may have been a kill, with a long downtime after it.
+func (n *node) awaitAgent() {
+	for !n.isRunning() {
+		time.Sleep(time.Second)
+	}
+}
+
+func (n *node) isRunning() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.current != nil && n.current.ctx.Err() == nil
 }
 
 // podDir is the directory of a pod's volumes.

@@ -154,6 +154,7 @@ func runSeed(t *testing.T, seed uint64, record func(outcomeOf)) {
 		w.run()
 		n.endFaults()
 		n.add("faults end")
+		n.awaitAgent()
 		time.Sleep(settleTime)
 		synctest.Wait()
 		w.checkSettled()
