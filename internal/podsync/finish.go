@@ -8,7 +8,7 @@ import (
 )
 
 // Finish releases the pod's volumes and cgroup and publishes its last status. If the pod is being
-// deleted, the publisher then deletes it from the API server.
+// deleted, the publisher then deletes it from the API server. A static pod that has ended keeps its mirror.
 func (s *PodSteps) Finish(ctx context.Context, w pod.Work) error {
 	uid := w.Pod.UID
 	if err := s.deps.Volumes.Unmount(ctx, uid); err != nil {
@@ -27,5 +27,14 @@ func (s *PodSteps) Finish(ctx context.Context, w pod.Work) error {
 	if w.Failure != nil && w.Failure.Reason == evicted {
 		return s.refreshAndRemove(ctx, uid) // to free the disk space of its containers
 	}
-	return nil
+	return s.keepMirror(ctx, w)
+}
+
+// keepMirror ensures the mirror of a static pod that has ended: it may have ended before the API server
+// could replace the mirror of its earlier version. A pod that was rejected has no mirror.
+func (s *Steps) keepMirror(ctx context.Context, w pod.Work) error {
+	if w.Unwanted || w.Failure != nil {
+		return nil
+	}
+	return s.mirror(ctx, w)
 }
