@@ -27,6 +27,15 @@ type resource[T apiObject, L runtime.Object] struct {
 	newList   func() L
 }
 
+// requestTimeout limits each request but watches, with its retries. The API server itself ends a request after
+// a minute; a proxy in between, or one that hangs, may never answer. Callers that cannot wait so long have
+// deadlines of their own.
+const requestTimeout = 90 * time.Second
+
+func limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, requestTimeout)
+}
+
 // request adds to a request what all have in common: as with client-go's typed clients, protobuf is the
 // wire format unless the configuration has another.
 func (r *resource[T, L]) request(of *rest.Request) *rest.Request {
@@ -34,12 +43,16 @@ func (r *resource[T, L]) request(of *rest.Request) *rest.Request {
 }
 
 func (r *resource[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	got := r.newObject()
 	err := r.request(r.rest.Get()).Name(name).VersionedParams(&opts, parameterCodec).Do(ctx).Into(got)
 	return got, err
 }
 
 func (r *resource[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	got := r.newList()
 	err := r.request(r.rest.Get()).VersionedParams(&opts, parameterCodec).Timeout(timeout(opts)).Do(ctx).Into(got)
 	return got, err
@@ -51,28 +64,38 @@ func (r *resource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (wa
 }
 
 func (r *resource[T, L]) Create(ctx context.Context, object T, opts metav1.CreateOptions) (T, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	got := r.newObject()
 	err := r.request(r.rest.Post()).VersionedParams(&opts, parameterCodec).Body(object).Do(ctx).Into(got)
 	return got, err
 }
 
 func (r *resource[T, L]) Update(ctx context.Context, object T, opts metav1.UpdateOptions) (T, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	got := r.newObject()
 	err := r.request(r.rest.Put()).Name(object.GetName()).VersionedParams(&opts, parameterCodec).Body(object).Do(ctx).Into(got)
 	return got, err
 }
 
 func (r *resource[T, L]) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	got := r.newObject()
 	err := r.request(r.rest.Patch(kind)).Name(name).SubResource(subresources...).VersionedParams(&opts, parameterCodec).Body(data).Do(ctx).Into(got)
 	return got, err
 }
 
 func (r *resource[T, L]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	return r.request(r.rest.Delete()).Name(name).Body(&opts).Do(ctx).Error()
 }
 
 func (r *resource[T, L]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	return r.request(r.rest.Delete()).VersionedParams(&list, parameterCodec).Timeout(timeout(list)).Body(&opts).Do(ctx).Error()
 }
 

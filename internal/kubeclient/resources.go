@@ -100,6 +100,8 @@ type serviceAccounts struct {
 }
 
 func (a serviceAccounts) CreateToken(ctx context.Context, account string, request *authenticationv1.TokenRequest, opts metav1.CreateOptions) (*authenticationv1.TokenRequest, error) {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	got := &authenticationv1.TokenRequest{}
 	err := a.request(a.rest.Post()).Name(account).SubResource("token").VersionedParams(&opts, parameterCodec).Body(request).Do(ctx).Into(got)
 	return got, err
