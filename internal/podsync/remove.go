@@ -79,7 +79,8 @@ func (s *Steps) removeDir(ref pod.Ref) error {
 	return nil
 }
 
-// mirrorTimeout limits the deletion of a mirror.
+// mirrorTimeout limits a change of a mirror. A static pod runs without the API server, and may be the API
+// server itself: its worker must not wait for long.
 const mirrorTimeout = 5 * time.Second
 
 // removeMirror leaves a mirror that cannot be deleted now to the housekeeper, or to the next pod

@@ -144,6 +144,8 @@ func (s *Steps) mirror(ctx context.Context, w pod.Work) error {
 	if s.deps.Mirrors == nil || !pod.IsStatic(w.Pod) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
+	defer cancel()
 	_, err := s.deps.Mirrors.Ensure(ctx, w.Pod, w.Mirror)
 	return err
 }
