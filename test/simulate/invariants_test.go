@@ -25,10 +25,10 @@ func (n *node) checkDeletion(call fakeapi.Call) {
 		if p.Name != call.Name || pod.IsMirror(p) {
 			continue
 		}
-		if slices.Contains(n.kernel.podCgroups(), p.UID) {
+		if slices.Contains(n.kernel.PodCgroups(), p.UID) {
 			n.world.violate("leak: %s is deleted while its cgroup exists", p.Name)
 		}
-		if mounts := n.kernel.mountPoints(n.podDir(p.UID)); len(mounts) > 0 {
+		if mounts := n.kernel.MountPoints(n.podDir(p.UID)); len(mounts) > 0 {
 			n.world.violate("leak: %s is deleted while %s is mounted", p.Name, n.shorten(mounts[0]))
 		}
 		for _, c := range n.runtime.Containers() {
@@ -261,10 +261,10 @@ func (w *workload) checkEmpty() {
 	for _, p := range fakeapi.List[v1.Pod](w.api) {
 		w.world.violate("leak: pod %s in the API server, %s", p.Name, p.Status.Phase)
 	}
-	for _, uid := range w.kernel.podCgroups() {
+	for _, uid := range w.kernel.PodCgroups() {
 		w.world.violate("leak: cgroup of pod %s", uid)
 	}
-	for _, m := range w.kernel.mountPoints(w.base) {
+	for _, m := range w.kernel.MountPoints(w.base) {
 		w.world.violate("leak: mount %s", w.shorten(m))
 	}
 	for _, dir := range []string{filepath.Join(w.root(), "pods"), w.podLogs(), filepath.Join(filepath.Dir(w.podLogs()), "containers")} {

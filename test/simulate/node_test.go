@@ -15,6 +15,7 @@ import (
 
 	"swiftlet/test/fakeapi"
 	"swiftlet/test/fakecri"
+	"swiftlet/test/fakekernel"
 )
 
 const nodeName = "192.0.2.7" // an address, so that no name is looked up
@@ -28,7 +29,7 @@ type node struct {
 	profile profile
 	runtime *fakecri.Server
 	api     *fakeapi.Server
-	kernel  *kernel
+	kernel  *fakekernel.Kernel
 	world   *world
 
 	mu       sync.Mutex
@@ -54,7 +55,7 @@ func (n *node) inLive(p string) string { return filepath.Join(n.live(), p) }
 func newNode(t *testing.T, seed uint64, base string) *node {
 	n := &node{
 		t: t, base: base, trace: &trace{start: time.Now()}, dice: newDice(seed),
-		api: fakeapi.New(), kernel: newKernel(), faults: true,
+		api: fakeapi.New(), kernel: fakekernel.New(), faults: true,
 	}
 	n.profile = newProfile(n.roll("profile"))
 	n.world = newWorld(n)

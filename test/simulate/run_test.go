@@ -20,6 +20,7 @@ import (
 	"swiftlet/internal/config"
 	"swiftlet/internal/oom"
 	"swiftlet/internal/surroundings"
+	"swiftlet/test/fakekernel"
 )
 
 // run is one run of the agent, from its start until it is killed.
@@ -50,14 +51,15 @@ func (r *run) serve() error {
 	if err != nil {
 		return err
 	}
+	kernel := r.kernel.View(r.kernelCall)
 	return agent.RunIn(r.ctx, cfg, agent.Options{Log: r.log(), Version: "simulated"}, surroundings.Surroundings{
 		Runtime: r.dial,
 		API:     func(http.RoundTripper) http.RoundTripper { return r },
-		Cgroups: func() (cgroup.Hierarchy, error) { return hierarchy(r.inLive("cgroup")) },
+		Cgroups: func() (cgroup.Hierarchy, error) { return fakekernel.Hierarchy(r.inLive("cgroup")) },
 		PodCgroups: func(bool, *cgroup.Tree, func() []*v1.Pod) cgroup.PodCgroups {
-			return podCgroups{r}
+			return kernel.Cgroups()
 		},
-		Mounter:    mounter{r},
+		Mounter:    kernel,
 		KernelLog:  func(oom.LogRules, *slog.Logger) (io.ReadCloser, error) { return nil, nil },
 		NewWatcher: func() (*fsnotify.Watcher, error) { return nil, errors.New("no inotify") },
 		Listen: func(context.Context, string, string) (net.Listener, error) {
@@ -141,9 +143,7 @@ func (r *run) kernelCall(call, subject string, act func() error) error {
 	name := call + " " + r.shorten(subject)
 	if r.crash.reached("kernel " + name) {
 		if r.crash.executed {
-			r.kernel.mu.Lock()
 			_ = act()
-			r.kernel.mu.Unlock()
 		}
 		r.kill("at kernel " + name)
 		return errKilled
@@ -152,9 +152,7 @@ func (r *run) kernelCall(call, subject string, act func() error) error {
 		r.add("kernel %s: FAULT", name)
 		return errors.New("simulated failure of " + call)
 	}
-	r.kernel.mu.Lock()
 	err := act()
-	r.kernel.mu.Unlock()
 	r.add("kernel %s: %v", name, err)
 	return err
 }
