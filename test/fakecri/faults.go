@@ -122,7 +122,9 @@ func (s *Server) record(method string, request any) (call Call, fault Fault, mat
 	if message, ok := request.(proto.Message); ok {
 		call.Request = proto.Clone(message)
 	}
-	s.calls = append(s.calls, call)
+	if !s.forgetCalls {
+		s.calls = append(s.calls, call)
+	}
 	f := s.faults[method]
 	if f == nil || f.Times == 0 || (f.Match != nil && !f.Match(request)) {
 		return call, Fault{}, false

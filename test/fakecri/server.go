@@ -28,6 +28,10 @@ func WithNow(now func() time.Time) Option { return func(s *Server) { s.now = now
 // synctest.
 func InMemory() Option { return func(s *Server) { s.inMemory = true } }
 
+// WithoutCalls makes the runtime forget calls, for runs that are long or have many runtimes. Calls and Count
+// then return nothing.
+func WithoutCalls() Option { return func(s *Server) { s.forgetCalls = true } }
+
 // WithImages adds images of 1 MiB to the node.
 func WithImages(names ...string) Option {
 	return func(s *Server) {
@@ -48,7 +52,9 @@ type Server struct {
 	socket   string
 	noEvents bool
 	inMemory bool
-	now      func() time.Time
+	// forgetCalls: calls stays empty.
+	forgetCalls bool
+	now         func() time.Time
 
 	mu          sync.Mutex
 	memory      *bufconn.Listener // set if inMemory
@@ -74,8 +80,21 @@ func Start(t testing.TB, options ...Option) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s, err := New(filepath.Join(dir, "cri.sock"), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		_ = os.RemoveAll(dir)
+	})
+	return s
+}
+
+// New starts a fake runtime outside of a test. The caller stops it.
+func New(socket string, options ...Option) (*Server, error) {
 	s := &Server{
-		socket:     filepath.Join(dir, "cri.sock"),
+		socket:     socket,
 		now:        time.Now,
 		faults:     map[string]*Fault{},
 		sandboxes:  map[string]*runtimeapi.PodSandboxStatus{},
@@ -87,14 +106,7 @@ func Start(t testing.TB, options ...Option) *Server {
 	for _, option := range options {
 		option(s)
 	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Stop()
-		_ = os.RemoveAll(dir)
-	})
-	return s
+	return s, s.Restart()
 }
 
 // Endpoint is the runtime's endpoint, for cri.Config.
