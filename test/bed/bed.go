@@ -49,6 +49,19 @@ func Start(ctx context.Context, progress io.Writer, gates ...string) (*Bed, erro
 	return b, nil
 }
 
+// StartAPI is Start with etcd and the API server only. The API server gets the given flags in addition to its
+// own. There are no controllers: no namespace gets its default service account, and no node is tainted.
+func StartAPI(ctx context.Context, progress io.Writer, flags ...string) (*Bed, error) {
+	b, err := StartNetwork(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	if b.ControlPlane, err = startAPI(ctx, b.slot, b.bin.Reference, flags); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
 // StartNetwork is Start without a control plane. The nodes belong to no cluster, and only the
 // methods that need none can be used.
 func StartNetwork(ctx context.Context, progress io.Writer) (*Bed, error) {

@@ -37,29 +37,52 @@ type ControlPlane struct {
 	etcd        *daemon
 	server      *daemon // the API server
 	serverFlags []string
+	extraFlags  []string // of the API server
 	controllers []*daemon
 }
 
 // startControlPlane returns when the API server answers and both controllers run.
 func startControlPlane(ctx context.Context, s *slot, bin string, gates []string) (*ControlPlane, error) {
+	c, err := newControlPlane(s, bin)
+	if err != nil {
+		return nil, err
+	}
+	c.gates = gates
+	return c, c.start(ctx, c.startEtcd, c.startAPIServer, c.startControllers)
+}
+
+// startAPI returns when the API server answers. There are no controllers.
+func startAPI(ctx context.Context, s *slot, bin string, flags []string) (*ControlPlane, error) {
+	c, err := newControlPlane(s, bin)
+	if err != nil {
+		return nil, err
+	}
+	c.extraFlags = flags
+	return c, c.start(ctx, c.startEtcd, c.startAPIServer)
+}
+
+func newControlPlane(s *slot, bin string) (*ControlPlane, error) {
 	ca, err := newAuthority(filepath.Join(s.dir, "pki"))
 	if err != nil {
 		return nil, err
 	}
-	c := &ControlPlane{
+	return &ControlPlane{
 		Kubeconfig: filepath.Join(s.dir, "admin.kubeconfig"),
 		Server:     fmt.Sprintf("https://%s:6443", s.gateway()),
 		slot:       s,
 		bin:        bin,
-		gates:      gates,
 		ca:         ca,
-	}
-	for _, start := range []func(context.Context) error{c.startEtcd, c.startAPIServer, c.startControllers} {
-		if err := start(ctx); err != nil {
-			return nil, errors.Join(err, c.Stop())
+	}, nil
+}
+
+// start runs steps in order. If one fails, it stops what runs.
+func (c *ControlPlane) start(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return errors.Join(err, c.Stop())
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // Stop stops all programs in the reverse order of their start, and waits.

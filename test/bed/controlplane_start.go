@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -80,7 +81,7 @@ func (c *ControlPlane) apiServerFlags() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(aggregation, c.gateFlags()...),
+	return append(slices.Concat(aggregation, c.gateFlags(), c.extraFlags),
 		// Fields of gates may refer to APIs that are off by default. They have no effect on pods that
 		// do not.
 		"--runtime-config=scheduling.k8s.io/v1beta1=true",

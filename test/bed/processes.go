@@ -25,6 +25,9 @@ func (b *Box) ContainerdPID() (int, error) { return b.containerd.pid("containerd
 // APIServerPID is the process ID of the running API server.
 func (c *ControlPlane) APIServerPID() (int, error) { return c.server.pid("API server") }
 
+// EtcdPID is the process ID of the running etcd.
+func (c *ControlPlane) EtcdPID() (int, error) { return c.etcd.pid("etcd") }
+
 func (d *daemon) pid(name string) (int, error) {
 	if !d.running() {
 		return 0, fmt.Errorf("find process of %s: not running", name)
