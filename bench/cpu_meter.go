@@ -21,7 +21,7 @@ func (c *cluster) cpuNow(s subject) (cpuUse, error) {
 	if err != nil {
 		return use, err
 	}
-	if use.server, err = processCPU(server); err != nil {
+	if use.server, err = ProcessCPU(server); err != nil {
 		return use, err
 	}
 	if use.runtime, err = s.node().CPU(); err != nil {
@@ -32,7 +32,7 @@ func (c *cluster) cpuNow(s subject) (cpuUse, error) {
 		if err != nil {
 			return use, err
 		}
-		if use.agent, err = processCPU(pid); err != nil {
+		if use.agent, err = ProcessCPU(pid); err != nil {
 			return use, err
 		}
 		use.runtime -= use.agent

@@ -20,7 +20,7 @@ import (
 func (c *cluster) describe(ctx context.Context, config Config) (About, error) {
 	about := About{Date: time.Now().UTC().Truncate(time.Second), Quick: config.Quick, Smoke: config.Smoke, Rounds: config.Rounds, Versions: map[string]string{"go": runtime.Version()}}
 	var err error
-	if about.Machine, err = readMachine(); err != nil {
+	if about.Machine, err = ReadMachine(); err != nil {
 		return about, err
 	}
 	if about.Commit, err = firstLine(ctx, "git", "rev-parse", "--short=12", "HEAD"); err != nil {
@@ -63,7 +63,8 @@ func versionIn(line string) string {
 	return line[strings.LastIndexByte(line, ' ')+1:]
 }
 
-func readMachine() (Machine, error) {
+// ReadMachine describes this machine.
+func ReadMachine() (Machine, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return Machine{}, fmt.Errorf("describe machine: %w", err)

@@ -20,10 +20,10 @@ func (r *Result) Publish(root string) error {
 			return fmt.Errorf("publish: %w", err)
 		}
 	}
-	if err := replacePart(filepath.Join(root, "README.md"), r.front()); err != nil {
+	if err := ReplacePart(filepath.Join(root, "README.md"), beginMark, endMark, r.front()); err != nil {
 		return err
 	}
-	return replacePart(filepath.Join(root, "docs", "performance.md"), r.full())
+	return ReplacePart(filepath.Join(root, "docs", "performance.md"), beginMark, endMark, r.full())
 }
 
 // front is what README shows.
@@ -47,16 +47,16 @@ func (r *Result) full() string {
 	return text
 }
 
-// replacePart replaces what is between the marks of a file.
-func replacePart(path, text string) error {
+// ReplacePart replaces what is between the marks of a file.
+func ReplacePart(path, begin, end, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
-	before, rest, found := strings.Cut(string(old), beginMark+"\n")
-	_, after, ended := strings.Cut(rest, endMark)
+	before, rest, found := strings.Cut(string(old), begin+"\n")
+	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		return fmt.Errorf("publish: %s has no line %q followed by %q", path, beginMark, endMark)
+		return fmt.Errorf("publish: %s has no line %q followed by %q", path, begin, end)
 	}
-	return os.WriteFile(path, []byte(before+beginMark+"\n\n"+text+"\n"+endMark+after), 0o644)
+	return os.WriteFile(path, []byte(before+begin+"\n\n"+text+"\n"+end+after), 0o644)
 }

@@ -37,14 +37,14 @@ func (r RowResult) markdown() string {
 	}
 	ratio := "–"
 	if value, ok := r.ratio(Ours, Reference); ok {
-		ratio = number(value)
+		ratio = Number(value)
 	}
 	goal := r.Goal
 	if r.Outcome != "" {
 		goal += ": " + r.Outcome
 	}
 	if value, ok := r.ratio(Ours, Bare); ok && r.Goal != "" {
-		goal += fmt.Sprintf(" (%s × bare)", number(value))
+		goal += fmt.Sprintf(" (%s × bare)", Number(value))
 	}
 	return "| " + strings.Join(append(cells, ratio, goal), " | ") + " |\n"
 }
@@ -57,16 +57,16 @@ func (r RowResult) cell(subject string) string {
 	}
 	text := format(s.Median, r.Unit)
 	if len(s.Samples) > 1 && s.Min != s.Max {
-		text += fmt.Sprintf(" (%s–%s)", number(s.Min), number(s.Max))
+		text += fmt.Sprintf(" (%s–%s)", Number(s.Min), Number(s.Max))
 	}
 	return text
 }
 
 // format writes a value with its unit.
-func format(value float64, unit string) string { return number(value) + " " + unit }
+func format(value float64, unit string) string { return Number(value) + " " + unit }
 
-// number writes a value with three digits that count.
-func number(value float64) string {
+// Number writes a value with three digits that count.
+func Number(value float64) string {
 	if value == 0 {
 		return "0"
 	}

@@ -92,7 +92,7 @@ func TestPublish(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for value, want := range map[float64]string{0: "0", 0.0003: "0.00030", 0.1944: "0.194", 1.5: "1.50", 12.34: "12.3", 119.4: "119", 12345: "12345"} {
-		if got := number(value); got != want {
+		if got := Number(value); got != want {
 			t.Errorf("%v: %s, want %s", value, got, want)
 		}
 	}

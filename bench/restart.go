@@ -59,7 +59,7 @@ func (t *trial) startWithWaitingPod(ctx context.Context) (took, used time.Durati
 	if err != nil {
 		return 0, 0, err
 	}
-	if used, err = processCPU(pid); err != nil {
+	if used, err = ProcessCPU(pid); err != nil {
 		return 0, 0, err
 	}
 	_, err = k.delete(ctx, []*corev1.Pod{p})

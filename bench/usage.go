@@ -16,10 +16,10 @@ import (
 // that Go supports.
 const tick = 10 * time.Millisecond
 
-// processCPU is the CPU time of a process with all its threads, also exited ones, and of children
+// ProcessCPU is the CPU time of a process with all its threads, also exited ones, and of children
 // that it has waited for. The process's own part is exact to the nanosecond, that of its children to
 // a tick.
-func processCPU(pid int) (time.Duration, error) {
+func ProcessCPU(pid int) (time.Duration, error) {
 	var own unix.Timespec
 	// The clock ID of another process's CPU time: see clock_getcpuclockid(3).
 	const scheduled = 2

@@ -50,13 +50,13 @@ prober_probe_total_other{container="b"} 100
 // TestOwnUsage reads the counters of this process.
 func TestOwnUsage(t *testing.T) {
 	pid := os.Getpid()
-	before, err := processCPU(pid)
+	before, err := ProcessCPU(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for began := time.Now(); time.Since(began) < 5*time.Millisecond; {
 	}
-	after, err := processCPU(pid)
+	after, err := ProcessCPU(pid)
 	if err != nil || after <= before {
 		t.Errorf("CPU time was %v, is %v: %v", before, after, err)
 	}
