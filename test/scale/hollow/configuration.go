@@ -20,6 +20,8 @@ enforceNodeAllocatable: []
 makeIPTablesUtilChains: false
 failSwapOn: false
 resolvConf: ""
+clusterDNS: [10.96.0.10]
+clusterDomain: cluster.local
 address: %[6]s
 healthzPort: 0
 tlsCertFile: %[4]s
