@@ -11,7 +11,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick test trust nightly clean
+.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -161,6 +161,15 @@ bench-quick: build reference ## the short part of make bench, within 5 minutes; 
 	$(call say,quick benchmark)
 	@$(GO) build -o bin/bench ./bench/cmd/bench
 	@bin/bench -quick -out bin/bench-results $(ARGS)
+
+# ARGS are flags of test/scale/cmd/scale, such as -nodes 20 -compare 20. hollow is linked as bin/swiftlet is.
+scale: deps bundle reference ## 100, 300 and 1,000 nodes on one API server, and kubemark's at 50 and 100, within 40 minutes; writes test/scale/results and docs (ARGS=) (needs root)
+	$(call say,building kubemark)
+	@hack/build-kubemark.sh >/dev/null
+	$(call say,scale)
+	@CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags "-s -w" -o bin/hollow ./test/scale/cmd/hollow
+	@$(GO) build -o bin/scale ./test/scale/cmd/scale
+	@bin/scale -publish $(ARGS)
 
 test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
