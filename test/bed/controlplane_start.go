@@ -16,6 +16,7 @@ func (c *ControlPlane) startEtcd(context.Context) (err error) {
 		"--data-dir="+c.etcdDir(),
 		"--unsafe-no-fsync", // the data is not needed after the test
 		"--log-level=warn",
+		"--quota-backend-bytes=8589934592", // the default is too small for 30,000 pods
 		"--listen-client-urls="+c.etcdURL(2379),
 		"--advertise-client-urls="+c.etcdURL(2379),
 		"--listen-peer-urls="+c.etcdURL(2380),

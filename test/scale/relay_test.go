@@ -53,13 +53,11 @@ func TestRelayCountsBothDirections(t *testing.T) {
 	}
 
 	stop()
-	reset, err := net.Dial("tcp", r.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reset.Close()
-	if _, err := reset.Read(text); err == nil {
-		t.Error("a connection without an API server is not ended")
+	if reset, err := net.Dial("tcp", r.address()); err == nil { // it may be reset before Dial returns
+		defer reset.Close()
+		if _, err := reset.Read(text); err == nil {
+			t.Error("a connection without an API server is not ended")
+		}
 	}
 	if r.refused.Load() != 1 {
 		t.Errorf("counted %d connections that found no API server, want 1", r.refused.Load())

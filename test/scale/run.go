@@ -139,17 +139,18 @@ func (s *session) start(ctx context.Context) (err error) {
 // awaitAll waits until a number is reached.
 func (s *session) awaitAll(ctx context.Context, what string, count func() int, want int) error {
 	next := time.Now()
+	var failed error
 	err := await(ctx, s.options.Limit, what, func() bool {
 		if time.Now().After(next) {
 			next = time.Now().Add(15 * time.Second)
-			if s.fleet.check() != nil {
+			if failed = errors.Join(s.fleet.check(), s.audit.read()); failed != nil { // the log is long: read it in parts
 				return true
 			}
 			s.say("%d of %d %s", count(), want, what)
 		}
 		return count() >= want
 	})
-	return errors.Join(err, s.fleet.check())
+	return errors.Join(err, failed)
 }
 
 // settle waits until no node has sent anything but heartbeats for a while, and returns when the last such
