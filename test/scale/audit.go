@@ -78,10 +78,14 @@ func (a *auditLog) add(line []byte) error {
 	if !isNode || event.Stage != counted {
 		return nil
 	}
-	what := event.Verb + " " + event.ObjectRef.Resource
+	path, parameters, _ := strings.Cut(event.RequestURI, "?")
+	verb := event.Verb
+	if verb == "watch" && strings.Contains(parameters, "sendInitialEvents=true") {
+		verb = "watch-list" // it begins with all objects, like a list
+	}
+	what := verb + " " + event.ObjectRef.Resource
 	if event.ObjectRef.Resource == "" {
-		path, _, _ := strings.Cut(event.RequestURI, "?")
-		what = event.Verb + " " + path
+		what = verb + " " + path
 	}
 	if event.ObjectRef.Subresource != "" {
 		what += "/" + event.ObjectRef.Subresource

@@ -10,6 +10,7 @@ const auditLines = `{"kind":"Event","stage":"ResponseComplete","requestURI":"/ap
 {"kind":"Event","stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"system:node:10.210.0.1"},"objectRef":{"resource":"pods"},"responseStatus":{"code":200},"stageTimestamp":"2026-01-01T00:00:02.000000Z"}
 {"kind":"Event","stage":"ResponseComplete","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"system:node:10.210.0.1"},"objectRef":{"resource":"pods"},"responseStatus":{"code":200},"stageTimestamp":"2026-01-01T00:00:03.000000Z"}
 {"kind":"Event","stage":"ResponseComplete","requestURI":"/api/v1/nodes","verb":"list","user":{"username":"admin"},"objectRef":{"resource":"nodes"},"responseStatus":{"code":200},"stageTimestamp":"2026-01-01T00:00:03.000000Z"}
+{"kind":"Event","stage":"ResponseStarted","requestURI":"/api/v1/pods?sendInitialEvents=true&watch=true","verb":"watch","user":{"username":"system:node:10.210.0.2"},"objectRef":{"resource":"pods"},"responseStatus":{"code":200},"stageTimestamp":"2026-01-01T00:00:03.000000Z"}
 {"kind":"Event","stage":"ResponseComplete","requestURI":"/version?x=1","verb":"get","user":{"username":"system:node:10.210.0.2"},"responseStatus":{"code":403},"stageTimestamp":"2026-01-01T00:00:04.000000Z"}
 {"kind":"Event","stage":"Respon`
 
@@ -28,14 +29,19 @@ func TestAuditLog(t *testing.T) {
 		}
 	}
 	want := []struct {
-		node, what string
-		failed     bool
-	}{{"10.210.0.1", "patch pods/status", false}, {"10.210.0.1", "watch pods", false}, {"10.210.0.2", "get /version", true}}
+		node, what          string
+		failed, watch, list bool
+	}{
+		{node: "10.210.0.1", what: "patch pods/status"},
+		{node: "10.210.0.1", what: "watch pods", watch: true},
+		{node: "10.210.0.2", what: "watch-list pods", watch: true, list: true},
+		{node: "10.210.0.2", what: "get /version", failed: true},
+	}
 	if len(log.requests) != len(want) {
 		t.Fatalf("read %d requests, want %d: %v", len(log.requests), len(want), log.requests)
 	}
 	for i, r := range log.requests {
-		if r.node != want[i].node || r.what != want[i].what || r.failed() != want[i].failed {
+		if r.node != want[i].node || r.what != want[i].what || r.failed() != want[i].failed || r.isWatch() != want[i].watch || r.isList() != want[i].list {
 			t.Errorf("request %d is %+v, want %+v", i, r, want[i])
 		}
 	}

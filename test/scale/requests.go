@@ -1,6 +1,9 @@
 package scale
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // requests are requests of nodes in the order of the audit log.
 type requests []request
@@ -12,6 +15,16 @@ func (r request) isHeartbeat() bool {
 		return true
 	}
 	return false
+}
+
+// isWatch reports whether a request begins a watch.
+func (r request) isWatch() bool {
+	return strings.HasPrefix(r.what, "watch ") || strings.HasPrefix(r.what, "watch-list ")
+}
+
+// isList reports whether the API server has sent all objects.
+func (r request) isList() bool {
+	return strings.HasPrefix(r.what, "list ") || strings.HasPrefix(r.what, "watch-list ")
 }
 
 // where returns the requests that meet a condition.

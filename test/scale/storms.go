@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +122,7 @@ func (s *session) firstAnswer(ctx context.Context, since time.Time) (at time.Tim
 // awaitWatches waits until nodes have begun as many watches as they had before, and sets when that was.
 func (s *session) awaitWatches(ctx context.Context, from time.Time, want int) error {
 	begun := func() requests {
-		return s.audit.between(from, time.Now()).where(func(r request) bool { return strings.HasPrefix(r.what, "watch ") && r.code < 300 })
+		return s.audit.between(from, time.Now()).where(func(r request) bool { return r.isWatch() && r.code < 300 })
 	}
 	var failed error
 	err := await(ctx, s.options.Limit, "watches after the outage", func() bool {
@@ -155,8 +154,7 @@ func (s *session) returned(ctx context.Context, storm string, from time.Time) er
 	}
 	s.set(storm+"_seconds", last.Sub(from).Seconds())
 	all, err := s.caused(ctx, storm, from)
-	lists := all.where(func(r request) bool { return strings.HasPrefix(r.what, "list ") })
-	s.perNode(storm+"_lists", float64(len(lists)))
+	s.perNode(storm+"_lists", float64(len(all.where(request.isList))))
 	return err
 }
 
