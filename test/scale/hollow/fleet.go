@@ -59,8 +59,9 @@ func (f *Fleet) runOnce(ctx context.Context, pause time.Duration, restart <-chan
 				stop()
 			}
 		})
-		if pause > 0 {
-			time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done(): // the others end at once
 		}
 	}
 	select {
