@@ -8,18 +8,19 @@ import (
 // renewInterval is how often a kubelet renews its lease: a quarter of the default duration of 40 s.
 const renewInterval = 10 * time.Second
 
-// period is a time in which the API server was not available, so that no lease could be renewed.
+// period is a time in which a storm had stopped the API server or the agents, so that no lease could be
+// renewed. The storm has rows of its own for how long it took until all were.
 type period struct{ from, to time.Time }
 
 // lateness returns how late each renewal of a lease was: the time since the one before, less the interval.
-// At the end of the run, the next renewal of each node counts as if it came then. Renewals across an outage
-// are left out.
-func lateness(all requests, end time.Time, outages []period) []time.Duration {
+// At the end of the run, the next renewal of each node counts as if it came then. Renewals across a time in
+// which something was stopped are left out.
+func lateness(all requests, end time.Time, stopped []period) []time.Duration {
 	before := map[string]time.Time{}
 	var late []time.Duration
 	add := func(from, to time.Time) {
-		for _, o := range outages {
-			if from.Before(o.to) && to.After(o.from) {
+		for _, s := range stopped {
+			if from.Before(s.to) && to.After(s.from) {
 				return
 			}
 		}

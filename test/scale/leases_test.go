@@ -23,16 +23,16 @@ func TestLateness(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		end     float64
-		outages []period
+		stopped []period
 		want    []time.Duration
 	}{
-		"gaps beyond the interval":        {end: 30, want: []time.Duration{0, 0, 500 * time.Millisecond, 12500 * time.Millisecond}},
-		"a lease that is not renewed":     {end: 50, want: []time.Duration{0, 0, 500 * time.Millisecond, 7 * time.Second, 12500 * time.Millisecond, 19 * time.Second}},
-		"gaps across an outage left out":  {end: 30, outages: []period{{at(12), at(13)}}, want: []time.Duration{0, 500 * time.Millisecond}},
-		"an outage after the last result": {end: 30, outages: []period{{at(40), at(41)}}, want: []time.Duration{0, 0, 500 * time.Millisecond, 12500 * time.Millisecond}},
+		"gaps beyond the interval":       {end: 30, want: []time.Duration{0, 0, 500 * time.Millisecond, 12500 * time.Millisecond}},
+		"a lease that is not renewed":    {end: 50, want: []time.Duration{0, 0, 500 * time.Millisecond, 7 * time.Second, 12500 * time.Millisecond, 19 * time.Second}},
+		"gaps across a storm left out":   {end: 30, stopped: []period{{at(12), at(13)}}, want: []time.Duration{0, 500 * time.Millisecond}},
+		"a storm after the last renewal": {end: 30, stopped: []period{{at(40), at(41)}}, want: []time.Duration{0, 0, 500 * time.Millisecond, 12500 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lateness(all, at(c.end), c.outages); !slices.Equal(got, c.want) {
+			if got := lateness(all, at(c.end), c.stopped); !slices.Equal(got, c.want) {
 				t.Errorf("lateness is %v, want %v", got, c.want)
 			}
 		})

@@ -51,7 +51,7 @@ type session struct {
 	fleet    *fleet
 	progress io.Writer
 	began    time.Time
-	outages  []period
+	stopped  []period
 	result   *Run
 	// idleBytes is the rate of the idle phase, per second.
 	idleBytes float64
@@ -270,7 +270,7 @@ func (s *session) leases() error {
 		return err
 	}
 	all := s.audit.between(s.began, end)
-	late := lateness(all, end, s.outages)
+	late := lateness(all, end, s.stopped)
 	s.set("lease_p99", percentile(late, 99).Seconds())
 	s.set("lease_max", percentile(late, 100).Seconds())
 	failed := all.where(request.failed)

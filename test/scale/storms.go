@@ -93,7 +93,7 @@ func (s *session) outage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.outages = append(s.outages, period{stopped, back})
+	s.stopped = append(s.stopped, period{stopped, back})
 	if err := s.awaitWatches(ctx, back, watches); err != nil {
 		return err
 	}
@@ -153,6 +153,7 @@ func (s *session) returned(ctx context.Context, storm string, from time.Time) er
 		}
 	}
 	s.set(storm+"_seconds", last.Sub(from).Seconds())
+	s.stopped = append(s.stopped, period{from, last})
 	all, err := s.caused(ctx, storm, from)
 	s.perNode(storm+"_lists", float64(len(all.where(request.isList))))
 	return err
