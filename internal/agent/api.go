@@ -48,8 +48,10 @@ func newAPI(b *base) (*api, error) {
 	if rotator != nil {
 		a.renewClientCertificate(b, rotator)
 	}
+	reconnects := kubeapi.NewReconnects(b.clock)
+	b.hub.apiServerBack.Subscribe(func(struct{}) { reconnects.Notify() })
 	a.caches, err = kubeapi.NewCaches(clients.Kube, kubeapi.CachesConfig{
-		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy), Poll: b.cfg.Kubelet.SyncFrequency.Duration, LastKnown: clients.LastKnown,
+		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy), Poll: b.cfg.Kubelet.SyncFrequency.Duration, LastKnown: clients.LastKnown, Reconnects: reconnects,
 	}, kubeapi.ObjectsDeps{Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: b.around.Random})
 	if err != nil {
 		return nil, err

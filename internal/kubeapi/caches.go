@@ -20,6 +20,8 @@ type CachesConfig struct {
 	Poll     time.Duration
 	// LastKnown keeps the objects; nil: off.
 	LastKnown *LastKnown
+	// Reconnects ends the back-off of watches; may be nil.
+	Reconnects *Reconnects
 }
 
 // Caches are the API server's objects that pods of this node use.
@@ -47,7 +49,7 @@ func NewCaches(kube kubeclient.Interface, cfg CachesConfig, objects ObjectsDeps,
 	if c.Node, err = NewNode(kube, cfg.NodeName); err != nil {
 		return nil, err
 	}
-	objects.Client, objects.LastKnown = kube, cfg.LastKnown
+	objects.Client, objects.LastKnown, objects.Reconnects = kube, cfg.LastKnown, cfg.Reconnects
 	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy, TTL: c.Node.ObjectTTL, Poll: cfg.Poll}, objects); err != nil {
 		return nil, err
 	}
@@ -71,7 +73,7 @@ func NewCaches(kube kubeclient.Interface, cfg CachesConfig, objects ObjectsDeps,
 		return nil, err
 	}
 	for _, watched := range []*collection{c.Trust.collection, c.Services.collection, c.Classes.collection, c.Drivers.collection, c.Node.collection} {
-		watched.known = cfg.LastKnown
+		watched.known, watched.back = cfg.LastKnown, cfg.Reconnects
 	}
 	return c, nil
 }

@@ -22,6 +22,7 @@ type collection struct {
 	once     sync.Once
 	synced   chan struct{}
 	known    *LastKnown // nil: off
+	back     *Reconnects
 	onChange []func()
 	onRelist func() // called after each list but the first; may be nil
 }
@@ -40,7 +41,7 @@ func newCollection(name string, client any, lw *cache.ListWatch, sample runtime.
 
 // Run watches until ctx is done.
 func (c *collection) Run(ctx context.Context) error {
-	Reflector{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}, LastKnown: c.known}.Run(ctx)
+	Reflector{Client: c.client, Source: c.lw, Sample: c.sample, Store: store{c}, Options: cache.ReflectorOptions{Name: c.name}, LastKnown: c.known, Reconnects: c.back}.Run(ctx)
 	return nil
 }
 

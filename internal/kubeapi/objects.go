@@ -48,6 +48,8 @@ type ObjectsDeps struct {
 	Log    *slog.Logger
 	// LastKnown keeps the objects; nil: off.
 	LastKnown *LastKnown
+	// Reconnects ends the back-off of watches; may be nil.
+	Reconnects *Reconnects
 }
 
 // Objects reads the ConfigMaps and Secrets that pods of this node use, and notifies subscribers

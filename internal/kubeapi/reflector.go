@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +31,8 @@ type Reflector struct {
 	Options cache.ReflectorOptions
 	// LastKnown keeps the objects; nil: off.
 	LastKnown *LastKnown
+	// Reconnects ends the back-off when the API server responds again; may be nil.
+	Reconnects *Reconnects
 }
 
 // relistBackoff is the default of client-go's Reflector.
@@ -55,10 +59,10 @@ func (r Reflector) Run(ctx context.Context) {
 	backoff := *r.Options.Backoff
 	delay := backoff.DelayWithReset(r.Options.Clock, backoffReset)
 	for first := true; ctx.Err() == nil; first = false {
-		began := r.Options.Clock.Now()
+		began, reconnected := r.Options.Clock.Now(), r.Reconnects.Next()
 		r.session(ctx, first, delay)
 		if r.Options.Clock.Since(began) < shortSession {
-			_ = sleep(ctx, r.Options.Clock, delay())
+			_ = sleepUntil(ctx, r.Options.Clock, delay(), reconnected)
 		}
 	}
 }
@@ -66,7 +70,7 @@ func (r Reflector) Run(ctx context.Context) {
 func (r Reflector) session(ctx context.Context, first bool, delay wait.DelayFunc) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	s := session{source: r.Source, clock: r.Options.Clock, first: first, end: end, delay: delay}
+	s := session{source: r.Source, clock: r.Options.Clock, first: first, end: end, delay: delay, reconnects: r.Reconnects}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, r.Client)
 	options, backoff := r.Options, *r.Options.Backoff
 	options.Backoff = &backoff // a copy, because client-go's Reflector modifies it
@@ -84,6 +88,10 @@ type session struct {
 	// watchDeadline is when the API server ends the last watch; zero before the first.
 	watchDeadline time.Time
 	watchBegan    time.Time // of the last watch that was accepted, or too old
+
+	reconnects *Reconnects
+	awaitOnce  sync.Once
+	connected  atomic.Bool // the last request was answered
 }
 
 func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -93,7 +101,9 @@ func (s *session) list(ctx context.Context, o metav1.ListOptions) (runtime.Objec
 	if err := s.checkInterrupted(o); err != nil {
 		return nil, err
 	}
+	reconnected := s.reconnects.Next()
 	list, err := listInTime(ctx, s.source, o)
+	s.awaitReconnect(ctx, err, reconnected)
 	return list, s.endIfUnreachable(o, err)
 }
 
@@ -110,7 +120,7 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 				return nil, err
 			}
 		}
-		began := s.clock.Now()
+		began, reconnected := s.clock.Now(), s.reconnects.Next()
 		w, err := watchInTime(ctx, s.source, o)
 		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			s.watchBegan = began
@@ -119,12 +129,34 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 			s.watchDeadline = began.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 		}
 		if continues(o) || !utilnet.IsConnectionRefused(err) {
+			s.awaitReconnect(ctx, err, reconnected)
 			return w, s.endIfUnreachable(o, err)
 		}
-		if err := sleep(ctx, s.clock, s.delay()); err != nil {
+		if err := sleepUntil(ctx, s.clock, s.delay(), reconnected); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// awaitReconnect ends the session at the next reconnect if the request did not reach the API server, and no
+// later one did. client-go's Reflector waits between two requests of a session, and only the end of the
+// session ends that.
+func (s *session) awaitReconnect(ctx context.Context, err error, reconnected <-chan struct{}) {
+	s.connected.Store(!unreachable(err))
+	if reconnected == nil || !unreachable(err) {
+		return
+	}
+	s.awaitOnce.Do(func() {
+		go func() {
+			select {
+			case <-reconnected:
+				if !s.connected.Load() {
+					s.end()
+				}
+			case <-ctx.Done():
+			}
+		}()
+	})
 }
 
 // checkInterrupted ends the session if the request would continue a watch that ended before its
@@ -159,8 +191,17 @@ func unreachable(err error) bool {
 }
 
 func sleep(ctx context.Context, c clock.Clock, d time.Duration) error {
+	return sleepUntil(ctx, c, d, nil)
+}
+
+// sleepUntil is sleep that ends early when the channel is closed.
+func sleepUntil(ctx context.Context, c clock.Clock, d time.Duration, end <-chan struct{}) error {
+	timer := c.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-c.After(d):
+	case <-timer.C():
+		return nil
+	case <-end:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -139,12 +139,16 @@ func startReflector(t *testing.T, s *fakeServer, client any) cache.Store {
 }
 
 func startReflectorOf(t *testing.T, s *fakeServer, client any, list cache.ListWithContextFunc, watches cache.WatchFuncWithContext) cache.Store {
+	return startReflectorWith(t, s, nil, client, list, watches)
+}
+
+func startReflectorWith(t *testing.T, s *fakeServer, reconnects *Reconnects, client any, list cache.ListWithContextFunc, watches cache.WatchFuncWithContext) cache.Store {
 	// The other handlers include one that sleeps in real time.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	s.watches = map[*watch.FakeWatcher]int{}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	r := Reflector{
-		Client: client, Sample: &v1.ConfigMap{}, Store: store,
+		Client: client, Sample: &v1.ConfigMap{}, Store: store, Reconnects: reconnects,
 		Source: &cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watches},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ func (o *Objects) reflector(item *object) Reflector {
 			return w, o.checkWatch(item, err)
 		},
 	}
-	return Reflector{Client: o.deps.Client, Source: lw, Sample: expected, Store: item, LastKnown: o.deps.LastKnown,
+	return Reflector{Client: o.deps.Client, Source: lw, Sample: expected, Store: item, LastKnown: o.deps.LastKnown, Reconnects: o.deps.Reconnects,
 		Options: cache.ReflectorOptions{
 			Name:            item.ref.String(),
 			MinWatchTimeout: 30 * time.Minute,
