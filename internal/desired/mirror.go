@@ -54,13 +54,17 @@ func NewMirrors(cfg MirrorConfig, deps MirrorDeps) (*Mirrors, error) {
 // Ensure makes the mirror match this version of the static pod. mirror is the known mirror, nil if there
 // is none. It reports whether it changed anything.
 func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed bool, err error) {
+	missing := false
 	if mirror != nil {
 		if mirror.DeletionTimestamp == nil && pod.IsMirrorOf(mirror, static) {
 			return false, nil
 		}
-		if changed, err = m.Delete(ctx, pod.RefOf(mirror), mirror.UID); err != nil {
-			return changed, err
+		err = m.delete(ctx, pod.RefOf(mirror), mirror.UID)
+		missing = apierrors.IsNotFound(err)
+		if err != nil && !isGone(err) {
+			return false, err
 		}
+		changed = err == nil
 	}
 	owner, known := m.nodeUID()
 	if !known {
@@ -68,9 +72,10 @@ func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed b
 	}
 	_, err = m.client.Pods(static.Namespace).Create(ctx, m.mirrorOf(static, owner), metav1.CreateOptions{})
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case apierrors.IsAlreadyExists(err) && !missing:
 		// Usual after a restart: the watch has not sent the mirror yet. When it does, the pod is
-		// reconciled, and an old mirror is replaced.
+		// reconciled, and an old mirror is replaced. It does not send one that it has sent before: an API
+		// server that has just started may say that the old mirror is missing, and it must be tried again.
 		return changed, nil
 	case err != nil:
 		return changed, fmt.Errorf("create mirror of %s: %w", pod.RefOf(static), err)
@@ -81,18 +86,26 @@ func (m *Mirrors) Ensure(ctx context.Context, static, mirror *v1.Pod) (changed b
 // Delete deletes a mirror without a grace period, unless its name belongs to another pod. It reports
 // whether the mirror existed.
 func (m *Mirrors) Delete(ctx context.Context, ref pod.Ref, uid types.UID) (deleted bool, err error) {
-	err = m.client.Pods(ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{
+	err = m.delete(ctx, ref, uid)
+	if isGone(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (m *Mirrors) delete(ctx context.Context, ref pod.Ref, uid types.UID) error {
+	err := m.client.Pods(ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0),
 		Preconditions:      metav1.NewUIDPreconditions(string(uid)),
 	})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("delete mirror %s: %w", ref, err)
+	if err != nil {
+		return fmt.Errorf("delete mirror %s: %w", ref, err)
 	}
-	return true, nil
+	return nil
 }
+
+// isGone reports whether the mirror does not exist, or its name belongs to another pod.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // mirrorOf returns the mirror to create. By its owner the node authorizer recognizes the mirrors of a
 // node.

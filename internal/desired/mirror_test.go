@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -138,5 +140,29 @@ func TestEnsureReportsFailure(t *testing.T) {
 	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
 	if _, err := newMirrors(t, client, true).Ensure(context.Background(), parse(t, static1), nil); !errors.Is(err, refused) {
 		t.Errorf("error %v, want %v", err, refused)
+	}
+}
+
+// The caches of an API server that has just started may lack the old mirror, which then exists on.
+func TestEnsureOfAMirrorThatCannotBeReplaced(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		deletion error
+		retries  bool
+	}{
+		"the API server does not know it yet": {apierrors.NewNotFound(pods, "web"), true},
+		"it is replaced already":              {apierrors.NewConflict(pods, "web", errors.New("the UID differs")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.deletion })
+			client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewAlreadyExists(pods, "web")
+			})
+			_, err := newMirrors(t, client, true).Ensure(t.Context(), parse(t, static1), old(t))
+			if (err != nil) != c.retries {
+				t.Errorf("got %v, want an error: %t", err, c.retries)
+			}
+		})
 	}
 }
