@@ -138,7 +138,7 @@ func TestPodCertificate(t *testing.T) {
 			answer(t, n, r, certificatesv1.PodCertificateRequestConditionTypeIssued, time.Hour)
 		}
 	}
-	poll.Until(t, "the new certificate", func() bool { return readFile(t, dir, "bundle.pem") != first })
+	poll.Until(t, "the new certificate", readsOther(first, dir, "bundle.pem"))
 }
 
 // TestPodCertificateSurvivesRestart: a pod keeps its certificate until it has a new one.

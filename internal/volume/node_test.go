@@ -193,8 +193,18 @@ func readFile(t testing.TB, path ...string) string {
 	return string(data)
 }
 
+// readsWhere reports whether a file has content that matches. It may be missing for a moment to a reader that
+// has found the directory which a volume then replaces.
+func readsWhere(match func(content string) bool, path ...string) func() bool {
+	return func() bool { got, err := os.ReadFile(filepath.Join(path...)); return err == nil && match(string(got)) }
+}
+
 func reads(want string, path ...string) func() bool {
-	return func() bool { got, err := os.ReadFile(filepath.Join(path...)); return err == nil && string(got) == want }
+	return readsWhere(func(content string) bool { return content == want }, path...)
+}
+
+func readsOther(than string, path ...string) func() bool {
+	return readsWhere(func(content string) bool { return content != than }, path...)
 }
 
 // tree lists everything below dir with inode, times, mode and owner.

@@ -110,7 +110,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	first := readFile(t, dir, "token")
 	poll.Until(t, "the timer", clk.HasWaiters)
 	clk.Step(3000 * time.Second) // 83 % of its lifetime
-	poll.Until(t, "a new token", func() bool { return readFile(t, dir, "token") != first })
+	poll.Until(t, "a new token", readsOther(first, dir, "token"))
 }
 
 func TestUnmountEndsMount(t *testing.T) {

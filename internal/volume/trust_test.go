@@ -71,7 +71,7 @@ func TestTrustBundles(t *testing.T) {
 	if _, err := n.client.CertificatesV1().ClusterTrustBundles().Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the change to reach the file", func() bool { return holds(readFile(t, named, "anchors.pem"), "z") })
+	poll.Until(t, "the change to reach the file", readsWhere(func(content string) bool { return holds(content, "z") }, named, "anchors.pem"))
 }
 
 func TestMissingTrustBundles(t *testing.T) {
