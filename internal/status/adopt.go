@@ -15,7 +15,7 @@ func (e *entry) adopt(mirror *v1.Pod) bool {
 		return false
 	}
 	e.target = mirror.UID
-	if len(mirror.Status.ContainerStatuses) == 0 || pod.IsTerminal(mirror.Status.Phase) {
+	if len(mirror.Status.ContainerStatuses) == 0 || isEndedMirror(mirror) {
 		return false
 	}
 	e.status, e.dirty = *mirror.Status.DeepCopy(), false

@@ -94,3 +94,31 @@ func TestMirrorOfAnEarlierVersion(t *testing.T) {
 		})
 	}
 }
+
+// A static pod that exceeded its deadline runs again when the agent starts, whether the pod or its mirror is
+// known first.
+func TestStaticPodWithAnEndedMirrorRunsAgain(t *testing.T) {
+	for name, knownFirst := range map[string]bool{"known first": true, "known later": false} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(b *bench) {
+				static := aPod("s")
+				static.Annotations = map[string]string{pod.AnnotationSource: "file", pod.AnnotationHash: "h"}
+				ended := mirrorOf(static, "m")
+				ended.Status = phase(v1.PodFailed)
+				ended.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c"}}
+				if knownFirst {
+					b.mirrors["s"] = ended
+				}
+				if got := b.Published(static); got.Phase != "" {
+					b.Errorf("the published status is %v, want none", got)
+				}
+				if got := b.Set(static, phase(v1.PodRunning)); got.Phase != v1.PodRunning {
+					b.Errorf("the phase is %s", got.Phase)
+				}
+				b.mirrors["s"] = ended
+				b.Reconcile(static)
+				b.expect("s m Running")
+			})
+		})
+	}
+}

@@ -153,13 +153,19 @@ func (p *Publisher) Get(uid types.UID) (v1.PodStatus, bool) {
 	return e.status, true
 }
 
-// Published returns the status that the API server has of a pod, of a static pod that of its mirror. The
-// caller must not change it.
+// Published returns the status that the API server has of a pod, of a static pod that of its mirror, unless
+// that has ended. The caller must not change it.
 func (p *Publisher) Published(target *v1.Pod) v1.PodStatus {
-	if object := p.apiObject(target); object != nil {
+	if object := p.apiObject(target); object != nil && !isEndedMirror(object) {
 		return object.Status
 	}
 	return target.Status
+}
+
+// isEndedMirror reports whether the object is a mirror with a terminal phase. That phase does not end the
+// static pod of an agent that has just started: its containers decide whether it runs again.
+func isEndedMirror(object *v1.Pod) bool {
+	return pod.IsMirror(object) && pod.IsTerminal(object.Status.Phase)
 }
 
 // Finish marks a pod that has released its resources. It publishes the final status. If the pod is being
@@ -262,7 +268,10 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 	if !known {
 		e = &entry{status: target.Status}
 		if object != nil {
-			e.status, e.target = *object.Status.DeepCopy(), object.UID
+			e.target = object.UID
+			if !isEndedMirror(object) {
+				e.status = *object.Status.DeepCopy()
+			}
 		}
 		p.pods[target.UID] = e
 	}
@@ -276,7 +285,7 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 		p.meters.Changed(target, &e.status, &merged)
 	}
 	e.status = merged
-	if changed || (!known && object == nil) {
+	if changed || (!known && (object == nil || isEndedMirror(object))) {
 		e.markDirty(p.clock.Now())
 	}
 	p.enqueueIfNeeded(e)
