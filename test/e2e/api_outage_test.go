@@ -272,14 +272,15 @@ func restarted(times int) func(*corev1.Pod) string {
 	}
 }
 
-// containers lists a pod's containers in the runtime.
-func (o *outage) containers(t *testing.T, pod string) []*runtimeapi.Container {
+// containers lists a pod's containers in the runtime, which may still be starting.
+func (o *outage) containers(t *testing.T, pod string) (list []*runtimeapi.Container) {
 	t.Helper()
-	list, err := o.runtime.ListContainers(t.Context(), &runtimeapi.ContainerFilter{
-		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": "default", "io.kubernetes.pod.name": pod}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, timeout, func() string {
+		var err error
+		list, err = o.runtime.ListContainers(t.Context(), &runtimeapi.ContainerFilter{
+			LabelSelector: map[string]string{"io.kubernetes.pod.namespace": "default", "io.kubernetes.pod.name": pod}})
+		return errorText(err)
+	})
 	return list
 }
 
