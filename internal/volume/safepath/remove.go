@@ -35,16 +35,14 @@ const (
 // the boundary, so there is no race between check and removal. Directories without a mount point
 // are removed even if others stay. A missing tree is not an error.
 func RemoveAll(path string) error {
-	path = filepath.Clean(path)
-	c, err := openParent(path, filetree.OneMount)
+	r, err := newRemoval(filepath.Clean(path))
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	r := removal{Cursor: c, path: path, stuck: map[filetree.ID]struct{}{}, dirs: []progress{{again: true}}}
+	defer r.Close()
 	r.run()
 	return errors.Join(r.errs...)
 }
@@ -66,6 +64,15 @@ type progress struct {
 	passes uint8 // begun after the first
 	failed bool
 	skip   bool // could not be emptied before
+}
+
+// newRemoval opens the parent of the tree.
+func newRemoval(path string) (*removal, error) {
+	c, err := openParent(path, filetree.OneMount)
+	if err != nil {
+		return nil, err
+	}
+	return &removal{Cursor: c, path: path, stuck: map[filetree.ID]struct{}{}, dirs: []progress{{again: true}}}, nil
 }
 
 func (r *removal) current() *progress { return &r.dirs[len(r.dirs)-1] }

@@ -82,6 +82,27 @@ func TestRemoveAllEntersNoMount(t *testing.T) {
 	})
 }
 
+// TestRemoveAllEntersNoNewMount covers a mount that is made after the kernel has refused to remove the
+// directory because it was not empty: until then EBUSY protects the mount point.
+func TestRemoveAllEntersNoNewMount(t *testing.T) {
+	dir := t.TempDir()
+	source, tree := filepath.Join(dir, "source"), filepath.Join(dir, "tree")
+	must(t, os.Mkdir(source, 0o755), os.Mkdir(tree, 0o755))
+	r, err := newRemoval(tree)
+	must(t, err)
+	defer r.Close()
+	must(t, unix.Mount(source, tree, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { _ = unix.Unmount(tree, unix.MNT_DETACH) })
+	r.enter("tree")
+	var boundary *MountPointError
+	if err := errors.Join(r.errs...); !errors.As(err, &boundary) || boundary.Path != tree {
+		t.Errorf("error %v, want one that names %s", err, tree)
+	}
+	if r.Depth() != 0 {
+		t.Error("entered the mount")
+	}
+}
+
 func TestOpenBeneath(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "root/a/b"), 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755),
