@@ -219,6 +219,35 @@ func TestLateAndRepeatedEventsDoNotRevertState(t *testing.T) {
 	}
 }
 
+// An event may be later than all that is remembered of a removed container.
+func TestEventsFromBeforeTheLastReadAreDropped(t *testing.T) {
+	runtime := fakecri.Start(t)
+	o := newObserver(t, runtime, Config{}, nil)
+	read := time.Now()
+	ref := pod.Ref{Namespace: "ns", Name: "a", UID: "u"}
+	o.store(observation{ref: ref, at: read, complete: true, sandboxes: []pod.Sandbox{sb("sb", true)}})
+	exited := func(name string, created time.Time) *runtimeapi.ContainerEventResponse {
+		labels := map[string]string{cri.LabelPodUID: "u", cri.LabelPodName: "a", cri.LabelPodNamespace: "ns", cri.LabelContainerName: name}
+		return &runtimeapi.ContainerEventResponse{
+			ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT,
+			CreatedAt:          created.UnixNano(),
+			PodSandboxStatus:   &runtimeapi.PodSandboxStatus{Id: "sb", Labels: labels},
+			ContainersStatuses: []*runtimeapi.ContainerStatus{{
+				Id: name, Labels: labels, Metadata: &runtimeapi.ContainerMetadata{Name: name},
+				State: runtimeapi.ContainerState_CONTAINER_EXITED,
+			}},
+		}
+	}
+	o.handle(t.Context(), exited("removed", read.Add(-time.Second)))
+	if got := o.state("u", "removed"); got != "no container" {
+		t.Errorf("container of an event from before the read: %s", got)
+	}
+	o.handle(t.Context(), exited("new", time.Now()))
+	if got := o.state("u", "new"); got != "exited" {
+		t.Errorf("container of an event from after the read: %s", got)
+	}
+}
+
 func TestEventsFromBeforeTheStartAreDropped(t *testing.T) {
 	runtime := fakecri.Start(t)
 	for range 20 { // buffered: there is no subscriber

@@ -59,6 +59,10 @@ func TestMerge(t *testing.T) {
 			want: map[string]pod.ContainerState{"a": pod.Unknown}, changed: true,
 		},
 		{
+			name: "state in an event older than the last read", before: []observation{read(30, ctr("a", pod.Running))}, next: event(20, ctr("a", pod.Unknown)),
+			want: map[string]pod.ContainerState{"a": pod.Running},
+		},
+		{
 			name: "removed container does not return", before: []observation{event(10, ctr("a", pod.Running))}, removed: []string{"b"},
 			next: event(20, ctr("a", pod.Running), ctr("b", pod.Exited)),
 			want: map[string]pod.ContainerState{"a": pod.Running},
