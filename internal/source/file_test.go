@@ -2,10 +2,12 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -183,6 +185,24 @@ func TestInvalidFileKeepsItsLastValidPods(t *testing.T) {
 		if i >= len(d.problems) || d.problems[i] != want {
 			t.Fatalf("problems %q, want %q among them", d.problems, want)
 		}
+	}
+}
+
+func TestLargeFileIsReadUpToTheBound(t *testing.T) {
+	const size = 256 << 20
+	path := filepath.Join(t.TempDir(), "large.yaml")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readFile(path)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "is larger than") {
+		t.Errorf("error %v, want one that names the bound", err)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got >= size/2 {
+		t.Errorf("allocated %d MiB for a file of %d MiB", got>>20, size>>20)
 	}
 }
 
