@@ -96,6 +96,32 @@ func TestRemoveKeepsLogsOfReturningPod(t *testing.T) {
 
 // A static pod is removed even if its mirror cannot be deleted: the next pod of its name waits for
 // it.
+// lateContainer is a pod of which the runtime creates a container while it is removed.
+type lateContainer struct {
+	Observer
+	looks int
+}
+
+func (l *lateContainer) Refresh(context.Context, types.UID) (pod.Observed, error) {
+	l.looks++
+	if l.looks == 1 {
+		return pod.Observed{}, nil
+	}
+	return pod.Observed{Containers: []pod.Container{{ID: "late"}}}, nil
+}
+
+// A call of a kubelet that was killed may complete late.
+func TestRemoveFindsLateContainer(t *testing.T) {
+	s := &Steps{deps: Deps{
+		Observer: &lateContainer{}, Runtime: bareRuntime{}, Logs: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{},
+		Removed: func(uid types.UID) { t.Error("the pod counts as removed") },
+		Log:     slog.New(slog.DiscardHandler),
+	}}
+	if err := s.NewPod().Remove(t.Context(), pod.Work{Pod: &v1.Pod{}}); err == nil || !strings.Contains(err.Error(), "late") {
+		t.Errorf("error %v, want one that names the container", err)
+	}
+}
+
 func TestRemoveWithoutAPIServer(t *testing.T) {
 	var log strings.Builder
 	s := &Steps{deps: Deps{
