@@ -55,7 +55,7 @@ var breaks = []breakage{
 	{"a deletion ignores the UID of the mirror pod", "desired/mirror.go",
 		"		Preconditions:      metav1.NewUIDPreconditions(string(uid)),\n", "", "./internal/desired"},
 	{"a late container of a removed pod stays", "podsync/remove.go",
-		"	if err := s.confirmRemoved(ctx, ref.UID); err != nil {\n		return err\n	}\n", "", path},
+		"	if err := s.confirmRemoved(ctx, ref.UID); err != nil {\n		return err\n	}\n", "", "./internal/podsync"},
 	{"sandboxes are not removed", "podsync/remove.go",
 		"runtime.Targets{Sandboxes: observed.Sandboxes}, logs); err != nil {", "runtime.Targets{}, logs); err != nil {", path},
 	{"a changed ConfigMap does not reach its volume", "volume/refresh.go",
