@@ -40,8 +40,7 @@ func (o *Observer) readPod(ctx context.Context, ref pod.Ref, began time.Time) er
 	}
 	l := all[ref.UID]
 	if l == nil {
-		o.store(observation{ref: ref, at: began, complete: true})
-		return nil
+		l = &podListing{ref: ref}
 	}
 	s, err := o.readListed(ctx, l, began)
 	if err != nil {
@@ -139,7 +138,7 @@ func (o *Observer) readListed(ctx context.Context, l *podListing, began time.Tim
 		}
 		s.containers = append(s.containers, containerEntry{Container: c, sandbox: item.PodSandboxId})
 	}
-	return s, nil
+	return s, o.confirmMissing(ctx, l)
 }
 
 // readSandbox reads a sandbox, unless its record has the listed state and, while it is ready,

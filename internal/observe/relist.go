@@ -101,7 +101,7 @@ func (o *Observer) relist(ctx context.Context, began time.Time) (started *sync.W
 		}
 	}
 	for _, ref := range o.missing(all) {
-		o.store(observation{ref: ref, at: began, complete: true})
+		o.readListedInBackground(ctx, &podListing{ref: ref}, began, started)
 	}
 	o.mu.Lock()
 	o.ignoreBefore = began
