@@ -22,7 +22,7 @@ func (s *state) inherit(published *v1.PodStatus) bool {
 
 // restore takes over the result of an earlier agent.
 func (s *state) restore(was savedResults) {
-	if (s.kind == startup && was.Started) || (s.kind == readiness && was.Ready) {
+	if was.passed(s.kind) {
 		s.result = pod.Passed
 	}
 }
@@ -33,7 +33,10 @@ func (p *Prober) inheritLate(s *state, published *v1.PodStatus) {
 	if s.last != pod.ProbeUnknown || s.result == pod.Passed {
 		return
 	}
-	if s.inherit(published); !s.final() {
+	if s.inherit(published); s.result == pod.Passed {
+		p.markUnsaved(s.kind)
+	}
+	if !s.final() {
 		return
 	}
 	if s.index >= 0 { // it has started before

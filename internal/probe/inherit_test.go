@@ -80,6 +80,40 @@ func TestResultsSurviveARestart(t *testing.T) {
 	})
 }
 
+// Results of startup probes are in the file before the agent can be killed, and so are those that it has
+// from the API server only.
+func TestStartupIsSavedAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		startup         string
+		delay           int32
+		published, late *v1.PodStatus
+	}{
+		"passed":         {startup: "s=+"},
+		"published":      {startup: "s=-", published: shown(true, true)},
+		"published_late": {startup: "s=-", delay: 1, late: shown(true, true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), ResultsFile)
+				other, otherSeen := podWith(v1.Container{ReadinessProbe: command("r=+", 3600, 1)})
+				other.UID, otherSeen.Containers[0].ID = "other", "other"
+				of, seen := podWith(v1.Container{StartupProbe: command(c.startup, 30, 1)})
+				of.Spec.Containers[0].StartupProbe.InitialDelaySeconds = c.delay
+				runWithFile(t, file, func(p *Prober, _ *script) {
+					p.Watch(other, otherSeen, "", nil, false)
+					advance(0) // the file is written, and the next write of a readiness probe waits
+					p.Watch(of, seen, "", c.published, false)
+					p.Watch(of, seen, "", c.late, false)
+					advance(0)
+					if got := readSaved(file, slog.New(slog.DiscardHandler)); !got["other"].Ready || !got["id"].Started {
+						t.Errorf("saved %v", got)
+					}
+				})
+			})
+		})
+	}
+}
+
 // The file has no containers that are gone.
 func TestSavedResultsOfGoneContainersAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

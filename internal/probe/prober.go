@@ -71,6 +71,7 @@ type Prober struct {
 	created     time.Time // older containers were started by a previous kubelet process
 	file        string
 	unsaved     notify.Signal // the file is older than the results
+	saveNow     notify.Signal // a startup probe is among them
 
 	mu     sync.Mutex
 	probes map[key]*state
@@ -103,6 +104,7 @@ func New(cfg Config, deps Deps) (*Prober, error) {
 		created:     deps.Clock.Now(),
 		file:        cfg.File,
 		unsaved:     notify.New(),
+		saveNow:     notify.New(),
 		probes:      map[key]*state{},
 		saved:       readSaved(cfg.File, deps.Log),
 	}, nil
@@ -182,8 +184,11 @@ func (p *Prober) Forget(uid types.UID) {
 func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatus) {
 	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind)}
 	p.probes[id] = s
+	saved := p.saved[id.container]
 	if !s.inherit(published) {
-		s.restore(p.saved[id.container])
+		s.restore(saved)
+	} else if s.kind != liveness && (s.result == pod.Passed) != saved.passed(s.kind) {
+		p.markUnsaved(s.kind)
 	}
 	if s.final() {
 		return // it had started before this process did

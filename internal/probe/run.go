@@ -122,7 +122,7 @@ func (p *Prober) runProbe(ctx context.Context, a probeRun) {
 	if before != after {
 		p.logChange(a, after)
 		p.changed.Add(a.target.Pod.UID)
-		p.unsaved.Notify()
+		p.markUnsaved(a.state.kind)
 	}
 }
 

@@ -20,6 +20,10 @@ type savedResults struct {
 	Ready   bool `json:"ready,omitempty"`
 }
 
+func (r savedResults) passed(k kind) bool {
+	return (k == startup && r.Started) || (k == readiness && r.Ready)
+}
+
 // savedFor is how long results of an earlier agent are kept for containers that are not probed yet.
 const savedFor = 10 * time.Minute
 
@@ -43,8 +47,18 @@ func readSaved(file string, log *slog.Logger) map[string]savedResults {
 	return saved
 }
 
-// save writes the file after changes until ctx is done, not more often than every saveInterval. Changes are
-// published without waiting for the disk: a result that is lost in a crash is published, or probed again.
+// markUnsaved lets save write the file. Results of startup probes are written at once: if one were lost in
+// a crash while the API server is away, the probe would run again in a container that has long started, and
+// its failure would kill the container.
+func (p *Prober) markUnsaved(k kind) {
+	p.unsaved.Notify()
+	if k == startup {
+		p.saveNow.Notify()
+	}
+}
+
+// save writes the file after changes until ctx is done: after startup probes at once, otherwise not more
+// often than every saveInterval. Changes are published without waiting for the disk.
 func (p *Prober) save(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -56,6 +70,7 @@ func (p *Prober) save(ctx context.Context) {
 			}
 			select {
 			case <-p.deps.Clock.After(wait):
+			case <-p.saveNow:
 			case <-ctx.Done():
 			}
 		case <-ctx.Done():
