@@ -132,8 +132,8 @@ type Cgroups interface {
 type Status interface {
 	Set(*v1.Pod, v1.PodStatus) v1.PodStatus
 	Get(types.UID) (v1.PodStatus, bool)
-	// Published returns what the API server shows of the pod, or of its mirror.
-	Published(*v1.Pod) v1.PodStatus
+	// Published returns what the API server shows of the pod, or of its mirror, once that is known.
+	Published(*v1.Pod) (status v1.PodStatus, known bool)
 	// Finish marks the pod as having released its resources. If the pod is being deleted, the
 	// publisher deletes its API object.
 	Finish(*v1.Pod)

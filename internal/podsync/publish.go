@@ -24,8 +24,11 @@ func (s *PodSteps) publish(w pod.Work, observed pod.Observed, state podState) v1
 	if state == stopped {
 		s.deps.Probes.Forget(w.Pod.UID)
 	} else {
-		shown := s.deps.Status.Published(w.Pod)
-		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), &shown, state == stopping)
+		var shown *v1.PodStatus
+		if status, known := s.deps.Status.Published(w.Pod); known {
+			shown = &status
+		}
+		s.deps.Probes.Watch(w.Pod, &observed, s.podIP(w.Pod, &observed), shown, state == stopping)
 	}
 	status := podstatus.Compute(podstatus.Input{
 		Pod:          w.Pod,
@@ -63,7 +66,8 @@ func (s *Steps) published(p *v1.Pod) v1.PodStatus {
 	if status, known := s.deps.Status.Get(p.UID); known {
 		return status
 	}
-	return s.deps.Status.Published(p)
+	status, _ := s.deps.Status.Published(p)
+	return status
 }
 
 // podIP returns the address for the pod's probes and hooks.

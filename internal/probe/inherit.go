@@ -3,6 +3,7 @@ package probe
 import (
 	"container/heap"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -27,22 +28,39 @@ func (s *state) restore(was savedResults) {
 	}
 }
 
+// inheritWait is how long the startup probe of a container that an earlier agent started waits for the
+// published status of its pod.
+const inheritWait = 10 * time.Second
+
+// hold delays a startup probe until the published status is known: if the probe has passed before, a further
+// run could fail, and kill the container.
+func (s *state) hold(published *v1.PodStatus) {
+	if s.held = s.kind == startup && published == nil; s.held {
+		s.at = s.at.Add(inheritWait)
+	}
+}
+
 // inheritLate takes over a success that was published before this agent started, but is known only now, as
-// that of a static pod's mirror, unless the probe has an outcome of its own. The caller holds mu.
+// that of a static pod's mirror, unless the probe has an outcome of its own. A container that has started
+// stays started, unless its startup probe has failed as often as its threshold says. The caller holds mu.
 func (p *Prober) inheritLate(s *state, published *v1.PodStatus) {
-	if s.last != pod.ProbeUnknown || s.result == pod.Passed {
+	if published == nil || s.final() || s.result == pod.Passed || (s.last != pod.ProbeUnknown && s.kind != startup) {
 		return
 	}
 	if s.inherit(published); s.result == pod.Passed {
 		p.markUnsaved(s.kind)
 	}
-	if !s.final() {
-		return
+	switch {
+	case s.kind == startup && s.result == pod.Passed:
+		if s.index >= 0 {
+			heap.Remove(&p.due, s.index)
+		}
+		p.scheduleAfterStartup(s.container)
+	case s.held && s.last == pod.ProbeUnknown && s.index >= 0:
+		s.held, s.at = false, s.at.Add(-inheritWait)
+		heap.Fix(&p.due, s.index)
 	}
-	if s.index >= 0 { // it has started before
-		heap.Remove(&p.due, s.index)
-	}
-	p.scheduleAfterStartup(s.container)
+	p.heapChanged.Notify()
 }
 
 // publishedStatus returns the published status of this container instance.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -142,17 +143,20 @@ func TestSavedResultsOfGoneContainersAreDropped(t *testing.T) {
 func TestPublishedResultsAreInheritedLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait           time.Duration
+		failures       int32 // threshold of the startup probe
 		published      *v1.PodStatus
 		started, ready pod.Result
 	}{
-		"before_the_first_run": {published: shown(true, true), started: pod.Passed, ready: pod.Passed},
-		"not_ready":            {published: shown(true, false), started: pod.Passed, ready: pod.Failed},
-		"not_started":          {published: shown(false, false), started: pod.ProbeUnknown, ready: pod.Failed},
-		"after_a_failure":      {wait: 16 * time.Second, published: shown(true, true), started: pod.Failed, ready: pod.Passed}, // readiness counts only if it has started
+		"at_once":                {published: shown(true, true), started: pod.Passed, ready: pod.Passed},
+		"before_the_first_run":   {wait: inheritWait + 14*time.Second, published: shown(true, true), started: pod.Passed, ready: pod.Passed},
+		"not_ready":              {published: shown(true, false), started: pod.Passed, ready: pod.Failed},
+		"not_started":            {published: shown(false, false), started: pod.ProbeUnknown, ready: pod.Failed},
+		"after_a_failure":        {wait: inheritWait + 16*time.Second, failures: 2, published: shown(true, true), started: pod.Passed, ready: pod.Passed},
+		"after_the_last_failure": {wait: inheritWait + 16*time.Second, published: shown(true, true), started: pod.Failed, ready: pod.Passed}, // readiness counts only if it has started
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				of, seen := podWith(v1.Container{StartupProbe: command("s=-", 30, 1), ReadinessProbe: command("r=-", 30, 1)})
+				of, seen := podWith(v1.Container{StartupProbe: command("s=-", 30, max(c.failures, 1)), ReadinessProbe: command("r=-", 30, 1)})
 				time.Sleep(time.Second)
 				runWithFile(t, "", func(p *Prober, _ *script) {
 					p.Watch(of, seen, "", nil, false)
@@ -165,6 +169,23 @@ func TestPublishedResultsAreInheritedLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A startup probe that waits for the published status runs as usual when that says that it has not passed.
+func TestHeldStartupProbeRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of, seen := podWith(v1.Container{StartupProbe: command("s=+", 4, 1)})
+		time.Sleep(time.Second)
+		runWithFile(t, "", func(p *Prober, s *script) {
+			p.Watch(of, seen, "", nil, false)
+			advance(time.Second)
+			p.Watch(of, seen, "", shown(false, false), false)
+			advance(time.Second)
+			if got := s.seen(); !slices.Equal(got, []string{"s@2s"}) {
+				t.Errorf("runs: %v, want one half a period after the start", got)
+			}
+		})
+	})
 }
 
 // Results that could not be saved are saved when the disk works again, without another change.

@@ -128,8 +128,8 @@ func (p *Prober) Health(containerID string) pod.Health {
 
 // Watch reconciles the probes of a pod with its running containers. It is idempotent. published
 // is the pod's status in the API server, or that of its mirror, which may become known after the first
-// call: a container that is ready there stays ready until a probe fails, so that a restart of the
-// kubelet does not change readiness.
+// call and is nil until then: a container that is ready there stays ready until a probe fails, so that a
+// restart of the kubelet does not change readiness.
 func (p *Prober) Watch(of *v1.Pod, observed *pod.Observed, podIP string, published *v1.PodStatus, stopping bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,6 +198,7 @@ func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatu
 	s.earliest = started.Add(time.Duration(t.Probe.InitialDelaySeconds) * time.Second)
 	if started.Before(p.created) {
 		s.scheduleSpread(now, p.deps.Random())
+		s.hold(published)
 	} else {
 		s.scheduleFirst(now)
 	}

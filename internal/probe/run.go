@@ -100,9 +100,9 @@ func (p *Prober) runProbe(ctx context.Context, a probeRun) {
 	}
 
 	p.mu.Lock()
-	if p.probes[a.state.key] != a.state {
+	if p.probes[a.state.key] != a.state || a.state.final() {
 		p.mu.Unlock()
-		return // the container is gone
+		return // the container is gone, or a published status says that it has started
 	}
 	p.metrics.count(a, outcome, took)
 	before := a.state.result

@@ -154,12 +154,13 @@ func (p *Publisher) Get(uid types.UID) (v1.PodStatus, bool) {
 }
 
 // Published returns the status that the API server has of a pod, of a static pod that of its mirror, unless
-// that has ended. The caller must not change it.
-func (p *Publisher) Published(target *v1.Pod) v1.PodStatus {
-	if object := p.apiObject(target); object != nil && !isEndedMirror(object) {
-		return object.Status
+// that has ended. known is false while the mirror is not known yet. The caller must not change the status.
+func (p *Publisher) Published(target *v1.Pod) (status v1.PodStatus, known bool) {
+	object := p.apiObject(target)
+	if object != nil && !isEndedMirror(object) {
+		return object.Status, true
 	}
-	return target.Status
+	return target.Status, object != nil || p.client == nil
 }
 
 // isEndedMirror reports whether the object is a mirror with a terminal phase. That phase does not end the

@@ -74,6 +74,9 @@ func (p *Publisher) publish(ctx context.Context, uid types.UID) {
 	if object == nil {
 		return // a static pod without a mirror; Reconcile is called when it exists
 	}
+	if e.adopt(object) {
+		return // the mirror became known between Set and this write
+	}
 	if e.target != object.UID {
 		e.target, e.resourceVersion, e.gone = object.UID, "", false
 	}
