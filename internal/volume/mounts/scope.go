@@ -3,6 +3,7 @@ package mounts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/mount-utils"
@@ -39,7 +40,13 @@ func (m toolMounter) MountSensitive(source, target, fileSystem string, options, 
 	return m.run(source, target, fileSystem, remount, remountSensitive)
 }
 
+// run rejects what mount(8) would take for an option: pods choose the sources of network file systems.
 func (m toolMounter) run(source, target, fileSystem string, options, sensitive []string) error {
+	for _, operand := range []string{source, target} {
+		if strings.HasPrefix(operand, "-") {
+			return fmt.Errorf("mount failed: %q begins with a dash", clip.Text(operand, clip.Name))
+		}
+	}
 	name := "mount"
 	args, shown := mount.MakeMountArgsSensitive(source, target, fileSystem, options, sensitive)
 	if m.scope {

@@ -57,6 +57,21 @@ func TestFailedMountInScope(t *testing.T) {
 	}
 }
 
+// The author of a pod chooses the server of an NFS volume. As an option, such as -T, the file of file systems to
+// mount, it would mount any directory of the node.
+func TestMountSourceIsNoOption(t *testing.T) {
+	log := standIns(t, map[string]string{"mount": "exit 0"})
+	target := t.TempDir()
+	for source, target := range map[string]string{"-T/volume:/fstab": target, "server:/export": "-B"} {
+		if err := (Tools{}).Mount(source, target, "nfs", nil); err == nil {
+			t.Errorf("mount %s %s succeeded", source, target)
+		}
+	}
+	if text, err := os.ReadFile(log); err == nil {
+		t.Errorf("mount(8) was run: %s", text)
+	}
+}
+
 // standIns makes these scripts the only programs in PATH, besides sh. Each first adds its command line to
 // the returned file. An empty script is a program that is not installed.
 func standIns(t *testing.T, scripts map[string]string) (log string) {
