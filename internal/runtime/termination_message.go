@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,7 +47,8 @@ func readTerminationLog(c *pod.Container) (string, error) {
 	if inside == "" {
 		return "", nil
 	}
-	for _, m := range c.Mounts {
+	// The kubelet's mount is the last at that path. A volume that is mounted there is beneath it, and may hang.
+	for _, m := range slices.Backward(c.Mounts) {
 		if m.ContainerPath != absolute(inside) {
 			continue
 		}

@@ -61,6 +61,22 @@ func TestTerminationMessage(t *testing.T) {
 	}
 }
 
+// A volume that is mounted at the path of the termination log is beneath it: the container cannot write it there,
+// and its file system may not answer.
+func TestTerminationLogIsNotAFileOfAVolume(t *testing.T) {
+	b, dir := newBench(t, nil), t.TempDir()
+	ofVolume, own := filepath.Join(dir, "of-volume"), filepath.Join(dir, "own")
+	writeFile(t, ofVolume, "of the volume")
+	writeFile(t, own, "bye")
+	got := b.TerminationMessage(&pod.Container{
+		Mounts:      []pod.Mount{{ContainerPath: "/dev/termination-log", HostPath: ofVolume}, {ContainerPath: "/dev/termination-log", HostPath: own}},
+		Annotations: map[string]string{"io.kubernetes.container.terminationMessagePath": "/dev/termination-log"},
+	})
+	if got != "bye" {
+		t.Errorf("%q, want the container's own words", got)
+	}
+}
+
 func TestTerminationLogIsNotTrusted(t *testing.T) {
 	dir := t.TempDir()
 	secret, link, fifo := filepath.Join(dir, "secret"), filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
