@@ -122,7 +122,7 @@ func (f *follower) printFile(ctx context.Context, last bool) error {
 	if _, err := f.file.Seek(f.offset, io.SeekStart); err != nil {
 		return err
 	}
-	lines := newLineReader(f.file)
+	lines := newLineReader(contextReader{ctx, f.file})
 	for start := f.offset; ; {
 		line, err := lines.next()
 		if errors.Is(err, io.EOF) || err == nil && !last && !bytes.HasSuffix(line, []byte{'\n'}) {

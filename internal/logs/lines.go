@@ -3,6 +3,7 @@ package logs
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 )
@@ -54,14 +55,17 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// tailOffset returns the offset of the last n lines of a file of the given size. It reads the
-// file backwards. It does not count an incomplete last line, which is still being written.
-func tailOffset(f io.ReaderAt, size int64, n int) (int64, error) {
+// tailOffset returns the offset of the last n lines of a file of the given size, or first if they begin
+// before. It reads the file backwards. It does not count an incomplete last line, which is still being written.
+func tailOffset(ctx context.Context, f io.ReaderAt, first, size int64, n int) (int64, error) {
 	const block = 16 << 10
 	buf := make([]byte, block)
 	newlines := 0
-	for end := size; end > 0; end -= block {
-		start := max(end-block, 0)
+	for end := size; end > first; end -= block {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		start := max(end-block, first)
 		part := buf[:end-start]
 		if _, err := f.ReadAt(part, start); err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
@@ -75,5 +79,5 @@ func tailOffset(f io.ReaderAt, size int64, n int) (int64, error) {
 			}
 		}
 	}
-	return 0, nil
+	return first, nil
 }

@@ -94,6 +94,29 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// A pod that can write its own log must not make the agent read for hours: the file may have no lines and
+// terabytes, of which nothing is on the disk.
+func TestTailLooksBackToALimit(t *testing.T) {
+	b := newTestReader(t)
+	b.write(entries("F", "old"))
+	f, err := os.OpenFile(b.path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(20 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("\n" + entries("F", "new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Tail(b.path, 80, 2048); err != nil || string(got) != "new\n" {
+		t.Errorf("got %.80q %v, want what the last megabytes have", got, err)
+	}
+}
+
 func TestTailRejectsFIFO(t *testing.T) {
 	b := newTestReader(t)
 	fifo := filepath.Join(filepath.Dir(b.path), "fifo")
@@ -134,7 +157,7 @@ func FuzzTail(f *testing.F) {
 	f.Add([]byte(`{"log":"a\n","stream":"stdout","time":"2026-11-15T01:55:40Z"}`), 2, 100)
 	f.Fuzz(func(t *testing.T, file []byte, lines, size int) {
 		lines, size = lines&0xff, size&0xffff
-		start, err := tailOffset(bytes.NewReader(file), int64(len(file)), lines)
+		start, err := tailOffset(t.Context(), bytes.NewReader(file), 0, int64(len(file)), lines)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ func (r *Reader) Read(ctx context.Context, path string, o Options, w io.Writer) 
 	start := int64(0)
 	if o.Tail != nil {
 		// A file has no more lines than bytes.
-		if start, err = tailOffset(file, size, int(min(*o.Tail, size))); err != nil {
+		if start, err = tailOffset(ctx, file, 0, size, int(min(*o.Tail, size))); err != nil {
 			file.Close()
 			return fmt.Errorf("read log: %w", err)
 		}
@@ -107,7 +107,7 @@ func printOnce(ctx context.Context, file *os.File, start int64, out *printer) er
 	if _, err := file.Seek(start, io.SeekStart); err != nil {
 		return err
 	}
-	for lines := newLineReader(file); remaining != 0; {
+	for lines := newLineReader(contextReader{ctx, file}); remaining != 0; {
 		line, err := lines.next()
 		if errors.Is(err, io.EOF) {
 			break

@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -142,6 +143,22 @@ func TestReadRejectsLinksOutOfPodDirectory(t *testing.T) {
 }
 
 // The tail of a sparse file of a terabyte is read backwards.
+// A request for a file that has no lines ends when its client has gone.
+func TestReadOfFileWithoutLinesEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, o := range map[string]Options{"whole": {}, "tail": {Tail: ptr[int64](10)}, "follow": {Ended: make(chan struct{})}} {
+		b := newTestReader(t)
+		b.write("")
+		if err := os.Truncate(b.path, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Read(ctx, b.path, o, &counter{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want the error of the context", name, err)
+		}
+	}
+}
+
 func TestReadLargeTail(t *testing.T) {
 	b := newTestReader(t)
 	f, err := os.Create(b.path)

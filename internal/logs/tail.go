@@ -1,10 +1,15 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 )
+
+// maxLookBack is how much of the end of a log Tail reads. A pod that mounts its log directory can make a file
+// of any size.
+const maxLookBack = maxLine
 
 // Tail returns the end of a container's log with both streams: at most the last lines entries,
 // and of those at most the last size bytes. It skips entries that cannot be parsed: a part of a
@@ -20,7 +25,7 @@ func (r *Reader) Tail(path string, lines, size int) ([]byte, error) {
 		return nil, fmt.Errorf("read tail of log: %w", err)
 	}
 	defer f.Close()
-	start, err := tailOffset(f, length, lines)
+	start, err := tailOffset(context.Background(), f, max(length-maxLookBack, 0), length, lines)
 	if err != nil {
 		return nil, fmt.Errorf("read tail of log: %w", err)
 	}
