@@ -53,17 +53,13 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 			return nil, failed(ReasonContainerConfig, err)
 		}
 	}
-	total := 0
 	for _, v := range in.Container.Env {
 		value, ok, err := e.resolve(ctx, v)
+		if err == nil && ok {
+			err = e.set(v.Name, value)
+		}
 		if err != nil {
 			return nil, failed(ReasonContainerConfig, err)
-		}
-		if ok {
-			e.set(v.Name, value)
-		}
-		if total += len(value); total > maxTotal {
-			return nil, failed(ReasonContainerConfig, fmt.Errorf("expand variable %s: %w", v.Name, tooLongError{maxTotal}))
 		}
 	}
 	var all []EnvVar
@@ -82,6 +78,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 type environment struct {
 	in         EnvInput
 	from       Sources
+	size       int      // of all values
 	order      []string // names as they first appeared
 	values     map[string]string
 	services   map[string]string
@@ -89,11 +86,17 @@ type environment struct {
 	secrets    map[string]*v1.Secret
 }
 
-func (e *environment) set(name, value string) {
-	if _, known := e.values[name]; !known {
+// set fails if there is more than the kernel accepts: one object may be used many times.
+func (e *environment) set(name, value string) error {
+	before, known := e.values[name]
+	if e.size += len(value) - len(before); e.size > maxTotal {
+		return fmt.Errorf("expand variable %s: %w", name, tooLongError{maxTotal})
+	}
+	if !known {
 		e.order = append(e.order, name)
 	}
 	e.values[name] = value
+	return nil
 }
 
 // addAll adds every key of a ConfigMap or Secret.
@@ -116,7 +119,9 @@ func (e *environment) addAll(ctx context.Context, source v1.EnvFromSource) error
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		e.set(source.Prefix+key, data[key])
+		if err := e.set(source.Prefix+key, data[key]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -50,3 +50,23 @@ func TestExpandedArgumentsAreBounded(t *testing.T) {
 		t.Errorf("short arguments: %d of them, %v", len(got), err)
 	}
 }
+
+// One object can be used many times, under other prefixes.
+func TestEnvironmentFromObjectsIsBounded(t *testing.T) {
+	data := map[string]map[string]string{"ns/o": {"V": strings.Repeat("x", 1<<20)}}
+	for name, source := range map[string]v1.EnvFromSource{
+		"secrets":     {SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}},
+		"config_maps": {ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}},
+	} {
+		in := EnvInput{Pod: &v1.Pod{Spec: v1.PodSpec{EnableServiceLinks: ptr.To(true)}}, Container: &v1.Container{Name: "c"}}
+		in.Pod.Namespace = "ns"
+		for n := range 100 {
+			source.Prefix = fmt.Sprintf("P%d_", n)
+			in.Container.EnvFrom = append(in.Container.EnvFrom, source)
+		}
+		_, err := Environment(t.Context(), in, &fakeSources{configMaps: data, secrets: data, synced: true})
+		if err == nil || !strings.Contains(err.Error(), "kernel accepts at most") {
+			t.Errorf("%s: got %v, want an error", name, err)
+		}
+	}
+}
