@@ -25,7 +25,7 @@ func (s *PodSteps) deadline(p *v1.Pod, status *v1.PodStatus) (*pod.Failure, time
 	}
 	now := s.deps.Clock.Now()
 	if d := &s.activeUntil; d.at.IsZero() || d.limit != *limit || !d.started.Equal(status.StartTime.Time) {
-		end := status.StartTime.Add(time.Duration(*limit) * time.Second)
+		end := status.StartTime.Add(pod.Seconds(*limit))
 		*d = activeDeadline{*limit, status.StartTime.Time, instant.Of(end, now)}
 	}
 	if left := s.activeUntil.at.Sub(now); left > 0 {

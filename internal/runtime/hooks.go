@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -69,7 +68,7 @@ func (r *Runtime) execHook(ctx context.Context, call hookCall) (output string, e
 }
 
 func (r *Runtime) sleepHook(ctx context.Context, seconds int64) error {
-	timer := r.deps.Clock.NewTimer(time.Duration(seconds) * time.Second)
+	timer := r.deps.Clock.NewTimer(pod.Seconds(seconds))
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -75,7 +75,7 @@ func gracePeriod(p *v1.Pod, spec *v1.Container, how StopOptions) time.Duration {
 	if probe := causeProbe(spec, how.Cause); probe != nil && how.Grace == nil && p.DeletionGracePeriodSeconds == nil {
 		seconds = firstSet(probe.TerminationGracePeriodSeconds, seconds)
 	}
-	return time.Duration(*seconds) * time.Second
+	return pod.Seconds(*seconds)
 }
 
 // causeProbe returns the probe that failed, if one did. It may have its own grace period.

@@ -39,6 +39,7 @@ func TestStopContainerGrace(t *testing.T) {
 		"preStop hook shortens the grace period":         {spec: `{terminationGracePeriodSeconds: 30, containers: [{name: c, ` + pre + `}]}`, took: 4900 * time.Millisecond, want: []string{"exec id [x] 0s", "stop id 26s"}},
 		"preStop hook uses the whole grace period":       {spec: `{terminationGracePeriodSeconds: 5, containers: [{name: c, ` + pre + `}]}`, took: time.Hour, want: []string{"exec id [x] 0s", "stop id 2s"}},
 		"zero grace period skips the preStop hook":       {spec: `{containers: [{name: c, ` + pre + `}]}`, how: StopOptions{Grace: &zero}, want: []string{"stop id 2s"}},
+		"grace period of more than 292 years":            {spec: `{terminationGracePeriodSeconds: 9223372036854775807, containers: [{name: c, ` + pre + `}]}`, want: []string{"exec id [x] 0s", "stop id 876000h0m0s"}},
 		"container that is not in the spec":              {spec: `{terminationGracePeriodSeconds: 9}`, want: []string{"stop id 9s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestStopContainerGrace(t *testing.T) {
 			p.DeletionGracePeriodSeconds = c.deletion
 			limit := time.Duration(1<<62 - 1)
 			if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
-				limit = time.Duration(*s) * time.Second
+				limit = pod.Seconds(*s)
 			}
 			b.cri.exec = func(ctx context.Context, _ []string) (cri.ExecResult, error) {
 				b.clock.Step(min(c.took, limit))

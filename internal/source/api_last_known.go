@@ -104,7 +104,7 @@ func toleratesUnreachable(p *v1.Pod) (limit time.Duration, forever bool) {
 			forever = true
 			continue
 		}
-		own := max(0, time.Duration(*t.TolerationSeconds)*time.Second)
+		own := max(0, pod.Seconds(*t.TolerationSeconds))
 		if limit == 0 || own < limit {
 			limit = own
 		}

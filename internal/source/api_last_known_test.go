@@ -2,6 +2,7 @@ package source
 
 import (
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +36,9 @@ func TestWhichLastKnownPodsAreStarted(t *testing.T) {
 		"tolerates everything for ever": {pod: v1.Pod{Spec: v1.PodSpec{Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}}}, age: 1000 * time.Hour},
 		"the shortest time counts": {pod: v1.Pod{Spec: v1.PodSpec{Tolerations: []v1.Toleration{unreachableFor(nil), unreachableFor(ptr.To[int64](60)), unreachableFor(ptr.To[int64](300))}}},
 			age: 2 * time.Minute, reason: "for 1m0s"},
-		"the clock went back": {pod: v1.Pod{Spec: v1.PodSpec{Tolerations: fiveMinutes}}, age: -time.Hour, reason: "clock"},
-		"of a StatefulSet":    {pod: v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ofSet}, Spec: v1.PodSpec{Tolerations: fiveMinutes}}, reason: "StatefulSet"},
+		"tolerates for more than 292 years": {pod: v1.Pod{Spec: v1.PodSpec{Tolerations: []v1.Toleration{unreachableFor(ptr.To[int64](math.MaxInt64))}}}, age: time.Hour},
+		"the clock went back":               {pod: v1.Pod{Spec: v1.PodSpec{Tolerations: fiveMinutes}}, age: -time.Hour, reason: "clock"},
+		"of a StatefulSet":                  {pod: v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ofSet}, Spec: v1.PodSpec{Tolerations: fiveMinutes}}, reason: "StatefulSet"},
 		"of a StatefulSet that allows it": {pod: v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ofSet, Annotations: map[string]string{AnnotationLastKnown: "true"}},
 			Spec: v1.PodSpec{Tolerations: fiveMinutes}}},
 		"being deleted": {pod: v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: v1.PodSpec{Tolerations: fiveMinutes}}, reason: "deleted"},

@@ -101,7 +101,7 @@ func graceOf(c *runtimeapi.Container) time.Duration {
 	if err != nil || seconds < 0 {
 		return defaultGrace
 	}
-	return max(time.Duration(seconds)*time.Second, pod.MinGracePeriod)
+	return max(pod.Seconds(int64(seconds)), pod.MinGracePeriod)
 }
 
 func longestGrace(containers []*runtimeapi.Container) time.Duration {
