@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -166,5 +167,19 @@ func TestEventMessageIsLimited(t *testing.T) {
 	}
 	if len(got) > 1024 || !utf8.ValidString(got) || strings.Count(log.String(), "(combined from similar events)") == 0 || log.Len() > 25*1300 {
 		t.Errorf("%d bytes, valid %t, log %d bytes", len(got), utf8.ValidString(got), log.Len())
+	}
+}
+
+// TestEventOfLongNameIsAccepted: the name of a pod may be as long as that of an event, which has a time, too.
+func TestEventOfLongNameIsAccepted(t *testing.T) {
+	r, _ := newRecorder(t, nil)
+	object := *testObject
+	object.Name = strings.Repeat("x", 253)
+	r.Eventf(&object, v1.EventTypeWarning, "Failed", "once")
+	r.Eventf(testObject, v1.EventTypeWarning, "Failed", "twice")
+	for _, e := range r.Recent() {
+		if problems := validation.NameIsDNSSubdomain(e.Name, false); len(problems) > 0 || e.InvolvedObject.Name == "" {
+			t.Errorf("event %q: %q", e.Name, problems)
+		}
 	}
 }
