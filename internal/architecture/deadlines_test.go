@@ -18,6 +18,12 @@ var outsideCalls = map[string][]string{
 	"unix": {"Mount", "Unmount", "Statfs", "Statx"},
 	"grpc": {"NewClient", "Dial", "DialContext"},
 	"dbus": {"ConnectSystemBus", "Dial", "Connect", "SystemBusPrivate", "SystemBus"},
+	"net":  {"Dial", "DialTimeout", "Dialer", "DefaultResolver", "Resolver", "LookupIP", "LookupHost", "LookupAddr"},
+	"tls":  {"Dial", "DialWithDialer", "Dialer"},
+	"http": {"NewRequest", "NewRequestWithContext", "Get", "Head", "Post", "PostForm"},
+	// Streams to the runtime.
+	"proxy":         {"NewUpgradeAwareHandler"},
+	"remotecommand": {"NewSPDYExecutor", "NewSPDYExecutorRejectRedirects"},
 }
 
 // uses lists the functions of calls that a file uses, as "package.Function".
