@@ -12,12 +12,11 @@ func hostPorts(p *v1.Pod, _ *v1.Node, others []*v1.Pod) *mismatch {
 	if len(ports) == 0 {
 		return nil
 	}
+	requested := newPortSet(ports)
 	for _, other := range others {
 		for _, taken := range portsOf(other) {
-			for _, port := range ports {
-				if conflict(port, taken) {
-					return &mismatch{"NodePorts", "node(s) didn't have free ports for the requested pod ports"}
-				}
+			if requested.conflicts(taken) {
+				return &mismatch{"NodePorts", "node(s) didn't have free ports for the requested pod ports"}
 			}
 		}
 	}
@@ -41,9 +40,32 @@ func portsOf(p *v1.Pod) []v1.ContainerPort {
 	return ports
 }
 
-func conflict(a, b v1.ContainerPort) bool {
-	return a.HostPort == b.HostPort && protocol(a) == protocol(b) &&
-		(hostIP(a) == hostIP(b) || hostIP(a) == anyIP || hostIP(b) == anyIP)
+// portSet finds ports that conflict with those in the set: the same ones at the same address, where one
+// address stands for all. A pod may have many ports.
+type portSet map[hostPort]bool
+
+// hostPort is a port of the node at one address, or with none at any of them.
+type hostPort struct {
+	number   int32
+	protocol v1.Protocol
+	ip       string
+}
+
+func newPortSet(ports []v1.ContainerPort) portSet {
+	s := portSet{}
+	for _, p := range ports {
+		s[hostPort{p.HostPort, protocol(p), hostIP(p)}] = true
+		s[hostPort{p.HostPort, protocol(p), ""}] = true
+	}
+	return s
+}
+
+func (s portSet) conflicts(p v1.ContainerPort) bool {
+	at := func(ip string) bool { return s[hostPort{p.HostPort, protocol(p), ip}] }
+	if hostIP(p) == anyIP {
+		return at("")
+	}
+	return at(hostIP(p)) || at(anyIP)
 }
 
 const anyIP = "0.0.0.0"
