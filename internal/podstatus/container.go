@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/pod"
 )
 
@@ -121,7 +122,7 @@ func setWaiting(in Input, one *v1.ContainerStatus, c *v1.Container, kind pod.Con
 	if one.State.Terminated != nil {
 		one.LastTerminationState = one.State
 	}
-	one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting.Reason, Message: waiting.Message}}
+	one.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting.Reason, Message: clip.Text(waiting.Message, clip.Message)}}
 }
 
 func terminated(in Input, c *pod.Container) *v1.ContainerStateTerminated {

@@ -6,6 +6,9 @@ import v1 "k8s.io/api/core/v1"
 // small.
 const maxMessages = 12 * 1024
 
+// maxPodMessage limits the message of a failed pod. It is the API's limit for the message of a condition.
+const maxPodMessage = 32 * 1024
+
 // capMessages divides the limit equally among the containers.
 func capMessages(s *v1.PodStatus) {
 	lists := [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}

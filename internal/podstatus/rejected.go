@@ -2,6 +2,8 @@ package podstatus
 
 import (
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/clip"
 )
 
 // isRejected reports whether the node did not admit the pod. Only a rejected pod fails without
@@ -22,7 +24,7 @@ func rejected(in Input) v1.PodStatus {
 	s := base(in)
 	s.Phase, s.Reason, s.Message = v1.PodFailed, in.Previous.Reason, in.Previous.Message
 	if in.Failure != nil {
-		s.Reason, s.Message = in.Failure.Reason, in.Failure.Message
+		s.Reason, s.Message = in.Failure.Reason, clip.Text(in.Failure.Message, maxPodMessage)
 	}
 	return s
 }

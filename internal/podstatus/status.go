@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/pod"
 )
 
@@ -80,7 +81,7 @@ func Compute(in Input) v1.PodStatus {
 		s.Reason, s.Message = in.Previous.Reason, in.Previous.Message
 	}
 	if in.Failure != nil && s.Phase == v1.PodFailed {
-		s.Reason, s.Message = in.Failure.Reason, in.Failure.Message
+		s.Reason, s.Message = in.Failure.Reason, clip.Text(in.Failure.Message, maxPodMessage)
 	}
 	s.Conditions = conditions(in, &s)
 	return s
