@@ -8,10 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 )
@@ -41,6 +43,7 @@ type HTTPDeps struct {
 type HTTP struct {
 	cfg  HTTPConfig
 	deps HTTPDeps
+	name string // the URL without its password, for logs and events
 
 	last      *response // the last valid one, nil if there was none
 	lastError string
@@ -75,7 +78,11 @@ func NewHTTP(cfg HTTPConfig, deps HTTPDeps) (*HTTP, error) {
 	if cfg.CheckFrequency <= 0 {
 		return nil, errors.New("new HTTP source: CheckFrequency must be positive")
 	}
-	return &HTTP{cfg: cfg, deps: deps, adopter: newAdopter(deps.Runtime)}, nil
+	name := "the URL"
+	if u, err := url.Parse(cfg.URL); err == nil {
+		name = u.Redacted()
+	}
+	return &HTTP{cfg: cfg, deps: deps, name: name, adopter: newAdopter(deps.Runtime)}, nil
 }
 
 // Run reads the URL at the start and then periodically. It sends the first snapshot after the first
@@ -158,29 +165,30 @@ func (h *HTTP) get(ctx context.Context) (*response, error) {
 		return nil, nil
 	case http.StatusOK:
 	default:
-		return nil, fmt.Errorf("get %s: %s", h.cfg.URL, reply.Status)
+		return nil, fmt.Errorf("get %s: %s", h.name, clip.Text(reply.Status, clip.Name))
 	}
 	data, err := io.ReadAll(io.LimitReader(reply.Body, maxManifest+1))
 	if err == nil && len(data) > maxManifest {
 		err = fmt.Errorf("answer is larger than %d bytes", maxManifest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", h.cfg.URL, err)
+		return nil, fmt.Errorf("get %s: %w", h.name, err)
 	}
 	return &response{data, reply.Header.Get("ETag"), reply.Header.Get("Last-Modified")}, nil
 }
 
-// report logs an error when it first occurs, and when it is resolved.
+// report logs an error when it first occurs, and when it is resolved. The error may quote the content.
 func (h *HTTP) report(err error) {
+	err = clip.Error(err, clip.Message)
 	switch {
 	case err == nil && h.lastError != "":
-		h.deps.Log.Info("HTTP source: URL is readable again", "url", h.cfg.URL)
+		h.deps.Log.Info("HTTP source: URL is readable again", "url", h.name)
 		h.lastError = ""
 	case err != nil && h.lastError != err.Error():
 		h.lastError = err.Error()
-		h.deps.Log.Error("HTTP source: cannot read pods, keeping the last valid ones", "url", h.cfg.URL, "err", err)
+		h.deps.Log.Error("HTTP source: cannot read pods, keeping the last valid ones", "url", h.name, "err", err)
 		if h.deps.OnError != nil {
-			h.deps.OnError(h.cfg.URL, err)
+			h.deps.OnError(h.name, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -139,5 +140,36 @@ func TestHTTPPollsRegularly(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// The address of the manifests may have a password, and the server chooses the text of an error.
+func TestHTTPErrorsAreShortAndHaveNoPassword(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"apiVersion": "` + strings.Repeat("x", 1<<20) + `"}`))
+	}))
+	defer server.Close()
+	missing := httptest.NewServer(http.NotFoundHandler())
+	defer missing.Close()
+	for name, address := range map[string]string{
+		"long text":   strings.Replace(server.URL, "//", "//user:canary@", 1),
+		"not found":   strings.Replace(missing.URL, "//", "//user:canary@", 1),
+		"unreachable": "http://user:canary@127.0.0.1:1",
+	} {
+		var log bytes.Buffer
+		var event string
+		h, err := NewHTTP(HTTPConfig{URL: address, NodeName: "node-1", CheckFrequency: time.Hour}, HTTPDeps{
+			Out: make(chan pod.Snapshot), Client: server.Client(), Clock: clock.RealClock{}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			OnError: func(url string, err error) { event = url + ": " + err.Error() },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.report(h.poll(t.Context()))
+		for what, text := range map[string]string{"log": log.String(), "event": event} {
+			if text == "" || len(text) > 10000 || strings.Contains(text, "canary") {
+				t.Errorf("%s: %s has %d bytes: %.200s", name, what, len(text), text)
+			}
+		}
 	}
 }
