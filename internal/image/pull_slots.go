@@ -26,6 +26,15 @@ type pullSlots struct {
 
 	mu      sync.Mutex
 	stalled int
+	turns   map[string]*turn // by namespace
+}
+
+// turn has as many tokens as there are slots, one for each pull of a namespace that waits for a slot or holds
+// one. Further pulls wait for those of their own namespace: a pod with many images of slow registries would
+// otherwise delay the images of others by stallTimeout for each.
+type turn struct {
+	taken chan struct{}
+	pulls int // with or without a token
 }
 
 // stalledError is the cause of the cancellation of a pull.
@@ -37,14 +46,13 @@ func (e stalledError) Error() string {
 
 // acquire waits for a slot. The context it returns is canceled if too many pulls have stalled. onStall is
 // called when the pull loses its slot. done must be called when the pull has ended.
-func (s *pullSlots) acquire(ctx context.Context, onStall func()) (pulling context.Context, done func(), err error) {
+func (s *pullSlots) acquire(ctx context.Context, namespace string, onStall func()) (pulling context.Context, done func(), err error) {
 	if s.free == nil {
 		return ctx, func() {}, nil
 	}
-	select {
-	case s.free <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+	leave, err := s.takeSlot(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
 	}
 	pulling, cancel := context.WithCancelCause(ctx)
 	var stalled, ended bool // guarded by s.mu
@@ -60,7 +68,7 @@ func (s *pullSlots) acquire(ctx context.Context, onStall func()) (pulling contex
 		}
 		s.stalled++
 		stalled = true
-		<-s.free
+		leave()
 		onStall()
 	})
 	return pulling, func() {
@@ -71,8 +79,43 @@ func (s *pullSlots) acquire(ctx context.Context, onStall func()) (pulling contex
 		if stalled {
 			s.stalled--
 		} else {
-			<-s.free
+			leave()
 		}
 		cancel(nil)
 	}, nil
+}
+
+// takeSlot waits for the turn of the namespace, and then for a slot. leave gives both back; it is called with
+// the lock held.
+func (s *pullSlots) takeSlot(ctx context.Context, namespace string) (leave func(), err error) {
+	s.mu.Lock()
+	of := s.turns[namespace]
+	if of == nil {
+		of = &turn{taken: make(chan struct{}, cap(s.free))}
+		if s.turns == nil {
+			s.turns = map[string]*turn{}
+		}
+		s.turns[namespace] = of
+	}
+	of.pulls++
+	s.mu.Unlock()
+	forget := func() {
+		if of.pulls--; of.pulls == 0 {
+			delete(s.turns, namespace)
+		}
+	}
+	for _, tokens := range []chan struct{}{of.taken, s.free} {
+		select {
+		case tokens <- struct{}{}:
+		case <-ctx.Done():
+			if tokens == s.free {
+				<-of.taken
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			forget()
+			return nil, ctx.Err()
+		}
+	}
+	return func() { <-s.free; <-of.taken; forget() }, nil
 }

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 
 	"swiftlet/test/fakecri"
 	"swiftlet/test/poll"
@@ -80,4 +83,40 @@ func TestStalledPullsAreLimited(t *testing.T) {
 	if len(b.slots.free) != 0 {
 		t.Error("a slot is taken")
 	}
+}
+
+// Pulls of one namespace that all stall delay a pull of another by one stallTimeout, not by one for each.
+func TestNamespacesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := pullSlots{clock: clock.RealClock{}, free: make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		var pulls sync.WaitGroup
+		pull := func(namespace string, began chan<- struct{}) {
+			pulls.Go(func() {
+				_, done, err := s.acquire(ctx, namespace, func() {})
+				if err != nil {
+					return
+				}
+				began <- struct{}{}
+				<-ctx.Done()
+				done()
+			})
+			synctest.Wait()
+		}
+		slow, other := make(chan struct{}, 5), make(chan struct{}, 1)
+		for range cap(slow) {
+			pull("slow", slow)
+		}
+		pull("other", other)
+		time.Sleep(stallTimeout)
+		synctest.Wait()
+		if len(slow) != 1 || len(other) != 1 {
+			t.Errorf("after %v: %d pulls of the one namespace began, %d of the other", stallTimeout, len(slow), len(other))
+		}
+		cancel()
+		pulls.Wait()
+		if len(s.turns) != 0 || len(s.free) != 0 || s.stalled != 0 {
+			t.Errorf("left: turns %v, %d slots, %d stalled", s.turns, len(s.free), s.stalled)
+		}
+	})
 }

@@ -83,7 +83,7 @@ var errPullQPS = errors.New("pull QPS exceeded")
 
 // fetch pulls within the configured limits and tries one credential after the other.
 func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential) (result, error) {
-	ctx, done, err := p.slots.acquire(ctx, func() {
+	ctx, done, err := p.slots.acquire(ctx, r.pod.Namespace, func() {
 		p.warningEvent(r.pod, r.container, "SlowPull", "Pulling image %q takes longer than %v: other pulls no longer wait for it", r.container.Image, stallTimeout)
 	})
 	if err != nil {
