@@ -84,14 +84,11 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	if opts.Log == nil {
 		return errors.New("run agent: missing Log")
 	}
-	if path := cfg.Flags.LockFile; path != "" {
-		opts.Log.Info("waiting for lock file", "path", path)
-		lock, err := host.Lock(ctx, path, cfg.Flags.ExitOnLockContention)
-		if err != nil {
-			return err
-		}
-		defer lock.Close()
+	lock, err := host.Lock(ctx, cfg.Flags.LockFile, cfg.Flags.ExitOnLockContention, opts.Log)
+	if err != nil {
+		return err
 	}
+	defer lock.Close()
 	if err := preflight.Run(cfg, preflight.Options{}); err != nil {
 		return fmt.Errorf("start kubelet:\n%w", err)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -10,8 +11,12 @@ import (
 
 // Lock locks the file that prevents two kubelets on one node. If another process holds the lock,
 // Lock waits until ctx is done, or fails at once with noWait. Closing the file releases the
-// lock.
-func Lock(ctx context.Context, path string, noWait bool) (*os.File, error) {
+// lock. Without a path there is no lock, and the file is nil.
+func Lock(ctx context.Context, path string, noWait bool, log *slog.Logger) (*os.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	log.Info("waiting for lock file", "path", path)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
