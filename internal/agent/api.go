@@ -52,7 +52,7 @@ func newAPI(b *base) (*api, error) {
 	b.hub.apiServerBack.Subscribe(func(struct{}) { reconnects.Notify() })
 	a.caches, err = kubeapi.NewCaches(clients.Kube, kubeapi.CachesConfig{
 		NodeName: b.nodeName, Strategy: kubeapi.Strategy(b.cfg.Kubelet.ConfigMapAndSecretChangeDetectionStrategy), Poll: b.cfg.Kubelet.SyncFrequency.Duration, LastKnown: clients.LastKnown, Reconnects: reconnects,
-	}, kubeapi.ObjectsDeps{Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: b.around.Random})
+	}, kubeapi.ObjectsDeps{Client: clients.Objects, Clock: b.clock, Log: b.log}, kubeapi.PodCertificatesDeps{Events: a.events, Clock: b.clock, Jitter: b.around.Random})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type Caches struct {
 	lastKnown *LastKnown // nil: off
 }
 
-// NewCaches makes all caches; they are filled by Run. deps.Client and deps.Node are not used.
+// NewCaches makes all caches; they are filled by Run. certificates.Client and certificates.Node are not used.
 func NewCaches(kube kubeclient.Interface, cfg CachesConfig, objects ObjectsDeps, certificates PodCertificatesDeps) (_ *Caches, err error) {
 	defer func() {
 		if err != nil {
@@ -49,7 +49,7 @@ func NewCaches(kube kubeclient.Interface, cfg CachesConfig, objects ObjectsDeps,
 	if c.Node, err = NewNode(kube, cfg.NodeName); err != nil {
 		return nil, err
 	}
-	objects.Client, objects.LastKnown, objects.Reconnects = kube, cfg.LastKnown, cfg.Reconnects
+	objects.LastKnown, objects.Reconnects = cfg.LastKnown, cfg.Reconnects
 	if c.Objects, err = NewObjects(ObjectsConfig{Strategy: cfg.Strategy, TTL: c.Node.ObjectTTL, Poll: cfg.Poll}, objects); err != nil {
 		return nil, err
 	}

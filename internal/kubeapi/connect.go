@@ -44,9 +44,12 @@ type Config struct {
 }
 
 // Clients are the API server clients. They share connections but not rate limits: neither a
-// burst of events nor pod reads may delay a heartbeat, and no stranger's token a status write.
+// burst of events nor pod reads may delay a heartbeat, and neither a stranger's token nor a pod with thousands
+// of ConfigMaps the status of another pod.
 type Clients struct {
-	Kube      *kubeclient.Client
+	Kube *kubeclient.Client
+	// Objects reads the ConfigMaps and Secrets of pods.
+	Objects   *kubeclient.Client
 	Heartbeat *kubeclient.Client
 	Events    *kubeclient.Client
 	// Reviews asks who the clients of the node are and what they may do.
@@ -115,37 +118,40 @@ func NewClients(base *rest.Config, cfg Config) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new transport to %s: %w", base.Host, err)
 	}
-	kube, err := kubeclient.New(withRateLimit(base, cfg.QPS, cfg.Burst), shared)
-	if err != nil {
+	c := &Clients{REST: base, LastKnown: lastKnown, dialer: dialer}
+	if err := c.connect(base, shared, cfg); err != nil {
 		return nil, err
 	}
+	return c, nil
+}
+
+// connect makes the clients of a transport.
+func (c *Clients) connect(base *rest.Config, shared *http.Client, cfg Config) (err error) {
 	eventQPS := cfg.EventQPS
 	if eventQPS == 0 {
 		eventQPS = -1
 	}
-	events, err := kubeclient.New(withRateLimit(base, eventQPS, cfg.EventBurst), shared)
-	if err != nil {
-		return nil, err
-	}
-	reviews, err := kubeclient.New(withRateLimit(base, reviewQPS, reviewBurst), shared)
-	if err != nil {
-		return nil, err
-	}
 	withTimeout := *shared
 	withTimeout.Timeout = cfg.HeartbeatTimeout
-	heartbeat, err := kubeclient.New(withRateLimit(base, -1, 0), &withTimeout)
-	if err != nil {
-		return nil, err
+	for _, one := range []struct {
+		client **kubeclient.Client
+		http   *http.Client
+		qps    float32
+		burst  int
+	}{
+		{&c.Kube, shared, cfg.QPS, cfg.Burst},
+		{&c.Objects, shared, cfg.QPS, cfg.Burst},
+		{&c.Events, shared, eventQPS, cfg.EventBurst},
+		{&c.Reviews, shared, reviewQPS, reviewBurst},
+		{&c.Heartbeat, &withTimeout, -1, 0},
+	} {
+		limited := rest.CopyConfig(base)
+		limited.QPS, limited.Burst = one.qps, one.burst
+		if *one.client, err = kubeclient.New(limited, one.http); err != nil {
+			return err
+		}
 	}
-	return &Clients{
-		Kube:      kube,
-		Heartbeat: heartbeat,
-		Events:    events,
-		Reviews:   reviews,
-		REST:      base,
-		LastKnown: lastKnown,
-		dialer:    dialer,
-	}, nil
+	return nil
 }
 
 // dialTimeout limits a dial, and is the interval of TCP keep-alives.
@@ -155,9 +161,3 @@ const dialTimeout = 30 * time.Second
 // certificate has changed, and when heartbeats keep failing: a request on a dead connection would
 // hang for minutes.
 func (c *Clients) CloseConnections() { c.dialer.CloseAll() }
-
-func withRateLimit(base *rest.Config, qps float32, burst int) *rest.Config {
-	c := rest.CopyConfig(base)
-	c.QPS, c.Burst = qps, burst
-	return c
-}

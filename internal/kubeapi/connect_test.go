@@ -51,6 +51,11 @@ func TestClients(t *testing.T) {
 	if got := c.Kube.Core().GetRateLimiter().QPS(); got != 50 {
 		t.Errorf("general client limited to %v QPS", got)
 	}
+	for c.Objects.Core().GetRateLimiter().TryAccept() { // as the watches of a pod with thousands of ConfigMaps do
+	}
+	if !c.Kube.Core().GetRateLimiter().TryAccept() {
+		t.Error("reads of ConfigMaps and Secrets use up the rate of statuses")
+	}
 	c.CloseConnections()
 }
 
