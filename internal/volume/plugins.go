@@ -30,7 +30,7 @@ func newPlugins(cfg Config, deps Deps, tools mounts.Tools) []plugin.Plugin {
 		emptyDirDeps.Quotas = deps.Quotas
 	}
 	emptyDir := emptydir.New(emptyDirDeps)
-	common := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock}
+	common := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock, Budget: deps.budget}
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
 	if deps.Tokens != nil {
 		sources.Tokens = deps.Tokens

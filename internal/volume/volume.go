@@ -18,6 +18,7 @@ import (
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
+	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/emptydir"
 	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/mounts"
@@ -86,6 +87,8 @@ type Deps struct {
 	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
 	Jitter func() float64
 	Log    *slog.Logger
+
+	budget *content.Budget // set by New
 }
 
 // Meters are the metrics of Volumes; each may be nil.
@@ -218,6 +221,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	if deps.Mounter == nil {
 		deps.Mounter = &mounts.Kernel{}
 	}
+	deps.budget = content.NewBudget()
 	tools := mounts.NewTools()
 	v := &Volumes{
 		cfg:     cfg,

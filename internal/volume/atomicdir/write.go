@@ -30,6 +30,14 @@ type File struct {
 // Payload maps relative paths to files.
 type Payload map[string]File
 
+// Size is the number of bytes of all files.
+func (p Payload) Size() (bytes int64) {
+	for _, file := range p {
+		bytes += int64(len(file.Data))
+	}
+	return bytes
+}
+
 const (
 	dataLink = "..data"
 	tempLink = "..data_tmp"

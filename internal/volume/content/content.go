@@ -34,6 +34,7 @@ type Kind struct {
 type Deps struct {
 	EmptyDir *emptydir.Plugin
 	Clock    clock.PassiveClock
+	Budget   *Budget
 }
 
 // Plugin mounts one kind of these volumes.
@@ -49,10 +50,13 @@ func (p *Plugin) Name() string { return p.kind.Name }
 
 func (p *Plugin) Handles(s plugin.Spec) bool { return s.PV == nil && p.kind.Handles(s.Volume) }
 
-// SetUp collects the files first, so that a missing object leaves nothing behind.
+// SetUp collects the files first, so that a missing object, or too large ones, leave nothing behind.
 func (p *Plugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Result, error) {
 	files, err := p.kind.Collect(ctx, r)
 	if err != nil {
+		return plugin.Result{}, err
+	}
+	if err := p.deps.Budget.take(r.Pod.UID, r.Volume.Name, files.Payload); err != nil {
 		return plugin.Result{}, err
 	}
 	dir := r.VolumeDir(p.kind.Name)

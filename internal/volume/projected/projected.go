@@ -66,11 +66,16 @@ func collect(ctx context.Context, deps Deps, r plugin.Request) (content.Files, e
 	}
 	files := content.Files{Payload: atomicdir.Payload{}}
 	var failed []error
+	var size int64
 	for i := range src.Sources {
 		part, refresh, err := collectSource(ctx, deps, r, i)
 		if err != nil {
 			failed = append(failed, err)
 			continue
+		}
+		size += part.Size()
+		if err := content.CheckSize(size); err != nil { // before the others are read, too
+			return content.Files{}, err
 		}
 		maps.Copy(files.Payload, part)
 		if !refresh.IsZero() && (files.RefreshAt.IsZero() || refresh.Before(files.RefreshAt)) {
