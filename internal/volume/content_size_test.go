@@ -1,11 +1,9 @@
 package volume
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +14,6 @@ import (
 // pod's.
 func TestFilesOfObjectsAreLimited(t *testing.T) {
 	n := newNode(t)
-	n.cfg.MountTimeout = time.Second
 	large := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: "ns"}, Data: map[string]string{"key": strings.Repeat("x", 1<<20)}}
 	if _, err := n.client.CoreV1().ConfigMaps("ns").Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -37,13 +34,8 @@ func TestFilesOfObjectsAreLimited(t *testing.T) {
 		"items":   {ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: object, Items: paths(200), DefaultMode: ptr.To[int32](0o644)}},
 		"sources": projected,
 	} {
-		p := n.pod(source)
-		var refused *MountError
-		if _, err := n.Mount(t.Context(), p); !errors.As(err, &refused) || !strings.Contains(err.Error(), "at most 128 MiB") {
+		if _, err := n.setUpVolume(t.Context(), n.pod(source), "vol"); err == nil || !strings.Contains(err.Error(), "at most 128 MiB") {
 			t.Errorf("%s: %.300v", name, err)
-		}
-		if err := n.Unmount(t.Context(), p.UID); err != nil {
-			t.Error(err)
 		}
 	}
 }
