@@ -166,6 +166,11 @@ func (v *Volumes) trySetUp(ctx context.Context, pv *podVolumes, name string, sta
 		return mountedVolume{}, setUpError(name, err)
 	}
 	defer state.release()
+	release, err := pv.acquireSetUp(ctx)
+	if err != nil {
+		return mountedVolume{}, setUpError(name, err)
+	}
+	defer release()
 	if pv.unmounting.Err() != nil {
 		return mountedVolume{}, setUpError(name, pv.unmounting.Err())
 	}

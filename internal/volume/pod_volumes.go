@@ -13,6 +13,10 @@ import (
 	"swiftlet/internal/pod"
 )
 
+// maxSetUps limits the volumes of a pod that are set up at the same time. A pod can have thousands, and the
+// requests for their claims share a rate with the statuses of all pods.
+const maxSetUps = 32
+
 // podVolumes are the volumes of one pod. It is dropped when the pod is unmounted; after a restart Mount
 // builds it again.
 type podVolumes struct {
@@ -21,6 +25,18 @@ type podVolumes struct {
 	// unmounting is done when the pod is to be unmounted: then no operation is started.
 	unmounting context.Context
 	cancel     context.CancelFunc
+	// setUps has a token for each volume that is being set up.
+	setUps chan struct{}
+}
+
+// acquireSetUp waits until another volume may be set up. The caller calls release.
+func (pv *podVolumes) acquireSetUp(ctx context.Context) (release func(), err error) {
+	select {
+	case pv.setUps <- struct{}{}:
+		return func() { <-pv.setUps }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // mountState is the state of one volume of one pod. All fields but lock and retryNow are guarded by
@@ -78,7 +94,7 @@ func (v *Volumes) podVolumesOf(p *v1.Pod) *podVolumes {
 	defer v.mu.Unlock()
 	pv := v.pods[p.UID]
 	if pv == nil {
-		pv = &podVolumes{volumes: map[string]*mountState{}}
+		pv = &podVolumes{volumes: map[string]*mountState{}, setUps: make(chan struct{}, maxSetUps)}
 		pv.unmounting, pv.cancel = context.WithCancel(context.Background())
 		v.pods[p.UID] = pv
 		if v.stopped {

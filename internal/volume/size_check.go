@@ -45,6 +45,11 @@ func (v *Volumes) checkSizeOnce(ctx context.Context, pv *podVolumes, name string
 		return err
 	}
 	defer state.release()
+	release, err := pv.acquireSetUp(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	v.mu.Lock()
 	p, now, mounted := pv.pod, state.mountedVolume, state.mounted
 	v.mu.Unlock()
