@@ -21,26 +21,34 @@ func (d *Pods) Apply(s pod.Snapshot) []pod.Change {
 	defer d.mu.Unlock()
 
 	pods, mirrors := split(s)
-	before := d.bySource[s.Source]
-	after := make(map[types.UID]desiredPod, len(pods))
+	known, seen := d.bySource[s.Source]
+	if !seen {
+		known = map[types.UID]desiredPod{}
+		d.bySource[s.Source] = known
+	}
+	d.partial[s.Source] = s.Partial
+	d.round++
 	var changes []pod.Change
+	listed := 0
 	for _, original := range pods {
-		if _, duplicate := after[original.UID]; duplicate {
-			continue
+		old, found := known[original.UID]
+		if found && old.round == d.round {
+			continue // a duplicate
 		}
-		now, op, changed := d.merge(s.Source, before, original)
-		after[original.UID] = now
+		listed++
+		now, op, changed := d.merge(s.Source, old, found, original)
+		now.round = d.round
+		known[original.UID] = now
+		if now.pod != old.pod {
+			d.index(s.Source, now.pod)
+		}
 		if changed {
 			changes = append(changes, pod.Change{Op: op, Pod: now.pod})
 		}
 	}
-	for uid, old := range before {
-		if _, still := after[uid]; !still {
-			changes = append(changes, pod.Change{Op: pod.Remove, Pod: old.pod})
-		}
+	if listed < len(known) {
+		changes = append(changes, d.removeUnlisted(s.Source)...)
 	}
-	d.bySource[s.Source], d.partial[s.Source] = after, s.Partial
-	d.index()
 	if s.Source == pod.SourceAPI {
 		changes = d.pair(mirrors, changes)
 	}
@@ -57,6 +65,7 @@ func split(s pod.Snapshot) (pods []*v1.Pod, mirrors map[string]*v1.Pod) {
 		return s.Pods, nil
 	}
 	mirrors = map[string]*v1.Pod{}
+	pods = make([]*v1.Pod, 0, len(s.Pods))
 	for _, p := range s.Pods {
 		if pod.IsMirror(p) {
 			mirrors[pod.FullName(p)] = p
@@ -67,18 +76,32 @@ func split(s pod.Snapshot) (pods []*v1.Pod, mirrors map[string]*v1.Pod) {
 	return pods, mirrors
 }
 
-// merge compares a pod with its previous version.
-func (d *Pods) merge(source pod.Source, before map[types.UID]desiredPod, original *v1.Pod) (now desiredPod, op pod.Op, changed bool) {
-	old, known := before[original.UID]
+// merge compares a pod with its previous version, if there is one.
+func (d *Pods) merge(source pod.Source, old desiredPod, known bool, original *v1.Pod) (now desiredPod, op pod.Op, changed bool) {
 	if !known {
 		seen := d.clock.Now().Format(time.RFC3339Nano)
-		return desiredPod{original, annotate(d.fields.DropDisabled(original), source, seen)}, pod.Add, true
+		return desiredPod{original: original, pod: annotate(d.fields.DropDisabled(original), source, seen)}, pod.Add, true
 	}
 	if old.original == original {
 		return old, 0, false
 	}
 	op, changed = compare(old.original, original)
-	return desiredPod{original, annotate(d.fields.DropDisabled(original), source, old.pod.Annotations[pod.AnnotationSeen])}, op, changed
+	seen := old.pod.Annotations[pod.AnnotationSeen]
+	return desiredPod{original: original, pod: annotate(d.fields.DropDisabled(original), source, seen)}, op, changed
+}
+
+// removeUnlisted drops the pods that were not in the last snapshot of the source.
+func (d *Pods) removeUnlisted(source pod.Source) (changes []pod.Change) {
+	for uid, old := range d.bySource[source] {
+		if old.round != d.round {
+			delete(d.bySource[source], uid)
+			changes = append(changes, pod.Change{Op: pod.Remove, Pod: old.pod})
+		}
+	}
+	for _, c := range changes {
+		d.unindex(c.Pod)
+	}
+	return changes
 }
 
 // annotate returns a copy with annotations for the source and the time when the pod was first seen.
@@ -92,15 +115,48 @@ func annotate(original *v1.Pod, source pod.Source, seen string) *v1.Pod {
 	return &p
 }
 
-// index rebuilds the indexes, which is cheap for a few hundred pods. A static pod wins over a pod of the
-// API server with the same name.
-func (d *Pods) index() {
-	clear(d.byUID)
-	clear(d.byName)
-	for _, source := range []pod.Source{pod.SourceAPI, pod.SourceHTTP, pod.SourceFile} {
-		for uid, now := range d.bySource[source] {
-			d.byUID[uid] = now.pod
-			d.byName[pod.FullName(now.pod)] = now.pod
+// precedence orders the sources that have a pod with the same UID or name: a static pod wins over a pod of
+// the API server.
+var precedence = []pod.Source{pod.SourceFile, pod.SourceHTTP, pod.SourceAPI}
+
+// index makes a pod of the source known by UID and name, unless a source that wins has another.
+func (d *Pods) index(source pod.Source, p *v1.Pod) {
+	name := pod.FullName(p)
+	if other := d.byUID[p.UID]; other == nil || !wins(other, source) {
+		d.byUID[p.UID] = p
+	}
+	if other := d.byName[name]; other == nil || !wins(other, source) {
+		d.byName[name] = p
+	}
+}
+
+// wins reports whether an indexed pod is of a source that wins over the given one.
+func wins(indexed *v1.Pod, over pod.Source) bool {
+	source := pod.Source(indexed.Annotations[pod.AnnotationSource])
+	return slices.Index(precedence, source) < slices.Index(precedence, over)
+}
+
+// unindex forgets a pod that its source has removed. Another pod with its UID or name, of another source or
+// newer, takes its place.
+func (d *Pods) unindex(p *v1.Pod) {
+	name := pod.FullName(p)
+	if d.byUID[p.UID] == p {
+		delete(d.byUID, p.UID)
+		for _, source := range slices.Backward(precedence) {
+			if now, found := d.bySource[source][p.UID]; found {
+				d.byUID[p.UID] = now.pod
+			}
+		}
+	}
+	if d.byName[name] != p {
+		return
+	}
+	delete(d.byName, name)
+	for _, source := range slices.Backward(precedence) {
+		for _, now := range d.bySource[source] {
+			if now.pod.Name == p.Name && now.pod.Namespace == p.Namespace {
+				d.byName[name] = now.pod
+			}
 		}
 	}
 }

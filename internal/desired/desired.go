@@ -36,6 +36,7 @@ type Pods struct {
 	partial  map[pod.Source]bool                     // its last snapshot was partial
 	byUID    map[types.UID]*v1.Pod
 	byName   map[string]*v1.Pod
+	round    int                // counts calls of Apply
 	mirrors  map[string]*v1.Pod // by full name, which is the same for static pod and mirror
 }
 
@@ -44,6 +45,8 @@ type desiredPod struct {
 	original *v1.Pod
 	// pod is original without disabled fields, with annotations for source and time.
 	pod *v1.Pod
+	// round is that of the last snapshot with this pod.
+	round int
 }
 
 // New returns an empty set.
