@@ -20,7 +20,7 @@ type Allocator interface {
 	Admit(p *v1.Pod)
 	// Resize allocates the resources of the pod's spec if the node has them in addition to
 	// those of the others.
-	Resize(p *v1.Pod, others []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool)
+	Resize(p *v1.Pod, others func() []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool)
 	// Retry retries deferred resizes and passes those with a new outcome to handle.
 	Retry(desired func(types.UID) (*v1.Pod, bool), active func() []*v1.Pod, trigger string, handle func(pod.Change))
 }
@@ -114,7 +114,7 @@ func (a *Admission) isResized(c pod.Change) bool {
 // resize first.
 func (a *Admission) allocated(c pod.Change) pod.Change {
 	if c.Pod.DeletionTimestamp == nil && (c.Op == pod.Update || c.Op == pod.Reconcile) {
-		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, a.active(), allocation.TriggerUpdated)
+		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, a.active, allocation.TriggerUpdated)
 		return c
 	}
 	c.Pod, _ = a.deps.Allocator.Allocated(c.Pod)
@@ -173,7 +173,8 @@ func (a *Admission) readmit(changes []pod.Change, handle Handle) {
 		admitted, pending = append(admitted, c), append(pending, allocated)
 	}
 	for i, c := range admitted {
-		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, append(a.active(), pending[i:]...), allocation.TriggerAdded)
+		others := func() []*v1.Pod { return append(a.active(), pending[i:]...) }
+		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, others, allocation.TriggerAdded)
 		handle(c, nil)
 	}
 }

@@ -127,12 +127,14 @@ func newNode(t *testing.T) *node {
 	return n
 }
 
+func noPods() []*v1.Pod { return nil }
+
 func cpu(p *v1.Pod) string { return p.Spec.Containers[0].Resources.Requests.Cpu().String() }
 
 func TestResize(t *testing.T) {
 	n := newNode(t)
 	n.Admit(testPod("1", 1))
-	others := []*v1.Pod{testPod("1", 1), {ObjectMeta: metav1.ObjectMeta{UID: "other"}}}
+	others := func() []*v1.Pod { return []*v1.Pod{testPod("1", 1), {ObjectMeta: metav1.ObjectMeta{UID: "other"}}} }
 	type result struct {
 		CPU      string
 		Resize   pod.Resize
@@ -199,7 +201,7 @@ func TestDeferredResizeEnds(t *testing.T) {
 		end  func(n *node)
 		want []string
 	}{
-		"accepted":   {func(n *node) { n.full = nil; n.Resize(testPod("2", 2), nil, "room") }, []string{"accepted room", "accepted after 7s"}},
+		"accepted":   {func(n *node) { n.full = nil; n.Resize(testPod("2", 2), noPods, "room") }, []string{"accepted room", "accepted after 7s"}},
 		"reverted":   {func(n *node) { n.Resize(testPod("1", 3), nil, "") }, []string{"decrease cpu requests", "reverted after 7s"}},
 		"terminated": {func(n *node) { n.Forget("u") }, []string{"terminated after 7s"}},
 	} {
@@ -207,7 +209,7 @@ func TestDeferredResizeEnds(t *testing.T) {
 			n := newNode(t)
 			n.Admit(testPod("1", 1))
 			n.full = pod.Reject("OutOfcpu", "full")
-			n.Resize(testPod("2", 2), nil, "")
+			n.Resize(testPod("2", 2), noPods, "")
 			if pending := n.Pending()[v1.PodReasonDeferred]; len(pending) != 1 {
 				t.Errorf("%d pods wait", len(pending))
 			}

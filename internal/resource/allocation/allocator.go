@@ -87,15 +87,15 @@ func (a *Allocator) Admit(p *v1.Pod) {
 
 // Resize allocates the resources of the pod's spec, if they fit on the node with the other pods.
 // changed reports whether the result differs from the last one. trigger is what caused the
-// attempt.
-func (a *Allocator) Resize(p *v1.Pod, others []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool) {
+// attempt. others, which takes long on a node with many pods, is called only if the resources differ.
+func (a *Allocator) Resize(p *v1.Pod, others func() []*v1.Pod, trigger string) (allocated *v1.Pod, resize pod.Resize, changed bool) {
 	allocated, differ := a.Allocated(p)
 	before := a.state(p.UID)
 	now := resizeState{Resize: pod.Resize{Granted: before.Granted}}
 	a.countRequest(before, p, differ)
 	if !differ {
 		a.measureWait(before, reverted, trigger)
-	} else if reason, rejection := a.evaluate(p, allocated, without(others, p.UID)); rejection != nil {
+	} else if reason, rejection := a.evaluate(p, allocated, without(others(), p.UID)); rejection != nil {
 		now.pod, now.since = p, before.since
 		a.reject(&now, before, reason, rejection)
 	} else {

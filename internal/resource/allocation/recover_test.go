@@ -43,7 +43,7 @@ func TestCorruptFileIsRecovered(t *testing.T) {
 			p := testPod("2", 2) // its resize from 1 to 2 CPUs was deferred
 			p.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", AllocatedResources: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}}}
 			n.Admit(p)
-			allocated, resize, _ := n.Resize(p, nil, "")
+			allocated, resize, _ := n.Resize(p, noPods, "")
 			if cpu(allocated) != "1" || resize.Pending == nil {
 				t.Errorf("allocated %s CPUs, resize %+v; want 1 and a pending resize", cpu(allocated), resize)
 			}

@@ -45,7 +45,7 @@ func (a *Allocator) Retry(desired func(types.UID) (*v1.Pod, bool), active func()
 	}
 	slices.SortFunc(waiting, a.compare)
 	for _, p := range waiting {
-		allocated, resize, changed := a.Resize(p, active(), trigger)
+		allocated, resize, changed := a.Resize(p, active, trigger)
 		if changed {
 			handle(pod.Change{Op: pod.Update, Pod: allocated, Resize: resize})
 		}
