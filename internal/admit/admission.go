@@ -57,6 +57,7 @@ type Deps struct {
 type Admission struct {
 	deps     Deps
 	held     held
+	used     usage
 	requests chan struct{} // requests that Run read the Node
 	results  chan *v1.Node
 }

@@ -17,14 +17,15 @@ var predicates = []func(*v1.Pod, *v1.Node, []*v1.Pod) *mismatch{
 }
 
 // Fit repeats the scheduler's checks, because the scheduler does not see static pods, may have
-// been bypassed, and may have used an older state of the node.
+// been bypassed, and may have used an older state of the node. One goroutine may call the check.
 func Fit(getNode func() (*v1.Node, error), preempt Preempt) Check {
+	used := &usage{}
 	return func(p *v1.Pod, others []*v1.Pod) *pod.Rejection {
 		node, err := getNode()
 		if err != nil {
 			return pod.Reject("InvalidNodeInfo", "Kubelet cannot get node info.")
 		}
-		return rejectUnfit(p, others, findShortages(p, node, others), findMismatches(p, node, others), preempt)
+		return rejectUnfit(p, others, used.findShortages(p, node, others), findMismatches(p, node, others), preempt)
 	}
 }
 

@@ -120,7 +120,7 @@ func (a *Admission) dependsOnRead(c pod.Change) bool {
 		return false
 	}
 	others := append(a.active(), heldPods...)
-	return len(findShortages(p, node, others)) > 0 || hostPorts(p, node, others) != nil
+	return len(a.used.findShortages(p, node, others)) > 0 || hostPorts(p, node, others) != nil
 }
 
 // heldPods returns the new pods that are held, with their allocated resources.

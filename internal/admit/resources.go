@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"swiftlet/internal/pod"
@@ -16,14 +17,14 @@ var reportedFirst = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.Reso
 
 // findShortages returns the resources that the node has too little of for the pod in addition
 // to the others.
-func findShortages(p *v1.Pod, node *v1.Node, others []*v1.Pod) []Shortage {
+func (u *usage) findShortages(p *v1.Pod, node *v1.Node, others []*v1.Pod) []Shortage {
 	allocatable := node.Status.Allocatable
 	var shortages []Shortage
 	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
 		shortages = append(shortages, Shortage{v1.ResourcePods, 1, int64(len(others)), pods})
 	}
 	requests := resourcehelper.PodRequests(withoutUnknown(p, allocatable), resourcehelper.PodResourcesOptions{})
-	used := usedBy(others)
+	used := u.of(others)
 	for _, name := range order(requests) {
 		requested := units(name, requests)
 		if requested == 0 || name == v1.ResourcePods {
@@ -37,22 +38,48 @@ func findShortages(p *v1.Pod, node *v1.Node, others []*v1.Pod) []Shortage {
 	return shortages
 }
 
-// usedBy sums the resources of pods. While a pod is being resized it counts with the larger of
-// its actual and its allocated resources.
-func usedBy(pods []*v1.Pod) v1.ResourceList {
-	sum := v1.ResourceList{}
-	opts := resourcehelper.PodResourcesOptions{
-		UseStatusResources: true,
-		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+// usage sums the resources that pods use. It keeps what each pod requests, because it is asked for each new
+// pod. Pods are not changed but replaced, so it is known by the pod's address.
+type usage struct{ requests map[*v1.Pod][]request }
+
+type request struct {
+	name   v1.ResourceName
+	amount resource.Quantity
+}
+
+// of sums the resources of pods. While a pod is being resized it counts with the larger of its actual and
+// its allocated resources.
+func (u *usage) of(pods []*v1.Pod) v1.ResourceList {
+	if len(u.requests) > 2*len(pods) { // most are of pods that have ended
+		u.requests = nil
 	}
+	if u.requests == nil {
+		u.requests = make(map[*v1.Pod][]request, len(pods))
+	}
+	sum := v1.ResourceList{}
 	for _, p := range pods {
-		for name, amount := range resourcehelper.PodRequests(p, opts) {
-			total := sum[name]
-			total.Add(amount)
-			sum[name] = total
+		requests, known := u.requests[p]
+		if !known {
+			requests = requestsOf(p)
+			u.requests[p] = requests
+		}
+		for _, r := range requests {
+			total := sum[r.name]
+			total.Add(r.amount)
+			sum[r.name] = total
 		}
 	}
 	return sum
+}
+
+func requestsOf(p *v1.Pod) (all []request) {
+	for name, amount := range resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{
+		UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	}) {
+		all = append(all, request{name, amount})
+	}
+	return all
 }
 
 // withoutUnknown removes extended resources that this node does not have, which are either
