@@ -30,7 +30,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		for uid, r := range s.pods {
-			s.Note(uid, r)
+			s.Note(uid, r.Resources)
 		}
 		if err := s.Written(t.Context()); err != nil {
 			t.Fatal(err)

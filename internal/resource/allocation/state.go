@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,10 +38,26 @@ type State struct {
 	recovering bool
 
 	mu       sync.Mutex
-	pods     map[types.UID]pod.Resources
+	pods     map[types.UID]entry
 	changes  uint64 // number of changes so far
 	written  uint64 // number of changes that the file contains
 	checksum uint32 // of the file's content
+}
+
+// entry is the resources of one pod, and how the file has them: encoding those of all pods for each change
+// would take longer than the rest of a pod's start.
+type entry struct {
+	pod.Resources
+	text []byte
+	err  error // of encoding; a write returns it
+}
+
+func newEntry(uid types.UID, r pod.Resources) entry {
+	text, err := json.Marshal(map[types.UID]pod.Resources{uid: r})
+	if err != nil {
+		return entry{r, nil, err}
+	}
+	return entry{r, slices.Clone(text[len("{") : len(text)-len("}")]), nil}
 }
 
 // stateFile is the reference kubelet's format. Data is stateContent as a JSON string.
@@ -59,7 +76,7 @@ func replace(path string, text []byte) error { return checkpoint.Replace(path, t
 // Open reads the file at path, which may be missing. A corrupt file is an error that wraps
 // statefile.ErrCorrupt.
 func Open(path string) (*State, error) {
-	s := &State{path: path, save: replace, semaphore: make(chan struct{}, 1), pods: map[types.UID]pod.Resources{}}
+	s := &State{path: path, save: replace, semaphore: make(chan struct{}, 1), pods: map[types.UID]entry{}}
 	s.semaphore <- struct{}{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,14 +110,17 @@ func (s *State) decode(text []byte) error {
 	if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
 		return err
 	}
-	maps.Copy(s.pods, c.Entries)
+	for uid, r := range c.Entries {
+		s.pods[uid] = newEntry(uid, r)
+	}
 	return nil
 }
 
 // checksum is the reference kubelet's: FNV-1a over a dump of the string, which begins with its type.
-func checksum(data string) uint32 {
+func checksum[T string | []byte](data T) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte("(string)" + data))
+	_, _ = h.Write([]byte("(string)"))
+	_, _ = h.Write([]byte(data))
 	return h.Sum32()
 }
 
@@ -108,15 +128,15 @@ func checksum(data string) uint32 {
 func (s *State) Get(uid types.UID) (pod.Resources, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, ok := s.pods[uid]
-	return r, ok
+	e, ok := s.pods[uid]
+	return e.Resources, ok
 }
 
 // Note sets a pod's resources in memory. Written persists them.
 func (s *State) Note(uid types.UID, r pod.Resources) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pods[uid] = r
+	s.pods[uid] = newEntry(uid, r)
 	s.changes++
 }
 
@@ -126,7 +146,7 @@ func (s *State) Change(uid types.UID, change func(*pod.Resources)) {
 	defer s.mu.Unlock()
 	now := s.pods[uid].Clone()
 	change(&now)
-	s.pods[uid] = now
+	s.pods[uid] = newEntry(uid, now)
 	s.changes++
 }
 
@@ -156,12 +176,12 @@ func (s *State) write(upTo uint64) error {
 		return nil
 	}
 	all, lastChecksum := s.changes, s.checksum
-	data, err := json.Marshal(stateContent{s.pods})
+	data, err := s.encode()
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("encode pods' resources: %w", err)
 	}
-	sum := checksum(string(data))
+	sum := checksum(data)
 	if sum != lastChecksum { // without the lock, so that readers do not wait for the disk
 		if err := s.replace(string(data), sum); err != nil {
 			return err
@@ -171,6 +191,27 @@ func (s *State) write(upTo uint64) error {
 	defer s.mu.Unlock()
 	s.written, s.checksum = all, sum
 	return nil
+}
+
+// encode returns the JSON of a stateContent. The caller holds mu.
+func (s *State) encode() ([]byte, error) {
+	size := 0
+	for _, e := range s.pods {
+		if e.err != nil {
+			return nil, e.err
+		}
+		size += len(e.text) + len(",")
+	}
+	if size == 0 {
+		return []byte("{}"), nil
+	}
+	text := append(make([]byte, 0, size+len(`{"entries":{}}`)), `{"entries":`...)
+	before := byte('{')
+	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
+		text = append(append(text, before), s.pods[uid].text...)
+		before = ','
+	}
+	return append(text, "}}"...), nil
 }
 
 func (s *State) replace(data string, sum uint32) error {
@@ -196,5 +237,5 @@ func (s *State) Forget(uid types.UID) {
 func (s *State) Retain(keep func(types.UID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.pods, func(uid types.UID, _ pod.Resources) bool { return !keep(uid) })
+	maps.DeleteFunc(s.pods, func(uid types.UID, _ entry) bool { return !keep(uid) })
 }

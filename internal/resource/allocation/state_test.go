@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -112,6 +113,47 @@ func TestWrittenIsCanceled(t *testing.T) {
 }
 
 // The disk writes of concurrent pod starts.
+// TestFileIsOneDocument: the file is put together from the texts of pods, and reads as if it was encoded as a
+// whole.
+func TestFileIsOneDocument(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), Allocated))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := stateContent{Entries: map[types.UID]pod.Resources{}}
+	for i := range 12 {
+		want, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.encode(); err != nil || string(got) != string(want) {
+			t.Fatalf("%d pods are encoded as %s and %v, want %s", i, got, err, want)
+		}
+		uid, r := types.UID(fmt.Sprint(i, "<&\"")), pod.ResourcesOf(testPod(fmt.Sprint(i+1), 1))
+		s.Note(uid, r)
+		content.Entries[uid] = r
+	}
+}
+
+// BenchmarkEncode encodes the file after a change of one of many pods.
+func BenchmarkEncode(b *testing.B) {
+	s, err := Open(filepath.Join(b.TempDir(), Allocated))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.save = func(string, []byte) error { return nil }
+	for i := range 1000 {
+		s.Note(types.UID(fmt.Sprint(i)), pod.ResourcesOf(testPod("1", 1)))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.Note("0", pod.ResourcesOf(testPod(fmt.Sprint(i+1), 1)))
+		if err := s.Written(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkWritten(b *testing.B) {
 	for _, podCount := range []int{1, 60} {
 		b.Run(fmt.Sprint(podCount, " pods"), func(b *testing.B) {
