@@ -3,10 +3,12 @@ package admit
 import (
 	"slices"
 	"strings"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"swiftlet/internal/pod"
@@ -39,8 +41,14 @@ func (u *usage) findShortages(p *v1.Pod, node *v1.Node, others []*v1.Pod) []Shor
 }
 
 // usage sums the resources that pods use. It keeps what each pod requests, because it is asked for each new
-// pod. Pods are not changed but replaced, so it is known by the pod's address.
-type usage struct{ requests map[*v1.Pod][]request }
+// pod. Pods are not changed but replaced, so a version of a pod is known by its address.
+type usage struct{ requests map[types.UID]podRequests }
+
+// podRequests are those of one version of a pod. They do not keep it in memory.
+type podRequests struct {
+	of  weak.Pointer[v1.Pod]
+	all []request
+}
 
 type request struct {
 	name   v1.ResourceName
@@ -54,16 +62,16 @@ func (u *usage) of(pods []*v1.Pod) v1.ResourceList {
 		u.requests = nil
 	}
 	if u.requests == nil {
-		u.requests = make(map[*v1.Pod][]request, len(pods))
+		u.requests = make(map[types.UID]podRequests, len(pods))
 	}
 	sum := v1.ResourceList{}
 	for _, p := range pods {
-		requests, known := u.requests[p]
-		if !known {
-			requests = requestsOf(p)
-			u.requests[p] = requests
+		known, version := u.requests[p.UID], weak.Make(p)
+		if known.of != version {
+			known = podRequests{version, requestsOf(p)}
+			u.requests[p.UID] = known
 		}
-		for _, r := range requests {
+		for _, r := range known.all {
 			total := sum[r.name]
 			total.Add(r.amount)
 			sum[r.name] = total
