@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/kubeapi"
@@ -13,7 +15,7 @@ func (d *Pods) Using(object kubeapi.Ref) []types.UID {
 		if p.Namespace != object.Namespace {
 			continue
 		}
-		if _, uses := kubeapi.References(p)[object]; uses {
+		if slices.Contains(kubeapi.References(p), object) {
 			uids = append(uids, p.UID)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,7 +62,7 @@ type Objects struct {
 
 	mu          sync.Mutex
 	running     context.Context // nil until Run and after it
-	pods        map[types.UID]map[Ref]struct{}
+	pods        map[types.UID][]Ref
 	items       map[Ref]*object
 	subscribers []func(kind, namespace, name string)
 	watches     sync.WaitGroup
@@ -87,7 +88,7 @@ func NewObjects(cfg ObjectsConfig, deps ObjectsDeps) (*Objects, error) {
 	if cfg.Poll <= 0 {
 		cfg.Poll = time.Minute
 	}
-	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID]map[Ref]struct{}{}, items: map[Ref]*object{}}, nil
+	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID][]Ref{}, items: map[Ref]*object{}}, nil
 }
 
 // OnChange adds a function that is called for every created, changed or deleted object in use,
@@ -130,13 +131,13 @@ func (o *Objects) Register(p *v1.Pod) {
 	after := References(p)
 	before := o.pods[p.UID]
 	o.pods[p.UID] = after
-	for ref := range after {
-		if _, ok := before[ref]; !ok {
+	for _, ref := range after {
+		if !slices.Contains(before, ref) {
 			o.useLocked(ref)
 		}
 	}
-	for ref := range before {
-		if _, ok := after[ref]; !ok {
+	for _, ref := range before {
+		if !slices.Contains(after, ref) {
 			o.releaseLocked(ref)
 		}
 	}
@@ -146,7 +147,7 @@ func (o *Objects) Register(p *v1.Pod) {
 func (o *Objects) Unregister(p *v1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for ref := range o.pods[p.UID] {
+	for _, ref := range o.pods[p.UID] {
 		o.releaseLocked(ref)
 	}
 	delete(o.pods, p.UID)

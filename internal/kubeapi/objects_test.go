@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -303,7 +304,7 @@ func TestReferences(t *testing.T) {
 	}
 	got := References(p)
 	for _, ref := range want {
-		if _, ok := got[ref]; !ok {
+		if !slices.Contains(got, ref) {
 			t.Errorf("%v not found", ref)
 		}
 	}

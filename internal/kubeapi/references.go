@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -24,12 +25,12 @@ type Ref struct {
 func (r Ref) String() string { return fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name) }
 
 // References returns every ConfigMap and Secret that p uses in environments, in volumes and as
-// image pull secrets.
-func References(p *v1.Pod) map[Ref]struct{} {
-	found := map[Ref]struct{}{}
+// image pull secrets, each once.
+func References(p *v1.Pod) []Ref {
+	var found []Ref
 	add := func(kind, name string) {
-		if name != "" {
-			found[Ref{kind, p.Namespace, name}] = struct{}{}
+		if ref := (Ref{kind, p.Namespace, name}); name != "" && !slices.Contains(found, ref) {
+			found = append(found, ref)
 		}
 	}
 	for _, s := range p.Spec.ImagePullSecrets {
