@@ -67,7 +67,6 @@ func SandboxFrom(s *runtimeapi.PodSandboxStatus) pod.Sandbox {
 		IPs:            ipsOf(s.Network),
 		HostNetwork:    s.GetLinux().GetNamespaces().GetOptions() != nil && network == runtimeapi.NamespaceMode_NODE,
 		RuntimeHandler: s.RuntimeHandler,
-		Annotations:    s.Annotations,
 	}
 }
 

@@ -27,7 +27,6 @@ type Sandbox struct {
 	IPs            []string
 	HostNetwork    bool
 	RuntimeHandler string
-	Annotations    map[string]string
 }
 
 // ContainerState is the state of a container in the runtime.

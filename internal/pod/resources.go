@@ -19,12 +19,12 @@ type Resources struct {
 	Volumes map[string]*resource.Quantity `json:"EmptyDirVolumeLimits"`
 }
 
-// ResourcesOf returns the resources of the pod's spec.
+// ResourcesOf returns the resources of the pod's spec. Both share their amounts, which no one may change.
 func ResourcesOf(p *v1.Pod) Resources {
-	r := Resources{Containers: map[string]v1.ResourceRequirements{}, Pod: p.Spec.Resources.DeepCopy()}
+	r := Resources{Containers: map[string]v1.ResourceRequirements{}, Pod: p.Spec.Resources}
 	for c, kind := range Containers(p) {
 		if kind != Ephemeral {
-			r.Containers[c.Name] = *c.Resources.DeepCopy()
+			r.Containers[c.Name] = c.Resources
 		}
 	}
 	return r
