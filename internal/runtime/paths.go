@@ -36,12 +36,14 @@ const maxFileName = 255
 
 // logLink returns the symlink under which log collectors find a container's log.
 func (r *Runtime) logLink(ref pod.Ref, container, id string) string {
-	name := ref.FullName() + "_" + container + "-" + id
-	if limit := maxFileName - len(".log"); len(name) > limit {
-		name = name[:limit]
-	}
-	return filepath.Join(r.cfg.ContainerLogsDir, name+".log")
+	return filepath.Join(r.cfg.ContainerLogsDir, shortened(ref.FullName()+"_"+container+"-"+id)+".log")
 }
+
+// logLinkPrefix begins the names of the links to all logs of a pod.
+func logLinkPrefix(ref pod.Ref) string { return shortened(ref.FullName() + "_") }
+
+// shortened cuts off what makes the name of a link too long.
+func shortened(name string) string { return name[:min(len(name), maxFileName-len(".log"))] }
 
 var numberedLog = regexp.MustCompile(`^(\d+)\.log(\..*)?`)
 

@@ -153,7 +153,11 @@ func (r *Runtime) RemoveLogs(ref pod.Ref) error {
 	if err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("remove links to pod logs: %w", err)
 	}
+	prefix := logLinkPrefix(ref)
 	for _, l := range links {
+		if !strings.HasPrefix(l.Name(), prefix) {
+			continue // reading the links of all pods takes longer than the rest of a pod's end
+		}
 		path := filepath.Join(r.cfg.ContainerLogsDir, l.Name())
 		target, err := os.Readlink(path)
 		if err != nil || !isBelow(target, r.podLogDir(ref)) {
