@@ -6,7 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/desired"
+	"swiftlet/internal/host"
 	"swiftlet/internal/image/credentialplugin"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/allocation"
 	"swiftlet/internal/server/sockets"
@@ -98,5 +100,13 @@ func newStates(b *base, a *api) (s states, err error) {
 	}
 	s.status, err = status.New(status.Config{}, deps)
 	b.hub.apiServerBack.Subscribe(func(struct{}) { s.status.Retry() })
+	if err == nil && b.around.ReturnMemory != nil {
+		changed := notify.New()
+		s.status.Subscribe(changed.Notify)
+		b.add("memory", func(ctx context.Context) error {
+			host.ReturnMemory(ctx, changed, b.around.ReturnMemory, b.clock)
+			return nil
+		})
+	}
 	return s, b.addUnless(err, "status", s.status.Run)
 }
