@@ -15,6 +15,7 @@ kind: KubeletConfiguration
 staticPodPath: %[1]s
 podLogsDir: %[2]s
 containerRuntimeEndpoint: unix://%[3]s
+maxPods: 2000
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 makeIPTablesUtilChains: false

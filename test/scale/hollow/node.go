@@ -27,7 +27,9 @@ type Config struct {
 	Dir string
 	// DropEvents discards events about pods and nodes instead of sending them, as kubemark does.
 	DropEvents bool
-	Log        *slog.Logger
+	// ReturnMemory returns memory to the kernel; nil if several nodes share the process.
+	ReturnMemory func()
+	Log          *slog.Logger
 }
 
 // Node is a node: a simulated machine and runtime. They outlive the runs of its agent.
@@ -40,14 +42,18 @@ type Node struct {
 
 // New starts the node's runtime, but not its agent.
 func New(cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, files: Files(cfg.Dir), kernel: fakekernel.New()}
+	n := Attach(cfg)
 	var err error
-	n.runtime, err = fakecri.New(n.files.socket(), fakecri.WithoutCalls(), fakecri.WithImages(Image))
-	if err != nil {
+	if n.runtime, err = n.files.StartRuntime(); err != nil {
 		return nil, fmt.Errorf("start runtime of node %s: %w", cfg.Name, err)
 	}
 	n.runtime.SetInterceptor(delay)
 	return n, nil
+}
+
+// Attach returns a node whose runtime another process has started.
+func Attach(cfg Config) *Node {
+	return &Node{cfg: cfg, files: Files(cfg.Dir), kernel: fakekernel.New()}
 }
 
 // Close stops the runtime.
@@ -69,9 +75,10 @@ func (n *Node) Run(ctx context.Context) error {
 		PodCgroups: func(bool, *cgroup.Tree, func() []*v1.Pod) cgroup.PodCgroups {
 			return kernel.Cgroups()
 		},
-		Mounter:   kernel,
-		KernelLog: func(oom.LogRules, *slog.Logger) (io.ReadCloser, error) { return nil, nil },
-		Random:    rand.Float64,
+		Mounter:      kernel,
+		KernelLog:    func(oom.LogRules, *slog.Logger) (io.ReadCloser, error) { return nil, nil },
+		Random:       rand.Float64,
+		ReturnMemory: n.cfg.ReturnMemory,
 	}
 	if n.cfg.DropEvents {
 		around.API = func(next http.RoundTripper) http.RoundTripper { return withoutEvents{next} }
@@ -82,6 +89,11 @@ func (n *Node) Run(ctx context.Context) error {
 // Files names the files of a node, by its directory. Sockets are among them, so the directory's path must
 // be short.
 type Files string
+
+// StartRuntime starts the runtime of a node, without delays.
+func (f Files) StartRuntime() (*fakecri.Server, error) {
+	return fakecri.New(f.socket(), fakecri.WithoutCalls(), fakecri.WithImages(Image))
+}
 
 // Kubeconfig is the identity of the node.
 func (f Files) Kubeconfig() string { return f.in("kubeconfig") }
