@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestMain runs the agent if this is the process that startNode has started.
+func TestMain(m *testing.M) {
+	if len(os.Args) != 3 || os.Args[1] != "-agent" {
+		os.Exit(m.Run())
+	}
+	if err := runAgent(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "growth:", err)
+		os.Exit(1)
+	}
+}
+
+// These are counts, never times. If a change lowers one, lower its limit here.
+const (
+	fewPods, manyPods = 20, 120
+
+	mostHeap        = 45_000.0 // bytes of a settled pod
+	mostGoroutines  = 1.1      // of a settled pod
+	mostAllocations = 7_500.0  // objects of the start of a pod, among others
+)
+
+// TestGrowth holds what a further pod costs the agent, on a node that has some.
+func TestGrowth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector changes what is allocated")
+	}
+	n, err := startNode(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.close()
+	grow := func(number int) use {
+		if _, err := n.grow(t.Context(), number); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.pause(t.Context(), quiet); err != nil {
+			t.Fatal(err)
+		}
+		settled, err := n.ask("collect")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return settled
+	}
+	few, many := grow(fewPods), grow(manyPods)
+	const pods = manyPods - fewPods
+	for _, count := range []struct {
+		what      string
+		got, most float64
+	}{
+		{"bytes of heap", float64(many.Heap) - float64(few.Heap), mostHeap},
+		{"goroutines", float64(many.Goroutines) - float64(few.Goroutines), mostGoroutines},
+		{"allocations", float64(many.Allocations) - float64(few.Allocations), mostAllocations},
+	} {
+		t.Logf("%.1f %s a pod", count.got/pods, count.what)
+		if count.got/pods > count.most {
+			t.Errorf("a pod takes %.1f %s, at most %.1f are accepted", count.got/pods, count.what, count.most)
+		}
+	}
+}
