@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -132,12 +131,12 @@ func (o *Objects) Register(p *v1.Pod) {
 	before := o.pods[p.UID]
 	o.pods[p.UID] = after
 	for _, ref := range after {
-		if !slices.Contains(before, ref) {
+		if !contains(before, ref) {
 			o.useLocked(ref)
 		}
 	}
 	for _, ref := range before {
-		if !slices.Contains(after, ref) {
+		if !contains(after, ref) {
 			o.releaseLocked(ref)
 		}
 	}

@@ -294,6 +294,7 @@ func TestReferences(t *testing.T) {
 	}}}
 	p.Spec.Containers = []v1.Container{{Env: []v1.EnvVar{
 		{Name: "PLAIN", Value: "x"},
+		{ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: local("volume")}}}, // again
 		{ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: local("env")}}},
 		{ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("env-secret")}}},
 	}}}
@@ -302,13 +303,8 @@ func TestReferences(t *testing.T) {
 		{KindSecret, "ns", "volume-secret"}, {KindSecret, "ns", "projected-secret"}, {KindSecret, "ns", "csi"},
 		{KindSecret, "ns", "pull"}, {KindSecret, "ns", "from-secret"}, {KindSecret, "ns", "env-secret"},
 	}
-	got := References(p)
-	for _, ref := range want {
-		if !slices.Contains(got, ref) {
-			t.Errorf("%v not found", ref)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("found %d references, want %d: %v", len(got), len(want), got)
+	slices.SortFunc(want, Ref.compare)
+	if got := References(p); !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
 	}
 }

@@ -1,8 +1,10 @@
 package kubeapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -24,13 +26,17 @@ type Ref struct {
 
 func (r Ref) String() string { return fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name) }
 
+func (r Ref) compare(other Ref) int {
+	return cmp.Or(strings.Compare(r.Kind, other.Kind), strings.Compare(r.Namespace, other.Namespace), strings.Compare(r.Name, other.Name))
+}
+
 // References returns every ConfigMap and Secret that p uses in environments, in volumes and as
-// image pull secrets, each once.
+// image pull secrets, each once and in order: a pod may have thousands.
 func References(p *v1.Pod) []Ref {
 	var found []Ref
 	add := func(kind, name string) {
-		if ref := (Ref{kind, p.Namespace, name}); name != "" && !slices.Contains(found, ref) {
-			found = append(found, ref)
+		if name != "" {
+			found = append(found, Ref{kind, p.Namespace, name})
 		}
 	}
 	for _, s := range p.Spec.ImagePullSecrets {
@@ -42,6 +48,13 @@ func References(p *v1.Pod) []Ref {
 	for i := range p.Spec.Volumes {
 		VolumeReferences(&p.Spec.Volumes[i], add)
 	}
+	slices.SortFunc(found, Ref.compare)
+	return slices.Clip(slices.Compact(found))
+}
+
+// contains reports whether sorted references have ref.
+func contains(sorted []Ref, ref Ref) bool {
+	_, found := slices.BinarySearchFunc(sorted, ref, Ref.compare)
 	return found
 }
 
