@@ -1,5 +1,4 @@
-// Package agent connects the parts of the node agent. It is wiring only: each file builds a
-// few parts from the configuration and from parts built before.
+// Package agent connects the parts of the node agent. It is wiring only.
 package agent
 
 import (

@@ -8,7 +8,6 @@ import (
 	"swiftlet/internal/desired"
 	"swiftlet/internal/host"
 	"swiftlet/internal/image/credentialplugin"
-	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/resource/allocation"
 	"swiftlet/internal/server/sockets"
@@ -100,13 +99,6 @@ func newStates(b *base, a *api) (s states, err error) {
 	}
 	s.status, err = status.New(status.Config{}, deps)
 	b.hub.apiServerBack.Subscribe(func(struct{}) { s.status.Retry() })
-	if err == nil && b.around.ReturnMemory != nil {
-		changed := notify.New()
-		s.status.Subscribe(changed.Notify)
-		b.add("memory", func(ctx context.Context) error {
-			host.ReturnMemory(ctx, changed, b.around.ReturnMemory, b.clock)
-			return nil
-		})
-	}
+	err = b.addUnless(err, "memory", host.ReturnMemory(b.around.ReturnMemory, s.status.Subscribe, b.clock))
 	return s, b.addUnless(err, "status", s.status.Run)
 }

@@ -12,12 +12,11 @@ import (
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		changes, freed := make(chan struct{}), 0
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			ReturnMemory(ctx, changes, func() { freed++ }, clock.RealClock{})
-		}()
+		freed, done := 0, make(chan error)
+		var changed func()
+		run := ReturnMemory(func() { freed++ }, func(f func()) { changed = f }, clock.RealClock{})
+		go func() { done <- run(ctx) }()
+		synctest.Wait()
 		for i, step := range []struct {
 			changes int
 			after   time.Duration
@@ -31,7 +30,7 @@ func TestReturnMemory(t *testing.T) {
 			{0, time.Hour, 2},
 		} {
 			for range step.changes {
-				changes <- struct{}{}
+				changed()
 			}
 			time.Sleep(step.after)
 			synctest.Wait()
@@ -40,6 +39,11 @@ func TestReturnMemory(t *testing.T) {
 			}
 		}
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	})
+	if err := ReturnMemory(nil, nil, nil)(t.Context()); err != nil {
+		t.Errorf("without a function that returns memory: %v", err)
+	}
 }
