@@ -11,7 +11,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
+.PHONY: help deps modules build swiftlet bundle images api test-api run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,15 @@ bundle:
 images: modules
 	$(call say,building images)
 	@$(GO) run ./images bin/images
+
+# About five minutes the first time. Not part of build yet: nothing starts it by default.
+api: ## build bin/swiftlet-apiserver, the API server for a node without a control plane
+	$(call say,building the API server)
+	@hack/build-apiserver.sh bin/swiftlet-apiserver
+
+test-api: reference ## tests of the API server with kubectl (SWIFTLET_KILLS=50 for more kills under load)
+	$(call say,tests of the API server)
+	@cd apiserver && CGO_ENABLED=0 ../hack/gotest.sh -trimpath -count=1 ./...
 
 run: build ## run the example pods on this machine, no cluster needed (needs root)
 	@[ "$$(id -u)" = 0 ] || { echo "pods need root; use: sudo make run"; exit 1; }

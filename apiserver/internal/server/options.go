@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/server/egressselector"
+	apiservercompat "k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"swiftlet/apiserver/internal/nodebinding"
+)
+
+// Config holds the settings of a server.
+type Config struct {
+	// Address is the loopback address and port to listen on.
+	Address netip.AddrPort
+	// NodeName is the node that pods are bound to.
+	NodeName string
+	// PKI is a directory with the files that kubeadm has there: ca.crt, apiserver.crt,
+	// apiserver-kubelet-client.crt, their keys, and sa.key.
+	PKI string
+	// Services is the range of cluster IPs.
+	Services netip.Prefix
+	// Flags are further flags of kube-apiserver. They override ours.
+	Flags []string
+}
+
+func (c Config) pki(file string) string { return filepath.Join(c.PKI, file) }
+
+// flags returns the flags of kube-apiserver for a single node.
+func (c Config) flags() []string {
+	return append([]string{
+		"--bind-address=" + c.Address.Addr().String(),
+		"--secure-port=" + strconv.Itoa(int(c.Address.Port())),
+		"--advertise-address=" + c.Address.Addr().String(),
+		"--service-cluster-ip-range=" + c.Services.String(),
+		"--client-ca-file=" + c.pki("ca.crt"),
+		"--tls-cert-file=" + c.pki("apiserver.crt"),
+		"--tls-private-key-file=" + c.pki("apiserver.key"),
+		"--kubelet-certificate-authority=" + c.pki("ca.crt"),
+		"--kubelet-client-certificate=" + c.pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + c.pki("apiserver-kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + c.pki("sa.key"),
+		"--service-account-signing-key-file=" + c.pki("sa.key"),
+		"--authorization-mode=Node,RBAC",
+		"--anonymous-auth=false",
+		"--allow-privileged=true",
+		"--etcd-servers=" + etcdEndpoint,
+		// One node has few watchers: they read from etcd, and no resource is kept twice.
+		"--watch-cache=false",
+		// etcd compacts by itself.
+		"--etcd-compaction-interval=0",
+		// There are no other servers to agree with, and one user's requests need no queues.
+		"--endpoint-reconciler-type=none",
+		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
+		"--enable-priority-and-fairness=false",
+		"--profiling=false",
+		"--enable-admission-plugins=NodeRestriction," + nodebinding.PluginName,
+		// It reads every OpenAPI document at the start.
+		"--disable-admission-plugins=MutatingAdmissionPolicy",
+	}, c.Flags...)
+}
+
+// etcdEndpoint is never resolved: connections are made in memory.
+const etcdEndpoint = "http://etcd.local:2379"
+
+// Dialer connects to etcd.
+type Dialer interface {
+	Dial(ctx context.Context) (net.Conn, error)
+}
+
+// options completes and validates the options of kube-apiserver.
+func (c Config) options(ctx context.Context, store Dialer) (options.CompletedOptions, error) {
+	none := options.CompletedOptions{}
+	if c.NodeName == "" {
+		return none, errors.New("no node name")
+	}
+	opts := options.NewServerRunOptions()
+	nodebinding.Register(opts.Admission.GenericAdmission.Plugins, c.NodeName)
+	opts.Admission.GenericAdmission.RecommendedPluginOrder = append([]string{nodebinding.PluginName}, opts.Admission.GenericAdmission.RecommendedPluginOrder...)
+	opts.Admission.GenericAdmission.DefaultOffPlugins.Insert(nodebinding.PluginName)
+	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	for _, set := range opts.Flags().FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(c.flags()); err != nil {
+		return none, err
+	}
+	if !opts.SecureServing.BindAddress.IsLoopback() {
+		return none, fmt.Errorf("%s is not a loopback address", opts.SecureServing.BindAddress)
+	}
+	if err := apiservercompat.DefaultComponentGlobalsRegistry.Set(); err != nil {
+		return none, err
+	}
+	opts.Etcd.StorageConfig.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
+		return func(ctx context.Context, _, _ string) (net.Conn, error) { return store.Dial(ctx) }, nil
+	}
+	completed, err := opts.Complete(ctx)
+	if err != nil {
+		return none, err
+	}
+	return completed, errors.Join(completed.Validate()...)
+}

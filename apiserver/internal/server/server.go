@@ -1,0 +1,80 @@
+// Package server assembles a Kubernetes API server for one node from the parts of kube-apiserver: its
+// options, storage, admission, authentication, authorization and its API groups, without the aggregation
+// layer.
+package server
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/notfoundhandler"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+
+	"swiftlet/apiserver/internal/controllers"
+)
+
+// Store is the etcd member.
+type Store interface {
+	Client() *clientv3.Client
+	Dialer
+}
+
+// Run serves until ctx is done.
+func Run(ctx context.Context, c Config, store Store) error {
+	limitGarbage()
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // its own requests are not the user's
+	opts, err := c.options(ctx, store)
+	if err != nil {
+		return fmt.Errorf("set up API server: %w", err)
+	}
+	config, err := app.NewConfig(opts)
+	if err != nil {
+		return fmt.Errorf("set up API server: %w", err)
+	}
+	client := store.Client()
+	for _, options := range []*generic.RESTOptionsGetter{
+		&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter,
+		&config.ApiExtensions.GenericConfig.RESTOptionsGetter,
+		&config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter,
+	} {
+		*options = newDirectStorage(*options, client)
+	}
+	kube := config.KubeAPIs.ControlPlane.Generic
+	kube.SkipOpenAPIInstallation = true
+	complete, err := config.Complete()
+	if err != nil {
+		return fmt.Errorf("set up API server: %w", err)
+	}
+	notFound := notfoundhandler.New(kube.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
+	extensions, err := complete.ApiExtensions.New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
+	if err != nil {
+		return fmt.Errorf("set up custom resources: %w", err)
+	}
+	instance, err := complete.KubeAPIs.New(extensions.GenericAPIServer)
+	if err != nil {
+		return fmt.Errorf("set up API groups: %w", err)
+	}
+	server := instance.ControlPlane.GenericAPIServer
+	// The namespace controller makes requests when it is created.
+	if err := server.AddPostStartHook("swiftlet-controllers", func(hook genericapiserver.PostStartHookContext) error {
+		set, err := controllers.New(hook, hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers,
+			controllers.CA{Certificate: c.pki("ca.crt"), Key: c.pki("ca.key")})
+		if err != nil {
+			return err
+		}
+		go set.Run(hook)
+		go releaseWhenReady(hook, hook.LoopbackClientConfig)
+		return nil
+	}); err != nil {
+		return err
+	}
+	prepared := server.PrepareRun()
+	dropDefinitions(kube.OpenAPIConfig, kube.OpenAPIV3Config)
+	installOpenAPI(server, extensions.GenericAPIServer.Handler.NonGoRestfulMux, kube.OpenAPIConfig, kube.OpenAPIV3Config)
+	return prepared.RunWithContext(ctx)
+}

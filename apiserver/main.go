@@ -1,0 +1,77 @@
+// swiftlet-apiserver is the Kubernetes API server of a node without a control plane, with its store in the
+// same process.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"swiftlet/apiserver/internal/etcd"
+	"swiftlet/apiserver/internal/server"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "swiftlet-apiserver:", err)
+		os.Exit(1)
+	}
+}
+
+type flags struct {
+	data, pki, node   string
+	address, services string
+}
+
+func newCommand() *cobra.Command {
+	var f flags
+	command := &cobra.Command{
+		Use:           "swiftlet-apiserver [flags] [-- flags of kube-apiserver]",
+		Short:         "Serves the Kubernetes API for one node",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, more []string) error {
+			return run(command.Context(), f, more)
+		},
+	}
+	set := command.Flags()
+	set.StringVar(&f.data, "data-dir", "/var/lib/swiftlet/api", "directory of the store")
+	set.StringVar(&f.pki, "pki-dir", "/var/lib/swiftlet/pki", "directory of certificates and keys, named as by kubeadm")
+	set.StringVar(&f.node, "node-name", "", "name of the node")
+	set.StringVar(&f.address, "address", "127.0.0.1:6443", "loopback address and port to listen on")
+	set.StringVar(&f.services, "service-cidr", "10.89.0.0/16", "CIDR of cluster IPs")
+	return command
+}
+
+// run serves until ctx is done. The store outlives the server, which still writes while it stops.
+func run(ctx context.Context, f flags, more []string) (err error) {
+	address, err := netip.ParseAddrPort(f.address)
+	if err != nil {
+		return fmt.Errorf("read --address: %w", err)
+	}
+	services, err := netip.ParsePrefix(f.services)
+	if err != nil {
+		return fmt.Errorf("read --service-cidr: %w", err)
+	}
+	store, err := etcd.Start(ctx, filepath.Join(f.data, "etcd"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return store.Wait(ctx) })
+	running.Go(func() error {
+		return server.Run(ctx, server.Config{Address: address, NodeName: f.node, PKI: f.pki, Services: services.Masked(), Flags: more}, store)
+	})
+	return running.Wait()
+}
