@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const nodeName = "lone"
+
+// TestMain runs the program instead of the tests if a test has started it.
+func TestMain(m *testing.M) {
+	if os.Getenv("SWIFTLET_APISERVER") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// instance is a running program.
+type instance struct {
+	t          *testing.T
+	pki        *pki
+	data       string
+	address    string
+	kubeconfig string
+	process    *exec.Cmd
+	log        *os.File
+}
+
+// start runs the program with an empty store.
+func start(t *testing.T) *instance {
+	t.Helper()
+	i := &instance{t: t, pki: newPKI(t), data: t.TempDir(), address: freeAddress(t)}
+	i.kubeconfig = i.writeKubeconfig("admin")
+	i.writeKubeconfig("kubelet")
+	i.launch()
+	t.Cleanup(i.kill)
+	return i
+}
+
+// launch starts the process and waits until it is ready.
+func (i *instance) launch() {
+	i.t.Helper()
+	var err error
+	if i.log, err = os.Create(filepath.Join(i.pki.dir, "log")); err != nil {
+		i.t.Fatal(err)
+	}
+	i.process = exec.Command(os.Args[0], "--data-dir="+i.data, "--pki-dir="+i.pki.dir, "--node-name="+nodeName, "--address="+i.address)
+	i.process.Env = append(os.Environ(), "SWIFTLET_APISERVER=1")
+	i.process.Stdout, i.process.Stderr = i.log, i.log
+	if err := i.process.Start(); err != nil {
+		i.t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		out, err := i.run("kubectl get --raw /readyz", "")
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(i.log.Name())
+			i.t.Fatalf("not ready after a minute: %v\n%s\n%s", err, out, log)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// kill ends the process without notice.
+func (i *instance) kill() {
+	i.process.Process.Kill()
+	i.process.Wait()
+	i.log.Close()
+}
+
+// run executes a line of shell in which kubectl is that of Kubernetes, with the administrator's kubeconfig.
+func (i *instance) run(line, stdin string) (string, error) {
+	dir, err := tools()
+	if err != nil {
+		return "", fmt.Errorf("find kubectl: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", line)
+	c.Env = append(os.Environ(), "KUBECONFIG="+i.kubeconfig, "PATH="+dir+":"+os.Getenv("PATH"),
+		"HOME="+i.pki.dir, "SERVER=https://"+i.address, "PKI="+i.pki.dir)
+	c.Stdin = strings.NewReader(stdin)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	err = c.Run()
+	return out.String(), err
+}
+
+// must is run for a line that succeeds.
+func (i *instance) must(line, stdin string) string {
+	i.t.Helper()
+	out, err := i.run(line, stdin)
+	if err != nil {
+		i.t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return out
+}
+
+// writeKubeconfig writes one for the certificate of that name.
+func (i *instance) writeKubeconfig(name string) string {
+	i.t.Helper()
+	path := i.pki.file(name + ".kubeconfig")
+	content := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: lone, cluster: {server: "https://%s", certificate-authority: %s}}]
+users: [{name: user, user: {client-certificate: %s, client-key: %s}}]
+contexts: [{name: lone, context: {cluster: lone, user: user}}]
+current-context: lone
+`, i.address, i.pki.file("ca.crt"), i.pki.file(name+".crt"), i.pki.file(name+".key"))
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	return path
+}
+
+// tools is the directory of Kubernetes' kubectl, which `make reference` builds.
+var tools = sync.OnceValues(func() (string, error) {
+	dir, err := exec.Command("../hack/build-tools.sh", "reference").Output()
+	return strings.TrimSpace(string(dir)), err
+})
+
+// freeAddress returns a loopback address on which no one listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
