@@ -1,10 +1,16 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"regexp"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/util/cert"
 )
 
 const pod = `
@@ -72,7 +78,7 @@ func TestKubectl(t *testing.T) {
 		{name: "whoami", line: "kubectl auth whoami -o jsonpath={.status.userInfo.groups}", want: "system:masters"},
 		{name: "kubelet_may_only_change_its_node", line: "kubectl --kubeconfig=$PKI/kubelet.kubeconfig create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: another}}'", want: `node "lone" is not allowed to modify node "another"`, fails: true},
 		{name: "kubelet_registers", line: "kubectl --kubeconfig=$PKI/kubelet.kubeconfig create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: lone}}' && kubectl get nodes", want: "node/lone created\nNAME +STATUS +ROLES +AGE +VERSION\nlone "},
-		{name: "certificate_request", line: "kubectl create -f - && kubectl certificate approve jane && kubectl wait --for=jsonpath='{.status.certificate}' csr/jane --timeout=20s && kubectl get csr jane", stdin: "{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: jane}, spec: {signerName: kubernetes.io/kube-apiserver-client, usages: [client auth], request: " + base64.StdEncoding.EncodeToString(i.pki.request("jane")) + "}}", want: "Approved,Issued"},
+		{name: "certificate_request", line: "kubectl create -f - && kubectl certificate approve jane && kubectl wait --for=jsonpath='{.status.certificate}' csr/jane --timeout=20s && kubectl get csr jane", stdin: "{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: jane}, spec: {signerName: kubernetes.io/kube-apiserver-client, usages: [client auth], request: " + base64.StdEncoding.EncodeToString(certificateRequest(t, "jane")) + "}}", want: "Approved,Issued"},
 
 		{name: "deployment", line: "kubectl create deployment shop -n shop --image=example --replicas=2 && kubectl scale deployment shop -n shop --replicas=3 && kubectl get deployments -n shop", want: `NAME +READY +UP-TO-DATE +AVAILABLE +AGE\nshop +0/3`},
 		{name: "job", line: "kubectl create job once -n shop --image=example && kubectl get jobs -n shop", want: "once +\\S* *0/1"},
@@ -143,4 +149,18 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s is not served", want)
 		}
 	}
+}
+
+// certificateRequest returns a request in PEM.
+func certificateRequest(t *testing.T, name string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := cert.MakeCSR(key, &pkix.Name{CommonName: name}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request
 }

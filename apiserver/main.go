@@ -6,16 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"swiftlet/apiserver/internal/etcd"
+	"swiftlet/apiserver/internal/pki"
 	"swiftlet/apiserver/internal/server"
 )
 
@@ -31,6 +34,7 @@ func main() {
 type flags struct {
 	data, pki, node   string
 	address, services string
+	kubeconfig, group string
 }
 
 func newCommand() *cobra.Command {
@@ -46,11 +50,29 @@ func newCommand() *cobra.Command {
 	}
 	set := command.Flags()
 	set.StringVar(&f.data, "data-dir", "/var/lib/swiftlet/api", "directory of the store")
-	set.StringVar(&f.pki, "pki-dir", "/var/lib/swiftlet/pki", "directory of certificates and keys, named as by kubeadm")
+	set.StringVar(&f.pki, "pki-dir", "/var/lib/swiftlet/pki", "directory of certificates and keys, named as by kubeadm; what is missing is created, the CA too")
 	set.StringVar(&f.node, "node-name", "", "name of the node")
 	set.StringVar(&f.address, "address", "127.0.0.1:6443", "loopback address and port to listen on")
 	set.StringVar(&f.services, "service-cidr", "10.89.0.0/16", "CIDR of cluster IPs")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "/var/lib/swiftlet/admin.kubeconfig", "file to write the administrator's kubeconfig to")
+	set.StringVar(&f.group, "kubeconfig-group", "", "group whose members may read the kubeconfig; without it only its owner may")
 	return command
+}
+
+// credentials creates the certificates, and kubeconfigs for the administrator and the kubelet.
+func (f flags) credentials(address netip.AddrPort, services netip.Prefix) error {
+	if f.node == "" {
+		return errors.New("set --node-name")
+	}
+	addresses := []net.IP{address.Addr().AsSlice(), services.Masked().Addr().Next().AsSlice()} // the second is that of the Service kubernetes
+	if err := pki.Ensure(pki.Config{Dir: f.pki, Node: f.node, Addresses: addresses}, time.Now()); err != nil {
+		return err
+	}
+	server := "https://" + address.String()
+	if err := pki.WriteKubeconfig(filepath.Join(f.pki, "kubelet.kubeconfig"), server, f.pki, "kubelet", ""); err != nil {
+		return err
+	}
+	return pki.WriteKubeconfig(f.kubeconfig, server, f.pki, "admin", f.group)
 }
 
 // run serves until ctx is done. The store outlives the server, which still writes while it stops.
@@ -62,6 +84,9 @@ func run(ctx context.Context, f flags, more []string) (err error) {
 	services, err := netip.ParsePrefix(f.services)
 	if err != nil {
 		return fmt.Errorf("read --service-cidr: %w", err)
+	}
+	if err := f.credentials(address, services); err != nil {
+		return err
 	}
 	store, err := etcd.Start(ctx, filepath.Join(f.data, "etcd"))
 	if err != nil {

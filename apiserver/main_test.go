@@ -28,8 +28,7 @@ func TestMain(m *testing.M) {
 // instance is a running program.
 type instance struct {
 	t          *testing.T
-	pki        *pki
-	data       string
+	dir        string // of all its files
 	address    string
 	kubeconfig string
 	process    *exec.Cmd
@@ -39,9 +38,8 @@ type instance struct {
 // start runs the program with an empty store.
 func start(t *testing.T) *instance {
 	t.Helper()
-	i := &instance{t: t, pki: newPKI(t), data: t.TempDir(), address: freeAddress(t)}
-	i.kubeconfig = i.writeKubeconfig("admin")
-	i.writeKubeconfig("kubelet")
+	dir := t.TempDir()
+	i := &instance{t: t, dir: dir, address: freeAddress(t), kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
 	i.launch()
 	t.Cleanup(i.kill)
 	return i
@@ -51,10 +49,11 @@ func start(t *testing.T) *instance {
 func (i *instance) launch() {
 	i.t.Helper()
 	var err error
-	if i.log, err = os.Create(filepath.Join(i.pki.dir, "log")); err != nil {
+	if i.log, err = os.Create(filepath.Join(i.dir, "log")); err != nil {
 		i.t.Fatal(err)
 	}
-	i.process = exec.Command(os.Args[0], "--data-dir="+i.data, "--pki-dir="+i.pki.dir, "--node-name="+nodeName, "--address="+i.address)
+	i.process = exec.Command(os.Args[0], "--data-dir="+filepath.Join(i.dir, "data"), "--pki-dir="+filepath.Join(i.dir, "pki"),
+		"--kubeconfig="+i.kubeconfig, "--node-name="+nodeName, "--address="+i.address)
 	i.process.Env = append(os.Environ(), "SWIFTLET_APISERVER=1")
 	i.process.Stdout, i.process.Stderr = i.log, i.log
 	if err := i.process.Start(); err != nil {
@@ -91,7 +90,7 @@ func (i *instance) run(line, stdin string) (string, error) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", line)
 	c.Env = append(os.Environ(), "KUBECONFIG="+i.kubeconfig, "PATH="+dir+":"+os.Getenv("PATH"),
-		"HOME="+i.pki.dir, "SERVER=https://"+i.address, "PKI="+i.pki.dir)
+		"HOME="+i.dir, "SERVER=https://"+i.address, "PKI="+filepath.Join(i.dir, "pki"))
 	c.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
@@ -107,23 +106,6 @@ func (i *instance) must(line, stdin string) string {
 		i.t.Fatalf("%s: %v\n%s", line, err, out)
 	}
 	return out
-}
-
-// writeKubeconfig writes one for the certificate of that name.
-func (i *instance) writeKubeconfig(name string) string {
-	i.t.Helper()
-	path := i.pki.file(name + ".kubeconfig")
-	content := fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: lone, cluster: {server: "https://%s", certificate-authority: %s}}]
-users: [{name: user, user: {client-certificate: %s, client-key: %s}}]
-contexts: [{name: lone, context: {cluster: lone, user: user}}]
-current-context: lone
-`, i.address, i.pki.file("ca.crt"), i.pki.file(name+".crt"), i.pki.file(name+".key"))
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		i.t.Fatal(err)
-	}
-	return path
 }
 
 // tools is the directory of Kubernetes' kubectl, which `make reference` builds.
