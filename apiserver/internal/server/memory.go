@@ -39,6 +39,11 @@ func releaseWhenReady(ctx context.Context, config *rest.Config) {
 	if wait.PollUntilContextCancel(ctx, time.Second, false, ready) != nil {
 		return
 	}
+	releaseMemory()
+}
+
+// releaseMemory gives back memory that is not in use, and that comes back when it is needed.
+func releaseMemory() {
 	debug.FreeOSMemory()
 	if err := releaseProgram(); err != nil {
 		klog.ErrorS(err, "failed to release program pages")

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -111,5 +110,5 @@ func (d *onDemand) drop() {
 	d.mu.Lock()
 	d.handler = nil
 	d.mu.Unlock()
-	debug.FreeOSMemory()
+	releaseMemory()
 }
