@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,15 +13,16 @@ import (
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		freed, done := 0, make(chan error)
+		done := make(chan error)
+		var freed atomic.Int32
 		var changed func()
-		run := ReturnMemory(func() { freed++ }, func(f func()) { changed = f }, clock.RealClock{})
+		run := ReturnMemory(func() { freed.Add(1) }, func(f func()) { changed = f }, clock.RealClock{})
 		go func() { done <- run(ctx) }()
 		synctest.Wait()
 		for i, step := range []struct {
 			changes int
 			after   time.Duration
-			want    int
+			want    int32
 		}{
 			{0, quietPeriod, 1}, // after the start
 			{0, time.Hour, 1},
@@ -34,8 +36,8 @@ func TestReturnMemory(t *testing.T) {
 			}
 			time.Sleep(step.after)
 			synctest.Wait()
-			if freed != step.want {
-				t.Errorf("step %d: memory was returned %d times, want %d", i, freed, step.want)
+			if got := freed.Load(); got != step.want {
+				t.Errorf("step %d: memory was returned %d times, want %d", i, got, step.want)
 			}
 		}
 		cancel()
