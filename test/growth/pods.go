@@ -18,7 +18,7 @@ import (
 // managedFields are as long as those of a pod that a Deployment has made.
 var managedFields = []metav1.ManagedFieldsEntry{{
 	Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
-	FieldsV1: &metav1.FieldsV1{Raw: fmt.Appendf(nil, `{"f:metadata":{"f:%0*d":{}}}`, 1500, 0)},
+	FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:%0*d":{}}}`, 1500, 0)),
 }}
 
 // fill makes a pod like those of an ordinary Deployment: requests, a token, and a ConfigMap that all share.
