@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,27 @@ func TestNormalize(t *testing.T) {
 	}
 	if s.ContainerStatuses[0].Name != "b" || len(s.ContainerStatuses[0].State.Terminated.Message) != len(long) {
 		t.Error("the argument was changed")
+	}
+}
+
+// What the API server has of a message of any bytes counts as the same.
+func TestBinaryMessageIsWrittenOnce(t *testing.T) {
+	p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
+	for _, message := range []string{"a\xffb", strings.Repeat("\xff", 4096), strings.Repeat("é", 4096) + "\xc3"} {
+		sent := normalize(p, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{
+			Name: "c", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Message: message}},
+		}}})
+		text, err := json.Marshal(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored v1.PodStatus
+		if err := json.Unmarshal(text, &stored); err != nil {
+			t.Fatal(err)
+		}
+		if !sameStatus(normalize(p, stored), sent) {
+			t.Errorf("%.10q: the API server has %.40q, want %.40q", message, stored.ContainerStatuses[0].State.Terminated.Message, sent.ContainerStatuses[0].State.Terminated.Message)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package status
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -51,10 +52,20 @@ func normalizeState(s *v1.ContainerState, maxMessage int) {
 	if s.Terminated != nil {
 		seconds(&s.Terminated.StartedAt)
 		seconds(&s.Terminated.FinishedAt)
-		if len(s.Terminated.Message) > maxMessage {
-			s.Terminated.Message = strings.ToValidUTF8(s.Terminated.Message[:maxMessage], "")
-		}
+		s.Terminated.Message = validText(s.Terminated.Message, maxMessage)
 	}
+}
+
+// validText returns the text as the API server has it after it was sent as JSON, cut between characters:
+// containers write termination messages, of any bytes.
+func validText(s string, limit int) string {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s)) // every invalid byte becomes U+FFFD
+	}
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "")
+	}
+	return s
 }
 
 func seconds(t *metav1.Time) { *t = t.Rfc3339Copy() }
