@@ -120,7 +120,7 @@ func TestContractCoversPlugins(t *testing.T) {
 		image.Name:    "is mounted by the runtime",
 		nfs.Name:      "needs a server: package nfs tests it",
 	}
-	for _, p := range newPlugins(Config{}, Deps{}, mounts.Tools{}) {
+	for _, p := range newPlugins(Config{}, Deps{}, mounts.Tools{}, nil) {
 		directory := "/" + plugin.DirName(p.Name()) + "/"
 		covered := slices.ContainsFunc(contractKinds(), func(k kind) bool { return strings.Contains(k.directory, directory) })
 		if covered == (elsewhere[p.Name()] != "") {

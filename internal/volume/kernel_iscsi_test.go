@@ -48,7 +48,7 @@ func TestKernelISCSI(t *testing.T) {
 	}
 	n := newNode(t)
 	n.cfg.SysDir, n.cfg.DevDir = "/sys", "/dev"
-	n.plugins = newPlugins(n.cfg, n.deps, mounts.Tools{})
+	n.plugins = newPlugins(n.cfg, n.deps, mounts.Tools{}, nil)
 	const target = "iqn.2026-01.test:store"
 	setUp := exec.Command("sh", "-c", realTarget)
 	setUp.Env = append(os.Environ(), "DIR="+t.TempDir(), "TARGET="+target)

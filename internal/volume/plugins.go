@@ -24,13 +24,13 @@ import (
 )
 
 // newPlugins returns the built-in plugins. Deps.Plugins adds those with a part of their own.
-func newPlugins(cfg Config, deps Deps, tools mounts.Tools) []plugin.Plugin {
+func newPlugins(cfg Config, deps Deps, tools mounts.Tools, budget *content.Budget) []plugin.Plugin {
 	emptyDirDeps := emptydir.Deps{Mounter: deps.Mounter, Allocatable: deps.Allocatable}
 	if deps.Quotas != nil {
 		emptyDirDeps.Quotas = deps.Quotas
 	}
 	emptyDir := emptydir.New(emptyDirDeps)
-	common := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock, Budget: deps.budget}
+	common := content.Deps{EmptyDir: emptyDir, Clock: deps.Clock, Budget: budget}
 	sources := projected.Deps{Objects: deps.Objects, Allocatable: deps.Allocatable}
 	if deps.Tokens != nil {
 		sources.Tokens = deps.Tokens

@@ -131,7 +131,7 @@ func (v *Volumes) forgetPod(ctx context.Context, uid types.UID) (kinds []string,
 		delete(v.pods, uid)
 	}
 	v.mu.Unlock()
-	v.deps.budget.Forget(uid)
+	v.budget.Forget(uid)
 	if v.deps.Tokens != nil {
 		v.deps.Tokens.Forget(uid)
 	}

@@ -87,8 +87,6 @@ type Deps struct {
 	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
 	Jitter func() float64
 	Log    *slog.Logger
-
-	budget *content.Budget // set by New
 }
 
 // Meters are the metrics of Volumes; each may be nil.
@@ -163,6 +161,7 @@ type Volumes struct {
 	deps    Deps
 	plugins []plugin.Plugin
 	drivers *flexvolume.Drivers
+	budget  *content.Budget
 
 	mu      sync.Mutex
 	pods    map[types.UID]*podVolumes
@@ -221,12 +220,13 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 	if deps.Mounter == nil {
 		deps.Mounter = &mounts.Kernel{}
 	}
-	deps.budget = content.NewBudget()
+	budget := content.NewBudget()
 	tools := mounts.NewTools()
 	v := &Volumes{
 		cfg:     cfg,
 		deps:    deps,
-		plugins: newPlugins(cfg, deps, tools),
+		plugins: newPlugins(cfg, deps, tools, budget),
+		budget:  budget,
 		drivers: newDrivers(cfg, deps, tools),
 		pods:    map[types.UID]*podVolumes{},
 		devices: map[deviceKey]*device{}, unknownDevices: map[types.UID]bool{},
