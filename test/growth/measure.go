@@ -142,7 +142,7 @@ func (n *node) measureScrape(r *row) error {
 	used, err := n.cost(func() error {
 		for range times {
 			for _, path := range []string{"/metrics", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes"} {
-				size, err := get(client, path)
+				size, err := get(client, "https://"+n.address()+":10250"+path)
 				if err != nil {
 					return err
 				}
@@ -158,8 +158,8 @@ func (n *node) measureScrape(r *row) error {
 	return err
 }
 
-func get(client *http.Client, path string) (int64, error) {
-	request, err := http.NewRequest(http.MethodGet, "https://"+address+":10250"+path, nil)
+func get(client *http.Client, url string) (int64, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +170,7 @@ func get(client *http.Client, path string) (int64, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("read %s: %s", path, answer.Status)
+		return 0, fmt.Errorf("read %s: %s", url, answer.Status)
 	}
 	return io.Copy(io.Discard, answer.Body)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,9 +27,6 @@ import (
 	"swiftlet/test/pdeathsig"
 	"swiftlet/test/scale/hollow"
 )
-
-// address is where the agent serves.
-const address = "127.211.0.1"
 
 // node is the agent's process and what it works with.
 type node struct {
@@ -144,7 +142,14 @@ func (n *node) writeFiles() error {
 	if err != nil {
 		return err
 	}
-	return hollow.Files(n.dir).Write(kubeconfig, address, serving)
+	return hollow.Files(n.dir).Write(kubeconfig, n.address(), serving)
+}
+
+// address is where the agent serves, at its usual port. It is made from the port of the API server, so that
+// two runs on one machine have addresses of their own.
+func (n *node) address() string {
+	port := n.server.Listener.Addr().(*net.TCPAddr).Port
+	return fmt.Sprintf("127.211.%d.%d", port>>8, port&0xff)
 }
 
 // addObjects adds what every pod refers to.
