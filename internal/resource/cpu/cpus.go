@@ -134,7 +134,7 @@ func (cfg Config) policy() (staticPolicy, error) {
 // leaveStaticPolicy moves the state file of a static policy aside, and makes the agent reset the
 // CPU affinity of containers.
 func (c *CPUs) leaveStaticPolicy() error {
-	policy, _, err := readState(c.cfg.Path)
+	policy, _, err := format.Read(c.cfg.Path)
 	if err != nil && !errors.Is(err, statefile.ErrCorrupt) {
 		return nil // the static policy was never used
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +16,7 @@ import (
 // load reads the state file. It moves a corrupt one aside and records an event: the node must
 // start.
 func (c *CPUs) load() (State, error) {
-	policy, s, err := readState(c.cfg.Path)
+	policy, s, err := format.Read(c.cfg.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return State{Shared: c.policy.sharedPool()}, nil
@@ -32,23 +31,11 @@ func (c *CPUs) load() (State, error) {
 	return c.reconcile(s), nil
 }
 
-// readState reads a state file. The error wraps statefile.ErrCorrupt if the content is not valid.
-func readState(path string) (policy string, s State, err error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return "", State{}, fmt.Errorf("read CPU manager state: %w", err)
-	}
-	return decode(raw)
-}
+// format is the format of the state file.
+var format = statefile.Format[State]{Owner: "CPU manager", Decode: decode}
 
 // CheckStateFile returns an error if a state file exists and cannot be used. It changes nothing.
-func CheckStateFile(path string) error {
-	_, _, err := readState(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func CheckStateFile(path string) error { return format.Check(path) }
 
 // rebuildFromRuntime restores the allocations from the CPU affinity of running containers.
 func (c *CPUs) rebuildFromRuntime(cause error) (State, error) {

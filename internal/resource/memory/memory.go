@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -168,7 +167,7 @@ func (cfg Config) checkReservation() error {
 // load reads the state file. It moves a corrupt one aside and records an event; pods are
 // allocated memory again when they are admitted.
 func (m *Memory) load(fresh State) (State, error) {
-	policy, s, err := readState(m.cfg.Path)
+	policy, s, err := format.Read(m.cfg.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fresh, nil
@@ -191,23 +190,11 @@ func (m *Memory) load(fresh State) (State, error) {
 	return now, nil
 }
 
-// readState reads a state file. The error wraps statefile.ErrCorrupt if the content is not valid.
-func readState(path string) (policy string, s State, err error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return "", State{}, fmt.Errorf("read memory manager state: %w", err)
-	}
-	return decode(raw)
-}
+// format is the format of the state file.
+var format = statefile.Format[State]{Owner: "memory manager", Decode: decode}
 
 // CheckStateFile returns an error if a state file exists and cannot be used. It changes nothing.
-func CheckStateFile(path string) error {
-	_, _, err := readState(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func CheckStateFile(path string) error { return format.Check(path) }
 
 func (m *Memory) warn(reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
