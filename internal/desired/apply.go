@@ -40,6 +40,9 @@ func (d *Pods) Apply(s pod.Snapshot) []pod.Change {
 		now.round = d.round
 		known[original.UID] = now
 		if now.pod != old.pod {
+			if found && pod.FullName(old.pod) != pod.FullName(now.pod) {
+				d.unindex(old.pod) // a manifest that sets a UID has another name
+			}
 			d.index(s.Source, now.pod)
 		}
 		if changed {

@@ -14,8 +14,8 @@ import (
 	"swiftlet/internal/pod"
 )
 
-// TestIndexFollowsSnapshots applies random snapshots of two sources, whose pods share names and UIDs, and
-// compares what Get and GetByFullName find with the last snapshots.
+// TestIndexFollowsSnapshots applies random snapshots of two sources, whose pods share names and UIDs, and change
+// the name of a UID, as manifests may. It compares what Get and GetByFullName find with the last snapshots.
 func TestIndexFollowsSnapshots(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	d, _ := newPods(t)
@@ -25,8 +25,11 @@ func TestIndexFollowsSnapshots(t *testing.T) {
 		s, names := pod.Snapshot{Source: source}, map[types.UID]string{}
 		for name := range 4 {
 			if random.IntN(2) == 0 {
-				p := newPod(fmt.Sprint("pod-", name), types.UID(fmt.Sprint("uid-", random.IntN(3), "-", name)))
-				s.Pods, names[p.UID] = append(s.Pods, p), p.Name
+				p := newPod(fmt.Sprint("pod-", name), types.UID(fmt.Sprint("uid-", random.IntN(8))))
+				s.Pods = append(s.Pods, p)
+				if _, duplicate := names[p.UID]; !duplicate {
+					names[p.UID] = p.Name
+				}
 			}
 		}
 		d.Apply(s)
