@@ -71,6 +71,16 @@ func TestResultsSurviveARestart(t *testing.T) {
 			p.Watch(of, seen, "", shown(true, false), false)
 			want(p, pod.Passed, pod.Failed) // what is published is newer
 		})
+		for range 2 { // but a container that has started stays started, also in the file
+			runWithFile(t, file, func(p *Prober, s *script) {
+				p.Watch(of, seen, "", shown(false, false), false)
+				want(p, pod.Passed, pod.Failed)
+				advance(time.Second)
+				if ran := s.seen(); slices.Contains(ran, "s@1s") || len(ran) > 1 {
+					t.Errorf("probes ran: %v", ran)
+				}
+			})
+		}
 		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 			t.Fatal(err)
 		}

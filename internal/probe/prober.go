@@ -185,9 +185,11 @@ func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatu
 	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind)}
 	p.probes[id] = s
 	saved := p.saved[id.container]
-	if !s.inherit(published) {
+	shown := s.inherit(published)
+	if !shown || s.kind == startup { // a container that has started stays started
 		s.restore(saved)
-	} else if s.kind != liveness && (s.result == pod.Passed) != saved.passed(s.kind) {
+	}
+	if shown && s.kind != liveness && (s.result == pod.Passed) != saved.passed(s.kind) {
 		p.markUnsaved(s.kind)
 	}
 	if s.final() {

@@ -87,6 +87,7 @@ func (p *Prober) reschedule(s *state, ran time.Time) {
 	if p.probes[s.key] != s || s.final() {
 		return
 	}
+	s.held = false
 	s.at = s.next(ran, p.deps.Clock.Now())
 	heap.Push(&p.due, s)
 }
