@@ -78,7 +78,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 type environment struct {
 	in         EnvInput
 	from       Sources
-	size       int      // of all values
+	size       int      // of all names and values, as the kernel counts them
 	order      []string // names as they first appeared
 	values     map[string]string
 	services   map[string]string
@@ -89,6 +89,9 @@ type environment struct {
 // set fails if there is more than the kernel accepts: one object may be used many times.
 func (e *environment) set(name, value string) error {
 	before, known := e.values[name]
+	if !known {
+		e.size += len(name) + len("=\x00")
+	}
 	if e.size += len(value) - len(before); e.size > maxTotal {
 		return fmt.Errorf("expand variable %s: %w", name, tooLongError{maxTotal})
 	}

@@ -53,10 +53,15 @@ func TestExpandedArgumentsAreBounded(t *testing.T) {
 
 // One object can be used many times, under other prefixes.
 func TestEnvironmentFromObjectsIsBounded(t *testing.T) {
-	data := map[string]map[string]string{"ns/o": {"V": strings.Repeat("x", 1<<20)}}
+	empty := map[string]string{}
+	for n := range 10000 {
+		empty[fmt.Sprintf("V%d", n)] = ""
+	}
+	data := map[string]map[string]string{"ns/o": {"V": strings.Repeat("x", 1<<20)}, "ns/empty": empty}
 	for name, source := range map[string]v1.EnvFromSource{
-		"secrets":     {SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}},
-		"config_maps": {ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}},
+		"secrets":      {SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}},
+		"config_maps":  {ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}},
+		"empty_values": {ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "empty"}}},
 	} {
 		in := EnvInput{Pod: &v1.Pod{Spec: v1.PodSpec{EnableServiceLinks: ptr.To(true)}}, Container: &v1.Container{Name: "c"}}
 		in.Pod.Namespace = "ns"
