@@ -149,7 +149,7 @@ func (h *HTTP) send(ctx context.Context, data []byte) (err error) {
 func (h *HTTP) get(ctx context.Context) (*response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.cfg.URL, nil)
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, errors.New("make request: the URL is not valid") // err has the URL, with its password
 	}
 	if h.cfg.Header != nil {
 		request.Header = h.cfg.Header.Clone()

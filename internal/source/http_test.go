@@ -155,6 +155,7 @@ func TestHTTPErrorsAreShortAndHaveNoPassword(t *testing.T) {
 		"long text":   strings.Replace(server.URL, "//", "//user:canary@", 1),
 		"not found":   strings.Replace(missing.URL, "//", "//user:canary@", 1),
 		"unreachable": "http://user:canary@127.0.0.1:1",
+		"invalid URL": "http://user:canary%@127.0.0.1:1",
 	} {
 		var log bytes.Buffer
 		var event string
