@@ -31,7 +31,8 @@ type Config struct {
 
 	// ContentType is the wire format: application/vnd.kubernetes.protobuf where empty.
 	ContentType string
-	// QPS and Burst limit the general client. A negative QPS means no limit.
+	// QPS and Burst limit the general client, and once more the client that reads ConfigMaps and Secrets. A
+	// negative QPS means no limit.
 	QPS   float32
 	Burst int
 	// EventQPS and EventBurst limit the events client. A QPS of zero means no limit, as in the

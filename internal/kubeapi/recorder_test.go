@@ -177,6 +177,9 @@ func TestEventOfLongNameIsAccepted(t *testing.T) {
 	object.Name = strings.Repeat("x", 253)
 	r.Eventf(&object, v1.EventTypeWarning, "Failed", "once")
 	r.Eventf(testObject, v1.EventTypeWarning, "Failed", "twice")
+	if got := len(r.Recent()); got != 2 {
+		t.Fatalf("%d events, want 2", got)
+	}
 	for _, e := range r.Recent() {
 		if problems := validation.NameIsDNSSubdomain(e.Name, false); len(problems) > 0 || e.InvolvedObject.Name == "" {
 			t.Errorf("event %q: %q", e.Name, problems)
