@@ -142,7 +142,6 @@ func TestReadRejectsLinksOutOfPodDirectory(t *testing.T) {
 	}
 }
 
-// The tail of a sparse file of a terabyte is read backwards.
 // A request for a file that has no lines ends when its client has gone.
 func TestReadOfFileWithoutLinesEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -159,6 +158,7 @@ func TestReadOfFileWithoutLinesEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// The tail of a sparse file of a terabyte is read backwards.
 func TestReadLargeTail(t *testing.T) {
 	b := newTestReader(t)
 	f, err := os.Create(b.path)

@@ -94,8 +94,6 @@ func TestRemoveKeepsLogsOfReturningPod(t *testing.T) {
 	}
 }
 
-// A static pod is removed even if its mirror cannot be deleted: the next pod of its name waits for
-// it.
 // lateContainer is a pod of which the runtime creates a container while it is removed.
 type lateContainer struct {
 	Observer
@@ -122,6 +120,8 @@ func TestRemoveFindsLateContainer(t *testing.T) {
 	}
 }
 
+// A static pod is removed even if its mirror cannot be deleted: the next pod of its name waits for
+// it.
 func TestRemoveWithoutAPIServer(t *testing.T) {
 	var log strings.Builder
 	s := &Steps{deps: Deps{

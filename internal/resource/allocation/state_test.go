@@ -112,7 +112,6 @@ func TestWrittenIsCanceled(t *testing.T) {
 	}
 }
 
-// The disk writes of concurrent pod starts.
 // TestFileIsOneDocument: the file is put together from the texts of pods, and reads as if it was encoded as a
 // whole.
 func TestFileIsOneDocument(t *testing.T) {
@@ -154,6 +153,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
+// The disk writes of concurrent pod starts.
 func BenchmarkWritten(b *testing.B) {
 	for _, podCount := range []int{1, 60} {
 		b.Run(fmt.Sprint(podCount, " pods"), func(b *testing.B) {
