@@ -44,13 +44,13 @@ func (e stalledError) Error() string {
 	return fmt.Sprintf("canceled after %v: %d other pulls take as long", e.after, maxStalled)
 }
 
-// acquire waits for a slot. The context it returns is canceled if too many pulls have stalled. onStall is
-// called when the pull loses its slot. done must be called when the pull has ended.
-func (s *pullSlots) acquire(ctx context.Context, namespace string, onStall func()) (pulling context.Context, done func(), err error) {
+// acquire waits for a slot, as long as until has not ended. The context it returns is canceled if too many pulls
+// have stalled. onStall is called when the pull loses its slot. done must be called when the pull has ended.
+func (s *pullSlots) acquire(ctx, until context.Context, namespace string, onStall func()) (pulling context.Context, done func(), err error) {
 	if s.free == nil {
 		return ctx, func() {}, nil
 	}
-	leave, err := s.takeSlot(ctx, namespace)
+	leave, err := s.takeSlot(until, namespace)
 	if err != nil {
 		return nil, nil, err
 	}

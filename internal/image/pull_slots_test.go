@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,7 +94,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		var pulls sync.WaitGroup
 		pull := func(namespace string, began chan<- struct{}) {
 			pulls.Go(func() {
-				_, done, err := s.acquire(ctx, namespace, func() {})
+				_, done, err := s.acquire(ctx, ctx, namespace, func() {})
 				if err != nil {
 					return
 				}
@@ -119,4 +120,52 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			t.Errorf("left: turns %v, %d slots, %d stalled", s.turns, len(s.free), s.stalled)
 		}
 	})
+}
+
+// A namespace that waits for its turn with an image does not keep others from pulling the same image, and gets it
+// from them.
+func TestNamespacesShareImageButNotTurns(t *testing.T) {
+	b := newFixture(t, Config{Serialize: true})
+	b.runtime.Publish("app:1", 1)
+	trickle(b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer cancel()
+	var pulled, requests atomic.Int32
+	ensure := func(namespace, image string) {
+		p := testPod(namespace+image, image, "")
+		p.Namespace = namespace
+		callers.Go(func() {
+			if _, err := b.Ensure(ctx, p, &p.Spec.Containers[0], nil); err == nil {
+				pulled.Add(1)
+			}
+		})
+		n := int(requests.Add(1))
+		poll.Until(t, "a waiting request for "+image, func() bool { return b.waiting() == n })
+	}
+	for i := range 5 {
+		ensure("slow", fmt.Sprintf("slow%d:1", i))
+	}
+	for _, namespace := range []string{"slow", "other", "third"} {
+		ensure(namespace, "app:1")
+	}
+	poll.Until(t, "the slow pull", func() bool { return b.runtime.Count("PullImage") == 1 })
+	b.clock.Step(stallTimeout)
+	poll.Until(t, "the image in all namespaces", func() bool { return pulled.Load() == 3 })
+	poll.Until(t, "the next slow pull", func() bool { return b.runtime.Count("PullImage") >= 3 })
+	if n := b.runtime.Count("PullImage"); n != 3 {
+		t.Errorf("%d pulls, want one of app:1 and two of slow images", n)
+	}
+}
+
+// waiting is the number of requests that wait for a slot.
+func (b *fixture) waiting() int {
+	b.slots.mu.Lock()
+	defer b.slots.mu.Unlock()
+	n := 0
+	for _, of := range b.slots.turns {
+		n += of.pulls
+	}
+	return n
 }

@@ -80,10 +80,11 @@ type Puller struct {
 	clock       clock.WithDelayedExecution
 	log         *slog.Logger
 
-	backoff  pullBackoff
-	inFlight inFlightPulls
-	slots    pullSlots
-	rate     flowcontrol.PassiveRateLimiter
+	backoff   pullBackoff
+	requested *inFlightPulls // by namespace and image: they may wait for a slot
+	inFlight  *inFlightPulls // by image
+	slots     pullSlots
+	rate      flowcontrol.PassiveRateLimiter
 
 	verify  Verification
 	records *records // nil where verification is off
@@ -107,10 +108,11 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 	p := &Puller{
 		images: deps.Images, credentials: deps.Credentials, onUse: deps.OnUse, onPulled: deps.OnPulled,
 		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
-		backoff:  pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
-		inFlight: inFlightPulls{byImage: map[string]*inFlightPull{}},
-		slots:    pullSlots{clock: deps.Clock},
-		rate:     flowcontrol.NewFakeAlwaysRateLimiter(),
+		backoff:   pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
+		requested: newInFlightPulls(),
+		inFlight:  newInFlightPulls(),
+		slots:     pullSlots{clock: deps.Clock},
+		rate:      flowcontrol.NewFakeAlwaysRateLimiter(),
 	}
 	if err := p.openRecords(cfg.Verify); err != nil {
 		return nil, fmt.Errorf("new image puller: %w", err)

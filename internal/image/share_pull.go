@@ -6,90 +6,61 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
-	v1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"swiftlet/internal/contain"
 	"swiftlet/internal/cri"
 )
 
-// inFlightPulls are the pulls in progress, at most one per image: two would fetch the same
-// layers twice.
-type inFlightPulls struct {
-	mu      sync.Mutex
-	byImage map[string]*inFlightPull
-}
-
-// inFlightPull is one pull. Its results may be read once done is closed.
-type inFlightPull struct {
-	credentials string // fingerprint
-	began       time.Time
-	done        chan struct{}
-	result      result
-	err         error
-	// canceled: the caller that pulls was canceled, which says nothing about the image.
-	canceled bool
-}
-
-// share pulls an image, or waits for a pull in progress. It uses the other pull's result only if
-// the credentials are equal (a pod must not get an image that it could not have pulled) and, for
-// the policy Always, if that pull began after this request.
+// share pulls an image, or waits for a pull in progress: two would fetch the same layers twice. A namespace has
+// one waiter for each image, so that only its own turns delay it.
 func (p *Puller) share(ctx context.Context, r request, credentials []Credential) (result, error) {
-	requested, fingerprint := p.clock.Now(), fingerprintOf(credentials)
+	want := wanted{credentials: fingerprintOf(credentials), policy: r.policy, requested: p.clock.Now()}
+	key := r.pod.Namespace + "/" + r.spec.Image
 	for {
-		mine, other := p.inFlight.startOrGet(r.spec.Image, fingerprint, p.clock.Now())
+		mine, other := p.requested.startOrGet(key, want.credentials, p.clock.Now())
 		if mine != nil {
-			mine.result, mine.err = contain.Value(func() (result, error) { return p.fetch(ctx, r, credentials) })
-			mine.canceled = mine.err != nil && ctx.Err() != nil
-			p.inFlight.finish(r.spec.Image, mine)
-			return mine.result, mine.err
+			return p.requested.run(ctx, key, mine, func() (result, error) { return p.fetch(ctx, r, credentials, want) })
 		}
-		select {
-		case <-other.done:
-		case <-ctx.Done():
-			return result{}, ctx.Err()
-		}
-		fresh := r.policy != v1.PullAlways || !other.began.Before(requested)
-		if !other.canceled && other.credentials == fingerprint && fresh {
-			return other.result, other.err
+		if got, usable, err := other.await(ctx, want); usable {
+			return got, err
 		}
 	}
-}
-
-// startOrGet registers a pull, or returns the one in progress.
-func (f *inFlightPulls) startOrGet(image, credentials string, now time.Time) (mine, other *inFlightPull) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if other := f.byImage[image]; other != nil {
-		return nil, other
-	}
-	mine = &inFlightPull{credentials: credentials, began: now, done: make(chan struct{})}
-	f.byImage[image] = mine
-	return mine, nil
-}
-
-func (f *inFlightPulls) finish(image string, mine *inFlightPull) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.byImage, image)
-	close(mine.done)
 }
 
 var errPullQPS = errors.New("pull QPS exceeded")
 
-// fetch pulls within the configured limits and tries one credential after the other.
-func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential) (result, error) {
-	ctx, done, err := p.slots.acquire(ctx, r.pod.Namespace, func() {
-		p.warningEvent(r.pod, r.container, "SlowPull", "Pulling image %q takes longer than %v: other pulls no longer wait for it", r.container.Image, stallTimeout)
-	})
-	if err != nil {
-		return result{}, err
+// fetch pulls within the configured limits, unless a pull that another namespace starts meanwhile will do.
+func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential, want wanted) (result, error) {
+	image := r.spec.Image
+	for {
+		until, release := p.inFlight.untilStarted(ctx, image)
+		pulling, done, err := p.slots.acquire(ctx, until, r.pod.Namespace, func() {
+			p.warningEvent(r.pod, r.container, "SlowPull", "Pulling image %q takes longer than %v: other pulls no longer wait for it", r.container.Image, stallTimeout)
+		})
+		release()
+		var started startedError
+		if err != nil && !errors.As(context.Cause(until), &started) {
+			return result{}, err
+		}
+		other := started.pull
+		if err == nil {
+			var mine *inFlightPull
+			if mine, other = p.inFlight.startOrGet(image, want.credentials, p.clock.Now()); mine != nil {
+				defer done()
+				return p.inFlight.run(ctx, image, mine, func() (result, error) { return p.pullAny(pulling, r, credentials) })
+			}
+			done()
+		}
+		if got, usable, err := other.await(ctx, want); usable {
+			return got, err
+		}
 	}
-	defer done()
+}
+
+// pullAny pulls with any of the credentials.
+func (p *Puller) pullAny(ctx context.Context, r request, credentials []Credential) (result, error) {
 	if !p.rate.TryAccept() {
 		return result{}, errPullQPS
 	}
