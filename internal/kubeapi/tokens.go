@@ -17,6 +17,7 @@ import (
 
 	"swiftlet/internal/instant"
 	"swiftlet/internal/kubeclient"
+	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 )
 
@@ -165,25 +166,25 @@ func (t *Tokens) issue(ctx context.Context, namespace, account string, request *
 	if t.deps.Client == nil {
 		return Token{}, errStandalone
 	}
+	began := t.deps.Clock.Now()
 	got, err := RetryForbidden(ctx, func() (*authv1.TokenRequest, error) {
 		return t.deps.Client.ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	})
 	if err != nil {
 		return Token{}, err
 	}
-	expires := got.Status.ExpirationTimestamp.Time
-	lifetime := expires.Sub(t.deps.Clock.Now())
-	// The API server may have granted another lifetime than requested.
+	lifetime := got.Status.ExpirationTimestamp.Sub(began)
+	// The API server may have granted another lifetime than requested, and its clock may differ.
 	if got.Spec.ExpirationSeconds != nil {
-		lifetime = time.Duration(*got.Spec.ExpirationSeconds) * time.Second
+		lifetime = pod.Seconds(*got.Spec.ExpirationSeconds)
 	}
-	return t.withRefreshTime(got.Status.Token, expires.Add(-lifetime), expires), nil
+	return t.withRefreshTime(got.Status.Token, began, began.Add(lifetime)), nil
 }
 
 // withRefreshTime returns a token with its time of renewal. The jitter is drawn once per token,
 // so that all its readers get the same time.
 func (t *Tokens) withRefreshTime(value string, issued, expires time.Time) Token {
-	refresh := issued.Add(expires.Sub(issued) * 8 / 10)
+	refresh := issued.Add(expires.Sub(issued) / 10 * 8) // in this order: a pod may ask for 136 years
 	if day := issued.Add(maxTokenAge); day.Before(refresh) {
 		refresh = day
 	}

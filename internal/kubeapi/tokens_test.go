@@ -23,6 +23,7 @@ import (
 type issuer struct {
 	*Tokens
 	clock  *testclock.FakePassiveClock
+	skew   time.Duration // of the API server's clock
 	issued int
 	fail   error
 }
@@ -38,7 +39,7 @@ func newIssuer(t *testing.T) *issuer {
 		i.issued++
 		tr := a.(ktesting.CreateAction).GetObject().(*authv1.TokenRequest).DeepCopy()
 		life := time.Duration(*tr.Spec.ExpirationSeconds) * time.Second
-		tr.Status = authv1.TokenRequestStatus{Token: fmt.Sprint("token-", i.issued), ExpirationTimestamp: metav1.NewTime(i.clock.Now().Add(life))}
+		tr.Status = authv1.TokenRequestStatus{Token: fmt.Sprint("token-", i.issued), ExpirationTimestamp: metav1.NewTime(i.clock.Now().Add(i.skew + life))}
 		return true, tr, nil
 	})
 	tokens, err := NewTokens(TokensDeps{Client: kubeclienttest.Wrap(client), Clock: i.clock, Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }})
@@ -80,6 +81,8 @@ func TestTokenRenewal(t *testing.T) {
 		{"at 80 %", 1000, 800 * time.Second, "token-2"},
 		{"long lifetime, within a day", 100 * 24 * 3600, 23 * time.Hour, "token-1"},
 		{"long lifetime, after a day", 100 * 24 * 3600, 24 * time.Hour, "token-2"},
+		{"longest lifetime, within a day", 1 << 32, 23 * time.Hour, "token-1"},
+		{"longest lifetime, after a day", 1 << 32, 24 * time.Hour, "token-2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := newIssuer(t)
@@ -90,6 +93,21 @@ func TestTokenRenewal(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestTokenRenewalWhileClocksDiffer(t *testing.T) {
+	for _, skew := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		i := newIssuer(t)
+		i.skew = skew
+		r := request("a", 1000)
+		i.get(t, r)
+		i.step(799 * time.Second)
+		before := i.get(t, r)
+		i.step(time.Second)
+		if at := i.get(t, r); before != "token-1" || at != "token-2" {
+			t.Errorf("the API server's clock differs by %v: got %s before 80 %% of the lifetime, %s after", skew, before, at)
+		}
 	}
 }
 
