@@ -2,6 +2,8 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,25 @@ func TestNormalize(t *testing.T) {
 	}
 	if s.ContainerStatuses[0].Name != "b" || len(s.ContainerStatuses[0].State.Terminated.Message) != len(long) {
 		t.Error("the argument was changed")
+	}
+}
+
+// A pod may have thousands of init containers, and statuses of other pods wait while one is normalized.
+func TestManyInitContainersAreSortedQuickly(t *testing.T) {
+	p, s := &v1.Pod{}, v1.PodStatus{}
+	for i := range 10000 {
+		name := fmt.Sprintf("c%05d", 10000-i)
+		p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: name})
+		s.InitContainerStatuses = append(s.InitContainerStatuses, v1.ContainerStatus{Name: name})
+	}
+	slices.Reverse(s.InitContainerStatuses)
+	began := time.Now()
+	sorted := normalize(p, s).InitContainerStatuses
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	if first := sorted[0].Name; first != "c10000" {
+		t.Errorf("%s is the first", first)
 	}
 }
 

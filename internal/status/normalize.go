@@ -34,15 +34,18 @@ func normalize(p *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	byName := func(a, b v1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortStableFunc(s.ContainerStatuses, byName)
 	slices.SortStableFunc(s.EphemeralContainerStatuses, byName)
-	slices.SortStableFunc(s.InitContainerStatuses, func(a, b v1.ContainerStatus) int {
-		return initIndex(p, a.Name) - initIndex(p, b.Name)
-	})
+	position := initPositions(p)
+	slices.SortStableFunc(s.InitContainerStatuses, func(a, b v1.ContainerStatus) int { return position[a.Name] - position[b.Name] })
 	return s
 }
 
-// initIndex returns the position of an init container: they are sorted as in the spec.
-func initIndex(p *v1.Pod, name string) int {
-	return slices.IndexFunc(p.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name })
+// initPositions returns the positions of the init containers, from 1: they are sorted as in the spec.
+func initPositions(p *v1.Pod) map[string]int {
+	position := make(map[string]int, len(p.Spec.InitContainers))
+	for i := range p.Spec.InitContainers {
+		position[p.Spec.InitContainers[i].Name] = i + 1
+	}
+	return position
 }
 
 func normalizeState(s *v1.ContainerState, maxMessage int) {
