@@ -93,6 +93,9 @@ const (
 	// reportInterval is how long an unreachable API server is not reported, and the shortest
 	// time between two reports.
 	reportInterval = 5 * time.Minute
+	// clockCheck is the longest wait without a look at the wall clock. It may be set, or advance while the
+	// machine is suspended and timers do not: the certificate would expire before its renewal.
+	clockCheck = 10 * time.Minute
 )
 
 // New loads the certificate of the store. Requests start with Run, and not before SetTemplate.
@@ -201,7 +204,7 @@ func (r *Rotator) waitUntilDue(ctx context.Context) bool {
 		case wait <= 0:
 			return true
 		default:
-			r.sleep(ctx, wait, func() { r.useStored() })
+			r.sleep(ctx, min(wait, clockCheck), func() { r.useStored() })
 		}
 	}
 	return false

@@ -266,3 +266,18 @@ func TestRecheckReadsStoreAndExpiry(t *testing.T) {
 		}
 	})
 }
+
+// No one rejects a certificate that is still valid, so that nothing calls Recheck.
+func TestRenewsBeforeExpiryAfterSuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSigner(t)
+		r := startRotator(t, s, Config{Renew: true})
+		r.SetTemplate(nodeTemplate("n"))
+		advance(time.Second)
+		r.clock.suspended.Store(int64(48 * time.Minute))
+		advance(11 * time.Minute)
+		if n := len(s.requests()); n != 2 || !slices.Equal(r.bootstrapRequests, []int{1}) {
+			t.Errorf("of %d requests %v used the bootstrap client, want the first of two: %s", n, r.bootstrapRequests, r.describeCurrent())
+		}
+	})
+}
