@@ -23,8 +23,9 @@ func listInTime(ctx context.Context, source *cache.ListWatch, o metav1.ListOptio
 	return source.ListWithContextFunc(ctx, o)
 }
 
-// watchInTime starts a watch, or fails after answerTimeout. A watch that has started has no timeout.
-func watchInTime(ctx context.Context, source *cache.ListWatch, o metav1.ListOptions) (watch.Interface, error) {
+// watchInTime starts a watch, or fails after answerTimeout. It calls abandoned if the API server has not ended
+// the watch answerTimeout after its time was over: nothing else shows that it is dead.
+func watchInTime(ctx context.Context, source *cache.ListWatch, o metav1.ListOptions, abandoned func()) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	limit, stop := context.WithTimeout(ctx, answerTimeout)
 	defer stop()
@@ -42,13 +43,17 @@ func watchInTime(ctx context.Context, source *cache.ListWatch, o metav1.ListOpti
 		}
 		return nil, err
 	}
+	if o.TimeoutSeconds != nil {
+		timer := time.AfterFunc(time.Duration(*o.TimeoutSeconds)*time.Second+answerTimeout, abandoned)
+		return startedWatch{w, func() { timer.Stop(); cancel() }}, nil
+	}
 	return startedWatch{w, cancel}, nil
 }
 
 // startedWatch releases the watch's context when it is stopped.
 type startedWatch struct {
 	watch.Interface
-	cancel context.CancelFunc
+	cancel func()
 }
 
 func (w startedWatch) Stop() {

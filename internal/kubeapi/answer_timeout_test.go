@@ -33,6 +33,29 @@ func TestReflectorOfUnansweredRequests(t *testing.T) {
 	}
 }
 
+// TestReflectorOfAbandonedWatch: the API server accepts the first watch, and then neither sends an event nor
+// ends it when its time is over.
+func TestReflectorOfAbandonedWatch(t *testing.T) {
+	for name, client := range map[string]any{"watch": nil, "list": listsOnly{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &fakeServer{version: 100, data: "old"}
+				abandoned := false
+				store := startReflectorOf(t, s, client, s.list, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					if !abandoned {
+						abandoned = true
+						return watch.NewFake(), nil
+					}
+					return s.watch(ctx, o)
+				})
+				time.Sleep(12 * time.Minute) // the longest watch, and answerTimeout
+				s.write("new")
+				expectData(t, store, "new")
+			})
+		})
+	}
+}
+
 // silentServer leaves the first requests unanswered.
 type silentServer struct {
 	fakeServer

@@ -121,7 +121,7 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 			}
 		}
 		began, reconnected := s.clock.Now(), s.reconnects.Next()
-		w, err := watchInTime(ctx, s.source, o)
+		w, err := watchInTime(ctx, s.source, o, s.end)
 		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			s.watchBegan = began
 		}

@@ -246,9 +246,13 @@ func TestReflectorAfterInterruptedWatch(t *testing.T) {
 func TestReflectorContinuesWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{version: 100, data: "old"}
-		store := startReflector(t, s, listsOnly{})
+		var seconds int64
+		store := startReflectorOf(t, s, listsOnly{}, s.list, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			seconds = *o.TimeoutSeconds
+			return s.watch(ctx, o)
+		})
 		expectData(t, store, "old")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Duration(seconds) * time.Second)
 		s.stop(nil)
 		time.Sleep(time.Minute)
 		s.write("new")
