@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"sync"
@@ -43,8 +44,8 @@ type knownStore struct {
 }
 
 // follow returns the store for a watch: its objects are kept in the file until forget is called, and it
-// has those of the file while the API server does not respond.
-func (k *LastKnown) follow(name string, sample runtime.Object, store cache.ReflectorStore) cache.ReflectorStore {
+// has those of the file while the API server does not respond. ctx is done before forget is called.
+func (k *LastKnown) follow(ctx context.Context, name string, sample runtime.Object, store cache.ReflectorStore) cache.ReflectorStore {
 	inner, ok := store.(KnownStore)
 	if k == nil || !ok {
 		return store
@@ -58,7 +59,9 @@ func (k *LastKnown) follow(name string, sample runtime.Object, store cache.Refle
 		s.minor = true
 	}
 	k.mu.Lock()
-	k.stores[name] = s
+	if ctx.Err() == nil {
+		k.stores[name] = s
+	}
 	using, known := k.using, k.loaded
 	k.mu.Unlock()
 	if using && !k.wasContacted() {

@@ -184,6 +184,22 @@ func TestLastKnownIsNotUsedAfterContact(t *testing.T) {
 	})
 }
 
+// The watch of an object may begin after the only pod that uses it has ended.
+func TestLastKnownForgetsWhatWasUsedBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runKnown(t, t.TempDir(), false, webPod, webSecret)
+		defer r.stop()
+		r.objects.Register(webPod)
+		r.objects.Unregister(webPod)
+		synctest.Wait()
+		r.known.mu.Lock()
+		defer r.known.mu.Unlock()
+		if _, kept := r.known.stores["Secret ns/s"]; kept {
+			t.Error("the Secret is still followed")
+		}
+	})
+}
+
 // Only root may read the file, and it has nothing of pods that are gone.
 func TestLastKnownFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,7 +55,7 @@ func (r Reflector) Run(ctx context.Context) {
 	if r.Options.Clock == nil {
 		r.Options.Clock = clock.RealClock{}
 	}
-	r.Store = r.LastKnown.follow(r.Options.Name, r.Sample, r.Store)
+	r.Store = r.LastKnown.follow(ctx, r.Options.Name, r.Sample, r.Store)
 	backoff := *r.Options.Backoff
 	delay := backoff.DelayWithReset(r.Options.Clock, backoffReset)
 	for first := true; ctx.Err() == nil; first = false {
