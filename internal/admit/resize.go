@@ -43,8 +43,9 @@ func (r ResizeRules) Infeasible(p, allocated *v1.Pod) *pod.Rejection {
 // changesSwap reports whether the resize changes the memory request of a container that may
 // use swap, without restarting it. The swap limit of a running container does not change.
 func (r ResizeRules) changesSwap(p, allocated *v1.Pod) bool {
+	before := byName(allocated)
 	for c, kind := range pod.Containers(p) {
-		current := pod.FindContainer(allocated, c.Name)
+		current := before[c.Name]
 		if kind == pod.Ephemeral || current == nil || c.Resources.Requests.Memory().Equal(*current.Resources.Requests.Memory()) || restartsForMemory(current) {
 			continue
 		}
@@ -65,8 +66,9 @@ func restartsForMemory(c *v1.Container) bool {
 }
 
 func requestsDiffer(p, allocated *v1.Pod, name v1.ResourceName) bool {
+	before := byName(allocated)
 	for c, kind := range pod.Containers(p) {
-		current := pod.FindContainer(allocated, c.Name)
+		current := before[c.Name]
 		if kind == pod.Ephemeral || current == nil {
 			continue
 		}
@@ -75,4 +77,14 @@ func requestsDiffer(p, allocated *v1.Pod, name v1.ResourceName) bool {
 		}
 	}
 	return false
+}
+
+// byName returns the containers by name. A pod may have many, and the sync loop, which serves all pods, compares
+// them.
+func byName(p *v1.Pod) map[string]*v1.Container {
+	all := make(map[string]*v1.Container, len(p.Spec.Containers))
+	for c := range pod.Containers(p) {
+		all[c.Name] = c
+	}
+	return all
 }

@@ -1,7 +1,9 @@
 package admit
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -56,5 +58,23 @@ func TestInfeasibleResizes(t *testing.T) {
 				t.Errorf("got %+v, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestResizeOfManyContainersIsCheckedQuickly(t *testing.T) {
+	p := &v1.Pod{}
+	for i := range 20000 {
+		both := amounts("cpu", "1m", "memory", "1")
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{
+			Name: fmt.Sprint("c", i), Resources: v1.ResourceRequirements{Requests: both, Limits: both},
+		})
+	}
+	rules := ResizeRules{StaticCPUPolicy: "static", StaticMemoryPolicy: "Static"}
+	began := time.Now()
+	if r := rules.Infeasible(p, p.DeepCopy()); r != nil {
+		t.Errorf("%v", r)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v", took)
 	}
 }
