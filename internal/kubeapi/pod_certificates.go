@@ -231,6 +231,10 @@ func (p *PodCertificates) setIssued(r *certificateRecord, request *certificatesv
 	if at := request.Status.BeginRefreshAt; at != nil {
 		issued.RefreshAt = at.Add(time.Duration(p.deps.Jitter() * float64(certificateJitter)))
 	}
+	// A clock that is ahead, or the signer, may make it due at once. Each request would then lead to the next.
+	if earliest := p.deps.Clock.Now().Add(certificatePoll); issued.RefreshAt.Before(earliest) {
+		issued.RefreshAt = earliest
+	}
 	*r = certificateRecord{current: issued}
 	if at := request.Status.NotAfter; at != nil {
 		r.notAfter = at.Time
