@@ -78,7 +78,6 @@ func (c *connections) insert(added *conn) (oldest *conn) {
 	own := c.bySource[added.from]
 	if own == nil {
 		own = &sourceConns{handshakes: semaphore.NewWeighted(int64(c.limits.handshakes * factor))}
-		c.bySource[added.from] = own
 	}
 	if own.open.Len() >= c.limits.connectionsPerSource*factor {
 		oldest = own.open.Front().Value.(*conn)
@@ -88,6 +87,7 @@ func (c *connections) insert(added *conn) (oldest *conn) {
 	if oldest != nil {
 		c.drop(oldest)
 	}
+	c.bySource[added.from] = own // drop removes the source of its last connection, which may be this one
 	added.element = own.open.PushBack(added)
 	c.total++
 	return oldest

@@ -352,6 +352,33 @@ func TestClosedConnectionsAreNotCounted(t *testing.T) {
 	}
 }
 
+// TestOnlyConnectionOfASourceIsReplaced: with many sources of one connection each, a source loses its only
+// connection to its own next one, which is counted nevertheless.
+func TestOnlyConnectionOfASourceIsReplaced(t *testing.T) {
+	l := defaultLimits()
+	l.connections = 1
+	rejected := newRejections(slog.New(slog.DiscardHandler), clock.RealClock{}, nil)
+	c := newConnections(l, newSources(clock.RealClock{}, l), rejected)
+	for range 2 {
+		first, second := c.add(fakeConn{}), c.add(fakeConn{})
+		if len(c.bySource) != 1 || c.total != 1 {
+			t.Errorf("%d connections of %d sources are counted, want 1 of 1", c.total, len(c.bySource))
+		}
+		if err := errors.Join(first.Close(), second.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(c.bySource) != 0 || c.total != 0 {
+		t.Errorf("%d connections of %d sources are counted after all are closed", c.total, len(c.bySource))
+	}
+}
+
+// fakeConn is a connection of one source.
+type fakeConn struct{ net.Conn }
+
+func (fakeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (fakeConn) Close() error         { return nil }
+
 func TestDenialsAreLoggedAtABoundedRate(t *testing.T) {
 	var log lockedBuffer
 	n := start(t, true, func(_ *Config, d *Deps) {
