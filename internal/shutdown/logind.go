@@ -43,7 +43,7 @@ func connect(ctx context.Context, address string) (*logindConn, error) {
 	}
 	l := &logindConn{conn: conn, signals: make(chan *dbus.Signal, 8)}
 	conn.Signal(l.signals)
-	err = conn.AddMatchSignalContext(ctx, dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember(prepareForShutdown), dbus.WithMatchObjectPath(l.manager().Path()))
+	err = conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(login1), dbus.WithMatchInterface(login1Manager), dbus.WithMatchMember(prepareForShutdown), dbus.WithMatchObjectPath(l.manager().Path()))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("subscribe to PrepareForShutdown: %w", err), conn.Close())
 	}
@@ -110,11 +110,19 @@ func (l *logindConn) nextSignal(ctx context.Context) (starting bool, err error) 
 			if !open {
 				return false, errors.New("wait for PrepareForShutdown: D-Bus connection closed")
 			}
-			if signal.Name == login1Manager+"."+prepareForShutdown && len(signal.Body) > 0 {
+			if signal.Name == login1Manager+"."+prepareForShutdown && len(signal.Body) > 0 && l.isLogind(ctx, signal.Sender) {
 				if starting, ok := signal.Body[0].(bool); ok {
 					return starting, nil
 				}
 			}
 		}
 	}
+}
+
+// isLogind reports whether a connection of the bus is logind's. Every user may send its signals to this
+// connection, whatever it has subscribed to.
+func (l *logindConn) isLogind(ctx context.Context, sender string) bool {
+	var owner string
+	err := l.conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, login1).Store(&owner)
+	return err == nil && owner == sender
 }

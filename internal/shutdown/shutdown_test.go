@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,6 +216,51 @@ func TestLateLogindAndSlowPods(t *testing.T) {
 	defer f.mu.Unlock()
 	if diff := cmp.Diff([]string{"slow 1", "last 0"}, f.terminated); diff != "" {
 		t.Errorf("terminated: -want +got\n%s", diff)
+	}
+}
+
+// Every user of the bus may send signals, also to the manager alone. Only those of logind count.
+func TestSignalOfAnotherProgram(t *testing.T) {
+	address := bus(t)
+	login, err := logind.Start(address, 60e6, 60e6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer login.Close()
+	f := newFixture(t, Config{Bus: address, Groups: []Group{{0, time.Second}}}, newPod("usual", 0, 1))
+	f.run(t)
+	poll.Until(t, "the inhibitor lock", f.inhibits)
+	stranger, err := dbus.Connect(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	var names []string
+	if err := stranger.BusObject().Call("org.freedesktop.DBus.ListNames", 0).Store(&names); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range append(names, "") { // to each connection, and to all that subscribed
+		announcement := &dbus.Message{Type: dbus.TypeSignal, Headers: map[dbus.HeaderField]dbus.Variant{
+			dbus.FieldInterface: dbus.MakeVariant(login1Manager), dbus.FieldMember: dbus.MakeVariant(prepareForShutdown),
+			dbus.FieldPath:      dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/login1")),
+			dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(true)),
+		}, Body: []any{true}}
+		if to != "" {
+			announcement.Headers[dbus.FieldDestination] = dbus.MakeVariant(to)
+		}
+		stranger.Send(announcement, nil)
+	}
+	if err := stranger.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil { // the bus has forwarded them
+		t.Fatal(err)
+	}
+	if err := login.Announce(false); err != nil { // the manager has read the others before it takes the lock again
+		t.Fatal(err)
+	}
+	poll.Until(t, "the inhibitor lock after the cancellation", func() bool { return login.Held() == 1 })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff := cmp.Diff([]string{"Normal Shutdown Shutdown manager detected shutdown cancellation"}, f.events); diff != "" || len(f.terminated) > 0 {
+		t.Errorf("terminated %q, events: -want +got\n%s", f.terminated, diff)
 	}
 }
 
