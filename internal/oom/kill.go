@@ -32,7 +32,10 @@ const (
 type killParser struct {
 	// victim is from the "oom-kill:" message that precedes the kill.
 	victim kill
-	// wholeGroup: the kernel kills the rest of the last victim's cgroup (memory.oom.group).
+	// lastSystem is kill.system of the last kill.
+	lastSystem bool
+	// wholeGroup: the kernel kills the rest of the last victim's cgroup (memory.oom.group), for the same
+	// reason. A kill for another reason is a new one, which may lack its other messages.
 	wholeGroup bool
 }
 
@@ -77,14 +80,14 @@ func (f *killParser) finish(text string, system bool) (kill, bool) {
 	if end < 0 {
 		end = strings.LastIndexByte(rest, ')')
 	}
-	if err != nil || pid <= 0 || end <= 0 || f.wholeGroup {
+	if err != nil || pid <= 0 || end <= 0 || f.wholeGroup && system == f.lastSystem {
 		return kill{}, false
 	}
 	k := kill{process: rest[:end], pid: pid, system: system}
 	if f.victim.pid == pid {
 		k.cgroup = f.victim.cgroup
 	}
-	*f = killParser{}
+	*f = killParser{lastSystem: system}
 	return k, true
 }
 

@@ -57,6 +57,14 @@ Out of memory: Killed process 6 (b)` + details + `
 c invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
 Out of memory: Killed process 7 (c)` + details,
 			[]kill{{process: "a", pid: 5, cgroup: "/g", system: true}, {process: "c", pid: 7, system: true}}},
+		"machine out of memory after memory.oom.group, with short messages": {`
+Memory cgroup out of memory: Killed process 5 (a)` + details + `
+Tasks in /g are going to be killed due to memory.oom.group set
+Memory cgroup out of memory: Killed process 5 (a)` + details + `
+Memory cgroup out of memory: Killed process 6 (b)` + details + `
+Out of memory: Killed process 7 (c)` + details + `
+Memory cgroup out of memory: Killed process 8 (d)` + details,
+			[]kill{{process: "a", pid: 5}, {process: "c", pid: 7, system: true}, {process: "d", pid: 8}}},
 		"process and cgroup names with separators": {`
 oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/a,b,task=x,pid=1,uid=2,pid=8,uid=0
 Out of memory: Killed process 8 (x) (y) z)` + details,
