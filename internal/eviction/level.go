@@ -1,6 +1,8 @@
 package eviction
 
 import (
+	"math"
+
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/stats"
 )
@@ -9,7 +11,8 @@ import (
 func levelsFrom(s stats.Signals) Levels {
 	all := Levels{}
 	set := func(signal Signal, r *stats.Level) {
-		all[signal] = Level{Available: int64(r.Available), Capacity: int64(r.Capacity), At: r.At}
+		// A file system may report any number.
+		all[signal] = Level{Available: int64(min(r.Available, math.MaxInt64)), Capacity: int64(min(r.Capacity, math.MaxInt64)), At: r.At}
 	}
 	if s.Memory != nil {
 		set(MemoryAvailable, &s.Memory.Level)
