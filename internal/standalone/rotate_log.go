@@ -90,17 +90,19 @@ func openAppend(path string) (*os.File, error) {
 // be a pipe to here. The kernel reports writes, so an idle process costs nothing, and one that writes all the
 // time a check per second.
 func limitLog(ctx context.Context, path string, max int64, clock clock.Clock, log *slog.Logger) {
-	for ctx.Err() == nil {
+	for watched := true; ctx.Err() == nil; {
 		// The watch comes first, so that no write is missed.
 		writes, err := watchWrites(path)
-		if err != nil {
-			log.Warn("limit log: watch failed, the log is not limited", "path", path, "err", err)
-			return
+		if err != nil && watched { // pods may have used up all inotify instances
+			log.Warn("limit log: watch failed, checking at intervals", "path", path, "interval", logCheckPeriod, "err", err)
 		}
+		watched = err == nil
 		if err := truncateLog(path, max); err != nil {
 			log.Warn("limit log: rotation failed", "path", path, "err", err)
 		}
-		awaitWrite(ctx, writes)
+		if watched {
+			awaitWrite(ctx, writes)
+		}
 		select {
 		case <-ctx.Done():
 		case <-clock.After(logCheckPeriod):

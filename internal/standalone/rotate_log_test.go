@@ -3,6 +3,7 @@ package standalone
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -133,4 +134,21 @@ func TestLimitLogOfEarlierRun(t *testing.T) {
 	if older, err := os.ReadFile(path + ".1"); err != nil || len(older) != testLimit || !bytes.HasSuffix(older, []byte("the end")) {
 		t.Errorf("%d bytes, %v", len(older), err)
 	}
+}
+
+// TestLimitLogWithoutWatch: pods may use up the inotify instances of root. The log is limited nevertheless.
+func TestLimitLogWithoutWatch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "missing", "log") // cannot be watched
+	clk := testclock.NewFakeClock(time.Unix(0, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); limitLog(ctx, path, testLimit, clk, slog.New(slog.DiscardHandler)) }()
+	poll.Until(t, "the next check", clk.HasWaiters)
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, make([]byte, 2*testLimit), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	clk.Step(logCheckPeriod)
+	poll.Until(t, "the rotation", func() bool { return sizeOf(path) == 0 })
+	cancel()
+	<-ended
 }
