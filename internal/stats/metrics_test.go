@@ -131,6 +131,22 @@ func TestCadvisor(t *testing.T) {
 	})
 }
 
+// Prometheus rejects a whole scrape with a label that is not UTF-8. Pods name their interfaces as they like.
+func TestLabelsAreUTF8(t *testing.T) {
+	families := scrape(t, func(_ context.Context, out io.Writer) error {
+		text := newTextWriter(out)
+		for _, interfaces := range parseNetwork([]byte("\xff\"0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n")) {
+			text.sample("packets", float64(interfaces.rxPackets), time.Time{}, label("interface", interfaces.name))
+		}
+		return text.close()
+	})
+	for _, m := range families["packets"].GetMetric() {
+		if got, want := m.GetLabel()[0].GetValue(), "\uFFFD\"0"; got != want {
+			t.Errorf("label %q, want %q", got, want)
+		}
+	}
+}
+
 func TestResource(t *testing.T) {
 	eachCgroupVersion(t, func(t *testing.T, w *fakeNode) {
 		w.addPod("a")

@@ -72,5 +72,7 @@ func (t *textWriter) close() error {
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// label formats a label pair.
-func label(name, value string) string { return name + `="` + escaper.Replace(value) + `"` }
+// label formats a label pair. Bytes that are not UTF-8 become U+FFFD: the whole scrape would be rejected.
+func label(name, value string) string {
+	return name + `="` + escaper.Replace(strings.ToValidUTF8(value, "\uFFFD")) + `"`
+}
