@@ -31,7 +31,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, location string
 // upgrade proxies the client's protocol to the runtime.
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, location string, err error) {
 	s.stream(w, r, location, err, func(w http.ResponseWriter, r *http.Request, to *url.URL) {
-		proxy.NewUpgradeAwareHandler(to, nil, false, true, streamErrors{s}).ServeHTTP(w, r)
+		proxy.NewUpgradeAwareHandler(to, runtimeTransport, false, true, streamErrors{s}).ServeHTTP(w, r)
 	})
 }
 

@@ -212,6 +212,42 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	}
 }
 
+// TestHungRuntimeDoesNotKeepTheServer: the server stops while the runtime accepts a stream and does not answer.
+func TestHungRuntimeDoesNotKeepTheServer(t *testing.T) {
+	for name, upgrade := range map[string]string{
+		"SPDY": "SPDY/3.1",
+		"WebSocket": "websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
+			"Sec-WebSocket-Protocol: v5.channel.k8s.io",
+	} {
+		var giveUp *time.Timer
+		t.Run(name, func(t *testing.T) {
+			runtime, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer runtime.Close()
+			n := start(t, true, func(c *Config, d *Deps) {
+				d.Runtime, c.WebSockets = &fakeRuntime{url: "http://" + runtime.Addr().String()}, true
+			})
+			conn, err := tls.Dial("tcp", n.ports["10250"], &tls.Config{
+				InsecureSkipVerify: true, Certificates: []tls.Certificate{*n.credentials()["admin cert"].cert}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			fmt.Fprintf(conn, "GET /exec/ns/web/main?output=1 HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgrade)
+			hung, err := runtime.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			giveUp = time.AfterFunc(20*time.Second, func() { hung.Close() })
+		})
+		if !giveUp.Stop() {
+			t.Errorf("%s: the server has waited for the runtime", name)
+		}
+	}
+}
+
 func TestDebugHandlerToggles(t *testing.T) {
 	n := start(t, true, func(c *Config, _ *Deps) {
 		*c.Kubelet.EnableSystemLogHandler = false

@@ -22,6 +22,16 @@ import (
 // secret, was read from the runtime's own socket.
 var runtimeTLS = &tls.Config{InsecureSkipVerify: true}
 
+// runtimeTransport opens connections to the runtime that end with the context of the request: the runtime may
+// accept a stream and never answer.
+var runtimeTransport = &http.Transport{TLSClientConfig: runtimeTLS, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err == nil {
+		context.AfterFunc(ctx, func() { conn.Close() })
+	}
+	return conn, err
+}}
+
 // dialTimeout is how long the runtime may take to accept a stream that it prepared.
 const dialTimeout = 30 * time.Second
 

@@ -99,7 +99,7 @@ func openChannels(w http.ResponseWriter, r *http.Request, o streamOptions) (*wss
 
 // streamToRuntime connects the channels to the process and returns when it has exited.
 func streamToRuntime(ctx context.Context, to *url.URL, channels []io.ReadWriteCloser, o streamOptions, sizes resizeQueue) error {
-	transport, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: runtimeTLS, PingPeriod: runtimePing})
+	transport, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{UpgradeTransport: runtimeTransport, PingPeriod: runtimePing})
 	if err != nil {
 		return err
 	}
