@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,6 +90,9 @@ func (sourceCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s sourceCollector) Collect(to chan<- prometheus.Metric) {
 	emit := func(d *prometheus.Desc, value float64, labels ...string) {
+		for i := range labels { // without UTF-8, this and all further metrics would be missing
+			labels[i] = strings.ToValidUTF8(labels[i], "\uFFFD")
+		}
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	desired := s.Desired()
