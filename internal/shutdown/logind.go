@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -66,7 +67,7 @@ func (l *logindConn) inhibitDelay() (time.Duration, error) {
 	if !ok {
 		return 0, fmt.Errorf("read InhibitDelayMaxUSec: unexpected value %v", value)
 	}
-	return time.Duration(micros) * time.Microsecond, nil
+	return time.Duration(min(micros, math.MaxInt64/1000)) * time.Microsecond, nil // more is infinity
 }
 
 // inhibit takes an inhibitor lock, which delays a shutdown until the file is closed.

@@ -2,8 +2,10 @@ package shutdown
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -261,6 +263,22 @@ func TestSignalOfAnotherProgram(t *testing.T) {
 	defer f.mu.Unlock()
 	if diff := cmp.Diff([]string{"Normal Shutdown Shutdown manager detected shutdown cancellation"}, f.events); diff != "" || len(f.terminated) > 0 {
 		t.Errorf("terminated %q, events: -want +got\n%s", f.terminated, diff)
+	}
+}
+
+// A delay that is longer than any duration is not shortened.
+func TestInfiniteInhibitDelay(t *testing.T) {
+	address := bus(t)
+	login, err := logind.Start(address, math.MaxUint64, 60e6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer login.Close()
+	f := newFixture(t, Config{Bus: address, Groups: []Group{{0, time.Second}}})
+	f.run(t)
+	poll.Until(t, "the inhibitor lock", f.inhibits)
+	if _, err := os.Stat(filepath.Join(f.cfg.LogindDir, dropIn)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("drop-in of logind: %v, want none", err)
 	}
 }
 
