@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"golang.org/x/sys/unix"
 
@@ -14,9 +15,11 @@ import (
 // treeWalk sums the disk usage of the files below a directory.
 type treeWalk struct {
 	*filetree.Cursor
-	sum       diskUsage
-	seenLinks map[uint64]bool // inodes with several links that were counted
-	firstErr  error           // of a part that could not be read
+	sum diskUsage
+	// linked is the sum of files with several links, each of which counts for its part. A pod can make links
+	// only within a volume, and so many that they must not be remembered.
+	linked   struct{ bytes, inodes float64 }
+	firstErr error // of a part that could not be read
 }
 
 // treeUsage is the disk usage of dir and everything below it on the same file system. A file
@@ -27,14 +30,19 @@ func treeUsage(ctx context.Context, dir string) (diskUsage, error) {
 		return diskUsage{}, fmt.Errorf("walk %s: %w", dir, err)
 	}
 	defer cursor.Close()
-	t := &treeWalk{Cursor: cursor, seenLinks: map[uint64]bool{}}
-	t.countDir()
-	for t.step(ctx) {
-	}
+	t := &treeWalk{Cursor: cursor}
+	t.walk(ctx)
 	if t.firstErr != nil {
 		return t.sum, fmt.Errorf("walk %s: %w", dir, t.firstErr)
 	}
 	return t.sum, nil
+}
+
+func (t *treeWalk) walk(ctx context.Context) {
+	t.countDir()
+	for t.step(ctx) {
+	}
+	t.sum.add(diskUsage{uint64(math.Round(t.linked.bytes)), uint64(math.Round(t.linked.inodes))})
 }
 
 // step counts the next entry of the current directory, or leaves the directory after its last
@@ -98,10 +106,9 @@ func (t *treeWalk) count(name string) {
 		return
 	}
 	if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		if t.seenLinks[st.Ino] {
-			return
-		}
-		t.seenLinks[st.Ino] = true
+		t.linked.bytes += float64(st.Blocks) * 512 / float64(st.Nlink)
+		t.linked.inodes += 1 / float64(st.Nlink)
+		return
 	}
 	t.sum.add(diskUsage{uint64(st.Blocks) * 512, 1})
 }

@@ -1,9 +1,12 @@
 package stats
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,7 +91,7 @@ func TestMovedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cursor.Close()
-	tr := &treeWalk{Cursor: cursor, seenLinks: map[uint64]bool{}}
+	tr := &treeWalk{Cursor: cursor}
 	tr.countDir()
 	for tr.step(t.Context()) {
 		if !moved && tr.Depth() == filetree.OpenDirs+7 {
@@ -163,4 +166,46 @@ func openFDs(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// A pod may make millions of links. Each file counts once, without a list of them in memory.
+func TestLinkedTree(t *testing.T) {
+	top := t.TempDir()
+	const files = 20000
+	first, second := filepath.Join(top, "first"), filepath.Join(top, "second")
+	if err := errors.Join(os.Mkdir(first, 0o755), os.Mkdir(second, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		name := strconv.Itoa(i)
+		file, err := os.Create(filepath.Join(first, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(file.Close(), os.Link(file.Name(), filepath.Join(second, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cursor, err := filetree.Open(top, filetree.OneMount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cursor.Close()
+	tr := &treeWalk{Cursor: cursor}
+	before := liveHeap()
+	tr.walk(t.Context())
+	if grown := int64(liveHeap()) - int64(before); grown > 128<<10 {
+		t.Errorf("the walk keeps %d bytes", grown)
+	}
+	if got := tr.sum.inodes; got != files+3 {
+		t.Errorf("%d files, want %d", got, files+3)
+	}
+}
+
+// liveHeap returns the bytes of reachable objects.
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
