@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -245,6 +246,38 @@ func TestHungRuntimeDoesNotKeepTheServer(t *testing.T) {
 		if !giveUp.Stop() {
 			t.Errorf("%s: the server has waited for the runtime", name)
 		}
+	}
+}
+
+// TestTerminalSizeWithoutTerminal: a client that sends one is still seen to leave.
+func TestTerminalSizeWithoutTerminal(t *testing.T) {
+	runtime, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runtime.Close()
+	n := start(t, true, func(c *Config, d *Deps) {
+		d.Runtime, c.WebSockets = &fakeRuntime{url: "http://" + runtime.Addr().String()}, true
+	})
+	dialer := websocket.Dialer{Subprotocols: []string{"v5.channel.k8s.io"}, TLSClientConfig: &tls.Config{
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{*n.credentials()["admin cert"].cert}}}
+	client, _, err := dialer.Dial("wss://"+n.ports["10250"]+"/exec/ns/web/main?output=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := runtime.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := errors.Join(client.WriteMessage(websocket.BinaryMessage, []byte("\x04{\"Width\": 80, \"Height\": 25}")), client.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, stream); isTimeout(err) {
+		t.Error("the stream of the runtime is open after the client has left")
 	}
 }
 

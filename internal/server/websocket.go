@@ -41,7 +41,11 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request, to *url.URL, 
 	go func() {
 		defer close(disconnected)
 		defer cancel()
-		sizes.read(ctx, channels[protocol.StreamResize])
+		if o.tty {
+			sizes.read(ctx, channels[protocol.StreamResize])
+		} else { // the runtime takes no sizes
+			_, _ = io.Copy(io.Discard, channels[protocol.StreamResize])
+		}
 	}()
 	defer func() {
 		conn.Close()
