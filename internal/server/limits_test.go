@@ -174,10 +174,12 @@ func TestNegativeReviewsDoNotDisplacePositiveOnes(t *testing.T) {
 }
 
 // open opens a TCP connection from an address of the loopback network.
-func (n *node) open(address string) net.Conn {
+func (n *node) open(address string) net.Conn { return n.openPort(address, "10250") }
+
+func (n *node) openPort(address, port string) net.Conn {
 	n.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	c, err := dialer.DialContext(n.t.Context(), "tcp", n.ports["10250"])
+	c, err := dialer.DialContext(n.t.Context(), "tcp", n.ports[port])
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -238,6 +240,33 @@ func TestConnectionsOfStrangersAreBounded(t *testing.T) {
 	request() // on the connection of the first request, which does not count
 	if got := rejected.get(rejectConnections); got != 8 {
 		t.Errorf("%d rejections are counted, want 8", got)
+	}
+}
+
+// The ports without authorization: any number of connections may be opened, a few are kept, and requests are
+// answered.
+func TestConnectionsOfPlainPortsAreBounded(t *testing.T) {
+	n := start(t, true, func(c *Config, _ *Deps) {
+		c.Kubelet.ReadOnlyPort = 10255
+		c.limits = defaultLimits()
+		c.limits.connectionsPerSource, c.limits.connectionRate, c.limits.pendingBytes = 4, rate{1, 1}, 1
+	})
+	for port, path := range map[string]string{"10248": "/healthz/ping", "10255": "/pods"} {
+		var idle []net.Conn
+		for range 10 {
+			idle = append(idle, n.openPort("127.0.0.1", port))
+		}
+		for i, c := range idle[:6] {
+			if !closedWithin(c, 10*time.Second) {
+				t.Errorf("port %s: connection %d of 10 is open, want only the last 4", port, i+1)
+			}
+		}
+		client := n.from("127.0.0.1", credential{})
+		for range 100 { // on one connection: complete requests do not count as pending
+			if code, body, _ := n.request(client, "http", port, "GET", path+"?"+strings.Repeat("x", 2000), credential{}); code != http.StatusOK {
+				t.Fatalf("port %s: %d %s", port, code, body)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -46,12 +47,20 @@ func (s *Server) withTracing(next http.Handler) http.Handler {
 	return s.deps.Trace(next)
 }
 
+// serve serves without TLS and without authorization. The connections are bounded, but not their rate: a program
+// that opens many must not reject those of others on the same address, such as health checks.
 func (s *Server) serve(ctx context.Context, name, host string, port int32, handler http.Handler) error {
 	listener, err := s.deps.Listen(ctx, "tcp", address(host, port))
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", name, err)
 	}
-	return s.serveOn(ctx, name, listener, handler)
+	unlimited := s.cfg.limits
+	unlimited.connectionRate = rate{math.MaxFloat64, 1}
+	limited := limitedListener{listener, newConnections(unlimited, newSources(s.deps.Clock, unlimited), s.rejected)}
+	return s.serveOn(ctx, name, limited, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		contextConn(r.Context()).requestComplete()
+		handler.ServeHTTP(w, r)
+	}))
 }
 
 // serveOn serves until ctx is done or serving fails. It closes the listener.

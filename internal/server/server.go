@@ -105,6 +105,7 @@ type Server struct {
 	auth   *auth
 	// connections of the HTTPS API.
 	connections *connections
+	rejected    *rejections
 	// started approximates the start of the process.
 	started time.Time
 	// streams counts hijacked connections, which http.Server does not wait for.
@@ -130,16 +131,16 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if deps.Listen == nil {
 		deps.Listen = (&net.ListenConfig{}).Listen
 	}
-	s := &Server{cfg: cfg, deps: deps, started: deps.Clock.Now()}
-	s.routes = s.routeTable()
 	if cfg.limits == (limits{}) {
 		cfg.limits = defaultLimits()
 	}
-	rejected := newRejections(deps.Log, deps.Clock, deps.Meters.Rejected)
+	s := &Server{cfg: cfg, deps: deps, started: deps.Clock.Now(),
+		rejected: newRejections(deps.Log, deps.Clock, deps.Meters.Rejected)}
+	s.routes = s.routeTable()
 	sources := newSources(deps.Clock, cfg.limits)
-	s.connections = newConnections(cfg.limits, sources, rejected)
+	s.connections = newConnections(cfg.limits, sources, s.rejected)
 	var err error
-	if s.auth, err = newAuth(cfg, deps, s.routes, cfg.limits, sources, rejected); err != nil {
+	if s.auth, err = newAuth(cfg, deps, s.routes, cfg.limits, sources, s.rejected); err != nil {
 		return nil, err
 	}
 	return s, nil
