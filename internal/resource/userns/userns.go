@@ -133,12 +133,22 @@ func (r *Ranges) Of(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 
 // freeRange returns the first id of a free range.
 func (r *Ranges) freeRange() (int64, error) {
-	for id := r.cfg.First; id+r.cfg.PerPod <= r.cfg.First+r.cfg.Count; id += r.cfg.PerPod {
-		if _, taken := r.owners[id]; !taken {
-			return id, nil
+	for _, evenGone := range []bool{false, true} {
+		for id := r.cfg.First; id+r.cfg.PerPod <= r.cfg.First+r.cfg.Count; id += r.cfg.PerPod {
+			owner, taken := r.owners[id]
+			if !taken || evenGone && r.gone(owner) {
+				delete(r.ranges, owner)
+				return id, nil
+			}
 		}
 	}
 	return 0, fmt.Errorf("map user namespace: all %d ranges of ids are in use", r.cfg.Count/r.cfg.PerPod)
+}
+
+// gone reports whether the pod's directory was removed. Of a pod that ended while no agent ran, nothing else is.
+func (r *Ranges) gone(uid types.UID) bool {
+	_, err := os.Lstat(r.path(uid))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // Release releases the range of a removed pod.

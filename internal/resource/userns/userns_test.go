@@ -59,6 +59,25 @@ func TestRangesAreUnique(t *testing.T) {
 	}
 }
 
+// A pod that was deleted while no agent ran is not released: housekeeping only removes its directory.
+func TestRangesOfRemovedDirectoriesAreUsedAgain(t *testing.T) {
+	root := t.TempDir()
+	r := newRanges(t, root, 2)
+	a := hostID(t, r, "a")
+	hostID(t, r, "b")
+	next := newRanges(t, root, 2)
+	if err := os.RemoveAll(filepath.Join(root, "pods", "a")); err != nil {
+		t.Fatal(err)
+	}
+	if got := hostID(t, next, "c"); got != a {
+		t.Errorf("c has %d, want the %d of the removed pod", got, a)
+	}
+	next.Release("a") // late: the range is that of c
+	if _, err := next.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "d"}}); err == nil {
+		t.Error("d has a range that is in use")
+	}
+}
+
 func TestMappingFileFormat(t *testing.T) {
 	root := t.TempDir()
 	hostID(t, newRanges(t, root, 1), "a")
