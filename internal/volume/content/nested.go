@@ -38,16 +38,19 @@ func nestedPaths(c *v1.Container, volume string) []string {
 			own = append(own, path)
 		}
 	}
-	slices.Sort(all)
+	// A pod can have thousands of both, also of the same path.
+	slices.Sort(own)
+	slices.SortFunc(all, func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
+	own, all = slices.Compact(own), slices.Compact(all)
 	var nested []string
 	for _, base := range own {
-		var inner []string
-		for _, path := range all {
-			rel, ok := strings.CutPrefix(path, strings.TrimSuffix(base, "/")+"/")
-			if !ok || rel == "" || slices.ContainsFunc(inner, func(p string) bool { return strings.HasPrefix(path, p+"/") }) {
+		inside, last := strings.TrimSuffix(base, "/")+"/", ""
+		for _, path := range all { // those inside a path follow it
+			rel, ok := strings.CutPrefix(path, inside)
+			if !ok || rel == "" || last != "" && strings.HasPrefix(path, last) {
 				continue
 			}
-			inner = append(inner, path)
+			last = path + "/"
 			nested = append(nested, rel)
 		}
 	}

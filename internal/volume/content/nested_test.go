@@ -1,6 +1,7 @@
 package content
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -30,5 +31,19 @@ func TestNestedPaths(t *testing.T) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A container can mount a volume thousands of times, at paths that are the same, with thousands of mounts inside.
+func TestNestedPathsOfManyMounts(t *testing.T) {
+	const n = 2000
+	container := &v1.Container{}
+	for i := range n {
+		container.VolumeMounts = append(container.VolumeMounts,
+			v1.VolumeMount{Name: "vol", MountPath: fmt.Sprintf("/%d/..", i)},
+			v1.VolumeMount{Name: "other", MountPath: fmt.Sprintf("/x%d", i)})
+	}
+	if got := len(nestedPaths(container, "vol")); got != n {
+		t.Errorf("%d nested paths, want %d", got, n)
 	}
 }
