@@ -130,6 +130,7 @@ func (r *records) add(name, ref string, grant kubelet.ImagePullCredentials) erro
 func (r *records) prune(remaining []string, before time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before = before.Truncate(time.Second) // as the times in records
 	keep := map[string]bool{}
 	for _, ref := range remaining {
 		keep[recordFileName(ref)] = true

@@ -4,16 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/test/fakecri"
 )
@@ -225,5 +228,23 @@ func TestUntagged(t *testing.T) {
 		if got := untagged(image); got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
 		}
+	}
+}
+
+// A record has whole seconds. One that is written after a collection began, in the same second, is of an image that
+// the collection may not have seen; without it the image would pass for a preloaded one.
+func TestRecordOfTheSameSecondIsKept(t *testing.T) {
+	r, err := openRecords(t.TempDir(), clocktesting.NewFakePassiveClock(time.Unix(1000, 900e6)), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.add("app", "ref", kubelet.ImagePullCredentials{NodePodsAccessible: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.prune(nil, time.Unix(1000, 500e6)); err != nil {
+		t.Fatal(err)
+	}
+	if record, err := r.find("ref"); err != nil || record == nil {
+		t.Errorf("record %v, %v", record, err)
 	}
 }
