@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Names of rotated files are those of the reference kubelet: "0.log.20060102-150405", with
@@ -26,15 +28,19 @@ const (
 // rotate renames the log file and makes the runtime open a new one. It removes surplus files
 // first, because the disk may be full.
 func (r *Rotator) rotate(ctx context.Context, f *logFile) error {
-	c := f.Container
+	dir, log, err := openLogDir(f.Log)
+	if err != nil {
+		return fmt.Errorf("rotate log: %w", err)
+	}
+	defer dir.Close()
 	if f.compressMu.TryLock() { // no compression is in progress
-		err := removeLeftovers(c.Log)
+		err := removeLeftovers(log)
 		f.compressMu.Unlock()
 		if err != nil {
 			return fmt.Errorf("rotate log: %w", err)
 		}
 	}
-	older, err := olderFiles(c.Log)
+	older, err := olderFiles(log)
 	if err != nil {
 		return fmt.Errorf("rotate log: %w", err)
 	}
@@ -46,18 +52,28 @@ func (r *Rotator) rotate(ctx context.Context, f *logFile) error {
 			}
 		}
 	}
-	renamed := rotatedName(c.Log, r.deps.Clock.Now())
-	if err := os.Rename(c.Log, renamed); err != nil {
+	renamed := rotatedName(log, r.deps.Clock.Now())
+	if err := os.Rename(log, renamed); err != nil {
 		return fmt.Errorf("rotate log: %w", err)
 	}
-	if err := r.deps.Reopen(ctx, c.ID); err != nil {
+	if err := r.deps.Reopen(ctx, f.ID); err != nil {
 		// The runtime still writes to the file, so it must have its name again.
-		if _, there := os.Lstat(c.Log); errors.Is(there, os.ErrNotExist) {
-			err = errors.Join(err, os.Rename(renamed, c.Log))
+		if _, there := os.Lstat(log); errors.Is(there, os.ErrNotExist) {
+			err = errors.Join(err, os.Rename(renamed, log))
 		}
 		return fmt.Errorf("rotate log: %w", err)
 	}
 	return nil
+}
+
+// openLogDir opens the directory of a log, and returns a path to the log that leads through the open directory. A
+// pod that mounts its log directory can replace it by a link at any moment; none is followed.
+func openLogDir(log string) (dir *os.File, path string, err error) {
+	dir, err = os.OpenFile(filepath.Dir(log), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	return dir, fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(log)), nil
 }
 
 // rotatedName returns the new name of the log file. If a log is rotated twice in a second, the
@@ -128,13 +144,18 @@ func (r *Rotator) compress(ctx context.Context, f *logFile) {
 	case <-ctx.Done():
 		return
 	}
+	dir, log, err := openLogDir(f.Log)
+	if err != nil {
+		return // the log was removed with its pod
+	}
+	defer dir.Close()
 	for ctx.Err() == nil {
-		path := nextToCompress(f.Log)
+		path := nextToCompress(log)
 		if path == "" {
 			return
 		}
 		if err := compressFile(ctx, path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			r.deps.Log.Warn("compress container log failed", "path", path, "err", err)
+			r.deps.Log.Warn("compress container log failed", "path", filepath.Join(filepath.Dir(f.Log), filepath.Base(path)), "err", err)
 			return
 		}
 	}

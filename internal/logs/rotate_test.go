@@ -237,3 +237,36 @@ func TestGrowthIsDetected(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A pod that mounts its log directory can replace it by a link, such as to the directory of another pod, whose log
+// would be renamed and in the end deleted.
+func TestRotatorFollowsNoLinkToDirectory(t *testing.T) {
+	w := newFakeRuntime(t)
+	r := w.rotator(RotateConfig{MaxSize: 10, MaxFiles: 2, Workers: 1, Interval: time.Hour}, clock.RealClock{})
+	if err := r.growth.open(); err != nil {
+		t.Fatal(err)
+	}
+	defer r.growth.inotify.Close()
+	own := filepath.Join(t.TempDir(), "own")
+	if err := os.Symlink(filepath.Dir(w.path), own); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(own, "0.log")
+	for _, old := range []string{"0.log.20250101-000000", "0.log.20250101-000001", "0.log.20250101-000002"} {
+		if err := os.WriteFile(filepath.Join(own, old), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := w.contents()
+	f := r.newLogFile(Container{"c", log})
+	if r.check(t.Context(), f, time.Now()); f.next.IsZero() {
+		t.Error("the other log is watched")
+	}
+	if err := r.rotate(t.Context(), f); err == nil {
+		t.Error("rotated")
+	}
+	r.compress(t.Context(), f)
+	if diff := cmp.Diff(before, w.contents()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -212,7 +212,12 @@ func (r *Rotator) newLogFile(c Container) *logFile {
 
 // check checks the size of a log, and starts a rotation or schedules the next check.
 func (r *Rotator) check(ctx context.Context, f *logFile, now time.Time) {
-	size, err := sizeOf(f.Log)
+	dir, log, err := openLogDir(f.Log)
+	var size int64
+	if err == nil {
+		defer dir.Close()
+		size, err = sizeOf(log)
+	}
 	if err != nil {
 		// It does not exist yet, or was removed with its pod.
 		f.next = now.Add(f.missing.Next())
@@ -231,9 +236,9 @@ func (r *Rotator) check(ctx context.Context, f *logFile, now time.Time) {
 		passed = minInterval // the growth rate is unknown: assume a high one
 	}
 	f.size, f.at = size, now
-	if grown <= 0 && r.growth.watch(f.ID, f.Log) == nil {
+	if grown <= 0 && r.growth.watch(f.ID, log) == nil {
 		// The watch does not report writes from before it was added.
-		if again, err := sizeOf(f.Log); err == nil && again == size {
+		if again, err := sizeOf(log); err == nil && again == size {
 			f.next = time.Time{}
 			return
 		}
