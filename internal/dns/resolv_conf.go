@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -26,6 +25,7 @@ type ResolvConf struct {
 func ParseResolvConf(r io.Reader) (ResolvConf, error) {
 	var conf ResolvConf
 	var errs []error
+	at := map[string]int{}
 	lines := bufio.NewScanner(io.LimitReader(r, maxResolvConf))
 	lines.Buffer(nil, maxResolvConf+1)
 	for n := 1; lines.Scan(); n++ {
@@ -44,7 +44,7 @@ func ParseResolvConf(r io.Reader) (ResolvConf, error) {
 			conf.Searches = searchDomains(fields[1:])
 		case "options":
 			for _, o := range fields[1:] {
-				conf.Options = setOption(conf.Options, o)
+				conf.Options = setOption(conf.Options, at, o)
 			}
 		}
 	}
@@ -66,14 +66,13 @@ func searchDomains(fields []string) []string {
 	return domains
 }
 
-// setOption adds an option, or replaces the one of the same name in place.
-func setOption(options []string, option string) []string {
+// setOption adds an option, or replaces the one of the same name in place. at has the index of each name: a pod
+// can have any number of options.
+func setOption(options []string, at map[string]int, option string) []string {
 	name, _, _ := strings.Cut(option, ":")
-	i := slices.IndexFunc(options, func(o string) bool {
-		n, _, _ := strings.Cut(o, ":")
-		return n == name
-	})
-	if i < 0 {
+	i, known := at[name]
+	if !known {
+		at[name] = len(options)
 		return append(options, option)
 	}
 	options[i] = option

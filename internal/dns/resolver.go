@@ -153,14 +153,17 @@ func merge(conf ResolvConf, own *v1.PodDNSConfig) ResolvConf {
 	merged := ResolvConf{
 		Servers:  unique(append(slices.Clone(conf.Servers), own.Nameservers...)),
 		Searches: unique(append(slices.Clone(conf.Searches), own.Searches...)),
-		Options:  slices.Clone(conf.Options),
+	}
+	at := map[string]int{}
+	for _, o := range conf.Options {
+		merged.Options = setOption(merged.Options, at, o)
 	}
 	for _, o := range own.Options {
 		option := o.Name
 		if o.Value != nil && *o.Value != "" {
 			option += ":" + *o.Value
 		}
-		merged.Options = setOption(merged.Options, option)
+		merged.Options = setOption(merged.Options, at, option)
 	}
 	return merged
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -206,5 +207,25 @@ func TestNewRejects(t *testing.T) {
 	}
 	if _, err := New(Config{}, Deps{}); err == nil {
 		t.Error("missing dependencies are accepted")
+	}
+}
+
+// The API limits the number of servers and searches in a dnsConfig, but not that of options.
+func TestManyOptions(t *testing.T) {
+	r, _ := newResolver(t, Config{ResolvConf: nodeFile(t, "options rotate\n")})
+	const n = 50_000
+	p := newPod(func(s *v1.PodSpec) {
+		s.DNSPolicy, s.DNSConfig = v1.DNSDefault, &v1.PodDNSConfig{}
+		for i := range n {
+			s.DNSConfig.Options = append(s.DNSConfig.Options, v1.PodDNSConfigOption{Name: fmt.Sprintf("o%06d", i)})
+		}
+	})
+	began := time.Now()
+	conf, _, err := r.Resolve(p)
+	if err != nil || len(conf.Options) != n+1 {
+		t.Errorf("%d options, %v", len(conf.Options), err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v", took)
 	}
 }
