@@ -19,7 +19,7 @@ type preferFunc func(available, must []string, size int) ([]string, error)
 
 // choose selects count devices of the resource.
 func (s candidates) choose(resource string, count int, prefer preferFunc) ([]string, error) {
-	c := choice{count: count}
+	c := choice{count: count, has: map[string]bool{}}
 	if c.take(s.reusable) {
 		return c.taken, nil
 	}
@@ -52,6 +52,7 @@ func (s candidates) choose(resource string, count int, prefer preferFunc) ([]str
 type choice struct {
 	count int
 	taken []string
+	has   map[string]bool // those taken
 }
 
 // take adds devices until there are count, and reports whether there are.
@@ -60,7 +61,8 @@ func (c *choice) take(from []string) bool {
 		if len(c.taken) == c.count {
 			break
 		}
-		if !slices.Contains(c.taken, id) {
+		if !c.has[id] {
+			c.has[id] = true
 			c.taken = append(c.taken, id)
 		}
 	}
@@ -74,11 +76,9 @@ func union(a, b []string) []string {
 }
 
 func intersection(a, b []string) []string {
-	var both []string
-	for _, id := range a {
-		if slices.Contains(b, id) {
-			both = append(both, id)
-		}
+	in := map[string]bool{}
+	for _, id := range b {
+		in[id] = true
 	}
-	return both
+	return slices.DeleteFunc(slices.Clone(a), func(id string) bool { return !in[id] })
 }

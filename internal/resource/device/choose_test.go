@@ -2,8 +2,10 @@ package device
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestChoose(t *testing.T) {
@@ -50,5 +52,25 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := (candidates{indifferent: abc}).choose("r", 1, func([]string, []string, int) ([]string, error) { return nil, errors.New("no") }); err == nil {
 		t.Error("the plugin's error is ignored")
+	}
+}
+
+// A plugin may list as many devices as a message can have, such as one for each megabyte of a GPU. They are chosen
+// with the manager locked.
+func TestChooseAmongManyDevices(t *testing.T) {
+	const n = 80_000
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("%06d", i))
+	}
+	began := time.Now()
+	got, err := candidates{indifferent: ids}.choose("r", n, func(available, _ []string, _ int) ([]string, error) {
+		return available[:n/2], nil
+	})
+	if err != nil || !slices.Equal(got, ids) {
+		t.Errorf("chose %d devices, %v", len(got), err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v", took)
 	}
 }
