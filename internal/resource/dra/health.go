@@ -7,7 +7,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	healthv1 "k8s.io/kubelet/pkg/apis/dra-health/v1"
 )
 
@@ -94,7 +96,8 @@ func (m *Manager) recordHealth(d *driver, reports []*healthv1.DeviceHealth) {
 		key := deviceKey(h.PoolName, h.DeviceName)
 		before, ok := known[key]
 		switch {
-		case !ok && len(known) >= maxDevices:
+		case len(h.PoolName) > resourceapi.PoolNameMaxLength || len(h.DeviceName) > validation.DNS1123LabelMaxLength,
+			!ok && len(known) >= maxDevices:
 			ignored++
 			continue
 		case !ok || !before.equal(h):
@@ -105,7 +108,7 @@ func (m *Manager) recordHealth(d *driver, reports []*healthv1.DeviceHealth) {
 	pods := m.podsUsingLocked(d.name, changed)
 	m.mu.Unlock()
 	if ignored > 0 {
-		m.deps.Log.Error("dra: driver reports too many devices, ignoring some", "driver", d.name, "limit", maxDevices, "ignored", ignored)
+		m.deps.Log.Error("dra: driver reports too many devices or too long names, ignoring some", "driver", d.name, "limit", maxDevices, "ignored", ignored)
 	}
 	if len(changed) > 0 {
 		m.saveHealth()

@@ -283,6 +283,21 @@ func TestTooManyDevices(t *testing.T) {
 	}
 }
 
+// So is the length of their names: thousands of names of a megabyte would fill memory and disk, too.
+func TestLongDeviceNames(t *testing.T) {
+	n := newNode(t)
+	prepareWithHealth(n)
+	long := strings.Repeat("x", 1<<20)
+	n.recordHealth(n.drivers[driverName][0], []*healthv1.DeviceHealth{
+		{Device: &healthv1.DeviceIdentifier{PoolName: long, DeviceName: "d"}},
+		{Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: long}},
+		{Device: &healthv1.DeviceIdentifier{PoolName: "p", DeviceName: "d"}},
+	})
+	if got := len(n.health[driverName].Devices); got != 1 {
+		t.Errorf("%d devices are stored, want 1", got)
+	}
+}
+
 func TestTruncateMessage(t *testing.T) {
 	for _, c := range []string{"ok", strings.Repeat("x", v1.ResourceHealthMessageMaxLength), strings.Repeat("ü", v1.ResourceHealthMessageMaxLength)} {
 		got := truncateMessage(c)
