@@ -2,6 +2,7 @@ package csi
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -73,7 +74,7 @@ func (p *Plugin) updatePeriod(ctx context.Context, name string) time.Duration {
 	if err != nil || known == nil || known.Spec.NodeAllocatableUpdatePeriodSeconds == nil {
 		return 0
 	}
-	return time.Duration(*known.Spec.NodeAllocatableUpdatePeriodSeconds) * time.Second
+	return time.Duration(min(*known.Spec.NodeAllocatableUpdatePeriodSeconds, math.MaxInt64/int64(time.Second))) * time.Second
 }
 
 func (p *Plugin) updateAllocatable(ctx context.Context, name string) {

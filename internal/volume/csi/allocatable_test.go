@@ -2,6 +2,7 @@ package csi
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -45,5 +46,16 @@ func TestAllocatableIsUpdatedPeriodically(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A period of centuries must not become a negative one, after which the limit would be updated without a pause.
+func TestLongUpdatePeriod(t *testing.T) {
+	f := newFixture(t)
+	for _, seconds := range []int64{10_000_000_000, math.MaxInt64} {
+		f.known.Spec.NodeAllocatableUpdatePeriodSeconds = &seconds
+		if period := f.updatePeriod(t.Context(), driverName); period < time.Hour {
+			t.Errorf("%d seconds are %v", seconds, period)
+		}
 	}
 }
