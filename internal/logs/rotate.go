@@ -115,8 +115,12 @@ func removeLeftovers(log string) error {
 	if err != nil {
 		return err
 	}
+	there := map[string]bool{}
 	for _, path := range paths {
-		if strings.HasSuffix(path, tmpSuffix) || slices.Contains(paths, path+gzipSuffix) {
+		there[path] = true
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, tmpSuffix) || there[path+gzipSuffix] {
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}

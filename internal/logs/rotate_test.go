@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -268,5 +269,22 @@ func TestRotatorFollowsNoLinkToDirectory(t *testing.T) {
 	r.compress(t.Context(), f)
 	if diff := cmp.Diff(before, w.contents()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A pod that mounts its log directory can create any number of files there. Rotations of other logs wait meanwhile.
+func TestManyRotatedFiles(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "0.log")
+	for i := range 80_000 {
+		if err := os.Symlink("x", fmt.Sprintf("%s.%06d", log, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if err := removeLeftovers(log); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %v", took)
 	}
 }
