@@ -84,7 +84,8 @@ func (v *Volumes) Health(uid types.UID, shown []v1.PodVolumeHealth) []v1.PodVolu
 		return nil
 	}
 	known, all := false, []v1.PodVolumeHealth{}
-	for _, name := range usedVolumes(pv.pod) {
+	for _, vol := range usedVolumes(pv.pod) {
+		name := vol.Name
 		before := v1.PodVolumeHealth{Name: name}
 		if i := slices.IndexFunc(shown, func(h v1.PodVolumeHealth) bool { return h.Name == name }); i >= 0 {
 			before = shown[i]

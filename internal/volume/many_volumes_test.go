@@ -8,10 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/volume/plugin"
 )
 
 // slowClaims is an API server that does not respond until the context ends.
@@ -80,4 +83,58 @@ func TestManyVolumesAreSetUpFewAtATime(t *testing.T) {
 			t.Errorf("%d claims are still being read", n)
 		}
 	})
+}
+
+// A change of an object or of the pod selects the pod's volumes with all pods locked out.
+func TestManyVolumesAreSelectedInOnePass(t *testing.T) {
+	const n = 50_000
+	v, err := New(Config{RootDir: t.TempDir()}, Deps{
+		Objects: noObjects{}, Allocatable: func() v1.ResourceList { return nil },
+		Events: &events{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}}
+	pv := v.podVolumesOf(p)
+	for i := range n {
+		vol := v1.Volume{Name: fmt.Sprintf("v%06d", i), VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}
+		p.Spec.Volumes = append(p.Spec.Volumes, vol)
+		state := v.stateOf(pv, vol.Name)
+		state.mounted, state.mountedVolume = true, mountedVolume{spec: plugin.Spec{Volume: &vol}, kind: v.kindFor(plugin.Spec{Volume: &vol}), result: plugin.Result{HostPath: "/v"}}
+	}
+	began := time.Now()
+	v.objectChanged("ConfigMap", "ns", "c")
+	if got := len(v.MeasurableVolumes(p.UID)); got != n {
+		t.Errorf("%d measurable volumes, want %d", got, n)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// So does a scrape of the metrics, of those that are not mounted.
+func TestManyVolumesAreCountedInOnePass(t *testing.T) {
+	const n = 30_000
+	v, err := New(Config{RootDir: t.TempDir()}, Deps{
+		Objects: noObjects{}, Allocatable: func() v1.ResourceList { return nil },
+		Events: &events{}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
+	for i := range n {
+		name := fmt.Sprintf("v%06d", i)
+		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: name, MountPath: "/" + name})
+	}
+	v.podVolumesOf(p)
+	began := time.Now()
+	if got := v.Counts().Desired["kubernetes.io/empty-dir"]; got != n {
+		t.Errorf("%d volumes, want %d", got, n)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
 }

@@ -22,12 +22,13 @@ func (v *Volumes) MeasurableVolumes(uid types.UID) []pod.MeasurableVolume {
 		return nil
 	}
 	var found []pod.MeasurableVolume
-	for name, state := range pv.volumes {
-		spec := findVolume(pv.pod, name)
-		if !state.mounted || spec == nil || state.mountedVolume.kind.Name() == hostpath.Name || state.mountedVolume.result.HostPath == "" {
+	for i := range pv.pod.Spec.Volumes {
+		spec := &pv.pod.Spec.Volumes[i]
+		state := pv.volumes[spec.Name]
+		if state == nil || !state.mounted || state.mountedVolume.kind.Name() == hostpath.Name || state.mountedVolume.result.HostPath == "" {
 			continue // not mounted, a hostPath, or an image
 		}
-		o := pod.MeasurableVolume{Name: name, Dir: state.mountedVolume.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.mountedVolume.kind, state.mountedVolume.spec)}
+		o := pod.MeasurableVolume{Name: spec.Name, Dir: state.mountedVolume.result.HostPath, Local: pod.VolumeOnNodeDisk(spec), Driver: driverOf(state.mountedVolume.kind, state.mountedVolume.spec)}
 		o.Claim, _ = pod.VolumeClaim(pv.pod, spec)
 		if meter, ok := state.mountedVolume.kind.(plugin.UsageReporter); ok {
 			r := plugin.Request{Spec: state.mountedVolume.spec, Pod: pv.pod, PodDir: v.podDir(uid)}

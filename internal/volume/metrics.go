@@ -45,13 +45,13 @@ func (v *Volumes) Counts() Counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, pv := range v.pods {
-		for _, name := range usedVolumes(pv.pod) {
-			if state := pv.volumes[name]; state != nil && state.mounted {
+		for _, vol := range usedVolumes(pv.pod) {
+			if state := pv.volumes[vol.Name]; state != nil && state.mounted {
 				t.Mounted[state.mountedVolume.qualifiedPlugin()]++
 				t.Desired[state.mountedVolume.qualifiedPlugin()]++
 				continue
 			}
-			spec := plugin.Spec{Volume: findVolume(pv.pod, name)}
+			spec := plugin.Spec{Volume: vol}
 			t.Desired[qualifiedPlugin(v.kindFor(spec), spec)]++
 		}
 	}

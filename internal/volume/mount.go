@@ -221,15 +221,15 @@ func (v *Volumes) toMounted(u mountedVolume) Mounted {
 }
 
 // splitMounted separates mounted volumes, which Run refreshes, from those to mount.
-func (v *Volumes) splitMounted(pv *podVolumes, names []string) (mounted map[string]Mounted, missing []string) {
+func (v *Volumes) splitMounted(pv *podVolumes, volumes []*v1.Volume) (mounted map[string]Mounted, missing []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	mounted = make(map[string]Mounted, len(names))
-	for _, name := range names {
-		if state := pv.volumes[name]; state != nil && state.mounted {
-			mounted[name] = v.toMounted(state.mountedVolume)
+	mounted = make(map[string]Mounted, len(volumes))
+	for _, vol := range volumes {
+		if state := pv.volumes[vol.Name]; state != nil && state.mounted {
+			mounted[vol.Name] = v.toMounted(state.mountedVolume)
 		} else {
-			missing = append(missing, name)
+			missing = append(missing, vol.Name)
 		}
 	}
 	return mounted, missing

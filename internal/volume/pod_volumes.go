@@ -116,7 +116,7 @@ func (v *Volumes) unmounting(uid types.UID) bool {
 }
 
 // usedVolumes lists the volumes that containers of p mount; others are not mounted.
-func usedVolumes(p *v1.Pod) []string {
+func usedVolumes(p *v1.Pod) []*v1.Volume {
 	used := map[string]bool{}
 	for c := range pod.Containers(p) {
 		for _, m := range c.VolumeMounts {
@@ -126,13 +126,13 @@ func usedVolumes(p *v1.Pod) []string {
 			used[d.Name] = true
 		}
 	}
-	names := make([]string, 0, len(used))
+	volumes := make([]*v1.Volume, 0, len(used))
 	for i := range p.Spec.Volumes {
-		if name := p.Spec.Volumes[i].Name; used[name] {
-			names = append(names, name)
+		if vol := &p.Spec.Volumes[i]; used[vol.Name] {
+			volumes = append(volumes, vol)
 		}
 	}
-	return names
+	return volumes
 }
 
 func findVolume(p *v1.Pod, name string) *v1.Volume {

@@ -60,14 +60,15 @@ func (v *Volumes) Update(p *v1.Pod) {
 
 // refreshLocked refreshes, or retries, the selected volumes of a pod.
 func (v *Volumes) refreshLocked(pv *podVolumes, selected func(*v1.Volume) bool) {
-	for name, state := range pv.volumes {
-		spec := findVolume(pv.pod, name)
-		if spec == nil || !selected(spec) {
+	for i := range pv.pod.Spec.Volumes {
+		spec := &pv.pod.Spec.Volumes[i]
+		state := pv.volumes[spec.Name]
+		if state == nil || !selected(spec) {
 			continue
 		}
 		state.retryNow.Notify()
 		if state.mounted {
-			v.scheduleLocked(volumeKey{pod: pv.pod.UID, volume: name}, v.deps.Clock.Now())
+			v.scheduleLocked(volumeKey{pod: pv.pod.UID, volume: spec.Name}, v.deps.Clock.Now())
 		}
 	}
 }
