@@ -3,7 +3,9 @@ package podsync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,11 +61,12 @@ func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 }
 
 // converge repeats plan and act until the plan is empty or ends the pod. A container that failed to
-// start, or must wait, is left out of the following rounds.
+// start, or must wait, is left out of the following rounds. What the runtime reports as done, and is planned
+// again, is an error: it is retried after a back-off.
 func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observed, status v1.PodStatus) (ended bool, retryAfter time.Duration, err error) {
 	notStarted, killed := map[string]bool{}, map[string]bool{}
 	var failures []error
-	resizeFailed := false
+	resizeFailed, hasNewSandbox := false, false
 	for ctx.Err() == nil {
 		actions := plan.Compute(plan.Input{Pod: w.Pod, Observed: &observed, Health: s.deps.Probes.Health, Hash: runtime.ContainerHash, Status: &status, Actual: s.actual(w.Pod.UID)})
 		if actions.End {
@@ -92,7 +95,12 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 				}
 				break
 			}
-			failed, err = s.start(ctx, w.Pod, &observed, actions)
+			if actions.NewSandbox && hasNewSandbox {
+				err = errors.New("create sandbox of pod: the new sandbox cannot be used")
+			} else {
+				failed, err = s.start(ctx, w.Pod, &observed, actions)
+			}
+			hasNewSandbox = hasNewSandbox || actions.NewSandbox
 			maps.Copy(notStarted, failed)
 		}
 		if err != nil && !isWait(err) {
@@ -116,14 +124,20 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 	return pod.IsTerminal(status.Phase), retryAfter, errors.Join(failures...)
 }
 
-// stopPlanned stops or resets the containers of the plan before any other starts, and adds those
-// that it kills to killed.
+// stopPlanned stops or resets the containers of the plan before any other starts, and adds them to killed.
 func (s *Steps) stopPlanned(ctx context.Context, p *v1.Pod, observed *pod.Observed, actions plan.Actions, killed map[string]bool) error {
+	all := slices.Clone(actions.Reset)
+	for _, k := range actions.Kill {
+		all = append(all, k.Container)
+	}
+	for _, c := range all {
+		if killed[c.ID] {
+			return fmt.Errorf("stop container %s: it is %s although the runtime has stopped it", c.Name, c.State)
+		}
+		killed[c.ID] = true
+	}
 	if len(actions.Reset) > 0 {
 		return s.reset(ctx, p, actions.Reset)
-	}
-	for _, k := range actions.Kill {
-		killed[k.Container.ID] = true
 	}
 	return s.kill(ctx, p, actions.Kill, s.sandboxIPs(observed))
 }
