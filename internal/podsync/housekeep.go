@@ -182,6 +182,9 @@ func (h *Housekeeper) eachOrphan(ctx context.Context, name string, pods []pod.Re
 			h.deps.Log.Info("housekeeping: "+strings.Replace(name, "remove", "removing", 1), "podUID", ref.UID, "pod", ref.Name)
 		}
 		tasks.Go(func() error {
+			if !h.orphaned(ref.UID) {
+				return nil // the pod has come back meanwhile, as a static pod may
+			}
 			if !h.step(ctx, name, ref.UID, func(ctx context.Context) error { return remove(ctx, ref) }) {
 				failed.Add(1)
 			}

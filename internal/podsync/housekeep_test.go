@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -75,6 +76,47 @@ func TestPersistentFailureIsLoggedOnce(t *testing.T) {
 	if len(r.dirs) != 0 {
 		t.Errorf("left: %v", r.dirs)
 	}
+}
+
+// slowOrphans are orphans whose removal takes a while.
+type slowOrphans struct {
+	orphans
+	release chan struct{}
+}
+
+func (r *slowOrphans) Unmount(_ context.Context, uid types.UID) error {
+	if uid != "back" {
+		<-r.release
+		return errors.New("device is busy")
+	}
+	return nil
+}
+
+// A static pod that is written again has the same UID. It may be back while its removal waits for others.
+func TestPodThatComesBackIsNoOrphan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &slowOrphans{release: make(chan struct{})}
+		for n := range parallelOrphans {
+			r.dirs = append(r.dirs, types.UID(rune('0'+n)))
+		}
+		r.dirs = append(r.dirs, "back")
+		var known atomic.Bool
+		k, err := NewHousekeeper(HousekeeperDeps{
+			Known:     func(uid types.UID) bool { return uid == "back" && known.Load() },
+			InRuntime: func(types.UID) bool { return false }, Directories: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go k.round(t.Context())
+		synctest.Wait()
+		known.Store(true)
+		close(r.release)
+		synctest.Wait()
+		if !slices.Contains(r.dirs, "back") {
+			t.Error("the directory of a running pod was removed")
+		}
+	})
 }
 
 // TestHousekeeperRetries: Retry repeats a run that failed in part, and does nothing after a
