@@ -140,18 +140,19 @@ func (p *Prober) Watch(of *v1.Pod, observed *pod.Observed, podIP string, publish
 			continue
 		}
 		for k, spec := range probesOf(c) {
-			if spec == nil || (stopping && k != readiness) {
+			if spec == nil || (stopping && k == liveness) {
 				continue
 			}
 			id := key{running.ID, k}
-			desired[id] = true
 			target := Target{Pod: of, Container: c, ContainerID: running.ID, PodIP: podIP, Probe: spec}
 			if s := p.probes[id]; s != nil {
 				s.target = target
 				p.inheritLate(s, published)
-				continue
+			} else {
+				p.add(id, target, running.StartedAt, published)
 			}
-			p.add(id, target, running.StartedAt, published)
+			// A startup probe runs no more, but what has started stays so.
+			desired[id] = !stopping || k == readiness || p.passed(id)
 		}
 	}
 	for id, s := range p.probes {

@@ -305,3 +305,23 @@ func TestProbesEndWithTheirContainer(t *testing.T) {
 		}
 	})
 }
+
+// A container that has started stays so while its pod stops: it is ready as long as its readiness probe passes.
+func TestStartedContainerStaysStartedWhilePodStops(t *testing.T) {
+	for name, published := range map[string]*v1.PodStatus{"same agent": nil, "later agent": shown(true, true)} {
+		t.Run(name, func(t *testing.T) {
+			withProber(t, func(p *Prober, s *script, _ *eventLog) {
+				of, seen := podWith(v1.Container{StartupProbe: command("s=+", 1, 3), ReadinessProbe: command("r=+", 1, 3)})
+				if published == nil {
+					p.Watch(of, seen, "", nil, false)
+					advance(time.Second)
+				}
+				p.Watch(of, seen, "", published, true)
+				advance(time.Second)
+				if got := p.Health("id"); got.Startup != pod.Passed || got.Readiness != pod.Passed {
+					t.Errorf("startup %v, readiness %v", got.Startup, got.Readiness)
+				}
+			})
+		})
+	}
+}
