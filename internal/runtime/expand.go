@@ -48,10 +48,9 @@ func Expand(text string, lookup func(name string) (value string, ok bool)) (stri
 		case strings.HasPrefix(rest, "("):
 			name, after, closed := strings.Cut(rest[1:], ")")
 			if !closed {
-				// A reference without its closing bracket is plain text.
-				b.WriteString("$(")
-				text = rest[1:]
-				continue
+				// A reference without its closing bracket is plain text, and so are all that follow.
+				b.WriteString("$" + strings.ReplaceAll(rest, "$$", "$"))
+				return b.String(), nil
 			}
 			if value, ok := lookup(name); ok {
 				if b.Len()+len(value) > limit {

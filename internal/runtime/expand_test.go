@@ -1,6 +1,10 @@
 package runtime
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestExpand(t *testing.T) {
 	lookup := lookupIn(map[string]string{"A": "1", "B": "$(A)", "EMPTY": "", "a b": "blank"}, map[string]string{"A": "hidden", "S": "service"})
@@ -42,4 +46,20 @@ func FuzzExpand(f *testing.F) {
 			t.Errorf("%q grew to %q", text, got)
 		}
 	})
+}
+
+// The time of an expansion grows with the length of the text, not with its square.
+func TestExpandOpenReferencesOnce(t *testing.T) {
+	const text = "$($$(a)$(b$$"
+	if got, err := Expand(text, lookupIn()); err != nil || got != "$($$(a)$(b$" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	open := strings.Repeat("$(", 1<<20)
+	began := time.Now()
+	if got, err := Expand(open, lookupIn()); err != nil || got != open {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("expanding %d open references took %v", 1<<20, took)
+	}
 }
