@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
@@ -10,9 +11,10 @@ import (
 
 // confirmMissing returns an error if the runtime still has a running container or a ready sandbox of the
 // pod that it did not list: a container that counts as removed is started again, beside the one that runs.
-// What has exited is not confirmed, so the agent's own removals cost no call.
-func (o *Observer) confirmMissing(ctx context.Context, l *podListing) error {
-	sandboxes, containers := o.unlisted(l)
+// What has exited is not confirmed, so the agent's own removals cost no call, and neither is what was first
+// observed after the listing began.
+func (o *Observer) confirmMissing(ctx context.Context, l *podListing, began time.Time) error {
+	sandboxes, containers := o.unlisted(l, began)
 	for _, id := range sandboxes {
 		if _, err := o.deps.Runtime.PodSandboxStatus(ctx, id, false); err == nil {
 			return fmt.Errorf("list pod: runtime omits sandbox %s, which it still has", id)
@@ -30,8 +32,9 @@ func (o *Observer) confirmMissing(ctx context.Context, l *podListing) error {
 	return nil
 }
 
-// unlisted returns the IDs of the recorded ready sandboxes and running containers that the listing lacks.
-func (o *Observer) unlisted(l *podListing) (sandboxes, containers []string) {
+// unlisted returns the IDs of the ready sandboxes and running containers that were recorded before the listing
+// began, and that it lacks.
+func (o *Observer) unlisted(l *podListing, began time.Time) (sandboxes, containers []string) {
 	listed := map[string]bool{}
 	for _, s := range l.sandboxes {
 		listed[s.Id] = true
@@ -46,12 +49,12 @@ func (o *Observer) unlisted(l *podListing) (sandboxes, containers []string) {
 		return nil, nil
 	}
 	for id, s := range r.sandboxes {
-		if s.Ready && !listed[id] {
+		if s.Ready && !listed[id] && s.firstSeen.Before(began) {
 			sandboxes = append(sandboxes, id)
 		}
 	}
 	for id, c := range r.containers {
-		if c.State == pod.Running && !listed[id] {
+		if c.State == pod.Running && !listed[id] && c.firstSeen.Before(began) {
 			containers = append(containers, id)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"swiftlet/internal/pod"
 	"swiftlet/test/fakecri"
 )
 
@@ -49,5 +50,24 @@ func TestOmittedPodIsNotRemoved(t *testing.T) {
 			runtime.Exit(ids[0], 0)
 			o.await("u", "c", "exited")
 		})
+	}
+}
+
+// A pod that starts during a relist is not in its list, and not omitted either.
+func TestPodOfAfterTheListIsNotOmitted(t *testing.T) {
+	runtime := fakecri.Start(t)
+	o := newObserver(t, runtime, Config{}, nil)
+	began := time.Now()
+	runtime.RunPod("ns", "a", "u", "c")
+	if _, err := o.Refresh(t.Context(), "u"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := o.readListed(t.Context(), &podListing{ref: pod.Ref{UID: "u"}}, began); err != nil {
+		t.Error(err)
+	} else {
+		o.store(s)
+	}
+	if seen, _ := o.Get("u"); seen.Latest("c") == nil {
+		t.Errorf("observed: %+v", seen)
 	}
 }

@@ -138,7 +138,7 @@ func (o *Observer) readListed(ctx context.Context, l *podListing, began time.Tim
 		}
 		s.containers = append(s.containers, containerEntry{Container: c, sandbox: item.PodSandboxId})
 	}
-	return s, o.confirmMissing(ctx, l)
+	return s, o.confirmMissing(ctx, l, began)
 }
 
 // readSandbox reads a sandbox, unless its record has the listed state and, while it is ready,
