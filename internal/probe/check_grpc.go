@@ -33,7 +33,8 @@ func checkGRPC(ctx context.Context, t Target) Outcome {
 	}
 	address := net.JoinHostPort(t.PodIP, strconv.Itoa(int(t.Probe.GRPC.Port)))
 	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(grpcCredentials(t.Probe.GRPC)), grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
+		grpc.WithTransportCredentials(grpcCredentials(t.Probe.GRPC)), grpc.WithUserAgent(userAgent), grpc.WithNoProxy(),
+		grpc.WithMaxHeaderListSize(maxHeaders), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBody)))
 	if err != nil {
 		return errored(err)
 	}

@@ -18,6 +18,7 @@ import (
 const (
 	userAgent    = "kube-probe/1.37"
 	maxBody      = clip.Output
+	maxHeaders   = 64 << 10 // of a response; a pod may send them to each of its probes at the same time
 	maxRedirects = 10
 )
 
@@ -31,6 +32,8 @@ func newHTTPClient(protocols *http.Protocols) *http.Client {
 			DisableCompression: true,
 			Proxy:              nil,
 			Protocols:          protocols,
+
+			MaxResponseHeaderBytes: maxHeaders,
 		},
 		CheckRedirect: followSameHost,
 	}

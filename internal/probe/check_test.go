@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -202,5 +203,28 @@ func TestOutputIsLimited(t *testing.T) {
 		if len(got.Output) > 10<<10 {
 			t.Errorf("%s: %d bytes of output", name, len(got.Output))
 		}
+	}
+}
+
+// A pod may answer every probe with headers as long as the client accepts them, all at the same time.
+func TestHeadersAreLimited(t *testing.T) {
+	long := strings.Repeat("x", 128<<10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", long) }))
+	defer server.Close()
+	port := portAt(t, server.Listener.Addr().String())
+	if got := check(t, Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt(port)}}}}); got.Result != pod.Failed {
+		t.Errorf("HTTP: %v %q", got.Result, got.Output)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveHealth(t, l, grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		_ = grpc.SetHeader(ctx, metadata.Pairs("x", long))
+		return handle(ctx, request)
+	}))
+	action := &v1.GRPCAction{Port: int32(portAt(t, l.Addr().String()))}
+	if got := check(t, Target{Probe: &v1.Probe{ProbeHandler: v1.ProbeHandler{GRPC: action}}}); got.Result != pod.Failed {
+		t.Errorf("gRPC: %v %q", got.Result, got.Output)
 	}
 }
