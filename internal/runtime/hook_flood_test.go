@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -63,5 +65,18 @@ func TestPostStartFlood(t *testing.T) {
 				t.Errorf("the status message has %d bytes, the error %d, the log %d", len(known.Message), len(err.Error()), log.Len())
 			}
 		})
+	}
+}
+
+// A pod may answer all its hooks at the same time, with headers as long as the client accepts them.
+func TestHookHeadersAreLimited(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X", strings.Repeat("x", 128<<10))
+	}))
+	defer server.Close()
+	response, err := newHookClient().Get(server.URL)
+	if err == nil {
+		response.Body.Close()
+		t.Error("accepted")
 	}
 }

@@ -24,6 +24,9 @@ import (
 // status message.
 const maxHookText = 1024
 
+// maxHookHeaders limits the headers of a response, which a pod may send to all its hooks at the same time.
+const maxHookHeaders = 64 << 10
+
 // hookCall is one run of a lifecycle hook.
 type hookCall struct {
 	pod       *v1.Pod
@@ -167,7 +170,9 @@ func portNumber(port intstr.IntOrString, c *v1.Container) (int, error) {
 func newHookClient() *http.Client {
 	return &http.Client{
 		// Hooks are rare: an idle connection would only outlive its pod.
-		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+		Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxResponseHeaderBytes: maxHookHeaders,
+		},
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			if to.URL.Hostname() != via[0].URL.Hostname() || len(via) >= 10 {
 				return http.ErrUseLastResponse
