@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"swiftlet/internal/clip"
 	"swiftlet/internal/pod"
 )
 
@@ -40,6 +41,9 @@ func conditions(in Input, s *v1.PodStatus) []v1.PodCondition {
 	}
 	if !pod.IsTerminal(s.Phase) {
 		all = append(all, resizing(in)...)
+	}
+	for i := range all {
+		all[i].Message = clip.Text(all[i].Message, maxPodMessage) // it may name any number of containers or gates
 	}
 	for _, list := range [][]v1.PodCondition{in.Pod.Status.Conditions, in.Previous.Conditions} {
 		for _, c := range list {

@@ -25,4 +25,12 @@ func TestMessagesAreLimited(t *testing.T) {
 			t.Errorf("rejected %t: a message of %d bytes", rejected, len(s.Message))
 		}
 	}
+	running := &pod.Observed{Sandboxes: []pod.Sandbox{{ID: "s", Ready: true, IPs: []string{"10.0.0.1"}}}, Containers: []pod.Container{{ID: "c", SandboxID: "s", Name: "a", State: pod.Running}}}
+	for range 10000 {
+		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, v1.PodReadinessGate{ConditionType: "example.com/gate"})
+	}
+	s = Compute(Input{Pod: p, Observed: running, Now: now})
+	if ready := find(s.Conditions, v1.PodReady); ready.Reason != "ReadinessGatesNotReady" || len(ready.Message) > maxPodMessage {
+		t.Errorf("ready: %s with a message of %d bytes", ready.Reason, len(ready.Message))
+	}
 }
