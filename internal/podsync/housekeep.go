@@ -210,6 +210,9 @@ func (h *Housekeeper) dirs(ctx context.Context) {
 		if err := h.deps.Directories.Unmount(ctx, ref.UID); err != nil {
 			return fmt.Errorf("unmount volumes: %w", err)
 		}
+		if !h.orphaned(ref.UID) {
+			return nil // it has come back during the unmount
+		}
 		return h.deps.Directories.RemovePodDir(ref.UID)
 	})
 	h.step(ctx, "unstage volumes that no pod uses", "", func(context.Context) error { return h.deps.Directories.UnstageOrphans() })

@@ -85,8 +85,8 @@ type slowOrphans struct {
 }
 
 func (r *slowOrphans) Unmount(_ context.Context, uid types.UID) error {
+	<-r.release
 	if uid != "back" {
-		<-r.release
 		return errors.New("device is busy")
 	}
 	return nil
@@ -94,29 +94,33 @@ func (r *slowOrphans) Unmount(_ context.Context, uid types.UID) error {
 
 // A static pod that is written again has the same UID. It may be back while its removal waits for others.
 func TestPodThatComesBackIsNoOrphan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &slowOrphans{release: make(chan struct{})}
-		for n := range parallelOrphans {
-			r.dirs = append(r.dirs, types.UID(rune('0'+n)))
-		}
-		r.dirs = append(r.dirs, "back")
-		var known atomic.Bool
-		k, err := NewHousekeeper(HousekeeperDeps{
-			Known:     func(uid types.UID) bool { return uid == "back" && known.Load() },
-			InRuntime: func(types.UID) bool { return false }, Directories: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go k.round(t.Context())
-		synctest.Wait()
-		known.Store(true)
-		close(r.release)
-		synctest.Wait()
-		if !slices.Contains(r.dirs, "back") {
-			t.Error("the directory of a running pod was removed")
-		}
+	for name, others := range map[string]int{"before its removal": parallelOrphans, "during the unmount": 0} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testReturn(t, others) }) })
+	}
+}
+
+func testReturn(t *testing.T, others int) {
+	r := &slowOrphans{release: make(chan struct{})}
+	for n := range others {
+		r.dirs = append(r.dirs, types.UID(rune('0'+n)))
+	}
+	r.dirs = append(r.dirs, "back")
+	var known atomic.Bool
+	k, err := NewHousekeeper(HousekeeperDeps{
+		Known:     func(uid types.UID) bool { return uid == "back" && known.Load() },
+		InRuntime: func(types.UID) bool { return false }, Directories: r, Cgroups: r, Logs: r, Log: slog.New(slog.DiscardHandler),
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go k.round(t.Context())
+	synctest.Wait()
+	known.Store(true)
+	close(r.release)
+	synctest.Wait()
+	if !slices.Contains(r.dirs, "back") {
+		t.Error("the directory of a running pod was removed")
+	}
 }
 
 // TestHousekeeperRetries: Retry repeats a run that failed in part, and does nothing after a
