@@ -120,6 +120,25 @@ func TestHungCallTimesOutAndDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
+// A command that hangs alone has exceeded its timeout, as that of an unhealthy container may. If the whole
+// runtime hangs, that says nothing about the container, which a failed probe would restart.
+func TestHungExec(t *testing.T) {
+	for name, hangs := range map[string][]string{"command": {"ExecSync"}, "runtime": {"ExecSync", "Version"}} {
+		t.Run(name, func(t *testing.T) {
+			runtime := fakecri.Start(t)
+			c := dial(t, runtime, time.Minute)
+			c.margin = 50 * time.Millisecond
+			for _, method := range hangs {
+				runtime.Inject(method, fakecri.Fault{Hang: true})
+			}
+			_, err := c.ExecSync(t.Context(), "x", nil, 50*time.Millisecond)
+			if err == nil || IsTimeout(err) != (name == "command") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
 func TestReconnectAfterRuntimeRestart(t *testing.T) {
 	runtime := fakecri.Start(t)
 	c := dial(t, runtime, time.Second)

@@ -27,6 +27,8 @@ const (
 	maxBackoff = 800 * time.Millisecond
 	// execMargin is the time for the runtime to kill a command that exceeded its timeout.
 	execMargin = 10 * time.Second
+	// respondTimeout is how long a runtime that did not answer ExecSync has to answer a further call.
+	respondTimeout = time.Second
 )
 
 // Config is the runtime's endpoints and the client's options.
@@ -55,6 +57,7 @@ type Client struct {
 	runtime  runtimeapi.RuntimeServiceClient
 	images   runtimeapi.ImageServiceClient
 	timeout  time.Duration
+	margin   time.Duration // execMargin
 	conns    []*grpc.ClientConn
 
 	calls         meter.CallsOf
@@ -82,6 +85,7 @@ func Dial(cfg Config) (*Client, error) {
 		runtime:  runtimeapi.NewRuntimeServiceClient(conn),
 		images:   runtimeapi.NewImageServiceClient(conn),
 		timeout:  cfg.RequestTimeout,
+		margin:   execMargin,
 		conns:    []*grpc.ClientConn{conn},
 
 		calls: cfg.Calls, subscriptions: cfg.Subscriptions, clock: cfg.Clock,

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -14,21 +15,35 @@ type ExecResult struct {
 }
 
 // ExecSync runs a command and waits for it. A non-zero exit code is not an error; a command
-// that exceeds its timeout is one for which IsTimeout is true. Without a timeout only ctx ends
-// the wait.
+// that exceeds its timeout is one for which IsTimeout is true, unless the runtime answers no other
+// call either: then the container may be well. Without a timeout only ctx ends the wait.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (ExecResult, error) {
+	bounded := ctx
 	if timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout+execMargin)
+		bounded, cancel = context.WithTimeout(ctx, timeout+c.margin)
 		defer cancel()
 	}
-	response, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
+	response, err := c.runtime.ExecSync(bounded, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: command, Timeout: wholeSeconds(timeout),
 	}, c.execOptions...)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !c.responds(ctx) {
+		err = errNoResponse
+	}
 	if err != nil {
 		return ExecResult{}, failed(err, "exec in container "+id)
 	}
 	return ExecResult{Stdout: response.Stdout, Stderr: response.Stderr, ExitCode: response.ExitCode}, nil
+}
+
+// errNoResponse is for a command of which nothing is known, as the runtime hangs.
+var errNoResponse = errors.New("the runtime does not respond")
+
+func (c *Client) responds(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, respondTimeout)
+	defer cancel()
+	_, err := c.Version(ctx)
+	return err == nil
 }
 
 // wholeSeconds rounds up: zero means no timeout to the runtime.
