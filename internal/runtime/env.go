@@ -78,7 +78,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 type environment struct {
 	in         EnvInput
 	from       Sources
-	size       int      // of all names and values, as the kernel counts them
+	size       int      // of all variables that were set, as the kernel counts them: NAME=value and a zero byte
 	order      []string // names as they first appeared
 	values     map[string]string
 	services   map[string]string
@@ -86,16 +86,13 @@ type environment struct {
 	secrets    map[string]*v1.Secret
 }
 
-// set fails if there is more than the kernel accepts: one object may be used many times.
+// set fails if there is more than the kernel accepts: one object may be used many times. Variables that are
+// replaced count as well, as each takes time.
 func (e *environment) set(name, value string) error {
-	before, known := e.values[name]
-	if !known {
-		e.size += len(name) + len("=\x00")
-	}
-	if e.size += len(value) - len(before); e.size > maxTotal {
+	if e.size += len(name) + len(value) + 2; e.size > maxTotal {
 		return fmt.Errorf("expand variable %s: %w", name, tooLongError{maxTotal})
 	}
-	if !known {
+	if _, known := e.values[name]; !known {
 		e.order = append(e.order, name)
 	}
 	e.values[name] = value

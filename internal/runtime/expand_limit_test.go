@@ -76,20 +76,22 @@ func TestEnvironmentFromObjectsIsBounded(t *testing.T) {
 	}
 }
 
-// Names count as well: the keys of an object are new names under each prefix.
+// Names count as well: the keys of an object are new names under each prefix, and take time under the same.
 func TestNamesInEnvironmentAreBounded(t *testing.T) {
 	data := map[string]string{}
 	for n := range 10000 {
 		data[fmt.Sprintf("%0250d", n)] = ""
 	}
-	in := EnvInput{Pod: &v1.Pod{Spec: v1.PodSpec{EnableServiceLinks: ptr.To(true)}}, Container: &v1.Container{Name: "c"}}
-	in.Pod.Namespace = "ns"
-	for n := range 10 {
-		ref := &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}
-		in.Container.EnvFrom = append(in.Container.EnvFrom, v1.EnvFromSource{Prefix: fmt.Sprintf("P%d_", n), ConfigMapRef: ref})
-	}
-	_, err := Environment(t.Context(), in, &fakeSources{configMaps: map[string]map[string]string{"ns/o": data}, synced: true})
-	if err == nil || !strings.Contains(err.Error(), "kernel accepts at most") {
-		t.Errorf("got %v, want an error", err)
+	for name, prefixes := range map[string]int{"new_names": 10, "same_names": 1} {
+		in := EnvInput{Pod: &v1.Pod{Spec: v1.PodSpec{EnableServiceLinks: ptr.To(true)}}, Container: &v1.Container{Name: "c"}}
+		in.Pod.Namespace = "ns"
+		for n := range 10 {
+			ref := &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "o"}}
+			in.Container.EnvFrom = append(in.Container.EnvFrom, v1.EnvFromSource{Prefix: fmt.Sprintf("P%d_", n%prefixes), ConfigMapRef: ref})
+		}
+		_, err := Environment(t.Context(), in, &fakeSources{configMaps: map[string]map[string]string{"ns/o": data}, synced: true})
+		if err == nil || !strings.Contains(err.Error(), "kernel accepts at most") {
+			t.Errorf("%s: got %v, want an error", name, err)
+		}
 	}
 }
