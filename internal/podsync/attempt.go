@@ -13,6 +13,10 @@ import (
 	"swiftlet/internal/volume"
 )
 
+// parallelCreations is how many containers of a pod are created at the same time. The configuration of each may
+// have megabytes of variables, and a pod thousands of containers.
+const parallelCreations = 8
+
 // attempt is one attempt to start a pod's containers. Sandbox, volumes and images proceed at the
 // same time; each container waits for them when it needs them.
 type attempt struct {
@@ -23,6 +27,8 @@ type attempt struct {
 	prepared *runtime.Sandbox // the sandbox's configuration, before and after it is created
 	sandbox  func() (sandbox, error)
 	volumes  func() (map[string]volume.Mounted, error)
+	// slots has one entry for each container that is being created.
+	slots chan struct{}
 	// checkpointed waits until the pod's resources are on disk.
 	checkpointed func() (struct{}, error)
 	// imageVolumes are the images of image volumes, by volume.
@@ -62,7 +68,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{PodSteps: s, p: p, observed: observed, prepared: prepared}
+	a := &attempt{PodSteps: s, p: p, observed: observed, prepared: prepared, slots: make(chan struct{}, parallelCreations)}
 	a.checkpointed = inBackground(func() (struct{}, error) { return struct{}{}, s.checkpoint(ctx, p) })
 	a.volumes = inBackground(func() (map[string]volume.Mounted, error) { return s.deps.Volumes.Mount(ctx, p) })
 	a.sandbox = inBackground(func() (sandbox, error) { return a.makeSandbox(ctx, actions) })

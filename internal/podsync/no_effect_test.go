@@ -3,14 +3,16 @@ package podsync
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"swiftlet/internal/backoff"
 	"swiftlet/internal/image"
+	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/volume"
@@ -24,6 +26,8 @@ type idleRuntime struct {
 	observed pod.Observed
 	calls    map[string]int
 	end      context.CancelFunc // after many calls
+	creating atomic.Int64
+	most     atomic.Int64 // of creating
 }
 
 func (r *idleRuntime) count(call string) error {
@@ -47,6 +51,9 @@ func (r *idleRuntime) PrepareContainer(context.Context, *v1.Pod, *v1.Container, 
 	return &runtime.Container{}, nil
 }
 func (r *idleRuntime) CreateContainer(context.Context, *runtime.Container) (string, error) {
+	r.most.Store(max(r.most.Load(), r.creating.Add(1)))
+	time.Sleep(time.Second)
+	r.creating.Add(-1)
 	return "new", nil
 }
 func (r *idleRuntime) StartContainer(context.Context, *v1.Pod, *v1.Container, string, int, []string) error {
@@ -80,6 +87,18 @@ func (anyImages) Ensure(context.Context, *v1.Pod, *v1.Container, image.Sandbox) 
 	return image.Image{}, nil
 }
 
+// stepsOn returns the steps of a pod that needs nothing but the runtime.
+func stepsOn(r *idleRuntime) *PodSteps {
+	s := stepped(&stepclock.Clock{}, Config{MaxDead: -1})
+	s.deps.Runtime, s.deps.Observer, s.deps.Status, s.deps.Probes, s.deps.Volumes = r, r, anyStatus{}, anyProbes{}, anyVolumes{}
+	s.deps.Images, s.deps.Cgroups, s.deps.Resources = anyImages{}, anyCgroups{}, noResources{}
+	s.deps.Node = Node{
+		Handler: func(*v1.Pod) (runtime.Handler, error) { return runtime.Handler{}, nil },
+		Network: func() error { return nil }, HostIPs: func() []string { return nil },
+	}
+	return s
+}
+
 // A call of the runtime that succeeds without an effect is repeated after a back-off, not at once.
 func TestCallsWithoutEffectEndTheStep(t *testing.T) {
 	sandbox := pod.Sandbox{ID: "sandbox", Ready: true, IPs: []string{"10.0.0.1"}}
@@ -97,24 +116,39 @@ func TestCallsWithoutEffectEndTheStep(t *testing.T) {
 		"create sandbox": {noIP, pod.Container{}},
 	} {
 		t.Run(call, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			r := &idleRuntime{calls: map[string]int{}, end: cancel, observed: pod.Observed{Sandboxes: []pod.Sandbox{c.sandbox}}}
-			if c.container.ID != "" {
-				r.observed.Containers = []pod.Container{c.container}
-			}
-			s := stepped(&stepclock.Clock{}, Config{CrashBackoff: backoff.Backoff{First: time.Second, Longest: time.Minute}, MaxDead: -1})
-			s.deps.Runtime, s.deps.Observer, s.deps.Status, s.deps.Probes, s.deps.Volumes = r, r, anyStatus{}, anyProbes{}, anyVolumes{}
-			s.deps.Images, s.deps.Cgroups, s.deps.Resources = anyImages{}, anyCgroups{}, noResources{}
-			s.deps.Node = Node{
-				Handler: func(*v1.Pod) (runtime.Handler, error) { return runtime.Handler{}, nil },
-				Network: func() error { return nil }, HostIPs: func() []string { return nil },
-			}
-			p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", RestartPolicyRules: exit}}}}
-			_, _, err := s.converge(ctx, pod.Work{Pod: p}, r.observed, v1.PodStatus{})
-			if got := fmt.Sprint(r.calls); err == nil || got != fmt.Sprintf("map[%s:1]", call) {
-				t.Errorf("calls %v, %v, want one and an error", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				r := &idleRuntime{calls: map[string]int{}, end: cancel, observed: pod.Observed{Sandboxes: []pod.Sandbox{c.sandbox}}}
+				if c.container.ID != "" {
+					r.observed.Containers = []pod.Container{c.container}
+				}
+				s := stepsOn(r)
+				p := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", RestartPolicyRules: exit}}}}
+				_, _, err := s.converge(ctx, pod.Work{Pod: p}, r.observed, v1.PodStatus{})
+				if got := fmt.Sprint(r.calls); err == nil || got != fmt.Sprintf("map[%s:1]", call) {
+					t.Errorf("calls %v, %v, want one and an error", got, err)
+				}
+			})
 		})
 	}
+}
+
+// The configurations of a pod's containers are not all in memory at the same time.
+func TestFewContainersAreCreatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sandbox := pod.Sandbox{ID: "sandbox", Ready: true, IPs: []string{"10.0.0.1"}}
+		r := &idleRuntime{observed: pod.Observed{Sandboxes: []pod.Sandbox{sandbox}}}
+		s, p := stepsOn(r), &v1.Pod{}
+		var actions plan.Actions
+		for n := range 100 {
+			actions.Start = append(actions.Start, plan.Start{Container: &v1.Container{Name: fmt.Sprint(n)}, Kind: pod.Main})
+		}
+		if failed, err := s.start(t.Context(), p, &r.observed, actions); err != nil || len(failed) > 0 {
+			t.Errorf("%v, %v", failed, err)
+		}
+		if most := r.most.Load(); most != parallelCreations {
+			t.Errorf("%d containers were created at the same time, want %d", most, parallelCreations)
+		}
+	})
 }

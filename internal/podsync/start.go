@@ -108,6 +108,12 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 	if err != nil {
 		return created{}, err
 	}
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	case <-ctx.Done():
+		return created{}, ctx.Err()
+	}
 	prepared, err := a.deps.Runtime.PrepareContainer(ctx, a.p, s.Container, func() (runtime.Input, error) {
 		return a.input(ctx, s, box, image, mounted, images)
 	})
