@@ -92,7 +92,7 @@ func (s *Server) serveOn(ctx context.Context, name string, listener net.Listener
 	if err := server.Shutdown(grace); err != nil {
 		_ = server.Close() // aborts the requests that have not finished
 	}
-	s.streams.Wait()
+	s.awaitStreams()
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", name, err)
 	}

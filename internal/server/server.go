@@ -108,8 +108,8 @@ type Server struct {
 	rejected    *rejections
 	// started approximates the start of the process.
 	started time.Time
-	// streams counts hijacked connections, which http.Server does not wait for.
-	streams sync.WaitGroup
+	// streams is locked for reading by each hijacked connection, which http.Server does not wait for.
+	streams sync.RWMutex
 }
 
 // New validates the configuration. Run opens the ports.

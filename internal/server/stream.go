@@ -49,12 +49,19 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, location string,
 	if wsstream.IsWebSocketRequest(r) {
 		s.deps.Meters.WebSocket.Inc(strings.ToLower(pathLabel(r.URL.Path)))
 	}
-	s.streams.Add(1)
-	defer s.streams.Done()
+	s.streams.RLock()
+	defer s.streams.RUnlock()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	hijacker := &idleTimeoutWriter{ResponseWriter: w, ctx: ctx, clock: s.deps.Clock, timeout: s.cfg.Kubelet.StreamingConnectionIdleTimeout.Duration}
 	serve(hijacker, r.WithContext(ctx), to)
+}
+
+// awaitStreams returns when all streams have ended. A request that was read before the server stopped may still
+// begin one; its context has ended.
+func (s *Server) awaitStreams() {
+	s.streams.Lock()
+	defer s.streams.Unlock()
 }
 
 // retryAfterSeconds is when a runtime with too many pending streams has expired some.
