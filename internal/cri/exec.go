@@ -18,16 +18,17 @@ type ExecResult struct {
 // that exceeds its timeout is one for which IsTimeout is true, unless the runtime answers no other
 // call either: then the container may be well. Without a timeout only ctx ends the wait.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (ExecResult, error) {
-	bounded := ctx
+	bounded, began, limit := ctx, c.clock.Now(), timeout+c.margin
 	if timeout > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, timeout+c.margin)
+		bounded, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	response, err := c.runtime.ExecSync(bounded, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: command, Timeout: wholeSeconds(timeout),
 	}, c.execOptions...)
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !c.responds(ctx) {
+	// Not bounded.Err: the runtime's side of the connection may end the call a moment before.
+	if err != nil && timeout > 0 && c.clock.Since(began) >= limit && ctx.Err() == nil && !c.responds(ctx) {
 		err = errNoResponse
 	}
 	if err != nil {
