@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -9,30 +11,72 @@ import (
 	"swiftlet/internal/notify"
 )
 
-// quietPeriod is how long nothing must change until memory is returned.
-const quietPeriod = 30 * time.Second
+const (
+	// quietPeriod is how long nothing must change until memory is returned.
+	quietPeriod = 10 * time.Second
+	// returnInterval is the shortest time between two returns, as each collects all garbage.
+	returnInterval = time.Minute
+)
 
-// ReturnMemory returns a part of the agent that calls free whenever changes have ended for a while. The start of
-// many pods leaves much more memory than they need, and the garbage collector keeps it for the next start. It does
-// nothing without free.
-func ReturnMemory(free func(), subscribe func(changed func()), clock clock.Clock) (run func(context.Context) error) {
+// Memory is the memory of a process.
+type Memory interface {
+	// Shrink returns free memory to the kernel, and keeps the heap small until Grow.
+	Shrink()
+	// Grow lets the heap grow, so that the garbage collector needs less CPU time.
+	Grow()
+}
+
+// ReturnMemory returns a part of the agent that shrinks its memory whenever changes have ended for a while. The start
+// of many pods leaves much more memory than they need, and the garbage collector keeps it for the next start. It does
+// nothing without memory.
+func ReturnMemory(memory Memory, subscribe func(changed func()), clock clock.Clock) (run func(context.Context) error) {
 	return func(ctx context.Context) error {
-		if free == nil {
+		if memory == nil {
 			return nil
 		}
 		changes := notify.New()
 		subscribe(changes.Notify)
 		quiet := clock.NewTimer(quietPeriod)
 		defer quiet.Stop()
+		var shrunk bool
+		var last time.Time
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-changes:
-				quiet.Reset(quietPeriod)
+				if shrunk {
+					memory.Grow()
+					shrunk = false
+				}
+				quiet.Reset(max(quietPeriod, returnInterval-clock.Since(last)))
 			case <-quiet.C():
-				free()
+				memory.Shrink()
+				shrunk, last = true, clock.Now()
 			}
 		}
+	}
+}
+
+// ProcessMemory is the memory of this process.
+type ProcessMemory struct{}
+
+// quietPercent is how much garbage the heap may have while nothing changes, in percent of what is in use. An idle
+// agent makes so little that it is collected once in some minutes nevertheless.
+const quietPercent = 20
+
+// Shrink implements Memory.
+func (ProcessMemory) Shrink() {
+	setGCPercent(quietPercent)
+	debug.FreeOSMemory()
+}
+
+// Grow implements Memory.
+func (ProcessMemory) Grow() { setGCPercent(100) }
+
+// setGCPercent does nothing if the environment variable GOGC sets it.
+func setGCPercent(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
 	}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"runtime/metrics"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,34 +11,45 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// countedMemory counts calls.
+type countedMemory struct{ shrinks, grows atomic.Int32 }
+
+func (m *countedMemory) Shrink() { m.shrinks.Add(1) }
+func (m *countedMemory) Grow()   { m.grows.Add(1) }
+
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		var freed atomic.Int32
+		var memory countedMemory
 		var changed func()
-		run := ReturnMemory(func() { freed.Add(1) }, func(f func()) { changed = f }, clock.RealClock{})
+		run := ReturnMemory(&memory, func(f func()) { changed = f }, clock.RealClock{})
 		go func() { done <- run(ctx) }()
 		synctest.Wait()
-		for i, step := range []struct {
-			changes int
-			after   time.Duration
-			want    int32
+		for _, step := range []struct {
+			name                   string
+			changes                int
+			after                  time.Duration
+			wantShrinks, wantGrows int32
 		}{
-			{0, quietPeriod, 1}, // after the start
-			{0, time.Hour, 1},
-			{10, quietPeriod - time.Second, 1},
-			{1, quietPeriod - time.Second, 1},
-			{0, time.Second, 2},
-			{0, time.Hour, 2},
+			{"shrinks after the start", 0, quietPeriod, 1, 0},
+			{"shrinks once", 0, time.Hour, 1, 0},
+			{"grows with the first change", 10, quietPeriod - time.Second, 1, 1},
+			{"waits for the end of changes", 1, quietPeriod - time.Second, 1, 1},
+			{"shrinks after the last change", 0, time.Second, 2, 1},
+			{"grows again", 1, quietPeriod, 2, 2},
+			{"waits a minute after the last time", 0, returnInterval - quietPeriod - time.Second, 2, 2},
+			{"shrinks a minute after the last time", 0, time.Second, 3, 2},
+			{"shrinks once again", 0, time.Hour, 3, 2},
 		} {
 			for range step.changes {
 				changed()
+				synctest.Wait()
 			}
 			time.Sleep(step.after)
 			synctest.Wait()
-			if got := freed.Load(); got != step.want {
-				t.Errorf("step %d: memory was returned %d times, want %d", i, got, step.want)
+			if shrinks, grows := memory.shrinks.Load(), memory.grows.Load(); shrinks != step.wantShrinks || grows != step.wantGrows {
+				t.Errorf("%s: shrunk %d times and grown %d times, want %d and %d", step.name, shrinks, grows, step.wantShrinks, step.wantGrows)
 			}
 		}
 		cancel()
@@ -46,6 +58,29 @@ func TestReturnMemory(t *testing.T) {
 		}
 	})
 	if err := ReturnMemory(nil, nil, nil)(t.Context()); err != nil {
-		t.Errorf("without a function that returns memory: %v", err)
+		t.Errorf("without memory: %v", err)
+	}
+}
+
+func TestProcessMemory(t *testing.T) {
+	percent := func() uint64 {
+		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(s)
+		return s[0].Value.Uint64()
+	}
+	t.Setenv("GOGC", "")
+	t.Cleanup(ProcessMemory{}.Grow)
+	ProcessMemory{}.Shrink()
+	if got := percent(); got != quietPercent {
+		t.Errorf("GOGC is %d while nothing changes, want %d", got, quietPercent)
+	}
+	ProcessMemory{}.Grow()
+	if got := percent(); got != 100 {
+		t.Errorf("GOGC is %d during changes, want 100", got)
+	}
+	t.Setenv("GOGC", "100")
+	ProcessMemory{}.Shrink()
+	if got := percent(); got != 100 {
+		t.Errorf("GOGC is %d, want that of the environment, 100", got)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/fsnotify/fsnotify"
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/cgroup"
+	"swiftlet/internal/host"
 	"swiftlet/internal/oom"
 	"swiftlet/internal/volume"
 	"swiftlet/internal/volume/mounts"
@@ -37,14 +37,14 @@ type Surroundings struct {
 	Listen     func(ctx context.Context, network, address string) (net.Listener, error)
 	// Random returns random numbers in [0, 1).
 	Random func() float64
-	// ReturnMemory returns what the process does not need to the kernel; nil if others share the process.
-	ReturnMemory func()
+	// Memory is the memory of the process; nil if others share the process.
+	Memory host.Memory
 }
 
 // Machine returns the surroundings of the agent on this machine.
 func Machine() Surroundings {
 	return Surroundings{
 		Cgroups: cgroup.Detect, PodCgroups: cgroup.NewPodCgroups, KernelLog: oom.OpenKernelLog,
-		Mounter: &mounts.Kernel{}, Random: rand.Float64, ReturnMemory: debug.FreeOSMemory,
+		Mounter: &mounts.Kernel{}, Random: rand.Float64, Memory: host.ProcessMemory{},
 	}
 }

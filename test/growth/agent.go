@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"runtime/metrics"
 	"runtime/pprof"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"swiftlet/internal/host"
 	"swiftlet/test/scale/hollow"
 )
 
@@ -55,7 +55,7 @@ func runAgent(ctx context.Context, dir string, input io.Reader, output io.Writer
 		stop()
 	}()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	return hollow.Attach(hollow.Config{Name: nodeName, Dir: dir, ReturnMemory: debug.FreeOSMemory, Log: log}).Run(ctx)
+	return hollow.Attach(hollow.Config{Name: nodeName, Dir: dir, Memory: host.ProcessMemory{}, Log: log}).Run(ctx)
 }
 
 func command(line string) (answer string, err error) {

@@ -14,6 +14,7 @@ import (
 	"swiftlet/internal/agent"
 	"swiftlet/internal/cgroup"
 	"swiftlet/internal/config"
+	"swiftlet/internal/host"
 	"swiftlet/internal/oom"
 	"swiftlet/internal/surroundings"
 	"swiftlet/test/fakecri"
@@ -27,9 +28,9 @@ type Config struct {
 	Dir string
 	// DropEvents discards events about pods and nodes instead of sending them, as kubemark does.
 	DropEvents bool
-	// ReturnMemory returns memory to the kernel; nil if several nodes share the process.
-	ReturnMemory func()
-	Log          *slog.Logger
+	// Memory is the memory of the process; nil if several nodes share the process.
+	Memory host.Memory
+	Log    *slog.Logger
 }
 
 // Node is a node: a simulated machine and runtime. They outlive the runs of its agent.
@@ -75,10 +76,10 @@ func (n *Node) Run(ctx context.Context) error {
 		PodCgroups: func(bool, *cgroup.Tree, func() []*v1.Pod) cgroup.PodCgroups {
 			return kernel.Cgroups()
 		},
-		Mounter:      kernel,
-		KernelLog:    func(oom.LogRules, *slog.Logger) (io.ReadCloser, error) { return nil, nil },
-		Random:       rand.Float64,
-		ReturnMemory: n.cfg.ReturnMemory,
+		Mounter:   kernel,
+		KernelLog: func(oom.LogRules, *slog.Logger) (io.ReadCloser, error) { return nil, nil },
+		Random:    rand.Float64,
+		Memory:    n.cfg.Memory,
 	}
 	if n.cfg.DropEvents {
 		around.API = func(next http.RoundTripper) http.RoundTripper { return withoutEvents{next} }

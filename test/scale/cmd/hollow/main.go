@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"swiftlet/internal/host"
 	"swiftlet/test/scale/hollow"
 )
 
@@ -40,6 +41,9 @@ func run(ctx context.Context) error {
 	var configs []hollow.Config
 	for _, name := range strings.Split(*nodes, ",") {
 		configs = append(configs, hollow.Config{Name: name, Dir: filepath.Join(*dir, name), DropEvents: !*events, Log: log.With("node", name)})
+	}
+	if len(configs) == 1 { // a process of its own, as on a real node
+		configs[0].Memory = host.ProcessMemory{}
 	}
 	fleet, err := hollow.NewFleet(configs)
 	if err != nil {
