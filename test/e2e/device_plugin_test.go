@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	resourcesv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"swiftlet/test/bed"
@@ -255,16 +256,15 @@ func TestDeviceReboot(t *testing.T) {
 	if _, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "KILL", id); err != nil {
 		t.Fatal(err)
 	}
-	// After a reboot nothing runs when the agent starts.
+	// After a reboot nothing runs when the agent starts. CRI reports the exit later than `ctr tasks`.
+	runtime := runtimeOf(t, node)
 	eventually(t, timeout, func() string {
-		tasks, err := node.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "ls")
-		for line := range strings.Lines(string(tasks)) {
-			if strings.HasPrefix(line, id) && strings.Contains(line, "RUNNING") {
-				return "the killed container still runs"
-			}
-		}
+		containers, err := runtime.ListContainers(t.Context(), &runtimeapi.ContainerFilter{Id: id})
 		if err != nil {
 			return err.Error()
+		}
+		if len(containers) != 1 || containers[0].State != runtimeapi.ContainerState_CONTAINER_EXITED {
+			return fmt.Sprintf("the killed container has not exited: %v", containers)
 		}
 		return ""
 	})
