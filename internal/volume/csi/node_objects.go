@@ -159,6 +159,9 @@ func changedIDs(text string, change func(ids map[string]string)) (string, error)
 			return "", fmt.Errorf("failed to parse node's %q annotation value (%q) err=%w", nodeIDAnnotation, text, err)
 		}
 	}
+	if ids == nil { // the annotation is "null"
+		ids = map[string]string{}
+	}
 	change(ids)
 	if len(ids) == 0 {
 		return "", nil

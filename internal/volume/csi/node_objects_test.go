@@ -180,3 +180,24 @@ func TestCallsAreMeasured(t *testing.T) {
 		t.Errorf("calls are %q, want %q", calls, want)
 	}
 }
+
+// The annotation is text that anyone who may change the Node can write. Valid JSON need not be an object.
+func TestChangedIDs(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                   `{"d":"id"}`,
+		`{"e":"2"}`:          `{"d":"id","e":"2"}`,
+		"null":               `{"d":"id"}`,
+		" null ":             `{"d":"id"}`,
+		`{"d":null,"e":"2"}`: `{"d":"id","e":"2"}`,
+	} {
+		got, err := changedIDs(text, func(ids map[string]string) { ids["d"] = "id" })
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"{", "[]", `"x"`, "7"} {
+		if got, err := changedIDs(text, func(map[string]string) {}); err == nil {
+			t.Errorf("%q: %q, want an error", text, got)
+		}
+	}
+}
