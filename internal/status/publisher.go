@@ -133,12 +133,16 @@ type entry struct {
 // Set records the pod's status and publishes it if it changed. It returns the published status, with
 // transition times and conditions of other components.
 func (p *Publisher) Set(target *v1.Pod, s v1.PodStatus) v1.PodStatus {
-	p.mu.Lock()
-	e, changed := p.record(target, *s.DeepCopy())
-	status := e.status
-	p.mu.Unlock()
+	status, changed := p.set(target, s)
 	p.notify(changed)
 	return status
+}
+
+func (p *Publisher) set(target *v1.Pod, s v1.PodStatus) (published v1.PodStatus, changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock() // also if the status of this pod causes a panic
+	e, changed := p.record(target, *s.DeepCopy())
+	return e.status, changed
 }
 
 // Get returns the latest status of a pod by its UID, for a static pod by its own UID. The caller must
@@ -172,7 +176,12 @@ func isEndedMirror(object *v1.Pod) bool {
 // Finish marks a pod that has released its resources. It publishes the final status. If the pod is being
 // deleted, the publisher then deletes it from the API server.
 func (p *Publisher) Finish(target *v1.Pod) {
+	p.notify(p.finish(target))
+}
+
+func (p *Publisher) finish(target *v1.Pod) (changed bool) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	last := target.Status
 	if e, ok := p.pods[target.UID]; ok {
 		last = e.status
@@ -182,8 +191,7 @@ func (p *Publisher) Finish(target *v1.Pod) {
 		e.finished = true
 		p.enqueueIfNeeded(e)
 	}
-	p.mu.Unlock()
-	p.notify(changed)
+	return changed
 }
 
 // Reconcile publishes the status again if the API server has another one. It is called when the pod, or
