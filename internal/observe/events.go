@@ -26,7 +26,7 @@ func (o *Observer) streamEvents(ctx context.Context) {
 	for {
 		began := o.deps.Clock.Now()
 		o.setStreaming(true)
-		err := o.deps.Runtime.Events(ctx, func(event *runtimeapi.ContainerEventResponse) { o.handle(ctx, event) })
+		err := o.deps.Runtime.Events(ctx, func(event *runtimeapi.ContainerEventResponse) { o.handleContained(ctx, event) })
 		o.setStreaming(false)
 		if ctx.Err() != nil {
 			return
@@ -57,6 +57,14 @@ func (o *Observer) setStreaming(on bool) {
 	o.mu.Unlock()
 	o.deps.HealthChanged()
 	o.relistNow.Notify()
+}
+
+// handleContained is handle. An event whose content causes a panic is dropped; a relist reads its pod.
+func (o *Observer) handleContained(ctx context.Context, event *runtimeapi.ContainerEventResponse) {
+	err := o.deps.Panics.Call("pleg", func() error { o.handle(ctx, event); return nil }, "container", event.GetContainerId())
+	if err != nil {
+		o.relistNow.Notify()
+	}
 }
 
 // handle handles one event. It must not call the runtime: containerd waits for its subscribers,

@@ -14,8 +14,15 @@ import (
 // whether the pod must be read from the runtime.
 func (o *Observer) store(s observation) (needsRead bool) {
 	o.addMessages(s)
-	now := o.deps.Clock.Now()
+	before, after, needsRead := o.merge(s, o.deps.Clock.Now())
+	o.logEvents(before, after)
+	return needsRead
+}
+
+// merge unlocks also if the observation causes a panic, which its reader survives.
+func (o *Observer) merge(s observation, now time.Time) (before, after pod.Observed, needsRead bool) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	r, known := o.pods[s.ref.UID]
 	if !known {
 		r = newRecord(s.ref)
@@ -23,32 +30,32 @@ func (o *Observer) store(s observation) (needsRead bool) {
 	if s.complete {
 		delete(o.unread, s.ref.UID)
 	}
-	before := r.view
+	before = r.view
 	changed, needsRead := r.merge(s, now, o.removed)
-	after := r.view
 	o.save(r, changed)
-	o.mu.Unlock()
-	o.logEvents(before, after)
-	return needsRead
+	return before, r.view, needsRead
 }
 
 // removeObject removes a container or sandbox that the runtime has reported as deleted. It
 // reports whether the pod must be read from the runtime.
 func (o *Observer) removeObject(uid types.UID, id string) (needsRead bool) {
-	now := o.deps.Clock.Now()
-	o.mu.Lock()
-	o.removed[id] = now
-	var before, after pod.Observed
-	if r, known := o.pods[uid]; known {
-		var changed bool
-		before = r.view
-		changed, needsRead = r.remove(id, now, o.removed)
-		after = r.view
-		o.save(r, changed)
-	}
-	o.mu.Unlock()
+	before, after, needsRead := o.remove(uid, id, o.deps.Clock.Now())
 	o.logEvents(before, after)
 	return needsRead
+}
+
+func (o *Observer) remove(uid types.UID, id string, now time.Time) (before, after pod.Observed, needsRead bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.removed[id] = now
+	r, known := o.pods[uid]
+	if !known {
+		return before, after, false
+	}
+	before = r.view
+	changed, needsRead := r.remove(id, now, o.removed)
+	o.save(r, changed)
+	return before, r.view, needsRead
 }
 
 // save stores a record and queues the change; it deletes an empty record, which is a change as
