@@ -206,7 +206,7 @@ func (v *Volumes) unstageWithRetry(ctx context.Context, d *device) {
 		v.mu.Lock()
 		retrySignal := v.retrySignal // read first: a Retry during the attempt counts, too
 		v.mu.Unlock()
-		err := v.unstage(ctx, d)
+		err := v.deps.Panics.Call("volume", func() error { return v.unstage(ctx, d) }, "device", d.id)
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/test/poll"
 )
 
 // broken is a plugin that panics once.
@@ -47,4 +48,27 @@ func TestPanicOfPluginIsFailedMount(t *testing.T) {
 	if !n.events.has("panic: broken plugin") {
 		t.Errorf("no event names the panic: %s", strings.Join(n.events.recorded, "; "))
 	}
+}
+
+// brokenUnstage is a driver that panics the first time it unstages.
+type brokenUnstage struct {
+	*driver
+	panics int
+}
+
+func (b *brokenUnstage) Unstage(ctx context.Context, id string) error {
+	if b.panics++; b.panics == 1 {
+		panic("broken driver")
+	}
+	return b.driver.Unstage(ctx, id)
+}
+
+// A panic while a volume is unstaged is a failed attempt. No pod's worker waits for it.
+func TestPanicOfUnstageIsRetried(t *testing.T) {
+	n, d, source := newDriver(t)
+	n.kinds = []plugin.Plugin{&brokenUnstage{driver: d}}
+	n.restart()
+	n.mount(n.podNamed("a", source))
+	n.unmount("a")
+	poll.Until(t, "the device to be unstaged", func() bool { return strings.HasSuffix(d.called(), "unstage disk") })
 }
