@@ -23,7 +23,7 @@ func newProtection(b *base, a *api, r runtimeClient, m *machine, on running, sta
 	}
 	p.stats, err = stats.New(cfg, stats.Deps{
 		Cgroups: m.cgroups, Runtime: r.cri, Pods: on.observer.List, Volumes: on.volumes.MeasurableVolumes,
-		VolumeMeasured: b.metrics.VolumeStats(), Clock: b.clock, Log: b.log,
+		VolumeMeasured: b.metrics.VolumeStats(), Panics: b.panics, Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return p, err

@@ -9,6 +9,8 @@ import (
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/contain"
 )
 
 // maxWait is the age from which callers no longer wait for a measurement. A volume that hangs,
@@ -23,9 +25,10 @@ const expiry = time.Hour
 // cannot be canceled: a dead file system blocks it in the kernel, at the cost of one thread for
 // each such volume.
 type measurements struct {
-	clock clock.Clock
-	mu    *sync.Mutex
-	byDir map[string]*measurement
+	clock  clock.Clock
+	panics contain.Reporter
+	mu     *sync.Mutex
+	byDir  map[string]*measurement
 }
 
 type measurement struct {
@@ -48,8 +51,8 @@ type volumeResult struct {
 
 var errNotMeasured = errors.New("volume is not measured yet")
 
-func newMeasurements(clock clock.Clock) measurements {
-	return measurements{clock: clock, mu: new(sync.Mutex), byDir: map[string]*measurement{}}
+func newMeasurements(clock clock.Clock, panics contain.Reporter) measurements {
+	return measurements{clock: clock, panics: panics, mu: new(sync.Mutex), byDir: map[string]*measurement{}}
 }
 
 // start starts to measure a volume, unless that is in progress or the last result is not older
@@ -69,7 +72,10 @@ func (m *measurements) start(dir string, fresh time.Duration, measure func() vol
 	}
 	v.began, v.done = now, make(chan struct{})
 	go func() {
-		result := measure()
+		var result volumeResult
+		if err := m.panics.Call("stats", func() error { result = measure(); return nil }, "path", dir); err != nil {
+			result = volumeResult{at: m.clock.Now(), err: err}
+		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		v.last = result

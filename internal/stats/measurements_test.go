@@ -101,3 +101,32 @@ func TestWalkStartsWithoutFreeWalker(t *testing.T) {
 		}
 	})
 }
+
+// A panic while a volume is measured is an error of that volume: it is measured again, and others are not affected.
+func TestPanicOfMeasurementHarmsItsVolume(t *testing.T) {
+	w := newFakeNode(t, 2)
+	p := w.addPod("one")
+	panics := 0
+	healthy := t.TempDir()
+	w.write(healthy, "file", "x")
+	w.volumes[p.UID] = []pod.MeasurableVolume{
+		{Name: "broken", Dir: t.TempDir(), Driver: "d", Measure: func(context.Context) (pod.VolumeUsage, error) {
+			panics++
+			panic("broken driver")
+		}},
+		{Name: "healthy", Dir: healthy, Local: true},
+	}
+	s := w.stats(func(_ *Config, d *Deps) { d.Clock = clock.RealClock{} })
+	for range 2 {
+		all, err := s.Summary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all.Pods[0].VolumeStats; len(got) != 1 || got[0].Name != "healthy" || *got[0].InodesUsed != 2 {
+			t.Errorf("volumes: %+v", got)
+		}
+	}
+	if panics != 2 {
+		t.Errorf("measured %d times, want 2", panics)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/cgroup"
+	"swiftlet/internal/contain"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
@@ -91,6 +92,7 @@ type Deps struct {
 	// VolumeMeasured takes the duration of measuring a volume, by the driver's name, QuotaMethod or
 	// WalkMethod.
 	VolumeMeasured meter.TimingOf
+	Panics         contain.Reporter
 	Clock          clock.Clock
 	Log            *slog.Logger
 }
@@ -141,7 +143,7 @@ func New(cfg Config, deps Deps) (*Stats, error) {
 		rates:         newRates(),
 		runtimeRates:  newRates(),
 		walkers:       make(chan struct{}, maxWalkers),
-		measurements:  newMeasurements(deps.Clock),
+		measurements:  newMeasurements(deps.Clock, deps.Panics),
 		sandboxImages: newSandboxImages(),
 		runtimeFs:     newRuntimeFsCache(),
 		table:         cadvisorFamilies(),
