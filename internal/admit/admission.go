@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"swiftlet/internal/contain"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
 	"swiftlet/internal/resource/allocation"
@@ -49,6 +50,7 @@ type Deps struct {
 	Events   pod.Events
 	// CountDecision counts decisions; reason is empty if the pod was admitted. May be nil.
 	CountDecision func(p *v1.Pod, reason string)
+	Panics        contain.Reporter
 	Log           *slog.Logger
 }
 
@@ -89,13 +91,22 @@ func (a *Admission) Admit(changes []pod.Change, handle Handle) {
 func (a *Admission) decide(changes []pod.Change, hold func(pod.Change) bool, handle Handle) {
 	var resized []pod.Change
 	for _, c := range changes {
+		d, ok := a.contain(c, func() decision {
+			switch {
+			case hold(c):
+				return decision{held: true}
+			case a.isResized(c):
+				return decision{resized: true}
+			}
+			c := a.allocated(c)
+			return decision{change: c, failure: a.admit(c)}
+		})
 		switch {
-		case hold(c):
-		case a.isResized(c):
+		case !ok || d.held:
+		case d.resized:
 			resized = append(resized, c)
 		default:
-			c = a.allocated(c)
-			handle(c, a.admit(c))
+			handle(d.change, d.failure)
 		}
 	}
 	a.readmit(resized, handle)
@@ -163,20 +174,29 @@ func (a *Admission) readmit(changes []pod.Change, handle Handle) {
 	var admitted []pod.Change
 	var pending []*v1.Pod // admitted, but not yet known to the workers
 	for _, c := range changes {
-		allocated, _ := a.deps.Allocator.Allocated(c.Pod)
-		if !a.deps.Workers.Known(c.Pod.UID) && !pod.IsTerminal(c.Pod.Status.Phase) {
-			if failure := a.check(allocated, append(a.active(), pending...)); failure != nil {
-				c.Pod = allocated
-				handle(c, failure)
-				continue
+		d, _ := a.contain(c, func() decision {
+			c := c
+			spec := c.Pod
+			c.Pod, _ = a.deps.Allocator.Allocated(spec)
+			if a.deps.Workers.Known(spec.UID) || pod.IsTerminal(spec.Status.Phase) {
+				return decision{change: c}
 			}
+			return decision{change: c, failure: a.check(c.Pod, append(a.active(), pending...))}
+		})
+		if d.failure != nil {
+			handle(d.change, d.failure)
+			continue
 		}
-		admitted, pending = append(admitted, c), append(pending, allocated)
+		admitted, pending = append(admitted, c), append(pending, d.change.Pod)
 	}
 	for i, c := range admitted {
 		others := func() []*v1.Pod { return append(a.active(), pending[i:]...) }
-		c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, others, allocation.TriggerAdded)
-		handle(c, nil)
+		d, _ := a.contain(c, func() decision {
+			c := c
+			c.Pod, c.Resize, _ = a.deps.Allocator.Resize(c.Pod, others, allocation.TriggerAdded)
+			return decision{change: c}
+		})
+		handle(d.change, d.failure)
 	}
 }
 
@@ -197,5 +217,8 @@ func (a *Admission) desiredNotHeld(uid types.UID) (*v1.Pod, bool) {
 }
 
 func (a *Admission) retry(trigger string, handle Handle) {
-	a.deps.Allocator.Retry(a.desiredNotHeld, a.active, trigger, func(c pod.Change) { handle(c, nil) })
+	_ = a.deps.Panics.Call("admission", func() error {
+		a.deps.Allocator.Retry(a.desiredNotHeld, a.active, trigger, func(c pod.Change) { handle(c, nil) })
+		return nil
+	})
 }

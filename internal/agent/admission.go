@@ -47,7 +47,8 @@ func newAdmission(b *base, a *api, m *machine, on running, states states, s sync
 	b.hub.podRemoved.Subscribe(admitted.allocator.Forget)
 	admitted.Admission, err = admit.NewAdmission(admit.Deps{
 		Check: checks.Admit, Allocator: admitted.allocator, Node: node, Workers: s.workers, Status: states.status.Get,
-		Desired: states.desired.Get, Observed: on.observer.Get, CountDecision: s.countAdmission, Events: a.events, Log: b.log,
+		Desired: states.desired.Get, Observed: on.observer.Get, CountDecision: s.countAdmission, Events: a.events,
+		Panics: b.panics, Log: b.log,
 	})
 	return admitted, b.addUnless(err, "admission", admitted.Run)
 }
