@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,8 @@ func TestSubPathOnHungFileSystem(t *testing.T) {
 			t.Errorf("got %v, want that of the context", err)
 		}
 	})
-	if running := n.calls.Running(); len(running) != 1 {
+	calls := &n.pods[p.UID].subPaths
+	if running := calls.Running(); len(running) != 1 {
 		t.Errorf("calls that hang: %q, want one for the subPath", running)
 	}
 	within(t, 5*time.Second, "Unmount", func() {
@@ -75,7 +77,7 @@ func TestSubPathOnHungFileSystem(t *testing.T) {
 		}
 	})
 	f.Release()
-	poll.Until(t, "the abandoned call to end", func() bool { return len(n.calls.Running()) == 0 })
+	poll.Until(t, "the abandoned call to end", func() bool { return len(calls.Running()) == 0 })
 	if left, _ := os.ReadDir(n.podDir(p.UID)); len(left) != 0 {
 		t.Errorf("the abandoned call has left %v", left)
 	}
@@ -114,4 +116,56 @@ type hungMounter struct {
 func (m *hungMounter) UnmountBeneath(dir string) error {
 	<-m.release
 	return m.Mounter.UnmountBeneath(dir)
+}
+
+// hungSubPaths hangs when it mounts a subPath of one pod.
+type hungSubPaths struct {
+	Mounter
+	of      string // the directory of the pod
+	release chan struct{}
+}
+
+func (m *hungSubPaths) Mounted(path string) (bool, error) {
+	if strings.HasPrefix(path, filepath.Join(m.of, subPathsDir)) {
+		<-m.release
+	}
+	return m.Mounter.Mounted(path)
+}
+
+// Containers of a pod may have any number of subPaths on a file system that does not answer. Other pods mount
+// theirs and end nevertheless, and the threads that hang are few.
+func TestHungSubPathsOfOnePod(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount")
+	}
+	n := newNode(t)
+	n.cfg.HangTimeout = 20 * time.Millisecond
+	hostile, other := n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}), n.pod(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
+	hostile.UID = "hostile"
+	hung := &hungSubPaths{Mounter: n.deps.Mounter, of: n.podDir(hostile.UID), release: make(chan struct{})}
+	n.deps.Mounter = hung
+	for _, p := range []*v1.Pod{hostile, other} {
+		p.Spec.Containers[0].VolumeMounts[0].SubPath = "sub"
+		n.mount(p)
+	}
+	for i := range 200 {
+		c := hostile.Spec.Containers[0].DeepCopy()
+		c.Name = fmt.Sprint("c", i)
+		if _, err := n.ContainerMounts(t.Context(), hostile, c, n.MountedVolumes(hostile.UID), MountOptions{}); err == nil {
+			t.Fatalf("container %d: no error", i)
+		}
+	}
+	calls := &n.pods[hostile.UID].subPaths
+	if running := calls.Running(); len(running) > maxHungSubPaths {
+		t.Errorf("%d calls hang, want at most %d", len(running), maxHungSubPaths)
+	}
+	n.cfg.HangTimeout = testTimeout
+	if _, err := n.ContainerMounts(t.Context(), other, &other.Spec.Containers[0], n.MountedVolumes(other.UID), MountOptions{}); err != nil {
+		t.Errorf("mounts of another pod: %v", err)
+	}
+	if err := n.Unmount(t.Context(), other.UID); err != nil {
+		t.Errorf("unmount of another pod: %v", err)
+	}
+	close(hung.release)
+	poll.Until(t, "the abandoned calls to end", func() bool { return len(calls.Running()) == 0 })
 }

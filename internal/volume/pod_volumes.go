@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/backoff"
+	"swiftlet/internal/contain"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
@@ -27,7 +28,13 @@ type podVolumes struct {
 	cancel     context.CancelFunc
 	// setUps has a token for each volume that is being set up.
 	setUps chan struct{}
+	// subPaths has those whose file system does not answer.
+	subPaths contain.Calls
 }
+
+// maxHungSubPaths limits the subPaths of a pod whose file system does not answer. A pod chooses how many it has, and
+// each blocks a thread; other pods are not affected.
+const maxHungSubPaths = 8
 
 // acquireSetUp waits until another volume may be set up. The caller calls release.
 func (pv *podVolumes) acquireSetUp(ctx context.Context) (release func(), err error) {
@@ -94,7 +101,7 @@ func (v *Volumes) podVolumesOf(p *v1.Pod) *podVolumes {
 	defer v.mu.Unlock()
 	pv := v.pods[p.UID]
 	if pv == nil {
-		pv = &podVolumes{volumes: map[string]*mountState{}, setUps: make(chan struct{}, maxSetUps)}
+		pv = &podVolumes{volumes: map[string]*mountState{}, setUps: make(chan struct{}, maxSetUps), subPaths: contain.Calls{Limit: maxHungSubPaths}}
 		pv.unmounting, pv.cancel = context.WithCancel(context.Background())
 		v.pods[p.UID] = pv
 		if v.stopped {

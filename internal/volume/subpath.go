@@ -29,8 +29,14 @@ type subPathRequest struct {
 func (v *Volumes) bindSubPathInTime(ctx context.Context, r subPathRequest) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, v.cfg.HangTimeout)
 	defer cancel()
-	name := fmt.Sprintf("prepare subPath %d of volume %s for container %s of pod %s", r.index, r.volume, r.container, r.pod)
-	target, err := contain.Await(limited, &v.calls, name, func() (string, error) { return v.bindSubPath(r) })
+	v.mu.Lock()
+	pv := v.pods[r.pod]
+	v.mu.Unlock()
+	if pv == nil {
+		return "", v.subPathError("prepare subPath", r, errUnmounting)
+	}
+	name := fmt.Sprintf("prepare subPath %d of volume %s for container %s", r.index, r.volume, r.container)
+	target, err := contain.Await(limited, &pv.subPaths, name, func() (string, error) { return v.bindSubPath(r) })
 	var hang *contain.HangError
 	switch {
 	case !errors.As(err, &hang):

@@ -67,12 +67,12 @@ func (v *Volumes) unmountInTime(ctx context.Context, uid types.UID, pv *podVolum
 	name := "unmount volumes of pod " + string(uid)
 	patience, cancel := context.WithTimeout(ctx, v.cfg.HangTimeout)
 	defer cancel()
-	err := v.calls.Do(patience, name, unmount)
+	err := v.unmounts.Do(patience, name, unmount)
 	if !errors.As(err, new(*contain.HangError)) || ctx.Err() != nil {
 		return err
 	}
 	v.recordHungUnmount(uid, pv)
-	return v.calls.Do(ctx, name, unmount) // waits for the first
+	return v.unmounts.Do(ctx, name, unmount) // waits for the first
 }
 
 // remove tears down and removes the pod's volumes from what the mount table and the disk show.

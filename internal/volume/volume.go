@@ -179,8 +179,8 @@ type Volumes struct {
 	// Mount has timed out. None is started once stopped is set.
 	operations sync.WaitGroup
 	stopped    bool
-	// calls has the calls that hang in the kernel.
-	calls contain.Calls
+	// unmounts has those that hang in the kernel.
+	unmounts contain.Calls
 	// lifetime is done when stopped is set.
 	lifetime context.Context
 	cancel   context.CancelFunc
@@ -190,6 +190,9 @@ type Volumes struct {
 const defaultMountTimeout = 2*time.Minute + 3*time.Second
 
 const defaultHangPatience = 10 * time.Second
+
+// maxHungUnmounts is more than a node has pods, each of which has one: with that many, no further pod could end.
+const maxHungUnmounts = 1024
 
 // finishTimeout bounds the wait for operations when the agent ends.
 const finishTimeout = 10 * time.Second
@@ -232,6 +235,7 @@ func New(cfg Config, deps Deps) (*Volumes, error) {
 		devices: map[deviceKey]*device{}, unknownDevices: map[types.UID]bool{},
 		wake:        notify.New(),
 		retrySignal: make(chan struct{}),
+		unmounts:    contain.Calls{Limit: maxHungUnmounts},
 	}
 	v.lifetime, v.cancel = context.WithCancel(context.Background())
 	deps.Objects.OnChange(v.objectChanged)
