@@ -3,9 +3,11 @@ package program
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,8 +19,14 @@ import (
 // on a file system whose server is gone, does not end.
 const killWait = 2 * time.Second
 
-// hanging has the programs that were killed and have not ended. All packages share the limit of their number.
+// hanging has the programs that were killed and have not ended. All packages share the limit of their number, so a
+// command is not repeated while it hangs: the retries of one volume would use up the limit of all.
 var hanging contain.Calls
+
+// keyOf identifies a command. Arguments may be secret, and errors show the key.
+func keyOf(name string, args []string) string {
+	return fmt.Sprintf("%s %x", name, sha256.Sum256([]byte(strings.Join(args, "\x00"))))
+}
 
 // TimeoutError is the error of a program that was killed because it took too long.
 type TimeoutError struct {
@@ -36,7 +44,8 @@ func (e *TimeoutError) Error() string {
 }
 
 // Run runs a program and returns its output, also that of a failed one. At the timeout, and when ctx is done, it
-// kills the program and its children. It returns in any case, also if the program cannot be killed.
+// kills the program and its children. It returns in any case, also if the program cannot be killed. The same command
+// runs once at a time.
 func Run(ctx context.Context, timeout time.Duration, name string, args ...string) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -51,7 +60,7 @@ func Run(ctx context.Context, timeout time.Duration, name string, args ...string
 		timer := time.AfterFunc(killWait+time.Second, stop)
 		context.AfterFunc(patience, func() { timer.Stop() })
 	})()
-	out, err := contain.Await(patience, &hanging, fmt.Sprintf("%s %p", name, cmd), func() ([]byte, error) {
+	out, err := contain.Await(patience, &hanging, keyOf(name, args), func() ([]byte, error) {
 		return boundedio.CombinedOutput(cmd, boundedio.Small)
 	})
 	var hang *contain.HangError

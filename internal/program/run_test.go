@@ -78,3 +78,33 @@ func TestUnkillableProgram(t *testing.T) {
 		t.Errorf("left: %s", left)
 	}
 }
+
+// A command that hangs is not repeated: a second run of it waits for the first. Another command does not.
+func TestSameCommandRunsOnce(t *testing.T) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	script := "mkdir " + lock + " || exit 1; until [ -e " + lock + "/go ]; do sleep 0.01; done; rm -r " + lock
+	results := make(chan error, 2)
+	start := func() {
+		_, err := Run(t.Context(), time.Minute, "sh", "-c", script)
+		results <- err
+	}
+	go start()
+	poll.Until(t, "the first to run", func() bool { _, err := os.Stat(lock); return err == nil })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Run(ctx, 50*time.Millisecond, "sh", "-c", script); err == nil || errors.As(err, new(*exec.ExitError)) {
+		t.Errorf("the same command ran beside the first: %v", err)
+	}
+	if _, err := Run(t.Context(), time.Minute, "sh", "-c", "exit 0"); err != nil {
+		t.Errorf("another command: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(lock, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-results; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if len(hanging.Running()) != 0 {
+		t.Errorf("left: %q", hanging.Running())
+	}
+}
