@@ -24,6 +24,9 @@ import (
 // multiples of it, above the host's own range.
 const Size = 65536
 
+// endOfIDs is the end of the ids of a host, less the range with the id that means "none".
+const endOfIDs = 1<<32 - Size
+
 // mappingFile is the file of the mapping in the pod's directory.
 const mappingFile = "userns"
 
@@ -55,7 +58,6 @@ type Ranges struct {
 
 	mu     sync.Mutex
 	ranges map[types.UID]int64 // by pod, the first id of the range
-	owners map[int64]types.UID
 }
 
 // New restores the ranges of an earlier run of the agent. It starts nothing.
@@ -66,11 +68,12 @@ func New(cfg Config, log *slog.Logger) (*Ranges, error) {
 	if !filepath.IsAbs(cfg.RootDir) {
 		return nil, errors.New("new user namespace ranges: RootDir must be an absolute path")
 	}
+	cfg.Count = min(cfg.Count, endOfIDs-cfg.First) // a pod's ids must not wrap around to those of others
 	if cfg.PerPod < Size || cfg.PerPod%Size != 0 || cfg.First < Size || cfg.First%Size != 0 || cfg.Count < cfg.PerPod || cfg.Count%Size != 0 {
 		return nil, fmt.Errorf("new user namespace ranges: invalid ids %d to %d with %d per pod: all must be multiples of %d above the host's own",
 			cfg.First, cfg.First+cfg.Count, cfg.PerPod, Size)
 	}
-	r := &Ranges{cfg: cfg, log: log, ranges: map[types.UID]int64{}, owners: map[int64]types.UID{}}
+	r := &Ranges{cfg: cfg, log: log, ranges: map[types.UID]int64{}}
 	return r, r.restore()
 }
 
@@ -102,7 +105,7 @@ func (r *Ranges) restore() error {
 		case err != nil:
 			r.log.Error("user namespaces: cannot read mapping of pod", "podUID", uid, "err", err)
 		default:
-			r.ranges[uid], r.owners[first] = first, uid
+			r.ranges[uid] = first
 		}
 	}
 	return nil
@@ -125,7 +128,7 @@ func (r *Ranges) Of(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 			return nil, fmt.Errorf("map user namespace: %w", err)
 		}
 		first = free
-		r.ranges[p.UID], r.owners[first] = first, p.UID
+		r.ranges[p.UID] = first
 	}
 	ids := []*runtimeapi.IDMapping{{HostId: uint32(first), ContainerId: 0, Length: uint32(r.cfg.PerPod)}}
 	return &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD, Uids: ids, Gids: ids}, nil
@@ -135,14 +138,27 @@ func (r *Ranges) Of(p *v1.Pod) (*runtimeapi.UserNamespace, error) {
 func (r *Ranges) freeRange() (int64, error) {
 	for _, evenGone := range []bool{false, true} {
 		for id := r.cfg.First; id+r.cfg.PerPod <= r.cfg.First+r.cfg.Count; id += r.cfg.PerPod {
-			owner, taken := r.owners[id]
-			if !taken || evenGone && r.gone(owner) {
-				delete(r.ranges, owner)
+			if r.isFree(id, evenGone) {
 				return id, nil
 			}
 		}
 	}
 	return 0, fmt.Errorf("map user namespace: all %d ranges of ids are in use", r.cfg.Count/r.cfg.PerPod)
+}
+
+// isFree reports whether no pod has an id of the range. Ranges of an earlier agent may begin elsewhere, and overlap with
+// this one. evenGone: it drops the ranges of pods that are gone.
+func (r *Ranges) isFree(id int64, evenGone bool) bool {
+	for owner, first := range r.ranges {
+		if first >= id+r.cfg.PerPod || id >= first+r.cfg.PerPod {
+			continue
+		}
+		if !evenGone || !r.gone(owner) {
+			return false
+		}
+		delete(r.ranges, owner)
+	}
+	return true
 }
 
 // gone reports whether the pod's directory was removed. Of a pod that ended while no agent ran, nothing else is.
@@ -155,10 +171,7 @@ func (r *Ranges) gone(uid types.UID) bool {
 func (r *Ranges) Release(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first, known := r.ranges[uid]; known {
-		delete(r.ranges, uid)
-		delete(r.owners, first)
-	}
+	delete(r.ranges, uid)
 }
 
 func (r *Ranges) path(uid types.UID) string {

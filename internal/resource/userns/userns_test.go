@@ -130,3 +130,67 @@ func TestSubordinateIDs(t *testing.T) {
 		}
 	}
 }
+
+// Ids have 32 bits: with many ids for each of many pods, ranges must not wrap around to those of other pods or of
+// the host.
+func TestRangesEndWithTheIDsOfTheHost(t *testing.T) {
+	const perPod = 1 << 30
+	r, err := New(Config{RootDir: t.TempDir(), First: Size, Count: 110 * perPod, PerPod: perPod}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint32{Size, Size + perPod, Size + 2*perPod} {
+		ns, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('a' + i))}})
+		if err != nil || ns.Uids[0].HostId != want || ns.Uids[0].Length != perPod {
+			t.Errorf("pod %d: %v, %v, want %d", i, ns, err, want)
+		}
+	}
+	if ns, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "d"}}); err == nil {
+		t.Errorf("a fourth pod has %v", ns)
+	}
+	if _, err := New(Config{RootDir: t.TempDir(), First: Size, Count: 1 << 32, PerPod: 1<<32 - Size}, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("ids that no pod can have are accepted")
+	}
+}
+
+// An earlier agent may have had other settings. No id belongs to two pods.
+func TestRangesOfAnEarlierAgentDoNotOverlap(t *testing.T) {
+	root, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	start := func(first int64) *Ranges {
+		r, err := New(Config{RootDir: root, First: first, Count: 8 * Size, PerPod: 2 * Size}, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := func(r *Ranges, uid types.UID) int64 {
+		ns, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(ns.Uids[0].HostId)
+	}
+	a := first(start(Size), "a")
+	if b := first(start(2*Size), "b"); b < a+2*Size {
+		t.Errorf("a has %d ids from %d, b those from %d", 2*Size, a, b)
+	}
+}
+
+// Two pods may have the same range on disk, as after a restore of a backup. It is free when both are removed.
+func TestRangeOfTwoPodsIsFreeWhenBothAreRemoved(t *testing.T) {
+	root := t.TempDir()
+	a := hostID(t, newRanges(t, root, 1), "a")
+	if err := os.CopyFS(filepath.Join(root, "pods", "b"), os.DirFS(filepath.Join(root, "pods", "a"))); err != nil {
+		t.Fatal(err)
+	}
+	r := newRanges(t, root, 1)
+	for _, uid := range []types.UID{"a", "b"} {
+		if _, err := r.Of(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "c"}}); err == nil {
+			t.Fatalf("the range is free before %s is removed", uid)
+		}
+		r.Release(uid)
+	}
+	if got := hostID(t, r, "c"); got != a {
+		t.Errorf("c has %d, want %d", got, a)
+	}
+}
