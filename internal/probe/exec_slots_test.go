@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
@@ -109,6 +110,43 @@ func TestStopDoesNotWaitForCommands(t *testing.T) {
 		f.stop()
 		if took := time.Since(began); took > 0 {
 			t.Errorf("the prober stopped after %v, want at once", took)
+		}
+	})
+}
+
+// A pod may have many probes that use up their timeouts. Those of other pods run on time.
+func TestProbesOfOnePodDoNotDelayOthers(t *testing.T) {
+	const hostile, healthy, period = 100, 10, 5 * time.Second
+	withFakeNode(t, evenly(healthy), func(f *fakeNode) {
+		of := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "hostile", UID: "hostile"}}
+		seen := &pod.Observed{}
+		for i := range hostile {
+			c := "hostile-" + name(i)
+			f.set(c, time.Hour)
+			of.Spec.Containers = append(of.Spec.Containers, v1.Container{Name: c, ReadinessProbe: execProbe(1, 1)})
+			seen.Containers = append(seen.Containers, pod.Container{ID: c, Name: c, State: pod.Running, StartedAt: time.Now()})
+		}
+		f.prober.Watch(of, seen, "", nil, false)
+		advance(time.Second)
+		for i := range healthy {
+			f.set(name(i), 10*time.Millisecond)
+			f.watch(name(i), time.Now().Add(-time.Hour), nil, v1.Container{LivenessProbe: execProbe(5, 1)})
+		}
+		advance(time.Minute)
+		for i := range healthy {
+			runs := f.ran(name(i))
+			if len(runs) < 11 {
+				t.Errorf("probe %d ran %d times in a minute", i, len(runs))
+			}
+			for n := range len(runs) - 1 {
+				if apart := runs[n+1] - runs[n]; apart > period+200*time.Millisecond {
+					t.Errorf("runs %d and %d of probe %d are %v apart, want %v", n, n+1, i, apart, period)
+					break
+				}
+			}
+		}
+		if left := len(f.prober.slots.turns); left > 1+healthy {
+			t.Errorf("%d turns are kept", left)
 		}
 	})
 }

@@ -131,7 +131,7 @@ func (p *Prober) runProbe(ctx context.Context, a probeRun) {
 // The runtime enforces the timeout of a command; a deadline of ours must not come first.
 func (p *Prober) check(ctx context.Context, a probeRun) (began time.Time, outcome Outcome) {
 	if a.target.Probe.Exec != nil {
-		release, ok := p.slots.acquire(ctx)
+		release, ok := p.slots.acquire(ctx, a.target.Pod.UID)
 		if !ok {
 			return began, outcome
 		}
