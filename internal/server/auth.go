@@ -102,6 +102,7 @@ func (a *auth) protect(next http.Handler) http.Handler {
 			c.trust()
 			a.sources.setKnown(c.from)
 		}
+		r.Header.Del("Authorization")        // a stream is passed on to the runtime with its headers
 		if !httpstream.IsUpgradeRequest(r) { // an upgrade is passed on as it is
 			r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
 		}
@@ -136,7 +137,7 @@ func (a *auth) denial(r *http.Request, u user) (code int, text string) {
 			return overloaded.code, overloaded.Error()
 		}
 		if err != nil {
-			a.log.Error("authorize request: review failed", "user", u.name, "verb", attrs.verb, "subresource", attrs.subresource, "err", err)
+			a.rejected.record(slog.LevelError, failAccess, "authorize request: review failed", "user", u.name, "verb", attrs.verb, "subresource", attrs.subresource, "err", err)
 			return http.StatusInternalServerError, fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s)", u.name, attrs.verb, attrs.subresource)
 		}
 		if allowed {

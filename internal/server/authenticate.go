@@ -42,7 +42,6 @@ func (a *auth) authenticate(r *http.Request) (user, error) {
 	}
 	u, tokenErr := a.authenticateToken(r)
 	if tokenErr == nil {
-		r.Header.Del("Authorization") // handlers must not see it
 		return u.authenticated(), nil
 	}
 	u, webSocketErr := a.authenticateWebSocket(r)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -424,6 +425,32 @@ func TestDenialsAreLoggedAtABoundedRate(t *testing.T) {
 		if got := strings.Count(log.String(), line); got != logsPerPeriod {
 			t.Errorf("%d lines with %q, want %d", got, line, logsPerPeriod)
 		}
+	}
+}
+
+// failingAuthorizer fails while the API server is away.
+type failingAuthorizer struct{}
+
+func (failingAuthorizer) authorize(context.Context, user, attributes) (bool, error) {
+	return false, errors.New("no API server")
+}
+
+// Any pod has a token: while the API server is away, its requests cause no more log records than those that are denied.
+func TestFailedReviewsAreLoggedAtABoundedRate(t *testing.T) {
+	var log lockedBuffer
+	n := start(t, true, func(_ *Config, d *Deps) {
+		d.Clock = clocktesting.NewFakeClock(time.Now())
+		d.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	a := *n.server.auth
+	a.authorizer = failingAuthorizer{}
+	for range 100 {
+		if code, _ := a.denial(httptest.NewRequest("GET", "/pods", nil), user{name: "pod"}); code != http.StatusInternalServerError {
+			t.Fatalf("code %d", code)
+		}
+	}
+	if got := strings.Count(log.String(), "authorize request: review failed"); got != logsPerPeriod {
+		t.Errorf("%d lines, want %d", got, logsPerPeriod)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ const (
 	rejectOrigin         = "foreign_origin"  // a page of another origin in a browser
 	denyCredential       = "credential"      // logged as denied, not counted
 	denyAccess           = "access"          // logged as denied, not counted
+	failAccess           = "access_review"   // logged as failed, not counted
 	logPeriod            = 10 * time.Second  // of one reason
 	logsPerPeriod        = 10                // of one reason
 )
@@ -52,8 +54,12 @@ func (r *rejections) add(reason string, from source) {
 	r.info(reason, "server: rejected client that is not authorized", "reason", reason, "client", from.Addr().String())
 }
 
-// info logs unless enough was logged of the reason.
 func (r *rejections) info(reason, message string, args ...any) {
+	r.record(slog.LevelInfo, reason, message, args...)
+}
+
+// record logs unless enough was logged of the reason.
+func (r *rejections) record(level slog.Level, reason, message string, args ...any) {
 	suppressed, ok := r.allowLog(reason)
 	if !ok {
 		return
@@ -61,7 +67,7 @@ func (r *rejections) info(reason, message string, args ...any) {
 	if suppressed > 0 {
 		args = append(args, "suppressed", suppressed)
 	}
-	r.log.Info(message, args...)
+	r.log.Log(context.Background(), level, message, args...)
 }
 
 // allowLog reports whether to log, and how many lines the period before suppressed.

@@ -2,9 +2,11 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -269,5 +271,37 @@ func TestTLS11IsRefused(t *testing.T) {
 	_, err := tls.Dial("tcp", n.ports["10250"], &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
 	if err == nil {
 		t.Error("TLS 1.1 is accepted")
+	}
+}
+
+// Streams are passed on to the runtime with the headers of the request. A credential must not be among them, whether
+// it was used or not.
+func TestHandlersSeeNoCredential(t *testing.T) {
+	n := start(t, true, nil)
+	all := n.credentials()
+	for name, cred := range map[string]credential{
+		"token":                                  all["pods token"],
+		"certificate with a valid token":         {cert: all["admin cert"].cert, token: all["pods token"].token},
+		"certificate with the token of another":  {cert: all["admin cert"].cert, token: "of another cluster"},
+		"token of no kind that is authenticated": {cert: all["admin cert"].cert, token: "a b c"},
+	} {
+		r := httptest.NewRequest("GET", "/pods", nil)
+		r.Header.Set("Authorization", "Bearer "+cred.token)
+		if cred.cert != nil {
+			leaf, err := x509.ParseCertificate(cred.cert.Certificate[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+		}
+		response := httptest.NewRecorder()
+		n.server.auth.protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Get("Authorization"); got != "" {
+				t.Errorf("%s: the handler sees %q", name, got)
+			}
+		})).ServeHTTP(response, r)
+		if response.Code != 200 {
+			t.Errorf("%s: %d", name, response.Code)
+		}
 	}
 }
