@@ -29,38 +29,50 @@ func readTasks(s *fileReader, procs string, t *taskUsage, d depth) {
 	if d != deep {
 		return
 	}
+	budget := uint64(maxReadFiles)
 	for _, pid := range pids {
-		files, sockets := openFiles(pid)
+		files, read, sockets := openFiles(pid, budget)
 		t.files += files
 		t.sockets += sockets
+		budget -= read
 	}
 	t.openFiles = openFilesLimit(s, t.first)
 }
 
-// fdBatch is how many names are read at once: a process may have a million open files.
-const fdBatch = 1024
+const (
+	// fdBatch is how many names are read at once: a process may have a million open files.
+	fdBatch = 1024
+	// maxReadFiles limits how many open files of a cgroup are read, to find its sockets: the processes of a pod
+	// can have a hundred million.
+	maxReadFiles = 64 * fdBatch
+)
 
-// openFiles counts the open files of a process.
-func openFiles(pid int) (files, sockets uint64) {
+// openFiles counts the open files of a process, and the sockets among those that it reads, at most
+// budget. Linux 6.2 and later reports the number of the others.
+func openFiles(pid int, budget uint64) (files, read, sockets uint64) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	defer dir.Close()
+	if info, err := dir.Stat(); err == nil {
+		files = uint64(max(info.Size(), 0))
+	}
 	var target [16]byte
-	for {
-		names, err := dir.Readdirnames(fdBatch)
+	for read < budget {
+		names, err := dir.Readdirnames(int(min(fdBatch, budget-read)))
 		for _, name := range names {
-			files++
+			read++
 			n, err := unix.Readlinkat(int(dir.Fd()), name, target[:])
 			if err == nil && bytes.HasPrefix(target[:n], []byte("socket:")) {
 				sockets++
 			}
 		}
 		if err != nil {
-			return files, sockets
+			return read, read, sockets
 		}
 	}
+	return max(files, read), read, sockets
 }
 
 // openFilesLimit is the soft limit of open files of a process: -1 if unlimited.

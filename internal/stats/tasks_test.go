@@ -8,7 +8,7 @@ import (
 // A process may have more open files than one batch.
 func TestOpenFilesInSeveralBatches(t *testing.T) {
 	const more = 2*fdBatch + 1
-	before, _ := openFiles(os.Getpid())
+	before, _, _ := openFiles(os.Getpid(), maxReadFiles)
 	for range more {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
@@ -16,7 +16,28 @@ func TestOpenFilesInSeveralBatches(t *testing.T) {
 		}
 		defer f.Close()
 	}
-	if after, _ := openFiles(os.Getpid()); after < before+more {
+	if after, _, _ := openFiles(os.Getpid(), maxReadFiles); after < before+more {
 		t.Errorf("%d files, want at least %d more than %d", after, more, before)
+	}
+}
+
+// A pod can have a hundred million open files. Few of them are read, and the others are counted by the kernel.
+func TestOpenFilesAreReadUpToABudget(t *testing.T) {
+	for range 3 * fdBatch {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Skip("cannot open so many files:", err)
+		}
+		defer f.Close()
+	}
+	all, _, _ := openFiles(os.Getpid(), maxReadFiles)
+	for _, budget := range []uint64{0, 10, fdBatch + 1} {
+		files, read, _ := openFiles(os.Getpid(), budget)
+		if read != budget {
+			t.Errorf("%d files were read, want %d", read, budget)
+		}
+		if info, err := os.Stat("/proc/self/fd"); err == nil && info.Size() > 0 && files+10 < all {
+			t.Errorf("%d files, want about %d", files, all)
+		}
 	}
 }
