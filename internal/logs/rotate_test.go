@@ -288,3 +288,52 @@ func TestManyRotatedFiles(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+// A runtime that hangs with one container must not let the logs of others grow.
+func TestHungReopenDelaysNoOtherLog(t *testing.T) {
+	dir := t.TempDir()
+	logs := []Container{{"hung", filepath.Join(dir, "hung.log")}, {"other", filepath.Join(dir, "other.log")}}
+	for _, c := range logs {
+		if err := os.WriteFile(c.Log, []byte("full"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangs, reopened := make(chan struct{}), make(chan struct{})
+	fake := clocktesting.NewFakeClock(time.Now())
+	r, err := NewRotator(RotateConfig{MaxSize: 4, MaxFiles: 2, Workers: 1, Interval: time.Second}, RotateDeps{
+		Containers: func() []Container { return nil },
+		Reopen: func(ctx context.Context, id string) error {
+			if id == "hung" {
+				close(hangs)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			close(reopened)
+			return nil
+		},
+		Clock: fake, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer r.jobs.Wait()
+	defer cancel()
+	r.startRotation(ctx, r.newLogFile(logs[0]))
+	<-hangs
+	r.startRotation(ctx, r.newLogFile(logs[1]))
+	select {
+	case <-reopened:
+		t.Error("two rotations at the same time")
+	default:
+	}
+	poll.Until(t, "the other log to be rotated", func() bool {
+		fake.Step(slotHold)
+		select {
+		case <-reopened:
+			return true
+		default:
+			return false
+		}
+	})
+}

@@ -22,6 +22,9 @@ const (
 	maxInterval = time.Second
 	// firstRetry is the delay after the first failed rotation.
 	firstRetry = time.Second
+	// slotHold is how long a rotation keeps others waiting. It takes milliseconds, unless the runtime hangs with
+	// that container; the logs of others would grow meanwhile.
+	slotHold = 2 * time.Second
 )
 
 // RotateConfig is fixed for the life of the agent.
@@ -271,8 +274,11 @@ func (r *Rotator) startRotation(ctx context.Context, f *logFile) {
 		case <-ctx.Done():
 			return
 		}
+		free := sync.OnceFunc(func() { <-r.rotateSlots })
+		timer := r.deps.Clock.AfterFunc(slotHold, free)
 		f.err = r.rotate(ctx, f)
-		<-r.rotateSlots
+		timer.Stop()
+		free()
 		select {
 		case r.done <- f:
 		case <-ctx.Done():
