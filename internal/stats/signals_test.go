@@ -1,12 +1,17 @@
 package stats
 
 import (
-	"swiftlet/internal/pod"
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"swiftlet/internal/pod"
 )
 
 func TestSignals(t *testing.T) {
@@ -123,6 +128,56 @@ func TestStorageOfPods(t *testing.T) {
 	if n := files(); n != 2 {
 		t.Errorf("the volume was not walked again: %d files", n)
 	}
+}
+
+// hangingRuntime hangs with one sandbox, and fails with another.
+type hangingRuntime struct {
+	*fakeRuntime
+	hangs, fails string
+}
+
+func (r hangingRuntime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	switch filter.PodSandboxId {
+	case r.hangs:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case r.fails:
+		return nil, errors.New("no such task")
+	}
+	return r.fakeRuntime.ListContainerStats(ctx, filter)
+}
+
+// Limits on storage are enforced by Storage: a pod that the runtime does not answer for must not suspend them for
+// all others.
+func TestStorageOfOtherPodsWhileRuntimeHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFakeNode(t, 2)
+		hung, failed, healthy := w.addPod("hung"), w.addPod("failed"), w.addPod("healthy")
+		w.runtime.layers["container-healthy"] = 1 << 20
+		s := w.stats(func(_ *Config, d *Deps) {
+			d.Clock = clock.RealClock{}
+			d.Runtime = hangingRuntime{w.runtime, hung.Sandbox().ID, failed.Sandbox().ID}
+		})
+		began := time.Now()
+		got, err := s.Storage(t.Context(), []types.UID{hung.UID, failed.UID, healthy.UID}, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*layersTimeout {
+			t.Errorf("took %v", took)
+		}
+		found := map[string]bool{}
+		for _, p := range got {
+			fs := p.Containers[0].Rootfs
+			found[p.PodRef.Name] = fs != nil && fs.UsedBytes != nil && *fs.UsedBytes == 1<<20
+		}
+		if !found["healthy"] || found["hung"] || found["failed"] {
+			t.Errorf("pods with a writable layer: %v", found)
+		}
+		if _, err := s.Storage(t.Context(), []types.UID{failed.UID}, time.Minute); err == nil {
+			t.Error("no error although there is no answer for any pod")
+		}
+	})
 }
 
 // BenchmarkSignals measures Signals, which eviction calls every few seconds.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -35,11 +36,11 @@ func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Durati
 		}
 	}
 	s.measureVolumes(ctx, volumes, fresh)
+	if err := s.readLayers(ctx, d, observed); err != nil {
+		return nil, err
+	}
 	var all []statsapi.PodStats
 	for _, o := range observed {
-		if err := s.readLayers(ctx, d, o.Sandbox().ID); err != nil {
-			return nil, err
-		}
 		p := podUsage{Ref: o.Ref}
 		out := statsapi.PodStats{PodRef: statsapi.PodReference{Name: o.Name, Namespace: o.Namespace, UID: string(o.UID)}}
 		for i := range o.Containers {
@@ -54,12 +55,35 @@ func (s *Stats) Storage(ctx context.Context, pods []types.UID, fresh time.Durati
 	return all, nil
 }
 
-// readLayers reads the usage of the writable layers of one sandbox.
-func (s *Stats) readLayers(ctx context.Context, d *disks, sandbox string) error {
-	list, err := s.deps.Runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{PodSandboxId: sandbox})
-	if err != nil {
-		return fmt.Errorf("list container stats of sandbox %s: %w", sandbox, err)
+const (
+	// maxLayerCalls bounds the calls of the runtime at the same time, and layersTimeout each of them.
+	maxLayerCalls = 8
+	layersTimeout = 3 * time.Second
+)
+
+// readLayers reads the usage of the writable layers of the pods. A pod that the runtime does not answer for lacks
+// them, and harms no other: limits on storage are enforced by this. It fails if there is an answer for none.
+func (s *Stats) readLayers(ctx context.Context, d *disks, pods []pod.Observed) error {
+	lists, errs := make([][]*runtimeapi.ContainerStats, len(pods)), make([]error, len(pods))
+	var calls errgroup.Group
+	calls.SetLimit(maxLayerCalls)
+	for i, o := range pods {
+		calls.Go(func() error {
+			limited, cancel := context.WithTimeout(ctx, layersTimeout)
+			defer cancel()
+			lists[i], errs[i] = s.deps.Runtime.ListContainerStats(limited, &runtimeapi.ContainerStatsFilter{PodSandboxId: o.Sandbox().ID})
+			return nil
+		})
 	}
-	d.addLayers(list)
+	_ = calls.Wait() // errs has the failures
+	if len(pods) > 0 && !slices.Contains(errs, nil) {
+		return fmt.Errorf("list container stats: %w", errs[0])
+	}
+	for i, o := range pods {
+		if errs[i] != nil {
+			s.deps.Log.Warn("stats: read usage of writable layers failed", o.Attr(), "err", errs[i])
+		}
+		d.addLayers(lists[i])
+	}
 	return nil
 }
