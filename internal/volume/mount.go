@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,6 +161,9 @@ func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error
 	}
 }
 
+// minRefreshDelay is the shortest time between two refreshes that a plugin requests.
+const minRefreshDelay = time.Second
+
 // trySetUp makes one attempt, with the volume locked, and records the outcome.
 func (v *Volumes) trySetUp(ctx context.Context, pv *podVolumes, name string, state *mountState) (mountedVolume, error) {
 	if err := state.acquire(ctx); err != nil {
@@ -190,6 +194,10 @@ func (v *Volumes) trySetUp(ctx context.Context, pv *podVolumes, name string, sta
 	}
 	state.mounted, state.mountedVolume, state.failures = true, got, 0
 	if at := got.result.RefreshAt; !at.IsZero() && pv.unmounting.Err() == nil {
+		// What is to be refreshed at once, such as a token of an API server with another clock, may be so again.
+		if earliest := v.deps.Clock.Now().Add(minRefreshDelay); at.Before(earliest) {
+			at = earliest
+		}
 		v.scheduleLocked(volumeKey{pod: p.UID, volume: name}, at)
 	}
 	if expandable(got) && pv.unmounting.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,4 +194,37 @@ func (h *hangingPlugin) SetUp(ctx context.Context, r plugin.Request) (plugin.Res
 	close(h.begun)
 	<-h.release
 	return h.Plugin.SetUp(ctx, r)
+}
+
+// overdue is a plugin whose volume is always due for a refresh.
+type overdue struct {
+	plugin.Plugin
+	setUps atomic.Int32
+}
+
+func (*overdue) Name() string { return "test/overdue" }
+
+func (*overdue) Handles(s plugin.Spec) bool { return s.Volume != nil && s.Volume.Glusterfs != nil }
+
+func (o *overdue) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) {
+	o.setUps.Add(1)
+	return plugin.Result{HostPath: "/", RefreshAt: r.Clock.Now().Add(-time.Hour)}, nil
+}
+
+// A token whose time to refresh has passed when it is issued must not be requested in a loop.
+func TestOverdueRefreshIsDelayed(t *testing.T) {
+	n := newNode(t)
+	n.stop()
+	fake, o := testclock.NewFakeClock(time.Now()), &overdue{}
+	n.clock, n.kinds = fake, []plugin.Plugin{o}
+	n.start()
+	n.mount(n.pod(v1.VolumeSource{Glusterfs: &v1.GlusterfsVolumeSource{}}))
+	for i := range int32(3) {
+		poll.Until(t, "the timer of the next refresh", fake.HasWaiters)
+		if got := o.setUps.Load(); got != i+1 {
+			t.Fatalf("%d attempts, want %d", got, i+1)
+		}
+		fake.Step(minRefreshDelay)
+		poll.Until(t, "the refresh", func() bool { return o.setUps.Load() > i+1 })
+	}
 }
