@@ -3,6 +3,7 @@ package standalone
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // check tests one requirement. Its error says what to do.
@@ -21,6 +23,7 @@ type check struct {
 // checks all run before anything is changed, so that the user sees every problem at once.
 var checks = []check{
 	{"root", checkRoot},
+	{"directories", checkDirectories},
 	{"manifests", checkManifests},
 	{"programs", checkPrograms},
 	{"bundle", checkBundle},
@@ -44,6 +47,26 @@ func preflight(cfg Config) error {
 func checkRoot(Config) error {
 	if os.Geteuid() != 0 {
 		return errors.New("must run as root to mount and to create network namespaces and cgroups")
+	}
+	return nil
+}
+
+func checkDirectories(cfg Config) error {
+	return errors.Join(checkOwner(cfg.Paths.root), checkOwner(cfg.Paths.run))
+}
+
+// checkOwner returns an error if others than this user may change what is in the directory, unless it does not
+// exist: they could have files overwritten, and programs run, as root.
+func checkOwner(dir string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok && int(sys.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s must belong to root, and no one else may write to it; it has the owner %d and the mode %v", dir, sys.Uid, info.Mode())
 	}
 	return nil
 }

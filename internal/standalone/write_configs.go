@@ -13,6 +13,9 @@ func (s *Supervisor) acquireLock() (*os.File, error) {
 	if err := os.MkdirAll(s.cfg.Paths.run, 0o711); err != nil {
 		return nil, fmt.Errorf("make run directory: %w", err)
 	}
+	if err := checkOwner(s.cfg.Paths.run); err != nil {
+		return nil, err
+	}
 	return lockFile(s.cfg.Paths.lock())
 }
 
