@@ -11,6 +11,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/podsync"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/volume/safepath"
 )
 
 // running has what pods run with: containers, images, volumes and resources.
@@ -34,7 +35,7 @@ func newRunning(b *base, a *api, r runtimeClient, m *machine, plugins *credentia
 		return p, err
 	}
 	p.runtime, err = runtime.New(runtime.ConfigFrom(b.cfg, m.kernel()), runtime.Deps{
-		CRI: r.cri.BriefExec(), DNS: m.dns, LogTail: p.logs.Tail, UserNamespace: users.Of,
+		CRI: r.cri.BriefExec(), DNS: m.dns, LogTail: p.logs.Tail, RemoveTree: safepath.RemoveAll, UserNamespace: users.Of,
 		Cpuset: podsync.CpusetFrom(m.Exclusive), ExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
 		Events: a.events, Meters: b.metrics.Runtime(), Random: rand.Uint32, Clock: b.clock, Log: b.log,
 	})

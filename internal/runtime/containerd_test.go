@@ -24,6 +24,7 @@ import (
 	"swiftlet/internal/logs"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/volume/safepath"
 	"swiftlet/test/images"
 	"swiftlet/test/realcri"
 )
@@ -97,7 +98,7 @@ func newNode(t *testing.T, real *realcri.Runtime) *node {
 	if n.logs, err = logs.New(logs.Config{Dir: n.cfg.PodLogsDir}, logs.Deps{Clock: clock.RealClock{}, Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	n.Runtime, err = runtime.New(n.cfg, runtime.Deps{CRI: client, DNS: names, Events: &n.events, Log: log, Clock: clock.RealClock{}, Random: rand.Uint32, LogTail: n.logs.Tail})
+	n.Runtime, err = runtime.New(n.cfg, runtime.Deps{CRI: client, DNS: names, Events: &n.events, Log: log, Clock: clock.RealClock{}, Random: rand.Uint32, LogTail: n.logs.Tail, RemoveTree: safepath.RemoveAll})
 	if err != nil {
 		t.Fatal(err)
 	}

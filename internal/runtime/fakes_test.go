@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/cri"
+	"swiftlet/internal/volume/safepath"
 )
 
 // callLog is a CRI that records its calls as text. Faults of a whole runtime are tested with
@@ -185,7 +186,7 @@ func newBench(t *testing.T, edit func(*Config, *Deps)) *bench {
 	deps := Deps{
 		CRI: b.cri, DNS: fakeDNS{}, Events: b.events, Log: slog.New(slog.DiscardHandler), Clock: b.clock,
 		Random:  func() uint32 { return 0xabc },
-		LogTail: func(string, int, int) ([]byte, error) { return nil, errors.New("no log") },
+		LogTail: func(string, int, int) ([]byte, error) { return nil, errors.New("no log") }, RemoveTree: safepath.RemoveAll,
 	}
 	if edit != nil {
 		edit(&cfg, &deps)

@@ -2,11 +2,16 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"swiftlet/internal/filetree"
 	"swiftlet/internal/pod"
 )
 
@@ -32,26 +37,53 @@ func (r *Runtime) removeContainer(ctx context.Context, ref pod.Ref, c *pod.Conta
 	return r.deps.CRI.RemoveContainer(ctx, c.ID)
 }
 
-// removeLogFiles removes a log and its rotated files. It removes nothing outside the pod log
-// directory.
+// removeLogFiles removes a log and its rotated files. It removes nothing outside the pod log directory: a pod that
+// mounts that directory may put a link in place of any other below it.
 func (r *Runtime) removeLogFiles(path string) error {
 	if path == "" || !isBelow(path, r.cfg.PodLogsDir) {
 		return nil
 	}
-	files, err := os.ReadDir(filepath.Dir(path))
-	if err != nil && !os.IsNotExist(err) {
+	dir, err := r.openBelowPodLogs(filepath.Dir(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
+		return nil // no log of the runtime's
+	case err != nil:
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
 		return err
 	}
 	base := filepath.Base(path)
-	for _, f := range files {
-		if f.Name() != base && !strings.HasPrefix(f.Name(), base+".") {
+	for _, name := range names {
+		if name != base && !strings.HasPrefix(name, base+".") {
 			continue
 		}
-		if err := remove(filepath.Join(filepath.Dir(path), f.Name())); err != nil {
-			return err
+		// A directory is not the runtime's; it is removed with the pod.
+		if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EISDIR) {
+			return &os.PathError{Op: "remove", Path: filepath.Join(dir.Name(), name), Err: err}
 		}
 	}
 	return nil
+}
+
+// openBelowPodLogs opens a directory below that of all logs, and follows no link on the way.
+func (r *Runtime) openBelowPodLogs(dir string) (*os.File, error) {
+	top, err := os.Open(r.cfg.PodLogsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	below, err := filepath.Rel(r.cfg.PodLogsDir, dir)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := filetree.OpenAt(int(top.Fd()), below, unix.O_RDONLY|unix.O_DIRECTORY, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return os.NewFile(uintptr(fd), dir), nil
 }
 
 func isBelow(path, dir string) bool {

@@ -148,6 +148,8 @@ type Deps struct {
 	Random func() uint32
 	// LogTail reads the last lines of a container's log, at most size bytes of them.
 	LogTail func(path string, lines, size int) ([]byte, error)
+	// RemoveTree removes a directory with everything in it. It follows no link and enters no mount point.
+	RemoveTree func(path string) error
 	// HTTP is optional. The default does not verify certificates, as it has no CA to verify them
 	// with, and sends no credentials.
 	HTTP HTTP
@@ -174,7 +176,7 @@ func New(cfg Config, deps Deps) (*Runtime, error) {
 	}
 	if err := require.Set("new runtime", map[string]any{
 		"CRI": deps.CRI, "DNS": deps.DNS, "Events": deps.Events, "Log": deps.Log,
-		"Clock": deps.Clock, "Random": deps.Random, "LogTail": deps.LogTail,
+		"Clock": deps.Clock, "Random": deps.Random, "LogTail": deps.LogTail, "RemoveTree": deps.RemoveTree,
 	}); err != nil {
 		return nil, err
 	}

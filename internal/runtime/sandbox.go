@@ -146,7 +146,7 @@ func (r *Runtime) PodLogs() ([]pod.Ref, error) {
 // RemoveLogs removes the log directory of a pod that has been removed, and the links to its logs.
 func (r *Runtime) RemoveLogs(ref pod.Ref) error {
 	// A directory whose name is too long was never created.
-	if err := os.RemoveAll(r.podLogDir(ref)); err != nil && !errors.Is(err, unix.ENAMETOOLONG) {
+	if err := r.deps.RemoveTree(r.podLogDir(ref)); err != nil && !errors.Is(err, unix.ENAMETOOLONG) {
 		return fmt.Errorf("remove pod logs: %w", err)
 	}
 	links, err := os.ReadDir(r.cfg.ContainerLogsDir)

@@ -33,6 +33,7 @@ import (
 	"swiftlet/internal/status"
 	"swiftlet/internal/syncloop"
 	"swiftlet/internal/volume"
+	"swiftlet/internal/volume/safepath"
 	"swiftlet/internal/worker"
 )
 
@@ -147,7 +148,7 @@ func newRuntime(w *testNode, client *cri.Client, log *slog.Logger) (*runtime.Run
 		RootDir: w.root, PodLogsDir: filepath.Join(w.root, "logs"), ContainerLogsDir: filepath.Join(w.root, "links"), MemoryCapacity: 1 << 30,
 	}, runtime.Deps{
 		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: w.clock, Random: func() uint32 { return 7 },
-		LogTail: func(string, int, int) ([]byte, error) { return nil, nil },
+		LogTail: func(string, int, int) ([]byte, error) { return nil, nil }, RemoveTree: safepath.RemoveAll,
 	})
 }
 
