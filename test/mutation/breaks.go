@@ -68,4 +68,12 @@ var breaks = []breakage{
 		"unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS", "0", "./internal/volume/safepath"},
 	{"a removal crosses a mount point", "volume/safepath/remove.go",
 		"openParent(path, filetree.OneMount)", "openParent(path, 0)", "./internal/volume/safepath"},
+	{"logs are removed through a link", "runtime/remove_container.go",
+		"unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS", "0", "./internal/runtime"},
+	{"a pod has all slots of exec probes", "probe/exec_slots.go",
+		"max(1, cap(e.slots)-1)", "1000", "./internal/probe"},
+	{"ids of user namespaces wrap around", "resource/userns/userns.go",
+		"cfg.Count = min(cfg.Count, endOfIDs-cfg.First)", "_ = endOfIDs", "./internal/resource/userns"},
+	{"a handler sees the credential of its client", "server/auth.go",
+		"r.Header.Del(\"Authorization\")", "", "./internal/server"},
 }
