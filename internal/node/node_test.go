@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -305,10 +306,20 @@ func TestAdoptsExistingNode(t *testing.T) {
 				},
 			},
 		}
-		f := start(t, fake.NewClientset(existing), func(c *Config, _ *Deps) {
+		client := fake.NewClientset(existing)
+		f := start(t, client, func(c *Config, _ *Deps) {
 			c.Labels = map[string]string{"mine": "from flag"}
 			c.Taints = []v1.Taint{{Key: "new", Effect: v1.TaintEffectNoSchedule}}
 		})
+		var requests []string
+		for _, action := range client.Actions() {
+			if action.GetResource().Resource == "nodes" {
+				requests = append(requests, action.GetVerb())
+			}
+		}
+		if want := []string{"get", "patch"}; !slices.Equal(requests, want) {
+			t.Errorf("requests for the Node: %v, want %v", requests, want)
+		}
 		node := f.node(t)
 		if node.Labels["kubernetes.io/hostname"] != "node-1" || node.Labels["mine"] != "kept" || len(node.Spec.Taints) != 1 {
 			t.Errorf("labels %v, taints %v", node.Labels, node.Spec.Taints)

@@ -325,6 +325,8 @@ func TestRegistersWithFaultyServer(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		case n == 3:
 			w.Write([]byte("<html>a proxy's page</html>"))
+		case r.Method == http.MethodGet && r.URL.Path == "/api/v1/nodes/node-1":
+			http.NotFound(w, r)
 		case r.Method == http.MethodPost && r.URL.Path == "/api/v1/nodes":
 			var node v1.Node
 			if err := json.NewDecoder(r.Body).Decode(&node); err != nil {

@@ -42,33 +42,38 @@ func (n *Node) register(ctx context.Context) error {
 	}
 }
 
+// tryRegister reads first: a Node usually exists, after every restart of the agent, and a create that conflicts costs
+// the API server more than a read.
 func (n *Node) tryRegister(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	nodes := n.deps.Client.Nodes()
+	var initial *v1.Node
 	if n.cfg.RegisterNode {
-		node := n.initialNode()
-		n.fill(ctx, node)
+		initial = n.initialNode()
+		n.fill(ctx, initial)
 		// Other packages use this Node while the API server is unreachable.
-		n.setCurrent(node)
+		n.setCurrent(initial)
 		n.deps.Meters.Registering.Inc()
-		created, err := nodes.Create(ctx, node, metav1.CreateOptions{})
-		if err == nil {
-			n.deps.Meters.Registered.Inc()
-			n.log.Info("Successfully registered node", "node", n.cfg.NodeName)
-			n.setReported(n.initialNode(), created, true)
-			return nil
-		}
-		// A kubelet that is not allowed to create Nodes adopts the one that exists.
-		if !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("create node: %w", err)
-		}
 	}
-	existing, err := nodes.Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
+	existing, err := n.deps.Client.Nodes().Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return n.adopt(ctx, existing)
+	case n.cfg.RegisterNode && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)):
+		return n.create(ctx, initial)
+	}
+	return fmt.Errorf("get node: %w", err)
+}
+
+func (n *Node) create(ctx context.Context, node *v1.Node) error {
+	created, err := n.deps.Client.Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("get node: %w", err)
+		return fmt.Errorf("create node: %w", err)
 	}
-	return n.adopt(ctx, existing)
+	n.deps.Meters.Registered.Inc()
+	n.log.Info("Successfully registered node", "node", n.cfg.NodeName)
+	n.setReported(n.initialNode(), created, true)
+	return nil
 }
 
 // adopt updates labels, conditions and status of a Node that exists already, in one request.
