@@ -99,6 +99,6 @@ func newStates(b *base, a *api) (s states, err error) {
 	}
 	s.status, err = status.New(status.Config{}, deps)
 	b.hub.apiServerBack.Subscribe(func(struct{}) { s.status.Retry() })
-	err = b.addUnless(err, "memory", host.ReturnMemory(b.around.Memory, s.status.Subscribe, b.clock))
+	err = b.addUnless(err, "memory", host.ReturnMemory(b.around.Memory, s.status.Subscribe, b.clock, b.log))
 	return s, b.addUnless(err, "status", s.status.Run)
 }

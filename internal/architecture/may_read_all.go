@@ -10,6 +10,7 @@ var mayReadAll = map[string]string{
 	"config/host.go bufio.NewScanner":                               kernelFile,
 	"host/kernel_facts.go os.ReadFile":                              kernelFile,
 	"host/kernel_settings.go os.ReadFile":                           kernelFile,
+	"host/release_program.go bufio.NewScanner":                      kernelFile,
 	"node/machine.go os.ReadFile":                                   kernelFile,
 	"resource/topology/read.go os.ReadFile":                         kernelFile,
 	"standalone/cgroups.go os.ReadFile":                             kernelFile,

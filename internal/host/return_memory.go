@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"time"
@@ -20,8 +21,8 @@ const (
 
 // Memory is the memory of a process.
 type Memory interface {
-	// Shrink returns free memory to the kernel, and keeps the heap small until Grow.
-	Shrink()
+	// Shrink returns to the kernel what is not in use, and keeps the heap small until Grow.
+	Shrink() error
 	// Grow lets the heap grow, so that the garbage collector needs less CPU time.
 	Grow()
 }
@@ -29,7 +30,7 @@ type Memory interface {
 // ReturnMemory returns a part of the agent that shrinks its memory whenever changes have ended for a while. The start
 // of many pods leaves much more memory than they need, and the garbage collector keeps it for the next start. It does
 // nothing without memory.
-func ReturnMemory(memory Memory, subscribe func(changed func()), clock clock.Clock) (run func(context.Context) error) {
+func ReturnMemory(memory Memory, subscribe func(changed func()), clock clock.Clock, log *slog.Logger) (run func(context.Context) error) {
 	return func(ctx context.Context) error {
 		if memory == nil {
 			return nil
@@ -51,7 +52,9 @@ func ReturnMemory(memory Memory, subscribe func(changed func()), clock clock.Clo
 				}
 				quiet.Reset(max(quietPeriod, returnInterval-clock.Since(last)))
 			case <-quiet.C():
-				memory.Shrink()
+				if err := memory.Shrink(); err != nil {
+					log.Debug("host: return memory failed", "err", err)
+				}
 				shrunk, last = true, clock.Now()
 			}
 		}
@@ -66,9 +69,10 @@ type ProcessMemory struct{}
 const quietPercent = 20
 
 // Shrink implements Memory.
-func (ProcessMemory) Shrink() {
+func (ProcessMemory) Shrink() error {
 	setGCPercent(quietPercent)
 	debug.FreeOSMemory()
+	return releaseProgram()
 }
 
 // Grow implements Memory.

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"runtime/metrics"
 	"sync/atomic"
 	"testing"
@@ -14,8 +16,8 @@ import (
 // countedMemory counts calls.
 type countedMemory struct{ shrinks, grows atomic.Int32 }
 
-func (m *countedMemory) Shrink() { m.shrinks.Add(1) }
-func (m *countedMemory) Grow()   { m.grows.Add(1) }
+func (m *countedMemory) Shrink() error { m.shrinks.Add(1); return errors.New("shrink failed") }
+func (m *countedMemory) Grow()         { m.grows.Add(1) }
 
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -23,7 +25,7 @@ func TestReturnMemory(t *testing.T) {
 		done := make(chan error)
 		var memory countedMemory
 		var changed func()
-		run := ReturnMemory(&memory, func(f func()) { changed = f }, clock.RealClock{})
+		run := ReturnMemory(&memory, func(f func()) { changed = f }, clock.RealClock{}, slog.New(slog.DiscardHandler))
 		go func() { done <- run(ctx) }()
 		synctest.Wait()
 		for _, step := range []struct {
@@ -57,7 +59,7 @@ func TestReturnMemory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := ReturnMemory(nil, nil, nil)(t.Context()); err != nil {
+	if err := ReturnMemory(nil, nil, nil, nil)(t.Context()); err != nil {
 		t.Errorf("without memory: %v", err)
 	}
 }
@@ -70,7 +72,12 @@ func TestProcessMemory(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	t.Cleanup(ProcessMemory{}.Grow)
-	ProcessMemory{}.Shrink()
+	shrink := func() {
+		if err := (ProcessMemory{}).Shrink(); err != nil {
+			t.Error(err)
+		}
+	}
+	shrink()
 	if got := percent(); got != quietPercent {
 		t.Errorf("GOGC is %d while nothing changes, want %d", got, quietPercent)
 	}
@@ -79,7 +86,7 @@ func TestProcessMemory(t *testing.T) {
 		t.Errorf("GOGC is %d during changes, want 100", got)
 	}
 	t.Setenv("GOGC", "100")
-	ProcessMemory{}.Shrink()
+	shrink()
 	if got := percent(); got != 100 {
 		t.Errorf("GOGC is %d, want that of the environment, 100", got)
 	}

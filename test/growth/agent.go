@@ -27,6 +27,7 @@ const nodeName = "10.211.0.1"
 type use struct {
 	CPU         time.Duration // with the kernel's share
 	Anonymous   int64         // resident, in bytes
+	File        int64         // resident, in bytes: the executable
 	Heap        uint64        // bytes of objects
 	Stacks      uint64        // bytes
 	Goroutines  uint64
@@ -122,10 +123,12 @@ func readUse() (now use, err error) {
 		return now, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if _, err := fmt.Sscanf(line, "RssAnon: %d kB", &now.Anonymous); err == nil {
-			now.Anonymous <<= 10
-			return now, nil
-		}
+		_, _ = fmt.Sscanf(line, "RssAnon: %d kB", &now.Anonymous)
+		_, _ = fmt.Sscanf(line, "RssFile: %d kB", &now.File)
 	}
-	return now, fmt.Errorf("no RssAnon in /proc/self/status")
+	if now.Anonymous == 0 || now.File == 0 {
+		return now, fmt.Errorf("no RssAnon or RssFile in /proc/self/status")
+	}
+	now.Anonymous, now.File = now.Anonymous<<10, now.File<<10
+	return now, nil
 }

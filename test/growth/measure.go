@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const header = `pods  burst: CPU ms, allocations  one more: CPU ms, allocations, latency ms  its end: CPU ms  idle a minute: CPU ms, allocations  heap, stacks, anonymous kB  goroutines  scrape: CPU ms, kB`
+const header = `pods  burst: CPU ms, allocations  one more: CPU ms, allocations, latency ms  its end: CPU ms  idle a minute: CPU ms, allocations  heap, stacks, anonymous, file kB  goroutines  scrape: CPU ms, kB`
 
 // row is what was measured at one number of pods.
 type row struct {
@@ -24,9 +24,9 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%4d  %.2f, %d  %.2f, %d, %.1f  %.2f  %.1f, %d  %d, %d, %d  %d  %.1f, %d",
+	return fmt.Sprintf("%4d  %.2f, %d  %.2f, %d, %.1f  %.2f  %.1f, %d  %d, %d, %d, %d  %d  %.1f, %d",
 		r.pods, milliseconds(r.burst.CPU), r.burst.Allocations, milliseconds(r.start.CPU), r.start.Allocations, milliseconds(r.latency),
-		milliseconds(r.end.CPU), milliseconds(r.idle.CPU), r.idle.Allocations, r.settled.Heap>>10, r.settled.Stacks>>10, r.settled.Anonymous>>10,
+		milliseconds(r.end.CPU), milliseconds(r.idle.CPU), r.idle.Allocations, r.settled.Heap>>10, r.settled.Stacks>>10, r.settled.Anonymous>>10, r.settled.File>>10,
 		r.settled.Goroutines, milliseconds(r.scrape), r.scrapeBytes>>10)
 }
 
@@ -127,7 +127,7 @@ func (n *node) measureSettled(ctx context.Context, r *row, idle time.Duration) e
 	if r.settled, err = n.ask("collect"); err != nil {
 		return err
 	}
-	r.settled.Anonymous = before.Anonymous // as the idle agent has it, without a collection that no one asks for
+	r.settled.Anonymous, r.settled.File = before.Anonymous, before.File // as the idle agent has it, without a collection that no one asks for
 	return n.profile("heap", fmt.Sprintf("settled-%d.heap", r.pods))
 }
 
