@@ -112,7 +112,7 @@ func newLogRotation(b *base, r runtimeClient, on running, states states) error {
 		return err
 	}
 	rotator, err := logs.NewRotator(cfg, logs.RotateDeps{
-		Containers: func() []logs.Container { return logs.Running(on.observer.List()) },
+		Containers: logs.Running(on.observer.All),
 		Reopen:     r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
 	})
 	// The start and the end of a container change the pod's status.

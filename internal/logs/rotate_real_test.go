@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestFastGrowingLog(t *testing.T) {
 	dir := filepath.Join(pod.LogDirectory, "c")
 	rotations := 0
 	r, err := NewRotator(RotateConfig{MaxSize: maxSize, MaxFiles: maxFiles, Workers: 1, Interval: time.Hour}, RotateDeps{
-		Containers: func() []Container { return []Container{{id, filepath.Join(dir, "0.log")}} },
+		Containers: slices.Values([]Container{{id, filepath.Join(dir, "0.log")}}),
 		Reopen: func(ctx context.Context, id string) error {
 			rotations++
 			return client.ReopenContainerLog(ctx, id)

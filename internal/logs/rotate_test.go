@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,7 +69,7 @@ func (w *fakeRuntime) write(text string) {
 func (w *fakeRuntime) rotator(cfg RotateConfig, clock clock.WithDelayedExecution) *Rotator {
 	w.t.Helper()
 	r, err := NewRotator(cfg, RotateDeps{
-		Containers: func() []Container { return []Container{{"c", w.path}} },
+		Containers: slices.Values([]Container{{"c", w.path}}),
 		Reopen:     w.reopen, Clock: clock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -230,7 +231,7 @@ func TestGrowthIsDetected(t *testing.T) {
 	w.write("a lot more")
 	poll.Until(t, "the log to be rotated", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.opened == 2 })
 	poll.Until(t, "the new log to be watched", watched)
-	r.deps.Containers = func() []Container { return nil }
+	r.deps.Containers = slices.Values[[]Container](nil)
 	r.Notify()
 	poll.Until(t, "the watch to end", func() bool { return !watched() })
 	cancel()
@@ -301,7 +302,7 @@ func TestHungReopenDelaysNoOtherLog(t *testing.T) {
 	hangs, reopened := make(chan struct{}), make(chan struct{})
 	fake := clocktesting.NewFakeClock(time.Now())
 	r, err := NewRotator(RotateConfig{MaxSize: 4, MaxFiles: 2, Workers: 1, Interval: time.Second}, RotateDeps{
-		Containers: func() []Container { return nil },
+		Containers: slices.Values([]Container(nil)),
 		Reopen: func(ctx context.Context, id string) error {
 			if id == "hung" {
 				close(hangs)

@@ -3,6 +3,7 @@ package logs
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"os"
 	"sync"
@@ -44,23 +45,23 @@ type RotateConfig struct {
 // Container is a running container and its log file.
 type Container struct{ ID, Log string }
 
-// Running lists the running containers, which may write to their logs.
-func Running(observed []pod.Observed) []Container {
-	var running []Container
-	for _, o := range observed {
-		for _, c := range o.Containers {
-			if c.State == pod.Running {
-				running = append(running, Container{ID: c.ID, Log: c.LogPath})
+// Running yields the running containers, which may write to their logs.
+func Running(observed iter.Seq[pod.Observed]) iter.Seq[Container] {
+	return func(yield func(Container) bool) {
+		for o := range observed {
+			for i := range o.Containers {
+				if c := &o.Containers[i]; c.State == pod.Running && !yield(Container{ID: c.ID, Log: c.LogPath}) {
+					return
+				}
 			}
 		}
 	}
-	return running
 }
 
 // RotateDeps are the Rotator's dependencies.
 type RotateDeps struct {
-	// Containers lists the running containers. It is called after each Notify.
-	Containers func() []Container
+	// Containers yields the running containers. It is called after each Notify.
+	Containers iter.Seq[Container]
 	// Reopen makes the runtime open a new log file.
 	Reopen func(ctx context.Context, id string) error
 	Clock  clock.WithDelayedExecution
@@ -81,11 +82,13 @@ type Rotator struct {
 	done                       chan *logFile // rotation succeeded or failed
 
 	files map[string]*logFile // by container; used by Run only
+	round int                 // counts calls of list
 }
 
 // logFile is the state of one log. Only Run uses it.
 type logFile struct {
 	Container
+	round     int             // of the last list with this container
 	size      int64           // at the last check
 	at        time.Time       // of the last check, or when it began to grow
 	next      time.Time       // check; zero while inotify watches the log
@@ -169,17 +172,22 @@ func (r *Rotator) step(ctx context.Context, due <-chan time.Time) bool {
 	return true
 }
 
-// list adds new containers and drops those that no longer run.
+// list adds new containers and drops those that no longer run. It is called for each container of the node that
+// starts or ends, so it allocates nothing for the others.
 func (r *Rotator) list() {
-	running := map[string]bool{}
-	for _, c := range r.deps.Containers() {
-		running[c.ID] = true
-		if r.files[c.ID] == nil && c.Log != "" {
-			r.files[c.ID] = r.newLogFile(c)
+	r.round++
+	for c := range r.deps.Containers {
+		f := r.files[c.ID]
+		if f == nil && c.Log != "" {
+			f = r.newLogFile(c)
+			r.files[c.ID] = f
+		}
+		if f != nil {
+			f.round = r.round
 		}
 	}
-	for id := range r.files {
-		if !running[id] {
+	for id, f := range r.files {
+		if f.round != r.round {
 			r.growth.forget(id)
 			delete(r.files, id)
 		}

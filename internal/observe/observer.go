@@ -180,6 +180,17 @@ func (o *Observer) Unread(uid types.UID) bool {
 	return o.unread[uid]
 }
 
+// All yields the observed state of all pods, in no order. The loop must not call the Observer.
+func (o *Observer) All(yield func(pod.Observed) bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.pods {
+		if !yield(r.view) {
+			return
+		}
+	}
+}
+
 // List returns the observed state of all pods, in no order.
 func (o *Observer) List() []pod.Observed {
 	o.mu.Lock()

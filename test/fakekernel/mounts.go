@@ -34,7 +34,9 @@ func (v View) Bind(_ int, target string) error {
 
 // Mounted reports whether something is mounted at a path.
 func (v View) Mounted(path string) (bool, error) {
-	return slices.Contains(v.kernel.MountPoints(path), path), nil
+	v.kernel.mu.Lock()
+	defer v.kernel.mu.Unlock()
+	return slices.ContainsFunc(v.kernel.mounts, func(one mount) bool { return one.path == path }), nil
 }
 
 // FileSystem returns the magic number of the file system of a path.

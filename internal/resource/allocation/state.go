@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -176,15 +177,19 @@ func (s *State) write(upTo uint64) error {
 		return nil
 	}
 	all, lastChecksum := s.changes, s.checksum
-	data, err := s.encode()
+	buffer := buffers.Get().(*buffer)
+	defer buffers.Put(buffer)
+	var err error
+	buffer.data, err = s.encode(buffer.data[:0])
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("encode pods' resources: %w", err)
 	}
-	sum := checksum(data)
+	sum := checksum(buffer.data)
 	if sum != lastChecksum { // without the lock, so that readers do not wait for the disk
-		if err := s.replace(string(data), sum); err != nil {
-			return err
+		buffer.file = appendFile(buffer.file[:0], buffer.data, sum)
+		if err := s.save(s.path, buffer.file); err != nil {
+			return fmt.Errorf("write pods' resources: %w", err)
 		}
 	}
 	s.mu.Lock()
@@ -193,36 +198,42 @@ func (s *State) write(upTo uint64) error {
 	return nil
 }
 
-// encode returns the JSON of a stateContent. The caller holds mu.
-func (s *State) encode() ([]byte, error) {
-	size := 0
-	for _, e := range s.pods {
+// buffer has what one write needs. All pods are encoded for each start of one, so buffers are used again until the
+// garbage collector takes them.
+type buffer struct{ data, file []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// encode appends the JSON of a stateContent. The caller holds mu.
+func (s *State) encode(text []byte) ([]byte, error) {
+	if len(s.pods) == 0 {
+		return append(text, "{}"...), nil
+	}
+	text = append(text, `{"entries":`...)
+	before := byte('{')
+	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
+		e := s.pods[uid]
 		if e.err != nil {
 			return nil, e.err
 		}
-		size += len(e.text) + len(",")
-	}
-	if size == 0 {
-		return []byte("{}"), nil
-	}
-	text := append(make([]byte, 0, size+len(`{"entries":{}}`)), `{"entries":`...)
-	before := byte('{')
-	for _, uid := range slices.Sorted(maps.Keys(s.pods)) {
-		text = append(append(text, before), s.pods[uid].text...)
+		text = append(append(text, before), e.text...)
 		before = ','
 	}
 	return append(text, "}}"...), nil
 }
 
-func (s *State) replace(data string, sum uint32) error {
-	text, err := json.Marshal(stateFile{Data: data, Checksum: uint64(sum)})
-	if err != nil {
-		return fmt.Errorf("encode pods' resources: %w", err)
+// appendFile appends the JSON of a stateFile. In data, which is JSON from encoding/json, only quotes and backslashes
+// have to be escaped.
+func appendFile(text, data []byte, sum uint32) []byte {
+	text = append(text, `{"data":"`...)
+	for _, c := range data {
+		if c == '"' || c == '\\' {
+			text = append(text, '\\')
+		}
+		text = append(text, c)
 	}
-	if err := s.save(s.path, text); err != nil {
-		return fmt.Errorf("write pods' resources: %w", err)
-	}
-	return nil
+	text = append(text, `","checksum":`...)
+	return append(strconv.AppendUint(text, uint64(sum), 10), '}')
 }
 
 // Forget deletes a pod in memory. The next write removes it from the file, where it does no harm:

@@ -125,8 +125,15 @@ func TestFileIsOneDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.encode(); err != nil || string(got) != string(want) {
+		if got, err := s.encode(nil); err != nil || string(got) != string(want) {
 			t.Fatalf("%d pods are encoded as %s and %v, want %s", i, got, err, want)
+		}
+		file, err := json.Marshal(stateFile{Data: string(want), Checksum: uint64(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := appendFile(nil, want, uint32(i)); string(got) != string(file) {
+			t.Fatalf("the file of %d pods is %s, want %s", i, got, file)
 		}
 		uid, r := types.UID(fmt.Sprint(i, "<&\"")), pod.ResourcesOf(testPod(fmt.Sprint(i+1), 1))
 		s.Note(uid, r)
