@@ -146,8 +146,8 @@ func (o *Observer) readListed(ctx context.Context, l *podListing, began time.Tim
 func (o *Observer) readSandbox(ctx context.Context, uid types.UID, item *runtimeapi.PodSandbox) (pod.Sandbox, error) {
 	o.mu.Lock()
 	var known sandboxEntry
-	if r, ok := o.pods[uid]; ok {
-		known = r.sandboxes[item.Id]
+	if r, ok := o.pods[uid]; ok && r.sandboxes[item.Id] != nil {
+		known = *r.sandboxes[item.Id]
 	}
 	o.mu.Unlock()
 	if known.ID != "" && known.Ready == isReady(item) && (known.HostNetwork || known.Ready == (len(known.IPs) > 0)) {

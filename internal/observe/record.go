@@ -42,7 +42,7 @@ type sandboxEntry struct {
 // record is the observed state of one pod.
 type record struct {
 	ref        pod.Ref
-	sandboxes  map[string]sandboxEntry
+	sandboxes  map[string]*sandboxEntry // by pointer, as even the smallest map has room for eight values
 	containers map[string]containerEntry
 	// verified is the start of the last complete read: events from before it are stale.
 	verified time.Time
@@ -62,7 +62,7 @@ type observation struct {
 }
 
 func newRecord(ref pod.Ref) *record {
-	return &record{ref: ref, sandboxes: map[string]sandboxEntry{}, containers: map[string]containerEntry{}}
+	return &record{ref: ref, sandboxes: map[string]*sandboxEntry{}, containers: map[string]containerEntry{}}
 }
 
 // merge merges an observation. removed holds IDs that must not return; merge adds those that are
@@ -94,13 +94,14 @@ func (r *record) mergeSandbox(sandbox pod.Sandbox, now time.Time, newer bool, re
 	if _, dead := removed[sandbox.ID]; dead {
 		return
 	}
-	known, ok := r.sandboxes[sandbox.ID]
-	if !ok {
-		known.firstSeen = now
-	} else if forward := known.Ready && !sandbox.Ready; !forward && (!newer || known.Ready != sandbox.Ready) {
-		return
+	firstSeen := now
+	if known := r.sandboxes[sandbox.ID]; known != nil {
+		if forward := known.Ready && !sandbox.Ready; !forward && (!newer || known.Ready != sandbox.Ready) {
+			return
+		}
+		firstSeen = known.firstSeen
 	}
-	r.sandboxes[sandbox.ID] = sandboxEntry{Sandbox: sandbox, firstSeen: known.firstSeen}
+	r.sandboxes[sandbox.ID] = &sandboxEntry{Sandbox: sandbox, firstSeen: firstSeen}
 }
 
 func (r *record) mergeContainer(c containerEntry, now time.Time, newer bool, removed map[string]time.Time) {
@@ -190,9 +191,12 @@ func (r *record) rebuild(at time.Time) (changed bool) {
 		view.Containers = append(view.Containers, r.containers[id].withMessage())
 	}
 	view.Sort()
-	changed = !reflect.DeepEqual(view.Sandboxes, r.view.Sandboxes) || !reflect.DeepEqual(view.Containers, r.view.Containers)
+	if reflect.DeepEqual(view.Sandboxes, r.view.Sandboxes) && reflect.DeepEqual(view.Containers, r.view.Containers) {
+		r.view.At = view.At
+		return false
+	}
 	r.view = view
-	return changed
+	return true
 }
 
 func (r *record) empty() bool { return len(r.sandboxes) == 0 && len(r.containers) == 0 }

@@ -83,13 +83,15 @@ func (s *apiStore) signal() {
 	s.changed.Notify()
 }
 
-// asPod also drops the managed fields, which are half of many pods and not used here.
+// asPod also makes the pod smaller: it drops the managed fields, which are half of many pods and not used here, and
+// shares amounts.
 func asPod(object any) (*v1.Pod, error) {
 	p, ok := object.(*v1.Pod)
 	if !ok {
 		return nil, fmt.Errorf("store pod: got %T", object)
 	}
 	p.ManagedFields = nil
+	shareAmounts(p)
 	return p, nil
 }
 

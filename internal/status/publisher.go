@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -218,7 +219,9 @@ func (p *Publisher) reconcile(target *v1.Pod) {
 	if e.target == object.UID && !e.dirty && isStale(object.ResourceVersion, e.resourceVersion) {
 		return
 	}
-	if !sameStatus(normalize(target, object.Status), e.status) {
+	if sameStatus(normalize(target, object.Status), e.status) {
+		e.share(object)
+	} else {
 		e.markDirty(p.clock.Now())
 	}
 	p.enqueueIfNeeded(e)
@@ -293,7 +296,9 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 	if changed && p.meters.Changed != nil {
 		p.meters.Changed(target, &e.status, &merged)
 	}
-	e.status = merged
+	if changed || !equality.Semantic.DeepEqual(e.status, merged) {
+		e.status = merged
+	}
 	if changed || (!known && (object == nil || isEndedMirror(object))) {
 		e.markDirty(p.clock.Now())
 	}
@@ -311,6 +316,14 @@ func (p *Publisher) apiObject(target *v1.Pod) *v1.Pod {
 		return mirror
 	}
 	return nil
+}
+
+// share drops the own copy of a status that the API server's object has, too: all pods that have settled. No one
+// changes either.
+func (e *entry) share(object *v1.Pod) {
+	if equality.Semantic.DeepEqual(e.status, object.Status) {
+		e.status = object.Status
+	}
 }
 
 // markDirty marks the status as not written yet.

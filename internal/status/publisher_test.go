@@ -246,6 +246,32 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
+// TestStatusIsSharedWithPod: a settled pod has one status, that of the API server's object.
+func TestStatusIsSharedWithPod(t *testing.T) {
+	run(t, func(b *bench) {
+		p := aPod("a")
+		s := phase(v1.PodRunning)
+		s.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		b.Set(p, s)
+		b.expect("a a Running")
+		written, _ := b.Get("a")
+		p = aPod("a")
+		p.ResourceVersion, p.Status = "101", *written.DeepCopy()
+		b.Reconcile(p)
+		b.Set(p, s)
+		if got, _ := b.Get("a"); &got.Conditions[0] != &p.Status.Conditions[0] {
+			t.Error("the publisher has a copy of a status that the pod has, too")
+		}
+		before := p.Status.DeepCopy()
+		s.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse}}
+		b.Set(p, s)
+		b.expect("a a Running")
+		if diff := cmp.Diff(before, &p.Status); diff != "" {
+			t.Errorf("a change of the status has changed the pod: %s", diff)
+		}
+	})
+}
+
 // mirrorOf returns the mirror of a static pod, without a status.
 func mirrorOf(static *v1.Pod, uid types.UID) *v1.Pod {
 	mirror := aPod(static.Name)

@@ -305,7 +305,7 @@ func (p *Pool) Orphan(ref pod.Ref) {
 func (p *Pool) add(of *v1.Pod) *worker {
 	w := &worker{
 		ref:     pod.RefOf(of),
-		deps:    p.deps,
+		deps:    &p.deps,
 		steps:   p.deps.NewSteps(),
 		wake:    notify.New(),
 		stopped: make(chan struct{}),

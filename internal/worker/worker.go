@@ -16,7 +16,7 @@ import (
 // a step runs.
 type worker struct {
 	ref   pod.Ref
-	deps  Deps
+	deps  *Deps
 	steps Steps
 	wake  notify.Signal // requests the next step
 
