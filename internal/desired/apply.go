@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -107,14 +106,15 @@ func (d *Pods) removeUnlisted(source pod.Source) (changes []pod.Change) {
 	return changes
 }
 
-// annotate returns a copy with annotations for the source and the time when the pod was first seen.
-// Sources share their objects with caches, so it must not change original.
+// annotate returns a copy with annotations for the source and the time when the pod was first seen. The source of the
+// API server's pods sets them itself, so that these, which may be many, are in memory once. Sources share their objects
+// with caches, so annotate must not change original.
 func annotate(original *v1.Pod, source pod.Source, seen string) *v1.Pod {
+	if _, set := original.Annotations[pod.AnnotationSeen]; set && source == pod.SourceAPI {
+		return original
+	}
 	p := *original
-	p.Annotations = make(map[string]string, len(original.Annotations)+2)
-	maps.Copy(p.Annotations, original.Annotations)
-	p.Annotations[pod.AnnotationSource] = string(source)
-	p.Annotations[pod.AnnotationSeen] = seen
+	p.Annotations = pod.WithOrigin(original.Annotations, source, seen)
 	return &p
 }
 

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"log/slog"
+	"maps"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -174,4 +175,12 @@ func EventRef(p *v1.Pod, container string) *v1.ObjectReference {
 		ref.FieldPath = FieldPath(p, container)
 	}
 	return ref
+}
+
+// WithOrigin returns a copy of annotations with those for the source of a pod and the time when it was first seen.
+func WithOrigin(annotations map[string]string, source Source, seen string) map[string]string {
+	all := make(map[string]string, len(annotations)+2)
+	maps.Copy(all, annotations)
+	all[AnnotationSource], all[AnnotationSeen] = string(source), seen
+	return all
 }

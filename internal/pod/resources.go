@@ -76,12 +76,13 @@ func AmountsOf(r *v1.ResourceRequirements) Amounts {
 	}
 }
 
-// EffectiveRequirements returns a container's resources, with the pod-level limits where it has none.
+// EffectiveRequirements returns a container's resources, with the pod-level limits where it has none. They may share
+// their amounts with the spec, so no one may change them.
 func EffectiveRequirements(p *v1.Pod, c *v1.Container) v1.ResourceRequirements {
-	r := *c.Resources.DeepCopy()
 	if !resourcehelper.IsPodLevelResourcesSet(p) {
-		return r
+		return c.Resources
 	}
+	r := *c.Resources.DeepCopy()
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		if own := r.Limits[name]; !own.IsZero() {
 			continue

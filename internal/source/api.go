@@ -40,14 +40,14 @@ type APIConfig struct {
 type APIDeps struct {
 	Out    chan<- pod.Snapshot
 	Client PodClient
+	Clock  clock.PassiveClock
 	Log    *slog.Logger
 	// Ready, if set, blocks until the Node has been read: admission needs its labels.
 	Ready func(ctx context.Context) error
 	// LastKnown keeps the pods for a start without the API server; nil: off. Then Warn, which records a
-	// warning event about the node, and Clock are not used.
+	// warning event about the node, is not used.
 	LastKnown *kubeapi.LastKnown
 	Warn      func(reason, message string)
-	Clock     clock.PassiveClock
 }
 
 // API is the source of the pods that are bound to this node. While the API server is unavailable, the
@@ -67,7 +67,7 @@ type API struct {
 // NewAPI validates and starts nothing.
 func NewAPI(cfg APIConfig, deps APIDeps) (*API, error) {
 	if err := require.Set("new API source", map[string]any{
-		"NodeName": cfg.NodeName, "Out": deps.Out, "Client": deps.Client, "Log": deps.Log,
+		"NodeName": cfg.NodeName, "Out": deps.Out, "Client": deps.Client, "Clock": deps.Clock, "Log": deps.Log,
 	}); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ func (s *apiStore) Restore(objects []any, contact time.Time) {
 			started++
 			s.deps.Log.Info("pod source: starting last-known pod without the API server", pod.RefOf(p).Attr(), "lastContact", contact)
 		}
+		s.settle(p, nil)
 		pods[keyOf(p)] = p
 	}
 	s.mu.Lock()

@@ -28,7 +28,9 @@ func (s *apiStore) put(object any) error {
 	if p = s.usable(p); p == nil {
 		return nil
 	}
-	s.pods[keyOf(p)] = p
+	key := keyOf(p)
+	s.settle(p, s.pods[key])
+	s.pods[key] = p
 	s.signal()
 	return nil
 }
@@ -67,7 +69,9 @@ func (s *apiStore) Replace(objects []any, _ string) error {
 			return err
 		}
 		if p = s.usable(p); p != nil {
-			pods[keyOf(p)] = p
+			key := keyOf(p)
+			s.settle(p, s.pods[key])
+			pods[key] = p
 		}
 	}
 	s.pods, s.listed, s.relisted, s.restored = pods, true, true, false
@@ -83,15 +87,14 @@ func (s *apiStore) signal() {
 	s.changed.Notify()
 }
 
-// asPod also makes the pod smaller: it drops the managed fields, which are half of many pods and not used here, and
-// shares amounts.
+// asPod also drops the managed fields, which are half of many pods and not used here.
 func asPod(object any) (*v1.Pod, error) {
 	p, ok := object.(*v1.Pod)
 	if !ok {
 		return nil, fmt.Errorf("store pod: got %T", object)
 	}
 	p.ManagedFields = nil
-	shareAmounts(p)
+	trim(p)
 	return p, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/kubeclient/kubeclienttest"
 	"swiftlet/internal/notify"
@@ -36,7 +37,7 @@ func apiPod(name string) *v1.Pod {
 func runAPI(t *testing.T, client *fake.Clientset, ready func(context.Context) error) <-chan pod.Snapshot {
 	t.Helper()
 	out := make(chan pod.Snapshot)
-	a, err := NewAPI(APIConfig{NodeName: "node-1"}, APIDeps{Out: out, Client: kubeclienttest.Wrap(client), Log: slog.New(slog.DiscardHandler), Ready: ready})
+	a, err := NewAPI(APIConfig{NodeName: "node-1"}, APIDeps{Out: out, Client: kubeclienttest.Wrap(client), Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), Ready: ready})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestNewNamesMissingDependencies(t *testing.T) {
 	for want, err := range map[string]error{
 		"new file source: missing Clock, Log, NodeName, Out, Path":        second(NewFile(FileConfig{}, FileDeps{})),
 		"new HTTP source: missing Client, Clock, Log, NodeName, Out, URL": second(NewHTTP(HTTPConfig{}, HTTPDeps{})),
-		"new API source: missing Client, Log, NodeName, Out":              second(NewAPI(APIConfig{}, APIDeps{})),
+		"new API source: missing Client, Clock, Log, NodeName, Out":       second(NewAPI(APIConfig{}, APIDeps{})),
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -191,7 +192,7 @@ func second[T any](_ T, err error) error { return err }
 // TestAPIPodWithInvalidNames: a pod whose names would lead out of its directories is not run, and one that
 // runs keeps its last valid version.
 func TestAPIPodWithInvalidNames(t *testing.T) {
-	s := (*apiStore)(&API{deps: APIDeps{Log: slog.New(slog.DiscardHandler)}, pods: map[types.NamespacedName]*v1.Pod{}, changed: notify.New()})
+	s := (*apiStore)(&API{deps: APIDeps{Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)}, pods: map[types.NamespacedName]*v1.Pod{}, changed: notify.New()})
 	invalid := func(name string) *v1.Pod {
 		p := apiPod(name)
 		p.Spec.Volumes = []v1.Volume{{Name: "../../escape"}}
