@@ -113,6 +113,8 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 type entry struct {
 	pod    *v1.Pod      // its latest version
 	status v1.PodStatus // complete, normalized
+	// shared is the API object whose status this is; nil: it is not shared.
+	shared *v1.Pod
 	// finished: the pod has released its resources, so it may be deleted from the API server.
 	finished bool
 
@@ -296,8 +298,8 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 	if changed && p.meters.Changed != nil {
 		p.meters.Changed(target, &e.status, &merged)
 	}
-	if changed || !equality.Semantic.DeepEqual(e.status, merged) {
-		e.status = merged
+	if changed || object == nil || e.shared != object {
+		e.status, e.shared = merged, nil
 	}
 	if changed || (!known && (object == nil || isEndedMirror(object))) {
 		e.markDirty(p.clock.Now())
@@ -321,8 +323,8 @@ func (p *Publisher) apiObject(target *v1.Pod) *v1.Pod {
 // share drops the own copy of a status that the API server's object has, too: all pods that have settled. No one
 // changes either.
 func (e *entry) share(object *v1.Pod) {
-	if equality.Semantic.DeepEqual(e.status, object.Status) {
-		e.status = object.Status
+	if e.shared != object && equality.Semantic.DeepEqual(e.status, object.Status) {
+		e.status, e.shared = object.Status, object
 	}
 }
 
