@@ -21,6 +21,7 @@ import (
 	"swiftlet/internal/preflight"
 	"swiftlet/internal/surroundings"
 	"swiftlet/internal/tracing"
+	"swiftlet/internal/why"
 )
 
 // Options are the settings that are not part of the configuration.
@@ -55,6 +56,7 @@ type base struct {
 	metrics  *metrics.Metrics
 	tracing  *tracing.Provider // nil unless tracing is configured
 	panics   contain.Reporter
+	why      *why.Book
 	hub      hub
 	parts    []part
 }
@@ -127,14 +129,14 @@ func RunIn(ctx context.Context, cfg *config.Config, opts Options, around surroun
 	if err := newNode(b, api, runtime, machine, pods); err != nil {
 		return fmt.Errorf("set up node: %w", err)
 	}
-	if err := newServers(ctx, b, api, runtime, pods); err != nil {
+	if err := newServers(ctx, b, api, runtime, machine, pods); err != nil {
 		return fmt.Errorf("set up servers: %w", err)
 	}
 	return b.run(ctx, pods.workers.Drain)
 }
 
 func newBase(ctx context.Context, cfg *config.Config, opts Options, around surroundings.Surroundings) (_ *base, err error) {
-	b := &base{cfg: cfg, opts: opts, around: around, log: opts.Log, clock: clock.RealClock{}}
+	b := &base{cfg: cfg, opts: opts, around: around, log: opts.Log, clock: clock.RealClock{}, why: why.New()}
 	b.started = b.clock.Now()
 	if b.metrics, err = metrics.New(b.clock, b.log); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 func newImages(b *base, a *api, r runtimeClient, observer *observe.Observer, plugins *credentialplugin.Plugins) (image.Manager, error) {
 	deps := image.ManagerDeps{
 		Runtime: r.cri, Observed: observer.List, Secrets: a.objects, Events: a.events, Node: a.node,
-		Meters: b.metrics.Image(), Collected: b.metrics.ImageGC(), Clock: b.clock, Log: b.log,
+		Meters: b.metrics.Image(), Why: b.why, Collected: b.metrics.ImageGC(), Clock: b.clock, Log: b.log,
 	}
 	if plugins != nil {
 		deps.Plugins = plugins

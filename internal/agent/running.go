@@ -37,7 +37,7 @@ func newRunning(b *base, a *api, r runtimeClient, m *machine, plugins *credentia
 	p.runtime, err = runtime.New(runtime.ConfigFrom(b.cfg, m.kernel()), runtime.Deps{
 		CRI: r.cri.BriefExec(), DNS: m.dns, LogTail: p.logs.Tail, RemoveTree: safepath.RemoveAll, UserNamespace: users.Of,
 		Cpuset: podsync.CpusetFrom(m.Exclusive), ExclusiveCPUs: m.CPUs.PodHasExclusiveCPUs,
-		Events: a.events, Meters: b.metrics.Runtime(), Random: rand.Uint32, Clock: b.clock, Log: b.log,
+		Events: a.events, Meters: b.metrics.Runtime(), Why: b.why, Random: rand.Uint32, Clock: b.clock, Log: b.log,
 	})
 	if err != nil {
 		return p, err

@@ -14,7 +14,7 @@ import (
 )
 
 // newServers adds the HTTP servers, the metrics and the watchdog.
-func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) error {
+func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machine, p *pods) error {
 	view, err := server.NewPodView(server.PodViewDeps{Desired: p.desired, Observer: p.observer, Statuses: p.status})
 	if err != nil {
 		return err
@@ -33,6 +33,7 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, p *pods) 
 		Checks: []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
 		Meters: server.NewMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Listen: b.around.Listen, Clock: b.clock, Log: b.log,
 	}
+	deps.Why = server.WhyView{Steps: b.why, Statuses: p.status, Object: m.node.Object, Clock: b.clock}
 	if b.tracing != nil {
 		deps.Trace = b.tracing.HTTP
 	}

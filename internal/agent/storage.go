@@ -23,7 +23,7 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 	deps := volume.Deps{
 		Objects: a.objects, Tokens: a.tokens, Allocatable: m.node.Allocatable, Plugins: []plugin.Plugin{s.csi},
 		Mounter: b.around.Mounter, HealthChanged: b.hub.syncPod.Publish,
-		Events: a.events, Panics: b.panics, Meters: b.metrics.Volume(), Jitter: b.around.Random, Clock: b.clock, Log: b.log,
+		Events: a.events, Panics: b.panics, Meters: b.metrics.Volume(), Why: b.why, Jitter: b.around.Random, Clock: b.clock, Log: b.log,
 	}
 	if a.clients != nil {
 		deps.Trust, deps.Certificates = a.caches.Trust, a.caches.Certificates

@@ -30,7 +30,7 @@ type syncing struct {
 func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states states, amounts allocation.States) (s syncing, err error) {
 	s.probes, err = probe.New(probe.Config{File: filepath.Join(b.cfg.Flags.RootDir, probe.ResultsFile)}, probe.Deps{
 		Checker: probe.NewChecks(r.cri.BriefExec()), Random: b.around.Random, Cores: runtime.NumCPU(),
-		Events: a.events, Panics: b.panics, Clock: b.clock, Log: b.log,
+		Events: a.events, Why: b.why, Panics: b.panics, Clock: b.clock, Log: b.log,
 	})
 	if err := b.addUnless(err, "probes", s.probes.Run); err != nil {
 		return s, err
@@ -45,8 +45,8 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 			Handler:     podsync.HandlerFinder(a.caches.RuntimeClass, m.node.Object),
 			Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs,
 		},
-		Removed: b.hub.podRemoved.Publish,
-		Meters:  b.metrics.Podsync(), Events: a.events, Clock: b.clock, Log: b.log,
+		Removed: b.hub.podRemoved.Publish, Why: b.why,
+		Meters: b.metrics.Podsync(), Events: a.events, Clock: b.clock, Log: b.log,
 	}
 	deps.Meters.Rejected = s.countAdmission
 	if states.mirrors != nil {
@@ -63,7 +63,7 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 	if b.tracing != nil {
 		newSteps = b.tracing.Steps(newSteps, states.status.Get)
 	}
-	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
+	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Retries: b.why.NextTry, Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
 	if err := b.addUnless(err, "workers", s.workers.Run); err != nil {
 		return s, err
 	}

@@ -6,7 +6,7 @@ package architecture
 var layers = [][]string{
 	{"clip"}, // limits texts of others, also those that the vocabulary has
 	{"pod", "klogfmt", "meter", "backoff", "queue", "notify", "require", "contain", "instant"}, // the vocabulary
-	{"plan", "podstatus"},
+	{"plan", "podstatus", "why"},
 	{"boundedio"},  // reads what others write
 	{"checkpoint"}, // writes every state file, also those of adapters
 	{"kubeclient"}, // every kind of API object in use, for adapters and above

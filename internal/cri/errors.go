@@ -35,6 +35,11 @@ func IsNotFound(err error) bool { return code(err) == codes.NotFound }
 // IsUnavailable reports whether the runtime could not be reached.
 func IsUnavailable(err error) bool { return code(err) == codes.Unavailable }
 
+// IsDenied reports whether a credential is missing or was refused.
+func IsDenied(err error) bool {
+	return code(err) == codes.Unauthenticated || code(err) == codes.PermissionDenied
+}
+
 // IsUnimplemented reports whether the runtime does not implement the call.
 func IsUnimplemented(err error) bool { return code(err) == codes.Unimplemented }
 

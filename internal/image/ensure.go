@@ -13,6 +13,7 @@ import (
 	"swiftlet/internal/cri"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // request is one container's request for an image.
@@ -36,13 +37,15 @@ type Sandbox interface {
 type Image struct {
 	// Ref is the runtime's reference to the image.
 	Ref string
+	// Size is its size on the node in bytes, as the runtime reports it.
+	Size uint64
 	// UID or User is the image's configured user, if any.
 	UID  *int64
 	User string
 }
 
 func imageOf(ref string, i *runtimeapi.Image) Image {
-	found := Image{Ref: ref, User: i.GetUsername()}
+	found := Image{Ref: ref, Size: i.GetSize(), User: i.GetUsername()}
 	if i.GetUid() != nil {
 		found.UID = &i.Uid.Value
 	}
@@ -98,7 +101,7 @@ func (p *Puller) ensure(ctx context.Context, apiPod *v1.Pod, c *v1.Container, sa
 		if found != nil {
 			usable, err := p.mayUse(r, found)
 			if err != nil {
-				return Image{}, p.pullFailed(r, backoffFingerprint(nil), fmt.Errorf("find credentials: %w", err))
+				return Image{}, p.pullFailed(r, backoffFingerprint(nil), why.Because(why.CredentialsFailed, "", fmt.Errorf("find credentials: %w", err)))
 			}
 			if usable {
 				pulled = new(false)
@@ -130,7 +133,7 @@ func (p *Puller) pull(ctx context.Context, r request) (Image, *Error) {
 		return Image{}, &Error{Reason: ReasonBackOff, Message: message + ": " + lastFailure, RetryAfter: remaining}
 	}
 	if credentialsErr != nil {
-		return Image{}, p.pullFailed(r, fingerprint, fmt.Errorf("find credentials: %w", credentialsErr))
+		return Image{}, p.pullFailed(r, fingerprint, why.Because(why.CredentialsFailed, "", fmt.Errorf("find credentials: %w", credentialsErr)))
 	}
 	started := p.clock.Now()
 	if p.meters.PullStarted != nil {

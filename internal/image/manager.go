@@ -9,6 +9,7 @@ import (
 	"swiftlet/internal/config"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // Runtime is all that images are asked of; cri.Client is one.
@@ -29,6 +30,8 @@ type ManagerDeps struct {
 	// Node is what events about garbage collection are about.
 	Node   *v1.ObjectReference
 	Meters Meters
+	// Why records which pods wait for the pulls of others; may be nil.
+	Why *why.Book
 	// Collected counts the images that were removed, by the reason; may be nil.
 	Collected meter.CountOf
 	Clock     clock.WithDelayedExecution
@@ -57,7 +60,7 @@ func NewManager(cfg *config.Config, deps ManagerDeps) (m Manager, err error) {
 	}
 	m.Puller, err = New(ConfigFrom(cfg), Deps{
 		Images: deps.Runtime, Credentials: credentials.Find, OnUse: m.Collector.MarkUsed, OnPulled: m.Collector.ImagePulled,
-		Events: deps.Events, Meters: deps.Meters, Clock: deps.Clock, Log: deps.Log,
+		Events: deps.Events, Meters: deps.Meters, Why: deps.Why, Clock: deps.Clock, Log: deps.Log,
 	})
 	m.Collector.OnCollected(m.Puller.PruneRecords)
 	return m, err

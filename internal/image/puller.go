@@ -16,6 +16,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
+	"swiftlet/internal/why"
 )
 
 // Service is the runtime's image service; cri.Client is one.
@@ -51,8 +52,10 @@ type Deps struct {
 	OnPulled func()
 	Events   pod.Events
 	Meters   Meters
-	Clock    clock.WithDelayedExecution
-	Log      *slog.Logger
+	// Why records which pods wait for the pulls of others; may be nil.
+	Why   *why.Book
+	Clock clock.WithDelayedExecution
+	Log   *slog.Logger
 }
 
 // Meters measure the puller's work; each may be nil.
@@ -77,6 +80,7 @@ type Puller struct {
 	onPulled    func()
 	events      pod.Events
 	meters      Meters
+	why         *why.Book
 	clock       clock.WithDelayedExecution
 	log         *slog.Logger
 
@@ -107,7 +111,7 @@ func New(cfg Config, deps Deps) (*Puller, error) {
 	}
 	p := &Puller{
 		images: deps.Images, credentials: deps.Credentials, onUse: deps.OnUse, onPulled: deps.OnPulled,
-		events: deps.Events, meters: deps.Meters, clock: deps.Clock, log: deps.Log,
+		events: deps.Events, meters: deps.Meters, why: deps.Why, clock: deps.Clock, log: deps.Log,
 		backoff:   pullBackoff{clock: deps.Clock, failures: map[string]failure{}},
 		requested: newInFlightPulls(),
 		inFlight:  newInFlightPulls(),

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/cri"
+	"swiftlet/internal/why"
 )
 
 // share pulls an image, or waits for a pull in progress: two would fetch the same layers twice. A namespace has
@@ -35,11 +36,13 @@ var errPullQPS = errors.New("pull QPS exceeded")
 func (p *Puller) fetch(ctx context.Context, r request, credentials []Credential, want wanted) (result, error) {
 	image := r.spec.Image
 	for {
+		p.why.Queue(r.pod.UID, why.Step{Kind: why.Image, Name: r.container.Name}, true)
 		until, release := p.inFlight.untilStarted(ctx, image)
 		pulling, done, err := p.slots.acquire(ctx, until, r.pod.Namespace, func() {
 			p.warningEvent(r.pod, r.container, "SlowPull", "Pulling image %q takes longer than %v: other pulls no longer wait for it", r.container.Image, stallTimeout)
 		})
 		release()
+		p.why.Queue(r.pod.UID, why.Step{Kind: why.Image, Name: r.container.Name}, false)
 		var started startedError
 		if err != nil && !errors.As(context.Cause(until), &started) {
 			return result{}, err
@@ -111,10 +114,16 @@ func (p *Puller) tryEach(ctx context.Context, r request, credentials []Credentia
 func pullTexts(failures []error) []error {
 	texts := make([]error, len(failures))
 	for i, err := range failures {
-		texts[i] = errors.New(cri.PullText(err))
+		texts[i] = &pullError{err}
 	}
 	return texts
 }
+
+// pullError has the text that users see of the error of a pull.
+type pullError struct{ err error }
+
+func (e *pullError) Error() string { return cri.PullText(e.err) }
+func (e *pullError) Unwrap() error { return e.err }
 
 // backoffFingerprint identifies credentials in the back-off. It ignores the passwords that plugins
 // issue: a plugin that issues a new one each time would disable the back-off.

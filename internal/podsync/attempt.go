@@ -11,6 +11,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/volume"
+	"swiftlet/internal/why"
 )
 
 // parallelCreations is how many containers of a pod are created at the same time. The configuration of each may
@@ -48,13 +49,15 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		return nil, nil
 	}
 	if err := s.deps.Node.Network(); err != nil && !p.Spec.HostNetwork {
+		s.record(p, why.Network, err)
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return nil, fmt.Errorf("network is not ready: %w", err)
 	}
-	if err := s.prepareResources(ctx, p, observed, actions.Start); err != nil {
+	s.deps.Why.Passed(p.UID, why.Step{Kind: why.Network}, s.deps.Clock.Now())
+	if err := s.timed(p, why.Resources, func() error { return s.prepareResources(ctx, p, observed, actions.Start) }); err != nil {
 		return nil, fmt.Errorf("prepare resources of pod: %w", err)
 	}
-	if err := s.deps.Cgroups.EnsurePod(p); err != nil {
+	if err := s.timed(p, why.Cgroup, func() error { return s.deps.Cgroups.EnsurePod(p) }); err != nil {
 		s.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return nil, fmt.Errorf("ensure cgroup of pod: %w", err)
 	}
@@ -66,6 +69,7 @@ func (s *PodSteps) start(ctx context.Context, p *v1.Pod, observed *pod.Observed,
 		Pod: p, Attempt: actions.Attempt, CgroupParent: s.deps.Cgroups.PodParent(p), Handler: s.deps.Node.Handler, New: actions.NewSandbox,
 	})
 	if err != nil {
+		s.record(p, why.Sandbox, err)
 		return nil, err
 	}
 	a := &attempt{PodSteps: s, p: p, observed: observed, prepared: prepared, slots: make(chan struct{}, parallelCreations)}

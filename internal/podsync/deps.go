@@ -13,6 +13,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
 	"swiftlet/internal/volume"
+	"swiftlet/internal/why"
 )
 
 // Deps are the dependencies of the steps. Mirrors may be nil without an API server, and Resources
@@ -35,10 +36,12 @@ type Deps struct {
 	Node      Node
 	// Removed is called for each pod that has been removed completely; may be nil.
 	Removed func(types.UID)
-	Meters  Meters
-	Events  pod.Events
-	Clock   clock.Clock
-	Log     *slog.Logger
+	// Why records what the steps of each pod do; may be nil.
+	Why    *why.Book
+	Meters Meters
+	Events pod.Events
+	Clock  clock.Clock
+	Log    *slog.Logger
 }
 
 // Resizing has the resources that pods were allocated, have and use. All may be nil: then pods

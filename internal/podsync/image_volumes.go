@@ -8,6 +8,7 @@ import (
 
 	"swiftlet/internal/image"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 )
 
 // imageVolume is the image of an image volume, or why it could not be pulled.
@@ -27,7 +28,7 @@ func (a *attempt) pullImageVolumes(ctx context.Context) map[string]func() imageV
 		// Without a name, events are about the pod, as volumes belong to no container.
 		as := &v1.Container{Image: v.Image.Reference, ImagePullPolicy: v.Image.PullPolicy}
 		result := inBackground(func() (imageVolume, error) {
-			got, err := a.deps.Images.Ensure(ctx, a.p, as, a.prepared)
+			got, err := a.ensureImage(ctx, as, why.Step{Kind: why.ImageVolume, Name: v.Name})
 			return imageVolume{v.Image.Reference, got, err}, nil
 		})
 		pulled[v.Name] = func() imageVolume {

@@ -3,11 +3,13 @@ package podsync
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // current returns the observed state of the pod. It reads the runtime if the last observation may
@@ -23,10 +25,21 @@ func (s *PodSteps) current(ctx context.Context, p *v1.Pod) (pod.Observed, error)
 func (s *PodSteps) refresh(ctx context.Context, uid types.UID) (pod.Observed, error) {
 	observed, err := s.deps.Observer.Refresh(ctx, uid)
 	s.needsRefresh = err != nil
+	s.observedWith(uid, err)
 	if err != nil {
 		return pod.Observed{}, fmt.Errorf("read pod from runtime: %w", err)
 	}
 	return observed, nil
+}
+
+// observedWith records a failure to read the pod, or that it is over.
+func (s *Steps) observedWith(uid types.UID, err error) {
+	step, now := why.Step{Kind: why.Observe}, s.deps.Clock.Now()
+	if err != nil {
+		s.deps.Why.End(uid, step, err, now, time.Time{})
+	} else {
+		s.deps.Why.Passed(uid, step, now)
+	}
 }
 
 // observed returns the pod as last observed.

@@ -10,11 +10,21 @@ import (
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 )
 
 // Remove deletes what is left of a pod that is in no source: exited containers and sandboxes,
 // logs, its directory, its mirror, and the state that other packages have of it.
 func (s *PodSteps) Remove(ctx context.Context, w pod.Work) error {
+	s.track(w, why.Removing)
+	if err := s.timed(w.Pod, why.Remove, func() error { return s.remove(ctx, w) }); err != nil {
+		return err
+	}
+	s.deps.Why.Forget(w.Pod.UID)
+	return nil
+}
+
+func (s *PodSteps) remove(ctx context.Context, w pod.Work) error {
 	ref := pod.RefOf(w.Pod)
 	observed, err := s.deps.Observer.Refresh(ctx, ref.UID)
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
@@ -83,6 +85,7 @@ func TestRemoveKeepsLogsOfReturningPod(t *testing.T) {
 	} {
 		r := &removals{}
 		s := &Steps{deps: Deps{
+			Clock:    clocktesting.NewFakeClock(time.Time{}),
 			Observer: &left{}, Runtime: r, Logs: r, Volumes: bareVolumes{}, Status: bareStatus{}, Log: slog.New(slog.DiscardHandler),
 		}}
 		if err := s.NewPod().Remove(t.Context(), pod.Work{Pod: &v1.Pod{}, Returns: returns}); err != nil {
@@ -111,6 +114,7 @@ func (l *lateContainer) Refresh(context.Context, types.UID) (pod.Observed, error
 // A call of a kubelet that was killed may complete late.
 func TestRemoveFindsLateContainer(t *testing.T) {
 	s := &Steps{deps: Deps{
+		Clock:    clocktesting.NewFakeClock(time.Time{}),
 		Observer: &lateContainer{}, Runtime: bareRuntime{}, Logs: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{},
 		Removed: func(uid types.UID) { t.Error("the pod counts as removed") },
 		Log:     slog.New(slog.DiscardHandler),
@@ -125,6 +129,7 @@ func TestRemoveFindsLateContainer(t *testing.T) {
 func TestRemoveWithoutAPIServer(t *testing.T) {
 	var log strings.Builder
 	s := &Steps{deps: Deps{
+		Clock:    clocktesting.NewFakeClock(time.Time{}),
 		Observer: bare{}, Runtime: bareRuntime{}, Logs: bareRuntime{}, Volumes: bareVolumes{}, Status: bareStatus{}, Mirrors: refusing{},
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}}

@@ -12,6 +12,7 @@ import (
 
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // resize sets the pod's resources to those that are allocated. While its containers change, the
@@ -19,7 +20,7 @@ import (
 // containers.
 func (s *PodSteps) resize(ctx context.Context, w pod.Work, observed *pod.Observed, updates []plan.Update) error {
 	began := s.deps.Clock.Now()
-	err := s.tryResize(ctx, w.Pod, observed, updates)
+	err := s.timed(w.Pod, why.Resize, func() error { return s.tryResize(ctx, w.Pod, observed, updates) })
 	if s.deps.Meters.Resized != nil {
 		s.deps.Meters.Resized(s.deps.Clock.Since(began), err == nil)
 	}

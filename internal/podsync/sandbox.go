@@ -9,6 +9,7 @@ import (
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 )
 
 // makeSandbox returns the pod's sandbox. It creates one if the plan needs a new one.
@@ -16,6 +17,14 @@ func (a *attempt) makeSandbox(ctx context.Context, actions plan.Actions) (sandbo
 	if !actions.NewSandbox {
 		return sandbox{id: a.observed.Sandbox().ID, ips: a.sandboxIPs(a.observed)}, nil
 	}
+	step := why.Step{Kind: why.Sandbox}
+	a.begins(step)
+	created, err := a.newSandbox(ctx)
+	a.ended(step, err)
+	return created, err
+}
+
+func (a *attempt) newSandbox(ctx context.Context) (sandbox, error) {
 	if a.observed.Sandbox() != nil {
 		a.deps.Events.Eventf(pod.EventRef(a.p, ""), v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}

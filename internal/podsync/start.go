@@ -5,9 +5,12 @@ import (
 	"errors"
 
 	"swiftlet/internal/contain"
+	"swiftlet/internal/image"
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/volume"
+	"swiftlet/internal/why"
 )
 
 // podFailure is an error of the whole pod: none of its containers can start, and none of them is
@@ -59,6 +62,7 @@ func (a *attempt) startAll(ctx context.Context, starts []plan.Start) (failed map
 // its status.
 func (a *attempt) retryLater(s plan.Start, err error) {
 	wait := a.startBackoff.failed(keyOf(s), err, a.deps.Clock.Now())
+	a.delayed(s.Container.Name, wait)
 	a.deps.Log.Warn("start container failed", pod.RefOf(a.p).Attr(), "container", s.Container.Name, "err", err, "retry", wait)
 	a.waitingReasons[s.Container.Name] = reasonOf(err)
 }
@@ -92,7 +96,7 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 		_, err := a.sandbox()
 		return created{s.Adopt, s.RestartCount}, err
 	}
-	image, imageErr := a.deps.Images.Ensure(ctx, a.p, s.Container, a.prepared)
+	from, imageErr := a.ensureImage(ctx, s.Container, why.Step{Kind: why.Image, Name: s.Container.Name})
 	box, err := a.sandbox()
 	if err != nil {
 		return created{}, podFailure{err}
@@ -114,24 +118,33 @@ func (a *attempt) create(ctx context.Context, s plan.Start) (created, error) {
 	case <-ctx.Done():
 		return created{}, ctx.Err()
 	}
+	creation := why.Step{Kind: why.Create, Name: s.Container.Name}
+	a.begins(creation)
+	id, restartCount, err := a.createIn(ctx, s, box, from, mounted, images)
+	a.ended(creation, err)
+	return created{id, restartCount}, err
+}
+
+// createIn creates a container whose sandbox, image and volumes are ready.
+func (a *attempt) createIn(ctx context.Context, s plan.Start, box sandbox, from image.Image, mounted map[string]volume.Mounted, images map[string]*runtime.VolumeImage) (id string, restartCount int, err error) {
 	prepared, err := a.deps.Runtime.PrepareContainer(ctx, a.p, s.Container, func() (runtime.Input, error) {
-		return a.input(ctx, s, box, image, mounted, images)
+		return a.input(ctx, s, box, from, mounted, images)
 	})
 	if err != nil {
-		return created{}, err
+		return "", 0, err
 	}
 	if ctx.Err() != nil {
-		return created{}, ctx.Err()
+		return "", 0, ctx.Err()
 	}
 	if _, err := a.checkpointed(); err != nil {
-		return created{}, podFailure{err}
+		return "", 0, podFailure{err}
 	}
 	if err := a.recordStart(ctx, a.p, s.Container); err != nil {
-		return created{}, podFailure{err}
+		return "", 0, podFailure{err}
 	}
-	id, err := a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), prepared)
+	id, err = a.deps.Runtime.CreateContainer(context.WithoutCancel(ctx), prepared)
 	a.measureImageVolumes(len(images), err)
-	return created{id, prepared.RestartCount}, err
+	return id, prepared.RestartCount, err
 }
 
 // startOne starts a created container and waits for its postStart hook.

@@ -3,15 +3,19 @@ package podsync
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 )
 
 // Stop stops the pod's containers, then its sandboxes.
 func (s *PodSteps) Stop(ctx context.Context, w pod.Work) error {
+	s.track(w, why.Stopping)
 	// An earlier step may have been interrupted, so read the actual state from the runtime.
 	observed, err := s.deps.Observer.Refresh(ctx, w.Pod.UID)
+	s.observedWith(w.Pod.UID, err)
 	if err != nil {
 		return fmt.Errorf("read pod from runtime: %w", err)
 	}
@@ -36,10 +40,12 @@ func (s *PodSteps) confirmStopped(ctx context.Context, w pod.Work) error {
 		return fmt.Errorf("read stopped pod from runtime: %w", err)
 	}
 	if live := observed.Live(); len(live) > 0 {
-		return fmt.Errorf("stop pod: container %s is still running", live[0].Name)
+		err := why.Because(why.StillRunning, "", fmt.Errorf("stop pod: container %s is still running", live[0].Name))
+		s.deps.Why.End(w.Pod.UID, why.Step{Kind: why.Kill, Name: live[0].Name}, err, s.deps.Clock.Now(), time.Time{})
+		return err
 	}
 	// Before the status shows that the pod has ended: other pods may then claim its resources.
-	if err := s.deps.Resources.Release(ctx, pod.RefOf(w.Pod)); err != nil {
+	if err := s.timed(w.Pod, why.Release, func() error { return s.deps.Resources.Release(ctx, pod.RefOf(w.Pod)) }); err != nil {
 		return fmt.Errorf("release resources of pod: %w", err)
 	}
 	if !w.Orphan {

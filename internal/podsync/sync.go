@@ -14,11 +14,13 @@ import (
 	"swiftlet/internal/plan"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 )
 
 // Sync reconciles the pod with its spec: it plans, acts and observes again until the plan is
 // empty. A later event of the runtime wakes the pod's worker.
 func (s *PodSteps) Sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
+	s.track(w, why.Starting)
 	if w.ObjectsChanged {
 		s.objectsChanged()
 	}
@@ -92,6 +94,9 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 				s.deps.Volumes.MountInBackground(w.Pod)
 				if err := s.checkpoint(ctx, w.Pod); err != nil {
 					failures = append(failures, err)
+				}
+				if len(failures) == 0 && retryAfter == 0 {
+					s.deps.Why.Settled(w.Pod.UID)
 				}
 				break
 			}

@@ -2,10 +2,12 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 	"swiftlet/internal/clip"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // Execer runs a command in a container.
@@ -49,13 +52,25 @@ func (c *Checks) Check(ctx context.Context, t Target) Outcome {
 	return errored(fmt.Errorf("missing probe handler for %s:%s", pod.RefOf(t.Pod), t.Container.Name))
 }
 
-func passed(output string) Outcome { return outcome(pod.Passed, output) }
-func failed(output string) Outcome { return outcome(pod.Failed, output) }
-func errored(err error) Outcome    { return outcome(pod.ProbeUnknown, err.Error()) }
+func passed(output string) Outcome { return outcome(pod.Passed, why.Unclassified, output) }
+func failed(output string) Outcome { return outcome(pod.Failed, why.ProbeFailed, output) }
+func errored(err error) Outcome    { return outcome(pod.ProbeUnknown, why.ProbeError, err.Error()) }
+
+// unreachable is a failure of the connection.
+func unreachable(ctx context.Context, err error) Outcome {
+	class := why.ProbeFailed
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		class = why.ProbeRefused
+	case ctx.Err() != nil:
+		class = why.ProbeNoReply
+	}
+	return outcome(pod.Failed, class, err.Error())
+}
 
 // outcome limits the output, which the pod chooses.
-func outcome(result pod.Result, output string) Outcome {
-	return Outcome{Result: result, Output: clip.Text(output, clip.Output)}
+func outcome(result pod.Result, class why.Class, output string) Outcome {
+	return Outcome{Result: result, Class: class, Output: clip.Text(output, clip.Output)}
 }
 
 // portOf resolves a port number or the name of one of the container's ports.

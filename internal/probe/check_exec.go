@@ -8,6 +8,8 @@ import (
 
 	"swiftlet/internal/clip"
 	"swiftlet/internal/cri"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // checkExec runs the probe's command. The runtime kills it after the timeout, or when ctx is
@@ -17,7 +19,7 @@ func (c *Checks) checkExec(ctx context.Context, t Target) Outcome {
 	result, err := c.exec.ExecSync(ctx, t.ContainerID, t.Probe.Exec.Command, limit)
 	switch {
 	case cri.IsTimeout(err):
-		return failed(fmt.Sprintf("command timed out: %q timed out after %s", clip.Text(strings.Join(t.Probe.Exec.Command, " "), clip.Output/2), limit))
+		return outcome(pod.Failed, why.ProbeNoReply, fmt.Sprintf("command timed out: %q timed out after %s", clip.Text(strings.Join(t.Probe.Exec.Command, " "), clip.Output/2), limit))
 	case err != nil:
 		return errored(errors.New(cri.Text(err)))
 	}

@@ -15,6 +15,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // grpcCredentials skips verification: any certificate of a pod is accepted.
@@ -47,7 +50,7 @@ func checkGRPC(ctx context.Context, t Target) Outcome {
 	case codes.Unimplemented:
 		return failed(fmt.Sprintf("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): %s", err))
 	case codes.DeadlineExceeded:
-		return failed(fmt.Sprintf("timeout: health rpc did not complete within %ds", max(t.Probe.TimeoutSeconds, 1)))
+		return outcome(pod.Failed, why.ProbeNoReply, fmt.Sprintf("timeout: health rpc did not complete within %ds", max(t.Probe.TimeoutSeconds, 1)))
 	default:
 		return failed(fmt.Sprintf("error: health rpc probe failed: %s", err))
 	}

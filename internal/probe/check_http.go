@@ -72,12 +72,12 @@ func (c *Checks) checkHTTP(ctx context.Context, t Target) Outcome {
 		if errors.As(err, &urlErr) && ctx.Err() != nil {
 			urlErr.Err = errors.New("context deadline exceeded (Client.Timeout exceeded while awaiting headers)")
 		}
-		return failed(err.Error())
+		return unreachable(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the rest is not read
 	if err != nil {
-		return failed(err.Error())
+		return unreachable(ctx, err)
 	}
 	if response.StatusCode < 200 || response.StatusCode >= 400 {
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", response.StatusCode))

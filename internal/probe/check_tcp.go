@@ -15,7 +15,7 @@ func checkTCP(ctx context.Context, t Target) Outcome {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addressOf(t.Probe.TCPSocket.Host, port, t))
 	if err != nil {
-		return failed(err.Error())
+		return unreachable(ctx, err)
 	}
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()

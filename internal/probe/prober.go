@@ -18,6 +18,7 @@ import (
 	"swiftlet/internal/pod"
 	"swiftlet/internal/queue"
 	"swiftlet/internal/require"
+	"swiftlet/internal/why"
 )
 
 // Checker runs a probe once.
@@ -39,6 +40,8 @@ type Outcome struct {
 	Result  pod.Result // Unsure: the check itself failed
 	Output  string
 	Warning bool // it passed, but the user should see the output
+	// Class is why it did not pass.
+	Class why.Class
 }
 
 // Config is the configuration of a Prober.
@@ -52,9 +55,11 @@ type Config struct {
 type Deps struct {
 	Checker Checker
 	Events  pod.Events
-	Panics  contain.Reporter
-	Clock   clock.WithDelayedExecution
-	Log     *slog.Logger
+	// Why records failures; may be nil.
+	Why    *why.Book
+	Panics contain.Reporter
+	Clock  clock.WithDelayedExecution
+	Log    *slog.Logger
 	// Random returns a number in [0, 1). It spreads the first runs after a restart of the kubelet.
 	Random func() float64
 	// Cores is the number of CPUs of the node. It bounds concurrent exec probes.
@@ -183,7 +188,7 @@ func (p *Prober) Forget(uid types.UID) {
 // initial delay allows. For a container of a previous kubelet process it is due at a random time
 // within the period, because all these probes are added at the same time. The caller holds mu.
 func (p *Prober) add(id key, t Target, started time.Time, published *v1.PodStatus) {
-	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind)}
+	s := &state{key: id, target: t, index: -1, result: initialResult(id.kind), recorded: true}
 	p.probes[id] = s
 	saved := p.saved[id.container]
 	shown := s.inherit(published)

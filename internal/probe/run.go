@@ -110,6 +110,7 @@ func (p *Prober) runProbe(ctx context.Context, a probeRun) {
 	a.state.update(outcome, a.early)
 	after := a.state.result
 	p.reschedule(a.state, began)
+	p.record(a, outcome)
 	if a.state.kind == startup && before != after {
 		p.scheduleAfterStartup(a.state.container)
 	}

@@ -37,6 +37,7 @@ type state struct {
 	earliest  time.Time // end of the initial delay
 	began     time.Time // when the first run was due; zero if the container was not starting
 	earlyRuns int       // number of runs before the regular ones
+	recorded  bool      // Deps.Why may have a failure
 	held      bool      // the first run waits for the published status
 	at        time.Time // when it is due
 	index     int       // in the heap; -1 during a run

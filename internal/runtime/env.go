@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // Sources reads the objects that environment variables refer to.
@@ -50,7 +51,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 	}
 	for _, source := range in.Container.EnvFrom {
 		if err := e.addAll(ctx, source); err != nil {
-			return nil, failed(ReasonContainerConfig, err)
+			return nil, failed(ReasonContainerConfig, invalidEnvironment(err))
 		}
 	}
 	for _, v := range in.Container.Env {
@@ -59,7 +60,7 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 			err = e.set(v.Name, value)
 		}
 		if err != nil {
-			return nil, failed(ReasonContainerConfig, err)
+			return nil, failed(ReasonContainerConfig, invalidEnvironment(err))
 		}
 	}
 	var all []EnvVar
@@ -72,6 +73,14 @@ func Environment(ctx context.Context, in EnvInput, from Sources) ([]EnvVar, erro
 		}
 	}
 	return all, nil
+}
+
+// invalidEnvironment gives an error a class, unless it has one.
+func invalidEnvironment(err error) error {
+	if class, _ := why.Of(err); class != why.Unclassified {
+		return err
+	}
+	return why.Because(why.EnvironmentInvalid, "", err)
 }
 
 // environment is the environment of one container while Environment resolves it.
@@ -160,7 +169,8 @@ func (e *environment) configMapKey(ctx context.Context, of *v1.ConfigMapKeySelec
 	}
 	value, ok := m.Data[of.Key]
 	if !ok && !isTrue(of.Optional) {
-		return "", false, fmt.Errorf("couldn't find key %v in ConfigMap %v/%v", of.Key, e.in.Pod.Namespace, of.Name)
+		return "", false, why.MissingKey(of.Key, "ConfigMap", e.in.Pod.Namespace, of.Name,
+			fmt.Errorf("couldn't find key %v in ConfigMap %v/%v", of.Key, e.in.Pod.Namespace, of.Name))
 	}
 	return value, ok, nil
 }
@@ -172,7 +182,8 @@ func (e *environment) secretKey(ctx context.Context, of *v1.SecretKeySelector) (
 	}
 	value, ok := s.Data[of.Key]
 	if !ok && !isTrue(of.Optional) {
-		return "", false, fmt.Errorf("couldn't find key %v in Secret %v/%v", of.Key, e.in.Pod.Namespace, of.Name)
+		return "", false, why.MissingKey(of.Key, "Secret", e.in.Pod.Namespace, of.Name,
+			fmt.Errorf("couldn't find key %v in Secret %v/%v", of.Key, e.in.Pod.Namespace, of.Name))
 	}
 	return string(value), ok, nil
 }
@@ -214,7 +225,7 @@ func unlessOptional(err error, optional *bool) error {
 	return err
 }
 
-var errServicesNotSynced = errors.New("services have not yet been read at least once, cannot construct envvars")
+var errServicesNotSynced = why.Because(why.ServicesNotRead, "", errors.New("services have not yet been read at least once, cannot construct envvars"))
 
 // serviceEnvs returns the variables of services: always those of the API server's, and those
 // of the pod's namespace unless enableServiceLinks is false.

@@ -10,6 +10,7 @@ import (
 
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // Reasons of waiting containers in the pod's status.
@@ -30,6 +31,20 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
+
+// classOfReason is the class of a failure whose cause has none.
+var classOfReason = map[string]why.Class{
+	ReasonContainerConfig: why.ConfigInvalid, ReasonCreateContainer: why.CreateFailed, ReasonRunContainer: why.StartFailed,
+	ReasonPostStartHook: why.HookFailed, ReasonCreateSandbox: why.SandboxFailed,
+}
+
+// Why returns the class of the failure: that of its cause, if it has one.
+func (e *Error) Why() (why.Class, string) {
+	if class, object := why.Of(e.Err); class != why.Unclassified {
+		return class, object
+	}
+	return classOfReason[e.Reason], ""
+}
 
 // Waiting returns the state of the container that failed, for its status.
 func (e *Error) Waiting() pod.Waiting { return pod.Waiting{Reason: e.Reason, Message: e.Message} }

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // ImageUser is the user of an image's configuration: a number, a name that only the image can
@@ -36,6 +37,10 @@ func (u ImageUser) asUser() (*runtimeapi.Int64Value, string) {
 // VerifyNonRoot returns an error if a container with runAsNonRoot would run as root, or may: a
 // user name cannot be checked from outside the image.
 func VerifyNonRoot(p *v1.Pod, c *v1.Container, image ImageUser) error {
+	return why.Because(why.UserInvalid, "", verifyNonRoot(p, c, image))
+}
+
+func verifyNonRoot(p *v1.Pod, c *v1.Container, image ImageUser) error {
 	sc := effectiveSecurity(p, c)
 	if !isTrue(sc.RunAsNonRoot) {
 		return nil

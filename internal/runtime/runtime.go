@@ -16,6 +16,7 @@ import (
 	"swiftlet/internal/meter"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/require"
+	"swiftlet/internal/why"
 )
 
 // Config is the configuration of a Runtime.
@@ -142,8 +143,10 @@ type Deps struct {
 	DNS    DNS
 	Events pod.Events
 	Meters Meters
-	Log    *slog.Logger
-	Clock  clock.Clock
+	// Why is optional. It records the steps that containers take.
+	Why   *why.Book
+	Log   *slog.Logger
+	Clock clock.Clock
 	// Random returns random file names.
 	Random func() uint32
 	// LogTail reads the last lines of a container's log, at most size bytes of them.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // StartContainer starts a created container and runs its postStart hook. It returns when the
@@ -17,15 +19,25 @@ import (
 func (r *Runtime) StartContainer(ctx context.Context, p *v1.Pod, c *v1.Container, id string, restartCount int, podIPs []string) error {
 	// A start is not canceled when the pod starts to terminate: the worker has to know what was
 	// started, to stop it. The call has a deadline of its own.
-	if err := r.deps.CRI.StartContainer(context.WithoutCancel(ctx), id); err != nil {
-		return r.containerFailed(ctx, p, c.Name, id, ReasonRunContainer, err)
+	step := why.Step{Kind: why.Start, Name: c.Name}
+	r.deps.Why.Begin(p.UID, step, r.deps.Clock.Now())
+	err := r.deps.CRI.StartContainer(context.WithoutCancel(ctx), id)
+	if err != nil {
+		err = r.containerFailed(ctx, p, c.Name, id, ReasonRunContainer, err)
+	}
+	r.deps.Why.End(p.UID, step, err, r.deps.Clock.Now(), time.Time{})
+	if err != nil {
+		return err
 	}
 	r.containerEvent(p, c.Name, id, v1.EventTypeNormal, "Started", "Container started")
 	r.linkLog(pod.RefOf(p), c.Name, id, restartCount)
 	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
 		return nil
 	}
-	err := r.runHook(ctx, hookCall{pod: p, container: c, id: id, podIPs: podIPs, hook: c.Lifecycle.PostStart})
+	step.Kind = why.PostStart
+	r.deps.Why.Begin(p.UID, step, r.deps.Clock.Now())
+	err = r.runHook(ctx, hookCall{pod: p, container: c, id: id, podIPs: podIPs, hook: c.Lifecycle.PostStart})
+	r.deps.Why.End(p.UID, step, why.Because(why.HookFailed, "", err), r.deps.Clock.Now(), time.Time{})
 	switch {
 	case err == nil:
 		return nil

@@ -11,6 +11,7 @@ import (
 	"swiftlet/internal/contain"
 	"swiftlet/internal/klogfmt"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // StopCause says why a container is stopped: a failed probe may have a grace period of its own.
@@ -63,7 +64,13 @@ func (r *Runtime) stopContainer(ctx context.Context, p *v1.Pod, c *pod.Container
 	}
 	r.deps.Log.Log(ctx, klogfmt.V2, "Killing container with a grace period", pod.RefOf(p).Attr(),
 		"containerName", c.Name, "containerID", c.ID, "gracePeriod", int64(grace/time.Second))
-	return r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinGracePeriod))
+	killing := why.Step{Kind: why.Kill, Name: c.Name}
+	r.deps.Why.Begin(p.UID, killing, r.deps.Clock.Now())
+	err := r.deps.CRI.StopContainer(ctx, c.ID, max(grace, pod.MinGracePeriod))
+	if ctx.Err() == nil { // else it is repeated with a shorter grace period
+		r.deps.Why.End(p.UID, killing, err, r.deps.Clock.Now(), time.Time{})
+	}
+	return err
 }
 
 // gracePeriod returns the time for the preStop hook and the container together.
@@ -133,7 +140,10 @@ func (s *step) end() {
 // preStop runs the hook until it ends, or until hookCtx ends because the container has exited.
 // ctx is that of the stop: if it is canceled, the stop and its hook are retried.
 func (r *Runtime) preStop(ctx, hookCtx context.Context, call hookCall) {
+	step := why.Step{Kind: why.PreStop, Name: call.container.Name}
+	r.deps.Why.Begin(call.pod.UID, step, r.deps.Clock.Now())
 	err := r.runHook(hookCtx, call)
+	r.deps.Why.End(call.pod.UID, step, nil, r.deps.Clock.Now(), time.Time{}) // a failure keeps nothing from ending
 	switch {
 	case err == nil:
 	case ctx.Err() != nil, hookCtx.Err() != nil && call.hook.Sleep != nil:

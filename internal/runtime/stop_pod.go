@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/cri"
 	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
 )
 
 // stopPod stops the containers of a pod that terminates, and then its sandboxes. It records an
@@ -18,13 +20,22 @@ func (r *Runtime) stopPod(ctx context.Context, p *v1.Pod, what Targets, how Stop
 	err := r.stopInOrder(ctx, p, what.Containers, how)
 	if err != nil {
 		err = fmt.Errorf("stop containers: %w", err)
-	} else if failed := r.stopSandboxes(ctx, what.Sandboxes); failed != nil {
+	} else if failed := r.endSandboxes(ctx, p, what.Sandboxes); failed != nil {
 		err = fmt.Errorf("stop sandboxes: %w", &killError{action: "KillPodSandbox", target: string(p.UID), err: failed})
 	}
 	// A stop is canceled to be repeated with a shorter grace period.
 	if err != nil && ctx.Err() == nil {
 		r.deps.Events.Eventf(pod.EventRef(p, ""), v1.EventTypeWarning, "FailedKillPod", "error killing pod: %s", killText(err))
 	}
+	return err
+}
+
+// endSandboxes stops the sandboxes of a pod that terminates.
+func (r *Runtime) endSandboxes(ctx context.Context, p *v1.Pod, sandboxes []pod.Sandbox) error {
+	step := why.Step{Kind: why.StopSandbox}
+	r.deps.Why.Begin(p.UID, step, r.deps.Clock.Now())
+	err := r.stopSandboxes(ctx, sandboxes)
+	r.deps.Why.End(p.UID, step, err, r.deps.Clock.Now(), time.Time{})
 	return err
 }
 

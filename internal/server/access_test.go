@@ -11,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"swiftlet/internal/why"
 )
 
 // accessRow is a line of testdata/access.tsv.
@@ -54,6 +58,7 @@ func enableAll(c *Config, d *Deps) {
 	c.AllocatedPods, c.Checkpoints, c.Statusz, c.Flagz, c.CheckpointDir = true, true, true, true, "/none"
 	*c.Kubelet.EnableSystemLogQuery = true
 	d.Checks = []Check{{"syncloop", alwaysHealthy}}
+	d.Why = WhyView{Steps: why.New(), Statuses: noStatuses{}, Object: func() *v1.Node { return &v1.Node{} }, Clock: d.Clock}
 	d.SetVerbosity = func(string) error { return nil }
 }
 

@@ -12,12 +12,16 @@ func (s *Server) routeTable() []route {
 		statusz       = toggle{on: s.cfg.Statusz}
 		systemLogs    = toggle{*kc.EnableSystemLogHandler, "logs endpoint is disabled."}
 		profiling     = toggle{*kc.EnableProfilingHandler, "profiling endpoint is disabled."}
+		explains      = toggle{on: s.deps.Why != nil}
 		debugFlags    = toggle{*kc.EnableDebugFlagsHandler, "flags endpoint is disabled."}
 	)
 	return slices.Concat(s.healthRoutes(append([]Check{ping, logCheck}, s.deps.Checks...)), []route{
 		// path, methods, subresources, traits, enabled, handler
 		{"/pods", get, "pods proxy", readOnlyPort, always, s.pods},
 		{"/pods/{$}", get, "pods proxy", readOnlyPort, always, s.pods},
+		{"/why", get, "pods proxy", unlabelled, explains, s.whyNode},
+		{"/why/{$}", get, "pods proxy", unlabelled, explains, s.whyNode},
+		{"/why/{namespace}/{pod}", get, "pods proxy", unlabelled, explains, s.whyPod},
 		{"/stats/summary", getOrPost, "stats", readOnlyPort, always, s.summary},
 		{"/stats/summary/{$}", getOrPost, "stats", readOnlyPort, always, s.summary},
 		{"/metrics", nil, "metrics", readOnlyPort, always, s.metricsHandler(s.deps.Metrics)},

@@ -74,6 +74,9 @@ type Deps struct {
 	SLIs         SLIs
 	Stats        Stats
 
+	// Why serves /why; may be nil.
+	Why Why
+
 	// Containers, Logs and Runtime serve logs, exec, attach and port-forward.
 	Containers Containers
 	Logs       Logs

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // Attachments reads and updates the attached volumes in the node's status.
@@ -83,11 +84,11 @@ func (v *Volumes) devicePath(d *device) string {
 // of the node wakes the wait, and only its timeout becomes an event.
 func (v *Volumes) attachedDevice(name v1.UniqueVolumeName) (devicePath string, err error) {
 	if !v.deps.Attachments.InUse(name) {
-		return "", waiting(errors.New("volume has not been added to the list of VolumesInUse in the node's volume status"))
+		return "", waiting(why.Because(why.VolumeNotAttached, "", errors.New("volume has not been added to the list of VolumesInUse in the node's volume status")))
 	}
 	devicePath, ok := v.deps.Attachments.Attached(name)
 	if !ok {
-		return "", waiting(fmt.Errorf("volume %s is not yet in node's status", name))
+		return "", waiting(why.Because(why.VolumeNotAttached, "", fmt.Errorf("volume %s is not yet in node's status", name)))
 	}
 	return devicePath, nil
 }

@@ -15,6 +15,7 @@ import (
 	"swiftlet/internal/contain"
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // Mounted is one volume, ready for containers.
@@ -135,20 +136,21 @@ func (v *Volumes) mountWithRetry(ctx context.Context, pv *podVolumes, name strin
 			return
 		}
 		v.recordFailure(pv, err)
-		if !v.waitForRetry(ctx, state, err) {
+		if !v.waitForRetry(ctx, pv, name, state, err) {
 			return
 		}
 	}
 }
 
 // waitForRetry waits for the back-off or for a hint to retry. It returns false if ctx is done.
-func (v *Volumes) waitForRetry(ctx context.Context, state *mountState, err error) bool {
+func (v *Volumes) waitForRetry(ctx context.Context, pv *podVolumes, name string, state *mountState, err error) bool {
 	v.mu.Lock()
-	wait := retries.After(state.failures)
+	wait, uid := retries.After(state.failures), pv.pod.UID
 	v.mu.Unlock()
 	if longest, ok := plugin.MaxRetryDelay(err); ok {
 		wait = min(wait, longest)
 	}
+	v.deps.Why.Delay(uid, why.Step{Kind: why.Volume, Name: name}, v.deps.Clock.Now().Add(wait))
 	timer := v.deps.Clock.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -182,9 +184,14 @@ func (v *Volumes) trySetUp(ctx context.Context, pv *podVolumes, name string, sta
 	p := pv.pod
 	v.mu.Unlock()
 
+	step := why.Step{Kind: why.Volume, Name: name}
+	v.deps.Why.Begin(p.UID, step, v.deps.Clock.Now())
 	got, err := contain.Value(func() (mountedVolume, error) { return v.setUpVolume(ctx, p, name) })
 	v.deps.Panics.Report("volume", err, pod.RefOf(p).Attr(), "volume", name)
 
+	if err == nil || ctx.Err() == nil { // else it was canceled, and keeps the error of the attempt before
+		v.deps.Why.End(p.UID, step, err, v.deps.Clock.Now(), time.Time{})
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.scheduleHealthLocked(pv, name, state)

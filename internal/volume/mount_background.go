@@ -37,7 +37,7 @@ func (v *Volumes) retryMount(ctx context.Context, pv *podVolumes, name string, s
 			return
 		}
 		v.recordFailure(pv, err)
-		if !v.waitForRetry(ctx, state, err) {
+		if !v.waitForRetry(ctx, pv, name, state, err) {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // Claims reads claims and PersistentVolumes. A node may get those of its pods, and may not watch them.
@@ -58,22 +59,27 @@ func (v *Volumes) readClaim(ctx context.Context, p *v1.Pod, claim string, spec *
 		return process(fmt.Errorf("failed to fetch PVC from API server: %w", err))
 	}
 	if err := checkClaim(spec.PVC); err != nil {
-		return process(err)
+		class := why.ClaimNotBound
+		if spec.PVC.DeletionTimestamp != nil {
+			class = why.ClaimDeleted
+		}
+		return process(why.Because(class, "PersistentVolumeClaim "+p.Namespace+"/"+claim, err))
 	}
 	if spec.Volume.Ephemeral != nil {
 		if err := ephemeral.VolumeIsForPod(p, spec.PVC); err != nil {
-			return err
+			return why.Because(why.ClaimNotOurs, "PersistentVolumeClaim "+p.Namespace+"/"+claim, err)
 		}
 	}
 	name := spec.PVC.Spec.VolumeName
 	if spec.PV, err = v.deps.Claims.Volume(ctx, name); err != nil {
 		return process(fmt.Errorf("failed to fetch PV %s from API server: %w", name, err))
 	}
+	notOurs := func(err error) error { return why.Because(why.ClaimNotOurs, "PersistentVolume "+name, process(err)) }
 	switch ref := spec.PV.Spec.ClaimRef; {
 	case ref == nil:
-		return process(fmt.Errorf("found PV object %s but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim", name))
+		return notOurs(fmt.Errorf("found PV object %s but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim", name))
 	case ref.UID != spec.PVC.UID:
-		return process(fmt.Errorf("found PV object %s but its pv.Spec.ClaimRef.UID %s does not point to claim.UID %s", name, ref.UID, spec.PVC.UID))
+		return notOurs(fmt.Errorf("found PV object %s but its pv.Spec.ClaimRef.UID %s does not point to claim.UID %s", name, ref.UID, spec.PVC.UID))
 	}
 	return nil
 }
@@ -104,7 +110,7 @@ func checkMode(p *v1.Pod, spec *plugin.Spec) error {
 			wrong = slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name })
 		}
 		if wrong {
-			return fmt.Errorf("volume %s has volumeMode %s, but is specified in %s", name, mode, field)
+			return why.Because(why.VolumeModeMismatch, "", fmt.Errorf("volume %s has volumeMode %s, but is specified in %s", name, mode, field))
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"swiftlet/internal/volume/flexvolume"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // mountedVolume is a volume that is mounted.
@@ -91,7 +92,7 @@ func (v *Volumes) kindFor(spec plugin.Spec) plugin.Plugin {
 
 // noPluginError is the error for a volume without a plugin.
 func (v *Volumes) noPluginError(spec plugin.Spec) error {
-	err := errors.New("no volume plugin matched")
+	err := why.Because(why.NoVolumePlugin, "", errors.New("no volume plugin matched"))
 	if name := flexvolume.DriverName(spec); name != "" {
 		// The installation of a driver is not reported.
 		return plugin.RetryWithin(fmt.Errorf("%w: %w", err, v.drivers.MissingError(name)), driverRetry)
@@ -117,7 +118,7 @@ func (v *Volumes) checkAffinity(spec plugin.Spec) error {
 	labelled := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.Labels}} // a volume can select by nothing else
 	matches, err := nodeaffinity.NewLazyErrorNodeSelector(spec.PV.Spec.NodeAffinity.Required).Match(labelled)
 	if err == nil && !matches {
-		err = errors.New("no matching NodeSelectorTerms")
+		err = why.Because(why.VolumeElsewhere, "PersistentVolume "+spec.PV.Name, errors.New("no matching NodeSelectorTerms"))
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"swiftlet/internal/contain"
 	"swiftlet/internal/volume/safepath"
+	"swiftlet/internal/why"
 )
 
 // subPathRequest is one volumeMount with a subPath.
@@ -45,7 +46,7 @@ func (v *Volumes) bindSubPathInTime(ctx context.Context, r subPathRequest) (stri
 		return "", fmt.Errorf("prepare subPath for volumeMount %q of container %q: %w", r.volume, r.container, ctx.Err())
 	}
 	v.deps.Log.Error("subPath hangs", "podUID", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "after", v.cfg.HangTimeout)
-	return "", fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: its file system does not answer", r.volume, r.container)
+	return "", why.Because(why.NoAnswer, "", fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: its file system does not answer", r.volume, r.container))
 }
 
 // bindSubPath creates the subPath if it is missing, bind mounts it in the pod's directory and returns
@@ -81,7 +82,8 @@ func (v *Volumes) bindSubPath(r subPathRequest) (string, error) {
 
 func (v *Volumes) subPathError(what string, r subPathRequest, err error) error {
 	v.deps.Log.Error("failed to mount subPath", "podUID", r.pod, "container", r.container, "volume", r.volume, "subPath", r.path, "err", err)
-	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container)
+	return why.Because(why.SubPathInvalid, fmt.Sprintf("volumeMounts[%d].subPath %q of container %s", r.index, r.path, r.container),
+		fmt.Errorf("failed to %s for volumeMount %q of container %q", what, r.volume, r.container))
 }
 
 // makeSubPath creates missing directories with the mode of the volume's root and, by the setgid bit, its

@@ -25,6 +25,7 @@ import (
 	"swiftlet/internal/volume/plugin"
 	"swiftlet/internal/volume/projected"
 	"swiftlet/internal/volume/quota"
+	"swiftlet/internal/why"
 )
 
 // Config is fixed for the life of the agent.
@@ -83,7 +84,9 @@ type Deps struct {
 	Events        pod.Events
 	Panics        contain.Reporter
 	Meters        Meters
-	Clock         clock.WithTicker
+	// Why records the attempts to mount each volume; may be nil.
+	Why   *why.Book
+	Clock clock.WithTicker
 	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
 	Jitter func() float64
 	Log    *slog.Logger

@@ -29,6 +29,8 @@ type Deps struct {
 	NewSteps func() Steps
 	// Events may be nil.
 	Events pod.Events
+	// Retries is called with the time of a pod's next step, if that is known; may be nil.
+	Retries func(uid types.UID, at time.Time)
 	// Panics reports the panics of steps.
 	Panics contain.Reporter
 	Meters Meters

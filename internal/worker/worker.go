@@ -113,6 +113,9 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) wait(ctx context.Context, retryAfter time.Duration) {
 	var due <-chan time.Time
 	if retryAfter > 0 {
+		if w.deps.Retries != nil && retryAfter > now {
+			w.deps.Retries(w.ref.UID, w.deps.Clock.Now().Add(retryAfter))
+		}
 		timer := w.deps.Clock.NewTimer(retryAfter)
 		defer timer.Stop()
 		due = timer.C()

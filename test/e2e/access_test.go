@@ -57,6 +57,9 @@ func readAccessTable(t *testing.T) []accessRow {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if slices.Contains(cells, "ours") && kubelet == bed.Reference {
+			continue
+		}
 		method, path, _ := strings.Cut(cells[0], " ")
 		rows = append(rows, accessRow{method, path, strings.Fields(cells[1]), code, slices.Contains(cells, "unserved"), slices.Contains(cells, "upgrade")})
 	}

@@ -11,6 +11,7 @@ import (
 	"swiftlet/internal/volume/atomicdir"
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // Name is the kind's qualified name.
@@ -63,6 +64,8 @@ func Collect(ctx context.Context, get Getter, namespace string, s Source) (atomi
 	}
 	return content.Keys{
 		Items: s.Items, DefaultMode: s.DefaultMode, DefaultUser: s.DefaultUser, Optional: optional,
-		Missing: func(key string) error { return fmt.Errorf("configmap references non-existent config key: %s", key) },
+		Missing: func(key string) error {
+			return why.MissingKey(key, "ConfigMap", namespace, s.Name, fmt.Errorf("configmap references non-existent config key: %s", key))
+		},
 	}.Select(data)
 }

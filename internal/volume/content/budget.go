@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/volume/atomicdir"
+	"swiftlet/internal/why"
 )
 
 // maxPodFiles limits the files that the agent writes for one pod. An object has a megabyte at most, but a pod
@@ -23,7 +24,7 @@ func (tooLargeError) Error() string {
 // CheckSize returns an error if the files alone are more than a pod may have.
 func CheckSize(size int64) error {
 	if size > maxPodFiles {
-		return tooLargeError{}
+		return why.Because(why.VolumeTooLarge, "", tooLargeError{})
 	}
 	return nil
 }

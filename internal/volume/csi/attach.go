@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // attachRetry is the longest delay before a VolumeAttachment is read again: nodes may not watch it.
@@ -75,7 +76,7 @@ func (p *Plugin) attachment(ctx context.Context, s plugin.Spec) (*storagev1.Volu
 	default:
 		err = fmt.Errorf("volume %s is not attached for volume attachment %s", from.handle, name)
 	}
-	return nil, plugin.RetryWithin(err, attachRetry)
+	return nil, plugin.RetryWithin(why.Because(why.VolumeNotAttached, "VolumeAttachment "+name, err), attachRetry)
 }
 
 // AttachLimitReached reports whether the attach failed with ResourceExhausted. It is false for a

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"swiftlet/internal/pluginreg"
+	"swiftlet/internal/why"
 )
 
 // driver is a registered driver.
@@ -105,7 +106,7 @@ func (p *Plugin) connect(name string) (*client, error) {
 	d, ok := p.drivers[name]
 	p.mu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("driver name %s not found in the list of registered CSI drivers", name)
+		return nil, why.Because(why.DriverNotRegistered, name, fmt.Errorf("driver name %s not found in the list of registered CSI drivers", name))
 	}
 	return p.dial(name, d.endpoint)
 }

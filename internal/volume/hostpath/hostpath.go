@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // Name is the kind's qualified name.
@@ -42,7 +43,7 @@ func (Plugin) SetUp(_ context.Context, r plugin.Request) (plugin.Result, error) 
 	}
 	if src.Type != nil && *src.Type != v1.HostPathUnset {
 		if err := check(src.Path, *src.Type); err != nil {
-			return plugin.Result{}, err
+			return plugin.Result{}, why.Because(why.HostPathMismatch, src.Path, err)
 		}
 	}
 	return plugin.Result{HostPath: src.Path, ReadOnly: r.ClaimReadOnly}, nil

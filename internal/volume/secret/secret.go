@@ -11,6 +11,7 @@ import (
 	"swiftlet/internal/volume/atomicdir"
 	"swiftlet/internal/volume/content"
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 // Name is the kind's qualified name.
@@ -56,6 +57,8 @@ func Collect(ctx context.Context, get Getter, namespace string, s Source) (atomi
 	}
 	return content.Keys{
 		Items: s.Items, DefaultMode: s.DefaultMode, DefaultUser: s.DefaultUser, Optional: optional,
-		Missing: func(key string) error { return fmt.Errorf("references non-existent secret key: %s", key) },
+		Missing: func(key string) error {
+			return why.MissingKey(key, "Secret", namespace, s.Name, fmt.Errorf("references non-existent secret key: %s", key))
+		},
 	}.Select(secret.Data)
 }

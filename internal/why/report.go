@@ -1,0 +1,177 @@
+package why
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
+)
+
+// Report is what is known of a pod's start and end.
+type Report struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	// At is when the report was made.
+	At    time.Time   `json:"at"`
+	Stage string      `json:"stage"`
+	Phase v1.PodPhase `json:"phase,omitempty"`
+	Ready bool        `json:"ready"`
+	// Sentence is Cause as text, with times in UTC.
+	Sentence string       `json:"sentence"`
+	Cause    Cause        `json:"cause"`
+	Steps    []StepReport `json:"steps"`
+	// Omitted is the number of steps that are not listed.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Cause is what the pod waits for, or why it is as it is.
+type Cause struct {
+	// Up: nothing blocks the pod.
+	Up bool `json:"up"`
+	// Step is the blocking one, if it is a step.
+	Step  *Step `json:"step,omitempty"`
+	Class Class `json:"class,omitempty"`
+	// Where is the part of the pod: "container app", "volume data", "sandbox", "pod".
+	Where string `json:"where"`
+	// What has happened or is awaited, without a full stop.
+	What string `json:"what"`
+	// Text is the error as its source has worded it.
+	Text string `json:"text,omitempty"`
+	// Fix is the object to change, or to look at.
+	Fix      string    `json:"fix,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Attempts int       `json:"attempts,omitempty"`
+	Next     time.Time `json:"next,omitzero"`
+}
+
+// StepReport is one step.
+type StepReport struct {
+	Step
+	// State is "running", "queued", "failed" or "done".
+	State string `json:"state"`
+	// Since is when the first attempt since the last success began, Began and Ended when the last one did.
+	Since    time.Time `json:"since"`
+	Began    time.Time `json:"began"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Next     time.Time `json:"next,omitzero"`
+	Attempts int       `json:"attempts"`
+	Bytes    int64     `json:"bytes,omitempty"`
+	// Class, Object and Error are those of the last failure, also if a later attempt has succeeded.
+	Class  Class  `json:"class,omitempty"`
+	Object string `json:"object,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// States of a step.
+const (
+	running = "running"
+	queued  = "queued"
+	failed  = "failed"
+	done    = "done"
+)
+
+// Find returns the UID of the pod with this name that was tracked last; found is false if there is none.
+func (b *Book) Find(namespace, name string) (uid types.UID, found bool) {
+	if b == nil {
+		return "", false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var latest int64
+	for id, r := range b.pods {
+		if r.pod.Namespace == namespace && r.pod.Name == name && (!found || r.since > latest) {
+			uid, found, latest = id, true, r.since
+		}
+	}
+	return uid, found
+}
+
+// Pods lists the pods that are tracked, in no particular order.
+func (b *Book) Pods() []types.UID {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]types.UID, 0, len(b.pods))
+	for uid := range b.pods {
+		all = append(all, uid)
+	}
+	return all
+}
+
+// Report describes a pod, given its status as last derived; found is false for a pod that is not tracked.
+func (b *Book) Report(uid types.UID, status *v1.PodStatus, now time.Time) (report Report, found bool) {
+	if b == nil {
+		return report, false
+	}
+	b.mu.Lock()
+	r := b.pods[uid]
+	if r == nil {
+		b.mu.Unlock()
+		return report, false
+	}
+	in := input{pod: r.pod, failure: r.failure, stage: r.stage, since: instantOf(r.since), next: instantOf(r.next), now: now, status: status}
+	omitted := r.omitted
+	for i := range r.steps {
+		in.steps = append(in.steps, r.steps[i].report())
+	}
+	b.mu.Unlock()
+	if in.status == nil {
+		in.status = &in.pod.Status
+	}
+	slices.SortStableFunc(in.steps, func(a, b StepReport) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	cause := in.explain()
+	report = Report{
+		Namespace: in.pod.Namespace, Name: in.pod.Name, UID: in.pod.UID, At: now.UTC(), Stage: in.stage.String(), Phase: in.status.Phase,
+		Ready: isReady(in.status), Cause: cause, Steps: in.steps, Omitted: omitted,
+	}
+	report.Sentence = cause.Sentence(report.At)
+	return report, true
+}
+
+func (e *entry) report() StepReport {
+	s := StepReport{
+		Step: e.Step, Since: instantOf(e.since), Began: instantOf(e.began), Ended: instantOf(e.ended), Next: instantOf(e.next),
+		Attempts: int(e.tries), Bytes: e.bytes, State: done,
+	}
+	switch {
+	case e.ended == 0 && e.queued:
+		s.State = queued
+	case e.ended == 0:
+		s.State = running
+	case e.failed:
+		s.State = failed
+	}
+	if e.fault != nil {
+		s.Class, s.Object, s.Error = e.fault.class, e.fault.object, e.fault.text
+	}
+	return s
+}
+
+func isReady(s *v1.PodStatus) bool {
+	for _, c := range s.Conditions {
+		if c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// input is what a Cause is derived from.
+type input struct {
+	pod         *v1.Pod
+	failure     *pod.Failure
+	status      *v1.PodStatus
+	stage       Stage
+	since, next time.Time
+	now         time.Time
+	steps       []StepReport
+}
