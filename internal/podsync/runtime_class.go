@@ -5,6 +5,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 )
 
 // HandlerFinder returns a function that finds the runtime handler of a pod's RuntimeClass, and the
@@ -15,7 +16,7 @@ func HandlerFinder(class func(name string) (*nodev1.RuntimeClass, error), node f
 		if name := p.Spec.RuntimeClassName; name != nil && *name != "" {
 			found, err := class(*name)
 			if err != nil {
-				return h, err
+				return h, why.Because(why.RuntimeClassNotFound, *name, err)
 			}
 			h.Name = found.Handler
 		}

@@ -133,7 +133,7 @@ func (b *Book) End(uid types.UID, s Step, err error, now, next time.Time) {
 		e.ended, e.next, e.failed, e.queued = now.UnixNano(), nanos(next), err != nil, false
 		if err != nil {
 			class, object := Of(err)
-			e.fault = &fault{class, clip.Text(object, maxText), clip.Text(err.Error(), maxText)}
+			e.fault = &fault{class, clip.Text(object, maxText), clip.Text(textOf(err), maxText)}
 			r.settled = false
 		}
 	})

@@ -50,6 +50,19 @@ func Of(err error) (Class, string) {
 	return Unclassified, pathOf(err)
 }
 
+// textOf is the error as a user sees it elsewhere: another program's own words, or the message in the pod's status.
+func textOf(err error) string {
+	var answer interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &answer) && answer.GRPCStatus().Message() != "" {
+		return answer.GRPCStatus().Message()
+	}
+	var shown interface{ Waiting() pod.Waiting }
+	if errors.As(err, &shown) && shown.Waiting().Message != "" {
+		return shown.Waiting().Message
+	}
+	return err.Error()
+}
+
 // ofAPIServer classifies the API server's errors and failures to reach it.
 func ofAPIServer(err error) (Class, string) {
 	var answer apierrors.APIStatus
@@ -72,7 +85,7 @@ func ofAPIServer(err error) (Class, string) {
 
 // kindsOf are the kinds of objects that steps read, by their resource.
 var kindsOf = map[string]string{
-	"secrets": "Secret", "configmaps": "ConfigMap", "persistentvolumeclaims": "PersistentVolumeClaim",
+	"secrets": "Secret", "configmaps": "ConfigMap", "secret": "Secret", "configmap": "ConfigMap", "persistentvolumeclaims": "PersistentVolumeClaim",
 	"persistentvolumes": "PersistentVolume", "serviceaccounts": "ServiceAccount", "runtimeclasses": "RuntimeClass",
 	"resourceclaims": "ResourceClaim", "csidrivers": "CSIDriver", "volumeattachments": "VolumeAttachment", "nodes": "Node",
 }

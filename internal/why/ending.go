@@ -68,7 +68,7 @@ func (in *input) failedPod() *Cause {
 	if reason == "" || in.failure == nil && in.status.Phase != v1.PodFailed {
 		return nil
 	}
-	cause := &Cause{Where: "pod", Class: Class(reason), Text: oneLine(message), Since: in.since}
+	cause := &Cause{Where: "pod", Class: Class(reason), Text: oneLine(strings.TrimPrefix(message, "Pod was rejected: ")), Since: in.since}
 	words, known := podReasons[reason]
 	resource, outOf := strings.CutPrefix(reason, "OutOf")
 	switch {

@@ -69,7 +69,7 @@ func (in *input) waitingContainer() *Cause {
 		if kind == pod.Init && !pod.IsSidecar(c) && s.State.Running != nil {
 			return &Cause{
 				Where: "init container " + c.Name, What: "runs, and the containers after it wait until it has completed",
-				Since: s.State.Running.StartedAt.Time, Fix: in.logs(c.Name, false),
+				Since: s.State.Running.StartedAt.Time, Fix: in.logs(c.Name, false) + ", if it takes too long",
 			}
 		}
 	}

@@ -76,7 +76,9 @@ func (b *Book) Node(node *v1.Node, status func(types.UID) (v1.PodStatus, bool), 
 	for _, s := range slow {
 		n.Slow = append(n.Slow, *s)
 	}
-	slices.SortFunc(n.Slow, func(a, b SlowSteps) int { return cmp.Or(-cmp.Compare(a.Longest, b.Longest), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortFunc(n.Slow, func(a, b SlowSteps) int {
+		return cmp.Or(-cmp.Compare(a.Longest, b.Longest), cmp.Compare(a.Kind, b.Kind))
+	})
 	n.Sentence = n.cause().Sentence(n.At)
 	return n
 }

@@ -54,7 +54,7 @@ var shared = map[Class]words{
 	APIServerUnreachable: {"the API server does not answer", "the API server, or the node's connection to it"},
 	ServicesNotRead:      {"the services of the API server have not been read yet", "the API server, or the node's connection to it"},
 	RuntimeUnavailable:   {"the container runtime is not running", "the container runtime of {node}"},
-	RuntimeClassNotFound: {"RuntimeClass {object} does not exist", "spec.runtimeClassName"},
+	RuntimeClassNotFound: {"RuntimeClass {object} does not exist", "spec.runtimeClassName, or the RuntimeClass"},
 	UserInvalid:          {"it would run as root, or its user cannot be checked, and runAsNonRoot forbids that", "{field}.securityContext.runAsUser, or the USER of the image"},
 	EnvironmentInvalid:   {"an environment variable cannot be set", "{field}.env"},
 	SubPathInvalid:       {"a subPath cannot be used: {object}", "{object}"},
@@ -82,7 +82,7 @@ var byKind = [...]words{
 	Kill:         {"it cannot be stopped", "the container runtime of {node}"},
 	StopSandbox:  {"it cannot be stopped", "the CNI network or the container runtime of {node}"},
 	Release:      {"its claims cannot be released", "the DRA plugins on {node}"},
-	Unmount:      {"its volumes cannot be unmounted", "what uses them on {node}"},
+	Unmount:      {"cannot be unmounted", "what uses it on {node}"},
 	RemoveCgroup: {"its cgroup cannot be removed, as processes are left in it", "the processes in the pod's cgroup on {node}"},
 	Remove:       {"what is left of it cannot be removed", "the container runtime and the pod's directory on {node}"},
 }
@@ -101,7 +101,7 @@ func (in *input) imageFailed(s *StepReport) (what, fix string, known bool) {
 		RegistryUnavailable: {"the registry of image %s does not answer", "the registry, or the node's connection to it"},
 		CredentialsFailed:   {"no credentials for image %s, as they could not be read", "spec.imagePullSecrets, or the credential provider of the node"},
 		Timeout:             {"the registry of image %s does not answer in time", "the registry, or the node's connection to it"},
-		Unclassified:        {"image %s cannot be pulled", field + ", or the registry"},
+		Unclassified:        {"image %s cannot be pulled", field + ", spec.imagePullSecrets, or the registry"},
 	}[s.Class]
 	if !known {
 		return "", "", false
@@ -169,17 +169,10 @@ func (in *input) runs(s *StepReport) (what, fix string) {
 	case Kill:
 		return in.stops(s)
 	case Unmount:
-		return "its volumes are being unmounted" + in.named(s), "the servers or drivers of its volumes, if it takes too long"
+		return "is being unmounted", "its file system, server or driver, if it takes too long"
 	}
 	words := inProgress[s.Kind]
 	return words.what, in.fill(words.fix, s)
-}
-
-func (in *input) named(s *StepReport) string {
-	if s.Name == "" {
-		return ""
-	}
-	return " (" + s.Name + ")"
 }
 
 // stops says what a container that is being stopped waits for.

@@ -30,6 +30,9 @@ func (in *input) ofStep(s *StepReport) *Cause {
 		cause.What, cause.Fix = probeWords(in.field(s.Name), s)
 		return cause
 	}
+	if s.Class == WaitsForDevice {
+		cause.Attempts = 0 // it is woken, and tries nothing until then
+	}
 	cause.What, cause.Fix = in.failed(s)
 	if quiet[s.Class] {
 		cause.Text = ""
@@ -39,7 +42,7 @@ func (in *input) ofStep(s *StepReport) *Cause {
 
 // quiet are the classes whose sentence says all that the error does.
 var quiet = map[Class]bool{
-	ObjectNotFound: true, KeyNotFound: true, ClaimNotBound: true, ImageNotPresent: true, DriverNotRegistered: true, PullRateExceeded: true,
+	ObjectNotFound: true, KeyNotFound: true, ClaimNotBound: true, ImageNotPresent: true, DriverNotRegistered: true, RuntimeClassNotFound: true, PullRateExceeded: true,
 }
 
 func (in *input) whereOf(s Step) string {
@@ -48,10 +51,31 @@ func (in *input) whereOf(s Step) string {
 		return in.where(s.Name)
 	case s.Kind == Volume, s.Kind == ImageVolume:
 		return "volume " + s.Name
+	case s.Kind == Unmount:
+		return in.mountedVolumes()
 	case s.Kind == Sandbox, s.Kind == StopSandbox:
 		return "sandbox"
 	}
 	return "pod"
+}
+
+// mountedVolumes are the volumes that were mounted.
+func (in *input) mountedVolumes() string {
+	var names []string
+	for _, s := range in.steps {
+		if s.Kind == Volume {
+			names = append(names, s.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "pod"
+	case len(names) == 1:
+		return "volume " + names[0]
+	case len(names) > 5:
+		names = append(names[:5], "others")
+	}
+	return "volumes " + strings.Join(names, ", ")
 }
 
 // where is a container with its kind.

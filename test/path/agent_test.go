@@ -34,6 +34,7 @@ import (
 	"swiftlet/internal/syncloop"
 	"swiftlet/internal/volume"
 	"swiftlet/internal/volume/safepath"
+	"swiftlet/internal/why"
 	"swiftlet/internal/worker"
 )
 
@@ -47,6 +48,7 @@ type agent struct {
 	observer *observe.Observer
 	workers  *worker.Pool
 	status   *status.Publisher
+	why      *why.Book
 	cancel   context.CancelFunc
 	parts    sync.WaitGroup
 }
@@ -63,15 +65,16 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{client: client, store: w.store, isOff: w.isOff}
+	a := &agent{client: client, store: w.store, isOff: w.isOff, why: why.New()}
 	log := slog.New(slog.NewTextHandler(w.log(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	checkpoint.Clean(w.root, log)
 	objects := kubeapi.NewLocal()
-	rt, err1 := newRuntime(w, client, log)
+	objects.SetObjects(w.faults.configMaps, w.faults.secrets)
+	rt, err1 := newRuntime(w, client, log, a.why)
 	observer, err2 := observe.New(observe.Config{}, observe.Deps{Runtime: client, Clock: w.clock, Log: log})
-	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Events: w.events, Clock: w.clock, Log: log})
-	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Events: w.events, Clock: w.clock, Log: log})
-	probes, err5 := probe.New(probe.Config{File: filepath.Join(w.root, probe.ResultsFile)}, probe.Deps{Checker: probe.NewChecks(client), Events: w.events, Clock: w.clock, Log: log, Random: func() float64 { return 0 }, Cores: 2})
+	images, err3 := image.New(image.Config{Verify: verification(w.root)}, image.Deps{Images: client, Why: a.why, Credentials: w.credentials, Events: w.events, Clock: w.clock, Log: log})
+	volumes, err4 := volume.New(volume.Config{RootDir: w.root}, volume.Deps{Objects: objects, Allocatable: allocatable, Plugins: w.plugins(log), Claims: w.claims(), Node: noNode, Why: a.why, Events: w.events, Clock: w.clock, Log: log})
+	probes, err5 := probe.New(probe.Config{File: filepath.Join(w.root, probe.ResultsFile)}, probe.Deps{Checker: probe.NewChecks(client), Why: a.why, Events: w.events, Clock: w.clock, Log: log, Random: func() float64 { return 0 }, Cores: 2})
 	wanted, err6 := desired.New(desired.Config{Sources: []pod.Source{pod.SourceFile, pod.SourceAPI}, Fields: gatedFields}, desired.Deps{Clock: w.clock})
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
@@ -90,20 +93,20 @@ func newAgent(w *testNode) (*agent, error) {
 		return nil, err
 	}
 	steps, err := podsync.New(podsync.Config{RuntimeName: "fake", CrashBackoff: backoff.Backoff{First: 10 * time.Second, Longest: longestBackoff}, MaxDeadPerContainer: 1, MaxDead: -1, Fields: gatedFields}, podsync.Deps{
-		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: volumes, Cgroups: w.cgroups, Status: publisher,
+		Runtime: rt, Logs: rt, Observer: observer, Images: images, Volumes: faultyVolumes{volumes, w}, Cgroups: faultyCgroups{w.cgroups, w}, Status: publisher,
 		Objects: objects, Sources: noServices{objects}, Probes: probes, Resources: devices{w},
 		Resizing: podsync.Resizing{Allocated: allocated, Actual: actual, Usage: noMemoryUsage{}}, Removed: allocator.Forget,
 		Node: podsync.Node{
 			Handler: w.handler, Allocatable: allocatable,
-			Network: func() error { return nil },
+			Network: func() error { return w.fault(func(f *faults) error { return f.network }) },
 			HostIPs: func() []string { return []string{"192.0.2.1"} },
 		},
-		Events: w.events, Clock: w.clock, Log: log,
+		Why: a.why, Events: w.events, Clock: w.clock, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Clock: w.clock, Log: log})
+	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Retries: a.why.NextTry, Clock: w.clock, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +140,12 @@ func verification(root string) image.Verification {
 	return image.Verification{Dir: filepath.Join(root, "image_manager"), Policy: kubelet.NeverVerifyPreloadedImages}
 }
 
+// noNode is a node without labels.
+func noNode() (*v1.Node, error) { return &v1.Node{}, nil }
+
 func allocatable() v1.ResourceList { return v1.ResourceList{} }
 
-func newRuntime(w *testNode, client *cri.Client, log *slog.Logger) (*runtime.Runtime, error) {
+func newRuntime(w *testNode, client *cri.Client, log *slog.Logger, steps *why.Book) (*runtime.Runtime, error) {
 	resolver, err := dns.New(dns.Config{NoCluster: true}, dns.Deps{Events: w.events, Node: &v1.ObjectReference{}, Log: log})
 	if err != nil {
 		return nil, err
@@ -147,7 +153,7 @@ func newRuntime(w *testNode, client *cri.Client, log *slog.Logger) (*runtime.Run
 	return runtime.New(runtime.Config{
 		RootDir: w.root, PodLogsDir: filepath.Join(w.root, "logs"), ContainerLogsDir: filepath.Join(w.root, "links"), MemoryCapacity: 1 << 30,
 	}, runtime.Deps{
-		CRI: client, DNS: resolver, Events: w.events, Log: log, Clock: w.clock, Random: func() uint32 { return 7 },
+		CRI: client, DNS: resolver, Why: steps, Events: w.events, Log: log, Clock: w.clock, Random: func() uint32 { return 7 },
 		LogTail: func(string, int, int) ([]byte, error) { return nil, nil }, RemoveTree: safepath.RemoveAll,
 	})
 }

@@ -18,6 +18,9 @@ func (d devices) Prepare(_ context.Context, p *v1.Pod, _ *pod.Observed) error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	d.w.prepared[p.Name]++
+	if err := d.w.faults.resources; err != nil {
+		return err
+	}
 	if device := d.w.awaited[p.Name]; device != "" {
 		return &pod.WaitError{Waiting: pod.Waiting{Reason: pod.ReasonWaitingForDevice, Message: "no " + device}}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"swiftlet/internal/pod"
 	"swiftlet/internal/runtime"
+	"swiftlet/internal/why"
 	"swiftlet/test/fakecri"
 )
 
@@ -56,6 +57,8 @@ type testNode struct {
 	crash    *crash
 	// isOff reports whether the power is off; may be nil.
 	isOff func() bool
+	// faults are those outside the runtime.
+	faults faults
 	// logTo receives the agent's log; nil: see log.
 	logTo io.Writer
 }
@@ -157,7 +160,7 @@ func (w *testNode) admit(p *v1.Pod, _ []*v1.Pod) *pod.Rejection {
 // handler returns the runtime handler of a pod, if its runtime class exists.
 func (w *testNode) handler(p *v1.Pod) (runtime.Handler, error) {
 	if name := p.Spec.RuntimeClassName; name != nil && !w.isSet(w.classes, *name) {
-		return runtime.Handler{}, fmt.Errorf("runtime class %q not found", *name)
+		return runtime.Handler{}, why.Because(why.RuntimeClassNotFound, *name, fmt.Errorf("runtime class %q not found", *name))
 	}
 	return runtime.Handler{}, nil
 }

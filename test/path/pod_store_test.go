@@ -178,6 +178,11 @@ func (w *podStore) DeletePod(_ context.Context, _, name string, _ types.UID) err
 		if err != nil {
 			return err
 		}
+		if p := w.pods[i].DeepCopy(); len(p.Finalizers) > 0 { // it is deleted when they are removed
+			p.DeletionGracePeriodSeconds = new(int64)
+			w.put(i, p)
+			return nil
+		}
 		w.pods = slices.Delete(slices.Clone(w.pods), i, i+1)
 		return nil
 	})

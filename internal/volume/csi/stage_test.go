@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"swiftlet/internal/volume/plugin"
+	"swiftlet/internal/why"
 )
 
 const (
@@ -32,6 +33,12 @@ func TestUnregisteredDriver(t *testing.T) {
 	}
 	if _, err := f.MapDevice(t.Context(), f.request(asBlock)); err == nil || err.Error() != "kubernetes.io/csi: blockMapper.MapPodDevice failed to get CSI client: "+missing {
 		t.Errorf("MapDevice: %v", err)
+	}
+	_, err := f.SetUp(t.Context(), f.request())
+	for _, err := range []error{err, f.Stage(t.Context(), f.request())} {
+		if class, driver := why.Of(err); class != why.DriverNotRegistered || driver != "disk.test" {
+			t.Errorf("class %q of driver %q, want %q", class, driver, why.DriverNotRegistered)
+		}
 	}
 	if left := f.tree(t); len(left) != 1 || left[0] != "." {
 		t.Errorf("left behind: %v", left)
