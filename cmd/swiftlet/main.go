@@ -40,10 +40,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// commandArgs selects the kubelet command if the binary is called kubelet.
+// commandArgs selects the command that the binary is called by: kubelet, or kubectl-why, a plugin of kubectl.
 func commandArgs(args []string) []string {
-	if filepath.Base(args[0]) == "kubelet" {
+	switch filepath.Base(args[0]) {
+	case "kubelet":
 		return append([]string{"kubelet"}, args[1:]...)
+	case "kubectl-why":
+		return append([]string{"why", "--cluster"}, args[1:]...)
 	}
 	return args[1:]
 }
@@ -56,11 +59,12 @@ func newRootCommand() *cobra.Command {
 
   swiftlet up        runs pods from a directory of manifests, with a bundled runtime and network
   swiftlet kubelet   runs the kubelet of a Kubernetes node
+  swiftlet why       says why a pod or the node is not up
   swiftlet check     finds out whether a kubelet would start, and what it would change`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(newUpCommand(), newKubeletCommand(), newCheckCommand(), newVersionCommand())
+	root.AddCommand(newUpCommand(), newKubeletCommand(), newCheckCommand(), newWhyCommand(), newVersionCommand())
 	return root
 }

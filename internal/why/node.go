@@ -105,6 +105,9 @@ var pressures = map[v1.NodeConditionType]words{
 	v1.NodeNetworkUnavailable: {"has no network route yet", "the network plugin or the cloud's route controller"},
 }
 
+// First is the first line for people.
+func (n NodeReport) First() string { return n.Sentence }
+
 func (n NodeReport) cause() Cause {
 	c := Cause{Up: true, Where: "node " + n.Node, What: "is not known by the API server yet", Fix: "the API server, or the node's connection to it"}
 	for _, condition := range n.Conditions {

@@ -137,6 +137,26 @@ func (b *Book) Report(uid types.UID, status *v1.PodStatus, now time.Time) (repor
 	return report, true
 }
 
+// First is the first line for people.
+func (r Report) First() string { return r.Sentence }
+
+// Unscheduled describes a pod that is on no node yet.
+func Unscheduled(p *v1.Pod, now time.Time) Report {
+	cause := Cause{Where: "pod", What: "has not been scheduled to a node yet", Since: p.CreationTimestamp.Time, Fix: "the scheduler, which has not looked at it"}
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status != v1.ConditionTrue {
+			cause.What, cause.Text, cause.Since = "cannot be scheduled to any node", oneLine(c.Message), c.LastTransitionTime.Time
+			cause.Fix = "what the message names, in spec or on the nodes"
+		}
+	}
+	for _, gate := range p.Spec.SchedulingGates {
+		cause.What, cause.Fix, cause.Text = "is not scheduled before its scheduling gate "+gate.Name+" is removed", "spec.schedulingGates, or the controller that removes it", ""
+	}
+	report := Report{Namespace: p.Namespace, Name: p.Name, UID: p.UID, At: now.UTC(), Stage: Starting.String(), Phase: p.Status.Phase, Cause: cause, Steps: []StepReport{}}
+	report.Sentence = cause.Sentence(report.At)
+	return report
+}
+
 func (e *entry) report() StepReport {
 	s := StepReport{
 		Step: e.Step, Since: instantOf(e.since), Began: instantOf(e.began), Ended: instantOf(e.ended), Next: instantOf(e.next),
