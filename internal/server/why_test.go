@@ -40,7 +40,7 @@ func TestWhyPod(t *testing.T) {
 	}
 	code, body, _ = n.get("GET", "/why/ns/web?output=json", n.credentials()["admin cert"])
 	var report why.Report
-	if err := json.Unmarshal([]byte(body), &report); err != nil || code != 200 || report.Sentence != sentence || len(report.Steps) != 1 {
+	if err := json.Unmarshal([]byte(body), &report); err != nil || code != 200 || report.Sentence != sentence || len(report.Steps) != 2 {
 		t.Errorf("%d, %v: %s", code, err, body)
 	}
 }

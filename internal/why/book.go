@@ -91,7 +91,8 @@ func (b *Book) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.Time
 	defer b.mu.Unlock()
 	r := b.pods[p.UID]
 	if r == nil {
-		r = &record{since: now.UnixNano()}
+		at := now.UnixNano()
+		r = &record{since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, ended: at, tries: 1, failed: failure != nil}}}
 		b.pods[p.UID] = r
 	}
 	if r.stage != stage {

@@ -133,6 +133,7 @@ func TestTree(t *testing.T) {
 	const want = `container app: is being started, since 12:00:13; fix the container runtime of node n1, if it takes too long
 
 Pod default/web, pending as of 12:00:20
+├─ admission  12:00:00  done in 0s      
 ├─ sandbox    12:00:00  done in 80ms    
 ├─ image app  12:00:00  done in 2s      3.5 MB, 2 attempts, earlier: first try
 └─ start app  12:00:13  running for 7s  

@@ -66,6 +66,7 @@ var shared = map[Class]words{
 
 // byKind is what a step that failed means if its class says no more.
 var byKind = [...]words{
+	Admission:    {"was rejected", "spec"},
 	Observe:      {"the container runtime cannot be asked for the pod", "the container runtime of {node}"},
 	Network:      {"the pod network of the node is not ready", "the CNI configuration of {node}"},
 	Resources:    {"its devices or claims cannot be prepared", "spec.resourceClaims, or the device and DRA plugins on {node}"},
@@ -192,6 +193,7 @@ func graceOf(p *v1.Pod) int64 {
 
 // inProgress is what a step that has begun is, by kind.
 var inProgress = [...]words{
+	Admission:    {"is being admitted", "spec"},
 	Observe:      {"the container runtime is asked for the pod", "the container runtime of {node}, if it takes too long"},
 	Network:      {"waits for the pod network of the node", "the CNI configuration of {node}"},
 	Resources:    {"its devices and claims are being prepared", "the device and DRA plugins on {node}, if it takes too long"},

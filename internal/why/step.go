@@ -6,8 +6,10 @@ import "fmt"
 type Kind uint8
 
 const (
+	// Admission ends when the pod has a worker.
+	Admission Kind = iota
 	// Observe reads the pod from the container runtime. Only its failures are recorded.
-	Observe Kind = iota
+	Observe
 	Network
 	Resources
 	Cgroup
@@ -32,7 +34,7 @@ const (
 )
 
 var kindNames = [...]string{
-	Observe: "read from runtime", Network: "pod network of node", Resources: "devices and claims", Cgroup: "cgroup",
+	Admission: "admission", Observe: "read from runtime", Network: "pod network of node", Resources: "devices and claims", Cgroup: "cgroup",
 	Sandbox: "sandbox", Volume: "volume", ImageVolume: "image volume", Image: "image", Create: "create", Start: "start",
 	PostStart: "postStart hook", Startup: "startup probe", Liveness: "liveness probe", Readiness: "readiness probe",
 	Resize: "resize", PreStop: "preStop hook", Kill: "stop", StopSandbox: "stop sandbox", Release: "release claims",

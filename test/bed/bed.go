@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,9 +124,26 @@ func (b *Bed) AddNode(ctx context.Context, name string) (*Box, error) {
 
 // Kubectl runs the command against the bed and returns its standard output.
 func (b *Bed) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return b.kubectl(ctx, os.Getenv("PATH"), args...)
+}
+
+// KubectlWhy runs "kubectl why", which runs Swiftlet as a plugin.
+func (b *Bed) KubectlWhy(ctx context.Context, args ...string) (string, error) {
+	program, err := b.ourKubelet(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Dir(program)
+	if err := os.Symlink(filepath.Base(program), filepath.Join(dir, "kubectl-why")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("name plugin: %w", err)
+	}
+	return b.kubectl(ctx, dir+":"+os.Getenv("PATH"), append([]string{"why"}, args...)...)
+}
+
+func (b *Bed) kubectl(ctx context.Context, path string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.ToolDir(), "kubectl"), args...)
 	// kubectl keeps its caches among the bed's files.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.ControlPlane.Kubeconfig, "HOME="+b.slot.dir)
+	cmd.Env = append(os.Environ(), "PATH="+path, "KUBECONFIG="+b.ControlPlane.Kubeconfig, "HOME="+b.slot.dir)
 	var stderr outputBuffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
