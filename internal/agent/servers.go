@@ -33,7 +33,7 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machin
 		Checks: []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
 		Meters: server.NewMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Listen: b.around.Listen, Clock: b.clock, Log: b.log,
 	}
-	deps.Why = server.WhyView{Steps: b.why, Statuses: p.status, Object: m.node.Object, Clock: b.clock}
+	deps.Why = server.WhyView{Steps: b.why, Statuses: p.status, Processes: m.cgroups.PodProcesses, Object: m.node.Object, Clock: b.clock}
 	if b.tracing != nil {
 		deps.Trace = b.tracing.HTTP
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"swiftlet/internal/why"
 )
 
 // kernelDriver returns the driver of these tests. The systemd driver must be requested with the
@@ -260,11 +263,18 @@ func TestKernelRemovePodKillsProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	all, err := tree.PodProcesses(p.UID)
+	if err != nil || !slices.ContainsFunc(all, func(p why.Process) bool { return p.PID == cmd.Process.Pid && p.Name == "sh" && p.State != "" }) {
+		t.Errorf("processes %v, %v, want %d sh among them", all, err, cmd.Process.Pid)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	start := time.Now()
 	if err := tree.RemovePod(ctx, p.UID); err != nil {
 		t.Fatal(err)
+	}
+	if all, err := tree.PodProcesses(p.UID); err != nil || len(all) > 0 {
+		t.Errorf("processes after the removal: %v, %v", all, err)
 	}
 	t.Logf("removed in %v", time.Since(start))
 	<-reaped

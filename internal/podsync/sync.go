@@ -56,6 +56,9 @@ func (s *PodSteps) sync(ctx context.Context, w pod.Work) (pod.Outcome, error) {
 	if ended { // errors of starting it no longer matter
 		return pod.Outcome{Ended: true}, nil
 	}
+	if err == nil && retryAfter == 0 {
+		s.deps.Why.Settled(p.UID)
+	}
 	if rejection := s.reject(p, err); rejection != nil {
 		return pod.Outcome{Failure: rejection}, nil
 	}
@@ -94,9 +97,6 @@ func (s *PodSteps) converge(ctx context.Context, w pod.Work, observed pod.Observ
 				s.deps.Volumes.MountInBackground(w.Pod)
 				if err := s.checkpoint(ctx, w.Pod); err != nil {
 					failures = append(failures, err)
-				}
-				if len(failures) == 0 && retryAfter == 0 {
-					s.deps.Why.Settled(w.Pod.UID)
 				}
 				break
 			}

@@ -49,4 +49,3 @@ func TestClassOfFailure(t *testing.T) {
 		})
 	}
 }
-

@@ -26,6 +26,8 @@ type WhyView struct {
 	Statuses interface {
 		Get(types.UID) (v1.PodStatus, bool)
 	}
+	// Processes lists the processes of a pod.
+	Processes func(types.UID) ([]why.Process, error)
 	// Object returns the Node.
 	Object func() *v1.Node
 	Clock  clock.PassiveClock
@@ -41,7 +43,13 @@ func (v WhyView) Pod(namespace, name string) (why.Report, bool) {
 	if s, known := v.Statuses.Get(uid); known {
 		status = &s
 	}
-	return v.Steps.Report(uid, status, v.Clock.Now())
+	report, found := v.Steps.Report(uid, status, v.Clock.Now())
+	if found && report.AwaitsProcesses() {
+		if all, err := v.Processes(uid); err == nil { // else the sentence does without
+			report.NameProcesses(all)
+		}
+	}
+	return report, found
 }
 
 // Node describes the node.

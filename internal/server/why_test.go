@@ -45,6 +45,25 @@ func TestWhyPod(t *testing.T) {
 	}
 }
 
+// TestWhyNamesProcesses: a pod that does not end names its processes, those first that cannot be killed.
+func TestWhyNamesProcesses(t *testing.T) {
+	n := start(t, true, func(c *Config, d *Deps) {
+		withSteps(c, d)
+		view := d.Why.(WhyView)
+		now := view.Clock.Now()
+		view.Steps.Track(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}, why.Stopping, nil, now)
+		view.Steps.Begin("u", why.Step{Kind: why.Kill, Name: "app"}, now)
+		view.Processes = func(types.UID) ([]why.Process, error) {
+			return []why.Process{{PID: 7, Name: "sh", State: "S"}, {PID: 8, Name: "cat", State: "D"}, {PID: 9, Name: "x", State: "S"}, {PID: 10, Name: "y", State: "S"}}, nil
+		}
+		d.Why = view
+	})
+	_, body, _ := n.get("GET", "/why/ns/web", n.credentials()["admin cert"])
+	if want := "(process 8 cat in state D, process 7 sh in state S, process 9 x in state S, 1 more), since 12:00:01;"; !strings.Contains(body, want) {
+		t.Errorf("no %q in\n%s", want, body)
+	}
+}
+
 func TestWhyNode(t *testing.T) {
 	n := start(t, true, withSteps)
 	code, body, _ := n.get("GET", "/why?output=json", n.credentials()["admin cert"])

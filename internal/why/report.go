@@ -25,6 +25,8 @@ type Report struct {
 	Sentence string       `json:"sentence"`
 	Cause    Cause        `json:"cause"`
 	Steps    []StepReport `json:"steps"`
+	// Processes are those of the pod, if it waits for their end.
+	Processes []Process `json:"processes,omitempty"`
 	// Omitted is the number of steps that are not listed.
 	Omitted int `json:"omitted,omitempty"`
 }
