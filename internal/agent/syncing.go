@@ -63,7 +63,7 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 	if b.tracing != nil {
 		newSteps = b.tracing.Steps(newSteps, states.status.Get)
 	}
-	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Retries: b.why.NextTry, Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
+	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Waits: func(p *v1.Pod) { b.why.Await(p, b.clock.Now()) }, Retries: b.why.NextTry, Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
 	if err := b.addUnless(err, "workers", s.workers.Run); err != nil {
 		return s, err
 	}

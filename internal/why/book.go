@@ -82,6 +82,17 @@ type fault struct {
 	object, text string
 }
 
+// Await begins to record the steps of a pod whose first step waits for the end of other pods.
+func (b *Book) Await(p *v1.Pod, now time.Time) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := now.UnixNano()
+	b.pods[p.UID] = &record{pod: p, since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, tries: 1}}}
+}
+
 // Track begins or continues to record the steps of a pod, as of its latest version and failure.
 func (b *Book) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.Time) {
 	if b == nil {
@@ -94,6 +105,9 @@ func (b *Book) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.Time
 		at := now.UnixNano()
 		r = &record{since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, ended: at, tries: 1, failed: failure != nil}}}
 		b.pods[p.UID] = r
+	}
+	if first := &r.steps[0]; first.Kind == Admission && first.ended == 0 {
+		first.ended = now.UnixNano()
 	}
 	if r.stage != stage {
 		r.stage, r.since, r.settled = stage, now.UnixNano(), false

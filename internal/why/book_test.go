@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"swiftlet/internal/pod"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -73,6 +75,23 @@ func TestUnknownPodsAndNilBookAreIgnored(t *testing.T) {
 		if _, found := b.Find("default", "web"); found {
 			t.Error("a pod that is not tracked is found")
 		}
+	}
+}
+
+func TestFindsStaticPodByNameOfManifest(t *testing.T) {
+	b := New()
+	static := newPod("app")
+	static.Name, static.UID, static.Annotations = "web-n1", "static", map[string]string{pod.AnnotationSource: "file"}
+	b.Track(static, Starting, nil, at(0))
+	if uid, _ := b.Find("default", "web"); uid != "static" {
+		t.Errorf("by the name of its manifest: %q", uid)
+	}
+	if uid, _ := b.Find("default", "web-n1"); uid != "static" {
+		t.Errorf("by its own name: %q", uid)
+	}
+	b.Track(newPod("app"), Starting, nil, at(-5))
+	if uid, _ := b.Find("default", "web"); uid != "u1" {
+		t.Errorf("%q, want the pod of exactly this name", uid)
 	}
 }
 

@@ -24,7 +24,9 @@ func (in *input) explain() Cause {
 
 // blocked is the step of the pod's start that fails or has not come back.
 func (in *input) blocked() *Cause {
-	if s := in.worst(func(s StepReport) bool { return s.Kind > Admission && !s.Kind.ends() && !isProbe(s.Kind) }); s != nil {
+	if s := in.worst(func(s StepReport) bool {
+		return (s.Kind > Admission || s.State == running) && !s.Kind.ends() && !isProbe(s.Kind)
+	}); s != nil {
 		return in.ofStep(s)
 	}
 	return nil

@@ -77,7 +77,8 @@ const (
 	done    = "done"
 )
 
-// Find returns the UID of the pod with this name that was tracked last; found is false if there is none.
+// Find returns the UID of the pod with this name that was tracked last; found is false if there is none. The name
+// of a static pod may be that of its manifest, without the node's.
 func (b *Book) Find(namespace, name string) (uid types.UID, found bool) {
 	if b == nil {
 		return "", false
@@ -85,9 +86,14 @@ func (b *Book) Find(namespace, name string) (uid types.UID, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var latest int64
+	exact := false
 	for id, r := range b.pods {
-		if r.pod.Namespace == namespace && r.pod.Name == name && (!found || r.since > latest) {
-			uid, found, latest = id, true, r.since
+		same := r.pod.Name == name
+		if r.pod.Namespace != namespace || !same && (exact || !pod.IsStatic(r.pod) || r.pod.Name != name+"-"+r.pod.Spec.NodeName) {
+			continue
+		}
+		if !found || same && !exact || r.since > latest {
+			uid, found, exact, latest = id, true, same, r.since
 		}
 	}
 	return uid, found

@@ -193,7 +193,7 @@ func graceOf(p *v1.Pod) int64 {
 
 // inProgress is what a step that has begun is, by kind.
 var inProgress = [...]words{
-	Admission:    {"is being admitted", "spec"},
+	Admission:    {"waits until an older pod of its name, or the pods that it preempts, have stopped", "what keeps those from ending"},
 	Observe:      {"the container runtime is asked for the pod", "the container runtime of {node}, if it takes too long"},
 	Network:      {"waits for the pod network of the node", "the CNI configuration of {node}"},
 	Resources:    {"its devices and claims are being prepared", "the device and DRA plugins on {node}, if it takes too long"},

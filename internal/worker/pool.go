@@ -29,6 +29,8 @@ type Deps struct {
 	NewSteps func() Steps
 	// Events may be nil.
 	Events pod.Events
+	// Waits is called for a pod whose first step waits for the end of other pods; may be nil.
+	Waits func(*v1.Pod)
 	// Retries is called with the time of a pod's next step, if that is known; may be nil.
 	Retries func(uid types.UID, at time.Time)
 	// Panics reports the panics of steps.

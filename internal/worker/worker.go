@@ -8,6 +8,7 @@ import (
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/contain"
+	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
 )
@@ -91,6 +92,12 @@ func (w *worker) retry() {
 // run performs steps until the pod is gone or ctx is done. Pods outlive the agent: when ctx
 // is done the pod is left as it is.
 func (w *worker) run(ctx context.Context) {
+	if len(w.startAfter) > 0 {
+		w.mu.Lock()
+		of := w.work.Pod
+		w.mu.Unlock()
+		meter.With(w.deps.Waits, of)
+	}
 	for _, other := range w.startAfter {
 		select {
 		case <-other:

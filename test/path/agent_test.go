@@ -106,7 +106,7 @@ func newAgent(w *testNode) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Retries: a.why.NextTry, Clock: w.clock, Log: log})
+	pool, err := worker.New(worker.NewTable(), worker.Deps{NewSteps: func() worker.Steps { return steps.NewPod() }, Waits: func(p *v1.Pod) { a.why.Await(p, w.clock.Now()) }, Retries: a.why.NextTry, Clock: w.clock, Log: log})
 	if err != nil {
 		return nil, err
 	}

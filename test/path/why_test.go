@@ -143,6 +143,24 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// TestWhyPodWaitsForPredecessor: a static pod does not start before the one that it replaces has stopped.
+func TestWhyPodWaitsForPredecessor(t *testing.T) {
+	onTestNode(t, func(w *testNode) {
+		for _, label := range []string{"a", "b"} {
+			if err := w.store.setStatic([]byte("metadata: {name: web, labels: {v: " + label + "}}\nspec:\n  " + plain + "\n")); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			hangCall("StopContainer")(w)
+		}
+		const want = "pod: waits until an older pod of its name, or the pods that it preempts, have stopped, since T; fix what keeps those from ending"
+		if got := timeOfDay.ReplaceAllString(w.why("web"), "T"); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		w.release()
+	})
+}
+
 // why is the sentence about a pod.
 func (w *testNode) why(name string) string {
 	uid, found := w.agent.why.Find("default", name)

@@ -77,6 +77,12 @@ device() { # NAME INIT MAIN: a pod whose containers request one of these resourc
 device gpu swiftlet.dev/sample swiftlet.dev/sample
 device both swiftlet.dev/sample swiftlet.dev/other
 await "a pod waits for its device plugin" shows gpu 'WaitingForDevice ready 0/1 .*: no device plugin offers swiftlet.dev/sample$'
+why() { "$swiftlet" why "$@" --root "$state/root" >"$state/why" 2>&1; }
+why gpu && grep -q '^pod: waits for a device (no device plugin offers swiftlet.dev/sample), since .*; fix the device plugin' "$state/why" || fail "why gpu: $(cat "$state/why")"
+why web -o json && grep -q '"sentence": "pod: is ready, since' "$state/why" || fail "why web: $(cat "$state/why")"
+why none && fail "there is a reason for a pod that does not exist: $(cat "$state/why")"
+why node && grep -q '^default/gpu-[^:]*: pod: waits for a device' "$state/why" || fail "why node: $(cat "$state/why")"
+echo "ok: why says what the pod waits for"
 await "another for two of them" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other, swiftlet.dev/sample$'
 grep -q '"Event occurred" object="default/gpu-vm" .*reason="WaitingForDevicePlugin" message="No device plugin offers swiftlet.dev/sample\.' "$state/log" || fail "no event names the resource"
 mkdir -p "$state/plugin/devices" && echo -n Healthy | tee "$state/plugin/devices/a" >"$state/plugin/devices/b"
