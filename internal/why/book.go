@@ -157,7 +157,7 @@ func (b *Book) End(uid types.UID, s Step, err error, now, next time.Time) {
 // Delay records when a step that has failed is tried again.
 func (b *Book) Delay(uid types.UID, s Step, next time.Time) {
 	b.change(uid, func(r *record) {
-		if e := r.find(s); e != nil {
+		if e := r.find(s); e != nil && e.failed {
 			e.next = nanos(next)
 		}
 	})

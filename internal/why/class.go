@@ -36,6 +36,7 @@ const (
 	AttachLimit         Class = "AttachLimit"
 	DriverNotRegistered Class = "DriverNotRegistered" // name of a CSI driver
 	NoVolumePlugin      Class = "NoVolumePlugin"
+	ProgramMissing      Class = "ProgramMissing"   // name of the program
 	HostPathMismatch    Class = "HostPathMismatch" // path
 	SubPathInvalid      Class = "SubPathInvalid"
 	MountFailed         Class = "MountFailed"

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"os/exec"
 	"strings"
 	"syscall"
 
@@ -42,6 +43,8 @@ func Of(err error) (Class, string) {
 		return RuntimeUnavailable, ""
 	case code == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
 		return Timeout, ""
+	case errors.Is(err, exec.ErrNotFound):
+		return ProgramMissing, programOf(err)
 	case errors.Is(err, syscall.EBUSY):
 		return DeviceBusy, ""
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -106,6 +109,13 @@ func codeOf(err error) codes.Code {
 		return codes.OK
 	}
 	return status.Code(err)
+}
+
+func programOf(err error) string {
+	if failed := (*exec.Error)(nil); errors.As(err, &failed) {
+		return failed.Name
+	}
+	return ""
 }
 
 func pathOf(err error) string {

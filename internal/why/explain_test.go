@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +45,7 @@ func TestClassFollowsFromType(t *testing.T) {
 		"deadline":              {fmt.Errorf("mount: %w", context.DeadlineExceeded), Timeout, ""},
 		"busy":                  {fmt.Errorf("unmount: %w", syscall.EBUSY), DeviceBusy, ""},
 		"full":                  {syscall.EDQUOT, NoSpace, ""},
+		"program missing":       {fmt.Errorf("mount: %w", &exec.Error{Name: "mount.nfs", Err: exec.ErrNotFound}), ProgramMissing, "mount.nfs"},
 		"device awaited":        {&pod.WaitError{}, WaitsForDevice, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

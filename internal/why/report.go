@@ -77,26 +77,36 @@ const (
 	done    = "done"
 )
 
-// Find returns the UID of the pod with this name that was tracked last; found is false if there is none. The name
-// of a static pod may be that of its manifest, without the node's.
+// Find returns the UID of the pod with this name; found is false if there is none. The name of a static pod may
+// be that of its manifest, without the node's. Of several pods, it is one that does not end, and the newest.
 func (b *Book) Find(namespace, name string) (uid types.UID, found bool) {
 	if b == nil {
 		return "", false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var latest int64
-	exact := false
+	var best *record
 	for id, r := range b.pods {
-		same := r.pod.Name == name
-		if r.pod.Namespace != namespace || !same && (exact || !pod.IsStatic(r.pod) || r.pod.Name != name+"-"+r.pod.Spec.NodeName) {
+		manifest := pod.IsStatic(r.pod) && r.pod.Name == name+"-"+r.pod.Spec.NodeName
+		if r.pod.Namespace != namespace || r.pod.Name != name && !manifest {
 			continue
 		}
-		if !found || same && !exact || r.since > latest {
-			uid, found, exact, latest = id, true, same, r.since
+		if best == nil || r.rank(name, best) > 0 {
+			uid, best = id, r
 		}
 	}
-	return uid, found
+	return uid, best != nil
+}
+
+// rank compares two pods that a name may mean: the better one is the greater.
+func (r *record) rank(name string, other *record) int {
+	exact := func(r *record) int {
+		if r.pod.Name == name {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(exact(r)-exact(other), cmp.Compare(other.stage, r.stage), cmp.Compare(r.since, other.since))
 }
 
 // Pods lists the pods that are tracked, in no particular order.

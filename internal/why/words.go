@@ -42,7 +42,7 @@ func (in *input) ofStep(s *StepReport) *Cause {
 
 // quiet are the classes whose sentence says all that the error does.
 var quiet = map[Class]bool{
-	ObjectNotFound: true, KeyNotFound: true, ClaimNotBound: true, ImageNotPresent: true, DriverNotRegistered: true, RuntimeClassNotFound: true, PullRateExceeded: true,
+	ObjectNotFound: true, KeyNotFound: true, ClaimNotBound: true, ImageNotPresent: true, DriverNotRegistered: true, RuntimeClassNotFound: true, ProgramMissing: true, PullRateExceeded: true,
 }
 
 func (in *input) whereOf(s Step) string {

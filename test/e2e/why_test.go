@@ -67,7 +67,7 @@ func whyFaults(registry registryImage) map[string]whyFault {
 		},
 			want: `^container c: it would run as root.+; fix spec.containers\[0\].securityContext.runAsUser, or the USER of the image$`},
 		"bad-command": {change: func(p *corev1.Pod) { container(p).Command = []string{"/none"} },
-			want: `^container c: its command cannot be started \(.+no such file or directory.*\), since .+; fix spec.containers\[0\].command$`},
+			want: `^container c: its command cannot be started \(.+no such file or directory.*\), since .+; fix spec.containers\[0\].command, args or workingDir$`},
 		"crash-loop": {change: runs("exit 3"), want: `^container c: exits with code 3, since .+; fix its program \(kubectl logs .+ --previous\)$`},
 		"oom": {change: func(p *corev1.Pod) {
 			runs("exec tail /dev/zero")(p)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -222,6 +223,9 @@ var whyCases = []whyCase{
 	{name: "volume busy", spec: mounting(cephfs), fault: withFaults(func(f *faults) { f.volume = failWith(fmt.Errorf("mount: %w", syscall.EBUSY)) })},
 	{name: "volume's server does not answer", spec: mounting(cephfs), fault: withFaults(func(f *faults) { f.volume = failWith(context.DeadlineExceeded) })},
 	{name: "volume's driver gone", spec: mounting(cephfs), fault: withFaults(func(f *faults) { f.volume = failWith(status.Error(codes.Unavailable, "no such socket")) })},
+	{name: "program of volume missing", spec: mounting(cephfs), fault: withFaults(func(f *faults) {
+		f.volume = failWith(fmt.Errorf("mount: %w", &exec.Error{Name: "mount.ceph", Err: exec.ErrNotFound}))
+	})},
 	{name: "volume of no plugin", spec: mounting("rbd: {monitors: [m], image: i}")},
 	{name: "CSI driver absent", spec: mounting(cephfs), fault: withFaults(func(f *faults) {
 		f.volume = failWith(why.Because(why.DriverNotRegistered, "csi.test", errTest)) // package csi tests that this is its error
