@@ -29,8 +29,8 @@ func newAdmission(b *base, a *api, m *machine, on running, states states, s sync
 	if err != nil {
 		return admitted, err
 	}
-	if b.cfg.Features.InPlacePodVerticalScalingSchedulerPreemption {
-		deps.Preempt = nil // the scheduler preempts pods for resizes
+	if b.cfg.Features.InPlacePodVerticalScalingSchedulerPreemption { // the scheduler preempts pods for resizes
+		deps.Preempt = nil
 	}
 	resizes, err := admit.NewChecks(admit.ChecksConfigFrom(b.cfg, m.hardware.Kernel), deps)
 	if err != nil {
@@ -46,9 +46,8 @@ func newAdmission(b *base, a *api, m *machine, on running, states states, s sync
 	}
 	b.hub.podRemoved.Subscribe(admitted.allocator.Forget)
 	admitted.Admission, err = admit.NewAdmission(admit.Deps{
-		Check: checks.Admit, Allocator: admitted.allocator, Node: node, Workers: s.workers, Status: states.status.Get,
-		Desired: states.desired.Get, Observed: on.observer.Get, CountDecision: s.countAdmission, Events: a.events,
-		Panics: b.panics, Log: b.log,
+		Check: checks.Admit, Allocator: admitted.allocator, Node: node, Workers: s.workers, Status: states.status.Get, Desired: states.desired.Get,
+		Observed: on.observer.Get, CountDecision: s.countAdmission, Events: a.events, Panics: b.panics, Log: b.log,
 	})
 	return admitted, b.addUnless(err, "admission", admitted.Run)
 }

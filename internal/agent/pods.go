@@ -67,9 +67,8 @@ func newPods(b *base, a *api, r runtimeClient, m *machine, plugins *credentialpl
 	p.loop, err = syncloop.New(syncloop.Deps{
 		Snapshots: snapshots, Desired: p.desired, Admission: p.Admission, Workers: p.workers,
 		Observer: p.observer, Probed: p.probes.Changes(), OnChange: b.metrics.PodChanged, OnHandled: p.sockets.Notify,
-		OnRelist:  func() { p.status.Relisted(p.desired.List()) },
+		OnRelist: func() { p.status.Relisted(p.desired.List()) }, Clock: b.clock, Log: b.log,
 		Housekeep: func(ctx context.Context) { amounts.Retain(known); housekeeper.Notify(ctx) },
-		Clock:     b.clock, Log: b.log,
 	})
 	return p, b.addUnless(err, "sync loop", p.loop.Run)
 }
@@ -91,8 +90,7 @@ func newStates(b *base, a *api) (s states, err error) {
 	deps := status.Deps{Mirror: s.desired.MirrorOf, Clock: b.clock, Jitter: b.around.Random, Panics: b.panics, Meters: b.metrics.Status(), Log: b.log}
 	if c := a.clients; c != nil {
 		deps.Client = status.NewClient(c.Kube.Core())
-		s.mirrors, err = desired.NewMirrors(desired.MirrorConfig{NodeName: b.nodeName},
-			desired.MirrorDeps{Client: c.Kube, NodeUID: a.caches.Node.UID})
+		s.mirrors, err = desired.NewMirrors(desired.MirrorConfig{NodeName: b.nodeName}, desired.MirrorDeps{Client: c.Kube, NodeUID: a.caches.Node.UID})
 		if err != nil {
 			return s, err
 		}

@@ -32,9 +32,8 @@ func newProtection(b *base, a *api, r runtimeClient, m *machine, on running, sta
 		return p, err
 	}
 	deps := shutdown.Deps{
-		Pods: s.workers.Active, ShuttingDownChanged: b.hub.reportNode,
 		TerminatePod: shutdown.PodTerminator{Workers: s.workers, StatusWritten: states.status.Written, Log: b.log}.Terminate,
-		Events:       a.events, Node: a.node, Clock: b.clock, Log: b.log,
+		Pods:         s.workers.Active, ShuttingDownChanged: b.hub.reportNode, Events: a.events, Node: a.node, Clock: b.clock, Log: b.log,
 	}
 	if b.cfg.Features.GracefulNodeShutdownBasedOnPodPriority {
 		deps.ReportTimes = b.metrics.Shutdown()

@@ -43,8 +43,7 @@ func newRunning(b *base, a *api, r runtimeClient, m *machine, plugins *credentia
 		return p, err
 	}
 	p.observer, err = observe.New(observe.Config{}, observe.Deps{
-		Runtime:       r.cri,
-		ReadMessage:   func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
+		Runtime: r.cri, ReadMessage: func(_ pod.Ref, c *pod.Container) string { return p.runtime.TerminationMessage(c) },
 		HealthChanged: b.hub.reportNode, Events: a.events, Node: m.node.ObjectRef,
 		Panics: b.panics, Meters: b.metrics.Observe(), Clock: b.clock, Log: b.log,
 	})

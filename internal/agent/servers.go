@@ -38,8 +38,7 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machin
 		deps.Trace = b.tracing.HTTP
 	}
 	if c := a.clients; c != nil {
-		deps.TokenReviews = c.Reviews.TokenReviews()
-		deps.AccessReviews = c.Reviews.SubjectAccessReviews()
+		deps.TokenReviews, deps.AccessReviews = c.Reviews.TokenReviews(), c.Reviews.SubjectAccessReviews()
 	}
 	if a.serving != nil {
 		deps.Certificate = a.serving

@@ -45,8 +45,7 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 			Handler:     podsync.HandlerFinder(a.caches.RuntimeClass, m.node.Object),
 			Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs,
 		},
-		Removed: b.hub.podRemoved.Publish, Why: b.why,
-		Meters: b.metrics.Podsync(), Events: a.events, Clock: b.clock, Log: b.log,
+		Removed: b.hub.podRemoved.Publish, Meters: b.metrics.Podsync(), Events: a.events, Why: b.why, Clock: b.clock, Log: b.log,
 	}
 	deps.Meters.Rejected = s.countAdmission
 	if states.mirrors != nil {
@@ -63,7 +62,10 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 	if b.tracing != nil {
 		newSteps = b.tracing.Steps(newSteps, states.status.Get)
 	}
-	s.workers, err = worker.New(m.workers, worker.Deps{NewSteps: newSteps, Waits: func(p *v1.Pod) { b.why.Await(p, b.clock.Now()) }, Retries: b.why.NextTry, Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log})
+	s.workers, err = worker.New(m.workers, worker.Deps{
+		NewSteps: newSteps, Waits: func(p *v1.Pod) { b.why.Await(p, b.clock.Now()) }, Retries: b.why.NextTry,
+		Events: a.events, Panics: b.panics, Meters: b.metrics.Worker(), Clock: b.clock, Log: b.log,
+	})
 	if err := b.addUnless(err, "workers", s.workers.Run); err != nil {
 		return s, err
 	}
@@ -112,8 +114,7 @@ func newLogRotation(b *base, r runtimeClient, on running, states states) error {
 		return err
 	}
 	rotator, err := logs.NewRotator(cfg, logs.RotateDeps{
-		Containers: logs.Running(on.observer.All),
-		Reopen:     r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
+		Containers: logs.Running(on.observer.All), Reopen: r.cri.ReopenContainerLog, Clock: b.clock, Log: b.log,
 	})
 	// The start and the end of a container change the pod's status.
 	states.status.Subscribe(rotator.Notify)
