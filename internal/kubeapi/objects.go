@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/internal/kubeclient"
+	"swiftlet/internal/notify"
 	"swiftlet/internal/require"
 )
 
@@ -63,6 +64,7 @@ type Objects struct {
 	running     context.Context // nil until Run and after it
 	pods        map[types.UID][]Ref
 	items       map[Ref]*object
+	unwatched   notify.Signal // an object has no watch
 	subscribers []func(kind, namespace, name string)
 	watches     sync.WaitGroup
 }
@@ -87,7 +89,7 @@ func NewObjects(cfg ObjectsConfig, deps ObjectsDeps) (*Objects, error) {
 	if cfg.Poll <= 0 {
 		cfg.Poll = time.Minute
 	}
-	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID][]Ref{}, items: map[Ref]*object{}}, nil
+	return &Objects{cfg: cfg, deps: deps, pods: map[types.UID][]Ref{}, items: map[Ref]*object{}, unwatched: notify.New()}, nil
 }
 
 // OnChange adds a function that is called for every created, changed or deleted object in use,
@@ -108,7 +110,7 @@ func (o *Objects) Run(ctx context.Context) error {
 	o.mu.Unlock()
 
 	if o.cfg.Strategy == StrategyWatch {
-		<-ctx.Done()
+		o.pollUnwatched(ctx)
 	} else {
 		o.poll(ctx)
 	}
@@ -130,9 +132,9 @@ func (o *Objects) Register(p *v1.Pod) {
 	after := References(p)
 	before := o.pods[p.UID]
 	o.pods[p.UID] = after
-	for _, ref := range after {
+	for i, ref := range after {
 		if !contains(before, ref) {
-			o.useLocked(ref)
+			o.useLocked(ref, i < maxWatches)
 		}
 	}
 	for _, ref := range before {
@@ -152,12 +154,21 @@ func (o *Objects) Unregister(p *v1.Pod) {
 	delete(o.pods, p.UID)
 }
 
-func (o *Objects) useLocked(ref Ref) {
+// useLocked watches the object if watched is set, or if another pod has it watched.
+func (o *Objects) useLocked(ref Ref, watched bool) {
 	item := o.items[ref]
 	if item == nil {
 		item = newObject(ref, o.notify)
 		o.items[ref] = item
+		item.unwatched = true
+	}
+	switch {
+	case watched && item.unwatched:
+		item.unwatched = false
 		o.watchLocked(item)
+	case item.unwatched && o.cfg.Strategy == StrategyWatch:
+		item.setFailed()
+		o.unwatched.Notify()
 	}
 	item.users++
 	// A new pod must see the object's latest version, not a copy that may be a minute old.

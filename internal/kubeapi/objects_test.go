@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -172,6 +173,49 @@ func TestForbiddenWatchFallsBackToGet(t *testing.T) {
 	if got := read(t, f, "a"); got != "1" {
 		t.Errorf("read %q, want 1 by a direct read", got)
 	}
+}
+
+// A pod may name any number of objects. Few are watched; the others are read when they are used, and their changes are
+// found as well.
+func TestWatchesOfOnePodAreLimited(t *testing.T) {
+	clk := testclock.NewFakeClock(time.Now())
+	names := make([]string, 0, 3*maxWatches)
+	var volumes []v1.Volume
+	var objects []runtime.Object
+	for i := range cap(names) {
+		name := fmt.Sprintf("c-%04d", i)
+		names, volumes, objects = append(names, name), append(volumes, configMapVolume(name)), append(objects, configMap(name, "1"))
+	}
+	f := start(t, ObjectsConfig{}, clk, objects...)
+	f.Register(podUsing("hostile", volumes...))
+	last := names[len(names)-1]
+	for _, name := range []string{names[0], last} {
+		if got := read(t, f, name); got != "1" {
+			t.Errorf("%s has %q", name, got)
+		}
+	}
+	poll.Until(t, "the watches", func() bool { return f.requests("watch", "configmaps") >= maxWatches })
+	if n := f.requests("watch", "configmaps"); n != maxWatches {
+		t.Errorf("%d watches, want %d", n, maxWatches)
+	}
+	update := func(value string) {
+		t.Helper()
+		if _, err := f.client.CoreV1().ConfigMaps("ns").Update(t.Context(), configMap(last, value), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update("2")
+	poll.Until(t, "the timer of the check", clk.HasWaiters)
+	clk.Step(time.Minute)
+	f.expectChange(t, Ref{KindConfigMap, "ns", last})
+	if got := read(t, f, last); got != "2" {
+		t.Errorf("%s has %q after its change", last, got)
+	}
+	f.Register(podUsing("other", configMapVolume(last))) // which may watch it
+	poll.Until(t, "one more watch", func() bool { return f.requests("watch", "configmaps") == maxWatches+1 })
+	read(t, f, last)
+	update("3")
+	f.expectChange(t, Ref{KindConfigMap, "ns", last})
 }
 
 func TestImmutableObjectStopsWatch(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // watchLocked starts the watch of one object, if the strategy uses watches and Run has started.
 func (o *Objects) watchLocked(item *object) {
-	if o.cfg.Strategy != StrategyWatch || o.running == nil {
+	if o.cfg.Strategy != StrategyWatch || o.running == nil || item.unwatched {
 		return
 	}
 	ctx, cancel := context.WithCancel(o.running)

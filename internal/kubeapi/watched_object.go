@@ -18,7 +18,9 @@ import (
 type object struct {
 	ref    Ref
 	notify func(Ref)
-	users  int // guarded by Objects.mu
+	// users and unwatched are guarded by Objects.mu. unwatched: no pod that uses it has a watch left for it.
+	users     int
+	unwatched bool
 
 	// synced closes when the watch has set value; failed closes when the watch could not start.
 	synced, failed         chan struct{}
