@@ -34,7 +34,7 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 		deps.Attachments = m.attachments
 	}
 	if b.cfg.Features.LocalStorageCapacityIsolationFSQuotaMonitoring {
-		deps.Quotas, err = quota.New(quota.Config{PodsDir: filepath.Join(b.cfg.Flags.RootDir, "pods")}, b.log)
+		deps.Quotas, err = quota.New(quota.Config{PodsDir: filepath.Join(b.cfg.Flags.RootDir, "pods")}, b.clock, b.log)
 		if err != nil {
 			return s, err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"swiftlet/internal/volume/mounts"
@@ -24,7 +25,7 @@ func TestKernelTracksVolumes(t *testing.T) {
 	root, etc := filepath.Join(quotatest.Mount(t, "ext4"), "kubelet"), t.TempDir()
 	n := newNodeAt(t, root)
 	n.quotas = func() Quotas {
-		p, err := quota.New(quota.Config{PodsDir: filepath.Join(root, "pods"), ListsDir: etc}, slog.New(slog.DiscardHandler))
+		p, err := quota.New(quota.Config{PodsDir: filepath.Join(root, "pods"), ListsDir: etc}, clock.RealClock{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/volume/privatens"
 	"swiftlet/internal/volume/quota/quotatest"
@@ -79,7 +80,7 @@ func (m *machine) wait(wrong func() string) {
 func (m *machine) restart() {
 	m.t.Helper()
 	var err error
-	m.Projects, err = New(Config{PodsDir: m.pods, ListsDir: m.etc}, slog.New(slog.NewTextHandler(&m.log, nil)))
+	m.Projects, err = New(Config{PodsDir: m.pods, ListsDir: m.etc}, clock.RealClock{}, slog.New(slog.NewTextHandler(&m.log, nil)))
 	must(m.t, err)
 }
 

@@ -11,8 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 )
 
 // The lists of projects have lines ID:DIRECTORY and NAME:ID.
@@ -31,14 +33,20 @@ type list struct {
 	changed bool
 }
 
-// openLists opens and locks the lists, and creates missing ones. It blocks while another process
-// has them locked.
-func openLists(dir string) (*lists, error) {
-	projects, err := openList(filepath.Join(dir, projectsFile))
+// lockTimeout bounds the wait for each list. Every process that can read a list can lock it.
+const (
+	lockTimeout = 5 * time.Second
+	lockRetry   = 10 * time.Millisecond
+)
+
+// openLists opens and locks the lists, and creates missing ones. While another process has them locked, it waits for
+// a short time.
+func openLists(dir string, clock clock.Clock) (*lists, error) {
+	projects, err := openList(filepath.Join(dir, projectsFile), clock)
 	if err != nil {
 		return nil, err
 	}
-	names, err := openList(filepath.Join(dir, namesFile))
+	names, err := openList(filepath.Join(dir, namesFile), clock)
 	if err != nil {
 		projects.file.Close()
 		return nil, err
@@ -52,13 +60,14 @@ func (l *lists) close() {
 }
 
 // openList locks the file. It retries if the file was replaced before it had the lock.
-func openList(path string) (*list, error) {
+func openList(path string, clock clock.Clock) (*list, error) {
+	until := clock.Now().Add(lockTimeout)
 	for {
 		f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
 		if err != nil {
 			return nil, fmt.Errorf("open list of projects: %w", err)
 		}
-		current, err := lock(f)
+		current, err := lock(f, clock, until)
 		if err == nil && current {
 			var l *list
 			if l, err = read(f); err == nil {
@@ -73,11 +82,13 @@ func openList(path string) (*list, error) {
 }
 
 // lock locks the file and reports whether it still is the one at its path.
-func lock(f *os.File) (current bool, err error) {
+func lock(f *os.File, clock clock.Clock, until time.Time) (current bool, err error) {
 	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // one that waits could not be ended
+		if !errors.Is(err, unix.EINTR) && (!errors.Is(err, unix.EWOULDBLOCK) || clock.Now().After(until)) {
 			break
 		}
+		clock.Sleep(lockRetry)
 	}
 	if err != nil {
 		return false, fmt.Errorf("lock %s: %w", f.Name(), err)

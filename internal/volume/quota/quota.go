@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"k8s.io/utils/clock"
+
 	"swiftlet/internal/require"
 )
 
@@ -35,8 +37,9 @@ type Config struct {
 // Projects assigns projects to directories and reports their usage. Its methods may be called
 // from any goroutine.
 type Projects struct {
-	cfg Config
-	log *slog.Logger
+	cfg   Config
+	clock clock.Clock
+	log   *slog.Logger
 
 	mu sync.Mutex
 	// known are the tracked volumes by directory.
@@ -56,17 +59,17 @@ type project struct {
 type Usage struct{ Bytes, Inodes uint64 }
 
 // New checks its arguments.
-func New(cfg Config, log *slog.Logger) (*Projects, error) {
+func New(cfg Config, clock clock.Clock, log *slog.Logger) (*Projects, error) {
 	if !filepath.IsAbs(cfg.PodsDir) {
 		return nil, errors.New("new project quotas: PodsDir must be an absolute path")
 	}
-	if err := require.Set("new project quotas", map[string]any{"log": log}); err != nil {
+	if err := require.Set("new project quotas", map[string]any{"clock": clock, "log": log}); err != nil {
 		return nil, err
 	}
 	if cfg.ListsDir == "" {
 		cfg.ListsDir = "/etc"
 	}
-	return &Projects{cfg: cfg, log: log, known: map[string]project{}, loggedUnsupported: map[uint64]bool{}}, nil
+	return &Projects{cfg: cfg, clock: clock, log: log, known: map[string]project{}, loggedUnsupported: map[uint64]bool{}}, nil
 }
 
 // Track assigns a project to the volume's directory, so that the kernel accounts its usage. If it
@@ -129,7 +132,7 @@ func (p *Projects) count(dir, marker string) (project, error) {
 
 // assign makes the directory the root of a project. It lists the ID before it sets it.
 func (p *Projects) assign(f *os.File, on fileSystem) (uint32, error) {
-	l, err := openLists(p.cfg.ListsDir)
+	l, err := openLists(p.cfg.ListsDir, p.clock)
 	if err != nil {
 		return 0, err
 	}
@@ -242,7 +245,7 @@ func (p *Projects) releaseStale() error {
 	if clean, err := nothingStale(p.cfg.ListsDir, stale); err != nil || clean {
 		return err
 	}
-	l, err := openLists(p.cfg.ListsDir)
+	l, err := openLists(p.cfg.ListsDir, p.clock)
 	if err != nil {
 		return err
 	}

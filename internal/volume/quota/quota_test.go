@@ -1,13 +1,17 @@
 package quota
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // TestFileSystemWithoutQuotas: it is logged once, and no file is created or changed.
@@ -16,7 +20,7 @@ func TestFileSystemWithoutQuotas(t *testing.T) {
 	must(t, unix.Mount("tmpfs", pods, "tmpfs", 0, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(pods, 0)) })
 	var log strings.Builder
-	p, err := New(Config{PodsDir: pods, ListsDir: etc}, slog.New(slog.NewTextHandler(&log, nil)))
+	p, err := New(Config{PodsDir: pods, ListsDir: etc}, clock.RealClock{}, slog.New(slog.NewTextHandler(&log, nil)))
 	must(t, err)
 	p.ReleaseStale()
 	for _, name := range []string{"one", "two"} {
@@ -55,7 +59,7 @@ func TestReleaseStaleKeepsOtherLines(t *testing.T) {
 			file := func(name string) string { return filepath.Join(etc, name) }
 			must(t, os.WriteFile(file(projectsFile), []byte(strings.ReplaceAll(c.projects, "PODS", pods)), 0o644))
 			must(t, os.WriteFile(file(namesFile), []byte(c.names), 0o644))
-			p, err := New(Config{PodsDir: pods, ListsDir: etc}, slog.New(slog.DiscardHandler))
+			p, err := New(Config{PodsDir: pods, ListsDir: etc}, clock.RealClock{}, slog.New(slog.DiscardHandler))
 			must(t, err)
 			must(t, p.releaseStale())
 			for name, want := range map[string]string{projectsFile: c.wantProjects, namesFile: c.wantNames} {
@@ -76,20 +80,42 @@ func TestReleaseStaleKeepsOtherLines(t *testing.T) {
 func TestSymbolicLinkAsListIsRejected(t *testing.T) {
 	etc := t.TempDir()
 	must(t, os.Symlink("/dev/null", filepath.Join(etc, projectsFile)))
-	if l, err := openLists(etc); err == nil {
+	if l, err := openLists(etc, clock.RealClock{}); err == nil {
 		l.close()
 		t.Error("it was opened")
+	}
+}
+
+// TestLockedListIsNotAwaitedForever: every process that can read a list can lock it, also a pod that sees /etc.
+func TestLockedListIsNotAwaitedForever(t *testing.T) {
+	for _, name := range []string{projectsFile, namesFile} {
+		pods, etc := t.TempDir(), t.TempDir()
+		must(t, os.WriteFile(filepath.Join(etc, namesFile), []byte("volume1048577:1048577\n"), 0o644))
+		must(t, os.WriteFile(filepath.Join(etc, projectsFile), nil, 0o644))
+		f, err := os.Open(filepath.Join(etc, name))
+		must(t, err)
+		must(t, unix.Flock(int(f.Fd()), unix.LOCK_SH))
+		p, err := New(Config{PodsDir: pods, ListsDir: etc}, clocktesting.NewFakeClock(time.Unix(0, 0)), slog.New(slog.DiscardHandler))
+		must(t, err)
+		if err := p.releaseStale(); !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Errorf("%s is locked: %v", name, err)
+		}
+		must(t, f.Close())
+		must(t, p.releaseStale())
+		if text, err := os.ReadFile(filepath.Join(etc, namesFile)); err != nil || len(text) > 0 {
+			t.Errorf("names after %s was unlocked: %q, %v", name, text, err)
+		}
 	}
 }
 
 // TestListReplacedWhileWaiting: a lock on a file that was replaced meanwhile is not used.
 func TestListReplacedWhileWaiting(t *testing.T) {
 	etc := t.TempDir()
-	first, err := openLists(etc)
+	first, err := openLists(etc, clock.RealClock{})
 	must(t, err)
 	second := make(chan *lists)
 	go func() {
-		l, err := openLists(etc)
+		l, err := openLists(etc, clock.RealClock{})
 		if err != nil {
 			t.Error(err)
 		}
