@@ -162,7 +162,7 @@ func (a *agentAPI) read(ctx context.Context, what, path string, into any) error 
 	case response.StatusCode == http.StatusNotFound:
 		return &notFoundError{what}
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("read %s: %s: %s", what, response.Status, clip.Text(text, clip.Event))
+		return fmt.Errorf("read %s: %d %s: %q", what, response.StatusCode, http.StatusText(response.StatusCode), clip.Text(text, clip.Event))
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("read %s: the response is no report; is the kubelet Swiftlet? %w", what, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -176,5 +178,45 @@ func TestNode(t *testing.T) {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestReportsAreForTerminals: pods choose images, the names of processes and the texts of errors. None of them can
+// move the cursor, or look like a line of its own.
+func TestReportsAreForTerminals(t *testing.T) {
+	const evil = "x\x1b]0;title\a\x1b[2K\r\n\tPod is ready \x9b\u009b31m\u202e\xff"
+	p := newPod("app")
+	p.Spec.Containers[0].Image = evil
+	b := New()
+	b.Track(p, Starting, nil, noon)
+	b.End("u1", Step{Image, "app"}, Because(ImageNameInvalid, "", errors.New(evil)), noon, time.Time{})
+	b.End("u1", Step{Volume, evil}, nil, noon, time.Time{})
+	r, _ := b.Report("u1", nil, noon)
+	r.Cause.Step = &Step{Kill, "app"}
+	r.NameProcesses([]Process{{PID: 1, Name: evil, State: "D"}})
+	n := b.Node(&v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: evil, Status: evil, Message: evil}}}},
+		func(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, false }, noon)
+	remote := Report{Namespace: evil, Name: evil, Stage: evil, Phase: evil, Steps: []StepReport{{State: evil}}} // of a kubelet that lies
+	pods := NodeReport{Pods: []PodSentence{{evil, evil, evil}}}
+	for name, c := range map[string]struct {
+		of interface {
+			Write(io.Writer, *time.Location) error
+		}
+		lines int
+	}{"pod": {r, 6}, "node": {n, 4}, "remote pod": {remote, 4}, "remote node": {pods, 3}} {
+		var text bytes.Buffer
+		if err := c.of.Write(&text, time.UTC); err != nil {
+			t.Fatal(err)
+		}
+		all := text.String() + r.Sentence
+		if lines := strings.Count(all, "\n"); lines != c.lines {
+			t.Errorf("%s: %d lines, want %d: %q", name, lines, c.lines, all)
+		}
+		for _, char := range all {
+			if char != '\n' && !unicode.IsPrint(char) {
+				t.Errorf("%s: %q in %q", name, char, all)
+				break
+			}
+		}
 	}
 }

@@ -139,7 +139,7 @@ func (n NodeReport) Write(w io.Writer, zone *time.Location) error {
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range n.Conditions {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", c.Type, c.Status, clockTime(c.LastTransitionTime.Time, at), oneLine(c.Message))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", plain(string(c.Type)), plain(string(c.Status)), clockTime(c.LastTransitionTime.Time, at), oneLine(c.Message))
 	}
 	for _, s := range n.Slow {
 		fmt.Fprintf(table, "slow: %s\t%d\t%s\t\n", s.Kind, s.Count, s.Longest)
@@ -148,7 +148,7 @@ func (n NodeReport) Write(w io.Writer, zone *time.Location) error {
 		return err
 	}
 	for _, p := range n.Pods {
-		if _, err := fmt.Fprintf(w, "%s/%s: %s\n", p.Namespace, p.Name, p.Sentence); err != nil {
+		if _, err := fmt.Fprintln(w, plain(p.Namespace+"/"+p.Name+": "+p.Sentence)); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,8 @@ import (
 // Times are in the given zone.
 func (r Report) Write(w io.Writer, zone *time.Location) error {
 	at := r.At.In(zone)
-	if _, err := fmt.Fprintf(w, "%s\n\nPod %s/%s, %s as of %s\n", r.Cause.Sentence(at), r.Namespace, r.Name, r.state(), clockTime(at, at)); err != nil {
+	subject := plain(fmt.Sprintf("Pod %s/%s, %s", r.Namespace, r.Name, r.state()))
+	if _, err := fmt.Fprintf(w, "%s\n\n%s as of %s\n", r.Cause.Sentence(at), subject, clockTime(at, at)); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -21,7 +22,7 @@ func (r Report) Write(w io.Writer, zone *time.Location) error {
 		if i == len(r.Steps)-1 && r.Omitted == 0 {
 			branch = "└─"
 		}
-		fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\n", branch, s.title(), clockTime(s.Since.In(zone), at), s.outcome(at), s.detail(at))
+		fmt.Fprintf(table, "%s %s\t%s\t%s\t%s\n", branch, plain(s.title()), clockTime(s.Since.In(zone), at), plain(s.outcome(at)), s.detail(at))
 	}
 	if r.Omitted > 0 {
 		fmt.Fprintf(table, "└─ and %d more steps, all done\t\t\t\n", r.Omitted)

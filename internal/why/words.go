@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -148,7 +149,21 @@ func (in *input) object(s *StepReport) string {
 
 // oneLine limits a text for a sentence.
 func oneLine(text string) string {
-	return clip.Text(strings.Join(strings.Fields(text), " "), 300)
+	return plain(clip.Text(strings.Join(strings.Fields(text), " "), 300))
+}
+
+// plain replaces what a terminal acts on, such as the escape sequences that hide or forge lines: images, processes
+// and messages of pods choose parts of a report.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // Sentence is the cause in one sentence, as of the given time and in its zone.
@@ -171,7 +186,7 @@ func (c Cause) Sentence(at time.Time) string {
 	if c.Fix != "" {
 		b.WriteString("; fix " + c.Fix)
 	}
-	return b.String()
+	return plain(b.String())
 }
 
 // clockTime is the time of day, with the date if that is not today.
