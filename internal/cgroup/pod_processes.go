@@ -10,7 +10,11 @@ import (
 	"swiftlet/internal/why"
 )
 
-// PodProcesses lists the processes in the pod's cgroup, by PID. Those that exit meanwhile are left out.
+// maxDescribed is the number of processes whose name and state are read: a pod may have millions.
+const maxDescribed = 1024
+
+// PodProcesses lists the processes in the pod's cgroup, by PID. Those that exit meanwhile are left out. Of very many,
+// some have only a PID.
 func (t *Tree) PodProcesses(uid types.UID) ([]why.Process, error) {
 	var dirs []string
 	for _, class := range t.qosCgroups() {
@@ -21,8 +25,15 @@ func (t *Tree) PodProcesses(uid types.UID) ([]why.Process, error) {
 		return nil, fmt.Errorf("list processes of pod %s: %w", uid, err)
 	}
 	slices.Sort(pids)
-	var all []why.Process
-	for _, pid := range pids {
+	return describe(pids), nil
+}
+
+func describe(pids []int) (all []why.Process) {
+	for i, pid := range pids {
+		if i >= maxDescribed {
+			all = append(all, why.Process{PID: pid})
+			continue
+		}
 		p, err := procfs.NewProc(pid)
 		if err != nil {
 			continue
@@ -33,5 +44,5 @@ func (t *Tree) PodProcesses(uid types.UID) ([]why.Process, error) {
 		}
 		all = append(all, why.Process{PID: pid, Name: stat.Comm, State: stat.State})
 	}
-	return all, nil
+	return all
 }

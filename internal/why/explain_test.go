@@ -220,3 +220,14 @@ func TestReportsAreForTerminals(t *testing.T) {
 		}
 	}
 }
+
+// TestManyProcessesAreCounted: a pod may have as many as the kernel allows.
+func TestManyProcessesAreCounted(t *testing.T) {
+	var r Report
+	all := make([]Process, 5000)
+	all[4999] = Process{PID: 7, Name: "cat", State: "D"}
+	r.NameProcesses(all)
+	if len(r.Processes) != maxListed || !strings.Contains(r.Sentence, "process 7 cat in state D") || !strings.Contains(r.Sentence, "4997 more") {
+		t.Errorf("%d listed: %s", len(r.Processes), r.Sentence)
+	}
+}

@@ -15,8 +15,11 @@ type Process struct {
 	State string `json:"state"`
 }
 
-// maxProcesses is the number of processes that a sentence names.
-const maxProcesses = 3
+// maxProcesses is the number of processes that a sentence names, maxListed that of those in a report.
+const (
+	maxProcesses = 3
+	maxListed    = 100
+)
 
 // AwaitsProcesses reports whether the pod waits for the end of processes.
 func (r *Report) AwaitsProcesses() bool {
@@ -29,10 +32,11 @@ func (r *Report) NameProcesses(all []Process) {
 	if len(all) == 0 {
 		return
 	}
-	r.Processes = slices.Clone(all)
-	slices.SortStableFunc(r.Processes, func(a, b Process) int { return stuck(b) - stuck(a) })
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b Process) int { return stuck(b) - stuck(a) })
+	r.Processes = slices.Clone(sorted[:min(len(all), maxListed)])
 	var names []string
-	for _, p := range r.Processes[:min(len(all), maxProcesses)] {
+	for _, p := range sorted[:min(len(all), maxProcesses)] {
 		names = append(names, fmt.Sprintf("process %d %s in state %s", p.PID, p.Name, p.State))
 	}
 	if more := len(all) - maxProcesses; more > 0 {

@@ -25,7 +25,7 @@ type Report struct {
 	Sentence string       `json:"sentence"`
 	Cause    Cause        `json:"cause"`
 	Steps    []StepReport `json:"steps"`
-	// Processes are those of the pod, if it waits for their end.
+	// Processes are those of the pod, if it waits for their end, and no more than 100 of them.
 	Processes []Process `json:"processes,omitempty"`
 	// Omitted is the number of steps that are not listed.
 	Omitted int `json:"omitted,omitempty"`
