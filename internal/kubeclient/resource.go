@@ -32,6 +32,11 @@ type resource[T apiObject, L runtime.Object] struct {
 // deadlines of their own.
 const requestTimeout = 90 * time.Second
 
+// client-go repeats a GET once a second, up to ten times, if the connection is reset or the API server asks for it.
+// Behind a load balancer without a backend each watch of a node would send a request a second. Reflectors have a
+// back-off that grows, so nothing is repeated for them; other reads are repeated once.
+const listRetries, getRetries = 0, 1
+
 func limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, requestTimeout)
 }
@@ -46,7 +51,7 @@ func (r *resource[T, L]) Get(ctx context.Context, name string, opts metav1.GetOp
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	got := r.newObject()
-	err := r.request(r.rest.Get()).Name(name).VersionedParams(&opts, parameterCodec).Do(ctx).Into(got)
+	err := r.request(r.rest.Get()).MaxRetries(getRetries).Name(name).VersionedParams(&opts, parameterCodec).Do(ctx).Into(got)
 	return got, err
 }
 
@@ -54,13 +59,13 @@ func (r *resource[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, 
 	ctx, cancel := limit(ctx)
 	defer cancel()
 	got := r.newList()
-	err := r.request(r.rest.Get()).VersionedParams(&opts, parameterCodec).Timeout(timeout(opts)).Do(ctx).Into(got)
+	err := r.request(r.rest.Get()).MaxRetries(listRetries).VersionedParams(&opts, parameterCodec).Timeout(timeout(opts)).Do(ctx).Into(got)
 	return got, err
 }
 
 func (r *resource[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	return r.request(r.rest.Get()).VersionedParams(&opts, parameterCodec).Timeout(timeout(opts)).Watch(ctx)
+	return r.request(r.rest.Get()).MaxRetries(listRetries).VersionedParams(&opts, parameterCodec).Timeout(timeout(opts)).Watch(ctx)
 }
 
 func (r *resource[T, L]) Create(ctx context.Context, object T, opts metav1.CreateOptions) (T, error) {
