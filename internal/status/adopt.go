@@ -18,6 +18,6 @@ func (e *entry) adopt(mirror *v1.Pod) bool {
 	if len(mirror.Status.ContainerStatuses) == 0 || isEndedMirror(mirror) {
 		return false
 	}
-	e.status, e.shared, e.dirty = *mirror.Status.DeepCopy(), nil, false
+	e.status, e.dirty = *mirror.Status.DeepCopy(), false
 	return true
 }

@@ -113,8 +113,6 @@ func New(cfg Config, deps Deps) (*Publisher, error) {
 type entry struct {
 	pod    *v1.Pod      // its latest version
 	status v1.PodStatus // complete, normalized
-	// shared is the API object whose status this is; nil: it is not shared.
-	shared *v1.Pod
 	// finished: the pod has released its resources, so it may be deleted from the API server.
 	finished bool
 
@@ -221,9 +219,9 @@ func (p *Publisher) reconcile(target *v1.Pod) {
 	if e.target == object.UID && !e.dirty && isStale(object.ResourceVersion, e.resourceVersion) {
 		return
 	}
-	if sameStatus(normalize(target, object.Status), e.status) {
-		e.share(object)
-	} else {
+	if equality.Semantic.DeepEqual(e.status, object.Status) {
+		e.status = object.Status // a settled pod has one status; no one changes it
+	} else if !sameStatus(normalize(target, object.Status), e.status) {
 		e.markDirty(p.clock.Now())
 	}
 	p.enqueueIfNeeded(e)
@@ -294,12 +292,12 @@ func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bo
 		return e, true
 	}
 	merged := merge(target, object, e.status, s, p.clock.Now())
-	changed = !sameStatus(normalize(target, e.status), merged)
-	if changed && p.meters.Changed != nil {
-		p.meters.Changed(target, &e.status, &merged)
-	}
-	if changed || object == nil || e.shared != object {
-		e.status, e.shared = merged, nil
+	if !equality.Semantic.DeepEqual(e.status, merged) {
+		changed = !sameStatus(normalize(target, e.status), merged)
+		if changed && p.meters.Changed != nil {
+			p.meters.Changed(target, &e.status, &merged)
+		}
+		e.status = merged
 	}
 	if changed || (!known && (object == nil || isEndedMirror(object))) {
 		e.markDirty(p.clock.Now())
@@ -318,14 +316,6 @@ func (p *Publisher) apiObject(target *v1.Pod) *v1.Pod {
 		return mirror
 	}
 	return nil
-}
-
-// share drops the own copy of a status that the API server's object has, too: all pods that have settled. No one
-// changes either.
-func (e *entry) share(object *v1.Pod) {
-	if e.shared != object && equality.Semantic.DeepEqual(e.status, object.Status) {
-		e.status, e.shared = object.Status, object
-	}
 }
 
 // markDirty marks the status as not written yet.

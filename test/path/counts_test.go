@@ -19,7 +19,7 @@ import (
 const (
 	countedPods     = 20
 	countedMinutes  = 10
-	mostAllocations = 600.0 // of a sync that finds nothing to do
+	mostAllocations = 430.0 // of a sync that finds nothing to do
 )
 
 // TestCounts: one more call, write, event or timer per pod, or per idle minute, fails.
