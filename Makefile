@@ -67,7 +67,7 @@ unit: bundle images ## unit tests with the race detector
 	$(call say,unit tests)
 	@hack/gotest.sh -race -short ./...
 	@hack/gotest.sh ./internal/plan ./test/simulate ./test/growth # too slow with the race detector, or changed by it
-	@hack/gotest.sh -count=1 -run '^TestCounts' ./test/path # counts change with the race detector
+	@hack/gotest.sh -count=1 -run '^TestCounts' ./test/path ./internal/logs ./internal/resource/allocation # counts change with the race detector
 
 # Targets run one at a time. FUZZ=Name runs only targets of that name.
 FUZZTIME ?= 10m

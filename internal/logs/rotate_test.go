@@ -338,3 +338,25 @@ func TestHungReopenDelaysNoOtherLog(t *testing.T) {
 		}
 	})
 }
+
+// TestCountsOfList: the containers are listed for each one of the node that starts or ends, so those that run
+// already cost no allocation.
+func TestCountsOfList(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector changes what is allocated")
+	}
+	var all []Container
+	for i := range 1000 {
+		all = append(all, Container{ID: fmt.Sprint(i), Log: "log"})
+	}
+	r, err := NewRotator(RotateConfig{MaxSize: 1, MaxFiles: 2, Workers: 1, Interval: time.Second}, RotateDeps{
+		Containers: slices.Values(all), Reopen: (&fakeRuntime{}).reopen, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.list()
+	if got := testing.AllocsPerRun(10, r.list); got > 2 || len(r.files) != len(all) {
+		t.Errorf("a list of %d containers allocates %g times, and finds %d", len(all), got, len(r.files))
+	}
+}

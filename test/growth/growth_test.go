@@ -23,9 +23,9 @@ func TestMain(m *testing.M) {
 const (
 	fewPods, manyPods = 20, 120
 
-	mostHeap        = 45_000.0 // bytes of a settled pod
+	mostHeap        = 32_000.0 // bytes of a settled pod
 	mostGoroutines  = 1.1      // of a settled pod
-	mostAllocations = 9_000.0  // objects of the start of a pod, among others
+	mostAllocations = 8_000.0  // objects of the start of a pod, among others
 )
 
 // TestGrowth holds what a further pod costs the agent, on a node that has some.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -138,6 +139,36 @@ func TestFileIsOneDocument(t *testing.T) {
 		uid, r := types.UID(fmt.Sprint(i, "<&\"")), pod.ResourcesOf(testPod(fmt.Sprint(i+1), 1))
 		s.Note(uid, r)
 		content.Entries[uid] = r
+	}
+}
+
+// TestCountsOfWrite: each start of a pod writes those of all others, so it uses the buffers of the last write.
+func TestCountsOfWrite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector changes what is allocated")
+	}
+	s := newState(t)
+	size := 0
+	s.save = func(_ string, text []byte) error { size = len(text); return nil }
+	write := func(uid int) {
+		s.Note(types.UID(fmt.Sprint(uid)), pod.ResourcesOf(testPod("1", 1)))
+		if err := s.Written(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uid := range 1000 {
+		s.Note(types.UID(fmt.Sprint(uid)), pod.ResourcesOf(testPod("1", 1)))
+	}
+	write(1000)
+	const writes = 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range writes {
+		write(2000 + i)
+	}
+	runtime.ReadMemStats(&after)
+	if got := int(after.TotalAlloc-before.TotalAlloc) / writes; size == 0 || got > size {
+		t.Errorf("a write of %d bytes allocates %d", size, got)
 	}
 }
 
