@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -23,7 +24,7 @@ const (
 type Memory interface {
 	// Shrink returns to the kernel what is not in use, and keeps the heap small until Grow.
 	Shrink() error
-	// Grow lets the heap grow, so that the garbage collector needs less CPU time.
+	// Grow lets the heap grow, so that the garbage collector needs less CPU time. It is called for each change.
 	Grow()
 }
 
@@ -39,48 +40,61 @@ func ReturnMemory(memory Memory, subscribe func(changed func()), clock clock.Clo
 		subscribe(changes.Notify)
 		quiet := clock.NewTimer(quietPeriod)
 		defer quiet.Stop()
-		var shrunk bool
 		var last time.Time
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-changes:
-				if shrunk {
-					memory.Grow()
-					shrunk = false
-				}
+				memory.Grow()
 				quiet.Reset(max(quietPeriod, returnInterval-clock.Since(last)))
 			case <-quiet.C():
 				if err := memory.Shrink(); err != nil {
 					log.Debug("host: return memory failed", "err", err)
 				}
-				shrunk, last = true, clock.Now()
+				last = clock.Now()
 			}
 		}
 	}
 }
 
-// ProcessMemory is the memory of this process.
-type ProcessMemory struct{}
+// ProcessMemory is the memory of this process. Its methods must not be called concurrently.
+type ProcessMemory struct{ percent int }
 
-// quietPercent is how much garbage the heap may have while nothing changes, in percent of what is in use. An idle
-// agent makes so little that it is collected once in some minutes nevertheless.
-const quietPercent = 20
+// How much garbage the heap may have, in percent of what is in use. What is left in use after a burst of starts lies
+// scattered over all that the heap has ever taken, so this decides how much memory many settled pods take. A collection
+// of a small heap costs little memory to avoid, and an idle agent makes so little garbage that it is collected once in
+// some minutes nevertheless.
+const (
+	smallPercent = 100
+	largePercent = 30
+	quietPercent = 20 // while nothing changes
+
+	largeHeap = 8 << 20 // in use: the heap of about 150 pods
+)
 
 // Shrink implements Memory.
-func (ProcessMemory) Shrink() error {
-	setGCPercent(quietPercent)
+func (m *ProcessMemory) Shrink() error {
+	m.setPercent(quietPercent)
 	debug.FreeOSMemory()
 	return releaseProgram()
 }
 
 // Grow implements Memory.
-func (ProcessMemory) Grow() { setGCPercent(100) }
+func (m *ProcessMemory) Grow() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Uint64() < largeHeap {
+		m.setPercent(smallPercent)
+	} else {
+		m.setPercent(largePercent)
+	}
+}
 
-// setGCPercent does nothing if the environment variable GOGC sets it.
-func setGCPercent(percent int) {
-	if os.Getenv("GOGC") == "" {
+// setPercent does nothing if the environment variable GOGC sets it.
+func (m *ProcessMemory) setPercent(percent int) {
+	if percent != m.percent && os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
+	m.percent = percent
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"runtime/metrics"
 	"sync/atomic"
 	"testing"
@@ -36,13 +37,13 @@ func TestReturnMemory(t *testing.T) {
 		}{
 			{"shrinks after the start", 0, quietPeriod, 1, 0},
 			{"shrinks once", 0, time.Hour, 1, 0},
-			{"grows with the first change", 10, quietPeriod - time.Second, 1, 1},
-			{"waits for the end of changes", 1, quietPeriod - time.Second, 1, 1},
-			{"shrinks after the last change", 0, time.Second, 2, 1},
-			{"grows again", 1, quietPeriod, 2, 2},
-			{"waits a minute after the last time", 0, returnInterval - quietPeriod - time.Second, 2, 2},
-			{"shrinks a minute after the last time", 0, time.Second, 3, 2},
-			{"shrinks once again", 0, time.Hour, 3, 2},
+			{"grows with each change", 10, quietPeriod - time.Second, 1, 10},
+			{"waits for the end of changes", 1, quietPeriod - time.Second, 1, 11},
+			{"shrinks after the last change", 0, time.Second, 2, 11},
+			{"grows again", 1, quietPeriod, 2, 12},
+			{"waits a minute after the last time", 0, returnInterval - quietPeriod - time.Second, 2, 12},
+			{"shrinks a minute after the last time", 0, time.Second, 3, 12},
+			{"shrinks once again", 0, time.Hour, 3, 12},
 		} {
 			for range step.changes {
 				changed()
@@ -65,29 +66,37 @@ func TestReturnMemory(t *testing.T) {
 }
 
 func TestProcessMemory(t *testing.T) {
-	percent := func() uint64 {
+	t.Setenv("GOGC", "")
+	t.Cleanup(new(ProcessMemory).Grow)
+	memory := &ProcessMemory{}
+	expect := func(what string, want uint64) {
+		t.Helper()
 		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(s)
-		return s[0].Value.Uint64()
+		if got := s[0].Value.Uint64(); got != want {
+			t.Errorf("GOGC is %d %s, want %d", got, what, want)
+		}
 	}
-	t.Setenv("GOGC", "")
-	t.Cleanup(ProcessMemory{}.Grow)
 	shrink := func() {
-		if err := (ProcessMemory{}).Shrink(); err != nil {
+		t.Helper()
+		if err := memory.Shrink(); err != nil {
 			t.Error(err)
 		}
 	}
 	shrink()
-	if got := percent(); got != quietPercent {
-		t.Errorf("GOGC is %d while nothing changes, want %d", got, quietPercent)
-	}
-	ProcessMemory{}.Grow()
-	if got := percent(); got != 100 {
-		t.Errorf("GOGC is %d during changes, want 100", got)
-	}
+	expect("while nothing changes", quietPercent)
+	memory.Grow()
+	expect("during changes", smallPercent)
+	large := make([]byte, largeHeap)
+	runtime.GC()
+	memory.Grow()
+	expect("during changes, with a large heap", largePercent)
+	runtime.KeepAlive(large)
+	shrink()
+	expect("while nothing changes again", quietPercent)
+	memory.Grow()
+	expect("during changes again", smallPercent)
 	t.Setenv("GOGC", "100")
 	shrink()
-	if got := percent(); got != 100 {
-		t.Errorf("GOGC is %d, want that of the environment, 100", got)
-	}
+	expect("with the environment variable", smallPercent)
 }

@@ -45,6 +45,6 @@ type Surroundings struct {
 func Machine() Surroundings {
 	return Surroundings{
 		Cgroups: cgroup.Detect, PodCgroups: cgroup.NewPodCgroups, KernelLog: oom.OpenKernelLog,
-		Mounter: &mounts.Kernel{}, Random: rand.Float64, Memory: host.ProcessMemory{},
+		Mounter: &mounts.Kernel{}, Random: rand.Float64, Memory: &host.ProcessMemory{},
 	}
 }

@@ -56,7 +56,7 @@ func runAgent(ctx context.Context, dir string, input io.Reader, output io.Writer
 		stop()
 	}()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	return hollow.Attach(hollow.Config{Name: nodeName, Dir: dir, Memory: host.ProcessMemory{}, Log: log}).Run(ctx)
+	return hollow.Attach(hollow.Config{Name: nodeName, Dir: dir, Memory: &host.ProcessMemory{}, Log: log}).Run(ctx)
 }
 
 func command(line string) (answer string, err error) {

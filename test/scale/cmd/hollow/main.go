@@ -43,7 +43,7 @@ func run(ctx context.Context) error {
 		configs = append(configs, hollow.Config{Name: name, Dir: filepath.Join(*dir, name), DropEvents: !*events, Log: log.With("node", name)})
 	}
 	if len(configs) == 1 { // a process of its own, as on a real node
-		configs[0].Memory = host.ProcessMemory{}
+		configs[0].Memory = &host.ProcessMemory{}
 	}
 	fleet, err := hollow.NewFleet(configs)
 	if err != nil {
