@@ -33,13 +33,11 @@ const (
 	VolumeModeMismatch  Class = "VolumeModeMismatch"
 	VolumeElsewhere     Class = "VolumeElsewhere" // the node affinity of a PersistentVolume
 	VolumeTooLarge      Class = "VolumeTooLarge"
-	AttachLimit         Class = "AttachLimit"
 	DriverNotRegistered Class = "DriverNotRegistered" // name of a CSI driver
 	NoVolumePlugin      Class = "NoVolumePlugin"
 	ProgramMissing      Class = "ProgramMissing"   // name of the program
 	HostPathMismatch    Class = "HostPathMismatch" // path
 	SubPathInvalid      Class = "SubPathInvalid"
-	MountFailed         Class = "MountFailed"
 	NoAnswer            Class = "NoAnswer" // a file system, server or driver hangs
 	DeviceBusy          Class = "DeviceBusy"
 	StillMounted        Class = "StillMounted" // path
@@ -48,7 +46,6 @@ const (
 	// The container runtime.
 	RuntimeUnavailable   Class = "RuntimeUnavailable"
 	Timeout              Class = "Timeout"
-	NetworkNotReady      Class = "NetworkNotReady"
 	SandboxFailed        Class = "SandboxFailed"
 	RuntimeClassNotFound Class = "RuntimeClassNotFound"
 	UserInvalid          Class = "UserInvalid"
@@ -58,11 +55,9 @@ const (
 	StartFailed          Class = "StartFailed"
 	HookFailed           Class = "HookFailed"
 	StillRunning         Class = "StillRunning"
-	CgroupFailed         Class = "CgroupFailed"
 
 	// Devices and claims.
 	WaitsForDevice Class = "WaitsForDevice"
-	ResizeFailed   Class = "ResizeFailed"
 
 	// Probes.
 	ProbeFailed  Class = "ProbeFailed"  // the probe's answer is negative

@@ -59,9 +59,10 @@ var shared = map[Class]words{
 	EnvironmentInvalid:   {"an environment variable cannot be set", "{field}.env"},
 	SubPathInvalid:       {"a subPath cannot be used: {object}", "{object}"},
 	StillRunning:         {"it still runs after SIGKILL", "the process, which is stuck in the kernel, or the container runtime of {node}"},
+	StillMounted:         {"something is mounted at {object}", "what uses {object} on {node}"},
+	NoAnswer:             {"the file system of a volume does not answer", "what spec.volumes mounts"},
 	NoSpace:              {"the disk is full", "the disk of {node}"},
 	WaitsForDevice:       {"waits for a device", "the device plugin on {node}, or spec.containers[*].resources.limits"},
-	NetworkNotReady:      {"the pod network of the node is not ready", "the CNI configuration of {node}"},
 }
 
 // byKind is what a step that failed means if its class says no more.
@@ -127,7 +128,6 @@ func (in *input) volumeFailed(s *StepReport) (what, fix string, known bool) {
 		ProgramMissing:      {"the node lacks the program " + s.Object + ", which mounts it", "the packages of the node"},
 		NoVolumePlugin:      {"the node has no plugin for it", field},
 		HostPathMismatch:    {"hostPath " + s.Object + " is not of the type that the pod demands, or does not exist", field + ".hostPath, or " + s.Object + " on the node"},
-		MountFailed:         {"it cannot be mounted", field + ", or what it mounts"},
 		Timeout:             {"its driver or server does not answer in time", "what " + field + " mounts"},
 		NoAnswer:            {"its file system, server or driver does not answer", "what " + field + " mounts"},
 		RuntimeUnavailable:  {"its driver does not answer", "the volume driver on the node"},

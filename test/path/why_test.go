@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"swiftlet/internal/pod"
+	"swiftlet/internal/volume/safepath"
 	"swiftlet/internal/why"
 	"swiftlet/test/fakecri"
 )
@@ -317,6 +318,9 @@ var whyCases = []whyCase{
 	{name: "stop fails", spec: plain, fault: failCall("StopContainer", codes.Unknown, "kill: operation not permitted"), then: deletePod, after: time.Second},
 	{name: "sandbox does not stop", spec: plain, fault: failCall("StopPodSandbox", codes.Unknown, "plugin type=\"bridge\" failed (delete)"), then: deletePod, after: time.Second},
 	{name: "unmount busy", spec: mounting(cephfs), fault: withFaults(func(f *faults) { f.unmount = failWith(fmt.Errorf("unmount /x: %w", syscall.EBUSY)) }), then: deletePod, after: time.Second},
+	{name: "mounted again", spec: mounting(cephfs), fault: withFaults(func(f *faults) {
+		f.unmount = failWith(fmt.Errorf("remove volumes: %w", &safepath.MountPointError{Path: "/x"}))
+	}), then: deletePod, after: time.Second},
 	{name: "unmount hung", spec: mounting(cephfs), fault: withFaults(func(f *faults) { f.unmount = hang }), then: deletePod, after: 40 * time.Second},
 	{name: "cgroup busy", spec: plain, fault: withFaults(func(f *faults) { f.removeCgroup = syscall.EBUSY }), then: deletePod, after: time.Second},
 	{name: "finalizer", spec: plain, meta: ", finalizers: [example.com/wait]", then: deletePod, after: time.Second},

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"swiftlet/internal/filetree"
+	"swiftlet/internal/why"
 )
 
 // MountPointError reports that a tree was not removed because it has a mount point.
@@ -19,6 +20,9 @@ type MountPointError struct{ Path string }
 func (e *MountPointError) Error() string {
 	return fmt.Sprintf("remove %s: something is mounted there", e.Path)
 }
+
+// Why returns the class of the error.
+func (e *MountPointError) Why() (why.Class, string) { return why.StillMounted, e.Path }
 
 // errBusy reports that a process still writes to the tree.
 var errBusy = errors.New("new entries keep appearing in it")
