@@ -49,7 +49,7 @@ func (l *terminatingPod) setGrace(grace int64, now time.Time) {
 // whether the pod was found. It waits for the pod's termination in the background.
 func (e *Evictor) evict(ctx context.Context, v victim) bool {
 	uid := v.pod.UID
-	failure := pod.Failure{Reason: reason, Message: v.message, Condition: v.condition}
+	failure := pod.Failure{Reason: reason, Message: v.message, Signal: v.label, Condition: v.condition}
 	if l := e.terminating[uid]; l != nil {
 		l.reclaims = append(l.reclaims, v.reclaims...)
 		if v.grace < l.grace {

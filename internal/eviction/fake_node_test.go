@@ -178,6 +178,9 @@ func (w *fakeNode) Evict(uid types.UID, f pod.Failure, grace *int64) bool {
 	if f.Condition != nil && f.Condition.Message == f.Message {
 		disruption = " (disrupted)"
 	}
+	if f.Signal == "" {
+		disruption += " (for no signal)"
+	}
 	w.record("evict %s %s in %ds%s", uid, f.Reason, *grace, disruption)
 	return true
 }

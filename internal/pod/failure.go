@@ -7,6 +7,8 @@ import v1 "k8s.io/api/core/v1"
 type Failure struct {
 	Reason  string
 	Message string
+	// Signal is the eviction signal, or the pod's own limit, for which it was evicted.
+	Signal string
 	// Condition, if set, is added to the pod's status, for example DisruptionTarget.
 	Condition *v1.PodCondition
 	// Evicted: the pod stays ready as long as its containers are, until their grace period ends.

@@ -70,6 +70,11 @@ func (in *input) failedPod() *Cause {
 	}
 	cause := &Cause{Where: "pod", Class: Class(reason), Text: oneLine(strings.TrimPrefix(message, "Pod was rejected: ")), Since: in.since}
 	words, known := podReasons[reason]
+	if in.failure != nil {
+		if of, evicted := evictions[in.failure.Signal]; evicted {
+			words, known = of, true
+		}
+	}
 	resource, outOf := strings.CutPrefix(reason, "OutOf")
 	switch {
 	case known:
@@ -83,8 +88,24 @@ func (in *input) failedPod() *Cause {
 	return cause
 }
 
+// evictions has the sentences for evicted pods, by the signal or by the pod's limit.
+var evictions = map[string]words{
+	"memory.available":            {"was evicted: the node had too little memory", "spec.containers[*].resources.requests.memory, or what uses the node's memory"},
+	"allocatableMemory.available": {"was evicted: the pods of the node used too much memory", "spec.containers[*].resources.requests.memory, or the pods on the node"},
+	"nodefs.available":            {"was evicted: the node's disk was too full", "spec.containers[*].resources.requests.ephemeral-storage, or what fills the node's disk"},
+	"nodefs.inodesFree":           {"was evicted: the node's disk had too few inodes", "what makes many files on the node's disk"},
+	"imagefs.available":           {"was evicted: the disk of images was too full", "what fills the disk of the container runtime"},
+	"imagefs.inodesFree":          {"was evicted: the disk of images had too few inodes", "what makes many files on the disk of the container runtime"},
+	"containerfs.available":       {"was evicted: the disk of containers was too full", "what fills the disk of the container runtime"},
+	"containerfs.inodesFree":      {"was evicted: the disk of containers had too few inodes", "what makes many files on the disk of the container runtime"},
+	"pid.available":               {"was evicted: the node had too few process IDs", "what starts many processes, or podPidsLimit of the node"},
+	"emptydirfs.limit":            {"was evicted: an emptyDir volume has more than its limit", "spec.volumes[*].emptyDir.sizeLimit, or what the pod writes"},
+	"ephemeralpodfs.limit":        {"was evicted: its volumes, logs and layers have more than its limit", "spec.containers[*].resources.limits.ephemeral-storage, or what the pod writes"},
+	"ephemeralcontainerfs.limit":  {"was evicted: the log and layer of a container have more than its limit", "spec.containers[*].resources.limits.ephemeral-storage, or what the container writes"},
+}
+
 // podReasons has the sentences for the reasons of failed pods, which are part of the API.
-var podReasons = map[string]struct{ what, fix string }{
+var podReasons = map[string]words{
 	"Evicted":                              {"was evicted to relieve the node", "spec.containers[*].resources.requests, or what uses up the resource on the node"},
 	"Preempting":                           {"was stopped to make room for a critical pod", "spec.priorityClassName, or the pods on the node"},
 	"Preempted":                            {"was stopped to make room for a critical pod", "spec.priorityClassName, or the pods on the node"},

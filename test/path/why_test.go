@@ -301,7 +301,7 @@ var whyCases = []whyCase{
 	{name: "device awaited", spec: plain, fault: func(w *testNode) { w.awaited["web"] = "gpu" }, after: time.Second},
 	{name: "claim of devices not prepared", spec: plain, fault: withFaults(func(f *faults) { f.resources = errTest }), after: time.Second},
 	{name: "disk pressure", spec: plain, then: func(w *testNode) {
-		w.agent.workers.Evict("web-uid", pod.Failure{Reason: "Evicted", Message: "The node was low on resource: ephemeral-storage."}, nil)
+		w.agent.workers.Evict("web-uid", pod.Failure{Reason: "Evicted", Signal: "nodefs.available", Message: "The node was low on resource: ephemeral-storage."}, nil)
 	}, after: time.Second},
 	{name: "node shut down under it", spec: plain, then: func(w *testNode) {
 		w.agent.workers.Evict("web-uid", pod.Failure{Reason: "Terminated", Message: "Pod was terminated in response to imminent node shutdown."}, nil)
