@@ -39,10 +39,11 @@ images: modules
 	$(call say,building images)
 	@$(GO) run ./images bin/images
 
-# About five minutes the first time. Not part of build yet: nothing starts it by default.
-api: ## build bin/swiftlet-apiserver, the API server for a node without a control plane
+# About five minutes the first time. Not part of build: `swiftlet up` needs it only with --api. Build it first: bin/swiftlet
+# knows the programs by their hashes.
+api: ## build bin/api, the API server and kubectl for `swiftlet up --api`
 	$(call say,building the API server)
-	@hack/build-apiserver.sh bin/swiftlet-apiserver
+	@mkdir -p bin && dir=$$(hack/build-api.sh) && ln -sfn "$$dir" bin/api
 
 test-api: reference ## tests of the API server with kubectl (SWIFTLET_KILLS=50 for more kills under load)
 	$(call say,tests of the API server)
@@ -94,7 +95,7 @@ reference: ## build the control plane and the reference kubelet for tests
 	$(call say,building the control plane for tests)
 	@hack/build-tools.sh reference >/dev/null && hack/build-metrics-server.sh >/dev/null
 
-e2e: build reference ## tests with a real runtime and a real API server (needs root)
+e2e: api build reference ## tests with a real runtime and a real API server (needs root)
 	$(call say,end-to-end tests)
 	@hack/gotest.sh -count=1 -timeout 30m ./cmd/swiftlet ./test/bed ./test/e2e
 	@hack/gotest.sh -count=1 -run TestCgroup1 ./test/limits
@@ -181,7 +182,7 @@ scale: deps bundle reference ## 100, 300 and 1,000 nodes on one API server, and 
 	@$(GO) build -o bin/scale ./test/scale/cmd/scale
 	@bin/scale -publish $(ARGS)
 
-test: build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
+test: api build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
 
 trust: build reference ## tests of reliability, class by class, each under 40 minutes (CLASS=, FORCE=1); repeat it to resume (needs root)

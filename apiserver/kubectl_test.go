@@ -78,6 +78,7 @@ func TestKubectl(t *testing.T) {
 		{name: "whoami", line: "kubectl auth whoami -o jsonpath={.status.userInfo.groups}", want: "system:masters"},
 		{name: "kubelet_may_only_change_its_node", line: "kubectl --kubeconfig=$PKI/kubelet.kubeconfig create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: another}}'", want: `node "lone" is not allowed to modify node "another"`, fails: true},
 		{name: "kubelet_registers", line: "kubectl --kubeconfig=$PKI/kubelet.kubeconfig create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: lone}}' && kubectl get nodes", want: "node/lone created\nNAME +STATUS +ROLES +AGE +VERSION\nlone "},
+		{name: "new_node_has_no_taint", line: "kubectl get node lone -o jsonpath=taints={.spec.taints}.", want: `^taints=\.$`},
 		{name: "certificate_request", line: "kubectl create -f - && kubectl certificate approve jane && kubectl wait --for=jsonpath='{.status.certificate}' csr/jane --timeout=20s && kubectl get csr jane", stdin: "{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: jane}, spec: {signerName: kubernetes.io/kube-apiserver-client, usages: [client auth], request: " + base64.StdEncoding.EncodeToString(certificateRequest(t, "jane")) + "}}", want: "Approved,Issued"},
 
 		{name: "deployment", line: "kubectl create deployment shop -n shop --image=example --replicas=2 && kubectl scale deployment shop -n shop --replicas=3 && kubectl get deployments -n shop", want: `NAME +READY +UP-TO-DATE +AVAILABLE +AGE\nshop +0/3`},

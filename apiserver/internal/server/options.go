@@ -48,7 +48,8 @@ func (c Config) flags() []string {
 		"--kubelet-certificate-authority=" + c.pki("ca.crt"),
 		"--kubelet-client-certificate=" + c.pki("apiserver-kubelet-client.crt"),
 		"--kubelet-client-key=" + c.pki("apiserver-kubelet-client.key"),
-		"--kubelet-preferred-address-types=InternalIP",
+		// The agent's certificate has the name of the node, whatever address the node has.
+		"--kubelet-preferred-address-types=Hostname",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.pki("sa.key"),
 		"--service-account-signing-key-file=" + c.pki("sa.key"),
@@ -66,8 +67,9 @@ func (c Config) flags() []string {
 		"--enable-priority-and-fairness=false",
 		"--profiling=false",
 		"--enable-admission-plugins=NodeRestriction," + nodebinding.PluginName,
-		// It reads every OpenAPI document at the start.
-		"--disable-admission-plugins=MutatingAdmissionPolicy",
+		// The first reads every OpenAPI document at the start. The second taints a new node until a controller
+		// that is not here removes the taint.
+		"--disable-admission-plugins=MutatingAdmissionPolicy,TaintNodesByCondition",
 	}, c.Flags...)
 }
 
@@ -77,6 +79,15 @@ const etcdEndpoint = "http://etcd.local:2379"
 // Dialer connects to etcd.
 type Dialer interface {
 	Dial(ctx context.Context) (net.Conn, error)
+}
+
+// dialKubelet connects to the kubelet, which listens on loopback. The name of the node need not resolve.
+func (c Config) dialKubelet(ctx context.Context, network, address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to kubelet: %w", err)
+	}
+	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(c.Address.Addr().String(), port))
 }
 
 // options completes and validates the options of kube-apiserver.
@@ -105,6 +116,7 @@ func (c Config) options(ctx context.Context, store Dialer) (options.CompletedOpt
 	opts.Etcd.StorageConfig.Transport.EgressLookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
 		return func(ctx context.Context, _, _ string) (net.Conn, error) { return store.Dial(ctx) }, nil
 	}
+	opts.KubeletConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return c.dialKubelet, nil }
 	completed, err := opts.Complete(ctx)
 	if err != nil {
 		return none, err

@@ -1,0 +1,22 @@
+#!/bin/bash
+# Builds the programs of the API of a node without a control plane: its API server and kubectl.
+# usage: build-api.sh     prints their directory on stdout
+set -euo pipefail
+cd "$(dirname "$0")/.."
+sources=$(find apiserver -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-8)
+. hack/cached-module.sh "api-$sources" apiserver
+
+release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+flags="-s -w"
+for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+  flags+=" -X $package.gitVersion=$release -X $package.gitMajor=1 -X $package.gitMinor=${release:3:2}"
+done
+build() { # NAME PACKAGE
+  local began=$SECONDS
+  echo "building $1" >&2
+  CGO_ENABLED=0 go build -trimpath -ldflags "$flags" -o "$out/$1" "$2"
+  echo "built    $1 in $((SECONDS - began)) s" >&2
+}
+build swiftlet-apiserver .
+build kubectl k8s.io/kubernetes/cmd/kubectl
+complete
