@@ -34,6 +34,9 @@ type upFlags struct {
 	cgroupDriver                 string
 	keep, noTable, verbose       bool
 	verifyBundle                 bool
+	api                          bool
+	apiBundle, kubeconfigGroup   string
+	apiPort                      int
 }
 
 const upHelp = `Runs pods on this machine without a control plane: starts the bundled containerd, a pod
@@ -43,7 +46,10 @@ or kubelet that is already on the machine.
 The directory of manifests contains Pods, ConfigMaps and Secrets in .yaml or .json files.
 Changes take effect within a second. Ctrl-C stops the pods with their grace periods and
 removes everything but --root, which keeps images and logs. A second Ctrl-C does not wait
-for grace periods.`
+for grace periods.
+
+With --api it serves the Kubernetes API, and pods come from there instead of the directory.
+It is incomplete and therefore off: workloads, Services and cluster DNS are missing.`
 
 func newUpCommand() *cobra.Command {
 	var f upFlags
@@ -71,6 +77,10 @@ func newUpCommand() *cobra.Command {
 	flags.IntVar(&f.port, "port", 10250, "port of the kubelet's HTTPS API on loopback")
 	flags.IntVar(&f.healthzPort, "healthz-port", 10248, "port of the kubelet's health check on loopback; 0 disables it")
 	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "cgroup driver: cgroupfs or systemd")
+	flags.BoolVar(&f.api, "api", false, "serve the Kubernetes API for kubectl; incomplete: without controllers of workloads, Services and cluster DNS")
+	flags.StringVar(&f.apiBundle, "api-bundle", filepath.Join(dir, "api"), "directory of the API server and kubectl binaries")
+	flags.IntVar(&f.apiPort, "api-port", 6443, "port of the Kubernetes API on loopback")
+	flags.StringVar(&f.kubeconfigGroup, "kubeconfig-group", "", "group whose members may read the kubeconfig of --api; without it only root may")
 	flags.BoolVar(&f.keep, "keep", false, "leave pods and the container runtime running on exit; the next \"swiftlet up\" takes them over")
 	flags.BoolVar(&f.noTable, "no-table", false, "print one line per change instead of a table, also on a terminal")
 	flags.BoolVar(&f.verbose, "verbose", false, "log at debug level")
@@ -135,11 +145,27 @@ func (f upFlags) config() (standalone.Config, error) {
 	if err != nil {
 		return standalone.Config{}, err
 	}
+	api, err := f.apiConfig()
+	if err != nil {
+		return standalone.Config{}, err
+	}
 	return standalone.Config{
-		BundleHashes: hashes, AnyBundle: !f.verifyBundle,
+		API: api, BundleHashes: hashes, AnyBundle: !f.verifyBundle,
 		Paths: paths, Manifests: f.manifests, ConfigDir: f.configDir, ImageDirs: f.images, PodCIDR: pods.Masked(), NodeName: f.nodeName,
 		Port: f.port, HealthzPort: f.healthzPort, SystemdCgroups: f.cgroupDriver == "systemd", Keep: f.keep,
 	}, nil
+}
+
+// apiConfig returns nil without --api.
+func (f upFlags) apiConfig() (*standalone.APIConfig, error) {
+	if !f.api {
+		return nil, nil
+	}
+	dir, err := filepath.Abs(f.apiBundle)
+	if err != nil {
+		return nil, err
+	}
+	return &standalone.APIConfig{Programs: dir, Port: f.apiPort, KubeconfigGroup: f.kubeconfigGroup}, nil
 }
 
 // logger logs to a file if the terminal shows a table.
@@ -237,7 +263,7 @@ func standaloneAgent(log *slog.Logger, setVerbosity func(string) error) func(con
 		logStart(log, cfg)
 		return agent.Run(ctx, cfg, agent.Options{
 			Log: log, SetVerbosity: setVerbosity, Version: ownVersion(), Drain: run.Drain, Show: run.Display.Show, Forget: run.Display.Forget,
-			AwaitDevicePlugins: true,
+			OnlyNode: true,
 		})
 	}
 }

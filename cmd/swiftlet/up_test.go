@@ -12,33 +12,55 @@ import (
 
 // TestUp runs testdata/up.sh with the built binary in namespaces of its own.
 func TestUp(t *testing.T) {
+	swiftlet := built(t, "swiftlet", "make build")
+	plugin := filepath.Join(t.TempDir(), "deviceplugin")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "../../test/deviceplugin").CombinedOutput(); err != nil {
+		t.Fatalf("build device plugin: %v\n%s", err, out)
+	}
+	runInBox(t, "testdata/up.sh", swiftlet, t.TempDir(), examples(t), plugin)
+}
+
+// TestUpAPI runs testdata/up_api.sh, as TestUp does.
+func TestUpAPI(t *testing.T) {
+	swiftlet := built(t, "swiftlet", "make build")
+	built(t, "api/swiftlet-apiserver", "make api")
+	runInBox(t, "testdata/up_api.sh", swiftlet, t.TempDir(), examples(t))
+}
+
+// built returns the path of a program in bin, or skips a test that cannot run pods.
+func built(t *testing.T, name, target string) string {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("runs pods")
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	swiftlet, err := filepath.Abs("../../bin/swiftlet")
+	path, err := filepath.Abs("../../bin/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(swiftlet); err != nil {
-		t.Fatal("bin/swiftlet is missing: make build")
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("bin/%s is missing: %s", name, target)
 	}
-	// The script changes the manifests.
-	manifests := t.TempDir()
-	if err := os.CopyFS(manifests, os.DirFS("../../examples/manifests")); err != nil {
+	return path
+}
+
+// examples returns a copy of the example manifests, which scripts change.
+func examples(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/manifests")); err != nil {
 		t.Fatal(err)
 	}
-	plugin := filepath.Join(t.TempDir(), "deviceplugin")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "../../test/deviceplugin").CombinedOutput(); err != nil {
-		t.Fatalf("build device plugin: %v\n%s", err, out)
-	}
+	return dir
+}
+
+func runInBox(t *testing.T, script ...string) {
+	t.Helper()
 	name := fmt.Sprintf("swiftlet-test-%d", os.Getpid())
 	t.Cleanup(func() { removeCgroups(name) })
-	script := exec.CommandContext(t.Context(), "../../internal/standalone/testdata/box.sh", name,
-		"testdata/up.sh", swiftlet, t.TempDir(), manifests, plugin)
-	out, err := script.CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "../../internal/standalone/testdata/box.sh", append([]string{name}, script...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -38,9 +38,9 @@ type Options struct {
 	// both may be nil.
 	Show   func(*v1.Pod)
 	Forget func(types.UID)
-	// AwaitDevicePlugins makes pods wait for devices that no plugin offers, for a node without a
-	// scheduler.
-	AwaitDevicePlugins bool
+	// OnlyNode is set for a node without others. Pods wait for devices that no plugin offers, as no
+	// scheduler placed them here, and the loopback address is the node's if it has no network.
+	OnlyNode bool
 }
 
 // base has what all parts of the agent are built from.

@@ -63,6 +63,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 		return nil, err
 	}
 	cfg.CgroupVersion, cfg.SwiftletVersion = hierarchy.Version, b.opts.Version
+	cfg.OnlyNode = cfg.Standalone || b.opts.OnlyNode
 	m.nodeIPs, m.podMemory = cfg.NodeIPs, cfg.Reserved.Memory(m.hardware.MemoryBytes)
 	if m.node, err = node.NewState(cfg, m.hardware, b.log); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func newMachine(b *base, a *api, r runtimeClient) (_ *machine, err error) {
 	if err := m.makeCgroups(b, r.identity, hierarchy); err != nil {
 		return nil, err
 	}
-	m.dns, err = dns.New(dns.ConfigFrom(&b.cfg.Kubelet, cfg.Standalone, m.nodeIPs), dns.Deps{Events: a.events, Node: a.node, Log: b.log})
+	m.dns, err = dns.New(dns.ConfigFrom(&b.cfg.Kubelet, cfg.OnlyNode, m.nodeIPs), dns.Deps{Events: a.events, Node: a.node, Log: b.log})
 	if err != nil {
 		return nil, err
 	}

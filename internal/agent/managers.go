@@ -14,7 +14,7 @@ import (
 // newManagers makes the resource managers.
 func newManagers(b *base, a *api, m *machine, observer *observe.Observer) (_ *podsync.Managers, err error) {
 	deps := resource.ManagersDeps{
-		AwaitPlugins: b.opts.AwaitDevicePlugins, Running: observer.Running, Sync: b.hub.syncPod.Publish, Changed: b.hub.reportNode, Listen: b.around.Listen, Events: a.events,
+		AwaitPlugins: b.opts.OnlyNode, Running: observer.Running, Sync: b.hub.syncPod.Publish, Changed: b.hub.reportNode, Listen: b.around.Listen, Events: a.events,
 		Devices: b.metrics.Devices(), DRA: b.metrics.Claims(), Align: m.meters.Align, Clock: b.clock, Log: b.log,
 	}
 	if c := a.clients; c != nil {

@@ -47,6 +47,8 @@ type Config struct {
 
 	// Standalone: there is no API server, and the Node exists in this process only.
 	Standalone bool
+	// OnlyNode: there are no other nodes, so without a network the loopback address is the node's.
+	OnlyNode bool
 
 	// RootDir is the root directory. The size of its file system is the node's
 	// ephemeral-storage; if it is empty, there is no such resource.

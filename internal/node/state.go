@@ -129,11 +129,11 @@ func ipStrings(ips []net.IP) []string {
 	return all
 }
 
-// findAddresses determines the node's addresses. In standalone mode it falls back to the
-// loopback address: the machine may have no network at all.
+// findAddresses determines the node's addresses. The only node falls back to the loopback address:
+// the machine may have no network at all.
 func (s *State) findAddresses(ctx context.Context) ([]v1.NodeAddress, error) {
 	found, err := s.network.addresses(ctx, s.cfg.NodeName, s.cfg.Hostname, s.cfg.NodeIPs)
-	if err != nil && s.cfg.Standalone && len(s.cfg.NodeIPs) == 0 {
+	if err != nil && s.cfg.OnlyNode && len(s.cfg.NodeIPs) == 0 {
 		return []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, {Type: v1.NodeHostName, Address: s.cfg.Hostname}}, nil
 	}
 	return found, err

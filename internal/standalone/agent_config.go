@@ -26,8 +26,8 @@ func hasSeccomp() bool {
 }
 
 // agentConfig is the KubeletConfiguration for a node without a control plane. The agent's API
-// listens on loopback and accepts client certificates of our own CA, which has issued one;
-// there is no further authorization.
+// listens on loopback and accepts client certificates of our own CA. Without an API server the CA has issued
+// one, and there is no further authorization. An API server issues certificates to others, so it is asked.
 func agentConfig(cfg Config) ([]byte, error) {
 	p := cfg.Paths
 	driver, cgroupRoot := "cgroupfs", "/"+cgroupName
@@ -72,6 +72,12 @@ func agentConfig(cfg Config) ([]byte, error) {
 		"podPidsLimit":   podPidsLimit,
 		"seccompDefault": hasSeccomp(),
 	}
+	if cfg.API != nil {
+		delete(config, "staticPodPath")
+		delete(config, "registerNode")
+		delete(config, "authorization") // the default asks the API server
+		config["authentication"].(map[string]any)["webhook"] = map[string]any{"enabled": true}
+	}
 	out, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("render agent configuration: %w", err)
@@ -87,6 +93,9 @@ func agentArgs(cfg Config) []string {
 		"--cert-dir=" + filepath.Dir(cfg.Paths.pki("x")),
 		"--hostname-override=" + cfg.NodeName,
 		"--require-create-for-upgrades",
+	}
+	if cfg.API != nil {
+		args = append(args, "--kubeconfig="+cfg.Paths.pki("kubelet.kubeconfig"))
 	}
 	if cfg.ConfigDir != "" && exists(cfg.ConfigDir) {
 		args = append(args, "--config-dir="+cfg.ConfigDir)

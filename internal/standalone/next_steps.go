@@ -17,6 +17,9 @@ func nextSteps(cfg Config, pods []*v1.Pod) string {
 	if p == nil {
 		return ""
 	}
+	if cfg.API != nil {
+		return kubectlSteps(cfg, p)
+	}
 	request := fmt.Sprintf("curl http://127.0.0.1:%d/", hostPort(p))
 	if hostPort(p) == 0 {
 		request = fmt.Sprintf("curl --cacert %s --cert %s --key %s https://127.0.0.1:%d/pods",
@@ -30,6 +33,17 @@ func nextSteps(cfg Config, pods []*v1.Pod) string {
 		"  follow its log   " + follow + "\n" +
 		"  add a pod        " + more + "\n" +
 		"Change or remove a file in " + cfg.Manifests + " and the pods follow. Ctrl-C stops everything.\n"
+}
+
+// kubectlSteps are nextSteps with an API server.
+func kubectlSteps(cfg Config, p *v1.Pod) string {
+	pod := "-n " + p.Namespace + " " + p.Name
+	return "Try next, in another terminal:\n" +
+		"  use kubectl      export KUBECONFIG=" + quote(cfg.Paths.Kubeconfig()) + " PATH=" + quote(cfg.API.Programs) + ":$PATH\n" +
+		"  follow its log   kubectl logs -f " + pod + "\n" +
+		"  look into a pod  kubectl describe pod " + pod + "\n" +
+		"  add a pod        kubectl run more --image=docker.io/swiftlet/example:1 --restart=Never -- primes 1000\n" +
+		"Ctrl-C stops everything; the API's objects stay for the next `swiftlet up --api`.\n"
 }
 
 // hintPod returns a running pod with a host port, or, once no pod is pending other than for a device,

@@ -44,6 +44,11 @@ func (p Paths) AgentLog() string { return filepath.Join(p.root, "log", "swiftlet
 // PodLogs is the directory of the container logs.
 func (p Paths) PodLogs() string { return filepath.Join(p.root, "log", "pods") }
 
+// Kubeconfig is the administrator's.
+func (p Paths) Kubeconfig() string { return filepath.Join(p.root, "admin.kubeconfig") }
+
+func (p Paths) apiData() string          { return filepath.Join(p.root, "api") }
+func (p Paths) apiLog() string           { return filepath.Join(p.root, "log", "apiserver.log") }
 func (p Paths) lock() string             { return filepath.Join(p.run, "lock") }
 func (p Paths) hostState() string        { return filepath.Join(p.run, "before.json") }
 func (p Paths) containerdConfig() string { return filepath.Join(p.run, "containerd.toml") }

@@ -83,10 +83,14 @@ func checkManifests(cfg Config) error {
 }
 
 func checkPrograms(cfg Config) error {
-	for _, name := range bundled {
-		if info, err := os.Stat(cfg.Paths.program(name)); err != nil || info.Mode()&0o111 == 0 {
-			return fmt.Errorf("%s is missing; run `make build`, or set its directory with --bundle", cfg.Paths.program(name))
+	for _, f := range bundledFiles(cfg) {
+		if info, err := os.Stat(f.path); err == nil && info.Mode()&0o111 != 0 {
+			continue
 		}
+		if strings.HasPrefix(f.name, "api/") {
+			return fmt.Errorf("%s is missing; run `make api`, or set its directory with --api-bundle", f.path)
+		}
+		return fmt.Errorf("%s is missing; run `make build`, or set its directory with --bundle", f.path)
 	}
 	return nil
 }
@@ -150,16 +154,20 @@ func checkFilter(Config) error {
 	return err
 }
 
-// checkPorts checks that no kubelet or other program listens on the agent's ports: otherwise
-// the agent would fail later, after the runtime has started.
+// checkPorts checks that no kubelet or other program listens on the ports of the agent and the API server:
+// otherwise they would fail later, after the runtime has started.
 func checkPorts(cfg Config) error {
-	for flag, port := range map[string]int{"--port": cfg.Port, "--healthz-port": cfg.HealthzPort} {
+	ports := map[string]int{"--port": cfg.Port, "--healthz-port": cfg.HealthzPort}
+	if cfg.API != nil {
+		ports["--api-port"] = cfg.API.Port
+	}
+	for flag, port := range ports {
 		if port == 0 {
 			continue
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
-			return fmt.Errorf("port %d is taken (%w); is another kubelet running? choose one with %s", port, err, flag)
+			return fmt.Errorf("port %d is taken (%w); is another kubelet or API server running? choose one with %s", port, err, flag)
 		}
 		l.Close()
 	}

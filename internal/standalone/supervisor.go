@@ -36,6 +36,8 @@ type Config struct {
 	AnyBundle    bool
 	// Keep leaves pods and runtime running on exit, for the next instance to adopt.
 	Keep bool
+	// API is nil without an API server.
+	API *APIConfig
 }
 
 // Runtime is the part of CRI that start and teardown need.
@@ -96,6 +98,8 @@ func New(cfg Config, deps Deps) (*Supervisor, error) {
 		return nil, fmt.Errorf("set up standalone: the pod network %s must be IPv4 and hold at least 16 addresses", cfg.PodCIDR)
 	case cfg.NodeName == "":
 		return nil, errors.New("set up standalone: no node name")
+	case cfg.API != nil && (cfg.API.Port < 1 || cfg.API.Port > 65535):
+		return nil, fmt.Errorf("set up standalone: %d is not a port for the API server", cfg.API.Port)
 	}
 	return &Supervisor{cfg: cfg, deps: deps}, nil
 }
@@ -119,7 +123,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runtime := &containerd{paths: s.cfg.Paths, log: s.deps.Log, clock: s.deps.Clock}
+	runtime := newContainerd(s.cfg.Paths, s.deps.Log, s.deps.Clock)
 	if err := runtime.adoptOrStart(ctx, configChanged); err != nil {
 		if len(s.shims()) > 0 {
 			return err // keep the pods of an earlier instance running
@@ -131,23 +135,27 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	watchers.Go(func() { _ = runtime.run(watchCtx) }) // returns only when its context is done
 	watchers.Go(func() { s.keepLocalnetBlocked(watchCtx, filter) })
 	watchers.Go(func() { limitLog(watchCtx, s.cfg.Paths.containerdLog(), maxLogSize, s.deps.Clock, s.deps.Log) })
-	stopWatching := func() *process { cancelWatch(); watchers.Wait(); return runtime.current }
-	err = s.serve(ctx)
+	stopWatching := func() *containerd { cancelWatch(); watchers.Wait(); return runtime }
+	api := s.startAPI()
+	err = errors.Join(s.serve(ctx, api), api.stop())
 	if s.cfg.Keep {
-		stopWatching().close()
+		stopWatching().release()
 		s.progress("pods and runtime keep running; the next `swiftlet up` adopts them")
 		return err
 	}
 	return errors.Join(err, s.teardown(stopWatching))
 }
 
-// serve waits for the runtime, imports images, and runs the agent until ctx is done.
-func (s *Supervisor) serve(ctx context.Context) error {
+// serve waits for the runtime and the API server, imports images, and runs the agent until ctx is done.
+func (s *Supervisor) serve(ctx context.Context, api *apiServer) error {
 	s.progress("starting the runtime")
 	if err := s.awaitRuntime(ctx); err != nil {
 		return withoutCancel(ctx, err)
 	}
 	if err := s.importImages(ctx); err != nil {
+		return withoutCancel(ctx, err)
+	}
+	if err := s.awaitAPI(ctx, api); err != nil {
 		return withoutCancel(ctx, err)
 	}
 	display := newDisplay(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
@@ -157,13 +165,15 @@ func (s *Supervisor) serve(ctx context.Context) error {
 		defer close(displayStopped)
 		display.run(displayCtx)
 	}()
-	err := s.runAgent(ctx, display)
+	err := s.runAgent(ctx, display, api)
 	stopDisplay()
 	<-displayStopped
 	return err
 }
 
-func (s *Supervisor) runAgent(ctx context.Context, display *Display) error {
+// runAgent runs the agent until ctx is done. The API server stops before the pods, so that they are stored as
+// what they were: the next instance runs them again, as after a power failure.
+func (s *Supervisor) runAgent(ctx context.Context, display *Display, api *apiServer) error {
 	agentCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	drain := make(chan struct{})
@@ -183,13 +193,14 @@ func (s *Supervisor) runAgent(ctx context.Context, display *Display) error {
 		cancel()
 		return wrapAgent(withoutCancel(agentCtx, <-ended))
 	}
+	stopErr := api.stop()
 	close(drain)
 	select {
 	case err := <-ended:
-		return wrapAgent(err)
+		return errors.Join(stopErr, wrapAgent(err))
 	case <-s.deps.ForceStop:
 		cancel()
-		return wrapAgent(withoutCancel(agentCtx, <-ended))
+		return errors.Join(stopErr, wrapAgent(withoutCancel(agentCtx, <-ended)))
 	}
 }
 

@@ -29,14 +29,12 @@ const forcedStopTimeout = 10 * time.Second
 // kind of resource and does not rely on the steps before it, which may have failed.
 // stopWatching ends the supervision of the runtime, so that it is not restarted; it is nil if
 // the runtime never started.
-func (s *Supervisor) teardown(stopWatching func() *process) error {
+func (s *Supervisor) teardown(stopWatching func() *containerd) error {
 	p := s.cfg.Paths
 	var steps []step
 	if stopWatching != nil {
 		steps = append(steps, step{"stop pods", s.stopPodsBounded}, step{"stop runtime", func() error {
-			runtime := stopWatching()
-			defer runtime.close()
-			return runtime.stop(context.Background(), runtimeGrace)
+			return stopWatching().stop(runtimeGrace)
 		}})
 	}
 	steps = append(steps, []step{

@@ -15,6 +15,23 @@ import (
 // bundled are the programs of the bundle. All of them run as root.
 var bundled = []string{"containerd", "containerd-shim-runc-v2", "runc", "ctr", "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap"}
 
+// bundledFile is a program and its name in the list of hashes.
+type bundledFile struct{ name, path string }
+
+// bundledFiles are all programs that run as root: those of the bundle, and those of the API.
+func bundledFiles(cfg Config) []bundledFile {
+	var files []bundledFile
+	for _, name := range bundled {
+		files = append(files, bundledFile{name, cfg.Paths.program(name)})
+	}
+	if cfg.API != nil {
+		for _, name := range apiPrograms {
+			files = append(files, bundledFile{"api/" + name, cfg.API.program(name)})
+		}
+	}
+	return files
+}
+
 // BundleHashes are the SHA-256 sums of the bundled programs, in hexadecimal, by name.
 type BundleHashes map[string]string
 
@@ -43,11 +60,12 @@ func checkBundle(cfg Config) error {
 	if len(cfg.BundleHashes) == 0 {
 		return errors.New("this executable was built without the hashes of its bundle; build it with `make build`, or run any bundle with --verify-bundle=false")
 	}
-	problems := make([]error, len(bundled))
+	files := bundledFiles(cfg)
+	problems := make([]error, len(files))
 	var group errgroup.Group
-	for i, name := range bundled {
+	for i, f := range files {
 		group.Go(func() error {
-			problems[i] = checkHash(cfg.Paths.program(name), cfg.BundleHashes[name])
+			problems[i] = checkHash(f.path, cfg.BundleHashes[f.name])
 			return nil
 		})
 	}

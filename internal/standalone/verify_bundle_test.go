@@ -33,6 +33,18 @@ func TestOnlyTheBundleOfTheBuildRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"/cni/bridge: no such file"}},
+		"API_server_was_changed": {func(t *testing.T, cfg *Config) {
+			cfg.API = &APIConfig{Programs: t.TempDir()}
+			for _, name := range apiPrograms {
+				writeProgram(t, cfg.API.program(name), name)
+			}
+			cfg.BundleHashes = maps.Clone(cfg.BundleHashes)
+			sum, err := hashFile(cfg.API.program("kubectl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.BundleHashes["api/kubectl"] = sum
+		}, []string{"/swiftlet-apiserver is not"}},
 		"executable_has_no_hashes": {func(_ *testing.T, cfg *Config) {
 			cfg.BundleHashes = nil
 		}, []string{"was built without the hashes of its bundle", "--verify-bundle=false"}},

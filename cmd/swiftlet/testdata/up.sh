@@ -5,32 +5,7 @@ set -uo pipefail
 swiftlet=$1 state=$2 manifests=$3 deviceplugin=$4
 out=$state/out
 
-fail() {
-  echo "FAIL: $*"
-  echo "--- output"; cat "$out"
-  echo "--- log"; tail -n 100 "$state/log" | cut -c1-400
-  exit 1
-}
-await() { # WHAT COMMAND…: becomes true within 30 s
-  local what=$1; shift
-  for _ in $(seq 300); do "$@" >/dev/null 2>&1 && { echo "ok: $what"; return; }; sleep 0.1; done
-  fail "$what"
-}
-shows() { tac "$out" | grep -m1 -E "default/$1-[^ ]+ " | grep -qE "$2"; }
-page() { curl -sf -m 2 "http://127.0.0.1:$1/${2:-}"; }
-says() { page "$1" "$2" | grep -q "$3"; }
-hint() { sed -n "s/^  $1  *//p" "$out" | head -n 1; }
-traces() {
-  cut -d' ' -f5 /proc/self/mountinfo | sort
-  ls /sys/class/net
-  nft list ruleset
-  find /sys/fs/cgroup -type d | sort
-  lsns -t net -n -o NS | sort -u
-  ls /run /var/lib/cni 2>/dev/null
-  cat /proc/sys/net/ipv4/ip_forward
-  for p in /proc/[0-9]*; do readlink "$p/exe"; done | grep -E 'containerd|/pause|/example|swiftlet'
-  true
-}
+. testdata/functions.sh
 
 before=$(traces)
 "$swiftlet" up --manifests "$manifests" --root "$state/root" >"$out" 2>"$state/log" &

@@ -1,0 +1,65 @@
+#!/bin/bash
+# What a new user does with `swiftlet up --api` and kubectl, on a machine of its own (see up_test.go).
+# usage: up_api.sh SWIFTLET STATE MANIFESTS
+set -uo pipefail
+swiftlet=$1 state=$2 manifests=$3
+out=$state/out
+. testdata/functions.sh
+
+export KUBECONFIG=$state/root/admin.kubeconfig
+kubectl() { "$(dirname "$swiftlet")/api/kubectl" "$@"; }
+field() { kubectl get "$1" "$2" -o "jsonpath=$3"; } # KIND NAME PATH
+is() { [ "$(field "$1" "$2" "$3" 2>/dev/null)" = "$4" ]; }
+kubelet() { curl -s -o "$state/answer" -w '%{http_code}' --cacert "$state/root/pki/ca.crt" -H "Authorization: Bearer $1" https://127.0.0.1:10250/pods; }
+apiserver() { pgrep -f "^[^ ]*/swiftlet-apiserver " | tr '\n' ' '; }
+up() {
+  : >"$out"
+  "$swiftlet" up --api --manifests "$manifests" --root "$state/root" >"$out" 2>>"$state/log" &
+  up=$!
+}
+
+before=$(traces)
+up
+await "the output says how to use kubectl" grep -q "the API is ready after .*: export KUBECONFIG=$KUBECONFIG" "$out"
+[ "$(stat -c %a "$KUBECONFIG")" = 600 ] || fail "others may read the kubeconfig"
+await "the node is ready" is node "$(hostname)" '{.status.conditions[?(@.type=="Ready")].status}' True
+kubectl apply -f "$manifests/web.yaml" || fail "apply"
+kubectl wait --for=condition=Ready pod/web --timeout=30s || fail "the pod is not ready: $(kubectl describe pod web)"
+says 8080 "" "Hello from a pod" || fail "the host port does not lead to the pod"
+await "the table has the pod" shows web 'Running ready 1/1 restarts 0'
+await "hints are kubectl commands" grep -q 'kubectl logs -f -n default web' "$out"
+bash -c "$(hint 'use kubectl'); $(hint 'look into a pod')" | grep -q '^Status: *Running' || fail "the hints do not work"
+kubectl exec web -- /example primes 5 2>&1 | grep -q "2 primes below 5" || fail "kubectl exec"
+kubectl logs web | grep -q "GET /" || fail "kubectl logs"
+kubectl get events --field-selector involvedObject.name=web -o 'jsonpath={.items[*].reason}' | grep -q Started || fail "no event says that the container started"
+kubectl create configmap web-pages --from-literal=index.html='Hello again' --dry-run=client -o yaml | kubectl apply -f - || fail "change the ConfigMap"
+await "a changed ConfigMap reaches the file" says 8080 "" "Hello again"
+
+await "the kubelet asks the API server who may use it" eval '[ "$(kubelet "$(kubectl create token default)")" = 403 ]'
+[ "$(kubelet invalid)" = 401 ] || fail "the kubelet accepts an invalid token: $(cat "$state/answer")"
+
+first=$(apiserver)
+kill -9 $first || fail "the API server was not killed"
+await "the API server is back" eval '[ "$(apiserver)" != "$first" ] && kubectl get --raw /readyz'
+kubectl get pod web | grep -qE 'web +1/1 +Running +0' || fail "the pod did not survive the API server: $(kubectl get pod web)"
+kubectl delete pod web --timeout=30s || fail "delete"
+kubectl apply -f "$manifests/web.yaml" && kubectl wait --for=condition=Ready pod/web --timeout=30s || fail "apply again"
+
+kill -9 $up; wait $up 2>/dev/null
+await "the API server ends with swiftlet" eval '[ -z "$(apiserver)" ]'
+says 8080 "" "Hello" || fail "the pod did not survive swiftlet"
+up
+await "the next one takes over" shows web 'Running ready 1/1 restarts 0'
+uid=$(field pod web '{.metadata.uid}')
+
+kill -INT $up
+wait $up || fail "stopping failed"
+after=$(traces)
+[ "$before" = "$after" ] || fail "left behind: $(diff <(echo "$before") <(echo "$after"))"
+echo "ok: nothing is left behind"
+
+up
+await "pods of the store run again" shows web 'Running ready 1/1'
+is pod web '{.metadata.uid}' "$uid" || fail "it is another pod"
+kill -INT $up
+wait $up || fail "stopping failed again"
