@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"swiftlet/apiserver/internal/etcd"
+	"swiftlet/apiserver/internal/manifests"
 	"swiftlet/apiserver/internal/pki"
 	"swiftlet/apiserver/internal/server"
 )
@@ -35,6 +37,7 @@ type flags struct {
 	data, pki, node   string
 	address, services string
 	kubeconfig, group string
+	manifests         string
 }
 
 func newCommand() *cobra.Command {
@@ -56,6 +59,7 @@ func newCommand() *cobra.Command {
 	set.StringVar(&f.services, "service-cidr", "10.89.0.0/16", "CIDR of cluster IPs")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "/var/lib/swiftlet/admin.kubeconfig", "file to write the administrator's kubeconfig to")
 	set.StringVar(&f.group, "kubeconfig-group", "", "group whose members may read the kubeconfig; without it only its owner may")
+	set.StringVar(&f.manifests, "manifests", "", "directory of files whose objects are applied; problems with them are written to standard output, one JSON object a line with all of them")
 	return command
 }
 
@@ -96,7 +100,18 @@ func run(ctx context.Context, f flags, more []string) (err error) {
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error { return store.Wait(ctx) })
 	running.Go(func() error {
-		return server.Run(ctx, server.Config{Address: address, NodeName: f.node, PKI: f.pki, Services: services.Masked(), Flags: more}, store)
+		return server.Run(ctx, server.Config{
+			Address: address, NodeName: f.node, PKI: f.pki, Services: services.Masked(), Flags: more,
+			Manifests: f.manifests, Report: report,
+		}, store)
 	})
 	return running.Wait()
+}
+
+// report writes all problems with manifests to standard output.
+func report(problems []manifests.Problem) {
+	// The reader has gone if it fails.
+	_ = json.NewEncoder(os.Stdout).Encode(struct {
+		Problems []manifests.Problem `json:"problems"`
+	}{problems})
 }

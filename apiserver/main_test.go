@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -31,6 +32,8 @@ type instance struct {
 	dir        string // of all its files
 	address    string
 	kubeconfig string
+	flags      []string             // more than those that every test needs
+	readStdout func(*bufio.Scanner) // nil for the log
 	process    *exec.Cmd
 	log        *os.File
 }
@@ -38,9 +41,16 @@ type instance struct {
 // start runs the program with an empty store.
 func start(t *testing.T) *instance {
 	t.Helper()
+	i := prepare(t)
+	i.launch()
+	return i
+}
+
+// prepare is start without the start.
+func prepare(t *testing.T) *instance {
+	t.Helper()
 	dir := t.TempDir()
 	i := &instance{t: t, dir: dir, address: freeAddress(t), kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
-	i.launch()
 	t.Cleanup(i.kill)
 	return i
 }
@@ -54,8 +64,17 @@ func (i *instance) launch() {
 	}
 	i.process = exec.Command(os.Args[0], "--data-dir="+filepath.Join(i.dir, "data"), "--pki-dir="+filepath.Join(i.dir, "pki"),
 		"--kubeconfig="+i.kubeconfig, "--node-name="+nodeName, "--address="+i.address)
+	i.process.Args = append(i.process.Args, i.flags...)
 	i.process.Env = append(os.Environ(), "SWIFTLET_APISERVER=1")
 	i.process.Stdout, i.process.Stderr = i.log, i.log
+	if i.readStdout != nil {
+		i.process.Stdout = nil
+		stdout, err := i.process.StdoutPipe()
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		go i.readStdout(bufio.NewScanner(stdout)) // until the process ends
+	}
 	if err := i.process.Start(); err != nil {
 		i.t.Fatal(err)
 	}
@@ -75,6 +94,9 @@ func (i *instance) launch() {
 
 // kill ends the process without notice.
 func (i *instance) kill() {
+	if i.process == nil {
+		return
+	}
 	i.process.Process.Kill()
 	i.process.Wait()
 	i.log.Close()

@@ -15,6 +15,7 @@ import (
 	apiservercompat "k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"swiftlet/apiserver/internal/manifests"
 	"swiftlet/apiserver/internal/nodebinding"
 )
 
@@ -29,6 +30,10 @@ type Config struct {
 	PKI string
 	// Services is the range of cluster IPs.
 	Services netip.Prefix
+	// Manifests is a directory of files whose objects are applied, "" for none. Report receives all problems
+	// with them when these change.
+	Manifests string
+	Report    func([]manifests.Problem)
 	// Flags are further flags of kube-apiserver. They override ours.
 	Flags []string
 }

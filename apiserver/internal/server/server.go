@@ -6,16 +6,21 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
+	"github.com/go-logr/logr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/utils/clock"
 
 	"swiftlet/apiserver/internal/controllers"
+	"swiftlet/apiserver/internal/manifests"
 )
 
 // Store is the etcd member.
@@ -69,7 +74,7 @@ func Run(ctx context.Context, c Config, store Store) error {
 		}
 		go set.Run(hook)
 		go releaseWhenReady(hook, hook.LoopbackClientConfig)
-		return nil
+		return c.applyManifests(hook)
 	}); err != nil {
 		return err
 	}
@@ -77,4 +82,25 @@ func Run(ctx context.Context, c Config, store Store) error {
 	dropDefinitions(kube.OpenAPIConfig, kube.OpenAPIV3Config)
 	installOpenAPI(server, extensions.GenericAPIServer.Handler.NonGoRestfulMux, kube.OpenAPIConfig, kube.OpenAPIV3Config)
 	return prepared.RunWithContext(ctx)
+}
+
+// applyManifests starts to apply the directory of manifests.
+func (c Config) applyManifests(hook genericapiserver.PostStartHookContext) error {
+	if c.Manifests == "" {
+		return nil
+	}
+	log := slog.New(logr.ToSlogHandler(klog.FromContext(hook)))
+	directory, err := manifests.New(manifests.Config{Dir: c.Manifests}, manifests.Deps{
+		Client: hook.LoopbackClientConfig, Clock: clock.RealClock{}, Log: log, Report: c.Report,
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := directory.Run(hook); err != nil {
+			log.Error("manifests: not applied", "err", err)
+			c.Report([]manifests.Problem{{File: c.Manifests, Message: err.Error()}})
+		}
+	}()
+	return nil
 }
