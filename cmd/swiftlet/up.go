@@ -48,7 +48,7 @@ Changes take effect within a second. Ctrl-C stops the pods with their grace peri
 removes everything but --root, which keeps images and logs. A second Ctrl-C does not wait
 for grace periods.
 
-With --api it serves the Kubernetes API, and pods come from there instead of the directory.
+With --api it serves the Kubernetes API, and the directory may contain objects of any kind.
 It is incomplete and therefore off: workloads, Services and cluster DNS are missing.`
 
 func newUpCommand() *cobra.Command {

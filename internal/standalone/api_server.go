@@ -1,10 +1,12 @@
 package standalone
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +33,8 @@ const (
 	apiStartLimit = 2 * time.Minute
 	// apiRequestLimit is the deadline of one request for readiness.
 	apiRequestLimit = 5 * time.Second
+	// maxReport is more than the API server writes at a time.
+	maxReport = 1 << 20
 )
 
 // APIConfig holds the settings of the node's API server.
@@ -57,13 +61,17 @@ type apiServer struct {
 	stopErr error
 }
 
-// startAPI starts the API server in the background.
-func (s *Supervisor) startAPI() *apiServer {
+// startAPI starts the API server in the background. It reports problems with manifests to display.
+func (s *Supervisor) startAPI(display *Display) (*apiServer, error) {
 	if s.cfg.API == nil {
-		return nil
+		return nil, nil
 	}
 	s.progress("starting the API server")
 	p := s.cfg.Paths
+	reports, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start API server: %w", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &apiServer{began: s.deps.Clock.Now(), failed: make(chan struct{}), cancel: cancel, stopped: make(chan struct{})}
 	a.child = child{
@@ -72,21 +80,53 @@ func (s *Supervisor) startAPI() *apiServer {
 			s.cfg.API.program("swiftlet-apiserver"), "--data-dir=" + p.apiData(), "--pki-dir=" + filepath.Dir(p.pki("x")),
 			"--node-name=" + s.cfg.NodeName, "--address=" + s.cfg.API.address(),
 			"--kubeconfig=" + p.Kubeconfig(), "--kubeconfig-group=" + s.cfg.API.KubeconfigGroup,
+			"--manifests=" + s.cfg.Manifests,
 		},
+		stdout: stdout,
 		system: syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		exited: sync.OnceFunc(func() { close(a.failed) }),
 	}
-	var logs sync.WaitGroup
-	logs.Go(func() { limitLog(ctx, a.logFile, maxLogSize, s.deps.Clock, s.deps.Log) })
+	var readers sync.WaitGroup
+	readers.Go(func() { limitLog(ctx, a.logFile, maxLogSize, s.deps.Clock, s.deps.Log) })
+	readers.Go(func() { s.readProblems(reports, display) })
 	go func() {
 		defer close(a.stopped)
 		// The kernel kills the program when the thread that started it ends. The thread ends with this goroutine.
 		runtime.LockOSThread()
 		_ = a.run(ctx) // returns only when its context is done
 		a.stopErr = a.child.stop(apiGrace)
-		logs.Wait()
+		stdout.Close()
+		readers.Wait()
 	}()
-	return a
+	return a, nil
+}
+
+// readProblems reads what the API server writes about manifests until it has ended.
+func (s *Supervisor) readProblems(reports io.ReadCloser, display *Display) {
+	defer reports.Close()
+	shown := map[Problem]bool{}
+	lines := bufio.NewScanner(reports)
+	lines.Buffer(nil, maxReport)
+	for lines.Scan() {
+		var report struct{ Problems []Problem }
+		if err := json.Unmarshal(lines.Bytes(), &report); err != nil {
+			s.deps.Log.Error("manifests: read of problems failed", "err", err)
+			continue
+		}
+		current := map[Problem]bool{}
+		for _, p := range report.Problems {
+			current[p] = true
+			if !shown[p] {
+				s.deps.Log.Warn("manifests: not applied", "file", p.File, "line", p.Line, "object", p.Object, "err", p.Message)
+			}
+		}
+		shown = current
+		display.ShowProblems(report.Problems)
+	}
+	if err := lines.Err(); err != nil {
+		s.deps.Log.Error("manifests: read of problems failed", "err", err)
+		_, _ = io.Copy(io.Discard, reports) // or the API server would wait for a reader
+	}
 }
 
 // stop ends the API server. It may be called again.

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"os"
@@ -13,10 +14,10 @@ import (
 	"swiftlet/internal/config"
 )
 
-// An API server that cannot start is an error that says why; it is not restarted forever.
+// An API server that cannot start is an error that says why. What it has reported before is shown.
 func TestAPIServerFailsToStart(t *testing.T) {
 	programs, root := t.TempDir(), t.TempDir()
-	writeProgram(t, filepath.Join(programs, "swiftlet-apiserver"), "#!/bin/sh\necho an earlier line\necho 'swiftlet-apiserver: the store is broken' >&2\nexit 1\n")
+	writeProgram(t, filepath.Join(programs, "swiftlet-apiserver"), "#!/bin/sh\nprintf '%s\\n' '{\"problems\": [{\"file\": \"/m/a.yaml\", \"line\": 3, \"object\": \"Shelf top\", \"message\": \"kind Shelf\\nis not served\"}]}'\necho an earlier line >&2\necho 'swiftlet-apiserver: the store is broken' >&2\nexit 1\n")
 	paths := Paths{root: root, run: t.TempDir(), bundle: "/b"}
 	if err := paths.makeDirs(); err != nil {
 		t.Fatal(err)
@@ -25,13 +26,28 @@ func TestAPIServerFailsToStart(t *testing.T) {
 		cfg:  Config{Paths: paths, NodeName: "node", API: &APIConfig{Programs: programs, Port: 1}},
 		deps: Deps{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Clock: clock.RealClock{}, Out: io.Discard},
 	}
-	api := s.startAPI()
-	err := s.awaitAPI(t.Context(), api)
+	var out bytes.Buffer
+	display := newTestDisplay(&out, nil)
+	api, err := s.startAPI(display)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.awaitAPI(t.Context(), api)
 	if err == nil || !strings.Contains(err.Error(), "it exited: swiftlet-apiserver: the store is broken (log: "+root) {
 		t.Errorf("got %v", err)
 	}
 	if err := api.stop(); err != nil {
 		t.Errorf("stop: %v", err)
+	}
+	display.draw()
+	if want := "12:00:00 not applied: /m/a.yaml:3: Shelf top: kind Shelf is not served\n"; out.String() != want {
+		t.Errorf("the display has %q, want %q", out.String(), want)
+	}
+	out.Reset()
+	display.ShowProblems(nil)
+	display.draw()
+	if want := "12:00:00 solved: /m/a.yaml:3: Shelf top: kind Shelf is not served\n"; out.String() != want {
+		t.Errorf("without the problem, the display has %q, want %q", out.String(), want)
 	}
 }
 

@@ -25,6 +25,7 @@ type child struct {
 	name    string
 	command []string
 	logFile string
+	stdout  *os.File // nil for the log
 	// system has attributes beside a session of its own.
 	system syscall.SysProcAttr
 	exited func() // is called when the program has exited; may be nil
@@ -46,10 +47,14 @@ func (c *child) start() error {
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
 	defer null.Close()
+	stdout := c.stdout
+	if stdout == nil {
+		stdout = output
+	}
 	system := c.system
 	system.Setsid = true
 	started, err := os.StartProcess(c.command[0], c.command, &os.ProcAttr{
-		Dir: "/", Env: runtimeEnv(os.Environ()), Files: []*os.File{null, output, output}, Sys: &system,
+		Dir: "/", Env: runtimeEnv(os.Environ()), Files: []*os.File{null, stdout, output}, Sys: &system,
 	})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", c.name, err)

@@ -29,12 +29,14 @@ type Display struct {
 	cfg   Config
 	dirty notify.Signal
 
-	mu   sync.Mutex
-	pods map[types.UID]*v1.Pod
+	mu       sync.Mutex
+	pods     map[types.UID]*v1.Pod
+	problems []Problem
 
 	// Used only by run: what it has written.
 	drawn          string
 	lines          map[types.UID]string
+	problemLines   []string
 	nextStepsShown bool
 }
 
@@ -61,6 +63,25 @@ func (d *Display) Forget(uid types.UID) {
 	delete(d.pods, uid)
 	d.mu.Unlock()
 	d.dirty.Notify()
+}
+
+// ShowProblems replaces the problems with manifests.
+func (d *Display) ShowProblems(all []Problem) {
+	d.mu.Lock()
+	d.problems = all
+	d.mu.Unlock()
+	d.dirty.Notify()
+}
+
+// problemTexts returns a line for each problem, without its end.
+func (d *Display) problemTexts() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var texts []string
+	for _, p := range d.problems {
+		texts = append(texts, p.String())
+	}
+	return texts
 }
 
 // run draws until ctx is done, and then one last time.
@@ -93,7 +114,11 @@ func (d *Display) draw() (next time.Duration) {
 		d.drawLines(now, pods)
 		return 0
 	}
-	text := truncateRows(table(pods, now), d.rows())
+	text := table(pods, now)
+	for _, line := range d.problemTexts() {
+		text += notePrefix + "not applied: " + line + "\n"
+	}
+	text = truncateRows(text, d.rows())
 	if advice := nextSteps(d.cfg, pods); advice != "" && !d.nextStepsShown {
 		// Written once, above the table: a terminal wraps these long lines, so that a redraw
 		// could not find its first row.
@@ -130,6 +155,18 @@ func (d *Display) drawLines(now time.Time, pods []*v1.Pod) {
 			fmt.Fprintf(d.out, "%s gone: %s\n", now.Format(time.TimeOnly), l)
 		}
 	}
+	problems := d.problemTexts()
+	for _, line := range problems {
+		if !slices.Contains(d.problemLines, line) {
+			fmt.Fprintf(d.out, "%s not applied: %s\n", now.Format(time.TimeOnly), line)
+		}
+	}
+	for _, line := range d.problemLines {
+		if !slices.Contains(problems, line) {
+			fmt.Fprintf(d.out, "%s solved: %s\n", now.Format(time.TimeOnly), line)
+		}
+	}
+	d.problemLines = problems
 	if text := nextSteps(d.cfg, pods); text != "" && !d.nextStepsShown {
 		d.nextStepsShown = true
 		fmt.Fprint(d.out, text)

@@ -43,7 +43,7 @@ func kubectlSteps(cfg Config, p *v1.Pod) string {
 		"  follow its log   kubectl logs -f " + pod + "\n" +
 		"  look into a pod  kubectl describe pod " + pod + "\n" +
 		"  add a pod        kubectl run more --image=docker.io/swiftlet/example:1 --restart=Never -- primes 1000\n" +
-		"Ctrl-C stops everything; the API's objects stay for the next `swiftlet up --api`.\n"
+		"Change or remove a file in " + cfg.Manifests + " and its objects follow. Ctrl-C stops everything; objects stay for the next `swiftlet up --api`.\n"
 }
 
 // hintPod returns a running pod with a host port, or, once no pod is pending other than for a device,

@@ -136,8 +136,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	watchers.Go(func() { s.keepLocalnetBlocked(watchCtx, filter) })
 	watchers.Go(func() { limitLog(watchCtx, s.cfg.Paths.containerdLog(), maxLogSize, s.deps.Clock, s.deps.Log) })
 	stopWatching := func() *containerd { cancelWatch(); watchers.Wait(); return runtime }
-	api := s.startAPI()
-	err = errors.Join(s.serve(ctx, api), api.stop())
+	display := newDisplay(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
+	api, err := s.startAPI(display)
+	if err == nil {
+		err = errors.Join(s.serve(ctx, api, display), api.stop())
+	}
 	if s.cfg.Keep {
 		stopWatching().release()
 		s.progress("pods and runtime keep running; the next `swiftlet up` adopts them")
@@ -147,7 +150,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 }
 
 // serve waits for the runtime and the API server, imports images, and runs the agent until ctx is done.
-func (s *Supervisor) serve(ctx context.Context, api *apiServer) error {
+func (s *Supervisor) serve(ctx context.Context, api *apiServer, display *Display) error {
 	s.progress("starting the runtime")
 	if err := s.awaitRuntime(ctx); err != nil {
 		return withoutCancel(ctx, err)
@@ -158,7 +161,6 @@ func (s *Supervisor) serve(ctx context.Context, api *apiServer) error {
 	if err := s.awaitAPI(ctx, api); err != nil {
 		return withoutCancel(ctx, err)
 	}
-	display := newDisplay(s.deps.Out, s.deps.Rows, s.deps.Clock, s.cfg)
 	displayCtx, stopDisplay := context.WithCancel(context.Background())
 	displayStopped := make(chan struct{})
 	go func() {

@@ -23,17 +23,48 @@ up
 await "the output says how to use kubectl" grep -q "the API is ready after .*: export KUBECONFIG=$KUBECONFIG" "$out"
 [ "$(stat -c %a "$KUBECONFIG")" = 600 ] || fail "others may read the kubeconfig"
 await "the node is ready" is node "$(hostname)" '{.status.conditions[?(@.type=="Ready")].status}' True
-kubectl apply -f "$manifests/web.yaml" || fail "apply"
-kubectl wait --for=condition=Ready pod/web --timeout=30s || fail "the pod is not ready: $(kubectl describe pod web)"
+
+await "a pod of the directory is ready" shows web 'Running ready 1/1 restarts 0'
+await "another is completed" shows job 'Completed'
 says 8080 "" "Hello from a pod" || fail "the host port does not lead to the pod"
-await "the table has the pod" shows web 'Running ready 1/1 restarts 0'
 await "hints are kubectl commands" grep -q 'kubectl logs -f -n default web' "$out"
 bash -c "$(hint 'use kubectl'); $(hint 'look into a pod')" | grep -q '^Status: *Running' || fail "the hints do not work"
 kubectl exec web -- /example primes 5 2>&1 | grep -q "2 primes below 5" || fail "kubectl exec"
 kubectl logs web | grep -q "GET /" || fail "kubectl logs"
 kubectl get events --field-selector involvedObject.name=web -o 'jsonpath={.items[*].reason}' | grep -q Started || fail "no event says that the container started"
-kubectl create configmap web-pages --from-literal=index.html='Hello again' --dry-run=client -o yaml | kubectl apply -f - || fail "change the ConfigMap"
-await "a changed ConfigMap reaches the file" says 8080 "" "Hello again"
+kubectl run mine --image=docker.io/swiftlet/example:1 -- serve :9000 / && kubectl wait --for=condition=Ready pod/mine --timeout=30s || fail "kubectl run: $(kubectl describe pod mine)"
+
+sed -i 's/Hello from a pod/Hello again/' "$manifests/web.yaml"
+await "a changed ConfigMap of the directory reaches the file" says 8080 "" "Hello again"
+uid=$(field pod web '{.metadata.uid}')
+sed -i 's/serve, ":8080"/serve, ":8082"/; s/containerPort: 8080/containerPort: 8082/' "$manifests/web.yaml"
+await "a changed pod is replaced" eval '! is pod web "{.metadata.uid}" "$uid" && kubectl get pod web | grep -q "1/1 .*Running"'
+cat >"$manifests/bad.yaml" <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata: {name: bad}
+spec:
+  containers:
+  - name: c
+    imagee: x
+---
+apiVersion: example.com/v1
+kind: Nonsense
+metadata: {name: none}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: good}
+EOF
+await "an unknown field is named with file and line" grep -q 'not applied: .*/bad.yaml:7: Pod default/bad: .*\.imagee: field not declared in schema' "$out"
+await "and a kind that is not served" grep -q 'not applied: .*/bad.yaml:10: Nonsense none: kind Nonsense of example.com/v1 is not served' "$out"
+await "in the log, too" grep -q '"manifests: not applied" file=.*/bad.yaml" line=7' "$state/log"
+await "the rest of the file is applied" kubectl get configmap good
+rm "$manifests/bad.yaml"
+await "and removed with the file" eval '! kubectl get configmap good'
+await "the problem is solved" grep -q 'solved: .*/bad.yaml:7' "$out"
+rm "$manifests/init-sidecar.yaml"
+await "a removed file's pod goes" grep -q 'gone: default/init-sidecar' "$out"
 
 await "the kubelet asks the API server who may use it" eval '[ "$(kubelet "$(kubectl create token default)")" = 403 ]'
 [ "$(kubelet invalid)" = 401 ] || fail "the kubelet accepts an invalid token: $(cat "$state/answer")"
@@ -42,15 +73,15 @@ first=$(apiserver)
 kill -9 $first || fail "the API server was not killed"
 await "the API server is back" eval '[ "$(apiserver)" != "$first" ] && kubectl get --raw /readyz'
 kubectl get pod web | grep -qE 'web +1/1 +Running +0' || fail "the pod did not survive the API server: $(kubectl get pod web)"
-kubectl delete pod web --timeout=30s || fail "delete"
-kubectl apply -f "$manifests/web.yaml" && kubectl wait --for=condition=Ready pod/web --timeout=30s || fail "apply again"
+rm "$manifests/job.yaml"
+await "files are followed again" eval '! kubectl get pod job'
 
 kill -9 $up; wait $up 2>/dev/null
 await "the API server ends with swiftlet" eval '[ -z "$(apiserver)" ]'
 says 8080 "" "Hello" || fail "the pod did not survive swiftlet"
 up
 await "the next one takes over" shows web 'Running ready 1/1 restarts 0'
-uid=$(field pod web '{.metadata.uid}')
+uid=$(field pod mine '{.metadata.uid}')
 
 kill -INT $up
 wait $up || fail "stopping failed"
@@ -59,7 +90,7 @@ after=$(traces)
 echo "ok: nothing is left behind"
 
 up
-await "pods of the store run again" shows web 'Running ready 1/1'
-is pod web '{.metadata.uid}' "$uid" || fail "it is another pod"
+await "pods of the store run again" shows mine 'Running ready 1/1'
+is pod mine '{.metadata.uid}' "$uid" || fail "it is another pod"
 kill -INT $up
 wait $up || fail "stopping failed again"
