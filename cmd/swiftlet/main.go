@@ -58,6 +58,8 @@ func newRootCommand() *cobra.Command {
 		Long: `Swiftlet runs pods on a Linux node.
 
   swiftlet up        runs pods from a directory of manifests, with a bundled runtime and network
+  swiftlet down      stops it
+  swiftlet kubectl   runs kubectl against it, with --api
   swiftlet kubelet   runs the kubelet of a Kubernetes node
   swiftlet why       says why a pod or the node is not up
   swiftlet check     finds out whether a kubelet would start, and what it would change`,
@@ -65,6 +67,6 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(newUpCommand(), newKubeletCommand(), newCheckCommand(), newWhyCommand(), newVersionCommand())
+	root.AddCommand(newUpCommand(), newDownCommand(), newKubectlCommand(), newKubeletCommand(), newCheckCommand(), newWhyCommand(), newVersionCommand())
 	return root
 }

@@ -45,7 +45,9 @@ func TestCommands(t *testing.T) {
 		"kubelet, invalid plugins":     {"kubelet --config=" + valid + " --container-runtime-endpoint=unix:///none/r.sock --image-credential-provider-bin-dir=/none --image-credential-provider-config=" + plugins, 1, nil, []string{plugins + ": apiVersion: must be one of"}},
 		"kubelet, unknown flag":        {"kubelet --max-podz=3", 1, nil, []string{"did you mean --max-pods?"}},
 		"kubelet, positional argument": {"kubelet up", 1, nil, []string{`"up" is neither a flag nor a flag's value`}},
-		"unknown command":              {"swiftlet down", 1, nil, []string{`unknown command "down"`}},
+		"unknown command":              {"swiftlet dawn", 1, nil, []string{`unknown command "dawn"`}},
+		"kubectl, not built":           {"swiftlet kubectl get pods", 1, nil, []string{"run kubectl: ", "api/kubectl"}},
+		"down, no bundle":              {"swiftlet down", 1, nil, []string{"find bundled programs"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/utils/clock"
@@ -33,6 +34,7 @@ type upFlags struct {
 	port, healthzPort            int
 	cgroupDriver                 string
 	keep, noTable, verbose       bool
+	detach                       bool
 	verifyBundle                 bool
 	api                          bool
 	apiBundle, kubeconfigGroup   string
@@ -60,41 +62,59 @@ func newUpCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			command.SilenceUsage = true
-			return up(command.Context(), f)
+			detached := isDetached()
+			if f.detach && !detached {
+				return detach(command.Context(), f, command.OutOrStdout())
+			}
+			return up(command.Context(), f, detached)
 		},
 	}
 	dir := executableDir()
 	flags := command.Flags()
 	flags.StringVar(&f.manifests, "manifests", "/etc/swiftlet/manifests", "directory of Pods, ConfigMaps and Secrets")
 	flags.StringVar(&f.configDir, "config-dir", "/etc/swiftlet/kubelet.conf.d", "directory of *.conf files with fields of a KubeletConfiguration, which override those of \"swiftlet up\"; need not exist")
-	flags.StringVar(&f.root, "root", "/var/lib/swiftlet", "directory for images, logs, certificates and volumes; kept on exit")
-	flags.StringVar(&f.run, "run-dir", "/run/swiftlet", "directory for sockets and runtime state; removed on exit")
-	flags.StringVar(&f.bundle, "bundle", filepath.Join(dir, "bundle"), "directory of the containerd, runc and CNI plugin binaries")
+	f.addPlaces(flags)
 	flags.BoolVar(&f.verifyBundle, "verify-bundle", true, "run only the programs that this executable was built with, which it knows by their SHA-256")
 	flags.StringSliceVar(&f.images, "images", []string{filepath.Join(dir, "images")}, "directories of image archives (*.tar) to import")
-	flags.StringVar(&f.podCIDR, "pod-cidr", "10.88.0.0/16", "CIDR of pod IP addresses")
 	flags.StringVar(&f.nodeName, "node-name", hostname(), "name of the node")
 	flags.IntVar(&f.port, "port", 10250, "port of the kubelet's HTTPS API on loopback")
 	flags.IntVar(&f.healthzPort, "healthz-port", 10248, "port of the kubelet's health check on loopback; 0 disables it")
-	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "cgroup driver: cgroupfs or systemd")
 	flags.BoolVar(&f.api, "api", false, "serve the Kubernetes API for kubectl; incomplete: without controllers of workloads, Services and cluster DNS")
 	flags.StringVar(&f.apiBundle, "api-bundle", filepath.Join(dir, "api"), "directory of the API server and kubectl binaries")
 	flags.IntVar(&f.apiPort, "api-port", 6443, "port of the Kubernetes API on loopback")
 	flags.StringVar(&f.kubeconfigGroup, "kubeconfig-group", "", "group whose members may read the kubeconfig of --api; without it only root may")
 	flags.BoolVar(&f.keep, "keep", false, "leave pods and the container runtime running on exit; the next \"swiftlet up\" takes them over")
+	flags.BoolVarP(&f.detach, "detach", "d", false, "run in the background; return when the node has started; \"swiftlet down\" stops it")
 	flags.BoolVar(&f.noTable, "no-table", false, "print one line per change instead of a table, also on a terminal")
 	flags.BoolVar(&f.verbose, "verbose", false, "log at debug level")
 	return command
 }
 
-// up runs until it receives a signal or fails.
-func up(ctx context.Context, f upFlags) error {
+// defaultRoot is the default of --root.
+const defaultRoot = "/var/lib/swiftlet"
+
+// addPlaces adds the flags that say where the node is: those of `swiftlet down`.
+func (f *upFlags) addPlaces(flags *pflag.FlagSet) {
+	flags.StringVar(&f.root, "root", defaultRoot, "directory for images, logs, certificates and volumes; kept on exit")
+	flags.StringVar(&f.run, "run-dir", "/run/swiftlet", "directory for sockets and runtime state; removed on exit")
+	flags.StringVar(&f.bundle, "bundle", filepath.Join(executableDir(), "bundle"), "directory of the containerd, runc and CNI plugin binaries")
+	flags.StringVar(&f.podCIDR, "pod-cidr", "10.88.0.0/16", "CIDR of pod IP addresses")
+	flags.StringVar(&f.cgroupDriver, "cgroup-driver", "cgroupfs", "cgroup driver: cgroupfs or systemd")
+}
+
+// up runs until it receives a signal or fails. If it is detached from its terminal, it logs to the file.
+func up(ctx context.Context, f upFlags, detached bool) error {
 	cfg, err := f.config()
 	if err != nil {
 		return err
 	}
+	if detached {
+		if err := os.Chdir("/"); err != nil { // the directory of the user may be unmounted
+			return err
+		}
+	}
 	terminal := !f.noTable && term.IsTerminal(int(os.Stdout.Fd()))
-	log, setVerbosity, closeLog, err := f.logger(cfg.Paths, terminal)
+	log, setVerbosity, closeLog, err := f.logger(cfg.Paths, terminal || detached)
 	if err != nil {
 		return err
 	}
@@ -168,10 +188,10 @@ func (f upFlags) apiConfig() (*standalone.APIConfig, error) {
 	return &standalone.APIConfig{Programs: dir, Port: f.apiPort, KubeconfigGroup: f.kubeconfigGroup}, nil
 }
 
-// logger logs to a file if the terminal shows a table.
-func (f upFlags) logger(paths standalone.Paths, terminal bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
+// logger logs to a file if the terminal shows a table, or if there is none.
+func (f upFlags) logger(paths standalone.Paths, toFile bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
 	out, closeLog := io.Writer(os.Stderr), func() {}
-	if terminal {
+	if toFile {
 		if err := os.MkdirAll(filepath.Dir(paths.AgentLog()), 0o711); err != nil {
 			return nil, nil, nil, fmt.Errorf("open log: %w", err)
 		}

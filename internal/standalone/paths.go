@@ -44,8 +44,14 @@ func (p Paths) AgentLog() string { return filepath.Join(p.root, "log", "swiftlet
 // PodLogs is the directory of the container logs.
 func (p Paths) PodLogs() string { return filepath.Join(p.root, "log", "pods") }
 
+// KubeconfigName is the name of the administrator's kubeconfig in the root directory.
+const KubeconfigName = "admin.kubeconfig"
+
 // Kubeconfig is the administrator's.
-func (p Paths) Kubeconfig() string { return filepath.Join(p.root, "admin.kubeconfig") }
+func (p Paths) Kubeconfig() string { return filepath.Join(p.root, KubeconfigName) }
+
+// ErrorLog is where an instance in the background writes why it has ended.
+func (p Paths) ErrorLog() string { return filepath.Join(p.root, "log", "swiftlet.err") }
 
 func (p Paths) apiData() string          { return filepath.Join(p.root, "api") }
 func (p Paths) apiLog() string           { return filepath.Join(p.root, "log", "apiserver.log") }

@@ -149,6 +149,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return errors.Join(err, s.teardown(stopWatching))
 }
 
+// StartedLine is written to Deps.Out before the first pods start.
+const StartedLine = "swiftlet: started"
+
 // serve waits for the runtime and the API server, imports images, and runs the agent until ctx is done.
 func (s *Supervisor) serve(ctx context.Context, api *apiServer, display *Display) error {
 	s.progress("starting the runtime")
@@ -161,6 +164,7 @@ func (s *Supervisor) serve(ctx context.Context, api *apiServer, display *Display
 	if err := s.awaitAPI(ctx, api); err != nil {
 		return withoutCancel(ctx, err)
 	}
+	fmt.Fprintln(s.deps.Out, StartedLine)
 	displayCtx, stopDisplay := context.WithCancel(context.Background())
 	displayStopped := make(chan struct{})
 	go func() {

@@ -73,6 +73,9 @@ func checkBundle(cfg Config) error {
 	return errors.Join(problems...)
 }
 
+// Check compares a program with the hash of that name.
+func (h BundleHashes) Check(name, file string) error { return checkHash(file, h[name]) }
+
 func checkHash(file, want string) error {
 	got, err := hashFile(file)
 	if err != nil {

@@ -89,8 +89,14 @@ after=$(traces)
 [ "$before" = "$after" ] || fail "left behind: $(diff <(echo "$before") <(echo "$after"))"
 echo "ok: nothing is left behind"
 
-up
-await "pods of the store run again" shows mine 'Running ready 1/1'
+"$swiftlet" up -d --keep --api --manifests "$manifests" --root "$state/root" >"$state/detached" 2>&1 || fail "up -d: $(cat "$state/detached")"
+grep -q "export KUBECONFIG=$KUBECONFIG" "$state/detached" || fail "up -d says: $(cat "$state/detached")"
+await "pods of the store run again" eval '"$swiftlet" kubectl get pod mine | grep -q "1/1 .*Running"'
 is pod mine '{.metadata.uid}' "$uid" || fail "it is another pod"
-kill -INT $up
-wait $up || fail "stopping failed again"
+"$swiftlet" up -d --api --manifests "$manifests" --root "$state/root" >"$state/second" 2>&1 && fail "a second instance started"
+grep -q "already up" "$state/second" || fail "the second instance says: $(cat "$state/second")"
+"$swiftlet" down --root "$state/root" || fail "down"
+after=$(traces)
+[ "$before" = "$after" ] || fail "down left behind: $(diff <(echo "$before") <(echo "$after"))"
+"$swiftlet" down --root "$state/root" | grep -q "nothing is up" || fail "down again"
+echo "ok: down stops the instance in the background, and what it keeps"

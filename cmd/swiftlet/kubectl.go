@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"swiftlet/internal/standalone"
+)
+
+const kubectlHelp = `Runs kubectl with its arguments. Without KUBECONFIG or --kubeconfig it talks to the node that
+"swiftlet up --api" runs on this machine, with the default --root.`
+
+func newKubectlCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "kubectl [arguments of kubectl]",
+		Short:              "Runs kubectl against the node of \"swiftlet up --api\"",
+		Long:               kubectlHelp,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return execKubectl(args) },
+	}
+}
+
+// execKubectl replaces this process by kubectl.
+func execKubectl(args []string) error {
+	hashes, err := standalone.ParseBundleHashes(bundleHashes)
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(executableDir(), "api", "kubectl")
+	if os.Geteuid() == 0 {
+		if err := hashes.Check("api/kubectl", program); err != nil {
+			return fmt.Errorf("run kubectl: %w", err)
+		}
+	}
+	if os.Getenv("KUBECONFIG") == "" {
+		file := filepath.Join(defaultRoot, standalone.KubeconfigName)
+		if err := readable(file); err != nil {
+			return fmt.Errorf("run kubectl: %w", err)
+		}
+		if err := os.Setenv("KUBECONFIG", file); err != nil {
+			return fmt.Errorf("run kubectl: %w", err)
+		}
+	}
+	err = syscall.Exec(program, append([]string{"kubectl"}, args...), os.Environ())
+	return fmt.Errorf("run kubectl: %w", err)
+}
+
+// readable says what to do if the kubeconfig cannot be read. kubectl would try another server.
+func readable(file string) error {
+	f, err := os.Open(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w; start the node with `swiftlet up --api`, or set KUBECONFIG", err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%w; use root, or start the node with --kubeconfig-group", err)
+	case err != nil:
+		return err
+	}
+	return f.Close()
+}
