@@ -36,6 +36,7 @@ func main() {
 type flags struct {
 	data, pki, node   string
 	address, services string
+	podAddress        string
 	kubeconfig, group string
 	manifests         string
 }
@@ -56,6 +57,7 @@ func newCommand() *cobra.Command {
 	set.StringVar(&f.pki, "pki-dir", "/var/lib/swiftlet/pki", "directory of certificates and keys, named as by kubeadm; what is missing is created, the CA too")
 	set.StringVar(&f.node, "node-name", "", "name of the node")
 	set.StringVar(&f.address, "address", "127.0.0.1:6443", "loopback address and port to listen on")
+	set.StringVar(&f.podAddress, "pod-address", "", "address of the pods' bridge to listen on too, with the same port; it need not exist yet")
 	set.StringVar(&f.services, "service-cidr", "10.89.0.0/16", "CIDR of cluster IPs")
 	set.StringVar(&f.kubeconfig, "kubeconfig", "/var/lib/swiftlet/admin.kubeconfig", "file to write the administrator's kubeconfig to")
 	set.StringVar(&f.group, "kubeconfig-group", "", "group whose members may read the kubeconfig; without it only its owner may")
@@ -63,16 +65,35 @@ func newCommand() *cobra.Command {
 	return command
 }
 
+// addresses returns the addresses to listen on. The first is a loopback address.
+func (f flags) addresses() ([]netip.AddrPort, error) {
+	first, err := netip.ParseAddrPort(f.address)
+	if err != nil {
+		return nil, fmt.Errorf("read --address: %w", err)
+	}
+	if f.podAddress == "" {
+		return []netip.AddrPort{first}, nil
+	}
+	bridge, err := netip.ParseAddr(f.podAddress)
+	if err != nil {
+		return nil, fmt.Errorf("read --pod-address: %w", err)
+	}
+	return []netip.AddrPort{first, netip.AddrPortFrom(bridge, first.Port())}, nil
+}
+
 // credentials creates the certificates, and kubeconfigs for the administrator and the kubelet.
-func (f flags) credentials(address netip.AddrPort, services netip.Prefix) error {
+func (f flags) credentials(listen []netip.AddrPort, services netip.Prefix) error {
 	if f.node == "" {
 		return errors.New("set --node-name")
 	}
-	addresses := []net.IP{address.Addr().AsSlice(), services.Masked().Addr().Next().AsSlice()} // the second is that of the Service kubernetes
+	addresses := []net.IP{services.Masked().Addr().Next().AsSlice()} // that of the Service kubernetes
+	for _, address := range listen {
+		addresses = append(addresses, address.Addr().AsSlice())
+	}
 	if err := pki.Ensure(pki.Config{Dir: f.pki, Node: f.node, Addresses: addresses}, time.Now()); err != nil {
 		return err
 	}
-	server := "https://" + address.String()
+	server := "https://" + listen[0].String()
 	if err := pki.WriteKubeconfig(filepath.Join(f.pki, "kubelet.kubeconfig"), server, f.pki, "kubelet", ""); err != nil {
 		return err
 	}
@@ -81,15 +102,15 @@ func (f flags) credentials(address netip.AddrPort, services netip.Prefix) error 
 
 // run serves until ctx is done. The store outlives the server, which still writes while it stops.
 func run(ctx context.Context, f flags, more []string) (err error) {
-	address, err := netip.ParseAddrPort(f.address)
+	addresses, err := f.addresses()
 	if err != nil {
-		return fmt.Errorf("read --address: %w", err)
+		return err
 	}
 	services, err := netip.ParsePrefix(f.services)
 	if err != nil {
 		return fmt.Errorf("read --service-cidr: %w", err)
 	}
-	if err := f.credentials(address, services); err != nil {
+	if err := f.credentials(addresses, services); err != nil {
 		return err
 	}
 	store, err := etcd.Start(ctx, filepath.Join(f.data, "etcd"))
@@ -101,7 +122,7 @@ func run(ctx context.Context, f flags, more []string) (err error) {
 	running.Go(func() error { return store.Wait(ctx) })
 	running.Go(func() error {
 		return server.Run(ctx, server.Config{
-			Address: address, NodeName: f.node, PKI: f.pki, Services: services.Masked(), Flags: more,
+			Addresses: addresses, NodeName: f.node, PKI: f.pki, Services: services.Masked(), Flags: more,
 			Manifests: f.manifests, Report: report,
 		}, store)
 	})

@@ -21,8 +21,8 @@ import (
 
 // Config holds the settings of a server.
 type Config struct {
-	// Address is the loopback address and port to listen on.
-	Address netip.AddrPort
+	// Addresses are those to listen on: a loopback address, and that of the pods' bridge if pods may connect.
+	Addresses []netip.AddrPort
 	// NodeName is the node that pods are bound to.
 	NodeName string
 	// PKI is a directory with the files that kubeadm has there: ca.crt, apiserver.crt,
@@ -40,12 +40,14 @@ type Config struct {
 
 func (c Config) pki(file string) string { return filepath.Join(c.PKI, file) }
 
+func (c Config) loopback() netip.Addr { return c.Addresses[0].Addr() }
+
 // flags returns the flags of kube-apiserver for a single node.
 func (c Config) flags() []string {
 	return append([]string{
-		"--bind-address=" + c.Address.Addr().String(),
-		"--secure-port=" + strconv.Itoa(int(c.Address.Port())),
-		"--advertise-address=" + c.Address.Addr().String(),
+		"--bind-address=" + c.loopback().String(),
+		"--secure-port=" + strconv.Itoa(int(c.Addresses[0].Port())),
+		"--advertise-address=" + c.loopback().String(),
 		"--service-cluster-ip-range=" + c.Services.String(),
 		"--client-ca-file=" + c.pki("ca.crt"),
 		"--tls-cert-file=" + c.pki("apiserver.crt"),
@@ -92,14 +94,14 @@ func (c Config) dialKubelet(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, fmt.Errorf("connect to kubelet: %w", err)
 	}
-	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(c.Address.Addr().String(), port))
+	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(c.loopback().String(), port))
 }
 
 // options completes and validates the options of kube-apiserver.
 func (c Config) options(ctx context.Context, store Dialer) (options.CompletedOptions, error) {
 	none := options.CompletedOptions{}
-	if c.NodeName == "" {
-		return none, errors.New("no node name")
+	if c.NodeName == "" || len(c.Addresses) == 0 {
+		return none, errors.New("no node name or no address")
 	}
 	opts := options.NewServerRunOptions()
 	nodebinding.Register(opts.Admission.GenericAdmission.Plugins, c.NodeName)
@@ -122,6 +124,11 @@ func (c Config) options(ctx context.Context, store Dialer) (options.CompletedOpt
 		return func(ctx context.Context, _, _ string) (net.Conn, error) { return store.Dial(ctx) }, nil
 	}
 	opts.KubeletConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return c.dialKubelet, nil }
+	listener, err := listen(ctx, c.Addresses...)
+	if err != nil {
+		return none, err
+	}
+	opts.SecureServing.Listener = listener // until the server closes it
 	completed, err := opts.Complete(ctx)
 	if err != nil {
 		return none, err
