@@ -109,9 +109,8 @@ func (m *machine) makeExclusive(b *base, a *api, client *cri.Client, reserved no
 func (m *machine) makeCgroups(b *base, identity cri.Identity, hierarchy cgroup.Hierarchy) error {
 	kc := &b.cfg.Kubelet
 	cfg, err := cgroup.ConfigFrom(kc, cgroup.Node{
-		Driver:    cgroup.DriverFor(identity.CgroupDriver, kc.CgroupDriver, b.log),
+		Driver: cgroup.DriverFor(identity.CgroupDriver, kc.CgroupDriver, b.log), Version: hierarchy.Version, PodMemory: m.podMemory,
 		MemoryQoS: b.cfg.Features.MemoryQoS, QOSReserved: b.cfg.Features.QOSReserved,
-		Version: hierarchy.Version, PodMemory: m.podMemory,
 	})
 	if err != nil {
 		return err
@@ -144,8 +143,8 @@ func newOOMWatcher(b *base, a *api, m *machine) error {
 	if log == nil {
 		return err
 	}
-	w, err := oom.New(oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.hardware.BootID},
-		oom.Deps{KernelLog: log, Events: a.events, Node: a.node, Log: b.log})
+	cfg := oom.Config{RootDir: b.cfg.Flags.RootDir, BootID: m.hardware.BootID}
+	w, err := oom.New(cfg, oom.Deps{KernelLog: log, Events: a.events, Node: a.node, Log: b.log})
 	return b.addUnless(err, "OOM watcher", w.Run)
 }
 
