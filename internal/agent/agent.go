@@ -56,7 +56,7 @@ type base struct {
 	metrics  *metrics.Metrics
 	tracing  *tracing.Provider // nil unless tracing is configured
 	panics   contain.Reporter
-	why      *why.Book
+	why      *why.Tracker
 	hub      hub
 	parts    []part
 }

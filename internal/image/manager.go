@@ -31,7 +31,7 @@ type ManagerDeps struct {
 	Node   *v1.ObjectReference
 	Meters Meters
 	// Why records which pods wait for the pulls of others; may be nil.
-	Why *why.Book
+	Why *why.Tracker
 	// Collected counts the images that were removed, by the reason; may be nil.
 	Collected meter.CountOf
 	Clock     clock.WithDelayedExecution

@@ -53,7 +53,7 @@ type Deps struct {
 	Events   pod.Events
 	Meters   Meters
 	// Why records which pods wait for the pulls of others; may be nil.
-	Why   *why.Book
+	Why   *why.Tracker
 	Clock clock.WithDelayedExecution
 	Log   *slog.Logger
 }
@@ -80,7 +80,7 @@ type Puller struct {
 	onPulled    func()
 	events      pod.Events
 	meters      Meters
-	why         *why.Book
+	why         *why.Tracker
 	clock       clock.WithDelayedExecution
 	log         *slog.Logger
 

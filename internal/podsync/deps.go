@@ -37,7 +37,7 @@ type Deps struct {
 	// Removed is called for each pod that has been removed completely; may be nil.
 	Removed func(types.UID)
 	// Why records what the steps of each pod do; may be nil.
-	Why    *why.Book
+	Why    *why.Tracker
 	Meters Meters
 	Events pod.Events
 	Clock  clock.Clock

@@ -56,7 +56,7 @@ type Deps struct {
 	Checker Checker
 	Events  pod.Events
 	// Why records failures; may be nil.
-	Why    *why.Book
+	Why    *why.Tracker
 	Panics contain.Reporter
 	Clock  clock.WithDelayedExecution
 	Log    *slog.Logger

@@ -144,7 +144,7 @@ type Deps struct {
 	Events pod.Events
 	Meters Meters
 	// Why is optional. It records the steps that containers take.
-	Why   *why.Book
+	Why   *why.Tracker
 	Log   *slog.Logger
 	Clock clock.Clock
 	// Random returns random file names.

@@ -22,7 +22,7 @@ type Why interface {
 
 // WhyView is the Why of a node's steps.
 type WhyView struct {
-	Steps    *why.Book
+	Steps    *why.Tracker
 	Statuses interface {
 		Get(types.UID) (v1.PodStatus, bool)
 	}

@@ -23,10 +23,10 @@ func (noStatuses) Get(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, f
 // withSteps serves the steps of one pod, whose sandbox cannot be created.
 func withSteps(_ *Config, d *Deps) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	book := why.New()
-	book.Track(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}, why.Starting, nil, now)
-	book.End("u", why.Step{Kind: why.Sandbox}, errors.New("no address left"), now, now.Add(10*time.Second))
-	d.Why = WhyView{Steps: book, Statuses: noStatuses{}, Clock: clocktesting.NewFakePassiveClock(now.Add(time.Second)),
+	tracker := why.New()
+	tracker.Track(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}, why.Starting, nil, now)
+	tracker.End("u", why.Step{Kind: why.Sandbox}, errors.New("no address left"), now, now.Add(10*time.Second))
+	d.Why = WhyView{Steps: tracker, Statuses: noStatuses{}, Clock: clocktesting.NewFakePassiveClock(now.Add(time.Second)),
 		Object: func() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}} }}
 }
 

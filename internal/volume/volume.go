@@ -85,7 +85,7 @@ type Deps struct {
 	Panics        contain.Reporter
 	Meters        Meters
 	// Why records the attempts to mount each volume; may be nil.
-	Why   *why.Book
+	Why   *why.Tracker
 	Clock clock.WithTicker
 	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
 	Jitter func() float64

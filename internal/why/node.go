@@ -50,15 +50,15 @@ type PodSentence struct {
 }
 
 // Node describes a node by its conditions and by the pods that are tracked.
-func (b *Book) Node(node *v1.Node, status func(types.UID) (v1.PodStatus, bool), now time.Time) NodeReport {
+func (t *Tracker) Node(node *v1.Node, status func(types.UID) (v1.PodStatus, bool), now time.Time) NodeReport {
 	n := NodeReport{Node: node.Name, At: now.UTC(), Conditions: node.Status.Conditions, Pods: []PodSentence{}}
 	slow := map[Kind]*SlowSteps{}
-	for _, uid := range b.Pods() {
+	for _, uid := range t.Pods() {
 		var of *v1.PodStatus
 		if s, known := status(uid); known {
 			of = &s
 		}
-		r, found := b.Report(uid, of, now)
+		r, found := t.Report(uid, of, now)
 		if !found {
 			continue
 		}

@@ -79,14 +79,14 @@ const (
 
 // Find returns the UID of the pod with this name; found is false if there is none. The name of a static pod may
 // be that of its manifest, without the node's. Of several pods, it is one that does not end, and the newest.
-func (b *Book) Find(namespace, name string) (uid types.UID, found bool) {
-	if b == nil {
+func (t *Tracker) Find(namespace, name string) (uid types.UID, found bool) {
+	if t == nil {
 		return "", false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var best *record
-	for id, r := range b.pods {
+	for id, r := range t.pods {
 		manifest := pod.IsStatic(r.pod) && r.pod.Name == name+"-"+r.pod.Spec.NodeName
 		if r.pod.Namespace != namespace || r.pod.Name != name && !manifest {
 			continue
@@ -110,28 +110,28 @@ func (r *record) rank(name string, other *record) int {
 }
 
 // Pods lists the pods that are tracked, in no particular order.
-func (b *Book) Pods() []types.UID {
-	if b == nil {
+func (t *Tracker) Pods() []types.UID {
+	if t == nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]types.UID, 0, len(b.pods))
-	for uid := range b.pods {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]types.UID, 0, len(t.pods))
+	for uid := range t.pods {
 		all = append(all, uid)
 	}
 	return all
 }
 
 // Report describes a pod, given its status as last derived; found is false for a pod that is not tracked.
-func (b *Book) Report(uid types.UID, status *v1.PodStatus, now time.Time) (report Report, found bool) {
-	if b == nil {
+func (t *Tracker) Report(uid types.UID, status *v1.PodStatus, now time.Time) (report Report, found bool) {
+	if t == nil {
 		return report, false
 	}
-	b.mu.Lock()
-	r := b.pods[uid]
+	t.mu.Lock()
+	r := t.pods[uid]
 	if r == nil {
-		b.mu.Unlock()
+		t.mu.Unlock()
 		return report, false
 	}
 	in := input{pod: r.pod, failure: r.failure, stage: r.stage, since: instantOf(r.since), next: instantOf(r.next), now: now, status: status}
@@ -139,7 +139,7 @@ func (b *Book) Report(uid types.UID, status *v1.PodStatus, now time.Time) (repor
 	for i := range r.steps {
 		in.steps = append(in.steps, r.steps[i].report())
 	}
-	b.mu.Unlock()
+	t.mu.Unlock()
 	if in.status == nil {
 		in.status = &in.pod.Status
 	}

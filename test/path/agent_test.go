@@ -48,7 +48,7 @@ type agent struct {
 	observer *observe.Observer
 	workers  *worker.Pool
 	status   *status.Publisher
-	why      *why.Book
+	why      *why.Tracker
 	cancel   context.CancelFunc
 	parts    sync.WaitGroup
 }
@@ -145,7 +145,7 @@ func noNode() (*v1.Node, error) { return &v1.Node{}, nil }
 
 func allocatable() v1.ResourceList { return v1.ResourceList{} }
 
-func newRuntime(w *testNode, client *cri.Client, log *slog.Logger, steps *why.Book) (*runtime.Runtime, error) {
+func newRuntime(w *testNode, client *cri.Client, log *slog.Logger, steps *why.Tracker) (*runtime.Runtime, error) {
 	resolver, err := dns.New(dns.Config{NoCluster: true}, dns.Deps{Events: w.events, Node: &v1.ObjectReference{}, Log: log})
 	if err != nil {
 		return nil, err

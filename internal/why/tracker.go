@@ -40,15 +40,15 @@ var stageNames = [...]string{"starting", "stopping", "finishing", "ended", "remo
 
 func (s Stage) String() string { return stageNames[s] }
 
-// Book has the steps of all pods. It starts nothing, and its methods only set fields. All of them may be called
-// for any pod and on a nil Book, and do nothing for a pod that is not tracked.
-type Book struct {
+// Tracker has the steps of all pods. It starts nothing, and its methods only set fields. All of them may be called
+// for any pod and on a nil Tracker, and do nothing for a pod that is not tracked.
+type Tracker struct {
 	mu   sync.Mutex
 	pods map[types.UID]*record
 }
 
-// New returns an empty Book.
-func New() *Book { return &Book{pods: map[types.UID]*record{}} }
+// New returns an empty Tracker.
+func New() *Tracker { return &Tracker{pods: map[types.UID]*record{}} }
 
 // record is what is known of one pod.
 type record struct {
@@ -83,28 +83,28 @@ type fault struct {
 }
 
 // Await begins to record the steps of a pod whose first step waits for the end of other pods.
-func (b *Book) Await(p *v1.Pod, now time.Time) {
-	if b == nil {
+func (t *Tracker) Await(p *v1.Pod, now time.Time) {
+	if t == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	at := now.UnixNano()
-	b.pods[p.UID] = &record{pod: p, since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, tries: 1}}}
+	t.pods[p.UID] = &record{pod: p, since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, tries: 1}}}
 }
 
 // Track begins or continues to record the steps of a pod, as of its latest version and failure.
-func (b *Book) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.Time) {
-	if b == nil {
+func (t *Tracker) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.Time) {
+	if t == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.pods[p.UID]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.pods[p.UID]
 	if r == nil {
 		at := now.UnixNano()
 		r = &record{since: at, steps: []entry{{Step: Step{Kind: Admission}, since: at, began: at, ended: at, tries: 1, failed: failure != nil}}}
-		b.pods[p.UID] = r
+		t.pods[p.UID] = r
 	}
 	if first := &r.steps[0]; first.Kind == Admission && first.ended == 0 {
 		first.ended = now.UnixNano()
@@ -116,18 +116,18 @@ func (b *Book) Track(p *v1.Pod, stage Stage, failure *pod.Failure, now time.Time
 }
 
 // Forget drops the steps of a pod.
-func (b *Book) Forget(uid types.UID) {
-	if b == nil {
+func (t *Tracker) Forget(uid types.UID) {
+	if t == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.pods, uid)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.pods, uid)
 }
 
 // Begin records that a step has begun.
-func (b *Book) Begin(uid types.UID, s Step, now time.Time) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Begin(uid types.UID, s Step, now time.Time) {
+	t.change(uid, func(r *record) {
 		if e := r.entry(s); e != nil {
 			e.begin(now)
 		}
@@ -136,8 +136,8 @@ func (b *Book) Begin(uid types.UID, s Step, now time.Time) {
 
 // End records that a step has ended. next is the time of the next attempt, zero if it is not known. A step that
 // has not begun has begun just now.
-func (b *Book) End(uid types.UID, s Step, err error, now, next time.Time) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) End(uid types.UID, s Step, err error, now, next time.Time) {
+	t.change(uid, func(r *record) {
 		e := r.entry(s)
 		if e == nil {
 			return
@@ -155,8 +155,8 @@ func (b *Book) End(uid types.UID, s Step, err error, now, next time.Time) {
 }
 
 // Delay records when a step that has failed is tried again.
-func (b *Book) Delay(uid types.UID, s Step, next time.Time) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Delay(uid types.UID, s Step, next time.Time) {
+	t.change(uid, func(r *record) {
 		if e := r.find(s); e != nil && e.failed {
 			e.next = nanos(next)
 		}
@@ -164,8 +164,8 @@ func (b *Book) Delay(uid types.UID, s Step, next time.Time) {
 }
 
 // Postpone takes back the last attempt of a step, which was not made because of its back-off.
-func (b *Book) Postpone(uid types.UID, s Step, next time.Time) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Postpone(uid types.UID, s Step, next time.Time) {
+	t.change(uid, func(r *record) {
 		e := r.find(s)
 		if e == nil || e.tries == 0 {
 			return
@@ -178,8 +178,8 @@ func (b *Book) Postpone(uid types.UID, s Step, next time.Time) {
 }
 
 // Passed records the success of a step whose failure was recorded, if it was.
-func (b *Book) Passed(uid types.UID, s Step, now time.Time) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Passed(uid types.UID, s Step, now time.Time) {
+	t.change(uid, func(r *record) {
 		if e := r.find(s); e != nil && (e.failed || e.ended == 0) {
 			e.failed, e.ended, e.next = false, now.UnixNano(), 0
 		}
@@ -187,8 +187,8 @@ func (b *Book) Passed(uid types.UID, s Step, now time.Time) {
 }
 
 // Queue records that a step that runs waits for those of other pods, or does so no longer.
-func (b *Book) Queue(uid types.UID, s Step, waits bool) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Queue(uid types.UID, s Step, waits bool) {
+	t.change(uid, func(r *record) {
 		if e := r.find(s); e != nil {
 			e.queued = waits
 		}
@@ -196,8 +196,8 @@ func (b *Book) Queue(uid types.UID, s Step, waits bool) {
 }
 
 // Bytes records how much a step has read.
-func (b *Book) Bytes(uid types.UID, s Step, n uint64) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Bytes(uid types.UID, s Step, n uint64) {
+	t.change(uid, func(r *record) {
 		if e := r.find(s); e != nil {
 			e.bytes = int64(min(n, 1<<62))
 		}
@@ -205,27 +205,27 @@ func (b *Book) Bytes(uid types.UID, s Step, n uint64) {
 }
 
 // NextTry records when the pod's worker runs again.
-func (b *Book) NextTry(uid types.UID, at time.Time) {
-	b.change(uid, func(r *record) { r.next = nanos(at) })
+func (t *Tracker) NextTry(uid types.UID, at time.Time) {
+	t.change(uid, func(r *record) { r.next = nanos(at) })
 }
 
 // Settled records that nothing is left to do for the pod. Its steps are then reduced to what a pod that is up may
 // take in memory.
-func (b *Book) Settled(uid types.UID) {
-	b.change(uid, func(r *record) {
+func (t *Tracker) Settled(uid types.UID) {
+	t.change(uid, func(r *record) {
 		if !r.settled {
 			r.settle()
 		}
 	})
 }
 
-func (b *Book) change(uid types.UID, f func(*record)) {
-	if b == nil {
+func (t *Tracker) change(uid types.UID, f func(*record)) {
+	if t == nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.pods[uid]; r != nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.pods[uid]; r != nil {
 		f(r)
 	}
 }

@@ -30,7 +30,7 @@ func newPod(containers ...string) *v1.Pod {
 }
 
 // lastStep is the step of the pod that began last.
-func lastStep(t *testing.T, b *Book) StepReport {
+func lastStep(t *testing.T, b *Tracker) StepReport {
 	t.Helper()
 	r, found := b.Report("u1", nil, at(100))
 	if !found {
@@ -64,7 +64,7 @@ func TestAttemptsCountUntilSuccess(t *testing.T) {
 }
 
 func TestUnknownPodsAndNilBookAreIgnored(t *testing.T) {
-	for _, b := range []*Book{nil, New()} {
+	for _, b := range []*Tracker{nil, New()} {
 		b.Begin("u1", Step{}, at(0))
 		b.End("u1", Step{}, nil, at(0), at(0))
 		b.Forget("u1")
@@ -108,7 +108,7 @@ func TestForgottenWithPod(t *testing.T) {
 }
 
 // fill records more steps than are kept of a settled pod, each with a long error before its success.
-func fill(b *Book, uid types.UID, containers int) {
+func fill(b *Tracker, uid types.UID, containers int) {
 	p := newPod()
 	p.UID = uid
 	b.Track(p, Starting, nil, at(0))
@@ -168,14 +168,14 @@ func TestUnsettledPodIsBounded(t *testing.T) {
 
 // BenchmarkStep shows what recording costs.
 func BenchmarkStep(b *testing.B) {
-	book, p := New(), newPod("app")
-	book.Track(p, Starting, nil, noon)
+	tracker, p := New(), newPod("app")
+	tracker.Track(p, Starting, nil, noon)
 	for i := range 10 {
-		book.Begin("u1", Step{Volume, fmt.Sprint(i)}, noon)
+		tracker.Begin("u1", Step{Volume, fmt.Sprint(i)}, noon)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		book.Begin("u1", Step{Create, "app"}, noon)
-		book.End("u1", Step{Create, "app"}, nil, noon, time.Time{})
+		tracker.Begin("u1", Step{Create, "app"}, noon)
+		tracker.End("u1", Step{Create, "app"}, nil, noon, time.Time{})
 	}
 }
