@@ -11,6 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"swiftlet/test/trust/tally"
 )
 
@@ -26,8 +28,16 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	// Always the same directory: Go's build cache depends on it.
+	// Always the same directory: Go's build cache depends on it. Another run waits.
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("swiftlet-mutation-%d", os.Getuid()))
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
