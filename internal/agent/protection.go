@@ -51,7 +51,7 @@ func newEvictor(b *base, a *api, m *machine, measured *stats.Stats, on running, 
 		Stats: measured, Pods: s.workers, MemoryNotifier: m.cgroups.NewMemoryNotifier(m.groups.Kubepods()),
 		RemoveContainers: func(ctx context.Context) error { return s.steps.RemoveEnded(ctx, m.workers.Ended) },
 		RemoveImages:     on.images.Collector.RemoveUnused, ConditionsChanged: b.hub.reportNode,
-		Events: a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
+		Panics: b.panics, Events: a.events, Node: a.node, Meters: b.metrics.Eviction(), Clock: b.clock, Log: b.log,
 	})
 	return evictor, b.addUnless(err, "eviction", evictor.Run)
 }

@@ -13,3 +13,9 @@ func (e *Evictor) runInBackground(ctx context.Context, work func() (complete fun
 		}
 	})
 }
+
+// contained calls f. A panic, which the usage or the spec of one pod may cause, ends only this call: the next check
+// tries again.
+func (e *Evictor) contained(f func(), attrs ...any) {
+	_ = e.deps.Panics.Call("eviction", func() error { f(); return nil }, attrs...)
+}

@@ -7,6 +7,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"swiftlet/internal/pod"
 )
 
 // limitCheck is the state of the checks of pods against their own limits.
@@ -32,7 +35,11 @@ func (e *Evictor) enforceLimits(ctx context.Context, now time.Time) {
 	}
 	e.limitCheck.measuring = true
 	e.runInBackground(ctx, func() func() {
-		measured, err := e.deps.Stats.Storage(ctx, uids, period)
+		var measured []statsapi.PodStats
+		err := e.deps.Panics.Call("eviction", func() (err error) {
+			measured, err = e.deps.Stats.Storage(ctx, uids, period)
+			return err
+		})
 		return func() {
 			e.limitCheck.measuring = false
 			if err != nil {
@@ -50,10 +57,16 @@ func (e *Evictor) evictBeyondLimits(ctx context.Context, pods []*v1.Pod, used po
 		if u == nil {
 			continue
 		}
-		if violation := exceededLimit(p, u, e.currentLayout()); violation != nil {
-			containerFs, _ := e.currentLayout().containerFs()
-			e.evict(ctx, victim{pod: p, grace: hardGrace, explanation: explanation{message: violation.message}, label: violation.label,
-				reclaims: []Signal{NodeFsAvailable, containerFs}})
-		}
+		e.contained(func() { e.evictBeyondLimit(ctx, p, u) }, pod.RefOf(p).Attr())
 	}
+}
+
+func (e *Evictor) evictBeyondLimit(ctx context.Context, p *v1.Pod, used *statsapi.PodStats) {
+	violation := exceededLimit(p, used, e.currentLayout())
+	if violation == nil {
+		return
+	}
+	containerFs, _ := e.currentLayout().containerFs()
+	e.evict(ctx, victim{pod: p, grace: hardGrace, explanation: explanation{message: violation.message}, label: violation.label,
+		reclaims: []Signal{NodeFsAvailable, containerFs}})
 }

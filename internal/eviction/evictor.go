@@ -16,6 +16,7 @@ import (
 
 	"swiftlet/internal/backoff"
 	"swiftlet/internal/cgroup"
+	"swiftlet/internal/contain"
 	"swiftlet/internal/meter"
 	"swiftlet/internal/notify"
 	"swiftlet/internal/pod"
@@ -77,9 +78,11 @@ type Deps struct {
 	RemoveContainers, RemoveImages func(context.Context) error
 	// ConditionsChanged is called when the result of Conditions has changed. It may be nil.
 	ConditionsChanged func()
-	Meters            Meters
-	Clock             clock.Clock
-	Log               *slog.Logger
+	// Panics reports the panics of checks.
+	Panics contain.Reporter
+	Meters Meters
+	Clock  clock.Clock
+	Log    *slog.Logger
 }
 
 // Meters measure evictions; each may be nil.

@@ -83,11 +83,13 @@ func (e *Evictor) startReclaim(ctx context.Context, s Signal) {
 	layout, thresholds := e.currentLayout(), e.thresholds
 	e.runInBackground(ctx, func() func() {
 		var used podUsage
-		var err error
-		enough := e.collectGarbage(ctx, layout, thresholds, s)
-		if !enough {
-			used, err = readUsage(ctx, e.deps.Stats.Summary)
-		}
+		enough := false
+		err := e.deps.Panics.Call("eviction", func() (err error) {
+			if enough = e.collectGarbage(ctx, layout, thresholds, s); !enough {
+				used, err = readUsage(ctx, e.deps.Stats.Summary)
+			}
+			return err
+		})
 		return func() {
 			e.reclaimed.running = false
 			if enough {

@@ -34,7 +34,8 @@ func (e *Evictor) Run(ctx context.Context) error {
 	group.Go(func() error {
 		defer e.background.Wait()
 		for notified := false; ctx.Err() == nil; {
-			wait := e.synchronize(ctx)
+			wait := period
+			e.contained(func() { wait = e.synchronize(ctx) })
 			if needless := notified && wait > 0 && !e.nearThreshold; !needless {
 				e.quiet.Reset()
 			}
@@ -72,7 +73,7 @@ func (e *Evictor) sleep(ctx context.Context, d time.Duration, memoryNotified <-c
 		case <-memoryNotified:
 			return memoryNotification
 		case complete := <-completions:
-			complete()
+			e.contained(complete)
 			return completed
 		default:
 			return timedOut
@@ -86,7 +87,7 @@ func (e *Evictor) sleep(ctx context.Context, d time.Duration, memoryNotified <-c
 	case <-memoryNotified:
 		return memoryNotification
 	case complete := <-completions:
-		complete()
+		e.contained(complete)
 		return completed
 	case <-timer.C():
 		return timedOut

@@ -63,7 +63,7 @@ var breaks = []breakage{
 	{"a failed pull is repeated without back-off", "image/backoff.go",
 		"return max(0, f.delay-b.clock.Since(f.at)), f.message", "return 0, f.message", "./internal/image"},
 	{"limits of local storage are not enforced", "eviction/enforce_limits.go",
-		"if violation := exceededLimit(p, u, e.currentLayout()); violation != nil {", "if violation := exceededLimit(p, u, e.currentLayout()); false {", "./internal/eviction"},
+		"	if violation == nil {\n", "	if violation != nil || true {\n", "./internal/eviction"},
 	{"a link out of a volume is followed", "volume/safepath/open.go",
 		"unix.RESOLVE_BENEATH|unix.RESOLVE_NO_MAGICLINKS", "0", "./internal/volume/safepath"},
 	{"a removal crosses a mount point", "volume/safepath/remove.go",
@@ -76,4 +76,8 @@ var breaks = []breakage{
 		"cfg.Count = min(cfg.Count, endOfIDs-cfg.First)", "_ = endOfIDs", "./internal/resource/userns"},
 	{"a handler sees the credential of its client", "server/auth.go",
 		"r.Header.Del(\"Authorization\")", "", "./internal/server"},
+	{"a terminal gets the control characters of pods", "why/words.go",
+		"	return plain(b.String())\n", "	return b.String()\n", "./internal/why"},
+	{"a panic of a check for evictions ends the agent", "eviction/run.go",
+		"e.contained(func() { wait = e.synchronize(ctx) })", "wait = e.synchronize(ctx)", "./internal/eviction"},
 }
