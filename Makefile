@@ -39,11 +39,12 @@ images: modules
 	$(call say,building images)
 	@$(GO) run ./images bin/images
 
-# About five minutes the first time. Not part of build: `swiftlet up` needs it only with --api. Build it first: bin/swiftlet
-# knows the programs by their hashes.
+# About five minutes the first time. Not part of build: `swiftlet up` needs it only with --api.
+# bin/swiftlet knows the programs by their hashes, so it is linked again.
 api: ## build bin/api, the API server and kubectl for `swiftlet up --api`
 	$(call say,building the API server)
 	@mkdir -p bin && dir=$$(hack/build-api.sh) && ln -sfn "$$dir" bin/api
+	@[ ! -e bin/swiftlet ] || $(MAKE) --no-print-directory swiftlet
 
 test-api: reference ## tests of the API server with kubectl (SWIFTLET_KILLS=50 for more kills under load)
 	$(call say,tests of the API server)

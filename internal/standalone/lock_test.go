@@ -27,3 +27,21 @@ func TestLock(t *testing.T) {
 	}
 	second.Close()
 }
+
+func TestLockHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if pid, err := lockHolder(path); pid != 0 || err != nil {
+		t.Errorf("without a file: process %d, %v", pid, err)
+	}
+	lock, err := lockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := lockHolder(path); pid != os.Getpid() || err != nil {
+		t.Errorf("while it is held: process %d, %v", pid, err)
+	}
+	lock.Close()
+	if pid, err := lockHolder(path); pid != 0 || err != nil {
+		t.Errorf("after a crash, which leaves the file: process %d, %v", pid, err)
+	}
+}
