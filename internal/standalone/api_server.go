@@ -80,7 +80,7 @@ func (s *Supervisor) startAPI(display *Display) (*apiServer, error) {
 			s.cfg.API.program("swiftlet-apiserver"), "--data-dir=" + p.apiData(), "--pki-dir=" + filepath.Dir(p.pki("x")),
 			"--node-name=" + s.cfg.NodeName, "--address=" + s.cfg.API.address(),
 			"--kubeconfig=" + p.Kubeconfig(), "--kubeconfig-group=" + s.cfg.API.KubeconfigGroup,
-			"--pod-address=" + s.cfg.PodCIDR.Masked().Addr().Next().String(), // the bridge's
+			"--pod-address=" + s.cfg.bridgeAddress(), "--service-cidr=" + serviceCIDR.String(),
 			"--manifests=" + s.cfg.Manifests,
 		},
 		stdout: stdout,

@@ -17,7 +17,7 @@ import (
 // An API server that cannot start is an error that says why. What it has reported before is shown.
 func TestAPIServerFailsToStart(t *testing.T) {
 	programs, root := t.TempDir(), t.TempDir()
-	writeProgram(t, filepath.Join(programs, "swiftlet-apiserver"), "#!/bin/sh\nprintf '%s\\n' '{\"problems\": [{\"file\": \"/m/a.yaml\", \"line\": 3, \"object\": \"Shelf top\", \"message\": \"kind Shelf\\nis not served\"}]}'\necho an earlier line >&2\necho 'swiftlet-apiserver: the store is broken' >&2\nexit 1\n")
+	writeProgram(t, filepath.Join(programs, "swiftlet-apiserver"), "#!/bin/sh\nprintf '%s\\n' '{\"problems\": [{\"file\": \"/m/a.yaml\", \"line\": 3, \"object\": \"Shelf top\", \"message\": \"kind Shelf\\nis not served\"}]}'\nprintf 'an earlier line\\nswiftlet-apiserver: the store is broken\\n' >&2\nexit 1\n")
 	paths := Paths{root: root, run: t.TempDir(), bundle: "/b"}
 	if err := paths.makeDirs(); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func cleanNetwork(pods netip.Prefix, p Paths) error {
 	if err != nil {
 		return errors.Join(err, removeLinks()) // without the saved state, we cannot distinguish our rules from those of others
 	}
-	return errors.Join(removeLinks(), cleanChains(pods, saved), removeLocalnetRules(), cleanTables(pods, saved), restoreForwarding(saved), cleanCache(p.run, saved))
+	return errors.Join(removeLinks(), cleanChains(pods, saved), removeLocalnetRules(), removeAPIRoute(), cleanTables(pods, saved), restoreForwarding(saved), cleanCache(p.run, saved))
 }
 
 // removeLinks deletes the bridge and every link that a killed pod left on it.

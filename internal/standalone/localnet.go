@@ -91,7 +91,7 @@ func rawPrerouting(action string, rule []string) error {
 	return nil
 }
 
-// keepLocalnetBlocked restores the rules when another program flushes the packet filter,
+// keepLocalnetBlocked restores the rules, and the way to the API server, when another program flushes the packet filter,
 // until ctx ends.
 func (s *Supervisor) keepLocalnetBlocked(ctx context.Context, backend string) {
 	log := s.deps.Log.With("interface", bridgeName)
@@ -110,6 +110,10 @@ func (s *Supervisor) keepLocalnetBlocked(ctx context.Context, backend string) {
 		err := blockLocalnet(backend)
 		if err != nil {
 			log.Error("localnet: rules are missing, pods may reach the host's loopback", "retry", localnetRecheck, "err", err)
+		}
+		if routeErr := routeAPI(s.cfg, backend); routeErr != nil {
+			log.Error("localnet: rule is missing, pods cannot reach the API", "retry", localnetRecheck, "err", routeErr)
+			err = routeErr
 		}
 		var recheck <-chan time.Time
 		if polling || err != nil {

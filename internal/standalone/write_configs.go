@@ -52,6 +52,9 @@ func (s *Supervisor) writeConfigs(filter string) (runtimeChanged bool, err error
 	if err := blockLocalnet(filter); err != nil {
 		return false, err
 	}
+	if err := routeAPI(s.cfg, filter); err != nil {
+		return false, err
+	}
 	network, err := networkConfig(s.cfg.PodCIDR, p.addresses(), filter)
 	if err != nil {
 		return false, err
