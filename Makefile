@@ -88,7 +88,7 @@ crash: modules ## kill the agent at every call of a pod's life, before and after
 	$(call say,crash matrix)
 	@SWIFTLET_CRASH=all bash -o pipefail -c "$(GO) test -count=1 -v -timeout 60m -run TestCrash ./test/simulate ./test/path | grep -vE '^ *(=== |--- PASS)'"
 
-mutations: modules ## 25 deliberate breaks; prints which test caught each (BREAK=regexp for some)
+mutations: modules ## deliberate breaks; prints which test caught each (BREAK=regexp for some)
 	$(call say,mutations)
 	@$(GO) run ./test/mutation '$(BREAK)'
 
