@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -24,10 +23,7 @@ func detach(ctx context.Context, f upFlags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(cfg.Paths.ErrorLog()), 0o711); err != nil {
-		return fmt.Errorf("start in the background: %w", err)
-	}
-	failures, err := os.OpenFile(cfg.Paths.ErrorLog(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	failures, err := standalone.OpenErrorLog(cfg.Paths)
 	if err != nil {
 		return fmt.Errorf("start in the background: %w", err)
 	}

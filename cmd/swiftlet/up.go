@@ -192,10 +192,7 @@ func (f upFlags) apiConfig() (*standalone.APIConfig, error) {
 func (f upFlags) logger(paths standalone.Paths, toFile bool) (log *slog.Logger, setVerbosity func(string) error, closeLog func(), err error) {
 	out, closeLog := io.Writer(os.Stderr), func() {}
 	if toFile {
-		if err := os.MkdirAll(filepath.Dir(paths.AgentLog()), 0o711); err != nil {
-			return nil, nil, nil, fmt.Errorf("open log: %w", err)
-		}
-		file, err := standalone.OpenLog(paths.AgentLog())
+		file, err := standalone.OpenAgentLog(paths)
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -20,6 +20,9 @@ func Down(ctx context.Context, cfg Config, deps Deps) error {
 	if err := checkRoot(cfg); err != nil {
 		return fmt.Errorf("check root: %w", err)
 	}
+	if err := checkDirectories(cfg); err != nil { // before a file there names the process to stop
+		return fmt.Errorf("check directories: %w", err)
+	}
 	s := &Supervisor{cfg: cfg, deps: deps}
 	stopped, err := s.stopInstance(ctx)
 	if err != nil {
@@ -57,6 +60,13 @@ func (s *Supervisor) stopInstance(ctx context.Context) (stopped bool, err error)
 		return false, err
 	}
 	defer instance.close()
+	holds, err := instance.hasOpen(s.cfg.Paths.lock())
+	if err != nil {
+		return false, err
+	}
+	if !holds { // an instance that starts has not replaced the PID of the last one yet
+		return false, fmt.Errorf("stop process %d: it does not hold the lock %s; try again", pid, s.cfg.Paths.lock())
+	}
 	s.progress("stopping process %d", pid)
 	if err := instance.signal(unix.SIGTERM); err != nil {
 		return false, fmt.Errorf("stop process %d: %w", pid, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,25 @@ func openProcess(pid int) (*process, error) {
 }
 
 func (p *process) close() { p.fd.Close() }
+
+// hasOpen reports whether the process has the file open.
+func (p *process) hasOpen(path string) (bool, error) {
+	wanted, err := os.Stat(path)
+	if err != nil {
+		return false, fmt.Errorf("read open files of process %d: %w", p.pid, err)
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", p.pid)
+	open, err := os.ReadDir(dir)
+	if err != nil {
+		return false, fmt.Errorf("read open files of process %d: %w", p.pid, err)
+	}
+	for _, f := range open {
+		if found, err := os.Stat(filepath.Join(dir, f.Name())); err == nil && os.SameFile(found, wanted) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // wait blocks until the process has exited (nil) or ctx is done. It reaps a child.
 func (p *process) wait(ctx context.Context) error {

@@ -77,6 +77,37 @@ func (l *RotatedLog) Close() error {
 	return l.file.Close()
 }
 
+// OpenAgentLog opens the agent's log for appending.
+func OpenAgentLog(p Paths) (*RotatedLog, error) {
+	if err := makeLogDir(p); err != nil {
+		return nil, err
+	}
+	return OpenLog(p.AgentLog())
+}
+
+// OpenErrorLog opens the log of failures of instances in the background, to append to it and to read it.
+func OpenErrorLog(p Paths) (*os.File, error) {
+	if err := makeLogDir(p); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(p.ErrorLog(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return f, nil
+}
+
+// makeLogDir makes the directory of logs, unless others could link its files to any file of root.
+func makeLogDir(p Paths) error {
+	if err := checkOwner(p.root); err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(p.AgentLog()), 0o711); err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	return nil
+}
+
 func openAppend(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
