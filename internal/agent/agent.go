@@ -34,9 +34,9 @@ type Options struct {
 	// When Drain is closed, Run stops every pod within its grace period, removes it, and
 	// returns. When Run's context is done, it returns and leaves pods running.
 	Drain <-chan struct{}
-	// Show is called with each pod after a change of its status, and Forget after its removal;
-	// both may be nil.
-	Show   func(*v1.Pod)
+	// Show is called with each pod after a change, with a note if it is not up, and Forget after its
+	// removal; both may be nil.
+	Show   func(p *v1.Pod, note string)
 	Forget func(types.UID)
 	// OnlyNode is set for a node without others. Pods wait for devices that no plugin offers, as no
 	// scheduler placed them here, and the loopback address is the node's if it has no network.

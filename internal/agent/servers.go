@@ -19,8 +19,9 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machin
 	if err != nil {
 		return err
 	}
+	explain := server.WhyView{Steps: b.why, Statuses: p.status, Processes: m.cgroups.PodProcesses, Object: m.node.Object, Clock: b.clock}
 	if b.opts.Show != nil {
-		b.add("board", server.NewBoard(view, b.opts.Show, b.opts.Forget).Run)
+		b.add("board", server.NewBoard(server.BoardConfig{View: view, Why: explain, Show: b.opts.Show, Forget: b.opts.Forget, Clock: b.clock}).Run)
 	}
 	if err := p.readMetrics(ctx, b); err != nil {
 		return err
@@ -28,12 +29,11 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machin
 	probes := prometheus.NewRegistry()
 	probes.MustRegister(p.probes, metrics.StartTime())
 	deps := server.Deps{
-		Pods: view, Containers: view, Logs: p.logs, Runtime: r.cri, Stats: p.stats,
+		Pods: view, Containers: view, Why: explain, Logs: p.logs, Runtime: r.cri, Stats: p.stats,
 		Metrics: b.metrics.Gatherer(), ProbeMetrics: probes, SLIs: metrics.NewSLIs(metrics.StartTime()),
 		Checks: []server.Check{{Name: "syncloop", Check: func(*http.Request) error { return p.loop.Healthy() }}},
 		Meters: server.NewMeters(b.metrics), SetVerbosity: b.opts.SetVerbosity, Listen: b.around.Listen, Clock: b.clock, Log: b.log,
 	}
-	deps.Why = server.WhyView{Steps: b.why, Statuses: p.status, Processes: m.cgroups.PodProcesses, Object: m.node.Object, Clock: b.clock}
 	if b.tracing != nil {
 		deps.Trace = b.tracing.HTTP
 	}

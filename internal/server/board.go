@@ -2,51 +2,98 @@ package server
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"swiftlet/internal/notify"
+	"swiftlet/internal/pod"
+	"swiftlet/internal/why"
+)
+
+const (
+	// notePatience is how long a step may take before a note says that the pod waits for it.
+	notePatience = 3 * time.Second
+	// noteInterval is how often notes are made while a pod is not up: not all steps change its status.
+	noteInterval = 3 * time.Second
 )
 
 // Board reports the status of each pod, as it changes, to a program that shows it to people.
 type Board struct {
-	view    *PodView
-	show    func(*v1.Pod)
-	forget  func(types.UID)
+	cfg     BoardConfig
 	changed notify.Signal
 }
 
-// NewBoard makes a board that calls show with each pod after a change of any, and forget for
-// each that is gone.
-func NewBoard(view *PodView, show func(*v1.Pod), forget func(types.UID)) *Board {
-	b := &Board{view: view, show: show, forget: forget, changed: notify.New()}
-	view.deps.Statuses.Subscribe(b.changed.Notify)
+// BoardConfig has what a Board needs; all of it is required.
+type BoardConfig struct {
+	View *PodView
+	Why  Why
+	// Show is called with each pod after a change of any. note says why the pod is not up; it is empty for a pod
+	// that is up, or starts without trouble.
+	Show func(p *v1.Pod, note string)
+	// Forget is called for each pod that is gone.
+	Forget func(types.UID)
+	Clock  clock.Clock
+}
+
+// NewBoard starts nothing.
+func NewBoard(cfg BoardConfig) *Board {
+	b := &Board{cfg: cfg, changed: notify.New()}
+	cfg.View.deps.Statuses.Subscribe(b.changed.Notify)
 	return b
 }
 
 // Run reports until ctx is done.
 func (b *Board) Run(ctx context.Context) error {
 	shown := map[types.UID]bool{}
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-b.changed:
+		case <-again:
 		}
+		again = nil
 		present := map[types.UID]bool{}
-		for _, p := range b.view.Pods().Items {
-			if _, derived := b.view.deps.Statuses.Get(p.UID); !derived {
+		for _, p := range b.cfg.View.Pods().Items {
+			if _, derived := b.cfg.View.deps.Statuses.Get(p.UID); !derived {
 				continue // its worker has not begun, or is done with it
 			}
 			present[p.UID] = true
-			b.show(&p)
+			note, settled := b.note(&p)
+			if !settled && again == nil {
+				again = b.cfg.Clock.After(noteInterval)
+			}
+			b.cfg.Show(&p, note)
 		}
 		for uid := range shown {
 			if !present[uid] {
-				b.forget(uid)
+				b.cfg.Forget(uid)
 			}
 		}
 		shown = present
 	}
+}
+
+// note says why the pod is not up. settled: it does not change unless the pod's status does.
+func (b *Board) note(p *v1.Pod) (text string, settled bool) {
+	if p.Status.Phase == v1.PodSucceeded && p.DeletionTimestamp == nil {
+		return "", true
+	}
+	r, found := b.cfg.Why.Pod(p.Namespace, p.Name)
+	if !found || r.UID != p.UID || r.Cause.Up {
+		return "", true
+	}
+	if isOnItsWay(r.Cause, b.cfg.Clock.Now()) {
+		return "", false
+	}
+	return r.Cause.Note(), pod.IsTerminal(p.Status.Phase) && p.DeletionTimestamp == nil
+}
+
+// isOnItsWay reports whether nothing has failed and nothing takes long.
+func isOnItsWay(c why.Cause, now time.Time) bool {
+	return c.Text == "" && c.Class == why.Unclassified && c.Attempts < 2 && now.Sub(c.Since) < notePatience
 }

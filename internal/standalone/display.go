@@ -30,29 +30,35 @@ type Display struct {
 	dirty notify.Signal
 
 	mu       sync.Mutex
-	pods     map[types.UID]*v1.Pod
+	pods     map[types.UID]shownPod
 	problems []Problem
 
 	// Used only by run: what it has written.
 	drawn          string
-	lines          map[types.UID]string
+	lines, notes   map[types.UID]string
 	problemLines   []string
 	nextStepsShown bool
+}
+
+// shownPod is a pod, with a note if it is not up.
+type shownPod struct {
+	*v1.Pod
+	note string
 }
 
 func newDisplay(out io.Writer, rows func() int, clock clock.Clock, cfg Config) *Display {
 	return &Display{
 		out: out, rows: rows, clock: clock, cfg: cfg,
 		dirty: notify.New(),
-		pods:  map[types.UID]*v1.Pod{}, lines: map[types.UID]string{},
+		pods:  map[types.UID]shownPod{}, lines: map[types.UID]string{}, notes: map[types.UID]string{},
 	}
 }
 
-// Show adds or updates the pod and its status. Neither Display nor the caller may change the
-// pod afterwards.
-func (d *Display) Show(p *v1.Pod) {
+// Show adds or updates the pod and its status; note says why it is not up. Neither Display nor the caller may
+// change the pod afterwards.
+func (d *Display) Show(p *v1.Pod, note string) {
 	d.mu.Lock()
-	d.pods[p.UID] = p
+	d.pods[p.UID] = shownPod{p, note}
 	d.mu.Unlock()
 	d.dirty.Notify()
 }
@@ -132,7 +138,7 @@ func (d *Display) draw() (next time.Duration) {
 	}
 	for _, p := range pods {
 		until := time.Minute
-		if now.Sub(startOf(p)) < time.Minute {
+		if now.Sub(startOf(p.Pod)) < time.Minute {
 			until = time.Second
 		}
 		next = cmp.Or(min(next, until), until)
@@ -140,21 +146,8 @@ func (d *Display) draw() (next time.Duration) {
 	return next
 }
 
-func (d *Display) drawLines(now time.Time, pods []*v1.Pod) {
-	seen := map[types.UID]bool{}
-	for _, p := range pods {
-		seen[p.UID] = true
-		if l := statusLine(p); l != d.lines[p.UID] {
-			d.lines[p.UID] = l
-			fmt.Fprintf(d.out, "%s %s\n", now.Format(time.TimeOnly), l)
-		}
-	}
-	for uid, l := range d.lines {
-		if !seen[uid] {
-			delete(d.lines, uid)
-			fmt.Fprintf(d.out, "%s gone: %s\n", now.Format(time.TimeOnly), l)
-		}
-	}
+func (d *Display) drawLines(now time.Time, pods []shownPod) {
+	d.drawPodLines(now, pods)
 	problems := d.problemTexts()
 	for _, line := range problems {
 		if !slices.Contains(d.problemLines, line) {
@@ -173,14 +166,37 @@ func (d *Display) drawLines(now time.Time, pods []*v1.Pod) {
 	}
 }
 
-func (d *Display) sorted() []*v1.Pod {
+// drawPodLines writes a line for each change of a pod, and one for each new note.
+func (d *Display) drawPodLines(now time.Time, pods []shownPod) {
+	seen := map[types.UID]bool{}
+	for _, p := range pods {
+		seen[p.UID] = true
+		if l := statusLine(p.Pod); l != d.lines[p.UID] {
+			d.lines[p.UID] = l
+			fmt.Fprintf(d.out, "%s %s\n", now.Format(time.TimeOnly), l)
+		}
+		if p.note != "" && p.note != d.notes[p.UID] && awaitedDevice(p.Pod) == "" { // else the line says it
+			fmt.Fprintf(d.out, "%s %s/%s is not up: %s\n", now.Format(time.TimeOnly), p.Namespace, p.Name, p.note)
+		}
+		d.notes[p.UID] = p.note
+	}
+	for uid, l := range d.lines {
+		if !seen[uid] {
+			delete(d.lines, uid)
+			delete(d.notes, uid)
+			fmt.Fprintf(d.out, "%s gone: %s\n", now.Format(time.TimeOnly), l)
+		}
+	}
+}
+
+func (d *Display) sorted() []shownPod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	pods := make([]*v1.Pod, 0, len(d.pods))
+	pods := make([]shownPod, 0, len(d.pods))
 	for _, p := range d.pods {
 		pods = append(pods, p)
 	}
-	slices.SortFunc(pods, func(a, d *v1.Pod) int {
+	slices.SortFunc(pods, func(a, d shownPod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, d.Namespace), cmp.Compare(a.Name, d.Name), cmp.Compare(a.UID, d.UID))
 	})
 	return pods

@@ -41,6 +41,18 @@ func awaitingGPU() *v1.Pod {
 	})
 }
 
+// shown are pods without notes, except one named crash.
+func shown(pods ...*v1.Pod) (all []shownPod) {
+	for _, p := range pods {
+		s := shownPod{Pod: p}
+		if p.Name == "crash" {
+			s.note = "container main: exits with code 2"
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 func TestTable(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	sidecar := testPod("sidecar", v1.PodRunning, func(p *v1.Pod) {
@@ -50,13 +62,14 @@ func TestTable(t *testing.T) {
 		p.Status.PodIP = "10.88.0.7"
 	})
 	deleted := testPod("deleted", v1.PodRunning, func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: testNow} })
-	got := table([]*v1.Pod{
+	got := table(shown(
 		testPod("crash", v1.PodRunning, waiting("CrashLoopBackOff")), deleted, awaitingGPU(),
 		testPod("job", v1.PodSucceeded, waiting("Completed")),
 		testPod("new", "", func(p *v1.Pod) { p.Status.StartTime = nil }), sidecar,
-	}, testNow)
+	), testNow)
 	want := `NAMESPACE   NAME      STATUS             READY   RESTARTS   AGE   IP
 default     crash     CrashLoopBackOff   0/1     3          1m    -
+  container main: exits with code 2
 default     deleted   Terminating        0/1     0          1m    -
 default     gpu       WaitingForDevice   0/1     3          1m    -
   no device plugin offers example.com/gpu
@@ -81,12 +94,19 @@ func TestLinePrintedOnlyOnChange(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{func() { d.Show(testPod("web", v1.PodPending)) }, "12:00:00 default/web Pending ready 0/1 restarts 0 ip -\n"},
-		{func() { d.Show(testPod("web", v1.PodPending)) }, ""},
-		{func() { d.Show(testPod("web", v1.PodSucceeded)) }, "12:00:00 default/web Completed ready 0/1 restarts 0 ip -\n"},
+		{func() { d.Show(testPod("web", v1.PodPending), "") }, "12:00:00 default/web Pending ready 0/1 restarts 0 ip -\n"},
+		{func() { d.Show(testPod("web", v1.PodPending), "") }, ""},
+		{func() { d.Show(testPod("web", v1.PodSucceeded), "") }, "12:00:00 default/web Completed ready 0/1 restarts 0 ip -\n"},
 		{func() { d.Forget("uid-web") }, "12:00:00 gone: default/web Completed ready 0/1 restarts 0 ip -\n"},
 		{func() { d.Forget("uid-web") }, ""},
-		{func() { d.Show(awaitingGPU()) }, "12:00:00 default/gpu WaitingForDevice ready 0/1 restarts 3 ip -: no device plugin offers example.com/gpu\n"},
+		{func() { d.Show(testPod("slow", v1.PodPending), "volume data: its mount has not come back") },
+			"12:00:00 default/slow Pending ready 0/1 restarts 0 ip -\n12:00:00 default/slow is not up: volume data: its mount has not come back\n"},
+		{func() { d.Show(testPod("slow", v1.PodPending), "volume data: its mount has not come back") }, ""},
+		{func() { d.Show(testPod("slow", v1.PodPending), "sandbox: the container runtime cannot create it") },
+			"12:00:00 default/slow is not up: sandbox: the container runtime cannot create it\n"},
+		{func() { d.Show(testPod("slow", v1.PodPending), "") }, ""},
+		{func() { d.Forget("uid-slow") }, "12:00:00 gone: default/slow Pending ready 0/1 restarts 0 ip -\n"},
+		{func() { d.Show(awaitingGPU(), "") }, "12:00:00 default/gpu WaitingForDevice ready 0/1 restarts 3 ip -: no device plugin offers example.com/gpu\n"},
 	}
 	for i, s := range steps {
 		out.Reset()
@@ -101,7 +121,7 @@ func TestLinePrintedOnlyOnChange(t *testing.T) {
 func TestRedrawOnlyOnChange(t *testing.T) {
 	var out bytes.Buffer
 	d := newTestDisplay(&out, func() int { return 24 })
-	d.Show(testPod("web", v1.PodPending))
+	d.Show(testPod("web", v1.PodPending), "")
 	if next := d.draw(); next != time.Minute {
 		t.Errorf("next redraw in %v, want a minute", next)
 	}
@@ -110,7 +130,7 @@ func TestRedrawOnlyOnChange(t *testing.T) {
 	if out.Len() != 0 {
 		t.Errorf("draw without a change wrote %q", out.String())
 	}
-	d.Show(testPod("young", v1.PodPending, func(p *v1.Pod) { p.Status.StartTime.Time = testNow }))
+	d.Show(testPod("young", v1.PodPending, func(p *v1.Pod) { p.Status.StartTime.Time = testNow }), "")
 	if next := d.draw(); next != time.Second {
 		t.Errorf("next redraw in %v, want a second", next)
 	}
@@ -132,7 +152,7 @@ func TestNextSteps(t *testing.T) {
 		"no host port: call the agent's API":  {[]*v1.Pod{testPod("b", v1.PodRunning)}, []string{"--key /var/lib/swiftlet/pki/admin.key https://127.0.0.1:10250/pods\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := nextSteps(newTestDisplay(nil, nil).cfg, c.pods)
+			got := nextSteps(newTestDisplay(nil, nil).cfg, shown(c.pods...))
 			if (got == "") != (c.want == nil) {
 				t.Fatalf("got %q", got)
 			}

@@ -12,7 +12,7 @@ import (
 
 // nextSteps suggests three commands that work when pasted into another terminal. They are made
 // from the running pods; the text is empty until a pod has a host port, or none is pending.
-func nextSteps(cfg Config, pods []*v1.Pod) string {
+func nextSteps(cfg Config, pods []shownPod) string {
 	p := hintPod(pods)
 	if p == nil {
 		return ""
@@ -48,10 +48,11 @@ func kubectlSteps(cfg Config, p *v1.Pod) string {
 
 // hintPod returns a running pod with a host port, or, once no pod is pending other than for a device,
 // any running pod.
-func hintPod(pods []*v1.Pod) *v1.Pod {
+func hintPod(pods []shownPod) *v1.Pod {
 	var running *v1.Pod
 	pending := false
-	for _, p := range pods {
+	for _, s := range pods {
+		p := s.Pod
 		pending = pending || (p.Status.Phase == v1.PodPending || p.Status.Phase == "") && awaitedDevice(p) == ""
 		if p.Status.Phase != v1.PodRunning || len(p.Spec.Containers) == 0 {
 			continue

@@ -14,19 +14,19 @@ import (
 )
 
 // table renders one row per pod, with the columns and status words of kubectl, and a note below the
-// row of a pod that waits for a device.
-func table(pods []*v1.Pod, now time.Time) string {
+// row of a pod that is not up.
+func table(pods []shownPod, now time.Time) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tNAME\tSTATUS\tREADY\tRESTARTS\tAGE\tIP")
 	for _, p := range pods {
-		ready, restarts := readyAndRestarts(p)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, podStatusText(p), ready, restarts, age(now.Sub(startOf(p))), orDash(p.Status.PodIP))
+		ready, restarts := readyAndRestarts(p.Pod)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", p.Namespace, p.Name, podStatusText(p.Pod), ready, restarts, age(now.Sub(startOf(p.Pod))), orDash(p.Status.PodIP))
 	}
 	_ = w.Flush()
 	rows := slices.Collect(strings.Lines(out.String()))
 	for i, p := range pods {
-		if text := awaitedDevice(p); text != "" {
+		if text := orElse(p.note, awaitedDevice(p.Pod)); text != "" {
 			rows[i+1] += notePrefix + text + "\n"
 		}
 	}

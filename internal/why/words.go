@@ -169,10 +169,6 @@ func plain(text string) string {
 // Sentence is the cause in one sentence, as of the given time and in its zone.
 func (c Cause) Sentence(at time.Time) string {
 	var b strings.Builder
-	b.WriteString(c.Where + ": " + c.What)
-	if c.Text != "" {
-		b.WriteString(" (" + c.Text + ")")
-	}
 	switch {
 	case c.Attempts > 1 && !c.Next.IsZero():
 		fmt.Fprintf(&b, ", since %s, %s try at %s", clockTime(c.Since, at), ordinal(c.Attempts+1), clockTime(c.Next, at))
@@ -183,10 +179,22 @@ func (c Cause) Sentence(at time.Time) string {
 	case !c.Since.IsZero():
 		fmt.Fprintf(&b, ", since %s", clockTime(c.Since, at))
 	}
-	if c.Fix != "" {
-		b.WriteString("; fix " + c.Fix)
+	return c.words(b.String())
+}
+
+// Note is the sentence without its times: it changes only with the cause.
+func (c Cause) Note() string { return c.words("") }
+
+func (c Cause) words(times string) string {
+	text := c.Where + ": " + c.What
+	if c.Text != "" {
+		text += " (" + c.Text + ")"
 	}
-	return plain(b.String())
+	text += times
+	if c.Fix != "" {
+		text += "; fix " + c.Fix
+	}
+	return plain(text)
 }
 
 // clockTime is the time of day, with the date if that is not today.

@@ -43,6 +43,10 @@ echo 'kind: Nonsense' >"$manifests/bad.yaml"
 sleep 1
 says 8080 "" "Hello again" || fail "a bad file harms other pods"
 rm "$manifests/bad.yaml"
+echo '{apiVersion: v1, kind: Pod, metadata: {name: absent}, spec: {containers: [{name: main, image: "docker.io/none/none:1", imagePullPolicy: Never}]}}' >"$manifests/absent.yaml"
+await "the output says why a pod is not up" grep -q 'default/absent-[^ ]* is not up: container main: image docker.io/none/none:1 is not on the node, and imagePullPolicy is Never; fix spec.containers\[0\].imagePullPolicy$' "$out"
+rm "$manifests/absent.yaml"
+await "and it can be removed" grep -q 'gone: default/absent' "$out"
 
 device() { # NAME INIT MAIN: a pod whose containers request one of these resources each
   echo "{apiVersion: v1, kind: Pod, metadata: {name: $1}, spec: {
