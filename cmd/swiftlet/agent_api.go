@@ -53,6 +53,8 @@ type agentAPI struct {
 	proxied bool
 	// namespace is the default one.
 	namespace string
+	// up: the kubelet is that of "swiftlet up" on this machine.
+	up bool
 }
 
 // maxReport limits what is read of a response.
@@ -70,7 +72,11 @@ func (f reachFlags) connect() (*agentAPI, error) {
 	_, err := os.Stat(pki("admin.crt"))
 	if local := !f.cluster && f.kubeconfig == "" && f.context == ""; local && err == nil {
 		tls := rest.TLSClientConfig{CAFile: pki("ca.crt"), CertFile: pki("admin.crt"), KeyFile: pki("admin.key")}
-		return newAgentAPI(&rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", f.port), TLSClientConfig: tls}, v1.NamespaceDefault, false)
+		a, err := newAgentAPI(&rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", f.port), TLSClientConfig: tls}, v1.NamespaceDefault, false)
+		if err == nil {
+			a.up = true
+		}
+		return a, err
 	} else if local && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read certificate of \"swiftlet up\": %w", err)
 	}
@@ -101,7 +107,7 @@ func newAgentAPI(config *rest.Config, namespace string, proxied bool) (*agentAPI
 	if err != nil {
 		return nil, fmt.Errorf("read server address: %w", err)
 	}
-	return &agentAPI{client, base, proxied, namespace}, nil
+	return &agentAPI{http: client, base: base, proxied: proxied, namespace: namespace}, nil
 }
 
 // notFoundError is for a pod or node that does not exist.
@@ -143,29 +149,38 @@ func (a *agentAPI) whyNode(ctx context.Context, node string) (report, error) {
 
 // read decodes the JSON at a path into an object.
 func (a *agentAPI) read(ctx context.Context, what, path string, into any) error {
-	target := a.base.JoinPath(path)
-	target.RawQuery = "output=json"
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	text, err := a.get(ctx, what, path, "output=json", "application/json")
 	if err != nil {
-		return fmt.Errorf("read %s: %w", what, err)
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := a.http.Do(request)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", what, err)
-	}
-	defer response.Body.Close()
-	text, err := boundedio.ReadAll(response.Body, target.Path, maxReport)
-	switch {
-	case err != nil:
-		return fmt.Errorf("read %s: %w", what, err)
-	case response.StatusCode == http.StatusNotFound:
-		return &notFoundError{what}
-	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("read %s: %d %s: %q", what, response.StatusCode, http.StatusText(response.StatusCode), clip.Text(text, clip.Event))
+		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("read %s: the response is no report; is the kubelet Swiftlet? %w", what, err)
 	}
 	return nil
+}
+
+// get reads what is at a path.
+func (a *agentAPI) get(ctx context.Context, what, path, query, accept string) ([]byte, error) {
+	target := a.base.JoinPath(path)
+	target.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	request.Header.Set("Accept", accept)
+	response, err := a.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	defer response.Body.Close()
+	text, err := boundedio.ReadAll(response.Body, target.Path, maxReport)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	case response.StatusCode == http.StatusNotFound:
+		return nil, &notFoundError{what}
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("read %s: %d %s: %q", what, response.StatusCode, http.StatusText(response.StatusCode), clip.Text(text, clip.Event))
+	}
+	return text, nil
 }

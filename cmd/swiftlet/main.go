@@ -62,11 +62,12 @@ func newRootCommand() *cobra.Command {
   swiftlet kubectl   runs kubectl against it, with --api
   swiftlet kubelet   runs the kubelet of a Kubernetes node
   swiftlet why       says why a pod or the node is not up
+  swiftlet report    writes an archive to attach to a bug
   swiftlet check     finds out whether a kubelet would start, and what it would change`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(newUpCommand(), newDownCommand(), newKubectlCommand(), newKubeletCommand(), newCheckCommand(), newWhyCommand(), newVersionCommand())
+	root.AddCommand(newUpCommand(), newDownCommand(), newKubectlCommand(), newKubeletCommand(), newCheckCommand(), newWhyCommand(), newReportCommand(), newVersionCommand())
 	return root
 }

@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},
 	{"server", "standalone", "metrics", "tracing"},
-	{"preflight", "swap", "surroundings"},
+	{"preflight", "swap", "bugreport", "surroundings"},
 	{"agent"},
 }
 
