@@ -11,7 +11,7 @@ say      = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help deps modules build swiftlet bundle images api test-api run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
+.PHONY: help deps modules build swiftlet bundle images api test-api run check unit reference e2e test-cgroup2 ramps sanity churn fuzz simulate crash mutations bed vulncheck monitoring conformance critest kubeadm smoke upstream-diff swap-versions bench bench-quick scale test trust nightly clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,11 @@ unit: bundle images ## unit tests with the race detector
 	@hack/gotest.sh -race -short ./...
 	@hack/gotest.sh ./internal/plan ./test/simulate ./test/growth # too slow with the race detector, or changed by it
 	@hack/gotest.sh -count=1 -run '^TestCounts' ./test/path ./internal/logs ./internal/resource/allocation # counts change with the race detector
+
+monitoring: modules ## check the rules and the dashboard of examples/monitoring with Prometheus' parser
+	$(call say,monitoring)
+	@$(call fetch,examples/monitoring/check)
+	@$(GO) -C examples/monitoring/check test -count=1 ./...
 
 # Targets run one at a time. FUZZ=Name runs only targets of that name.
 FUZZTIME ?= 10m
@@ -183,7 +188,7 @@ scale: deps bundle reference ## 100, 300 and 1,000 nodes on one API server, and 
 	@$(GO) build -o bin/scale ./test/scale/cmd/scale
 	@bin/scale -publish $(ARGS)
 
-test: api build check unit sanity test-cgroup2 e2e smoke ## everything that must pass
+test: api build check unit monitoring sanity test-cgroup2 e2e smoke ## everything that must pass
 	$(call say,all tests passed)
 
 trust: build reference ## tests of reliability, class by class, each under 40 minutes (CLASS=, FORCE=1); repeat it to resume (needs root)

@@ -2,7 +2,9 @@ package probe
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,4 +70,35 @@ func counts(t *testing.T, p *Prober) []string {
 		}
 	}
 	return append(totals, durations...)
+}
+
+// TestMonitoring: the metric of probes that the rules and the dashboard of examples/monitoring use has these labels.
+func TestMonitoring(t *testing.T) {
+	text, err := os.ReadFile("../../examples/monitoring/metrics.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for line := range strings.Lines(string(text)) {
+		name, labels, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !strings.HasPrefix(name, "prober_") {
+			continue
+		}
+		checked++
+		descriptions := make(chan *prometheus.Desc, 10)
+		newMetrics().total.Describe(descriptions)
+		description := (<-descriptions).String()
+		if !strings.Contains(description, `fqName: "`+name+`"`) {
+			t.Errorf("no metric %s in %s", name, description)
+		}
+		_, own, _ := strings.Cut(description, "variableLabels: {")
+		for label := range strings.SplitSeq(labels, ",") {
+			if !slices.Contains(strings.Split(strings.TrimRight(own, "}"), ","), label) {
+				t.Errorf("no label %s in %s", label, description)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("metrics.tsv has no metric of probes")
+	}
 }
