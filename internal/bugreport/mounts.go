@@ -11,7 +11,7 @@ import (
 // plainOptions are mount options whose values are kept. Others, such as those of network file systems, may be
 // credentials.
 var plainOptions = fields(`size mode uid gid nr_inodes nr_blocks errors data commit vers proto sec rsize wsize timeo retrans local_lock
-	cache msize access stripe logbufs logbsize sunit swidth subvolid subvol fmask dmask huge mpol prjquota usrquota grpquota nsdelegate memory_recursiveprot xattr fd pgrp`)
+	cache msize access stripe logbufs logbsize sunit swidth subvolid subvol fmask dmask huge mpol prjquota usrquota grpquota nsdelegate memory_recursiveprot xattr fd pgrp name resuid resgid`)
 
 // mounts lists the mounts below the kubelet's directories and the runtime's.
 func (c *collector) mounts(context.Context) (string, error) {

@@ -51,7 +51,7 @@ await "and it can be removed" grep -q 'gone: default/absent' "$out"
 device() { # NAME INIT MAIN: a pod whose containers request one of these resources each
   echo "{apiVersion: v1, kind: Pod, metadata: {name: $1}, spec: {
     initContainers: [{name: first, image: docker.io/swiftlet/example:1, args: [primes, '10'], resources: {limits: {$2: 1}}}],
-    containers: [{name: main, image: docker.io/swiftlet/example:1, args: [serve, ':9000', /], resources: {limits: {$3: 1}}}]}}" >"$manifests/$1.yaml"
+    containers: [{name: main, image: docker.io/swiftlet/example:1, args: [serve, ':9000', /], env: [{name: KEY, value: canary-of-a-manifest}], resources: {limits: {$3: 1}}}]}}" >"$manifests/$1.yaml"
 }
 device gpu swiftlet.dev/sample swiftlet.dev/sample
 device both swiftlet.dev/sample swiftlet.dev/other
@@ -62,6 +62,26 @@ why web -o json && grep -q '"sentence": "pod: is ready, since' "$state/why" || f
 why none && fail "there is a reason for a pod that does not exist: $(cat "$state/why")"
 why node && grep -q '^default/gpu-[^:]*: pod: waits for a device' "$state/why" || fail "why node: $(cat "$state/why")"
 echo "ok: why says what the pod waits for"
+
+mkdir "$state/report"
+"$swiftlet" report --root "$state/root" -o "$state/report.tar.gz" >"$state/why" 2>&1 || fail "report: $(cat "$state/why")"
+tar -xzf "$state/report.tar.gz" -C "$state/report" --strip-components 1 || fail "the report is no archive"
+reported() { # FILE REGEXP
+  grep -qE "$2" $state/report/$1 || fail "$1 of the report has no $2: $(head -c 2000 $state/report/$1) $(cat "$state/report/index.txt")"
+}
+reported pods.json '"name": "KEY"'
+reported 'why/default/gpu-*.json' '"class": "WaitsForDevice"'
+reported configz.json '"staticPodPath"'
+reported host/kubelet.yaml '"staticPodPath"'
+reported host/runtime.txt '^containerd .*, CRI v1$'
+reported host/cgroups.txt '/kubepods.*/pod'
+reported host/mounts.txt " on /run/swiftlet/.* type tmpfs from shm "
+reported host/disks.txt "^$state/root: [0-9]+ bytes"
+reported metrics/kubelet.txt '^kubelet_running_pods [1-9]'
+reported log/containerd.log 'level=info'
+grep -rl canary-of-a-manifest "$state/report" && fail "the report has the value of a variable"
+left=$(grep 'not read' "$state/report/index.txt") && fail "the report lacks: $left"
+echo "ok: a report has what it should, and no secret"
 await "another for two of them" shows both 'WaitingForDevice .*: no device plugin offers swiftlet.dev/other, swiftlet.dev/sample$'
 grep -q '"Event occurred" object="default/gpu-vm" .*reason="WaitingForDevicePlugin" message="No device plugin offers swiftlet.dev/sample\.' "$state/log" || fail "no event names the resource"
 mkdir -p "$state/plugin/devices" && echo -n Healthy | tee "$state/plugin/devices/a" >"$state/plugin/devices/b"
