@@ -129,15 +129,37 @@ func (b *Bed) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // KubectlWhy runs "kubectl why", which runs Swiftlet as a plugin.
 func (b *Bed) KubectlWhy(ctx context.Context, args ...string) (string, error) {
+	plugin, err := b.swiftletAs(ctx, "kubectl-why")
+	if err != nil {
+		return "", err
+	}
+	return b.kubectl(ctx, filepath.Dir(plugin)+":"+os.Getenv("PATH"), append([]string{"why"}, args...)...)
+}
+
+// Report runs "swiftlet report" for a node, through the API server.
+func (b *Bed) Report(ctx context.Context, node, file string) error {
+	program, err := b.swiftletAs(ctx, "swiftlet")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, "report", node, "--output", file, "--kubeconfig", b.ControlPlane.Kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("swiftlet report: %w: %s", err, out)
+	}
+	return nil
+}
+
+// swiftletAs returns a link to Swiftlet with the name of one of its commands.
+func (b *Bed) swiftletAs(ctx context.Context, name string) (string, error) {
 	program, err := b.ourKubelet(ctx)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Dir(program)
-	if err := os.Symlink(filepath.Base(program), filepath.Join(dir, "kubectl-why")); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("name plugin: %w", err)
+	link := filepath.Join(filepath.Dir(program), name)
+	if err := os.Symlink(filepath.Base(program), link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("name program: %w", err)
 	}
-	return b.kubectl(ctx, dir+":"+os.Getenv("PATH"), append([]string{"why"}, args...)...)
+	return link, nil
 }
 
 func (b *Bed) kubectl(ctx context.Context, path string, args ...string) (string, error) {

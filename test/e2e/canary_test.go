@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,6 +38,7 @@ func TestCanary(t *testing.T) {
 	found := map[string]bool{} // canary in place
 	c.search("log", readOrFail(t, c.node.Log("kubelet")), found)
 	c.searchServed(t, found)
+	c.searchArchive(t, found)
 	c.searchReported(t, found)
 	for _, span := range c.spans.snapshot() {
 		c.search("trace "+span.Name, []byte(span.String()), found)
@@ -185,6 +189,45 @@ func (c *canary) searchServed(t *testing.T, found map[string]bool) {
 		}
 		_, body := requestNode(t, c.node, row.method, row.path)
 		c.search("GET "+row.path, []byte(body), found)
+	}
+}
+
+// searchArchive searches what "swiftlet report" writes.
+func (c *canary) searchArchive(t *testing.T, found map[string]bool) {
+	t.Helper()
+	if kubelet == bed.Reference {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "report.tar.gz")
+	if err := cluster.Report(t.Context(), c.node.Name(), file); err != nil {
+		t.Fatal(err)
+	}
+	packed := bytes.NewReader(readOrFail(t, file))
+	zip, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]bool{}
+	for archive := tar.NewReader(zip); ; {
+		header, err := archive.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(header.Name, "/")
+		files[name] = true
+		c.search("report "+name, text, found)
+	}
+	for _, name := range []string{"node.json", "pods.json", "why/" + c.space + "/p.json", "configz.json", "metrics/cadvisor.txt", "host/mounts.txt"} {
+		if !files[name] {
+			t.Errorf("the report has no %s", name)
+		}
 	}
 }
 
