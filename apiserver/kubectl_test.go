@@ -105,6 +105,7 @@ spec:
 
 		{name: "eviction", line: "kubectl create --raw /api/v1/namespaces/shop/pods/other/eviction -f -", stdin: `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other","namespace":"shop"}}`, want: `"status":"Success"`},
 		{name: "delete", line: "kubectl delete pod web -n shop --force --grace-period=0", want: `pod "web" force deleted`},
+		{name: "delete_workloads", line: "kubectl delete deployment,job,cronjob --all -n shop && kubectl delete pods --all -n shop --force --grace-period=0", want: `deployment.apps "shop" deleted`}, // there is no kubelet to end pods
 		{name: "delete_namespace", line: "kubectl delete namespace shop --timeout=50s", want: `namespace "shop" deleted`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

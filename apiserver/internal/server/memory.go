@@ -26,20 +26,19 @@ func limitGarbage() {
 	}
 }
 
-// releaseWhenReady waits until the server is ready and gives back the memory that only its start needed.
-func releaseWhenReady(ctx context.Context, config *rest.Config) {
+// whenReady calls do when the server is ready.
+func whenReady(ctx context.Context, config *rest.Config, do func()) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		klog.ErrorS(err, "failed to release memory of the start")
+		klog.ErrorS(err, "failed to wait until the server is ready")
 		return
 	}
 	ready := func(ctx context.Context) (bool, error) {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 	}
-	if wait.PollUntilContextCancel(ctx, time.Second, false, ready) != nil {
-		return
+	if wait.PollUntilContextCancel(ctx, time.Second, false, ready) == nil {
+		do()
 	}
-	releaseMemory()
 }
 
 // releaseMemory gives back memory that is not in use, and that comes back when it is needed.

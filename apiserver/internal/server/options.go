@@ -15,6 +15,7 @@ import (
 	apiservercompat "k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"swiftlet/apiserver/internal/demand"
 	"swiftlet/apiserver/internal/manifests"
 	"swiftlet/apiserver/internal/nodebinding"
 )
@@ -73,7 +74,7 @@ func (c Config) flags() []string {
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
 		"--enable-priority-and-fairness=false",
 		"--profiling=false",
-		"--enable-admission-plugins=NodeRestriction," + nodebinding.PluginName,
+		"--enable-admission-plugins=NodeRestriction," + nodebinding.PluginName + "," + demand.PluginName,
 		// The first reads every OpenAPI document at the start. The second taints a new node until a controller
 		// that is not here removes the taint.
 		"--disable-admission-plugins=MutatingAdmissionPolicy,TaintNodesByCondition",
@@ -98,15 +99,17 @@ func (c Config) dialKubelet(ctx context.Context, network, address string) (net.C
 }
 
 // options completes and validates the options of kube-apiserver.
-func (c Config) options(ctx context.Context, store Dialer) (options.CompletedOptions, error) {
+func (c Config) options(ctx context.Context, store Dialer, needed *demand.Demand) (options.CompletedOptions, error) {
 	none := options.CompletedOptions{}
 	if c.NodeName == "" || len(c.Addresses) == 0 {
 		return none, errors.New("no node name or no address")
 	}
 	opts := options.NewServerRunOptions()
 	nodebinding.Register(opts.Admission.GenericAdmission.Plugins, c.NodeName)
-	opts.Admission.GenericAdmission.RecommendedPluginOrder = append([]string{nodebinding.PluginName}, opts.Admission.GenericAdmission.RecommendedPluginOrder...)
-	opts.Admission.GenericAdmission.DefaultOffPlugins.Insert(nodebinding.PluginName)
+	needed.Register(opts.Admission.GenericAdmission.Plugins)
+	own := []string{nodebinding.PluginName, demand.PluginName}
+	opts.Admission.GenericAdmission.RecommendedPluginOrder = append(own, opts.Admission.GenericAdmission.RecommendedPluginOrder...)
+	opts.Admission.GenericAdmission.DefaultOffPlugins.Insert(own...)
 	flags := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	for _, set := range opts.Flags().FlagSets {
 		flags.AddFlagSet(set)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"swiftlet/apiserver/internal/controllers"
+	"swiftlet/apiserver/internal/demand"
 	"swiftlet/apiserver/internal/manifests"
 )
 
@@ -33,7 +34,8 @@ type Store interface {
 func Run(ctx context.Context, c Config, store Store) error {
 	limitGarbage()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // its own requests are not the user's
-	opts, err := c.options(ctx, store)
+	needed := demand.New()
+	opts, err := c.options(ctx, store, needed)
 	if err != nil {
 		return fmt.Errorf("set up API server: %w", err)
 	}
@@ -72,8 +74,16 @@ func Run(ctx context.Context, c Config, store Store) error {
 		if err != nil {
 			return err
 		}
+		workloads, err := controllers.NewWorkloads(hook.LoopbackClientConfig, instance.ControlPlane.VersionedInformers, needed)
+		if err != nil {
+			return err
+		}
 		go set.Run(hook)
-		go releaseWhenReady(hook, hook.LoopbackClientConfig)
+		go workloads.Run(hook)
+		go whenReady(hook, hook.LoopbackClientConfig, func() {
+			workloads.AddStored(hook)
+			releaseMemory() // that only the start needed
+		})
 		return c.applyManifests(hook)
 	}); err != nil {
 		return err

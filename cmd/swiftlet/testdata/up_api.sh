@@ -34,6 +34,10 @@ kubectl logs web | grep -q "GET /" || fail "kubectl logs"
 kubectl get events --field-selector involvedObject.name=web -o 'jsonpath={.items[*].reason}' | grep -q Started || fail "no event says that the container started"
 kubectl run mine --image=docker.io/swiftlet/example:1 -- serve :9000 / && kubectl wait --for=condition=Ready pod/mine --timeout=30s || fail "kubectl run: $(kubectl describe pod mine)"
 
+kubectl create deployment site --image=docker.io/swiftlet/example:1 -- /example serve :9001 / && kubectl rollout status deployment site --timeout=30s || fail "a Deployment: $(kubectl describe deployment,pods -l app=site)"
+kubectl delete deployment site || fail "a Deployment is not deleted"
+await "a Deployment's pods go with it" eval '[ -z "$(kubectl get pods -l app=site -o name)" ]'
+
 sed -i 's/Hello from a pod/Hello again/' "$manifests/web.yaml"
 await "a changed ConfigMap of the directory reaches the file" says 8080 "" "Hello again"
 uid=$(field pod web '{.metadata.uid}')

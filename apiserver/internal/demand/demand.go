@@ -1,0 +1,87 @@
+// Package demand finds out which controllers the objects of the API need, so that the others are not started:
+// from requests, as an admission plugin, and from what is stored.
+package demand
+
+import (
+	"slices"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Controller is the name of a controller, as in kube-controller-manager.
+type Controller string
+
+// Controllers that are started when an object needs them.
+const (
+	Deployment       Controller = "deployment-controller"
+	ReplicaSet       Controller = "replicaset-controller"
+	Job              Controller = "job-controller"
+	TTLAfterFinished Controller = "ttl-after-finished-controller"
+	GarbageCollector Controller = "garbage-collector-controller"
+)
+
+// ofResource has the controllers that objects of a resource need.
+var ofResource = map[schema.GroupResource][]Controller{
+	{Group: "apps", Resource: "deployments"}: {Deployment, ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "replicasets"}: {ReplicaSet, GarbageCollector},
+	{Group: "batch", Resource: "jobs"}:       {Job, TTLAfterFinished, GarbageCollector},
+}
+
+// of returns the controllers that an object needs.
+func of(resource schema.GroupResource, object metav1.Object) []Controller {
+	controllers := slices.Clone(ofResource[resource])
+	if slices.ContainsFunc(object.GetOwnerReferences(), collectable) {
+		controllers = append(controllers, GarbageCollector)
+	}
+	for _, finalizer := range object.GetFinalizers() {
+		switch finalizer {
+		case batchv1.JobTrackingFinalizer: // the Job may be gone
+			controllers = append(controllers, Job)
+		case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+			controllers = append(controllers, GarbageCollector)
+		}
+	}
+	return controllers
+}
+
+// collectable reports whether an object goes with its owner. The node stays, and every lease, mirror pod and
+// CSINode of the kubelet has it as owner.
+func collectable(owner metav1.OwnerReference) bool {
+	return owner.APIVersion != "v1" || owner.Kind != "Node"
+}
+
+// Demand collects which controllers are needed.
+type Demand struct {
+	mu    sync.Mutex
+	known map[Controller]bool
+	first chan Controller
+}
+
+// New returns a demand for no controller.
+func New() *Demand {
+	all := map[Controller]bool{GarbageCollector: true}
+	for _, controllers := range ofResource {
+		for _, c := range controllers {
+			all[c] = true
+		}
+	}
+	return &Demand{known: map[Controller]bool{}, first: make(chan Controller, len(all))}
+}
+
+// First gives each controller once, when it is needed first.
+func (d *Demand) First() <-chan Controller { return d.first }
+
+// add does not block: there is room for every controller.
+func (d *Demand) add(controllers ...Controller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range controllers {
+		if !d.known[c] {
+			d.known[c] = true
+			d.first <- c
+		}
+	}
+}
