@@ -30,18 +30,26 @@ func (c *collector) readPods(ctx context.Context) {
 	}
 	c.addJSON("pods.json", text, err, c.redact.objects, "")
 	slices.SortStableFunc(list.Items, func(a, b v1.Pod) int { return settled(&a) - settled(&b) })
-	for i := range list.Items {
-		p := &list.Items[i]
-		name := "why/" + p.Namespace + "/" + p.Name + ".json"
-		if i >= maxWhys {
-			c.archive.fail("why", fmt.Sprintf("not read: %d more pods", len(list.Items)-i))
-			break
-		}
-		text, err := c.get(ctx, "/why/"+p.Namespace+"/"+p.Name, "output=json")
-		c.addJSON(name, text, err, c.why, "")
-	}
+	c.readWhys(ctx, list.Items)
 	text, err = c.get(ctx, "/why", "output=json")
 	c.addJSON("why/node.json", text, err, c.redact.document, "")
+}
+
+// readWhys adds the step graphs of pods. It learns of all of them before it searches the texts of any.
+func (c *collector) readWhys(ctx context.Context, pods []v1.Pod) {
+	if more := len(pods) - maxWhys; more > 0 {
+		c.archive.fail("why", fmt.Sprintf("not read: %d more pods", more))
+		pods = pods[:maxWhys]
+	}
+	graphs, errs := make([][]byte, len(pods)), make([]error, len(pods))
+	for i := range pods {
+		if graphs[i], errs[i] = c.get(ctx, "/why/"+pods[i].Namespace+"/"+pods[i].Name, "output=json"); errs[i] == nil {
+			graphs[i], errs[i] = c.why(graphs[i])
+		}
+	}
+	for i := range pods {
+		c.addJSON("why/"+pods[i].Namespace+"/"+pods[i].Name+".json", graphs[i], errs[i], c.redact.document, "")
+	}
 }
 
 // settled orders pods: 0 for one that is not running.
@@ -55,7 +63,7 @@ func settled(p *v1.Pod) int {
 // plainOutput are texts of failed probes that no program has chosen.
 var plainOutput = regexp.MustCompile(`^HTTP probe failed with statuscode: \d+$`)
 
-// why returns a step graph without the output of probes and hooks.
+// why drops the output of probes and hooks of a step graph.
 func (c *collector) why(text []byte) ([]byte, error) {
 	var r why.Report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -80,7 +88,7 @@ func (c *collector) why(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode step graph: %w", err)
 	}
-	return c.redact.document(out)
+	return out, nil
 }
 
 // readKubelet adds the configuration and the health of the kubelet.

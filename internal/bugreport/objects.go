@@ -50,9 +50,10 @@ func fields(names string) map[string]bool {
 	return set
 }
 
-// objects returns Pods or Nodes, as JSON, without what may be a secret.
+// objects returns Pods or Nodes, as JSON, without what may be a secret. It learns of all of them before it
+// searches the texts of any.
 func (r *redactor) objects(text []byte) ([]byte, error) {
-	return r.rewrite(text, func(v any) any { return r.object("", v) })
+	return r.rewrite(text, func(v any) any { return r.texts(r.object("", v)) })
 }
 
 // document returns a JSON document whose texts have no secrets.
@@ -72,7 +73,7 @@ func (r *redactor) rewrite(text []byte, change func(any) any) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// object redacts the value of a field.
+// object drops what is not kept of the value of a field.
 func (r *redactor) object(field string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -85,13 +86,11 @@ func (r *redactor) object(field string, v any) any {
 			v[i] = r.object(field, v[i])
 		}
 		return v
-	case string:
-		return r.text(v)
 	}
 	return v
 }
 
-// field redacts a field of an object that is the value of the field parent.
+// field drops what is not kept of a field of an object that is the value of the field parent.
 func (r *redactor) field(parent, name string, value any) any {
 	switch {
 	case name == "annotations":
@@ -99,7 +98,7 @@ func (r *redactor) field(parent, name string, value any) any {
 	case name == "command":
 		return r.command(value)
 	case quantityFields[name]:
-		return r.texts(value)
+		return value
 	case parent == "terminated" && name == "message", !objectFields[name]: // the program's own text
 		return r.drop(value)
 	}
