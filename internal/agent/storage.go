@@ -22,13 +22,13 @@ func newStorage(b *base, a *api, m *machine) (s storage, err error) {
 	}
 	deps := volume.Deps{
 		Objects: a.objects, Tokens: a.tokens, Allocatable: m.node.Allocatable, Plugins: []plugin.Plugin{s.csi},
-		Mounter: b.around.Mounter, HealthChanged: b.hub.syncPod.Publish,
+		Mounter: b.around.Mounter, Changed: volume.Changed{Health: b.hub.syncPod.Publish},
 		Events: a.events, Panics: b.panics, Meters: b.metrics.Volume(), Why: b.why, Jitter: b.around.Random, Clock: b.clock, Log: b.log,
 	}
 	if a.clients != nil {
 		deps.Trust, deps.Certificates = a.caches.Trust, a.caches.Certificates
 		deps.Claims, deps.Node = a.caches.Claims, a.caches.Node.Watched
-		deps.InUseChanged = b.hub.reportNode
+		deps.Changed.InUse = b.hub.reportNode
 	}
 	if a.clients != nil && *b.cfg.Kubelet.EnableControllerAttachDetach {
 		deps.Attachments = m.attachments

@@ -40,9 +40,8 @@ func newSyncing(b *base, a *api, r runtimeClient, m *machine, on running, states
 		Runtime: on.runtime, Logs: on.runtime, Observer: on.observer, Images: on.images.Puller, Volumes: on.volumes, Cgroups: m.groups,
 		Status: states.status, Objects: a.objects, Sources: kubeapi.EnvSources{ObjectGetter: a.objects, Caches: a.caches}, Probes: s.probes, Resources: on.managers,
 		Resizing: podsync.Resizing{Allocated: amounts.Allocated, Actual: amounts.Actuated, Usage: podsync.MemoryUsage{Pod: m.groups.PodMemoryUsage, Runtime: r.cri}},
-		Pinning:  podsync.PinningTo(m.CPUs, r.cri),
 		Node: podsync.Node{
-			Handler:     podsync.HandlerFinder(a.caches.RuntimeClass, m.node.Object),
+			Handler: podsync.HandlerFinder(a.caches.RuntimeClass, m.node.Object), Pinning: podsync.PinningTo(m.CPUs, r.cri),
 			Allocatable: m.node.Allocatable, Network: m.node.NetworkReady, HostIPs: m.node.HostIPs,
 		},
 		Removed: b.hub.podRemoved.Publish, Meters: b.metrics.Podsync(), Events: a.events, Why: b.why, Clock: b.clock, Log: b.log,

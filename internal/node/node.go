@@ -35,13 +35,11 @@ type Config struct {
 	// Reservations are the other entries of enforceNodeAllocatable.
 	Reservations []Reservation
 
-	StatusUpdateFrequency time.Duration // between two computations of the status
-	StatusReportFrequency time.Duration // between two reports of an unchanged status
-	LeaseDuration         time.Duration
-	MaxImages             int // -1 means all
-	Port                  int32
-	Version               string // of the kubelet, as "v1.37.1"
-	SwiftletVersion       string // for an annotation; none if it is empty
+	Heartbeats
+	MaxImages       int // -1 means all
+	Port            int32
+	Version         string // of the kubelet, as "v1.37.1"
+	SwiftletVersion string // for an annotation; none if it is empty
 	// Gate reports whether a feature gate is enabled, for status.declaredFeatures.
 	Gate func(feature string) bool
 
@@ -55,6 +53,13 @@ type Config struct {
 	RootDir string
 	// CgroupVersion is 1 or 2.
 	CgroupVersion int
+}
+
+// Heartbeats says how often the node reports that it is alive.
+type Heartbeats struct {
+	StatusUpdateFrequency time.Duration // between two computations of the status
+	StatusReportFrequency time.Duration // between two reports of an unchanged status
+	LeaseDuration         time.Duration
 }
 
 // Registration is what the Node object is created with.

@@ -131,8 +131,8 @@ func newFixture(t *testing.T, client *fake.Clientset, change func(*Config, *Deps
 	cfg := Config{
 		NodeName: "node-1", Hostname: "node-1", Registration: Registration{RegisterNode: true, ControllerManagedAttach: true},
 		MaxPods: 250, Reserved: Reserved{EvictionHard: defaultEviction}, EnforceAllocatable: true,
-		StatusUpdateFrequency: 10 * time.Second, StatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
-		MaxImages: 50, Port: 10250, Version: "v1.37.1", SwiftletVersion: "v0.1-5", CgroupVersion: 1,
+		Heartbeats: Heartbeats{StatusUpdateFrequency: 10 * time.Second, StatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second},
+		MaxImages:  50, Port: 10250, Version: "v1.37.1", SwiftletVersion: "v0.1-5", CgroupVersion: 1,
 		Gate: func(name string) bool { return on[name] },
 	}
 	deps := Deps{Runtime: f.runtime, Log: slog.New(slog.DiscardHandler), Events: f.events}

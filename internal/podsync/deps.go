@@ -32,7 +32,6 @@ type Deps struct {
 	Probes    Probes
 	Resources Resources
 	Resizing  Resizing
-	Pinning   Pinning
 	Node      Node
 	// Removed is called for each pod that has been removed completely; may be nil.
 	Removed func(types.UID)
@@ -69,6 +68,7 @@ type Node struct {
 	// Network returns an error while the pod network is not ready.
 	Network func() error
 	HostIPs func() []string
+	Pinning Pinning
 }
 
 // Runtime acts on sandboxes and containers, and records events about it.

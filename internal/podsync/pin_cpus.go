@@ -14,16 +14,16 @@ import (
 // container gets exclusive ones or releases them. The runtime reports the cpuset with which a
 // container was created, or which an earlier kubelet set.
 func (s *PodSteps) pinCPUs(ctx context.Context, p *v1.Pod, observed *pod.Observed) error {
-	if s.deps.Pinning.CPUs == nil || s.deps.Pinning.Pin == nil {
+	if s.deps.Node.Pinning.CPUs == nil || s.deps.Node.Pinning.Pin == nil {
 		return nil
 	}
 	var failures []error
 	for _, c := range observed.Containers {
-		want := s.deps.Pinning.CPUs(p.UID, c.Name)
+		want := s.deps.Node.Pinning.CPUs(p.UID, c.Name)
 		if c.State != pod.Running || want == "" || s.currentCPUs(&c) == want {
 			continue
 		}
-		if err := s.deps.Pinning.Pin(ctx, c.ID, want); err != nil {
+		if err := s.deps.Node.Pinning.Pin(ctx, c.ID, want); err != nil {
 			failures = append(failures, fmt.Errorf("pin container %s to CPUs %s: %w", c.Name, want, err))
 			continue
 		}

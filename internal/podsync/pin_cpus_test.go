@@ -24,7 +24,7 @@ func TestPinCPUs(t *testing.T) {
 	}}
 	shared := "0-1"
 	var pinned []string
-	steps := &Steps{deps: Deps{Pinning: Pinning{
+	steps := &Steps{deps: Deps{Node: Node{Pinning: Pinning{
 		CPUs: func(_ types.UID, container string) string {
 			if container == "free" {
 				return ""
@@ -38,7 +38,7 @@ func TestPinCPUs(t *testing.T) {
 			}
 			return nil
 		},
-	}}}
+	}}}}
 	s := steps.NewPod()
 	for _, c := range []struct {
 		shared string

@@ -171,8 +171,8 @@ func (v *Volumes) releaseDevices(uid types.UID) {
 
 // notifyInUseChanged reports that an attached volume is no longer in use.
 func (v *Volumes) notifyInUseChanged(name v1.UniqueVolumeName) {
-	if name != "" && v.deps.InUseChanged != nil {
-		v.deps.InUseChanged()
+	if name != "" && v.deps.Changed.InUse != nil {
+		v.deps.Changed.InUse()
 	}
 }
 

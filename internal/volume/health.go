@@ -51,8 +51,8 @@ func (v *Volumes) checkHealth(ctx context.Context, pv *podVolumes, key volumeKey
 	}
 	v.scheduleLocked(key, v.deps.Clock.Now().Add(wait))
 	v.mu.Unlock()
-	if changed && v.deps.HealthChanged != nil {
-		v.deps.HealthChanged(key.pod)
+	if changed && v.deps.Changed.Health != nil {
+		v.deps.Changed.Health(key.pod)
 	}
 }
 

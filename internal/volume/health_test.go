@@ -54,7 +54,7 @@ func newHealthNode(t *testing.T) (*node, *healthReporter, *clocktesting.FakeCloc
 	n.kinds, n.clock = []plugin.Plugin{d}, clock
 	n.restart()
 	changed := make(chan types.UID, 100)
-	n.cfg.HealthPeriod, n.deps.HealthChanged = time.Minute, func(uid types.UID) { changed <- uid }
+	n.cfg.HealthPeriod, n.deps.Changed.Health = time.Minute, func(uid types.UID) { changed <- uid }
 	return n, d, clock, n.claimed(v1.PersistentVolumeSource{FlexVolume: &v1.FlexPersistentVolumeSource{Driver: "disk"}}), changed
 }
 

@@ -126,7 +126,7 @@ func (n *node) start() {
 	v, err := New(Config{RootDir: n.root, NodeName: "here", FlexVolumeDir: filepath.Join(n.root, "drivers"),
 		SysDir: filepath.Join(n.root, "sys"), DevDir: filepath.Join(n.root, "dev")}, Deps{
 		Objects: objects, Tokens: tokens, Events: n.events, Clock: n.clock, Log: log,
-		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Plugins: n.kinds, Attachments: n.attachments, InUseChanged: n.inUseChanged, Quotas: quotas,
+		Claims: claims, Trust: trust, Certificates: certificates, Node: here, Plugins: n.kinds, Attachments: n.attachments, Changed: Changed{InUse: n.inUseChanged}, Quotas: quotas,
 		Allocatable: func() v1.ResourceList {
 			return v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi"), v1.ResourceCPU: resource.MustParse("2")}
 		},

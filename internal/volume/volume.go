@@ -77,19 +77,22 @@ type Deps struct {
 	Quotas Quotas
 	// Allocatable is the node's allocatable resources.
 	Allocatable func() v1.ResourceList
-	// InUseChanged is called when the result of InUse changes; may be nil. It must not block.
-	InUseChanged func()
-	// HealthChanged is called when the result of Health changes; may be nil. It must not block.
-	HealthChanged func(uid types.UID)
-	Events        pod.Events
-	Panics        contain.Reporter
-	Meters        Meters
+	Changed     Changed
+	Events      pod.Events
+	Panics      contain.Reporter
+	Meters      Meters
 	// Why records the attempts to mount each volume; may be nil.
 	Why   *why.Tracker
 	Clock clock.WithTicker
 	// Jitter is a random number in [0, 1) that spreads periodic checks; nil means no jitter.
 	Jitter func() float64
 	Log    *slog.Logger
+}
+
+// Changed has what is called when a result of Volumes changes. Each may be nil and must not block.
+type Changed struct {
+	InUse  func()
+	Health func(uid types.UID)
 }
 
 // Meters are the metrics of Volumes; each may be nil.
