@@ -63,8 +63,8 @@ func TestWorkloads(t *testing.T) {
 			kubectl create -f - && uid=$(kubectl get node lone -o jsonpath={.metadata.uid})
 			kubectl run owned --image=example --overrides='{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"lone","uid":"'$uid'"}]}}'
 			kubectl run alone --image=example && kubectl delete pod alone --force && kubectl create deployment trial --image=example --dry-run=server
-			for q in deployment replicaset job garbage_collector_graph_changes; do running $q || true; done`,
-			stdin: "{apiVersion: v1, kind: Node, metadata: {name: lone}}", want: "(?s)dry run.*\n0\n0\n0\n0\n$"},
+			for q in deployment replicaset job endpoint_slice garbage_collector_graph_changes; do running $q || true; done`,
+			stdin: "{apiVersion: v1, kind: Node, metadata: {name: lone}}", want: "(?s)dry run.*\n0\n0\n0\n0\n0\n$"},
 		{name: "foreground_deletion_of_a_plain_object", line: "kubectl create configmap plain && kubectl delete configmap plain --cascade=foreground --timeout=20s && running garbage_collector_graph_changes", want: `configmap "plain" deleted.*\n1\n$`},
 		{name: "deployment_creates_pods", line: "kubectl apply -f - && until_ equal 'pods app=web' 2 && kubectl get pods -l app=web -o jsonpath={.items[*].spec.nodeName}", stdin: deployment, want: "lone lone"},
 		{name: "and_only_its_controllers", line: "running deployment; running replicaset; running job || true", want: "^1\n1\n0\n$"},
@@ -93,5 +93,74 @@ func TestWorkloads(t *testing.T) {
 		{name: "pods_are_replaced_after_restart", line: "kubectl delete pods -l app=web && until_ equal 'pods app=web' 2", want: "deleted"},
 		{name: "foreground", line: "kubectl delete deployment web --cascade=foreground --timeout=20s && kubectl get pods,replicasets -l app=web", want: "No resources found"},
 		{name: "background", line: "kubectl apply -f - && until_ equal 'pods app=web' 2 && kubectl delete deployment web && until_ equal 'kubectl get pods,replicasets -l app=web -o name' ''", stdin: deployment, want: `"web" deleted`},
+	})
+}
+
+const otherWorkloads = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: example}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: example}]}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec:
+  replicas: 1
+  selector: {app: old}
+  template:
+    metadata: {labels: {app: old}}
+    spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: example}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: tick}
+spec:
+  schedule: "0 0 1 1 *"
+  jobTemplate:
+    spec:
+      template:
+        metadata: {labels: {app: tick}}
+        spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: c, image: example}]}
+`
+
+// TestOtherWorkloads is TestWorkloads for the other kinds.
+func TestOtherWorkloads(t *testing.T) {
+	i := start(t)
+	runWorkloads(t, i, []workloadRow{
+		{name: "apply", line: "until_ kubectl get serviceaccount default; kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: lone}}'; kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: stale}}'; kubectl apply -f -", stdin: otherWorkloads, want: "(.* created\n){4}"},
+		{name: "stateful_set_starts_one_after_the_other", line: "until_ kubectl get pod db-0; ready app=db; until_ kubectl get pod db-1; ready app=db; kubectl rollout status statefulset/db --timeout=20s; kubectl get pvc -o name", want: "(?s)roll.*complete.*data-db-0.*data-db-1"},
+		{name: "stateful_set_keeps_names", line: "kubectl delete pod db-0 && until_ kubectl get pod db-0 && kubectl get pod db-0 -o jsonpath={.spec.nodeName}", want: "lone$"},
+		{name: "stateful_set_scales_down_from_the_last", line: "ready app=db; kubectl scale statefulset/db --replicas=1 && until_ equal 'pods app=db' 1 && kubectl get pods -l app=db -o name", want: "pod/db-0\n$"},
+		{name: "daemon_set_has_a_pod_here_alone", line: "until_ equal 'pods app=agent' 2; kubectl get pods -l app=agent -o jsonpath='{range .items[*]}<{.spec.nodeName}>{end}'", want: "^(<lone><>|<><lone>)$"},
+		{name: "daemon_set_rolls_out", line: "kubectl delete node stale; ready app=agent; until_ equal 'pods app=agent' 1; kubectl rollout status daemonset/agent --timeout=20s", want: "successfully rolled out"},
+		{name: "replication_controller", line: "until_ equal 'pods app=old' 1; kubectl get rc old", want: "old +1 +1"},
+		{name: "cron_job_runs_on_demand", line: "kubectl create job --from=cronjob/tick now && until_ equal 'pods app=tick' 1; status app=tick '{\"phase\":\"Succeeded\"}'; kubectl wait --for=condition=complete job/now --timeout=20s", want: "condition met"},
+		{name: "cron_job_runs_when_due", line: `kubectl patch cronjob tick --type=merge -p '{"spec":{"schedule":"* * * * *"}}' && kubectl patch cronjob tick --subresource=status --type=merge -p '{"status":{"lastScheduleTime":"2026-01-01T00:00:00Z"}}'
+			until_ equal 'kubectl get jobs -o name | grep -c job.batch/tick-' 1 && kubectl get jobs -o name`, want: "job.batch/tick-"},
+		{name: "service_has_endpoints", line: `kubectl patch pod db-0 --subresource=status --type=merge -p '{"status":{"podIP":"10.88.0.9","podIPs":[{"ip":"10.88.0.9"}]}}'
+			kubectl create service clusterip web --tcp=80 && kubectl set selector service web app=db
+			until_ equal "kubectl get endpointslices -l kubernetes.io/service-name=web -o jsonpath='{.items[*].endpoints[*].addresses[*]}'" 10.88.0.9
+			kubectl delete service web && until_ equal 'kubectl get endpointslices -l kubernetes.io/service-name=web -o name' '' && echo gone`, want: "gone\n$"},
+		{name: "deletions_cascade", line: "kubectl delete statefulset,daemonset,rc,cronjob --all && until_ equal 'kubectl get pods,jobs,controllerrevisions -l app!=tick -o name | grep -v /now' ''; kubectl get pvc -o name", want: "data-db-0"},
+		{name: "volumes_can_be_deleted", line: "kubectl create -f - && kubectl delete pvc,pv --all --timeout=20s", stdin: "{apiVersion: v1, kind: PersistentVolume, metadata: {name: disk}, spec: {capacity: {storage: 1Mi}, accessModes: [ReadWriteOnce], hostPath: {path: /none}}}", want: "(?s)data-db-0.* deleted.*\"disk\" deleted"},
 	})
 }

@@ -18,12 +18,20 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/cronjob"
+	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/controller/replication"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
 	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
+	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
+	"k8s.io/kubernetes/pkg/controller/volume/pvprotection"
 
 	"swiftlet/apiserver/internal/demand"
 )
@@ -34,6 +42,10 @@ const (
 	resourcesInterval = 30 * time.Second
 	// storedRetry is how soon the stored objects are listed again after an error.
 	storedRetry = time.Second
+	// failedDaemonFirst and failedDaemonLast limit how often a failed pod of a DaemonSet is replaced, and
+	// endpointsOfSlice how large slices are, as with kube-controller-manager.
+	failedDaemonFirst, failedDaemonLast = time.Second, 15 * time.Minute
+	endpointsOfSlice                    = 100
 )
 
 // Workloads has the controllers that are started when an object needs them. They then run until the end.
@@ -102,35 +114,63 @@ func (w *Workloads) Run(ctx context.Context) {
 }
 
 // create returns what runs a controller.
-func (w *Workloads) create(ctx context.Context, name demand.Controller) (func(ctx context.Context, workers int), error) {
-	apps, batch, pods := w.shared.Apps().V1(), w.shared.Batch().V1(), w.shared.Core().V1().Pods()
+func (w *Workloads) create(ctx context.Context, name demand.Controller) (runner, error) {
+	core, apps, batch := w.shared.Core().V1(), w.shared.Apps().V1(), w.shared.Batch().V1()
+	pods := core.Pods()
 	switch name {
 	case demand.Deployment:
 		c, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), pods, w.client)
-		if err != nil {
-			return nil, err
-		}
-		return c.Run, nil
+		return runs(c, err)
 	case demand.ReplicaSet:
 		return replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), pods, w.client, replicaset.BurstReplicas).Run, nil
+	case demand.ReplicationController:
+		return replication.NewReplicationManager(ctx, pods, core.ReplicationControllers(), w.client, replication.BurstReplicas).Run, nil
+	case demand.StatefulSet:
+		return statefulset.NewStatefulSetController(ctx, pods, apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), w.client).Run, nil
+	case demand.DaemonSet:
+		c, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), pods, core.Nodes(), w.client,
+			flowcontrol.NewBackOff(failedDaemonFirst, failedDaemonLast))
+		return runs(c, err)
 	case demand.Job:
 		scheduling := w.shared.Scheduling().V1beta1() // used if a feature gate is on
 		c, err := job.NewController(ctx, w.client, pods, batch.Jobs(), scheduling.Workloads(), scheduling.PodGroups())
-		if err != nil {
-			return nil, err
-		}
-		return c.Run, nil
+		return runs(c, err)
+	case demand.CronJob:
+		c, err := cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), w.client)
+		return runs(c, err)
 	case demand.TTLAfterFinished:
 		return ttlafterfinished.New(ctx, batch.Jobs(), w.client).Run, nil
+	case demand.EndpointSlice:
+		return endpointslice.NewController(ctx, pods, core.Services(), core.Nodes(), w.shared.Discovery().V1().EndpointSlices(),
+			endpointsOfSlice, w.client, 0).Run, nil
+	case demand.ClaimProtection:
+		c, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), core.PersistentVolumeClaims(), pods, w.client)
+		return runs(c, err)
+	case demand.VolumeProtection:
+		c, err := pvprotection.NewPVProtectionController(klog.FromContext(ctx), core.PersistentVolumes(), w.client)
+		return runs(c, err)
 	case demand.GarbageCollector:
 		return w.garbageCollector(ctx)
 	}
 	return nil, errors.New("no such controller")
 }
 
+// runner runs a controller until ctx is done.
+type runner func(ctx context.Context, workers int)
+
+func runs(controller interface {
+	Run(ctx context.Context, workers int)
+}, err error,
+) (runner, error) {
+	if err != nil {
+		return nil, err
+	}
+	return controller.Run, nil
+}
+
 // garbageCollector keeps only the owners of objects in memory. It asks the API server about an owner that it
 // has not seen before it deletes an object.
-func (w *Workloads) garbageCollector(ctx context.Context) (func(ctx context.Context, workers int), error) {
+func (w *Workloads) garbageCollector(ctx context.Context) (runner, error) {
 	owners := metadatainformer.NewSharedInformerFactoryWithOptions(w.objects, 0, metadatainformer.WithTransform(keepOwners))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(w.client.Discovery()))
 	started := make(chan struct{})

@@ -16,22 +16,41 @@ type Controller string
 
 // Controllers that are started when an object needs them.
 const (
-	Deployment       Controller = "deployment-controller"
-	ReplicaSet       Controller = "replicaset-controller"
-	Job              Controller = "job-controller"
-	TTLAfterFinished Controller = "ttl-after-finished-controller"
-	GarbageCollector Controller = "garbage-collector-controller"
+	Deployment            Controller = "deployment-controller"
+	ReplicaSet            Controller = "replicaset-controller"
+	ReplicationController Controller = "replicationcontroller-controller"
+	StatefulSet           Controller = "statefulset-controller"
+	DaemonSet             Controller = "daemonset-controller"
+	Job                   Controller = "job-controller"
+	CronJob               Controller = "cronjob-controller"
+	TTLAfterFinished      Controller = "ttl-after-finished-controller"
+	EndpointSlice         Controller = "endpointslice-controller"
+	ClaimProtection       Controller = "persistentvolumeclaim-protection-controller"
+	VolumeProtection      Controller = "persistentvolume-protection-controller"
+	GarbageCollector      Controller = "garbage-collector-controller"
 )
+
+var services = schema.GroupResource{Resource: "services"}
 
 // ofResource has the controllers that objects of a resource need.
 var ofResource = map[schema.GroupResource][]Controller{
-	{Group: "apps", Resource: "deployments"}: {Deployment, ReplicaSet, GarbageCollector},
-	{Group: "apps", Resource: "replicasets"}: {ReplicaSet, GarbageCollector},
-	{Group: "batch", Resource: "jobs"}:       {Job, TTLAfterFinished, GarbageCollector},
+	{Group: "apps", Resource: "deployments"}:        {Deployment, ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "replicasets"}:        {ReplicaSet, GarbageCollector},
+	{Group: "apps", Resource: "statefulsets"}:       {StatefulSet, GarbageCollector},
+	{Group: "apps", Resource: "daemonsets"}:         {DaemonSet, GarbageCollector},
+	{Group: "batch", Resource: "jobs"}:              {Job, TTLAfterFinished, GarbageCollector},
+	{Group: "batch", Resource: "cronjobs"}:          {CronJob, Job, TTLAfterFinished, GarbageCollector},
+	{Group: "", Resource: "replicationcontrollers"}: {ReplicationController, GarbageCollector},
+	{Group: "", Resource: "persistentvolumeclaims"}: {ClaimProtection},
+	{Group: "", Resource: "persistentvolumes"}:      {VolumeProtection},
+	services: {EndpointSlice, GarbageCollector},
 }
 
 // of returns the controllers that an object needs.
 func of(resource schema.GroupResource, object metav1.Object) []Controller {
+	if resource == services && object.GetNamespace() == metav1.NamespaceDefault && object.GetName() == "kubernetes" {
+		return nil // the API server's own, which selects no pods
+	}
 	controllers := slices.Clone(ofResource[resource])
 	if slices.ContainsFunc(object.GetOwnerReferences(), collectable) {
 		controllers = append(controllers, GarbageCollector)
