@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,23 +46,34 @@ func TestBoardNotes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var mu sync.Mutex
 		var notes []string
+		take := func() (taken []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			taken, notes = notes, nil
+			return taken
+		}
 		board := NewBoard(BoardConfig{
 			View: view, Why: WhyView{Steps: tracker, Statuses: one, Clock: clock}, Clock: clock,
-			Show: func(_ *v1.Pod, note string) { notes = append(notes, note) }, Forget: func(types.UID) {},
+			Show: func(_ *v1.Pod, note string) {
+				mu.Lock()
+				defer mu.Unlock()
+				notes = append(notes, note)
+			},
+			Forget: func(types.UID) {},
 		})
 		go func() { _ = board.Run(t.Context()) }()
 		// after waits for the notes that a change, or the time alone, leads to.
 		after := func(change func(), wait time.Duration, want string) {
 			t.Helper()
-			notes = nil
 			if change != nil {
 				change()
 				one.changed()
 			}
 			time.Sleep(wait)
 			synctest.Wait()
-			if len(notes) == 0 || !strings.Contains(notes[len(notes)-1], want) || want == "" && notes[len(notes)-1] != "" {
+			if notes := take(); len(notes) == 0 || !strings.Contains(notes[len(notes)-1], want) || want == "" && notes[len(notes)-1] != "" {
 				t.Errorf("notes %q, want at last %q", notes, want)
 			}
 		}
@@ -79,10 +91,9 @@ func TestBoardNotes(t *testing.T) {
 			tracker.End("u", image, nil, clock.Now(), time.Time{})
 			one.Status = v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}}
 		}, 0, "")
-		notes = nil
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(notes) > 0 {
+		if notes := take(); len(notes) > 0 {
 			t.Errorf("a pod that is up was shown %d times in an hour without a change", len(notes))
 		}
 	})

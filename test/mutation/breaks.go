@@ -77,7 +77,7 @@ var breaks = []breakage{
 	{"a handler sees the credential of its client", "server/auth.go",
 		"r.Header.Del(\"Authorization\")", "", "./internal/server"},
 	{"a terminal gets the control characters of pods", "why/words.go",
-		"	return plain(b.String())\n", "	return b.String()\n", "./internal/why"},
+		"	return plain(text)\n", "	return text\n", "./internal/why"},
 	{"a panic of a check for evictions ends the agent", "eviction/run.go",
 		"e.contained(func() { wait = e.synchronize(ctx) })", "wait = e.synchronize(ctx)", "./internal/eviction"},
 }
