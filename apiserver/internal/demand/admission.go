@@ -47,5 +47,6 @@ func (p *plugin) Validate(_ context.Context, request admission.Attributes, _ adm
 // waitsForCollector reports whether a deletion leaves the object with a finalizer of the garbage collector.
 func waitsForCollector(options *metav1.DeleteOptions) bool {
 	policy := options.PropagationPolicy
+	//lint:ignore SA1019 clients may still send it
 	return options.OrphanDependents != nil || policy != nil && *policy != metav1.DeletePropagationBackground
 }
