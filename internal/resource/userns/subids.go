@@ -44,6 +44,9 @@ func parseSubordinate(r *strings.Reader) (first, count int64, err error) {
 		if _, err := fmt.Sscanf(lines.Text(), "%d: %s %d %d", &index, &user, &first, &count); err != nil {
 			return 0, 0, fmt.Errorf("read subordinate ids of user kubelet: %q: %w", lines.Text(), err)
 		}
+		if first < 0 || count < 0 {
+			return 0, 0, fmt.Errorf("read subordinate ids of user kubelet: %q: negative number", lines.Text())
+		}
 	}
 	return first, count, lines.Err()
 }
