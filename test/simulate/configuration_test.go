@@ -35,6 +35,7 @@ tlsCertFile: %[2]s
 tlsPrivateKeyFile: %[3]s
 rotateCertificates: false
 evictionHard: {nodefs.available: "0%%", imagefs.available: "0%%"}
+imageGCHighThresholdPercent: 100
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 containerLogMaxSize: "-1"

@@ -29,6 +29,7 @@ tlsCertFile: %[4]s
 tlsPrivateKeyFile: %[5]s
 rotateCertificates: false
 evictionHard: {memory.available: "0%%", nodefs.available: "0%%", imagefs.available: "0%%"}
+imageGCHighThresholdPercent: 100
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}}
 authorization: {mode: Webhook}
 `
