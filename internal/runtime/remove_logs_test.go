@@ -46,8 +46,11 @@ func TestRemoveLogsEntersNoMount(t *testing.T) {
 	if err := os.MkdirAll(point, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount")
+	}
 	if err := unix.Mount("tmpfs", point, "tmpfs", 0, ""); err != nil {
-		t.Skip("cannot mount:", err)
+		t.Fatal(err)
 	}
 	defer func() { _ = unix.Unmount(point, unix.MNT_DETACH) }()
 	writeFile(t, filepath.Join(point, "file"), "of another program")

@@ -12,7 +12,7 @@ func TestOpenFilesInSeveralBatches(t *testing.T) {
 	for range more {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
-			t.Skip("cannot open so many files:", err)
+			t.Fatal(err)
 		}
 		defer f.Close()
 	}
@@ -26,7 +26,7 @@ func TestOpenFilesAreReadUpToABudget(t *testing.T) {
 	for range 3 * fdBatch {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
-			t.Skip("cannot open so many files:", err)
+			t.Fatal(err)
 		}
 		defer f.Close()
 	}
