@@ -155,7 +155,7 @@ func checkWhyCommand(t *testing.T, node *bed.Box, in string) {
 	if code, body := requestNode(t, node, http.MethodGet, "/why/"+in+"/no-secret?output=json"); code != http.StatusOK || !strings.Contains(body, `"class":"ObjectNotFound"`) {
 		t.Errorf("%d: %s", code, body)
 	}
-	if _, err := cluster.KubectlWhy(t.Context(), "-n", in, "nobody"); err == nil || !strings.Contains(err.Error(), "pod "+in+"/nobody not found") {
+	if _, err := cluster.KubectlWhy(t.Context(), "-n", in, "absent"); err == nil || !strings.Contains(err.Error(), "pod "+in+"/absent not found") {
 		t.Errorf("kubectl why of a pod that does not exist: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func (w *testNode) credentials(context.Context, *v1.Pod, string) ([]image.Creden
 	return nil, w.fault(func(f *faults) error { return f.credentials })
 }
 
-// plugins are a CSI plugin without drivers and one that fails as told.
+// plugins are a CSI plugin without drivers and one that returns configured errors.
 func (w *testNode) plugins(log *slog.Logger) []plugin.Plugin {
 	withoutDrivers, err := csi.New(csi.Config{RootDir: w.root, NodeName: "node"}, csi.Deps{Mounts: &mounts.Kernel{}, Clock: w.clock, Log: log})
 	if err != nil {
@@ -108,7 +108,7 @@ func (c claims) Secret(_ context.Context, _, name string) (*v1.Secret, error) {
 	return nil, apierrors.NewNotFound(v1.Resource("secrets"), name)
 }
 
-// faultyVolumes fails to unmount as told.
+// faultyVolumes returns a configured error from Unmount.
 type faultyVolumes struct {
 	*volume.Volumes
 	w *testNode
@@ -126,7 +126,7 @@ func (v faultyVolumes) Unmount(ctx context.Context, uid types.UID) error {
 	return v.Volumes.Unmount(ctx, uid)
 }
 
-// faultyCgroups fails as told.
+// faultyCgroups returns configured errors.
 type faultyCgroups struct {
 	*cgroups
 	w *testNode

@@ -196,7 +196,7 @@ var whyCases = []whyCase{
 	{name: "registry slow", spec: other, fault: hangCall("PullImage"), after: 40 * time.Second},
 	{name: "registry timeout", spec: other, fault: failCall("PullImage", codes.DeadlineExceeded, "i/o timeout"), after: time.Second},
 	{name: "registry unavailable, as the runtime says", spec: other, fault: failCall("PullImage", codes.Unknown, "RegistryUnavailable: down"), after: time.Second},
-	{name: "signature refused", spec: other, fault: failCall("PullImage", codes.Unknown, "SignatureValidationFailed: nobody signed it"), after: time.Second},
+	{name: "signature refused", spec: other, fault: failCall("PullImage", codes.Unknown, "SignatureValidationFailed: no signature"), after: time.Second},
 	{name: "image name invalid", spec: "containers: [{name: app, image: 'Not A Name'}]"},
 	{name: "image never pulled", spec: "containers: [{name: app, image: 'docker.io/x:1', imagePullPolicy: Never}]"},
 	{name: "credentials unreadable", spec: other, fault: withFaults(func(f *faults) { f.credentials = errTest })},
