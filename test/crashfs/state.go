@@ -83,10 +83,10 @@ func (s *state) apply(op Op) {
 	}
 }
 
+// write changes data in place: what was synced is a copy.
 func (i *inode) write(data []byte, offset int64) {
-	grown := append(bytes.Clone(i.data), make([]byte, max(0, int(offset)+len(data)-len(i.data)))...)
-	copy(grown[offset:], data)
-	i.data = grown
+	i.data = append(i.data, make([]byte, max(0, int(offset)+len(data)-len(i.data)))...)
+	copy(i.data[offset:], data)
 }
 
 // after returns what the disk has of a file's data.
