@@ -55,7 +55,10 @@ func TestBoardNotes(t *testing.T) {
 			return taken
 		}
 		board := NewBoard(BoardConfig{
-			View: view, Why: WhyView{Steps: tracker, Statuses: one, Clock: clock}, Clock: clock,
+			View: view, Clock: clock,
+			Why: WhyView{Steps: tracker, Statuses: one, Clock: clock, Processes: func(types.UID) ([]why.Process, error) {
+				return []why.Process{{PID: 7, Name: "web", State: "S"}}, nil
+			}},
 			Show: func(_ *v1.Pod, note string) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -90,6 +93,16 @@ func TestBoardNotes(t *testing.T) {
 		after(func() {
 			tracker.End("u", image, nil, clock.Now(), time.Time{})
 			one.Status = v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}}
+		}, 0, "")
+		stop := why.Step{Kind: why.Kill, Name: "app"}
+		after(func() {
+			tracker.Track(one.Pod, why.Stopping, nil, clock.Now())
+			tracker.Begin("u", stop, clock.Now())
+		}, time.Second, "")
+		after(nil, noteInterval, "process 7 web in state S")
+		after(func() {
+			tracker.End("u", stop, nil, clock.Now(), time.Time{})
+			tracker.Track(one.Pod, why.Starting, nil, clock.Now())
 		}, 0, "")
 		time.Sleep(time.Hour)
 		synctest.Wait()
