@@ -116,7 +116,12 @@ func connect(endpoint string, cfg Config) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	buffers, err := smallBuffers()
+	if err != nil {
+		return nil, err
+	}
 	options := []grpc.DialOption{
+		buffers,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
