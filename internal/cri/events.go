@@ -11,6 +11,9 @@ import (
 // errStreamEnded: the runtime closed the stream, as it does when it stops.
 var errStreamEnded = errors.New("the runtime ended the stream")
 
+// IsStreamEnded reports whether the runtime closed the stream without an error.
+func IsStreamEnded(err error) bool { return errors.Is(err, errStreamEnded) }
+
 // Events calls handle for each event of the runtime, one at a time, until ctx is done or the
 // stream fails; it never returns nil. A runtime may first deliver events that it buffered while
 // there was no subscriber.

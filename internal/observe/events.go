@@ -6,47 +6,10 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"swiftlet/internal/backoff"
 	"swiftlet/internal/cri"
 	"swiftlet/internal/instant"
 	"swiftlet/internal/pod"
 )
-
-const (
-	firstRetry = 50 * time.Millisecond
-	maxRetry   = time.Second
-	// noStreamRetry is the delay between subscriptions to a runtime without a stream, which
-	// may be upgraded meanwhile.
-	noStreamRetry = time.Minute
-)
-
-// streamEvents keeps a subscription to the runtime's events until ctx is done.
-func (o *Observer) streamEvents(ctx context.Context) {
-	retry := backoff.Backoff{First: firstRetry, Longest: maxRetry}
-	for {
-		began := o.deps.Clock.Now()
-		o.setStreaming(true)
-		err := o.deps.Runtime.Events(ctx, func(event *runtimeapi.ContainerEventResponse) { o.handleContained(ctx, event) })
-		o.setStreaming(false)
-		if ctx.Err() != nil {
-			return
-		}
-		o.deps.Meters.StreamErrors.Inc()
-		if o.deps.Clock.Since(began) > maxRetry { // the subscription worked
-			retry.Reset()
-		}
-		wait := retry.Next()
-		if cri.IsUnimplemented(err) {
-			wait = noStreamRetry
-		}
-		o.deps.Log.Warn("pleg: no event stream from runtime, polling", "period", o.cfg.PollPeriod, "retryAfter", wait, "err", err)
-		select {
-		case <-o.deps.Clock.After(wait):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // setStreaming records the state of the stream and triggers a relist: after a break for the
 // missed events, after a subscription for what happened before it. The runtime does not confirm
