@@ -11,11 +11,7 @@ import (
 	"swiftlet/internal/pod"
 )
 
-const (
-	reasonCreating     = "ContainerCreating"
-	reasonInitializing = "PodInitializing"
-	reasonUnknown      = "ContainerStatusUnknown"
-)
+const reasonUnknown = "ContainerStatusUnknown"
 
 // containers sets the status of every container of the spec: init containers in the order of the
 // spec, the others sorted by name, as the reference kubelet does.

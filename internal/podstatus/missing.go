@@ -81,7 +81,7 @@ func unknownExit(reason, message string) *v1.ContainerStateTerminated {
 // defaultWaiting returns the state of a container that waits for its turn.
 func defaultWaiting(in Input) *v1.ContainerStateWaiting {
 	if len(in.Pod.Spec.InitContainers) > 0 {
-		return &v1.ContainerStateWaiting{Reason: reasonInitializing}
+		return &v1.ContainerStateWaiting{Reason: pod.ReasonInitializing}
 	}
-	return &v1.ContainerStateWaiting{Reason: reasonCreating}
+	return &v1.ContainerStateWaiting{Reason: pod.ReasonCreating}
 }

@@ -22,7 +22,7 @@ func isOwned(t v1.PodConditionType) bool {
 }
 
 // merge completes a newly derived status from the last one: conditions of other components, transition
-// times, the start time. object is the API server's object, nil if there is none.
+// times, the start time. object is the API server's object, nil if there is none. now must not be used elsewhere.
 func merge(p, object *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus {
 	delayTerminal(p, &old, &now)
 	keepTerminal(&old, &now)
@@ -49,7 +49,8 @@ func merge(p, object *v1.Pod, old, now v1.PodStatus, at time.Time) v1.PodStatus 
 	if now.VolumeHealth == nil { // unknown; without unhealthy volumes it is an empty list
 		now.VolumeHealth = old.VolumeHealth
 	}
-	return normalize(p, now)
+	normalizeInPlace(p, &now)
+	return now
 }
 
 // keepTerminal keeps a terminal phase, whatever status is derived later: controllers have acted on it.

@@ -17,6 +17,12 @@ const maxMessages = 12 * 1024
 // containers, truncated messages.
 func normalize(p *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	s = *s.DeepCopy()
+	normalizeInPlace(p, &s)
+	return s
+}
+
+// normalizeInPlace changes the conditions and the statuses of containers of s.
+func normalizeInPlace(p *v1.Pod, s *v1.PodStatus) {
 	if s.StartTime != nil {
 		*s.StartTime = s.StartTime.Rfc3339Copy()
 	}
@@ -36,7 +42,6 @@ func normalize(p *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	slices.SortStableFunc(s.EphemeralContainerStatuses, byName)
 	position := initPositions(p)
 	slices.SortStableFunc(s.InitContainerStatuses, func(a, b v1.ContainerStatus) int { return position[a.Name] - position[b.Name] })
-	return s
 }
 
 // initPositions returns the positions of the init containers, from 1: they are sorted as in the spec.

@@ -74,7 +74,7 @@ type Publisher struct {
 
 	mu          sync.Mutex
 	pods        map[types.UID]*entry
-	subscribers []func()
+	subscribers []func(types.UID)
 	waiters     []chan struct{} // of Written
 }
 
@@ -135,7 +135,7 @@ type entry struct {
 // transition times and conditions of other components.
 func (p *Publisher) Set(target *v1.Pod, s v1.PodStatus) v1.PodStatus {
 	status, changed := p.set(target, s)
-	p.notify(changed)
+	p.notify(target.UID, changed)
 	return status
 }
 
@@ -177,7 +177,7 @@ func isEndedMirror(object *v1.Pod) bool {
 // Finish marks a pod that has released its resources. It publishes the final status. If the pod is being
 // deleted, the publisher then deletes it from the API server.
 func (p *Publisher) Finish(target *v1.Pod) {
-	p.notify(p.finish(target))
+	p.notify(target.UID, p.finish(target))
 }
 
 func (p *Publisher) finish(target *v1.Pod) (changed bool) {
@@ -251,17 +251,24 @@ func (p *Publisher) Forget(uid types.UID) {
 		p.wakeWaiters()
 	}
 	p.mu.Unlock()
-	p.notify(ok)
+	p.notify(uid, ok)
 }
 
 // Subscribe registers f to be called after each change of any status. f must not block.
 func (p *Publisher) Subscribe(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.subscribers = append(p.subscribers, func(types.UID) { f() })
+}
+
+// SubscribePods is Subscribe with the UID of the pod.
+func (p *Publisher) SubscribePods(f func(types.UID)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.subscribers = append(p.subscribers, f)
 }
 
-func (p *Publisher) notify(changed bool) {
+func (p *Publisher) notify(uid types.UID, changed bool) {
 	if !changed {
 		return
 	}
@@ -269,11 +276,11 @@ func (p *Publisher) notify(changed bool) {
 	all := p.subscribers
 	p.mu.Unlock()
 	for _, f := range all {
-		f()
+		f(uid)
 	}
 }
 
-// record merges s into the pod's entry and enqueues it if there is something to write.
+// record merges s, which must not be used elsewhere, into the pod's entry and enqueues it if there is something to write.
 func (p *Publisher) record(target *v1.Pod, s v1.PodStatus) (e *entry, changed bool) {
 	object := p.apiObject(target)
 	e, known := p.pods[target.UID]
@@ -332,10 +339,27 @@ func (e *entry) mayDelete() bool {
 }
 
 func (p *Publisher) enqueueIfNeeded(e *entry) {
-	if p.client != nil && (e.dirty || e.mayDelete()) {
-		e.stopRetry()
-		p.queue.Add(e.pod.UID)
+	if p.client == nil || !e.dirty && !e.mayDelete() {
+		return
 	}
+	e.stopRetry()
+	if wait := p.startDelayOf(e); wait > 0 {
+		p.enqueueAfter(e, wait)
+		return
+	}
+	p.queue.Add(e.pod.UID)
+}
+
+// enqueueAfter enqueues the pod later, unless it is enqueued before.
+func (p *Publisher) enqueueAfter(e *entry, wait time.Duration) {
+	uid := e.pod.UID
+	e.retry = p.clock.AfterFunc(wait, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.pods[uid] == e {
+			p.enqueueIfNeeded(e)
+		}
+	})
 }
 
 func (e *entry) stopRetry() {

@@ -163,13 +163,7 @@ func (p *Publisher) failed(ctx context.Context, e *entry, err error) {
 		p.log.Debug("publish status failed, retrying", ref.Attr(), "failures", e.failures, "wait", wait, "err", err)
 	}
 	e.stopRetry()
-	e.retry = p.clock.AfterFunc(wait, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.pods[ref.UID] == e {
-			p.enqueueIfNeeded(e)
-		}
-	})
+	p.enqueueAfter(e, wait)
 }
 
 // succeeded ends the back-off of all pods that failed because of an outage, if this was one of them.
