@@ -28,10 +28,12 @@ type Pool struct {
 	// startAfter holds, for pods without a worker yet, the channels that must be closed
 	// before their first step.
 	startAfter map[types.UID][]<-chan struct{}
-	running    sync.WaitGroup
 	workerGone chan struct{} // closed and replaced when a worker is gone
 	draining   bool          // pending changes are dropped
-	closed     bool          // Run's context is done: no worker starts
+
+	startMu sync.Mutex // taken last
+	running sync.WaitGroup
+	closed  bool // Run's context is done: no worker starts
 }
 
 // New returns the pool that fills the table, and starts nothing. A table has one pool.
@@ -54,9 +56,9 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
-	p.mu.Lock()
+	p.startMu.Lock()
 	p.closed = true
-	p.mu.Unlock()
+	p.startMu.Unlock()
 	return p.waitStopped()
 }
 
@@ -98,15 +100,23 @@ func (p *Pool) waitStopped() error {
 	return hung
 }
 
-// start runs a worker in its own goroutine. The caller holds p.mu.
+// start runs a new worker, once the pool runs. The caller holds p.mu.
 func (p *Pool) start(w *worker) {
-	if p.ctx == nil || p.closed {
+	if p.ctx != nil {
+		p.resume(w)
+	}
+}
+
+// resume runs a worker in a goroutine, until it is parked. The caller holds the lock of the pool, or that of a worker
+// that has run.
+func (p *Pool) resume(w *worker) {
+	p.startMu.Lock()
+	defer p.startMu.Unlock()
+	if p.closed {
 		return
 	}
-	ctx := p.ctx
 	p.running.Go(func() {
-		w.run(ctx)
-		if ctx.Err() == nil {
+		if w.run(p.ctx) {
 			p.forget(w)
 		}
 	})
@@ -278,6 +288,7 @@ func (p *Pool) add(of *v1.Pod) *worker {
 		deps:    &p.deps,
 		steps:   p.deps.NewSteps(),
 		wake:    notify.New(),
+		resume:  p.resume,
 		stopped: make(chan struct{}),
 		gone:    make(chan struct{}),
 

@@ -20,10 +20,13 @@ type worker struct {
 	deps  *Deps
 	steps Steps
 	wake  notify.Signal // requests the next step
+	// resume runs the worker in a new goroutine. It may be called with mu held.
+	resume func(*worker)
 
-	mu    sync.Mutex
-	stage Stage
-	work  pod.Work
+	mu     sync.Mutex
+	parked bool // no goroutine runs the worker: resume does so when it is woken
+	stage  Stage
+	work   pod.Work
 	// pendingSince is when the first event happened that the next step has to handle; zero if
 	// there was none since the last step began. changed: the pod's spec changed among them.
 	pendingSince  time.Time
@@ -33,7 +36,7 @@ type worker struct {
 	failures      int                // failed steps in a row
 	awaitsObjects bool               // from the outcome of the last step
 	// startAfter are channels that must all be closed before the pod's first step: an older
-	// pod with the same name, or pods that it preempts, have yet to stop.
+	// pod with the same name, or pods that it preempts, have yet to stop. Only run reads them.
 	startAfter []<-chan struct{}
 	preempted  bool          // stops to make room for another pod, which counts as active instead
 	rejected   bool          // not admitted: does not count as active
@@ -64,6 +67,10 @@ func (w *worker) update(change func() (interrupt bool)) {
 		w.cancel()
 	}
 	w.wake.Notify()
+	if w.parked {
+		w.parked = false
+		w.resume(w)
+	}
 }
 
 // objectChanged sets ObjectsChanged for the next Sync, and wakes the worker if the last Sync
@@ -89,9 +96,28 @@ func (w *worker) retry() {
 	}
 }
 
-// run performs steps until the pod is gone or ctx is done. Pods outlive the agent: when ctx
-// is done the pod is left as it is.
-func (w *worker) run(ctx context.Context) {
+// run performs steps until the pod is gone, the worker is parked, or ctx is done. Pods outlive the agent: when
+// ctx is done the pod is left as it is.
+func (w *worker) run(ctx context.Context) (gone bool) {
+	if !w.awaitOthers(ctx) {
+		return false
+	}
+	for ctx.Err() == nil {
+		retryAfter, done := w.step(ctx)
+		if done {
+			close(w.gone)
+			return true
+		}
+		if retryAfter == 0 && w.park() {
+			return false
+		}
+		w.wait(ctx, retryAfter)
+	}
+	return false
+}
+
+// awaitOthers returns true when startAfter are closed, and false when ctx is done.
+func (w *worker) awaitOthers(ctx context.Context) bool {
 	if len(w.startAfter) > 0 {
 		w.mu.Lock()
 		of := w.work.Pod
@@ -102,17 +128,20 @@ func (w *worker) run(ctx context.Context) {
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
-	for ctx.Err() == nil {
-		retryAfter, done := w.step(ctx)
-		if done {
-			close(w.gone)
-			return
-		}
-		w.wait(ctx, retryAfter)
-	}
+	w.startAfter = nil
+	return true
+}
+
+// park returns true if the worker has nothing to do until it is woken. Its goroutine must end then: most pods have
+// settled, and a goroutine that has performed a step keeps several kilobytes of stack.
+func (w *worker) park() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.parked = len(w.wake) == 0
+	return w.parked
 }
 
 // wait returns when the worker is woken, when retryAfter (if positive) has passed, or when
