@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"net/url"
 	"os/exec"
 	"strings"
@@ -80,7 +79,8 @@ func ofAPIServer(err error) (Class, string) {
 			return APIServerUnreachable, ""
 		}
 	}
-	if request := (*url.Error)(nil); errors.As(err, &request) && (request.Timeout() || errors.As(err, new(*net.OpError))) {
+	// Of what steps call, only the API server is asked over HTTP without a class of its own.
+	if errors.As(err, new(*url.Error)) && !errors.Is(err, context.Canceled) {
 		return APIServerUnreachable, ""
 	}
 	return Unclassified, ""

@@ -41,6 +41,7 @@ func TestClassFollowsFromType(t *testing.T) {
 		"API object missing":    {fmt.Errorf("read: %w", missing), ObjectNotFound, "Secret key"},
 		"API forbidden":         {apierrors.NewForbidden(v1.Resource("configmaps"), "c", nil), ObjectForbidden, "ConfigMap c"},
 		"API server overloaded": {apierrors.NewTooManyRequests("later", 1), APIServerUnreachable, ""},
+		"API server cut off":    {&url.Error{Op: "Get", URL: "https://x", Err: io.EOF}, APIServerUnreachable, ""},
 		"API server down":       {&url.Error{Op: "Get", URL: "https://x", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, APIServerUnreachable, ""},
 		"runtime down":          {fmt.Errorf("run: %w", status.Error(codes.Unavailable, "x")), RuntimeUnavailable, ""},
 		"call timed out":        {status.Error(codes.DeadlineExceeded, "x"), Timeout, ""},
@@ -93,6 +94,19 @@ func TestOOMKill(t *testing.T) {
 	const want = "container app: was killed because it used more memory than its limit (OOMKilled), since 12:00:05, 3 times tried; fix spec.containers[0].resources.limits.memory"
 	if got := reportOf(t, newPod("app"), v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{waiting}}).Sentence; got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestSilentProbe: a probe whose command prints nothing is why its container was stopped.
+func TestSilentProbe(t *testing.T) {
+	b := New()
+	b.Track(newPod("app"), Starting, nil, noon)
+	b.End("u1", Step{Liveness, "app"}, Because(ProbeFailed, "", errors.New("")), noon, time.Time{})
+	stopped := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at(5))}}
+	waiting := v1.ContainerStatus{Name: "app", RestartCount: 1, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}, LastTerminationState: stopped}
+	const want = "container app: was stopped: its liveness probe failed, since 12:00:05, 2 times tried; fix spec.containers[0].livenessProbe, or what it asks"
+	if r, _ := b.Report("u1", &v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{waiting}}, at(60)); r.Sentence != want {
+		t.Errorf("%s\nwant %s", r.Sentence, want)
 	}
 }
 
