@@ -18,6 +18,7 @@ import (
 	"swiftlet/internal/contain"
 	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
+	"swiftlet/internal/page"
 	"swiftlet/internal/preflight"
 	"swiftlet/internal/surroundings"
 	"swiftlet/internal/tracing"
@@ -38,6 +39,8 @@ type Options struct {
 	// removal; both may be nil.
 	Show   func(p *v1.Pod, note string)
 	Forget func(types.UID)
+	// Access lets people in who have a link to the page (--enable-ui); may be nil.
+	Access *page.Access
 	// OnlyNode is set for a node without others. Pods wait for devices that no plugin offers, as no
 	// scheduler placed them here, and the loopback address is the node's if it has no network.
 	OnlyNode bool

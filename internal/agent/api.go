@@ -78,7 +78,7 @@ func (a *api) makeShared(b *base, tokens kubeapi.TokensDeps, events kubeapi.Reco
 		return err
 	}
 	events.Clock, events.Log = b.clock, b.log
-	a.events, err = kubeapi.NewRecorder(kubeapi.RecorderConfig{Component: "kubelet", Host: b.nodeName}, events)
+	a.events, err = kubeapi.NewRecorder(kubeapi.RecorderConfig{Component: "kubelet", Host: b.nodeName, KeepRecent: b.cfg.Flags.EnableUI}, events)
 	b.add("events", a.events.Run)
 	return err
 }

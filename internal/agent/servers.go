@@ -9,6 +9,8 @@ import (
 
 	"swiftlet/internal/host"
 	"swiftlet/internal/metrics"
+	"swiftlet/internal/page"
+	"swiftlet/internal/page/assets"
 	"swiftlet/internal/server"
 	"swiftlet/internal/server/sockets"
 )
@@ -43,6 +45,9 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machin
 	if a.serving != nil {
 		deps.Certificate = a.serving
 	}
+	if err := addPage(b, a, m, p, explain, &deps); err != nil {
+		return err
+	}
 	cfg := server.ConfigFrom(b.cfg, b.nodeName)
 	cfg.Version = b.opts.Version
 	s, err := server.New(cfg, deps)
@@ -50,6 +55,22 @@ func newServers(ctx context.Context, b *base, a *api, r runtimeClient, m *machin
 		return err
 	}
 	return newWatchdog(b, p.loop.Healthy)
+}
+
+// addPage adds the page for people, if it is enabled.
+func addPage(b *base, a *api, m *machine, p *pods, explain server.WhyView, to *server.Deps) error {
+	if !b.cfg.Flags.EnableUI {
+		return nil
+	}
+	served, err := page.New(page.Deps{
+		Pods: p.desired, Statuses: p.status, Why: explain, Usage: p.stats, Node: m.node.Object, Events: a.events.Recent,
+		Open: assets.Open, Clock: b.clock, Log: b.log,
+	})
+	to.Page = served
+	if b.opts.Access != nil {
+		to.Sessions = b.opts.Access
+	}
+	return b.addUnless(err, "page", served.Run)
 }
 
 // newSockets makes the gRPC APIs for programs on the node.

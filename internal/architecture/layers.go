@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"runtime", "observe", "image", "volume", "resource", "probe", "logs", "stats", "dns"},
 	{"source", "desired", "admit", "syncloop", "worker", "podsync", "status", "eviction"},
 	{"node", "shutdown", "oom", "iptables"},
-	{"server", "standalone", "metrics", "tracing"},
+	{"server", "standalone", "metrics", "tracing", "page"},
 	{"preflight", "swap", "bugreport", "surroundings"},
 	{"agent"},
 }

@@ -30,7 +30,8 @@ type Flags struct {
 	RuntimeCgroups                string
 	SeccompDefault                bool
 
-	CreateForUpgrades bool // Swiftlet's own
+	// Swiftlet's own
+	CreateForUpgrades, EnableUI bool
 
 	LockFile             string
 	ExitOnLockContention bool

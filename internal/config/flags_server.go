@@ -31,6 +31,7 @@ func (c *commandLine) bindAuth(f *Flags, kc *kubelet.KubeletConfiguration) {
 	s.duration("authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL", &authz.Webhook.CacheAuthorizedTTL.Duration, "how long a yes of the API server is kept")
 	s.duration("authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL", &authz.Webhook.CacheUnauthorizedTTL.Duration, "how long a no of the API server is kept")
 	s.bool("require-create-for-upgrades", "", &f.CreateForUpgrades, "require the verb create, not get, of clients that open exec, attach or port-forward with GET, as WebSockets do; only Swiftlet has this flag")
+	s.bool("enable-ui", "", &f.EnableUI, "serve a page for people below /ui/ to clients that may get nodes/proxy; only Swiftlet has this flag")
 }
 
 func (c *commandLine) bindTLS(kc *kubelet.KubeletConfiguration) {

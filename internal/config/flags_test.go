@@ -40,7 +40,7 @@ func TestFlagsEqualReference(t *testing.T) {
 			t.Errorf("--%s: deprecated = %t, want %t", name, f.Deprecated != "", deprecated)
 		}
 	}
-	own := map[string]bool{"require-create-for-upgrades": true, "last-known-pods": true} // flags that only Swiftlet has
+	own := map[string]bool{"require-create-for-upgrades": true, "last-known-pods": true, "enable-ui": true} // flags that only Swiftlet has
 	set.VisitAll(func(f *pflag.Flag) {
 		if !seen[f.Name] && !own[f.Name] {
 			t.Errorf("--%s is not a flag of the reference kubelet", f.Name)

@@ -30,6 +30,8 @@ import (
 type RecorderConfig struct {
 	Component string // "kubelet"
 	Host      string // the node's name
+	// KeepRecent keeps the last events in memory also with an API server.
+	KeepRecent bool
 }
 
 // EventClient accesses the API server's events.
@@ -48,7 +50,7 @@ type RecorderDeps struct {
 const (
 	// queueLength is the number of events that may wait for a slow or unreachable API server.
 	queueLength = 1000
-	// maxRecentEvents is the number of events that Recent returns without an API server.
+	// maxRecentEvents is the number of events that Recent returns.
 	maxRecentEvents = 500
 	// maxWriteAttempts and writeRetryInterval limit the retries for one event.
 	maxWriteAttempts   = 12
@@ -84,9 +86,10 @@ func NewRecorder(cfg RecorderConfig, deps RecorderDeps) (*Recorder, error) {
 			return clip.Text(record.EventAggregatorByReasonMessageFunc(event), clip.Event)
 		},
 	})}
-	if deps.Client == nil {
+	if deps.Client == nil || cfg.KeepRecent {
 		r.recent = newRing(maxRecentEvents)
-	} else {
+	}
+	if deps.Client != nil {
 		r.queue = make(chan *record.EventCorrelateResult, queueLength)
 	}
 	return r, nil
@@ -131,7 +134,7 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	}
 }
 
-// Recent returns the last events, oldest first, where there is no API server.
+// Recent returns the last events, oldest first, if they are kept.
 func (r *Recorder) Recent() []v1.Event {
 	if r.recent == nil {
 		return nil

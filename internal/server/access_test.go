@@ -60,6 +60,7 @@ func enableAll(c *Config, d *Deps) {
 	d.Checks = []Check{{"syncloop", alwaysHealthy}}
 	d.Why = WhyView{Steps: why.New(), Statuses: noStatuses{}, Object: func() *v1.Node { return &v1.Node{} }, Clock: d.Clock}
 	d.SetVerbosity = func(string) error { return nil }
+	d.Page = emptyPage(*d)
 }
 
 // TestAccess requests every line of the table with every credential.

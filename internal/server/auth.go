@@ -34,6 +34,7 @@ type auth struct {
 	createForUpgrades bool
 	sources           *sources
 	rejected          *rejections
+	sessions          Sessions // nil: none
 	// certificate observes the remaining lifetime of client certificates.
 	certificate meter.Timing
 }
@@ -48,7 +49,7 @@ func newAuth(cfg Config, deps Deps, table []route, limits limits, sources *sourc
 	a := &auth{
 		log: deps.Log, clock: deps.Clock, node: cfg.NodeName, anonymous: *authn.Anonymous.Enabled,
 		subresources: subresourcesByPath(table), certificate: deps.Meters.ClientCertificate,
-		createForUpgrades: cfg.CreateForUpgrades, sources: sources, rejected: rejected,
+		createForUpgrades: cfg.CreateForUpgrades, sources: sources, rejected: rejected, sessions: deps.Sessions,
 	}
 	reviews := newReviewLimits(limits, sources, rejected)
 	if file := authn.X509.ClientCAFile; file != "" {
@@ -81,14 +82,8 @@ func (a *auth) protect(next http.Handler) http.Handler {
 		if c != nil {
 			c.requestComplete()
 		}
-		if foreignOrigin(r) {
-			a.rejected.add(rejectOrigin, sourceOf(r.RemoteAddr))
-			http.Error(w, "Forbidden: a page of another origin may not use this API", http.StatusForbidden)
-			return
-		}
-		u, err := a.authenticate(r)
-		if err != nil {
-			a.unauthorized(w, r, err)
+		r, u := a.identify(w, r)
+		if r == nil {
 			return
 		}
 		if code, text := a.denial(r, u); code != 0 {
@@ -108,6 +103,25 @@ func (a *auth) protect(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// identify returns the request and its user. The request is nil if its user is not known; it has been responded to
+// then.
+func (a *auth) identify(w http.ResponseWriter, r *http.Request) (*http.Request, user) {
+	if a.sessions != nil && a.sessions.Claims(r) {
+		return a.enter(w, r), sessionUser
+	}
+	if foreignOrigin(r) {
+		a.rejected.add(rejectOrigin, sourceOf(r.RemoteAddr))
+		http.Error(w, "Forbidden: a page of another origin may not use this API", http.StatusForbidden)
+		return nil, user{}
+	}
+	u, err := a.authenticate(r)
+	if err != nil {
+		a.unauthorized(w, r, err)
+		return nil, user{}
+	}
+	return r, u
 }
 
 // maxBodyBytes limits the body of a request.

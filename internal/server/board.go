@@ -87,13 +87,15 @@ func (b *Board) note(p *v1.Pod) (text string, settled bool) {
 	if !found || r.UID != p.UID || r.Cause.Up {
 		return "", true
 	}
-	if isOnItsWay(r.Cause, b.cfg.Clock.Now()) {
+	if isOnItsWay(r, b.cfg.Clock.Now()) {
 		return "", false
 	}
 	return r.Cause.Note(), pod.IsTerminal(p.Status.Phase) && p.DeletionTimestamp == nil
 }
 
-// isOnItsWay reports whether nothing has failed and nothing takes long.
-func isOnItsWay(c why.Cause, now time.Time) bool {
-	return c.Text == "" && c.Class == why.Unclassified && c.Attempts < 2 && now.Sub(c.Since) < notePatience
+// isOnItsWay reports whether nothing has failed and nothing takes long. The text of a pod that is being stopped names
+// its processes.
+func isOnItsWay(r why.Report, now time.Time) bool {
+	c := r.Cause
+	return (c.Text == "" || len(r.Processes) > 0) && c.Class == why.Unclassified && c.Attempts < 2 && now.Sub(c.Since) < notePatience
 }

@@ -13,6 +13,8 @@ func (s *Server) routeTable() []route {
 		systemLogs    = toggle{*kc.EnableSystemLogHandler, "logs endpoint is disabled."}
 		profiling     = toggle{*kc.EnableProfilingHandler, "profiling endpoint is disabled."}
 		explains      = toggle{on: s.deps.Why != nil}
+		page          = toggle{on: s.deps.Page != nil}
+		links         = toggle{on: s.deps.Page != nil && s.deps.Sessions != nil}
 		debugFlags    = toggle{*kc.EnableDebugFlagsHandler, "flags endpoint is disabled."}
 	)
 	return slices.Concat(s.healthRoutes(append([]Check{ping, logCheck}, s.deps.Checks...)), []route{
@@ -22,6 +24,14 @@ func (s *Server) routeTable() []route {
 		{"/why", get, "pods proxy", unlabelled, explains, s.whyNode},
 		{"/why/{$}", get, "pods proxy", unlabelled, explains, s.whyNode},
 		{"/why/{namespace}/{pod}", get, "pods proxy", unlabelled, explains, s.whyPod},
+		// The page opens exec, so its routes need the same subresource.
+		{"/ui", get, "proxy", unlabelled, page, s.page},
+		{"/ui/{$}", get, "proxy", unlabelled, page, s.page},
+		{"/ui/assets/{name}", get, "proxy", unlabelled, page, s.page},
+		{"/ui/api/stream", get, "proxy", unlabelled, page, s.page},
+		{"/ui/api/history", get, "proxy", unlabelled, page, s.page},
+		{"/ui/api/pods/{namespace}/{pod}", get, "proxy", unlabelled, page, s.page},
+		{"/ui/link", post, "proxy", unlabelled, links, s.link},
 		{"/stats/summary", getOrPost, "stats", readOnlyPort, always, s.summary},
 		{"/stats/summary/{$}", getOrPost, "stats", readOnlyPort, always, s.summary},
 		{"/metrics", nil, "metrics", readOnlyPort, always, s.metricsHandler(s.deps.Metrics)},

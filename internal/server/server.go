@@ -76,6 +76,10 @@ type Deps struct {
 
 	// Why serves /why; may be nil.
 	Why Why
+	// Page serves the page for people below /ui/; may be nil.
+	Page http.Handler
+	// Sessions lets people in who have a link to the page; with nil, everyone needs a credential.
+	Sessions Sessions
 
 	// Containers, Logs and Runtime serve logs, exec, attach and port-forward.
 	Containers Containers

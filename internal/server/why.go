@@ -43,6 +43,11 @@ func (v WhyView) Pod(namespace, name string) (why.Report, bool) {
 	if s, known := v.Statuses.Get(uid); known {
 		status = &s
 	}
+	return v.Report(uid, status)
+}
+
+// Report describes a pod with the given status.
+func (v WhyView) Report(uid types.UID, status *v1.PodStatus) (why.Report, bool) {
 	report, found := v.Steps.Report(uid, status, v.Clock.Now())
 	if found && report.AwaitsProcesses() {
 		if all, err := v.Processes(uid); err == nil { // else the sentence does without

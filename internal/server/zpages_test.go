@@ -25,7 +25,7 @@ func TestZPages(t *testing.T) {
 		body         []string
 	}{
 		{"/flagz", "", 200, "text/plain; charset=utf-8", []string{"\nkubelet flagz\nWarning: ", "\naddress: 0.0.0.0\nv: 2\n"}},
-		{"/statusz", "*/*", 200, "text/plain; charset=utf-8", []string{"\nkubelet statusz\n", "\nUp: 0 hr 00 min 0", "\nBinary version: 1.37.", "\nEmulation version: 1.37\n", "\nSwiftlet version: v0.1-5\n", "Paths: /allocatedPods /attach /checkpoint /configz", " /run /runningpods /stats /why\n"}},
+		{"/statusz", "*/*", 200, "text/plain; charset=utf-8", []string{"\nkubelet statusz\n", "\nUp: 0 hr 00 min 0", "\nBinary version: 1.37.", "\nEmulation version: 1.37\n", "\nSwiftlet version: v0.1-5\n", "Paths: /allocatedPods /attach /checkpoint /configz", " /run /runningpods /stats /ui /why\n"}},
 		{"/statusz", "text/html, text/*;q=0.1", 200, "text/plain; charset=utf-8", []string{"kubelet statusz"}},
 		{"/statusz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz", 200, "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", []string{`"kind": "Statusz"`, `"apiVersion": "config.k8s.io/v1beta1"`, `"name": "kubelet"`, `"swiftlet.dev/version": "v0.1-5"`, `"/healthz"`}},
 		{"/statusz", "text/plain;q=0.5,application/yaml;v=v1alpha1;g=config.k8s.io;as=Statusz", 200, "application/yaml;g=config.k8s.io;v=v1alpha1;as=Statusz", []string{"kind: Statusz", "- /healthz"}},

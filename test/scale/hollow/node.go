@@ -26,6 +26,8 @@ type Config struct {
 	Name string
 	// Dir has the node's files, and the kubeconfig and configuration that Files names.
 	Dir string
+	// Page serves the page for people.
+	Page bool
 	// DropEvents discards events about pods and nodes instead of sending them, as kubemark does.
 	DropEvents bool
 	// Memory is the memory of the process; nil if several nodes share the process.
@@ -65,7 +67,7 @@ func (n *Node) Close() { n.runtime.Stop() }
 func (n *Node) Run(ctx context.Context) error {
 	cfg, err := config.Load([]string{
 		"--config", n.files.Configuration(), "--kubeconfig", n.files.Kubeconfig(), "--root-dir", n.files.Root(),
-		"--cert-dir", n.files.certificates(), "--hostname-override", n.cfg.Name,
+		"--cert-dir", n.files.certificates(), "--hostname-override", n.cfg.Name, fmt.Sprintf("--enable-ui=%t", n.cfg.Page),
 	})
 	if err != nil {
 		return fmt.Errorf("configure node %s: %w", n.cfg.Name, err)
