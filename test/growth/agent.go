@@ -40,7 +40,7 @@ type use struct {
 //	collect    the same, after a garbage collection
 //	profile F  starts a CPU profile, which ends with the next command "profile"
 //	heap F     writes a heap profile
-func runAgent(ctx context.Context, dir string, input io.Reader, output io.Writer) error {
+func runAgent(ctx context.Context, dir string, page bool, input io.Reader, output io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // ends with the process
@@ -56,7 +56,7 @@ func runAgent(ctx context.Context, dir string, input io.Reader, output io.Writer
 		stop()
 	}()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	return hollow.Attach(hollow.Config{Name: nodeName, Dir: dir, Memory: &host.ProcessMemory{}, Log: log}).Run(ctx)
+	return hollow.Attach(hollow.Config{Name: nodeName, Dir: dir, Page: page, Memory: &host.ProcessMemory{}, Log: log}).Run(ctx)
 }
 
 func command(line string) (answer string, err error) {

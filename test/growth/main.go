@@ -27,17 +27,18 @@ func run(ctx context.Context) error {
 		single   = flag.Int("single", 20, "pods that are started and ended one after the other at each number")
 		idle     = flag.Duration("idle", time.Minute, "length of the idle phase at each number")
 		profiles = flag.String("profiles", "", "directory for CPU and heap profiles")
+		page     = flag.Bool("page", false, "enable the page, and measure an idle node also while it is open")
 		agent    = flag.String("agent", "", "run the agent whose files are in this directory, for this command itself")
 	)
 	flag.Parse()
 	if *agent != "" {
-		return runAgent(ctx, *agent, os.Stdin, os.Stdout)
+		return runAgent(ctx, *agent, *page, os.Stdin, os.Stdout)
 	}
 	numbers, err := parseNumbers(*pods)
 	if err != nil {
 		return err
 	}
-	n, err := startNode(ctx, *profiles)
+	n, err := startNode(ctx, *profiles, *page)
 	if err != nil {
 		return err
 	}

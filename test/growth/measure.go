@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const header = `pods  burst: CPU ms, allocations  one more: CPU ms, allocations, latency ms  its end: CPU ms  idle a minute: CPU ms, allocations  heap, stacks, anonymous, file kB  goroutines  scrape: CPU ms, kB`
+const header = `pods  burst: CPU ms, allocations  one more: CPU ms, allocations, latency ms  its end: CPU ms  idle a minute: CPU ms, allocations  heap, stacks, anonymous, file kB  goroutines  scrape: CPU ms, kB  a minute with an open page: CPU ms, anonymous kB, sent kB`
 
 // row is what was measured at one number of pods.
 type row struct {
@@ -21,13 +21,16 @@ type row struct {
 	settled           use
 	scrape            time.Duration
 	scrapeBytes       int64
+	open              use // per minute, with an open page
+	openBytes         int64
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%4d  %.2f, %d  %.2f, %d, %.1f  %.2f  %.1f, %d  %d, %d, %d, %d  %d  %.1f, %d",
+	return fmt.Sprintf("%4d  %.2f, %d  %.2f, %d, %.1f  %.2f  %.1f, %d  %d, %d, %d, %d  %d  %.1f, %d  %.1f, %d, %d",
 		r.pods, milliseconds(r.burst.CPU), r.burst.Allocations, milliseconds(r.start.CPU), r.start.Allocations, milliseconds(r.latency),
 		milliseconds(r.end.CPU), milliseconds(r.idle.CPU), r.idle.Allocations, r.settled.Heap>>10, r.settled.Stacks>>10, r.settled.Anonymous>>10, r.settled.File>>10,
-		r.settled.Goroutines, milliseconds(r.scrape), r.scrapeBytes>>10)
+		r.settled.Goroutines, milliseconds(r.scrape), r.scrapeBytes>>10,
+		milliseconds(r.open.CPU), r.open.Anonymous>>10, r.openBytes>>10)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -56,7 +59,10 @@ func (n *node) measure(ctx context.Context, number, single int, idle time.Durati
 	if err := n.measureSettled(ctx, &r, idle); err != nil {
 		return r, err
 	}
-	return r, n.measureScrape(&r)
+	if err := n.measureScrape(&r); err != nil {
+		return r, err
+	}
+	return r, n.measurePage(ctx, &r, idle)
 }
 
 // measureSingle starts and ends pods one after the other.

@@ -32,6 +32,7 @@ import (
 type node struct {
 	dir      string
 	profiles string
+	page     bool
 	api      *fakeapi.Server
 	server   *httptest.Server
 	runtime  *fakecri.Server
@@ -44,8 +45,8 @@ type node struct {
 }
 
 // startNode starts everything, and returns when the agent answers.
-func startNode(ctx context.Context, profiles string) (_ *node, err error) {
-	n := &node{profiles: profiles, api: fakeapi.New(), patched: make(chan string, 10000)}
+func startNode(ctx context.Context, profiles string, page bool) (_ *node, err error) {
+	n := &node{profiles: profiles, page: page, api: fakeapi.New(), patched: make(chan string, 10000)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -89,7 +90,11 @@ func (n *node) startAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, "-agent", n.dir)
+	args := []string{"-agent", n.dir}
+	if n.page {
+		args = append(args, "-page")
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
 	log, err := os.Create(filepath.Join(n.dir, "agent.log"))
 	if err != nil {
 		return err
